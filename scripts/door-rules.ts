@@ -20,6 +20,12 @@ export function roomOf(path: string): string | undefined {
     .sort((a, b) => b.length - a.length)[0];
 }
 
+/** The room whose door leads to the file. */
+function doorRoomOf(path: string): string | undefined {
+  const room = roomOf(path);
+  return room === undefined ? undefined : (ROOMS[room]?.behind ?? room);
+}
+
 /** The files under `src` that the package publishes, as its `exports` say. */
 export function publicFiles(exports: Readonly<Record<string, unknown>>): ReadonlySet<string> {
   const built = [...JSON.stringify(exports).matchAll(/"\.\/dist\/([^"]+)\.js"/g)];
@@ -35,8 +41,8 @@ export function wayProblem(
   faces: ReadonlySet<string>,
 ): string | undefined {
   if (target.kind !== 'file' || !target.path.startsWith('src/')) return undefined;
-  const room = roomOf(target.path);
-  const isAtHome = from.startsWith('src/') && roomOf(from) === room;
+  const room = doorRoomOf(target.path);
+  const isAtHome = from.startsWith('src/') && doorRoomOf(from) === room;
   // Examples show what a user writes, so they have what a user gets.
   if (from.startsWith('examples/')) {
     return faces.has(target.path) && !specifier.startsWith('#') ? undefined : 'an example imports what is published';

@@ -7,6 +7,8 @@ export interface Room {
   readonly typesOnly?: readonly string[];
   /** Files of the room may import packages. */
   readonly packages: boolean;
+  /** The room whose door this folder shares. The folders behind one door import each other by relative paths, as far as `mayImport` and `typesOnly` say. */
+  readonly behind?: string;
   /** The check fails when it has read no file of this room. */
   readonly required?: true;
 }
@@ -19,12 +21,24 @@ const modelPlanner: Room = {
   packages: true,
 };
 
+const BELOW_THE_RUN = ['core', 'journal', 'state', 'tools'];
+
 /** A file belongs to the longest name here that its path under `src/` begins with. */
 export const ROOMS: Readonly<Record<string, Room>> = {
   core: { mayImport: [], packages: false, required: true },
   journal: { mayImport: ['core'], packages: true, required: true },
   state: { mayImport: ['core'], packages: true, required: true },
-  runtime: { mayImport: ['core', 'journal', 'state', 'tools'], packages: true, required: true },
+  // What carries a run out: four folders behind the door of `runtime`, each above the one before.
+  tasks: { mayImport: BELOW_THE_RUN, typesOnly: ['loop'], packages: true, behind: 'runtime', required: true },
+  calls: {
+    mayImport: [...BELOW_THE_RUN, 'tasks'],
+    typesOnly: ['loop'],
+    packages: true,
+    behind: 'runtime',
+    required: true,
+  },
+  loop: { mayImport: [...BELOW_THE_RUN, 'tasks', 'calls'], packages: true, behind: 'runtime', required: true },
+  runtime: { mayImport: [...BELOW_THE_RUN, 'tasks', 'calls', 'loop'], packages: true, required: true },
   // JSON Schema, for the inputs of tools and the shape of plans.
   schema: { mayImport: ['core'], packages: true },
   tools: { mayImport: ['core', 'schema'], packages: true, required: true },

@@ -4,19 +4,19 @@ import type { Mutant } from './mutant.ts';
 export const PROCESSES: readonly Mutant[] = [
   {
     name: 'take the number of a process in another container for the same',
-    file: 'runtime/owner.ts',
+    file: 'runtime/leases.ts',
     find: ' || pidNamespace !== here.pidNamespace) return false;',
     replace: ') return false;',
   },
   {
     name: 'take a machine of the same name for the same',
-    file: 'runtime/owner.ts',
+    file: 'runtime/leases.ts',
     find: 'boot !== here.boot || ',
     replace: '',
   },
   {
     name: 'hold everybody on the machine to be dead',
-    file: 'runtime/owner.ts',
+    file: 'runtime/leases.ts',
     find: 'return now !== undefined && now !== start;',
     replace: 'return now !== undefined && start !== undefined;',
   },
@@ -28,7 +28,7 @@ export const PROCESSES: readonly Mutant[] = [
   },
   {
     name: 'count a lease from when its renewal was heard of',
-    file: 'runtime/lease-heartbeat.ts',
+    file: 'runtime/leases.ts',
     find: 'driver.lease.renewed(askedAt);',
     replace: 'driver.lease.renewed(momentOf(clock));',
   },

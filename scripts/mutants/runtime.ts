@@ -137,19 +137,19 @@ export const RUNTIME: readonly Mutant[] = [
   },
   {
     name: 'go on with a group when a member has failed',
-    file: 'tasks/groups.ts',
+    file: 'tasks/ending.ts',
     find: 'if (failFast && failed !== undefined) {',
     replace: 'if (failFast && failed === null) {',
   },
   {
     name: 'end no group',
-    file: 'tasks/groups.ts',
+    file: 'tasks/ending.ts',
     find: 'const isOver = sealed && members.every(({ end }) => end !== undefined);',
     replace: 'const isOver = sealed && members.length === 0;',
   },
   {
     name: 'give a call another value than the run that carried it out',
-    file: 'calls/agent-task.ts',
+    file: 'calls/outcome.ts',
     find: 'const value = stored === undefined ? result :',
     replace: 'const value = stored === undefined ? [result] :',
   },

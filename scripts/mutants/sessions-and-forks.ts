@@ -34,7 +34,7 @@ export const SESSIONS_AND_FORKS: readonly Mutant[] = [
   },
   {
     name: 'take words that reached no goal for an answer',
-    file: 'runtime/session-memory.ts',
+    file: 'loop/run-writer.ts',
     find: "last.kind === 'finished' && last.reason === 'goal' ? answerText(last.payload) : undefined;",
     replace: "last.kind === 'finished' ? (answerText(last.payload) ?? 'nothing') : undefined;",
   },

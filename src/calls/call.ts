@@ -17,8 +17,9 @@ import {
 } from '#core';
 import { mayGiveUp } from '#state';
 import type { ReadyAgentTool, ReadyFunction, ReadyTool } from '#tools';
+import { type PreparedCall, prepareCall } from './arguments.ts';
 import type { Settled } from './attempt.ts';
-import type { Call, DispatchPorts, HeldCall, TaskAsk } from './call-types.ts';
+import type { Call, DispatchPorts, HeldCall, TaskAsk } from './call-ports.ts';
 import { CallContext } from './context.ts';
 import { inDoubt, type Unsure, unsureOf } from './doubt.ts';
 import { approvalFor, loginFor, type PauseAsk } from './gates.ts';
@@ -34,7 +35,6 @@ import {
   retryDelayMs,
   valueOutcome,
 } from './outcome.ts';
-import { type PreparedCall, prepareCall } from './prepare-call.ts';
 
 /** @throws the journal's refusal to let the call begin; nothing else. */
 export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallResult | PauseAsk | HeldCall | TaskAsk> {

@@ -14,7 +14,7 @@ import {
 } from '#core';
 import type { ArtifactStore } from '#journal';
 import type { ArtifactDescription, HandleSet, ToolContext } from '#tools';
-import type { LargeTurns } from './turn.ts';
+import type { LargeTurns } from './large-values.ts';
 
 /** The call that a context belongs to. */
 export interface OwnCall {

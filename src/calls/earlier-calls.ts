@@ -6,12 +6,15 @@
  * Arguments are equal also when the tool would get the same of both, since its schema fills in what one of them left out. And a
  * call that a person has changed answers to what was planned as well, for whoever plans anew may know nothing of the change.
  */
+
+import { createHash } from 'node:crypto';
 import {
   branchesOf,
   type CallPlace,
   type CallRecord,
   capture,
   type Effect,
+  isJsonObject,
   type Json,
   type Outcome,
   type Step,
@@ -20,7 +23,16 @@ import type { ArtifactStore } from '#journal';
 import type { RunState } from '#state';
 import type { ValueCheck } from '#tools';
 import { argsInStep, plannedArgs } from './arguments.ts';
-import { jsonDigest } from './digest.ts';
+
+/** A short text that stands for a value. */
+
+/** Equal for equal values, in whichever order their keys are. */
+export function jsonDigest(value: Json): string {
+  const sorted = JSON.stringify(value, (_, part: Json) =>
+    isJsonObject(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part,
+  );
+  return createHash('sha256').update(sorted).digest('base64url');
+}
 
 export interface Earlier {
   /** The call that was made. */

@@ -1,15 +1,19 @@
 /** Large values leave the journal: they become an artifact, and a preview stands in their place. */
+
+import { isUtf8 } from 'node:buffer';
 import {
   ARTIFACT_FETCH,
   type Captured,
   encodedBytes,
   isJsonObject,
   type Json,
+  type JsonObject,
   type Outcome,
   PilotageError,
   type Scope,
 } from '#core';
 import type { ArtifactStore } from '#journal';
+import type { Tool } from '#tools';
 
 /** Values of this many bytes of JSON, and more, are stored as artifacts. */
 export const LARGE_VALUE_BYTES = 32_768;
@@ -115,4 +119,95 @@ export async function storedJson(ref: Json, scope: Scope, artifacts: ArtifactSto
   const stored = await artifacts.get(scope, artifactRef);
   if (stored !== undefined) return JSON.parse(Buffer.from(stored.bytes).toString('utf8')) as Json;
   throw new PilotageError('artifact_not_found', `The artifact ${artifactRef} is not in the store.`);
+}
+
+/** The built-in tool that reads a stored value on, page by page. It is listed once a run has such a value. */
+
+const DEFAULT_PAGE_BYTES = 16_384;
+const MAX_PAGE_BYTES = 28_672;
+const NOT_TEXT = 'The artifact is not text, and cannot be shown as text.';
+
+/** A single object for all runtimes, so that its check is compiled once. */
+const INPUT: JsonObject = {
+  type: 'object',
+  properties: {
+    ref: { type: 'string', description: 'The artifact_ref of a stored value.' },
+    offset: { type: 'integer', minimum: 0, description: 'Where to begin, in bytes. Default 0.' },
+    length: {
+      type: 'integer',
+      minimum: 1,
+      description: `Bytes to read, at most ${MAX_PAGE_BYTES}. Default ${DEFAULT_PAGE_BYTES}.`,
+    },
+  },
+  required: ['ref'],
+  additionalProperties: false,
+};
+
+/** @param artifacts is asked for at the first use: the store may not be open yet. */
+export function artifactFetch(artifacts: () => ArtifactStore): Tool {
+  return {
+    name: ARTIFACT_FETCH,
+    description:
+      'Reads a stored value by its artifact ref, a page at a time. Give next_offset of a page as offset to read on; no next_offset means that was the end.',
+    effect: 'read',
+    loading: 'deferred',
+    mimeTypes: ['text/*', 'application/json'],
+    inputSchema: INPUT,
+    execute: async ({ ref, offset = 0, length = DEFAULT_PAGE_BYTES }, { identity }) => {
+      const stored = await artifacts().get(identity, String(ref));
+      // A foreign reference and an unknown one give the same answer.
+      if (stored === undefined) return { found: false, ref: String(ref) };
+      const { bytes, mime } = stored;
+      if (!isUtf8(bytes)) return { found: true, ref: String(ref), mime, size_bytes: bytes.length, error: NOT_TEXT };
+      return page(String(ref), bytes, Number(offset), Math.min(Number(length), MAX_PAGE_BYTES));
+    },
+  };
+}
+
+/** A page whose JSON stays below the size at which results are stored, however much escaping the text needs. */
+function page(ref: string, bytes: Uint8Array, offset: number, length: number): Json {
+  const { text, next } = cutUtf8(bytes, offset, length);
+  const result = { found: true, ref, size_bytes: bytes.length, offset, text };
+  const whole = next >= bytes.length ? result : { ...result, next_offset: next };
+  return encodedBytes(whole) < LARGE_VALUE_BYTES ? whole : page(ref, bytes, offset, Math.floor(length / 2));
+}
+
+/** Lets the event loop go round once: timers, signals and other runs have their turn. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Large values are read and stored one a turn, so that many that are ready at once do not keep everybody else waiting. */
+export class LargeTurns {
+  #isTaken = false;
+  #stored: Promise<unknown> = Promise.resolve();
+
+  /** Something large was read: what comes next waits for the next turn. */
+  take(): void {
+    if (this.#isTaken) return;
+    this.#isTaken = true;
+    setImmediate(() => {
+      this.#isTaken = false;
+    });
+  }
+
+  /** Now, when nothing large was read in this turn; else in a later one. */
+  read<T>(work: () => T | Promise<T>): T | Promise<T> {
+    return this.#isTaken ? this.#free().then(work) : work();
+  }
+
+  /** Runs the pieces one after the other, each in a turn of its own. */
+  store<T>(work: () => Promise<T>): Promise<T> {
+    const stored = this.#stored.then(async () => {
+      await this.#free();
+      this.take();
+      return work();
+    });
+    this.#stored = stored.catch(() => {});
+    return stored;
+  }
+
+  async #free(): Promise<void> {
+    while (this.#isTaken) await turn();
+  }
 }

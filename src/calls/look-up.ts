@@ -2,7 +2,7 @@
 import { fieldOf, type Json, LazySignal, type Outcome } from '#core';
 import type { ReadyFunction, Reconciled } from '#tools';
 import type { Settled } from './attempt.ts';
-import type { Call, DispatchPorts } from './call-types.ts';
+import type { Call, DispatchPorts } from './call-ports.ts';
 import { CallContext } from './context.ts';
 import { type Doubt, inDoubt, type Unsure } from './doubt.ts';
 import type { PauseAsk } from './gates.ts';

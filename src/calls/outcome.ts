@@ -7,6 +7,7 @@ import {
   type ErrorData,
   type Identity,
   type Outcome,
+  type TaskEnd,
   Thrown,
   type ToolSchema,
   usdOf,
@@ -14,7 +15,7 @@ import {
 import type { ArtifactStore } from '#journal';
 import type { Backoff, ReadyFunction, ReadyTool } from '#tools';
 import type { Settled } from './attempt.ts';
-import { mayBeLarge, storeLargeValue } from './large-values.ts';
+import { mayBeLarge, storedJson, storeLargeValue } from './large-values.ts';
 
 interface Owned {
   readonly identity: Identity;
@@ -134,4 +135,32 @@ async function checkAndStore(captured: Captured, call: Owned, tool: Valued, port
 export function errorData(thrown: unknown, fallback = 'tool_failed'): ErrorData {
   const { code = fallback, message, data } = Thrown.of(thrown);
   return data === undefined ? { code, message } : { code, message, data };
+}
+
+/** A call that a task has carried out: what the task's end is as the outcome of the call. */
+
+interface AgentTaskPorts {
+  readonly identity: Identity;
+  readonly artifacts: ArtifactStore;
+}
+
+/** @param tool whose call it is. Absent: somebody has accepted that it is gone, and nothing checks its value. */
+export async function outcomeOfTask(
+  end: TaskEnd,
+  name: string,
+  tool: ReadyTool | undefined,
+  ports: AgentTaskPorts,
+): Promise<Outcome> {
+  const { status, result = null, stored, error = { code: status, message: `The task ended as ${status}.` } } = end;
+  if (status !== 'complete') {
+    if (error.data?.['in_doubt'] !== undefined) return { kind: 'unknown', error };
+    return { kind: status === 'cancelled' ? 'cancelled' : 'error', error };
+  }
+  const { identity, artifacts } = ports;
+  try {
+    const value = stored === undefined ? result : await storedJson(result, identity, artifacts);
+    return await valueOutcome(value, ports, tool ?? { schema: { name }, checkValue: undefined }, ports);
+  } catch (thrown) {
+    return { kind: 'error', error: errorData(thrown) };
+  }
 }

@@ -16,9 +16,9 @@ import {
 } from '#core';
 import type { OpenStep } from '#state';
 import type { AuthorisedTools } from '#tools';
-import type { DispatchPorts } from './call-types.ts';
+import { prepareCall } from './arguments.ts';
 import { newlyFound } from './call.ts';
-import { prepareCall } from './prepare-call.ts';
+import type { DispatchPorts } from './call-ports.ts';
 
 /** The outcomes of all branches when the set-up refuses the call; none when it may start. */
 export async function setUpParallel(

@@ -1,8 +1,8 @@
 /** Between a run's state and the schedule of its open step: what the state tells the schedule, and what the schedule records. */
 import { type Branch, type CallParallel, callEnded } from '#core';
 import { hasBegun, isInDoubt, isRedirected, type OpenStep, parkedCalls, presentName, type RunState } from '#state';
-import { type Ended, Schedule } from './schedule.ts';
 import type { Landing } from '../tasks/spawn.ts';
+import { type Ended, Schedule } from './schedule.ts';
 
 /** The call as it is carried out today: recorded calls may know their tools under older names. */
 export function renamed<T extends { readonly tool: string }>(state: RunState, call: T): T {

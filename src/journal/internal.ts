@@ -2,6 +2,15 @@
 export { artifactDigest } from './artifact-id.ts';
 export { DEFAULT_JOURNAL_PATH } from './default-path.ts';
 export { memoryJournal } from './memory.ts';
+export {
+  appendAgain,
+  cleanArtifacts,
+  isJournalGone,
+  isTransientStoreError,
+  mayComeBack,
+  patientArtifacts,
+  patiently,
+} from './patience.ts';
 export type {
   Append,
   ArtifactStore,

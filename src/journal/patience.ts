@@ -1,6 +1,6 @@
 /** Keeps what is to be stored while the store cannot take it for now. */
 import { type ArtifactRef, type Clock, ERROR_CONSEQUENCES, encodeEntry, PilotageError, type Redaction } from '#core';
-import type { Append, ArtifactStore, Journal } from '#journal';
+import type { Append, ArtifactStore, Journal } from './port.ts';
 
 interface Deps {
   readonly journal: Journal;
@@ -80,4 +80,16 @@ async function tryAgain<T>(clock: Clock, first: unknown, write: () => Promise<T>
 /** The store could not do it now, and may later. */
 export function isTransientStoreError(error: unknown): boolean {
   return PilotageError.is(error) && ERROR_CONSEQUENCES[error.code] === 'retry';
+}
+
+/** Whether this process cannot use its journal any more: trying again is useless, for every run. */
+export function isJournalGone(error: unknown): boolean {
+  if (!PilotageError.is(error)) return false;
+  if (error.code === 'journal_newer') return error.data?.['run'] === undefined;
+  return error.code === 'journal_closed' || error.code === 'journal_replaced';
+}
+
+/** The store cannot take it now; a disk that cannot be written may be one day. */
+export function mayComeBack(error: unknown): boolean {
+  return isTransientStoreError(error) || PilotageError.is(error, 'journal_read_only');
 }

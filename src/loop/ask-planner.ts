@@ -28,14 +28,12 @@ import {
   usageIn,
 } from '#core';
 import { nextStep, viewOf } from '#state';
-import { type Ask, type StreamedText, say } from './ask.ts';
-import { atOnceFor } from './at-once.ts';
 import type { Settled } from '../calls/attempt.ts';
-import { Growing, Growth } from './growth.ts';
 import { LARGE_VALUE_BYTES } from '../calls/large-values.ts';
-import { modelAway } from './model-away.ts';
-import { type Mutable, readMove, takeNotes, wrongUsage } from './move-notes.ts';
 import { errorData } from '../calls/outcome.ts';
+import { type Ask, atOnceFor, type Mutable, readMove, type StreamedText, say, takeNotes, wrongUsage } from './ask.ts';
+import { Growing, Growth } from './growth.ts';
+import { modelAway } from './model-away.ts';
 import { priceMissing, uncounted } from './prices.ts';
 
 /**

@@ -1,9 +1,32 @@
 /** What it takes to ask the planner for a move, and what it says on the way. */
-import type { EntryBody, LazySignal, LoadedInput, SpokenDelta } from '#core';
+
+import {
+  type AtOnce,
+  type Branch,
+  capture,
+  captureObject,
+  type Decision,
+  describeThrown,
+  type EntryBody,
+  isMove,
+  isOwnRemark,
+  type Json,
+  type LazySignal,
+  type LoadedInput,
+  MAX_OWN_REMARKS,
+  type Move,
+  type MoveNotes,
+  PilotageError,
+  type Remark,
+  readUsage,
+  remarkName,
+  type SpokenDelta,
+  whyNoRemark,
+} from '#core';
 import type { RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
 import type { Attempt } from '../calls/attempt.ts';
-import type { DriverDeps } from './driver-deps.ts';
+import type { CallLimit, DriverDeps } from './driver-deps.ts';
 
 export interface Ask {
   readonly deps: DriverDeps;
@@ -57,4 +80,115 @@ function readDelta(given: SpokenDelta): SpokenDelta {
   throw new Error(
     'next() yielded a value that is not a delta; a delta is { type: "text" | "reasoning", text }, or { type: "reset" }',
   );
+}
+
+/** What a planner says beside its decision, on its way into an entry. */
+
+export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** What a planner gave, as a move: each of its fields is read once. @throws what reading it throws. */
+export function readMove(made: Decision | Move): Move {
+  if (!isMove(made)) return { decision: made };
+  const { decision, text, reasoning, usage, providerState, provenance, remarks, fault } = made;
+  const notes = { text, reasoning, usage, providerState, provenance, remarks, fault };
+  // What has no field of its own is left out where it is taken.
+  return { decision, ...notes } as Move;
+}
+
+/**
+ * The notes that the move has, as frozen JSON, without empty ones.
+ * @throws PilotageError `invalid_decision`, `unserializable`. The usage is taken first, as far as it is right.
+ */
+export function takeNotes(moved: Mutable<MoveNotes>, move: Move): void {
+  const { text, reasoning, usage, providerState, provenance, remarks } = move;
+  if (usage !== undefined) {
+    const { usage: right, wrong } = readUsage(usage);
+    moved.usage = Object.freeze(right);
+    if (wrong !== undefined) throw wrongUsage('move', wrong);
+  }
+  if (text !== undefined && text !== '') moved.text = textOf(text, 'text');
+  if (reasoning !== undefined && reasoning !== '') moved.reasoning = textOf(reasoning, 'reasoning');
+  if (providerState !== undefined) moved.providerState = capture(providerState, 'move.providerState').json;
+  if (remarks !== undefined) {
+    const told = remarksOf(remarks);
+    if (told.length > 0) moved.remarks = told;
+  }
+  if (provenance !== undefined) moved.provenance = captureObject(provenance, 'move.provenance').json;
+}
+
+function remarksOf(given: readonly Remark[]): readonly Remark[] {
+  try {
+    return toldOf(given);
+  } catch (thrown) {
+    return [dropped(undefined, describeThrown(thrown))];
+  }
+}
+
+/** The valid remarks. A value that is not a remark is replaced by a remark that says so, and has no other effect on the run. */
+function toldOf(given: readonly Remark[]): readonly Remark[] {
+  if (!Array.isArray(given)) return [dropped(undefined, 'The remarks of a move are a list.')];
+  const told: Remark[] = [];
+  let others = 0;
+  for (const each of given) {
+    const remark = capturedRemark(each);
+    const isOther = isOwnRemark(remark) || remark.type === 'planner.remark_dropped';
+    if (isOther) others += 1;
+    if (!isOther || others <= MAX_OWN_REMARKS) told.push(remark);
+  }
+  const more = others - MAX_OWN_REMARKS;
+  if (more > 0)
+    told.push(dropped(undefined, `${more} more: a move has ${MAX_OWN_REMARKS} remarks of its own at most.`));
+  return told;
+}
+
+function capturedRemark(given: unknown): Remark {
+  try {
+    const { json } = capture(given, 'remark');
+    const why = whyNoRemark(json);
+    return why === undefined ? (json as unknown as Remark) : dropped(json, why);
+  } catch (thrown) {
+    return dropped(undefined, describeThrown(thrown));
+  }
+}
+
+function dropped(remark: Json | undefined, why: string): Remark {
+  return Object.freeze({ type: 'planner.remark_dropped', remark: remarkName(remark), why });
+}
+
+/** Nobody can say what it was in truth, and limits of cost and tokens must not go on without it. */
+export function wrongUsage(of: 'move' | 'compaction', wrong: string): PilotageError {
+  const message = `The usage of the planner's ${of} is not valid: ${wrong}. Give whole numbers from 0 up, or leave out what is not known.`;
+  return new PilotageError('invalid_decision', message);
+}
+
+function textOf(value: unknown, name: string): string {
+  if (typeof value === 'string') return value;
+  throw new PilotageError(
+    'invalid_decision',
+    `The ${name} of the planner's move must be a string, not ${typeof value}.`,
+  );
+}
+
+/** What keeps the calls of a step from running all at once. Nothing when nothing is below what holds for every step. */
+export function atOnceFor(
+  decision: Decision,
+  tools: Pick<AuthorisedTools, 'ready'>,
+  limit: CallLimit | undefined,
+): { readonly atOnce?: AtOnce } {
+  if (decision.kind !== 'call_parallel') return {};
+  const few = fewOf(decision.branches, tools);
+  if (limit === undefined && few.length === 0) return {};
+  return { atOnce: { ...limit, ...(few.length === 0 ? {} : { tools: Object.fromEntries(few) }) } };
+}
+
+function fewOf(
+  branches: readonly Branch[],
+  tools: Pick<AuthorisedTools, 'ready'>,
+): readonly (readonly [string, number])[] {
+  const counts = new Map<string, number>();
+  for (const { tool } of branches) counts.set(tool, (counts.get(tool) ?? 0) + 1);
+  return [...counts].flatMap(([tool, count]): (readonly [string, number])[] => {
+    const most = tools.ready(tool)?.concurrency ?? Number.POSITIVE_INFINITY;
+    return most < count ? [[tool, most]] : [];
+  });
 }

@@ -1,13 +1,21 @@
 /** The parts of a runtime that the drivers of its runs use. */
-import type { Clock, Planner, Redaction } from '#core';
+import { type AtOnce, type Clock, MAX_AT_ONCE, type Planner, type Redaction } from '#core';
 import type { ArtifactStore, Journal } from '#journal';
 import type { Agent, AgentLimits, AuthorisedTools } from '#tools';
-import type { CallLimit } from './at-once.ts';
 import type { AtWork } from '../calls/doubt.ts';
 import type { Handles } from '../calls/handles.ts';
-import type { NoticeHub } from '../runtime/notices.ts';
+import type { LargeTurns } from '../calls/large-values.ts';
+import type { NoticeHub } from './notices.ts';
 import type { ProgressGuard } from './progress-guard.ts';
-import type { LargeTurns } from '../calls/turn.ts';
+
+/** The limit for all calls of a step that a runtime, or an agent, sets. */
+export type CallLimit = Required<Pick<AtOnce, 'calls' | 'by'>>;
+
+/** The smaller of the two. */
+export function callLimit(runtime: number | undefined, agent: number | undefined): CallLimit | undefined {
+  if (agent !== undefined && agent <= (runtime ?? MAX_AT_ONCE)) return { calls: agent, by: 'agent' };
+  return runtime === undefined ? undefined : { calls: runtime, by: 'runtime' };
+}
 
 /** An agent that a runtime knows, with what its runs see. */
 export interface ReadyAgent {

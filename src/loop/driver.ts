@@ -7,30 +7,32 @@
  *    `once` call, and for other calls only so long that they can notice the abort.
  * D2 A refused append (the lease is lost, or the head has moved) ends the driver; it never competes with another owner.
  */
+
 import {
+  type Clock,
   type EntryBody,
   isDismissal,
   LONGEST_NAP_MS,
   MAX_TREE_CALLS,
   MAX_TREE_TASKS,
   PilotageError,
+  type RunLimits,
   resolveWakeMode,
 } from '#core';
 import type { Claim } from '#journal';
 import { isBlocked, isHeld, nextStep, nextTimeout, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
 import { Calls } from '../calls/executor.ts';
+import { turn } from '../calls/large-values.ts';
 import { stopTasks } from '../tasks/cancel.ts';
-import { Deadline } from './deadline.ts';
+import { type Landing, refused } from '../tasks/spawn.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import type { HeldLease } from './held-lease.ts';
+import { RunInbox } from './inbox.ts';
 import { type Exit, giveBack, giveUp, type Held, lost, park, reasonOf } from './let-go.ts';
 import { Moves } from './moves.ts';
 import { type Next, type NextDeps, next } from './next.ts';
-import { RunInbox } from './inbox.ts';
 import { type Changes, isEnding, RunWriter } from './run-writer.ts';
-import { type Landing, refused } from '../tasks/spawn.ts';
-import { turn } from '../calls/turn.ts';
 
 type Stop = 'cancel' | 'dismissal' | 'deadline' | 'ending' | 'closing' | 'lost';
 
@@ -351,3 +353,35 @@ function isDoubt(body: EntryBody): boolean {
  * waiting for ever.
  */
 const STEPS_PER_TURN = 32;
+
+/** Rings when a run's time is over. Limits are replaced when somebody raises them, and the timer with them. */
+
+class Deadline {
+  readonly #clock: Clock;
+  readonly #ring: () => void;
+  #limits: RunLimits | undefined;
+  #cancel = (): void => {};
+
+  constructor(clock: Clock, ring: () => void) {
+    this.#clock = clock;
+    this.#ring = ring;
+  }
+
+  /** May ring at once. */
+  arm(limits: RunLimits): void {
+    if (this.#limits === limits) return;
+    this.#cancel();
+    this.#limits = limits;
+    if (limits.deadlineAt !== undefined && limits.onCeiling !== 'pause') this.#check(limits.deadlineAt);
+  }
+
+  cancel(): void {
+    this.#cancel();
+  }
+
+  #check(deadlineAt: number): void {
+    const left = deadlineAt - this.#clock.now();
+    if (left <= 0) this.#ring();
+    else this.#cancel = this.#clock.after(Math.min(left, LONGEST_NAP_MS), () => this.#check(deadlineAt));
+  }
+}

@@ -27,11 +27,9 @@ import {
   usageIn,
   validateDecision,
 } from '#core';
-import { type Ask, type PlanGrowth, type StreamedText, say } from './ask.ts';
-import { atOnceFor } from './at-once.ts';
 import type { Settled } from '../calls/attempt.ts';
-import { readMove, takeNotes } from './move-notes.ts';
 import { errorData } from '../calls/outcome.ts';
+import { type Ask, atOnceFor, type PlanGrowth, readMove, type StreamedText, say, takeNotes } from './ask.ts';
 import { uncounted } from './prices.ts';
 
 export type BranchesDelta = Extract<Delta, { type: 'branches' }>;

@@ -4,7 +4,7 @@
  */
 import { type Clock, PilotageError, steadyMs } from '#core';
 import type { Claim, Journal } from '#journal';
-import { patiently } from '../journal/patience.ts';
+import { patiently } from '#journal';
 
 /** A moment by two clocks: the one may be set, the other may stand still while the machine sleeps. */
 export interface Moment {

@@ -13,12 +13,12 @@ import {
 import type { Received } from '#journal';
 import { presentName, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
+import { prepareCall } from '../calls/arguments.ts';
+import { turn } from '../calls/large-values.ts';
+import { valueOutcome } from '../calls/outcome.ts';
 import { isVerdict, type TakePorts, takeMessages } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
-import { valueOutcome } from '../calls/outcome.ts';
-import { prepareCall } from '../calls/prepare-call.ts';
 import type { Changes } from './run-writer.ts';
-import { turn } from '../calls/turn.ts';
 
 export interface InboxPorts {
   readonly deps: DriverDeps;

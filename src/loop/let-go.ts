@@ -1,13 +1,20 @@
 /** How a driver lets go of its run: parks it, gives it back, or finds that somebody else has it. */
-import { PilotageError, type TaskMessage } from '#core';
+import { type ErrorData, PilotageError, type TaskMessage, Thrown } from '#core';
 import type { Park } from '#journal';
 import { answerable, type RunState } from '#state';
 import type { HandleReason } from '#tools';
 import { keyPrefixOf } from '../calls/doubt.ts';
+import { listenersOf } from '../tasks/ending.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import type { HeldLease } from './held-lease.ts';
-import { problemOf } from '../runtime/refusals.ts';
-import { listenersOf } from '../tasks/ending.ts';
+
+const MOST_WORDS_CHARS = 2_000;
+
+/** What the record of a run says of why it was let go of. */
+export function problemOf(error: unknown): ErrorData {
+  const { code, name, message } = Thrown.of(error);
+  return { code: code ?? name, message: message.slice(0, MOST_WORDS_CHARS) };
+}
 
 /** Why a driver let go of its run. */
 export type Exit =

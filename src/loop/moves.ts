@@ -2,9 +2,9 @@
 import { type EntryBody, LazySignal, type LoadedInput, type RunContext, type SpokenDelta } from '#core';
 import { nextStep, type OpenStep, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
+import { Attempt } from '../calls/attempt.ts';
 import type { Ask, PlanGrowth } from './ask.ts';
 import { askPlanner } from './ask-planner.ts';
-import { Attempt } from '../calls/attempt.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { cutOff } from './growth.ts';
 import { loadInputs } from './inputs.ts';

@@ -38,9 +38,9 @@ import {
   unsettledStatus,
 } from '#state';
 import { doubtPause, keyPrefixOf } from '../calls/doubt.ts';
-import { endGroup } from '../tasks/groups.ts';
+import { askForRaise } from '../calls/in-flight-budget.ts';
+import { endGroup } from '../tasks/ending.ts';
 import { type ProgressGuard, watchProgress } from './progress-guard.ts';
-import { askForRaise } from '../calls/raise.ts';
 
 export type Next =
   | { readonly do: 'end' }

@@ -6,15 +6,13 @@
  * L2 Nothing is appended that the fold would refuse.
  * L3 A CANCEL that was stored before an ending wins over it.
  */
-import { deepFreeze, type Entry, type EntryBody, PilotageError } from '#core';
-import type { Append, Received } from '#journal';
+import { answerText, deepFreeze, type Entry, type EntryBody, PilotageError } from '#core';
+import { type Append, appendAgain, isTransientStoreError, type Received, type SessionTurn } from '#journal';
 import { applyEntry, misfitAmong, type RunState, statusAfter } from '#state';
-import { appendAgain, isTransientStoreError } from '../journal/patience.ts';
 import { cascading, stopTasks } from '../tasks/cancel.ts';
+import { toldBy } from '../tasks/ending.ts';
 import { takeUndelivered } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
-import { turnOf } from '../runtime/session-memory.ts';
-import { toldBy } from '../tasks/ending.ts';
 
 /** What an append carries beside its entries. */
 export type Changes = Pick<Append, 'status' | 'takes' | 'turn' | 'tells' | 'starts' | 'treeLimit' | 'seenSignals'>;
@@ -227,4 +225,25 @@ function freezeEntry(entry: Entry): void {
   if (entry.kind === 'call_ended') deepFreeze(entry.outcome);
   else if (entry.kind !== 'moved' || entry.rejected !== undefined) deepFreeze(entry);
   Object.freeze(entry);
+}
+
+/** How many characters of a text a turn keeps; the run itself keeps the whole text. */
+const TURN_CHARS = 16_384;
+
+/** The run's turn, when `last` ends a run that is a turn of its session. */
+function turnOf(state: RunState, last: EntryBody | undefined, at: number): SessionTurn | undefined {
+  if (!state.conversation || (last?.kind !== 'finished' && last?.kind !== 'failed')) return undefined;
+  const answer = last.kind === 'finished' && last.reason === 'goal' ? answerText(last.payload) : undefined;
+  return {
+    run: state.identity.run,
+    user: shorten(state.query),
+    assistant: answer === undefined ? null : shorten(answer),
+    at: Math.floor(at),
+  };
+}
+
+/** Well-formed text, which every store gives back as it was. */
+function shorten(text: string): string {
+  const kept = text.length <= TURN_CHARS ? text : `${text.slice(0, TURN_CHARS - 1)}…`;
+  return kept.toWellFormed();
 }

@@ -1,8 +1,8 @@
 /** The agents that a runtime knows. */
 import { asPlanner, defined, PilotageError, type Planner, type PlannerFunction } from '#core';
 import { type Agent, type AgentLimits, agent, agentsOf, asAgent, type Catalogue, type ToolSet } from '#tools';
-import { callLimit } from '../loop/at-once.ts';
 import type { ReadyAgent } from '../loop/driver-deps.ts';
+import { callLimit } from '../loop/driver-deps.ts';
 import { assertPriced, unpricedOf } from '../loop/prices.ts';
 
 export interface AgentParts {

@@ -2,7 +2,8 @@
  * When runs that are parked go on by themselves, for as many runs as there are, over one timer. Times are those of the wall clock,
  * which may be set, and timers stand still while the machine sleeps: it is looked at again and again.
  */
-import { type Clock, LONGEST_NAP_MS } from '#core';
+
+import { type Clock, describeThrown, LONGEST_NAP_MS } from '#core';
 
 /** The delay, in milliseconds, with which due runs are looked at: the store's clock may be behind this clock. */
 const LEAST_DELAY_MS = 10;
@@ -75,4 +76,48 @@ export class Alarms {
     }
     if (this.#times.size > 0) this.#arm(earliest);
   }
+}
+
+/** Looks for due runs again and again: after a while, and as soon as there is room for one more. */
+
+const SWEEP_MS = 1_000;
+
+interface SweepDeps {
+  readonly clock: Clock;
+  /** Takes over one due run. False when no run is due, or no slot is free. */
+  readonly driveNext: () => Promise<boolean>;
+  /** Calls `wake` when a slot is free again, if none is free now. */
+  readonly onRoom: (wake: () => void) => void;
+  readonly onFault: (error: unknown) => void;
+}
+
+/** Sweeps until the returned function is called. */
+export function startSweeping({ clock, driveNext, onRoom, onFault }: SweepDeps): () => void {
+  let cancel = (): void => {};
+  let stopped = false;
+  let sweeping = false;
+  /** What was told last: a store that stays broken is told of once. */
+  let told: string | undefined;
+  const sweep = async (): Promise<void> => {
+    if (sweeping || stopped) return;
+    sweeping = true;
+    cancel();
+    try {
+      while (!stopped && (await driveNext()));
+      told = undefined;
+    } catch (error) {
+      const words = describeThrown(error);
+      if (words !== told) onFault(error);
+      told = words;
+    }
+    sweeping = false;
+    if (stopped) return;
+    cancel = clock.after(SWEEP_MS, () => void sweep());
+    onRoom(() => void sweep());
+  };
+  void sweep();
+  return () => {
+    stopped = true;
+    cancel();
+  };
 }

@@ -1,19 +1,25 @@
 /** The runs that this process drives: claims them as there is room, keeps their leases, and lets go of them. */
 import { type Caller, type Control, PilotageError } from '#core';
-import { type Claim, hasEnded, type NewRun, type RunRecord, type RunStatus, runNotFound } from '#journal';
+import {
+  type Claim,
+  hasEnded,
+  isJournalGone,
+  isTransientStoreError,
+  mayComeBack,
+  type NewRun,
+  type RunRecord,
+  type RunStatus,
+  runNotFound,
+} from '#journal';
 import { foldEntries, isPaused, type RunState } from '#state';
-import { Alarms } from './alarms.ts';
-import { isTransientStoreError } from '../journal/patience.ts';
 import type { RunDriver } from '../loop/driver.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
-import { startSweeping } from './expired-approvals.ts';
 import { momentOf } from '../loop/held-lease.ts';
-import { startHeartbeat } from './lease-heartbeat.ts';
 import { type Exit, exitError, TRY_AGAIN_MS } from '../loop/let-go.ts';
 import { goesOnAt } from '../loop/next.ts';
-import { isDeadOwner, ownerName } from './owner.ts';
-import { PickUp, type PickUpOptions } from './pick-up.ts';
-import { isJournalGone, mayComeBack, Refusals } from './refusals.ts';
+import { Alarms, startSweeping } from './alarms.ts';
+import { isDeadOwner, ownerName, startHeartbeat } from './leases.ts';
+import { PickUp, type PickUpOptions, Refusals } from './pick-up.ts';
 import { reopen } from './reopen.ts';
 import { sendControl } from './send-control.ts';
 import { type SlotLimits, Slots, type Waiting } from './slots.ts';

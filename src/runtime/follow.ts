@@ -2,11 +2,11 @@
  * Reads a run from any process: its entries from the beginning, then what comes, until the reader has what it waits for.
  * When this process drives the run, notices come straight from the driver, and tokens with them.
  */
+
 import type { Clock, Entry } from '#core';
 import type { Journal } from '#journal';
 import { applyEntry, openState, type RunState } from '#state';
-import { keptAlive } from './kept-alive.ts';
-import type { Notice, NoticeHub } from './notices.ts';
+import type { Notice, NoticeHub } from '../loop/notices.ts';
 import { readable } from './readable.ts';
 
 /** A slow reader keeps at most this many tokens and chunks waiting; older ones are dropped, and their numbers show the gap. */
@@ -191,4 +191,22 @@ export class Follower<T> {
 /** Whether a notice is a token or a chunk. A reset is neither, and is never dropped. */
 function isToken(notice: Notice): boolean {
   return notice.type === 'chunk' || (notice.type === 'delta' && notice.delta.type !== 'reset');
+}
+
+/** A process that waits for what only others can bring about has nothing else that would keep it alive. */
+
+const FAR_MS = 2 ** 30;
+
+/** The process does not end by itself before this has settled: a timer of its clock holds it, as long as that clock goes on. */
+export async function keptAlive<T>(waited: Promise<T>, clock: Pick<Clock, 'after'>): Promise<T> {
+  let cancel = (): void => {};
+  const hold = (): void => {
+    cancel = clock.after(FAR_MS, hold);
+  };
+  hold();
+  try {
+    return await waited;
+  } finally {
+    cancel();
+  }
 }

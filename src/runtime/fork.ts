@@ -34,12 +34,12 @@ import {
   validateControl,
 } from '#core';
 import { foldEntries, reachedLimit } from '#state';
-import type { DriverDeps } from '../loop/driver-deps.ts';
-import { assertNoTaskId } from './free-id.ts';
 import { LARGE_VALUE_BYTES } from '../calls/large-values.ts';
-import { pinOf } from './pins.ts';
+import type { DriverDeps } from '../loop/driver-deps.ts';
 import { assertPriced } from '../loop/prices.ts';
+import { pinOf } from '../tasks/spawn.ts';
 import { foldable } from './readable.ts';
+import { assertNoTaskId } from './start-options.ts';
 
 export interface ForkOptions {
   /** The identity of the fork, with the run's own tenant, user and session. Default: those, with a fresh run id. */

@@ -1,14 +1,13 @@
 /** Makes the driver of a run that was claimed: with the run's own planner and tools, under changed code only when that is accepted. */
-import { deepFreeze, type Entry, PilotageError, type Repinned } from '#core';
-import type { Claim, Park } from '#journal';
+
+import { type Clock, deepFreeze, type Entry, PilotageError, type Repinned, steadyMs } from '#core';
+import { type Claim, isTransientStoreError, type Park } from '#journal';
 import { applyEntry, foldEntries, type RunState } from '#state';
-import { isTransientStoreError } from '../journal/patience.ts';
 import { RunDriver } from '../loop/driver.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { HeldLease, type Moment } from '../loop/held-lease.ts';
-import { TRY_AGAIN_MS } from '../loop/let-go.ts';
+import { problemOf, TRY_AGAIN_MS } from '../loop/let-go.ts';
 import { changesOf, type Migrate, repinned, runChanged } from './pins.ts';
-import { problemOf } from './refusals.ts';
 
 export interface PickUpOptions {
   readonly leaseMs: number;
@@ -89,5 +88,61 @@ export class PickUp {
     const migration = (await this.#options.migrate?.({ state, changes })) ?? (acceptChanges ? {} : undefined);
     if (migration === undefined) throw runChanged(state.identity.run, changes);
     return repinned(agent, tools, migration);
+  }
+}
+
+/**
+ * Runs that this process has claimed and could not carry out: their code is another one, or they cannot be read here. Each
+ * was let go of at once, for others who can, and is not claimed here again for a while, so that processes of two versions
+ * do not take turns at it.
+ */
+
+const FIRST_MS = 2_000;
+const LONGEST_MS = 300_000;
+/** The oldest are forgotten beyond this. They are claimed again at once then, before what waits behind them: so it is far out. */
+const MOST = 100_000;
+
+interface Refusal {
+  readonly times: number;
+  /** By the steady clock. */
+  readonly until: number;
+}
+
+export class Refusals {
+  readonly #clock: Clock;
+  readonly #refused = new Map<string, Refusal>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** @returns how often in a row it was refused, and until when it is left to others. */
+  note(run: string): Refusal {
+    const times = (this.#refused.get(run)?.times ?? 0) + 1;
+    const refusal = { times, until: steadyMs(this.#clock) + Math.min(FIRST_MS * 2 ** (times - 1), LONGEST_MS) };
+    this.#refused.delete(run);
+    this.#refused.set(run, refusal);
+    const [oldest] = this.#refused.keys();
+    if (this.#refused.size > MOST && oldest !== undefined) this.#refused.delete(oldest);
+    return refusal;
+  }
+
+  /** The run is left to others now. */
+  has(run: string): boolean {
+    const refusal = this.#refused.get(run);
+    return refusal !== undefined && refusal.until > steadyMs(this.#clock);
+  }
+
+  /** The runs that are left to others now. */
+  all(): readonly string[] {
+    if (this.#refused.size === 0) return [];
+    const now = steadyMs(this.#clock);
+    const runs: string[] = [];
+    for (const [run, { until }] of this.#refused) if (until > now) runs.push(run);
+    return runs;
+  }
+
+  forget(run: string): void {
+    this.#refused.delete(run);
   }
 }

@@ -1,8 +1,9 @@
 /** Whether a recorded run can go on with today's planner and tools. */
-import { defined, PilotageError, type Planner, type Repinned } from '#core';
+import { defined, PilotageError, type Repinned } from '#core';
 import { presentName, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
 import type { ReadyAgent } from '../loop/driver-deps.ts';
+import { pinOf } from '../tasks/spawn.ts';
 
 /** What differs from what the run was started with. */
 export interface RunChange {
@@ -67,8 +68,4 @@ export function repinned(
     pin: pinOf(planner, tools),
     ...defined({ renamedTools }),
   };
-}
-
-export function pinOf({ version }: Planner, tools: AuthorisedTools): Repinned['pin'] {
-  return version === undefined ? { tools: tools.digests() } : { version, tools: tools.digests() };
 }

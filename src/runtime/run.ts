@@ -31,18 +31,16 @@ import {
   trajectoryOf,
   wakesByTasks,
 } from '#state';
-import { isVerdict } from '../loop/controls.ts';
-import { Follower } from './follow.ts';
-import { assertForkOptions, type ForkOptions } from './fork.ts';
-import { keptAlive } from './kept-alive.ts';
 import { storedJson } from '../calls/large-values.ts';
-import type { Notice, NoticeHub } from './notices.ts';
+import { isVerdict } from '../loop/controls.ts';
+import type { Notice, NoticeHub } from '../loop/notices.ts';
+import { Follower, keptAlive } from './follow.ts';
+import { assertForkOptions, type ForkOptions } from './fork.ts';
 import { type Diagnosis, diagnose, type RepairOptions } from './repair.ts';
 import type { ReplayReport } from './replay.ts';
 import { type RunResult, runResultOf } from './result.ts';
-import { type Addressee, pausesBelow } from './send-control.ts';
-import type { TaskProgress } from './task-progress.ts';
-import { untilTaken } from './until-taken.ts';
+import { type Addressee, pausesBelow, untilTaken } from './send-control.ts';
+import type { TaskProgress } from './task-record.ts';
 
 export interface ShownTasks {
   /** Whether the run belongs to such a planner. */

@@ -32,9 +32,11 @@ import {
 } from '#core';
 import {
   assertJournal,
+  cleanArtifacts,
   DEFAULT_JOURNAL_PATH,
   type Journal,
   ownedBy,
+  patientArtifacts,
   RUN_STATUSES,
   type RunQuery,
   type RunRecord,
@@ -43,25 +45,24 @@ import {
 import { sqliteJournal } from '#journal/sqlite';
 import { foldEntries } from '#state';
 import { assertParallelCalls, createCatalogue, skillGet, skillSearch, toolGet, toolSearch } from '#tools';
-import { type AgentParts, Agents, agentsGiven } from './agents.ts';
-import { cleanArtifacts, patientArtifacts } from '../journal/patience.ts';
-import { artifactFetch } from '../calls/artifact-fetch.ts';
-import { CancelSignals, cancelRun } from './cancel-signals.ts';
 import { AtWork } from '../calls/doubt.ts';
-import type { DriverDeps, ReadyAgent } from '../loop/driver-deps.ts';
-import { Fleet } from './fleet.ts';
-import { type ForkOptions, forkRun } from './fork.ts';
-import { assertNoTaskId } from './free-id.ts';
 import { Handles } from '../calls/handles.ts';
+import { artifactFetch, LargeTurns } from '../calls/large-values.ts';
+import type { DriverDeps, ReadyAgent } from '../loop/driver-deps.ts';
 import { contextAtStart, loadInputs, withReadArgs } from '../loop/inputs.ts';
-import { NoticeHub } from './notices.ts';
-import { type Migrate, pinOf } from './pins.ts';
+import { NoticeHub } from '../loop/notices.ts';
 import { assertPriced } from '../loop/prices.ts';
 import { assertProgressGuard, type ProgressGuard } from '../loop/progress-guard.ts';
+import { limitsWithin } from '../tasks/budget-share.ts';
+import { pinOf } from '../tasks/spawn.ts';
+import { type AgentParts, Agents, agentsGiven } from './agents.ts';
+import { CancelSignals, cancelRun } from './cancel-signals.ts';
+import { Fleet } from './fleet.ts';
+import { type ForkOptions, forkRun } from './fork.ts';
+import type { Migrate } from './pins.ts';
 import { repairRun } from './repair.ts';
 import { type ReplayReport, replayRun } from './replay.ts';
 import { Run, type ShownTasks } from './run.ts';
-import { limitsWithin } from '../tasks/run-budget.ts';
 import { addressee, assertKnown } from './send-control.ts';
 import {
   assertMemoryOptions,
@@ -73,10 +74,9 @@ import {
   withMaterial,
 } from './session-memory.ts';
 import type { SlotLimits } from './slots.ts';
-import { assertStartOptions, type StartOptions } from './start-options.ts';
-import { watchProgressOfTasks } from './task-progress.ts';
+import { assertNoTaskId, assertStartOptions, type StartOptions } from './start-options.ts';
+import { watchProgressOfTasks } from './task-record.ts';
 import { Tasks } from './tasks.ts';
-import { LargeTurns } from '../calls/turn.ts';
 
 export interface RuntimeOptions extends AgentParts {
   /**

@@ -3,13 +3,11 @@
  * ending; a summary of older turns is updated in the background, and no result waits for it.
  */
 import {
-  answerText,
   assertOptions,
   type Clock,
   deepFreeze,
   defined,
   type Entry,
-  type EntryBody,
   type Json,
   type OptionShape,
   PilotageError,
@@ -20,7 +18,6 @@ import {
   type Turn,
 } from '#core';
 import type { SessionMemory, SessionMemoryStore, SessionSummary, SessionTurn } from '#journal';
-import type { RunState } from '#state';
 
 export interface SummaryInput {
   /** The summary of all turns before `turns`. `undefined`: no turn is summarised. */
@@ -51,8 +48,6 @@ type Every = { strategy: string; turns?: number; summarise?: unknown; retries?: 
 const OPTIONS: OptionShape<Every> = { strategy: 'any', turns: 'any?', summarise: 'any?', retries: 'any?' };
 const DEFAULT_TURNS = 20;
 const DEFAULT_RETRIES = 3;
-/** How many characters of a text a turn keeps; the run itself keeps the whole text. */
-const TURN_CHARS = 16_384;
 /** Keeps the roles alternating, which some servers insist on. */
 const NO_ANSWER = '(no answer was given)';
 /** The wait before a second try, in milliseconds; doubled for each further try, and shortened at random. */
@@ -122,24 +117,6 @@ function chat(turns: readonly SessionTurn[]): readonly Turn[] {
     { role: 'user', text: user },
     { role: 'assistant', text: assistant === null || assistant === '' ? NO_ANSWER : assistant },
   ]);
-}
-
-/** The run's turn, when `last` ends a run that is a turn of its session. */
-export function turnOf(state: RunState, last: EntryBody | undefined, at: number): SessionTurn | undefined {
-  if (!state.conversation || (last?.kind !== 'finished' && last?.kind !== 'failed')) return undefined;
-  const answer = last.kind === 'finished' && last.reason === 'goal' ? answerText(last.payload) : undefined;
-  return {
-    run: state.identity.run,
-    user: shorten(state.query),
-    assistant: answer === undefined ? null : shorten(answer),
-    at: Math.floor(at),
-  };
-}
-
-/** Well-formed text, which every store gives back as it was. */
-function shorten(text: string): string {
-  const kept = text.length <= TURN_CHARS ? text : `${text.slice(0, TURN_CHARS - 1)}…`;
-  return kept.toWellFormed();
 }
 
 interface KeeperDeps {

@@ -22,9 +22,9 @@ import {
 } from '#core';
 import { hasEnded, type Journal, ownedBy, type RunRecord, type RunStatus } from '#journal';
 import { eventsOf, foldEntries, groupView, type RunState } from '#state';
-import { jsonDigest } from '../calls/digest.ts';
+import { jsonDigest } from '../calls/earlier-calls.ts';
+import type { NoticeHub } from '../loop/notices.ts';
 import { Follower } from './follow.ts';
-import type { NoticeHub } from './notices.ts';
 import type { EventOptions, Run } from './run.ts';
 import { START_OPTIONS, type StartOptions } from './start-options.ts';
 import { type TaskRecord, taskRecord } from './task-record.ts';

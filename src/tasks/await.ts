@@ -15,10 +15,10 @@ import {
   taskCallsOf,
 } from '#core';
 import type { Journal } from '#journal';
+import { isJournalGone } from '#journal';
 import { foldEntries, groupView, type OpenStep, type RunState, type TaskWait } from '#state';
-import { isJournalGone } from '../runtime/refusals.ts';
-import { refused } from './spawn.ts';
 import { taskEndOf } from './ending.ts';
+import { refused } from './spawn.ts';
 
 interface AwaitPorts {
   readonly journal: Journal;

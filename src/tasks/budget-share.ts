@@ -1,6 +1,35 @@
 /** How a budget is shared between a call that a task carries out and the calls that may be under way beside it. */
-import { isPlanTool, isTaskTool } from '#core';
+
+import { isPlanTool, isTaskTool, microUsdOf, type RunLimits } from '#core';
 import { atOnceOf, openBehind, presentName, type RunState, type Split } from '#state';
+import type { AgentLimits } from '#tools';
+
+/** What the limits of an agent leave of those that a run is started with. */
+
+const AXES = ['steps', 'calls', 'tokens'] as const;
+
+/**
+ * The smaller on each axis; where one of them says nothing, the other one counts. `onCeiling` is kept.
+ * @param now when the run starts, in milliseconds since the epoch: `deadlineMs` counts from there.
+ */
+export function limitsWithin(limits: RunLimits, own: AgentLimits | undefined, now: number): RunLimits {
+  if (own === undefined) return limits;
+  const { costUsd, deadlineMs } = own;
+  const within: { -readonly [K in keyof RunLimits]: RunLimits[K] } = { ...limits };
+  for (const axis of AXES) {
+    const value = smaller(limits[axis], own[axis]);
+    if (value !== undefined) within[axis] = value;
+  }
+  const cost = smaller(limits.costMicroUsd, costUsd === undefined ? undefined : microUsdOf(costUsd));
+  if (cost !== undefined) within.costMicroUsd = cost;
+  const deadlineAt = smaller(limits.deadlineAt, deadlineMs === undefined ? undefined : now + deadlineMs);
+  if (deadlineAt !== undefined) within.deadlineAt = deadlineAt;
+  return within;
+}
+
+function smaller(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);
+}
 
 export interface Beside {
   /** How many calls need no task: each counts as one call, with its price. */

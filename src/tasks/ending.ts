@@ -1,4 +1,5 @@
 /** How the ending of a run reads to the runs that wait for it. */
+
 import {
   countUsage,
   detailsOf,
@@ -11,7 +12,7 @@ import {
   type Usage,
 } from '#core';
 import type { Told } from '#journal';
-import { countsAsCall, type Ending, type RunState, setAsideFor } from '#state';
+import { countsAsCall, type Ending, type GroupState, type RunState, setAsideFor, type TaskState } from '#state';
 
 /** The runs that are told how this run ends. */
 export function listenersOf({ task, watchers }: RunState): readonly string[] {
@@ -120,4 +121,38 @@ function usedBy(body: EntryBody): Usage {
     default:
       return {};
   }
+}
+
+/** When a group of tasks is over. Pure. */
+
+/** The entry that ends a group whose time has come, and the members that are told to stop. */
+export function endGroup(
+  state: RunState,
+): { readonly entries: readonly EntryBody[]; readonly cancels: readonly string[] } | undefined {
+  for (const group of state.groups) {
+    if (group.end !== undefined) continue;
+    const members = state.tasks.filter((task) => task.group === group.id);
+    const verdict = verdictOn(group, members);
+    if (verdict === undefined) continue;
+    const cancels = members.filter(({ end }) => end === undefined).map(({ id }) => id);
+    return { entries: [{ kind: 'group_ended', group: group.id, ...verdict }], cancels };
+  }
+  return undefined;
+}
+
+function verdictOn(
+  { sealed, failFast, quorum }: GroupState,
+  members: readonly TaskState[],
+): { readonly status: 'completed' | 'cancelled'; readonly reason?: string } | undefined {
+  const failed = members.find(({ end }) => end?.status === 'failed');
+  if (failFast && failed !== undefined) {
+    const code = failed.end?.error?.code;
+    return { status: 'cancelled', reason: code === undefined ? 'fail-fast' : `fail-fast:${code}` };
+  }
+  const complete = members.filter(({ end }) => end?.status === 'complete').length;
+  const isOver = sealed && members.every(({ end }) => end !== undefined);
+  if (quorum !== undefined && complete >= quorum) {
+    return isOver ? { status: 'completed' } : { status: 'completed', reason: 'quorum' };
+  }
+  return isOver ? { status: 'completed' } : undefined;
 }

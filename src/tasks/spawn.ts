@@ -13,6 +13,8 @@ import {
   MAX_LIVE_TASKS,
   MAX_TASK_DEPTH,
   type Pin,
+  type Planner,
+  type Repinned,
   type RunContext,
   runLimitsOf,
   type Spawned,
@@ -23,10 +25,9 @@ import {
 } from '#core';
 import type { NewRun } from '#journal';
 import { type Amounts, type RunState, type ShareAxis, shareFor } from '#state';
+import type { AuthorisedTools } from '#tools';
 import type { ReadyAgent } from '../loop/driver-deps.ts';
-import { pinOf } from '../runtime/pins.ts';
-import { limitsWithin } from './run-budget.ts';
-import { type Beside, splitWith } from './budget-share.ts';
+import { type Beside, limitsWithin, splitWith } from './budget-share.ts';
 
 /** Entries to append, and what is stored in the same commit. */
 export interface Landing {
@@ -201,4 +202,9 @@ function groupRefusal({ groups }: RunState, groupId: string | undefined): Refusa
 export function refused(at: CallPlace, code: ErrorCode, message: string, data?: JsonObject): CallEnded {
   const error = { code, message, ...defined({ data }) };
   return callEnded(at, { outcome: { kind: 'error', error }, attempts: 0 });
+}
+
+/** What a run of the agent is pinned to: the version of its planner and the digests of its tools. */
+export function pinOf({ version }: Planner, tools: AuthorisedTools): Repinned['pin'] {
+  return version === undefined ? { tools: tools.digests() } : { version, tools: tools.digests() };
 }

@@ -3,14 +3,14 @@ import type { Branch, CallPlace, CallResult, Clock, Identity, Json, JsonObject, 
 import type { ArtifactStore } from '#journal';
 import type { ApprovedCall, OpenStep } from '#state';
 import type { AuthorisedTools, NamedHandle, ReadyAgentTool } from '#tools';
+import type { HeldLease } from '../loop/held-lease.ts';
 import type { Attempt } from './attempt.ts';
 import type { OwnCall, Piece } from './context.ts';
 import type { AtWork } from './doubt.ts';
 import type { Earlier } from './earlier-calls.ts';
 import type { Handed } from './handles.ts';
-import type { HeldLease } from '../loop/held-lease.ts';
-import type { Lacking } from './raise.ts';
-import type { LargeTurns } from './turn.ts';
+import type { Lacking } from './in-flight-budget.ts';
+import type { LargeTurns } from './large-values.ts';
 
 /** The call is not made before somebody raises a limit. */
 export interface HeldCall {
