@@ -29,15 +29,14 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   journal: { mayImport: ['core'], packages: true, required: true },
   state: { mayImport: ['core'], packages: true, required: true },
   // What carries a run out: four folders behind the door of `runtime`, each above the one before.
-  tasks: { mayImport: BELOW_THE_RUN, typesOnly: ['loop'], packages: true, behind: 'runtime', required: true },
+  tasks: { mayImport: BELOW_THE_RUN, typesOnly: ['loop'], packages: true, behind: 'runtime' },
   calls: {
     mayImport: [...BELOW_THE_RUN, 'tasks'],
     typesOnly: ['loop'],
     packages: true,
     behind: 'runtime',
-    required: true,
   },
-  loop: { mayImport: [...BELOW_THE_RUN, 'tasks', 'calls'], packages: true, behind: 'runtime', required: true },
+  loop: { mayImport: [...BELOW_THE_RUN, 'tasks', 'calls'], packages: true, behind: 'runtime' },
   runtime: { mayImport: [...BELOW_THE_RUN, 'tasks', 'calls', 'loop'], packages: true, required: true },
   // JSON Schema, for the inputs of tools and the shape of plans.
   schema: { mayImport: ['core'], packages: true },

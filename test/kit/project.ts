@@ -62,7 +62,18 @@ export function projectCopy(): Scratch {
 /** One door in each room that must be there, and nothing wrong with any. */
 export function smallProject(): Scratch {
   const project = scratch();
-  for (const room of ['core', 'journal', 'state', 'runtime', 'tools', 'model', 'testing', 'cli', 'planners/react']) {
+  for (const room of [
+    'core',
+    'journal',
+    'state',
+    'loop',
+    'runtime',
+    'tools',
+    'model',
+    'testing',
+    'cli',
+    'planners/react',
+  ]) {
     project.write(`src/${room}/internal.ts`, 'export {};\n');
   }
   project.write('src/planners/internal.ts', "import '#core';\n");

@@ -65,6 +65,8 @@ describe('the import check', () => {
     ['a door that is none, in a test', 'test/planted.ts', "import '#core/json';"],
     ['one planner with a model importing another', 'src/planners/pipeline/planted.ts', "import '#planners/react';"],
     ['an example that goes through a door', 'examples/planted.ts', "import '#core';"],
+    ['a call that uses the loop', 'src/calls/planted.ts', "import '../runtime/internal.ts';"],
+    ['a folder behind a door that goes through it', 'src/loop/planted.ts', "import '#runtime';"],
     ['an example that reaches into a room', 'examples/planted.ts', "import '../src/core/internal.ts';"],
   ])('PC-04 refuses %s', (_what, path, text) => {
     expect(checkWith(path, text)).toEqual([expect.stringContaining(`${path}:1 imports `)]);
@@ -73,6 +75,7 @@ describe('the import check', () => {
   it.each([
     ['types of the model in the prompt', 'src/prompt/planted.ts', "import type { A } from '#model';"],
     ['the core and a package in a planner', 'src/planners/planted.ts', "import '#core';\nimport 'ajv';"],
+    ['a folder behind the same door', 'src/runtime/planted.ts', "import '../loop/internal.ts';"],
     ['SQLite in its store', 'src/journal/sqlite-planted.ts', "import 'node:sqlite';"],
     ['every room in the testing kit', 'src/testing/planted.ts', "import '#journal';\nimport '#core';"],
     ['doors in tests', 'test/planted.ts', "import '#core';\nimport '#pilotage';"],
