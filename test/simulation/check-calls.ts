@@ -22,9 +22,15 @@ export function checkAllowed(tool: string, { id, forbidden }: CallArgs, run: str
 }
 
 /** A call is made with its own arguments, or with those of its approval, and only when it was approved. */
-export function checkCall(tool: string, args: CallArgs, run: string, ledger: Ledger, gated: boolean): void {
+export function checkCall(
+  tool: string,
+  args: CallArgs,
+  { identity: { run }, idempotencyKey }: Pick<ToolContext, 'identity' | 'idempotencyKey'>,
+  ledger: Ledger,
+  gated: boolean,
+): void {
   const entries = ledger.runs.get(run)?.entries ?? [];
-  const place = placeOf(entries, args.id);
+  const place = placeOf(entries, args.id, idempotencyKey);
   if (place === undefined) {
     ledger.violated('no foreign data', `no call of the run has the id ${args.id}`, run);
     return;
@@ -156,9 +162,13 @@ interface Place {
   readonly branch: Branch;
 }
 
-/** The last call of the run with this id among its arguments. */
-function placeOf(entries: readonly Entry[], id: string): Place | undefined {
-  return placesOf(entries, id).at(-1);
+/**
+ * The call of the run with this id among its arguments that the key names: a process that stood still may be at a call of a step that others
+ * have gone on from. A key of an earlier run names none; then it is the last call with the id.
+ */
+function placeOf(entries: readonly Entry[], id: string, key: string): Place | undefined {
+  const places = placesOf(entries, id);
+  return places.find(({ step, call }) => key.endsWith(`/${step}.${call}`)) ?? places.at(-1);
 }
 
 function placesOf(entries: readonly Entry[], id: string): Place[] {

@@ -45,6 +45,7 @@ export async function doIt<T extends Json>(
 ): Promise<T> {
   const { process, ledger } = world;
   const { run, tool, id } = deed;
+  const enteredAt = ledger.now();
   const signal = deaf ? undefined : given;
   ledger.attempted({ ...deed, key }, process);
   noteNarrow(deed, key, world);
@@ -56,7 +57,7 @@ export async function doIt<T extends Json>(
   await process.wait(0);
   mayFail();
   ledger.values.set(key, value);
-  const arrive = ledger.request(key, run, process, world.graceMs);
+  const arrive = ledger.request(key, run, process, { enteredAt, graceMs: world.graceMs });
   if (isRemote && ms > 0) {
     const transitMs = Math.min(ms, LONGEST_WAY_MS);
     world.later(transitMs, arrive);

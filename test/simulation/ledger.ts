@@ -42,6 +42,13 @@ export interface Violation {
   readonly what: string;
 }
 
+/** How long a process has been at a call. */
+interface Stay {
+  readonly enteredAt: number;
+  /** For so long whoever takes over a run waits for one that may be at its calls. */
+  readonly graceMs: number;
+}
+
 /** One entry into a tool. */
 export interface Attempt {
   readonly order: number;
@@ -71,8 +78,8 @@ export interface LedgerRun {
   readonly landed: number[];
   /** Who claimed it last, and has not given it back. */
   holder: SimulatedProcess | undefined;
-  /** When each process lost it to another. */
-  readonly lostAt: Map<SimulatedProcess, number>;
+  /** When each process lost it to another, each time. */
+  readonly lostAt: Map<SimulatedProcess, number[]>;
   endedAt: number | undefined;
   /** Whoever holds it has written something since it was claimed. */
   isDriven: boolean;
@@ -186,7 +193,8 @@ export class Ledger {
     const now = this.#clock.now();
     this.owners.set(request.owner, process);
     checkClaim(claim, request, run, process, { now, ledger: this });
-    if (run.holder !== undefined && run.holder !== process) run.lostAt.set(run.holder, now);
+    if (run.holder !== undefined && run.holder !== process)
+      run.lostAt.set(run.holder, [...(run.lostAt.get(run.holder) ?? []), now]);
     if (run.holder !== undefined) run.takenOverAt.push(this.next());
     run.holder = process;
     run.isDriven = false;
@@ -280,9 +288,13 @@ export class Ledger {
     this.refuted.set(key, (this.refuted.get(key) ?? 0) + 1);
   }
 
+  now(): number {
+    return this.#clock.now();
+  }
+
   /** What a process has asked of the world, and what happens whatever becomes of it. Returns what is to be done when it does. */
-  request(key: string, run: string, process: SimulatedProcess, graceMs: number): () => void {
-    this.#noteIfLate(key, run, process, graceMs);
+  request(key: string, run: string, process: SimulatedProcess, stay: Stay): () => void {
+    this.#noteIfLate(key, run, process, stay);
     this.underWay.set(key, (this.underWay.get(key) ?? 0) + 1);
     return () => {
       this.underWay.set(key, (this.underWay.get(key) ?? 0) - 1);
@@ -290,11 +302,12 @@ export class Ledger {
     };
   }
 
-  /** @param graceMs for so long whoever takes over a run waits for one that may be at its calls. */
-  #noteIfLate(key: string, run: string, process: SimulatedProcess, graceMs: number): void {
+  /** A process that has claimed the run again may still be at a call from before it lost it. */
+  #noteIfLate(key: string, run: string, process: SimulatedProcess, { enteredAt, graceMs }: Stay): void {
     const known = this.runs.get(run);
-    const lostAt = known?.lostAt.get(process);
-    if (known?.holder === process || lostAt === undefined || this.#clock.now() - lostAt < graceMs) return;
+    const losses = known?.lostAt.get(process) ?? [];
+    const lostAt = losses.find((at) => at >= enteredAt) ?? (known?.holder === process ? undefined : losses.at(-1));
+    if (lostAt === undefined || this.#clock.now() - lostAt < graceMs) return;
     this.lateEffects.set(key, (this.lateEffects.get(key) ?? 0) + 1);
   }
 }

@@ -159,7 +159,7 @@ async function run(
   const { effect = 'once', costUsd = 0, needsApproval, approveBig = false, remote = false } = TOOL_KINDS[name] ?? {};
   const { run: owner } = identity;
   checkIdentity(context, ledger);
-  checkCall(name, args, owner, ledger, approveBig ? args.big === true : needsApproval !== undefined);
+  checkCall(name, args, context, ledger, approveBig ? args.big === true : needsApproval !== undefined);
   checkAllowed(name, args, owner, ledger);
   const costMicroUsd = microUsdOf(costUsd);
   const throwsAt = (at: CallArgs['oddAt']): boolean => odd !== undefined && oddAt === at;
