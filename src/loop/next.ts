@@ -81,7 +81,8 @@ export function next(state: RunState, deps: NextDeps): Next {
   const isDismissed = state.cancel !== null && isDismissal(state.cancel);
   if (state.cancel !== null && !isDismissed) return record([...abandonCalls(state), cancelled(state)]);
   const { limits, open, pauses } = state;
-  const overdue = limits.deadlineAt !== undefined && deps.clock.now() >= limits.deadlineAt;
+  // An owner before may have cut calls off for it, and its clock may be ahead of this one: a run's time does not go back.
+  const overdue = limits.deadlineAt !== undefined && Math.max(deps.clock.now(), state.updatedAt) >= limits.deadlineAt;
   const isLate = overdue && limits.onCeiling !== 'pause';
   if (isDismissed || isLate || state.rejectedCall !== null) {
     const doubts = cutOffCalls(state, deps);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Clock, type Entry, PilotageError } from '#core';
 import { memoryJournal } from '#journal';
-import { createRuntime, type Planner, type Runtime } from '#pilotage';
+import { createRuntime, type Planner, type Runtime, tool } from '#pilotage';
 import { HeldLease, momentOf, Refusals } from '#runtime';
 import { VirtualClock } from '#testing';
 import { changed } from '../kit/journals.ts';
@@ -148,6 +148,39 @@ describe.each([
     expect(asked[1]).toBeLessThan((wakeAt ?? Number.NaN) + 2 * SECOND);
     await second.close();
   });
+});
+
+it('a deadline for which a call was cut off holds for the next owner too, whose clock is behind', async () => {
+  const journal = memoryJournal();
+  const clock = new VirtualClock(START_MS - 20 * SECOND);
+  const asked: number[] = [];
+  const planner: Planner = {
+    name: 'asks',
+    next: ({ trajectory }) => {
+      asked.push(trajectory.count);
+      return { kind: 'finish', reason: 'no_path' };
+    },
+  };
+  const call = { kind: 'call_tool', tool: 'wait', args: {} } as const;
+  const outcome = { kind: 'cancelled', error: { code: 'cancelled', message: 'It was stopped.' } } as const;
+  const started = {
+    ...startedEntry('r', START_MS),
+    identity,
+    agent: 'asks',
+    limits: { deadlineAt: START_MS + SECOND },
+  };
+  const entries = [
+    started,
+    { kind: 'moved', step: 0, decision: call, seq: 2, at: START_MS },
+    { kind: 'call_ended', step: 0, call: 0, outcome, attempts: 1, seq: 3, at: START_MS + SECOND },
+  ] as unknown as Entry[];
+  await journal.create({ identity, priority: 0, entries });
+  const tools = [tool({ name: 'wait', description: 'Waits.', inputSchema: {}, effect: 'read', execute: () => null })];
+  const runtime = createRuntime({ planner, tools, journal, clock });
+  const run = await runtime.start('ask', { identity });
+  expect(await run.result()).toMatchObject({ reason: 'deadline_exceeded' });
+  expect(asked).toEqual([]);
+  await runtime.close();
 });
 
 it.each([
