@@ -231,10 +231,26 @@ function checkEnding({ id, entries }: EndedRun, { used, ownSteps }: Account, tot
     }
   }
   // A tool that took money is in the journal with it.
+  const refused = refusedIn(entries);
+  const isUndone = (key: string): boolean =>
+    ledger.refuted.has(key) && !ledger.effects.has(key) && refused.has(key.slice(key.lastIndexOf('/') + 1));
   const prices = new Map(
-    ledger.attempts.flatMap(({ run, key, costMicroUsd }) => (run === id ? [[key, costMicroUsd]] : [])),
+    ledger.attempts.flatMap(({ run, key, costMicroUsd }) =>
+      run === id && !isUndone(key) ? [[key, costMicroUsd]] : [],
+    ),
   );
   const paid = sum([...prices.values()]);
   if (paid > used.costMicroUsd)
     ledger.violated('budget', `tools took ${paid}, and ${used.costMicroUsd} are in its journal`, id);
+}
+
+/** By step and call, what did not fit the budget when it was to be made, perhaps again: it had not happened, and has taken nothing. */
+function refusedIn(entries: readonly Entry[]): ReadonlySet<string> {
+  return new Set(
+    entries.flatMap((entry) =>
+      entry.kind === 'call_ended' && entry.outcome.kind === 'error' && entry.outcome.error.code === 'budget_exceeded'
+        ? [`${entry.step}.${entry.call}`]
+        : [],
+    ),
+  );
 }
