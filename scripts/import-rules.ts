@@ -15,11 +15,9 @@ export interface Room {
 
 const PLAIN_PLANNERS = ['planners/deterministic', 'planners/graph', 'planners/rules', 'planners/htn'];
 const MODEL_PLANNERS = ['planners/react', 'planners/finish', 'planners/pipeline', 'planners/htn-model'];
-const plainPlanner: Room = { mayImport: ['core', 'schema', ...PLAIN_PLANNERS], packages: true };
-const modelPlanner: Room = {
-  mayImport: ['core', 'model', 'prompt', 'parse', 'planners', ...PLAIN_PLANNERS],
-  packages: true,
-};
+const FOR_MODEL_PLANNERS = ['core', 'model', 'prompt', 'parse', 'plans', 'planners'];
+const plainPlanner: Room = { mayImport: ['core', 'plans'], packages: true };
+const modelPlanner: Room = { mayImport: FOR_MODEL_PLANNERS, packages: true };
 
 const BELOW_THE_RUN = ['core', 'journal', 'state', 'tools'];
 
@@ -44,15 +42,19 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   model: { mayImport: ['core'], packages: true, required: true },
   prompt: { mayImport: ['core'], typesOnly: ['model'], packages: true },
   parse: { mayImport: ['core'], packages: true },
+  // What planners that make plans share.
+  plans: { mayImport: ['core', 'schema'], packages: true, required: true },
   // What planners that ask a model share.
-  planners: { mayImport: ['core', 'model', 'prompt', 'parse', ...PLAIN_PLANNERS], packages: true, required: true },
+  planners: { mayImport: ['core', 'model'], packages: true, required: true },
   ...Object.fromEntries(MODEL_PLANNERS.map((name) => [name, modelPlanner])),
   ...Object.fromEntries(PLAIN_PLANNERS.map((name) => [name, plainPlanner])),
+  // A model for the choices of the htn planner.
+  'planners/htn-model': { mayImport: [...FOR_MODEL_PLANNERS, 'planners/htn'], packages: true },
   config: {
     mayImport: ['core', 'journal', 'model', 'planners', ...MODEL_PLANNERS, ...PLAIN_PLANNERS, 'runtime'],
     packages: false,
   },
-  flow: { mayImport: ['core', 'planners/graph', 'tools'], packages: true },
+  flow: { mayImport: ['core', 'tools'], packages: true },
   engine: { mayImport: ['runtime'], packages: true },
   server: { mayImport: ['runtime'], packages: true },
   telemetry: { mayImport: ['core'], packages: true },

@@ -10,7 +10,7 @@ export const PLANNERS: readonly Mutant[] = [
   },
   {
     name: 'reach the goal with a plan that failed',
-    file: 'planners/graph/outcome.ts',
+    file: 'plans/outcome.ts',
     find: "if (undone.length > 0 || notes['error'] !== undefined) return { kind: 'finish', reason: 'no_path', metadata };",
     replace: "if (notes['error'] !== undefined) return { kind: 'finish', reason: 'no_path', metadata };",
   },

@@ -14,9 +14,10 @@ import {
 } from '#core';
 import { deterministic } from '#planners/deterministic';
 import { finish } from '#planners/finish';
-import { graph, type PlanStep } from '#planners/graph';
+import { graph } from '#planners/graph';
 import { react } from '#planners/react';
 import { rules } from '#planners/rules';
+import type { PlanStep } from '#plans';
 import {
   type PlannerCapabilities,
   type PlannerConformanceOptions,

@@ -2,7 +2,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { isJsonObject, type Json, type RunEvent, type ToolPolicy } from '#core';
 import { memoryJournal } from '#journal';
-import { type GraphOptions, graph, type Plan, type PlanStep, type PlanYield } from '#planners/graph';
+import { type GraphOptions, graph } from '#planners/graph';
+import type { Plan, PlanStep, PlanYield } from '#plans';
 import type { Run } from '#runtime';
 import { VirtualClock } from '#testing';
 import type { Tool } from '#tools';

@@ -9,17 +9,8 @@ import {
   type Step,
   type ToolPolicy,
 } from '#core';
-import {
-  earlierPlaces,
-  finishOfPlan,
-  type GraphOptions,
-  graph,
-  lastPlan,
-  type Plan,
-  type PlanStep,
-  type PlanYield,
-  planNodes,
-} from '#planners/graph';
+import { type GraphOptions, graph } from '#planners/graph';
+import { earlierPlaces, finishOfPlan, lastPlan, type Plan, type PlanStep, type PlanYield, planNodes } from '#plans';
 import { type RunViewOptions, runView, toolView } from '#testing';
 import { ask, listen } from '../kit/ask.ts';
 import { failure, stepOfMove, value } from '../kit/steps.ts';

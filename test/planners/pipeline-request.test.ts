@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type ModelEntry, readyModel } from '#model';
-import { PLAN_SCHEMA } from '#planners/graph';
 import { planRequest, readPlan } from '#planners/pipeline';
+import { PLAN_SCHEMA } from '#plans';
 import { userTurn } from '#prompt';
 import { scriptedModel } from '#testing';
 import { generateReply } from '../kit/model.ts';

@@ -2,9 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Effect, Json, JsonObject, Planner, PlannerFunction } from '#core';
-import { graph, type PlanStep, type PlanYield } from '#planners/graph';
+import { graph } from '#planners/graph';
 import { htn, htnDomain } from '#planners/htn';
 import { pipeline } from '#planners/pipeline';
+import type { PlanStep, PlanYield } from '#plans';
 import type { Run } from '#runtime';
 import { type ScriptedReply, scriptedModel } from '#testing';
 import type { Tool } from '#tools';

@@ -10,17 +10,17 @@ import {
   type ToolSchema,
   validateDecision,
 } from '#core';
+import { graph } from '#planners/graph';
+import { GrowingPlan } from '#planners/pipeline';
 import {
   checkPlan,
-  graph,
   type Plan,
   type PlanRules,
   type PlanStep,
   planDecision,
   policyFaults,
   type ReadyPlan,
-} from '#planners/graph';
-import { GrowingPlan } from '#planners/pipeline';
+} from '#plans';
 import { runView, toolView } from '#testing';
 import { ask } from '../kit/ask.ts';
 

@@ -1,7 +1,8 @@
 /** A plan that has ends, and comes to none of them, has not reached its goal. */
 import { expect, it } from 'vitest';
 import type { RunResult } from '#pilotage';
-import { graph, type Plan, type PlanStep, type PlanYield } from '#planners/graph';
+import { graph } from '#planners/graph';
+import type { Plan, PlanStep, PlanYield } from '#plans';
 import { pausesOf } from '../kit/run-record.ts';
 import { make } from '../kit/tools.ts';
 import { start, world } from '../kit/world.ts';

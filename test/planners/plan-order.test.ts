@@ -1,8 +1,9 @@
 /** The order in which the steps of a list are carried out, by planners that have it whole and by planners that get it in parts. */
 import { describe, expect, it } from 'vitest';
 import type { Json, Planner } from '#core';
-import { graph, type PlanStep } from '#planners/graph';
+import { graph } from '#planners/graph';
 import { pipeline } from '#planners/pipeline';
+import type { PlanStep } from '#plans';
 import type { RunResult } from '#runtime';
 import { type ScriptedReply, scriptedModel } from '#testing';
 import { make } from '../kit/tools.ts';

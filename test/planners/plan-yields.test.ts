@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type Json, local } from '#core';
-import { type Plan, type PlanStep, type PlanYield, plannerState, toYields } from '#planners/graph';
+import { type Plan, type PlanStep, type PlanYield, plannerState, toYields } from '#plans';
 import { runView } from '#testing';
 import { failure, stepOfMove, value } from '../kit/steps.ts';
 

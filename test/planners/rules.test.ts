@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Control } from '#core';
-import type { PlanStep } from '#planners/graph';
 import { type Rule, type RulesOptions, rules } from '#planners/rules';
+import type { PlanStep } from '#plans';
 import { runView, toolView } from '#testing';
 import { ask } from '../kit/ask.ts';
 import { stepOfMove, value } from '../kit/steps.ts';

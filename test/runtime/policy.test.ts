@@ -1,7 +1,8 @@
 /** The program's rule about calls, asked before each is made. */
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Decision, PolicyCall, RunView, ToolPolicy } from '#core';
-import { graph, type Plan } from '#planners/graph';
+import { graph } from '#planners/graph';
+import type { Plan } from '#plans';
 import type { Tool } from '#tools';
 import { call, script, watched } from '../kit/decisions.ts';
 import { start, world } from '../kit/world.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Branch, type CallParallel, type Decision, errorOf, type Json, type Route } from '#core';
 import { sqliteJournal } from '#journal/sqlite';
-import { planNodes } from '#planners/graph';
+import { planNodes } from '#plans';
 import { isBlocked, planOf } from '#state';
 import { assertCrashProof, type CrashScenario, crashEverywhere, VirtualClock } from '#testing';
 import type { Tool } from '#tools';

@@ -2,11 +2,12 @@
 import type { Decision, Planner, RunView } from '#core';
 import { deterministic } from '#planners/deterministic';
 import { finish } from '#planners/finish';
-import { graph, type PlanStep } from '#planners/graph';
+import { graph } from '#planners/graph';
 import { htn, htnDomain } from '#planners/htn';
 import { pipeline } from '#planners/pipeline';
 import { react } from '#planners/react';
 import { type Rule, rules } from '#planners/rules';
+import type { PlanStep } from '#plans';
 import { scriptedModel } from '#testing';
 import type { Agent, Tool } from '#tools';
 import { Dice } from './dice.ts';

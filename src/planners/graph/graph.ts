@@ -2,7 +2,6 @@
  * A planner for a plan that somebody else has made, or makes on the way: a program, a file, a planner of the agentsdk
  * contract. It holds no state of a run: the outcomes of a plan are in the run's trajectory.
  */
-
 import {
   assertIdentity,
   assertOptions,
@@ -18,11 +17,26 @@ import {
   type RunView,
   type Step,
 } from '#core';
-import { stepsInOrder } from './check-plan.ts';
-import { type MoveRules, planMove, stepMove } from './moves.ts';
-import { isStep, isStream, type PlanSource, plannerState } from './normalise.ts';
-import { finishOfPlan, lastPlan, type PlanNode, planNodes, wasRedirected } from './outcome.ts';
-import type { Plan, PlanMaker, PlanStep, PlanYield, StreamingPlanMaker } from './plan.ts';
+import {
+  finishOfPlan,
+  isStep,
+  isStream,
+  lastPlan,
+  type MoveRules,
+  type Plan,
+  type PlanMaker,
+  type PlanNode,
+  type PlanSource,
+  type PlanStep,
+  type PlanYield,
+  planMove,
+  planNodes,
+  plannerState,
+  type StreamingPlanMaker,
+  stepMove,
+  stepsInOrder,
+  wasRedirected,
+} from '#plans';
 import { streamedMove } from './streamed.ts';
 
 export type PlanFunction = (

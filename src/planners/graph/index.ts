@@ -1,22 +1,31 @@
-export type { PlanHow } from './branches.ts';
-export { branchesOfPlan, planDecision } from './branches.ts';
-export type { CheckedPlan, PlanRules } from './check-plan.ts';
-export { checkPlan, PLAN_SCHEMA } from './check-plan.ts';
-export type { GraphOptions, PlanFunction } from './graph.ts';
-export { graph } from './graph.ts';
-export type { PlanSource } from './normalise.ts';
-export { plannerState, toYields } from './normalise.ts';
-export type { PlanNode } from './outcome.ts';
-export { finishOfPlan, lastPlan, planNodes } from './outcome.ts';
+/** `pilotage/planners/graph`: the planner of given plans, and what a planner of one's own needs to make plans. */
 export type {
+  CheckedPlan,
   Plan,
+  PlanHow,
   PlanMaker,
+  PlanNode,
   PlannerState,
+  PlanRules,
+  PlanSource,
   PlanStep,
   PlanStepType,
   PlanYield,
   ReadyPlan,
   ReadyStep,
   StreamingPlanMaker,
-} from './plan.ts';
-export { policyFaults } from './policy.ts';
+} from '#plans';
+export {
+  branchesOfPlan,
+  checkPlan,
+  finishOfPlan,
+  lastPlan,
+  PLAN_SCHEMA,
+  planDecision,
+  planNodes,
+  plannerState,
+  policyFaults,
+  toYields,
+} from '#plans';
+export type { GraphOptions, PlanFunction } from './graph.ts';
+export { graph } from './graph.ts';

@@ -12,16 +12,29 @@ import {
   type Move,
   type RunView,
 } from '#core';
-import { branchOfStep, isAnew } from './branches.ts';
-import { checkPlan, MAX_PLAN_STEPS, planInvalid } from './check-plan.ts';
-import { referencesOf } from './check-step.ts';
-import { fault, readGivenPlan } from './given-plan.ts';
-import type { MoveRules } from './moves.ts';
-import { finishOfNodes, freshPlanId, type PlanNode, placesOf } from './outcome.ts';
-import { isLooseFinish, Placement } from './placement.ts';
-import type { PlanStep, PlanYield, ReadyStep } from './plan.ts';
-import { policyFaults } from './policy.ts';
-import { boundToEarlier, type ResultLocation } from './references.ts';
+import {
+  boundToEarlier,
+  branchOfStep,
+  checkPlan,
+  fault,
+  finishOfNodes,
+  freshPlanId,
+  isAnew,
+  isLooseFinish,
+  MAX_PLAN_STEPS,
+  type MoveRules,
+  Placement,
+  type PlanNode,
+  type PlanStep,
+  type PlanYield,
+  placesOf,
+  planInvalid,
+  policyFaults,
+  type ReadyStep,
+  type ResultLocation,
+  readGivenPlan,
+  referencesOf,
+} from '#plans';
 
 /**
  * @param before the nodes of the plan that was interrupted, if the maker is asked for the rest of it.

@@ -17,8 +17,8 @@ import {
 } from '#core';
 import type { LanguageModel, ModelEntry } from '#model';
 import { parseToolArgs } from '#parse';
-import { checkPlan, fault, planInvalid } from '#planners/graph';
 import type { FillLeaf, HtnStep, HtnTask } from '#planners/htn';
+import { checkPlan, fault, planInvalid } from '#plans';
 import { assistantTurn, enclose, frame, toolEntry, userTurn } from '#prompt';
 import { aboutTask, askerOf, asking, described, type HtnModelOptions } from './asker.ts';
 

@@ -23,7 +23,7 @@ import {
   type ReadyPlan,
   type ReadyStep,
   wholeArgs,
-} from '#planners/graph';
+} from '#plans';
 import type { HtnTask } from './domain.ts';
 import type { Item, Resolve } from './item.ts';
 import { type Helpers, Questions } from './questions.ts';

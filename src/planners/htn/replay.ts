@@ -1,6 +1,6 @@
 /** What a run has done so far: the effects of its actions on the state, the values of its steps, and what is left. */
 import type { Json, RunView, Step } from '#core';
-import { type PlanNode, planNodes } from '#planners/graph';
+import { type PlanNode, planNodes } from '#plans';
 import type { HtnTask } from './domain.ts';
 import type { Item, Resolve } from './item.ts';
 import { applyAction } from './search.ts';

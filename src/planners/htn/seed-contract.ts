@@ -1,5 +1,4 @@
 /** Planners written to the contract of the agentsdk proposal: one task to begin with, and a function that decomposes. */
-
 import {
   assertOptions,
   describeThrown,
@@ -9,7 +8,7 @@ import {
   PilotageError,
   type Planner,
 } from '#core';
-import { type PlannerState, plannerState } from '#planners/graph';
+import { type PlannerState, plannerState } from '#plans';
 import type { HtnEntry, HtnTask } from './domain.ts';
 import { DEFAULT_DEPTH, DEFAULT_NODES } from './htn.ts';
 import type { Resolve } from './item.ts';

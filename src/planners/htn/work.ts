@@ -3,7 +3,7 @@
  * move. A planner keeps nothing between two moves: it reads all this back from the last one.
  */
 import { asJson, defined, isJsonObject, type Json, type JsonObject, PilotageError, type Step } from '#core';
-import type { PlanStep } from '#planners/graph';
+import type { PlanStep } from '#plans';
 import type { HtnEntry, HtnTask } from './domain.ts';
 import { Item, itemsOf, methodOf, type Resolve } from './item.ts';
 

@@ -20,7 +20,7 @@ import {
   type SpokenDelta,
 } from '#core';
 import { askFallback } from '#planners';
-import { checkPlan, policyFaults, type ReadyStep } from '#planners/graph';
+import { checkPlan, policyFaults, type ReadyStep } from '#plans';
 import type { PipelineOptions } from './options.ts';
 
 /**

@@ -27,7 +27,7 @@ import {
   type ReadyStep,
   readGivenPlan,
   type StepPlace,
-} from '#planners/graph';
+} from '#plans';
 import { type Judging, leaveOutDone, rulesOf } from './judge.ts';
 
 /** What one line has brought. */

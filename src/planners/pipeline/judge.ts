@@ -25,7 +25,7 @@ import {
   policyFaults,
   type ReadyPlan,
   type ReadyStep,
-} from '#planners/graph';
+} from '#plans';
 import type { GoalProgress } from './phase.ts';
 import type { Judged } from './tries.ts';
 

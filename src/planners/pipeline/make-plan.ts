@@ -7,7 +7,7 @@
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import { type Delta, defined, type Json, type PlanFault, type PlanTryPurpose } from '#core';
 import type { ReadyModel, Reply } from '#model';
-import type { ReadyPlan } from '#planners/graph';
+import type { ReadyPlan } from '#plans';
 import { enclose, userTurn } from '#prompt';
 import { MAX_REPLY_CHARS, type PlanMaking, repairTurn, requestFor, restTurn } from './making.ts';
 import type { Judged, ModelRequest, Tried } from './tries.ts';

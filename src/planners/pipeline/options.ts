@@ -1,5 +1,4 @@
 /** The options of a pipeline planner. */
-
 import {
   assertOptions as assertKinds,
   type Clock,
@@ -13,7 +12,7 @@ import {
 } from '#core';
 import type { LanguageModel, ModelEntry, Prices } from '#model';
 import type { GivenModels } from '#planners';
-import type { ReadyPlan } from '#planners/graph';
+import type { ReadyPlan } from '#plans';
 import type { MeasuresStore } from './measures.ts';
 import type { PromptStore } from './prompt-store.ts';
 import type { Retriever } from './retrieve.ts';

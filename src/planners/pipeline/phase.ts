@@ -9,7 +9,7 @@ import {
   type Step,
   type Trajectory,
 } from '#core';
-import { finishOfPlan, type PlanNode, planIdOf, planNodes, undoneNodes } from '#planners/graph';
+import { finishOfPlan, type PlanNode, planIdOf, planNodes, undoneNodes } from '#plans';
 
 export type Phase =
   /** A plan is to be made: the first for the goal, or one for what is left of it. */

@@ -17,7 +17,7 @@ import {
   type Usage,
 } from '#core';
 import { asksModels } from '#planners';
-import { freshPlanId } from '#planners/graph';
+import { freshPlanId } from '#plans';
 import { fallBack, refusedPlan } from './fallback.ts';
 import { GrowingPlan } from './growing-plan.ts';
 import { decisionOf, type Judging } from './judge.ts';

@@ -10,7 +10,7 @@ import {
   type RunView,
   type Step,
 } from '#core';
-import { planIdOf, planNodes } from '#planners/graph';
+import { planIdOf, planNodes } from '#plans';
 import { encloseJson, errorText, jsonLine } from '#prompt';
 import type { Prompt } from './making.ts';
 import type { GoalProgress } from './phase.ts';

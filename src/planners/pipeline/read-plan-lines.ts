@@ -1,7 +1,7 @@
 /** A plan that comes as lines of JSON, read while they come. A bad line costs itself alone. */
 import { isJsonObject, type Json, oneLine, type PlanFault } from '#core';
 import { DEFAULT_PARSE_LIMITS, type NdjsonIssue, NdjsonStream, type ParseIssue } from '#parse';
-import { STEP_TYPES } from '#planners/graph';
+import { STEP_TYPES } from '#plans';
 
 export type PlanLine =
   /** Nobody has looked into the step. */

@@ -16,7 +16,7 @@ import {
   readStrictJson,
   workFor,
 } from '#parse';
-import { STEP_TYPES } from '#planners/graph';
+import { STEP_TYPES } from '#plans';
 import { PlanLines } from './read-plan-lines.ts';
 import { type PlanForm, SUBMIT_PLAN } from './request.ts';
 

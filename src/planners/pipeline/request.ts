@@ -1,5 +1,4 @@
 /** How a model is asked for a plan: as a call of the one tool `submit_plan` where it can, as JSON, or as lines of text. */
-
 import type {
   JSONSchema7,
   LanguageModelV4CallOptions,
@@ -8,7 +7,7 @@ import type {
 } from '@ai-sdk/provider';
 import { defined } from '#core';
 import { type ReadyModel, structuredFormat } from '#model';
-import { PLAN_SCHEMA } from '#planners/graph';
+import { PLAN_SCHEMA } from '#plans';
 import { userTurn } from '#prompt';
 
 /** The name of the function that a model calls with its plan. */

@@ -3,7 +3,7 @@
  * whole frames, so that a template of any wording keeps them apart.
  */
 import { defined, isJsonObject, type Json, type JsonObject, type RunView } from '#core';
-import { PLAN_SCHEMA } from '#planners/graph';
+import { PLAN_SCHEMA } from '#plans';
 import {
   contextTurns,
   enclose,

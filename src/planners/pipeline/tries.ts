@@ -23,7 +23,7 @@ import {
   type Reply,
   usageOfError,
 } from '#model';
-import type { ReadyPlan } from '#planners/graph';
+import type { ReadyPlan } from '#plans';
 
 export interface ModelRequest {
   readonly purpose: PlanTryPurpose;

@@ -2,7 +2,7 @@
 import { defined, describeThrown, type ErrorData, isJsonObject, type Json, type JsonObject, type Remark } from '#core';
 import { BrokenReply, type Reply, structuredFormat, Watch } from '#model';
 import { JsonStream } from '#parse';
-import type { ReadyPlan } from '#planners/graph';
+import type { ReadyPlan } from '#plans';
 import { aboutFrames, enclose, encloseJson, userTurn } from '#prompt';
 import type { PlanMaking } from './making.ts';
 import type { PlanVerdict } from './options.ts';

@@ -1,5 +1,4 @@
 /** A planner of rules: in an ordered list, the first rule that matches and has a step decides. */
-
 import {
   assertIdentity,
   assertOptions,
@@ -11,7 +10,7 @@ import {
   type Planner,
   type RunView,
 } from '#core';
-import { type PlannerState, type PlanStep, plannerState, stepMove } from '#planners/graph';
+import { type PlannerState, type PlanStep, plannerState, stepMove } from '#plans';
 
 export interface Rule {
   /** Unique among the rules, and named in errors. */

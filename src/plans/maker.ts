@@ -1,4 +1,4 @@
-/** Between the agentsdk contract and ours: what such a planner is told of a run, and what it may give. */
+/** The agentsdk contract for makers of plans, and the way from it to ours: what a maker is told of a run, and what it may give. */
 import {
   defined,
   isJsonObject,
@@ -11,7 +11,32 @@ import {
   type Step,
 } from '#core';
 import { stepsInOrder } from './check-plan.ts';
-import type { Plan, PlannerState, PlanStep, PlanYield } from './plan.ts';
+import type { Plan, PlanStep } from './plan.ts';
+
+/** The view of a run for a planner of the agentsdk contract. */
+export interface PlannerState {
+  readonly sessionId: string;
+  readonly transcript: readonly { readonly role: 'user' | 'agent' | 'tool'; readonly text: string }[];
+  readonly memorySnapshot?: Json;
+  readonly goal?: string;
+  readonly stepCount: number;
+  /** `costCeiling` in millionths of a US dollar. */
+  readonly limits?: { readonly maxSteps?: number; readonly costCeiling?: number };
+}
+
+/** A maker of plans: returns a whole plan, or the next step alone. */
+export interface PlanMaker {
+  plan(state: PlannerState): Promise<Plan | PlanStep> | Plan | PlanStep;
+}
+
+export type PlanYield =
+  | PlanStep
+  | { readonly partialReasoning: string }
+  | { readonly finish: { readonly result?: Json } };
+
+export interface StreamingPlanMaker {
+  plan(state: PlannerState): AsyncIterable<PlanYield>;
+}
 
 /** Everything that a maker may return. */
 export type PlanSource = Plan | PlanStep | Promise<Plan | PlanStep> | AsyncIterable<PlanYield>;

@@ -1,8 +1,46 @@
 /** Turns a value that was given as a plan into steps that can be checked one by one. Nothing is thrown: every mistake is a fault. */
-import { capture, defined, describeThrown, isJsonObject, type Json, type JsonObject, type PlanFault } from '#core';
+import {
+  capture,
+  defined,
+  describeThrown,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  type PlanFault,
+  referencesIn,
+} from '#core';
 import { explainSchemaError, type SchemaError, schemaErrors } from '#schema';
-import type { PlanStep, PlanStepType } from './plan.ts';
-import { GIVEN_PLAN_SCHEMA, STEP_TYPES } from './plan-schema.ts';
+import { type PlanStep, type PlanStepType, STEP_TYPES } from './plan.ts';
+
+const IDS: JsonObject = { type: 'array', items: { type: 'string' } };
+
+/** Both forms of a plan. What has a fault code of its own (ids, types, tools) is left to the checks behind it. */
+const GIVEN_STEP: JsonObject = {
+  type: 'object',
+  properties: {
+    id: { type: 'string' },
+    type: { type: 'string' },
+    toolId: { type: 'string' },
+    meta: { type: 'object' },
+    after: IDS,
+    behind: IDS,
+    when: { type: 'object', required: ['step', 'equals'], properties: { step: { type: 'string' } } },
+    again: { type: 'boolean' },
+  },
+  // Other keys are a model's own notes. But an order that nobody reads would be broken in silence.
+  patternProperties: { '^(depends|dependenc|needs|requires|prerequisite|condition)': false },
+};
+
+const GIVEN_PLAN_SCHEMA: JsonObject = {
+  type: 'object',
+  oneOf: [{ required: ['steps'] }, { required: ['nodes'] }],
+  properties: {
+    planId: { type: 'string', minLength: 1 },
+    steps: { type: 'array', items: GIVEN_STEP },
+    nodes: { type: 'object', additionalProperties: GIVEN_STEP },
+    edges: { type: 'object', additionalProperties: IDS },
+  },
+};
 
 /** A step as far as it could be read: what has not the right shape is missing here, and is a fault. */
 export interface GivenStep extends Partial<PlanStep> {
@@ -137,4 +175,20 @@ function stepAt(pointer: string, steps: readonly GivenStep[]): GivenStep | undef
 
 export function fault(code: string, message: string, step?: string, path?: readonly string[]): PlanFault {
   return { code, message, ...defined({ step, path }) };
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+export function shownStep({ name, id }: GivenStep): string {
+  return id === undefined ? name : JSON.stringify(id);
+}
+
+/** The ids that the step refers to. */
+export function referencesOf({ input, meta, type }: GivenStep): ReadonlySet<string> {
+  if (type !== 'internal' || meta === undefined) return isPlain(input) ? NONE : referencesIn(input);
+  return referencesIn([input ?? null, meta]);
+}
+
+function isPlain(input: Json | undefined): input is undefined | string | number | boolean | null {
+  return typeof input !== 'object' || input === null;
 }

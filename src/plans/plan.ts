@@ -59,27 +59,56 @@ export interface ReadyPlan {
   readonly steps: readonly ReadyStep[];
 }
 
-/** The view of a run for a planner of the agentsdk contract. */
-export interface PlannerState {
-  readonly sessionId: string;
-  readonly transcript: readonly { readonly role: 'user' | 'agent' | 'tool'; readonly text: string }[];
-  readonly memorySnapshot?: Json;
-  readonly goal?: string;
-  readonly stepCount: number;
-  /** `costCeiling` in millionths of a US dollar. */
-  readonly limits?: { readonly maxSteps?: number; readonly costCeiling?: number };
-}
+export const STEP_TYPES: readonly PlanStepType[] = ['tool', 'message', 'finish', 'internal'];
 
-/** A maker of plans: returns a whole plan, or the next step alone. */
-export interface PlanMaker {
-  plan(state: PlannerState): Promise<Plan | PlanStep> | Plan | PlanStep;
-}
+const REFERENCE = '{"$from": "<step id>", "path": "<JSON Pointer>"}';
+const IDS: JsonObject = { type: 'array', items: { type: 'string' } };
 
-export type PlanYield =
-  | PlanStep
-  | { readonly partialReasoning: string }
-  | { readonly finish: { readonly result?: Json } };
-
-export interface StreamingPlanMaker {
-  plan(state: PlannerState): AsyncIterable<PlanYield>;
-}
+/** What a model is shown, and kept to where it can be: the form with a list of steps. */
+export const PLAN_SCHEMA: JsonObject = {
+  type: 'object',
+  required: ['planId', 'steps'],
+  additionalProperties: false,
+  properties: {
+    planId: { type: 'string' },
+    steps: {
+      type: 'array',
+      minItems: 1,
+      description:
+        'They run one after the other, as they are written. A step with `after` does not wait for the one before it, but for those ' +
+        'that it names; with an empty list it runs at once. Each waits for the steps that it refers to besides.',
+      items: {
+        type: 'object',
+        required: ['id', 'type'],
+        additionalProperties: false,
+        properties: {
+          id: { type: 'string', minLength: 1, description: 'Unique in the plan.' },
+          type: { enum: STEP_TYPES },
+          toolId: { type: 'string', description: 'Of a `tool` step: the name of the tool.' },
+          input: {
+            description:
+              'The arguments of a tool, the words of a message, the result of a finish. Anywhere in it ' +
+              `${REFERENCE} stands for the result of an earlier step.`,
+          },
+          meta: { type: 'object' },
+          after: {
+            ...IDS,
+            description: 'Ids of the steps that come before this one, in place of the one written before it.',
+          },
+          when: {
+            type: 'object',
+            description: 'The step is run only if the result of that step equals this.',
+            required: ['step', 'equals'],
+            additionalProperties: false,
+            properties: { step: { type: 'string' }, equals: {} },
+          },
+          again: {
+            type: 'boolean',
+            description:
+              'A step that does what is done already, with the same input, takes that result; true: it is done once more.',
+          },
+        },
+      },
+    },
+  },
+};

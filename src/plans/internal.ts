@@ -1,0 +1,27 @@
+/** What the other rooms and the tests may use of `plans`. */
+export type { CheckedPlan, PlanRules } from './check-plan.ts';
+export { checkPlan, MAX_PLAN_STEPS, planInvalid, stepsInOrder } from './check-plan.ts';
+export { fault, readGivenPlan, referencesOf } from './given-plan.ts';
+export type { Placeable, StepPlace } from './links.ts';
+export { isLooseFinish, Placement } from './links.ts';
+export type { PlanMaker, PlannerState, PlanSource, PlanYield, StreamingPlanMaker } from './maker.ts';
+export { isStep, isStream, plannerState, toYields } from './maker.ts';
+export type { MoveRules, PlanHow } from './moves.ts';
+export { branchesOfPlan, branchOfStep, isAnew, planDecision, planMove, policyFaults, stepMove } from './moves.ts';
+export type { PlanNode } from './outcome.ts';
+export {
+  earlierPlaces,
+  finishOfNodes,
+  finishOfPlan,
+  freshPlanId,
+  lastPlan,
+  placesOf,
+  planIdOf,
+  planNodes,
+  undoneNodes,
+  wasRedirected,
+} from './outcome.ts';
+export type { Plan, PlanStep, PlanStepType, ReadyPlan, ReadyStep } from './plan.ts';
+export { PLAN_SCHEMA, STEP_TYPES } from './plan.ts';
+export type { ResultLocation } from './references.ts';
+export { boundToEarlier, knownArgs, wholeArgs } from './references.ts';
