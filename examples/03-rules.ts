@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { createRuntime, local, tool } from '../src/index.ts';
 import { memoryJournal } from '../src/journal/memory.ts';
-import { rules } from '../src/planners/rules/index.ts';
+import { rules } from '../src/planners/rules/rules.ts';
 
 const page = tool({
   name: 'page_on_call',

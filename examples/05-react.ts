@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { createRuntime, local, react, tool } from '../src/index.ts';
 import { memoryJournal } from '../src/journal/memory.ts';
 import { openaiCompatible } from '../src/model/openai-compatible.ts';
-import { finish } from '../src/planners/finish/index.ts';
+import { finish } from '../src/planners/finish/finish.ts';
 import { openaiServer } from '../src/testing/index.ts';
 
 const order = tool({

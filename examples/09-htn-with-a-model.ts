@@ -9,7 +9,7 @@ import { createRuntime, local, tool } from '../src/index.ts';
 import { memoryJournal } from '../src/journal/memory.ts';
 import { openaiCompatible } from '../src/model/openai-compatible.ts';
 import { htn, htnDomain } from '../src/planners/htn/index.ts';
-import { chooseWith, fillWith } from '../src/planners/htn-model/index.ts';
+import { chooseWith, fillWith } from '../src/planners/htn-model/htn-model.ts';
 import { openaiServer } from '../src/testing/index.ts';
 
 const server = await openaiServer([

@@ -9,7 +9,7 @@ import {
   setField,
 } from './loose-value.ts';
 import { type ParseTool, propertiesOf, requiredOf, type ToolNames, takesAnything } from './names.ts';
-import { readWhole } from './whole-value.ts';
+import { readWhole } from './value-reader.ts';
 
 /** A call as written, before its arguments are fitted to the tool. */
 export interface WrittenCall {

@@ -1,6 +1,7 @@
 /** Source code where a value should be: how far it goes, and the little of it that is worked out, plain arithmetic. */
+
+import { isQuote } from './literal-reader.ts';
 import { isHardStop, isSpaceCode, isWordCode, type Reader } from './reader.ts';
-import { isQuote } from './string-reader.ts';
 
 /** Moves the cursor behind the expression that stands there and gives its text, from `start` on. */
 export function readCode(reader: Reader, start: number): string {

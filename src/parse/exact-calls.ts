@@ -1,13 +1,13 @@
 /** Calls in the very form that the text-mode prompt teaches (`prompt/system-prompt.ts`). A text that differs is not a call. */
 import { isJsonObject, type Json, type JsonObject } from '#core';
 import { isDefinition } from './call-shapes.ts';
+import type { FoundCall } from './find-calls.ts';
 import { NO_SOURCES } from './fit-arguments.ts';
-import type { FoundCall } from './found-call.ts';
-import type { ParseLimits } from './limits.ts';
+import { readStrictJson } from './loose-value.ts';
 import { setsOut } from './mood.ts';
 import type { ToolNames } from './names.ts';
 import { isTemplate } from './placeholders.ts';
-import { readStrictJson } from './strict-json.ts';
+import type { ParseLimits } from './reader.ts';
 import { turnEnd, withoutThoughts } from './turns.ts';
 
 const OPENING = /^```json[ \t]*\r?\n/;

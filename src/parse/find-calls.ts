@@ -1,16 +1,53 @@
 /** Goes through a text once, from left to right, and collects what can be read as a call. */
 import { isDefinition, readCalls, unwrapArguments, type WrittenCall } from './call-shapes.ts';
-import type { CallSyntax, FoundCall } from './found-call.ts';
-import type { ParseLimits, ParseWork } from './limits.ts';
 import { CodeText, isLooseObject, type LooseObject } from './loose-value.ts';
+import { readActionLine, readOpenTag, readTagCall } from './marked-calls.ts';
 import { type ParseTool, propertiesOf, type ToolNames } from './names.ts';
-import { fillVariables, hasStandIn, isEmpty, isMention } from './program-calls.ts';
-import { readActionLine } from './react-lines.ts';
-import { afterSpace, createReader, isWordCode, isWordStart, type Reader } from './reader.ts';
-import { readOpenTag, readTagCall } from './tag-calls.ts';
+import { fillVariables, hasStandIn, isEmpty, isMention, type Variables, variablesOf } from './program-calls.ts';
+import {
+  afterSpace,
+  createReader,
+  isWordCode,
+  isWordStart,
+  type ParseLimits,
+  type ParseWork,
+  type Reader,
+} from './reader.ts';
 import { answerStart, opensText, programStart, thoughtEnd, turnEnd } from './turns.ts';
 import { type Arguments, readArguments, readContainer } from './value-reader.ts';
-import { type Variables, variablesOf } from './variables.ts';
+
+/**
+ * - `exact`: the very form that the text-mode prompt teaches, at the end of a reply that says nothing else or sets out to
+ *   call. Nothing was repaired, guessed or renamed.
+ * - `clear`: the tool is named together with its arguments in one of the many forms of models, in a place where a reply
+ *   makes a call, behind no words or words that set out to call.
+ * - `loose`: a call that the words before it show or lead up to in another way, with all required arguments; or arguments
+ *   without a name, which only one tool takes.
+ */
+export type CallForm = 'exact' | 'clear' | 'loose';
+
+const FORMS: readonly CallForm[] = ['exact', 'clear', 'loose'];
+
+/** Whether a call of that form is at least as sure as asked. */
+export function isSureEnough(form: CallForm, strictness: CallForm): boolean {
+  return FORMS.indexOf(form) <= FORMS.indexOf(strictness);
+}
+
+/** How a call was written. `args` is an object of arguments without a name. */
+type CallSyntax = 'object' | 'named' | 'python' | 'react' | 'tag' | 'args';
+
+export interface FoundCall extends WrittenCall {
+  readonly syntax: CallSyntax;
+  readonly form: CallForm;
+  readonly start: number;
+  readonly end: number;
+  /** What was read is not strict JSON, where JSON was meant. */
+  readonly isLoose: boolean;
+  readonly isTruncated: boolean;
+  /** Why it is made although it was made before, in the model's words. */
+  readonly again?: string;
+  readonly sources: ReadonlyMap<object, string>;
+}
 
 export interface Scan {
   readonly text: string;

@@ -1,9 +1,10 @@
 /** `pilotage/parse`: from what a model wrote to calls and values. */
-export type { CallForm } from './call-form.ts';
+
 export { coerceToSchema } from './coerce.ts';
+export type { CallForm } from './find-calls.ts';
 export type { ParseIssue, ParseIssueCode } from './issue.ts';
-export { DEFAULT_PARSE_LIMITS, type ParseLimits } from './limits.ts';
 export type { ParseTool } from './names.ts';
+export { DEFAULT_PARSE_LIMITS, type ParseLimits } from './reader.ts';
 export { JsonStream, type JsonStreamFault, type JsonStreamIssue, type JsonStreamIssueCode } from './stream-json.ts';
 export { type NdjsonIssue, NdjsonStream } from './stream-ndjson.ts';
 export { type ToolCallEnd, type ToolCallPart, ToolCallStream } from './stream-text.ts';

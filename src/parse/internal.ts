@@ -1,21 +1,18 @@
 /** What the other rooms and the tests may use of `parse`. */
-export type { CallForm } from './call-form.ts';
+
 export { coerceToSchema } from './coerce.ts';
+export type { CallForm } from './find-calls.ts';
 export type { ParseIssue } from './issue.ts';
-export { DEFAULT_PARSE_LIMITS, workFor } from './limits.ts';
-export { looseToJson } from './loose-value.ts';
+export { looseToJson, readStrictJson } from './loose-value.ts';
 export type { ParseTool } from './names.ts';
 export { isTemplate } from './placeholders.ts';
-export type { Reader } from './reader.ts';
-export { createReader } from './reader.ts';
+export { createReader, DEFAULT_PARSE_LIMITS, type Reader, workFor } from './reader.ts';
 export { fits } from './schema.ts';
 export { JsonStream } from './stream-json.ts';
 export type { NdjsonIssue } from './stream-ndjson.ts';
 export { NdjsonStream } from './stream-ndjson.ts';
 export { ToolCallStream } from './stream-text.ts';
-export { readStrictJson } from './strict-json.ts';
 export { parseToolArgs } from './tool-args.ts';
-export type { ParsedCall, ParsedCalls } from './tool-calls.ts';
-export { parseToolCalls } from './tool-calls.ts';
+export { type ParsedCall, type ParsedCalls, parseToolCalls } from './tool-calls.ts';
 export { answerStart, nextOpener, withoutThoughts } from './turns.ts';
 export { readContainer } from './value-reader.ts';

@@ -1,5 +1,5 @@
-/** Values as a model wrote them: JSON, and beside it what only a schema can turn into JSON. */
-import type { Json } from '#core';
+/** Values as a model wrote them: JSON, read by the engine where the whole text is JSON, and what only a schema can turn into JSON. */
+import { isJsonObject, isTooLarge, type Json } from '#core';
 
 /** Source text that is not a literal: a variable, an expression, a constructor. */
 export class CodeText {
@@ -71,4 +71,50 @@ export function isExactNumber({ value, text }: NumberText): boolean {
   if (!Number.isFinite(value)) return false;
   if (!Number.isInteger(value) || Number.isSafeInteger(value)) return true;
   return Math.abs(value) > UINT64 && !/^[-+]?\d+$/.test(text);
+}
+
+// The fast path: a text that is JSON as a whole, read by the engine.
+
+/**
+ * The value, or `undefined` when the text is no JSON object or list, nests too deep, is larger than can be recorded, or holds a
+ * number that would change.
+ */
+export function readStrictJson(text: string, maxDepth: number): Json | undefined {
+  if (!isContainer(text) || isTooLarge(text)) return undefined;
+  let value: Json;
+  try {
+    value = JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+  return isSafe(value, maxDepth) ? value : undefined;
+}
+
+const WHITE = ' \n\r\t';
+
+/** Whether the text begins with a bracket and ends with its counterpart: a quick look that spares most failing parses. */
+function isContainer(text: string): boolean {
+  let start = 0;
+  while (WHITE.includes(text.charAt(start)) && start < text.length) start += 1;
+  let end = text.length - 1;
+  while (end > start && WHITE.includes(text.charAt(end))) end -= 1;
+  const open = text[start];
+  return (open === '{' && text[end] === '}') || (open === '[' && text[end] === ']');
+}
+
+function isSafe(value: Json, depthLeft: number): boolean {
+  if (typeof value === 'number')
+    return Number.isSafeInteger(value) || (!Number.isInteger(value) && Number.isFinite(value));
+  if (typeof value !== 'object' || value === null) return true;
+  if (depthLeft <= 0) return false;
+  if (Array.isArray(value)) {
+    for (const item of value) if (!isSafe(item, depthLeft - 1)) return false;
+    return true;
+  }
+  if (!isJsonObject(value)) return true;
+  for (const key in value) {
+    const inner = value[key];
+    if (inner !== undefined && !isSafe(inner, depthLeft - 1)) return false;
+  }
+  return true;
 }

@@ -133,11 +133,9 @@ const REPORTED =
 const MEANT =
   /\b(?:i(?:'ll| will| shall| am going to|'m going to)(?: now| then| next| first| also| just)?|let me(?: now| first| just| also)?|let's|(?:i'm|i am)(?: now)?(?= \w+ing\b)|i (?:need|have(?= to\b)|want|must)(?: to)?(?! (?:you|your|a confirm|confirm|approv|permission|already|been)))(?! (?:not|never|know|explain|show|illustrate|demonstrate|give|walk|summari[sz]e|repeat|quote|recap|describe|note|say|tell|wait|wonder|think|assum|imagin|hop|refus|declin|avoid|hold|provide|guide)\w*| ask(?:ing)? (?:you|them|him|her|for|if|whether))/gi;
 
-/**
- * Words that hold a call back: they wait for leave, make it depend on something, or disown it. They count before what sounds
- * like setting out ("Reply yes and I will send:"). Refused are waiting that is somebody else's ("The customer is waiting.") and
- * leave that was given or is not needed ("Thanks for the confirmation.", "It needs no approval.").
- */
+// Words that hold a call back: they wait for leave, make it depend on something, or disown it. They count before what sounds
+// like setting out ("Reply yes and I will send:"). Refused are waiting that is somebody else's ("The customer is waiting.") and
+// leave that was given or is not needed ("Thanks for the confirmation.", "It needs no approval.").
 
 /** What somebody gives who lets a call happen. */
 const LEAVE =

@@ -1,24 +1,12 @@
 /** Where in a reply a call stands: by itself, where calls are made, or inside of words that speak of it. */
 import { jsonEquals } from '#core';
-import type { FoundCall } from './found-call.ts';
+import type { FoundCall } from './find-calls.ts';
 import { isLooseObject, type Loose, looseToJson } from './loose-value.ts';
 import { type Mood, moodOf, setsOut } from './mood.ts';
 import { type ParseTool, requiredOf } from './names.ts';
 import { isTemplate } from './placeholders.ts';
 import { isSpaceCode, lineEnd } from './reader.ts';
-import {
-  asksFirst,
-  endsAsking,
-  isDialogue,
-  isEchoed,
-  isInBody,
-  isLesson,
-  isNoPlaceForCalls,
-  isOtherLanguage,
-  isTakenBack,
-} from './setting.ts';
-import { Surroundings, withoutCode } from './surroundings.ts';
-import { opensText } from './turns.ts';
+import { answerStart, opensText, withoutThoughts } from './turns.ts';
 
 /** What is the same for all calls of a text. */
 interface Reply {
@@ -176,4 +164,187 @@ function isGrounded(words: ReadonlySet<string>, { named, positional }: FoundCall
     const shown = typeof value === 'string' || typeof value === 'number' ? String(value) : '';
     return shown.split(BETWEEN_WORDS).some((word) => word !== '' && words.has(word));
   });
+}
+
+// What kind of text a call stands in: a reply that acts, or one that documents, offers, asks or repeats what others wrote.
+
+/** A heading or a section as manuals have it. */
+const MANUAL =
+  /^(?:(?:#{1,6}|={1,6}) \W*(?:usage|invocation|see also|examples?|parameters?|arguments|returns?|quick ?start|syntax|reference|api|synopsis|install(?:ation)?|getting started|licen[sc]e|recipe)\b|(?:figure|listing|chapter|exercise) \d|(?:#{1,6}|={1,6}) [^\n]*\b(?:how to|tutorial|guide|introduction|what's new|change ?log|release notes|migration|faq|lesson|chapter|overview)\b|#{1,6} (?:changed|added|fixed|removed|deprecated|unreleased|\[?v?\d+\.\d+)|\W{0,4}Q\W{0,3}:|\.\. (?:code-block|sourcecode|code)::|(?:NAME|SYNOPSIS|EXAMPLES?|USAGE|DESCRIPTION|OPTIONS)\s*$)/im;
+
+/** Several ways are shown, and none of them taken. */
+const ALTERNATIVES =
+  /\b(?:two|three|several|both|either|different|many) (?:\w+ )?(?:ways|styles|forms|formats|variants|notations|syntaxes|approaches|alternatives)\b/i;
+
+/** The tool does not fit what is asked. */
+const UNSUITABLE =
+  /\b(?:not|n't) (?:\w+ )?(?:suitable|relevant|applicable|designed|appropriate|intended|meant|related|needed)\b|\bcan(?:not|'t| not) be (?:used|called|answered|made|applied)\b|\b(?:no|none of the) (?:(?:provided|available|given|suitable|relevant|such) )*(?:functions?|tools?)\b/i;
+
+/** The model asks for what it needs before it can call. */
+const ASKING =
+  /\b(?:could|can|would) you (?:please )?(?:provide|tell|give|specify|share|confirm|clarify|let)\b|\bplease (?:provide|specify|tell|share|confirm|let me know|give)\b|\b(?:need|require)s? (?:more|additional|further|some) (?:information|details?)\b/iu;
+
+const PERMISSION =
+  /\b(?:shall|should|may|can) (?:i|we)\b|\b(?:do|would) you (?:want|like|agree|prefer|approve)\b|\b(?:is|was|does) (?:that|this|it) (?:right|ok|okay|correct|fine|look)\b|\bgo ahead\b|\bproceed\b|\bconfirm\b/i;
+
+const ENDS_WITH_QUESTION = /[^.!?？\n]*[?？]["')*_\s]*$/;
+
+/** Turns of a conversation that is told, frames of an error. */
+const TURN = /^\W{0,4}(?:user|human|customer|client|visitor)\s?:/im;
+const SPEAKER =
+  /^\*{0,2}(?!(?:Thoughts?|Action|Observation|Plan|Step|Note|Answer|Reason|Question|Goal|Task|Tool|Function|Call|Response|Output|Input|Result|Name|Arguments)\b)(\p{L}[\p{L} .]{1,20})\s?:[ \t]+\S/gmu;
+
+/** Whether the words before a call that is not plainly made say that none is. */
+function isNoPlaceForCalls(before: string): boolean {
+  return MANUAL.test(before) || ALTERNATIVES.test(before) || UNSUITABLE.test(before);
+}
+
+/** Two speak in turn. */
+function isDialogue(text: string): boolean {
+  if (TURN.test(text)) return true;
+  const turns = [...text.matchAll(SPEAKER)].map(([, name]) => name);
+  const speakers = new Set(turns);
+  return speakers.size === 2 && turns.length > 2;
+}
+
+function asksFirst(before: string): boolean {
+  return ASKING.test(before);
+}
+
+/** Whether the reply ends by asking whether it may, or, with `any`, by asking anything. */
+function endsAsking(text: string, any: boolean): boolean {
+  const question = ENDS_WITH_QUESTION.exec(text.slice(-400))?.[0];
+  return question !== undefined && (any || PERMISSION.test(question));
+}
+
+/** Languages in which no model calls tools. */
+const OTHER_LANGUAGE =
+  /^(?:bash|sh|shell|zsh|console|powershell|diff|patch|graphql|proto|protobuf|sql|yaml|yml|toml|ini|conf|csv|html|dockerfile|http|go|golang|rust|c|cpp|csharp|kotlin|swift|php|ruby|scala|haskell|perl|latex|markdown|md|mermaid|log)$/i;
+
+function isOtherLanguage(fence: string | undefined): boolean {
+  return fence !== undefined && OTHER_LANGUAGE.test(fence);
+}
+
+/** A quotation, a comment, a prompt. */
+const ECHO = /^\s*(?:[-*+] \[[ xX]\] |>|#|\/\/|--|\*\s|\.\.\.|In ?\[\d+\]:|Out ?\[\d+\]:|[$%] )/;
+/** Words, and then a quotation that is still open. */
+const QUOTING = /\p{L}[^"\n]*["\u201c](?:[^"\u201d\n]*\p{L})?[^"\u201d\n]*$/u;
+const FRAME = /(?:^|\n)\s*(?:File ".*", line \d+.*|at .*:\d+\)?|Traceback .*)\n[^\n]*$/;
+const PAGE = /<(?:pre|code|p|li|td|blockquote|samp)(?:\s[^<>]*)?>\W*$/i;
+
+/** An element that holds what others said or what is shown, or a comment that no words lead up to, which is still open. */
+const OPEN_ELEMENT =
+  /[^:>\s]\s*<!--(?![\s\S]*-->)|<(conversation|dialog(?:ue)?|transcript|chat|history|logs?|examples?|sample|quote|cite|q|user|human|system|tool|tool_result|tool_response|tool_output|function_result|user_message|document|page|web_page|source|email|article|section|script|button|td|th|h[1-6]|summary|details|template|note|comment)(?:\s[^<>]*)?>(?![\s\S]*<\/\1\s*>)/i;
+/** The call is what a function does when it is called, or what a test looks at. */
+const DEFERRED = /(?:\blambda\b[^:\n]*:|=>)[\s({]*$/;
+const ASSERTING = /^\s*(?:assert\b|expect\()/;
+const COMPARED = /^[\s)\]]*(?:[=!]==?|\.(?:should|to(?:Be|Equal))\b)/;
+const BODY = /^\s*(?:@|(?:export |default |public |private |async )*(?:def|function)\s+(?!main\b)\w)/;
+
+/** Whether the line that begins at `at` stands in the body of a function, by its indentation. */
+function isInBody(text: string, at: number): boolean {
+  const lines = text.slice(Math.max(0, at - BODY_CHARS), at).split('\n');
+  let indent = /^[ \t]*/.exec(lines.pop() ?? '')?.[0].length ?? 0;
+  for (let line = lines.pop(); line !== undefined && indent > 0 && !line.includes('```'); line = lines.pop()) {
+    const found = line.search(/\S/);
+    if (found < 0 || found >= indent) continue;
+    if (BODY.test(line)) return true;
+    indent = found;
+  }
+  return false;
+}
+
+const BODY_CHARS = 2000;
+
+/** Words behind a call that take it back, or say that it was not made. */
+const TAKEN_BACK =
+  /^[\s`\])}>"'*]*(?:(?:wait|hmm+|actually|on second thoughts?|scratch that|never ?mind|forget (?:it|that)|stop|oops|correction)\b\s*[,.:;!–-]|no[,.]\s)|\b(?:i|we)(?: have not|'ve not| haven't| did not| didn't| do not| don't| will not| won't)(?: yet| actually| really)? (?:sen[dt]|call(?:ed)?|r[ua]n|execut\w*|ma[dk]e|follow\w*|pa(?:y|id))\b/i;
+
+function isTakenBack(after: string): boolean {
+  return TAKEN_BACK.test(after);
+}
+
+const LESSON = /\b(?:homework|exercise|quiz|(?:in|of) (?:today's|this|our|the) (?:lesson|lecture|lab))\b/i;
+
+/** Somebody is taught. */
+function isLesson(words: string): boolean {
+  return LESSON.test(words);
+}
+
+/**
+ * Whether a call stands in a line that repeats something: a quotation, a comment, a console, a table, a stack of frames, a page.
+ * @param lead what stands before it on its line, `tail` what stands behind it, `near` what stands before it in all.
+ */
+function isEchoed(lead: string, tail: string, near: string): boolean {
+  const isRow = /^\s*\|/.test(lead) && /\|\s*$/.test(tail);
+  const isQuoted = (lead.split('"').length % 2 === 0 || lead.includes('\u201c')) && QUOTING.test(lead);
+  if (DEFERRED.test(lead) || (ASSERTING.test(lead) && COMPARED.test(tail)) || OPEN_ELEMENT.test(near)) return true;
+  return isRow || isQuoted || ECHO.test(lead) || FRAME.test(near) || PAGE.test(near);
+}
+
+// The words around the calls of a text, gathered as one goes from call to call: each character is looked at once.
+
+/** More of what stands before a call is not looked at. */
+const KEPT_CHARS = 4000;
+
+const TICKS = '```';
+
+class Surroundings {
+  readonly #text: string;
+  #at: number;
+  /** The language of the open fence, if one is open. */
+  #fence: string | undefined;
+  /** What was said so far: without code, thinking and calls. */
+  #before = '';
+  #since = '';
+
+  constructor(text: string) {
+    this.#text = text;
+    this.#at = answerStart(text);
+  }
+
+  /** Where the last call ended, or the answer begins. */
+  get at(): number {
+    return this.#at;
+  }
+
+  /** The words before the call, at most the last 4,000 characters. */
+  get before(): string {
+    return this.#before;
+  }
+
+  /** Those of them that follow the call before this one. */
+  get since(): string {
+    return this.#since;
+  }
+
+  /** The language of the fence around the call; empty when it has none. */
+  get fence(): string | undefined {
+    return this.#fence;
+  }
+
+  /** Goes on to a call. */
+  reach(start: number): void {
+    this.#since = '';
+    const parts = (withoutThoughts(this.#text.slice(this.#at, start)) ?? '').split(TICKS);
+    for (const [index, part] of parts.entries()) {
+      if (index > 0)
+        this.#fence = this.#fence === undefined ? (/^\s?([\w+#-]{0,20})/.exec(part)?.[1] ?? '') : undefined;
+      if (this.#fence === undefined) this.#since += `${index > 0 ? '\n' : ''}${part}`;
+    }
+    this.#before = `${this.#before}\n${this.#since}`.slice(-KEPT_CHARS);
+  }
+
+  /** Goes past it. */
+  pass(end: number): void {
+    this.#at = end;
+  }
+}
+
+/** The text without what stands in fences. */
+function withoutCode(text: string): string {
+  return text
+    .split(TICKS)
+    .filter((_, index) => index % 2 === 0)
+    .join('\n');
 }

@@ -3,9 +3,8 @@
  * once, and the value is built in place, so the work is linear in the text however often the value is read.
  */
 import type { Json } from '#core';
-import { DEFAULT_PARSE_LIMITS } from './limits.ts';
-import { setField } from './loose-value.ts';
-import { readStrictJson } from './strict-json.ts';
+import { readStrictJson, setField } from './loose-value.ts';
+import { DEFAULT_PARSE_LIMITS } from './reader.ts';
 
 /** How a text that could be read differs from strict JSON. Each code is reported once, at its first place. */
 export type JsonStreamIssueCode =

@@ -1,8 +1,8 @@
 /** A model's text as it comes: what a reader may see at once, and the calls in it as soon as each is complete. */
 import { jsonEquals } from '#core';
-import { type CallForm, isSureEnough } from './call-form.ts';
-import { DEFAULT_PARSE_LIMITS } from './limits.ts';
+import { type CallForm, isSureEnough } from './find-calls.ts';
 import { type ParseTool, type ToolNames, toolNames } from './names.ts';
+import { DEFAULT_PARSE_LIMITS } from './reader.ts';
 import { type Segment, Segmenter } from './stream-segments.ts';
 import { DEFAULT_STRICTNESS, type ParsedCall, type ParsedCalls, readToolCalls } from './tool-calls.ts';
 

@@ -4,11 +4,9 @@ import { isDefinition, readCalls, unwrapArguments } from './call-shapes.ts';
 import { findCalls } from './find-calls.ts';
 import { fitArguments, fitJsonArguments, NO_SOURCES } from './fit-arguments.ts';
 import type { ParseIssue } from './issue.ts';
-import { type ParseLimits, withDefaults, workFor } from './limits.ts';
-import { isLooseObject, type Loose, type LooseObject } from './loose-value.ts';
+import { isLooseObject, type Loose, type LooseObject, readStrictJson } from './loose-value.ts';
 import { type ParseTool, propertiesOf, requiredOf, toolNames } from './names.ts';
-import { afterSpace, createReader } from './reader.ts';
-import { readStrictJson } from './strict-json.ts';
+import { afterSpace, createReader, type ParseLimits, withDefaults, workFor } from './reader.ts';
 import { readContainer } from './value-reader.ts';
 
 export interface ParsedArguments {

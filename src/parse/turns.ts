@@ -1,6 +1,5 @@
 /** Where a model's own turn begins and ends in its text: thinking before it, made-up turns of others after it. */
-
-import { type ParseWork, seek } from './limits.ts';
+import { type ParseWork, seek } from './reader.ts';
 
 const THOUGHT = /<(think|thinking|reasoning|reflection|scratchpad)>/y;
 

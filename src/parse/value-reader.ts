@@ -3,11 +3,29 @@
  * closers. A value is read forward once; nothing here goes back but for a string whose end was not found.
  */
 import { evaluateArithmetic, readCode } from './code-reader.ts';
-import { countKey, countValue } from './limits.ts';
-import { LITERALS, readNumber } from './literal-reader.ts';
-import { CodeText, isLooseObject, type Loose, type MutableLoose, NumberText, setField } from './loose-value.ts';
-import { afterSpace, isHardStop, isWordStart, type Reader, skipSpace, spend } from './reader.ts';
-import { isQuote, readEscapedString, readString, type ValuePlace } from './string-reader.ts';
+import { isQuote, LITERALS, readEscapedString, readNumber, readString, type ValuePlace } from './literal-reader.ts';
+import {
+  CodeText,
+  isLooseObject,
+  type Loose,
+  type MutableLoose,
+  NumberText,
+  readStrictJson,
+  setField,
+} from './loose-value.ts';
+import {
+  afterSpace,
+  countKey,
+  countValue,
+  createReader,
+  DEFAULT_PARSE_LIMITS,
+  isHardStop,
+  isWordStart,
+  type Reader,
+  skipSpace,
+  spend,
+  workFor,
+} from './reader.ts';
 
 /** The value at the cursor; `undefined` when no value is there. */
 export function readValue(reader: Reader, place: ValuePlace): Loose | undefined {
@@ -391,4 +409,17 @@ function readArgument(reader: Reader, positional: Loose[], named: MutableLoose):
   if (value === undefined || reader.at === start) return false;
   positional.push(value);
   return true;
+}
+
+/** The value that the whole text is, when it begins with one of `openers` and is not cut off. */
+export function readWhole(text: string, openers: string): Loose | undefined {
+  const at = afterSpace(text, 0);
+  const first = text[at];
+  if (first === undefined || !openers.includes(first)) return undefined;
+  const json = readStrictJson(text, DEFAULT_PARSE_LIMITS.maxDepth);
+  if (json !== undefined) return json;
+  const reader = createReader(text, at, DEFAULT_PARSE_LIMITS.maxDepth, workFor(text, DEFAULT_PARSE_LIMITS));
+  const value = readValue(reader, 'list');
+  if (value === undefined || reader.isTruncated || afterSpace(text, reader.at) < text.length) return undefined;
+  return value;
 }

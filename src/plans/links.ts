@@ -1,6 +1,6 @@
 /**
- * What comes before what in a plan: by edges, `after`, `when` and references; and in a list, where a step does not say `after`, by
- * how it is written.
+ * What comes before what in a plan: by edges, `after`, `when` and references; and in a list, where a step does not say `after`,
+ * by how it is written.
  */
 import { defined, type PlanFault } from '#core';
 import { fault, type GivenPlan, type GivenStep, referencesOf, shownStep } from './given-plan.ts';

@@ -4,7 +4,7 @@ import { builtUrl } from '../kit/built.ts';
 import { makeFolder, runIn } from './command.ts';
 
 const CONFIG_FACE = builtUrl('src/config/index.ts');
-const FINISH = builtUrl('src/planners/finish/index.ts');
+const FINISH = builtUrl('src/planners/finish/finish.ts');
 const FLOW = builtUrl('src/flow/index.ts');
 
 const CONFIG = `

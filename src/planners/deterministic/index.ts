@@ -1,6 +1,6 @@
 export type { DeterministicOptions } from './deterministic.ts';
 export { deterministic } from './deterministic.ts';
-export { lastResult, lastStep } from './recorded.ts';
+export { lastResult, lastStep } from './ready-step.ts';
 export type {
   CallStep,
   DecideStep,

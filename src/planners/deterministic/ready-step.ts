@@ -1,19 +1,35 @@
-/** From a step as it was written to one that can be asked. What can be found wrong with it before a run, is found here. */
+/**
+ * From a step as it was written to one that can be asked. What can be found wrong with it before a run, is found here. What a
+ * step has done is read off the run's trajectory: nothing is kept beside it.
+ */
 import {
   type Branch,
   capture,
   captureObject,
   type Decision,
   defined,
+  type ErrorData,
+  errorOf,
   type Finish,
+  type Json,
   type JsonObject,
   type Move,
+  observe,
   type RunView,
+  type Step,
+  type TaskView,
   validateDecision,
 } from '#core';
-import { followGroup, spawnAndFollow } from './groups.ts';
-import { lastStep, stepNotes } from './recorded.ts';
-import type { DeterministicStep, FinishStep, Given, ObjectStep, SpawnAndAwaitStep, WatchGroupStep } from './steps.ts';
+import type {
+  DeterministicStep,
+  FinishStep,
+  Given,
+  GroupMember,
+  ObjectStep,
+  OnResolved,
+  SpawnAndAwaitStep,
+  WatchGroupStep,
+} from './steps.ts';
 
 /** The move of a step that claims; `undefined` from one that does not. */
 export type ClaimMove = (run: RunView, signal: AbortSignal) => Promise<Move | undefined>;
@@ -179,4 +195,94 @@ function assertText(value: unknown, name: string): void {
 
 function assertFunction(value: unknown, name: string): void {
   if (typeof value !== 'function') throw new Error(`${name} must be a function`);
+}
+
+// Steps that wait for a group of tasks. They only decide: the runtime spawns and waits.
+
+interface Followed {
+  /** The id of the step that waits. */
+  readonly id: string;
+  readonly groupId: string;
+  readonly onResolved: OnResolved;
+}
+
+/** Spawns, and follows the group from then on. @throws Error also when the spawn came to an error. */
+async function spawnAndFollow(
+  run: RunView,
+  followed: Followed,
+  spawn: () => Decision | Promise<Decision>,
+): Promise<Move | undefined> {
+  const last = lastStep(run, followed.id);
+  if (last === undefined) return { decision: await spawn(), provenance: stepNotes(followed.id) };
+  const error = last.decision.kind === 'spawn_task' && !isResolved(last) ? failureOf(last) : undefined;
+  if (error !== undefined) throw new Error(`the task was not started, ${error.code}: ${error.message}`);
+  return followGroup(run, followed);
+}
+
+/**
+ * Waits for the group, also again when a message has interrupted the wait; hands its members over when it has ended.
+ * `undefined` when that has been done. @throws Error for a group that cannot be waited for.
+ */
+async function followGroup(run: RunView, { id, groupId, onResolved }: Followed): Promise<Move | undefined> {
+  const last = lastStep(run, id);
+  if (last !== undefined && isResolved(last)) return undefined;
+  const error = last && failureOf(last);
+  const group = run.trajectory.groups.get(groupId);
+  if (group === undefined) {
+    throw new Error(`the run has no group ${JSON.stringify(groupId)}: nothing was spawned into it`);
+  }
+  if (group.status === 'completed' || group.status === 'cancelled') {
+    return { decision: await onResolved(run, group.members.map(memberOf)), provenance: markOfResolved(id) };
+  }
+  if (error !== undefined) {
+    throw new Error(`waiting for the group ${JSON.stringify(groupId)} failed, ${error.code}: ${error.message}`);
+  }
+  const task = group.members.find(({ end }) => end === undefined) ?? group.members[0];
+  if (task === undefined) throw new Error(`the group ${JSON.stringify(groupId)} is ${group.status} and has no tasks`);
+  return { decision: { kind: 'await_task', taskId: task.id, groupId }, provenance: stepNotes(id) };
+}
+
+function failureOf({ calls }: Step): ErrorData | undefined {
+  const outcome = calls[0]?.outcome;
+  return outcome && errorOf(outcome);
+}
+
+function memberOf({ id, end }: TaskView): GroupMember {
+  if (end === undefined) return { task_id: id, status: 'running' };
+  const { status, result, error } = end;
+  return {
+    task_id: id,
+    status,
+    ...defined({ result }),
+    ...(error === undefined ? {} : { error: { code: error.code, message: error.message } }),
+  };
+}
+
+/** The last step of the run that the planner's step `id` decided. */
+export function lastStep({ trajectory }: RunView, id: string): Step | undefined {
+  for (let index = trajectory.count - 1; index >= 0; index -= 1) {
+    const step = trajectory.step(index);
+    if (step?.provenance?.['step'] === id) return step;
+  }
+  return undefined;
+}
+
+/** What `lastStep` came to, as `observe` has it: a call's value, or `{ error: { code, message } }`. */
+export function lastResult(run: RunView, id: string): Json | undefined {
+  const step = lastStep(run, id);
+  return step && observe(step);
+}
+
+/** The notes by which a step finds its decisions again. */
+function stepNotes(id: string): JsonObject {
+  return { step: id };
+}
+
+/** With these notes the step is done: it has handed the members of its group over. */
+function markOfResolved(id: string): JsonObject {
+  return { step: id, resolved: true };
+}
+
+function isResolved({ provenance }: Step): boolean {
+  return provenance?.['resolved'] === true;
 }

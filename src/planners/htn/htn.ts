@@ -1,5 +1,4 @@
 /** A planner over a domain: operators that change a state, and methods that decompose tasks. */
-
 import {
   type AsksModels,
   asLiteral,
@@ -19,9 +18,8 @@ import type { HtnDomain, HtnTask } from './domain.ts';
 import { resolverOf } from './item.ts';
 import { plannerOf } from './planner.ts';
 import type { ChooseMethod, FillLeaf } from './questions.ts';
-import type { Observe } from './replay.ts';
 import type { HtnTables } from './state.ts';
-import type { HtnStep } from './work.ts';
+import type { HtnStep, Observe } from './work.ts';
 
 /** Default values of `depth` and `nodes` for planners. */
 export const DEFAULT_DEPTH = 32;

@@ -1,10 +1,9 @@
 export type { HtnDomain, HtnDomainSpec, HtnTask, Method, Methods, Operator } from './domain.ts';
 export { htnDomain } from './domain.ts';
-export { type HddlFiles, type HddlPlanning, readHddl } from './hddl/index.ts';
+export { type HddlFiles, type HddlPlanning, readHddl } from './hddl/read.ts';
 export type { HtnOptions } from './htn.ts';
 export { htn } from './htn.ts';
 export type { AnswerNotes, ChooseMethod, FillLeaf, HtnChoice, HtnFilling } from './questions.ts';
-export type { DoneStep, Observe } from './replay.ts';
 export type { HtnLimits, HtnResult, SearchOptions } from './search.ts';
 export { findPlan } from './search.ts';
 export type { FromHtnPlannerOptions, HTNNode, HTNPlanner } from './seed-contract.ts';
@@ -13,4 +12,4 @@ export type { HtnState, HtnTable, HtnTables } from './state.ts';
 export { htnState } from './state.ts';
 export type { HtnTrace, HtnTraceNode } from './trace.ts';
 export { traceOfStep, traceText } from './trace.ts';
-export type { HtnStep } from './work.ts';
+export type { DoneStep, HtnStep, Observe } from './work.ts';

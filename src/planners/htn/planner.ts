@@ -27,12 +27,21 @@ import {
 import type { HtnTask } from './domain.ts';
 import type { Item, Resolve } from './item.ts';
 import { type Helpers, Questions } from './questions.ts';
-import { type DoneStep, type Observe, type Past, replay } from './replay.ts';
 import { type Means, planAnew, planRest, type Solved } from './revise.ts';
 import type { HtnLimits } from './search.ts';
 import { type HtnState, type HtnTables, htnState } from './state.ts';
-import { deadEndsOf, type HtnTrace } from './trace.ts';
-import { type HtnStep, type HtnWork, type Notes, newWork, RECORD, recordOf } from './work.ts';
+import { deadEndsOf, type HtnTrace, RECORD } from './trace.ts';
+import {
+  type DoneStep,
+  type HtnStep,
+  type HtnWork,
+  type Notes,
+  newWork,
+  type Observe,
+  type Past,
+  recordOf,
+  replay,
+} from './work.ts';
 
 /** What such a planner goes by in one run. */
 export interface Knowledge extends Helpers {

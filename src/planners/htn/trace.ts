@@ -2,7 +2,9 @@
 import { defined, isJsonObject, type Json, type Step } from '#core';
 import type { HtnTask } from './domain.ts';
 import type { DeadEnd, FailedMethod, Item } from './item.ts';
-import { RECORD } from './work.ts';
+
+/** Under this name the record of a move stands in its provenance, the trace in it. */
+export const RECORD = 'htn';
 
 /** Under a task stand the methods that were tried, the failed ones first; under a method the tasks that it gave. */
 export interface HtnTraceNode {

@@ -1,11 +1,23 @@
 /**
  * What is still to be done in a run, with the tree of tasks above it, and the form in which it is written down with each
- * move. A planner keeps nothing between two moves: it reads all this back from the last one.
+ * move. A planner keeps nothing between two moves: it reads all this, and what was done, back from the trajectory.
  */
-import { asJson, defined, isJsonObject, type Json, type JsonObject, PilotageError, type Step } from '#core';
-import type { PlanStep } from '#plans';
+import {
+  asJson,
+  defined,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  PilotageError,
+  type RunView,
+  type Step,
+} from '#core';
+import { type PlanNode, type PlanStep, planNodes } from '#plans';
 import type { HtnEntry, HtnTask } from './domain.ts';
 import { Item, itemsOf, methodOf, type Resolve } from './item.ts';
+import { applyAction } from './search.ts';
+import type { HtnState } from './state.ts';
+import { RECORD } from './trace.ts';
 
 /**
  * What an action comes to: a step of a plan. Without an id it is given one. With `again` it is carried out each time it is
@@ -191,9 +203,6 @@ function itemRow(item: Item, of: number, { roots, steps, fills }: Notes): ItemRo
   };
 }
 
-/** Under this name the record stands in the provenance of a move. */
-export const RECORD = 'htn';
-
 /** The record of a step that such a planner has decided. */
 export function recordIn({ provenance }: Step): Json | undefined {
   const record = provenance?.[RECORD];
@@ -244,4 +253,73 @@ function knownEntry(task: HtnTask, resolve: Resolve): HtnEntry {
     'htn_invalid_decomposition',
     `The run has ${task[0]} in its plan, which the domain does not know any more. Give the planner a new version when the domain changes.`,
   );
+}
+
+// What the run has done: the effects of its actions on the state, the values of its steps, and what is left.
+
+/** A step that has ended well. */
+export interface DoneStep {
+  readonly id: string;
+  /** Where in the run its value is: the index of the run's step, and the branch of that. */
+  readonly step: number;
+  readonly branch: string;
+  /** What it was a step of. */
+  readonly action: HtnTask;
+  readonly tool: string;
+  readonly value: Json;
+}
+
+export type Observe = (state: HtnState, step: DoneStep) => void;
+
+export interface Past {
+  /** The list of the last decision; absent before the first one. */
+  readonly work?: HtnWork;
+  /** The last step of the planner's own. */
+  readonly step?: Step;
+  /** The items of the list that are not done. */
+  readonly left: readonly Item[];
+  /** The first of these that has a step which did not end well, and that step. */
+  readonly failed?: { readonly item: Item; readonly id: string; readonly node: PlanNode };
+  /** By id of the step, of the whole run. */
+  readonly done: ReadonlyMap<string, DoneStep>;
+}
+
+/** @param state as it was at the start of the run; it is changed to what it is now. */
+export function replay({ trajectory }: RunView, state: HtnState, resolve: Resolve, observe?: Observe): Past {
+  const done = new Map<string, DoneStep>();
+  let past: Past = { left: [], done };
+  for (let index = 0; index < trajectory.count; index += 1) {
+    const step = trajectory.step(index);
+    const record = step && recordIn(step);
+    if (step === undefined || record === undefined) continue;
+    past = replayStep(step, readWork(record, resolve), state, done, observe);
+  }
+  return past;
+}
+
+function replayStep(step: Step, work: HtnWork, state: HtnState, done: Map<string, DoneStep>, observe?: Observe): Past {
+  const { items, notes } = work;
+  const nodes = planNodes(step).values();
+  // What has no step is done with the one behind it: when that fails, or there is none, it is looked at again.
+  let until = 0;
+  for (const [index, item] of items.entries()) {
+    const ids = notes.steps.get(item);
+    if (ids === undefined) break;
+    const own = ids.flatMap((id) => {
+      const { value: node } = nodes.next();
+      return node === undefined ? [] : [{ node, id }];
+    });
+    const bad = own.find(({ node }) => node.status !== 'done');
+    if (bad !== undefined) return { work, step, left: items.slice(until), failed: { item, ...bad }, done };
+    if (own.length === 0) continue;
+    for (const passed of items.slice(until, index + 1)) applyAction(passed, state);
+    until = index + 1;
+    for (const { node, id } of own) {
+      const { step: at, id: branch, value = null } = node;
+      const ended = { id, step: at, branch, action: item.task, tool: node.branch.tool, value };
+      done.set(id, ended);
+      observe?.(state, ended);
+    }
+  }
+  return { work, step, left: items.slice(until), done };
 }

@@ -9,7 +9,7 @@ import { type Delta, defined, type Json, type PlanFault, type PlanTryPurpose } f
 import type { ReadyModel, Reply } from '#model';
 import type { ReadyPlan } from '#plans';
 import { enclose, userTurn } from '#prompt';
-import { MAX_REPLY_CHARS, type PlanMaking, repairTurn, requestFor, restTurn } from './making.ts';
+import { MAX_REPLY_CHARS, type PlanMaking, repairTurn, requestFor, restTurn } from './request.ts';
 import type { Judged, ModelRequest, Tried } from './tries.ts';
 import { chooseBest, type Rejected } from './verify.ts';
 

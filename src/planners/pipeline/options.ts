@@ -1,20 +1,35 @@
-/** The options of a pipeline planner. */
+/** The options of a pipeline planner, and what it has ready by them for all of its moves. */
 import {
+  asPlanner,
   assertOptions as assertKinds,
   type Clock,
+  defined,
+  describeThrown,
   MAX_AT_ONCE,
   type OptionShape,
   PilotageError,
   type Planner,
   type PlannerFunction,
+  type PlanTry,
   type RedactRule,
   type RunView,
+  redactor,
+  systemClock,
 } from '#core';
-import type { LanguageModel, ModelEntry, Prices } from '#model';
-import type { GivenModels } from '#planners';
+import {
+  type AskOptions,
+  createModelRegistry,
+  type LanguageModel,
+  type ModelCallResult,
+  type ModelEntry,
+  type Prices,
+  type ReadyModel,
+  readyModel,
+} from '#model';
+import { type GivenModels, isRegistry, listedModels, type ModelPool, modelPool } from '#planners';
 import type { ReadyPlan } from '#plans';
-import type { MeasuresStore } from './measures.ts';
-import type { PromptStore } from './prompt-store.ts';
+import { type KeptMeasures, keepMeasures, type MeasuresStore } from './measures.ts';
+import { type PromptStore, promptStore } from './prompt-store.ts';
 import type { Retriever } from './retrieve.ts';
 
 /** The verdict on a plan: its score, or why it must not be carried out. */
@@ -185,4 +200,85 @@ function whole(name: string, value: number | undefined, least: number): void {
 
 export function badPipelineOption(name: string, given: string, wanted: string): PilotageError {
   return new PilotageError('invalid_config', `The option ${name} of pipeline is ${given}; give ${wanted}.`);
+}
+
+export interface Setup {
+  readonly options: PipelineOptions;
+  readonly numbers: Numbers;
+  readonly pool: ModelPool;
+  readonly prompts: PromptStore;
+  readonly redact: (text: string) => string;
+  readonly clock: Clock;
+  readonly patience: Pick<AskOptions, 'clock' | 'retries' | 'stallMs'>;
+  readonly outline?: ReadyModel;
+  /** The model that gives scores. */
+  readonly judge?: ReadyModel;
+  readonly fallback?: Planner;
+  /** To be awaited before models are ranked. */
+  ready(): Promise<void>;
+  /** To be awaited when a plan was made, or not: what was noted is stored. */
+  saved(): Promise<void>;
+  /** Notes for the measures how a call went. */
+  note(record: PlanTry): void;
+}
+
+/** @throws PilotageError `invalid_config` for a value that is not a model, and for wrong options. */
+export function setUpPipeline(options: PipelineOptions): Setup {
+  const numbers = assertPipelineOptions(options);
+  const { clock = systemClock, prices, prompts = promptStore({ clock }), verifier, retries, stallMs } = options;
+  const ready = (model: Parameters<typeof readyModel>[0]): ReadyModel =>
+    readyModel(model, prices === undefined ? {} : { prices });
+  const { pool, kept } = poolOf(options, clock);
+  return {
+    options,
+    numbers,
+    pool,
+    prompts,
+    redact: redactor(options.redact),
+    clock,
+    patience: {
+      clock,
+      ...defined({ retries, stallMs }),
+    },
+    ...(options.outlineModel === undefined ? {} : { outline: ready(options.outlineModel) }),
+    ...(typeof verifier === 'object' ? { judge: ready(verifier.model) } : {}),
+    ...(options.fallback === undefined ? {} : { fallback: asPlanner(options.fallback) }),
+    ready: () => kept?.ready() ?? Promise.resolve(),
+    saved: () => kept?.saved() ?? Promise.resolve(),
+    note(record) {
+      const { purpose, model } = record;
+      if (purpose === 'outline' || purpose === 'verify') return;
+      (kept ?? pool).record(model, resultOf(record));
+    },
+  };
+}
+
+/** With a store for measures there is a registry to measure by. */
+function poolOf(
+  { model, prices, measures, onFault = warn }: PipelineOptions,
+  clock: Clock,
+): { readonly pool: ModelPool; readonly kept?: KeptMeasures } {
+  if (measures === undefined) return { pool: modelPool(model, prices) };
+  const registry = isRegistry(model) ? model : createModelRegistry(listedModels(model, prices), { clock });
+  return { pool: modelPool(registry, prices), kept: keepMeasures(registry, measures, ({ error }) => onFault(error)) };
+}
+
+function warn(error: unknown): void {
+  process.emitWarning(`The measures of the models could not be kept: ${describeThrown(error)}`);
+}
+
+function resultOf({ result, latencyMs }: PlanTry): ModelCallResult {
+  switch (result) {
+    case 'valid':
+      return { parsed: true, valid: true, succeeded: true, latencyMs };
+    case 'invalid':
+    case 'forbidden':
+      return { parsed: true, valid: false, succeeded: false, latencyMs };
+    case 'unreadable':
+      return { parsed: false, succeeded: false, latencyMs };
+    case 'failed':
+      return { succeeded: false };
+    default:
+      return result satisfies never;
+  }
 }

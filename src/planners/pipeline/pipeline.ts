@@ -3,33 +3,41 @@
  * keeps nothing of a run: what was planned, and with which tries, stands in the run's own journal.
  */
 import {
+  asJson,
   assertIdentity,
+  type Branch,
+  branchesOf,
+  branchId,
   CEILING_REASONS,
+  type Decision,
   type Delta,
   defined,
+  FINISH_TOOL,
   type Finish,
   type FinishReason,
+  isPlan,
+  isTaskTool,
+  type JsonObject,
+  MESSAGE_TOOL,
   type Move,
   type PlanFault,
   type Planner,
   type Remark,
   type RunView,
+  type SpokenDelta,
   type Usage,
 } from '#core';
-import { asksModels } from '#planners';
-import { freshPlanId } from '#plans';
-import { fallBack, refusedPlan } from './fallback.ts';
+import { askFallback, asksModels } from '#planners';
+import { checkPlan, freshPlanId, policyFaults, type ReadyStep } from '#plans';
 import { GrowingPlan } from './growing-plan.ts';
 import { decisionOf, type Judging } from './judge.ts';
 import { type MadePlan, makePlan, type NoPlan } from './make-plan.ts';
-import type { PlanMaking, Prompt } from './making.ts';
-import type { PipelineOptions } from './options.ts';
+import { type PipelineOptions, type Setup, setUpPipeline } from './options.ts';
 import { type GoalProgress, phaseOf } from './phase.ts';
 import { promptFor } from './prompt.ts';
-import { type Setup, setUpPipeline } from './setup.ts';
-import { linesAsTheyCome } from './stream.ts';
+import { linesAsTheyCome, wholeReplies } from './replies.ts';
+import type { PlanMaking, Prompt } from './request.ts';
 import { Tries } from './tries.ts';
-import { wholeReplies } from './whole-reply.ts';
 
 /** Raised by hand when a run that was started before should not go on unasked. */
 const VERSION = 'pipeline.1';
@@ -178,4 +186,101 @@ const MAX_SHOWN = 5;
 function shownFaults(faults: readonly PlanFault[], setup: Setup): string {
   const shown = redacted(faults.slice(0, MAX_SHOWN), setup).map(({ message }) => message);
   return [...shown, ...(faults.length > MAX_SHOWN ? [`And ${faults.length - MAX_SHOWN} more.`] : [])].join(' ');
+}
+
+// The planner that takes over when the models gave no plan. Its plan is checked like theirs, and forbidden calls stay forbidden.
+
+/**
+ * Its move, marked as its own. It is checked before anything of it runs, so what it says on the way is passed on, and what it
+ * plans on the way is not: the move has that too.
+ * @param before what led to it: remarks and usage.
+ */
+async function* fallBack(
+  fallback: Planner,
+  before: Move,
+  run: RunView,
+  signal: AbortSignal,
+  options: PipelineOptions,
+): AsyncGenerator<SpokenDelta, Move> {
+  const move = yield* spokenOnly(askFallback(fallback, before, run, signal));
+  signal.throwIfAborted();
+  if (move.fault !== undefined) return move;
+  const invalid = planFaults(move.decision, run, options);
+  if (invalid.length > 0) return { ...move, decision: refusedPlan('no_path', 'pipeline.fallback', invalid) };
+  const forbidden = await forbiddenIn(move.decision, run, signal);
+  if (forbidden.length === 0) return move;
+  return { ...move, decision: refusedPlan('constraints_conflict', 'pipeline.policy', forbidden) };
+}
+
+async function* spokenOnly(deltas: AsyncGenerator<Delta, Move>): AsyncGenerator<SpokenDelta, Move> {
+  try {
+    for (;;) {
+      const { value, done } = await deltas.next();
+      if (done === true) return value;
+      if (value.type !== 'branches') yield value;
+    }
+  } finally {
+    await deltas.return(undefined as never);
+  }
+}
+
+const MAX_FAULTS = 50;
+
+/** A clear end, with what is wrong. */
+function refusedPlan(reason: Finish['reason'], via: string, faults: readonly PlanFault[]): Finish {
+  const shown = faults.slice(0, MAX_FAULTS).map(
+    ({ code, message, step, path }): JsonObject => ({
+      code,
+      message,
+      ...defined({ step, path }),
+    }),
+  );
+  return { kind: 'finish', reason, metadata: { via, faults: shown } };
+}
+
+/** Only for plans: the runtime tells the planner of other calls by their outcomes. */
+function planFaults(
+  decision: Decision,
+  { tools }: RunView,
+  { internal, maxSteps }: PipelineOptions,
+): readonly PlanFault[] {
+  if (!isPlan(decision)) return [];
+  const { branches, plan: planId } = decision;
+  const steps = branches.filter(isOurs).map((branch) => asJson(stepOf(branch, branches.indexOf(branch))));
+  const rules = {
+    tools,
+    ...defined({ internal, maxSteps }),
+  };
+  const checked = checkPlan({ planId, steps }, rules);
+  return 'faults' in checked ? checked.faults : [];
+}
+
+function forbiddenIn(decision: Decision, run: RunView, signal: AbortSignal): Promise<readonly PlanFault[]> {
+  const steps = branchesOf(decision).flatMap((branch, index) => (isMade(branch) ? [stepOf(branch, index)] : []));
+  return policyFaults({ steps }, run, signal);
+}
+
+/** A call that is refused already is never made. */
+function isMade({ refusal }: Branch): boolean {
+  return refusal === undefined;
+}
+
+/** Tasks are for the runtime to judge. */
+function isOurs(branch: Branch): boolean {
+  return isMade(branch) && !isTaskTool(branch.tool);
+}
+
+function stepOf(branch: Branch, index: number): ReadyStep {
+  const { tool, args, after = [], behind, when } = branch;
+  const id = branchId(branch, index);
+  const placed = {
+    id,
+    input: args,
+    after,
+    ...defined({ behind }),
+    ...(when === undefined ? {} : { when: { step: when.branch, equals: when.equals } }),
+  };
+  if (tool === MESSAGE_TOOL) return { ...placed, type: 'message' };
+  if (tool === FINISH_TOOL) return { ...placed, type: 'finish' };
+  return { ...placed, type: 'tool', toolId: tool };
 }

@@ -1,5 +1,4 @@
 /** Templates by id and version, with an audit of each change. A value that its owner passes around; nothing global. */
-
 import {
   assertOptions,
   type Clock,
@@ -15,13 +14,13 @@ import { estimateTokens } from '#model';
 import { userTurn } from '#prompt';
 import {
   assertGiven,
+  DEFAULT_TEMPLATES,
   fillText,
   type PromptTemplate,
   scanText,
   type TemplateDraft,
   type TemplateVars,
 } from './template.ts';
-import { DEFAULT_TEMPLATES } from './template-default.ts';
 
 export interface PromptAudit {
   /** `created`: the first version that there is of this id. */

@@ -4,8 +4,8 @@ import { BrokenReply, type Reply, structuredFormat, Watch } from '#model';
 import { JsonStream } from '#parse';
 import type { ReadyPlan } from '#plans';
 import { aboutFrames, enclose, encloseJson, userTurn } from '#prompt';
-import type { PlanMaking } from './making.ts';
 import type { PlanVerdict } from './options.ts';
+import type { PlanMaking } from './request.ts';
 import type { Judged } from './tries.ts';
 
 /** A plan that may run, and the number of the try that gave it. */

@@ -1,9 +1,8 @@
 /** Conditions and actions as functions on the state. */
 import type { Operator } from '../domain.ts';
 import type { HtnState } from '../state.ts';
-import { type Fact, type Facts, holds } from './facts.ts';
+import { type Binding, type Fact, type Facts, holds, objectOf, objectsOf, type World } from './facts.ts';
 import type { Condition, HddlAction, HddlEffect, Variable } from './model.ts';
-import { type Binding, objectOf, objectsOf, type World } from './world.ts';
 
 /** Whether a condition holds; every variable in it must have its object. */
 export type Test = (state: HtnState, binding: Binding) => boolean;

@@ -1,13 +1,66 @@
 /**
- * The facts as tables of the state. A fact `(at a b)` is the entry `a b` of the table `at`, with the value `['a', 'b']`.
- * Beside them stand tables that no file can name: for each combination of known arguments that a method asks for, the
- * facts by these arguments, and a number that tells one state from another. All of it is taken back with the state.
+ * The objects of a problem, and its facts as tables of the state. A fact `(at a b)` is the entry `a b` of the table `at`, with
+ * the value `['a', 'b']`. Beside them stand tables that no file can name: for each combination of known arguments that a method
+ * asks for, the facts by these arguments, and a number that tells one state from another. All of it is taken back with the state.
  */
 import type { Json } from '#core';
 import type { HtnState, HtnTables } from '../state.ts';
-import { changeFingerprint, FINGERPRINT_TABLE, fingerprintOf } from './fingerprint.ts';
 import type { Atom, HddlDomain, HddlProblem, Term } from './model.ts';
-import { type Binding, objectOf, type Row, type World } from './world.ts';
+
+/** The objects that the variables stand for, by slot; `''` where there is none yet. */
+export type Binding = string[];
+export type Row = readonly string[];
+
+export interface ObjectSet {
+  /** Each object as a row of one, in the order of the files. */
+  readonly rows: readonly Row[];
+  has(name: string): boolean;
+}
+
+export interface World {
+  ofType(type: string): ObjectSet;
+  /** By the order of their objects in the files. */
+  compare(left: Row, right: Row): number;
+}
+
+export function objectOf(term: Term, binding: Binding): string {
+  return typeof term === 'string' ? term : (binding[term] ?? '');
+}
+
+export function objectsOf(terms: readonly Term[], binding: Binding): string[] {
+  return terms.map((term) => objectOf(term, binding));
+}
+
+export function createWorld(domain: HddlDomain, problem: HddlProblem): World {
+  const types = objectsByType(domain, problem);
+  const order = new Map([...problem.objects.keys()].map((name, index) => [name, index]));
+  const none: ObjectSet = { rows: [], has: () => false };
+  return {
+    ofType: (type) => types.get(type) ?? none,
+    compare: (left, right) => {
+      for (const [index, name] of left.entries()) {
+        const difference = (order.get(name) ?? 0) - (order.get(right[index] ?? '') ?? 0);
+        if (difference !== 0) return difference;
+      }
+      return 0;
+    },
+  };
+}
+
+function objectsByType(domain: HddlDomain, problem: HddlProblem): ReadonlyMap<string, ObjectSet> {
+  const types = new Map<string, Set<string>>();
+  for (const [name, type] of problem.objects) {
+    for (const ancestor of domain.types.get(type) ?? []) {
+      types.set(ancestor, (types.get(ancestor) ?? new Set()).add(name));
+    }
+  }
+  return new Map(
+    Array.from(types, ([type, names]): [string, ObjectSet] => [
+      type,
+      { rows: Array.from(names, (name) => [name]), has: (name) => names.has(name) },
+    ]),
+  );
+}
 
 export interface Fact {
   readonly predicate: string;
@@ -134,4 +187,45 @@ function rowOf(value: Json): Row {
 
 function rowsOf(value: Json | undefined): readonly Row[] {
   return (value ?? []) as readonly Row[];
+}
+
+// The fingerprint: one number for the facts that hold.
+
+const FINGERPRINT_TABLE = ':fingerprint';
+const KEY = 'facts';
+/** Sums of numbers below it are exact. */
+const RANGE = 2 ** 52;
+
+function fingerprintOf(facts: Iterable<string>): [key: string, value: number][] {
+  let sum = 0;
+  for (const fact of facts) sum = (sum + hashOf(fact)) % RANGE;
+  return [[KEY, sum]];
+}
+
+export function fingerprint(state: HtnState): number {
+  return Number(state.get(FINGERPRINT_TABLE, KEY));
+}
+
+/** Facts are `predicate object …`. The order in which they came and went makes no difference. */
+function changeFingerprint(
+  state: HtnState,
+  changes: readonly { readonly fact: string; readonly holds: boolean }[],
+): void {
+  let sum = fingerprint(state);
+  for (const { fact, holds } of changes) sum = (sum + (holds ? hashOf(fact) : RANGE - hashOf(fact))) % RANGE;
+  state.set(FINGERPRINT_TABLE, KEY, sum);
+}
+
+/** 52 bits: two multiplicative hashes of 32 bits side by side, mixed at the end. */
+function hashOf(fact: string): number {
+  let low = 0x9e3779b9;
+  let high = 0x85ebca6b;
+  for (let index = 0; index < fact.length; index += 1) {
+    const code = fact.charCodeAt(index);
+    low = Math.imul(low ^ code, 0x27d4eb2d);
+    high = Math.imul(high ^ code, 0x165667b1);
+  }
+  low = Math.imul(low ^ (low >>> 15) ^ high, 0x2c1b3c6d);
+  high = Math.imul(high ^ (high >>> 13) ^ low, 0x297a2d39);
+  return ((high ^ (high >>> 16)) >>> 12) * 2 ** 32 + ((low ^ (low >>> 16)) >>> 0);
 }

@@ -2,16 +2,12 @@
 import { assertOptions, type OptionShape, PilotageError } from '#core';
 import { type HtnDomain, type HtnTask, htnDomain } from '../domain.ts';
 import { type HtnState, htnState } from '../state.ts';
+import { TRUE } from './body.ts';
 import { compileAction } from './compile.ts';
-import { type CompiledMethod, compileMethod } from './compile-method.ts';
-import { TRUE } from './condition.ts';
-import { createFacts } from './facts.ts';
-import { fingerprint } from './fingerprint.ts';
+import { createFacts, createWorld, fingerprint, objectsOf } from './facts.ts';
+import { type CompiledMethod, changingPredicates, compileMethod, withStaticTests } from './methods.ts';
 import type { HddlMethod, HddlProblem } from './model.ts';
-import { readDomain } from './read-domain.ts';
-import { readProblem } from './read-problem.ts';
-import { changingPredicates, withStaticTests } from './static.ts';
-import { createWorld, objectsOf } from './world.ts';
+import { readDomain, readProblem } from './read-files.ts';
 
 /** What messages call the two texts. */
 export interface HddlFiles {

@@ -1,14 +1,38 @@
-/** A domain file, checked: each name is declared, each use has as many arguments as its declaration. */
+/** A domain file and a problem file, checked: each name is declared, each use has as many arguments as its declaration. */
 import { GOAL } from '../domain.ts';
-import { readCondition, readEffect, TRUE } from './condition.ts';
-import type { Condition, HddlAction, HddlDomain, HddlMethod, Signature, TypeTree } from './model.ts';
-import { declare, type Names, newScope, parametersOf, readUse } from './scope.ts';
-import { checkRequirements, checkSections, type Frame, oneSection, readFrame, readKeys } from './sections.ts';
-import { readSubtasks, type Sections, SUBTASK_SECTIONS } from './subtasks.ts';
-import { headOf, invalidHddl, type List, listOf, nameOf } from './tree.ts';
-import { readTypedList, readTypes, type TypedName, typeName } from './typed-list.ts';
+import { readCondition, readEffect, readSubtasks, SUBTASK_SECTIONS, TRUE } from './body.ts';
+import type { Condition, HddlAction, HddlDomain, HddlMethod, HddlProblem, Signature, TypeTree } from './model.ts';
+import {
+  declare,
+  type Names,
+  newScope,
+  parametersOf,
+  readAtom,
+  readTypedList,
+  readTypes,
+  readUse,
+  type TypedName,
+  typeName,
+  type VariableScope,
+} from './scope.ts';
+import {
+  checkRequirements,
+  checkSections,
+  type Frame,
+  found,
+  headOf,
+  invalidHddl,
+  isList,
+  type List,
+  listOf,
+  nameOf,
+  oneSection,
+  readFrame,
+  readKeys,
+  type Sections,
+} from './tree.ts';
 
-const SECTIONS = new Set([
+const DOMAIN_SECTIONS = new Set([
   ':requirements',
   ':types',
   ':constants',
@@ -25,7 +49,7 @@ const METHOD_KEYS = [':parameters', ':task', ':precondition', ':constraints', ..
 /** @throws hddl_invalid, with the place and what was expected there */
 export function readDomain(text: string, file: string): HddlDomain {
   const frame = readFrame(text, file, 'domain');
-  checkSections(frame, SECTIONS);
+  checkSections(frame, DOMAIN_SECTIONS);
   checkRequirements(frame);
   const types = readTypes(oneSection(frame, ':types')?.items.slice(1) ?? []);
   const constants = new Map<string, string>();
@@ -157,4 +181,85 @@ function checkMethodNames(methods: readonly HddlMethod[], sections: readonly Lis
     if (earlier !== undefined) throw invalidHddl(section.place, `a method named ${name} is in line ${earlier} already`);
     lines.set(name, section.place.line);
   }
+}
+
+// The problem is read against its domain.
+
+const PROBLEM_SECTIONS = new Set([':domain', ':requirements', ':objects', ':htn', ':init', ':goal', ':metric']);
+const HTN_KEYS = [':parameters', ':constraints', ...SUBTASK_SECTIONS];
+
+/** @throws hddl_invalid, with the place and what was expected there */
+export function readProblem(text: string, file: string, domain: HddlDomain): HddlProblem {
+  const frame = readFrame(text, file, 'problem');
+  checkSections(frame, PROBLEM_SECTIONS);
+  checkRequirements(frame);
+  checkDomain(frame, domain);
+  const objects = new Map(domain.constants);
+  addObjects(objects, readTypedList(oneSection(frame, ':objects')?.items.slice(1) ?? [], false), domain.types);
+  const names = { types: domain.types, predicates: domain.predicates, objects };
+  const goal = oneSection(frame, ':goal');
+  const goalScope = newScope(names);
+  const htn = readNetwork(frame, newScope(names), domain);
+  return {
+    objects,
+    init: readInit(frame, newScope(names)),
+    ...htn,
+    goal: goal === undefined ? undefined : readCondition(listOf(goal.items[1], 'a condition', goal.place), goalScope),
+    slots: Math.max(htn.slots, goalScope.counter.slots),
+  };
+}
+
+function checkDomain(frame: Frame, domain: HddlDomain): void {
+  const section = oneSection(frame, ':domain');
+  if (section === undefined) return;
+  const name = nameOf(section.items[1], 'the name of a domain', section.place);
+  if (name.text !== domain.name)
+    throw invalidHddl(name.place, `expected the domain ${domain.name}, found ${found(name)}`);
+}
+
+function readNetwork(
+  frame: Frame,
+  outer: VariableScope,
+  domain: HddlDomain,
+): Omit<HddlProblem, 'objects' | 'init' | 'goal'> {
+  const section = oneSection(frame, ':htn');
+  if (section === undefined) throw invalidHddl(frame.root.place, 'expected (:htn …) with the tasks to be done');
+  const keys = readKeys(section, 1, HTN_KEYS);
+  const { scope, variables } = declare(outer, parametersOf(keys.get(':parameters')?.value, section));
+  const constraints = keys.get(':constraints');
+  const known = new Map<string, Signature>(domain.tasks);
+  for (const action of domain.actions.values()) {
+    known.set(action.name, { arity: action.parameters.length, place: section.place });
+  }
+  return {
+    parameters: variables,
+    constraint:
+      constraints === undefined
+        ? TRUE
+        : readCondition(listOf(constraints.value, 'a condition', constraints.key.place), scope),
+    subtasks: readSubtasks(keys, scope, known),
+    slots: scope.counter.slots,
+  };
+}
+
+/** The values of functions, `(= (total-cost) 0)`, are passed over: no cost is read. */
+function readInit(frame: Frame, scope: VariableScope): HddlProblem['init'] {
+  const section = oneSection(frame, ':init');
+  const facts = [];
+  for (const item of section?.items.slice(1) ?? []) {
+    const list = listOf(item, 'a fact such as (at a b)', item.place);
+    if (isFunctionValue(list)) continue;
+    if (headOf(list) === 'not') continue;
+    if (headOf(list) === 'at' && !scope.names.predicates.has('at')) {
+      throw invalidHddl(list.place, `found ${found(list)}: timed facts are outside the subset read here`);
+    }
+    const { predicate, args } = readAtom(list, scope);
+    facts.push({ predicate, args: args.map(String) });
+  }
+  return facts;
+}
+
+function isFunctionValue(list: List): boolean {
+  const target = list.items[1];
+  return headOf(list) === '=' && target !== undefined && isList(target);
 }

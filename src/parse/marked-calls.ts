@@ -1,11 +1,20 @@
-/** Calls whose arguments are tags: `<invoke name="f"><parameter name="a">1</parameter></invoke>` and its many cousins. */
+/**
+ * Calls that marks around their parts make plain: tags, `<invoke name="f"><parameter name="a">1</parameter></invoke>` and its
+ * many cousins; and the lines of ReAct, `Action: name` and `Action Input: …`.
+ */
 import type { JsonObject } from '#core';
 import type { WrittenCall } from './call-shapes.ts';
-import { type ParseWork, seek } from './limits.ts';
-import { type Loose, type MutableLoose, setField } from './loose-value.ts';
+import {
+  isLooseObject,
+  type Loose,
+  type LooseObject,
+  type MutableLoose,
+  readStrictJson,
+  setField,
+} from './loose-value.ts';
 import { type ParseTool, propertiesOf, type ToolNames, takesAnything } from './names.ts';
-import { afterSpace } from './reader.ts';
-import { readStrictJson } from './strict-json.ts';
+import { afterSpace, createReader, lineEnd, type ParseLimits, type ParseWork, type Reader, seek } from './reader.ts';
+import { readContainer } from './value-reader.ts';
 
 export interface TagCall {
   readonly call: WrittenCall;
@@ -136,4 +145,60 @@ function parameterValue(body: string): Loose {
   const first = text.trimStart()[0];
   if (first !== '{' && first !== '[') return text;
   return readStrictJson(text, MAX_DEPTH) ?? text;
+}
+
+// ReAct lines. An `Action:` that stands before an object or a call is read as those.
+
+interface ActionLine {
+  readonly call: WrittenCall;
+  readonly reader: Reader;
+}
+
+interface Context {
+  readonly names: ToolNames;
+  readonly limits: Required<ParseLimits>;
+  readonly work: ParseWork;
+}
+
+const ACTION =
+  /(?:Action|Tool|Function)(?:\s?\d{1,3})?\**\s?:\**[ \t]{0,8}["'`*[]{0,3}([\w$.:/\\-]{1,100})["'`*\]]{0,3}/y;
+const INPUT = /\s{0,40}[*#>-]{0,3}\s?(?:Action[ _]?Input|Arguments|Args|Input|Parameters)(?:\s?\d{1,3})?\**\s?:\**/iy;
+
+export function readActionLine(text: string, at: number, context: Context): ActionLine | undefined {
+  ACTION.lastIndex = at;
+  const match = ACTION.exec(text);
+  const name = match?.[1]?.replaceAll('\\', '');
+  if (match === null || name === undefined) return undefined;
+  const tool = context.names.resolve(name)?.tool;
+  const end = at + match[0].length;
+  const reader = createReader(text, end, context.limits.maxDepth, context.work);
+  INPUT.lastIndex = end;
+  const input = INPUT.exec(text);
+  if (input === null) {
+    const isAlone = text.slice(end, lineEnd(text, end)).trim() === '';
+    if (!isAlone || tool === undefined || text[afterSpace(text, end)] === '{') return undefined;
+    return { call: { name, tool, named: {}, positional: [] }, reader };
+  }
+  reader.at = end + input[0].length;
+  const parts = readInput(reader);
+  return { call: { name, ...(tool === undefined ? {} : { tool }), ...parts }, reader };
+}
+
+/** An object of arguments, or the rest of the line as the only one. */
+function readInput(reader: Reader): { named: LooseObject; positional: readonly Loose[] } {
+  const { text } = reader;
+  reader.at = afterSpace(text, reader.at);
+  const fence = /^```\w{0,12}\s{0,8}/.exec(text.slice(reader.at, reader.at + 24))?.[0];
+  if (fence !== undefined) reader.at += fence.length;
+  const start = reader.at;
+  if (text[start] === '{') {
+    const value = readContainer(reader);
+    if (isLooseObject(value)) return { named: value, positional: [] };
+  }
+  const end = lineEnd(text, start);
+  const line = text.slice(start, end).trim();
+  reader.at = end;
+  const isQuoted = /^(["']).*\1$/.test(line);
+  const value = isQuoted ? line.slice(1, -1) : line;
+  return { named: {}, positional: value === '' || /^(?:none|null|n\/a)$/i.test(value) ? [] : [value] };
 }

@@ -1,2 +1,0 @@
-export type { FinishOptions } from './finish.ts';
-export { finish } from './finish.ts';
