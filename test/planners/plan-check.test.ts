@@ -11,7 +11,7 @@ import {
   validateDecision,
 } from '#core';
 import { graph } from '#planners/graph';
-import { GrowingPlan } from '#planners/pipeline';
+import { PlanDraft } from '#planners/pipeline';
 import {
   checkPlan,
   type Plan,
@@ -538,15 +538,15 @@ describe('a list is a chain, however it comes', () => {
           },
         });
         expect(linksOf(((await ask(stream, view)).decision as CallParallel).branches)).toEqual(whole);
-        const growing = new GrowingPlan('p', {
+        const draft = new PlanDraft('p', {
           run: view,
           signal: new AbortController().signal,
           work: { plans: 0, done: new Map(), unfinished: [], from: 0 },
           maxSteps: 100,
         });
-        for (const step of steps) expect((await growing.take(step as unknown as Json)).faults).toEqual([]);
-        expect(growing.end(true).faults).toEqual([]);
-        expect(linksOf(growing.decision.branches)).toEqual(whole);
+        for (const step of steps) expect((await draft.take(step as unknown as Json)).faults).toEqual([]);
+        expect(draft.end(true).faults).toEqual([]);
+        expect(linksOf(draft.decision.branches)).toEqual(whole);
       }),
       { numRuns: 300 },
     );

@@ -1,6 +1,7 @@
 /**
- * A plan that is carried out while it is made: each step is given on as it comes, and starts when those before it have
- * ended. After a crash the maker is asked again; what it then gives a second time, and was run, is not run again.
+ * A plan that its maker gives step by step while it is carried out: each step starts when those before it have ended, and the
+ * first that cannot be carried out ends the plan. After a crash the maker is asked again; what it then gives a second time, and
+ * was run, is not run again.
  */
 import {
   type Branch,

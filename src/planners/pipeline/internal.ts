@@ -1,11 +1,12 @@
 /** What the other rooms and the tests may use of `planners/pipeline`. */
-export { GrowingPlan } from './growing-plan.ts';
+
 export type { MeasuresFailure, MeasuresStore } from './measures.ts';
 export { fileMeasures, keepMeasures } from './measures.ts';
 export type { PlanMetricsRow } from './metrics.ts';
 export { planMetrics } from './metrics.ts';
 export type { PipelineOptions, ScorePlans, Verifier } from './options.ts';
 export { pipeline } from './pipeline.ts';
+export { PlanDraft } from './plan-draft.ts';
 export { planVariables } from './prompt.ts';
 export type { PromptAudit, PromptStore } from './prompt-store.ts';
 export { promptStore } from './prompt-store.ts';

@@ -36,8 +36,8 @@ export type NoPlan = 'exhausted' | 'ceiling' | 'policy';
 /** @throws the signal's reason. */
 export async function* makePlan(making: PlanMaking, ask: ModelTry): AsyncGenerator<Delta, MadePlan> {
   const maker = new PlanMaker(making, ask, (await outlineOf(making)) ?? {});
-  const { pool, numbers } = making.setup;
-  for (const model of pool.ranked().slice(0, 1 + numbers.modelRetries)) {
+  const { pool, options } = making.setup;
+  for (const model of pool.ranked().slice(0, 1 + options.modelRetries)) {
     const made = yield* maker.makeWith(model);
     if (made !== undefined) return made;
   }
@@ -80,7 +80,7 @@ class PlanMaker {
 
   /** `undefined`: it is the next model's turn. */
   async *makeWith(model: ReadyModel): AsyncGenerator<Delta, MadePlan | undefined> {
-    const { repairRetries } = this.#making.setup.numbers;
+    const { repairRetries } = this.#making.setup.options;
     let round = yield* this.#askFirst(model);
     for (let repairs = 0; ; repairs += 1) {
       const made = await this.#madeOf(round, model);
@@ -93,14 +93,14 @@ class PlanMaker {
 
   /** The candidates, as far as there is something left to pay them with. */
   async *#askFirst(model: ReadyModel): AsyncGenerator<Delta, Round> {
-    const { setup, tries, judging } = this.#making;
-    const purpose: PlanTryPurpose = this.#outline.length > 0 ? 'detail' : judging.work.plans > 0 ? 'rest' : 'plan';
+    const { setup, tries, work } = this.#making;
+    const purpose: PlanTryPurpose = this.#outline.length > 0 ? 'detail' : work.plans > 0 ? 'rest' : 'plan';
     // What runs already is known to the next model too.
     const kept = this.#rests > 0 ? this.#kept : [];
     const turns = kept.length > 0 ? [restTurn(kept, this.#lastFaults)] : [];
     const previous = this.#previous;
     const round: Tried<Read>[] = [];
-    for (let index = 0; index < setup.numbers.candidates && tries.ceiling === undefined; index += 1) {
+    for (let index = 0; index < setup.options.candidates && tries.ceiling === undefined; index += 1) {
       const request = requestFor(this.#making, model, [...this.#outline, ...turns], index);
       const tried = yield* this.#ask({ purpose, model, request, previous }, kept);
       round.push(tried);
@@ -163,12 +163,12 @@ interface Outline {
 
 /** `undefined` when no outline is wanted, or the budget has no room for one. A failed outline leaves no turn behind. */
 async function outlineOf({ setup, prompt, tries }: PlanMaking): Promise<Outline | undefined> {
-  const { outline: model, options, numbers } = setup;
+  const { outline: model, options } = setup;
   if (model === undefined || tries.ceiling !== undefined) return undefined;
-  const { seed, maxOutputTokens } = options;
+  const { seed, maxOutputTokens, temperature } = options;
   const request = {
     prompt: [userTurn(prompt.text), userTurn(OUTLINE_REQUEST)],
-    temperature: numbers.temperature,
+    temperature,
     ...defined({ seed, maxOutputTokens }),
   };
   const { number, output, judged } = await tries.ask({ purpose: 'outline', model, request }, judgeOutline);

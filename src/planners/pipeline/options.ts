@@ -115,15 +115,10 @@ export interface PipelineOptions {
   readonly clock?: Clock;
 }
 
-/** The numeric options, with defaults filled in. */
-export interface Numbers {
-  readonly candidates: number;
-  readonly repairRetries: number;
-  readonly modelRetries: number;
-  readonly replans: number;
-  readonly maxSteps: number;
-  readonly temperature: number;
-}
+type WithDefault = 'candidates' | 'repairRetries' | 'modelRetries' | 'replans' | 'maxSteps' | 'temperature';
+
+/** The options, with the defaults of these filled in. */
+export type ReadyOptions = PipelineOptions & Required<Pick<PipelineOptions, WithDefault>>;
 
 const OPTIONS: OptionShape<PipelineOptions> = {
   model: 'any',
@@ -159,7 +154,7 @@ const OPTIONS: OptionShape<PipelineOptions> = {
 };
 
 /** @throws PilotageError `invalid_config` naming the option. */
-export function assertPipelineOptions(options: PipelineOptions): Numbers {
+function readyOptions(options: PipelineOptions): ReadyOptions {
   assertKinds('pipeline', options, OPTIONS);
   const { candidates = 1, repairRetries = 1, modelRetries = 2, replans = 1, maxSteps = 1_000 } = options;
   whole('candidates', candidates, 1);
@@ -190,7 +185,7 @@ export function assertPipelineOptions(options: PipelineOptions): Numbers {
       'no verifier: what runs as it arrives cannot be chosen from, nor rejected',
     );
   }
-  return { candidates, repairRetries, modelRetries, replans, maxSteps, temperature };
+  return { ...options, candidates, repairRetries, modelRetries, replans, maxSteps, temperature };
 }
 
 function whole(name: string, value: number | undefined, least: number): void {
@@ -198,13 +193,13 @@ function whole(name: string, value: number | undefined, least: number): void {
   throw badPipelineOption(name, String(value), `a whole number from ${least} up`);
 }
 
-export function badPipelineOption(name: string, given: string, wanted: string): PilotageError {
+function badPipelineOption(name: string, given: string, wanted: string): PilotageError {
   return new PilotageError('invalid_config', `The option ${name} of pipeline is ${given}; give ${wanted}.`);
 }
 
+/** What a pipeline planner has for all of its moves. */
 export interface Setup {
-  readonly options: PipelineOptions;
-  readonly numbers: Numbers;
+  readonly options: ReadyOptions;
   readonly pool: ModelPool;
   readonly prompts: PromptStore;
   readonly redact: (text: string) => string;
@@ -223,15 +218,14 @@ export interface Setup {
 }
 
 /** @throws PilotageError `invalid_config` for a value that is not a model, and for wrong options. */
-export function setUpPipeline(options: PipelineOptions): Setup {
-  const numbers = assertPipelineOptions(options);
+export function setUpPipeline(given: PipelineOptions): Setup {
+  const options = readyOptions(given);
   const { clock = systemClock, prices, prompts = promptStore({ clock }), verifier, retries, stallMs } = options;
   const ready = (model: Parameters<typeof readyModel>[0]): ReadyModel =>
     readyModel(model, prices === undefined ? {} : { prices });
   const { pool, kept } = poolOf(options, clock);
   return {
     options,
-    numbers,
     pool,
     prompts,
     redact: redactor(options.redact),

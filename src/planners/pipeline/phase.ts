@@ -32,12 +32,8 @@ export interface GoalProgress {
   readonly from: number;
 }
 
-export interface PhaseOptions {
-  readonly replans: number;
-  readonly fallback: string | undefined;
-}
-
-export function phaseOf(run: RunView, { replans, fallback }: PhaseOptions): Phase {
+/** @param replans how often the rest of a plan may be planned again. @param fallback the name of the planner that takes over. */
+export function phaseOf(run: RunView, replans: number, fallback: string | undefined): Phase {
   const { trajectory } = run;
   const from = goalBegan(trajectory);
   const last = trajectory.step(trajectory.count - 1);

@@ -29,11 +29,11 @@ import {
 } from '#core';
 import { askFallback, asksModels } from '#planners';
 import { checkPlan, freshPlanId, policyFaults, type ReadyStep } from '#plans';
-import { GrowingPlan } from './growing-plan.ts';
-import { decisionOf, type Judging } from './judge.ts';
+import { decisionOf } from './judge.ts';
 import { type MadePlan, makePlan, type NoPlan } from './make-plan.ts';
 import { type PipelineOptions, type Setup, setUpPipeline } from './options.ts';
 import { type GoalProgress, phaseOf } from './phase.ts';
+import { PlanDraft } from './plan-draft.ts';
 import { promptFor } from './prompt.ts';
 import { linesAsTheyCome, wholeReplies } from './replies.ts';
 import type { PlanMaking, Prompt } from './request.ts';
@@ -70,7 +70,7 @@ async function lastOf(deltas: AsyncGenerator<Delta, Move>): Promise<Move> {
 async function* moveOf(setup: Setup, run: RunView, signal: AbortSignal): AsyncGenerator<Delta, Move> {
   signal.throwIfAborted();
   assertIdentity(run.identity);
-  const phase = phaseOf(run, { replans: setup.numbers.replans, fallback: setup.fallback?.name });
+  const phase = phaseOf(run, setup.options.replans, setup.fallback?.name);
   switch (phase.kind) {
     case 'finish':
       return { decision: phase.decision };
@@ -93,22 +93,22 @@ async function* planMove(
   run: RunView,
   signal: AbortSignal,
 ): AsyncGenerator<Delta, Move> {
-  const { prompt, remarks } = await promptFor(setup, run, work, signal);
+  const prompt = await promptFor(setup, run, work, signal);
   await setup.ready();
   const making = begin(setup, run, work, prompt, signal);
-  making.tries.remarks.push(...remarks);
-  const growing = new GrowingPlan(freshPlanId(run), making.judging);
-  const ask = setup.options.stream === true ? linesAsTheyCome(making, growing) : wholeReplies(making);
+  making.tries.remarks.push(...prompt.remarks);
+  const draft = new PlanDraft(freshPlanId(run), making);
+  const ask = setup.options.stream === true ? linesAsTheyCome(making, draft) : wholeReplies(making);
   const made = yield* makePlan(making, ask);
   await setup.saved();
   if (made.kind === 'plan') {
-    const decision = made.plan === undefined ? growing.decision : decisionOf(made.plan, making.judging);
+    const decision = made.plan === undefined ? draft.decision : decisionOf(made.plan, making);
     return { decision, ...notesOf(making, made) };
   }
-  if (growing.size > 0) {
+  if (draft.size > 0) {
     // What was given runs already. The plan is closed with it, and what is missing is planned when that has ended.
     const message = `The plan did not become whole: ${shownFaults(made.faults, setup)}`;
-    return { decision: growing.decision, fault: { code: 'plan_invalid', message }, ...notesOf(making) };
+    return { decision: draft.decision, fault: { code: 'plan_invalid', message }, ...notesOf(making) };
   }
   const { usage, remarks: told = [] } = notesOf(making);
   const { away } = making.tries;
@@ -127,17 +127,9 @@ function reasonOf({ because }: { readonly because: NoPlan }, { tries }: PlanMaki
 }
 
 function begin(setup: Setup, run: RunView, work: GoalProgress, prompt: Prompt, signal: AbortSignal): PlanMaking {
-  const { options, numbers, redact, patience, note } = setup;
-  const { internal, concurrency } = options;
-  const judging: Judging = {
-    run,
-    signal,
-    work,
-    maxSteps: numbers.maxSteps,
-    ...defined({ internal, concurrency }),
-  };
-  const tries = new Tries({ run, signal, template: prompt.template, redact, patience, note });
-  return { setup, run, signal, prompt, judging, tries };
+  const { maxSteps, internal, concurrency } = setup.options;
+  const tries = new Tries(setup, run, prompt.template, signal);
+  return { setup, run, signal, work, maxSteps, ...defined({ internal, concurrency }), prompt, tries };
 }
 
 /** What the making of the plan leaves beside it: every try, what all of them used, and who made it. */

@@ -31,22 +31,12 @@ import type { PlanForm, Prompt } from './request.ts';
 import { messageText, retrieveFor } from './retrieve.ts';
 import type { PromptTemplate, TemplateVars } from './template.ts';
 
-export interface Prompted {
-  readonly prompt: Prompt;
-  readonly remarks: readonly Remark[];
-}
-
 const RETRIEVER_TOKENS = 2_000;
 const RETRIEVER_TIMEOUT_MS = 5_000;
 
 /** @throws the signal's reason; PilotageError of the template, or `memory_block_unserializable`. */
-export async function promptFor(
-  setup: Setup,
-  run: RunView,
-  work: GoalProgress,
-  signal: AbortSignal,
-): Promise<Prompted> {
-  const { options, numbers, prompts, clock, redact } = setup;
+export async function promptFor(setup: Setup, run: RunView, work: GoalProgress, signal: AbortSignal): Promise<Prompt> {
+  const { options, prompts, clock, redact } = setup;
   const { retriever, retrieverTokens: tokens = RETRIEVER_TOKENS } = options;
   const timeoutMs = options.retrieverTimeoutMs ?? RETRIEVER_TIMEOUT_MS;
   const retrieved = await retrieveFor(retriever, run, { tokens, timeoutMs, clock, signal, redact });
@@ -56,16 +46,14 @@ export async function promptFor(
   const vars = planVariables({
     run,
     form,
-    maxSteps: numbers.maxSteps,
+    maxSteps: options.maxSteps,
     internal: options.internal !== undefined,
     ...defined({ retrieved: retrieved.text }),
     ...(done === '' ? {} : { done }),
   });
   const { text } = prompts.render(template, vars);
-  return {
-    prompt: { text, template: { id: template.id, version: template.version }, form },
-    remarks: retrieved.remark === undefined ? [] : [retrieved.remark],
-  };
+  const remarks = retrieved.remark === undefined ? [] : [retrieved.remark];
+  return { text, template: { id: template.id, version: template.version }, form, remarks };
 }
 
 /** @throws PilotageError `template_invalid` when the store has no such template. */

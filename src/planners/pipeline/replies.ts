@@ -15,9 +15,9 @@ import {
 } from '#core';
 import { BrokenReply, type ModelAnswer, type ReadyModel, type Reply, type StopReason, streamModel } from '#model';
 import type { ParseIssue } from '#parse';
-import type { GrowingPlan } from './growing-plan.ts';
 import { judgePlan } from './judge.ts';
 import type { ModelTry, Read } from './make-plan.ts';
+import type { PlanDraft } from './plan-draft.ts';
 import { finishStep, type PlanLine, PlanLines, readPlan } from './read-plan.ts';
 import type { PlanMaking } from './request.ts';
 import type { BegunTry, ModelRequest, Tried } from './tries.ts';
@@ -39,19 +39,19 @@ async function judgeReply(
   reply: Reply,
   kept: readonly Json[],
   order: readonly string[],
-  { prompt, judging }: PlanMaking,
+  making: PlanMaking,
 ): Promise<{ readonly read: Read; readonly order: readonly string[] }> {
-  const read = readPlan(reply, prompt.form);
+  const read = readPlan(reply, making.prompt.form);
   if ('fault' in read) return { read: { result: 'unreadable', faults: [read.fault], kept }, order };
   const { missing = [] } = read;
   const value = kept.length === 0 ? read.value : withKept(read.value, kept, order);
   const ids = stepsIn(value).flatMap((step) => idOf(step) ?? []);
-  const judged = await judgePlan(value, judging);
+  const judged = await judgePlan(value, making);
   const remarks = repairedRemarks(read.repaired);
   if (judged.result === 'valid' && missing.length === 0) return { read: { ...judged, remarks }, order: ids };
   const faults = [...missing, ...judged.faults];
   const result = judged.result === 'forbidden' ? 'forbidden' : 'invalid';
-  const good = prompt.form === 'ndjson' ? { kept: goodSteps(value, faults) } : {};
+  const good = making.prompt.form === 'ndjson' ? { kept: goodSteps(value, faults) } : {};
   return { read: { result, faults, remarks, ...good }, order: ids };
 }
 
@@ -101,15 +101,15 @@ export function repairedRemarks(repaired: readonly ParseIssue[]): readonly Remar
   return [{ type: 'planner.reply_repaired', issues }];
 }
 
-/** Steps that may start are given to `growing`, and yielded as `branches`. */
-export function linesAsTheyCome(making: PlanMaking, growing: GrowingPlan): ModelTry {
-  return (call) => new LineReader(making, growing, call).read();
+/** Steps that may start are given to `draft`, and yielded as `branches`. */
+export function linesAsTheyCome(making: PlanMaking, draft: PlanDraft): ModelTry {
+  return (call) => new LineReader(making, draft, call).read();
 }
 
 /** The reply of one call. */
 class LineReader {
   readonly #making: PlanMaking;
-  readonly #growing: GrowingPlan;
+  readonly #draft: PlanDraft;
   readonly #call: ModelRequest;
   readonly #begun: BegunTry;
   readonly #startedAt: number;
@@ -119,15 +119,15 @@ class LineReader {
   /** Steps that were good before this call. */
   readonly #keptBefore: number;
 
-  constructor(making: PlanMaking, growing: GrowingPlan, call: ModelRequest) {
+  constructor(making: PlanMaking, draft: PlanDraft, call: ModelRequest) {
     this.#making = making;
-    this.#growing = growing;
+    this.#draft = draft;
     this.#call = call;
     this.#begun = making.tries.begin(call);
-    growing.begin();
+    draft.begin();
     this.#startedAt = steadyMs(making.setup.clock);
-    this.#lines = new PlanLines(making.judging.maxSteps);
-    this.#keptBefore = growing.kept.length;
+    this.#lines = new PlanLines(making.maxSteps);
+    this.#keptBefore = draft.kept.length;
   }
 
   async *read(): AsyncGenerator<Delta, Tried<Read>> {
@@ -162,8 +162,8 @@ class LineReader {
     }
     if (delta.type === 'reset') {
       // Steps that came before the failure may run already: the call cannot begin anew.
-      if (this.#growing.kept.length > this.#keptBefore) return false;
-      this.#lines = new PlanLines(this.#making.judging.maxSteps);
+      if (this.#draft.kept.length > this.#keptBefore) return false;
+      this.#lines = new PlanLines(this.#making.maxSteps);
       this.#output = '';
       this.#faults = [];
       yield delta;
@@ -183,7 +183,7 @@ class LineReader {
       }
       const step = line.kind === 'step' ? line.step : this.#finishOf(line.result);
       if (step === undefined) continue;
-      const grown = await this.#growing.take(step);
+      const grown = await this.#draft.take(step);
       ready.push(...grown.ready);
       this.#faults.push(...grown.faults);
     }
@@ -192,14 +192,14 @@ class LineReader {
 
   /** The line that ends a plan may bring its result. */
   #finishOf(result: Json | undefined): Json | undefined {
-    return result === undefined ? undefined : finishStep(this.#growing.kept, result);
+    return result === undefined ? undefined : finishStep(this.#draft.kept, result);
   }
 
   *#give(branches: readonly Branch[]): Generator<Delta, void> {
     if (branches.length === 0) return;
-    const { concurrency } = this.#making.judging;
+    const { concurrency } = this.#making;
     const how = concurrency === undefined ? {} : { concurrency };
-    yield { type: 'branches', plan: this.#growing.planId, branches, ...how };
+    yield { type: 'branches', plan: this.#draft.planId, branches, ...how };
   }
 
   async *#ended(asked: ModelAnswer): AsyncGenerator<Delta, Tried<Read>> {
@@ -208,7 +208,7 @@ class LineReader {
     const faults = [...this.#faults, ...this.#lines.lost];
     if (this.#lines.fault !== undefined) faults.push(this.#lines.fault);
     else if (CUT_OFF.has(reply.finish) && !this.#lines.isWhole) faults.push(cutOff(reply.finish));
-    const grown = this.#growing.end(faults.length === 0);
+    const grown = this.#draft.end(faults.length === 0);
     yield* this.#give(grown.ready);
     faults.push(...grown.faults);
     const remarks = repairedRemarks(this.#lines.repaired);
@@ -232,12 +232,12 @@ class LineReader {
   #readWith(faults: readonly PlanFault[]): Read {
     if (faults.length === 0) return { result: 'valid', faults, ...this.#left() };
     const isForbidden = faults.every(({ code }) => code === 'plan_forbidden');
-    const isNothing = this.#growing.kept.length === 0 && this.#faults.length === 0;
+    const isNothing = this.#draft.kept.length === 0 && this.#faults.length === 0;
     return { result: isForbidden ? 'forbidden' : isNothing ? 'unreadable' : 'invalid', faults, ...this.#left() };
   }
 
   #left(): { readonly kept: readonly Json[]; readonly runs: boolean } {
-    return { kept: this.#growing.kept, runs: this.#growing.size > 0 };
+    return { kept: this.#draft.kept, runs: this.#draft.size > 0 };
   }
 
   #elapsedMs(): number {

@@ -8,7 +8,7 @@ import type {
   LanguageModelV4FunctionTool,
   LanguageModelV4Message,
 } from '@ai-sdk/provider';
-import { defined, type Json, type PlanFault, type PlanTry, type RunView } from '#core';
+import { defined, type Json, type PlanFault, type PlanTry, type Remark } from '#core';
 import { type ReadyModel, structuredFormat } from '#model';
 import { PLAN_SCHEMA } from '#plans';
 import { enclose, encloseJson, jsonLine, userTurn } from '#prompt';
@@ -62,21 +62,19 @@ function answerAs({
   return responseFormat === undefined ? {} : { responseFormat };
 }
 
-// One plan in the making: what all of its stages share.
-
 export interface Prompt {
   /** What the template gave. */
   readonly text: string;
   readonly template: PlanTry['template'];
   readonly form: PlanForm;
+  /** What was looked up for it. */
+  readonly remarks: readonly Remark[];
 }
 
-export interface PlanMaking {
+/** One plan in the making: what all of its stages share. */
+export interface PlanMaking extends Judging {
   readonly setup: Setup;
-  readonly run: RunView;
-  readonly signal: AbortSignal;
   readonly prompt: Prompt;
-  readonly judging: Judging;
   readonly tries: Tries;
 }
 
@@ -87,13 +85,13 @@ export function requestFor(
   turns: readonly LanguageModelV4Message[],
   candidate: number = 0,
 ): LanguageModelV4CallOptions {
-  const { seed, maxOutputTokens } = setup.options;
+  const { seed, maxOutputTokens, temperature } = setup.options;
   return planRequest({
     prompt: prompt.text,
     turns,
     model,
     form: prompt.form,
-    temperature: setup.numbers.temperature,
+    temperature,
     ...(seed === undefined ? {} : { seed: seed + candidate }),
     ...defined({ maxOutputTokens }),
   });

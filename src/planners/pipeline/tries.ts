@@ -14,16 +14,9 @@ import {
   steadyMs,
   type Usage,
 } from '#core';
-import {
-  type AskOptions,
-  askModel,
-  failureData,
-  type ModelAnswer,
-  type ReadyModel,
-  type Reply,
-  usageOfError,
-} from '#model';
+import { askModel, failureData, type ModelAnswer, type ReadyModel, type Reply, usageOfError } from '#model';
 import type { ReadyPlan } from '#plans';
+import type { Setup } from './options.ts';
 
 export interface ModelRequest {
   readonly purpose: PlanTryPurpose;
@@ -55,26 +48,27 @@ export interface Tried<J extends Judged = Judged> {
   readonly judged: J | (Judged & { readonly result: 'failed' });
 }
 
-export interface TriesOptions {
-  readonly run: RunView;
-  readonly signal: AbortSignal;
-  readonly template: PlanTry['template'];
-  readonly redact: (text: string) => string;
-  readonly patience: Pick<AskOptions, 'clock' | 'retries' | 'stallMs'>;
-  /** Told of each try, for the measures of its model. */
-  readonly note: (record: PlanTry) => void;
-}
-
 export class Tries {
   /** What was done, in order, for the move. */
   readonly remarks: Remark[] = [];
-  readonly options: TriesOptions;
+  readonly #setup: Pick<Setup, 'redact' | 'patience' | 'note'>;
+  readonly #run: RunView;
+  readonly #template: PlanTry['template'];
+  readonly #signal: AbortSignal;
   #usage: Usage | undefined;
   #count = 0;
   #away: PilotageError | undefined;
 
-  constructor(options: TriesOptions) {
-    this.options = options;
+  constructor(
+    setup: Pick<Setup, 'redact' | 'patience' | 'note'>,
+    run: RunView,
+    template: PlanTry['template'],
+    signal: AbortSignal,
+  ) {
+    this.#setup = setup;
+    this.#run = run;
+    this.#template = template;
+    this.#signal = signal;
   }
 
   get count(): number {
@@ -92,7 +86,7 @@ export class Tries {
 
   /** What this move has used leaves nothing of it for the run; `undefined`: something is left of both. */
   get ceiling(): 'cost' | 'tokens' | undefined {
-    const { costMicroUsdLeft, tokensLeft } = this.options.run.budget;
+    const { costMicroUsdLeft, tokensLeft } = this.#run.budget;
     const { costMicroUsd = 0, inputTokens = 0, outputTokens = 0 } = this.#usage ?? {};
     if (costMicroUsdLeft !== undefined && costMicroUsd >= costMicroUsdLeft) return 'cost';
     return tokensLeft !== undefined && inputTokens + outputTokens >= tokensLeft ? 'tokens' : undefined;
@@ -103,7 +97,7 @@ export class Tries {
    * @throws the reason of the signal.
    */
   async ask<J extends Judged>(call: ModelRequest, judge: (reply: Reply) => J | Promise<J>): Promise<Tried<J>> {
-    const { signal, patience } = this.options;
+    const { patience } = this.#setup;
     const begun = this.begin(call);
     const startedAt = steadyMs(patience.clock);
     let asked: ModelAnswer;
@@ -112,7 +106,7 @@ export class Tries {
         ...patience,
         models: [call.model],
         requestFor: () => ({ ...call.request }),
-        signal: call.signal ?? signal,
+        signal: call.signal ?? this.#signal,
       });
     } catch (error) {
       return begun.failed(error, '', Math.round(steadyMs(patience.clock) - startedAt));
@@ -122,9 +116,9 @@ export class Tries {
 
   /** For a call that the caller makes itself. @throws the reason of the signal. */
   begin(call: ModelRequest): BegunTry {
-    this.options.signal.throwIfAborted();
+    this.#signal.throwIfAborted();
     const { request, purpose, model, previous } = call;
-    const prompt = JSON.stringify(redactTexts(asJson(request.prompt), this.options.redact));
+    const prompt = JSON.stringify(redactTexts(asJson(request.prompt), this.#setup.redact));
     this.#count += 1;
     const number = this.#count;
     const { temperature, seed } = request;
@@ -133,13 +127,13 @@ export class Tries {
       ...defined({ previous }),
       purpose,
       model: model.name,
-      template: this.options.template,
+      template: this.#template,
       ...defined({ temperature, seed }),
       prompt,
     };
     const record = (output: string, latencyMs: number, { result, faults }: Judged, usage: Usage | undefined): void => {
       if (usage !== undefined) this.#usage = addUsage(this.#usage, usage);
-      const { redact, note } = this.options;
+      const { redact, note } = this.#setup;
       const kept: PlanTry = {
         ...about,
         output: cut(redact(output)),
@@ -163,7 +157,7 @@ export class Tries {
         return { number, call, output, judged };
       },
       failed: (error, output, latencyMs) => {
-        this.options.signal.throwIfAborted();
+        this.#signal.throwIfAborted();
         if (PilotageError.is(error, 'model_unavailable') && ASKS_FOR_A_PLAN.has(purpose)) this.#away = error;
         const judged = { result: 'failed' as const, faults: [failureData(error)] };
         record(output, latencyMs, judged, usageOfError(error));

@@ -32,7 +32,7 @@ export async function chooseBest(valid: readonly Candidate[], making: PlanMaking
   const { setup, signal, tries } = making;
   const first = valid[0] as Candidate;
   if (setup.options.verifier === undefined) return first;
-  const about = { candidates: setup.numbers.candidates, valid: valid.length };
+  const about = { candidates: setup.options.candidates, valid: valid.length };
   const tell = (more: Partial<Remark<'plan.verified'>>): void => {
     tries.remarks.push({ type: 'plan.verified', ...about, ...more } satisfies Remark<'plan.verified'>);
   };

@@ -1,7 +1,7 @@
 /**
- * A plan of which the steps come one by one. Each is checked when it comes, and may run when all that it waits for is there.
- * The order is that of a whole plan: each behind the line before it, unless it says `after`. A finish without a condition is held
- * back until the plan is whole.
+ * The draft of a plan that a model writes line by line, perhaps in several replies. Each step is checked when it comes, and may
+ * run when all that it waits for is there; what is wrong is collected, for the next reply to mend. The order is that of a whole
+ * plan: each behind the line before it, unless it says `after`. A finish without a condition is held back until the plan is whole.
  */
 import {
   type Branch,
@@ -19,6 +19,7 @@ import {
 import {
   branchOfStep,
   checkPlan,
+  type GivenStep,
   isAnew,
   isLooseFinish,
   type Placeable,
@@ -26,6 +27,7 @@ import {
   policyFaults,
   type ReadyStep,
   readGivenPlan,
+  referencesOf,
   type StepPlace,
 } from '#plans';
 import { type Judging, leaveOutDone, rulesOf } from './judge.ts';
@@ -43,7 +45,7 @@ interface Known {
   readonly step: ReadyStep;
 }
 
-export class GrowingPlan {
+export class PlanDraft {
   readonly planId: string;
   readonly #judging: Judging;
   readonly #known = new Map<string, Known>();
@@ -153,8 +155,10 @@ export class GrowingPlan {
     if (before !== undefined && (this.#fresh.has(before.step.id) || this.#given.has(before.step.id))) {
       return bad('step_id_duplicate', `Two steps have the id ${JSON.stringify(id)}.`, before.step.id);
     }
-    const named = namedBy(given);
-    const rules = rulesOf(this.#judging, [...this.#known.keys(), ...named, ...behindOf(given)]);
+    const [read = { name: '' }] = readGivenPlan({ steps: [given] }).steps;
+    const { when, behind = [] } = read;
+    const named = namedBy(read);
+    const rules = rulesOf(this.#judging, [...this.#known.keys(), ...named, ...behind]);
     const checked = checkPlan({ planId: this.planId, steps: [alone(given)] }, rules);
     if ('faults' in checked) return checked;
     const [only] = checked.plan.steps;
@@ -162,16 +166,9 @@ export class GrowingPlan {
     if (named.has(only.id)) return { faults: [waitsForItself(only.id)] };
     const isOpen = (need: string): boolean => this.#known.has(need) || !work.done.has(need);
     const stated = [...named].filter(isOpen);
-    const behind = behindOf(given).filter((need) => isOpen(need) && !named.has(need));
-    const bare = { ...only, ...whenOf(given), after: stated, ...(behind.length === 0 ? {} : { behind }) };
-    const { type, when } = bare;
-    const place = {
-      key: bare.id,
-      type,
-      needs: stated,
-      saysAfter: saysAfter(given),
-      ...defined({ when }),
-    };
+    const loose = behind.filter((need) => isOpen(need) && !named.has(need));
+    const bare = { ...only, ...defined({ when }), after: stated, ...(loose.length === 0 ? {} : { behind: loose }) };
+    const place = { key: bare.id, type: bare.type, needs: stated, saysAfter: saysAfter(given), ...defined({ when }) };
     const step = this.#placed(bare, place);
     const ended = step.after.find((need) => this.#known.get(need)?.step.type === 'finish');
     if (ended !== undefined)
@@ -292,20 +289,9 @@ function isSameAgain(faults: readonly PlanFault[]): boolean {
 }
 
 /** The steps that it says it waits for. */
-function namedBy(given: Json): ReadonlySet<string> {
-  const named = new Set<string>();
-  if (!isJsonObject(given)) return named;
-  const { after, when, input, meta, type } = given;
-  for (const id of Array.isArray(after) ? (after as readonly Json[]) : []) if (typeof id === 'string') named.add(id);
-  if (isJsonObject(when) && typeof when['step'] === 'string') named.add(when['step']);
-  for (const id of referencesIn(input ?? null)) named.add(id);
-  if (type === 'internal') for (const id of referencesIn(meta ?? null)) named.add(id);
-  return named;
-}
-
-/** Those that may be passed over. */
-function behindOf(given: Json): readonly string[] {
-  return readGivenPlan({ steps: [given] }).steps[0]?.behind ?? [];
+function namedBy(step: GivenStep): ReadonlySet<string> {
+  const { after = [], when } = step;
+  return new Set([...after, ...(when === undefined ? [] : [when.step]), ...referencesOf(step)]);
 }
 
 /** The step without what it says of others, which are not there when it is checked by itself. */
@@ -340,10 +326,4 @@ function needsOf({ after, behind = [] }: ReadyStep): readonly string[] {
 
 function saysAfter(given: Json): boolean {
   return isJsonObject(given) && (given['after'] !== undefined || given['behind'] !== undefined);
-}
-
-function whenOf(given: Json): Pick<ReadyStep, 'when'> {
-  const when = isJsonObject(given) ? given['when'] : undefined;
-  if (!isJsonObject(when) || typeof when['step'] !== 'string' || when['equals'] === undefined) return {};
-  return { when: { step: when['step'], equals: when['equals'] } };
 }
