@@ -7,7 +7,6 @@ import {
   type JsonObject,
   type Outcome,
   PilotageError,
-  type Remark,
   type RunView,
   type Step,
 } from '#core';
