@@ -1,9 +1,18 @@
 /** Goes through a text once, from left to right, and collects what can be read as a call. */
 import { isDefinition, readCalls, unwrapArguments, type WrittenCall } from './call-shapes.ts';
 import { CodeText, isLooseObject, type LooseObject } from './loose-value.ts';
-import { readActionLine, readOpenTag, readTagCall } from './marked-calls.ts';
 import { type ParseTool, propertiesOf, type ToolNames } from './names.ts';
-import { fillVariables, hasStandIn, isEmpty, isMention, type Variables, variablesOf } from './program-calls.ts';
+import {
+  fillVariables,
+  hasStandIn,
+  isEmpty,
+  isMention,
+  readActionLine,
+  readOpenTag,
+  readTagCall,
+  type Variables,
+  variablesOf,
+} from './notations.ts';
 import {
   afterSpace,
   createReader,

@@ -3,6 +3,8 @@
  * wrong is given on.
  */
 import {
+  allReferencesIn,
+  asReference,
   defined,
   describeThrown,
   type Json,
@@ -11,13 +13,13 @@ import {
   type PlanFault,
   referenceFault,
   type ToolView,
+  unescaped,
 } from '#core';
 import { explainSchemaError, firstIssues, type SchemaError, schemaErrors } from '#schema';
 import { fault, type GivenPlan, type GivenStep, readGivenPlan, shownStep } from './given-plan.ts';
 import { type Links, linkSteps } from './links.ts';
 import { orderAndCycles, pairsOutOfOrder, stepsBehind } from './order.ts';
 import { type ReadyPlan, type ReadyStep, STEP_TYPES } from './plan.ts';
-import { shapeOf } from './references.ts';
 
 /** Default of `maxSteps`. */
 export const MAX_PLAN_STEPS = 1_000;
@@ -222,6 +224,29 @@ function inputProblem(schema: JsonObject, input: Json): string | undefined {
   } catch (cause) {
     // A schema that refers to itself, and an input as deep as the stack.
     return `the input cannot be checked: ${describeThrown(cause)}`;
+  }
+}
+
+/** The input as its tool may get it, with references where their values will be. */
+function shapeOf(input: Json): { readonly value: Json; readonly open: readonly string[] } {
+  const open: string[] = [];
+  if (allReferencesIn(input).length > 0) findReferences(input, open);
+  return { value: unescaped(input), open };
+}
+
+/** Notes JSON Pointers to the references in the value. */
+function findReferences(value: Json, found: string[]): void {
+  const open: { readonly at: string; readonly value: Json }[] = [{ at: '', value }];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { at, value: inner } = next;
+    if (typeof inner !== 'object' || inner === null || allReferencesIn(inner).length === 0) continue;
+    if (asReference(inner) !== undefined) {
+      found.push(at);
+      continue;
+    }
+    for (const [key, part] of Object.entries(inner)) {
+      open.push({ at: `${at}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`, value: part });
+    }
   }
 }
 

@@ -9,20 +9,22 @@ export type { PlanMaker, PlannerState, PlanSource, PlanYield, StreamingPlanMaker
 export { isStep, isStream, plannerState, toYields } from './maker.ts';
 export type { MoveRules, PlanHow } from './moves.ts';
 export { branchesOfPlan, branchOfStep, isAnew, planDecision, planMove, policyFaults, stepMove } from './moves.ts';
-export type { PlanNode } from './outcome.ts';
 export {
+  boundToEarlier,
   earlierPlaces,
   finishOfNodes,
   finishOfPlan,
   freshPlanId,
+  knownArgs,
   lastPlan,
+  type PlanNode,
   placesOf,
   planIdOf,
   planNodes,
+  type ResultLocation,
   undoneNodes,
   wasRedirected,
+  wholeArgs,
 } from './outcome.ts';
 export type { Plan, PlanStep, PlanStepType, ReadyPlan, ReadyStep } from './plan.ts';
 export { PLAN_SCHEMA, STEP_TYPES } from './plan.ts';
-export type { ResultLocation } from './references.ts';
-export { boundToEarlier, knownArgs, wholeArgs } from './references.ts';

@@ -15,9 +15,8 @@ import {
 } from '#core';
 import { checkPlan, planInvalid } from './check-plan.ts';
 import { fault } from './given-plan.ts';
-import { earlierPlaces, freshPlanId } from './outcome.ts';
+import { boundToEarlier, earlierPlaces, freshPlanId, knownArgs, wholeArgs } from './outcome.ts';
 import type { PlanStepType, ReadyPlan, ReadyStep } from './plan.ts';
-import { boundToEarlier, knownArgs, wholeArgs } from './references.ts';
 
 /**
  * @param internal the tool that carries out `internal` steps.

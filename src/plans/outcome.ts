@@ -1,6 +1,9 @@
-/** What became of the plans of a run, read off its trajectory. */
+/** What became of the plans of a run, read off its trajectory; and the references of later plans to what they came to. */
 import {
   type ArtifactRef,
+  allReferencesIn,
+  asJson,
+  atPointer,
   type Branch,
   branchesOf,
   branchId,
@@ -9,14 +12,20 @@ import {
   type ErrorData,
   FINISH_TOOL,
   type Finish,
+  fillReferences,
   isPassedOver,
   type Json,
   type JsonObject,
   MESSAGE_TOOL,
+  mapReferences,
+  type Outcome,
+  PilotageError,
+  type Reference,
   type RunView,
+  resolveReferences,
   type Step,
 } from '#core';
-import type { ResultLocation } from './references.ts';
+import type { ReadyPlan, ReadyStep } from './plan.ts';
 
 export interface PlanNode {
   readonly id: string;
@@ -226,4 +235,67 @@ export function placesOf(nodes: Iterable<PlanNode>): ReadonlyMap<string, ResultL
 function singleStepOf({ provenance }: Pick<Step, 'provenance'>): string | undefined {
   const id = provenance?.['step'];
   return typeof id === 'string' ? id : undefined;
+}
+
+// References in the inputs of steps to what earlier plans came to: they become references to the step of the run that has it.
+
+/** Where in the run the result of a step of a plan is: by its step, and the branch of that. */
+export interface ResultLocation {
+  readonly step: number;
+  readonly branch: string;
+}
+
+/**
+ * The plan with references to steps of earlier plans bound to where in the run their results are: a value is looked up when the
+ * call is made, and never becomes part of the plan. A step of the plan itself wins over an earlier one of the same id.
+ * @throws PilotageError `reference_unresolved` when nothing is at a path.
+ */
+export function boundToEarlier(plan: ReadyPlan, places: ReadonlyMap<string, ResultLocation>, run: RunView): ReadyPlan {
+  const own = new Set(plan.steps.map(({ id }) => id));
+  const bind = (reference: Reference): Reference => {
+    const place = reference.step === undefined && !own.has(reference.$from) ? places.get(reference.$from) : undefined;
+    const bound = place === undefined ? reference : { ...reference, $from: place.branch, step: place.step };
+    if (bound.step !== undefined) earlierValue(run, bound);
+    return bound;
+  };
+  return { ...plan, steps: plan.steps.map((step) => boundStep(step, bind)) };
+}
+
+function boundStep(step: ReadyStep, bind: (reference: Reference) => Reference): ReadyStep {
+  const { input, meta } = step;
+  if (allReferencesIn([input ?? null, meta ?? null]).length === 0) return step;
+  return {
+    ...step,
+    ...(input === undefined ? {} : { input: mapReferences(input, bind) }),
+    ...(meta === undefined ? {} : { meta: mapReferences(meta, bind) as JsonObject }),
+  };
+}
+
+/** Arguments as their tool gets them, as far as that is known before anything runs: for a look at them, and not to be carried out. */
+export function knownArgs(args: Json, run: RunView): Json {
+  return fillReferences(args, (reference) => {
+    const known = reference.step === undefined ? undefined : earlierValue(run, reference);
+    return known ?? asJson(reference);
+  });
+}
+
+/**
+ * The arguments of a call that stands alone, which has its values from the start.
+ * @throws PilotageError `reference_unresolved` when one of them is stored elsewhere.
+ */
+export function wholeArgs(args: Json, run: RunView): Json {
+  return resolveReferences(args, (reference) => earlierValue(run, { ...reference, path: '' }));
+}
+
+/** `undefined`: the value is stored as an artifact. @throws PilotageError `reference_unresolved`. */
+function earlierValue({ trajectory }: RunView, { $from, path = '', step = -1 }: Reference): Json | undefined {
+  const { decision, calls = [] } = trajectory.step(step) ?? {};
+  const index =
+    decision === undefined ? -1 : branchesOf(decision).findIndex((each, at) => branchId(each, at) === $from);
+  const outcome: Outcome | undefined = calls[index]?.outcome;
+  if (outcome?.kind === 'value' && outcome.artifact !== undefined) return undefined;
+  const found = outcome?.kind === 'value' ? atPointer(outcome.value, path) : undefined;
+  if (found !== undefined) return found;
+  const where = `the result of ${JSON.stringify($from)} of step ${step}`;
+  throw new PilotageError('reference_unresolved', `Nothing is at ${JSON.stringify(path)} in ${where}.`);
 }

@@ -1,5 +1,18 @@
-/** The models of a planner: a list in a fixed order, or a registry that ranks them by what it has measured. */
-import type { AsksModels } from '#core';
+/** The models of a planner: a list in a fixed order, or a registry that ranks them by what it has measured; and who decides when they cannot. */
+import {
+  type AsksModels,
+  addUsage,
+  type Decision,
+  type Delta,
+  defined,
+  isMove,
+  type Move,
+  PilotageError,
+  type Planner,
+  type RunView,
+  readUsage,
+  type Usage,
+} from '#core';
 import {
   type LanguageModel,
   type ModelCallResult,
@@ -10,6 +23,7 @@ import {
   type ReadyModel,
   rankModels,
   readyModels,
+  usageOfError,
 } from '#model';
 
 /** A model, several models in the order in which they are tried, or a registry that ranks them by its measurements. */
@@ -61,4 +75,50 @@ export function asksModels(
 
 export function isRegistry(model: GivenModels): model is ModelRegistry {
   return typeof model === 'object' && model !== null && 'measures' in model && 'models' in model;
+}
+
+// The fallback: the caller's own planner, once every model has had its tries.
+
+/**
+ * The fallback planner's move, marked as its own; the remarks tell why it was asked. What the models have used before counts
+ * with what it uses, also when its own models are away.
+ */
+export async function* askFallback(
+  fallback: Planner,
+  { remarks = [], usage, decision }: Move,
+  view: RunView,
+  signal: AbortSignal,
+): AsyncGenerator<Delta, Move> {
+  const move = yield* moveOf(fallback, decision, view, signal);
+  const used = usedWith(usage, move.usage);
+  return {
+    ...move,
+    ...defined({ usage: used }),
+    provenance: { ...move.provenance, fallback: fallback.name },
+    remarks: [...remarks, ...(move.remarks ?? [])],
+  };
+}
+
+/** In a sum, a number that cannot be would be hidden from the runtime, which refuses it. */
+function usedWith(before: Usage | undefined, own: Usage | undefined): Usage | undefined {
+  if (own === undefined) return before;
+  return readUsage(own).wrong === undefined ? addUsage(before, own) : own;
+}
+
+async function* moveOf(
+  fallback: Planner,
+  otherwise: Decision,
+  view: RunView,
+  signal: AbortSignal,
+): AsyncGenerator<Delta, Move> {
+  try {
+    const source = fallback.next(view, signal);
+    const made = Symbol.asyncIterator in source ? yield* source : await source;
+    return isMove(made) ? made : { decision: made };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!PilotageError.is(error, 'model_unavailable')) throw error;
+    const used = usageOfError(error);
+    return { decision: otherwise, fault: error.toJSON(), ...defined({ usage: used }) };
+  }
 }
