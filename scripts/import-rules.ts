@@ -43,7 +43,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   prompt: { mayImport: ['core'], typesOnly: ['model'], packages: true },
   parse: { mayImport: ['core'], packages: true },
   // What planners that make plans share.
-  plans: { mayImport: ['core', 'schema'], packages: true, required: true },
+  plans: { mayImport: ['core', 'schema'], packages: true },
   // What planners that ask a model share.
   planners: { mayImport: ['core', 'model'], packages: true, required: true },
   ...Object.fromEntries(MODEL_PLANNERS.map((name) => [name, modelPlanner])),

@@ -39,6 +39,7 @@ describe('the import check', () => {
     ['a planner that passes it on', 'src/planners/planted.ts', "export * from '#tools';"],
     ['a plain planner that imports the model', 'src/planners/deterministic/planted.ts', "import '#model';"],
     ['a plain planner that imports ReAct', 'src/planners/htn/planted.ts', "import '#planners/react';"],
+    ['plans importing a planner', 'src/plans/planted.ts', "import '#planners/react';"],
     ['the core importing a room', 'src/core/planted.ts', "import '#journal';"],
     ['the core importing a package', 'src/core/planted.ts', "import 'ajv';"],
     ['the prompt importing more than types of the model', 'src/prompt/planted.ts', "import { type A } from '#model';"],
