@@ -118,6 +118,7 @@ export {
   asJson,
   atPointer,
   capture,
+  captureForGood,
   captureObject,
   deepFreeze,
   encodedBytes,

@@ -35,6 +35,8 @@ export const JSON_LIMITS = {
  * @throws PilotageError `unserializable` with `data.path`, which begins with `root`; nothing else, also when reading the value throws.
  */
 export function capture<T = Json>(value: unknown, root: string): Captured<T> {
+  const known = typeof value === 'object' && value !== null ? KNOWN.get(value) : undefined;
+  if (known !== undefined) return known as Captured<T>;
   const walk: Walk = {
     maxBytes: 0,
     values: 0,
@@ -58,6 +60,16 @@ export function capture<T = Json>(value: unknown, root: string): Captured<T> {
     const path = `${pathOf(walk, depth, root)}${mark}`;
     throw new PilotageError('unserializable', `Cannot store ${path}: ${why}.`, { data: { path }, cause: inner });
   }
+}
+
+/** Values that were captured, and that their makers give again and again. */
+const KNOWN = new WeakMap<object, Captured<never>>();
+
+/** The object as frozen JSON that is not walked again, however often it is given. @throws as `capture`. */
+export function captureForGood(value: JsonObject, root: string): JsonObject {
+  const captured = captureObject(value, root);
+  KNOWN.set(captured.json, captured as Captured<never>);
+  return captured.json;
 }
 
 /** `capture` for values that must be an object at the top. */

@@ -82,7 +82,7 @@ export async function askModel(options: AskOptions): Promise<ModelAnswer> {
     try {
       const reply = generatedReply(model, await watch.until(model.doGenerate(watched(tries.request, watch))));
       options.signal.throwIfAborted();
-      return tries.asked(reply);
+      return tries.asked(reply, watch.tookMs);
     } catch (error) {
       failure = error;
     } finally {
@@ -133,7 +133,7 @@ export async function* streamModel(options: AskOptions): AsyncGenerator<SpokenDe
       // Cancels the stream when the consumer has stopped; otherwise it is over already.
       await stream.return(undefined as never);
     }
-    if (reply !== undefined && !isNothing(reply)) return tries.asked(reply);
+    if (reply !== undefined && !isNothing(reply)) return tries.asked(reply, watch.tookMs);
     if (reply !== undefined)
       failure = new BrokenReply('model_interrupted', 'The stream ended before anything was said.');
     await tries.next(failure, streamed.began, streamed.began ? streamedReply(model.model, streamed) : undefined);
@@ -171,7 +171,6 @@ class Tries {
   #usage: Usage | undefined;
   #place = 0;
   #failures = 0;
-  #startedAt: number;
   model: ReadyModel;
   request: LanguageModelV4CallOptions;
 
@@ -181,15 +180,13 @@ class Tries {
     if (first === undefined) throw new PilotageError('invalid_config', 'There is no model to ask. List at least one.');
     this.model = first;
     this.request = options.requestFor(first);
-    this.#startedAt = steadyMs(options.clock);
   }
 
-  asked(reply: Reply): ModelAnswer {
+  /** @param tookMs how long the try took. */
+  asked(reply: Reply, tookMs: number): ModelAnswer {
     ALIVE.add(this.model.model);
     const usage = this.#count(reply);
-    const { model } = this;
-    const latencyMs = Math.round(steadyMs(this.#options.clock) - this.#startedAt);
-    return { reply, model, remarks: this.#remarks, usage, latencyMs };
+    return { reply, model: this.model, remarks: this.#remarks, usage, latencyMs: Math.round(tookMs) };
   }
 
   /** Goes on to the next try, when its time has come. @throws what ends the asking. */
@@ -219,7 +216,6 @@ class Tries {
     }
     this.#remarks = [...this.#remarks, { type: 'model.fallback', from, to: this.model.name, error: data }];
     if (waitMs > 0) await pause(waitMs, signal, clock);
-    this.#startedAt = steadyMs(clock);
   }
 
   /** A server that has answered before, in any way, is known to exist. */

@@ -17,8 +17,11 @@ export class Watch {
   readonly #controller = new AbortController();
   readonly #onAbort = (): void => this.#giveUp(this.#options.signal.reason);
   #fail: ((reason: unknown) => void) | undefined;
-  /** By the steady clock: a wait is as long as it is, whoever sets the other one. */
-  #waitingSince = 0;
+  /** By the steady clock, as all times here: a wait is as long as it is, whoever sets the other one. */
+  readonly #begunAt: number;
+  #waitingSince: number;
+  #hasWaited = false;
+  #leftAt: number;
   /** In waits that are over. */
   #waitedMs = 0;
   #cancelTimer: (() => void) | undefined;
@@ -26,12 +29,20 @@ export class Watch {
   constructor(options: WatchOptions) {
     this.#options = options;
     options.signal.throwIfAborted();
+    this.#begunAt = steadyMs(options.clock);
+    this.#waitingSince = this.#begunAt;
+    this.#leftAt = this.#begunAt;
     options.signal.addEventListener('abort', this.#onAbort);
   }
 
   /** For the provider: aborted with the caller's signal, by a stall, and when the try is left. */
   get signal(): AbortSignal {
     return this.#controller.signal;
+  }
+
+  /** Milliseconds from the beginning of the try to the end of its last wait. */
+  get tookMs(): number {
+    return this.#leftAt - this.#begunAt;
   }
 
   /**
@@ -41,22 +52,27 @@ export class Watch {
   until<T>(work: T | PromiseLike<T>, late?: (value: T) => void): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#fail = reject;
-      this.#waitingSince = steadyMs(this.#options.clock);
+      // The first wait begins with the try.
+      if (this.#hasWaited) this.#waitingSince = steadyMs(this.#options.clock);
+      this.#hasWaited = true;
       if (this.#cancelTimer === undefined) this.#arm(0);
-      const isOver = (): boolean => {
-        if (this.#fail !== reject) return true;
-        this.#fail = undefined;
-        this.#waitedMs += steadyMs(this.#options.clock) - this.#waitingSince;
-        return false;
-      };
       Promise.resolve(work).then(
-        (value) => (isOver() ? late?.(value) : resolve(value)),
+        (value) => (this.#isLeft(reject) ? late?.(value) : resolve(value)),
         (error: unknown) => {
-          if (!isOver()) reject(error);
+          if (!this.#isLeft(reject)) reject(error);
         },
       );
       if (this.#controller.signal.aborted) this.#giveUp(this.#controller.signal.reason);
     });
+  }
+
+  /** Whether the wait was given up. One that was not is over now. */
+  #isLeft(reject: (reason: unknown) => void): boolean {
+    if (this.#fail !== reject) return true;
+    this.#fail = undefined;
+    this.#leftAt = steadyMs(this.#options.clock);
+    this.#waitedMs += this.#leftAt - this.#waitingSince;
+    return false;
   }
 
   /** @param left the reply is not whole, and nobody waits for its rest. */

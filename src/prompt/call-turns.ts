@@ -12,12 +12,13 @@ import { toolResultOf } from './outcome-text.ts';
 import type { StepCall } from './step-parts.ts';
 
 /** @param ids one for each call, unique in the request. */
-export function nativeTurns(
+export function addNativeTurns(
+  messages: LanguageModelV4Message[],
   step: Step,
   calls: readonly StepCall[],
   ids: readonly string[],
   said: readonly string[],
-): LanguageModelV4Message[] {
+): void {
   const parts: LanguageModelV4ToolCallPart[] = [];
   const results: LanguageModelV4ToolResultPart[] = [];
   for (let index = 0; index < calls.length; index += 1) {
@@ -30,20 +31,22 @@ export function nativeTurns(
   }
   const spoken = said.length === 0 ? parts : [...said.map((text) => ({ type: 'text' as const, text })), ...parts];
   const content = restoreParts(step.providerState, parts) ?? spoken;
-  return [
-    { role: 'assistant', content },
-    { role: 'tool', content: results },
-  ];
+  messages.push({ role: 'assistant', content }, { role: 'tool', content: results });
 }
 
-export function textTurns(step: Step, calls: readonly StepCall[], said: readonly string[]): LanguageModelV4Message[] {
+export function addTextTurns(
+  messages: LanguageModelV4Message[],
+  step: Step,
+  calls: readonly StepCall[],
+  said: readonly string[],
+): void {
   const restored = restoreText(step.providerState);
-  return [
+  messages.push(
     restored === undefined
       ? assistantTurn([...said, callBlock(calls)].join('\n\n'))
       : { role: 'assistant', content: restored },
     userTurn(calls.map((call, index) => resultFrame(call, index)).join('\n')),
-  ];
+  );
 }
 
 /** The calls as the text mode writes them: one object, or an array of them. */

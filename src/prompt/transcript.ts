@@ -20,7 +20,7 @@ import type {
 import { type ActLine, actLines, shownActs } from './acts.ts';
 import { artifactLines, artifactsOf } from './artifact-manifest.ts';
 import { type AssistantPart, restoreParts } from './assistant-parts.ts';
-import { nativeTurns, textTurns } from './call-turns.ts';
+import { addNativeTurns, addTextTurns } from './call-turns.ts';
 import { type CallMode, frame, note, quotedJson, type UserWords, userWordsIn } from './frame.ts';
 import { groupText } from './group-text.ts';
 import { assistantTurn, userTurn } from './messages.ts';
@@ -193,7 +193,8 @@ export class Transcript {
       return;
     }
     const ids = this.#claimIds(step, calls);
-    this.#messages.push(...(mode === 'native' ? nativeTurns(step, calls, ids, said) : textTurns(step, calls, said)));
+    if (mode === 'native') addNativeTurns(this.#messages, step, calls, ids, said);
+    else addTextTurns(this.#messages, step, calls, said);
     const lost = lostHandlesText(step);
     if (lost !== undefined) this.#messages.push(userTurn(note(lost)));
     if (step.calls.some(hasNews)) this.#addNews(artifactsOf(step, { results: false }), found(step), view);

@@ -26,9 +26,10 @@ import { CONTROL_TOOLS } from '#prompt';
 import { faultData } from './ladder.ts';
 import { CUT_OFF, misfitsIn, type ReadCall, type ReadOptions, type ReadReply, readReply } from './read-reply.ts';
 
-export interface DecideOptions extends ReadOptions {
+export interface DecideOptions {
+  readonly reading: ReadOptions;
   /** What an answer in text waits for before it ends the run. */
-  readonly wait?: AwaitTask;
+  readonly wait: AwaitTask | undefined;
   /** Makes ids that are unique in the run, one for each given. */
   readonly callIds: (wanted: readonly string[]) => readonly string[];
   readonly converse: boolean;
@@ -59,12 +60,11 @@ export function decideFromReply(given: Reply, options: DecideOptions): Decided {
   const droppedCall = cutCall(given);
   // A reply that broke off in the middle of its last call has the calls before it.
   const reply = droppedCall === undefined ? given : { ...given, calls: given.calls.slice(0, -1) };
-  const read = readReply(reply, options);
+  const read = readReply(reply, options.reading);
   const decided: Mutable<Decided> = decideRead(read, reply, droppedCall, options);
   decided.remarks = read.remarks;
   if (droppedCall !== undefined) decided.droppedCall = droppedCall;
-  const again = read.calls.flatMap((call) => call.again ?? []);
-  if (again.length > 0) decided.again = again;
+  for (const { again } of read.calls) if (again !== undefined) decided.again = [...(decided.again ?? []), again];
   return decided;
 }
 
@@ -122,7 +122,7 @@ function decideText(reply: Reply, unreadable: string | undefined, options: Decid
   const { converse, wait } = options;
   if (converse) return { decision: { kind: 'request_pause', reason: 'await_input' }, text };
   if (wait !== undefined) return { decision: wait, text, answered: true };
-  const read = options.readAnswer?.(text) ?? { answer: text };
+  const read = options.reading.readAnswer?.(text) ?? { answer: text };
   if ('answer' in read) return { decision: end('goal', { via: 'react.reply' }, read.answer), text };
   const decision = end('no_path', { via: 'react.reply' }, text);
   return { decision, text, fault: faultData('answer_invalid', read.misfit) };
@@ -137,13 +137,14 @@ function decideCalls(calls: readonly ReadCall[], reply: Reply, text: string, opt
   const [only] = calls;
   const alone = calls.length === 1 && only !== undefined ? decideAlone(only, reply, options) : undefined;
   if (alone !== undefined && 'decision' in alone) return { ...alone, text };
-  const ids = callIds(calls.map((call) => call.callId));
   if (calls.length === 1 && only !== undefined) {
     const { tool, args } = only;
     const refusal = alone?.refusal ?? only.refusal;
-    const call: CallTool = { kind: 'call_tool', tool: tool || 'unnamed', args, callId: ids[0] as string };
+    const [callId] = callIds([only.callId]);
+    const call: CallTool = { kind: 'call_tool', tool: tool || 'unnamed', args, callId: callId as string };
     return { decision: refusal === undefined ? call : { ...call, refusal }, text };
   }
+  const ids = callIds(calls.map((call) => call.callId));
   const branches = calls.map((call, index): Branch => {
     const { tool, args, refusal } = beside(call, options);
     // Nobody has told a chat model of references: what looks like one is an argument.
@@ -158,7 +159,7 @@ function decideCalls(calls: readonly ReadCall[], reply: Reply, text: string, opt
 function decideAlone(
   call: ReadCall,
   reply: Reply,
-  { tasks, readAnswer, callIds }: DecideOptions,
+  { reading: { tasks, readAnswer }, callIds }: DecideOptions,
 ): { readonly decision: Decision; readonly args?: Json } | { readonly refusal: ErrorData } | undefined {
   if (call.tool !== FINISH_TOOL) {
     if (!isTaskTool(call.tool) || call.refusal !== undefined) return undefined;
@@ -178,7 +179,7 @@ function decideAlone(
 }
 
 /** A call as it stands among others: tasks are started and awaited there, but nothing is finished. */
-function beside(call: ReadCall, { tasks }: DecideOptions): ReadCall {
+function beside(call: ReadCall, { reading: { tasks } }: DecideOptions): ReadCall {
   if (call.refusal !== undefined) return call;
   if (isTaskTool(call.tool)) return { ...call, ...readTaskCall(call, tasks) };
   if (call.tool !== FINISH_TOOL) return call;

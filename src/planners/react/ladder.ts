@@ -119,7 +119,8 @@ export interface Rung {
   readonly faults: readonly Fault[];
 }
 
-const CALM: Rung = Object.freeze({
+/** Nothing was wrong with the last replies. */
+export const CALM: Rung = Object.freeze({
   spent: Object.freeze([]),
   current: undefined,
   counters: Object.freeze({ finish: 0, args: 0, multi_action: 0, reply: 0 }),

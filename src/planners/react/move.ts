@@ -2,6 +2,7 @@
 
 import {
   type AwaitTask,
+  captureForGood,
   type Json,
   type JsonObject,
   type Move,
@@ -10,7 +11,7 @@ import {
   type RunView,
   validateDecision,
 } from '#core';
-import type { ModelAnswer, ReadyModel } from '#model';
+import type { ModelAnswer, ReadyModel, StopReason } from '#model';
 import type { ModelPool } from '#planners';
 import { isWaitingAnswer } from '#prompt';
 import { type Decided, decideFromReply } from './decide.ts';
@@ -23,8 +24,21 @@ export interface MoveMaking {
   readonly options: ReactOptions;
   readonly pool: ModelPool;
   readonly requests: Requests;
-  readonly readAnswer: ReadOptions['readAnswer'] | undefined;
+  readonly readAnswer: ReadOptions['readAnswer'];
   readonly madeCalls: MadeCalls;
+  readonly plain: PlainProvenance;
+}
+
+/** The provenance that most moves of a run have in common: the same object, which the JSON guard has seen. */
+export class PlainProvenance {
+  #last: JsonObject = {};
+
+  of(model: string, finish: StopReason): JsonObject {
+    if (this.#last['model'] !== model || this.#last['finish'] !== finish) {
+      this.#last = captureForGood({ model, finish }, 'provenance');
+    }
+    return this.#last;
+  }
 }
 
 const NO_REMARKS: readonly Remark[] = [];
@@ -36,7 +50,7 @@ export function moveOf(asked: ModelAnswer, before: readonly Remark[], view: RunV
   for (const tried of tries) if (tried.type === 'model.fallback') making.pool.record(tried.from, { succeeded: false });
   making.pool.record(model.name, { ...measured(decided), latencyMs });
   making.requests.noteTokens(view, model, reply.usage?.inputTokens);
-  const move: { -readonly [K in keyof Move]: Move[K] } = { decision, provenance: provenanceOf(asked, decided) };
+  const move: { -readonly [K in keyof Move]: Move[K] } = { decision, provenance: provenanceOf(asked, decided, making) };
   if (fault !== undefined) move.fault = fault;
   if (before.length + tries.length + repairs.length > 0) move.remarks = [...before, ...tries, ...repairs];
   if (reply.reasoning !== '') move.reasoning = reply.reasoning;
@@ -63,7 +77,7 @@ export function readingOf(
     tools: view.tools,
     tasks: mayStartTasks(options, view),
     madeBefore: (tool, args) => madeCalls.find(view, tool, args),
-    ...(readAnswer === undefined ? {} : { readAnswer }),
+    readAnswer,
   };
 }
 
@@ -71,10 +85,9 @@ function decideWith({ reply, model }: ModelAnswer, view: RunView, making: MoveMa
   const { options, requests } = making;
   const { converse = false, parallelToolCalls = true } = options;
   const reading = readingOf(model, view, making);
-  const wait = reading.tasks ? waitBeforeEnd(view) : undefined;
   const decided = decideFromReply(reply, {
-    ...reading,
-    ...(wait === undefined ? {} : { wait }),
+    reading,
+    wait: reading.tasks ? waitBeforeEnd(view) : undefined,
     callIds: (wanted) => requests.callIds(view, model, wanted),
     converse,
     oneByOne: !parallelToolCalls,
@@ -110,8 +123,14 @@ function checked(decided: Decided): Decided {
   }
 }
 
-function provenanceOf({ reply, model }: ModelAnswer, { droppedCall, args, answered, again }: Decided): JsonObject {
+function provenanceOf(
+  { reply, model }: ModelAnswer,
+  { droppedCall, args, answered, again }: Decided,
+  { plain }: MoveMaking,
+): JsonObject {
   const { modelId: id, finish } = reply;
+  const isPlain = droppedCall === undefined && args === undefined && answered === undefined && again === undefined;
+  if (isPlain && model.name === id) return plain.of(id, finish);
   const made: { [key: string]: Json } = { model: id, finish };
   // A name of the user's own, or another version than the one that was asked for.
   if (model.name !== id) made['modelName'] = model.name;
@@ -126,8 +145,9 @@ function provenanceOf({ reply, model }: ModelAnswer, { droppedCall, args, answer
 
 function measured({ fault, decision }: Decided): { parsed: boolean; valid?: boolean; succeeded: boolean } {
   if (fault !== undefined) return { parsed: false, succeeded: false };
-  const branches =
-    decision.kind === 'call_tool' ? [decision] : decision.kind === 'call_parallel' ? decision.branches : [];
-  const valid = branches.every((branch) => branch.refusal === undefined);
+  const valid =
+    decision.kind === 'call_tool'
+      ? decision.refusal === undefined
+      : decision.kind !== 'call_parallel' || decision.branches.every((branch) => branch.refusal === undefined);
   return { parsed: true, valid, succeeded: valid };
 }

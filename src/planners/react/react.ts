@@ -1,5 +1,5 @@
 /** ReAct: one model call a step, whichever way the model writes its calls. It holds no state of a run but caches. */
-import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import type { LanguageModelV4CallOptions, LanguageModelV4Message } from '@ai-sdk/provider';
 import {
   asPlanner,
   assertIdentity,
@@ -19,9 +19,9 @@ import { type AskOptions, askModel, isFormatRefusal, oneLower, type ReadyModel, 
 import { askFallback, asksModels, modelPool } from '#planners';
 import { guidanceTurn, unreadableInputs } from '#prompt';
 import { compactor, summariserOf } from './compact.ts';
-import { exhausted, modelsLeft, type Rung, rungOf, unavailable } from './ladder.ts';
+import { CALM, exhausted, modelsLeft, type Rung, rungOf, unavailable } from './ladder.ts';
 import { MadeCalls } from './made-calls.ts';
-import { moveOf, readingOf } from './move.ts';
+import { moveOf, PlainProvenance, readingOf } from './move.ts';
 import { assertReactOptions, DEFAULT_REASKS, type ReactOptions } from './options.ts';
 import { answerReader } from './read-reply.ts';
 import { FULL_WINDOW, Requests, windowShare } from './requests.ts';
@@ -41,7 +41,7 @@ export function react(options: ReactOptions): Planner {
   const fallback = options.fallback === undefined ? undefined : asPlanner(options.fallback);
   const { reasks = DEFAULT_REASKS, clock = systemClock, answerSchema, compaction, retries, stallMs } = options;
   const readAnswer = answerSchema === undefined ? undefined : answerReader(answerSchema);
-  const making = { options, pool, requests, readAnswer, madeCalls: new MadeCalls() };
+  const making = { options, pool, requests, readAnswer, madeCalls: new MadeCalls(), plain: new PlainProvenance() };
   const patience = {
     clock,
     ...defined({ retries, stallMs }),
@@ -52,19 +52,31 @@ export function react(options: ReactOptions): Planner {
   /** Everything about one step but the model's reply. */
   function begin(view: RunView, signal: AbortSignal): Turn {
     signal.throwIfAborted();
-    assertIdentity(view.identity);
+    if (!requests.knows(view)) assertIdentity(view.identity);
     const rung = rungOf(view.trajectory, reasks);
     const models = tookOver(view) ? [] : fitting(view, rung);
     if (models.length === 0) return { kind: 'ladder', move: exhausted(rung) };
-    const guidance = guidanceTurn(rung.counters, view.noProgress);
+    const isCalm = rung === CALM && view.noProgress === undefined;
+    const guidance = isCalm ? undefined : guidanceTurn(rung.counters, view.noProgress);
     const remarks: Remark[] = guidance === undefined ? [] : [...guidance.remarks];
     if (view.trajectory.count === 0 && view.inputs.length > 0) remarks.push(...unreadableInputs(view.inputs));
-    let asked = models[0] as ReadyModel;
-    const requestFor = (model: ReadyModel): LanguageModelV4CallOptions => {
-      asked = model;
-      return requests.of(view, model, guidance?.message, formats.get(model) ?? model.structuredOutput);
+    const turn: ModelTurn = {
+      kind: 'model',
+      remarks,
+      asked: models[0] as ReadyModel,
+      asking: { ...patience, models, signal, requestFor: (model) => requestFor(model, turn, view, guidance?.message) },
     };
-    return { kind: 'model', remarks, asking: { models, requestFor, signal, ...patience }, asked: () => asked };
+    return turn;
+  }
+
+  function requestFor(
+    model: ReadyModel,
+    turn: ModelTurn,
+    view: RunView,
+    reminder: LanguageModelV4Message | undefined,
+  ): LanguageModelV4CallOptions {
+    turn.asked = model;
+    return requests.of(view, model, reminder, formats.get(model) ?? model.structuredOutput);
   }
 
   /**
@@ -86,7 +98,7 @@ export function react(options: ReactOptions): Planner {
 
   /** What to do about a failure of the models: try another format (`undefined`), end with a move, or throw it. */
   function recover(error: unknown, turn: ModelTurn): Move | undefined {
-    const model = turn.asked();
+    const model = turn.asked;
     if (PilotageError.is(error, 'model_unavailable')) {
       for (const name of triedModels(error)) pool.record(name, { succeeded: false });
       return unavailable(error, turn.remarks, fallback !== undefined);
@@ -121,7 +133,7 @@ export function react(options: ReactOptions): Planner {
     if (turn.kind === 'ladder') return yield* fallBackStreaming(turn.move, view, signal);
     for (;;) {
       try {
-        const reading = () => readingOf(turn.asked(), view, making);
+        const reading = () => readingOf(turn.asked, view, making);
         const asked = yield* proseOnly(streamModel(turn.asking), reading);
         return moveOf(asked, turn.remarks, view, making);
       } catch (error) {
@@ -180,7 +192,7 @@ interface ModelTurn {
   readonly remarks: Remark[];
   readonly asking: AskOptions;
   /** The model that the last request was made for. */
-  readonly asked: () => ReadyModel;
+  asked: ReadyModel;
 }
 
 type Turn = LadderTurn | ModelTurn;

@@ -80,7 +80,7 @@ export function parseTools({ tools, tasks }: Callable): readonly ParseTool[] {
 export interface ReadOptions extends Callable {
   readonly mode: 'native' | 'text';
   /** Fits an answer to the schema that was asked for; without one every answer will do. */
-  readonly readAnswer?: (answer: Json) => { readonly answer: Json } | { readonly misfit: string };
+  readonly readAnswer: ((answer: Json) => { readonly answer: Json } | { readonly misfit: string }) | undefined;
   /** The last equal call that the run has made already, if it may have changed something. */
   readonly madeBefore: (tool: string, args: Json) => MadeCall | undefined;
 }
@@ -127,7 +127,8 @@ export function readReply(reply: Reply, options: ReadOptions): ReadReply {
 
 function readNative({ text, calls }: Reply, callable: Callable): ReadReply {
   const issues: ParseIssue[] = [];
-  const read = calls.map((call) => readNativeCall(call, callable, issues));
+  const read: ReadCall[] = [];
+  for (const call of calls) read.push(readNativeCall(call, callable, issues));
   return { text, calls: read, remarks: remarksOf(issues) };
 }
 

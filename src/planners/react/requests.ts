@@ -26,6 +26,7 @@ export class Requests {
   /** Messages of runs that go on, by the run and then the model: they are told differently to different models. */
   readonly #transcripts = new WeakMap<Identity, Map<ReadyModel, Transcript>>();
   readonly #meters = new WeakMap<Identity, TokenMeter>();
+  readonly #systems = new SystemPrompts();
   readonly #declared: DeclaredTools = new WeakMap();
   readonly #declaredWithTasks: DeclaredTools = new WeakMap();
 
@@ -56,11 +57,16 @@ export class Requests {
     return responseFormat === undefined ? request : { ...request, responseFormat };
   }
 
+  /** A request of that run was made before. */
+  knows({ identity }: RunView): boolean {
+    return this.#transcripts.has(identity);
+  }
+
   /** The messages, as a list of the caller's own. */
   promptOf(view: RunView, model: ReadyModel): LanguageModelV4Prompt {
     const { buildPrompt } = this.#options;
-    const ours = (): LanguageModelV4Prompt => this.transcriptOf(view, model).upTo(view);
-    return buildPrompt === undefined ? ours() : [...buildPrompt(view, ours)];
+    if (buildPrompt === undefined) return this.transcriptOf(view, model).upTo(view);
+    return [...buildPrompt(view, () => this.transcriptOf(view, model).upTo(view))];
   }
 
   /** Ids that are unique in the run, the provider's own where they are usable. */
@@ -122,7 +128,9 @@ export class Requests {
       ...(answerSchema === undefined ? {} : { answerSchema }),
     };
     const tasks = mayStartTasks(this.#options, view);
-    const system = systemPrompt({ ...given, ...examples, converse, tasks }, view, model.toolCalls);
+    const system = this.#systems.of(view, model.toolCalls, tasks, () =>
+      systemPrompt({ ...given, ...examples, converse, tasks }, view, model.toolCalls),
+    );
     return new Transcript(system, view, {
       mode: model.toolCalls,
       replay: view.context.reasoningReplay ?? reasoningReplay,
@@ -209,6 +217,25 @@ function functionTool(tool: DeclaredTool, maxExamples: number | undefined): Lang
   const { name, inputSchema } = tool;
   const description = toolDescription(tool, maxExamples);
   return { type: 'function', name, description, inputSchema: inputSchema as JSONSchema7 };
+}
+
+const DAY_MS = 86_400_000;
+
+/** The system prompts of runs that begin: those of one day with the same tools have the same. */
+class SystemPrompts {
+  readonly #last = new WeakMap<readonly ToolSchema[], { readonly key: string; readonly text: string }>();
+
+  /** @param make the prompt of that run; with hints it is the run's own. */
+  of(view: RunView, mode: ReadyModel['toolCalls'], tasks: boolean, make: () => string): string {
+    if (view.context.hints !== undefined) return make();
+    const tools = view.tools.all();
+    const key = `${mode}/${tasks}/${Math.floor(view.startedAt / DAY_MS)}`;
+    const known = this.#last.get(tools);
+    if (known?.key === key) return known.text;
+    const text = make();
+    this.#last.set(tools, { key, text });
+    return text;
+  }
 }
 
 // How many tokens the requests of one run have: the provider's own count of the last one, and an estimate of the rest.
