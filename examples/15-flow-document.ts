@@ -1,8 +1,8 @@
 /**
  * A flow as a document: the graph is YAML (or JSON), and says by name which functions of the program its nodes run. A second text
- * shows what a wrong document is told. In a project of your own, import from 'pilotage' and its 'flow' and 'journal/memory'.
+ * shows what a wrong document is told. In a project of your own, import from 'pilotage' and its 'flow/document' and 'journal/memory'.
  */
-import { flowFrom } from '../src/flow/index.ts';
+import { flowFrom } from '../src/flow/document/flow-from.ts';
 import { createRuntime, local } from '../src/index.ts';
 import { memoryJournal } from '../src/journal/memory.ts';
 

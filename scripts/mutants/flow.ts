@@ -22,13 +22,13 @@ export const FLOW: readonly Mutant[] = [
   },
   {
     name: 'hand a join only one of its parents',
-    file: 'flow/ways.ts',
+    file: 'flow/rounds.ts',
     find: 'values.push([name, this.#reference(name, status)]);',
     replace: 'if (values.length === 0) values.push([name, this.#reference(name, status)]);',
   },
   {
     name: 'give the items of a list in another order',
-    file: 'flow/map-planner.ts',
+    file: 'flow/map.ts',
     find: 'const args = items.map((_, index) => ({ ...values.get(String(index)) }) as Json);',
     replace: 'const args = items.map((_, index) => ({ ...values.get(String(items.length - 1 - index)) }) as Json);',
   },

@@ -42,6 +42,7 @@ export const ERROR_CONSEQUENCES = {
   agent_unknown: 'caller',
   price_missing: 'run',
   flow_invalid: 'caller',
+  package_missing: 'caller',
   route_not_found: 'run',
   node_timeout: 'run',
   node_exception: 'run',

@@ -1,16 +1,23 @@
-/** The failure of a flow: from the outcome of a node to the error of the run, and from there to the caller. */
+/**
+ * Failures of a flow: from the outcome of a node to the node to which its failure edge leads, or else to the error of the
+ * run, and from there to the caller.
+ */
+
 import {
   ceilingOf,
   defined,
   type ErrorCode,
   type ErrorData,
+  type FailureKind,
+  failureKindOf,
   type Identity,
   isJsonObject,
   type Json,
   type JsonObject,
+  literal,
   PilotageError,
 } from '#core';
-import type { GraphNode } from './graph.ts';
+import type { FlowGraph, GraphNode } from './graph.ts';
 import type { Failure } from './progress.ts';
 
 export interface FlowErrorParts {
@@ -40,6 +47,42 @@ export class FlowError extends PilotageError {
     this.node = node;
     this.attempts = attempts;
   }
+}
+
+/** The input of the node to which a failure edge leads. */
+export interface FlowFailure {
+  /** The name of the node that failed. */
+  readonly node: string;
+  /** The code of its last error; for a rejection `tool_rejected`, or `approval_timeout` when nobody answered. */
+  readonly code: string;
+  readonly message: string;
+  readonly data?: JsonObject;
+  /** How often the node was tried; 0 when it was not. */
+  readonly attempts: number;
+}
+
+/** The node to which a failure leads; `undefined` when the flow itself fails. */
+export function wayOfFailure({ edges }: FlowGraph, { node, record }: Failure): string | undefined {
+  const kind = failureKindOf(record.outcome);
+  return edges.find(({ from, on }) => on !== undefined && from === node && on === kind)?.to;
+}
+
+/** The kinds of failures of a node for which it has a failure edge. */
+export function toleratedOf({ edges }: FlowGraph, node: string): readonly FailureKind[] {
+  return edges.flatMap(({ from, on }) => (from === node && on !== undefined ? [on] : []));
+}
+
+/** The arguments of the node to which the failure leads. */
+export function inputOfFailure({ node, record, error }: Failure): Json {
+  const { code, message, data } = causeOf(error);
+  const told: FlowFailure = {
+    node,
+    code,
+    message,
+    attempts: record.attempts,
+    ...defined({ data }),
+  };
+  return literal({ ...told });
 }
 
 /** The codes with which the run of a flow fails. */

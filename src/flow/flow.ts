@@ -2,13 +2,12 @@
 
 import { assertOptions, type Effect, type Json, type OptionShape } from '#core';
 import { type AgentLimits, type AgentTool, checkedAgent, checkOf, type InputSchema } from '#tools';
-import { checkedGraph } from './check.ts';
-import type { Edge } from './gather.ts';
-import type { FlowBudget, FlowGraph, GraphNode } from './graph.ts';
+import { checkedGraph } from './check/check.ts';
+import type { Edge } from './check/sketch.ts';
+import { type FlowBudget, type FlowGraph, type GraphNode, mermaidOf, topologyOf } from './graph.ts';
 import { failureEdges } from './node.ts';
 import { flowPlanner } from './planner.ts';
 import { readInput, runFlow, startFlow } from './run.ts';
-import { mermaidOf, topologyOf } from './topology.ts';
 import type {
   AsJson,
   Exits,
@@ -21,9 +20,6 @@ import type {
   SubflowOptions,
   Takes,
 } from './types.ts';
-
-export type { Edge } from './gather.ts';
-export type { Flow, FlowToolOptions } from './types.ts';
 
 export interface FlowDefinition<In, Args, Exit, Fits, Read> {
   /** The name: a letter, then letters, digits, `_`, `-` and `.`, 64 characters at most. */

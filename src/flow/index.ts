@@ -1,20 +1,21 @@
+export type { FlowFault, FlowFaultCode } from './check/fault.ts';
+export type { Edge } from './check/sketch.ts';
 export { joinK, mapConcurrent } from './concurrent.ts';
-export type { FlowFromOptions } from './document.ts';
-export { flowFrom } from './document.ts';
-export { FlowError } from './error.ts';
-export type { FlowFailure } from './failure.ts';
-export type { FlowFault, FlowFaultCode } from './fault.ts';
-export type { Edge, FlowDefinition } from './flow.ts';
+export { FlowError, type FlowFailure } from './error.ts';
+export type { FlowDefinition } from './flow.ts';
 export { edge, flow } from './flow.ts';
-export type { FlowBudget, GraphEdge, GraphNode, NodeKind } from './graph.ts';
-export type { JoinInput, JoinOptions } from './join.ts';
-export { join } from './join.ts';
-export type { MapOptions } from './map.ts';
-export { map } from './map.ts';
-export type { CallOptions, NodeOptions, NodePolicy } from './node.ts';
-export { node } from './node.ts';
+export type { FlowBudget, GraphEdge, GraphNode, NodeKind, Topology, TopologyNode } from './graph.ts';
+export { type MapOptions, map } from './map.ts';
+export {
+  type CallOptions,
+  type JoinInput,
+  type JoinOptions,
+  join,
+  type NodeOptions,
+  type NodePolicy,
+  node,
+} from './node.ts';
 export type { PredicateBranch, RoutePolicy, Router, RouterNode, RouterOptions } from './router.ts';
 export { predicateRouter, routePolicyOf, select, unionRouter } from './router.ts';
 export type { FlowOptions, FlowRun, FlowRuntime, FlowStart } from './run.ts';
-export type { Topology, TopologyNode } from './topology.ts';
 export type { AsJson, Flow, FlowToolOptions, Gives, InOf, Node, OutOf, Schema, Takes } from './types.ts';

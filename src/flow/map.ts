@@ -1,9 +1,28 @@
-/** Map nodes: one function over the items of a list. */
-import { assertOptions, type Json, type JsonObject, type OptionShape } from '#core';
+/** Map nodes: one function over the items of a list, and the planner of their runs: one call an item, then the values as one list. */
+
+import {
+  assertOptions,
+  type Branch,
+  branchId,
+  type CallParallel,
+  FINISH_TOOL,
+  type Finish,
+  type Json,
+  type JsonObject,
+  literal,
+  type OptionShape,
+  PilotageError,
+  type Planner,
+  type Reference,
+  type RunView,
+  type Trajectory,
+} from '#core';
 import { type AgentTool, agent, type HandleSet, type NoHandles } from '#tools';
+import { nodeFailed } from './error.ts';
 import type { NodePlace } from './graph.ts';
-import { MAX_ITEMS, mapPlanner } from './map-planner.ts';
 import { ANYTHING, CALL, type CallOptions, callTool, failureEdges } from './node.ts';
+import { finishWith, inputOf } from './planner.ts';
+import { failureOf } from './progress.ts';
 import type { AsJson, Node, Schema } from './types.ts';
 
 /** Everything but `concurrency` and `allowCycle` is about one item: its value, time limit, retries, price and approval. */
@@ -13,6 +32,9 @@ export interface MapOptions<Args, In, Raw, H extends HandleSet = NoHandles> exte
   /** How many items are worked on at once, from 1 to 50. Default 8. */
   readonly concurrency?: number;
 }
+
+/** The most items of a map. */
+export const MAX_ITEMS = 10_000;
 
 /** A single object, so that it is compiled once. */
 const LIST: JsonObject = Object.freeze({ type: 'array', maxItems: MAX_ITEMS });
@@ -41,4 +63,89 @@ export function map<const Name extends string, const Raw, Args = Json, In = Args
   };
   const made = { name, effect, allowCycle, concurrency, toolIn, ...failureEdges(options) };
   return Object.freeze({ ...made, kind: 'map' as const, tool: toolIn({ flow: '' }) });
+}
+
+/**
+ * The run has the items as `context.args`, and finishes with the values of their calls, in their order. The first item that
+ * fails fails the run.
+ * @param itemTool the tool that is called with each item.
+ * @param concurrency items under way at once.
+ */
+export function mapPlanner(name: string, itemTool: string, concurrency: number): Planner {
+  return Object.freeze({
+    name,
+    wakeMode: 'poll' as const,
+    costless: true as const,
+    next: (run: RunView, signal: AbortSignal) => {
+      signal.throwIfAborted();
+      return { decision: decide({ name, itemTool, concurrency }, run) };
+    },
+  });
+}
+
+interface MapOf {
+  readonly name: string;
+  readonly itemTool: string;
+  readonly concurrency: number;
+}
+
+function decide(map: MapOf, run: RunView): CallParallel | Finish {
+  const items = itemsOf(map.name, run);
+  if (items.length === 0) return { kind: 'finish', reason: 'goal', payload: [] };
+  const { values, parts, finish } = progressOf(map, run.trajectory);
+  if (finish !== undefined) return finish;
+  const rest = items.flatMap((args, index): Branch[] =>
+    values.has(String(index)) ? [] : [{ id: String(index), tool: map.itemTool, args: literal(args) }],
+  );
+  const plan = parts === 0 ? map.name : `${map.name}#${parts + 1}`;
+  const { concurrency } = map;
+  if (rest.length > 0) {
+    return { kind: 'call_parallel', branches: rest, plan, onInvalid: 'per_branch', failFast: true, concurrency };
+  }
+  const args = items.map((_, index) => ({ ...values.get(String(index)) }) as Json);
+  return { kind: 'call_parallel', branches: [{ id: FINISH_TOOL, tool: FINISH_TOOL, args }], plan };
+}
+
+function itemsOf(name: string, run: RunView): readonly Json[] {
+  const items = inputOf(name, run);
+  if (Array.isArray(items) && items.length <= MAX_ITEMS) return items as readonly Json[];
+  const what = Array.isArray(items) ? `${items.length} items` : 'something else';
+  const message = `${name} takes a list of at most ${MAX_ITEMS} items, and was given ${what}.`;
+  throw new PilotageError('validation_failed', message, { data: { flow: name, where: 'input' } });
+}
+
+interface MapProgress {
+  /** For each item that has ended, the place of its value. */
+  readonly values: ReadonlyMap<string, Reference>;
+  readonly parts: number;
+  readonly finish?: Finish;
+}
+
+/** @throws PilotageError of the first item that failed. */
+function progressOf({ name, itemTool }: MapOf, trajectory: Trajectory): MapProgress {
+  const values = new Map<string, Reference>();
+  let parts = 0;
+  for (let index = 0; index < trajectory.count; index += 1) {
+    const step = trajectory.step(index);
+    if (step?.decision.kind !== 'call_parallel') continue;
+    const failure = failureOf(step);
+    if (failure !== undefined) throw nodeFailed(name, { name: itemTool, kind: 'node' }, failure);
+    parts += 1;
+    for (const [call, branch] of step.decision.branches.entries()) {
+      const outcome = step.calls[call]?.outcome;
+      const id = branchId(branch, call);
+      if (outcome?.kind === 'value') {
+        if (branch.tool === FINISH_TOOL) return { values, parts, finish: finishWith(outcome) };
+        values.set(id, { $from: id, step: index });
+      } else if (outcome?.kind === 'skipped' && outcome.error.code === 'node_removed') {
+        throw itemRemoved(name, itemTool, id);
+      }
+    }
+  }
+  return { values, parts };
+}
+
+function itemRemoved(flow: string, node: string, item: string): PilotageError {
+  const message = `The item ${item} of ${flow} was taken out of its plan, and the list cannot be given without it.`;
+  return new PilotageError('node_exception', message, { data: { flow, node, attempts: 0 } });
 }

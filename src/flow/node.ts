@@ -1,4 +1,4 @@
-/** Nodes that run a function, and what all nodes with a function have in common. */
+/** Nodes that run a function: plain ones and joins, and what all nodes with a function have in common. */
 
 import { assertOptions, defined, type Effect, type Json, type JsonObject, type OptionShape, Thrown } from '#core';
 import {
@@ -12,9 +12,9 @@ import {
   type ToolContext,
   ToolFailure,
 } from '#tools';
-import type { FlowFailure } from './failure.ts';
+import type { FlowFailure } from './error.ts';
 import type { GraphNode } from './graph.ts';
-import type { AsJson, Node, Schema, Takes } from './types.ts';
+import type { AsJson, Node, OutOf, Schema, Takes } from './types.ts';
 
 export interface NodePolicy {
   /** The time limit of one attempt, in milliseconds. Default 30,000. */
@@ -167,4 +167,30 @@ function mayPass(thrown: unknown): unknown {
     cause: thrown,
     ...defined({ code, data }),
   });
+}
+
+/** The input of a join: the value of each parent, by the parent's name. */
+export type JoinInput<Parents extends readonly GraphNode[]> = {
+  [Parent in Parents[number] as Parent['name']]: OutOf<Parent>;
+};
+
+export interface JoinOptions<Parents extends readonly GraphNode[], Raw, H extends HandleSet = NoHandles>
+  extends CallOptions<JoinInput<Parents>, Raw, H> {
+  /** The parents, at least one. They are the only edges to the join. */
+  readonly of: Parents;
+}
+
+const JOIN: OptionShape<JoinOptions<readonly GraphNode[], never>> = { ...CALL, of: 'list' };
+
+/** A join runs when all its parents have ended with a value, and not if one of them was skipped. */
+export function join<
+  const Name extends string,
+  const Parents extends readonly GraphNode[],
+  const Raw,
+  H extends HandleSet = NoHandles,
+>(name: Name, options: JoinOptions<Parents, Raw, H>): Node<Name, never, AsJson<Raw>> {
+  assertOptions(`The join ${String(name)}`, options, JOIN);
+  const { of: parents, effect = 'once', allowCycle = false } = options;
+  const tool = callTool(name, { type: 'object' }, options);
+  return Object.freeze({ name, kind: 'join', tool, effect, allowCycle, parents, ...failureEdges(options) });
 }

@@ -14,10 +14,7 @@ import {
 import { nodeFailed } from './error.ts';
 import type { FlowGraph, GraphNode } from './graph.ts';
 import { type Done, type Round, roundNotes, type Steps } from './progress.ts';
-import { nextPart } from './rounds.ts';
-import { type FlowShape, flowShapeOf } from './shape.ts';
-
-/** How many nodes of a flow may run at once. */
+import { type FlowShape, flowShapeOf, nextPart } from './rounds.ts';
 
 const NO_STEPS: Steps = { count: 0, step: () => undefined };
 

@@ -2,10 +2,9 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Json, JsonObject } from '#core';
 import type { Agent, AgentLimits, AgentTool, AnyTool, InputSchema, ValueCheck } from '#tools';
-import type { FlowFailure } from './failure.ts';
-import type { FlowGraph, GraphNode } from './graph.ts';
+import type { FlowFailure } from './error.ts';
+import type { FlowGraph, GraphNode, Topology } from './graph.ts';
 import type { FlowOptions, FlowRun, FlowRuntime } from './run.ts';
-import type { Topology } from './topology.ts';
 
 declare const TAKES: unique symbol;
 declare const GIVES: unique symbol;

@@ -1,8 +1,10 @@
 /** Brings about the errors of flows and of planners beside the main one, for the table of consequences. */
-import { type Flow, type FlowBudget, flow, flowFrom, joinK, mapConcurrent, node, predicateRouter } from '#flow';
+import { type Flow, type FlowBudget, flow, joinK, mapConcurrent, node, predicateRouter } from '#flow';
+import { flowFrom } from '#flow/document';
 import { memoryJournal } from '#journal';
 import { createRuntime, local, type RunResult, type Runtime } from '#pilotage';
 import { finish } from '#planners/finish';
+import { withoutPackage } from '../kit/missing-package.ts';
 
 const NUMBER = { type: 'number' } as const;
 const identity = (): ReturnType<typeof local> => local('ana');
@@ -61,6 +63,7 @@ export const FAILING_FLOWS: Readonly<Record<FailingCode, () => Promise<RunResult
 type ThrowingCode =
   | 'agent_unknown'
   | 'flow_invalid'
+  | 'package_missing'
   | 'run_paused'
   | 'run_cancelled'
   | 'invalid_concurrency'
@@ -71,6 +74,7 @@ type ThrowingCode =
 export const THROWING_FLOWS: Readonly<Record<ThrowingCode, () => unknown>> = {
   agent_unknown: () => outputOf(single(Number), createRuntime({ planner: finish(), journal: memoryJournal() })),
   flow_invalid: () => flowFrom('{}', { functions: {} }),
+  package_missing: () => withoutPackage('yaml', () => flowFrom('{}', { functions: {} })),
   run_paused: () => outputOf(single(Number, { needsApproval: true })),
   run_cancelled: async () => {
     const made = single((value) => value, { needsApproval: true });

@@ -3,20 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { z } from 'zod';
 import type { Json, JsonObject } from '#core';
-import {
-  type DocumentFault,
-  edge,
-  type Flow,
-  type FlowFromOptions,
-  flow,
-  flowFrom,
-  join,
-  map,
-  node,
-  predicateRouter,
-  unionRouter,
-} from '#flow';
+import { edge, type Flow, flow, join, map, node, predicateRouter, unionRouter } from '#flow';
+import { type DocumentFault, type FlowFromOptions, flowFrom } from '#flow/document';
 import { createRuntime, local, PilotageError } from '#pilotage';
+import { withoutPackage } from '../kit/missing-package.ts';
 
 const Mail = z.object({ topic: z.string(), kind: z.string(), words: z.array(z.string()) });
 type Mail = z.infer<typeof Mail>;
@@ -150,6 +140,31 @@ function placesOf(document: unknown, options: FlowFromOptions = OPTIONS): readon
 function changed(from: string, to: string, text = SUPPORT): string {
   expect(text.split(from)).toHaveLength(2);
   return text.replace(from, to);
+}
+
+describe('where the package yaml is not installed', () => {
+  it('a text is refused with an error that names the package', () => {
+    const refused = withoutPackage('yaml', () => thrownBy(() => flowFrom(SUPPORT, OPTIONS)));
+    expect(refused).toMatchObject({ code: 'package_missing', data: { package: 'yaml' } });
+    expect(refused).toHaveProperty('message', expect.stringContaining('npm install yaml'));
+    // JSON is read as YAML, so that faults have their places.
+    expect(withoutPackage('yaml', () => thrownBy(() => flowFrom('{}', OPTIONS)))).toMatchObject({
+      code: 'package_missing',
+    });
+  });
+
+  it('a document that is given as an object is read all the same', () => {
+    const document = parse(SUPPORT) as JsonObject;
+    expect(withoutPackage('yaml', () => flowFrom<Mail>(document, OPTIONS)).name).toBe('support');
+  });
+});
+
+function thrownBy(attempt: () => unknown): unknown {
+  try {
+    return attempt();
+  } catch (thrown) {
+    return thrown;
+  }
 }
 
 describe('a flow from a document', () => {

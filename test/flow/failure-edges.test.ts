@@ -1,7 +1,8 @@
 /** Flows go on after a no: failure edges lead to a node, with the error or the rejection as its input. */
 import { describe, expect, it } from 'vitest';
 import { type Json, local } from '#core';
-import { edge, type FlowFailure, flow, flowFrom, join, map, node } from '#flow';
+import { edge, type FlowFailure, flow, join, map, node } from '#flow';
+import { flowFrom } from '#flow/document';
 import { createRuntime } from '#runtime';
 import { ToolFailure } from '#tools';
 import { temporaryFile } from '../kit/files.ts';

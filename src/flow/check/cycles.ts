@@ -1,6 +1,6 @@
 /** The cycles of a flow: whether they are allowed, and which of their edges lead back. */
 import { type FlowFault, faultOf } from './fault.ts';
-import { reachOf, type Sketch, withFailures } from './gather.ts';
+import { reachOf, type Sketch, sourcesOf, withFailures } from './sketch.ts';
 
 /** For each node, the nodes to which its edges lead back. Without these edges the graph has no cycle. */
 export type BackEdges = ReadonlyMap<string, ReadonlySet<string>>;
@@ -70,10 +70,10 @@ function shortestCycle(start: string, inside: (name: string) => readonly string[
 
 /** Nodes that lead to each other, and single nodes (Kosaraju's algorithm). @param ways among `names`. */
 function groupsOf(names: readonly string[], ways: Sketch['ways']): readonly (readonly string[])[] {
-  const sources = new Map<string, string[]>(names.map((name) => [name, []]));
-  for (const [from, targets] of ways) for (const to of targets) sources.get(to)?.push(from);
+  const waysFrom = (name: string): readonly string[] => ways.get(name) ?? [];
+  const sources = sourcesOf(names, waysFrom);
   const order: string[] = [];
-  walk(names, (name) => ways.get(name) ?? [], { leave: (name) => order.push(name) });
+  walk(names, waysFrom, { leave: (name) => order.push(name) });
   const taken = new Set<string>();
   return order.reverse().flatMap((name) => {
     if (taken.has(name)) return [];
@@ -165,7 +165,6 @@ function leaversOf(
   inside: (name: string) => readonly string[],
   leadsOut: (name: string) => boolean,
 ): ReadonlySet<string> {
-  const sources = new Map<string, string[]>(group.map((name) => [name, []]));
-  for (const from of group) for (const to of inside(from)) sources.get(to)?.push(from);
+  const sources = sourcesOf(group, inside);
   return reachOf(group.filter(leadsOut), (name) => (name === head ? [] : (sources.get(name) ?? [])));
 }

@@ -1,11 +1,11 @@
 /** Checks whether a flow can be carried out. All faults are reported at once. */
 import { MAX_AT_ONCE, MAX_PLAN_BRANCHES, MAX_TASK_DEPTH, whyNoUsd } from '#core';
 import { type AnyTool, agentsOf, type ToolSet } from '#tools';
+import type { FlowBudget, FlowGraph, GraphEdge, GraphNode } from '../graph.ts';
 import { cyclesOf } from './cycles.ts';
 import { type FlowFault, faultOf, flowInvalid, listedNames } from './fault.ts';
-import { type FlowParts, gatherGraph, type Sketch, unreachedFaults } from './gather.ts';
-import type { FlowBudget, FlowGraph, GraphEdge, GraphNode } from './graph.ts';
 import { routingFaults } from './guards.ts';
+import { type FlowParts, gatherGraph, type Sketch, unreachedFaults } from './sketch.ts';
 
 export interface GivenFlow extends FlowParts {
   readonly name: string;

@@ -4,17 +4,21 @@
  */
 import { createRequire } from 'node:module';
 import type { Alias, Document, LineCounter, Pair, Parser } from 'yaml';
-import { capture, describeThrown, type Json, type PilotageError } from '#core';
+import { capture, describeThrown, type Json, PilotageError } from '#core';
 import {
+  below,
   type DocumentFault,
   type DocumentPosition,
   documentInvalid,
+  type Field,
   faultAt,
+  MAX_DEPTH,
+  type Part,
   quotedName,
+  Size,
   type Spot,
   TOP,
-} from './document-fault.ts';
-import { below, type Field, MAX_DEPTH, type Part, Size } from './document-part.ts';
+} from './part.ts';
 
 const MAX_CHARS = 524_288;
 
@@ -53,8 +57,7 @@ interface Reader {
 }
 
 function readerOf(text: string, source: string): Reader {
-  // Loaded with the first text: importing the package stays light.
-  const yaml: Yaml = createRequire(import.meta.url)('yaml');
+  const yaml = loadYaml();
   const lines = new yaml.LineCounter();
   const placeOf = (offset: number): DocumentPosition => {
     const { line, col } = lines.linePos(Math.min(offset, text.length));
@@ -64,6 +67,22 @@ function readerOf(text: string, source: string): Reader {
   const refusal = (code: string, offset: number, message: string): PilotageError =>
     documentInvalid(source, [faultAt(code, spotAt(offset), message)]);
   return { yaml, text, lines, placeOf, spotAt, refusal };
+}
+
+/**
+ * Loaded with the first text: who writes no documents need not have it.
+ * @throws PilotageError `package_missing` when it is not installed.
+ */
+function loadYaml(): Yaml {
+  const require = createRequire(import.meta.url);
+  try {
+    require.resolve('yaml');
+  } catch (cause) {
+    const message =
+      'Flow documents are read with the package `yaml`, which is not installed: npm install yaml. A document that is given as an object needs no package.';
+    throw new PilotageError('package_missing', message, { data: { package: 'yaml' }, cause });
+  }
+  return require('yaml');
 }
 
 function documentOf(reader: Reader): Document.Parsed {

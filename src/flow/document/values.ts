@@ -1,10 +1,9 @@
 /** Values of a flow document. A reader gives nothing for what it cannot take, and notes a fault: reading goes on. */
 import { isJsonObject, type JsonObject, PilotageError } from '#core';
 import { checkOf, type InputSchema } from '#tools';
-import { advice, type DocumentFault, faultAt, quotedName, type Spot } from './document-fault.ts';
-import type { Part } from './document-part.ts';
-import type { Flow } from './flow.ts';
-import type { GraphNode } from './graph.ts';
+import type { GraphNode } from '../graph.ts';
+import type { Flow } from '../types.ts';
+import { advice, type DocumentFault, faultAt, type Part, quotedName, type Spot } from './part.ts';
 
 /** What a document refers to by name, and what was found wrong with it. */
 export interface DocumentReading {

@@ -5,9 +5,12 @@
 
 import { assertOptions, type Json, type JsonObject, type OptionShape, PilotageError } from '#core';
 import type { InputSchema } from '#tools';
-import { documentInvalid, quotedName, type Spot } from './document-fault.ts';
-import { type NodePlan, readNode } from './document-node.ts';
-import { type Part, readObject } from './document-part.ts';
+import type { FlowFault } from '../check/fault.ts';
+import { edge, flow } from '../flow.ts';
+import type { Flow } from '../types.ts';
+import { type NodePlan, readNode } from './nodes.ts';
+import { documentInvalid, type Part, quotedName, readObject, type Spot } from './part.ts';
+import { readDocumentText } from './text.ts';
 import {
   type DocumentReading,
   fieldsOf,
@@ -21,11 +24,11 @@ import {
   readTextPart,
   wholeOf,
   wrongType,
-} from './document-read.ts';
-import { readDocumentText } from './document-text.ts';
-import type { FlowFault } from './fault.ts';
-import { edge, type Flow, flow } from './flow.ts';
-import type { FlowBudget, GraphNode } from './graph.ts';
+} from './values.ts';
+
+export type { DocumentFault } from './part.ts';
+
+import type { FlowBudget, GraphNode } from '../graph.ts';
 
 /** The functions, flows and schemas that a document refers to, by the names that it uses. */
 export interface FlowFromOptions {

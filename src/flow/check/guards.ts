@@ -8,8 +8,8 @@
 import { topologicalOrder } from '#core';
 import type { BackEdges } from './cycles.ts';
 import { type FlowFault, faultOf, listedNames } from './fault.ts';
-import { reachOf, type Sketch } from './gather.ts';
 import { ALWAYS, NEVER, type Picks, RoutingSets, type Routings, TooManyRoutings } from './routings.ts';
+import { reachOf, type Sketch, sourcesOf } from './sketch.ts';
 
 /** @throws nothing: a flow with too many alternatives to look at has that as its fault. */
 export function routingFaults(sketch: Sketch, back: BackEdges): readonly FlowFault[] {
@@ -72,11 +72,12 @@ class Guards {
     this.#ahead = new Map(
       [...sketch.ways].map(([from, targets]) => [from, targets.filter((to) => back.get(from)?.has(to) !== true)]),
     );
-    this.#sources = this.#allSources();
-    this.#order = this.#inOrder();
+    const names = [...sketch.nodes.keys()];
+    this.#sources = sourcesOf(names, (name) => this.#ahead.get(name) ?? []);
+    this.#order = this.#inOrder(names);
     const returnedTo = new Set([...back.values()].flatMap((targets) => [...targets]));
     for (const ways of sketch.failures.values()) for (const { to } of ways) returnedTo.add(to);
-    const heads = [...sketch.nodes.keys()].filter((name) => returnedTo.has(name));
+    const heads = names.filter((name) => returnedTo.has(name));
     this.#reach = new Map(heads.map((head) => [head, this.#reachOf([head])]));
   }
 
@@ -295,14 +296,7 @@ class Guards {
     return reachOf(heads, (name) => this.#ahead.get(name) ?? []);
   }
 
-  #allSources(): ReadonlyMap<string, readonly string[]> {
-    const sources = new Map<string, string[]>([...this.#sketch.nodes.keys()].map((name) => [name, []]));
-    for (const [from, targets] of this.#ahead) for (const to of targets) sources.get(to)?.push(from);
-    return sources;
-  }
-
-  #inOrder(): readonly string[] {
-    const names = [...this.#sources.keys()];
+  #inOrder(names: readonly string[]): readonly string[] {
     const indexOf = new Map(names.map((name, index) => [name, index]));
     const targets = names.map((name) => [...(this.#ahead.get(name) ?? [])].flatMap((to) => indexOf.get(to) ?? []));
     return topologicalOrder(targets).flatMap((index) => names[index] ?? []);

@@ -1,6 +1,7 @@
 /** From the parts of a flow to its nodes and edges, before anything is said of whether they make sense. */
+import type { FailureKind } from '#core';
+import type { GraphNode } from '../graph.ts';
 import { type FlowFault, faultOf, listedNames } from './fault.ts';
-import type { FailureKind, GraphNode } from './graph.ts';
 
 /** An edge that is given to a flow. */
 export interface Edge {
@@ -142,6 +143,16 @@ export function reachOf(starts: Iterable<string>, waysFrom: (name: string) => re
   // A set that grows while it is walked is walked to its end.
   for (const name of reached) for (const next of waysFrom(name)) reached.add(next);
   return reached;
+}
+
+/** For each of the names, those of them that lead to it. */
+export function sourcesOf(
+  names: readonly string[],
+  waysFrom: (name: string) => readonly string[],
+): ReadonlyMap<string, readonly string[]> {
+  const sources = new Map<string, string[]>(names.map((name) => [name, []]));
+  for (const from of names) for (const to of waysFrom(from)) sources.get(to)?.push(from);
+  return sources;
 }
 
 /** Nodes that no way leads to. */
