@@ -18,6 +18,7 @@ const config: UserConfig = defineConfig({
     'src/planners/graph/index.ts',
     'src/planners/rules/rules.ts',
     'src/planners/htn/index.ts',
+    'src/planners/htn/hddl/read.ts',
     'src/planners/htn-model/htn-model.ts',
     'src/planners/pipeline/index.ts',
     'src/flow/index.ts',

@@ -1,11 +1,13 @@
 /**
  * A published way to write such domains, HDDL, read as it is: two crates for one robot. It prints how the plan was found, and then
- * carries it out. In a project of your own, import from 'pilotage' and its 'journal/memory' and 'planners/htn'.
+ * carries it out. In a project of your own, import from 'pilotage' and its 'journal/memory', 'planners/htn' and
+ * 'planners/htn/hddl'.
  */
 import { z } from 'zod';
 import { createRuntime, local, tool } from '../src/index.ts';
 import { memoryJournal } from '../src/journal/memory.ts';
-import { findPlan, htn, readHddl, traceText } from '../src/planners/htn/index.ts';
+import { readHddl } from '../src/planners/htn/hddl/read.ts';
+import { findPlan, htn, traceText } from '../src/planners/htn/index.ts';
 
 const domainText = `(define (domain warehouse)
   (:types place crate)

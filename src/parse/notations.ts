@@ -18,14 +18,14 @@ import { type ParseTool, plainName, propertiesOf, requiredOf, type ToolNames, ta
 import { afterSpace, createReader, lineEnd, type ParseLimits, type ParseWork, type Reader, seek } from './reader.ts';
 import { type Arguments, readContainer, readValue } from './value-reader.ts';
 
-export interface TagCall {
+interface TagCall {
   readonly call: WrittenCall;
   readonly end: number;
   readonly isTruncated: boolean;
 }
 
 /** A tag that names a tool. What it holds may also be JSON, which is then left to others. */
-export interface OpenTag {
+interface OpenTag {
   readonly element: string;
   /** The tool's name, from `<function=name>`, `<invoke name="name">` or `<name>`. */
   readonly name?: string;

@@ -186,7 +186,7 @@ function open(reader: Reader, closer: string): boolean {
  * Whether the container ends at the cursor. The right closer is consumed; one that an outer bracket waits for ends this
  * container too, and any other is passed over.
  */
-export function atEnd(reader: Reader, closer: string): boolean {
+function atEnd(reader: Reader, closer: string): boolean {
   for (;;) {
     skipSpace(reader);
     const char = reader.text[reader.at];

@@ -1,9 +1,9 @@
 /** The order of the steps of a plan. Steps are numbers here; `before[n]` has those that come before step n. */
 import { dependentsOf } from '#core';
 
-export type Before = readonly (readonly number[])[];
+type Before = readonly (readonly number[])[];
 
-export interface Order {
+interface Order {
   /** Each step behind those before it; otherwise as they were written. Means nothing when there are cycles. */
   readonly order: readonly number[];
   /** At least one cycle of each group of steps that wait for each other, in the order in which they would run. */

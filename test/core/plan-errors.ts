@@ -5,7 +5,8 @@ import { createRuntime, local, type Planner, type Run, type Runtime, type Runtim
 import type { Journal } from '#pilotage/journal';
 import type { Branch, Decision, Delta, RunView } from '#pilotage/planner';
 import { graph } from '#planners/graph';
-import { type HtnDomain, type HtnTask, htn, htnDomain, readHddl } from '#planners/htn';
+import { type HtnDomain, type HtnTask, htn, htnDomain } from '#planners/htn';
+import { readHddl } from '#planners/htn/hddl';
 import { pipeline, promptStore } from '#planners/pipeline';
 import { rules } from '#planners/rules';
 import { scriptedModel } from '#testing';

@@ -1,7 +1,8 @@
 /** The domains of hddl-domains, read and planned. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { findPlan, type HddlPlanning, type HtnResult, readHddl } from '#planners/htn';
+import { findPlan, type HtnResult } from '#planners/htn';
+import { type HddlPlanning, readHddl } from '#planners/htn/hddl';
 
 const FOLDER = new URL('./hddl-domains/', import.meta.url);
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { PilotageError } from '#core';
-import { readHddl } from '#planners/htn';
+import { readHddl } from '#planners/htn/hddl';
 import { domainNames, texts } from './hddl-files.ts';
 
 const DOMAIN = `(define (domain d)

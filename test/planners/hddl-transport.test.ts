@@ -1,6 +1,7 @@
 /** A left-recursive domain: to get somewhere, get to the place before it first. */
 import { describe, expect, it } from 'vitest';
-import { findPlan, htn, htnDomain, htnState, readHddl } from '#planners/htn';
+import { findPlan, htn, htnDomain, htnState } from '#planners/htn';
+import { readHddl } from '#planners/htn/hddl';
 import { make } from '../kit/tools.ts';
 import { start, world } from '../kit/world.ts';
 

@@ -1,6 +1,6 @@
 /** HDDL domains planned, and the plans checked by a second reading of the same texts. */
 import { describe, expect, it } from 'vitest';
-import { readHddl } from '#planners/htn';
+import { readHddl } from '#planners/htn/hddl';
 import { domainNames, planFor, planned, split, texts } from './hddl-files.ts';
 import { oracle } from './hddl-oracle.ts';
 

@@ -32,7 +32,7 @@ import type {
 } from './steps.ts';
 
 /** The move of a step that claims; `undefined` from one that does not. */
-export type ClaimMove = (run: RunView, signal: AbortSignal) => Promise<Move | undefined>;
+type ClaimMove = (run: RunView, signal: AbortSignal) => Promise<Move | undefined>;
 type Maker = (run: RunView) => Decision | Promise<Decision>;
 
 export interface PreparedStep {

@@ -135,7 +135,7 @@ const OPTIONS: OptionShape<HtnOptions> = {
 };
 
 /** @throws PilotageError `invalid_config`. */
-export function assertDomain(domain: HtnDomain): void {
+function assertDomain(domain: HtnDomain): void {
   if (domain?.entries instanceof Map && domain.goals instanceof Map) return;
   throw new PilotageError(
     'invalid_config',

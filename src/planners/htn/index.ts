@@ -1,6 +1,5 @@
 export type { HtnDomain, HtnDomainSpec, HtnTask, Method, Methods, Operator } from './domain.ts';
 export { htnDomain } from './domain.ts';
-export { type HddlFiles, type HddlPlanning, readHddl } from './hddl/read.ts';
 export type { HtnOptions } from './htn.ts';
 export { htn } from './htn.ts';
 export type { AnswerNotes, ChooseMethod, FillLeaf, HtnChoice, HtnFilling } from './questions.ts';

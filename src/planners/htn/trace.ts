@@ -154,7 +154,7 @@ function answerText(answer: string): string {
   return `, where ${JSON.stringify(answer)} was chosen, which is not a method that applies`;
 }
 
-export function taskText([name, ...args]: HtnTask): string {
+function taskText([name, ...args]: HtnTask): string {
   const shown = args.map((arg) => (typeof arg === 'string' ? arg : JSON.stringify(arg)));
   return `${name}(${shown.join(', ')})`;
 }

@@ -204,13 +204,13 @@ function itemRow(item: Item, of: number, { roots, steps, fills }: Notes): ItemRo
 }
 
 /** The record of a step that such a planner has decided. */
-export function recordIn({ provenance }: Step): Json | undefined {
+function recordIn({ provenance }: Step): Json | undefined {
   const record = provenance?.[RECORD];
   return isJsonObject(record) && Array.isArray(record['items']) && Array.isArray(record['places']) ? record : undefined;
 }
 
 /** @throws PilotageError `htn_invalid_decomposition` for a task that the domain does not know any more. */
-export function readWork(record: Json, resolve: Resolve): HtnWork {
+function readWork(record: Json, resolve: Resolve): HtnWork {
   const { goal, ids, todo, places, items, choices = {} } = record as unknown as WorkRecord;
   const notes = newNotes(new Map(Object.entries(choices)));
   const above = places.reduce<Item[]>((made, row) => {

@@ -92,7 +92,7 @@ const MAX_ISSUES = 10;
 const MAX_MESSAGE_CHARS = 256;
 
 /** What was repaired to read a reply, as one remark. */
-export function repairedRemarks(repaired: readonly ParseIssue[]): readonly Remark[] {
+function repairedRemarks(repaired: readonly ParseIssue[]): readonly Remark[] {
   if (repaired.length === 0) return [];
   const issues = repaired.slice(0, MAX_ISSUES).map(({ code, message }) => ({
     code,

@@ -68,7 +68,7 @@ export interface Fact {
 }
 
 /** The facts with these values at the positions that were asked for, in the order of their objects in the files. */
-export type Select = (state: HtnState, values: readonly string[]) => readonly Row[];
+type Select = (state: HtnState, values: readonly string[]) => readonly Row[];
 
 interface Index {
   readonly table: string;

@@ -63,7 +63,7 @@ interface Level {
   readonly bind: (row: Row, binding: Binding) => boolean;
 }
 
-export interface Matcher {
+interface Matcher {
   /** What is known before anything is bound. */
   readonly test: Test;
   /** None: there is nothing to bind. */
@@ -76,7 +76,7 @@ interface Part {
 }
 
 /** `variables` are those to be bound, `bound` the slots that have their object before. */
-export function compileMatcher(
+function compileMatcher(
   condition: Condition,
   variables: readonly Variable[],
   bound: Iterable<number>,

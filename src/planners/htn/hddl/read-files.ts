@@ -78,7 +78,7 @@ function all(frame: Frame, name: string): readonly List[] {
 }
 
 /** Adds to `objects`, in file order. @throws hddl_invalid for a name that is there under another type */
-export function addObjects(objects: Map<string, string>, names: readonly TypedName[], types: TypeTree): void {
+function addObjects(objects: Map<string, string>, names: readonly TypedName[], types: TypeTree): void {
   for (const typed of names) {
     const { text, place } = typed.name;
     const type = typeName(typed, types);

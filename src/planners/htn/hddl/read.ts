@@ -1,4 +1,4 @@
-/** A domain file and a problem file as what a search works on. */
+/** `pilotage/planners/htn/hddl`: a domain file and a problem file as what a search works on. */
 import { assertOptions, type OptionShape, PilotageError } from '#core';
 import { type HtnDomain, type HtnTask, htnDomain } from '../domain.ts';
 import { type HtnState, htnState } from '../state.ts';

@@ -68,7 +68,7 @@ export function headOf(list: List): string {
 }
 
 /** Reads the one list that a file holds. @throws hddl_invalid */
-export function readTree(text: string, file: string): List {
+function readTree(text: string, file: string): List {
   const open: { items: Tree[]; place: SourcePosition }[] = [];
   let root: List | undefined;
   let line = 1;
