@@ -16,8 +16,7 @@ import {
   type RunView,
   validateDecision,
 } from '#core';
-import { type PreparedStep, readyStep } from './ready-step.ts';
-import type { DeterministicStep } from './steps.ts';
+import { type DeterministicStep, type PreparedStep, readyStep } from './steps.ts';
 
 export interface DeterministicOptions {
   /** Default `deterministic`. */

@@ -1,17 +1,18 @@
 export type { DeterministicOptions } from './deterministic.ts';
 export { deterministic } from './deterministic.ts';
-export { lastResult, lastStep } from './ready-step.ts';
-export type {
-  CallStep,
-  DecideStep,
-  DeterministicStep,
-  FinishStep,
-  Given,
-  GroupMember,
-  ObjectStep,
-  OnResolved,
-  ParallelStep,
-  PauseStep,
-  SpawnAndAwaitStep,
-  WatchGroupStep,
+export {
+  type CallStep,
+  type DecideStep,
+  type DeterministicStep,
+  type FinishStep,
+  type Given,
+  type GroupMember,
+  lastResult,
+  lastStep,
+  type ObjectStep,
+  type OnResolved,
+  type ParallelStep,
+  type PauseStep,
+  type SpawnAndAwaitStep,
+  type WatchGroupStep,
 } from './steps.ts';

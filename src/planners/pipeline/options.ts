@@ -118,7 +118,7 @@ export interface PipelineOptions {
 type WithDefault = 'candidates' | 'repairRetries' | 'modelRetries' | 'replans' | 'maxSteps' | 'temperature';
 
 /** The options, with the defaults of these filled in. */
-export type ReadyOptions = PipelineOptions & Required<Pick<PipelineOptions, WithDefault>>;
+type ReadyOptions = PipelineOptions & Required<Pick<PipelineOptions, WithDefault>>;
 
 const OPTIONS: OptionShape<PipelineOptions> = {
   model: 'any',
