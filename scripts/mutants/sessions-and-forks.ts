@@ -65,7 +65,7 @@ export const SESSIONS_AND_FORKS: readonly Mutant[] = [
   {
     name: 'see a circle where values differ',
     file: 'state/progress.ts',
-    find: 'left.calls.every(({ outcome }, call) => sameOutcome(outcome, (right.calls[call] as CallRecord).outcome)) &&',
+    find: 'sameOutcomes(left.calls, right.calls) &&',
     replace: '',
   },
   {

@@ -24,17 +24,21 @@ import { wholeValue } from './large-values.ts';
 /** Whether a call can be made at all: its tool in the authorised view, and arguments that fit. */
 
 /** Arguments that are ready to be handed to a tool. */
-export type PreparedCall = { readonly tool: ReadyTool; readonly args: unknown } | { readonly error: ErrorData };
+export type PreparedCall = ({ readonly tool: ReadyTool; readonly args: unknown } | { readonly error: ErrorData }) & {
+  /** The arguments before the schema has filled in or changed anything. */
+  readonly given: Json;
+};
 
 /** Resolves the tool and checks the arguments. Nothing has been started when this gives an error. */
 export function prepareCall(tools: AuthorisedTools, name: string, args: Json): PreparedCall | Promise<PreparedCall> {
   const tool = tools.ready(name);
-  if (tool === undefined) return { error: unknownTool(tools, name) };
+  if (tool === undefined) return { error: unknownTool(tools, name), given: args };
   const checked = tool.checkArgs(args);
   const finish = (result: Awaited<typeof checked>): PreparedCall =>
     result.ok
-      ? { tool, args: result.value }
+      ? { tool, args: result.value, given: args }
       : {
+          given: args,
           error: {
             code: 'tool_invalid_args',
             message: `The arguments of ${name} do not fit its schema: ${result.why}.`,

@@ -28,18 +28,20 @@ export interface AttemptOptions {
 }
 
 export class Attempt {
-  readonly #clock: Clock;
-  readonly #onLate: () => void;
+  readonly clock: Clock;
+  /** Called for a value that comes after it was given up. */
+  readonly onLate: () => void;
   #current: LazySignal | undefined;
   #aborted: { readonly reason: unknown } | undefined;
   #dismissed: { readonly reason: unknown } | undefined;
   #isLookUp = false;
   #isPatient = false;
-  #onAbort: (() => void) | undefined;
+  #hearing: { giveUp(graceMs: number): void } | undefined;
+  #endPause: (() => void) | undefined;
 
   constructor(clock: Clock, onLate: () => void) {
-    this.#clock = clock;
-    this.#onLate = onLate;
+    this.clock = clock;
+    this.onLate = onLate;
   }
 
   /** Set once the owner has aborted; a time limit does not set it. */
@@ -53,7 +55,7 @@ export class Attempt {
     this.#dismissed = { reason };
     if (this.#isLookUp) return;
     this.#current?.abort(reason);
-    this.#onAbort?.();
+    this.#giveUp();
   }
 
   /** @param isPatient any work has the whole grace to end: what it has done by then is kept. */
@@ -62,7 +64,7 @@ export class Attempt {
     this.#aborted = { reason };
     this.#isPatient = isPatient;
     this.#current?.abort(reason);
-    this.#onAbort?.();
+    this.#giveUp();
   }
 
   /**
@@ -82,36 +84,40 @@ export class Attempt {
     const begun = begin(work, signal);
     if ('kind' in begun) return conclude(begun);
     return new Promise((resolve, reject) => {
-      const end = (settled: Settled<T>): void => {
-        this.#onAbort = undefined;
-        try {
-          resolve(conclude(settled));
-        } catch (error) {
-          reject(error);
-        }
-      };
-      const { timeoutMs, isHeardOut = false } = options;
-      const hearing = new Hearing<T>(this.#clock, { timeoutMs, isHeardOut, signal }, end, this.#onLate);
+      const hearing = new Hearing(this, { options, signal, conclude, resolve, reject });
       hearing.hear(begun.made);
       if (!hearing.isOpen) return;
-      const giveUp = (): void => hearing.giveUp(isHeardOut || isLookUp || this.#isPatient ? ABORT_GRACE_MS : NOTICE_MS);
-      if (stopped !== undefined) return giveUp();
-      this.#onAbort = giveUp;
-      hearing.limit();
+      if (stopped !== undefined) return hearing.giveUp(this.#graceMs);
+      this.#hearing = hearing;
+      if (options.timeoutMs !== undefined) hearing.limit(options.timeoutMs);
     });
+  }
+
+  /** What was heard has settled. */
+  heard(): void {
+    this.#hearing = undefined;
+  }
+
+  #giveUp(): void {
+    if (this.#hearing === undefined) this.#endPause?.();
+    else this.#hearing.giveUp(this.#graceMs);
+  }
+
+  get #graceMs(): number {
+    return this.#isLookUp || this.#isPatient ? ABORT_GRACE_MS : NOTICE_MS;
   }
 
   /** Waits, or until aborted. */
   pause(delayMs: number): Promise<void> {
     return new Promise((resolve) => {
       if (this.aborted) return resolve();
-      const cancelTimer = this.#clock.after(delayMs, () => {
-        this.#onAbort = undefined;
+      const cancelTimer = this.clock.after(delayMs, () => {
+        this.#endPause = undefined;
         resolve();
       });
-      this.#onAbort = () => {
+      this.#endPause = () => {
         cancelTimer();
-        this.#onAbort = undefined;
+        this.#endPause = undefined;
         resolve();
       };
     });
@@ -120,27 +126,26 @@ export class Attempt {
 
 const NO_OPTIONS: AttemptOptions = {};
 
-interface Limits {
-  readonly timeoutMs: number | undefined;
-  readonly isHeardOut: boolean;
+/** A wait for work that is under way: its options, and who waits. */
+interface Wait<T, R> {
+  readonly options: AttemptOptions;
   readonly signal: LazySignal;
+  readonly conclude: (settled: Settled<T>) => R | Promise<R>;
+  readonly resolve: (result: R | Promise<R>) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 /** Listens to work that is under way. The first of its value, its error, its time limit and the end of a grace is how it settled. */
-class Hearing<T> {
-  readonly #clock: Clock;
-  readonly #limits: Limits;
-  readonly #onEnd: (settled: Settled<T>) => void;
-  readonly #onLate: () => void;
+class Hearing<T, R> {
+  readonly #attempt: Attempt;
+  readonly #wait: Wait<T, R>;
   #isLate = false;
   #cancelTimer: (() => void) | undefined;
   isOpen = true;
 
-  constructor(clock: Clock, limits: Limits, onEnd: (settled: Settled<T>) => void, onLate: () => void) {
-    this.#clock = clock;
-    this.#limits = limits;
-    this.#onEnd = onEnd;
-    this.#onLate = onLate;
+  constructor(attempt: Attempt, wait: Wait<T, R>) {
+    this.#attempt = attempt;
+    this.#wait = wait;
   }
 
   hear(made: PromiseLike<T>): void {
@@ -153,22 +158,24 @@ class Hearing<T> {
     }
   }
 
-  /** From now on its time limit counts, if it has one. */
-  limit(): void {
-    const { timeoutMs, isHeardOut, signal } = this.#limits;
-    if (timeoutMs === undefined) return;
-    this.#cancelTimer = limitTime(this.#clock, timeoutMs, () => {
+  /** From now on its time limit counts. */
+  limit(timeoutMs: number): void {
+    const { options, signal } = this.#wait;
+    const { isHeardOut = false } = options;
+    const { clock } = this.#attempt;
+    this.#cancelTimer = limitTime(clock, timeoutMs, () => {
       this.#isLate = isHeardOut;
-      if (isHeardOut) this.#cancelTimer = this.#clock.after(ABORT_GRACE_MS, () => this.#timeOut());
+      if (isHeardOut) this.#cancelTimer = clock.after(ABORT_GRACE_MS, () => this.#timeOut());
       else this.#timeOut();
       signal.abort(new PilotageError('tool_timeout', `The time limit of ${timeoutMs} ms has passed.`));
     });
   }
 
-  /** Aborts the attempt, which then has `graceMs` to end. */
+  /** Aborts the attempt, which then has `graceMs` to end, or more when it is heard out. */
   giveUp(graceMs: number): void {
     this.#cancelTimer?.();
-    this.#cancelTimer = this.#clock.after(graceMs, () => this.#end({ kind: 'abandoned' }));
+    const leftMs = this.#wait.options.isHeardOut === true ? ABORT_GRACE_MS : graceMs;
+    this.#cancelTimer = this.#attempt.clock.after(leftMs, () => this.#end({ kind: 'abandoned' }));
   }
 
   #timeOut(): void {
@@ -178,12 +185,18 @@ class Hearing<T> {
   #end(settled: Settled<T>): void {
     if (!this.isOpen) {
       // What fails after it was given up has nothing to lose.
-      if (settled.kind === 'value') this.#onLate();
+      if (settled.kind === 'value') this.#attempt.onLate();
       return;
     }
     this.isOpen = false;
     this.#cancelTimer?.();
-    this.#onEnd(settled);
+    this.#attempt.heard();
+    const { conclude, resolve, reject } = this.#wait;
+    try {
+      resolve(conclude(settled));
+    } catch (error) {
+      reject(error);
+    }
   }
 }
 

@@ -36,22 +36,56 @@ import {
   valueOutcome,
 } from './outcome.ts';
 
-/** @throws the journal's refusal to let the call begin; nothing else. */
-export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallResult | PauseAsk | HeldCall | TaskAsk> {
-  const { branch } = call;
-  if (branch.refusal !== undefined) return { outcome: { kind: 'error', error: branch.refusal }, attempts: 0 };
-  let prepared: PreparedCall;
-  let given: Json = null;
+/** What a call comes to, or what it waits for. */
+export type Dispatched = CallResult | PauseAsk | HeldCall | TaskAsk;
+
+/**
+ * A call of which nobody has to be asked is made at once. Rejects with the journal's refusal to let the call begin, and with
+ * nothing else.
+ */
+export function dispatch(call: Call, ports: DispatchPorts): Promise<Dispatched> {
+  const { refusal } = call.branch;
+  if (refusal !== undefined) return Promise.resolve({ outcome: { kind: 'error', error: refusal }, attempts: 0 });
+  const prepared = prepare(call, ports);
+  if (prepared instanceof Promise || 'error' in prepared) return admit(call, prepared, ports);
+  const { tool, args, given } = prepared;
+  const asks = call.held || call.branch.reuse === true || call.tools.policy !== undefined || tool.gate !== undefined;
+  return asks || 'agent' in tool ? admit(call, prepared, ports) : make(call, tool, args, ports, given);
+}
+
+/** The arguments, resolved and checked. Whatever goes wrong is an error of the call. */
+function prepare(call: Call, ports: DispatchPorts): PreparedCall | Promise<PreparedCall> {
   try {
-    const resolved = ports.resolveArgs(call);
-    given = resolved instanceof Promise ? await resolved : resolved;
-    const checked = prepareCall(call.tools, branch.tool, given);
-    prepared = checked instanceof Promise ? await checked : checked;
+    const given = ports.resolveArgs(call);
+    return given instanceof Promise ? given.then((args) => check(call, args), unprepared) : check(call, given);
   } catch (thrown) {
-    prepared = { error: errorData(thrown) };
+    return unprepared(thrown);
   }
-  if ('error' in prepared) return refused(prepared.error, call, given, ports);
-  const { tool, args } = prepared;
+}
+
+function check({ tools, branch }: Call, given: Json): PreparedCall | Promise<PreparedCall> {
+  try {
+    const checked = prepareCall(tools, branch.tool, given);
+    return checked instanceof Promise ? checked.catch((thrown: unknown) => unprepared(thrown, given)) : checked;
+  } catch (thrown) {
+    return unprepared(thrown, given);
+  }
+}
+
+function unprepared(thrown: unknown, given: Json = null): PreparedCall {
+  return { error: errorData(thrown), given };
+}
+
+/** Asks whoever has a say in the call, and makes it when they allow it. */
+async function admit(
+  call: Call,
+  prepared: PreparedCall | Promise<PreparedCall>,
+  ports: DispatchPorts,
+): Promise<Dispatched> {
+  const { branch } = call;
+  const checked = await prepared;
+  if ('error' in checked) return refused(checked.error, call, checked.given, ports);
+  const { tool, args, given } = checked;
   const earlier = branch.reuse === true && hasEffect(tool) ? await ports.earlier(call, given) : undefined;
   if (earlier?.outcome !== undefined && !call.interrupted) {
     return { outcome: earlier.outcome, attempts: 0, reuses: earlier.place };
@@ -114,6 +148,21 @@ async function forbiddenBy(
   );
 }
 
+/** A call that is made: what it is, and what of it is known. */
+interface Making {
+  readonly call: Call;
+  readonly tool: ReadyFunction;
+  readonly args: unknown;
+  readonly given: Json;
+  readonly ports: DispatchPorts;
+  readonly isOnce: boolean;
+  readonly cost: number | undefined;
+  readonly startedAt: number;
+  handed: Handed | undefined;
+  /** Of the last attempt. */
+  context: CallContext | undefined;
+}
+
 /**
  * Makes a call whose arguments fit and that needs no approval. Only the owner of the run starts an effect.
  * @throws PilotageError `lease_lost`, or the error of the store.
@@ -126,61 +175,98 @@ async function make(
   given: Json,
 ): Promise<CallResult | PauseAsk | HeldCall> {
   const isOnce = tool.effect === 'once' || call.begunOnce;
-  const { costMicroUsd, timeoutMs } = tool;
-  const cost = costMicroUsd > 0 ? costMicroUsd : undefined;
+  const cost = tool.costMicroUsd > 0 ? tool.costMicroUsd : undefined;
   const startedAt = call.begunAt ?? ports.clock.now();
-  const result = (outcome: Outcome, attempts: number, context?: CallContext): CallResult | Promise<CallResult> =>
-    listed(ended(outcome, startedAt, attempts, cost), call, ports, context);
-  /** Settles a call in doubt: looks it up, tells the planner, or asks a person. */
-  const settle = async (unsure: Unsure): Promise<CallResult | PauseAsk> => {
-    const settled = await settleDoubt({ call, tool, args, given, since: startedAt }, unsure, ports);
-    return settled.kind === 'pause' ? settled : result(settled.outcome, 1, settled.context);
+  const making: Making = {
+    call,
+    tool,
+    args,
+    given,
+    ports,
+    isOnce,
+    cost,
+    startedAt,
+    handed: undefined,
+    context: undefined,
   };
-  if (isOnce && (call.interrupted || ports.atWork.has(call.idempotencyKey))) {
-    const isAtWork = ports.atWork.has(call.idempotencyKey);
-    const settled = await settle({ kind: 'unsure', why: isAtWork ? AT_WORK : CUT_OFF, otherwise: NOT_DONE, isAtWork });
-    if ('kind' in settled || settled.outcome !== NOT_DONE) return settled;
-  }
-  if (call.attempt.aborted) return { outcome: cancelled(), attempts: 0 };
-  if (call.interrupted) {
-    const forbidden = await forbiddenBy(call, given);
-    if (forbidden !== undefined) return result({ kind: 'error', error: forbidden }, 0);
-  }
-  const handed = tool.handles === undefined ? undefined : await ports.hand(call, tool.handles);
-  if (handed !== undefined && handed.values === undefined) return notHanded(handed, tool, startedAt);
-  // A `once` call that was cut off is known not to have happened here: others may have used up what was set aside for it.
-  if (!call.interrupted || isOnce) {
-    const refused = ports.reserve(call, tool.schema, cost);
-    if (refused !== undefined) return refused;
-  }
-  if (!call.interrupted && (cost !== undefined || isOnce || isToBeKnown(call, tool))) {
-    const late = await ports.begin(call, tool.schema, cost, !isOnce);
-    if (late !== undefined) return late;
-  }
+  const isPlain = !isOnce && !call.interrupted && cost === undefined && tool.handles === undefined;
+  const over = isPlain && !isToBeKnown(call, tool) ? place(making) : await begin(making);
+  if (over !== undefined) return over;
   for (let attempt = 1; ; attempt += 1) {
     // The beginning of a first attempt was just written by the owner of the run; a repeated attempt has no such proof of the lease.
     if (isOnce && call.interrupted) await ports.lease.prove();
     // The proof is old if this process stood still since. From here on to the effect there is no await.
     while (hasEffect(tool) && !ports.lease.isCertain && !call.attempt.aborted) await ports.lease.prove();
-    if (call.attempt.aborted) return ended(cancelled(), startedAt, attempt - 1, cost, handed?.notes);
-    const signal = new LazySignal();
-    const context = new CallContext(call, ports, signal, attempt, handed?.values);
-    const run = (): unknown => tool.source.execute(args as never, context);
-    const outcome = await call.attempt.run(
-      isOnce ? () => ports.atWork.watch(call.idempotencyKey, run()) : run,
-      (settled) => {
-        context.end();
-        return outcomeOf(settled, attempt, call, tool, ports);
-      },
-      { timeoutMs, signal, isHeardOut: isOnce },
-    );
-    if (outcome?.kind === 'unsure') return settle(outcome);
+    if (call.attempt.aborted) return ended(cancelled(), startedAt, attempt - 1, cost, making.handed?.notes);
+    const outcome = await attemptOnce(making, attempt);
+    if (outcome?.kind === 'unsure') return settle(making, outcome);
     if (outcome?.kind === 'pause') return outcome;
     if (outcome !== undefined) {
-      return listed(ended(outcome, startedAt, attempt, cost, handed?.notes), call, ports, context);
+      return listed(ended(outcome, startedAt, attempt, cost, making.handed?.notes), call, ports, making.context);
     }
     await call.attempt.pause(retryDelayMs(tool.backoff, attempt, ports.random()));
   }
+}
+
+/** Takes the place of the call in the budget. What it comes to when it is not made. */
+function place({ call, tool, cost, ports }: Making): CallResult | HeldCall | undefined {
+  if (call.attempt.aborted) return { outcome: cancelled(), attempts: 0 };
+  return ports.reserve(call, tool.schema, cost);
+}
+
+/** All that comes before the first attempt of a call that has a cost or an effect, was cut off, or needs handles. */
+async function begin(making: Making): Promise<CallResult | PauseAsk | HeldCall | undefined> {
+  const { call, tool, given, ports, isOnce, cost, startedAt } = making;
+  if (isOnce && (call.interrupted || ports.atWork.has(call.idempotencyKey))) {
+    const isAtWork = ports.atWork.has(call.idempotencyKey);
+    const why = isAtWork ? AT_WORK : CUT_OFF;
+    const settled = await settle(making, { kind: 'unsure', why, otherwise: NOT_DONE, isAtWork });
+    if ('kind' in settled || settled.outcome !== NOT_DONE) return settled;
+  }
+  if (call.attempt.aborted) return { outcome: cancelled(), attempts: 0 };
+  if (call.interrupted) {
+    const error = await forbiddenBy(call, given);
+    if (error !== undefined) return listed(ended({ kind: 'error', error }, startedAt, 0, cost), call, ports);
+  }
+  const handed = tool.handles === undefined ? undefined : await ports.hand(call, tool.handles);
+  if (handed !== undefined && handed.values === undefined) return notHanded(handed, tool, startedAt);
+  making.handed = handed;
+  // A `once` call that was cut off is known not to have happened here: others may have used up what was set aside for it.
+  if (!call.interrupted || isOnce) {
+    const refused = ports.reserve(call, tool.schema, cost);
+    if (refused !== undefined) return refused;
+  }
+  const isWritten = !call.interrupted && (cost !== undefined || isOnce || isToBeKnown(call, tool));
+  return isWritten ? ports.begin(call, tool.schema, cost, !isOnce) : undefined;
+}
+
+/** Settles a call in doubt: looks it up, tells the planner, or asks a person. */
+async function settle(making: Making, unsure: Unsure): Promise<CallResult | PauseAsk> {
+  const { call, tool, args, given, ports, cost, startedAt } = making;
+  const settled = await settleDoubt({ call, tool, args, given, since: startedAt }, unsure, ports);
+  if (settled.kind === 'pause') return settled;
+  return listed(ended(settled.outcome, startedAt, 1, cost), call, ports, settled.context);
+}
+
+/** What an attempt comes to. `undefined`: the failure may pass, and attempts are left. */
+type Concluded = Outcome | PauseAsk | Unsure | undefined;
+
+function attemptOnce(making: Making, attempt: number): Concluded | Promise<Concluded> {
+  const { call, tool, args, ports, isOnce, handed } = making;
+  const signal = new LazySignal();
+  const context = new CallContext(call, ports, signal, attempt, handed?.values);
+  making.context = context;
+  return call.attempt.run(
+    () => {
+      const made: unknown = tool.source.execute(args as never, context);
+      return isOnce ? ports.atWork.watch(call.idempotencyKey, made) : made;
+    },
+    (settled) => {
+      context.end();
+      return outcomeOf(settled, attempt, call, tool, ports);
+    },
+    { timeoutMs: tool.timeoutMs, signal, isHeardOut: isOnce },
+  );
 }
 
 /** A call without its handles has not begun, and costs nothing. A call that began before a crash may have happened. */
@@ -275,14 +361,13 @@ const AT_WORK = 'An attempt that was given up is still running.';
 /** The outcome of a call that has not happened and is made now. */
 const NOT_DONE: Outcome = { kind: 'error', error: { code: 'not_done', message: 'The call did not happen.' } };
 
-/** The outcome of an attempt. `undefined`: the failure may pass, and attempts are left. */
 function outcomeOf(
   settled: Settled<unknown>,
   attempt: number,
   call: Call,
   tool: ReadyFunction,
   ports: DispatchPorts,
-): Outcome | PauseAsk | Unsure | Promise<Outcome> | undefined {
+): Concluded | Promise<Outcome> {
   if (settled.kind === 'value') {
     const { value } = settled;
     const { turns } = ports;

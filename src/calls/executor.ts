@@ -37,12 +37,11 @@ import { type Beside, besideOf } from '../tasks/budget-share.ts';
 import { type Landing, refused, spawn, spawnAgentCall } from '../tasks/spawn.ts';
 import { argsOf } from './arguments.ts';
 import { Attempt } from './attempt.ts';
-import { dispatch, newlyFound } from './call.ts';
+import { type Dispatched, dispatch, newlyFound } from './call.ts';
 import type { Call, DispatchPorts, HeldCall, TaskAsk } from './call-ports.ts';
 import type { OwnCall, Piece } from './context.ts';
 import { keyPrefixOf } from './doubt.ts';
 import { EarlierCalls, type EarlierPorts } from './earlier-calls.ts';
-import type { PauseAsk } from './gates.ts';
 import { askForRaise, asksForRaise, InFlightBudget, type Lacking } from './in-flight-budget.ts';
 import { storeLargeValue } from './large-values.ts';
 import { errorData, noRoom, outcomeOfTask } from './outcome.ts';
@@ -70,6 +69,8 @@ export class Calls {
   /** Calls that have ended since the schedule was last told. */
   #returned: number[] = [];
   #nudged = false;
+  /** The step whose only call is under way. */
+  #alone: OpenStep | undefined;
   /** True: somebody is to be asked to raise a limit, and the pause is not recorded yet. */
   #hasAsked = false;
   /**
@@ -133,10 +134,11 @@ export class Calls {
   }
 
   /**
-   * One turn of the executor. Returns the calls that are refused or will never run; when there are none, the calls that end next.
+   * One turn of the executor. Gives the calls that are refused or will never run; when there are none, the calls that end next.
+   * `landed` makes entries of it.
    * @throws the journal's refusal to let a call begin.
    */
-  advance(open: OpenStep): Promise<Landing> {
+  advance(open: OpenStep): Promise<Landing | Dispatched> {
     const { step, decision } = open.move;
     this.#budget.lentIsKnown();
     this.#hasAsked = false;
@@ -260,14 +262,26 @@ export class Calls {
     );
   }
 
-  async #beginAlone(open: OpenStep, branch: Branch): Promise<Landing> {
-    try {
-      const other = this.#beginOther(open, 0, branch);
-      const landed = other === undefined ? this.#landedCall(open, 0, await this.#fly(open, 0, branch)) : await other;
-      return typeof landed === 'function' ? landed() : { entries: landed };
-    } finally {
-      this.#inFlight.delete(0);
-    }
+  /** The entries of what `advance` has led to. */
+  landed(ended: Landing | Dispatched): Landing {
+    if ('entries' in ended) return ended;
+    const open = this.#alone;
+    this.aloneIsOver();
+    return open === undefined ? { entries: [] } : asLanding(this.#landedCall(open, 0, ended));
+  }
+
+  /** The call of a step that has no other is not under way any more. */
+  aloneIsOver(): void {
+    if (this.#alone === undefined) return;
+    this.#alone = undefined;
+    this.#inFlight.delete(0);
+  }
+
+  #beginAlone(open: OpenStep, branch: Branch): Promise<Landing | Dispatched> {
+    this.#alone = open;
+    const other = this.#beginOther(open, 0, branch);
+    if (other === undefined) return this.#fly(open, 0, branch);
+    return other.then(asLanding).finally(() => this.aloneIsOver());
   }
 
   async #begin(open: OpenStep, index: number, branch: Branch): Promise<Landed> {
@@ -352,7 +366,7 @@ export class Calls {
     return { entries: this.#hold(state.open, call, { axis: lacks, tool, needs: 1, left: 0 }) };
   }
 
-  #landedCall(open: OpenStep, index: number, result: CallResult | PauseAsk | HeldCall | TaskAsk): Landed {
+  #landedCall(open: OpenStep, index: number, result: Dispatched): Landed {
     if (!('kind' in result)) return [callEnded({ step: open.move.step, call: index }, result)];
     if (result.kind === 'held') return this.#hold(open, index, result.lacking);
     // The task is not under way yet: it takes its place when its turn comes.
@@ -448,7 +462,7 @@ export class Calls {
   /**
    * @throws the journal's refusal to let the call begin: it did not run.
    */
-  #fly(open: OpenStep, index: number, branch: Branch): Promise<CallResult | PauseAsk | HeldCall | TaskAsk> {
+  #fly(open: OpenStep, index: number, branch: Branch): Promise<Dispatched> {
     const { deps, state, tools } = this.#ports;
     const { step } = open.move;
     const { identity } = state;
@@ -458,7 +472,7 @@ export class Calls {
     );
     this.#inFlight.set(index, attempt);
     const idempotencyKey = this.#keyOf({ step, call: index });
-    const begun = open.began.find((one) => one.call === index);
+    const begun = open.began.length === 0 ? undefined : open.began.find((one) => one.call === index);
     const interrupted = begun !== undefined;
     const call: Call = {
       open,
@@ -543,6 +557,10 @@ export class Calls {
     const indexOf = (id: string): number | undefined => this.#planned?.schedule.indexOf(id);
     return argsOf(open, index, branch, { state, artifacts: deps.artifacts, indexOf });
   }
+}
+
+function asLanding(landed: Landed): Landing {
+  return typeof landed === 'function' ? landed() : { entries: landed };
 }
 
 function isTaskCall(decision: Decision): decision is TaskCall {

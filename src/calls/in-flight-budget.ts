@@ -82,8 +82,9 @@ export class InFlightBudget {
     const started = this.#started;
     if (this.#open !== open) {
       this.#open = open;
-      started.clear();
-      this.#money.clear();
+      // To clear an empty table makes a new one.
+      if (started.size > 0) started.clear();
+      if (this.#money.size > 0) this.#money.clear();
       for (const { call } of open.began) started.add(call);
     }
     for (const call of started) {

@@ -385,9 +385,12 @@ export function jsonEquals(left: Json | undefined, right: Json | undefined): boo
   }
   if (!isJsonObject(left) || !isJsonObject(right)) return false;
   // What differs is mostly found before the keys of both are counted.
-  const keys = Object.keys(left);
-  for (const key of keys) if (!Object.hasOwn(right, key) || !jsonEquals(left[key], right[key])) return false;
-  return keys.length === Object.keys(right).length;
+  let keys = 0;
+  for (const key in left) {
+    if (!Object.hasOwn(right, key) || !jsonEquals(left[key], right[key])) return false;
+    keys += 1;
+  }
+  return keys === Object.keys(right).length;
 }
 
 /** Resolves a JSON Pointer (RFC 6901). `undefined` when nothing is there. */

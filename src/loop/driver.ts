@@ -122,6 +122,8 @@ export class RunDriver {
     try {
       return await this.#loop();
     } catch (error) {
+      // The journal may have refused its beginning.
+      this.#calls.aloneIsOver();
       this.#halt('lost');
       await this.#settle();
       if (PilotageError.is(error, 'lease_lost')) return lost(this.#held);
@@ -162,7 +164,7 @@ export class RunDriver {
           break;
         }
         case 'calls': {
-          const writing = this.#land(await this.#nextLanding());
+          const writing = this.#land(this.#calls.landed(await this.#nextLanding()));
           if (writing !== undefined) await writing;
           break;
         }
@@ -232,7 +234,7 @@ export class RunDriver {
   }
 
   /** Carries out the calls of the open step until one of them has ended. */
-  #nextLanding(): Promise<Landing> {
+  #nextLanding(): ReturnType<Calls['advance']> {
     const { open } = this.state;
     if (open === null || this.#stop !== undefined) return this.#landed();
     return this.#untilTimeout(() => this.#calls.advance(open));

@@ -111,6 +111,7 @@ export function next(state: RunState, deps: NextDeps): Next {
 }
 
 function dismiss(tasks: readonly string[], { isDismissed }: NextDeps): Next | undefined {
+  if (tasks.length === 0) return undefined;
   const untold = tasks.filter((task) => !isDismissed(task));
   return untold.length === 0 ? undefined : { do: 'dismiss', tasks: untold };
 }

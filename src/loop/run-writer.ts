@@ -8,7 +8,7 @@
  */
 import { answerText, deepFreeze, type Entry, type EntryBody, PilotageError } from '#core';
 import { type Append, appendAgain, isTransientStoreError, type Received, type SessionTurn } from '#journal';
-import { applyEntry, misfitAmong, type RunState, statusAfter } from '#state';
+import { applyFitting, misfitAmong, type RunState, statusAfter } from '#state';
 import { cascading, stopTasks } from '../tasks/cancel.ts';
 import { toldBy } from '../tasks/ending.ts';
 import { takeUndelivered } from './controls.ts';
@@ -160,7 +160,8 @@ export class RunWriter {
   #apply({ entries, starts, tells }: Append): void {
     const { hub, woke } = this.#deps;
     const { run } = this.#state.identity;
-    for (const entry of entries) applyEntry(this.#state, entry);
+    // That they follow was asked when the request was made, and nothing else changes the state meanwhile.
+    for (const entry of entries) applyFitting(this.#state, entry);
     if (starts !== undefined) for (const { identity } of starts) woke(identity.run);
     if (tells !== undefined) for (const told of tells) woke(told.run);
     if (!hub.hasListeners(run)) return;

@@ -14,10 +14,11 @@ export function misfitAmong(
   bodies: readonly EntryBody[],
 ): { readonly body: EntryBody; readonly why: string } | undefined {
   const prospect = new Prospect(state);
-  for (const [index, body] of bodies.entries()) {
+  const last = bodies.at(-1);
+  for (const body of bodies) {
     const why = prospect.misfit(body);
     if (why !== undefined) return { body, why };
-    if (index < bodies.length - 1) prospect.note(body);
+    if (body !== last) prospect.note(body);
   }
   return undefined;
 }

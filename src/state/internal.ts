@@ -35,7 +35,7 @@ export { nodeEdits } from './plan-edits.ts';
 export { MAX_PERIOD, MAX_TIMES, repetitionIn } from './progress.ts';
 export type { Redact } from './redact.ts';
 export { redacted } from './redact.ts';
-export { applyEntry, foldEntries, openState } from './run-state.ts';
+export { applyEntry, applyFitting, foldEntries, openState } from './run-state.ts';
 export { drivenStatus, endedStatus, parkedStatus, statusAfter, unsettledStatus } from './run-status.ts';
 export { viewOf } from './run-view.ts';
 export { sameDecision } from './same-decision.ts';

@@ -60,9 +60,17 @@ function isSame(left: Step, right: Step): boolean {
   }
   return (
     sameTools(left.decision, right.decision) &&
-    left.calls.every(({ outcome }, call) => sameOutcome(outcome, (right.calls[call] as CallRecord).outcome)) &&
+    sameOutcomes(left.calls, right.calls) &&
     sameDecision(left.decision, right.decision)
   );
+}
+
+/** For as many calls. */
+function sameOutcomes(left: readonly CallRecord[], right: readonly CallRecord[]): boolean {
+  for (let call = 0; call < left.length; call += 1) {
+    if (!sameOutcome((left[call] as CallRecord).outcome, (right[call] as CallRecord).outcome)) return false;
+  }
+  return true;
 }
 
 /** For two of the same kind with as many calls. */

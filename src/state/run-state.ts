@@ -150,10 +150,22 @@ export function foldEntries(entries: readonly Entry[]): RunState {
  * state is then as it was.
  */
 export function applyEntry(state: RunState, entry: Entry): void {
+  applyFitting(state, entry, misfit);
+}
+
+/**
+ * `applyEntry` for an entry of which it was found, for this very state, that it can follow (`misfitAmong`).
+ * @param why finds out once more whether it can. By default it is believed.
+ */
+export function applyFitting(
+  state: RunState,
+  entry: Entry,
+  why?: (state: RunState, entry: Entry) => string | undefined,
+): void {
   if (entry.seq !== state.head + 1) throw corrupt(entry, `it follows seq ${state.head}`);
   try {
-    const why = misfit(state, entry);
-    if (why !== undefined) throw corrupt(entry, why);
+    const misfits = why?.(state, entry);
+    if (misfits !== undefined) throw corrupt(entry, misfits);
     apply(state, entry);
   } catch (error) {
     if (PilotageError.is(error)) throw error;

@@ -118,6 +118,7 @@ export function noteParkedCallEnded(state: RunState, open: OpenStep, call: numbe
   if (state.pauses.some((pause) => pause.step === open.move.step && pause.call === call)) {
     state.pauses = state.pauses.filter((pause) => pause.step !== open.move.step || pause.call !== call);
   }
+  if (open.waits.length === 0) return;
   const index = open.waits.findIndex((wait) => wait.call === call);
   if (index === -1) return;
   const [wait] = open.waits.splice(index, 1);

@@ -269,9 +269,9 @@ describe('a raise', () => {
     const made = world({ planner, tools: [holds, echo] });
     const run = await start(made, { limits: { calls: 1 } });
     await entered.opened;
-    const pausing = run.pause();
+    await run.pause({ until: 'stored' });
     held.open();
-    await pausing;
+    await run.result();
     const [asked] = await pausesOf(run);
     await expect(run.resume({ limits: { calls: -1 } })).rejects.toMatchObject({ code: 'invalid_config' });
     await run.resume({ ...(asked === undefined ? {} : { token: asked.token }), limits: { calls: 2 } });

@@ -131,9 +131,8 @@ describe('payloads', () => {
 
   it('SP-08 of the sender’s own keys nothing is lost', async () => {
     const { run, planner, go } = await busy();
-    const sent = run.steer('USER_MESSAGE', { message: 'also B', attachment: { id: 7 } });
+    await run.steer('USER_MESSAGE', { message: 'also B', attachment: { id: 7 } });
     go();
-    await sent;
     await run.result();
     expect(planner.views[1]?.controls[0]?.payload).toEqual({ message: 'also B', attachment: { id: 7 } });
   });
@@ -204,9 +203,8 @@ describe('senders from elsewhere', () => {
   it('ID-03 the planner is told who sent a control', async () => {
     const { run, runtime, planner, go } = await busy();
     const from = caller('session_user');
-    const sent = runtime.run(run.id, { as: from }).steer('USER_MESSAGE', { message: 'from the session' });
+    await runtime.run(run.id, { as: from }).steer('USER_MESSAGE', { message: 'from the session' });
     go();
-    await sent;
     await run.result();
     expect(planner.views[1]?.controls).toMatchObject([{ type: 'USER_MESSAGE', from }]);
   });

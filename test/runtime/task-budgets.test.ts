@@ -187,9 +187,9 @@ describe('BG-08 what a task uses', () => {
     await (await start(made, { identity: PARENT, limits: { steps: 10 } })).result();
     await entered;
     const child = made.runtime.run('p.0.0');
-    const held = child.pause();
+    await child.pause();
     release();
-    await held;
+    await child.result();
     await expect(child.resume({ limits: { steps: 99 } })).rejects.toMatchObject({ code: 'payload_invalid' });
     await child.resume();
     expect(await child.result()).toMatchObject({ reason: 'goal' });

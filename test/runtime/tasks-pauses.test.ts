@@ -126,9 +126,8 @@ describe('a kept task that pauses', () => {
     const made = world({ planner: plays({ q: kept('child'), child: script(call('hold')) }), tools: [tool] });
     const run = await start(made, { identity: PARENT });
     await entered;
-    const held = made.runtime.run('p.0.0').pause();
+    await made.runtime.run('p.0.0').pause();
     release();
-    await held;
     expect(await run.result()).toMatchObject({
       status: 'paused',
       pauses: [{ run: 'p.0.0', reason: 'external_event', payload: { by: 'operator' } }],
