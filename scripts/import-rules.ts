@@ -13,8 +13,8 @@ export interface Room {
   readonly required?: true;
 }
 
-const PLAIN_PLANNERS = ['planners/deterministic', 'planners/graph', 'planners/rules', 'planners/htn'];
-const MODEL_PLANNERS = ['planners/react', 'planners/finish', 'planners/pipeline', 'planners/htn-model'];
+const PLAIN_PLANNERS = ['deterministic', 'finish', 'graph', 'rules', 'htn'].map((name) => `planners/${name}`);
+const MODEL_PLANNERS = ['planners/react', 'planners/pipeline', 'planners/htn-model'];
 const FOR_MODEL_PLANNERS = ['core', 'model', 'prompt', 'parse', 'plans', 'planners'];
 const plainPlanner: Room = { mayImport: ['core', 'plans'], packages: true };
 const modelPlanner: Room = { mayImport: FOR_MODEL_PLANNERS, packages: true };

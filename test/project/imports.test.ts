@@ -85,6 +85,16 @@ describe('the import check', () => {
     expect(checkWith(path, text)).toEqual([]);
   });
 
+  it.each(['rules', 'pipeline'])('PC-04 refuses %s that imports another planner, also a plain one', (planner) => {
+    using copy = smallProject();
+    const path = `src/planners/${planner}/planted.ts`;
+    copy.write('src/planners/graph/index.ts', 'export {};\n');
+    copy.write(path, "import '#planners/graph';");
+    const { status, stdout } = runCheck('check-imports.ts', copy.dir);
+    expect(status).toBe(1);
+    expect(stdout).toContain(`${path}:1 imports #planners/graph: planners/${planner} may import`);
+  });
+
   it('refuses a name that a door gives and nobody takes', () => {
     using copy = smallProject();
     copy.write('src/core/json.ts', 'export const taken = 1;\nexport const left = 2;\nexport type Kept = 3;');

@@ -50,6 +50,12 @@ describe('importing the package', () => {
     expect(packagesOf(loaded).filter((name) => !allowed.includes(name))).toEqual([]);
   });
 
+  it('loads the reader of HDDL for those alone who ask for it', () => {
+    const isHddl = (url: string): boolean => url.includes('/hddl/');
+    expect(loadedBy(doorUrl('#planners/htn')).filter(isHddl)).toEqual([]);
+    expect(loadedBy(doorUrl('#planners/htn/hddl')).some(isHddl)).toBe(true);
+  });
+
   it.each([
     ['an import', doorUrl('#testing'), 'node:http'],
     ['a call', "data:text/javascript,process.getBuiltinModule('node:sqlite')", 'node:sqlite'],
