@@ -26,6 +26,7 @@ import { answerStart, opensText, programStart, thoughtEnd, turnEnd } from './tur
 import { type Arguments, readArguments, readContainer } from './value-reader.ts';
 
 /**
+ * How surely a text makes a call:
  * - `exact`: the very form that the text-mode prompt teaches, at the end of a reply that says nothing else or sets out to
  *   call. Nothing was repaired, guessed or renamed.
  * - `clear`: the tool is named together with its arguments in one of the many forms of models, in a place where a reply

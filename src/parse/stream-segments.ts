@@ -5,8 +5,6 @@
  */
 import { plainName, type ToolNames } from './names.ts';
 
-// Counts brackets in text that comes by characters.
-
 /** Tells where all brackets that were opened are closed. Brackets inside strings do not count. */
 class Brackets {
   depth = 0;

@@ -16,13 +16,12 @@ import {
   type VariableScope,
 } from './scope.ts';
 import {
-  checkRequirements,
-  checkSections,
   type Frame,
   found,
   headOf,
   invalidHddl,
   isList,
+  itemsIn,
   type List,
   listOf,
   nameOf,
@@ -42,18 +41,16 @@ const DOMAIN_SECTIONS = new Set([
   ':method',
   ':action',
 ]);
-const TASK_KEYS = [':parameters', ':precondition', ':effect'];
+/** Of tasks too. */
 const ACTION_KEYS = [':parameters', ':precondition', ':effect'];
 const METHOD_KEYS = [':parameters', ':task', ':precondition', ':constraints', ...SUBTASK_SECTIONS];
 
 /** @throws hddl_invalid, with the place and what was expected there */
 export function readDomain(text: string, file: string): HddlDomain {
-  const frame = readFrame(text, file, 'domain');
-  checkSections(frame, DOMAIN_SECTIONS);
-  checkRequirements(frame);
-  const types = readTypes(oneSection(frame, ':types')?.items.slice(1) ?? []);
+  const frame = readFrame(text, file, 'domain', DOMAIN_SECTIONS);
+  const types = readTypes(itemsIn(frame, ':types'));
   const constants = new Map<string, string>();
-  addObjects(constants, readTypedList(oneSection(frame, ':constants')?.items.slice(1) ?? [], false), types);
+  addObjects(constants, readTypedList(itemsIn(frame, ':constants'), false), types);
   const names: Names = { types, predicates: readPredicates(frame, types), objects: constants };
   const actions = new Map<string, HddlAction>();
   const known = new Map<string, Signature>();
@@ -108,7 +105,7 @@ function addName(known: Map<string, Signature>, section: List, name: string, ari
 
 function readPredicates(frame: Frame, types: TypeTree): ReadonlyMap<string, Signature> {
   const predicates = new Map<string, Signature>();
-  for (const item of oneSection(frame, ':predicates')?.items.slice(1) ?? []) {
+  for (const item of itemsIn(frame, ':predicates')) {
     const list = listOf(item, 'a predicate such as (at ?x - thing)', item.place);
     const name = nameOf(list.items[0], 'the name of a predicate', list.place);
     if (predicates.has(name.text)) throw invalidHddl(name.place, `predicate ${name.text} is declared twice`);
@@ -121,15 +118,15 @@ function readPredicates(frame: Frame, types: TypeTree): ReadonlyMap<string, Sign
 
 function readTask(list: List, names: Names): { readonly name: string; readonly arity: number } {
   const name = nameOf(list.items[1], 'the name of a task', list.place);
-  const keys = readKeys(list, 2, TASK_KEYS);
-  const { variables } = declare(newScope(names), parametersOf(keys.get(':parameters')?.value, list));
+  const keys = readKeys(list, 2, ACTION_KEYS);
+  const { variables } = declare(newScope(names), parametersOf(keys, list));
   return { name: name.text, arity: variables.length };
 }
 
 function readAction(list: List, names: Names): HddlAction {
   const name = nameOf(list.items[1], 'the name of an action', list.place);
   const keys = readKeys(list, 2, ACTION_KEYS);
-  const { scope, variables } = declare(newScope(names), parametersOf(keys.get(':parameters')?.value, list));
+  const { scope, variables } = declare(newScope(names), parametersOf(keys, list));
   const effect = keys.get(':effect');
   return {
     name: name.text,
@@ -143,7 +140,7 @@ function readAction(list: List, names: Names): HddlAction {
   };
 }
 
-function conditionAt(keys: Sections, name: string, scope: ReturnType<typeof newScope>): Condition {
+function conditionAt(keys: Sections, name: string, scope: VariableScope): Condition {
   const given = keys.get(name);
   return given === undefined ? TRUE : readCondition(listOf(given.value, 'a condition', given.key.place), scope);
 }
@@ -156,7 +153,7 @@ function readMethod(
 ): HddlMethod {
   const name = nameOf(list.items[1], 'the name of a method', list.place);
   const keys = readKeys(list, 2, METHOD_KEYS);
-  const { scope, variables } = declare(newScope(names), parametersOf(keys.get(':parameters')?.value, list));
+  const { scope, variables } = declare(newScope(names), parametersOf(keys, list));
   const task = keys.get(':task');
   if (task === undefined) throw invalidHddl(list.place, `method ${name.text}: expected :task`);
   const use = readUse(listOf(task.value, 'a task such as (deliver ?p)', task.key.place), scope, 'compound task', tasks);
@@ -190,12 +187,10 @@ const HTN_KEYS = [':parameters', ':constraints', ...SUBTASK_SECTIONS];
 
 /** @throws hddl_invalid, with the place and what was expected there */
 export function readProblem(text: string, file: string, domain: HddlDomain): HddlProblem {
-  const frame = readFrame(text, file, 'problem');
-  checkSections(frame, PROBLEM_SECTIONS);
-  checkRequirements(frame);
+  const frame = readFrame(text, file, 'problem', PROBLEM_SECTIONS);
   checkDomain(frame, domain);
   const objects = new Map(domain.constants);
-  addObjects(objects, readTypedList(oneSection(frame, ':objects')?.items.slice(1) ?? [], false), domain.types);
+  addObjects(objects, readTypedList(itemsIn(frame, ':objects'), false), domain.types);
   const names = { types: domain.types, predicates: domain.predicates, objects };
   const goal = oneSection(frame, ':goal');
   const goalScope = newScope(names);
@@ -225,18 +220,14 @@ function readNetwork(
   const section = oneSection(frame, ':htn');
   if (section === undefined) throw invalidHddl(frame.root.place, 'expected (:htn …) with the tasks to be done');
   const keys = readKeys(section, 1, HTN_KEYS);
-  const { scope, variables } = declare(outer, parametersOf(keys.get(':parameters')?.value, section));
-  const constraints = keys.get(':constraints');
+  const { scope, variables } = declare(outer, parametersOf(keys, section));
   const known = new Map<string, Signature>(domain.tasks);
   for (const action of domain.actions.values()) {
     known.set(action.name, { arity: action.parameters.length, place: section.place });
   }
   return {
     parameters: variables,
-    constraint:
-      constraints === undefined
-        ? TRUE
-        : readCondition(listOf(constraints.value, 'a condition', constraints.key.place), scope),
+    constraint: conditionAt(keys, ':constraints', scope),
     subtasks: readSubtasks(keys, scope, known),
     slots: scope.counter.slots,
   };
@@ -244,9 +235,8 @@ function readNetwork(
 
 /** The values of functions, `(= (total-cost) 0)`, are passed over: no cost is read. */
 function readInit(frame: Frame, scope: VariableScope): HddlProblem['init'] {
-  const section = oneSection(frame, ':init');
   const facts = [];
-  for (const item of section?.items.slice(1) ?? []) {
+  for (const item of itemsIn(frame, ':init')) {
     const list = listOf(item, 'a fact such as (at a b)', item.place);
     if (isFunctionValue(list)) continue;
     if (headOf(list) === 'not') continue;

@@ -6,6 +6,7 @@ import {
   isList,
   type List,
   nameOf,
+  type Sections,
   type SourcePosition,
   type Tree,
   type Word,
@@ -174,8 +175,9 @@ export function readAtom(list: List, scope: VariableScope): Atom {
   return { predicate: name.text, args };
 }
 
-/** `()` is the empty list of variables; a section that is left out is too. */
-export function parametersOf(tree: Tree | undefined, owner: List): List {
+/** `()` is the empty list of variables; `:parameters` that are left out are too. */
+export function parametersOf(keys: Sections, owner: List): List {
+  const tree = keys.get(':parameters')?.value;
   if (tree === undefined) return { items: [], place: owner.place };
   if (!isList(tree)) throw invalidHddl(tree.place, `expected a list of parameters, found ${found(tree)}`);
   return tree;

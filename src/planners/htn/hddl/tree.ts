@@ -113,7 +113,8 @@ export interface Frame {
   readonly sections: readonly List[];
 }
 
-export function readFrame(text: string, file: string, kind: 'domain' | 'problem'): Frame {
+/** @throws hddl_invalid also for a section that is not one of `names`, and for a requirement that the reader does not meet */
+export function readFrame(text: string, file: string, kind: 'domain' | 'problem', names: ReadonlySet<string>): Frame {
   const root = readTree(text, file);
   if (headOf(root) !== 'define')
     throw invalidHddl(root.place, `expected "(define (${kind} …) …)", found ${found(root)}`);
@@ -121,7 +122,13 @@ export function readFrame(text: string, file: string, kind: 'domain' | 'problem'
   if (headOf(title) !== kind) throw invalidHddl(title.place, `expected (${kind} <name>), found ${found(title)}`);
   const name = nameOf(title.items[1], `the name of the ${kind}`, title.place).text;
   const sections = root.items.slice(2).map((item) => listOf(item, 'a section such as (:types …)', item.place));
-  return { name, root, sections };
+  for (const section of sections) {
+    if (names.has(headOf(section))) continue;
+    throw invalidHddl(section.place, `found ${found(section)}: this section is outside the subset read here`);
+  }
+  const frame = { name, root, sections };
+  checkRequirements(frame);
+  return frame;
 }
 
 /** The one section of that name. @throws hddl_invalid for a second one */
@@ -131,12 +138,9 @@ export function oneSection(frame: Frame, name: string): List | undefined {
   return first;
 }
 
-/** @throws hddl_invalid for a section that is not one of `names` */
-export function checkSections(frame: Frame, names: ReadonlySet<string>): void {
-  for (const section of frame.sections) {
-    if (names.has(headOf(section))) continue;
-    throw invalidHddl(section.place, `found ${found(section)}: this section is outside the subset read here`);
-  }
+/** What stands in the one section of that name. */
+export function itemsIn(frame: Frame, name: string): readonly Tree[] {
+  return oneSection(frame, name)?.items.slice(1) ?? [];
 }
 
 /** The `:key value` pairs of a list, by key in small letters. */
@@ -178,9 +182,8 @@ const REQUIREMENTS = new Set([
   ':action-costs',
 ]);
 
-/** @throws hddl_invalid for a requirement that the reader does not meet */
-export function checkRequirements(frame: Frame): void {
-  for (const item of oneSection(frame, ':requirements')?.items.slice(1) ?? []) {
+function checkRequirements(frame: Frame): void {
+  for (const item of itemsIn(frame, ':requirements')) {
     const word = wordOf(item, 'a requirement such as :typing', item.place);
     if (REQUIREMENTS.has(word.text.toLowerCase())) continue;
     throw invalidHddl(word.place, `requirement ${found(word)} is outside the subset read here`);
