@@ -189,6 +189,12 @@ export function referencesOf({ input, meta, type }: GivenStep): ReadonlySet<stri
   return referencesIn([input ?? null, meta]);
 }
 
+/** The ids of steps without which the step is not run: in `after`, `when` and references. */
+export function namedBy(step: GivenStep): readonly string[] {
+  const { after = [], when } = step;
+  return [...after, ...(when === undefined ? [] : [when.step]), ...referencesOf(step)];
+}
+
 function isPlain(input: Json | undefined): input is undefined | string | number | boolean | null {
   return typeof input !== 'object' || input === null;
 }

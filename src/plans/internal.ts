@@ -1,8 +1,7 @@
 /** What the other rooms and the tests may use of `plans`. */
 export type { CheckedPlan, PlanRules } from './check-plan.ts';
 export { checkPlan, MAX_PLAN_STEPS, planInvalid, stepsInOrder } from './check-plan.ts';
-export type { GivenStep } from './given-plan.ts';
-export { fault, readGivenPlan, referencesOf } from './given-plan.ts';
+export { fault, namedBy, readGivenPlan } from './given-plan.ts';
 export type { Placeable, StepPlace } from './links.ts';
 export { isLooseFinish, Placement } from './links.ts';
 export type { PlanMaker, PlannerState, PlanSource, PlanYield, StreamingPlanMaker } from './maker.ts';

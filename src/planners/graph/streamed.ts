@@ -24,6 +24,7 @@ import {
   isLooseFinish,
   MAX_PLAN_STEPS,
   type MoveRules,
+  namedBy,
   Placement,
   type PlanNode,
   type PlanStep,
@@ -34,7 +35,6 @@ import {
   type ReadyStep,
   type ResultLocation,
   readGivenPlan,
-  referencesOf,
 } from '#plans';
 
 /**
@@ -146,13 +146,7 @@ class StreamedSteps {
     const [read] = readGivenPlan({ steps: [given] }).steps;
     if (!isJsonObject(given) || read?.id === undefined || read.type === undefined) return given;
     const { id: key, type, after, behind, when } = read;
-    const named = [
-      ...(after ?? []),
-      ...(behind ?? []),
-      ...referencesOf(read),
-      ...(when === undefined ? [] : [when.step]),
-    ];
-    const needs = named.filter((id) => this.#given.has(id));
+    const needs = [...namedBy(read), ...(behind ?? [])].filter((id) => this.#given.has(id));
     const saysAfter = after !== undefined || behind !== undefined;
     const step = { key, type, needs, saysAfter, ...defined({ when }) };
     const place = isLooseFinish(step) ? this.#placement.placeOfEnd(step) : this.#placement.placeOf(step);
@@ -171,8 +165,8 @@ class StreamedSteps {
     const { tools } = this.#run;
     const { maxSteps = MAX_PLAN_STEPS, internal } = this.#rules;
     const [read] = readGivenPlan({ steps: [given] }).steps;
-    const named = read === undefined ? [] : [...(read.after ?? []), ...(read.behind ?? []), ...referencesOf(read)];
-    const ids = new Set([...named, read?.when?.step ?? '', read?.id ?? ''].filter((id) => this.#given.has(id)));
+    const named = read === undefined ? [] : [...namedBy(read), ...(read.behind ?? []), read.id ?? ''];
+    const ids = new Set(named.filter((id) => this.#given.has(id)));
     const known = [...ids].map((id) => this.#standIn(id));
     const rules = { tools, maxSteps: known.length + 1, ...defined({ internal }) };
     const checked = checkPlan({ steps: [...known, given] }, rules);

@@ -19,15 +19,14 @@ import {
 import {
   branchOfStep,
   checkPlan,
-  type GivenStep,
   isAnew,
   isLooseFinish,
+  namedBy,
   type Placeable,
   Placement,
   policyFaults,
   type ReadyStep,
   readGivenPlan,
-  referencesOf,
   type StepPlace,
 } from '#plans';
 import { type Judging, leaveOutDone, rulesOf } from './judge.ts';
@@ -157,7 +156,7 @@ export class PlanDraft {
     }
     const [read = { name: '' }] = readGivenPlan({ steps: [given] }).steps;
     const { when, behind = [] } = read;
-    const named = namedBy(read);
+    const named = new Set(namedBy(read));
     const rules = rulesOf(this.#judging, [...this.#known.keys(), ...named, ...behind]);
     const checked = checkPlan({ planId: this.planId, steps: [alone(given)] }, rules);
     if ('faults' in checked) return checked;
@@ -286,12 +285,6 @@ function waitsForItself(step: string): PlanFault {
 /** A step that is left out because it is done leaves nothing. */
 function isSameAgain(faults: readonly PlanFault[]): boolean {
   return faults.every(({ code }) => code === 'plan_empty');
-}
-
-/** The steps that it says it waits for. */
-function namedBy(step: GivenStep): ReadonlySet<string> {
-  const { after = [], when } = step;
-  return new Set([...after, ...(when === undefined ? [] : [when.step]), ...referencesOf(step)]);
 }
 
 /** The step without what it says of others, which are not there when it is checked by itself. */
