@@ -10,13 +10,13 @@ export const CORE_VALUES: readonly Mutant[] = [
   },
   {
     name: 'take the last open way to a branch',
-    file: 'core/routes.ts',
+    file: 'core/branch-graph.ts',
     find: 'return waysOf(branch).find((route) => blockOf(route, outcomeOf) === undefined);',
     replace: 'return waysOf(branch).findLast((route) => blockOf(route, outcomeOf) === undefined);',
   },
   {
     name: 'go a way on another value than the one asked for',
-    file: 'core/routes.ts',
+    file: 'core/branch-graph.ts',
     find: 'jsonEquals(outcome.value, when.equals) ? undefined : when.branch;',
     replace: 'jsonEquals(outcome.value, when.equals) ? undefined : undefined;',
   },

@@ -22,7 +22,7 @@ export const GATES_AND_LIMITS: readonly Mutant[] = [
   },
   {
     name: 'forget the limits that somebody raised',
-    file: 'state/pauses.ts',
+    file: 'state/open-step.ts',
     find: 'if (resumed.limits !== undefined) state.limits = { ...state.limits, ...resumed.limits };',
     replace: 'if (resumed.limits === null) state.limits = { ...state.limits };',
   },
@@ -34,7 +34,7 @@ export const GATES_AND_LIMITS: readonly Mutant[] = [
   },
   {
     name: 'forget the tokens of a move',
-    file: 'state/run-state.ts',
+    file: 'state/fold.ts',
     find: 'addUsage(state.totals, move.usage);',
     replace: 'state.totals.inputTokens += 0;',
   },

@@ -4,7 +4,7 @@ import type { Mutant } from './mutant.ts';
 export const RUNTIME: readonly Mutant[] = [
   {
     name: 'start a branch although what it needs has failed',
-    file: 'core/branch-verdict.ts',
+    file: 'core/branch-graph.ts',
     find: "if (outcome.kind !== 'value') {",
     replace: "if (outcome.kind !== 'value' && outcome.kind !== 'error') {",
   },

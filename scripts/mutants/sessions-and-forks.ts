@@ -40,7 +40,7 @@ export const SESSIONS_AND_FORKS: readonly Mutant[] = [
   },
   {
     name: 'tell turns in another order',
-    file: 'journal/memory-session.ts',
+    file: 'journal/memory-stores.ts',
     find: 'turns: turns.slice(first),',
     replace: 'turns: turns.slice(first).reverse(),',
   },
@@ -52,7 +52,7 @@ export const SESSIONS_AND_FORKS: readonly Mutant[] = [
   },
   {
     name: 'tell nobody of a circle until one more',
-    file: 'state/progress.ts',
+    file: 'state/repetition.ts',
     find: 'if (times >= least && ',
     replace: 'if (times > least && ',
   },
@@ -64,7 +64,7 @@ export const SESSIONS_AND_FORKS: readonly Mutant[] = [
   },
   {
     name: 'see a circle where values differ',
-    file: 'state/progress.ts',
+    file: 'state/repetition.ts',
     find: 'sameOutcomes(left.calls, right.calls) &&',
     replace: '',
   },

@@ -4,7 +4,7 @@ import type { Mutant } from './mutant.ts';
 export const STATE: readonly Mutant[] = [
   {
     name: 'let a call in doubt run again when it is only to be looked up',
-    file: 'state/pauses.ts',
+    file: 'state/open-step.ts',
     find: "if (verdict !== 'settle') return;",
     replace: "if (verdict !== 'settle') return beginAnew(open, call);",
   },

@@ -13,15 +13,12 @@ import {
 import type { Journal } from '#journal';
 import { addressee, isDeadOwner, type PauseNotice, sendControl } from '#runtime';
 import { foldEntries, type RunState } from '#state';
-import { EXIT, isRefusal, UsageError } from './exit-code.ts';
 import type { ControlName } from './help.ts';
-import { hint } from './hint.ts';
-import { openJournal } from './open-journal.ts';
-import type { Options } from './options.ts';
+import { hint, type Options } from './options.ts';
 import { openPauses, pauseLines } from './pause-lines.ts';
-import type { Terminal } from './terminal.ts';
+import { lookUntil, openJournal } from './project.ts';
+import { EXIT, isRefusal, type Terminal, UsageError } from './terminal.ts';
 import { shortLine, terminalJson } from './text.ts';
-import { lookUntil } from './wait.ts';
 
 const TYPES: Readonly<Record<ControlName, ControlType>> = {
   approve: 'APPROVE',

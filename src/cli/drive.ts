@@ -15,13 +15,11 @@ import type { Journal } from '#journal';
 import { createRuntime, type PauseNotice, type Run, type RunResult, type Runtime } from '#runtime';
 import { foldEntries, type PlanView, planOf } from '#state';
 import { EventLines } from './event-lines.ts';
-import { codeOfResult, EXIT } from './exit-code.ts';
-import { hint } from './hint.ts';
-import type { Options } from './options.ts';
+import { hint, type Options } from './options.ts';
 import { pauseLines } from './pause-lines.ts';
-import { PlanSeen } from './plan-seen.ts';
+import { PlanSeen } from './plan-lines.ts';
 import { planLines, treeLines } from './plan-text.ts';
-import type { Terminal } from './terminal.ts';
+import { codeOfResult, EXIT, type Terminal } from './terminal.ts';
 import { count, dollars, harmless, shortLine, terminalJson, tokenWords } from './text.ts';
 
 export function limitsOf({ maxSteps, maxCalls, maxCostUsd, timeoutMs }: Options): Limits {

@@ -12,12 +12,10 @@ import {
   type Usage,
 } from '#core';
 import type { PlanView } from '#state';
-import { type Line, line, type Tone } from './line.ts';
 import { about } from './pause-lines.ts';
-import { faultLines, planEventLines } from './plan-lines.ts';
-import type { PlanSeen } from './plan-seen.ts';
+import { faultLines, type PlanSeen, planEventLines } from './plan-lines.ts';
 import { toolText } from './plan-text.ts';
-import { taskLines } from './task-lines.ts';
+import { type Line, line, type Tone } from './terminal.ts';
 import { count, dollars, duration, shortArgs, shortLine, terminalJson, tokenWords } from './text.ts';
 
 export class EventLines {
@@ -318,4 +316,45 @@ function usageWords(usage: Usage | undefined): string[] {
   if (inputTokens + outputTokens === 0) return [];
   const tokens = `${tokenWords(usage)}${estimated === true ? ' (estimated)' : ''}`;
   return costMicroUsd === undefined ? [tokens] : [tokens, dollars(costMicroUsd)];
+}
+
+type TaskEvent = RunEvent<
+  | 'task.spawned'
+  | 'task.paused'
+  | 'task.resumed'
+  | 'task.completed'
+  | 'task.failed'
+  | 'task.cancelled'
+  | 'task.group_resolved'
+>;
+
+function taskLines(event: TaskEvent): Line[] {
+  switch (event.type) {
+    case 'task.spawned':
+      return [line('strong', `  ↳ task ${shortLine(event.taskId, 80)}: ${shortLine(event.description, 160)}`)];
+    case 'task.paused':
+      return [line('strong', `  ‖ task ${shortLine(event.taskId, 80)} waits for somebody`)];
+    case 'task.resumed':
+      return [line('plain', `  ▶ task ${shortLine(event.taskId, 80)} goes on`)];
+    case 'task.completed': {
+      const result = event.result === undefined ? '' : `  ${shortLine(terminalJson(event.result), 160)}`;
+      return [line('good', `  ✓ task ${shortLine(event.taskId, 80)}${result}`)];
+    }
+    case 'task.failed':
+      return [line('bad', `  ✗ task ${shortLine(event.taskId, 80)}  ${shortLine(event.code, 60)}`)];
+    case 'task.cancelled':
+      return [line('quiet', `  ⊘ task ${shortLine(event.taskId, 80)} was cancelled`)];
+    case 'task.group_resolved':
+      return groupLines(event);
+    default:
+      return event satisfies never;
+  }
+}
+
+/** A group of one task ends with it: nothing more to say. */
+function groupLines({ groupId, finalStatus, members, reason }: RunEvent<'task.group_resolved'>): Line[] {
+  if (members.length === 1 && reason === undefined) return [];
+  const because = reason === undefined ? '' : ` (${shortLine(reason, 80)})`;
+  const text = `  ${shortLine(groupId, 80)} ${finalStatus}${because}: ${count(members.length, 'task')}`;
+  return [line(finalStatus === 'completed' ? 'good' : 'quiet', text)];
 }

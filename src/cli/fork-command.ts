@@ -1,23 +1,20 @@
-/** `pilotage fork`: another way from one step of a run on, and what came of it. */
+/** `pilotage fork`, another way from one step of a run on, and what came of it; and `pilotage replay`. */
 import { defined, type Outcome, type Step } from '#core';
-import { type ForkOptions, foldable } from '#runtime';
+import { type Divergence, type ForkOptions, foldable, type ReplayedMove, type ReplayReport } from '#runtime';
 import {
   compareRuns,
+  foldEntries,
   type RunComparison,
   type RunState,
   type RunSummary,
   type StepPair,
   type StepSummary,
 } from '#state';
-import { decisionText, outcomeText } from './decision-text.ts';
 import { followRun, limitsOf, withRuntime } from './drive.ts';
-import { UsageError } from './exit-code.ts';
-import { type Line, line } from './line.ts';
-import { storedJournal, withJournal } from './open-journal.ts';
 import type { Options } from './options.ts';
-import { findProject, setUpProject } from './project.ts';
-import type { Terminal } from './terminal.ts';
-import { count, dollars, shortLine, terminalJson } from './text.ts';
+import { findProject, setUpProject, storedJournal, withJournal } from './project.ts';
+import { EXIT, type Line, line, type Terminal, UsageError } from './terminal.ts';
+import { count, decisionText, dollars, outcomeText, shortLine, terminalJson } from './text.ts';
 
 /** @returns the exit code: how the fork ended. */
 export async function forkCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
@@ -133,4 +130,39 @@ function costText({ totals }: RunSummary): string {
   if (tokens > 0) words.push(`${tokens.toLocaleString('en')} tokens`);
   if (costMicroUsd > 0) words.push(dollars(costMicroUsd));
   return words.join(', ');
+}
+
+/** `pilotage replay`: whether a run would be decided in the same way today. @returns the exit code. */
+export async function replayCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
+  const project = await findProject(options);
+  return withJournal(storedJournal(options, project, 'look'), async (journal) => {
+    const stored = foldEntries(await journal.read(id));
+    return withRuntime(await setUpProject(options, project, { stored }), journal, terminal, async (runtime) => {
+      const report = await runtime.run(id).replay();
+      if (options.json) terminal.write(`${terminalJson(report)}\n`);
+      else for (const text of reportLines(report)) terminal.write(`${text}\n`);
+      return report.divergence === undefined ? EXIT.goal : EXIT.diverged;
+    });
+  });
+}
+
+function reportLines({ compared, divergence, from }: ReplayReport): string[] {
+  const since = from === 0 ? '' : ` from step ${from + 1} on, where the fork begins`;
+  if (compared === 0) return [`The run has decided nothing${since}.`];
+  if (divergence !== undefined) return divergenceLines(divergence);
+  return [compared === 1 ? `The decision agrees${since}.` : `All ${count(compared, 'decision')} agree${since}.`];
+}
+
+function divergenceLines({ step, recorded, now }: Divergence): string[] {
+  return [
+    `Step ${step + 1} would be decided otherwise.`,
+    `- recorded  ${moveText(recorded)}`,
+    `+ today     ${moveText(now)}`,
+  ];
+}
+
+function moveText({ decision, error }: ReplayedMove): string {
+  const words = decision === undefined ? [] : [decisionText(decision)];
+  if (error !== undefined) words.push(`${shortLine(error.code, 60)}: ${shortLine(error.message, 200)}`);
+  return words.join('  → ');
 }

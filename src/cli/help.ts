@@ -1,6 +1,5 @@
 /** The commands, and what their help says. */
-import { DEFAULT_JOURNAL_PATH } from '#journal';
-import { STATUSES } from './option-values.ts';
+import { DEFAULT_JOURNAL_PATH, RUN_STATUSES } from '#journal';
 
 /** Commands that say something to a run, and drive nothing. */
 export type ControlName = 'approve' | 'reject' | 'settle' | 'cancel' | 'send' | 'redirect' | 'pause';
@@ -160,7 +159,7 @@ ${EXIT_CODES}
 The runs of the journal, newest first.
 
 Options:
-  --status <status>      only these: ${STATUSES.join(', ')}; may be repeated
+  --status <status>      only these: ${RUN_STATUSES.join(', ')}; may be repeated
   --session <name>       only the runs of this conversation
   --parent <run>         only the tasks of this run
   --limit <n>            at most so many (default 50, at most 200)

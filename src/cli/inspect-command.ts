@@ -1,18 +1,15 @@
 /** `pilotage inspect`: a run's journal, told from its beginning. It looks at what is written, and waits for nothing. */
-
 import { answerText, type Entry, type GroupView, isControl, type Message, PilotageError, type RunEvent } from '#core';
 import type { Journal } from '#journal';
 import { foldable } from '#runtime';
 import { applyEntry, eventsOf, groupView, isPaused, openState, planOf, type RunState, type TaskState } from '#state';
 import { byWhom, EventLines } from './event-lines.ts';
-import { EXIT } from './exit-code.ts';
-import { hint } from './hint.ts';
-import { openJournal, withJournal } from './open-journal.ts';
-import type { Options } from './options.ts';
+import { hint, type Options } from './options.ts';
 import { openPauses, pauseLines } from './pause-lines.ts';
-import { PlanSeen } from './plan-seen.ts';
+import { PlanSeen } from './plan-lines.ts';
 import { treeLines } from './plan-text.ts';
-import type { Terminal } from './terminal.ts';
+import { openJournal, withJournal } from './project.ts';
+import { EXIT, type Terminal } from './terminal.ts';
 import { count, dollars, duration, harmless, shortLine, terminalJson, tokenWords } from './text.ts';
 
 /** @returns the exit code. */

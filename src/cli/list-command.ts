@@ -1,10 +1,9 @@
 /** `pilotage list`. */
 import { defined } from '#core';
 import type { RunRecord } from '#journal';
-import { EXIT } from './exit-code.ts';
-import { openJournal } from './open-journal.ts';
 import type { Options } from './options.ts';
-import type { Terminal } from './terminal.ts';
+import { openJournal } from './project.ts';
+import { EXIT, type Terminal } from './terminal.ts';
 import { duration, shortLine, terminalJson } from './text.ts';
 
 /** @returns the exit code. */

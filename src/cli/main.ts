@@ -2,10 +2,9 @@
 /** The command `pilotage`. */
 import { readFileSync } from 'node:fs';
 import { describeThrown, knowKeysOf, PilotageError, Redaction } from '#core';
-import { codeOfError, EXIT, UsageError } from './exit-code.ts';
 import { HELP } from './help.ts';
 import { type Command, type Parsed, parseCommandLine } from './options.ts';
-import { processTerminal, type Terminal } from './terminal.ts';
+import { codeOfError, EXIT, processTerminal, type Terminal, UsageError } from './terminal.ts';
 import { harmless, shortLine } from './text.ts';
 
 async function main(args: readonly string[], terminal: Terminal): Promise<number> {
@@ -64,7 +63,7 @@ async function commandOf({ command, subject, text, options }: Command, terminal:
     case 'repair':
       return (await import('./repair-command.ts')).repairCommand(subject, options, terminal);
     case 'replay':
-      return (await import('./replay-command.ts')).replayCommand(subject, options, terminal);
+      return (await import('./fork-command.ts')).replayCommand(subject, options, terminal);
     default:
       return command satisfies never;
   }

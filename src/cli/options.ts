@@ -1,25 +1,18 @@
 /** The words of the command line: what each command takes. What their help says stands in `help.ts`. */
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
-import type { Json, JsonObject } from '#core';
-import type { RunStatus } from '#journal';
+import { isJsonObject, type Json, type JsonObject } from '#core';
+import { RUN_STATUSES, type RunStatus } from '#journal';
 import type { Prices } from '#model';
-import { type ModelOptions, readPrices } from './choose-model.ts';
-import { UsageError } from './exit-code.ts';
+import type { Resumption } from '#runtime';
 import { COMMAND_HELP, type CommandName, HELP } from './help.ts';
-import {
-  givenOption,
-  jsonObjectOption,
-  jsonValue,
-  type NodeEdits,
-  nodeEditsOption,
-  notNegative,
-  positive,
-  statusesOf,
-  wholeNumber,
-} from './option-values.ts';
+import { UsageError } from './terminal.ts';
+import { shellWord } from './text.ts';
 
 /** The options as they were given, checked. Absent ones were not given. */
-export interface Options extends ModelOptions {
+export interface Options {
+  readonly model?: string;
+  readonly baseUrl?: string;
+  readonly apiKeyEnv?: string;
   readonly journal?: string;
   readonly config?: string;
   readonly workspace?: string;
@@ -257,4 +250,96 @@ function optionsOf(values: Values): Options {
       return [value === true ? [name] : [name, String(value)]];
     }),
   };
+}
+
+// The values of options: read from their text, or refused. Values are not repeated: one of them may be a secret.
+
+function givenOption<K extends string, V>(name: K, value: V | undefined): Partial<Record<K, V>> {
+  return value === undefined ? {} : ({ [name]: value } as Record<K, V>);
+}
+
+function wholeNumber(text: string | undefined, name: string): number | undefined {
+  if (text === undefined) return undefined;
+  const value = Number(text);
+  if (/^\d+$/.test(text) && Number.isSafeInteger(value) && value > 0) return value;
+  throw new UsageError(`--${name} takes a whole number from 1 up.`);
+}
+
+function positive(text: string | undefined, name: string): number | undefined {
+  const value = plainNumber(text);
+  if (value === undefined || value > 0) return value;
+  throw new UsageError(`--${name} takes a number over 0.`);
+}
+
+function notNegative(text: string | undefined, name: string): number | undefined {
+  const value = plainNumber(text);
+  if (value === undefined || value >= 0) return value;
+  throw new UsageError(`--${name} takes a number from 0 up.`);
+}
+
+/** NaN for a text that is not a number. */
+function plainNumber(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  return /^[\d.]+$/.test(text) && Number.isFinite(Number(text)) ? Number(text) : Number.NaN;
+}
+
+function jsonValue(text: string | undefined, name: string): Json | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    throw new UsageError(`--${name} is not JSON. Put it in quotes, such as --${name} '{"amount": 90}'.`);
+  }
+}
+
+function jsonObjectOption(text: string | undefined, name: string): JsonObject | undefined {
+  const value = jsonValue(text, name);
+  if (value === undefined || isJsonObject(value)) return value;
+  throw new UsageError(`--${name} takes a JSON object, such as --${name} '{"note": "checked"}'.`);
+}
+
+type NodeEdits = NonNullable<Resumption['nodes']>;
+
+/** For each node `{"args": …}` or `{"skip": true}`. */
+function nodeEditsOption(text: string | undefined): NodeEdits | undefined {
+  const edits = jsonObjectOption(text, 'nodes');
+  if (edits === undefined) return undefined;
+  if (Object.keys(edits).length > 0 && Object.values(edits).every(isEdit)) return edits as NodeEdits;
+  throw new UsageError(`--nodes takes edits by the ids of nodes: '{"a": {"args": {"n": 1}}, "b": {"skip": true}}'.`);
+}
+
+function isEdit(edit: Json): boolean {
+  if (!isJsonObject(edit) || Object.keys(edit).length !== 1) return false;
+  return edit['skip'] === true || edit['args'] !== undefined;
+}
+
+function statusesOf(value: unknown): RunStatus[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  return value
+    .flatMap(String)
+    .flatMap((list) => list.split(','))
+    .map((word) => {
+      const status = RUN_STATUSES.find((known) => known === word.trim());
+      if (status === undefined) throw new UsageError(`--status takes ${RUN_STATUSES.join(', ')}.`);
+      return status;
+    });
+}
+
+/** `--prices in,out`: dollars for a million input and output tokens. @throws UsageError */
+function readPrices(text: string): Prices {
+  const parts = text.split(',').map((part) => (part.trim() === '' ? Number.NaN : Number(part)));
+  const [input, output] = parts;
+  if (parts.length !== 2 || input === undefined || output === undefined || !(input >= 0) || !(output >= 0)) {
+    throw new UsageError('--prices takes two numbers, such as 2.5,10: dollars for a million input and output tokens.');
+  }
+  return { input, output };
+}
+
+/** How this program is called: from a clone of the project it is not installed as a command. */
+const PROGRAM = import.meta.url.endsWith('.ts') ? 'npm run -s pilotage --' : 'pilotage';
+
+/** The command about a run, with those of the given options that it needs, too; ready for a shell. */
+export function hint(command: CommandName, run: string, { repeated }: Options, ...more: readonly string[]): string {
+  const same = repeated.filter(([name]) => takes(command, name)).flatMap(([name, ...value]) => [`--${name}`, ...value]);
+  return [PROGRAM, command, run, ...[...same, ...more].map((word) => shellWord(word ?? ''))].join(' ');
 }

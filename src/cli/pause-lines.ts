@@ -2,9 +2,8 @@
 import { isJsonObject, type Json, type JsonObject, type TaskPause } from '#core';
 import type { PauseNotice } from '#runtime';
 import type { RunState } from '#state';
-import { hint } from './hint.ts';
-import type { Line } from './line.ts';
-import type { Options } from './options.ts';
+import { hint, type Options } from './options.ts';
+import type { Line } from './terminal.ts';
 import { duration, shortArgs, shortLine } from './text.ts';
 
 /** Every pause that can be answered through this run: its own, and those of its tasks, waited for or not. */

@@ -1,33 +1,32 @@
 /** `pilotage plan`: makes a plan and carries it out, only makes it, or shows the one of a stored run. */
-
 import type { ReadyConfig } from '#config/ready';
 import {
+  asPlanner,
   type CallParallel,
   type Decision,
   type Delta,
+  defined,
   isMove,
   local,
   type Move,
   type Planner,
   type SpokenDelta,
+  type Step,
   validateDecision,
 } from '#core';
 import { memoryJournal } from '#journal';
+import { traceOfStep, traceText } from '#planners/htn';
 import { foldEntries, planOf, planOfDecision } from '#state';
-import { decisionText } from './decision-text.ts';
 import { limitsOf, showPauses, withRuntime } from './drive.ts';
 import { EventLines } from './event-lines.ts';
-import { codeOfResult, EXIT, UsageError } from './exit-code.ts';
-import { openJournal, withJournal } from './open-journal.ts';
 import type { Options } from './options.ts';
 import { openPauses } from './pause-lines.ts';
-import { PlanSeen } from './plan-seen.ts';
+import { PlanSeen } from './plan-lines.ts';
 import { planLines } from './plan-text.ts';
-import { traceLines } from './plan-trace.ts';
-import { findProject, setUpProject } from './project.ts';
+import { findProject, openJournal, setUpProject, withJournal } from './project.ts';
 import { startRun, userName } from './run-command.ts';
-import type { Terminal } from './terminal.ts';
-import { terminalJson } from './text.ts';
+import { codeOfResult, EXIT, type Terminal, UsageError } from './terminal.ts';
+import { decisionText, harmless, terminalJson } from './text.ts';
 
 /** @returns the exit code. */
 export async function planCommand(goal: string, options: Options, terminal: Terminal): Promise<number> {
@@ -61,11 +60,10 @@ async function storedPlan(id: string, options: Options, terminal: Terminal): Pro
 /** @returns the exit code. */
 async function dryPlan(goal: string, ready: ReadyConfig, options: Options, terminal: Terminal): Promise<number> {
   if (options.session !== undefined) throw new UsageError('--session is for runs that are stored: not with --dry-run.');
-  const dry = new DryPlanner(ready.runtime.planner);
   const { hints } = ready;
-  const made = { ...ready, runtime: { ...ready.runtime, planner: dry } };
+  const { dry, runtime: made } = driedOut(ready.runtime);
   return withJournal(memoryJournal(), (journal) =>
-    withRuntime(made, journal, terminal, async (runtime) => {
+    withRuntime({ runtime: made }, journal, terminal, async (runtime) => {
       const run = await runtime.start(goal, {
         identity: local(userName()),
         limits: limitsOf(options),
@@ -82,6 +80,22 @@ async function dryPlan(goal: string, ready: ReadyConfig, options: Options, termi
       return codeOfResult(await run.result());
     }),
   );
+}
+
+/** The default agent with a planner that only makes a plan: that of the configuration, or else the first of its agents. */
+function driedOut({ planner, agents = [], ...rest }: ReadyConfig['runtime']): {
+  readonly dry: DryPlanner;
+  readonly runtime: ReadyConfig['runtime'];
+} {
+  const [first] = agents;
+  if (planner !== undefined) {
+    const dry = new DryPlanner(planner);
+    return { dry, runtime: { ...rest, agents, planner: dry } };
+  }
+  if (first === undefined) throw new UsageError('The configuration has nobody who could make a plan.');
+  const { name, tools, limits, readArgs } = first;
+  const dry = new DryPlanner(asPlanner(first.planner));
+  return { dry, runtime: { ...rest, agents: [{ name, planner: dry, tools, ...defined({ limits, readArgs }) }] } };
 }
 
 /** Events of a stored run, which a dry run does not show. */
@@ -149,4 +163,11 @@ function isValid(decision: Decision): boolean {
   } catch {
     return false;
   }
+}
+
+/** How a plan was found by decomposition, with a blank line before it. None when the plan was made in another way. */
+export function traceLines(step: Pick<Step, 'provenance'>): readonly string[] {
+  const trace = traceOfStep(step);
+  if (trace === undefined || trace.nodes.length === 0) return [];
+  return ['', 'decomposition:', ...harmless(traceText(trace)).split('\n')];
 }

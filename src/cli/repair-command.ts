@@ -1,11 +1,9 @@
 /** `pilotage repair`: what is wrong with a run that cannot be read, and, with `--apply`, sets it right. */
 import { defined, Redaction, systemClock } from '#core';
 import { type Diagnosis, diagnose, repairRun } from '#runtime';
-import { EXIT, UsageError } from './exit-code.ts';
-import { hint } from './hint.ts';
-import { openJournal, withJournal } from './open-journal.ts';
-import type { Options } from './options.ts';
-import type { Terminal } from './terminal.ts';
+import { hint, type Options } from './options.ts';
+import { openJournal, withJournal } from './project.ts';
+import { EXIT, type Terminal, UsageError } from './terminal.ts';
 import { count, shortLine, terminalJson } from './text.ts';
 
 /** @returns the exit code: 4 while something is wrong. */

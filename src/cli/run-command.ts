@@ -3,12 +3,10 @@ import { userInfo } from 'node:os';
 import type { ReadyConfig } from '#config/ready';
 import { defined, type Limits, local } from '#core';
 import { followRun, limitsOf, withRuntime } from './drive.ts';
-import { UsageError } from './exit-code.ts';
-import { journalOf, withJournal } from './open-journal.ts';
 import type { Options } from './options.ts';
-import { findProject, type Project, setUpProject } from './project.ts';
+import { findProject, journalOf, type Project, setUpProject, withJournal } from './project.ts';
 import { survey } from './survey.ts';
-import type { Terminal } from './terminal.ts';
+import { type Terminal, UsageError } from './terminal.ts';
 
 /** @returns the exit code. */
 export async function runCommand(goal: string, options: Options, terminal: Terminal): Promise<number> {

@@ -1,11 +1,129 @@
 /** The report of a survey, in Markdown. A pure text of the facts. */
-
 import { extname } from 'node:path/posix';
-import type { RunView } from '#core';
-import { code, inline } from './markdown.ts';
-import { buildFacts } from './survey-build.ts';
-import type { Commit, FolderEntry, Page, SurveyFacts } from './survey-facts.ts';
-import { count, size } from './text.ts';
+import { branchesOf, defined, isJsonObject, type Json, type JsonObject, type RunView, type Step } from '#core';
+import { count, shortLine, size } from './text.ts';
+
+// What the steps of a survey have found out so far: a pure reading of the trajectory.
+
+interface FolderEntry {
+  readonly path: string;
+  readonly type: string;
+  readonly sizeBytes: number;
+  readonly note?: string;
+}
+
+/** An entry of `list_files`. Only files have a size. */
+type Listed = Omit<FolderEntry, 'sizeBytes'> & { readonly sizeBytes?: number };
+
+interface Commit {
+  readonly commit: string;
+  readonly date: string;
+  readonly author: string;
+  readonly subject: string;
+}
+
+interface Match {
+  readonly path: string;
+  readonly line: number;
+  readonly text: string;
+}
+
+/** A part of a folder's listing: `after` is absent for the first. */
+export interface Page {
+  readonly path: string;
+  readonly after?: string;
+}
+
+export interface SurveyFacts {
+  /** Everything that was listed, by path. */
+  readonly entries: ReadonlyMap<string, FolderEntry>;
+  /** Pages that were asked for, as `pageKey`. */
+  readonly asked: ReadonlySet<string>;
+  /** Pages that a result says follow. */
+  readonly following: readonly Page[];
+  /** Text of the files that were read; `undefined` for one that could not be. */
+  readonly texts: ReadonlyMap<string, string | undefined>;
+  /** `undefined`: the history was not read, and one of the failures says why. */
+  readonly isRepository: boolean | undefined;
+  readonly commits: readonly Commit[];
+  readonly matches: readonly Match[];
+  readonly moreMatches: boolean;
+  /** What could not be looked at, and why. */
+  readonly failures: readonly string[];
+}
+
+/** The whole workspace, as the tools name it. */
+export const ROOT = '.';
+
+export function pageKey({ path, after = '' }: Page): string {
+  return `${path}\0${after}`;
+}
+
+class Gathered implements SurveyFacts {
+  readonly entries = new Map<string, FolderEntry>();
+  readonly asked = new Set<string>();
+  readonly following: Page[] = [];
+  readonly texts = new Map<string, string | undefined>();
+  readonly commits: Commit[] = [];
+  readonly matches: Match[] = [];
+  readonly failures: string[] = [];
+  isRepository: boolean | undefined;
+  moreMatches = false;
+
+  add(tool: string, args: JsonObject, value: JsonObject | undefined): void {
+    switch (tool) {
+      case 'list_files':
+        this.#addPage(args as unknown as Page, value);
+        return;
+      case 'read_file':
+        this.texts.set(String(args['path']), typeof value?.['text'] === 'string' ? value['text'] : undefined);
+        return;
+      case 'git_log':
+        this.isRepository = value === undefined ? undefined : value['repository'] === true;
+        this.commits.push(...listOf<Commit>(value?.['commits']));
+        return;
+      case 'search_files':
+        this.matches.push(...listOf<Match>(value?.['matches']));
+        this.moreMatches = value?.['next'] !== undefined;
+        return;
+      default:
+        return;
+    }
+  }
+
+  #addPage({ path, after }: Page, value: JsonObject | undefined): void {
+    this.asked.add(pageKey(after === undefined ? { path } : { path, after }));
+    for (const { path, type, sizeBytes = 0, note } of listOf<Listed>(value?.['entries'])) {
+      // The journal of this very run tells nothing of the folder.
+      if (path === '.pilotage') continue;
+      this.entries.set(path, { path, type, sizeBytes, ...defined({ note }) });
+    }
+    const next = value?.['next'];
+    if (isJsonObject(next ?? null)) this.following.push({ path, after: String((next as JsonObject)['after']) });
+  }
+}
+
+export function gatherFacts(steps: readonly Step[]): SurveyFacts {
+  const facts = new Gathered();
+  for (const { decision, calls } of steps) {
+    for (const [index, { tool, args }] of branchesOf(decision).entries()) {
+      const outcome = calls[index]?.outcome;
+      const value = outcome?.kind === 'value' && isJsonObject(outcome.value) ? outcome.value : undefined;
+      const asked = isJsonObject(args) ? args : {};
+      facts.add(tool, asked, value);
+      if (outcome !== undefined && 'error' in outcome) {
+        const where = typeof asked['path'] === 'string' ? ` of ${asked['path']}` : '';
+        facts.failures.push(`${tool}${where}: ${outcome.error.message}`);
+      }
+    }
+  }
+  return facts;
+}
+
+/** A list in a tool's own result; its entries have the shape that the tool documents. */
+function listOf<T>(value: Json | undefined): readonly T[] {
+  return Array.isArray(value) ? (value as unknown as readonly T[]) : [];
+}
 
 const SHOWN = 12;
 
@@ -171,4 +289,118 @@ function some(entries: readonly FolderEntry[]): string {
     return type === 'file' && sizeBytes > LARGE_BYTES ? `${code(path)} (${size(sizeBytes)})` : code(path);
   });
   return entries.length > 5 ? `${shown.join(', ')} and ${entries.length - 5} more` : shown.join(', ');
+}
+
+/** Text of others inside a line of Markdown: it cannot become a link, an element, emphasis or code. */
+export function inline(text: string): string {
+  return shortLine(text, 160).replaceAll('`', "'").replace(/[<*[]/g, '\\$&');
+}
+
+/** A name, a command or a line of a file as code. */
+export function code(text: string): string {
+  return `\`${shortLine(text, 120).replaceAll('`', "'")}\``;
+}
+
+// How a folder is built and tested, from the files that say so.
+
+interface BuildFacts {
+  readonly lines: readonly string[];
+  /** A file that names dependencies is here. */
+  readonly hasManifest: boolean;
+  readonly hasLock: boolean;
+  readonly hasChecks: boolean;
+  readonly hasTests: boolean;
+}
+
+const MANIFESTS: Readonly<Record<string, string>> = {
+  'package.json': 'Node.js',
+  'deno.json': 'Deno',
+  'deno.jsonc': 'Deno',
+  'pyproject.toml': 'Python',
+  'setup.cfg': 'Python',
+  'requirements.txt': 'Python',
+  'cargo.toml': 'Rust',
+  'go.mod': 'Go',
+  'pom.xml': 'Java (Maven)',
+  'build.gradle': 'Java (Gradle)',
+  'build.gradle.kts': 'Kotlin (Gradle)',
+  gemfile: 'Ruby',
+  'composer.json': 'PHP',
+  'mix.exs': 'Elixir',
+  'cmakelists.txt': 'C or C++ (CMake)',
+};
+const LOCK =
+  /^(package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|bun\.lockb?|deno\.lock|poetry\.lock|uv\.lock|pipfile\.lock|cargo\.lock|go\.sum|gemfile\.lock|composer\.lock|mix\.lock|gradle\.lockfile)$/i;
+const CHECKS =
+  /^(\.github\/workflows\/.+|\.gitlab-ci\.ya?ml|\.circleci\/config\.ya?ml|azure-pipelines\.ya?ml|jenkinsfile|\.travis\.ya?ml|\.ci\/.+|\.buildkite\/.+|\.woodpecker.*)$/i;
+const TESTS = /(^|\/)(tests?|specs?|__tests__)\/|[._-](test|spec)s?\.\w+$|(^|\/)test_[^/]+\.py$|_test\.\w+$/i;
+const TOOLS = /^(makefile|justfile|dockerfile|(docker-)?compose\.ya?ml|tsconfig\.json|biome\.jsonc?)$/i;
+
+function buildFacts({ entries, texts }: SurveyFacts): BuildFacts {
+  const files = [...entries.values()].flatMap(({ path, type }) => (type === 'file' ? [path] : []));
+  const manifests = files.filter((path) => Object.hasOwn(MANIFESTS, path.toLowerCase()));
+  const locks = files.filter((path) => LOCK.test(path));
+  const checks = files.filter((path) => CHECKS.test(path));
+  const tests = files.filter((path) => TESTS.test(path));
+  const tools = files.filter((path) => TOOLS.test(path));
+  const lines = [
+    ...manifests.map((path) => `- ${code(path)}: ${MANIFESTS[path.toLowerCase()]}`),
+    ...packageLines(texts.get('package.json')),
+    ...targetLines(texts),
+    ...named('Fixed versions', locks),
+    ...named('Tools', tools),
+    ...named('Checks', checks),
+    ...(tests.length > 0 ? [`- Tests: ${count(tests.length, 'file')}, such as ${code(tests[0] ?? '')}`] : []),
+  ];
+  return {
+    lines: lines.length > 0 ? lines : ['Nothing here says how it is built or tested.'],
+    hasManifest: manifests.length > 0,
+    hasLock: locks.length > 0,
+    hasChecks: checks.length > 0,
+    hasTests: tests.length > 0,
+  };
+}
+
+function named(title: string, paths: readonly string[]): string[] {
+  return paths.length === 0 ? [] : [`- ${title}: ${paths.slice(0, 8).map(code).join(', ')}`];
+}
+
+function packageLines(text: string | undefined): string[] {
+  const manifest = parse(text);
+  if (!isJsonObject(manifest)) return [];
+  const { name, description, scripts, dependencies, devDependencies } = manifest;
+  const lines: string[] = [];
+  if (typeof name === 'string') {
+    const words = typeof description === 'string' ? `: ${inline(description)}` : '';
+    lines.push(`- The package ${code(name)}${words}`);
+  }
+  lines.push(`- Dependencies: ${keysOf(dependencies).length}, and ${keysOf(devDependencies).length} for development`);
+  if (isJsonObject(scripts ?? null)) {
+    const known = Object.entries(scripts as Readonly<Record<string, Json>>).slice(0, 12);
+    lines.push(...known.map(([script, command]) => `- ${code(`npm run ${script}`)} runs ${code(String(command))}`));
+  }
+  return lines;
+}
+
+/** The targets of a makefile that a person would call. */
+function targetLines(texts: SurveyFacts['texts']): string[] {
+  for (const [path, text = ''] of texts) {
+    if (!/^(makefile|justfile)$/i.test(path)) continue;
+    const targets = [...text.matchAll(/^([a-z][\w-]*)[^:=\n]{0,80}:(?!=)/gim)].map(([, target = '']) => code(target));
+    if (targets.length > 0) return [`- Targets of ${code(path)}: ${targets.slice(0, 16).join(', ')}`];
+  }
+  return [];
+}
+
+function keysOf(value: Json | undefined): string[] {
+  return isJsonObject(value ?? null) ? Object.keys(value as object) : [];
+}
+
+function parse(text: string | undefined): Json {
+  try {
+    return text === undefined ? null : (JSON.parse(text) as Json);
+  } catch {
+    // A broken manifest counts as an empty one.
+    return null;
+  }
 }

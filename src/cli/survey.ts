@@ -3,8 +3,7 @@
  * at open points, and writes a report. All that it knows it reads from the trajectory, so it goes on after any crash.
  */
 import { type Branch, type Decision, defined, type Planner, type RunView } from '#core';
-import { gatherFacts, type Page, pageKey, ROOT, type SurveyFacts } from './survey-facts.ts';
-import { surveyReport } from './survey-report.ts';
+import { gatherFacts, type Page, pageKey, ROOT, type SurveyFacts, surveyReport } from './survey-report.ts';
 
 /** Listings of a huge tree end here; the report says so. */
 const MAX_ROUNDS = 8;

@@ -1,5 +1,5 @@
 /** Text for people: nothing that a model, a tool or a file says may command the terminal it is shown on. */
-import type { Json, UsageTotals } from '#core';
+import { branchesOf, type Decision, type Json, type Outcome, type UsageTotals } from '#core';
 
 // Control characters but tab and newline, and the marks that turn the direction of text around.
 const COMMANDING = /(?![\t\n])[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
@@ -72,4 +72,60 @@ export function tokenWords({
   const cached = cachedInputTokens > 0 ? ` (${number(cachedInputTokens)} cached)` : '';
   const thought = reasoningTokens > 0 ? ` (${number(reasoningTokens)} reasoning)` : '';
   return `${number(inputTokens)} tokens in${cached}, ${number(outputTokens)} out${thought}`;
+}
+
+// A decision, and what came of it, in a few words.
+
+const CHARS = 120;
+
+/** A decision that did not pass may have any shape. */
+export function decisionText(decision: Decision): string {
+  switch (decision.kind) {
+    case 'call_tool':
+    case 'call_parallel':
+      return callsText(branchesOf(decision));
+    case 'spawn_task':
+      return `starts a task: ${shortLine(String(decision.spec?.description), CHARS)}`;
+    case 'await_task':
+      return `waits for the task ${shortLine(String(decision.taskId), CHARS)}`;
+    case 'request_pause':
+      return words('asks', String(decision.reason), decision.payload);
+    case 'finish':
+      return words('finishes', String(decision.reason), decision.payload);
+    default:
+      return `${decision satisfies never}` && shortLine(terminalJson(decision), CHARS);
+  }
+}
+
+function callsText(branches: unknown): string {
+  if (!Array.isArray(branches)) return 'calls, which cannot be read';
+  return branches
+    .map(({ tool, args }: { tool?: unknown; args?: Json }) =>
+      words(shortLine(String(tool), 60), shortArgs(args ?? null)),
+    )
+    .join(', ');
+}
+
+function words(...parts: readonly (Json | object | undefined)[]): string {
+  return parts
+    .filter((part) => part !== undefined && part !== '')
+    .map((part) => shortLine(typeof part === 'string' ? part : terminalJson(part), CHARS))
+    .join(' ');
+}
+
+/** What a call came to. */
+export function outcomeText(outcome: Outcome): string {
+  switch (outcome.kind) {
+    case 'value':
+      return shortLine(terminalJson(outcome.value), CHARS);
+    case 'verdict':
+      return words(outcome.verdict, outcome.payload);
+    case 'error':
+    case 'unknown':
+    case 'cancelled':
+    case 'skipped':
+      return shortLine(outcome.error.code, 60);
+    default:
+      return outcome satisfies never;
+  }
 }

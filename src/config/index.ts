@@ -1,8 +1,7 @@
 /** `pilotage/config`: a configuration, read from a file or written in a program, and the planners that it names. */
 export type { DriverOptions, PlannerFactory, PlannerRegistry } from '#planners';
 export { plannerRegistry } from '#planners';
-export type { Config } from './config.ts';
-export { defineConfig } from './config.ts';
+export { type Config, defineConfig, loadConfig } from './config.ts';
 export type {
   DeterministicPart,
   DriverDependencies,
@@ -12,7 +11,6 @@ export type {
   ReactPart,
 } from './drivers.ts';
 export { shippedPlanners } from './drivers.ts';
-export { loadConfig } from './load.ts';
 export type { ModelEntryPart, ModelPart, ModelServer, ModelsPart } from './models.ts';
 export type { ReadyConfig, ReadyOptions } from './ready.ts';
 export { readyConfig } from './ready.ts';

@@ -13,7 +13,7 @@ import {
 } from '#core';
 import type { PlannerRegistry } from '#planners';
 import { createRuntime, type ProgressGuard, type RuntimeOptions } from '#runtime';
-import type { Config } from './config.ts';
+import { type Config, hasAgentsAlone } from './config.ts';
 import { type DriverPart, shippedPlanners } from './drivers.ts';
 import {
   aFunction,
@@ -36,8 +36,8 @@ export interface ReadyOptions {
 }
 
 export interface ReadyConfig {
-  /** The options for `createRuntime`. */
-  readonly runtime: RuntimeOptions & { readonly planner: Planner };
+  /** The options for `createRuntime`. Without a planner when the configuration has agents alone. */
+  readonly runtime: RuntimeOptions & { readonly planner?: Planner };
   /** Hints for the context of runs that have no hints of their own. Absent when the configuration has none. */
   readonly hints?: PlanningHints;
 }
@@ -79,8 +79,9 @@ const checkMaxSteps = whole(0);
 export async function readyConfig(config: Config<DriverPart>, options: ReadyOptions = {}): Promise<ReadyConfig> {
   checkConfig(config, '');
   const { planner: part = {}, planningHints, ...passedOn } = config;
-  const made = await plannerOf(part, options.planners ?? shippedPlanners());
-  const runtime = { ...passedOn, planner: made.planner, ...limitsOf(made.maxSteps, config.limits) };
+  const made = hasAgentsAlone(config) ? {} : await plannerOf(part, options.planners ?? shippedPlanners());
+  const { planner, maxSteps }: Partial<MadePlanner> = made;
+  const runtime = { ...passedOn, ...defined({ planner }), ...limitsOf(maxSteps, config.limits) };
   // The runtime opens nothing here: it only checks these options.
   createRuntime(runtime);
   return { runtime, ...hintsOf(planningHints) };

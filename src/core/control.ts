@@ -1,8 +1,8 @@
 /** Steering messages. Each is stored in the run's inbox before it is acknowledged, and applied at a step boundary. */
-import { assertPayloadBounds } from './bounds.ts';
+import { assertPayloadBounds, captureObject } from './capture.ts';
 import { PilotageError } from './errors.ts';
 import { assertIdentity, type Scope } from './identity.ts';
-import { captureObject, isJsonObject, type Json, type JsonObject } from './json.ts';
+import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import type { TaskMessage } from './task.ts';
 
 export const CONTROL_TYPES = [

@@ -1,20 +1,59 @@
 /** The entries of a run's journal. A run is nothing but the list of its entries; everything else is computed from them. */
-
-import type { ArtifactRef } from './artifact.ts';
-import type { AtOnce } from './at-once.ts';
-import type { Compaction, CompactionErrorCode } from './compaction.ts';
 import type { ArtifactRow, RunContext } from './context.ts';
 import type { Caller, Control } from './control.ts';
 import type { Branch, Decision, FinishReason, PauseReason } from './decision.ts';
 import type { ErrorData } from './errors.ts';
-import type { HandleNote } from './handle.ts';
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
-import type { RunLimits, TaskShare } from './limits.ts';
-import type { Outcome, PauseVerdict } from './outcome.ts';
+import type { RunLimits, TaskShare, Usage } from './limits.ts';
+import type { ArtifactRef, Outcome, PauseVerdict } from './outcome.ts';
 import type { Remark } from './remark.ts';
-import type { CallPlace, MoveNotes, Usage } from './step.ts';
+import type { AtOnce, CallPlace, HandleNote, MoveNotes } from './step.ts';
 import type { OnCancel, TaskEnd, TaskKind, TaskOrigin, TaskPause } from './task.ts';
+
+/** A summary in place of a run's first steps. The steps stay in the journal; only requests to a model get shorter. */
+export interface Summary {
+  readonly goals: readonly string[];
+  readonly facts: readonly string[];
+  readonly pending: readonly string[];
+  readonly lastOutputDigest: string;
+  readonly note: string;
+}
+
+export interface Compaction {
+  readonly summary: Summary;
+  /** The summary covers the steps before this index; from it on they are sent in full. */
+  readonly before: number;
+  /** Estimated tokens of the request that was found too long. */
+  readonly tokenEstimate: number;
+}
+
+/**
+ * - `summariser_error`: the summariser could not be asked, or did not reply.
+ * - `empty_summary`: the summary is empty.
+ * - `invalid_summary`: a part of the summary is missing, empty or cut off.
+ * - `long_summary`: the summary is not shorter than the steps that it would replace.
+ * - `estimator_error`: the request could not be counted.
+ */
+export type CompactionErrorCode =
+  | 'summariser_error'
+  | 'empty_summary'
+  | 'invalid_summary'
+  | 'long_summary'
+  | 'estimator_error';
+
+/** Failed tries to summarise, in a row. The more there were, the longer is the wait before the next try. */
+export interface CompactionFailures {
+  readonly times: number;
+  /** The step before which the last try was made. */
+  readonly step: number;
+}
+
+/** The result of trying to shorten a run's history. A failure is recorded, and the try is repeated at a later step. */
+export type CompactionAttempt = { readonly usage?: Usage } & (
+  | { readonly compaction: Compaction }
+  | { readonly failure: ErrorData & { readonly code: CompactionErrorCode }; readonly tokenEstimate: number }
+);
 
 /** An earlier turn of the conversation that this run continues. */
 export interface Turn {
@@ -327,3 +366,22 @@ export type EntryKind = EntryBody['kind'];
 
 /** `seq` counts from 1 without gaps; `at` is in milliseconds since the epoch. */
 export type Entry = EntryBody & { readonly seq: number; readonly at: number };
+
+/** The one place that makes the entry of a call that has come to its end. */
+export function callEnded({ step, call }: CallPlace, result: CallResult): CallEnded {
+  const { outcome, startedAt, attempts, costMicroUsd, discovered, artifacts, handles, reuses } = result;
+  const ended: { -readonly [K in keyof CallEnded]: CallEnded[K] } = {
+    kind: 'call_ended',
+    step,
+    call,
+    outcome,
+    attempts,
+  };
+  if (startedAt !== undefined) ended.startedAt = startedAt;
+  if (costMicroUsd !== undefined) ended.costMicroUsd = costMicroUsd;
+  if (discovered !== undefined) ended.discovered = discovered;
+  if (artifacts !== undefined) ended.artifacts = artifacts;
+  if (handles !== undefined) ended.handles = handles;
+  if (reuses !== undefined) ended.reuses = reuses;
+  return ended;
+}

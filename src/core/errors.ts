@@ -2,7 +2,7 @@
  * One error class with a stable `code`. One table says what follows from each code, so that the loop never reads
  * messages to decide.
  */
-import type { JsonObject } from './json-type.ts';
+import type { JsonObject } from './json.ts';
 
 /**
  * What follows from an error of each code.

@@ -3,18 +3,16 @@
  * numbers; only `token`, `token.reset`, `tool.chunk`, `tool.late` and
  * `task.progress` are not recorded, and `run.paused` marks the end of what a reader of a paused run gets.
  */
-import type { HeldBack } from './at-once.ts';
 import type { Caller, Control } from './control.ts';
 import type { FinishReason, PauseReason } from './decision.ts';
 import type { ErrorData } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
-import type { RunLimits } from './limits.ts';
+import type { RunLimits, Usage } from './limits.ts';
 import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { RemarkPayloads } from './remark.ts';
-import type { CallPlace } from './step.ts';
+import type { CallPlace, HeldBack } from './step.ts';
 import type { TaskEnd, TaskKind, TaskPause, TaskStatus } from './task.ts';
-import type { Usage } from './usage.ts';
 
 interface CallEndedPayload {
   readonly step: number;

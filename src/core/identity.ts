@@ -1,5 +1,4 @@
 /** Who a run belongs to. All four parts are needed everywhere; a missing one fails closed. */
-
 import { PilotageError } from './errors.ts';
 import { assertOptions, type OptionShape } from './options.ts';
 

@@ -1,166 +1,201 @@
 /** What the other rooms and the tests may use of `core`. */
-export { answerEnvelope, answerText } from './answer.ts';
-export type { ArtifactRef } from './artifact.ts';
-export type { AtOnce, HeldBack } from './at-once.ts';
-export { MAX_AT_ONCE } from './at-once.ts';
-export { assertPayloadBounds, PAYLOAD_BOUNDS } from './bounds.ts';
-export { BranchGraph, dependenciesOf, dependentsOf, linkBranches, orderOf, topologicalOrder } from './branch-graph.ts';
 export {
   BranchEnds,
+  BranchGraph,
   type BranchVerdict,
   type CallOver,
+  dependenciesOf,
+  dependentsOf,
   type EndOf,
   judgeBranch,
+  linkBranches,
+  needsOf,
   nothingJudged,
+  openRoute,
+  orderOf,
+  topologicalOrder,
+  waysOf,
   winnersOf,
-} from './branch-verdict.ts';
+} from './branch-graph.ts';
+export { assertPayloadBounds, type Captured, capture, captureForGood, captureObject, PAYLOAD_BOUNDS } from './capture.ts';
+export { type Clock, LazySignal, LONGEST_NAP_MS, limitTime, steadyMs, systemClock } from './clock.ts';
 export {
-  ARTIFACT_FETCH,
-  AWAIT_TOOL,
-  FINISH_TOOL,
-  isBuiltinTool,
-  isPlanTool,
-  MESSAGE_TOOL,
-  SKILL_GET,
-  SKILL_SEARCH,
-  SPAWN_TOOL,
-  TOOL_GET,
-  TOOL_SEARCH,
-} from './builtin-tools.ts';
-export { callEnded } from './call-ended.ts';
-export { isOwnRemark, MAX_OWN_REMARKS, remarkName, whyNoRemark } from './check-remark.ts';
-export type { Clock } from './clock.ts';
-export { LONGEST_NAP_MS, limitTime, steadyMs, systemClock } from './clock.ts';
-export type { Compaction, CompactionAttempt, CompactionErrorCode, CompactionFailures, Summary } from './compaction.ts';
-export type {
-  ArtifactRow,
-  InputArtifact,
-  LoadedInput,
-  PlanningHints,
-  ReasoningReplay,
-  RunContext,
-  Skill,
+  type ArtifactRow,
+  type InputArtifact,
+  type LoadedInput,
+  type PlanningHints,
+  type ReasoningReplay,
+  type RunContext,
+  SHOWN_SKILLS,
+  type Skill,
+  type SkillHit,
+  type SkillView,
+  skillView,
 } from './context.ts';
-export type { Caller, Control, ControlScope, ControlType, Message } from './control.ts';
 export {
   assertCaller,
   assertMaySend,
+  type Caller,
   CONTROL_SCOPES,
   CONTROL_TYPES,
+  type Control,
+  type ControlScope,
+  type ControlType,
   INBOX_CAP,
   isCapped,
   isControl,
   isDismissal,
   LEAST_SCOPE,
+  type Message,
   mayKnow,
   validateControl,
 } from './control.ts';
-export type {
-  AskReason,
-  AwaitTask,
-  Branch,
-  CallParallel,
-  CallTool,
-  Decision,
-  DecisionKind,
-  Finish,
-  FinishReason,
-  Join,
-  PauseReason,
-  RequestPause,
-  Route,
-  SpawnSpec,
-  SpawnTask,
-  TaskLimits,
+export {
+  type AskReason,
+  type AwaitTask,
+  type Branch,
+  branchesOf,
+  branchId,
+  type CallParallel,
+  type CallTool,
+  DECISION_NAMES,
+  type Decision,
+  type DecisionKind,
+  FINISH_REASONS,
+  type Finish,
+  type FinishReason,
+  isPlan,
+  type Join,
+  PAUSE_REASONS,
+  type PauseReason,
+  type RequestPause,
+  type Route,
+  type SpawnSpec,
+  type SpawnTask,
+  type TaskLimits,
 } from './decision.ts';
-export { branchesOf, branchId, DECISION_NAMES, FINISH_REASONS, isPlan, PAUSE_REASONS } from './decision.ts';
-export { defined } from './defined.ts';
-export type {
-  Awaiting,
-  CallBegan,
-  CallEnded,
-  CallResult,
-  Compacted,
-  CompactionFailed,
-  ControlTaken,
-  Entry,
-  EntryBody,
-  EntryKind,
-  Failed,
-  Finished,
-  ForkOrigin,
-  GroupEnded,
-  ModelAway,
-  Moved,
-  Paused,
-  Pin,
-  PlanGrown,
-  Repaired,
-  Repinned,
-  Resumed,
-  Spawned,
-  Started,
-  StartRequest,
-  TaskEnded,
-  TaskPaused,
-  Turn,
-  Watched,
+export {
+  type Awaiting,
+  type CallBegan,
+  type CallEnded,
+  type CallResult,
+  type Compacted,
+  type Compaction,
+  type CompactionAttempt,
+  type CompactionErrorCode,
+  type CompactionFailed,
+  type CompactionFailures,
+  type ControlTaken,
+  callEnded,
+  type Entry,
+  type EntryBody,
+  type EntryKind,
+  type Failed,
+  type Finished,
+  type ForkOrigin,
+  type GroupEnded,
+  type ModelAway,
+  type Moved,
+  type Paused,
+  type Pin,
+  type PlanGrown,
+  type Repaired,
+  type Repinned,
+  type Resumed,
+  type Spawned,
+  type Started,
+  type StartRequest,
+  type Summary,
+  type TaskEnded,
+  type TaskPaused,
+  type Turn,
+  type Watched,
 } from './entry.ts';
 export { decodeEntry, ENTRY_VERSION, encodeEntry } from './entry-codec.ts';
-export type { ErrorCode, ErrorConsequence, ErrorData } from './errors.ts';
-export { describeThrown, ERROR_CONSEQUENCES, fieldOf, PilotageError } from './errors.ts';
+export {
+  describeThrown,
+  ERROR_CONSEQUENCES,
+  type ErrorCode,
+  type ErrorConsequence,
+  type ErrorData,
+  fieldOf,
+  PilotageError,
+} from './errors.ts';
 export type { EventPayloads, EventType, RunEvent } from './event.ts';
-export type { HandleNote, HandleState } from './handle.ts';
-export type { Identity, Scope } from './identity.ts';
-export { assertIdentity, local, newRunId, scopeKey } from './identity.ts';
-export type { Captured } from './json.ts';
+export { assertIdentity, type Identity, local, newRunId, type Scope, scopeKey } from './identity.ts';
 export {
   asJson,
   atPointer,
-  capture,
-  captureForGood,
-  captureObject,
   deepFreeze,
+  defined,
   encodedBytes,
   isJsonObject,
+  isTooLarge,
   JSON_LIMITS,
+  type Json,
+  type JsonObject,
   jsonEquals,
+  LARGE_CHARS,
+  mapTexts,
   thaw,
 } from './json.ts';
-export type { Json, JsonObject } from './json-type.ts';
-export { knowKey, knowKeysOf, knownSecrets } from './known-secrets.ts';
-export { LazySignal } from './lazy-signal.ts';
-export type { BudgetAxis, CeilingAxis, CeilingReason, Limits, RunLimits, TaskShare } from './limits.ts';
-export { assertRunLimits, CEILING_REASONS, ceilingOf, DEFAULT_STEP_LIMIT, givenLimits, runLimitsOf } from './limits.ts';
-export { microUsdOf, usdOf, whyNoUsd } from './money.ts';
-export { nearest } from './nearest.ts';
-export type { BranchObservation } from './observation.ts';
-export { observe, observeBranches, stepError } from './observation.ts';
-export type { OptionShape } from './options.ts';
-export { assertOptions, assertWords, isOptionsRecord } from './options.ts';
-export type { FailureKind, Outcome, PauseVerdict, Verdict } from './outcome.ts';
-export { errorOf, failureKindOf } from './outcome.ts';
-export type {
-  AsksModels,
-  BudgetView,
-  Delta,
-  Move,
-  MoveSource,
-  Planner,
-  PlannerFunction,
-  RunView,
-  SpokenDelta,
-  SteeringTurn,
-  Trajectory,
-  WakeMode,
+export {
+  addUsage,
+  amountOf,
+  assertRunLimits,
+  type BudgetAxis,
+  CEILING_REASONS,
+  type CeilingAxis,
+  type CeilingReason,
+  ceilingOf,
+  countUsage,
+  DEFAULT_STEP_LIMIT,
+  DETAILS,
+  detailsOf,
+  givenLimits,
+  type Limits,
+  microUsdOf,
+  type RunLimits,
+  readUsage,
+  runLimitsOf,
+  shownAmount,
+  type TaskShare,
+  type Usage,
+  type UsageTotals,
+  usageIn,
+  usdOf,
+  whyNoUsd,
+} from './limits.ts';
+export { nearest, oneLine, shownName } from './names.ts';
+export { assertOptions, assertWords, isOptionsRecord, type OptionShape } from './options.ts';
+export {
+  type ArtifactRef,
+  errorOf,
+  type FailureKind,
+  failureKindOf,
+  isPassedOver,
+  type Outcome,
+  type PauseVerdict,
+  type Verdict,
+} from './outcome.ts';
+export {
+  type AsksModels,
+  asPlanner,
+  type BudgetView,
+  type Delta,
+  isMove,
+  type Move,
+  type MoveSource,
+  type Planner,
+  type PlannerFunction,
+  type RunView,
+  resolveWakeMode,
+  type SpokenDelta,
+  type SteeringTurn,
+  type Trajectory,
+  type WakeMode,
 } from './planner.ts';
-export { asPlanner, isMove, resolveWakeMode } from './planner.ts';
-export type { PolicyCall, ToolPolicy } from './policy.ts';
-export type { RedactRule } from './redact-rules.ts';
-export { redactor } from './redact-rules.ts';
-export type { RedactedPart, RedactionOptions, RedactionRule } from './redaction.ts';
-export { Redaction } from './redaction.ts';
-export type { Reference } from './reference.ts';
+export { type RedactedPart, Redaction, type RedactionOptions, type RedactionRule } from './redaction.ts';
 export {
   allReferencesIn,
   asLiteral,
@@ -169,60 +204,92 @@ export {
   isMarked,
   literal,
   mapReferences,
+  type Reference,
   referenceFault,
   referencesIn,
   resolveReferences,
   unescaped,
 } from './reference.ts';
-export type {
-  OutputMode,
-  OwnRemarkType,
-  PlanFault,
-  PlanTry,
-  PlanTryPurpose,
-  Remark,
-  RemarkPayloads,
-  RemarkType,
-  RepairCounter,
-  RepairTier,
-} from './remark.ts';
-export { needsOf, openRoute, waysOf } from './routes.ts';
-export { oneLine, shownName } from './shown-name.ts';
-export type { SkillHit, SkillView } from './skills.ts';
-export { SHOWN_SKILLS, skillView } from './skills.ts';
-export { isPassedOver } from './skip-reason.ts';
-export type { CallPlace, CallRecord, MoveNotes, Step } from './step.ts';
-export type {
-  BackgroundResult,
-  GroupStatus,
-  GroupView,
-  OnCancel,
-  TaskEnd,
-  TaskKind,
-  TaskMessage,
-  TaskOrigin,
-  TaskPause,
-  TaskStatus,
-  TaskUsage,
-  TaskView,
-} from './task.ts';
 export {
+  isOwnRemark,
+  MAX_OWN_REMARKS,
+  type OutputMode,
+  type OwnRemarkType,
+  type PlanFault,
+  type PlanTry,
+  type PlanTryPurpose,
+  type Remark,
+  type RemarkPayloads,
+  type RemarkType,
+  type RepairCounter,
+  type RepairTier,
+  remarkName,
+  whyNoRemark,
+} from './remark.ts';
+export { knowKey, knowKeysOf, knownSecrets, type RedactRule, redactor } from './secrets.ts';
+export {
+  type AtOnce,
+  answerEnvelope,
+  answerText,
+  type BranchObservation,
+  type CallPlace,
+  type CallRecord,
+  type HandleNote,
+  type HandleState,
+  type HeldBack,
+  MAX_AT_ONCE,
+  type MoveNotes,
+  observe,
+  observeBranches,
+  type Step,
+  stepError,
+} from './step.ts';
+export {
+  type BackgroundResult,
+  type GroupStatus,
+  type GroupView,
+  isTaskTool,
   MAX_LIVE_TASKS,
   MAX_TASK_DEPTH,
   MAX_TREE_CALLS,
   MAX_TREE_TASKS,
+  type OnCancel,
   runsAbove,
   spawnerOf,
+  type TaskCall,
+  type TaskEnd,
+  type TaskKind,
+  type TaskMessage,
+  type TaskOrigin,
+  type TaskPause,
+  type TaskStatus,
+  type TaskUsage,
+  type TaskView,
+  taskCall,
+  taskCallAt,
+  taskCallsOf,
   taskId,
 } from './task.ts';
-export type { TaskCall } from './task-calls.ts';
-export { isTaskTool, taskCall, taskCallAt, taskCallsOf } from './task-calls.ts';
-export { mapTexts } from './texts.ts';
 export { Thrown } from './thrown.ts';
-export { isTooLarge, LARGE_CHARS } from './too-large.ts';
-export type { Effect, Loading, ToolSchema, ToolView } from './tool-schema.ts';
-export type { Usage, UsageTotals } from './usage.ts';
-export { addUsage, amountOf, countUsage, DETAILS, detailsOf, readUsage, shownAmount, usageIn } from './usage.ts';
+export {
+  ARTIFACT_FETCH,
+  AWAIT_TOOL,
+  type Effect,
+  FINISH_TOOL,
+  isBuiltinTool,
+  isPlanTool,
+  type Loading,
+  MESSAGE_TOOL,
+  type PolicyCall,
+  SKILL_GET,
+  SKILL_SEARCH,
+  SPAWN_TOOL,
+  TOOL_GET,
+  TOOL_SEARCH,
+  type ToolPolicy,
+  type ToolSchema,
+  type ToolView,
+} from './tool.ts';
 export {
   captureDecision,
   checkDecision,

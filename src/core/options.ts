@@ -1,6 +1,6 @@
 /** What callers give is looked at here before anything reads it: what is missing, of another kind or spelt wrong is told by name. */
 import { PilotageError } from './errors.ts';
-import { nearest } from './nearest.ts';
+import { nearest } from './names.ts';
 
 /** Kinds of options. A value of the kind `any` is checked elsewhere. */
 type Kind =

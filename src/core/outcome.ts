@@ -1,7 +1,14 @@
 /** The outcome of a call. Every call has exactly one. */
-import type { ArtifactRef } from './artifact.ts';
 import type { ErrorData } from './errors.ts';
 import type { Json, JsonObject } from './json.ts';
+
+/** A large value kept beside the journal, addressed by its content. */
+export interface ArtifactRef {
+  /** `art_` and the first 32 hex digits (128 bits) of the SHA-256 of the bytes. */
+  readonly artifactRef: string;
+  readonly mime: string;
+  readonly sizeBytes: number;
+}
 
 /** The answer to what a planner asks. */
 export type Verdict = 'approve' | 'reject' | 'resume' | 'timeout';
@@ -35,4 +42,38 @@ const NOES: ReadonlySet<string> = new Set(['tool_rejected', 'approval_timeout'])
 /** The error of an outcome; `undefined` when it has none. */
 export function errorOf(outcome: Outcome): ErrorData | undefined {
   return 'error' in outcome ? outcome.error : undefined;
+}
+
+/**
+ * Whether a skipped branch was passed over: somebody took it out, a condition did not hold, or so for the branch because of
+ * which it was skipped. It names that one; when that has a value, it was not the value asked for.
+ * @param known what was found out before, by the branch. Added to.
+ */
+export function isPassedOver(
+  branch: number,
+  outcomeOf: (branch: number) => Outcome | undefined,
+  known: Map<number, boolean>,
+): boolean {
+  const path: number[] = [];
+  let isPassed = false;
+  for (let at: number | undefined = branch; at !== undefined; ) {
+    const outcome = outcomeOf(at);
+    const before = known.get(at);
+    isPassed = before ?? (outcome?.kind === 'value' ? path.length > 0 : isRemoved(outcome));
+    if (before !== undefined || outcome?.kind !== 'skipped') break;
+    known.set(at, isPassed);
+    path.push(at);
+    at = causeOf(outcome);
+  }
+  for (const each of path) known.set(each, isPassed);
+  return isPassed;
+}
+
+function isRemoved(outcome: Outcome | undefined): boolean {
+  return outcome?.kind === 'skipped' && outcome.error.code === 'node_removed';
+}
+
+function causeOf({ error }: Extract<Outcome, { kind: 'skipped' }>): number | undefined {
+  const cause = error.data?.['branch'];
+  return typeof cause === 'number' ? cause : undefined;
 }

@@ -1,15 +1,13 @@
 /** The planner's interface: a planner is asked for one decision at a time, and knows nothing of how decisions are carried out. */
-import type { Compaction, CompactionAttempt, CompactionFailures } from './compaction.ts';
-import type { LoadedInput, RunContext } from './context.ts';
+import type { LoadedInput, RunContext, SkillView } from './context.ts';
 import type { Control } from './control.ts';
 import type { Branch, Decision } from './decision.ts';
-import type { Turn } from './entry.ts';
+import type { Compaction, CompactionAttempt, CompactionFailures, Turn } from './entry.ts';
 import { type ErrorData, PilotageError } from './errors.ts';
 import type { Identity } from './identity.ts';
-import type { SkillView } from './skills.ts';
 import type { MoveNotes, Step } from './step.ts';
 import type { BackgroundResult, GroupView, TaskOrigin, TaskView } from './task.ts';
-import type { ToolView } from './tool-schema.ts';
+import type { ToolView } from './tool.ts';
 
 export type WakeMode = 'push' | 'poll' | 'hybrid';
 

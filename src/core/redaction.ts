@@ -13,12 +13,10 @@ import type { Control } from './control.ts';
 import type { Branch, Decision } from './decision.ts';
 import type { CallEnded, EntryBody } from './entry.ts';
 import { describeThrown, type ErrorData, PilotageError } from './errors.ts';
-import { asJson, deepFreeze, isJsonObject, type Json, type JsonObject } from './json.ts';
-import { KnownSecrets, knownSecrets, LEAST_SECRET_CHARS } from './known-secrets.ts';
+import { asJson, deepFreeze, isJsonObject, type Json, type JsonObject, mapTexts } from './json.ts';
 import { assertOptions, type OptionShape } from './options.ts';
 import type { Outcome } from './outcome.ts';
-import { redactor } from './redact-rules.ts';
-import { mapTexts } from './texts.ts';
+import { KnownSecrets, knownSecrets, LEAST_SECRET_CHARS, redactor } from './secrets.ts';
 
 /** A text that is secret, a pattern of such texts, or a function that gives a text without what it must not have. */
 export type RedactionRule = string | RegExp | ((text: string) => string);

@@ -1,6 +1,7 @@
 /** A value that foreign code has thrown, read exactly once, so that getters and later changes do no harm. */
+import { captureObject } from './capture.ts';
 import { describeThrown, fieldOf, PilotageError } from './errors.ts';
-import { captureObject, type JsonObject } from './json.ts';
+import type { JsonObject } from './json.ts';
 
 const MAX_CODE_CHARS = 200;
 

@@ -1,7 +1,6 @@
 /** The one gate in front of dispatch: every decision of every planner passes here before anything happens. */
-import { assertPayloadBounds } from './bounds.ts';
 import { linkBranches, orderOf } from './branch-graph.ts';
-import { isPlanTool } from './builtin-tools.ts';
+import { assertPayloadBounds, capture } from './capture.ts';
 import {
   type Branch,
   type CallParallel,
@@ -16,10 +15,11 @@ import {
   type SpawnSpec,
 } from './decision.ts';
 import { PilotageError } from './errors.ts';
-import { capture, isJsonObject, type Json, type JsonObject } from './json.ts';
+import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import { assertLimits } from './limits.ts';
 import { allReferencesIn, referenceFault, unescaped } from './reference.ts';
-import { isTaskTool, taskCall } from './task-calls.ts';
+import { isTaskTool, taskCall } from './task.ts';
+import { isPlanTool } from './tool.ts';
 
 /** At most this many branches in one call. A longer list is refused whole, never cut short. */
 export const MAX_BRANCHES = 50;

@@ -1,6 +1,4 @@
 /** What the other rooms and the tests may use of `journal`. */
-export { artifactDigest } from './artifact-id.ts';
-export { DEFAULT_JOURNAL_PATH } from './default-path.ts';
 export { memoryJournal } from './memory.ts';
 export {
   appendAgain,
@@ -11,28 +9,32 @@ export {
   patientArtifacts,
   patiently,
 } from './patience.ts';
-export type {
-  Append,
-  ArtifactStore,
-  Claim,
-  ClaimRequest,
-  Examined,
-  Journal,
-  LeaseRequest,
-  NewRun,
-  Park,
-  Received,
-  Renewal,
-  RepairRequest,
-  RunQuery,
-  RunRecord,
-  RunStatus,
-  SignalOptions,
-  StoredMessage,
-  Told,
+export {
+  type Append,
+  type ArtifactStore,
+  type Claim,
+  type ClaimRequest,
+  DEFAULT_JOURNAL_PATH,
+  type Examined,
+  type Journal,
+  type LeaseRequest,
+  type NewRun,
+  type Park,
+  type Received,
+  type Renewal,
+  type RepairRequest,
+  RUN_STATUSES,
+  type RunQuery,
+  type RunRecord,
+  type RunStatus,
+  type SessionMemory,
+  type SessionMemoryStore,
+  type SessionSummary,
+  type SessionTurn,
+  type SignalOptions,
+  type StoredMessage,
+  type Told,
 } from './port.ts';
-export { RUN_STATUSES } from './port.ts';
-export { assertInTime, assertJournal, hasEnded, ownedBy, pauseExpired, runNotFound } from './rules.ts';
-export type { SessionMemory, SessionMemoryStore, SessionSummary, SessionTurn } from './session-memory.ts';
-export { FIND_DUE } from './sqlite-rows.ts';
-export { MIGRATIONS, openDatabase, SCHEMA_VERSION } from './sqlite-schema.ts';
+export { artifactDigest, assertInTime, assertJournal, hasEnded, ownedBy, pauseExpired, runNotFound } from './rules.ts';
+export { FIND_DUE } from './sqlite/runs.ts';
+export { MIGRATIONS, openDatabase, SCHEMA_VERSION } from './sqlite/schema.ts';

@@ -1,5 +1,4 @@
 /** A journal in the memory of this process: for tests, and for runs that need not survive the process. */
-
 import {
   assertOptions,
   type Clock,
@@ -13,8 +12,7 @@ import {
   type Started,
   systemClock,
 } from '#core';
-import { MemoryArtifacts } from './memory-artifacts.ts';
-import { MemorySessions } from './memory-session.ts';
+import { MemoryArtifacts, MemorySessions } from './memory-stores.ts';
 import type {
   Append,
   ArtifactStore,

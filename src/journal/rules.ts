@@ -1,4 +1,5 @@
 /** The checks of every store, and the messages of its refusals. */
+import { createHash } from 'node:crypto';
 import { assertIdentity, INBOX_CAP, PilotageError, type Scope, type Started, scopeKey } from '#core';
 import type {
   Append,
@@ -11,8 +12,8 @@ import type {
   RunQuery,
   RunRecord,
   RunStatus,
+  SessionSummary,
 } from './port.ts';
-import type { SessionSummary } from './session-memory.ts';
 
 const DEFAULT_PAGE = 50;
 const MAX_PAGE = 200;
@@ -276,4 +277,26 @@ export function assertJournal(given: unknown): void {
   const message =
     'The option journal must be a journal: give sqliteJournal({ path }), memoryJournal(), or the path of a file.';
   throw new PilotageError('invalid_config', message);
+}
+
+const REF_HEX_DIGITS = 32;
+
+interface Digest {
+  readonly artifactRef: string;
+  /** The whole SHA-256 in hex; the reference has its first half. */
+  readonly sha256: string;
+}
+
+export function artifactDigest(bytes: Uint8Array): Digest {
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  return { artifactRef: `art_${sha256.slice(0, REF_HEX_DIGITS)}`, sha256 };
+}
+
+/** @throws PilotageError `journal_conflict` when two artifacts share the first half of their digests. */
+export function assertSameContent(digest: Digest, storedSha256: string): void {
+  if (digest.sha256 === storedSha256) return;
+  throw new PilotageError(
+    'journal_conflict',
+    `Other bytes are stored as ${digest.artifactRef}: their SHA-256 begins alike. The new ones were not stored.`,
+  );
 }

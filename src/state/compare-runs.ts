@@ -11,8 +11,8 @@ import {
   oneLine,
   type Step,
 } from '#core';
-import type { Ending, RunState, RunTotals } from './run-state.ts';
-import { sameDecisionJson } from './same-decision.ts';
+import { sameDecisionJson } from './repetition.ts';
+import type { Ending, RunState, RunTotals } from './state.ts';
 
 export interface RunComparison {
   readonly a: RunSummary;

@@ -1,5 +1,6 @@
 /** Entries to events. Pure: the same journal gives the same events, with the same numbers, at any time. */
 import {
+  type Awaiting,
   type Branch,
   branchesOf,
   type CallEnded,
@@ -10,24 +11,39 @@ import {
   defined,
   type Entry,
   type EventPayloads,
+  type EventType,
   type Finished,
+  type GroupEnded,
   type Identity,
+  type Json,
   type JsonObject,
   MESSAGE_TOOL,
   type Moved,
   type MoveNotes,
+  mapTexts,
   type Paused,
   type PlanGrown,
   type Resumed,
   type RunEvent,
+  type Spawned,
+  type TaskEnded,
+  type TaskPaused,
+  type TaskView,
+  type Watched,
 } from '#core';
-import { event } from './event.ts';
-import { grownMove } from './growth.ts';
-import { handleEvents } from './handles.ts';
-import { heldBack } from './held-back.ts';
-import { nodeEdits, REMOVED } from './plan-edits.ts';
-import { openBranches, type RunState } from './run-state.ts';
-import { taskEvents } from './task-events.ts';
+import { grownMove, isNews, nodeEdits, REMOVED } from './open-step.ts';
+import { heldBack } from './plan-view.ts';
+import { openBranches, type RunState } from './state.ts';
+
+/** Makes an event of a type from an entry's position and time. */
+export function event<T extends EventType>(
+  type: T,
+  at: { readonly seq: number; readonly at: number },
+  identity: Identity,
+  payload: EventPayloads[T],
+): RunEvent {
+  return { ...payload, type, identity, seq: at.seq, occurredAt: at.at } as RunEvent;
+}
 
 /** The events of one entry. `before` is the state without it; a `started` entry has none. */
 export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[] {
@@ -175,6 +191,21 @@ function callEvents(entry: Entry, ended: CallEnded, before: RunState): RunEvent[
   return [completed, event('message', entry, before.identity, { step, call, message: outcome.value })];
 }
 
+/** That a handle is gone is told once: when a call is refused for it, or when it is opened again. */
+function handleEvents(entry: Entry, ended: CallEnded, { handles, identity }: RunState): RunEvent[] {
+  const { step, call, handles: notes = [] } = ended;
+  return notes
+    .filter((note) => isNews(handles, note))
+    .flatMap(({ name, opening, lost }) => {
+      const of = { step, call, handle: name };
+      const gone = (which: number) => event('handle.lost', entry, identity, { ...of, opening: which });
+      if (lost === true) return [gone(opening)];
+      const wasTold = handles.some((each) => each.name === name && each.lostAt !== undefined);
+      const opened = event('handle.opened', entry, identity, { ...of, opening });
+      return opening === 1 || wasTold ? [opened] : [gone(opening - 1), opened];
+    });
+}
+
 function callEvent(entry: Entry, ended: CallEnded, before: RunState): RunEvent {
   const { step, call, outcome, attempts, reuses } = ended;
   const decision = before.open?.move.decision;
@@ -264,4 +295,69 @@ function finishEvents(entry: Entry, finished: Finished, before: RunState): RunEv
     ...defined({ lastTool }),
   });
   return [exceeded, ending];
+}
+
+function taskEvents(
+  at: Entry,
+  entry: Spawned | Awaiting | TaskEnded | TaskPaused | Watched | GroupEnded,
+  { identity, tasks }: RunState,
+): RunEvent[] {
+  switch (entry.kind) {
+    case 'spawned': {
+      const { step, call, task: taskId, group: groupId, taskKind: kind, description } = entry;
+      return [event('task.spawned', at, identity, { step, call, taskId, groupId, kind, description })];
+    }
+    case 'task_ended': {
+      const { task: taskId, status, result, error } = entry;
+      if (status === 'cancelled') return [event('task.cancelled', at, identity, { taskId })];
+      if (status === 'failed') return [event('task.failed', at, identity, { taskId, code: error?.code ?? 'failed' })];
+      return [event('task.completed', at, identity, { taskId, ...defined({ result }) })];
+    }
+    case 'task_paused': {
+      const { task: taskId, pauses } = entry;
+      if (pauses.length > 0) return [event('task.paused', at, identity, { taskId, pauses })];
+      // The task may go on after a pause of which this run was not told.
+      const was = tasks.find(({ id }) => id === taskId);
+      return was === undefined || was.pauses.length === 0 ? [] : [event('task.resumed', at, identity, { taskId })];
+    }
+    case 'group_ended': {
+      const { group, status, reason } = entry;
+      const members = tasks.filter((task) => task.group === group).map(memberOf);
+      const because = reason === undefined ? {} : { reason };
+      const resolved = { groupId: group, ownerTaskId: identity.run, finalStatus: status, resolvedAt: at.at, members };
+      return [event('task.group_resolved', at, identity, { ...resolved, ...because })];
+    }
+    case 'awaiting':
+    case 'watched':
+      return [];
+    default:
+      return entry satisfies never;
+  }
+}
+
+function memberOf({ id, end }: TaskView): EventPayloads['task.group_resolved']['members'][number] {
+  if (end === undefined) return { taskId: id, status: 'running' };
+  const { status, result, error } = end;
+  return {
+    taskId: id,
+    status,
+    ...defined({ result, error }),
+  };
+}
+
+// What leaves for a log or a screen may have to leave out more than what is written does.
+
+/** Gives the text with what must not be seen replaced. */
+export type Redact = (text: string) => string;
+
+/** Says where an event belongs and what it is; no text of a model, a tool or a person. */
+const POSITION: ReadonlySet<string> = new Set(['type', 'identity', 'seq', 'occurredAt']);
+
+/** A copy of the event in which every text of its payload, keys too, has passed through. @throws what `redact` throws. */
+export function redacted(event: RunEvent, redact: Redact): RunEvent {
+  const fields = Object.entries(event).map(([key, value]) => [
+    key,
+    POSITION.has(key) ? value : mapTexts(value as Json, redact),
+  ]);
+  return Object.freeze(Object.fromEntries(fields)) as RunEvent;
 }

@@ -4,8 +4,7 @@
  * the entries cost, however long the run is.
  */
 import type { Decision, EntryBody, Moved, Paused, PlanGrown, Resumed } from '#core';
-import { grownMove } from './growth.ts';
-import { nodeEdits } from './plan-edits.ts';
+import { grownMove, nodeEdits } from './open-step.ts';
 import { hasBegun, nextStep, type OpenPause, type OpenStep, type RunState } from './state.ts';
 
 /** The first of these entries that cannot follow, and why; `undefined` when all of them can, in this order. */

@@ -2,10 +2,9 @@
 export type { Entry, EntryBody, EntryKind, EventPayloads, Turn } from '#core';
 export type { RunComparison } from './compare-runs.ts';
 export { compareRuns } from './compare-runs.ts';
-export type { PlanNodeStatus, PlanNodeView, PlanView } from './plan.ts';
-export { planOf } from './plan.ts';
-export type { Redact } from './redact.ts';
-export { foldEntries } from './run-state.ts';
+export type { Redact } from './events.ts';
+export { foldEntries } from './fold.ts';
+export { type PlanNodeStatus, type PlanNodeView, type PlanView, planOf } from './plan-view.ts';
 export type { RunState } from './state.ts';
 export type { RunTrajectory, TrajectorySource } from './trajectory.ts';
 export { readTrajectory, trajectoryOf } from './trajectory.ts';

@@ -1,7 +1,8 @@
 /** What the other rooms and the tests may use of `state`. */
-
 export {
   answerable,
+  drivenStatus,
+  endedStatus,
   hasEndedUnderRaise,
   holdsDoubt,
   isBlocked,
@@ -14,43 +15,55 @@ export {
   openBehind,
   ownPause,
   parkedCalls,
+  parkedStatus,
   pausesOfTasks,
+  statusAfter,
   tasksOfAgentCalls,
   unneededRaise,
   unneededTasks,
+  unsettledStatus,
   wakesByTasks,
 } from './blocked-calls.ts';
-export type { Amounts, ShareAxis, Split } from './budget.ts';
-export { countsAsCall, leftOf, moneyFor, reachedLimit, setAsideFor, shareFor } from './budget.ts';
-export type { RunComparison, RunSummary, StepPair, StepSummary } from './compare-runs.ts';
-export { compareRuns } from './compare-runs.ts';
-export { event } from './event.ts';
-export { eventsOf } from './events.ts';
+export {
+  type Amounts,
+  countsAsCall,
+  leftOf,
+  moneyFor,
+  reachedLimit,
+  type ShareAxis,
+  type Split,
+  setAsideFor,
+  shareFor,
+} from './budget.ts';
+export { compareRuns, type RunComparison, type RunSummary, type StepPair, type StepSummary } from './compare-runs.ts';
+export { event, eventsOf, type Redact, redacted } from './events.ts';
+export { applyEntry, applyFitting, foldEntries, openState } from './fold.ts';
 export { misfitAmong } from './follows.ts';
-export { wholeMove } from './growth.ts';
-export { atOnceOf } from './held-back.ts';
-export type { PlanNodeStatus, PlanNodeView, PlanView } from './plan.ts';
-export { planOf, planOfDecision, planOfStep } from './plan.ts';
-export { nodeEdits } from './plan-edits.ts';
-export { MAX_PERIOD, MAX_TIMES, repetitionIn } from './progress.ts';
-export type { Redact } from './redact.ts';
-export { redacted } from './redact.ts';
-export { applyEntry, applyFitting, foldEntries, openState } from './run-state.ts';
-export { drivenStatus, endedStatus, parkedStatus, statusAfter, unsettledStatus } from './run-status.ts';
+export { nodeEdits, wholeMove } from './open-step.ts';
+export {
+  atOnceOf,
+  type PlanNodeStatus,
+  type PlanNodeView,
+  type PlanView,
+  planOf,
+  planOfDecision,
+  planOfStep,
+} from './plan-view.ts';
+export { MAX_PERIOD, MAX_TIMES, repetitionIn, sameDecision } from './repetition.ts';
 export { viewOf } from './run-view.ts';
-export { sameDecision } from './same-decision.ts';
-export type {
-  ApprovedCall,
-  Ending,
-  GroupState,
-  OpenPause,
-  OpenStep,
-  RunState,
-  RunTotals,
-  TaskState,
-  TaskWait,
+export {
+  type ApprovedCall,
+  type Ending,
+  type GroupState,
+  hasBegun,
+  nextStep,
+  type OpenPause,
+  type OpenStep,
+  presentName,
+  type RunState,
+  type RunTotals,
+  type TaskState,
+  type TaskWait,
 } from './state.ts';
-export { hasBegun, nextStep, presentName } from './state.ts';
 export { groupView } from './task-state.ts';
-export type { RunTrajectory } from './trajectory.ts';
-export { readTrajectory, trajectoryOf } from './trajectory.ts';
+export { type RunTrajectory, readTrajectory, trajectoryOf } from './trajectory.ts';

@@ -1,18 +1,32 @@
-/** The part of the fold that is about the calls of the open step: they begin, and end, and with the last one the step is closed. */
+/** The part of the fold that is about the open step: its plan grows and is edited, its calls begin, pause and end; with the last one it is closed. */
 import {
+  type Branch,
+  branchId,
   type CallBegan,
   type CallEnded,
   type CallRecord,
+  callEnded,
   deepFreeze,
   type Entry,
+  type HandleNote,
+  type HandleState,
+  isJsonObject,
+  isPlan,
+  type Json,
+  type JsonObject,
   literal,
+  type Moved,
+  type Outcome,
+  type Paused,
   PilotageError,
+  type PlanGrown,
+  type Resumed,
   type Step,
   stepError,
+  type Verdict,
 } from '#core';
 import { countsAsCall } from './budget.ts';
-import { withNotes } from './handles.ts';
-import type { ApprovedCall, Edit, OpenStep, RunState } from './state.ts';
+import { type ApprovedCall, type Edit, nextStep, type OpenPause, type OpenStep, type RunState } from './state.ts';
 import { noteParkedCallEnded } from './task-state.ts';
 
 export function applyCallBegan(state: RunState, began: CallBegan, entry: Entry): void {
@@ -53,6 +67,23 @@ export function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry):
   state.totals.costMicroUsd += ended.costMicroUsd ?? promised;
   open.pending -= 1;
   if (open.pending === 0) closeStep(state, open, entry.at);
+}
+
+/** What is known after a call of this step has ended with these notes. */
+function withNotes(known: readonly HandleState[], notes: readonly HandleNote[], step: number): readonly HandleState[] {
+  return notes.reduce((before, note) => (isNews(before, note) ? noted(before, note, step) : before), known);
+}
+
+function noted(known: readonly HandleState[], { name, opening, lost }: HandleNote, step: number): HandleState[] {
+  const others = known.filter((each) => each.name !== name);
+  return [...others, lost === true ? { name, opening, lostAt: step } : { name, opening }];
+}
+
+/** Calls side by side note the same. */
+export function isNews(known: readonly HandleState[], { name, opening, lost }: HandleNote): boolean {
+  const before = known.find((each) => each.name === name);
+  if (before === undefined || opening > before.opening) return true;
+  return lost === true && opening === before.opening && before.lostAt === undefined;
 }
 
 /** The call has not happened. What was set aside for it stays so: an attempt may have cost it. */
@@ -115,3 +146,148 @@ export function corrupt(entry: Entry, why: string): PilotageError {
     },
   );
 }
+
+// The part of the fold that is about pauses: who waits for whose answer, and what the answer makes of it.
+
+export function applyPaused(state: RunState, paused: Paused, entry: Entry): void {
+  const { kind: _, ...asked } = paused;
+  const { seq: __, at, ...pause } = asked as typeof asked & Pick<Entry, 'seq' | 'at'>;
+  if (pause.step !== undefined) {
+    const open = openOf(state, entry, pause.step);
+    // A call that waits for a login has done nothing: it begins anew.
+    if (pause.call !== undefined && pause.reason !== 'in_doubt') {
+      beginAnew(open, pause.call);
+      takePromise(open, pause.call);
+    }
+  }
+  state.pauses = [...state.pauses, { ...pause, requestedAt: at }];
+}
+
+export function applyResumed(state: RunState, resumed: Resumed, entry: Entry): void {
+  const pause = state.pauses.find((candidate) => candidate.token === resumed.token);
+  if (pause === undefined) throw corrupt(entry, `no pause ${resumed.token} is open`);
+  state.pauses = state.pauses.filter((candidate) => candidate !== pause);
+  if (pause.step === undefined) {
+    // The answer to a budget's pause: the limits it names replace the old ones.
+    if (resumed.limits !== undefined) state.limits = { ...state.limits, ...resumed.limits };
+    state.watchedFrom = nextStep(state);
+    // Resuming a run restarts the time that it waits for its models.
+    state.modelAway = null;
+    editNodes(state, resumed, entry);
+    return;
+  }
+  const open = openOf(state, entry, pause.step);
+  if (pause.reason === 'in_doubt' && pause.call !== undefined) {
+    applySettled(state, open, pause.call, resumed, entry);
+    return;
+  }
+  const { verdict, payload } = resumed;
+  // Only of a call in doubt, say the rules.
+  if (verdict === 'settle') return;
+  const outcome = pause.call === undefined ? verdictOf(verdict, payload) : refusalOf(resumed, pause);
+  if (outcome !== undefined) {
+    const call = pause.call ?? 0;
+    open.calls[call] = deepFreeze({ outcome, endedAt: entry.at, attempts: 0, seq: entry.seq });
+    if (pause.onReject === 'end' && resumed.verdict === 'reject') state.rejectedCall = pause.token;
+    open.pending -= 1;
+    if (open.pending === 0) closeStep(state, open, entry.at);
+  } else if (pause.call !== undefined && !open.approvals.some(({ call }) => call === pause.call)) {
+    // A call that waited for a login has passed its gate too.
+    const { args } = resumed;
+    open.approvals.push(args === undefined ? { call: pause.call } : { call: pause.call, args });
+  }
+}
+
+/** The answer to a pause for a call in doubt. `resume` says nothing about the call: it is looked up again. */
+function applySettled(state: RunState, open: OpenStep, call: number, resumed: Resumed, entry: Entry): void {
+  const { verdict, outcome } = resumed;
+  if (verdict !== 'settle') return;
+  if (outcome === undefined) {
+    beginAnew(open, call);
+    return;
+  }
+  const startedAt = open.began.find((begun) => begun.call === call)?.at ?? entry.at;
+  applyCallEnded(state, callEnded({ step: open.move.step, call }, { outcome, startedAt, attempts: 1 }), entry);
+}
+
+/** A person who resumes a run in the middle of a plan may have changed nodes that had not begun. */
+function editNodes(state: RunState, { nodes }: Resumed, entry: Entry): void {
+  const { open } = state;
+  if (open === null) return;
+  for (const { call, args } of nodeEdits(open, nodes)) {
+    if (args === undefined) {
+      open.calls[call] = deepFreeze({ outcome: REMOVED, endedAt: entry.at, attempts: 0, seq: entry.seq });
+      open.pending -= 1;
+      continue;
+    }
+    const earlier = open.edits.findIndex((edit) => edit.call === call);
+    if (earlier !== -1) open.edits.splice(earlier, 1);
+    open.edits.push({ call, args });
+  }
+  if (open.pending === 0) closeStep(state, open, entry.at);
+}
+
+function verdictOf(verdict: Verdict, payload: JsonObject | undefined): Outcome {
+  return payload === undefined ? { kind: 'verdict', verdict } : { kind: 'verdict', verdict, payload };
+}
+
+/** The outcome of a call that is not to be made; `undefined`: it is made. */
+function refusalOf({ verdict, payload }: Resumed, { reason }: OpenPause): Outcome | undefined {
+  if (verdict === 'timeout') {
+    const what = reason === 'approval_required' ? 'Nobody approved the call' : 'Nobody logged in';
+    return { kind: 'error', error: { code: 'approval_timeout', message: `${what} in time. It was not made.` } };
+  }
+  if (verdict !== 'reject') return undefined;
+  const why = payload?.['reason'];
+  const because = typeof why === 'string' && why !== '' ? `: ${why}` : '.';
+  return { kind: 'error', error: { code: 'tool_rejected', message: `The call was rejected, and not made${because}` } };
+}
+
+/** The move with what has come since. Its notes come with the last of it. */
+export function grownMove(move: Moved, { branches, done, fault, kind: _, step: __, ...rest }: PlanGrown): Moved {
+  const { seq: ___, at: ____, ...notes } = rest as typeof rest & Pick<Entry, 'seq' | 'at'>;
+  if (move.decision.kind !== 'call_parallel') return move;
+  const decision = { ...move.decision, branches: [...move.decision.branches, ...branches] };
+  const { growing, ...given } = move;
+  return Object.freeze({
+    ...given,
+    ...notes,
+    decision: Object.freeze(decision),
+    ...(fault === undefined ? {} : { fault }),
+    ...(growing === true && done !== true ? { growing } : {}),
+  });
+}
+
+/** The move of an entry with all that later entries add to it; the first of those is at `from`. */
+export function wholeMove(move: Moved, entries: readonly Entry[], from: number): Moved {
+  let whole = move;
+  for (let index = from; whole.growing === true && index < entries.length; index += 1) {
+    const entry = entries[index];
+    if (entry?.kind === 'moved') break;
+    if (entry?.kind === 'plan_grown') whole = grownMove(whole, entry);
+  }
+  return whole;
+}
+
+interface NodeEdit {
+  readonly call: number;
+  readonly branch: Branch;
+  /** The arguments in place of its own. Absent: it was taken out. */
+  readonly args?: Json;
+}
+
+/** The edits of an answer, in the order of the branches. Only of a plan; the runtime has judged them. */
+export function nodeEdits(open: Pick<OpenStep, 'move'> | null, nodes: JsonObject | undefined): readonly NodeEdit[] {
+  if (nodes === undefined || open === null || !isPlan(open.move.decision)) return [];
+  return open.move.decision.branches.flatMap((branch, call): NodeEdit[] => {
+    const edit = nodes[branchId(branch, call)];
+    if (!isJsonObject(edit)) return [];
+    if (edit['skip'] === true) return [{ call, branch }];
+    return edit['args'] === undefined ? [] : [{ call, branch, args: edit['args'] }];
+  });
+}
+
+export const REMOVED: Outcome = {
+  kind: 'skipped',
+  error: { code: 'node_removed', message: 'Somebody took it out of the plan.' },
+};

@@ -1,5 +1,4 @@
 /** What a planner sees of a run: a fresh frozen object for each step over the state's own frozen parts. */
-
 import {
   type BackgroundResult,
   type BudgetView,
@@ -20,7 +19,7 @@ import {
   type Trajectory,
 } from '#core';
 import { leftOf } from './budget.ts';
-import { type GroupState, nextStep, type RunState } from './run-state.ts';
+import { type GroupState, nextStep, type RunState } from './state.ts';
 import { viewOfGroup } from './task-state.ts';
 
 const NO_INPUTS: readonly LoadedInput[] = Object.freeze([]);

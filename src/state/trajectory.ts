@@ -15,7 +15,8 @@ import {
   type RunContext,
   type Step,
 } from '#core';
-import { applyEntry, type Ending, openState, type RunState } from './run-state.ts';
+import { applyEntry, openState } from './fold.ts';
+import type { Ending, RunState } from './state.ts';
 import { groupView } from './task-state.ts';
 
 /** What the run came from, or was given to work with. */

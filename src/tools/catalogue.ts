@@ -2,7 +2,6 @@
  * The tools of a runtime, checked once. A run sees them through an authorised view, and the same view is used for
  * listing and for dispatch: a tool outside it does not exist for that run.
  */
-
 import { createHash } from 'node:crypto';
 import {
   assertOptions,
@@ -25,9 +24,8 @@ import {
   whyNoUsd,
 } from '#core';
 import type { Agent, AgentTool, AnyTool, ToolSet, Unnamed } from './agent.ts';
-import { rankedExamples } from './examples.ts';
 import { assertDistinct, type NamedHandle, namedHandles } from './handle.ts';
-import { checkOf, jsonSchemaOf, type ValueCheck } from './schema.ts';
+import { checkOf, jsonSchemaOf, rankedExamples, type ValueCheck } from './schema.ts';
 import type { ApprovalGate, Backoff, Tool } from './tool.ts';
 import { withName } from './unnamed-tool.ts';
 

@@ -1,24 +1,50 @@
 /** What the other rooms and the tests may use of `tools`. */
-export type { Agent, AgentLimits, AgentOptions, AgentTool, AnyTool, ToolSet } from './agent.ts';
-export { agent, agentTool, asAgent, assertParallelCalls, checkedAgent } from './agent.ts';
-export type { AuthorisedTools, Catalogue, ReadyAgentTool, ReadyFunction, ReadyTool } from './catalogue.ts';
-export { agentsOf, createCatalogue, DEFAULT_RETRIES, DEFAULT_TIMEOUT_MS } from './catalogue.ts';
-export type { Handle, HandleReason, HandleSet, NamedHandle, NoHandles } from './handle.ts';
-export { DEFAULT_OPEN_MS, handle } from './handle.ts';
-export type { Checked, ValueCheck } from './schema.ts';
-export { checkOf, jsonSchemaOf } from './schema.ts';
-export { skillGet, skillSearch } from './skill-tools.ts';
-export type {
-  ApprovalGate,
-  ArtifactDescription,
-  Backoff,
-  InputSchema,
-  Reconciled,
-  Tool,
-  ToolContext,
-  ToolOptions,
+export {
+  type Agent,
+  type AgentLimits,
+  type AgentOptions,
+  type AgentTool,
+  type AnyTool,
+  agent,
+  agentTool,
+  asAgent,
+  assertParallelCalls,
+  checkedAgent,
+  type ToolSet,
+} from './agent.ts';
+export { skillGet, skillSearch, toolGet, toolSearch } from './builtin-tools.ts';
+export {
+  type AuthorisedTools,
+  agentsOf,
+  type Catalogue,
+  createCatalogue,
+  DEFAULT_RETRIES,
+  DEFAULT_TIMEOUT_MS,
+  type ReadyAgentTool,
+  type ReadyFunction,
+  type ReadyTool,
+} from './catalogue.ts';
+export {
+  DEFAULT_OPEN_MS,
+  type Handle,
+  type HandleReason,
+  type HandleSet,
+  handle,
+  type NamedHandle,
+  type NoHandles,
+} from './handle.ts';
+export { type Checked, checkOf, jsonSchemaOf, type ValueCheck } from './schema.ts';
+export {
+  type ApprovalGate,
+  type ArtifactDescription,
+  type Backoff,
+  type InputSchema,
+  LoginRequired,
+  type Reconciled,
+  type Tool,
+  type ToolContext,
+  ToolFailure,
+  type ToolOptions,
+  tool,
 } from './tool.ts';
-export { LoginRequired, ToolFailure, tool } from './tool.ts';
-export { toolGet } from './tool-get.ts';
-export { toolSearch } from './tool-search.ts';
 export { partsOf } from './workspace-fence.ts';

@@ -20,7 +20,64 @@ export default defineConfig({
 });
 `;
 
-describe('pilotage run --planner', () => {
+/** Agents, and nothing else: the first answers with its own name, and the second waits for an approval. */
+const AGENTS_ALONE = `
+import { defineConfig } from '${CONFIG_FACE}';
+import { edge, flow, node } from '${FLOW}';
+const inputSchema = { type: 'object' };
+const read = node('read', { effect: 'pure', inputSchema, execute: () => 'read' });
+const send = node('send', { effect: 'once', needsApproval: true, execute: () => 'sent' });
+const look = { name: 'look', description: 'Looks.', inputSchema, effect: 'read', execute: () => 'seen' };
+const next = ({ trajectory: { count } }) => count > 0
+  ? { kind: 'finish', reason: 'goal', payload: 'greeted' }
+  : { kind: 'call_parallel', plan: 'p', branches: [{ tool: 'look', args: {}, callId: 'first' }] };
+export default defineConfig({
+  agents: [
+    { name: 'greet', planner: { name: 'greeter', next }, tools: [look] },
+    flow({ name: 'ship', inputSchema, entry: read, exit: send, edges: [edge(read, send)] }),
+  ],
+});
+`;
+
+describe('a configuration with agents alone', () => {
+  it('takes the first agent, also for a plan, and the others by their names; no model is asked for', async () => {
+    const folder = makeFolder();
+    folder.write('pilotage.config.ts', AGENTS_ALONE);
+    const env = { OPENAI_BASE_URL: 'http://127.0.0.1:1/v1', OPENAI_MODEL: 'nobody' };
+    const greeted = await folder.run(['run', 'hello'], env);
+    expect(greeted).toMatchObject({ code: 0, stdout: 'greeted\n' });
+    expect(greeted.stderr).toContain('greet: hello');
+    const planned = await folder.run(['plan', 'hello', '--dry-run']);
+    expect(planned.code).toBe(0);
+    expect(planned.stdout).toContain('look');
+    const run = runIn((await folder.run(['run', 'a lamp', '--agent', 'ship', '--input', '{}'])).stderr);
+    expect(await folder.run(['approve', run])).toMatchObject({ code: 0 });
+    expect(await folder.run(['resume', run])).toMatchObject({ code: 0, stdout: 'sent\n' });
+    const unknown = await folder.run(['run', 'q', '--agent', 'nope']);
+    expect(unknown.stderr).toContain('has no agent "nope", only greet, ship');
+  });
+
+  it('refuses options about a model or a folder, which no agent would heed', async () => {
+    const folder = makeFolder();
+    folder.write('pilotage.config.ts', AGENTS_ALONE);
+    const priced = await folder.run(['run', 'hello', '--prices', '1,2']);
+    expect(priced).toMatchObject({ code: 2 });
+    expect(priced.stderr).toContain('the configuration has another one');
+    const fenced = await folder.run(['run', 'hello', '--workspace', '.']);
+    expect(fenced).toMatchObject({ code: 2 });
+    expect(fenced.stderr).toContain('the configuration has tools of its own');
+  });
+
+  it('still asks for a model when there is no agent, or tools that need a planner', async () => {
+    const folder = makeFolder();
+    folder.write('pilotage.config.ts', 'export default { agents: [] };');
+    expect(await folder.run(['run', 'hello'])).toMatchObject({ code: 2 });
+    folder.write('pilotage.config.ts', AGENTS_ALONE.replace('agents: [', 'tools: [look], agents: ['));
+    expect(await folder.run(['run', 'hello'])).toMatchObject({ code: 2 });
+  });
+});
+
+describe('pilotage run --agent', () => {
   it('runs a flow with its input; approve and resume carry it to its output', async () => {
     const folder = makeFolder();
     folder.write('pilotage.config.ts', CONFIG);

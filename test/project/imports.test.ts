@@ -77,7 +77,7 @@ describe('the import check', () => {
     ['types of the model in the prompt', 'src/prompt/planted.ts', "import type { A } from '#model';"],
     ['the core and a package in a planner', 'src/planners/planted.ts', "import '#core';\nimport 'ajv';"],
     ['a folder behind the same door', 'src/runtime/planted.ts', "import '../loop/internal.ts';"],
-    ['SQLite in its store', 'src/journal/sqlite-planted.ts', "import 'node:sqlite';"],
+    ['SQLite in its store', 'src/journal/sqlite/planted.ts', "import 'node:sqlite';"],
     ['every room in the testing kit', 'src/testing/planted.ts', "import '#journal';\nimport '#core';"],
     ['doors in tests', 'test/planted.ts', "import '#core';\nimport '#pilotage';"],
     ['what is published in an example', 'examples/planted.ts', "import '../src/index.ts';"],

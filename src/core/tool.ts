@@ -1,0 +1,90 @@
+/** What a planner may know of a tool, never its function; the program's policy about calls; and the names of tools that are always there. */
+import type { Identity } from './identity.ts';
+import type { Json, JsonObject } from './json.ts';
+
+/**
+ * What a call may do to the world, which decides what happens after a crash in the middle of it.
+ * - `pure`, `read`: the call runs again.
+ * - `keyed`: the call runs again with the same idempotency key.
+ * - `once`: the call never runs again by itself; the tool's `reconcile` is asked, and a person settles what it cannot tell.
+ */
+export type Effect = 'pure' | 'read' | 'keyed' | 'once';
+
+export type Loading = 'always' | 'deferred';
+
+export interface ToolSchema {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of the arguments. */
+  readonly inputSchema: JsonObject;
+  readonly effect: Effect;
+  readonly tags: readonly string[];
+  /** A deferred tool is listed only once the run has found it; it may be called before. */
+  readonly loading: Loading;
+  /** Media types of artifacts that the tool reads, such as `text/*`. Absent: the tool reads none. */
+  readonly mimeTypes?: readonly string[];
+  /** Arguments that show how the tool is used, the plainest first. */
+  readonly examples: readonly JsonObject[];
+}
+
+/** The tools that this run's identity may use. Another tool's name gives the same answer as a name nobody knows. */
+export interface ToolView {
+  /**
+   * The listed tools: first those that are always listed, sorted by name, then tools found during the run. The array stays the
+   * same object as long as nothing changes.
+   */
+  list(): readonly ToolSchema[];
+  /** All tools, deferred ones included, sorted by name. */
+  all(): readonly ToolSchema[];
+  get(name: string): ToolSchema | undefined;
+  /** The program's policy about calls, for planners that look ahead. The policy is asked again when a call is made. */
+  readonly policy?: ToolPolicy;
+}
+
+export interface PolicyCall {
+  readonly tool: string;
+  /** The arguments as the tool will get them. In a plan that is still being made, references to earlier steps are not resolved. */
+  readonly args: Json;
+  readonly identity: Identity;
+}
+
+/**
+ * A rule of the program's about calls. It is asked about all calls of a plan before the plan runs, and again before each call. `true`
+ * allows the call; a string says why the call is not allowed. A policy that throws allows nothing.
+ */
+export type ToolPolicy = (call: PolicyCall, signal: AbortSignal) => true | string | Promise<true | string>;
+
+// Names of the tools that a runtime brings along. Prompt, planner and runtime take them from here.
+
+/** Finds tools by words and tags. There when a run may use a deferred tool. */
+export const TOOL_SEARCH = 'tool_search';
+/** Describes one tool by its name. There when `tool_search` is. */
+export const TOOL_GET = 'tool_get';
+/** Reads a stored value page by page. Listed once there is something to read. */
+export const ARTIFACT_FETCH = 'artifact_fetch';
+
+/** Finds skills by words, and gives one by its name. There when a run has more skills than it is shown. */
+export const SKILL_SEARCH = 'skill_search';
+export const SKILL_GET = 'skill_get';
+
+/** Names that stand for decisions; as the tool of a branch they spawn or await a task beside other calls. */
+export const SPAWN_TOOL = '_spawn_task';
+export const AWAIT_TOOL = '_await_task';
+
+/** The name of a plan's branch that is a message to the user; no tool carries it out. */
+export const MESSAGE_TOOL = '_message';
+/**
+ * The name of a plan's branch that is its end and its result. Models know it as the way to end a run; it is never declared as a
+ * tool.
+ */
+export const FINISH_TOOL = '_finish';
+
+export function isPlanTool(tool: string): boolean {
+  return tool === MESSAGE_TOOL || tool === FINISH_TOOL;
+}
+
+const NAMES: readonly string[] = [TOOL_SEARCH, TOOL_GET, ARTIFACT_FETCH, SKILL_SEARCH, SKILL_GET];
+
+export function isBuiltinTool(name: string): boolean {
+  return NAMES.includes(name);
+}

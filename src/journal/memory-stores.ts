@@ -1,0 +1,124 @@
+/** Artifacts, and what sessions remember, in the memory of this process. */
+import type { ArtifactRef, ArtifactRow, Scope } from '#core';
+import type {
+  ArtifactAbout,
+  ArtifactStore,
+  SessionMemory,
+  SessionMemoryStore,
+  SessionSummary,
+  SessionTurn,
+} from './port.ts';
+import { artifactDigest, assertCounts, assertSameContent, assertSummary, ownedBy } from './rules.ts';
+
+interface StoredArtifact {
+  readonly bytes: Uint8Array;
+  readonly sha256: string;
+  readonly row: ArtifactRow;
+}
+
+/** How the journal lends its state: open or not, and the time. */
+interface Access {
+  readonly assertOpen: () => void;
+  readonly now: () => number;
+}
+
+export class MemoryArtifacts implements ArtifactStore {
+  readonly #access: Access;
+  readonly #scopes = new Map<string, Map<string, StoredArtifact>>();
+
+  constructor(access: Access) {
+    this.#access = access;
+  }
+
+  async put(scope: Scope, bytes: Uint8Array, about: ArtifactAbout): Promise<ArtifactRef> {
+    this.#access.assertOpen();
+    const key = ownedBy(scope);
+    const digest = artifactDigest(bytes);
+    const { artifactRef, sha256 } = digest;
+    const artifacts = this.#scopes.get(key) ?? new Map<string, StoredArtifact>();
+    this.#scopes.set(key, artifacts);
+    const found = artifacts.get(artifactRef);
+    if (found !== undefined) assertSameContent(digest, found.sha256);
+    const { mime, fileName, source = 'unknown' } = about;
+    const stored = found ?? {
+      bytes: new Uint8Array(bytes),
+      sha256,
+      row: Object.freeze({
+        artifactRef,
+        mime,
+        sizeBytes: bytes.byteLength,
+        source,
+        createdAt: Math.floor(this.#access.now()),
+        ...(fileName === undefined ? {} : { fileName }),
+      }),
+    };
+    artifacts.set(artifactRef, stored);
+    return { artifactRef, mime: stored.row.mime, sizeBytes: stored.row.sizeBytes };
+  }
+
+  async get(scope: Scope, artifactRef: string): Promise<{ bytes: Uint8Array; mime: string } | undefined> {
+    this.#access.assertOpen();
+    const stored = this.#scopes.get(ownedBy(scope))?.get(artifactRef);
+    return stored && { bytes: new Uint8Array(stored.bytes), mime: stored.row.mime };
+  }
+
+  async list(scope: Scope, limit: number): Promise<{ rows: readonly ArtifactRow[]; total: number }> {
+    this.#access.assertOpen();
+    assertCounts({ limit });
+    const stored = [...(this.#scopes.get(ownedBy(scope))?.values() ?? [])];
+    const rows = stored.map(({ row }) => row).sort(newestFirst);
+    return { rows: rows.slice(0, limit), total: rows.length };
+  }
+}
+
+function newestFirst(one: ArtifactRow, other: ArtifactRow): number {
+  return other.createdAt - one.createdAt || (one.artifactRef < other.artifactRef ? -1 : 1);
+}
+
+interface Session {
+  readonly turns: SessionTurn[];
+  summary?: SessionSummary;
+}
+
+export class MemorySessions implements SessionMemoryStore {
+  readonly #assertOpen: () => void;
+  readonly #sessions = new Map<string, Session>();
+  /** Runs that have a turn. */
+  readonly #runs = new Set<string>();
+
+  constructor(assertOpen: () => void) {
+    this.#assertOpen = assertOpen;
+  }
+
+  /** A second turn of the same run changes nothing. */
+  add(scope: Scope, turn: SessionTurn): void {
+    if (this.#runs.has(turn.run)) return;
+    this.#runs.add(turn.run);
+    this.#session(ownedBy(scope)).turns.push(Object.freeze({ ...turn }));
+  }
+
+  async read(scope: Scope, limit: number, from: number = 0): Promise<SessionMemory> {
+    this.#assertOpen();
+    assertCounts({ limit, from });
+    const { turns, summary } = this.#sessions.get(ownedBy(scope)) ?? { turns: [] };
+    const first = Math.max(from, turns.length - limit);
+    return { count: turns.length, turns: turns.slice(first), ...(summary === undefined ? {} : { summary }) };
+  }
+
+  async summarise(scope: Scope, expected: number | undefined, summary: SessionSummary): Promise<boolean> {
+    this.#assertOpen();
+    assertSummary(summary);
+    const session = this.#session(ownedBy(scope));
+    if (session.summary?.updatedAt !== expected) return false;
+    session.summary = Object.freeze({ ...summary });
+    return true;
+  }
+
+  #session(key: string): Session {
+    const found = this.#sessions.get(key);
+    if (found !== undefined) return found;
+    const made: Session = { turns: [] };
+    this.#sessions.set(key, made);
+    return made;
+  }
+}

@@ -1,0 +1,100 @@
+/** The file of a journal: the result codes of SQLite as errors of ours, and which files this process has open. */
+import { realpathSync, type Stats, statSync } from 'node:fs';
+import { type ErrorCode, PilotageError } from '#core';
+
+// https://sqlite.org/rescode.html; the low byte of an extended code is the primary one.
+const BUSY = 5;
+const LOCKED = 6;
+const READONLY = 8;
+const CORRUPT = 11;
+const FULL = 13;
+const CANTOPEN = 14;
+const NOTADB = 26;
+const GENERIC = 1;
+const CONSTRAINT = 19;
+
+/** SQLite's primary result code, when `thrown` comes from it. */
+function resultCode(thrown: unknown): number | undefined {
+  if (!(thrown instanceof Error) || !('errcode' in thrown) || typeof thrown.errcode !== 'number') return undefined;
+  return thrown.errcode & 0xff;
+}
+
+export function isBusy(thrown: unknown): boolean {
+  const code = resultCode(thrown);
+  return code === BUSY || code === LOCKED;
+}
+
+/** Typed errors pass through; others become one that names the file. Nothing was written when SQLite threw. */
+export function storeError(thrown: unknown, path: string): PilotageError {
+  if (PilotageError.is(thrown)) return thrown;
+  const why = thrown instanceof Error ? thrown.message : String(thrown);
+  const [code, message] = describe(resultCode(thrown), path, why);
+  return new PilotageError(code, message, { cause: thrown, data: { path } });
+}
+
+function describe(code: number | undefined, path: string, why: string): readonly [ErrorCode, string] {
+  switch (code) {
+    case BUSY:
+    case LOCKED:
+      return ['journal_busy', `Another process holds the journal ${path}. Nothing was written; try again.`];
+    case READONLY:
+      return [
+        'journal_read_only',
+        `The journal ${path} cannot be written. Give this process the right to write the file and its folder.`,
+      ];
+    case CORRUPT:
+    case NOTADB:
+    case GENERIC:
+    case CONSTRAINT:
+      return ['journal_corrupt', damaged(path, why)];
+    case FULL:
+      return ['journal_full', `The disk of the journal ${path} is full. Nothing was written; make room and try again.`];
+    case CANTOPEN:
+      return [
+        'journal_unavailable',
+        `The journal ${path} cannot be opened (${why}). Check that its folder exists and can be written.`,
+      ];
+    default:
+      return ['journal_unavailable', `The journal ${path} failed (${why}). Nothing was written; check the disk.`];
+  }
+}
+
+export function damaged(path: string, why: string): string {
+  return `The journal ${path} is damaged (${why}). Restore it from a backup, or move it away to begin a new one.`;
+}
+
+// Which files this process has open through SQLite. To close any other descriptor of such a file takes away the locks
+// that SQLite has on it
+// (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_): another
+// process would take itself for the last one, and delete the log that this one still writes.
+
+const open = new Map<string, number>();
+
+/** What tells a file from every other as long as somebody has it open. */
+export function idOf(stats: Pick<Stats, 'dev' | 'ino'> | undefined): string | undefined {
+  return stats && `${stats.dev}:${stats.ino}`;
+}
+
+/** @returns how to say that it was closed. */
+export function noteOpen(id: string): () => void {
+  open.set(id, (open.get(id) ?? 0) + 1);
+  return () => {
+    const left = (open.get(id) ?? 1) - 1;
+    if (left === 0) open.delete(id);
+    else open.set(id, left);
+  };
+}
+
+export function isOpenHere(path: string): boolean {
+  const id = idOf(statSync(path, { throwIfNoEntry: false }));
+  return id !== undefined && open.has(id);
+}
+
+/** Where the file is that the path names: SQLite keeps the log and the index there, not beside a symbolic link to it. */
+export function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}

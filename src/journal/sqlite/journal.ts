@@ -1,0 +1,262 @@
+/** A journal in one SQLite file, through `node:sqlite`. Several processes may share the file. */
+import type { DatabaseSync } from 'node:sqlite';
+import {
+  assertOptions,
+  type Clock,
+  type Entry,
+  encodeEntry,
+  type Message,
+  type OptionShape,
+  PilotageError,
+  systemClock,
+} from '#core';
+import type {
+  Append,
+  ArtifactStore,
+  Claim,
+  ClaimRequest,
+  Examined,
+  Journal,
+  NewRun,
+  Park,
+  Received,
+  Renewal,
+  RepairRequest,
+  RunQuery,
+  RunRecord,
+  SessionMemoryStore,
+  SignalOptions,
+} from '../port.ts';
+import { assertLease, assertPriority, dueAt, journalClosed, pageSize, wholeMs } from '../rules.ts';
+import { Watchers } from '../watchers.ts';
+import { SqliteArtifacts, SqliteSessions, type StoreAccess } from './stores.ts';
+import { SqliteGuard } from './guard.ts';
+import { ReadingJournal } from './reading.ts';
+import { SqliteRecords } from './records.ts';
+import { SqliteRepairs } from './repairs.ts';
+import { SqliteRows } from './runs.ts';
+import { openDatabase } from './schema.ts';
+import { encodeAppend, encodeMessage, encodeRun, type PreparedStatement, prepared } from './statements.ts';
+import { GroupWriter } from './writer.ts';
+
+export interface SqliteJournalOptions {
+  /** The file. It and its folders are made when they do not exist. */
+  readonly path: string;
+  /** How durable an append is. `full` (default): it survives a loss of power. `normal`: it survives the death of the process. */
+  readonly synchronous?: 'full' | 'normal';
+  /** The clock for leases and waits. Default: the system's clock. */
+  readonly clock?: Clock;
+  /** Milliseconds that a write waits for another process that holds the file. Default 5,000. */
+  readonly busyTimeoutMs?: number;
+  /** Milliseconds between looks for changes by other processes while the journal is watched. Default 200. */
+  readonly watchIntervalMs?: number;
+  /**
+   * Opens an existing file for reading only: nothing is written, created or brought to another format, so that it works on a full disk
+   * and without the right to write. Operations that would write are refused with `journal_read_only`.
+   */
+  readonly readOnly?: boolean;
+}
+
+const OPTIONS: OptionShape<SqliteJournalOptions> = {
+  path: 'text',
+  synchronous: 'text?',
+  clock: 'object?',
+  busyTimeoutMs: 'whole?',
+  watchIntervalMs: 'count?',
+  readOnly: 'flag?',
+};
+const BUSY_TIMEOUT_MS = 5_000;
+const WATCH_INTERVAL_MS = 200;
+
+/**
+ * Opens the file, or makes it.
+ * @throws PilotageError `journal_newer` (with `data.found` and `data.supported`), `journal_corrupt`, `journal_read_only`,
+ * `journal_busy`, `journal_unavailable`, or `invalid_config` for a path that is not a journal of Pilotage. With `readOnly` also
+ * `journal_older`: the journal must then be opened for writing once.
+ */
+export function sqliteJournal(options: SqliteJournalOptions): Journal {
+  assertOptions('sqliteJournal', options, OPTIONS);
+  assertValues(options);
+  if (options.readOnly === true) return new ReadingJournal(options, (db) => new SqliteJournal(db, options));
+  const db = openDatabase({ path: options.path, synchronous: options.synchronous ?? 'full' });
+  return new SqliteJournal(db, options);
+}
+
+function assertValues({ synchronous = 'full' }: SqliteJournalOptions): void {
+  const wrong = (name: string, value: unknown, wanted: string): PilotageError =>
+    new PilotageError('invalid_config', `The option ${name} of sqliteJournal is ${value}; give ${wanted}.`);
+  if (synchronous !== 'full' && synchronous !== 'normal') throw wrong('synchronous', synchronous, 'full or normal');
+}
+
+export class SqliteJournal implements Journal {
+  readonly artifacts: ArtifactStore;
+  readonly memory: SessionMemoryStore;
+  readonly #db: DatabaseSync;
+  readonly #guard: SqliteGuard;
+  readonly #clock: Clock;
+  readonly #watchIntervalMs: number;
+  readonly #rows: SqliteRows;
+  readonly #records: SqliteRecords;
+  readonly #repairs: SqliteRepairs;
+  readonly #writer: GroupWriter;
+  readonly #watchers = new Watchers();
+  readonly #dataVersion: PreparedStatement;
+  #poll: NodeJS.Timeout | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(db: DatabaseSync, options: SqliteJournalOptions) {
+    this.#db = db;
+    this.#clock = options.clock ?? systemClock;
+    this.#watchIntervalMs = options.watchIntervalMs ?? WATCH_INTERVAL_MS;
+    const guard = new SqliteGuard(db, options.path);
+    this.#guard = guard;
+    this.#writer = new GroupWriter(db, guard, options.busyTimeoutMs ?? BUSY_TIMEOUT_MS);
+    this.#dataVersion = prepared(db)('PRAGMA data_version');
+    const access: StoreAccess = {
+      read: (run) => this.#read(run),
+      write: (run) => this.#writer.write(() => run(this.#now())),
+    };
+    this.artifacts = new SqliteArtifacts(db, access);
+    const sessions = new SqliteSessions(db, access);
+    this.memory = sessions;
+    this.#rows = new SqliteRows(db, sessions);
+    this.#records = new SqliteRecords(db);
+    this.#repairs = new SqliteRepairs(db);
+  }
+
+  async create(run: NewRun): Promise<Claim | undefined> {
+    const text = encodeRun(run);
+    const claim = await this.#writer.write(() => this.#rows.create(text, this.#clock.now()));
+    this.#watchers.wake(run.identity.run);
+    return claim;
+  }
+
+  async append(append: Append): Promise<void> {
+    const text = encodeAppend(append);
+    await this.#writer.write(() => this.#rows.append(text, this.#now()));
+    this.#watchers.wake(append.run);
+    for (const start of append.starts ?? []) this.#watchers.wake(start.identity.run);
+    for (const told of append.tells ?? []) this.#watchers.wake(told.run);
+  }
+
+  async read(run: string, from: number = 1, limit: number = Number.POSITIVE_INFINITY): Promise<Entry[]> {
+    const first = Math.max(from, 1);
+    return this.#read(() => this.#rows.read(run, first, first + limit));
+  }
+
+  async get(run: string): Promise<RunRecord | undefined> {
+    return this.#read(() => this.#records.get(run, this.#now()));
+  }
+
+  async list(query: RunQuery): Promise<RunRecord[]> {
+    return this.#read(() => this.#records.list(query, pageSize(query), this.#now()));
+  }
+
+  async claim(request: ClaimRequest): Promise<Claim | undefined> {
+    assertLease(request);
+    // A look before the lock: a poller that finds nothing disturbs nobody, and hears when it looks at the wrong file.
+    this.#guard.look();
+    const found = this.#read(() => this.#rows.findClaimable(request, this.#clock.now()));
+    return found === undefined ? undefined : this.#writer.write(() => this.#rows.claim(request, this.#clock.now()));
+  }
+
+  async renew(leases: readonly Renewal[], leaseMs: number): Promise<(number | undefined)[]> {
+    assertLease({ leaseMs });
+    return this.#writer.write(() => {
+      const until = wholeMs(this.#clock.now() + leaseMs, 'leaseMs');
+      return leases.map((lease) => this.#rows.renew(lease, until));
+    });
+  }
+
+  async release(lease: Renewal, park: Park): Promise<boolean> {
+    // Refused before it is tried.
+    dueAt(park, this.#clock.now());
+    return this.#writer.write(() => this.#rows.release(lease, park, this.#clock.now()));
+  }
+
+  async signal(run: string, message: Message, options: SignalOptions = {}): Promise<boolean> {
+    if (options.priority !== undefined) assertPriority(options.priority);
+    const text = encodeMessage(message);
+    const isNew = await this.#writer.write(() => this.#rows.signal(run, text, options, this.#now()));
+    if (isNew) this.#watchers.wake(run);
+    return isNew;
+  }
+
+  async inbox(run: string): Promise<Received[]> {
+    return this.#read(() => this.#rows.inbox(run));
+  }
+
+  async examine(run: string): Promise<Examined> {
+    return this.#read(() => this.#repairs.examine(run));
+  }
+
+  async repair(request: RepairRequest): Promise<void> {
+    const bodies = request.entries.map(encodeEntry);
+    await this.#writer.write(() => this.#repairs.repair(request, bodies, this.#now()));
+    this.#watchers.wake(request.run);
+  }
+
+  watch(run: string, wake: () => void): () => void {
+    if (this.#closing !== undefined) throw journalClosed();
+    const stop = this.#watchers.add(run, wake);
+    this.#poll ??= this.#watchOthers();
+    return () => {
+      stop();
+      if (this.#watchers.size === 0) this.#stopPolling();
+    };
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#watchers.clear();
+    this.#stopPolling();
+    await this.#writer.close();
+    this.#db.close();
+    this.#guard.close();
+  }
+
+  /** As it is stored. Where a lease or a wait ends is reckoned with the fraction: neither is shorter than was asked for. */
+  #now(): number {
+    return Math.floor(this.#clock.now());
+  }
+
+  #read<T>(run: () => T): T {
+    if (this.#closing !== undefined) throw journalClosed();
+    try {
+      this.#guard.assertUsable();
+      return run();
+    } catch (error) {
+      throw this.#guard.explain(error);
+    }
+  }
+
+  /** SQLite's data version changes when another connection has committed; which run it was, it does not say. */
+  #watchOthers(): NodeJS.Timeout {
+    let seen = this.#versionOfData();
+    const look = (): void => {
+      const version = this.#guard.look() ?? this.#versionOfData();
+      if (version !== seen) this.#watchers.wakeAll();
+      seen = version;
+    };
+    // A watch that somebody waits for keeps the process alive; other watches do not.
+    return setInterval(look, this.#watchIntervalMs).unref();
+  }
+
+  #versionOfData(): unknown {
+    try {
+      return this.#dataVersion().get()?.['data_version'];
+    } catch (error) {
+      // A reader that is woken reads the journal, and gets the error where it can be handled.
+      return error;
+    }
+  }
+
+  #stopPolling(): void {
+    clearInterval(this.#poll);
+    this.#poll = undefined;
+  }
+}

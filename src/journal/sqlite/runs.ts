@@ -1,0 +1,348 @@
+/**
+ * The statements on runs and entries. Everything here is synchronous. What writes is called inside the writer's
+ * transaction, and throws a `PilotageError` only before its first change.
+ */
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { type Entry, PilotageError } from '#core';
+import type { Append, Claim, ClaimRequest, Park, Received, Renewal, RunStatus, SignalOptions } from '../port.ts';
+import {
+  assertCurrent,
+  assertInTime,
+  assertOwnStarts,
+  assertRoom,
+  assertSeen,
+  assertTakesSignals,
+  assertTreeLimit,
+  dueAt,
+  hasEnded,
+  mayLive,
+  mayReopen,
+  type Owned,
+  runNotFound,
+  type StoredTree,
+  wholeMs,
+} from '../rules.ts';
+import { SqliteInbox } from './inbox.ts';
+import { decodeRow, type EntryRow } from './records.ts';
+import { HEAD, LAST_ENTRY } from './schema.ts';
+import type { SqliteSessions } from './stores.ts';
+import {
+  type AppendText,
+  type MessageText,
+  type PreparedStatement,
+  prepared,
+  type RunText,
+  type ToldText,
+} from './statements.ts';
+
+interface RunRow {
+  readonly key: number;
+  readonly id: string;
+  readonly status: RunStatus;
+  readonly head: number;
+  readonly signals: number;
+  readonly fence: number;
+  readonly wake_at: number | null;
+  readonly owner: string | null;
+  readonly lease_until: number | null;
+  readonly work_left_at: number | null;
+}
+
+const FIND_RUN = `
+  SELECT key, id, status, ${HEAD} AS head, signals, fence, wake_at, owner, lease_until, work_left_at FROM runs WHERE `;
+const firstInLine = (due: string, further: string): string => `(
+  SELECT key FROM runs
+  WHERE agent = name AND ${due} AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants)) ${further}
+  ORDER BY priority DESC, key LIMIT 1
+)`;
+// For each agent that is asked for, or each that has a run, three look-ups in one index: due now, due by time or by a
+// lease that is over, and the leases of an owner known to be dead.
+const findDue = (further: string): string => `
+  WITH RECURSIVE agents (name) AS (
+    SELECT value FROM json_each(:agents)
+    UNION ALL
+    SELECT (SELECT min(agent) FROM runs WHERE due_at IS NOT NULL) WHERE :agents IS NULL
+    UNION ALL
+    SELECT (SELECT min(agent) FROM runs WHERE due_at IS NOT NULL AND agent > name) FROM agents
+      WHERE :agents IS NULL AND name IS NOT NULL
+  )
+  SELECT runs.key FROM agents CROSS JOIN runs ON runs.key IN (
+    ${firstInLine('due_at = 0', further)},
+    ${firstInLine('due_at > 0 AND due_at <= :now', further)},
+    ${firstInLine(':dead IS NOT NULL AND due_at > :now AND owner = :dead', further)}
+  )
+  ORDER BY runs.priority DESC, runs.key LIMIT 1`;
+export const FIND_DUE: string = findDue('');
+/** The same without those that are passed over. */
+const FIND_DUE_OTHER = findDue('AND key NOT IN (SELECT key FROM temp.passed_over)');
+type Statements = ReturnType<typeof statementsOn>;
+
+function statementsOn(db: DatabaseSync) {
+  const sql = prepared(db);
+  return {
+    findRun: sql(`${FIND_RUN} id = ?`),
+    findRunByKey: sql(`${FIND_RUN} key = ?`),
+    findOwned: sql('SELECT tenant, user, session, parent FROM runs WHERE id = ?'),
+    treeSize: sql('SELECT count(*) AS size FROM runs WHERE root = ?'),
+    findDue: sql(FIND_DUE),
+    findDueOther: sql(FIND_DUE_OTHER),
+    insertRun: sql(`
+      INSERT INTO runs (id, tenant, user, session, agent, parent, root, priority, status, created_at, updated_at)
+      VALUES (:id, :tenant, :user, :session, :agent, :parent, :root, :priority, 'pending', :now, :now)
+      ON CONFLICT (id) DO NOTHING`),
+    // The hot path: compares and inserts in one statement, writes one page, and hands no row to JavaScript.
+    insertEntry: sql(`
+      INSERT INTO entries (id, at, body)
+      SELECT (key << 32) + :head + 1, :now, :body FROM runs
+      WHERE id = :run AND fence = :fence AND head <= :head AND coalesce(${LAST_ENTRY}, key << 32) = (key << 32) + :head`),
+    readEntries: sql(`
+      SELECT seq, body FROM entries WHERE id >= (:key << 32) + :from AND id < (:key << 32) + :end ORDER BY id`),
+    setAgent: sql('UPDATE runs SET agent = ? WHERE id = ?'),
+    setStatus: sql(`
+      UPDATE runs SET status = :status, head = ${HEAD}, updated_at = :now WHERE id = :run AND status <> :status`),
+    // A claimed run is due again when its lease is over, until a release parks it.
+    grant: sql(`
+      UPDATE runs SET owner = ?, lease_until = ?, work_left_at = ?, fence = fence + 1, wake_at = 0, problem = NULL,
+        head = ${HEAD}, status = CASE WHEN status IN ('pending', 'waiting') THEN 'running' ELSE status END
+      WHERE key = ?`),
+    renew: sql('UPDATE runs SET lease_until = ? WHERE key = ?'),
+    release: sql(`
+      UPDATE runs SET owner = NULL, lease_until = NULL, wake_at = ?, status = coalesce(?, status), head = ${HEAD},
+        work_left_at = coalesce(?, work_left_at), problem = ?
+      WHERE key = ?`),
+    addSignal: sql(`
+      UPDATE runs SET signals = signals + 1, wake_at = 0, updated_at = ?, priority = coalesce(?, priority) WHERE key = ?`),
+  } satisfies Record<string, PreparedStatement>;
+}
+
+export class SqliteRows {
+  readonly #sql: Statements;
+  readonly #inbox: SqliteInbox;
+  readonly #sessions: SqliteSessions;
+  readonly #passedOver: SqlitePassedOver;
+
+  constructor(db: DatabaseSync, sessions: SqliteSessions) {
+    this.#passedOver = new SqlitePassedOver(db);
+    this.#sql = statementsOn(db);
+    this.#inbox = new SqliteInbox(db);
+    this.#sessions = sessions;
+  }
+
+  create({ run, first, bodies }: RunText, time: number): Claim | undefined {
+    const now = Math.floor(time);
+    const { run: id, tenant, user, session } = run.identity;
+    const { parent = null, root = null } = first.task ?? {};
+    const row = { id, tenant, user, session, agent: first.agent, parent, root, priority: run.priority, now };
+    const inserted = this.#sql.insertRun().run(row);
+    if (inserted.changes === 0) return undefined;
+    for (const [index, body] of bodies.entries()) this.#appendEntry({ run: id, fence: 0, expected: index }, body, now);
+    return run.claim && this.#grant(Number(inserted.lastInsertRowid), run.claim, time);
+  }
+
+  append({ append, bodies, agent, starts, tells }: AppendText, now: number): void {
+    const { run, fence, expected, takes, status, turn } = append;
+    if (starts !== undefined || append.seenSignals !== undefined) this.#assertMay(append);
+    let head = expected;
+    for (const body of bodies) {
+      if (!this.#appendEntry({ run, fence, expected: head }, body, now)) break;
+      head += 1;
+    }
+    // The first one decides, because nobody else writes meanwhile.
+    if (head === expected) assertCurrent(append, this.#find(run));
+    for (const id of takes ?? []) this.#inbox.take(run, id);
+    if (status !== undefined) this.#sql.setStatus().run({ status, run, now });
+    if (turn !== undefined) this.#sessions.add(turn);
+    if (agent !== undefined) this.#sql.setAgent().run(agent, run);
+    for (const start of starts ?? []) this.create(start, now);
+    for (const told of tells ?? []) this.#tell(told, now);
+  }
+
+  /** What only some appends have to be asked; the insert of an entry asks the rest. */
+  #assertMay(append: Append): void {
+    const row = this.#find(append.run);
+    assertCurrent(append, row);
+    assertSeen(append, row.signals);
+    const tree: StoredTree = {
+      find: (run) => this.#sql.findOwned().get(run) as Owned | undefined,
+      size: (root) => Number(this.#sql.treeSize().get(root)?.['size']),
+    };
+    assertOwnStarts(append, tree);
+    assertTreeLimit(append, tree);
+  }
+
+  #appendEntry(
+    { run, fence, expected: head }: Pick<Append, 'run' | 'fence' | 'expected'>,
+    body: string,
+    now: number,
+  ): boolean {
+    return this.#sql.insertEntry().run({ run, fence, head, now, body }).changes > 0;
+  }
+
+  /** Entries with a seq from `from` up to, and without, `end`. */
+  read(run: string, from: number, end: number): Entry[] {
+    const { key, head } = this.#find(run);
+    const until = Math.min(head + 1, end);
+    const rows = this.#sql.readEntries().all<EntryRow>({ key, from, end: until });
+    const wanted = Math.max(0, until - from);
+    // A run is stored with its first entry: one without entries would be waited for for ever.
+    if (rows.length !== wanted || head < 1) {
+      throw new PilotageError(
+        'journal_corrupt',
+        `Run ${run} has ${rows.length} of the ${wanted} entries from ${from} on. Restore the journal from a backup, or see with pilotage repair what is left.`,
+        { data: { run } },
+      );
+    }
+    return rows.map((entry) => decodeRow(run, entry));
+  }
+
+  /** The run that `request` would get. */
+  findClaimable(request: ClaimRequest, now: number): number | undefined {
+    if (request.run === undefined) {
+      const { from = null, agents, exceptTenants = [], exceptRuns } = request;
+      const which = {
+        now,
+        dead: from,
+        agents: agents === undefined ? null : JSON.stringify(agents),
+        exceptTenants: JSON.stringify(exceptTenants),
+      };
+      let find = this.#sql.findDue();
+      if (exceptRuns !== undefined && exceptRuns.length > 0) {
+        this.#passedOver.hold(exceptRuns);
+        find = this.#sql.findDueOther();
+      }
+      return (find.get(which) as Pick<RunRow, 'key'> | undefined)?.key;
+    }
+    const row = this.#sql.findRun().get(request.run) as RunRow | undefined;
+    if (row === undefined) return undefined;
+    if (hasEnded(row.status)) return mayReopen(row.status, request) ? row.key : undefined;
+    const free = row.lease_until === null || row.lease_until <= now || row.owner === request.from;
+    return free ? row.key : undefined;
+  }
+
+  claim(request: ClaimRequest, now: number): Claim | undefined {
+    const key = this.findClaimable(request, now);
+    return key === undefined ? undefined : this.#grant(key, request, now);
+  }
+
+  #grant(key: number, lease: ClaimRequest, now: number): Claim {
+    const row = this.#sql.findRunByKey().get(key) as RunRow;
+    const workLeftAt = row.owner !== null && mayLive(row.owner, lease) ? Math.ceil(now) : row.work_left_at;
+    this.#sql.grant().run(lease.owner, wholeMs(now + lease.leaseMs, 'leaseMs'), workLeftAt, key);
+    const before = { status: row.status, wakeAt: row.wake_at };
+    const claim = { run: row.id, fence: row.fence + 1, head: row.head, signals: row.signals, before };
+    return workLeftAt === null ? claim : { ...claim, workLeftMsAgo: Math.max(0, now - workLeftAt) };
+  }
+
+  /** Counts the run's signals; `undefined` when the lease is not held any more. */
+  renew(lease: Renewal, until: number): number | undefined {
+    const row = this.#held(lease);
+    if (row === undefined) return undefined;
+    this.#sql.renew().run(until, row.key);
+    return row.signals;
+  }
+
+  release(lease: Renewal, park: Park, now: number): boolean {
+    const row = this.#held(lease);
+    if (row === undefined) return true;
+    const news = row.signals > park.seenSignals;
+    const ended = hasEnded(row.status);
+    const status = news || ended ? null : (park.asBefore?.status ?? park.status ?? null);
+    const problem = park.problem === undefined ? null : JSON.stringify(park.problem);
+    const workLeftAt = park.leavesWork === true ? Math.ceil(now) : null;
+    this.#sql.release().run(news ? 0 : dueAt(park, now), status, workLeftAt, problem, row.key);
+    return !news || ended;
+  }
+
+  #held(lease: Renewal): RunRow | undefined {
+    const row = this.#sql.findRun().get(lease.run) as RunRow | undefined;
+    return row !== undefined && row.owner !== null && row.fence === lease.fence ? row : undefined;
+  }
+
+  signal(run: string, message: MessageText, options: SignalOptions, now: number): boolean {
+    const row = this.#find(run);
+    if (this.#inbox.has(row.key, message.id)) return false;
+    assertTakesSignals(run, row.status);
+    assertInTime(options, now);
+    if (message.isCapped) assertRoom(run, this.#inbox.waitingControls(row.key));
+    this.#put(row, message, options.priority ?? null, now);
+    return true;
+  }
+
+  #tell({ run, message }: ToldText, now: number): void {
+    const row = this.#sql.findRun().get(run) as RunRow | undefined;
+    if (row === undefined || hasEnded(row.status) || this.#inbox.has(row.key, message.id)) return;
+    this.#put(row, message, null, now);
+  }
+
+  #put({ key, signals }: RunRow, message: MessageText, priority: number | null, now: number): void {
+    this.#inbox.put(key, signals + 1, message, now);
+    this.#sql.addSignal().run(now, priority, key);
+  }
+
+  inbox(run: string): Received[] {
+    return this.#inbox.read(this.#find(run).key);
+  }
+
+  #find(run: string): RunRow {
+    const row = this.#sql.findRun().get(run) as RunRow | undefined;
+    if (row === undefined) throw runNotFound(run);
+    return row;
+  }
+}
+
+interface TableStatements {
+  readonly clear: StatementSync;
+  readonly add: StatementSync;
+  readonly remove: StatementSync;
+}
+
+/**
+ * The runs that a claim passes over, by their keys in a table of this connection alone, so that thousands of them cost a claim
+ * a walk over an index in memory. As a list in the statement they would be read and sorted anew by each of its look-ups.
+ */
+class SqlitePassedOver {
+  readonly #db: DatabaseSync;
+  #sql: TableStatements | undefined;
+  readonly #held = new Set<string>();
+  #last: readonly string[] | undefined;
+  /** Changed in a transaction, which may have been rolled back. */
+  #isUnsure = false;
+
+  constructor(db: DatabaseSync) {
+    this.#db = db;
+  }
+
+  /** The table `passed_over` has the keys of these runs and no others. */
+  hold(runs: readonly string[]): void {
+    if (runs === this.#last && !this.#isUnsure) return;
+    this.#sql ??= prepare(this.#db);
+    if (this.#isUnsure) {
+      this.#sql.clear.run();
+      this.#held.clear();
+    }
+    this.#isUnsure = this.#db.isTransaction;
+    this.#last = undefined;
+    const wanted = new Set(runs);
+    for (const run of this.#held) {
+      if (wanted.has(run)) continue;
+      this.#sql.remove.run(run);
+      this.#held.delete(run);
+    }
+    for (const run of wanted) {
+      // A run that is not stored yet is asked for again.
+      if (!this.#held.has(run) && this.#sql.add.run(run).changes > 0) this.#held.add(run);
+    }
+    this.#last = this.#held.size === wanted.size ? runs : undefined;
+  }
+}
+
+function prepare(db: DatabaseSync): TableStatements {
+  db.exec(`
+    PRAGMA temp_store = MEMORY;
+    CREATE TEMP TABLE IF NOT EXISTS passed_over (key INTEGER PRIMARY KEY)`);
+  return {
+    clear: db.prepare('DELETE FROM temp.passed_over'),
+    add: db.prepare('INSERT OR IGNORE INTO temp.passed_over SELECT key FROM main.runs WHERE id = ?'),
+    remove: db.prepare('DELETE FROM temp.passed_over WHERE key = (SELECT key FROM main.runs WHERE id = ?)'),
+  };
+}

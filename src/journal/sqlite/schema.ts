@@ -1,0 +1,326 @@
+/**
+ * Opens the file and brings it to the schema of this version. The file is read before SQLite touches it, so that another
+ * application's database is refused untouched.
+ */
+import { closeSync, mkdirSync, openSync, readSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import { PilotageError } from '#core';
+import { damaged, idOf, isBusy, isOpenHere, storeError } from './file.ts';
+
+/** "pilo" in ASCII, at byte 68 of the file: what says that a database is a journal of ours. */
+const APPLICATION_ID = 0x70696c6f;
+const APPLICATION_ID_OFFSET = 68;
+const MAGIC = 'SQLite format 3\0';
+
+/**
+ * Step n brings a file from version n to n + 1; steps are never edited.
+ *
+ * Since version 7 an id of `entries` is the run's key and the entry's seq, 32 bits each: the entries of a run lie together, its head is
+ * the last of them, and an append writes one page. `runs.head` is how many there were when the run's row was written last, so that a
+ * run that was claimed, parked or ended since cannot lose its end unseen; `at` is the store's time of the append, 0 in older rows.
+ * Until then `entries` was a log in the order of the commits, and each row pointed at the one before it of the same run.
+ * `due_at` is when a run may be claimed: 0 now, NULL never by itself. A taken control keeps its id and loses its body;
+ * since version 3 `controls` also holds messages between runs, which are not controls.
+ * `artifact_rows` lists what `artifacts` holds without a look at the bytes; rows of before version 2 have the time 0.
+ * The turns of a session are numbered from 0.
+ * `stored_at` is when a message was accepted; of those from before version 6 it is 0.
+ * `work_left_at` is when a run was last taken from, or given back by, an owner that may be at its calls still; NULL never.
+ * `problem` is the error with which its last owner let go of a run, until somebody claims it.
+ */
+export const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE runs (
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    tenant TEXT NOT NULL,
+    user TEXT NOT NULL,
+    session TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    status TEXT NOT NULL DEFAULT 'running',
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    head INTEGER NOT NULL DEFAULT 0,
+    first_entry INTEGER,
+    last_entry INTEGER,
+    signals INTEGER NOT NULL DEFAULT 0,
+    fence INTEGER NOT NULL DEFAULT 0,
+    wake_at INTEGER DEFAULT 0,
+    owner TEXT,
+    lease_until INTEGER,
+    due_at INTEGER AS (
+      CASE WHEN status NOT IN ('running', 'paused') THEN NULL WHEN owner IS NOT NULL THEN lease_until ELSE wake_at END
+    )
+  ) STRICT;
+  CREATE INDEX runs_due ON runs (due_at, priority DESC) WHERE due_at IS NOT NULL;
+  CREATE INDEX runs_scope ON runs (tenant, user, session);
+  CREATE TABLE entries (
+    id INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    previous INTEGER,
+    body TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE controls (
+    run INTEGER NOT NULL REFERENCES runs (key),
+    id TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    body TEXT,
+    PRIMARY KEY (run, id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX controls_waiting ON controls (run, number) WHERE body IS NOT NULL;
+  CREATE TABLE artifacts (
+    key INTEGER PRIMARY KEY,
+    scope TEXT NOT NULL,
+    ref TEXT NOT NULL,
+    sha256 TEXT NOT NULL,
+    mime TEXT NOT NULL,
+    bytes BLOB NOT NULL,
+    UNIQUE (scope, ref)
+  ) STRICT;
+  PRAGMA application_id = ${APPLICATION_ID};
+  `,
+  `
+  CREATE TABLE artifact_rows (
+    scope TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    ref TEXT NOT NULL,
+    mime TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    file_name TEXT,
+    source TEXT NOT NULL,
+    PRIMARY KEY (scope, created_at DESC, ref)
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO artifact_rows SELECT scope, 0, ref, mime, length(bytes), NULL, 'unknown' FROM artifacts;
+  CREATE TABLE session_turns (
+    scope TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    run TEXT NOT NULL UNIQUE,
+    user TEXT NOT NULL,
+    assistant TEXT,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (scope, number)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE session_summaries (
+    scope TEXT PRIMARY KEY,
+    text TEXT NOT NULL,
+    covers INTEGER NOT NULL,
+    health TEXT NOT NULL,
+    failures INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  `,
+  `
+  DROP INDEX runs_due;
+  ALTER TABLE runs DROP COLUMN due_at;
+  ALTER TABLE runs ADD COLUMN planner TEXT NOT NULL DEFAULT '';
+  ALTER TABLE runs ADD COLUMN parent TEXT;
+  ALTER TABLE runs ADD COLUMN root TEXT;
+  ALTER TABLE runs ADD COLUMN due_at INTEGER AS (
+    CASE
+      WHEN status IN ('finished', 'failed', 'cancelled') THEN NULL
+      WHEN owner IS NOT NULL THEN lease_until
+      ELSE wake_at
+    END
+  );
+  UPDATE runs SET
+    status = CASE WHEN status = 'running' AND fence = 0 THEN 'pending' ELSE status END,
+    planner = coalesce(
+      (SELECT body ->> '$.planner' FROM entries WHERE entries.id = runs.first_entry AND json_valid(body)), ''
+    );
+  CREATE INDEX runs_due ON runs (planner, due_at, priority DESC, key, tenant) WHERE due_at IS NOT NULL;
+  CREATE INDEX runs_parent ON runs (parent) WHERE parent IS NOT NULL;
+  CREATE INDEX runs_root ON runs (root) WHERE root IS NOT NULL;
+  ALTER TABLE controls ADD COLUMN capped INTEGER NOT NULL DEFAULT 1;
+  `,
+  `
+  ALTER TABLE runs ADD COLUMN work_left_at INTEGER;
+  `,
+  `
+  ALTER TABLE runs ADD COLUMN problem TEXT;
+  `,
+  `
+  ALTER TABLE controls ADD COLUMN stored_at INTEGER NOT NULL DEFAULT 0;
+  `,
+  // When two rows have the same seq, the later one counts: a repair took the other one out of its run.
+  `
+  ALTER TABLE entries RENAME TO chained;
+  CREATE TABLE entries (
+    id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    run INTEGER AS (id >> 32),
+    seq INTEGER AS (id & 4294967295)
+  ) STRICT;
+  INSERT INTO entries (id, at, body)
+    SELECT (last.run << 32) + last.seq, 0, chained.body
+    FROM (
+      SELECT run, seq, max(id) AS id FROM chained WHERE seq >= 1 GROUP BY run, seq ORDER BY run, seq
+    ) AS last JOIN chained ON chained.id = last.id;
+  DROP TABLE chained;
+  ALTER TABLE runs DROP COLUMN first_entry;
+  ALTER TABLE runs DROP COLUMN last_entry;
+  `,
+  // Runs are those of agents. The agent of a flow has the flow's own name.
+  `
+  ALTER TABLE runs RENAME COLUMN planner TO agent;
+  UPDATE runs SET agent = substr(agent, 6) WHERE agent GLOB 'flow:*';
+  `,
+];
+
+/** In SQL: the last entry that the log has of the run of a row of `runs`; NULL when it has none. */
+export const LAST_ENTRY =
+  '(SELECT max(entries.id) FROM entries WHERE entries.id BETWEEN runs.key << 32 AND (runs.key << 32) + 4294967295)';
+/** In SQL: how many entries the run of a row of `runs` has, as the log says, but no fewer than it had when its row was written. */
+export const HEAD: string = `max(runs.head, coalesce(${LAST_ENTRY} & 4294967295, 0))`;
+
+/** The newest version of the file's schema that this code knows. */
+export const SCHEMA_VERSION: number = MIGRATIONS.length;
+
+// Another process may be opening the file too.
+const OPEN_WAIT_MS = 5_000;
+const OPEN_RETRY_MS = 10;
+// A transaction of another process is far shorter than this, and the event loop stands still meanwhile.
+const LOCK_WAIT_MS = 10;
+
+export interface OpenOptions {
+  readonly path: string;
+  readonly synchronous: 'full' | 'normal';
+}
+
+/** @throws PilotageError `journal_newer`, `journal_corrupt`, `journal_read_only`, `journal_busy` or `invalid_config`. */
+export function openDatabase(options: OpenOptions): DatabaseSync {
+  const { path } = options;
+  const { DatabaseSync } = loadSqlite();
+  makeFolder(path);
+  assertOurs(path, 'a+');
+  const deadline = performance.now() + OPEN_WAIT_MS;
+  for (;;) {
+    let db: DatabaseSync | undefined;
+    try {
+      const before = idOf(statSync(path, { throwIfNoEntry: false }));
+      db = new DatabaseSync(path);
+      prepareDatabase(db, options);
+      // Somebody put another file there meanwhile.
+      if (before === idOf(statSync(path, { throwIfNoEntry: false }))) return db;
+      db.close();
+      assertOurs(path, 'a+');
+    } catch (error) {
+      db?.close();
+      if (!isBusy(error) || performance.now() > deadline) throw storeError(error, path);
+    }
+    // The switch to WAL does not wait for locks by itself.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, OPEN_RETRY_MS);
+  }
+}
+
+// Loaded here, not imported: older runtimes warn about node:sqlite, and who does not use it shall not be warned.
+export function loadSqlite(): typeof import('node:sqlite') {
+  const sqlite = process.getBuiltinModule('node:sqlite');
+  if (sqlite !== undefined) return sqlite;
+  throw new PilotageError(
+    'invalid_config',
+    'This runtime has no node:sqlite. Use Node 22.18 or later, or give the runtime another journal.',
+  );
+}
+
+function makeFolder(path: string): void {
+  if (path === '' || path === ':memory:') {
+    throw new PilotageError(
+      'invalid_config',
+      'sqliteJournal needs the path of a file; memoryJournal() keeps a journal without a file.',
+    );
+  }
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+  } catch (error) {
+    throw fileError(error, path);
+  }
+}
+
+/** Looks at the header only. An empty file becomes a new journal. */
+export function assertOurs(path: string, flags: 'a+' | 'r'): void {
+  // A journal that is open in this process was checked when it was opened, and only SQLite may close its files.
+  if (isOpenHere(path)) return;
+  const header = readHeader(path, flags);
+  if (header.length === 0) return;
+  if (header.subarray(0, MAGIC.length).toString('latin1') !== MAGIC || header.length < 100) {
+    throw new PilotageError('journal_corrupt', damaged(path, 'the file is not an SQLite database'), { data: { path } });
+  }
+  if (header.readUInt32BE(APPLICATION_ID_OFFSET) === APPLICATION_ID) return;
+  throw new PilotageError(
+    'invalid_config',
+    `${path} is a database of another application, and was left as it is. Give the journal a file of its own.`,
+    { data: { path } },
+  );
+}
+
+function readHeader(path: string, flags: 'a+' | 'r'): Buffer {
+  const header = Buffer.alloc(100);
+  let file: number | undefined;
+  try {
+    // Makes the file when there is none, and finds out whether it can be written; SQLite would open it for reading only.
+    file = openSync(path, flags);
+    return header.subarray(0, readSync(file, header, 0, header.length, 0));
+  } catch (error) {
+    throw flags === 'r' ? unreadable(error, path) : fileError(error, path);
+  } finally {
+    if (file !== undefined) closeSync(file);
+  }
+}
+
+function fileError(cause: unknown, path: string): PilotageError {
+  const code = errorCode(cause);
+  const [errorName, message] =
+    code === 'EACCES' || code === 'EPERM' || code === 'EROFS'
+      ? ([
+          'journal_read_only',
+          `This process has no right to write the journal ${path} (${code}). Give it the right, or use another path.`,
+        ] as const)
+      : (['invalid_config', `The journal cannot be at ${path} (${code}). Give the path of a file.`] as const);
+  return new PilotageError(errorName, message, { cause, data: { path } });
+}
+
+function unreadable(cause: unknown, path: string): PilotageError {
+  const message = `The journal ${path} cannot be read (${errorCode(cause)}). Give the path of a file that can.`;
+  return new PilotageError('journal_unavailable', message, { cause, data: { path } });
+}
+
+function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error ? String(error.code) : undefined;
+}
+
+function prepareDatabase(db: DatabaseSync, options: OpenOptions): void {
+  db.exec(`PRAGMA busy_timeout = ${OPEN_WAIT_MS}; PRAGMA foreign_keys = ON;`);
+  migrate(db, options.path);
+  // Only now: the first commit must have put the application id into the file itself, not into its WAL.
+  const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode'];
+  if (mode !== 'wal') {
+    throw new PilotageError(
+      'invalid_config',
+      `The file system of ${options.path} cannot hold a write-ahead log. Put the journal on a local disk.`,
+    );
+  }
+  db.exec(`
+    PRAGMA synchronous = ${options.synchronous === 'full' ? 'FULL' : 'NORMAL'};
+    PRAGMA busy_timeout = ${LOCK_WAIT_MS};
+  `);
+}
+
+function migrate(db: DatabaseSync, path: string): void {
+  // Taking the write lock also finds out whether the file can be written.
+  db.exec('BEGIN IMMEDIATE');
+  const version = Number(db.prepare('PRAGMA user_version').get()?.['user_version']);
+  if (version > SCHEMA_VERSION) throw newer(path, version);
+  for (const migration of MIGRATIONS.slice(version)) db.exec(migration);
+  if (version < SCHEMA_VERSION) db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
+  db.exec('COMMIT');
+}
+
+export function newer(path: string, found: number): PilotageError {
+  return new PilotageError(
+    'journal_newer',
+    `The journal ${path} has format ${found}; this version of Pilotage knows up to ${SCHEMA_VERSION}. Upgrade Pilotage.`,
+    { data: { path, found, supported: SCHEMA_VERSION } },
+  );
+}

@@ -1,0 +1,73 @@
+/** What statements are run with: their texts are prepared once, and what is to be written is encoded before the transaction. */
+import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite';
+import { encodeEntry, isCapped, type Message, type Started } from '#core';
+import type { Append, NewRun } from '../port.ts';
+import { agentAfter, assertConsecutive, assertNewRun, assertTurn } from '../rules.ts';
+
+type Values = readonly (SQLInputValue | Readonly<Record<string, SQLInputValue>>)[];
+type AnyRow = Record<string, SQLOutputValue>;
+
+/** Rows have the shape that the statement's text asks for: whoever runs it names that. */
+interface Statement extends Pick<StatementSync, 'run'> {
+  all<Row = AnyRow>(...values: Values): Row[];
+  get<Row = AnyRow>(...values: Values): Row | undefined;
+}
+
+export type PreparedStatement = () => Statement;
+
+/**
+ * Prepares statements on a connection, each when it is first run: that costs more than to run one, and most connections need few of
+ * them. What SQLite says of a text that does not fit the file as it is then is thrown by the first who asks.
+ */
+export function prepared(db: DatabaseSync): (text: string) => PreparedStatement {
+  return (text) => {
+    let statement: Statement | undefined;
+    return () => {
+      statement ??= db.prepare(text) as unknown as Statement;
+      return statement;
+    };
+  };
+}
+
+export interface RunText {
+  readonly run: NewRun;
+  readonly first: Started;
+  readonly bodies: readonly string[];
+}
+
+export interface MessageText {
+  readonly id: string;
+  readonly isCapped: boolean;
+  readonly body: string;
+}
+
+export interface ToldText {
+  readonly run: string;
+  readonly message: MessageText;
+}
+
+export interface AppendText {
+  readonly append: Append;
+  readonly bodies: readonly string[];
+  readonly agent: string | undefined;
+  readonly starts: readonly RunText[] | undefined;
+  readonly tells: readonly ToldText[] | undefined;
+}
+
+/** @throws PilotageError as `Journal.create` does. */
+export function encodeRun(run: NewRun): RunText {
+  return { run, first: assertNewRun(run), bodies: run.entries.map(encodeEntry) };
+}
+
+export function encodeMessage(message: Message): MessageText {
+  return { id: message.id, isCapped: isCapped(message), body: JSON.stringify(message) };
+}
+
+/** @throws PilotageError `journal_conflict`, `identity_required` or `invalid_config`, where no look at the store is needed. */
+export function encodeAppend(append: Append): AppendText {
+  assertConsecutive(append);
+  assertTurn(append);
+  const bodies = append.entries.map(encodeEntry);
+  const tells = append.tells?.map(({ run, message }) => ({ run, message: encodeMessage(message) }));
+  return { append, bodies, agent: agentAfter(append), starts: append.starts?.map(encodeRun), tells };
+}

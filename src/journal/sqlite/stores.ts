@@ -1,0 +1,193 @@
+/** What the file keeps beside runs: artifacts, one row for the same bytes in the same scope, and what sessions remember. A turn is written with its run's ending. */
+import type { DatabaseSync } from 'node:sqlite';
+import { type ArtifactRef, type ArtifactRow, PilotageError, type Scope } from '#core';
+import type {
+  ArtifactAbout,
+  ArtifactStore,
+  MemoryHealth,
+  SessionMemory,
+  SessionMemoryStore,
+  SessionSummary,
+  SessionTurn,
+} from '../port.ts';
+import { artifactDigest, assertCounts, assertSameContent, assertSummary, ownedBy } from '../rules.ts';
+import { type PreparedStatement, prepared } from './statements.ts';
+
+const LARGE_BYTES = 1 << 20;
+
+interface StoredRow {
+  readonly sha256: string;
+  readonly mime: string;
+}
+
+interface ListedRow {
+  readonly ref: string;
+  readonly mime: string;
+  readonly size: number;
+  readonly file_name: string | null;
+  readonly source: string;
+  readonly created_at: number;
+}
+
+/** How the journal lets statements run: open files only, SQLite's errors typed. */
+export interface StoreAccess {
+  read<T>(run: () => T): T;
+  /** `run` may be tried several times, and is told the time. */
+  write<T>(run: (now: number) => T): Promise<T>;
+}
+
+export class SqliteArtifacts implements ArtifactStore {
+  readonly #access: StoreAccess;
+  readonly #find: PreparedStatement;
+  readonly #bytes: PreparedStatement;
+  readonly #insert: PreparedStatement;
+  readonly #insertRow: PreparedStatement;
+  readonly #rows: PreparedStatement;
+  readonly #count: PreparedStatement;
+
+  constructor(db: DatabaseSync, access: StoreAccess) {
+    const sql = prepared(db);
+    this.#access = access;
+    this.#find = sql('SELECT sha256, mime FROM artifacts WHERE scope = ? AND ref = ?');
+    this.#bytes = sql('SELECT bytes, sha256, mime FROM artifacts WHERE scope = ? AND ref = ?');
+    this.#insert = sql('INSERT INTO artifacts (scope, ref, sha256, mime, bytes) VALUES (?, ?, ?, ?, ?)');
+    this.#insertRow = sql(`
+      INSERT INTO artifact_rows (scope, created_at, ref, mime, size, file_name, source) VALUES (?, ?, ?, ?, ?, ?, ?)`);
+    this.#rows = sql(`
+      SELECT ref, mime, size, file_name, source, created_at FROM artifact_rows
+      WHERE scope = ? ORDER BY created_at DESC, ref LIMIT ?`);
+    this.#count = sql('SELECT count(*) AS rows FROM artifact_rows WHERE scope = ?');
+  }
+
+  async put(scope: Scope, bytes: Uint8Array, about: ArtifactAbout): Promise<ArtifactRef> {
+    const key = ownedBy(scope);
+    const { mime, fileName = null, source = 'unknown' } = about;
+    const copy = new Uint8Array(bytes);
+    const digest = artifactDigest(copy);
+    const { artifactRef, sha256 } = digest;
+    // To copy and digest it took long, and so does writing it.
+    if (copy.byteLength >= LARGE_BYTES) await new Promise((resolve) => setImmediate(resolve));
+    return this.#access.write((now) => {
+      const stored = this.#find().get(key, artifactRef) as StoredRow | undefined;
+      if (stored !== undefined) assertSameContent(digest, stored.sha256);
+      else {
+        this.#insert().run(key, artifactRef, sha256, mime, copy);
+        this.#insertRow().run(key, now, artifactRef, mime, copy.byteLength, fileName, source);
+      }
+      return { artifactRef, mime: stored?.mime ?? mime, sizeBytes: copy.byteLength };
+    });
+  }
+
+  async get(scope: Scope, artifactRef: string): Promise<{ bytes: Uint8Array; mime: string } | undefined> {
+    const key = ownedBy(scope);
+    const row = this.#access.read(() => this.#bytes().get(key, artifactRef)) as
+      | (StoredRow & { readonly bytes: Uint8Array })
+      | undefined;
+    if (row === undefined) return undefined;
+    if (artifactDigest(row.bytes).sha256 === row.sha256) return { bytes: row.bytes, mime: row.mime };
+    throw new PilotageError('journal_corrupt', `The bytes of ${artifactRef} have changed. Restore a backup.`, {
+      data: { artifactRef },
+    });
+  }
+
+  async list(scope: Scope, limit: number): Promise<{ rows: readonly ArtifactRow[]; total: number }> {
+    assertCounts({ limit });
+    const key = ownedBy(scope);
+    return this.#access.read(() => {
+      const rows = this.#rows().all<ListedRow>(key, limit);
+      return { rows: rows.map(rowOf), total: Number(this.#count().get(key)?.['rows']) };
+    });
+  }
+}
+
+function rowOf({ ref, mime, size, file_name: fileName, source, created_at: createdAt }: ListedRow): ArtifactRow {
+  return { artifactRef: ref, mime, sizeBytes: size, source, createdAt, ...(fileName === null ? {} : { fileName }) };
+}
+
+interface SummaryRow {
+  readonly text: string;
+  readonly covers: number;
+  readonly health: MemoryHealth;
+  readonly failures: number;
+  readonly updated_at: number;
+}
+
+interface TurnRow {
+  readonly run: string;
+  readonly user: string;
+  readonly assistant: string | null;
+  readonly at: number;
+}
+
+export class SqliteSessions implements SessionMemoryStore {
+  readonly #access: StoreAccess;
+  readonly #scopeOf: PreparedStatement;
+  readonly #add: PreparedStatement;
+  readonly #turns: PreparedStatement;
+  readonly #count: PreparedStatement;
+  readonly #summary: PreparedStatement;
+  readonly #setSummary: PreparedStatement;
+
+  constructor(db: DatabaseSync, access: StoreAccess) {
+    const sql = prepared(db);
+    this.#access = access;
+    this.#scopeOf = sql('SELECT tenant, user, session FROM runs WHERE id = ?');
+    this.#add = sql(`
+      INSERT INTO session_turns (scope, number, run, user, assistant, at)
+      VALUES (:scope, (SELECT coalesce(max(number) + 1, 0) FROM session_turns WHERE scope = :scope), :run, :user, :assistant, :at)
+      ON CONFLICT (run) DO NOTHING`);
+    this.#turns = sql(`
+      SELECT run, user, assistant, at FROM session_turns
+      WHERE scope = ? AND number >= ? AND number < ? ORDER BY number DESC LIMIT ?`);
+    this.#count = sql('SELECT coalesce(max(number) + 1, 0) AS turns FROM session_turns WHERE scope = ?');
+    this.#summary = sql('SELECT text, covers, health, failures, updated_at FROM session_summaries WHERE scope = ?');
+    this.#setSummary = sql(`
+      INSERT INTO session_summaries (scope, text, covers, health, failures, updated_at)
+      VALUES (:scope, :text, :covers, :health, :failures, :updatedAt)
+      ON CONFLICT (scope) DO UPDATE SET
+        text = excluded.text, covers = excluded.covers, health = excluded.health,
+        failures = excluded.failures, updated_at = excluded.updated_at`);
+  }
+
+  /** Inside the writer's transaction, of a run that is there. A second turn of the same run changes nothing. */
+  add({ run, user, assistant, at }: SessionTurn): void {
+    const scope = ownedBy(this.#scopeOf().get(run) as Scope);
+    this.#add().run({ scope, run, user, assistant, at });
+  }
+
+  async read(scope: Scope, limit: number, from: number = 0): Promise<SessionMemory> {
+    assertCounts({ limit, from });
+    const key = ownedBy(scope);
+    return this.#access.read(() => {
+      // In this order what another process commits in between goes unseen: turns never change, a summary covers no later ones.
+      const summary = this.#summary().get(key) as SummaryRow | undefined;
+      const count = Number(this.#count().get(key)?.['turns']);
+      const rows = this.#turns().all<TurnRow>(key, from, count, limit);
+      return {
+        count,
+        turns: rows.reverse().map(turnOf),
+        ...(summary === undefined ? {} : { summary: summaryOf(summary) }),
+      };
+    });
+  }
+
+  async summarise(scope: Scope, expected: number | undefined, summary: SessionSummary): Promise<boolean> {
+    assertSummary(summary);
+    const key = ownedBy(scope);
+    const { text, covers, health, failures, updatedAt } = summary;
+    return this.#access.write(() => {
+      const stored = this.#summary().get(key) as SummaryRow | undefined;
+      if (stored?.updated_at !== expected) return false;
+      this.#setSummary().run({ scope: key, text, covers, health, failures, updatedAt });
+      return true;
+    });
+  }
+}
+
+function turnOf({ run, user, assistant, at }: TurnRow): SessionTurn {
+  return Object.freeze({ run, user, assistant, at });
+}
+
+function summaryOf({ updated_at, ...summary }: SummaryRow): SessionSummary {
+  return Object.freeze({ ...summary, updatedAt: updated_at });
+}

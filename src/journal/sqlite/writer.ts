@@ -1,0 +1,132 @@
+/**
+ * One transaction for all the writes that are ready in the same turn of the event loop. A write that is refused fails
+ * alone; when the disk or the lock fails, all of them are rolled back and rejected.
+ */
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { PilotageError } from '#core';
+import { journalClosed } from '../rules.ts';
+import { isBusy } from './file.ts';
+import type { SqliteGuard } from './guard.ts';
+
+/** So that a burst does not hold the event loop for long. */
+const MAX_WRITES_PER_COMMIT = 1_024;
+const BUSY_RETRY_MS = 20;
+
+interface Write {
+  /** Runs inside the transaction. Throws a `PilotageError` only before it has changed anything. */
+  readonly run: () => unknown;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+  /** When it first found the file locked, by the machine's monotonic clock. */
+  lockedSinceMs?: number;
+}
+
+export class GroupWriter {
+  readonly #db: DatabaseSync;
+  readonly #guard: SqliteGuard;
+  readonly #busyTimeoutMs: number;
+  readonly #begin: StatementSync;
+  readonly #commit: StatementSync;
+  #queue: Write[] = [];
+  #scheduled = false;
+  /** How many writes the last commit held. */
+  #lastWrites = 0;
+  #closed = false;
+  #onIdle: (() => void) | undefined;
+
+  constructor(db: DatabaseSync, guard: SqliteGuard, busyTimeoutMs: number) {
+    this.#db = db;
+    this.#guard = guard;
+    this.#busyTimeoutMs = busyTimeoutMs;
+    this.#begin = db.prepare('BEGIN IMMEDIATE');
+    this.#commit = db.prepare('COMMIT');
+  }
+
+  /** Resolves when what `run` wrote is durable. `run` may be tried several times. */
+  write<T>(run: () => T): Promise<T> {
+    if (this.#closed) return Promise.reject(journalClosed());
+    return new Promise<T>((resolve, reject) => {
+      this.#queue.push({ run, resolve: resolve as (value: unknown) => void, reject });
+      this.#schedule();
+    });
+  }
+
+  /** Takes no more writes, and resolves when those before have settled. */
+  close(): Promise<void> {
+    this.#closed = true;
+    if (!this.#scheduled) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#onIdle = resolve;
+    });
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    // One writer alone need not wait for others; many do, until the microtasks of this turn have brought in all who are ready.
+    if (this.#lastWrites <= 1) queueMicrotask(this.#flush);
+    else setImmediate(this.#flush);
+  }
+
+  readonly #flush = (): void => {
+    const batch = this.#queue.splice(0, MAX_WRITES_PER_COMMIT);
+    this.#lastWrites = batch.length;
+    try {
+      for (const settle of this.#transact(batch)) settle();
+    } catch (error) {
+      if (isBusy(error)) {
+        this.#waitForLock(batch, error);
+        return;
+      }
+      const why = this.#guard.explain(error);
+      for (const write of batch) write.reject(why);
+    }
+    this.#next();
+  };
+
+  #next(): void {
+    this.#scheduled = false;
+    if (this.#queue.length > 0) this.#schedule();
+    else this.#onIdle?.();
+  }
+
+  /** Commits the batch and returns how to tell each caller. */
+  #transact(batch: readonly Write[]): (() => void)[] {
+    this.#guard.assertUsable();
+    this.#begin.run();
+    try {
+      this.#guard.beforeWrite();
+      const settle = batch.map((write) => attempt(write));
+      this.#commit.run();
+      this.#guard.afterCommit();
+      return settle;
+    } catch (error) {
+      // SQLite has rolled back by itself after some failures.
+      if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
+      throw error;
+    }
+  }
+
+  #waitForLock(batch: readonly Write[], error: unknown): void {
+    const now = performance.now();
+    const patient: Write[] = [];
+    for (const write of batch) {
+      write.lockedSinceMs ??= now;
+      if (now - write.lockedSinceMs < this.#busyTimeoutMs) patient.push(write);
+      else write.reject(this.#guard.explain(error));
+    }
+    this.#queue = [...patient, ...this.#queue];
+    if (this.#queue.length > 0) setTimeout(this.#flush, BUSY_RETRY_MS);
+    else this.#next();
+  }
+}
+
+function attempt(write: Write): () => void {
+  try {
+    const value = write.run();
+    return () => write.resolve(value);
+  } catch (error) {
+    if (!PilotageError.is(error)) throw error;
+    return () => write.reject(error);
+  }
+}

@@ -1,0 +1,338 @@
+/**
+ * The fold: a run's state is computed by applying its entries in order. The state is plain JSON data, so a snapshot
+ * of it is its JSON, and `applyEntry` on a snapshot goes on where the full fold would.
+ */
+import {
+  ARTIFACT_FETCH,
+  type CallRecord,
+  type Compacted,
+  type Control,
+  countUsage,
+  deepFreeze,
+  type Entry,
+  isDismissal,
+  type ModelAway,
+  type Moved,
+  PilotageError,
+  type PlanGrown,
+  type RunContext,
+  SHOWN_SKILLS,
+  SKILL_GET,
+  SKILL_SEARCH,
+  type Started,
+  type Turn,
+  type Usage,
+} from '#core';
+import { misfit, slotsOf } from './follows.ts';
+import { applyCallBegan, applyCallEnded, applyPaused, applyResumed, closeStep, corrupt, grownMove, openOf } from './open-step.ts';
+import { type ModelAwayState, nextStep, type RunState, type RunTotals } from './state.ts';
+import { applyAwaiting, applyGroupEnded, applySpawned, applyTaskEnded, applyTaskPaused } from './task-state.ts';
+
+/** The state of a run whose first entry is `started`. @throws PilotageError `journal_corrupt` when it is another entry. */
+export function openState(entry: Entry): RunState {
+  if (entry.kind !== 'started' || entry.seq !== 1) {
+    throw new PilotageError(
+      'journal_corrupt',
+      `A run begins with the entry 'started' at seq 1, not '${entry.kind}' at ${entry.seq}.`,
+    );
+  }
+  return {
+    head: 1,
+    ...fromStarted(entry),
+    startedAt: entry.at,
+    updatedAt: entry.at,
+    steps: [],
+    open: null,
+    pauses: [],
+    steering: [],
+    fresh: [],
+    cancel: null,
+    messagesTaken: 0,
+    tasks: NONE,
+    groups: NONE,
+    background: NONE,
+    otherEnds: NONE,
+    otherPauses: NONE,
+    watchers: NONE,
+    rejectedCall: null,
+    noProgress: null,
+    modelAway: null,
+    watchedFrom: 0,
+    rejections: 0,
+    handles: NONE,
+    found: foundAtStart(entry),
+    compaction: null,
+    compactedAt: -1,
+    compactionFailures: null,
+    totals: { steps: 0, taskSteps: 0, calls: 0, taskCalls: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },
+    ending: null,
+  };
+}
+
+const NONE: readonly never[] = Object.freeze([]);
+const NO_CONTEXT: RunContext = Object.freeze({});
+const NO_HISTORY: readonly Turn[] = Object.freeze([]);
+const NOTHING_FOUND: readonly string[] = Object.freeze([]);
+
+/** What a run was given to read can be read from its first step on, and skills that it is not shown can be found. */
+function foundAtStart({ context }: Started): readonly string[] {
+  const { inputs, artifacts, skills = [] } = context ?? NO_CONTEXT;
+  const reads = inputs === undefined && artifacts === undefined ? NOTHING_FOUND : [ARTIFACT_FETCH];
+  return skills.length <= SHOWN_SKILLS ? reads : [...reads, SKILL_SEARCH, SKILL_GET];
+}
+
+function fromStarted(
+  entry: Started,
+): Pick<
+  RunState,
+  | 'identity'
+  | 'query'
+  | 'goal'
+  | 'history'
+  | 'context'
+  | 'conversation'
+  | 'agent'
+  | 'limits'
+  | 'scopes'
+  | 'pin'
+  | 'task'
+  | 'fork'
+  | 'renamedTools'
+> {
+  const { identity, query, history = NO_HISTORY, context = NO_CONTEXT, conversation = true } = entry;
+  const { agent, limits, scopes, pin = null, task = null, fork = null } = entry;
+  const renamedTools = {};
+  return {
+    // Its own: what is kept by it, such as the messages for a model, goes with the state and not with the journal.
+    identity: Object.freeze({ ...identity }),
+    query,
+    goal: query,
+    history,
+    context,
+    conversation,
+    agent,
+    limits,
+    scopes,
+    pin,
+    task,
+    fork,
+    renamedTools,
+  };
+}
+
+/** Folds a whole journal. Entries are frozen on the way: planners and readers share their parts. */
+export function foldEntries(entries: readonly Entry[]): RunState {
+  const [first, ...rest] = entries;
+  if (first === undefined) throw new PilotageError('journal_corrupt', 'The journal of the run is empty.');
+  const state = openState(deepFreeze(first));
+  for (const entry of rest) applyEntry(state, deepFreeze(entry));
+  return state;
+}
+
+/**
+ * Adds one entry to the state, in place. The entry is frozen, as the driver and the journals make it.
+ * @throws PilotageError `journal_corrupt` for an entry that cannot follow: a gap, or what the rules in `follows.ts` refuse. The
+ * state is then as it was.
+ */
+export function applyEntry(state: RunState, entry: Entry): void {
+  applyFitting(state, entry, misfit);
+}
+
+/**
+ * `applyEntry` for an entry of which it was found, for this very state, that it can follow (`misfitAmong`).
+ * @param why finds out once more whether it can. By default it is believed.
+ */
+export function applyFitting(
+  state: RunState,
+  entry: Entry,
+  why?: (state: RunState, entry: Entry) => string | undefined,
+): void {
+  if (entry.seq !== state.head + 1) throw corrupt(entry, `it follows seq ${state.head}`);
+  try {
+    const misfits = why?.(state, entry);
+    if (misfits !== undefined) throw corrupt(entry, misfits);
+    apply(state, entry);
+  } catch (error) {
+    if (PilotageError.is(error)) throw error;
+    // No version writes such an entry, and the state may be half changed.
+    throw new PilotageError(
+      'journal_corrupt',
+      `Entry ${entry.seq} (${entry.kind}) has a shape that cannot be folded.`,
+      {
+        data: { seq: entry.seq, kind: entry.kind, half: true },
+        cause: error,
+      },
+    );
+  }
+}
+
+function apply(state: RunState, entry: Entry): void {
+  state.head = entry.seq;
+  state.updatedAt = entry.at;
+  switch (entry.kind) {
+    case 'moved':
+      applyMove(state, entry, entry);
+      return;
+    case 'plan_grown':
+      applyPlanGrown(state, entry, entry);
+      return;
+    case 'call_began':
+      applyCallBegan(state, entry, entry);
+      return;
+    case 'call_ended':
+      applyCallEnded(state, entry, entry);
+      return;
+    case 'paused':
+      applyPaused(state, entry, entry);
+      return;
+    case 'resumed':
+      applyResumed(state, entry, entry);
+      return;
+    case 'control':
+      countMessage(state, entry);
+      if (entry.applied) applyControl(state, entry.control);
+      return;
+    case 'spawned':
+      applySpawned(state, entry, openOf(state, entry, entry.step));
+      return;
+    case 'awaiting':
+      applyAwaiting(state, entry, openOf(state, entry, entry.step));
+      return;
+    case 'task_ended':
+      countMessage(state, entry);
+      applyTaskEnded(state, entry);
+      return;
+    case 'task_paused':
+      countMessage(state, entry);
+      applyTaskPaused(state, entry);
+      return;
+    case 'watched':
+      countMessage(state, entry);
+      if (!state.watchers.includes(entry.by)) state.watchers = [...state.watchers, entry.by];
+      return;
+    case 'group_ended':
+      applyGroupEnded(state, entry, entry.at);
+      return;
+    case 'no_progress':
+      state.noProgress = Object.freeze({ step: entry.step, period: entry.period, times: entry.times });
+      return;
+    case 'repinned':
+      state.agent = entry.agent;
+      state.pin = entry.pin;
+      state.renamedTools = { ...state.renamedTools, ...entry.renamedTools };
+      return;
+    case 'compacted':
+      applyCompacted(state, entry);
+      return;
+    case 'compaction_failed':
+      state.compactedAt = entry.step;
+      state.compactionFailures = Object.freeze({
+        times: (state.compactionFailures?.times ?? 0) + 1,
+        step: entry.step,
+      });
+      addUsage(state.totals, entry.usage);
+      return;
+    case 'model_away':
+      addUsage(state.totals, entry.usage);
+      // A wait that was copied into a fork is not a wait of the fork's own.
+      if (entry.seq > copiedEntries(state)) state.modelAway = awayFor(state.modelAway, entry, entry.at);
+      return;
+    case 'reopened':
+      state.ending = null;
+      state.modelAway = null;
+      state.rejections = 0;
+      state.watchedFrom = nextStep(state);
+      return;
+    case 'finished': {
+      const { seq: _, at: __, ...ending } = entry;
+      state.ending = ending;
+      return;
+    }
+    case 'failed':
+      addUsage(state.totals, entry.usage);
+      state.ending = { kind: 'failed', error: entry.error };
+      return;
+    case 'repaired':
+      state.messagesTaken += entry.taken ?? 0;
+      for (const call of entry.begun ?? []) state.open?.began.push({ call, at: entry.at, once: true });
+      return;
+    case 'started':
+      return;
+    default:
+      entry satisfies never;
+  }
+}
+
+/** Controls that a fork has copied did not come through its own inbox. */
+function countMessage(state: RunState, { seq }: Entry): void {
+  if (seq > copiedEntries(state)) state.messagesTaken += 1;
+}
+
+/** How many entries at the beginning stand for another run's. */
+function copiedEntries({ task, fork }: RunState): number {
+  return task === null ? (fork?.entries ?? 0) : 0;
+}
+
+function awayFor(before: ModelAwayState | null, { retryAt }: ModelAway, at: number): ModelAwayState {
+  const { since = at, tries = 0 } = before ?? {};
+  return Object.freeze({ since, triedAt: at, tries: tries + 1, ...(retryAt === undefined ? {} : { retryAt }) });
+}
+
+function applyMove(state: RunState, move: Moved, entry: Entry): void {
+  addUsage(state.totals, move.usage);
+  state.modelAway = null;
+  state.fresh = [];
+  const isCarriedOut = move.rejected === undefined && move.fault === undefined;
+  state.rejections = move.rejected === undefined ? 0 : state.rejections + 1;
+  if (move.decision.kind === 'finish' && isCarriedOut) return;
+  state.totals.steps += 1;
+  const slots = isCarriedOut ? slotsOf(move.decision) : 0;
+  const calls = new Array<CallRecord | null>(slots).fill(null);
+  const open = { move, calls, began: [], promised: [], approvals: [], waits: [], edits: [], pending: slots };
+  if (move.growing === true) open.pending += 1;
+  if (slots === 0) closeStep(state, open, entry.at);
+  else state.open = open;
+}
+
+function applyPlanGrown(state: RunState, grown: PlanGrown, entry: Entry): void {
+  const open = openOf(state, entry, grown.step);
+  open.move = grownMove(open.move, grown);
+  for (const _ of grown.branches) open.calls.push(null);
+  open.pending += grown.branches.length;
+  addUsage(state.totals, grown.usage);
+  if (grown.done !== true) return;
+  open.pending -= 1;
+  if (open.pending === 0) closeStep(state, open, entry.at);
+}
+
+function applyCompacted(state: RunState, compacted: Compacted): void {
+  const { step, before, summary, tokenEstimate } = compacted;
+  state.compaction = Object.freeze({ summary, before, tokenEstimate });
+  state.compactedAt = step;
+  state.compactionFailures = null;
+  addUsage(state.totals, compacted.usage);
+}
+
+function applyControl(state: RunState, control: Control): void {
+  state.fresh = [...state.fresh, control];
+  switch (control.type) {
+    case 'CANCEL':
+      // A cancel by a person ends also a run that only a call in doubt holds.
+      if (state.cancel === null || isDismissal(state.cancel)) state.cancel = control;
+      return;
+    case 'REDIRECT':
+      state.goal = String(control.payload?.['goal'] ?? state.goal);
+      state.steering = [...state.steering, { atStep: nextStep(state), control }];
+      return;
+    case 'USER_MESSAGE':
+    case 'INJECT_CONTEXT':
+      state.steering = [...state.steering, { atStep: nextStep(state), control }];
+      return;
+    default:
+      return;
+  }
+}
+
+function addUsage(totals: RunTotals, usage: Usage | undefined): void {
+  if (usage !== undefined) countUsage(totals, usage);
+}
