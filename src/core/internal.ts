@@ -17,7 +17,14 @@ export {
   waysOf,
   winnersOf,
 } from './branch-graph.ts';
-export { assertPayloadBounds, type Captured, capture, captureForGood, captureObject, PAYLOAD_BOUNDS } from './capture.ts';
+export {
+  assertPayloadBounds,
+  type Captured,
+  capture,
+  captureForGood,
+  captureObject,
+  PAYLOAD_BOUNDS,
+} from './capture.ts';
 export { type Clock, LazySignal, LONGEST_NAP_MS, limitTime, steadyMs, systemClock } from './clock.ts';
 export {
   type ArtifactRow,

@@ -24,7 +24,16 @@ import {
   type Usage,
 } from '#core';
 import { misfit, slotsOf } from './follows.ts';
-import { applyCallBegan, applyCallEnded, applyPaused, applyResumed, closeStep, corrupt, grownMove, openOf } from './open-step.ts';
+import {
+  applyCallBegan,
+  applyCallEnded,
+  applyPaused,
+  applyResumed,
+  closeStep,
+  corrupt,
+  grownMove,
+  openOf,
+} from './open-step.ts';
 import { type ModelAwayState, nextStep, type RunState, type RunTotals } from './state.ts';
 import { applyAwaiting, applyGroupEnded, applySpawned, applyTaskEnded, applyTaskPaused } from './task-state.ts';
 

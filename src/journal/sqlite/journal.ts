@@ -29,7 +29,6 @@ import type {
 } from '../port.ts';
 import { assertLease, assertPriority, dueAt, journalClosed, pageSize, wholeMs } from '../rules.ts';
 import { Watchers } from '../watchers.ts';
-import { SqliteArtifacts, SqliteSessions, type StoreAccess } from './stores.ts';
 import { SqliteGuard } from './guard.ts';
 import { ReadingJournal } from './reading.ts';
 import { SqliteRecords } from './records.ts';
@@ -37,6 +36,7 @@ import { SqliteRepairs } from './repairs.ts';
 import { SqliteRows } from './runs.ts';
 import { openDatabase } from './schema.ts';
 import { encodeAppend, encodeMessage, encodeRun, type PreparedStatement, prepared } from './statements.ts';
+import { SqliteArtifacts, SqliteSessions, type StoreAccess } from './stores.ts';
 import { GroupWriter } from './writer.ts';
 
 export interface SqliteJournalOptions {

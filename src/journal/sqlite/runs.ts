@@ -25,7 +25,6 @@ import {
 import { SqliteInbox } from './inbox.ts';
 import { decodeRow, type EntryRow } from './records.ts';
 import { HEAD, LAST_ENTRY } from './schema.ts';
-import type { SqliteSessions } from './stores.ts';
 import {
   type AppendText,
   type MessageText,
@@ -34,6 +33,7 @@ import {
   type RunText,
   type ToldText,
 } from './statements.ts';
+import type { SqliteSessions } from './stores.ts';
 
 interface RunRow {
   readonly key: number;
