@@ -23,11 +23,9 @@ import {
   type Unavailable,
   whyUnavailable,
 } from './failure.ts';
-import { paceOf } from './pace.ts';
-import { generatedReply, type Reply, streamedReply, streamReply } from './reply.ts';
-import { StreamedContent } from './streamed-content.ts';
+import { generatedReply, type Reply, StreamedContent, streamedReply, streamReply } from './reply.ts';
 import { estimated, priced } from './usage.ts';
-import { Watch } from './watch.ts';
+import { paceOf, Watch } from './watch.ts';
 
 const DEFAULT_RETRIES = 2;
 const DEFAULT_STALL_MS = 120_000;

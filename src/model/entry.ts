@@ -1,7 +1,16 @@
-/** A model with what a planner knows about it. */
-import type { LanguageModelV4 } from '@ai-sdk/provider';
+/**
+ * A model with what a planner knows about it. Every AI SDK language model is one; their types alone are imported,
+ * so that no vendor's code is loaded.
+ */
+import type {
+  LanguageModelV3,
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4FilePart,
+  LanguageModelV4Message,
+  SharedV4ProviderOptions,
+} from '@ai-sdk/provider';
 import { defined, type OutputMode, PilotageError } from '#core';
-import { asLanguageModel, type LanguageModel } from './language-model.ts';
 import { assertPrices, type Prices } from './usage.ts';
 
 export interface ModelEntry {
@@ -130,4 +139,111 @@ function isMediaType(type: unknown): type is string {
 function refusal(field: string, value: unknown, remedy: string): PilotageError {
   const shown = typeof value === 'string' || typeof value === 'number' ? JSON.stringify(value) : typeof value;
   return new PilotageError('invalid_config', `The ${field} of a model is ${shown}; ${remedy}.`);
+}
+
+export type LanguageModel = LanguageModelV4 | LanguageModelV3;
+
+/**
+ * The model in version 4: the model itself, or a wrapper of a model of version 3.
+ * @throws PilotageError `invalid_config` for anything else, saying what to pass.
+ */
+export function asLanguageModel(model: LanguageModel): LanguageModelV4 {
+  const given: unknown = model;
+  if (typeof given === 'string') {
+    throw notAModel(`${JSON.stringify(given)} is the id of a model, not a model`);
+  }
+  if (typeof given !== 'object' || given === null) {
+    throw notAModel(
+      given === undefined ? 'No model was given' : `A model cannot be ${given === null ? 'null' : typeof given}`,
+    );
+  }
+  const { specificationVersion, doGenerate, doStream } = given as Partial<Record<keyof LanguageModelV4, unknown>>;
+  if (specificationVersion !== 'v4' && specificationVersion !== 'v3') {
+    throw notAModel(
+      specificationVersion === undefined
+        ? 'The object given as model has no specificationVersion'
+        : `The model has specification ${JSON.stringify(specificationVersion)}; v3 and v4 are understood, so use a newer version of its provider package`,
+    );
+  }
+  if (typeof doGenerate !== 'function' || typeof doStream !== 'function') {
+    throw notAModel('The object given as model lacks doGenerate or doStream');
+  }
+  return specificationVersion === 'v3' ? asVersion4(given as LanguageModelV3) : (given as LanguageModelV4);
+}
+
+function notAModel(what: string): PilotageError {
+  return new PilotageError(
+    'invalid_config',
+    `${what}. Pass an AI SDK language model, such as openai('gpt-5.2') of @ai-sdk/openai, or openaiCompatible({ baseUrl, model }).`,
+  );
+}
+
+// Wraps a model of version 3 as one of version 4. Of what is used here, only the data of files has another shape.
+
+function asVersion4(model: LanguageModelV3): LanguageModelV4 {
+  // The rest is the same, so that its results are taken as they are.
+  const same = model as unknown as LanguageModelV4;
+  return {
+    specificationVersion: 'v4',
+    provider: model.provider,
+    modelId: model.modelId,
+    get supportedUrls() {
+      return model.supportedUrls;
+    },
+    doGenerate: (options) => same.doGenerate(withPlainFiles(options)),
+    doStream: (options) => same.doStream(withPlainFiles(options)),
+  };
+}
+
+function withPlainFiles(options: LanguageModelV4CallOptions): LanguageModelV4CallOptions {
+  if (!options.prompt.some(hasFile)) return options;
+  return { ...options, prompt: options.prompt.map((message) => (hasFile(message) ? plainFiles(message) : message)) };
+}
+
+function hasFile({ content }: LanguageModelV4Message): boolean {
+  return typeof content !== 'string' && content.some((part) => part.type === 'file');
+}
+
+function plainFiles(message: LanguageModelV4Message): LanguageModelV4Message {
+  if (typeof message.content === 'string') return message;
+  const content = message.content.map((part) => (part.type === 'file' ? { ...part, data: plainData(part) } : part));
+  return { ...message, content } as unknown as LanguageModelV4Message;
+}
+
+/** Version 3 takes bytes, base64 text or a URL. A reference is a provider's own, and none of version 3 has made one. */
+function plainData({ data }: LanguageModelV4FilePart): unknown {
+  switch (data.type) {
+    case 'data':
+      return data.data;
+    case 'url':
+      return data.url;
+    case 'text':
+      return new TextEncoder().encode(data.text);
+    case 'reference':
+      return data.reference;
+    default:
+      return data satisfies never;
+  }
+}
+
+/**
+ * Asks the provider for at most one call a reply, which the AI SDK has no common option for. `undefined` for a provider whose own
+ * word for it is not known.
+ */
+export function oneCallAtATime(model: LanguageModelV4): SharedV4ProviderOptions | undefined {
+  const [provider] = model.provider.split('.');
+  switch (provider) {
+    case 'openai':
+    case 'groq':
+    case 'mistral':
+      return { [provider]: { parallelToolCalls: false } };
+    case 'azure':
+      return { azure: { parallelToolCalls: false }, openai: { parallelToolCalls: false } };
+    case 'anthropic':
+      return { anthropic: { disableParallelToolUse: true } };
+    case 'openaiCompatible':
+      return { openaiCompatible: { parallel_tool_calls: false } };
+    default:
+      return undefined;
+  }
 }

@@ -3,7 +3,6 @@
  * read by its fields.
  */
 import { describeThrown, type ErrorData, fieldOf as field, PilotageError } from '#core';
-import { closedPort, whyClosed } from './closed-ports.ts';
 
 const MAX_MESSAGE_CHARS = 256;
 const MAX_URL_CHARS = 200;
@@ -429,4 +428,25 @@ function headerIn(headers: unknown, name: string): string | undefined {
 
 function isStatus(value: unknown, least: number): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= least && value < 600;
+}
+
+/**
+ * Ports to which `fetch` sends nothing, whoever listens there: they belong to other protocols. The list is that of the Fetch
+ * standard.
+ */
+const CLOSED: ReadonlySet<number> = new Set([
+  1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
+  111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,
+  540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061,
+  6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+]);
+
+/** The port of the address, if `fetch` sends nothing to it. */
+export function closedPort(url: string): number | undefined {
+  const port = URL.canParse(url) ? Number(new URL(url).port) : 0;
+  return CLOSED.has(port) ? port : undefined;
+}
+
+function whyClosed(port: number): string {
+  return `Nothing is sent to the port ${port}: fetch refuses it, because it belongs to another protocol.`;
 }

@@ -1,21 +1,21 @@
 /** What the other rooms and the tests may use of `model`. */
 export type { AskOptions, ModelAnswer } from './attempts.ts';
 export { askModel, streamModel } from './attempts.ts';
-export { closedPort } from './closed-ports.ts';
-export type { ModelEntry, ReadyModel } from './entry.ts';
-export { readyModel, readyModels, takesMedia } from './entry.ts';
-export { BrokenReply, failureData, isTransientFailure, remedyFor, retryAfterMs, whyUnavailable } from './failure.ts';
-export type { LanguageModel } from './language-model.ts';
-export { asLanguageModel } from './language-model.ts';
-export { oneCallAtATime } from './parallel-tool-calls.ts';
-export type { ProviderState } from './provider-state.ts';
-export type { MeasuresData, ModelCallResult, ModelRegistry, RecordedModelCall } from './registry.ts';
-export { createModelRegistry } from './registry.ts';
-export type { ModelCall, Reply, StopReason } from './reply.ts';
-export { generatedReply, streamReply } from './reply.ts';
-export type { Needs } from './selector.ts';
-export { rankModels } from './selector.ts';
-export { StreamedContent } from './streamed-content.ts';
+export type { LanguageModel, ModelEntry, ReadyModel } from './entry.ts';
+export { asLanguageModel, oneCallAtATime, readyModel, readyModels, takesMedia } from './entry.ts';
+export {
+  BrokenReply,
+  closedPort,
+  failureData,
+  isTransientFailure,
+  remedyFor,
+  retryAfterMs,
+  whyUnavailable,
+} from './failure.ts';
+export type { MeasuresData, ModelCallResult, ModelRegistry, Needs, RecordedModelCall } from './registry.ts';
+export { createModelRegistry, rankModels } from './registry.ts';
+export type { ModelCall, ProviderState, Reply, StopReason } from './reply.ts';
+export { generatedReply, StreamedContent, streamReply } from './reply.ts';
 export type { Structured, StructuredOptions } from './structured.ts';
 export { askStructured, isFormatRefusal, oneLower, structuredFormat } from './structured.ts';
 export type { CountedBefore, CountedRequest } from './tokens.ts';

@@ -1,11 +1,10 @@
 /**
- * Measures how well each model of a pool does: rates over its last calls, each call weighing half as much a half-life later.
- * The registry is a value that its owner passes around; nothing is global. Its contents go out and come in as JSON.
+ * Measures how well each model of a pool does, and ranks the models by it: rates over the last calls, each call
+ * weighing half as much a half-life later. The registry is a value that its owner passes around; nothing is
+ * global. Its contents go out and come in as JSON.
  */
-
 import { assertOptions, type Clock, type OptionShape, PilotageError, systemClock } from '#core';
-import { type ModelEntry, type ReadyModel, readyModels } from './entry.ts';
-import type { LanguageModel } from './language-model.ts';
+import { type LanguageModel, type ModelEntry, type ReadyModel, readyModels } from './entry.ts';
 
 /** The result of one call. A stage that was not reached is left out, and does not count in its rate. */
 export interface ModelCallResult {
@@ -143,4 +142,37 @@ function averageLatencyMs(calls: readonly RecordedModelCall[], weights: readonly
 
 function badOption(name: string, value: unknown): PilotageError {
   return new PilotageError('invalid_config', `${name} of a model registry is ${String(value)}; give a number above 0.`);
+}
+
+export interface Needs {
+  /** `calls`: the request declares tools. `structured`: the answer has a schema. Default: whatever of both a model has. */
+  readonly needs?: 'calls' | 'structured';
+}
+
+/**
+ * A model that lacks what is needed counts as one that fails in a quarter of its calls more: it can do by its text, and
+ * beats a model that can but is down.
+ */
+const WITHOUT = 0.75;
+
+/** The models of the registry by what they can do and how they have done, best first; equal models in the order listed. */
+export function rankModels(registry: ModelRegistry, { needs }: Needs = {}): readonly ReadyModel[] {
+  const scored = registry.models.map((model) => ({
+    model,
+    score: fitness(model, needs) * reliability(registry.measures(model.name)),
+  }));
+  return scored.sort((left, right) => right.score - left.score).map(({ model }) => model);
+}
+
+function fitness({ toolCalls, structuredOutput }: ReadyModel, needs: Needs['needs']): number {
+  const calls = toolCalls === 'native' ? 1 : WITHOUT;
+  const structured = structuredOutput === 'text' ? WITHOUT : 1;
+  if (needs === 'calls') return calls;
+  if (needs === 'structured') return structured;
+  return calls * structured;
+}
+
+/** The estimated chance that one call gives output that can be read and is valid. */
+function reliability({ successRate, parseFailRate, validationFailRate }: ModelMeasures): number {
+  return successRate * (1 - parseFailRate) * (1 - validationFailRate);
 }

@@ -4,12 +4,10 @@ import type {
   LanguageModelV4ToolCallPart,
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
-import { isJsonObject, type Step, shownName } from '#core';
-import { restoreParts, restoreText } from './assistant-parts.ts';
-import { frame } from './frame.ts';
-import { assistantTurn, userTurn } from './messages.ts';
-import { toolResultOf } from './outcome-text.ts';
-import type { StepCall } from './step-parts.ts';
+import { asJson, isJsonObject, type Json, type Step, shownName } from '#core';
+import type { ProviderState } from '#model';
+import { assistantTurn, frame, userTurn } from './frame.ts';
+import { type StepCall, toolResultOf } from './step-parts.ts';
 
 /** @param ids one for each call, unique in the request. */
 export function addNativeTurns(
@@ -67,4 +65,39 @@ const MAX_NAME_CHARS = 64;
 /** A tool's name in a native call: providers refuse a whole request over one that their protocol does not allow. */
 export function protocolName(tool: string): string {
   return /^[\w-]{1,64}$/.test(tool) ? tool : tool.slice(0, MAX_NAME_CHARS).replace(/[^\w-]/g, '_') || '_';
+}
+
+export type AssistantPart = (LanguageModelV4Message & { role: 'assistant' })['content'][number];
+
+/** The provider's parts with the calls in their places. `undefined` for a state that was made elsewhere. */
+export function restoreParts(
+  state: Json | undefined,
+  calls: readonly LanguageModelV4ToolCallPart[],
+): AssistantPart[] | undefined {
+  if (!isProviderState(state)) return undefined;
+  const restored: AssistantPart[] = [];
+  let placed = 0;
+  for (const part of state.parts) {
+    if (part.type !== 'call') {
+      restored.push(part as AssistantPart);
+      continue;
+    }
+    // A call that was cut off by the provider's limit was dropped, and has no place any more.
+    const call = calls[part.call];
+    if (call === undefined) continue;
+    placed += 1;
+    const { providerOptions } = part;
+    restored.push(providerOptions === undefined ? call : ({ ...call, providerOptions } as LanguageModelV4ToolCallPart));
+  }
+  return placed === calls.length ? restored : undefined;
+}
+
+/** The provider's parts of a reply that made its calls in its text. `undefined` when they stood beside it, or for no state. */
+function restoreText(state: Json | undefined): AssistantPart[] | undefined {
+  if (!isProviderState(state) || state.parts.some((part) => part.type === 'call')) return undefined;
+  return restoreParts(asJson(state), []);
+}
+
+function isProviderState(state: unknown): state is ProviderState {
+  return isJsonObject(state) && Array.isArray(state['parts']);
 }

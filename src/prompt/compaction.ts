@@ -1,12 +1,25 @@
-/** The parts of a compaction that are pure: where to cut, and what to ask a summariser. */
+/**
+ * The parts of a compaction that are pure: where to cut, what to ask a summariser, what its summary must hold, and
+ * the calls that no summary may lose.
+ */
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
-import type { RunView, Step } from '#core';
+import {
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  type Outcome,
+  type RunView,
+  SPAWN_TOOL,
+  type Step,
+  type Summary,
+  shownName,
+  type ToolView,
+} from '#core';
 import { callBlock, resultFrame } from './call-turns.ts';
-import { aboutFrames, enclose, encloseJson, frame } from './frame.ts';
-import { groupText } from './group-text.ts';
-import { userTurn } from './messages.ts';
-import { steeringText } from './steering-text.ts';
-import { callsOf, replyTo } from './step-parts.ts';
+import { aboutFrames, enclose, encloseJson, frame, jsonLine, userTurn } from './frame.ts';
+import { asText, callsOf, errorText, replyTo } from './step-parts.ts';
+import { groupText } from './untrusted.ts';
+import { steeringText } from './user-turn.ts';
 
 /** A summariser gets at most this many characters of each text. */
 const MAX_TEXT = 4000;
@@ -74,4 +87,129 @@ function stepText(step: Step): string {
   else lines.push(enclose('agent_reply', callBlock(calls), {}, MAX_TEXT));
   for (const [index, call] of calls.entries()) lines.push(resultFrame(call, index, MAX_TEXT));
   return lines.join('\n');
+}
+
+const texts = (description: string): JsonObject => ({ type: 'array', items: { type: 'string' }, description });
+const text = (description: string): JsonObject => ({ type: 'string', description });
+
+export const SUMMARY_PARTS: readonly string[] = ['goals', 'facts', 'pending', 'lastOutputDigest', 'note'];
+
+/** JSON Schema of a summariser's answer. Goals, facts and the digest must say something, too. */
+export const SUMMARY_SCHEMA: JsonObject = {
+  type: 'object',
+  properties: {
+    goals: texts('What is to be reached, in the words of the user where they matter. At least one.'),
+    facts: texts(
+      'What was found out or done, with exact names, numbers, ids and references, and what failed. At least one.',
+    ),
+    pending: texts('What is still to be done; may be empty.'),
+    lastOutputDigest: text('What the newest of these steps came to.'),
+    note: text('Anything else that is needed to go on; may be empty.'),
+  },
+  required: SUMMARY_PARTS,
+  additionalProperties: false,
+};
+
+/** A placeholder text that says nothing. */
+const PLACEHOLDER = /^(?:n\/?a|none|null|nil|undefined|unknown|nothing|empty|tbd|todo|string|text)[.!]?$/i;
+const WORD = /[\p{L}\p{N}]/u;
+
+/**
+ * The summary, or the parts of it that say nothing.
+ * @param value that fits the schema.
+ */
+export function readSummary(value: Json): Summary | { readonly empty: readonly string[] } {
+  const given = isJsonObject(value) ? value : {};
+  const goals = textsOf(given['goals']);
+  const facts = textsOf(given['facts']);
+  const lastOutputDigest = textOf(given['lastOutputDigest']);
+  const summary = { goals, facts, pending: textsOf(given['pending']), lastOutputDigest, note: textOf(given['note']) };
+  if (goals.some(isSaid) && facts.some(isSaid) && isSaid(lastOutputDigest)) return summary;
+  return { empty: Object.entries(summary).flatMap(([part, said]) => ([said].flat().some(isSaid) ? [] : [part])) };
+}
+
+function isSaid(said: string): boolean {
+  return WORD.test(said) && !PLACEHOLDER.test(said) && !DESCRIPTIONS.has(said);
+}
+
+/** Small models give the schema back, filled with itself. */
+const DESCRIPTIONS: ReadonlySet<string> = new Set(
+  Object.values(SUMMARY_SCHEMA['properties'] as JsonObject).map((part) =>
+    textOf(isJsonObject(part) ? part['description'] : ''),
+  ),
+);
+
+function textsOf(value: Json | undefined): string[] {
+  return Array.isArray(value) ? value.map(textOf).filter((item) => item !== '') : [];
+}
+
+function textOf(value: Json | undefined): string {
+  return typeof value === 'string' ? value.trim() : '';
+}
+
+// Calls that may have changed something. A model writes a summary and may leave such a call out, and the call, made
+// again, would change something twice. So Pilotage itself lists the calls of summarised steps, as they were recorded.
+
+/** Whether the tool may change something. An unknown name is not such a tool. */
+export function isAct(tool: string, tools: ToolView): boolean {
+  const effect = tools.get(tool)?.effect;
+  return effect === 'once' || effect === 'keyed' || tool === SPAWN_TOOL;
+}
+
+/** A call that failed was not made, and a call that was skipped did not begin. */
+export function mayHaveHappened({ kind }: Outcome): boolean {
+  return kind === 'value' || kind === 'unknown' || kind === 'cancelled';
+}
+
+export interface ActLine {
+  readonly text: string;
+  /** True: nobody knows whether the call happened. */
+  readonly isOpen: boolean;
+}
+
+/** A line for each such call of a step, as data. */
+export function actLines(step: Step, tools: ToolView): ActLine[] {
+  return callsOf(step).flatMap(({ tool, args, outcome }) => {
+    if (outcome === undefined || !mayHaveHappened(outcome)) return [];
+    if (outcome.kind !== 'unknown' && !isAct(tool, tools)) return [];
+    const call = `${shownName(tool)} ${short(jsonLine(args), MAX_ARGS)}`;
+    const text = `step ${step.index + 1}: ${call} → ${cameOf(outcome)}`;
+    return [{ text, isOpen: outcome.kind !== 'value' }];
+  });
+}
+
+const MAX_ARGS = 300;
+const MAX_RESULT = 200;
+/** How many calls with a known outcome are shown, the newest ones. */
+const MAX_LINES = 50;
+
+/** All calls with an unknown outcome, and the newest of the others. */
+export function shownActs(lines: readonly ActLine[]): string[] {
+  const known = lines.filter(({ isOpen }) => !isOpen);
+  const left = new Set(known.slice(0, Math.max(0, known.length - MAX_LINES)));
+  const shown = lines.filter((line) => !left.has(line)).map(({ text }) => `- ${text}`);
+  return left.size === 0 ? shown : [`- ${left.size} calls before these`, ...shown];
+}
+
+/** The outcome of such a call, in one line of data. A value stands in quotation marks, and cannot pass for one of the other endings. */
+export function cameOf(outcome: Outcome): string {
+  const said = short(saidOf(outcome).replaceAll(/\s+/g, ' '), MAX_RESULT);
+  return outcome.kind === 'value' ? jsonLine(said) : said;
+}
+
+function saidOf(outcome: Outcome): string {
+  switch (outcome.kind) {
+    case 'value':
+      return asText(outcome.value);
+    case 'unknown':
+      return `unknown whether it happened (${errorText(outcome.error)})`;
+    case 'cancelled':
+      return `stopped, and may have happened (${errorText(outcome.error)})`;
+    default:
+      return outcome.kind;
+  }
+}
+
+function short(text: string, chars: number): string {
+  return text.length <= chars ? text : `${text.slice(0, chars).toWellFormed()}…`;
 }

@@ -3,6 +3,7 @@
  * each mark on a line of its own. In the text a backslash comes after every "<" that could be read as a mark, so no data
  * closes its frame or makes another.
  */
+import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import { type MarkFinder, markFinder, OPENING } from './look-alike.ts';
 
 /** The names of all frames. Together with those of `SECTIONS` they are what no data can write as a mark. */
@@ -163,4 +164,14 @@ export function jsonLine(value: unknown): string {
 function escaped(char: string): string {
   const units = Array.from({ length: char.length }, (_, at) => char.charCodeAt(at).toString(16).padStart(4, '0'));
   return units.map((unit) => `\\u${unit}`).join('');
+}
+
+/** A message of one text. */
+export function userTurn(text: string): LanguageModelV4Message {
+  return { role: 'user', content: [{ type: 'text', text }] };
+}
+
+/** A message of one text. */
+export function assistantTurn(text: string): LanguageModelV4Message {
+  return { role: 'assistant', content: [{ type: 'text', text }] };
 }

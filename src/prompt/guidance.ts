@@ -4,8 +4,7 @@
  */
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import type { Remark, RepairCounter, RepairTier, RunView } from '#core';
-import { note } from './frame.ts';
-import { userTurn } from './messages.ts';
+import { note, userTurn } from './frame.ts';
 
 /** The texts hold for native calls and for calls in text, and name no tool: the run may have any, or none. */
 export const GUIDANCE: Readonly<Record<RepairCounter, Readonly<Record<RepairTier, string>>>> = {

@@ -2,22 +2,20 @@
  * The system prompt: sections in a fixed order, each left out when it has nothing to say. It is made of what does not
  * change during a run, so that the provider's cache holds: tools found on the way are not part of it.
  */
-
 import {
   ARTIFACT_FETCH,
   AWAIT_TOOL,
   type JsonObject,
+  type PlanningHints,
   type RunView,
   SPAWN_TOOL,
+  shownName,
   TOOL_GET,
   TOOL_SEARCH,
   type ToolView,
 } from '#core';
-import { aboutFrames, type CallMode, frame, quoted, type SectionName } from './frame.ts';
-import { hintLines } from './planning-hints.ts';
-import { CONTROL_TOOLS, type DeclaredTool } from './reserved-tools.ts';
-import { AGAIN_FORM, TAUGHT_FORM } from './taught-form.ts';
-import { toolEntry, toolLine } from './tool-text.ts';
+import { aboutFrames, type CallMode, frame, jsonLine, quoted, type SectionName } from './frame.ts';
+import { CONTROL_TOOLS, type DeclaredTool, toolEntry, toolLine } from './tool-text.ts';
 
 export interface PromptParts {
   /** Replaces the sections on who the agent is and how it works. Blank: the default sections. */
@@ -128,6 +126,14 @@ const ERROR_HANDLING = `A call that failed gives an error in place of a result. 
 say that it cannot be done. Do not repeat the same call unchanged.
 A result outcome_unknown means that the call may have happened. Never repeat such a call blindly: find out first.`;
 
+/** The taught form of a call. It holds no valid JSON, so that a model which repeats it has not made a call. */
+const TAUGHT_FORM = `\`\`\`json
+{"tool": "...", "args": {...}}
+\`\`\``;
+
+/** The taught form with a reason, which a call needs that was made before. */
+const AGAIN_FORM = '{"tool": "...", "args": {...}, "again": "..."}';
+
 function toolCalling({ converse, tasks }: PromptParts, { tools }: RunView): string {
   const changes = tasks === true || tools.all().some(({ effect }) => effect === 'once' || effect === 'keyed');
   const end = converse ? 'goes to the user, who may write again' : 'is your answer, and ends the run';
@@ -154,4 +160,50 @@ function toolList(tools: readonly DeclaredTool[], { maxExamples }: PromptParts, 
 
 function section(name: SectionName, text: string): string {
   return text === '' ? '' : frame(name, text);
+}
+
+/** The caller's advice for this run, a line for each thing that is set. */
+export function hintLines(hints: PlanningHints): string[] {
+  const { constraints, preferredOrder, parallelGroups, maxParallel, disallowedTools, preferredTools } = hints;
+  const groups = (parallelGroups ?? []).filter((group) => group.length > 0).map((group) => names(group, ' + '));
+  const budget = budgetParts(hints.budget);
+  const lines: string[] = [];
+  if (constraints?.trim()) lines.push(`Constraints: ${onOneLine(constraints.trim())}`);
+  if (preferredOrder?.length) lines.push(`Preferred order: ${names(preferredOrder, ' -> ')}`);
+  if (groups.length > 0) lines.push(`May be called together: ${groups.join('; ')}`);
+  if (maxParallel !== undefined) lines.push(`At once: ${maxParallel} calls at most`);
+  if (disallowedTools?.length) lines.push(`Do not use: ${names(disallowedTools, ', ')}`);
+  if (preferredTools?.length) lines.push(`Preferred tools: ${names(preferredTools, ', ')}`);
+  if (budget.length > 0) lines.push(`Budget: ${budget.join(', ')}`);
+  return lines;
+}
+
+function budgetParts({ steps, costUsd, latencyMs }: NonNullable<PlanningHints['budget']> = {}): string[] {
+  const parts: string[] = [];
+  if (steps !== undefined) parts.push(`${steps} steps`);
+  if (costUsd !== undefined) parts.push(`${costUsd} USD`);
+  if (latencyMs !== undefined) parts.push(`${latencyMs} ms`);
+  return parts;
+}
+
+/** No line of a text may look like a line that Pilotage wrote. */
+function onOneLine(text: string): string {
+  return /^"|[\p{Cc}\p{Zl}\p{Zp}]/u.test(text) ? jsonLine(text) : text;
+}
+
+function names(tools: readonly string[], separator: string): string {
+  return tools.map(shownName).join(separator);
+}
+
+/** The refusal of a call that may change something, and was written in another form or only spoken of. @param tool safe to show. */
+export function unsureCall(tool: string): string {
+  return `The call of ${tool} was not made: it changes something, and such a call counts only in this form, as the end of your reply:
+${TAUGHT_FORM}
+Your reply had it in another form, or spoke of it. If you mean the call, reply with that block alone; if not, answer without it.`;
+}
+
+/** The refusal of a call that was made before. @param came its outcome, safe to show. */
+export function repeatedCall(tool: string, step: number, came: string): string {
+  return `The call of ${tool} was not made: the same call with the same arguments was made at step ${step + 1}. What came of it: ${came}
+Go on with that. If it is to happen once more, reply with its block alone, and with the reason: ${AGAIN_FORM}`;
 }

@@ -1,8 +1,9 @@
-/** Tools in words. */
-
-import { shownName } from '#core';
+/**
+ * Tools in words, and the declarations of the controls: names that a planner takes as decisions, and that never
+ * reach a tool.
+ */
+import { AWAIT_TOOL, SPAWN_TOOL, shownName, type ToolSchema } from '#core';
 import { jsonLine, quoted, quotedJson } from './frame.ts';
-import type { DeclaredTool } from './reserved-tools.ts';
 
 /** How many examples of arguments are shown for a tool unless the caller says otherwise. */
 export const MAX_EXAMPLES = 3;
@@ -29,3 +30,73 @@ export function toolEntry(tool: DeclaredTool, maxExamples: number = MAX_EXAMPLES
   for (const example of tool.examples.slice(0, maxExamples)) lines.push(`  example: ${quotedJson(jsonLine(example))}`);
   return lines.join('\n');
 }
+
+/** The declaration of a tool that a model may call. */
+export type DeclaredTool = Pick<ToolSchema, 'name' | 'description' | 'inputSchema' | 'examples'>;
+
+/** Declared, in this order, to a run that is to give work to tasks. */
+export const CONTROL_TOOLS: readonly DeclaredTool[] = [
+  {
+    name: SPAWN_TOOL,
+    description: 'Starts a task that works on its own. Gives its task id.',
+    inputSchema: {
+      type: 'object',
+      properties: {
+        kind: {
+          type: 'string',
+          enum: ['foreground', 'background'],
+          description: 'Whether this run waits for the task. Default: background.',
+        },
+        group_id: {
+          type: 'string',
+          description: 'Tasks with the same group id belong together. Default: the task is alone in its group.',
+        },
+        spec: {
+          type: 'object',
+          properties: {
+            description: { type: 'string', description: 'What the task is, in a few words.' },
+            query: { type: 'string', description: 'The whole request: the task knows nothing else of this run.' },
+            priority: {
+              type: 'integer',
+              minimum: -1000,
+              maximum: 1000,
+              description: 'Higher runs first. Default: 0.',
+            },
+            retain_turn: { type: 'boolean', description: 'Whether this run stays with the task until it has ended.' },
+            seal: {
+              type: 'boolean',
+              description: 'Set on the last task of a group: the results of the group come when all of it has ended.',
+            },
+            fail_fast: {
+              type: 'boolean',
+              description: 'Set on the first task of a group: a failure of one stops the others.',
+            },
+          },
+          required: ['description', 'query'],
+          additionalProperties: false,
+        },
+      },
+      required: ['spec'],
+      additionalProperties: false,
+    },
+    examples: [],
+  },
+  {
+    name: AWAIT_TOOL,
+    description: 'Waits until a task has ended, and gives its result.',
+    inputSchema: {
+      type: 'object',
+      properties: {
+        task_id: { type: 'string', minLength: 1, description: 'As it was given when the task started.' },
+        group_id: {
+          type: 'string',
+          description: 'The group of the task, to wait for all of it. It takes no more tasks then.',
+        },
+        timeout_ms: { type: 'integer', minimum: 1, description: 'Waits no longer than so many milliseconds.' },
+      },
+      required: ['task_id'],
+      additionalProperties: false,
+    },
+    examples: [],
+  },
+];

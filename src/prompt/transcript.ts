@@ -17,19 +17,31 @@ import type {
   ToolSchema,
   Trajectory,
 } from '#core';
-import { type ActLine, actLines, shownActs } from './acts.ts';
-import { artifactLines, artifactsOf } from './artifact-manifest.ts';
-import { type AssistantPart, restoreParts } from './assistant-parts.ts';
-import { addNativeTurns, addTextTurns } from './call-turns.ts';
-import { type CallMode, frame, note, quotedJson, type UserWords, userWordsIn } from './frame.ts';
-import { groupText } from './group-text.ts';
-import { assistantTurn, userTurn } from './messages.ts';
-import { verdictText } from './outcome-text.ts';
-import { isSpoken, steeringText } from './steering-text.ts';
-import { callsOf, isWaitingAnswer, isWokenByTasks, replyTo, type StepCall, saidIn } from './step-parts.ts';
+import { type AssistantPart, addNativeTurns, addTextTurns, restoreParts } from './call-turns.ts';
+import { type ActLine, actLines, shownActs } from './compaction.ts';
+import {
+  assistantTurn,
+  type CallMode,
+  frame,
+  note,
+  quotedJson,
+  type UserWords,
+  userTurn,
+  userWordsIn,
+} from './frame.ts';
+import { callsOf, isWaitingAnswer, isWokenByTasks, replyTo, type StepCall, saidIn, verdictText } from './step-parts.ts';
 import { toolEntry } from './tool-text.ts';
-import { artifactTurn, callsMadeTurn, contextTurns, summaryTurn, taskTurn } from './untrusted.ts';
-import { requestTurn, type TakesMime } from './user-turn.ts';
+import {
+  artifactLines,
+  artifactsOf,
+  artifactTurn,
+  callsMadeTurn,
+  contextTurns,
+  groupText,
+  summaryTurn,
+  taskTurn,
+} from './untrusted.ts';
+import { isSpoken, requestTurn, steeringText, type TakesMime } from './user-turn.ts';
 
 const MADE_ID = 'react.callid.';
 

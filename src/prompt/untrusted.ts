@@ -1,21 +1,32 @@
-/** Data that came from elsewhere, as user turns: what it is and what it is not, and then its frame. */
-
+/**
+ * Data that came from elsewhere, as user turns: what it is and what it is not, and then its frame. Stored values
+ * are shown as rows that a model can name them by, never as their bytes.
+ */
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import {
+  type ArtifactRow,
   asJson,
+  branchesOf,
   capture,
+  defined,
+  type ErrorData,
+  type GroupView,
   isJsonObject,
   type Json,
+  type JsonObject,
+  oneLine,
   PilotageError,
   type RunContext,
   SHOWN_SKILLS,
   SKILL_GET,
   SKILL_SEARCH,
+  type Step,
   type Summary,
+  shownName,
+  type TaskView,
 } from '#core';
-import { artifactLines } from './artifact-manifest.ts';
-import { type FrameName, frame, quoted, quotedJson } from './frame.ts';
-import { userTurn } from './messages.ts';
+import { type FrameName, frame, quoted, quotedJson, userTurn } from './frame.ts';
+import { asText } from './step-parts.ts';
 
 interface Kind {
   readonly name: FrameName;
@@ -155,4 +166,84 @@ function sortedJson(value: Json): string {
   if (!isJsonObject(value)) return JSON.stringify(value);
   const fields = Object.keys(value).sort();
   return `{${fields.map((key) => `${JSON.stringify(key)}:${sortedJson(value[key] as Json)}`).join(',')}}`;
+}
+
+const MAX_ROWS = 20;
+const MAX_TEXT = 200;
+
+/**
+ * One line for each row, newest first, at most 20; then a line that tells how many more exist.
+ * @param more how many exist beside `rows`.
+ */
+export function artifactLines(rows: readonly ArtifactRow[], more = 0): string[] {
+  const newest = [...rows].sort((a, b) => b.createdAt - a.createdAt || (a.artifactRef < b.artifactRef ? -1 : 1));
+  const rest = more + Math.max(0, newest.length - MAX_ROWS);
+  const lines = newest.slice(0, MAX_ROWS).map(lineOf);
+  return rest > 0 ? [...lines, `+${rest} more`] : lines;
+}
+
+/** The values that a step stored: artifacts of its tools, and results that were too large to be sent. */
+export function artifactsOf({ decision, calls }: Step, options: { readonly results: boolean }): readonly ArtifactRow[] {
+  const rows: ArtifactRow[] = [];
+  for (const [index, { outcome, artifacts, endedAt }] of calls.entries()) {
+    if (artifacts !== undefined) rows.push(...artifacts);
+    if (!options.results || outcome.kind !== 'value' || outcome.artifact === undefined) continue;
+    const tool = branchesOf(decision)[index]?.tool;
+    const source = tool === undefined ? 'unknown' : `tool: ${shownName(tool)}`;
+    rows.push({ ...outcome.artifact, source, createdAt: endedAt });
+  }
+  return rows;
+}
+
+function lineOf({ artifactRef, fileName, mime, sizeBytes, source }: ArtifactRow): string {
+  const columns = [
+    artifactRef,
+    fileName?.trim() || 'no file name',
+    mime.trim() || 'application/octet-stream',
+    `${sizeBytes} bytes`,
+    source.trim() || 'unknown',
+  ];
+  // No name can hold what stands between two columns.
+  return `- ${columns.map((column) => oneLine(column, MAX_TEXT).replaceAll('|', '\\|')).join(' | ')}`;
+}
+
+/** The model is sent at most this many characters of one result; when it awaits the task, it gets the whole result. */
+const MAX_RESULT = 8_192;
+const MAX_DESCRIPTION = 256;
+
+/** The results of a group's tasks: a JSON object in the form that an await of the group gives, with each task's description. */
+export function groupText({ id, status, members, reason }: GroupView): string {
+  return JSON.stringify({
+    group_id: id,
+    status,
+    ...defined({ reason }),
+    members: members.map(memberOf),
+  });
+}
+
+function memberOf({ id, description, end }: TaskView): Json {
+  const about = { task_id: id, description: start(description, MAX_DESCRIPTION) };
+  if (end === undefined) return { ...about, status: 'running' };
+  const { status, result, error } = end;
+  return {
+    ...about,
+    status,
+    ...(result === undefined ? {} : shown(result)),
+    ...(error === undefined ? {} : { error: shortError(error) }),
+  };
+}
+
+function shown(result: Json): JsonObject {
+  const text = asText(result);
+  if (text.length <= MAX_RESULT) return { result };
+  const rest = `${text.length - MAX_RESULT} more characters: await the task to have them`;
+  return { result: start(text, MAX_RESULT), left_out: rest };
+}
+
+function shortError({ code, message }: ErrorData): Json {
+  return { code, message: start(message, MAX_RESULT) };
+}
+
+function start(text: string, chars: number): string {
+  return text.length <= chars ? text : text.slice(0, chars).toWellFormed();
 }

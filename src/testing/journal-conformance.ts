@@ -5,18 +5,15 @@
  */
 import type { Clock } from '#core';
 import type { Journal } from '#journal';
-import { artifactCases } from './journal-cases/artifacts.ts';
+import { artifactCases, sessionMemoryCases } from './journal-cases/artifacts-and-memory.ts';
 import { durableCases } from './journal-cases/durable.ts';
-import { entryCases } from './journal-cases/entries.ts';
+import { entryCases, repairCases } from './journal-cases/entries.ts';
 import { inboxCases } from './journal-cases/inbox.ts';
 import type { JournalCase } from './journal-cases/kit.ts';
 import { leaseCases } from './journal-cases/leases.ts';
-import { listingCases } from './journal-cases/listing.ts';
-import { repairCases } from './journal-cases/repairs.ts';
-import { sessionMemoryCases } from './journal-cases/session-memory.ts';
-import { statusCases } from './journal-cases/statuses.ts';
+import { listingCases, statusCases } from './journal-cases/statuses.ts';
 import { taskCases } from './journal-cases/tasks.ts';
-import { VirtualClock } from './virtual-clock.ts';
+import { VirtualClock } from './time-and-chance.ts';
 
 export interface JournalConformanceOptions {
   /**

@@ -7,8 +7,8 @@
  *       it.skipIf(skip !== undefined)(name, run);
  */
 import { asPlanner, type Planner, type PlannerFunction } from '#core';
-import { pastDeadline, pausePayloadBounds } from './planner-cases/bounds.ts';
-import { concurrentReuse } from './planner-cases/concurrency.ts';
+import { type ScriptedModel, scriptedModel } from './models.ts';
+import { concurrentReuse, pastDeadline, pausePayloadBounds } from './planner-cases/bounds.ts';
 import {
   BOUND_MS,
   bound,
@@ -21,13 +21,10 @@ import {
   shownError,
   WORK,
 } from './planner-cases/kit.ts';
-import { malformedOutput } from './planner-cases/malformed.ts';
-import { parallelShape, topPrompts } from './planner-cases/moves.ts';
-import { steeringDrain } from './planner-cases/steering.ts';
+import { malformedOutput, parallelShape, topPrompts } from './planner-cases/replies.ts';
+import { steeringDrain, wakeRoundTrip } from './planner-cases/steering.ts';
 import { structureCases } from './planner-cases/structure.ts';
 import { traceCases } from './planner-cases/traces.ts';
-import { wakeRoundTrip } from './planner-cases/wake.ts';
-import { type ScriptedModel, scriptedModel } from './scripted-model.ts';
 
 export interface PlannerConformanceOptions {
   /** The prefix of each case's name. */

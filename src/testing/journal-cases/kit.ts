@@ -12,7 +12,7 @@ import {
   type TaskMessage,
 } from '#core';
 import type { Append, Claim, Journal, LeaseRequest, NewRun, Renewal } from '#journal';
-import type { VirtualClock } from '../virtual-clock.ts';
+import type { VirtualClock } from '../time-and-chance.ts';
 
 export interface JournalBench {
   readonly journal: Journal;

@@ -21,7 +21,7 @@ import { type Journal, memoryJournal } from '#journal';
 import { createRuntime, type Runtime } from '#runtime';
 import { foldEntries, type RunState } from '#state';
 import { type Tool, tool } from '#tools';
-import type { ScriptedModel, ScriptedReply, ScriptedRequest } from '../scripted-model.ts';
+import type { ScriptedModel, ScriptedReply, ScriptedRequest } from '../models.ts';
 
 export type PlannerScenarioName =
   | 'decision kinds'

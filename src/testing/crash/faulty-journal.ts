@@ -20,8 +20,8 @@ import type {
   SessionMemoryStore,
   SignalOptions,
 } from '#journal';
-import type { CrashProcess } from './crash-process.ts';
-import { type CrashRecord, taskPath } from './crash-record.ts';
+import type { CrashProcess } from './process.ts';
+import { type CrashRecord, taskPath } from './record.ts';
 
 export class FaultyJournal implements Journal {
   readonly artifacts: ArtifactStore;

@@ -1,4 +1,4 @@
-/** A clock that stands still until a test moves it. */
+/** Time and chance for tests: a clock that stands still until a test moves it, and random numbers that come again. */
 import type { Clock } from '#core';
 
 interface Timer {
@@ -6,6 +6,7 @@ interface Timer {
   readonly wake: () => void;
 }
 
+/** A clock that stands still until a test moves it. */
 export class VirtualClock implements Clock {
   #now: number;
   readonly #timers = new Set<Timer>();
@@ -52,4 +53,15 @@ export class VirtualClock implements Clock {
     }
     return earliest;
   }
+}
+
+/** Random numbers that come again: the same seed gives the same row (mulberry32). From 0 up to, not including, 1. */
+export function seededRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
 }
