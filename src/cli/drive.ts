@@ -13,7 +13,7 @@ import {
 } from '#core';
 import type { Journal } from '#journal';
 import { createRuntime, type PauseNotice, type Run, type RunResult, type Runtime } from '#runtime';
-import { foldEntries, type PlanView, planOf } from '#state';
+import { foldEntries, type PlanView } from '#state';
 import { EventLines } from './event-lines.ts';
 import { hint, type Options } from './options.ts';
 import { pauseLines } from './pause-lines.ts';
@@ -69,8 +69,8 @@ export async function followRun(run: Run, from: number, following: Following): P
       if (made?.growing === false) show.plan(made, planLines);
     }
     const result = await run.result();
-    const last = showsPlans ? planOf(await run.state()) : undefined;
-    if (last !== undefined) show.plan(last, treeLines);
+    const last = showsPlans ? (await run.state()).plan : null;
+    if (last !== null) show.plan(last, treeLines);
     if (!options.json) conclude(run.id, result, { options, terminal, streamed: show.streamed() });
     const paused = result.status === 'paused' && interrupt.happened();
     return paused ? EXIT.interrupted : codeOfResult(result);

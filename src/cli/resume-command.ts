@@ -87,7 +87,7 @@ function saysSomething({ message, payload, nodes, ...options }: Options): boolea
 export async function goOn(going: GoingOn): Promise<number> {
   const { run, journal, options, terminal } = going;
   await showOwner(going);
-  const state = await run.state();
+  const state = foldEntries(await journal.read(run.id));
   if (state.ending !== null) {
     if (isAsking(options)) throw new UsageError(HAS_FAILED);
     await run.resume({ acceptChanges: options.acceptChanges });

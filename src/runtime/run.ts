@@ -25,9 +25,11 @@ import {
   isPaused,
   nextStep,
   type Redact,
+  type RunSnapshot,
   type RunState,
   type RunTrajectory,
   redacted,
+  snapshotOf,
   trajectoryOf,
   wakesByTasks,
 } from '#state';
@@ -233,12 +235,16 @@ export class Run {
     if (result.status !== 'finished') return undefined;
     const { payload, stored } = result;
     if (payload === undefined || stored === undefined) return payload;
-    const { identity } = await this.state();
+    const { identity } = await this.#folded();
     return storedJson(payload, identity, this.#ports.artifacts);
   }
 
-  /** The state of the run, as the journal has it now. @throws PilotageError `run_not_found`. */
-  async state(): Promise<RunState> {
+  /** The run as the journal has it now. @throws PilotageError `run_not_found`. */
+  async state(): Promise<RunSnapshot> {
+    return snapshotOf(await this.#folded());
+  }
+
+  async #folded(): Promise<RunState> {
     if (this.#ports.mayRead !== undefined) await this.#ports.mayRead();
     return foldEntries(await this.#ports.journal.read(this.id));
   }
@@ -276,7 +282,7 @@ export class Run {
     // The run waits only for an answer that is stored already, and that no process has taken yet.
     const isAnswered = (await this.#ports.journal.inbox(this.id)).length > 0;
     if (isAnswered && (!given || acceptChanges)) return this.#ports.drive(acceptChanges);
-    const state = await this.state();
+    const state = await this.#folded();
     if (state.ending !== null) {
       await this.#ports.reopen();
       return this.#ports.drive(acceptChanges);

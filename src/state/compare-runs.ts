@@ -60,8 +60,14 @@ export interface StepSummary {
   readonly costMicroUsd: number;
 }
 
+/** What of a run is compared: a `RunSnapshot` has it, and so has a `RunState`. */
+type Compared = Pick<RunState, 'identity' | 'agent' | 'query' | 'goal' | 'ending'> & {
+  readonly steps: readonly Step[];
+  readonly totals: Readonly<RunTotals>;
+};
+
 /** @param a usually the older run, of which `b` is a fork. */
-export function compareRuns(a: RunState, b: RunState): RunComparison {
+export function compareRuns(a: Compared, b: Compared): RunComparison {
   const neutral = withoutRuns(a.identity.run, b.identity.run);
   const length = Math.max(a.steps.length, b.steps.length);
   const steps = Array.from({ length }, (_, index) => pairOf(index, a.steps[index], b.steps[index], neutral));
@@ -77,7 +83,7 @@ export function compareRuns(a: RunState, b: RunState): RunComparison {
   };
 }
 
-function summaryOf({ identity, agent, query, goal, totals, ending }: RunState): RunSummary {
+function summaryOf({ identity, agent, query, goal, totals, ending }: Compared): RunSummary {
   return { run: identity.run, agent, query, goal, totals: { ...totals }, ending };
 }
 

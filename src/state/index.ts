@@ -5,6 +5,7 @@ export { compareRuns } from './compare-runs.ts';
 export type { Redact } from './events.ts';
 export { foldEntries } from './fold.ts';
 export { type PlanNodeStatus, type PlanNodeView, type PlanView, planOf } from './plan-view.ts';
+export type { OpenStepSnapshot, RunSnapshot } from './snapshot.ts';
 export type { RunState } from './state.ts';
 export type { RunTrajectory, TrajectorySource } from './trajectory.ts';
 export { readTrajectory, trajectoryOf } from './trajectory.ts';

@@ -51,6 +51,7 @@ export {
 } from './plan-view.ts';
 export { MAX_PERIOD, MAX_TIMES, repetitionIn, sameDecision } from './repetition.ts';
 export { viewOf } from './run-view.ts';
+export { type RunSnapshot, snapshotOf } from './snapshot.ts';
 export {
   type ApprovedCall,
   type Ending,

@@ -140,7 +140,7 @@ describe('pilotage plan without a model', () => {
   it('shows the first step of rules', async () => {
     const folder = folderWithNote(`
 import { defineConfig } from '${INDEX}';
-import { rules } from '${planners('rules')}';
+import { rules } from '${builtUrl('src/planners/rules/rules.ts')}';
 const read = { id: 'note', type: 'tool', toolId: 'read_file', input: { path: 'note.txt' } };
 const rule = { id: 'read', match: ({ stepCount }) => stepCount === 0, toPlanStep: () => read };
 export default defineConfig({ planner: rules({ rules: [rule] }) });

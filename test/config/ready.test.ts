@@ -9,6 +9,7 @@ import { finish } from '#planners/finish';
 import { runView, scriptedModel } from '#testing';
 import { ask } from '../kit/ask.ts';
 import { ready, refusalOf } from '../kit/config.ts';
+import { innerState } from '../kit/run-record.ts';
 
 const planner = finish();
 const clock = tool({
@@ -80,11 +81,12 @@ describe('a configuration that is made ready', () => {
     });
     const { runtime: options } = await readyConfig(config);
     expect(options.agents).toBe(config.agents);
-    const runtime = createRuntime(options);
+    const journal = memoryJournal();
+    const runtime = createRuntime({ ...options, journal });
     try {
       const run = await runtime.start('q', { identity: local('ana'), agent: 'other' });
       expect(await run.result()).toMatchObject({ status: 'finished', payload: 'other' });
-      const { limits, pin } = await run.state();
+      const { limits, pin } = await innerState(journal, run);
       expect(limits).toEqual({ calls: 2 });
       expect(Object.keys(pin?.tools ?? {})).toEqual(['artifact_fetch', 'watch']);
     } finally {

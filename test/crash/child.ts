@@ -7,7 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { local, PilotageError } from '#core';
 import { sqliteJournal } from '#journal/sqlite';
 import { createRuntime, type PauseNotice, type Run } from '#runtime';
-import { isPaused } from '#state';
+import { foldEntries, isPaused } from '#state';
 import { planner, readEffects, resultOf, runId, tools } from './agent.ts';
 import { telling } from './telling.ts';
 
@@ -36,7 +36,7 @@ async function toTheEnd(id: string): Promise<void> {
   if ((await journal.get(id)) === undefined) {
     await runtime.start('go', { identity: local('crash', { run: id }) });
   } else {
-    const state = await run.state();
+    const state = foldEntries(await journal.read(id));
     // Beside a call that waits for somebody others may have been under way.
     if (state.ending === null && !isPaused(state)) await run.resume();
   }

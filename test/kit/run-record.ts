@@ -2,7 +2,7 @@
 import { type Control, type Entry, type EntryKind, type Json, local, observe, observeBranches, type Step } from '#core';
 import type { Journal } from '#journal';
 import type { PauseNotice, Run } from '#runtime';
-import type { RunState } from '#state';
+import { foldEntries, type RunSnapshot, type RunState } from '#state';
 
 export async function kindsOf(journal: Journal, run: Run): Promise<EntryKind[]> {
   return (await journal.read(run.id)).map((entry) => entry.kind);
@@ -15,6 +15,11 @@ export async function entriesOf<K extends EntryKind>(
 ): Promise<Extract<Entry, { kind: K }>[]> {
   const entries = await journal.read(run.id);
   return entries.filter((entry): entry is Extract<Entry, { kind: K }> => entry.kind === kind);
+}
+
+/** All that the runtime knows of the run from its entries. */
+export async function innerState(journal: Journal, { id }: Pick<Run, 'id'>): Promise<RunState> {
+  return foldEntries(await journal.read(id));
 }
 
 /** The first entry of a run that nobody has begun. */
@@ -36,12 +41,12 @@ export async function pausesOf(run: Pick<Run, 'result'>): Promise<readonly Pause
 }
 
 /** What the planner is told of each step. */
-export function observations(state: Pick<RunState, 'steps'>): Json[] {
+export function observations(state: Pick<RunSnapshot, 'steps'>): Json[] {
   return state.steps.map(observe);
 }
 
 /** The kinds of the outcomes of a step, in branch order. */
-export function outcomes(state: Pick<RunState, 'steps'>, step = 0): string[] {
+export function outcomes(state: Pick<RunSnapshot, 'steps'>, step = 0): string[] {
   return state.steps[step]?.calls.map((record) => record.outcome.kind) ?? [];
 }
 

@@ -168,7 +168,7 @@ describe('deterministic in a runtime', () => {
     });
     const run = await runtime.start('write', { identity: local('ana', { run: 'r1' }) });
     await entered.opened;
-    await until(async () => (await run.state()).open?.move.decision.kind === 'await_task');
+    await until(async () => (await run.state()).open?.decision.kind === 'await_task');
     await run.steer('USER_MESSAGE', { message: 'hurry' });
     await until(async () => moves(await journal.read(run.id)).length === 4);
     held.open();

@@ -43,7 +43,7 @@ export interface Played extends World {
   readonly run: Run;
   readonly result: RunResult;
   readonly events: readonly RunEvent[];
-  readonly steps: Step[];
+  readonly steps: readonly Step[];
 }
 
 /** A runtime with a ReAct planner that waits for nothing: search and read are its tools unless others are given. */

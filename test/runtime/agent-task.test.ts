@@ -12,7 +12,16 @@ import { call, finish, parallel, pause, script } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
 import { temporaryFile } from '../kit/files.ts';
 import { changed, cutJournal } from '../kit/journals.ts';
-import { entriesOf, hasEnded, kindsOf, observations, outcomes, pausesOf, payloadOf } from '../kit/run-record.ts';
+import {
+  entriesOf,
+  hasEnded,
+  innerState,
+  kindsOf,
+  observations,
+  outcomes,
+  pausesOf,
+  payloadOf,
+} from '../kit/run-record.ts';
 import { awaits, lastOf, PARENT, spawns, thenTell } from '../kit/tasks.ts';
 import { ANY, echo, holding, make } from '../kit/tools.ts';
 import { aborted, advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
@@ -285,7 +294,7 @@ describe('while the task is under way', () => {
     await entered;
     await run.steer('USER_MESSAGE', { message: 'hurry' });
     await quiet();
-    expect((await run.state()).open?.waits).toMatchObject([{ task: 'p.0.0' }]);
+    expect((await innerState(made.journal, run)).open?.waits).toMatchObject([{ task: 'p.0.0' }]);
     release();
     expect(await payloadOf(run)).toBe('run 1');
     expect(views[1]?.controls.map(({ type }) => type)).toEqual(['USER_MESSAGE']);

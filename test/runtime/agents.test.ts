@@ -18,7 +18,7 @@ import { VirtualClock } from '#testing';
 import { type Agent, type AgentLimits, type AgentTool, type AnyTool, agent, agentTool } from '#tools';
 import { call, finish, script, watched } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
-import { entriesOf, observations, pausesOf } from '../kit/run-record.ts';
+import { entriesOf, innerState, observations, pausesOf } from '../kit/run-record.ts';
 import { PARENT, plays, spawns } from '../kit/tasks.ts';
 import { ANY, echo, holding, make } from '../kit/tools.ts';
 import { advanceUntil, quiet, until } from '../kit/waiting.ts';
@@ -555,7 +555,7 @@ describe('fork and replay of a run of the second planner', () => {
     expect(await run.replay()).toEqual({ run: run.id, from: 0, compared: 3 });
     const fork = await run.fork({ step: 1 });
     expect(await fork.result()).toMatchObject({ status: 'finished', reason: 'goal' });
-    expect(await fork.state()).toMatchObject({
+    expect(await innerState(made.journal, fork)).toMatchObject({
       agent: 'second',
       pin: { version: '2' },
       fork: { run: run.id, step: 1 },

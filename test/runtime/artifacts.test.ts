@@ -5,7 +5,7 @@ import { memoryJournal } from '#journal';
 import { type Tool, ToolFailure } from '#tools';
 import { call, parallel, script, watched } from '../kit/decisions.ts';
 import { changed, cutJournal } from '../kit/journals.ts';
-import { entriesOf, observations } from '../kit/run-record.ts';
+import { entriesOf, innerState, observations } from '../kit/run-record.ts';
 import { echo, make, type Runs } from '../kit/tools.ts';
 import { advanceUntil, gate } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
@@ -19,7 +19,7 @@ async function play(tools: readonly Tool[], ...decisions: readonly Decision[]) {
   void run.result();
   await advanceUntil(made.clock, async () => (await run.state()).ending !== null);
   const ended = await entriesOf(made.journal, run, 'call_ended');
-  return { ...made, run, ended, planner, state: await run.state() };
+  return { ...made, run, ended, planner, state: await innerState(made.journal, run) };
 }
 
 const saver = (name: string, run: Runs): Tool => make(name, run);

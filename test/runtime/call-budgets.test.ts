@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Branch, Decision, Json, Limits, PlannerFunction, RunView } from '#core';
 import { memoryJournal } from '#journal';
-import { foldEntries, type RunState } from '#state';
+import { foldEntries, type RunSnapshot } from '#state';
 import { VirtualClock } from '#testing';
 import { type AgentTool, type AnyTool, LoginRequired, type Tool } from '#tools';
 import { call, finish, named, parallel, pause, script, watched } from '../kit/decisions.ts';
@@ -16,7 +16,7 @@ import { advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
 
 /** What each call of a step came to: its value's kind, or the code and the axis of its error. */
-const cameTo = ({ steps }: Pick<RunState, 'steps'>, step = 0): Json[] =>
+const cameTo = ({ steps }: Pick<RunSnapshot, 'steps'>, step = 0): Json[] =>
   steps[step]?.calls.map(({ outcome }) =>
     outcome.kind === 'error' ? [outcome.error.code, outcome.error.data?.['axis'] ?? null] : outcome.kind,
   ) ?? [];
@@ -375,7 +375,7 @@ describe('after a crash', () => {
     await run.resume();
     await asked.opened;
     for (const { token } of (await run.state()).pauses) await run.approve(token);
-    await until(async () => (await run.state()).open?.pending === 1);
+    await until(async () => (await run.state()).open?.calls.filter((ended) => ended === null).length === 1);
     answered.open();
     await advanceUntil(clock, async () => (await run.state()).ending !== null);
     const state = await run.state();

@@ -5,7 +5,7 @@ import { artifactFetch, createRuntime } from '#runtime';
 import { foldEntries } from '#state';
 import { type Tool, ToolFailure, toolGet, toolSearch } from '#tools';
 import { call, parallel, script, watched } from '../kit/decisions.ts';
-import { entriesOf, observations, outcomes } from '../kit/run-record.ts';
+import { entriesOf, innerState, observations, outcomes } from '../kit/run-record.ts';
 import { echo, make } from '../kit/tools.ts';
 import { advanceUntil } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
@@ -22,7 +22,7 @@ async function play(decisions: readonly Decision[], tools = TOOLS, options: Para
   const run = await start(made, options);
   const result = await run.result();
   const ended = await entriesOf(made.journal, run, 'call_ended');
-  return { ...made, run, result, ended, lists: planner.views.map(listed), state: await run.state() };
+  return { ...made, run, result, ended, lists: planner.views.map(listed), state: await innerState(made.journal, run) };
 }
 
 describe('discovery', () => {

@@ -14,7 +14,7 @@ import {
 } from '#core';
 import { call, finish, named, parallel, pause, watched } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
-import { answersOf, entriesOf, kindsOf, observations, outcomes } from '../kit/run-record.ts';
+import { answersOf, entriesOf, innerState, kindsOf, observations, outcomes } from '../kit/run-record.ts';
 import { echo, make } from '../kit/tools.ts';
 import { until } from '../kit/waiting.ts';
 import { start, type WorldOptions, world } from '../kit/world.ts';
@@ -157,14 +157,17 @@ describe('a move at fault', () => {
   )('RL-28 is recorded with its $kind, of which nothing is carried out; the planner is asked again', async (decision) => {
     const { tool, seen } = counted();
     const planner = moves({ decision, fault, text: 'erm', usage: { inputTokens: 4, outputTokens: 1 } });
-    const { run, journal, result, state, events } = await played(planner, { tools: [tool] });
+    const { run, journal, result, events } = await played(planner, { tools: [tool] });
     expect(result).toMatchObject({ status: 'finished', reason: 'goal', answer: 'done' });
     expect(seen.runs).toBe(0);
     expect(await kindsOf(journal, run)).toEqual(['started', 'moved', 'moved', 'finished']);
     const [moved] = await entriesOf(journal, run, 'moved');
     expect(moved).toMatchObject({ step: 0, decision, fault, text: 'erm' });
     expect(moved).not.toHaveProperty('rejected');
-    expect(state).toMatchObject({ rejections: 0, totals: { steps: 1, calls: 0, inputTokens: 4, outputTokens: 1 } });
+    expect(await innerState(journal, run)).toMatchObject({
+      rejections: 0,
+      totals: { steps: 1, calls: 0, inputTokens: 4, outputTokens: 1 },
+    });
 
     const [, again] = planner.views;
     expect(again).toMatchObject({ rejections: 0, trajectory: { count: 1 }, budget: { stepsLeft: 63 } });

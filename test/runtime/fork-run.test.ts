@@ -8,7 +8,7 @@ import { VirtualClock } from '#testing';
 import { createCatalogue, type Tool } from '#tools';
 import { call, finish, pause, script, watched } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
-import { kindsOf, outcomes } from '../kit/run-record.ts';
+import { innerState, kindsOf, outcomes } from '../kit/run-record.ts';
 import { openJournal } from '../kit/sqlite.ts';
 import { holding, make } from '../kit/tools.ts';
 import { until } from '../kit/waiting.ts';
@@ -91,7 +91,7 @@ describe.each(journals)('a fork on the %s journal', (_, open) => {
     const forked = await forkAndDrive(side, run, { step: 1 });
 
     expect(await forked.result()).toMatchObject({ status: 'finished', payload: 'by the second' });
-    const [a, b] = [await run.state(), await forked.state()];
+    const [a, b] = [await run.state(), await innerState(journal, forked)];
     expect(b).toMatchObject({
       agent: 'second',
       fork: { run: run.id, step: 1, effects: 'held' },
@@ -189,7 +189,7 @@ describe.each(journals)('a fork on the %s journal', (_, open) => {
     };
     const side = { journal, planner: planned('stopped', stopped), tools: [hold.tool] };
     const forked = await forkAndDrive(side, run, { goal: 'another', step: 1 });
-    expect((await forked.state()).steering).toHaveLength(4);
+    expect((await innerState(journal, forked)).steering).toHaveLength(4);
     expect(await forked.result()).toMatchObject({ reason: 'cancelled' });
     await runtime.close();
   });

@@ -244,7 +244,7 @@ describe('a call that needs an approval', () => {
     const run = await start(world({ planner: script(call('note', { long })), tools: [tool] }));
     expect(await pausesOf(run)).toMatchObject([{ payload: { tool: 'note', args_left_out: true } }]);
     const { open } = await run.state();
-    expect(open?.move.decision).toMatchObject({ args: { long } });
+    expect(open?.decision).toMatchObject({ args: { long } });
     await run.approve();
     expect(await run.result()).toMatchObject({ status: 'finished' });
   });

@@ -4,6 +4,7 @@ import { EventLines, PlanSeen } from '#cli';
 import type { CallParallel } from '#core';
 import { pause, script } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
+import { innerState } from '../kit/run-record.ts';
 import { make } from '../kit/tools.ts';
 import { type Gate, gate, quiet, until } from '../kit/waiting.ts';
 import { start, type WorldOptions, world } from '../kit/world.ts';
@@ -145,7 +146,7 @@ describe('PX-22 calls of a parallel step', () => {
     const first = world({ parallelCalls: 2, planner, tools: [gated] });
     const run = await start(first);
     await run.result();
-    expect((await run.state()).open?.move.atOnce).toEqual({ calls: 2, by: 'runtime' });
+    expect((await innerState(first.journal, run)).open?.move.atOnce).toEqual({ calls: 2, by: 'runtime' });
   });
 
   it.each([0, 51, 1.5, Number.NaN])('%s is refused, of the runtime and of a planner', (parallelCalls) => {

@@ -6,6 +6,7 @@ import { createRuntime, type Run, type Runtime } from '#runtime';
 import { call, pause, script } from '../kit/decisions.ts';
 import { collect } from '../kit/events.ts';
 import { temporaryFile } from '../kit/files.ts';
+import { innerState } from '../kit/run-record.ts';
 import { openJournal, withDatabase } from '../kit/sqlite.ts';
 import { make } from '../kit/tools.ts';
 
@@ -178,7 +179,7 @@ describe('a stored run that is damaged', () => {
     expect(kinds.filter((kind) => kind === 'moved')).toHaveLength(2);
     const found = await run.diagnose();
     await run.repair({ by: 'olga' });
-    const { open, pauses } = await run.state();
+    const { open, pauses } = await innerState(journal, run);
     expect(open?.began.map((begun) => begun.call)).toEqual([0]);
     expect(found?.goodUpTo).toBe(5);
     for (const { token } of pauses) await run.resume({ token });

@@ -3,13 +3,13 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Branch, type CallParallel, type Decision, errorOf, type Json, type Route } from '#core';
 import { sqliteJournal } from '#journal/sqlite';
 import { planNodes } from '#plans';
-import { isBlocked, planOf } from '#state';
+import { isBlocked } from '#state';
 import { assertCrashProof, type CrashScenario, crashEverywhere, VirtualClock } from '#testing';
 import type { Tool } from '#tools';
 import { finish, script } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
 import { cutJournal } from '../kit/journals.ts';
-import { observations, outcomes, pausesOf } from '../kit/run-record.ts';
+import { innerState, observations, outcomes, pausesOf } from '../kit/run-record.ts';
 import { echo, holding, make } from '../kit/tools.ts';
 import { aborted, quiet, until } from '../kit/waiting.ts';
 import { start, type World, world } from '../kit/world.ts';
@@ -72,7 +72,7 @@ describe('RT-06 a router in front of three branches', () => {
       ['b', 'done'],
       ['c', true],
     ]);
-    const shown = planOf(await run.state());
+    const { plan: shown } = await run.state();
     expect(shown?.nodes[0]).toMatchObject({
       after: ['a', 'b', 'c'],
       args: { by: 'b', from: { $from: 'b' } },
@@ -118,7 +118,7 @@ describe('RT-06 a router in front of three branches', () => {
     const run = await start(here);
     await entered;
     await quiet();
-    expect(planOf(await run.state())?.nodes[0]).toMatchObject({ status: 'waiting', args: null });
+    expect((await run.state()).plan?.nodes[0]).toMatchObject({ status: 'waiting', args: null });
     release();
     await run.result();
     expect(observations(await run.state())[0]).toMatchObject([{ value: { way: 1 } }, {}, {}]);
@@ -185,10 +185,11 @@ describe('a run that waits for somebody', () => {
       { id: 'routed', tool: 'note', args: null, routes: [{ args: { $from: 'dead' } }, { args: { other: 1 } }] },
       { id: 'waits', tool: 'note', args: null, routes: [{ args: { $from: 'ask' } }, { args: { late: 1 } }] },
     ];
-    const run = await start(sqliteWorld([plan(branches)], [note, ask]));
+    const made = sqliteWorld([plan(branches)], [note, ask]);
+    const run = await start(made);
     const [pause] = await pausesOf(run);
     expect(got).toEqual([{ fail: true }, { other: 1 }]);
-    expect(isBlocked(await run.state())).toBe(true);
+    expect(isBlocked(await innerState(made.journal, run))).toBe(true);
     await run.reject(pause?.token);
     await run.result();
     expect(got).toEqual([{ fail: true }, { other: 1 }, { late: 1 }]);

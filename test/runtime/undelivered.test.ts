@@ -5,7 +5,7 @@ import type { Journal } from '#journal';
 import { finish, pause, script } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
 import { changed } from '../kit/journals.ts';
-import { entriesOf, kindsOf, send } from '../kit/run-record.ts';
+import { entriesOf, innerState, kindsOf, send } from '../kit/run-record.ts';
 import { advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
 import { busy, start, world } from '../kit/world.ts';
 
@@ -72,7 +72,11 @@ describe('controls left in the inbox when a run ends', () => {
     await send(journal, run, message('late'));
     go();
     await run.result();
-    expect(await run.state()).toMatchObject({ goal: 'q', steering: [], ending: { kind: 'finished', reason: 'goal' } });
+    expect(await innerState(journal, run)).toMatchObject({
+      goal: 'q',
+      steering: [],
+      ending: { kind: 'finished', reason: 'goal' },
+    });
   });
 
   it('SP-19 a cancel that was stored before the ending wins over it; the others with it are taken', async () => {

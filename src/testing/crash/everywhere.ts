@@ -117,6 +117,11 @@ interface Played {
 
 type States = ReadonlyMap<string, RunState>;
 
+/** A process that carries the run, with the journal as it sees it. */
+interface Life extends Play {
+  readonly seen: Journal;
+}
+
 interface Play {
   readonly scenario: CrashScenario;
   readonly clock: VirtualClock;
@@ -168,11 +173,12 @@ async function live(setting: Play, process: CrashProcess): Promise<void> {
   const { scenario, clock, record } = setting;
   const journal = setting.open();
   await inspect(setting, journal);
+  const seen = new FaultyJournal(journal, process, record);
   const runtime = createRuntime({
     ...scenario.options,
     planner: mortalPlanner(scenario.planner, process, record),
     tools: mortalTools(scenario.tools(worldOf(process, record)), process, record),
-    journal: new FaultyJournal(journal, process, record),
+    journal: seen,
     clock: process.clock(clock),
     leaseMs: LEASE_MS,
     onFault: (error) => {
@@ -180,7 +186,7 @@ async function live(setting: Play, process: CrashProcess): Promise<void> {
     },
   });
   let over = false;
-  const life = toTheEnd(runtime, setting).catch((error: unknown) => {
+  const life = toTheEnd(runtime, { ...setting, seen }).catch((error: unknown) => {
     if (process.alive) record.faults.push(`The run could not be carried to its end: ${describeThrown(error)}`);
   });
   const isStuck = await Promise.race([life, process.died, keepTime(clock, process, () => over)]);
@@ -193,14 +199,14 @@ async function live(setting: Play, process: CrashProcess): Promise<void> {
   await setting.close(journal);
 }
 
-async function toTheEnd(runtime: Runtime, setting: Play): Promise<void> {
-  const { scenario, identity } = setting;
+async function toTheEnd(runtime: Runtime, setting: Life): Promise<void> {
+  const { scenario, identity, seen } = setting;
   const options = {
     ...defined({ limits: scenario.limits }),
     ...(scenario.args === undefined ? {} : { context: { args: scenario.args } }),
   };
   let run = runtime.run(identity.run);
-  const state = await stateOf(run);
+  const state = await stateOf(run, seen);
   if (state === undefined) run = await runtime.start(scenario.query, { identity, ...options });
   else if (state.ending === null && !waitsForAnswer(state)) await run.resume();
   // Only a worker finds tasks of a run that has ended or waits for somebody, and runs that somebody outside spoke to.
@@ -211,7 +217,7 @@ async function toTheEnd(runtime: Runtime, setting: Play): Promise<void> {
 }
 
 /** Until the run and its tasks have ended. */
-async function follow(run: Run, runtime: Runtime, setting: Play): Promise<void> {
+async function follow(run: Run, runtime: Runtime, setting: Life): Promise<void> {
   const answered = new Set<string>();
   const tasks: Promise<void>[] = [];
   let from = 1;
@@ -231,8 +237,8 @@ async function follow(run: Run, runtime: Runtime, setting: Play): Promise<void> 
 }
 
 /** Answers the run's own pauses. What its tasks wait for is answered where they are followed. */
-async function answerAll(run: Run, answered: Set<string>, { scenario, clock, record }: Play): Promise<void> {
-  const result = runResultOf(await run.state());
+async function answerAll(run: Run, answered: Set<string>, { scenario, clock, record, seen }: Life): Promise<void> {
+  const result = runResultOf(foldEntries(await seen.read(run.id)));
   if (result?.status !== 'paused') return;
   let isNews = false;
   for (const pause of result.pauses) {
@@ -272,9 +278,9 @@ async function answer(answering: Promise<void>): Promise<void> {
   }
 }
 
-async function stateOf(run: Run): Promise<RunState | undefined> {
+async function stateOf({ id }: Run, seen: Journal): Promise<RunState | undefined> {
   try {
-    return await run.state();
+    return foldEntries(await seen.read(id));
   } catch (error) {
     if (PilotageError.is(error, 'run_not_found')) return undefined;
     throw error;
