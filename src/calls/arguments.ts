@@ -34,17 +34,20 @@ export function prepareCall(tools: AuthorisedTools, name: string, args: Json): P
   const tool = tools.ready(name);
   if (tool === undefined) return { error: unknownTool(tools, name), given: args };
   const checked = tool.checkArgs(args);
-  const finish = (result: Awaited<typeof checked>): PreparedCall =>
-    result.ok
-      ? { tool, args: result.value, given: args }
-      : {
-          given: args,
-          error: {
-            code: 'tool_invalid_args',
-            message: `The arguments of ${name} do not fit its schema: ${result.why}.`,
-          },
-        };
-  return checked instanceof Promise ? checked.then(finish) : finish(checked);
+  return checked instanceof Promise
+    ? checked.then((result) => fitted(tool, name, args, result))
+    : fitted(tool, name, args, checked);
+}
+
+function fitted(
+  tool: ReadyTool,
+  name: string,
+  given: Json,
+  checked: Awaited<ReturnType<ReadyTool['checkArgs']>>,
+): PreparedCall {
+  if (checked.ok) return { tool, args: checked.value, given };
+  const message = `The arguments of ${name} do not fit its schema: ${checked.why}.`;
+  return { error: { code: 'tool_invalid_args', message }, given };
 }
 
 const MAX_NAMES = 50;

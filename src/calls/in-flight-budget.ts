@@ -1,7 +1,7 @@
 /** The part of the budget that calls of the open step take, as long as the state has not counted them. */
 
 import { type BudgetAxis, DEFAULT_STEP_LIMIT, type JsonObject, type Limits, type Paused, usdOf } from '#core';
-import { type Amounts, leftOf, moneyFor, type OpenStep, type RunState } from '#state';
+import { type Amounts, leftOn, moneyFor, type OpenStep, type RunState } from '#state';
 import type { Landing } from '../tasks/spawn.ts';
 
 const NOTHING: Amounts = {};
@@ -30,7 +30,7 @@ export class InFlightBudget {
    * @returns `undefined` on success; otherwise the axis that has no room, and what is left on it. Nothing is reserved then.
    */
   reserve(open: OpenStep, call: number, costMicroUsd: number): Shortage | undefined {
-    const { calls = Number.POSITIVE_INFINITY } = leftOf(this.#state);
+    const calls = leftOn(this.#state, 'calls') ?? Number.POSITIVE_INFINITY;
     const started = this.underWay(open);
     // A call that did not happen and is made again has its place already; its money too, unless others have used it up meanwhile.
     const others = started.has(call) ? started.size - 1 : started.size;

@@ -31,8 +31,9 @@ export function capture<T = Json>(value: unknown, root: string): Captured<T> {
     chars: 0,
     keys: undefined,
     depth: 0,
-    at: [],
-    containers: [],
+    // With room for what most values have: a list that grows takes room for many more.
+    at: [null, null, null, null],
+    containers: [NOTHING, NOTHING, NOTHING, NOTHING],
     refusal: undefined,
   };
   try {
@@ -49,6 +50,9 @@ export function capture<T = Json>(value: unknown, root: string): Captured<T> {
     throw new PilotageError('unserializable', `Cannot store ${path}: ${why}.`, { data: { path }, cause: inner });
   }
 }
+
+/** Not a container of any value. */
+const NOTHING = {};
 
 /** Values that were captured, and that their makers give again and again. */
 const KNOWN = new WeakMap<object, Captured<never>>();

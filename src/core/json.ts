@@ -88,15 +88,36 @@ export function atPointer(value: Json, pointer: string): Json | undefined {
 export function mapTexts(value: Json, change: (text: string) => string): Json {
   if (typeof value === 'string') return change(value);
   if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) {
-    const items: readonly Json[] = value;
-    const changed = items.map((item) => mapTexts(item, change));
-    return changed.every((item, index) => item === items[index]) ? value : Object.freeze(changed);
+  return Array.isArray(value) ? mapItems(value, change) : mapFields(value as JsonObject, change);
+}
+
+// Mostly nothing changes, and then nothing is copied.
+
+function mapItems(items: readonly Json[], change: (text: string) => string): Json {
+  let changed: Json[] | undefined;
+  for (let index = 0; index < items.length; index += 1) {
+    const item = items[index] as Json;
+    const mapped = mapTexts(item, change);
+    if (mapped !== item) changed ??= items.slice(0, index);
+    changed?.push(mapped);
   }
-  const fields = Object.entries(value);
-  const changed = fields.map(([key, field]): [string, Json] => [change(key), mapTexts(field, change)]);
-  const isSame = changed.every(([key, field], index) => key === fields[index]?.[0] && field === fields[index]?.[1]);
-  return isSame ? value : Object.freeze(Object.fromEntries(changed));
+  return changed === undefined ? items : Object.freeze(changed);
+}
+
+function mapFields(fields: JsonObject, change: (text: string) => string): Json {
+  const keys = Object.keys(fields);
+  let changed: [string, Json][] | undefined;
+  for (let index = 0; index < keys.length; index += 1) {
+    const key = keys[index] as string;
+    const field = fields[key] as Json;
+    const mappedKey = change(key);
+    const mapped = mapTexts(field, change);
+    if (mappedKey !== key || mapped !== field) {
+      changed ??= keys.slice(0, index).map((before): [string, Json] => [before, fields[before] as Json]);
+    }
+    changed?.push([mappedKey, mapped]);
+  }
+  return changed === undefined ? fields : Object.freeze(Object.fromEntries(changed));
 }
 
 /** The fields that have a value; those that are `undefined` have no key in an object that is optional there. */

@@ -127,7 +127,6 @@ export class Redaction {
 
   #body(body: EntryBody): EntryBody {
     const known = this.#knownIn();
-    const error = 'error' in body && body.error !== undefined ? { error: this.error(body.error) } : {};
     switch (body.kind) {
       case 'started':
         return this.#started(body);
@@ -138,15 +137,15 @@ export class Redaction {
         return this.#ended(body);
       case 'failed':
       case 'compaction_failed':
-        return { ...body, ...error } as EntryBody;
+        return this.#withError(body);
       case 'model_away':
-        return within({ ...body, ...error } as typeof body, this.all, ['remarks'] as never);
+        return within(this.#withError(body), this.all, ['remarks'] as never);
       case 'repaired':
         return within({ ...body, problem: this.error(body.problem) }, this.all, ['reason']);
       case 'control':
-        return { ...body, control: this.control(body.control), ...error };
+        return this.#withError({ ...body, control: this.control(body.control) });
       case 'task_ended':
-        return within({ ...body, ...error } as typeof body, this.#of('results'), ['result']);
+        return within(this.#withError(body), this.#of('results'), ['result']);
       case 'resumed':
         return this.#resumed(body);
       case 'paused':
@@ -177,6 +176,10 @@ export class Redaction {
     }
   }
 
+  #withError<E extends { readonly error?: ErrorData }>(body: E): E {
+    return body.error === undefined ? { ...body } : { ...body, error: this.error(body.error) };
+  }
+
   #started(body: Extract<EntryBody, { kind: 'started' }>): EntryBody {
     return within(within(body, this.#of('goals'), ['query', 'history']), this.#knownIn(), ['context']);
   }
@@ -188,8 +191,8 @@ export class Redaction {
 
   #move(body: Extract<EntryBody, { kind: 'moved' | 'plan_grown' }>): EntryBody {
     const known = this.#knownIn();
-    const told = within(body, this.all, ['remarks', 'fault', ...(body.kind === 'moved' ? ['rejected'] : [])] as never);
-    const said = within(within(told, this.#of('texts'), ['text', 'reasoning']), known, ['provenance', 'providerState']);
+    const told = within(body, this.all, (body.kind === 'moved' ? TOLD : TOLD_BY_PARTS) as never);
+    const said = within(within(told, this.#of('texts'), SAID), known, NOTED);
     if (known === undefined) return said;
     if (said.kind === 'plan_grown')
       return { ...said, branches: said.branches.map((branch) => branchOf(branch, known)) };
@@ -227,6 +230,11 @@ export class Redaction {
     return knownSecrets.isEmpty && this.#own.isEmpty ? undefined : this.known;
   }
 }
+
+const TOLD = ['remarks', 'fault', 'rejected'] as const;
+const TOLD_BY_PARTS = ['remarks', 'fault'] as const;
+const SAID = ['text', 'reasoning'] as const;
+const NOTED = ['provenance', 'providerState'] as const;
 
 const JSON_MIME = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
 

@@ -17,12 +17,18 @@ const NAMES = { steps: 'steps', calls: 'calls', costMicroUsd: 'cost', tokens: 't
 export function leftOf(state: RunState): Amounts {
   const left: { [K in SumAxis]?: number } = {};
   for (const axis of AXES) {
-    const limit = state.limits[axis];
-    if (limit === undefined) continue;
-    const promised = axis === 'costMicroUsd' ? promisedTo(state) : 0;
-    left[axis] = Math.max(0, limit - spentOn(state, axis) - setAsideFor(state, axis) - promised);
+    const room = leftOn(state, axis);
+    if (room !== undefined) left[axis] = room;
   }
   return left;
+}
+
+/** What is left on this axis, from 0 up; `undefined` when it has no limit. */
+export function leftOn(state: RunState, axis: SumAxis): number | undefined {
+  const limit = state.limits[axis];
+  if (limit === undefined) return undefined;
+  const promised = axis === 'costMicroUsd' ? promisedTo(state) : 0;
+  return Math.max(0, limit - spentOn(state, axis) - setAsideFor(state, axis) - promised);
 }
 
 /** Money of calls under way. */

@@ -28,6 +28,7 @@ export {
   type Amounts,
   countsAsCall,
   leftOf,
+  leftOn,
   moneyFor,
   reachedLimit,
   type ShareAxis,

@@ -94,6 +94,7 @@ export function beginAnew(open: OpenStep, call: number): void {
 
 /** What was set aside for a call, which is set aside no more. */
 export function takePromise({ promised }: OpenStep, call: number): number {
+  if (promised.length === 0) return 0;
   const index = promised.findIndex((promise) => promise.call === call);
   return index === -1 ? 0 : (promised.splice(index, 1)[0]?.costMicroUsd ?? 0);
 }

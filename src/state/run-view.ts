@@ -18,7 +18,7 @@ import {
   type ToolView,
   type Trajectory,
 } from '#core';
-import { leftOf } from './budget.ts';
+import { leftOn } from './budget.ts';
 import { type GroupState, nextStep, type RunState } from './state.ts';
 import { viewOfGroup } from './task-state.ts';
 
@@ -66,15 +66,17 @@ function noProgressAt(state: RunState): RunView['noProgress'] {
 
 function budgetOf(state: RunState): BudgetView {
   const { limits, totals } = state;
-  const left = leftOf(state);
   const budget: { -readonly [K in keyof BudgetView]: BudgetView[K] } = {
-    stepsLeft: left.steps ?? Math.max(0, DEFAULT_STEP_LIMIT - totals.steps),
+    stepsLeft: leftOn(state, 'steps') ?? Math.max(0, DEFAULT_STEP_LIMIT - totals.steps),
     costMicroUsdSpent: totals.costMicroUsd,
   };
-  if (left.calls !== undefined) budget.callsLeft = left.calls;
+  const calls = leftOn(state, 'calls');
+  const money = leftOn(state, 'costMicroUsd');
+  const tokens = leftOn(state, 'tokens');
+  if (calls !== undefined) budget.callsLeft = calls;
   if (limits.deadlineAt !== undefined) budget.deadlineAt = limits.deadlineAt;
-  if (left.costMicroUsd !== undefined) budget.costMicroUsdLeft = left.costMicroUsd;
-  if (left.tokens !== undefined) budget.tokensLeft = left.tokens;
+  if (money !== undefined) budget.costMicroUsdLeft = money;
+  if (tokens !== undefined) budget.tokensLeft = tokens;
   return Object.freeze(budget);
 }
 
