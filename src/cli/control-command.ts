@@ -16,7 +16,7 @@ import { foldEntries, type RunState } from '#state';
 import type { ControlName } from './help.ts';
 import { hint, type Options } from './options.ts';
 import { openPauses, pauseLines } from './pause-lines.ts';
-import { lookUntil, openJournal } from './project.ts';
+import { lookUntil, openJournal, withJournal } from './project.ts';
 import { EXIT, isRefusal, type Terminal, UsageError } from './terminal.ts';
 import { shortLine, terminalJson } from './text.ts';
 
@@ -49,8 +49,7 @@ export interface ControlCommand {
 
 /** @returns the exit code. */
 export async function controlCommand(said: ControlCommand, options: Options, terminal: Terminal): Promise<number> {
-  const journal = await openJournal(options, 'write');
-  try {
+  return withJournal(await openJournal(options, 'write'), async (journal) => {
     const state = foldEntries(await journal.read(said.run));
     const pauses = state.ending === null ? openPauses(state) : [];
     if (isAnswer(said) && options.token === undefined && pauses.length > 1) {
@@ -60,9 +59,7 @@ export async function controlCommand(said: ControlCommand, options: Options, ter
     const { run: to } = await addressee(journal, said.run, control);
     const delivery = await sent(journal, to, control, isAnswer(said) ? state : undefined);
     return tell(said, to, control, delivery, options, terminal);
-  } finally {
-    await journal.close();
-  }
+  });
 }
 
 function isAnswer({ command }: ControlCommand): boolean {

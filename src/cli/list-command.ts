@@ -2,22 +2,19 @@
 import { defined } from '#core';
 import type { RunRecord } from '#journal';
 import type { Options } from './options.ts';
-import { openJournal } from './project.ts';
+import { openJournal, withJournal } from './project.ts';
 import { EXIT, type Terminal } from './terminal.ts';
 import { duration, shortLine, terminalJson } from './text.ts';
 
 /** @returns the exit code. */
 export async function listCommand(options: Options, terminal: Terminal): Promise<number> {
-  const journal = await openJournal(options, 'look');
-  try {
+  return withJournal(await openJournal(options, 'look'), async (journal) => {
     const { status, limit, session, parent } = options;
     const records = await journal.list(defined({ status, limit, session, parent }));
     for (const record of records) terminal.write(`${options.json ? terminalJson(record) : row(record)}\n`);
     if (records.length === 0 && !options.json) terminal.note('No runs.');
     return EXIT.goal;
-  } finally {
-    await journal.close();
-  }
+  });
 }
 
 function row({ identity, status, createdAt, query, problem }: RunRecord): string {

@@ -1,6 +1,6 @@
 /** The words of the command line: what each command takes. What their help says stands in `help.ts`. */
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
-import { isJsonObject, type Json, type JsonObject } from '#core';
+import { defined, isJsonObject, type Json, type JsonObject } from '#core';
 import { RUN_STATUSES, type RunStatus } from '#journal';
 import type { Prices } from '#model';
 import type { Resumption } from '#runtime';
@@ -211,39 +211,41 @@ function optionsOf(values: Values): Options {
     allowEffects: flag('allow-effects'),
     dryRun: flag('dry-run'),
     apply: flag('apply'),
-    ...givenOption('by', text('by')),
-    ...givenOption('journal', text('journal')),
-    ...givenOption('config', text('config')),
-    ...givenOption('workspace', text('workspace')),
-    ...givenOption('model', text('model')),
-    ...givenOption('baseUrl', text('base-url')),
-    ...givenOption('apiKeyEnv', text('api-key-env')),
-    ...givenOption('prices', prices === undefined ? undefined : readPrices(prices)),
-    ...givenOption('maxSteps', wholeNumber(text('max-steps'), 'max-steps')),
-    ...givenOption('maxCalls', wholeNumber(text('max-calls'), 'max-calls')),
-    ...givenOption('maxCostUsd', positive(text('max-cost-usd'), 'max-cost-usd')),
-    ...givenOption('timeoutMs', timeout === undefined ? undefined : Math.ceil(timeout * 1000)),
-    ...givenOption('patienceMs', patience === undefined ? undefined : Math.ceil(patience * 1000)),
-    ...givenOption('agent', text('agent')),
-    ...givenOption('input', jsonValue(text('input'), 'input')),
-    ...givenOption('message', text('message')),
-    ...givenOption('session', text('session')),
-    ...givenOption('parent', text('parent')),
-    ...givenOption('status', statusesOf(values['status'])),
-    ...givenOption('limit', wholeNumber(text('limit'), 'limit')),
-    ...givenOption('token', text('token')),
-    ...givenOption('args', jsonValue(text('args'), 'args')),
-    ...givenOption('payload', jsonObjectOption(text('payload'), 'payload')),
-    ...givenOption('happened', happenedOf(flag('happened'), flag('did-not-happen'))),
-    ...givenOption('value', jsonValue(text('value'), 'value')),
-    ...givenOption('reason', text('reason')),
-    ...givenOption('as', text('as')),
-    ...givenOption('at', wholeNumber(text('at'), 'at')),
-    ...givenOption('result', jsonValue(text('result'), 'result')),
-    ...givenOption('call', wholeNumber(text('call'), 'call')),
-    ...givenOption('goal', text('goal')),
-    ...givenOption('run', text('run')),
-    ...givenOption('nodes', nodeEditsOption(text('nodes'))),
+    ...defined({
+      by: text('by'),
+      journal: text('journal'),
+      config: text('config'),
+      workspace: text('workspace'),
+      model: text('model'),
+      baseUrl: text('base-url'),
+      apiKeyEnv: text('api-key-env'),
+      prices: prices === undefined ? undefined : readPrices(prices),
+      maxSteps: wholeNumber(text('max-steps'), 'max-steps'),
+      maxCalls: wholeNumber(text('max-calls'), 'max-calls'),
+      maxCostUsd: positive(text('max-cost-usd'), 'max-cost-usd'),
+      timeoutMs: timeout === undefined ? undefined : Math.ceil(timeout * 1000),
+      patienceMs: patience === undefined ? undefined : Math.ceil(patience * 1000),
+      agent: text('agent'),
+      input: jsonValue(text('input'), 'input'),
+      message: text('message'),
+      session: text('session'),
+      parent: text('parent'),
+      status: statusesOf(values['status']),
+      limit: wholeNumber(text('limit'), 'limit'),
+      token: text('token'),
+      args: jsonValue(text('args'), 'args'),
+      payload: jsonObjectOption(text('payload'), 'payload'),
+      happened: happenedOf(flag('happened'), flag('did-not-happen')),
+      value: jsonValue(text('value'), 'value'),
+      reason: text('reason'),
+      as: text('as'),
+      at: wholeNumber(text('at'), 'at'),
+      result: jsonValue(text('result'), 'result'),
+      call: wholeNumber(text('call'), 'call'),
+      goal: text('goal'),
+      run: text('run'),
+      nodes: nodeEditsOption(text('nodes')),
+    }),
     repeated: REPEATED.flatMap((name): [string, string?][] => {
       const value = values[name];
       if (value === undefined) return [];
@@ -253,10 +255,6 @@ function optionsOf(values: Values): Options {
 }
 
 // The values of options: read from their text, or refused. Values are not repeated: one of them may be a secret.
-
-function givenOption<K extends string, V>(name: K, value: V | undefined): Partial<Record<K, V>> {
-  return value === undefined ? {} : ({ [name]: value } as Record<K, V>);
-}
 
 function wholeNumber(text: string | undefined, name: string): number | undefined {
   if (text === undefined) return undefined;

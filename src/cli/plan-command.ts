@@ -17,14 +17,13 @@ import {
 import { memoryJournal } from '#journal';
 import { traceOfStep, traceText } from '#planners/htn';
 import { foldEntries, planOf, planOfDecision } from '#state';
-import { limitsOf, showPauses, withRuntime } from './drive.ts';
 import { EventLines } from './event-lines.ts';
 import type { Options } from './options.ts';
 import { openPauses } from './pause-lines.ts';
 import { PlanSeen } from './plan-lines.ts';
 import { planLines } from './plan-text.ts';
 import { findProject, openJournal, setUpProject, withJournal } from './project.ts';
-import { startRun, userName } from './run-command.ts';
+import { limitsOf, showPauses, startRun, userName, withRuntime } from './run-command.ts';
 import { codeOfResult, EXIT, type Terminal, UsageError } from './terminal.ts';
 import { decisionText, harmless, terminalJson } from './text.ts';
 

@@ -1,12 +1,30 @@
-/** `pilotage run`. */
+/** `pilotage run`, and what every command needs that carries a run through. */
 import { userInfo } from 'node:os';
 import type { ReadyConfig } from '#config/ready';
-import { defined, type Limits, local } from '#core';
-import { followRun, limitsOf, withRuntime } from './drive.ts';
-import type { Options } from './options.ts';
+import {
+  ceilingOf,
+  DECISION_NAMES,
+  defined,
+  describeThrown,
+  type Entry,
+  type FinishReason,
+  type Limits,
+  local,
+  PilotageError,
+  type RunEvent,
+} from '#core';
+import type { Journal } from '#journal';
+import { createRuntime, type PauseNotice, type Run, type RunResult, type Runtime } from '#runtime';
+import { foldEntries, type PlanView } from '#state';
+import { EventLines } from './event-lines.ts';
+import { hint, type Options } from './options.ts';
+import { pauseLines } from './pause-lines.ts';
+import { PlanSeen } from './plan-lines.ts';
+import { planLines, treeLines } from './plan-text.ts';
 import { findProject, journalOf, type Project, setUpProject, withJournal } from './project.ts';
 import { survey } from './survey.ts';
-import { type Terminal, UsageError } from './terminal.ts';
+import { codeOfResult, EXIT, type Terminal, UsageError } from './terminal.ts';
+import { count, dollars, harmless, shortLine, terminalJson, tokenWords } from './text.ts';
 
 /** @returns the exit code. */
 export async function runCommand(goal: string, options: Options, terminal: Terminal): Promise<number> {
@@ -34,7 +52,10 @@ export async function startRun(made: RunRequest, options: Options, terminal: Ter
       const { session, agent, input } = options;
       const run = await runtime.start(goal, {
         identity: local(userName(), session === undefined ? {} : { session }),
-        limits: { ...limitsOf(options), onCeiling: ceilingOf(options, project) },
+        limits: {
+          ...limitsOf(options),
+          onCeiling: options.timeoutMs === undefined ? (project?.limits?.onCeiling ?? 'pause') : 'finish',
+        },
         conversation: session !== undefined,
         ...defined({ agent }),
         context: defined({ hints, args: input }),
@@ -47,11 +68,6 @@ export async function startRun(made: RunRequest, options: Options, terminal: Ter
 const NO_MODEL =
   'No model is set up, so a fixed survey of the folder follows; pilotage run --help says how to set one up.';
 
-function ceilingOf({ timeoutMs }: Options, project: Project | undefined): NonNullable<Limits['onCeiling']> {
-  if (timeoutMs !== undefined) return 'finish';
-  return project?.limits?.onCeiling ?? 'pause';
-}
-
 /** In whose name runs are started here. */
 export function userName(): string {
   try {
@@ -60,4 +76,185 @@ export function userName(): string {
     // A container may give its user no name.
     return 'me';
   }
+}
+
+// Carries a run through in this process: shows what happens, obeys Ctrl-C, and says how it ended.
+
+export function limitsOf({ maxSteps, maxCalls, maxCostUsd, timeoutMs }: Options): Limits {
+  return {
+    ...defined({ steps: maxSteps, calls: maxCalls, costUsd: maxCostUsd }),
+    ...(timeoutMs === undefined ? {} : { deadlineAt: Date.now() + timeoutMs }),
+  };
+}
+
+/** Uses a runtime on the journal, and closes it in every case. */
+export async function withRuntime<T>(
+  { runtime: made }: ReadyConfig,
+  journal: Journal,
+  terminal: Terminal,
+  use: (runtime: Runtime) => Promise<T>,
+): Promise<T> {
+  const onFault = (error: unknown): void => terminal.note(`pilotage: ${shortLine(describeThrown(error), 300)}`, 'bad');
+  const runtime = createRuntime({ ...made, journal, onFault });
+  try {
+    return await use(runtime);
+  } finally {
+    await runtime.close();
+  }
+}
+
+export interface Following {
+  readonly journal: Journal;
+  readonly options: Options;
+  readonly terminal: Terminal;
+  /** Plans are shown when they are made, and when nothing more comes. */
+  readonly showsPlans?: boolean;
+}
+
+/** Shows the run from journal position `from` on until it ends or is paused. Returns the exit code. */
+export async function followRun(run: Run, from: number, following: Following): Promise<number> {
+  const { journal, options, terminal, showsPlans = false } = following;
+  const interrupt = watchInterrupt(run, options, terminal);
+  const seen = new PlanSeen();
+  const show = options.json ? showJson(terminal) : showProgress(terminal, seen);
+  try {
+    if (from > 1) noteOpenStep(seen, await journal.read(run.id, 1, from - 1));
+    for await (const event of run.events({ from })) {
+      const isOfPlan = isAboutPlan(event);
+      if (isOfPlan) for (const entry of await journal.read(run.id, event.seq, 1)) seen.note(entry);
+      show.event(event);
+      const made = showsPlans && isOfPlan ? seen.view(event.step) : undefined;
+      if (made?.growing === false) show.plan(made, planLines);
+    }
+    const result = await run.result();
+    const last = showsPlans ? (await run.state()).plan : null;
+    if (last !== null) show.plan(last, treeLines);
+    if (!options.json) conclude(run.id, result, { options, terminal, streamed: show.streamed() });
+    const paused = result.status === 'paused' && interrupt.happened();
+    return paused ? EXIT.interrupted : codeOfResult(result);
+  } finally {
+    interrupt.stop();
+  }
+}
+
+/** The run may be in the middle of a plan that was made before. */
+function noteOpenStep(seen: PlanSeen, entries: readonly Entry[]): void {
+  const { open } = foldEntries(entries);
+  if (open !== null) seen.note(open.move);
+}
+
+/** Its entry makes a plan, or adds to one. */
+function isAboutPlan(event: RunEvent): event is RunEvent<'planner.decision' | 'plan.grown'> {
+  if (event.type === 'planner.decision') return event.decisionKind === DECISION_NAMES.call_parallel;
+  return event.type === 'plan.grown';
+}
+
+/** The first Ctrl-C pauses the run at its next step; the second leaves at once, and the journal has what was done. */
+function watchInterrupt(run: Run, options: Options, terminal: Terminal): { happened(): boolean; stop(): void } {
+  let happened = false;
+  const onInterrupt = (): void => {
+    if (happened) {
+      terminal.note(`Stopped. Go on with: ${hint('resume', run.id, options)}`, 'strong');
+      process.exit(EXIT.interrupted);
+    }
+    happened = true;
+    terminal.note('Pausing after the step that is under way. Press Ctrl-C again to stop at once.', 'strong');
+    run.pause().catch((error: unknown) => {
+      // A run that ends before it can pause says so itself.
+      if (!PilotageError.is(error, 'run_ended')) terminal.note(shortLine(describeThrown(error), 300), 'bad');
+    });
+  };
+  process.on('SIGINT', onInterrupt);
+  return { happened: () => happened, stop: () => process.off('SIGINT', onInterrupt) };
+}
+
+interface Shown {
+  event(event: RunEvent): void;
+  plan(plan: PlanView, draw: (plan: PlanView) => readonly string[]): void;
+  /** The text that the reader of stdout has seen of the last step. */
+  streamed(): string;
+}
+
+function showJson(terminal: Terminal): Shown {
+  return {
+    event: (event) => terminal.write(`${terminalJson(event)}\n`),
+    plan: (plan) => terminal.write(`${terminalJson({ type: 'plan', ...plan })}\n`),
+    streamed: () => '',
+  };
+}
+
+function showProgress(terminal: Terminal, seen: PlanSeen): Shown {
+  const lines = new EventLines({ texts: !terminal.isLive, plan: seen });
+  let streamed = '';
+  let step = -1;
+  let isLineOpen = false;
+  return {
+    event: (event) => {
+      if (event.type === 'token') {
+        if (!terminal.isLive || event.channel !== 'text') return;
+        if (event.step !== step) streamed = '';
+        step = event.step;
+        streamed += event.text;
+        isLineOpen = !event.text.endsWith('\n');
+        terminal.write(harmless(event.text));
+        return;
+      }
+      if (isLineOpen) terminal.write('\n');
+      isLineOpen = false;
+      if (event.type === 'token.reset') streamed = '';
+      for (const { text, tone } of lines.of(event)) terminal.note(text, tone);
+    },
+    plan: (plan, draw) => {
+      for (const text of draw(plan)) terminal.note(text);
+    },
+    streamed: () => streamed,
+  };
+}
+
+interface Conclusion {
+  readonly options: Options;
+  readonly terminal: Terminal;
+  readonly streamed: string;
+}
+
+function conclude(id: string, result: RunResult, { options, terminal, streamed }: Conclusion): void {
+  terminal.note(totals(result), 'quiet');
+  const say = (text: string): void => {
+    if (text !== '' && text !== streamed) terminal.write(`${harmless(text).trimEnd()}\n`);
+  };
+  switch (result.status) {
+    case 'finished':
+      if (result.answer !== undefined) say(result.answer);
+      else if (result.reason !== 'goal') terminal.note(endText(result.reason), 'bad');
+      return;
+    case 'failed':
+      terminal.note(`The run failed: ${shortLine(result.error.message, 500)} (${result.error.code})`, 'bad');
+      return;
+    case 'paused':
+      for (const text of new Set(result.pauses.map((pause) => pause.text ?? ''))) say(text);
+      showPauses(id, result.pauses, options, terminal);
+      return;
+    default:
+      result satisfies never;
+  }
+}
+
+function endText(reason: FinishReason): string {
+  const axis = ceilingOf(reason);
+  if (axis === undefined) return `The run ended: ${reason}.`;
+  return axis === 'deadline'
+    ? `The run ended: its time is over (${reason}).`
+    : `The run ended: its limit of ${axis} is used up (${reason}).`;
+}
+
+export function showPauses(id: string, pauses: readonly PauseNotice[], options: Options, terminal: Terminal): void {
+  for (const { text, tone } of pauseLines(id, pauses, options)) terminal.note(text, tone);
+}
+
+function totals({ usage }: RunResult): string {
+  const { steps, calls, inputTokens, outputTokens, costMicroUsd } = usage;
+  const words = [count(steps, 'step'), count(calls, 'call')];
+  if (inputTokens + outputTokens > 0) words.push(tokenWords(usage));
+  if (costMicroUsd > 0) words.push(dollars(costMicroUsd));
+  return words.join(', ');
 }

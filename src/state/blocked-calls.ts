@@ -7,6 +7,7 @@ import {
   type CallRecord,
   type Control,
   type Decision,
+  defined,
   type EntryBody,
   type Failed,
   type Finished,
@@ -247,13 +248,7 @@ export function answerable(state: RunState): readonly TaskPause[] {
 }
 
 function taskPause(run: string, { token, reason, payload, expiresAt }: OpenPause): TaskPause {
-  return {
-    run,
-    token,
-    reason,
-    ...(payload === undefined ? {} : { payload }),
-    ...(expiresAt === undefined ? {} : { expiresAt }),
-  };
+  return defined({ run, token, reason, payload, expiresAt });
 }
 
 /** The next time at which a wait of the run ends by itself. While the run is held, no wait ends. */

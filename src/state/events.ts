@@ -81,8 +81,7 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
     }
     case 'repinned': {
       const { agent, renamedTools } = entry;
-      const renamed = renamedTools === undefined ? {} : { renamedTools };
-      return [event('run.repinned', entry, identity, { agent, ...renamed })];
+      return [event('run.repinned', entry, identity, { agent, ...defined({ renamedTools }) })];
     }
     case 'compacted': {
       const { tokenEstimate } = entry;
@@ -104,11 +103,10 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
       return [...remarkEvents(entry, entry, identity), event('model.away', entry, identity, { step, error, ...told })];
     }
     case 'reopened':
-      return [event('run.reopened', entry, identity, entry.by === undefined ? {} : { by: entry.by })];
+      return [event('run.reopened', entry, identity, defined({ by: entry.by }))];
     case 'repaired': {
       const { by, reason, problem } = entry;
-      const why = reason === undefined ? {} : { reason };
-      return [event('run.repaired', entry, identity, { by, ...why, problem })];
+      return [event('run.repaired', entry, identity, { by, ...defined({ reason }), problem })];
     }
     case 'finished':
       return finishEvents(entry, entry, before);
@@ -224,9 +222,13 @@ function pauseEvents(
   { token, reason, payload, expiresAt, step, call }: Paused,
   before: RunState,
 ): RunEvent[] {
-  const told = payload === undefined ? {} : { payload };
-  const expiry = expiresAt === undefined ? {} : { expiresAt };
-  const requested = event('pause.requested', entry, before.identity, { token, reason, ...told, ...expiry });
+  const told = defined({ payload });
+  const requested = event('pause.requested', entry, before.identity, {
+    token,
+    reason,
+    ...told,
+    ...defined({ expiresAt }),
+  });
   if (step === undefined || call === undefined || reason !== 'approval_required') return [requested];
   const tool = openBranches(before)[call]?.tool ?? '';
   return [requested, event('tool.approval_requested', entry, before.identity, { step, call, tool, token, ...told })];
@@ -323,9 +325,8 @@ function taskEvents(
     case 'group_ended': {
       const { group, status, reason } = entry;
       const members = tasks.filter((task) => task.group === group).map(memberOf);
-      const because = reason === undefined ? {} : { reason };
       const resolved = { groupId: group, ownerTaskId: identity.run, finalStatus: status, resolvedAt: at.at, members };
-      return [event('task.group_resolved', at, identity, { ...resolved, ...because })];
+      return [event('task.group_resolved', at, identity, { ...resolved, ...defined({ reason }) })];
     }
     case 'awaiting':
     case 'watched':

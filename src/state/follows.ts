@@ -3,7 +3,7 @@
  * what is to be written. What entries change that are not applied yet is noted beside the state, so that asking costs what
  * the entries cost, however long the run is.
  */
-import type { Decision, EntryBody, Moved, Paused, PlanGrown, Resumed } from '#core';
+import { type Decision, defined, type EntryBody, type Moved, type Paused, type PlanGrown, type Resumed } from '#core';
 import { grownMove, nodeEdits } from './open-step.ts';
 import { hasBegun, nextStep, type OpenPause, type OpenStep, type RunState } from './state.ts';
 
@@ -202,8 +202,7 @@ class Prospect {
   }
 
   #notePause({ token, reason, step, call }: Paused): void {
-    const asked = { ...(step === undefined ? {} : { step }), ...(call === undefined ? {} : { call }) };
-    this.#pauses = [...this.#pauses, { token, reason, ...asked }];
+    this.#pauses = [...this.#pauses, defined({ token, reason, step, call })];
     if (call !== undefined && reason !== 'in_doubt' && this.#open !== null) noteBegun(this.#open, call, false);
   }
 

@@ -3,6 +3,7 @@ import {
   type Awaiting,
   countUsage,
   deepFreeze,
+  defined,
   type GroupEnded,
   type GroupView,
   type Spawned,
@@ -27,7 +28,7 @@ export function applySpawned(state: RunState, spawned: Spawned & { readonly at: 
     pauses: [],
     consumed: false,
     pausesAsOf: 0,
-    ...(spawned.agentCall === undefined ? {} : { agentCall: spawned.agentCall }),
+    ...defined({ agentCall: spawned.agentCall }),
   };
   ownTasks(state).push(deepFreeze(task));
   if (spawned.agentCall === true) {
@@ -42,7 +43,7 @@ export function applySpawned(state: RunState, spawned: Spawned & { readonly at: 
   const { seal, failFast = false, quorum } = spawned;
   // The first task of a group says what kind of group it is.
   if (known === undefined) {
-    const made: GroupState = { id: group, sealed: seal, failFast, ...(quorum === undefined ? {} : { quorum }) };
+    const made: GroupState = defined({ id: group, sealed: seal, failFast, quorum });
     state.groups = [...state.groups, Object.freeze(made)];
   } else if (seal) sealGroup(state, group);
 }
@@ -66,14 +67,7 @@ function sealGroup(state: RunState, id: string): void {
 
 export function applyTaskEnded(state: RunState, ended: TaskEnded): void {
   const { task, status, result, stored, error, usage } = ended;
-  const end: TaskEnd = {
-    task,
-    status,
-    usage,
-    ...(result === undefined ? {} : { result }),
-    ...(stored === undefined ? {} : { stored }),
-    ...(error === undefined ? {} : { error }),
-  };
+  const end: TaskEnd = defined({ task, status, usage, result, stored, error });
   const own = state.tasks.findLast((candidate) => candidate.id === task);
   if (own === undefined) {
     state.otherEnds = [...state.otherEnds, deepFreeze(end)];
@@ -102,9 +96,10 @@ export function applyTaskPaused(state: RunState, { task, pauses, asOf }: TaskPau
 
 export function applyGroupEnded(state: RunState, ended: GroupEnded, at: number): void {
   const { group: id, status, reason } = ended;
-  const because = reason === undefined ? {} : { reason };
   state.groups = state.groups.map((group) =>
-    group.id === id ? Object.freeze({ ...group, sealed: true, end: Object.freeze({ status, ...because, at }) }) : group,
+    group.id === id
+      ? Object.freeze({ ...group, sealed: true, end: Object.freeze(defined({ status, reason, at })) })
+      : group,
   );
   const members = state.tasks.filter((task) => task.group === id);
   const isAwaited = state.open?.waits.some((wait) => wait.group === id) === true;
@@ -152,5 +147,5 @@ export function viewOfGroup({ id, sealed, end }: GroupState, tasks: readonly Tas
   const members = tasks.filter((task) => task.group === id);
   if (end === undefined) return { id, status: sealed ? 'sealed' : 'open', members };
   const { status, reason, at } = end;
-  return { id, status, members, ...(reason === undefined ? {} : { reason }), endedAt: at };
+  return defined({ id, status, members, reason, endedAt: at });
 }

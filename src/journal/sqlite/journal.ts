@@ -31,8 +31,7 @@ import { assertLease, assertPriority, dueAt, journalClosed, pageSize, wholeMs } 
 import { Watchers } from '../watchers.ts';
 import { SqliteGuard } from './guard.ts';
 import { ReadingJournal } from './reading.ts';
-import { SqliteRecords } from './records.ts';
-import { SqliteRepairs } from './repairs.ts';
+import { SqliteRecords, SqliteRepairs } from './records.ts';
 import { SqliteRows } from './runs.ts';
 import { openDatabase } from './schema.ts';
 import { encodeAppend, encodeMessage, encodeRun, type PreparedStatement, prepared } from './statements.ts';
