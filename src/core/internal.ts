@@ -144,6 +144,7 @@ export {
   jsonEquals,
   LARGE_CHARS,
   mapTexts,
+  setField,
   thaw,
 } from './json.ts';
 export {

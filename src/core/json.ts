@@ -28,10 +28,10 @@ export function encodedBytes(value: Json): number {
   return Buffer.byteLength(JSON.stringify(value));
 }
 
-/** An own "__proto__" key must stay data. */
-export function setField(copy: Record<string, unknown>, key: string, value: unknown): void {
-  if (key !== '__proto__') copy[key] = value;
-  else Object.defineProperty(copy, key, { value, enumerable: true, writable: true, configurable: true });
+/** Sets a field. An own "__proto__" key stays data. */
+export function setField<T>(target: { [key: string]: T }, key: string, value: T): void {
+  if (key !== '__proto__') target[key] = value;
+  else Object.defineProperty(target, key, { value, enumerable: true, writable: true, configurable: true });
 }
 
 /** Freezes all the way down. What is frozen already is taken to be so to the last leaf. */

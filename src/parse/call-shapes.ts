@@ -1,13 +1,6 @@
 /** Which values are calls of tools: the many ways to write a name and its arguments as an object or a list. */
-import {
-  field,
-  isLooseList,
-  isLooseObject,
-  type Loose,
-  type LooseObject,
-  type MutableLoose,
-  setField,
-} from './loose-value.ts';
+import { setField } from '#core';
+import { field, isLooseList, isLooseObject, type Loose, type LooseObject, type MutableLoose } from './loose-value.ts';
 import { type ParseTool, propertiesOf, requiredOf, type ToolNames, takesAnything } from './names.ts';
 import { readWhole } from './value-reader.ts';
 

@@ -1,5 +1,5 @@
 /** Makes a value fit a schema where that is safe, and says what was changed and what still does not fit. */
-import { isJsonObject, type Json, type JsonObject, jsonEquals, shownName } from '#core';
+import { isJsonObject, type Json, type JsonObject, jsonEquals, setField, shownName } from '#core';
 import { booleanIn, isDecimal, numberIn } from './code-reader.ts';
 import { type ParseIssue, type ParseIssueCode, pointerStep } from './issue.ts';
 import {
@@ -11,7 +11,6 @@ import {
   type LooseObject,
   looseToJson,
   NumberText,
-  setField,
 } from './loose-value.ts';
 import { plainName } from './names.ts';
 import { alternativesOf, fits, followReference, type SchemaType, typesOf } from './schema.ts';

@@ -1,5 +1,5 @@
 /** From arguments as written to the arguments of a tool: positions to names, and values to the schema. */
-import { isJsonObject, type JsonObject } from '#core';
+import { isJsonObject, type JsonObject, setField } from '#core';
 import { type Coercion, coerceFields, isPlain } from './coerce.ts';
 import { type ParseIssue, pointerStep } from './issue.ts';
 import {
@@ -9,7 +9,6 @@ import {
   type LooseObject,
   looseToJson,
   type MutableLoose,
-  setField,
 } from './loose-value.ts';
 import { type ParseTool, plainName, propertiesOf, schemaOf } from './names.ts';
 import { fits, followReference } from './schema.ts';

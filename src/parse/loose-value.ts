@@ -1,5 +1,5 @@
 /** Values as a model wrote them: JSON, read by the engine where the whole text is JSON, and what only a schema can turn into JSON. */
-import { isJsonObject, isTooLarge, type Json } from '#core';
+import { isJsonObject, isTooLarge, type Json, setField } from '#core';
 
 /** Source text that is not a literal: a variable, an expression, a constructor. */
 export class CodeText {
@@ -37,12 +37,6 @@ export function isLooseObject(value: Loose | undefined): value is LooseObject {
 
 export function isLooseList(value: Loose | undefined): value is readonly Loose[] {
   return Array.isArray(value);
-}
-
-/** Sets a field; an own "__proto__" stays data. */
-export function setField<T>(target: { [key: string]: T }, key: string, value: T): void {
-  if (key !== '__proto__') target[key] = value;
-  else Object.defineProperty(target, key, { value, enumerable: true, writable: true, configurable: true });
 }
 
 /** The own field of that name. */

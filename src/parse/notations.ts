@@ -2,7 +2,7 @@
  * Calls in other notations than JSON: tags, `<invoke name="f"><parameter name="a">1</parameter></invoke>` and its many cousins;
  * the lines of ReAct, `Action: name` and `Action Input: …`; and program code.
  */
-import type { JsonObject } from '#core';
+import { type JsonObject, setField } from '#core';
 import type { WrittenCall } from './call-shapes.ts';
 import {
   CodeText,
@@ -12,7 +12,6 @@ import {
   type MutableLoose,
   NumberText,
   readStrictJson,
-  setField,
 } from './loose-value.ts';
 import { type ParseTool, plainName, propertiesOf, requiredOf, type ToolNames, takesAnything } from './names.ts';
 import { afterSpace, createReader, lineEnd, type ParseLimits, type ParseWork, type Reader, seek } from './reader.ts';

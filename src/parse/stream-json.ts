@@ -2,8 +2,8 @@
  * A push parser of one JSON value. Text goes in by pieces; what is known so far can be read at any time. Each piece is read
  * once, and the value is built in place, so the work is linear in the text however often the value is read.
  */
-import type { Json } from '#core';
-import { readStrictJson, setField } from './loose-value.ts';
+import { type Json, setField } from '#core';
+import { readStrictJson } from './loose-value.ts';
 import { DEFAULT_PARSE_LIMITS } from './reader.ts';
 
 /** How a text that could be read differs from strict JSON. Each code is reported once, at its first place. */

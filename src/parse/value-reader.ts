@@ -2,17 +2,10 @@
  * Reads one value as models write them: JSON, Python and JavaScript literals, with wrong or missing quotes, commas and
  * closers. A value is read forward once; nothing here goes back but for a string whose end was not found.
  */
+import { setField } from '#core';
 import { evaluateArithmetic, readCode } from './code-reader.ts';
 import { isQuote, LITERALS, readEscapedString, readNumber, readString, type ValuePlace } from './literal-reader.ts';
-import {
-  CodeText,
-  isLooseObject,
-  type Loose,
-  type MutableLoose,
-  NumberText,
-  readStrictJson,
-  setField,
-} from './loose-value.ts';
+import { CodeText, isLooseObject, type Loose, type MutableLoose, NumberText, readStrictJson } from './loose-value.ts';
 import {
   afterSpace,
   countKey,
