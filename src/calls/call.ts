@@ -159,7 +159,7 @@ interface Making {
   readonly cost: number | undefined;
   readonly startedAt: number;
   handed: Handed | undefined;
-  /** Of the last attempt. */
+  /** The context of the last attempt. */
   context: CallContext | undefined;
 }
 

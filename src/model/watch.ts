@@ -69,7 +69,7 @@ export class Watch {
     });
   }
 
-  /** Whether the wait was given up. One that was not is over now. */
+  /** Whether the wait was given up. If it was not, the wait is over now. */
   #isLeft(reject: (reason: unknown) => void): boolean {
     if (this.#fail !== reject) return true;
     this.#fail = undefined;

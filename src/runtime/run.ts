@@ -16,7 +16,7 @@ import {
   PilotageError,
   type RunEvent,
 } from '#core';
-import type { ArtifactStore, Journal } from '#journal';
+import type { Journal } from '#journal';
 import {
   answerable,
   event,
@@ -38,53 +38,11 @@ import { isVerdict } from '../loop/controls.ts';
 import type { Notice, NoticeHub } from '../loop/notices.ts';
 import { Follower, keptAlive } from './follow.ts';
 import { assertForkOptions, type ForkOptions } from './fork.ts';
-import { type Diagnosis, diagnose, type RepairOptions } from './repair.ts';
+import { type Diagnosis, diagnose, type RepairOptions, repairRun } from './repair.ts';
 import type { ReplayReport } from './replay.ts';
 import { type RunResult, runResultOf } from './result.ts';
-import { type Addressee, pausesBelow, untilTaken } from './send-control.ts';
-import type { TaskProgress } from './task-record.ts';
-
-export interface ShownTasks {
-  /** Whether the run belongs to such a planner. */
-  isOf(state: RunState): boolean;
-  /** Watches the tasks on behalf of a reader, until the returned function is called. */
-  look(state: () => RunState | undefined, tell: (progress: TaskProgress) => void): () => void;
-}
-
-export interface RunPorts {
-  readonly journal: Journal;
-  readonly artifacts: ArtifactStore;
-  readonly hub: NoticeHub;
-  readonly clock: Clock;
-  isDriven(): boolean;
-  /** Tells how far a run that is followed here has come, so that its time is known when it is parked. */
-  remind(state: RunState): void;
-  /** Makes the abort of the signal cancel the run. */
-  cancelOn(signal: AbortSignal): void;
-  /** Resolves with the state in which this process stops driving the run; `undefined` when it does not drive the run. */
-  settled(): Promise<RunState> | undefined;
-  /** Set when the runtime has a planner that shows readers the progress of its tasks. */
-  readonly shownTasks?: ShownTasks;
-  /** The caller that uses this handle; absent for the program itself. */
-  readonly as?: Caller;
-  /** A handle of another run of the same journal, for the same caller. */
-  handle(run: string): Run;
-  /** @throws PilotageError `run_not_found` when the caller may not know of the run. Absent: every caller may. */
-  readonly mayRead?: () => Promise<void>;
-  /** @throws PilotageError `scope_mismatch` when the caller may not resume the run. */
-  mayResume(): Promise<void>;
-  /** The run that this control is for: this run, or one of its tasks. */
-  addressee(control: Control): Promise<Addressee>;
-  /** Stores a control and sees that somebody drives the run. */
-  signal(control: Control): Promise<void>;
-  /** Records that the failed run goes on. */
-  reopen(): Promise<void>;
-  fork(options: ForkOptions): Promise<Run>;
-  replay(signal: AbortSignal | undefined): Promise<ReplayReport>;
-  repair(options: RepairOptions): Promise<Diagnosis | undefined>;
-  /** Drives the run here, unless another process does. `acceptChanges`: also when the code has changed since the run started. */
-  drive(acceptChanges: boolean): Promise<void>;
-}
+import type { RunHost } from './run-host.ts';
+import { addressee, assertKnown, pausesBelow, untilTaken } from './send-control.ts';
 
 export interface EventOptions {
   /** The journal position of the first event, from 1. Default 1. */
@@ -173,11 +131,14 @@ const CANCEL: OptionShape<CancelOptions> = { ...STEER, reason: 'any?', hard: 'an
 
 export class Run {
   readonly id: string;
-  readonly #ports: RunPorts;
+  readonly #host: RunHost;
+  readonly #as: Caller | undefined;
 
-  constructor(id: string, ports: RunPorts) {
+  /** @param as the caller that uses this handle; absent for the program itself. */
+  constructor(id: string, host: RunHost, as?: Caller) {
     this.id = id;
-    this.#ports = ports;
+    this.#host = host;
+    this.#as = as;
   }
 
   /**
@@ -187,7 +148,7 @@ export class Run {
   events(options: EventOptions = {}): AsyncGenerator<RunEvent, void> {
     assertOptions('events', options, EVENTS);
     const { from = 1, redact } = options;
-    const { shownTasks } = this.#ports;
+    const host = this.#host;
     const shown = (events: readonly RunEvent[]): readonly RunEvent[] =>
       redact === undefined ? events : events.map((event) => redacted(event, redact));
     const follower = new Follower<RunEvent>({
@@ -195,21 +156,20 @@ export class Run {
       onEntry: (entry, before) => (entry.seq < from ? [] : shown(eventsOf(entry, before))),
       onPassing: (notice, state) =>
         notice.type === 'progress' || redact === undefined ? passingEvent(notice, state) : [],
-      ...(shownTasks === undefined
-        ? {}
-        : { beside: (hear, state) => shownTasks.look(state, (progress) => hear({ type: 'progress', progress })) }),
+      ...(host.showsTasks
+        ? { beside: (hear, state) => host.watchTasks(state, (progress) => hear({ type: 'progress', progress })) }
+        : {}),
       // The planner waits in its own pause, so that only its tasks can be seen to move.
-      isOver: (state) => isSettled(state) && !(shownTasks?.isOf(state) === true && wakesByTasks(state)),
+      isOver: (state) => isSettled(state) && !(host.showsTasks && host.showsTasksOf(state) && wakesByTasks(state)),
       onOver: (state) => (state.ending === null ? shown([pausedEvent(state)]) : []),
     });
-    const { mayRead } = this.#ports;
-    return mayRead === undefined ? follower.follow() : readAfter(mayRead, follower);
+    return this.#as === undefined ? follower.follow() : readAfter(() => this.#assertMayRead(), follower);
   }
 
   /** Waits until the run has ended or is paused. @throws PilotageError `run_not_found`. */
   async result(): Promise<RunResult> {
-    if (this.#ports.mayRead !== undefined) await this.#ports.mayRead();
-    const driven = await this.#ports.settled();
+    await this.#assertMayRead();
+    const driven = await this.#host.fleet.settled(this.id);
     const own = driven === undefined ? undefined : runResultOf(driven);
     if (own !== undefined) return own;
     const follower = new Follower<never>({
@@ -236,7 +196,7 @@ export class Run {
     const { payload, stored } = result;
     if (payload === undefined || stored === undefined) return payload;
     const { identity } = await this.#folded();
-    return storedJson(payload, identity, this.#ports.artifacts);
+    return storedJson(payload, identity, this.#host.deps.artifacts);
   }
 
   /** The run as the journal has it now. @throws PilotageError `run_not_found`. */
@@ -245,14 +205,14 @@ export class Run {
   }
 
   async #folded(): Promise<RunState> {
-    if (this.#ports.mayRead !== undefined) await this.#ports.mayRead();
-    return foldEntries(await this.#ports.journal.read(this.id));
+    await this.#assertMayRead();
+    return foldEntries(await this.#host.deps.journal.read(this.id));
   }
 
   /** The run as one JSON value, to be kept and read without the journal. @throws PilotageError `run_not_found`. */
   async trajectory(): Promise<RunTrajectory> {
-    if (this.#ports.mayRead !== undefined) await this.#ports.mayRead();
-    return trajectoryOf(await this.#ports.journal.read(this.id));
+    await this.#assertMayRead();
+    return trajectoryOf(await this.#host.deps.journal.read(this.id));
   }
 
   /**
@@ -266,9 +226,9 @@ export class Run {
     assertOptions('resume', options, RESUMPTION);
     const { signal, ...resumption } = options;
     signal?.throwIfAborted();
-    await this.#ports.mayResume();
+    await this.#host.assertMayResume(this.id, this.#as);
     await this.#resume(resumption);
-    if (signal !== undefined) this.#ports.cancelOn(signal);
+    this.#host.cancelOn(signal, this.id);
   }
 
   async #resume({ token, payload, limits, nodes, acceptChanges = false }: Resumption): Promise<void> {
@@ -280,21 +240,21 @@ export class Run {
     };
     if (given && !acceptChanges) return this.steer('RESUME', answer);
     // The run waits only for an answer that is stored already, and that no process has taken yet.
-    const isAnswered = (await this.#ports.journal.inbox(this.id)).length > 0;
-    if (isAnswered && (!given || acceptChanges)) return this.#ports.drive(acceptChanges);
+    const isAnswered = (await this.#host.deps.journal.inbox(this.id)).length > 0;
+    if (isAnswered && (!given || acceptChanges)) return this.#host.drive(this.id, acceptChanges);
     const state = await this.#folded();
     if (state.ending !== null) {
-      await this.#ports.reopen();
-      return this.#ports.drive(acceptChanges);
+      await this.#host.reopen(this.id, this.#as);
+      return this.#host.drive(this.id, acceptChanges);
     }
-    if (acceptChanges) await this.#ports.drive(true);
+    if (acceptChanges) await this.#host.drive(this.id, true);
     // Only a pause of the run itself is answered; a run that was cut off, or waits for a task, just goes on.
     const asks = state.pauses.length > 0 && isPaused(state) && !acceptsOnly(state, acceptChanges);
     if (given || asks) return this.steer('RESUME', answer);
     // A model that is away asks nobody anything: to resume is the whole answer, also for tasks that wait for a model.
     const away = pausesBelow(state).filter(({ reason }) => reason === 'model_unavailable');
     for (const { token } of away) await this.steer('RESUME', { token }).catch(unlessOldNews);
-    return this.#ports.drive(acceptChanges);
+    return this.#host.drive(this.id, acceptChanges);
   }
 
   /**
@@ -355,18 +315,17 @@ export class Run {
    */
   async steer(type: ControlType, payload?: JsonObject, options: SteerOptions = {}): Promise<void> {
     assertOptions('steer', options, STEER);
-    const { as } = this.#ports;
     const { until = isVerdict({ type }) ? 'applied' : 'stored' } = options;
     const id = `control_${crypto.randomUUID().replaceAll('-', '')}`;
     const given = payload === undefined ? {} : { payload };
-    const control: Control = { id, type, ...given, ...defined({ from: as }) };
-    const to = await this.#ports.addressee(control);
+    const control: Control = { id, type, ...given, ...defined({ from: this.#as }) };
+    const to = await addressee(this.#host.deps.journal, this.id, control);
     if (to.run === this.id) return this.#send(control, until);
     try {
-      await this.#ports.handle(to.run).#send(control, until);
+      await new Run(to.run, this.#host, this.#as).#send(control, until);
     } catch (error) {
       // This run has an old view of its task: it goes on, and is told.
-      if (isOldNews(error)) await this.#ports.drive(false);
+      if (isOldNews(error)) await this.#host.drive(this.id, false);
       throw error;
     }
     if (to.token !== undefined && until === 'applied') await this.#untilAnswered(to.token);
@@ -384,17 +343,17 @@ export class Run {
   }
 
   async #send(control: Control, until: NonNullable<SteerOptions['until']>): Promise<void> {
-    if (until === 'stored') return this.#ports.signal(control);
-    const { journal, hub } = this.#ports;
+    if (until === 'stored') return this.#host.signal(this.id, control);
+    const { journal, hub } = this.#host.deps;
     const head = (await journal.get(this.id))?.head ?? 0;
     const taken = untilTaken({ journal, hub, run: this.id }, control.id, head);
     try {
-      await this.#ports.signal(control);
+      await this.#host.signal(this.id, control);
     } catch (error) {
       taken.stop();
       throw error;
     }
-    await keptAlive(taken.done, this.#ports.clock);
+    await keptAlive(taken.done, this.#host.deps.clock);
   }
 
   #answer(
@@ -416,8 +375,8 @@ export class Run {
    */
   async fork(options: ForkOptions = {}): Promise<Run> {
     assertForkOptions(options);
-    await this.#ports.mayResume();
-    return this.#ports.fork(options);
+    await this.#host.assertMayResume(this.id, this.#as);
+    return new Run(await this.#host.fork(this.id, options), this.#host);
   }
 
   /**
@@ -425,8 +384,8 @@ export class Run {
    * @throws PilotageError `run_not_found`.
    */
   async diagnose(): Promise<Diagnosis | undefined> {
-    if (this.#ports.mayRead !== undefined) await this.#ports.mayRead();
-    return diagnose(this.#ports.journal, this.id);
+    await this.#assertMayRead();
+    return diagnose(this.#host.deps.journal, this.id);
   }
 
   /**
@@ -438,8 +397,8 @@ export class Run {
    */
   async repair(options: RepairOptions): Promise<Diagnosis | undefined> {
     assertOptions('repair', options, REPAIR);
-    await this.#ports.mayResume();
-    return this.#ports.repair(options);
+    await this.#host.assertMayResume(this.id, this.#as);
+    return repairRun(this.#host.deps, this.id, options);
   }
 
   /**
@@ -449,8 +408,13 @@ export class Run {
    */
   async replay(options: { readonly signal?: AbortSignal } = {}): Promise<ReplayReport> {
     assertOptions('replay', options, REPLAY);
-    await this.#ports.mayResume();
-    return this.#ports.replay(options.signal);
+    await this.#host.assertMayResume(this.id, this.#as);
+    return this.#host.replay(this.id, options.signal);
+  }
+
+  /** For a caller, the run of somebody else does not exist. @throws PilotageError `run_not_found`. */
+  async #assertMayRead(): Promise<void> {
+    if (this.#as !== undefined) await assertKnown(this.#host.deps.journal, this.id, this.#as);
   }
 
   #sources(tokens: boolean): {
@@ -462,9 +426,10 @@ export class Run {
     tokens: boolean;
     onCaughtUp: (state: RunState) => void;
   } {
-    const { journal, hub, clock } = this.#ports;
-    const onCaughtUp = (state: RunState): void => this.#ports.remind(state);
-    return { journal, run: this.id, hub, clock, isDriven: () => this.#ports.isDriven(), tokens, onCaughtUp };
+    const { fleet, deps } = this.#host;
+    const { journal, hub, clock } = deps;
+    const onCaughtUp = (state: RunState): void => fleet.remind(state);
+    return { journal, run: this.id, hub, clock, isDriven: () => fleet.drives(this.id), tokens, onCaughtUp };
   }
 }
 

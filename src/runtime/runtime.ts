@@ -5,7 +5,6 @@
 
 import {
   assertIdentity,
-  assertMaySend,
   assertOptions,
   assertRunLimits,
   assertWords,
@@ -40,30 +39,24 @@ import {
   RUN_STATUSES,
   type RunQuery,
   type RunRecord,
-  runNotFound,
 } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
-import { foldEntries } from '#state';
 import { assertParallelCalls, createCatalogue, skillGet, skillSearch, toolGet, toolSearch } from '#tools';
 import { AtWork } from '../calls/doubt.ts';
 import { Handles } from '../calls/handles.ts';
 import { artifactFetch, LargeTurns } from '../calls/large-values.ts';
 import type { DriverDeps, ReadyAgent } from '../loop/driver-deps.ts';
-import { contextAtStart, loadInputs, withReadArgs } from '../loop/inputs.ts';
+import { contextAtStart, withReadArgs } from '../loop/inputs.ts';
 import { NoticeHub } from '../loop/notices.ts';
 import { assertPriced } from '../loop/prices.ts';
 import { assertProgressGuard, type ProgressGuard } from '../loop/progress-guard.ts';
 import { limitsWithin } from '../tasks/budget-share.ts';
 import { pinOf } from '../tasks/spawn.ts';
 import { type AgentParts, Agents, agentsGiven } from './agents.ts';
-import { CancelSignals, cancelRun } from './cancel-signals.ts';
 import { Fleet } from './fleet.ts';
-import { type ForkOptions, forkRun } from './fork.ts';
 import type { Migrate } from './pins.ts';
-import { repairRun } from './repair.ts';
-import { type ReplayReport, replayRun } from './replay.ts';
-import { Run, type ShownTasks } from './run.ts';
-import { addressee, assertKnown } from './send-control.ts';
+import { Run } from './run.ts';
+import { RunHost } from './run-host.ts';
 import {
   assertMemoryOptions,
   historyFor,
@@ -75,7 +68,6 @@ import {
 } from './session-memory.ts';
 import type { SlotLimits } from './slots.ts';
 import { assertNoTaskId, assertStartOptions, type StartOptions } from './start-options.ts';
-import { watchProgressOfTasks } from './task-record.ts';
 import { Tasks } from './tasks.ts';
 
 export interface RuntimeOptions extends AgentParts {
@@ -193,21 +185,16 @@ export class Runtime {
   #fleet: Fleet | undefined;
   readonly #memory: Remembering | undefined;
   #summaries: SummaryKeeper | undefined;
-  #signals: CancelSignals | undefined;
+  #host: RunHost | undefined;
   #closing: Promise<void> | undefined;
   /** Tasks: runs that are started once under a key, found, listed, stopped and watched. */
-  readonly tasks: Tasks = new Tasks({
-    journal: () => {
+  readonly tasks: Tasks = new Tasks(
+    () => {
       this.#assertOpen();
-      return this.#driverDeps().journal;
+      return this.#readyHost();
     },
-    hub: this.#hub,
-    clock: () => this.#clock,
-    isDriven: (run) => this.#readyFleet().drives(run),
-    start: (query, options, asked) => this.#start(query, options, asked),
-    signal: (run, control) => this.#whileOpen(() => this.#readyFleet().send(run, control)),
-    handle: (run) => this.run(run),
-  });
+    (query, options, asked) => this.#start(query, options, asked),
+  );
 
   constructor(options: RuntimeOptions) {
     assertOptions('createRuntime', options, OPTIONS);
@@ -270,8 +257,9 @@ export class Runtime {
       await this.#assertSameRun(entry, options.agent);
       fleet.enqueue({ run: identity.run, tenant: identity.tenant, priority });
     }
-    this.#cancelOn(options.signal, identity.run);
-    return this.#handle(identity.run);
+    const host = this.#readyHost();
+    host.cancelOn(options.signal, identity.run);
+    return new Run(identity.run, host);
   }
 
   /**
@@ -285,95 +273,12 @@ export class Runtime {
     assertOptions('run', options, RUN);
     if (typeof id !== 'string')
       throw new PilotageError('invalid_config', 'A run is named by its id, a string such as run.id of a handle.');
-    return this.#handle(id, options.as);
+    return new Run(id, this.#readyHost(), options.as);
   }
 
-  /** For planners that show readers the progress of their tasks. */
-  readonly #shownTasks: ShownTasks = {
-    isOf: ({ agent }) => isHybrid(this.#agents.successorOf(agent)),
-    look: (state, tell) =>
-      watchProgressOfTasks({
-        journal: this.#driverDeps().journal,
-        clock: this.#clock,
-        state: () => {
-          const known = state();
-          return known !== undefined && this.#shownTasks.isOf(known) ? known : undefined;
-        },
-        tell,
-        onFault: (error) => this.#fault(error),
-      }),
-  };
-
-  #handle(id: string, as?: Caller): Run {
-    const { journal, artifacts } = this.#driverDeps();
-    const fleet = this.#readyFleet();
-    return new Run(id, {
-      journal,
-      artifacts,
-      hub: this.#hub,
-      clock: this.#clock,
-      isDriven: () => fleet.drives(id),
-      remind: (state) => fleet.remind(state),
-      cancelOn: (signal) => this.#cancelOn(signal, id),
-      settled: () => fleet.settled(id),
-      ...(as === undefined ? {} : { as, mayRead: () => assertKnown(journal, id, as) }),
-      ...(this.#agents.all.some(isHybrid) ? { shownTasks: this.#shownTasks } : {}),
-      handle: (run) => this.#handle(run, as),
-      mayResume: async () => {
-        if (as !== undefined) assertMaySend('RESUME', as, (await this.#recordOf(id)).identity);
-      },
-      addressee: (control) => addressee(journal, id, control),
-      signal: (control) => this.#whileOpen(() => fleet.send(id, control)),
-      reopen: () => this.#whileOpen(() => fleet.reopen(id, as)),
-      fork: (options) => this.#fork(id, options),
-      replay: (signal) => this.#replay(id, signal),
-      repair: (options) => repairRun(this.#driverDeps(), id, options),
-      drive: (acceptChanges) => this.#whileOpen(() => fleet.claimAndDrive(id, acceptChanges)),
-    });
-  }
-
-  /** Makes the abort of the signal cancel the run. */
-  #cancelOn(signal: AbortSignal | undefined, run: string): void {
-    if (signal === undefined) return;
-    const fleet = this.#readyFleet();
-    this.#signals ??= new CancelSignals({
-      journal: this.#driverDeps().journal,
-      isDriven: (id) => fleet.drives(id),
-      cancel: (id, reason) => this.#whileOpen(() => cancelRun(fleet, id, reason)),
-      onFault: (error) => this.#fault(error),
-    });
-    this.#signals.add(run, signal);
-  }
-
-  async #fork(run: string, options: ForkOptions): Promise<Run> {
-    this.#assertOpen();
-    options.signal?.throwIfAborted();
-    const forked = await forkRun({ ...this.#driverDeps(), ...(await this.#successorOf(run)) }, run, options);
-    this.#cancelOn(options.signal, forked.run);
-    await this.#readyFleet().claimAndDrive(forked.run, false);
-    return this.#handle(forked.run);
-  }
-
-  async #replay(run: string, signal: AbortSignal | undefined): Promise<ReplayReport> {
-    this.#assertOpen();
-    const { journal, artifacts } = this.#driverDeps();
-    const { planner, toolsOf } = await this.#successorOf(run);
-    const entries = await journal.read(run);
-    const { context, identity } = foldEntries(entries.slice(0, 1));
-    const inputs = await loadInputs(context.inputs ?? [], identity, artifacts);
-    return replayRun({ entries, planner, toolsOf, inputs, ...defined({ signal }) });
-  }
-
-  /** The planner that would go on with the run today. */
-  async #successorOf(run: string): Promise<ReadyAgent> {
-    return this.#agents.successorOf((await this.#recordOf(run)).agent);
-  }
-
-  /** @throws PilotageError `run_not_found`, also when the run is stored a moment later. */
-  async #recordOf(run: string): Promise<RunRecord> {
-    const record = await this.#driverDeps().journal.get(run);
-    if (record === undefined) throw runNotFound(run);
-    return record;
+  #readyHost(): RunHost {
+    this.#host ??= new RunHost(this.#driverDeps(), this.#readyFleet(), this.#agents, () => this.#assertOpen());
+    return this.#host;
   }
 
   /** Stored runs, newest first. */
@@ -402,7 +307,7 @@ export class Runtime {
   async #close(): Promise<void> {
     // A waiter that is told now finds the runtime closed.
     await Promise.resolve();
-    this.#signals?.close();
+    this.#host?.close();
     await this.#fleet?.close();
     await this.#deps?.handles.close();
     await this.#summaries?.close();
@@ -471,11 +376,6 @@ export class Runtime {
       throw new PilotageError('runtime_closed', 'The runtime is closed. Create a new one.');
   }
 
-  async #whileOpen<T>(use: () => Promise<T>): Promise<T> {
-    this.#assertOpen();
-    return use();
-  }
-
   #readyFleet(): Fleet {
     const { leaseMs = DEFAULT_LEASE_MS, takeoverGraceMs = GRACE_IN_LEASES * leaseMs } = this.#options;
     this.#fleet ??= new Fleet(this.#driverDeps(), {
@@ -485,7 +385,7 @@ export class Runtime {
       migrate: this.#options.migrate,
       agents: this.#agents.names,
       onEnded: ({ identity, conversation }) => {
-        this.#signals?.forget(identity.run);
+        this.#host?.forget(identity.run);
         if (conversation) this.#summaries?.turnEnded(identity);
       },
     });
@@ -544,10 +444,6 @@ function warn(error: unknown): void {
   const stack = fieldOf(error, 'stack');
   if (typeof stack === 'string') warning.stack = stack;
   process.emitWarning(warning);
-}
-
-function isHybrid({ planner }: ReadyAgent): boolean {
-  return planner.wakeMode === 'hybrid';
 }
 
 function pickIdentity({ tenant, user, session, run }: Identity): Identity {

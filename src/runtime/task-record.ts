@@ -1,7 +1,6 @@
 /** A run as a task: what a list of tasks shows of it. */
 
 import {
-  type Clock,
   defined,
   ERROR_CONSEQUENCES,
   type ErrorData,
@@ -14,6 +13,7 @@ import {
 } from '#core';
 import type { Journal, RunRecord, RunStatus } from '#journal';
 import type { RunState } from '#state';
+import type { DriverDeps } from '../loop/driver-deps.ts';
 import { endOf } from '../tasks/ending.ts';
 
 export interface TaskRecord {
@@ -137,18 +137,16 @@ export type TaskProgress = EventPayloads['task.progress'];
 
 const LOOK_EVERY_MS = 1_000;
 
-interface ProgressPorts {
-  readonly journal: Journal;
-  readonly clock: Clock;
-  /** The owner as its reader knows it; `undefined` before the first entry. */
-  state(): RunState | undefined;
-  /** Called when a task that has not ended is not as it was last. */
-  tell(progress: TaskProgress): void;
-  onFault(error: unknown): void;
-}
-
-/** Looks every second until the returned function is called. */
-export function watchProgressOfTasks({ journal, clock, state, tell, onFault }: ProgressPorts): () => void {
+/**
+ * Looks every second until the returned function is called.
+ * @param state the owner as its reader knows it; `undefined` before the first entry.
+ * @param tell is called when a task that has not ended is not as it was last.
+ */
+export function watchProgressOfTasks(
+  { journal, clock, onFault }: Pick<DriverDeps, 'journal' | 'clock' | 'onFault'>,
+  state: () => RunState | undefined,
+  tell: (progress: TaskProgress) => void,
+): () => void {
   const last = new Map<string, string>();
   let stopped = false;
   let cancel = (): void => {};

@@ -4,8 +4,6 @@ import { createHash } from 'node:crypto';
 import {
   assertOptions,
   assertWords,
-  type Clock,
-  type Control,
   type ControlType,
   captureObject,
   defined,
@@ -20,28 +18,17 @@ import {
   type StartRequest,
   type TaskStatus,
 } from '#core';
-import { hasEnded, type Journal, ownedBy, type RunRecord, type RunStatus } from '#journal';
+import { hasEnded, ownedBy, type RunRecord, type RunStatus } from '#journal';
 import { eventsOf, foldEntries, groupView, type RunState } from '#state';
 import { jsonDigest } from '../calls/earlier-calls.ts';
-import type { NoticeHub } from '../loop/notices.ts';
 import { Follower } from './follow.ts';
-import type { EventOptions, Run } from './run.ts';
+import { type EventOptions, Run } from './run.ts';
+import type { RunHost } from './run-host.ts';
 import { START_OPTIONS, type StartOptions } from './start-options.ts';
 import { type TaskRecord, taskRecord } from './task-record.ts';
 
-export interface TaskPorts {
-  /** @throws PilotageError `runtime_closed`. */
-  journal(): Journal;
-  readonly hub: NoticeHub;
-  clock(): Clock;
-  /** Whether this process drives the run now. */
-  isDriven(run: string): boolean;
-  /** Stores a run and drives it. A run that exists already goes on. */
-  start(query: string, options: StartOptions, asked?: StartRequest): Promise<Run>;
-  /** Stores a control and sees that somebody drives the run. */
-  signal(run: string, control: Control): Promise<void>;
-  handle(run: string): Run;
-}
+/** Stores a run and drives it. A run that exists already goes on. */
+type StartRun = (query: string, options: StartOptions, asked?: StartRequest) => Promise<Run>;
 
 export interface SpawnOptions extends Omit<StartOptions, 'identity' | 'conversation'> {
   /** Whose task it is. */
@@ -68,10 +55,13 @@ const QUERY: OptionShape<TaskQuery> = { parent: 'text?', status: 'list?', limit:
 const DEFAULT_PAGE = 50;
 
 export class Tasks {
-  readonly #ports: TaskPorts;
+  readonly #host: () => RunHost;
+  readonly #start: StartRun;
 
-  constructor(ports: TaskPorts) {
-    this.#ports = ports;
+  /** @param host throws `runtime_closed` once the runtime is closed. */
+  constructor(host: () => RunHost, start: StartRun) {
+    this.#host = host;
+    this.#start = start;
   }
 
   /**
@@ -85,7 +75,7 @@ export class Tasks {
     const { tenant, user, session } = scope;
     const owner = ownedBy(scope);
     const start = (id: string, asked?: StartRequest): Promise<Run> =>
-      this.#ports.start(query, { ...rest, conversation: false, identity: { tenant, user, session, run: id } }, asked);
+      this.#start(query, { ...rest, conversation: false, identity: { tenant, user, session, run: id } }, asked);
     if (idempotencyKey === '') return { run: await start(newRunId()), reused: false };
     const id = `task_${jsonDigest([owner, idempotencyKey]).slice(0, 22)}`;
     const request = requestOf(query, rest);
@@ -101,7 +91,7 @@ export class Tasks {
   /** `undefined` for an unknown task and for one of another tenant, user or session alike. */
   async get(scope: Scope, id: string): Promise<TaskRecord | undefined> {
     const record = await this.#find(scope, id);
-    return record && taskRecord(this.#ports.journal(), record);
+    return record && taskRecord(this.#host().deps.journal, record);
   }
 
   /** @throws PilotageError `invalid_config` for a page over 200 or below 1, `task_not_found` for an unknown `after`. */
@@ -110,7 +100,7 @@ export class Tasks {
     if (query.status !== undefined) assertWords('tasks.list', 'status', query.status, Object.keys(STORED_AS));
     const { parent, status, limit = DEFAULT_PAGE } = query;
     const owner = ownerOf(scope);
-    const journal = this.#ports.journal();
+    const journal = this.#host().deps.journal;
     if (query.after !== undefined) await this.#own(scope, query.after);
     const wanted = status && [...new Set(status.flatMap((one) => STORED_AS[one]))];
     const found: TaskRecord[] = [];
@@ -154,7 +144,7 @@ export class Tasks {
   /** The events of a task, as `Run.events`. @throws PilotageError `task_not_found`. */
   async *watch(scope: Scope, id: string, options?: EventOptions): AsyncGenerator<RunEvent, void> {
     await this.#own(scope, id);
-    yield* this.#ports.handle(id).events(options);
+    yield* new Run(id, this.#host()).events(options);
   }
 
   /** A group of the run `owner`; `undefined` when it does not exist, or is not in this scope. */
@@ -171,12 +161,13 @@ export class Tasks {
   async watchGroup(scope: Scope, owner: string, groupId: string, signal?: AbortSignal): Promise<GroupResolved> {
     signal?.throwIfAborted();
     if ((await this.group(scope, owner, groupId)) === undefined) throw notFound('group', groupId);
+    const { deps, fleet } = this.#host();
     const follower = new Follower<GroupResolved>({
-      journal: this.#ports.journal(),
+      journal: deps.journal,
       run: owner,
-      hub: this.#ports.hub,
-      clock: this.#ports.clock(),
-      isDriven: () => this.#ports.isDriven(owner),
+      hub: deps.hub,
+      clock: deps.clock,
+      isDriven: () => fleet.drives(owner),
       tokens: false,
       onEntry: (entry, before) =>
         entry.kind === 'group_ended' && entry.group === groupId
@@ -201,7 +192,7 @@ export class Tasks {
     if (hasEnded(status)) return false;
     try {
       const id = `control_${crypto.randomUUID().replaceAll('-', '')}`;
-      await this.#ports.signal(identity.run, { id, type, payload });
+      await this.#host().signal(identity.run, { id, type, payload });
       return true;
     } catch (error) {
       if (PilotageError.is(error, 'run_ended')) return false;
@@ -211,7 +202,7 @@ export class Tasks {
 
   async #find(scope: Scope, id: string): Promise<RunRecord | undefined> {
     const owner = ownedBy(scope);
-    const record = await this.#ports.journal().get(id);
+    const record = await this.#host().deps.journal.get(id);
     return record !== undefined && ownedBy(record.identity) === owner ? record : undefined;
   }
 
@@ -222,12 +213,12 @@ export class Tasks {
   }
 
   async #state(run: string): Promise<RunState> {
-    return foldEntries(await this.#ports.journal().read(run));
+    return foldEntries(await this.#host().deps.journal.read(run));
   }
 
   /** `undefined` when the run does not exist yet. */
   async #asked(run: string): Promise<StartRequest | undefined> {
-    const journal = this.#ports.journal();
+    const journal = this.#host().deps.journal;
     if ((await journal.get(run)) === undefined) return undefined;
     const [first] = await journal.read(run, 1, 1);
     return first?.kind === 'started' ? first.asked : undefined;

@@ -1,0 +1,129 @@
+/** What all handles of a runtime share: its journal, the fleet that drives runs here, and the agents that would go on with a run. */
+import { assertMaySend, type Caller, type Control, defined } from '#core';
+import { type RunRecord, runNotFound } from '#journal';
+import { foldEntries, type RunState } from '#state';
+import type { DriverDeps, ReadyAgent } from '../loop/driver-deps.ts';
+import { loadInputs } from '../loop/inputs.ts';
+import type { Agents } from './agents.ts';
+import { CancelSignals, cancelRun } from './cancel-signals.ts';
+import type { Fleet } from './fleet.ts';
+import { type ForkOptions, forkRun } from './fork.ts';
+import { type ReplayReport, replayRun } from './replay.ts';
+import { type TaskProgress, watchProgressOfTasks } from './task-record.ts';
+
+export class RunHost {
+  readonly deps: DriverDeps;
+  readonly fleet: Fleet;
+  readonly #agents: Agents;
+  readonly #assertOpen: () => void;
+  readonly #signals: CancelSignals;
+
+  /** @param assertOpen throws `runtime_closed` once the runtime is closed: a handle may live longer. */
+  constructor(deps: DriverDeps, fleet: Fleet, agents: Agents, assertOpen: () => void) {
+    this.deps = deps;
+    this.fleet = fleet;
+    this.#agents = agents;
+    this.#assertOpen = assertOpen;
+    this.#signals = new CancelSignals({
+      journal: deps.journal,
+      isDriven: (run) => fleet.drives(run),
+      cancel: async (run, reason) => {
+        assertOpen();
+        await cancelRun(fleet, run, reason);
+      },
+      onFault: (error) => deps.onFault(error),
+    });
+  }
+
+  /** Stores a control and sees that somebody drives the run. */
+  async signal(run: string, control: Control): Promise<void> {
+    this.#assertOpen();
+    await this.fleet.send(run, control);
+  }
+
+  /** Records that the failed run goes on. */
+  async reopen(run: string, as: Caller | undefined): Promise<void> {
+    this.#assertOpen();
+    await this.fleet.reopen(run, as);
+  }
+
+  /** Drives the run here, unless another process does. `acceptChanges`: also when the code has changed since the run started. */
+  async drive(run: string, acceptChanges: boolean): Promise<void> {
+    this.#assertOpen();
+    await this.fleet.claimAndDrive(run, acceptChanges);
+  }
+
+  /** Makes the abort of the signal cancel the run. */
+  cancelOn(signal: AbortSignal | undefined, run: string): void {
+    if (signal !== undefined) this.#signals.add(run, signal);
+  }
+
+  /** The run has ended: nobody has to be able to cancel it. */
+  forget(run: string): void {
+    this.#signals.forget(run);
+  }
+
+  close(): void {
+    this.#signals.close();
+  }
+
+  /** @throws PilotageError `scope_mismatch` when the caller may not resume the run, `run_not_found`. */
+  async assertMayResume(run: string, as: Caller | undefined): Promise<void> {
+    if (as !== undefined) assertMaySend('RESUME', as, (await this.#recordOf(run)).identity);
+  }
+
+  /** @returns the id of the fork, which is driven. */
+  async fork(run: string, options: ForkOptions): Promise<string> {
+    this.#assertOpen();
+    options.signal?.throwIfAborted();
+    const forked = await forkRun({ ...this.deps, ...(await this.#successorOf(run)) }, run, options);
+    this.cancelOn(options.signal, forked.run);
+    await this.fleet.claimAndDrive(forked.run, false);
+    return forked.run;
+  }
+
+  async replay(run: string, signal: AbortSignal | undefined): Promise<ReplayReport> {
+    this.#assertOpen();
+    const { journal, artifacts } = this.deps;
+    const { planner, toolsOf } = await this.#successorOf(run);
+    const entries = await journal.read(run);
+    const { context, identity } = foldEntries(entries.slice(0, 1));
+    const inputs = await loadInputs(context.inputs ?? [], identity, artifacts);
+    return replayRun({ entries, planner, toolsOf, inputs, ...defined({ signal }) });
+  }
+
+  /** Whether some agent shows readers the progress of its tasks. */
+  get showsTasks(): boolean {
+    return this.#agents.all.some(isHybrid);
+  }
+
+  /** Whether the run is of such an agent. */
+  showsTasksOf({ agent }: RunState): boolean {
+    return isHybrid(this.#agents.successorOf(agent));
+  }
+
+  /** Looks at the tasks of the run on behalf of a reader, until the returned function is called. */
+  watchTasks(state: () => RunState | undefined, tell: (progress: TaskProgress) => void): () => void {
+    const shown = (): RunState | undefined => {
+      const known = state();
+      return known !== undefined && this.showsTasksOf(known) ? known : undefined;
+    };
+    return watchProgressOfTasks(this.deps, shown, tell);
+  }
+
+  /** The agent that would go on with the run today. */
+  async #successorOf(run: string): Promise<ReadyAgent> {
+    return this.#agents.successorOf((await this.#recordOf(run)).agent);
+  }
+
+  /** @throws PilotageError `run_not_found`, also when the run is stored a moment later. */
+  async #recordOf(run: string): Promise<RunRecord> {
+    const record = await this.deps.journal.get(run);
+    if (record === undefined) throw runNotFound(run);
+    return record;
+  }
+}
+
+function isHybrid({ planner }: ReadyAgent): boolean {
+  return planner.wakeMode === 'hybrid';
+}
