@@ -4,7 +4,7 @@ import type { Mutant } from './mutant.ts';
 export const FLOW: readonly Mutant[] = [
   {
     name: 'go on with a flow when a node has failed',
-    file: 'flow/rounds.ts',
+    file: 'flow/planner.ts',
     find: "if (failure !== undefined) return { do: 'fail', failure };",
     replace: "if (failure === null) return { do: 'fail', failure };",
   },
@@ -16,13 +16,13 @@ export const FLOW: readonly Mutant[] = [
   },
   {
     name: 'go round no more',
-    file: 'flow/rounds.ts',
+    file: 'flow/planner.ts',
     find: 'shape.heads.get(name)?.has(value) === true) heads.set(value, route.args);',
     replace: 'shape.heads.get(name)?.has(value) === false) heads.set(value, route.args);',
   },
   {
     name: 'hand a join only one of its parents',
-    file: 'flow/rounds.ts',
+    file: 'flow/planner.ts',
     find: 'values.push([name, this.#reference(name, status)]);',
     replace: 'if (values.length === 0) values.push([name, this.#reference(name, status)]);',
   },

@@ -13,6 +13,5 @@ export type {
 } from './registry.ts';
 export { createModelRegistry, rankModels } from './registry.ts';
 export type { Reply, StopReason } from './reply.ts';
-export type { CountedBefore, CountedRequest } from './tokens.ts';
-export { estimateTokens } from './tokens.ts';
-export type { Prices } from './usage.ts';
+export type { CountedBefore, CountedRequest, Prices } from './usage.ts';
+export { estimateTokens } from './usage.ts';

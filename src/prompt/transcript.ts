@@ -7,7 +7,6 @@ import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import type {
   ArtifactRow,
   BackgroundResult,
-  CallRecord,
   Compaction,
   ReasoningReplay,
   RunContext,
@@ -209,7 +208,8 @@ export class Transcript {
     else addTextTurns(this.#messages, step, calls, said);
     const lost = lostHandlesText(step);
     if (lost !== undefined) this.#messages.push(userTurn(note(lost)));
-    if (step.calls.some(hasNews)) this.#addNews(artifactsOf(step, { results: false }), found(step), view);
+    if (step.calls.some(({ artifacts, discovered }) => artifacts !== undefined || discovered !== undefined))
+      this.#addNews(artifactsOf(step, { results: false }), found(step), view);
   }
 
   /** What a step made known beside its results. */
@@ -270,10 +270,6 @@ function sameTools(left: readonly ToolSchema[], right: readonly ToolSchema[]): b
 /** The provider's own form of a reply without calls; one that was not accepted is told by its text alone. */
 function restoredWords({ error, providerState }: Step): AssistantPart[] | undefined {
   return error === undefined ? restoreParts(providerState, []) : undefined;
-}
-
-function hasNews({ artifacts, discovered }: CallRecord): boolean {
-  return artifacts !== undefined || discovered !== undefined;
 }
 
 /** The tools that a step made known. */

@@ -75,7 +75,10 @@ export function scriptedModel(
   const calls: ScriptedRequest[] = [];
   let count = 0;
   // Ready-made, so that a call costs next to nothing in a benchmark.
-  const ready = typeof script === 'function' ? [] : script.map((reply, index) => readyReply(reply, index));
+  const ready =
+    typeof script === 'function'
+      ? []
+      : script.map((reply, index) => (typeof reply === 'function' ? reply : scripted(reply, index)));
 
   function take(request: ScriptedRequest): Scripted {
     request.abortSignal?.throwIfAborted();
@@ -124,10 +127,6 @@ interface Scripted {
   readonly script: ScriptedReply;
   readonly result: LanguageModelV4GenerateResult;
   readonly failed: boolean;
-}
-
-function readyReply(reply: ScriptedReply | ReplyFunction, index: number): Scripted | ReplyFunction {
-  return typeof reply === 'function' ? reply : scripted(reply, index);
 }
 
 function scripted(reply: ScriptedReply, index: number): Scripted {

@@ -5,11 +5,10 @@
  * round, and a join may have the value that a parent outside of it gave before. A failure edge leads to such a round too; what runs
  * beside a node that fails is looked at with a node that gives nothing.
  */
-import { topologicalOrder } from '#core';
 import type { BackEdges } from './cycles.ts';
 import { type FlowFault, faultOf, listedNames } from './fault.ts';
 import { ALWAYS, NEVER, type Picks, RoutingSets, type Routings, TooManyRoutings } from './routings.ts';
-import { reachOf, type Sketch, sourcesOf } from './sketch.ts';
+import { inOrder, reachOf, type Sketch, sourcesOf } from './sketch.ts';
 
 /** @throws nothing: a flow with too many alternatives to look at has that as its fault. */
 export function routingFaults(sketch: Sketch, back: BackEdges): readonly FlowFault[] {
@@ -73,8 +72,9 @@ class Guards {
       [...sketch.ways].map(([from, targets]) => [from, targets.filter((to) => back.get(from)?.has(to) !== true)]),
     );
     const names = [...sketch.nodes.keys()];
-    this.#sources = sourcesOf(names, (name) => this.#ahead.get(name) ?? []);
-    this.#order = this.#inOrder(names);
+    const waysFrom = (name: string): readonly string[] => this.#ahead.get(name) ?? [];
+    this.#sources = sourcesOf(names, waysFrom);
+    this.#order = inOrder(names, waysFrom);
     const returnedTo = new Set([...back.values()].flatMap((targets) => [...targets]));
     for (const ways of sketch.failures.values()) for (const { to } of ways) returnedTo.add(to);
     const heads = names.filter((name) => returnedTo.has(name));
@@ -294,12 +294,6 @@ class Guards {
 
   #reachOf(heads: readonly string[]): ReadonlySet<string> {
     return reachOf(heads, (name) => this.#ahead.get(name) ?? []);
-  }
-
-  #inOrder(names: readonly string[]): readonly string[] {
-    const indexOf = new Map(names.map((name, index) => [name, index]));
-    const targets = names.map((name) => [...(this.#ahead.get(name) ?? [])].flatMap((to) => indexOf.get(to) ?? []));
-    return topologicalOrder(targets).flatMap((index) => names[index] ?? []);
   }
 
   /**

@@ -1,5 +1,5 @@
 /** From the parts of a flow to its nodes and edges, before anything is said of whether they make sense. */
-import type { FailureKind } from '#core';
+import { type FailureKind, topologicalOrder } from '#core';
 import type { GraphNode } from '../graph.ts';
 import { type FlowFault, faultOf, listedNames } from './fault.ts';
 
@@ -153,6 +153,13 @@ export function sourcesOf(
   const sources = new Map<string, string[]>(names.map((name) => [name, []]));
   for (const from of names) for (const to of waysFrom(from)) sources.get(to)?.push(from);
   return sources;
+}
+
+/** The names, each behind those that lead to it. Those on a cycle are left out, and those behind one. */
+export function inOrder(names: readonly string[], waysFrom: (name: string) => readonly string[]): readonly string[] {
+  const indexOf = new Map(names.map((name, index) => [name, index]));
+  const targets = names.map((name) => waysFrom(name).flatMap((to) => indexOf.get(to) ?? []));
+  return topologicalOrder(targets).flatMap((index) => names[index] ?? []);
 }
 
 /** Nodes that no way leads to. */

@@ -6,11 +6,11 @@
 import { assertOptions, type Json, type JsonObject, type OptionShape, PilotageError } from '#core';
 import type { InputSchema } from '#tools';
 import type { FlowFault } from '../check/fault.ts';
+import { inOrder, sourcesOf } from '../check/sketch.ts';
 import { edge, flow } from '../flow.ts';
 import type { Flow } from '../types.ts';
 import { type NodePlan, readNode } from './nodes.ts';
-import { documentInvalid, type Part, quotedName, readObject, type Spot } from './part.ts';
-import { readDocumentText } from './text.ts';
+import { documentInvalid, type Part, quotedName, readDocumentText, readObject, type Spot } from './parts.ts';
 import {
   type DocumentReading,
   fieldsOf,
@@ -26,7 +26,7 @@ import {
   wrongType,
 } from './values.ts';
 
-export type { DocumentFault } from './part.ts';
+export type { DocumentFault } from './parts.ts';
 
 import type { FlowBudget, GraphNode } from '../graph.ts';
 
@@ -192,29 +192,23 @@ function noteUnused(plans: readonly NodePlan[], { entry, exits, edges }: Ways, r
 /** Each after those that it needs. Nothing when some need each other, or a builder refused one: these are faults. */
 function makeNodes(plans: readonly NodePlan[], reading: DocumentReading): ReadonlyMap<string, GraphNode> | undefined {
   const made = new Map<string, GraphNode>();
-  const users = new Map<string, NodePlan[]>(plans.map(({ name }) => [name, []]));
-  const open = new Map(plans.map((plan) => [plan, new Set(plan.needs).size]));
-  for (const plan of plans) for (const need of new Set(plan.needs)) users.get(need)?.push(plan);
-  const ready = plans.filter(({ needs }) => needs.length === 0);
-  for (const plan of ready) {
-    open.delete(plan);
+  const byName = new Map(plans.map((plan) => [plan.name, plan]));
+  const names = [...byName.keys()];
+  const users = sourcesOf(names, (name) => [...new Set(byName.get(name)?.needs)]);
+  const order = new Set(inOrder(names, (name) => users.get(name) ?? []));
+  for (const name of order) {
+    const plan = byName.get(name);
     // What needs one that was refused cannot be made, and says nothing of itself.
-    const whole = plan.needs.every((need) => made.has(need));
-    const node = whole
-      ? noting(
-          () => plan.spot,
-          reading,
-          () => plan.make((need) => made.get(need) as GraphNode),
-        )
-      : undefined;
-    if (node !== undefined) made.set(plan.name, node);
-    for (const user of users.get(plan.name) ?? []) {
-      const left = (open.get(user) ?? 0) - 1;
-      open.set(user, left);
-      if (left === 0) ready.push(user);
-    }
+    if (plan?.needs.every((need) => made.has(need)) !== true) continue;
+    const make = (): GraphNode => plan.make((need) => made.get(need) as GraphNode);
+    const node = noting(() => plan.spot, reading, make);
+    if (node !== undefined) made.set(name, node);
   }
-  if (open.size > 0) noteCycle([...open.keys()], reading);
+  if (order.size < plans.length)
+    noteCycle(
+      plans.filter(({ name }) => !order.has(name)),
+      reading,
+    );
   return made.size === plans.length ? made : undefined;
 }
 

@@ -5,7 +5,7 @@ import type { FailureWay } from '../check/sketch.ts';
 import { map } from '../map.ts';
 import { join, node } from '../node.ts';
 import { predicateRouter, unionRouter } from '../router.ts';
-import { type Field, type Part, quotedName, type Spot } from './part.ts';
+import { type Field, type Part, quotedName, type Spot } from './parts.ts';
 import {
   type DocumentReading,
   type Fields,

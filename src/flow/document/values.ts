@@ -1,9 +1,9 @@
 /** Values of a flow document. A reader gives nothing for what it cannot take, and notes a fault: reading goes on. */
-import { isJsonObject, type JsonObject, PilotageError } from '#core';
+import { isJsonObject, PilotageError } from '#core';
 import { checkOf, type InputSchema } from '#tools';
 import type { GraphNode } from '../graph.ts';
 import type { Flow } from '../types.ts';
-import { advice, type DocumentFault, faultAt, type Part, quotedName, type Spot } from './part.ts';
+import { advice, type DocumentFault, faultAt, type Part, quotedName, type Spot } from './parts.ts';
 
 /** What a document refers to by name, and what was found wrong with it. */
 export interface DocumentReading {
@@ -149,8 +149,12 @@ export function functionOf(part: Part, reading: DocumentReading): (...args: neve
 
 /** The name of a schema, or a JSON Schema. */
 export function readSchema(part: Part, reading: DocumentReading): InputSchema | undefined {
+  const { json } = part;
+  const inline = isJsonObject(json) ? json : undefined;
   const schema =
-    typeof part.json === 'string' ? namedOf(part, reading.schemas, 'schema', reading) : inlineSchema(part, reading);
+    typeof json === 'string'
+      ? namedOf(part, reading.schemas, 'schema', reading)
+      : (inline ?? wrongType(part, 'the name of a schema or a JSON Schema', reading));
   if (schema === undefined) return undefined;
   try {
     checkOf(schema, 'The document');
@@ -159,10 +163,6 @@ export function readSchema(part: Part, reading: DocumentReading): InputSchema | 
     if (!PilotageError.is(cause)) throw cause;
     return noteFault(reading, 'schema_invalid', part, cause.message);
   }
-}
-
-function inlineSchema({ json, ...spot }: Part, reading: DocumentReading): JsonObject | undefined {
-  return isJsonObject(json) ? json : wrongType({ ...spot, json }, 'the name of a schema or a JSON Schema', reading);
 }
 
 /** The name of a node of the flow. Without it the graph is not whole. */

@@ -240,25 +240,19 @@ async function follow(run: Run, runtime: Runtime, setting: Life): Promise<void> 
 async function answerAll(run: Run, answered: Set<string>, { scenario, clock, record, seen }: Life): Promise<void> {
   const result = runResultOf(foldEntries(await seen.read(run.id)));
   if (result?.status !== 'paused') return;
+  const answerOf = scenario.answer ?? ((_: Run, { token }: PauseNotice) => run.resume({ token }));
   let isNews = false;
   for (const pause of result.pauses) {
     if (pause.run !== run.id) continue;
     if (answered.has(pause.token)) throw new Error(`the pause ${pause.token} is open after it was answered`);
-    const answering = isDoubt(pause) ? settle(run, pause, record) : givenAnswer(scenario, run, pause);
+    const isDoubt = pause.reason === 'in_doubt';
+    const answering = isDoubt ? settle(run, pause, record) : answerOf(run, pause);
     if (answering === undefined) continue;
     answered.add(pause.token);
     await answer(answering);
     isNews = true;
   }
   if (!isNews) await new Promise<void>((resolve) => clock.after(HOP_MS, resolve));
-}
-
-function givenAnswer({ answer }: CrashScenario, run: Run, pause: PauseNotice): Promise<void> | undefined {
-  return answer === undefined ? run.resume({ token: pause.token }) : answer(run, pause);
-}
-
-function isDoubt({ reason }: PauseNotice): boolean {
-  return reason === 'in_doubt';
 }
 
 /** Somebody looks at the world. What the call would have given nobody knows. */
