@@ -3,8 +3,7 @@
 import { assertOptions, type Effect, type Json, type OptionShape } from '#core';
 import { type AgentLimits, type AgentTool, checkedAgent, checkOf, type InputSchema } from '#tools';
 import { checkedGraph } from './check/check.ts';
-import type { Edge } from './check/sketch.ts';
-import { type FlowBudget, type FlowGraph, type GraphNode, mermaidOf, topologyOf } from './graph.ts';
+import { type Edge, type FlowBudget, type FlowGraph, type GraphNode, mermaidOf, topologyOf } from './graph.ts';
 import { failureEdges } from './node.ts';
 import { flowPlanner } from './planner.ts';
 import { readInput, runFlow, startFlow } from './run.ts';

@@ -1,6 +1,6 @@
 /** A flow as data: what its builders make, its checks read, its planner carries out, and a picture of it. */
 
-import type { Effect, FailureKind } from '#core';
+import { type Effect, type FailureKind, topologicalOrder } from '#core';
 import type { AgentLimits, AnyTool } from '#tools';
 
 export type NodeKind = 'node' | 'router' | 'join' | 'map' | 'flow';
@@ -36,6 +36,20 @@ export interface NodePlace {
   readonly waysOut: readonly string[];
 }
 
+/** An edge that is given to a flow. */
+export interface Edge {
+  readonly from: GraphNode;
+  readonly to: GraphNode;
+  /** Set on an edge that is taken when `from` has failed, like `onError` and `onRejected` of a node. */
+  readonly on?: FailureKind;
+}
+
+/** A failure edge of a node. */
+export interface FailureWay {
+  readonly on: FailureKind;
+  readonly to: string;
+}
+
 export interface GraphEdge {
   readonly from: string;
   readonly to: string;
@@ -63,6 +77,35 @@ export interface FlowBudget extends Pick<AgentLimits, 'deadlineMs' | 'costUsd' |
   /** Nodes that are started, routers and the items of a map too. A flow with a cycle must have it. */
   readonly hops?: number;
 }
+
+// Walks over a graph, whose nodes are names.
+
+/** What is reached from `starts`, with these, in the order of first sight. */
+export function reachOf(starts: Iterable<string>, waysFrom: (name: string) => readonly string[]): Set<string> {
+  const reached = new Set(starts);
+  // A set that grows while it is walked is walked to its end.
+  for (const name of reached) for (const next of waysFrom(name)) reached.add(next);
+  return reached;
+}
+
+/** For each of the names, those of them that lead to it. */
+export function sourcesOf(
+  names: readonly string[],
+  waysFrom: (name: string) => readonly string[],
+): ReadonlyMap<string, readonly string[]> {
+  const sources = new Map<string, string[]>(names.map((name) => [name, []]));
+  for (const from of names) for (const to of waysFrom(from)) sources.get(to)?.push(from);
+  return sources;
+}
+
+/** The names, each behind those that lead to it. Those on a cycle are left out, and those behind one. */
+export function inOrder(names: readonly string[], waysFrom: (name: string) => readonly string[]): readonly string[] {
+  const indexOf = new Map(names.map((name, index) => [name, index]));
+  const targets = names.map((name) => waysFrom(name).flatMap((to) => indexOf.get(to) ?? []));
+  return topologicalOrder(targets).flatMap((index) => names[index] ?? []);
+}
+
+// A flow as JSON and as a picture.
 
 export interface TopologyNode {
   readonly name: string;

@@ -1,10 +1,9 @@
 export type { FlowFault, FlowFaultCode } from './check/fault.ts';
-export type { Edge } from './check/sketch.ts';
 export { joinK, mapConcurrent } from './concurrent.ts';
 export { FlowError, type FlowFailure } from './error.ts';
 export type { FlowDefinition } from './flow.ts';
 export { edge, flow } from './flow.ts';
-export type { FlowBudget, GraphEdge, GraphNode, NodeKind, Topology, TopologyNode } from './graph.ts';
+export type { Edge, FlowBudget, GraphEdge, GraphNode, NodeKind, Topology, TopologyNode } from './graph.ts';
 export { type MapOptions, map } from './map.ts';
 export {
   type CallOptions,

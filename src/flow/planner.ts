@@ -13,9 +13,8 @@ import {
   type Route,
   type RunView,
 } from '#core';
-import { inOrder, sourcesOf } from './check/sketch.ts';
 import { inputOfFailure, nodeFailed, toleratedOf, wayOfFailure } from './error.ts';
-import type { FlowGraph, GraphNode } from './graph.ts';
+import { type FlowGraph, type GraphNode, inOrder, sourcesOf } from './graph.ts';
 import {
   type Done,
   type Failure,

@@ -1,6 +1,8 @@
 /** The cycles of a flow: whether they are allowed, and which of their edges lead back. */
+
+import { reachOf, sourcesOf } from '../graph.ts';
 import { type FlowFault, faultOf } from './fault.ts';
-import { reachOf, type Sketch, sourcesOf, withFailures } from './sketch.ts';
+import { type Sketch, withFailures } from './sketch.ts';
 
 /** For each node, the nodes to which its edges lead back. Without these edges the graph has no cycle. */
 export type BackEdges = ReadonlyMap<string, ReadonlySet<string>>;

@@ -5,10 +5,12 @@
  * round, and a join may have the value that a parent outside of it gave before. A failure edge leads to such a round too; what runs
  * beside a node that fails is looked at with a node that gives nothing.
  */
+
+import { inOrder, reachOf, sourcesOf } from '../graph.ts';
 import type { BackEdges } from './cycles.ts';
 import { type FlowFault, faultOf, listedNames } from './fault.ts';
 import { ALWAYS, NEVER, type Picks, RoutingSets, type Routings, TooManyRoutings } from './routings.ts';
-import { inOrder, reachOf, type Sketch, sourcesOf } from './sketch.ts';
+import type { Sketch } from './sketch.ts';
 
 /** @throws nothing: a flow with too many alternatives to look at has that as its fault. */
 export function routingFaults(sketch: Sketch, back: BackEdges): readonly FlowFault[] {

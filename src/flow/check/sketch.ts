@@ -1,21 +1,7 @@
 /** From the parts of a flow to its nodes and edges, before anything is said of whether they make sense. */
-import { type FailureKind, topologicalOrder } from '#core';
-import type { GraphNode } from '../graph.ts';
+import type { FailureKind } from '#core';
+import { type Edge, type FailureWay, type GraphNode, reachOf } from '../graph.ts';
 import { type FlowFault, faultOf, listedNames } from './fault.ts';
-
-/** An edge that is given to a flow. */
-export interface Edge {
-  readonly from: GraphNode;
-  readonly to: GraphNode;
-  /** Set on an edge that is taken when `from` has failed, like `onError` and `onRejected` of a node. */
-  readonly on?: FailureKind;
-}
-
-/** A failure edge of a node. */
-export interface FailureWay {
-  readonly on: FailureKind;
-  readonly to: string;
-}
 
 export interface FlowParts {
   readonly entry: GraphNode;
@@ -135,31 +121,6 @@ export function withFailures({ ways, failures }: Pick<Sketch, 'ways' | 'failures
     [...new Set([...targets, ...(failures.get(name) ?? []).map(({ to }) => to)])],
   ];
   return new Map([...ways].map(onward));
-}
-
-/** What is reached from `starts`, with these, in the order of first sight. */
-export function reachOf(starts: Iterable<string>, waysFrom: (name: string) => readonly string[]): Set<string> {
-  const reached = new Set(starts);
-  // A set that grows while it is walked is walked to its end.
-  for (const name of reached) for (const next of waysFrom(name)) reached.add(next);
-  return reached;
-}
-
-/** For each of the names, those of them that lead to it. */
-export function sourcesOf(
-  names: readonly string[],
-  waysFrom: (name: string) => readonly string[],
-): ReadonlyMap<string, readonly string[]> {
-  const sources = new Map<string, string[]>(names.map((name) => [name, []]));
-  for (const from of names) for (const to of waysFrom(from)) sources.get(to)?.push(from);
-  return sources;
-}
-
-/** The names, each behind those that lead to it. Those on a cycle are left out, and those behind one. */
-export function inOrder(names: readonly string[], waysFrom: (name: string) => readonly string[]): readonly string[] {
-  const indexOf = new Map(names.map((name, index) => [name, index]));
-  const targets = names.map((name) => waysFrom(name).flatMap((to) => indexOf.get(to) ?? []));
-  return topologicalOrder(targets).flatMap((index) => names[index] ?? []);
 }
 
 /** Nodes that no way leads to. */

@@ -6,8 +6,8 @@
 import { assertOptions, type Json, type JsonObject, type OptionShape, PilotageError } from '#core';
 import type { InputSchema } from '#tools';
 import type { FlowFault } from '../check/fault.ts';
-import { inOrder, sourcesOf } from '../check/sketch.ts';
 import { edge, flow } from '../flow.ts';
+import { type FlowBudget, type GraphNode, inOrder, sourcesOf } from '../graph.ts';
 import type { Flow } from '../types.ts';
 import { type NodePlan, readNode } from './nodes.ts';
 import { documentInvalid, type Part, quotedName, readDocumentText, readObject, type Spot } from './parts.ts';
@@ -27,8 +27,6 @@ import {
 } from './values.ts';
 
 export type { DocumentFault } from './parts.ts';
-
-import type { FlowBudget, GraphNode } from '../graph.ts';
 
 /** The functions, flows and schemas that a document refers to, by the names that it uses. */
 export interface FlowFromOptions {

@@ -1,7 +1,7 @@
 /** The nodes of a flow document, each made by the builder that a program calls too. */
 
 import { atPointer, type Effect, type Json, jsonEquals } from '#core';
-import type { FailureWay } from '../check/sketch.ts';
+import type { FailureWay } from '../graph.ts';
 import { map } from '../map.ts';
 import { join, node } from '../node.ts';
 import { predicateRouter, unionRouter } from '../router.ts';
