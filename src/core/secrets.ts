@@ -50,15 +50,18 @@ export function redactor(more: readonly RedactRule[] = []): (text: string) => st
   const rules = [...RULES, ...more.map(checked)];
   return (text) => {
     // Each is looked for in the text as it is: what one rule takes away may be how another knows its secret.
-    const spans = [namedSecrets(text), addressPasswords(text), ...rules.map((rule) => spansOf(text, rule))].flat();
+    const spans = [...namedSecrets(text), ...addressPasswords(text)];
+    for (const rule of rules) for (const span of spansOf(text, rule)) spans.push(span);
     return spans.length === 0 ? text : withMarks(text, spans);
   };
 }
 
-function spansOf(text: string, { name, pattern }: RedactRule): SecretSpan[] {
-  const found: SecretSpan[] = [];
+const NONE: readonly SecretSpan[] = [];
+
+function spansOf(text: string, { name, pattern }: RedactRule): readonly SecretSpan[] {
   // Most texts have none, and looking once is cheaper than setting out to list them.
-  if (text.search(pattern) === -1) return found;
+  if (text.search(pattern) === -1) return NONE;
+  const found: SecretSpan[] = [];
   for (const { 0: whole, index, groups } of text.matchAll(pattern)) {
     const start = index + (groups?.['before']?.length ?? 0);
     const end = index + whole.length - (groups?.['after']?.length ?? 0);

@@ -393,11 +393,15 @@ export class Runtime {
   }
 
   #driverDeps(): DriverDeps {
-    if (this.#deps !== undefined) return this.#deps;
+    this.#deps ??= this.#makeDeps();
+    return this.#deps;
+  }
+
+  #makeDeps(): DriverDeps {
     const { journal: given = DEFAULT_JOURNAL_PATH } = this.#options;
     const journal = typeof given === 'string' ? sqliteJournal({ path: given, clock: this.#clock }) : given;
     const { agent, planner, toolsOf, limit, unpriced } = this.#agents.default;
-    this.#deps = {
+    const deps: DriverDeps = {
       journal,
       artifacts: patientArtifacts(cleanArtifacts(journal.artifacts, this.#redaction), this.#clock),
       redaction: this.#redaction,
@@ -421,9 +425,9 @@ export class Runtime {
       onFault: (error) => this.#fault(error),
     };
     if (this.#memory?.strategy === 'summary') {
-      this.#summaries = new SummaryKeeper({ ...this.#deps, store: journal.memory }, this.#memory);
+      this.#summaries = new SummaryKeeper({ ...deps, store: journal.memory }, this.#memory);
     }
-    return this.#deps;
+    return deps;
   }
 
   #fault(thrown: unknown): void {

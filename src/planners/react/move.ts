@@ -29,15 +29,16 @@ export interface MoveMaking {
   readonly plain: PlainProvenance;
 }
 
-/** The provenance that most moves of a run have in common: the same object, which the JSON guard has seen. */
+/** The provenance that most moves have in common, the last for each way to stop: the same objects, which the JSON guard has seen. */
 export class PlainProvenance {
-  #last: JsonObject = {};
+  readonly #last = new Map<StopReason, JsonObject>();
 
   of(model: string, finish: StopReason): JsonObject {
-    if (this.#last['model'] !== model || this.#last['finish'] !== finish) {
-      this.#last = captureForGood({ model, finish }, 'provenance');
-    }
-    return this.#last;
+    const last = this.#last.get(finish);
+    if (last?.['model'] === model) return last;
+    const made = captureForGood({ model, finish }, 'provenance');
+    this.#last.set(finish, made);
+    return made;
   }
 }
 
