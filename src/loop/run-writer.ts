@@ -93,7 +93,7 @@ export class RunWriter {
       const left = takeUndelivered(run, late);
       const seenSignals = this.#state.messagesTaken + late.length;
       try {
-        return await this.#append([...left, ...copies(bodies)], {
+        return await this.#append([...left, ...bodies], {
           takes: late.map(({ message }) => message.id),
           seenSignals,
         });
@@ -104,7 +104,7 @@ export class RunWriter {
       if (this.#state.cancel !== null || !late.some(({ message }) => message.type === 'CANCEL')) continue;
       // What was made on the way counts; how it ends is for the cancel to say.
       this.#onCancel();
-      const made = copies(bodies.slice(0, -1));
+      const made = bodies.slice(0, -1);
       return made.length === 0 ? undefined : this.#append(made, {});
     }
   }
@@ -204,28 +204,15 @@ function assertFollows(state: RunState, bodies: readonly EntryBody[]): void {
   );
 }
 
-/** What is appended becomes entries; to try again needs others. */
-function copies(bodies: readonly EntryBody[]): readonly EntryBody[] {
-  return bodies.map((body) => ({ ...body }));
-}
-
-/** The bodies themselves become the entries: each was made for this one commit. */
 function toEntries(bodies: readonly EntryBody[], head: number, at: number): readonly Entry[] {
-  let seq = head;
-  for (const body of bodies as readonly { seq?: number; at?: number }[]) {
-    seq += 1;
-    body.seq = seq;
-    body.at = at;
-    freezeEntry(body as Entry);
-  }
-  return bodies as readonly Entry[];
+  return bodies.map((body, index) => frozen({ ...body, seq: head + 1 + index, at }));
 }
 
 /** Most parts were frozen when they were captured; a deep walk of every entry would look at all of them again. */
-function freezeEntry(entry: Entry): void {
+function frozen(entry: Entry): Entry {
   if (entry.kind === 'call_ended') deepFreeze(entry.outcome);
   else if (entry.kind !== 'moved' || entry.rejected !== undefined) deepFreeze(entry);
-  Object.freeze(entry);
+  return Object.freeze(entry);
 }
 
 /** How many characters of a text a turn keeps; the run itself keeps the whole text. */
