@@ -140,12 +140,11 @@ export function planInvalid(faults: readonly PlanFault[]): PilotageError {
   const more = faults.length > MAX_SHOWN ? ` And ${faults.length - MAX_SHOWN} more.` : '';
   const shown = faults.slice(0, MAX_SHOWN);
   const message = `The plan cannot be carried out. ${shown.map(({ message: said }) => said).join(' ')}${more}`;
-  const data = shown.map(({ code, message: said, step, path }) => ({
-    code,
-    message: said,
-    ...defined({ step, path }),
-  }));
-  return new PilotageError('plan_invalid', message, { data: { faults: data } });
+  return new PilotageError('plan_invalid', message, { data: { faults: faultsAsJson(shown) } });
+}
+
+export function faultsAsJson(faults: readonly PlanFault[]): JsonObject[] {
+  return faults.map(({ code, message, step, path }) => ({ code, message, ...defined({ step, path }) }));
 }
 
 // What can be said of a step by itself.

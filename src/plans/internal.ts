@@ -1,6 +1,6 @@
 /** What the other rooms and the tests may use of `plans`. */
 export type { CheckedPlan, PlanRules } from './check-plan.ts';
-export { checkPlan, MAX_PLAN_STEPS, planInvalid, stepsInOrder } from './check-plan.ts';
+export { checkPlan, faultsAsJson, MAX_PLAN_STEPS, planInvalid, stepsInOrder } from './check-plan.ts';
 export { fault, namedBy, readGivenPlan } from './given-plan.ts';
 export type { Placeable, StepPlace } from './links.ts';
 export { isLooseFinish, Placement } from './links.ts';
@@ -22,6 +22,7 @@ export {
   planNodes,
   type ResultLocation,
   undoneNodes,
+  wasInterrupted,
   wasRedirected,
   wholeArgs,
 } from './outcome.ts';

@@ -93,6 +93,11 @@ export function planIdOf({ decision }: Pick<Step, 'decision'>): string | undefin
   return decision.kind === 'call_parallel' ? decision.plan : undefined;
 }
 
+/** Whether the plan was cut off because the process died while its planner was making it. */
+export function wasInterrupted({ error }: Pick<Step, 'error'>): boolean {
+  return error?.code === 'plan_interrupted';
+}
+
 /** Whether the goal was replaced while the plan was carried out, or since. */
 export function wasRedirected({ controls, trajectory }: RunView, { index }: Step): boolean {
   const isRedirect = ({ type }: Control): boolean => type === 'REDIRECT';

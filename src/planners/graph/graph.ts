@@ -35,6 +35,7 @@ import {
   type StreamingPlanMaker,
   stepMove,
   stepsInOrder,
+  wasInterrupted,
   wasRedirected,
 } from '#plans';
 import { streamedMove } from './streamed.ts';
@@ -111,7 +112,7 @@ async function* nextMove(
   const finish = finishOfPlan(last, rest);
   if (last.error === undefined || finish.reason === 'goal') return { decision: finish };
   // The maker failed when some of its plan was under way already; now that this has ended, the run has failed.
-  if (last.error.code !== INTERRUPTED) throw PilotageError.fromData(last.error);
+  if (!wasInterrupted(last)) throw PilotageError.fromData(last.error);
   return yield* made(maker, rules, run, signal, [...rest, ...planNodes(last)]);
 }
 
@@ -129,15 +130,12 @@ async function* made(
   return isStep(given) ? stepMove(given, rules, run, signal, 'graph') : planMove(given, rules, run, signal);
 }
 
-/** The code of a plan that was cut off because the process died while the maker was streaming. */
-const INTERRUPTED = 'plan_interrupted';
-
 /** The nodes of earlier plans that were cut off, and of which this plan is the rest. */
 function interruptedBefore({ trajectory }: RunView, { index }: Step): readonly PlanNode[] {
   const nodes: PlanNode[] = [];
   for (let at = index - 1; at >= 0; at -= 1) {
     const step = trajectory.step(at);
-    if (step?.error?.code !== INTERRUPTED) break;
+    if (step === undefined || !wasInterrupted(step)) break;
     nodes.unshift(...planNodes(step));
   }
   return nodes;

@@ -9,7 +9,7 @@ import {
   type Step,
   type Trajectory,
 } from '#core';
-import { finishOfPlan, type PlanNode, planIdOf, planNodes, undoneNodes } from '#plans';
+import { finishOfPlan, type PlanNode, planIdOf, planNodes, undoneNodes, wasInterrupted } from '#plans';
 
 export type Phase =
   /** A plan is to be made: the first for the goal, or one for what is left of it. */
@@ -53,13 +53,11 @@ export function phaseOf(run: RunView, replans: number, fallback: string | undefi
     if (spokenBetween(trajectory.steering, plan.index, trajectory.count)) return { kind: 'plan', work };
     return { kind: 'finish', decision: finishOfPlan(plan, [...doneIn(plans.slice(0, -1)).values()]) };
   }
-  if (replansUsed(plans, trajectory.steering) < replans || plan.error?.code === INTERRUPTED) {
+  if (replansUsed(plans, trajectory.steering) < replans || wasInterrupted(plan)) {
     return { kind: 'plan', work };
   }
   return { kind: 'spent', decision: finishOfPlan(plan), faults: faultsOf(plan, unfinished) };
 }
-
-const INTERRUPTED = 'plan_interrupted';
 
 /** The step from which on the present goal was worked for. */
 function goalBegan({ steering }: Trajectory): number {
@@ -79,7 +77,7 @@ function plansFrom(trajectory: Trajectory, from: number): readonly Step[] {
 function replansUsed(plans: readonly Step[], steering: readonly SteeringTurn[]): number {
   return plans.slice(1).filter((plan, index) => {
     const before = plans[index] as Step;
-    return before.error?.code !== INTERRUPTED && !spokenBetween(steering, before.index, plan.index);
+    return !wasInterrupted(before) && !spokenBetween(steering, before.index, plan.index);
   }).length;
 }
 

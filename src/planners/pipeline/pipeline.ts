@@ -17,7 +17,6 @@ import {
   type FinishReason,
   isPlan,
   isTaskTool,
-  type JsonObject,
   MESSAGE_TOOL,
   type Move,
   type PlanFault,
@@ -28,7 +27,7 @@ import {
   type Usage,
 } from '#core';
 import { askFallback, asksModels } from '#planners';
-import { checkPlan, freshPlanId, policyFaults, type ReadyStep } from '#plans';
+import { checkPlan, faultsAsJson, freshPlanId, policyFaults, type ReadyStep } from '#plans';
 import { decisionOf } from './judge.ts';
 import { type MadePlan, makePlan, type NoPlan } from './make-plan.ts';
 import { type PipelineOptions, type Setup, setUpPipeline } from './options.ts';
@@ -220,14 +219,7 @@ const MAX_FAULTS = 50;
 
 /** A clear end, with what is wrong. */
 function refusedPlan(reason: Finish['reason'], via: string, faults: readonly PlanFault[]): Finish {
-  const shown = faults.slice(0, MAX_FAULTS).map(
-    ({ code, message, step, path }): JsonObject => ({
-      code,
-      message,
-      ...defined({ step, path }),
-    }),
-  );
-  return { kind: 'finish', reason, metadata: { via, faults: shown } };
+  return { kind: 'finish', reason, metadata: { via, faults: faultsAsJson(faults.slice(0, MAX_FAULTS)) } };
 }
 
 /** Only for plans: the runtime tells the planner of other calls by their outcomes. */
