@@ -41,7 +41,7 @@ const DOMAIN_SECTIONS = new Set([
   ':method',
   ':action',
 ]);
-/** Of tasks too. */
+/** A task may have the same keys. */
 const ACTION_KEYS = [':parameters', ':precondition', ':effect'];
 const METHOD_KEYS = [':parameters', ':task', ':precondition', ':constraints', ...SUBTASK_SECTIONS];
 
