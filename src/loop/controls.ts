@@ -1,7 +1,11 @@
 /** Takes what is in the inbox: each message becomes one entry; a control is applied or refused, and never ends a run by being wrong. */
+
 import {
+  allReferencesIn,
   assertRunLimits,
+  type Branch,
   branchesOf,
+  branchId,
   type Control,
   type ControlTaken,
   defined,
@@ -10,19 +14,25 @@ import {
   type ErrorData,
   isControl,
   isJsonObject,
+  isPlan,
+  isPlanTool,
   type Json,
   type Limits,
   type Message,
+  needsOf,
   type Outcome,
   type PauseVerdict,
   PilotageError,
+  type Reference,
   type Resumed,
+  referenceFault,
   runLimitsOf,
   type TaskMessage,
+  unescaped,
+  waysOf,
 } from '#core';
 import { pauseExpired, type Received, type RunStatus } from '#journal';
-import { drivenStatus, nodeEdits, type OpenPause, type RunState } from '#state';
-import { editRefusal } from './edit-nodes.ts';
+import { drivenStatus, hasBegun, nodeEdits, type OpenPause, type OpenStep, type RunState } from '#state';
 import { assertPriced } from './prices.ts';
 
 export interface TakenMessages {
@@ -335,4 +345,65 @@ async function misfitOf(
 
 function refuse(code: ErrorCode, message: string): PilotageError {
   return new PilotageError(code, message);
+}
+
+/**
+ * Why an edit is refused; `undefined` when the edit may be made, or no edit was given. Only nodes that have not begun can be changed:
+ * other arguments, which may refer to what the node came after all along, or out of the plan. Those of a node with routes stand
+ * in for the arguments of whichever route is open.
+ * @param nodes by the id of the node, `{ args }` or `{ skip: true }`.
+ */
+async function editRefusal(
+  { open, pauses }: RunState,
+  nodes: Json | undefined,
+  { misfit, isTakenOut }: Pick<AnswerPorts, 'misfit' | 'isTakenOut'>,
+): Promise<PilotageError | undefined> {
+  if (!isJsonObject(nodes) || open === null || !isPlan(open.move.decision)) return undefined;
+  const branches = branchesOf(open.move.decision);
+  const indexById = new Map(branches.map((branch, index) => [branchId(branch, index), index]));
+  for (const [id, edit] of Object.entries(nodes)) {
+    const index = indexById.get(id);
+    const branch = index === undefined ? undefined : branches[index];
+    if (index === undefined || branch === undefined) return cannotEdit(`the plan has no node ${JSON.stringify(id)}`);
+    const isAsked = pauses.some(({ call }) => call === index);
+    if (isUnderWay(open, index) || isTakenOut(index) || isAsked) {
+      return cannotEdit(`the node ${JSON.stringify(id)} has begun, or has ended, and cannot be changed any more`);
+    }
+    if (isJsonObject(edit) && edit['skip'] === true) continue;
+    const args = isJsonObject(edit) ? edit['args'] : undefined;
+    if (args === undefined)
+      return cannotEdit(`the edit of ${JSON.stringify(id)} is neither { args } nor { skip: true }`);
+    const fault = referenceFault(args);
+    if (fault !== undefined) return cannotEdit(`the arguments for ${JSON.stringify(id)}: ${fault}`);
+    const foreign = foreignReference(branch, open.move.step, args);
+    if (foreign !== undefined) {
+      return cannotEdit(
+        `${JSON.stringify(id)} would refer to ${JSON.stringify(foreign)}, which it does not come after`,
+      );
+    }
+    // What refers to other nodes is checked when they have ended.
+    const error =
+      allReferencesIn(args).length === 0 && !isPlanTool(branch.tool)
+        ? await misfit(branch.tool, unescaped(args))
+        : undefined;
+    if (error !== undefined) return cannotEdit(`the arguments for ${JSON.stringify(id)} do not fit: ${error.message}`);
+  }
+  return undefined;
+}
+
+/** A branch that the edited branch does not need on any of its routes: the new arguments replace the arguments of all routes. */
+function foreignReference(branch: Branch, now: number, args: Json): string | undefined {
+  const needs = waysOf(branch).map(needsOf);
+  const isKnown = ({ $from, step }: Reference): boolean =>
+    step === undefined ? needs.every((ids) => ids.has($from)) : step < now;
+  return allReferencesIn(args).find((reference) => !isKnown(reference))?.$from;
+}
+
+function isUnderWay(open: OpenStep, index: number): boolean {
+  const { calls, waits } = open;
+  return calls[index] !== null || hasBegun(open, index) || waits.some(({ call }) => call === index);
+}
+
+function cannotEdit(why: string): PilotageError {
+  return new PilotageError('payload_invalid', `The plan was not changed, and stays paused: ${why}.`);
 }
