@@ -302,7 +302,7 @@ class MemoryJournal implements Journal {
       head: entries.length,
       signals,
       entries: entries.map((entry, index) => ({ seq: index + 1, text: encodeEntry(entry) })),
-      inbox: [...inbox].map(([message, body]) => ({ id: message, text: JSON.stringify(body) })),
+      inbox: [...inbox].map(([id, { message }]) => ({ id, text: JSON.stringify(message) })),
     };
   }
 

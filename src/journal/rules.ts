@@ -287,6 +287,7 @@ interface Digest {
   readonly sha256: string;
 }
 
+/** The address of an artifact, from its bytes. */
 export function artifactDigest(bytes: Uint8Array): Digest {
   const sha256 = createHash('sha256').update(bytes).digest('hex');
   return { artifactRef: `art_${sha256.slice(0, REF_HEX_DIGITS)}`, sha256 };

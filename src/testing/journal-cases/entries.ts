@@ -213,7 +213,8 @@ export const repairCases: readonly JournalCase[] = [
         examined.entries.map(({ seq, text }) => [seq, JSON.parse(text).kind]),
         [1, 2, 3, 4].map((seq) => [seq, seq === 1 ? 'started' : 'call_ended']),
       );
-      assert.deepEqual([examined.head, examined.signals, examined.inbox.map(({ id }) => id)], [4, 1, ['c1']]);
+      const inbox = examined.inbox.map(({ id, text }) => [id, JSON.parse(text)]);
+      assert.deepEqual([examined.head, examined.signals, inbox], [4, 1, [['c1', control('c1')]]]);
       const entries = [3, 4, 5].map((seq) => stepEntry(seq, `other ${seq}`));
       const agent = 'finish';
       const request: RepairRequest = {
