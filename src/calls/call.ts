@@ -1,6 +1,7 @@
 /**
- * One call, from its arguments to its outcome: resolve in the authorised view, check, reserve, begin, attempt, check the
- * value, store it. Everything that goes wrong on the way becomes an outcome, never an exception.
+ * One call, from its arguments to its outcome: resolve in the authorised view, check the arguments, ask policy and gate, reserve, begin,
+ * attempt, check the value, store it. What goes wrong with the call becomes its outcome. Only a lost lease and a failing store reject: then
+ * it is not this process that ends the call.
  */
 
 import {
@@ -39,10 +40,7 @@ import {
 /** What a call comes to, or what it waits for. */
 export type Dispatched = CallResult | PauseAsk | HeldCall | TaskAsk;
 
-/**
- * A call of which nobody has to be asked is made at once. Rejects with the journal's refusal to let the call begin, and with
- * nothing else.
- */
+/** Makes the call, or says what it waits for. Rejects when the lease is lost, and with an error of the store. */
 export function dispatch(call: Call, ports: DispatchPorts): Promise<Dispatched> {
   const { refusal } = call.branch;
   if (refusal !== undefined) return Promise.resolve({ outcome: { kind: 'error', error: refusal }, attempts: 0 });
@@ -193,7 +191,7 @@ async function make(
   const over = isPlain && !isToBeKnown(call, tool) ? place(making) : await begin(making);
   if (over !== undefined) return over;
   for (let attempt = 1; ; attempt += 1) {
-    // The beginning of a first attempt was just written by the owner of the run; a repeated attempt has no such proof of the lease.
+    // Whoever wrote just now that the call begins owns the run. A call that an earlier process began has no such proof of the lease.
     if (isOnce && call.interrupted) await ports.lease.prove();
     // The proof is old if this process stood still since. From here on to the effect there is no await.
     while (hasEffect(tool) && !ports.lease.isCertain && !call.attempt.aborted) await ports.lease.prove();

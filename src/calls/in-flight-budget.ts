@@ -1,4 +1,7 @@
-/** The part of the budget that calls of the open step take, as long as the state has not counted them. */
+/**
+ * The part of the budget that calls of the open step take, as long as the state has not counted them; and the pause that asks for a higher
+ * limit when one is used up, or the next call does not fit what is left.
+ */
 
 import { type BudgetAxis, DEFAULT_STEP_LIMIT, type JsonObject, type Limits, type Paused, usdOf } from '#core';
 import { type Amounts, leftOn, moneyFor, type OpenStep, type RunState } from '#state';
@@ -108,8 +111,6 @@ export class InFlightBudget {
     return sum;
   }
 }
-
-/** The pause that asks for a higher limit: because one is used up, or because the next call does not fit what is left. */
 
 /** A call that does not fit. Money is in millionths of a dollar. */
 export interface Lacking {

@@ -174,7 +174,7 @@ export interface Paused {
   readonly reason: PauseReason;
   readonly payload?: JsonObject;
   readonly expiresAt?: number;
-  /** Set when the planner decided to pause: the step of that decision. Absent for a pause by a limit or by an operator. */
+  /** The step whose decision asked for the pause, or one of whose calls waits. Absent for a pause by a limit or by an operator. */
   readonly step?: number;
   /** Set when one call of the step waits for an approval or a login, or is in doubt and waits to be settled. */
   readonly call?: number;

@@ -143,7 +143,7 @@ export class RunDriver {
       if (open?.move.growing === true && ending === null) await this.#commit(this.#moves.takeGrowth(open));
       this.#deadline.arm(limits);
       const todo = next(this.state, this.#nextDeps);
-      const goesOn = todo.do === 'plan' || todo.do === 'calls';
+      const goesOn = todo.do === 'ask' || todo.do === 'calls';
       if (goesOn && this.#stop !== undefined && this.#isIdle && !this.#inbox.hasNews) return this.#startOver();
       switch (todo.do) {
         case 'end':
@@ -156,7 +156,7 @@ export class RunDriver {
         case 'dismiss':
           await this.#dismiss(todo.tasks);
           break;
-        case 'plan': {
+        case 'ask': {
           const made = await this.#moves.next();
           const writing = made && this.#commit(made);
           if (writing !== undefined) await writing;
@@ -288,7 +288,7 @@ export class RunDriver {
     return isCancelled ? landed.filter((body) => !isDoubt(body)) : landed;
   }
 
-  /** Whether the deadline that stopped everything was moved. Aborted work stays aborted, so that a fresh driver is needed. */
+  /** The deadline that stopped everything was moved. Aborted work stays aborted: the run is given back, for a fresh driver. */
   async #startOver(): Promise<Exit> {
     await giveBack(this.#held);
     this.#inbox.look();
@@ -306,7 +306,7 @@ export class RunDriver {
   }
 
   #halt(why: Stop): void {
-    // The driver writes nothing more to a run that was lost or given back, also when something else stops it.
+    // That the run is lost or given back stays the reason, whatever else stops the driver. Results that land are still offered: an old fence is refused.
     if (this.#stop !== undefined && why !== 'lost' && why !== 'closing') return;
     this.#stop = why;
     const reason = new PilotageError('cancelled', `The run was stopped: ${why}.`);

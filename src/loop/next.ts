@@ -1,6 +1,7 @@
 /**
- * Decides, as a pure function, what a run in this state needs next. The driver carries the answer out, the new entries change the
- * state, and the question is asked again. After a crash the same state gives the same answer.
+ * Decides what a run in this state needs next. It has no effects, and knows nothing but the state, the clock and what this process has in
+ * flight. The driver carries the answer out, the new entries change the state, and the question is asked again. After a crash nothing is
+ * in flight, and the same question finds what is to be done.
  */
 import {
   branchesOf,
@@ -48,7 +49,7 @@ export type Next =
   | { readonly do: 'record'; readonly entries: readonly EntryBody[]; readonly cancels?: readonly string[] }
   /** These tasks carry out calls that are not needed any more. They are told so, and waited for. */
   | { readonly do: 'dismiss'; readonly tasks: readonly string[] }
-  | { readonly do: 'plan' }
+  | { readonly do: 'ask' }
   /** The open step has calls to start or to wait for. */
   | { readonly do: 'calls' }
   /** Nothing to do until an answer, the end of a task, or this time. `null`: no time limit. */
@@ -72,7 +73,7 @@ export interface NextDeps {
 /** How often in a row a model may give an invalid decision before the run fails. */
 export const MAX_REJECTIONS = 3;
 
-const PLAN: Next = { do: 'plan' };
+const ASK: Next = { do: 'ask' };
 const CALLS: Next = { do: 'calls' };
 const END: Next = { do: 'end' };
 
@@ -129,7 +130,7 @@ function beforeMove(state: RunState, overdue: boolean, deps: NextDeps): Next {
   const { retryAt } = state.modelAway ?? {};
   if (retryAt !== undefined && mustWait(state, deps.clock.now())) return park(state, retryAt);
   const stuck = watchProgress(state, deps.progress, () => deps.newToken());
-  return stuck === undefined ? PLAN : record([stuck]);
+  return stuck === undefined ? ASK : record([stuck]);
 }
 
 /**

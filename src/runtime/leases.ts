@@ -1,4 +1,7 @@
-/** Names this process as the owner of leases, so that its death can be noticed on the same machine without waiting. */
+/**
+ * The leases of this process: how it names itself as their owner, so that its death can be noticed on the same machine without waiting; and
+ * the timer that renews them.
+ */
 
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -96,8 +99,6 @@ function startOf(pid: number): string | 'gone' | undefined {
     return undefined;
   }
 }
-
-/** A timer that renews all leases of this process, and learns of signals that other processes left. */
 
 interface HeartbeatDeps {
   readonly journal: Journal;
