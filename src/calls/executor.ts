@@ -9,7 +9,6 @@ import {
   type CallResult,
   callEnded,
   capture,
-  type Decision,
   type EntryBody,
   isPlan,
   isPlanTool,
@@ -20,34 +19,30 @@ import {
   PilotageError,
   runsAbove,
   SPAWN_TOOL,
-  type SpawnTask,
   skillView,
   type TaskCall,
   type ToolSchema,
-  taskCall,
-  validateDecision,
 } from '#core';
 import { isHeld, mayGiveUp, type OpenStep, type RunState, type TaskWait } from '#state';
 import type { AuthorisedTools } from '#tools';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import type { HeldLease } from '../loop/held-lease.ts';
 import type { RunWriter } from '../loop/run-writer.ts';
-import { beginAwait, endOfWait } from '../tasks/await.ts';
-import { type Beside, besideOf } from '../tasks/budget-share.ts';
-import { type Landing, refused, spawn, spawnAgentCall } from '../tasks/spawn.ts';
+import type { Landing } from '../tasks/spawn.ts';
 import { argsOf } from './arguments.ts';
 import { Attempt } from './attempt.ts';
 import { type Dispatched, dispatch, newlyFound } from './call.ts';
-import type { Call, DispatchPorts, HeldCall, TaskAsk } from './call-ports.ts';
+import type { Call, DispatchPorts, HeldCall } from './call-ports.ts';
 import type { OwnCall, Piece } from './context.ts';
 import { keyPrefixOf } from './doubt.ts';
 import { EarlierCalls, type EarlierPorts } from './earlier-calls.ts';
 import { askForRaise, asksForRaise, InFlightBudget, type Lacking } from './in-flight-budget.ts';
 import { storeLargeValue } from './large-values.ts';
-import { errorData, noRoom, outcomeOfTask } from './outcome.ts';
+import { errorData, failed, noRoom, outcomeOfTask } from './outcome.ts';
 import type { Schedule } from './schedule.ts';
 import { setUpParallel } from './set-up.ts';
 import { isAgentCall, renamed, scheduleOf, settling, tellSchedule, unpark } from './step-schedule.ts';
+import { isTaskCall, type Landed, TaskCalls } from './task-calls.ts';
 
 export interface CallPorts {
   readonly deps: DriverDeps;
@@ -58,9 +53,6 @@ export interface CallPorts {
   readonly lease: HeldLease;
   tools(): AuthorisedTools;
 }
-
-/** The result of a call: entries, or a task that is started when its turn comes. */
-type Landed = EntryBody[] | (() => Landing);
 
 export class Calls {
   readonly #ports: CallPorts;
@@ -85,6 +77,7 @@ export class Calls {
   readonly #keyPrefix: string;
   readonly #dispatchPorts: DispatchPorts;
   readonly #earlier: EarlierCalls;
+  readonly #tasks: TaskCalls;
 
   constructor(ports: CallPorts) {
     this.#ports = ports;
@@ -93,6 +86,14 @@ export class Calls {
     const { clock, artifacts } = deps;
     this.#earlier = new EarlierCalls({ state, artifacts, toolOf: (tool) => this.#toolOf(tool) });
     this.#budget = new InFlightBudget(state);
+    this.#tasks = new TaskCalls({
+      deps,
+      state,
+      budget: this.#budget,
+      tools: () => ports.tools(),
+      resolveArgs: (call) => this.#resolveArgs(call),
+      hold: (open, call, lacking) => this.#hold(open, call, lacking),
+    });
     this.#dispatchPorts = {
       clock,
       artifacts,
@@ -293,7 +294,10 @@ export class Calls {
   #beginOther(open: OpenStep, index: number, branch: Branch): Promise<Landed> | undefined {
     const carried = open.waits.find(({ call, agentCall }) => call === index && agentCall !== undefined);
     if (carried !== undefined) return this.#endAgentCall(open, branch, carried);
-    if (isTaskTool(branch.tool)) return this.#beginTask(open, index, branch);
+    if (isTaskTool(branch.tool)) {
+      this.#inFlight.set(index, new Attempt(this.#ports.deps.clock, () => {}));
+      return this.#tasks.begin(open, { index, branch });
+    }
     return isPlanTool(branch.tool) && isPlan(open.move.decision) ? this.#beginGiven(open, index, branch) : undefined;
   }
 
@@ -358,20 +362,12 @@ export class Calls {
     return [...this.#inFlight.keys()].some((other) => other !== call && !this.#unasked.has(other));
   }
 
-  /** Holds a call that spawns when nothing is left for its task, like a call that does not fit. */
-  #started(landing: Landing, { call }: CallPlace, tool: string): Landing {
-    const { lacks } = landing;
-    const { state } = this.#ports;
-    if (lacks === undefined || state.open === null || !asksForRaise(state)) return landing;
-    return { entries: this.#hold(state.open, call, { axis: lacks, tool, needs: 1, left: 0 }) };
-  }
-
   #landedCall(open: OpenStep, index: number, result: Dispatched): Landed {
     if (!('kind' in result)) return [callEnded({ step: open.move.step, call: index }, result)];
     if (result.kind === 'held') return this.#hold(open, index, result.lacking);
     // The task is not under way yet: it takes its place when its turn comes.
     if (result.kind === 'task' || result.reason !== 'in_doubt') this.#budget.giveBack(index);
-    if (result.kind === 'task') return () => this.#spawnAgentCall(open, index, result);
+    if (result.kind === 'task') return () => this.#tasks.spawnAgentCall(open, index, result);
     const { kind: _, expiresInMs, ...asked } = result;
     const { clock, newToken } = this.#ports.deps;
     const expiry = expiresInMs === undefined ? {} : { expiresAt: clock.now() + expiresInMs };
@@ -403,60 +399,17 @@ export class Calls {
   /** Carries out a message, or the end of the plan: its arguments are its value. */
   async #beginGiven(open: OpenStep, index: number, branch: Branch): Promise<Landed> {
     const { deps, state } = this.#ports;
+    const at = { step: open.move.step, call: index };
     this.#inFlight.set(index, new Attempt(deps.clock, () => {}));
-    if (branch.refusal !== undefined) {
-      return [
-        callEnded(
-          { step: open.move.step, call: index },
-          { outcome: { kind: 'error', error: branch.refusal }, attempts: 0 },
-        ),
-      ];
-    }
+    if (branch.refusal !== undefined) return failed(at, branch.refusal);
     const startedAt = deps.clock.now();
     try {
       const args = capture(await this.#resolveArgs({ open, index, branch }), 'args');
       const outcome = await storeLargeValue(args, branch.tool, state.identity, deps.artifacts);
-      return [
-        callEnded({ step: open.move.step, call: index }, this.#given(branch, { outcome, startedAt, attempts: 1 })),
-      ];
+      return [callEnded(at, this.#given(branch, { outcome, startedAt, attempts: 1 }))];
     } catch (thrown) {
-      return [
-        callEnded(
-          { step: open.move.step, call: index },
-          { outcome: { kind: 'error', error: errorData(thrown) }, attempts: 0 },
-        ),
-      ];
+      return failed(at, errorData(thrown));
     }
-  }
-
-  /** Carries out a call that spawns or awaits. References to other branches are resolved first; the rest needs only entries. */
-  async #beginTask(open: OpenStep, index: number, branch: Branch): Promise<Landed> {
-    const { deps, state } = this.#ports;
-    const { step } = open.move;
-    const at = { step, call: index };
-    this.#inFlight.set(index, new Attempt(deps.clock, () => {}));
-    if (branch.refusal !== undefined) {
-      const outcome = { kind: 'error' as const, error: branch.refusal };
-      return [callEnded(at, { outcome, attempts: 0 })];
-    }
-    const wait = open.waits.find(({ call }) => call === index);
-    const ended = wait && endOfWait(state, wait, deps.clock.now());
-    if (ended !== undefined) return [callEnded(at, { outcome: ended, attempts: 0 })];
-    let decision: TaskCall;
-    try {
-      const args = await this.#resolveArgs({ open, index, branch });
-      const whole = open.move.decision;
-      const made = isTaskCall(whole) ? whole : taskCall(branch.tool, args, branch.callId);
-      decision = validateDecision(made) as TaskCall;
-    } catch (thrown) {
-      return [callEnded(at, { outcome: { kind: 'error', error: errorData(thrown) }, attempts: 0 })];
-    }
-    if (decision.kind === 'await_task') {
-      const { journal, clock, woke } = deps;
-      return [...(await beginAwait(open, index, decision, { journal, state, now: clock.now(), woke }))];
-    }
-    const spawning = decision;
-    return () => this.#spawn(at, spawning);
   }
 
   /**
@@ -493,44 +446,6 @@ export class Calls {
     return interrupted ? made.then(withAttempt) : made;
   }
 
-  #spawn(at: CallPlace, decision: SpawnTask): Landing {
-    const { deps, state } = this.#ports;
-    return this.#budget.lend((taken) =>
-      this.#started(spawn(state, at, decision, deps.clock.now(), taken), at, SPAWN_TOOL),
-    );
-  }
-
-  #spawnAgentCall(open: OpenStep, call: number, { tool, args }: TaskAsk): Landing {
-    const { deps, state } = this.#ports;
-    const at = { step: open.move.step, call };
-    this.#budget.underWay(open).add(call);
-    const { schema, concurrency: atOnce } = tool;
-    const { name } = tool.agent;
-    const agent = deps.agentNamed(name);
-    if (agent !== undefined) {
-      const called = { tool: schema.name, args, agent, atOnce, beside: () => this.#beside(open, call) };
-      return this.#budget.lend((taken) =>
-        this.#started(spawnAgentCall(state, at, called, deps.clock.now(), taken), at, called.tool),
-      );
-    }
-    const message = `${schema.name} is carried out by the agent ${JSON.stringify(name)}, which this runtime does not know. Add it to agents of createRuntime.`;
-    return { entries: [refused(at, 'agent_unknown', message)] };
-  }
-
-  #beside(open: OpenStep, call: number): Beside {
-    const started = this.#budget.underWay(open);
-    const tools = this.#ports.tools();
-    return besideOf(
-      this.#ports.state,
-      call,
-      (other) => started.has(other),
-      (name) => {
-        const tool = tools.ready(name);
-        return tool !== undefined && 'agent' in tool ? undefined : (tool?.costMicroUsd ?? 0);
-      },
-    );
-  }
-
   #tellChunk({ open, index, branch: { tool } }: OwnCall, piece: Piece): void {
     const { deps, state } = this.#ports;
     const { run } = state.identity;
@@ -561,10 +476,6 @@ export class Calls {
 
 function asLanding(landed: Landed): Landing {
   return typeof landed === 'function' ? landed() : { entries: landed };
-}
-
-function isTaskCall(decision: Decision): decision is TaskCall {
-  return decision.kind === 'spawn_task' || decision.kind === 'await_task';
 }
 
 /** Gives a single task call the shape of a branch of a parallel call. */

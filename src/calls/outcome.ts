@@ -1,7 +1,10 @@
 /** What a call comes to, from how its attempts settled. */
 
 import {
+  type CallEnded,
+  type CallPlace,
   type Captured,
+  callEnded,
   capture,
   type Effect,
   type ErrorData,
@@ -86,6 +89,11 @@ const STOPPED = 'The call was stopped before it ended.';
 
 export function cancelled(): Outcome {
   return { kind: 'cancelled', error: { code: 'cancelled', message: STOPPED } };
+}
+
+/** The end of a call that came to this error before it was made. */
+export function failed(at: CallPlace, error: ErrorData): CallEnded[] {
+  return [callEnded(at, { outcome: { kind: 'error', error }, attempts: 0 })];
 }
 
 /** Whose value it is. */
