@@ -16,15 +16,6 @@ export interface Measured {
 
 export type Work = () => Promise<unknown>;
 
-/** User and system microseconds of CPU that the process spent in `work`, after a collection: for sides that share a heap. */
-export async function cpuUs(work: Work): Promise<number> {
-  gc();
-  const before = process.cpuUsage();
-  await work();
-  const used = process.cpuUsage(before);
-  return used.user + used.system;
-}
-
 /** Bytes of the heap that are in use after a collection. */
 export function heapBytes(): number {
   gc();

@@ -1,10 +1,10 @@
 /** The AI SDK's `generateText` with the scripted model itself. */
 import { generateText, jsonSchema, stepCountIs, tool } from 'ai';
 import { INPUT_SCHEMA, keepNote, QUERY, scriptedModel, TOOL_DESCRIPTION, TOOL_NAME } from '../workload.ts';
-import { measurePeer } from './peer.mjs';
+import { servePeer } from './peer.mjs';
 import { ajvValidate } from './validate.mjs';
 
-await measurePeer('AI SDK generateText', 'ai', (steps) => {
+await servePeer((steps) => {
   const model = scriptedModel(steps);
   let calls = 0;
   const tools = {

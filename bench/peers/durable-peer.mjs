@@ -3,7 +3,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { median, wallMs } from '../measure.ts';
 import { withScratch } from '../scratch.ts';
-import { versionOf } from './peer.mjs';
+import { versionOf } from './version.mjs';
 
 const SIZES = [10, 100];
 const ROUNDS = 5;

@@ -7,7 +7,7 @@ await measureDurablePeer('Pilotage, SQLite journal', undefined, (path, steps) =>
   const journal = sqliteJournal({ path });
   const runtime = ourRuntime(ourPlanner(steps), journal);
   return {
-    execute: () => runOnce(runtime, steps),
+    run: () => runOnce(runtime, steps),
     async close() {
       await runtime.close();
       await journal.close();

@@ -2,9 +2,9 @@
 import { createAgent } from 'langchain';
 import { QUERY } from '../workload.ts';
 import { langchainTool, ScriptedChatModel } from './langchain-model.mjs';
-import { measurePeer } from './peer.mjs';
+import { servePeer } from './peer.mjs';
 
-await measurePeer('LangChain on LangGraph', '@langchain/langgraph', (steps) => {
+await servePeer((steps) => {
   let calls = 0;
   const tools = [
     langchainTool(() => {

@@ -3,9 +3,9 @@ import { Agent } from '@mastra/core/agent';
 import { createTool } from '@mastra/core/tools';
 import { z } from 'zod';
 import { keepNote, QUERY, scriptedModel, TOOL_DESCRIPTION, TOOL_NAME } from '../workload.ts';
-import { measurePeer } from './peer.mjs';
+import { servePeer } from './peer.mjs';
 
-await measurePeer('Mastra', '@mastra/core', (steps) => {
+await servePeer((steps) => {
   let calls = 0;
   const note = createTool({
     id: TOOL_NAME,

@@ -10,7 +10,7 @@ import {
   TOOL_DESCRIPTION,
   TOOL_NAME,
 } from '../workload.ts';
-import { measurePeer } from './peer.mjs';
+import { servePeer } from './peer.mjs';
 
 setTracingDisabled(true);
 
@@ -48,7 +48,7 @@ function answer() {
   };
 }
 
-await measurePeer('OpenAI Agents', '@openai/agents', (steps) => {
+await servePeer((steps) => {
   let calls = 0;
   const note = tool({
     name: TOOL_NAME,

@@ -11,7 +11,7 @@ import {
   TOOL_DESCRIPTION,
   TOOL_NAME,
 } from '../workload.ts';
-import { measurePeer } from './peer.mjs';
+import { servePeer } from './peer.mjs';
 
 const MODEL = {
   id: 'scripted',
@@ -62,7 +62,7 @@ function replyOf(step, steps) {
   };
 }
 
-await measurePeer('pi agent loop', '@earendil-works/pi-agent-core', (steps) => {
+await servePeer((steps) => {
   const streamFn = streamScript(steps);
   let calls = 0;
   const tool = {

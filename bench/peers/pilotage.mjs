@@ -1,8 +1,8 @@
 /** Pilotage itself, as the peers are measured: with the memory journal. */
 import { ourPlanner, ourRuntime, runOnce } from '../ours.ts';
-import { measurePeer } from './peer.mjs';
+import { servePeer } from './peer.mjs';
 
-await measurePeer('Pilotage', undefined, (steps) => {
+await servePeer((steps) => {
   const runtime = ourRuntime(ourPlanner(steps));
   return async () => {
     await runOnce(runtime, steps);
