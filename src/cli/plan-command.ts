@@ -91,7 +91,10 @@ function driedOut({ planner, agents = [], ...rest }: ReadyConfig['runtime']): {
     const dry = new DryPlanner(planner);
     return { dry, runtime: { ...rest, agents, planner: dry } };
   }
-  if (first === undefined) throw new UsageError('The configuration has nobody who could make a plan.');
+  if (first === undefined)
+    throw new UsageError(
+      'The configuration has nobody who could make a plan. Give it a planner, or an agent in `agents`.',
+    );
   const { name, tools, limits, readArgs } = first;
   const dry = new DryPlanner(asPlanner(first.planner));
   return { dry, runtime: { ...rest, agents: [{ name, planner: dry, tools, ...defined({ limits, readArgs }) }] } };

@@ -166,12 +166,12 @@ function escaped(char: string): string {
   return units.map((unit) => `\\u${unit}`).join('');
 }
 
-/** A message of one text. */
+/** A user's message of one text. */
 export function userTurn(text: string): LanguageModelV4Message {
   return { role: 'user', content: [{ type: 'text', text }] };
 }
 
-/** A message of one text. */
+/** A model's message of one text. */
 export function assistantTurn(text: string): LanguageModelV4Message {
   return { role: 'assistant', content: [{ type: 'text', text }] };
 }

@@ -371,12 +371,13 @@ export class Run {
 
   /**
    * Starts a new run that shares the first steps of this run, and goes on with this runtime's planner and tools. This run is not touched.
+   * The caller that uses this handle uses the new one, too.
    * @throws PilotageError `run_not_found`, `scope_mismatch`, `idempotency_conflict`, `invalid_config` or `payload_invalid`.
    */
   async fork(options: ForkOptions = {}): Promise<Run> {
     assertForkOptions(options);
     await this.#host.assertMayResume(this.id, this.#as);
-    return new Run(await this.#host.fork(this.id, options), this.#host);
+    return new Run(await this.#host.fork(this.id, options), this.#host, this.#as);
   }
 
   /**

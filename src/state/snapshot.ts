@@ -28,7 +28,7 @@ export interface RunSnapshot {
   readonly agent: string;
   /** What the run was started with. */
   readonly query: string;
-  /** What it is after now: the query, or the goal of the last redirect. */
+  /** What it works for now: the query, or the goal of the last redirect. */
   readonly goal: string;
   /** Costs are in millionths of a US dollar. */
   readonly limits: RunLimits;
@@ -70,9 +70,25 @@ export interface OpenStepSnapshot {
   readonly calls: readonly (CallRecord | null)[];
 }
 
+/** @param state is the caller's own, and not folded on: the snapshot shares its parts. */
 export function snapshotOf(state: RunState): RunSnapshot {
-  const { head, identity, agent, query, goal, limits, scopes, startedAt, updatedAt, task, fork, open, ending } = state;
-  const { context, tasks, groups, background } = state;
+  const {
+    head,
+    identity,
+    agent,
+    query,
+    goal,
+    limits,
+    scopes,
+    context,
+    startedAt,
+    updatedAt,
+    task,
+    fork,
+    open,
+    ending,
+  } = state;
+  const { steps, pauses, tasks, groups, background, totals } = state;
   return {
     head,
     identity,
@@ -86,14 +102,14 @@ export function snapshotOf(state: RunState): RunSnapshot {
     updatedAt,
     task,
     fork,
-    steps: [...state.steps],
-    open: open && { step: open.move.step, decision: open.move.decision, calls: [...open.calls] },
+    steps,
+    open: open && { step: open.move.step, decision: open.move.decision, calls: open.calls },
     plan: planOf(state) ?? null,
-    pauses: [...state.pauses],
+    pauses,
     tasks,
     groups: groups.map((group) => viewOfGroup(group, tasks)),
     background,
-    totals: { ...state.totals },
+    totals,
     ending,
   };
 }

@@ -47,6 +47,29 @@ describe('the request', () => {
     expect(none && 'tools' in none).toBe(false);
   });
 
+  it('a run has the system prompt that a planner of its own would give it, whatever runs came before', async () => {
+    const model = scriptedModel(() => ({ text: 'x' }));
+    const shared = react({ model });
+    const more = toolView(['search', 'read', 'write']);
+    const day = Date.UTC(2026, 0, 1);
+    const views: readonly RunViewOptions[] = [
+      { tools, startedAt: day },
+      { tools, startedAt: day + 86_400_000 },
+      { tools, startedAt: day, context: { hints: { constraints: 'only today' } } },
+      { tools: more, startedAt: day },
+      { tools, startedAt: day },
+    ];
+    const systemOf = (call: number): unknown => model.calls.at(call)?.prompt[0];
+    const prompts: unknown[] = [];
+    for (const view of views) {
+      await ask(shared, runView(view));
+      prompts.push(systemOf(-1));
+      await ask(react({ model }), runView(view));
+      expect(prompts.at(-1)).toEqual(systemOf(-1));
+    }
+    expect(new Set(prompts.map((prompt) => JSON.stringify(prompt))).size).toBe(4);
+  });
+
   it('RA-22 asks for one call at a time only when parallel calls are off; what the user says wins', async () => {
     const model = Object.assign(
       scriptedModel(() => ({ text: 'x' })),

@@ -177,6 +177,18 @@ describe('senders from elsewhere', () => {
     expect(await one.result()).toMatchObject({ status: 'paused' });
   });
 
+  it('who forks a run speaks to the fork as the caller that it is, and not as the program', async () => {
+    const made = world({ planner: script(call('echo'), pause) });
+    const run = await start(made);
+    await run.result();
+    const fork = await made.runtime.run(run.id, { as: caller('owner_user') }).fork({ step: 1 });
+    await expect(fork.steer('PRIORITIZE', { priority: 3 })).rejects.toMatchObject({ code: 'scope_mismatch' });
+    await fork.result();
+    await fork.resume();
+    expect(await fork.result()).toMatchObject({ status: 'finished' });
+    expect(await entriesOf(made.journal, fork, 'resumed')).toMatchObject([{ by: { scope: 'owner_user' } }]);
+  });
+
   it('SP-04 with an incomplete identity are refused, and nothing is stored', async () => {
     const made = world({ planner: script(pause) });
     const run = await start(made);
