@@ -145,19 +145,16 @@ export function errorData(thrown: unknown, fallback = 'tool_failed'): ErrorData 
   return data === undefined ? { code, message } : { code, message, data };
 }
 
-/** A call that a task has carried out: what the task's end is as the outcome of the call. */
-
-interface AgentTaskPorts {
-  readonly identity: Identity;
-  readonly artifacts: ArtifactStore;
-}
-
-/** @param tool whose call it is. Absent: somebody has accepted that it is gone, and nothing checks its value. */
+/**
+ * What the end of a task is as the outcome of the call that it has carried out.
+ *
+ * @param tool whose call it is. Absent: somebody has accepted that it is gone, and nothing checks its value.
+ */
 export async function outcomeOfTask(
   end: TaskEnd,
   name: string,
   tool: ReadyTool | undefined,
-  ports: AgentTaskPorts,
+  ports: Owned & Stores,
 ): Promise<Outcome> {
   const { status, result = null, stored, error = { code: status, message: `The task ended as ${status}.` } } = end;
   if (status !== 'complete') {

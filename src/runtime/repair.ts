@@ -5,7 +5,6 @@
  */
 import {
   type CallPlace,
-  type Clock,
   decodeEntry,
   deepFreeze,
   defined,
@@ -13,11 +12,11 @@ import {
   type EntryBody,
   type ErrorData,
   PilotageError,
-  type Redaction,
   type Repaired,
 } from '#core';
 import type { Examined, Journal, StoredMessage } from '#journal';
 import { applyEntry, endedStatus, openState, parkedCalls, type RunState } from '#state';
+import type { DriverDeps } from '../loop/driver-deps.ts';
 
 /** An entry that cannot stand. */
 export interface Refused {
@@ -51,12 +50,7 @@ export interface RepairOptions {
   readonly reason?: string;
 }
 
-interface RepairDeps {
-  readonly journal: Journal;
-  readonly clock: Clock;
-  readonly redaction: Redaction;
-  newToken(): string;
-}
+type RepairDeps = Pick<DriverDeps, 'journal' | 'clock' | 'redaction' | 'newToken'>;
 
 interface Looked {
   readonly examined: Examined;

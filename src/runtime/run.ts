@@ -346,7 +346,7 @@ export class Run {
     if (until === 'stored') return this.#host.signal(this.id, control);
     const { journal, hub } = this.#host.deps;
     const head = (await journal.get(this.id))?.head ?? 0;
-    const taken = untilTaken({ journal, hub, run: this.id }, control.id, head);
+    const taken = untilTaken({ journal, hub }, this.id, control.id, head);
     try {
       await this.#host.signal(this.id, control);
     } catch (error) {

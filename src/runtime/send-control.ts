@@ -18,7 +18,8 @@ import {
 import { hasEnded, type Journal, pauseExpired, type RunRecord, runNotFound, type SignalOptions } from '#journal';
 import { foldEntries, type OpenPause, type RunState } from '#state';
 import { isVerdict } from '../loop/controls.ts';
-import type { Notice, NoticeHub } from '../loop/notices.ts';
+import type { DriverDeps } from '../loop/driver-deps.ts';
+import type { Notice } from '../loop/notices.ts';
 
 /** The redaction of a process that has no rules of its own. */
 const PLAIN = new Redaction();
@@ -160,12 +161,6 @@ function expired({ token, at }: Resumed & Entry, entries: readonly Entry[]): Pil
 
 /** Waits until a run has taken a control, without a look at what it did before. */
 
-interface TakenPorts {
-  readonly journal: Journal;
-  readonly hub: NoticeHub;
-  readonly run: string;
-}
-
 interface Wait {
   /** @throws why the control was refused, `run_ended`, or why this process let go of the run. */
   readonly done: Promise<void>;
@@ -173,7 +168,12 @@ interface Wait {
 }
 
 /** Listens from now on for the entry that takes the control. @param head entries up to here cannot have taken it. */
-export function untilTaken({ journal, hub, run }: TakenPorts, control: string, head: number): Wait {
+export function untilTaken(
+  { journal, hub }: Pick<DriverDeps, 'journal' | 'hub'>,
+  run: string,
+  control: string,
+  head: number,
+): Wait {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   let seen = head;
   /** The driver here tells every entry, and nothing that others wrote before is missing. */

@@ -4,20 +4,19 @@
  */
 import {
   assertOptions,
-  type Clock,
   deepFreeze,
   defined,
   type Entry,
   type Json,
   type OptionShape,
   PilotageError,
-  type Redaction,
   type RunContext,
   type Scope,
   scopeKey,
   type Turn,
 } from '#core';
 import type { SessionMemory, SessionMemoryStore, SessionSummary, SessionTurn } from '#journal';
+import type { DriverDeps } from '../loop/driver-deps.ts';
 
 export interface SummaryInput {
   /** The summary of all turns before `turns`. `undefined`: no turn is summarised. */
@@ -119,11 +118,8 @@ function chat(turns: readonly SessionTurn[]): readonly Turn[] {
   ]);
 }
 
-interface KeeperDeps {
+interface KeeperDeps extends Pick<DriverDeps, 'clock' | 'redaction' | 'onFault'> {
   readonly store: SessionMemoryStore;
-  readonly clock: Clock;
-  readonly redaction: Redaction;
-  readonly onFault: (error: unknown) => void;
 }
 
 /** Updates summaries. For each session it writes one at a time; among processes the first to store wins. */

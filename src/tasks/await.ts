@@ -17,15 +17,13 @@ import {
 import type { Journal } from '#journal';
 import { isJournalGone } from '#journal';
 import { foldEntries, groupView, type OpenStep, type RunState, type TaskWait } from '#state';
+import type { DriverDeps } from '../loop/driver-deps.ts';
 import { taskEndOf } from './ending.ts';
 import { refused } from './spawn.ts';
 
-interface AwaitPorts {
-  readonly journal: Journal;
+interface AwaitDeps extends Pick<DriverDeps, 'journal' | 'woke'> {
   readonly state: RunState;
   readonly now: number;
-  /** The run has something new in its inbox. */
-  woke(run: string): void;
 }
 
 /**
@@ -36,10 +34,10 @@ export async function beginAwait(
   open: OpenStep,
   call: number,
   decision: AwaitTask,
-  ports: AwaitPorts,
+  deps: AwaitDeps,
 ): Promise<readonly EntryBody[]> {
   try {
-    return await begin(open, call, decision, ports);
+    return await begin(open, call, decision, deps);
   } catch (error) {
     if (!isUnreadable(error)) throw error;
     const message = `${decision.taskId}, or a run that it waits for, cannot be read here, and was not awaited: ${error.message}`;
@@ -64,9 +62,9 @@ async function begin(
   { move: { step } }: OpenStep,
   call: number,
   decision: AwaitTask,
-  ports: AwaitPorts,
+  deps: AwaitDeps,
 ): Promise<readonly EntryBody[]> {
-  const { state, now } = ports;
+  const { state, now } = deps;
   const { taskId: task, groupId: group, timeoutMs } = decision;
   const at = { step, call };
   const known = knownEnd(state, task, group);
@@ -75,14 +73,14 @@ async function begin(
   }
   if (known !== undefined) return [callEnded(at, { outcome: known, attempts: 0 })];
   const own = state.tasks.some(({ id }) => id === task);
-  const target = await stateOf(task, ports);
+  const target = await stateOf(task, deps);
   if (target === undefined) return [refused(at, 'task_not_found', `There is no task ${JSON.stringify(task)}.`)];
-  const cycle = await cycleTo(state.identity.run, target, ports.journal);
+  const cycle = await cycleTo(state.identity.run, target, deps.journal);
   if (cycle !== undefined) {
     const path = [state.identity.run, ...cycle].join(' → ');
     return [refused(at, 'await_cycle', `Waiting for ${task} would never end: ${path}. The task was not awaited.`)];
   }
-  const ended = group === undefined ? await watch(target, at, own, ports) : undefined;
+  const ended = group === undefined ? await watch(target, at, own, deps) : undefined;
   if (ended !== undefined) return [callEnded(at, { outcome: taskOutcome(ended), attempts: 0 })];
   const awaiting: Awaiting = {
     kind: 'awaiting',
@@ -142,7 +140,7 @@ function groupValue({ id, status, members, reason }: GroupView): Json {
 }
 
 /** A run of the same tenant, user and session; anything else is not there. */
-async function stateOf(run: string, { journal, state }: AwaitPorts): Promise<RunState | undefined> {
+async function stateOf(run: string, { journal, state }: AwaitDeps): Promise<RunState | undefined> {
   const found = await readState(run, journal);
   if (found === undefined) return undefined;
   const { tenant, user, session } = state.identity;
@@ -201,21 +199,21 @@ async function watch(
   target: RunState,
   { step, call }: { readonly step: number; readonly call: number },
   own: boolean,
-  ports: AwaitPorts,
+  deps: AwaitDeps,
 ): Promise<TaskEnd | undefined> {
   // The end of an own task comes through the inbox, where its cost is taken too.
   if (own) return undefined;
   const ended = taskEndOf(target);
   if (ended !== undefined) return ended;
-  const { run } = ports.state.identity;
+  const { run } = deps.state.identity;
   const { run: to } = target.identity;
   try {
-    await ports.journal.signal(to, { id: `watch:${run}:${step}.${call}`, type: 'WATCH', by: run });
-    ports.woke(to);
+    await deps.journal.signal(to, { id: `watch:${run}:${step}.${call}`, type: 'WATCH', by: run });
+    deps.woke(to);
     return undefined;
   } catch (error) {
     if (!PilotageError.is(error, 'run_ended')) throw error;
-    const now = await readState(to, ports.journal);
+    const now = await readState(to, deps.journal);
     return now && taskEndOf(now);
   }
 }

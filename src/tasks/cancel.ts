@@ -2,12 +2,9 @@
 import { defined, type OnCancel, PilotageError } from '#core';
 import type { Journal } from '#journal';
 import type { RunState } from '#state';
+import type { DriverDeps } from '../loop/driver-deps.ts';
 
-interface CascadePorts {
-  readonly journal: Journal;
-  /** The run has something new in its inbox. */
-  woke(run: string): void;
-}
+type CascadeDeps = Pick<DriverDeps, 'journal' | 'woke'>;
 
 export interface Stop {
   /** The run that stops its tasks. */
@@ -26,23 +23,23 @@ export function cascading({ tasks }: RunState): readonly string[] {
  * Every one of these tasks of the run has the cancel in its inbox, or had ended, when this returns. A run that only has the
  * id of one, and another parent, hears nothing. Doing it twice changes nothing.
  */
-export async function stopTasks(ports: CascadePorts, tasks: readonly string[], stop: Stop): Promise<void> {
+export async function stopTasks(deps: CascadeDeps, tasks: readonly string[], stop: Stop): Promise<void> {
   for (const task of tasks) {
-    const record = await ports.journal.get(task);
-    if (record === undefined || record.parent === stop.by) await stopTask(ports, task, stop);
+    const record = await deps.journal.get(task);
+    if (record === undefined || record.parent === stop.by) await stopTask(deps, task, stop);
   }
 }
 
-async function stopTask(ports: CascadePorts, task: string, stop: Stop): Promise<void> {
-  if (!(await sendCancel(ports, task, stop))) await stopTasksOf(ports, task, stop);
+async function stopTask(deps: CascadeDeps, task: string, stop: Stop): Promise<void> {
+  if (!(await sendCancel(deps, task, stop))) await stopTasksOf(deps, task, stop);
 }
 
 /** The tasks of a run that has ended: it starts no more, and nobody else tells them. */
-async function stopTasksOf(ports: CascadePorts, run: string, stop: Stop): Promise<void> {
+async function stopTasksOf(deps: CascadeDeps, run: string, stop: Stop): Promise<void> {
   for (let after: string | undefined; ; ) {
-    const page = await ports.journal.list({ parent: run, limit: PAGE, ...defined({ after }) });
+    const page = await deps.journal.list({ parent: run, limit: PAGE, ...defined({ after }) });
     for (const { identity } of page) {
-      if ((await policyOf(ports.journal, identity.run)) === 'cascade') await stopTask(ports, identity.run, stop);
+      if ((await policyOf(deps.journal, identity.run)) === 'cascade') await stopTask(deps, identity.run, stop);
     }
     after = page.at(-1)?.identity.run;
     if (page.length < PAGE) return;
@@ -58,7 +55,7 @@ async function policyOf(journal: Journal, run: string): Promise<OnCancel | undef
 
 /** False: the run has ended. */
 async function sendCancel(
-  { journal, woke }: CascadePorts,
+  { journal, woke }: CascadeDeps,
   run: string,
   { by, reason, dismisses = false }: Stop,
 ): Promise<boolean> {
