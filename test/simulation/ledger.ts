@@ -193,8 +193,7 @@ export class Ledger {
     const now = this.#clock.now();
     this.owners.set(request.owner, process);
     checkClaim(claim, request, run, process, { now, ledger: this });
-    if (run.holder !== undefined && run.holder !== process)
-      run.lostAt.set(run.holder, [...(run.lostAt.get(run.holder) ?? []), now]);
+    if (run.holder !== undefined && run.holder !== process) noteLoss(run, run.holder, now);
     if (run.holder !== undefined) run.takenOverAt.push(this.next());
     run.holder = process;
     run.isDriven = false;
@@ -225,6 +224,8 @@ export class Ledger {
     if (known?.fence !== fence) return;
     known.leaseUntil = 0;
     known.isDriven = false;
+    // What it leaves behind has its time from here on.
+    if (known.holder !== undefined) noteLoss(known, known.holder, this.#clock.now());
     known.holder = undefined;
     known.isLeftForNow = status === undefined;
     if (known.isLeftForNow) known.leftAt.push(this.next());
@@ -310,4 +311,8 @@ export class Ledger {
     if (lostAt === undefined || this.#clock.now() - lostAt < graceMs) return;
     this.lateEffects.set(key, (this.lateEffects.get(key) ?? 0) + 1);
   }
+}
+
+function noteLoss({ lostAt }: LedgerRun, process: SimulatedProcess, now: number): void {
+  lostAt.set(process, [...(lostAt.get(process) ?? []), now]);
 }
