@@ -185,15 +185,17 @@ function coerceToType(
 function toText(value: Loose, path: string, coercion: Coercion): string | undefined {
   if (typeof value === 'string') return value;
   if (value === null) return undefined;
-  const text = sourceText(value, coercion);
+  const text = textOf(value, coercion);
+  if (text === undefined) return undefined;
   if (!(value instanceof CodeText)) report(coercion, 'coerced', path, `${typeName(value)} to string`);
   return text;
 }
 
-function sourceText(value: Loose, coercion: Coercion): string {
+/** An object or a list is no text, unless there is code in it: then the code may be what is meant. */
+function textOf(value: Loose, { sources }: Coercion): string | undefined {
   if (value instanceof CodeText || value instanceof NumberText) return value.text;
   if (typeof value !== 'object' || value === null) return String(value);
-  return (isPlain(value) ? undefined : coercion.sources.get(value)) ?? JSON.stringify(looseToJson(value));
+  return isPlain(value) ? undefined : sources.get(value);
 }
 
 function toNumber(value: Loose, type: 'number' | 'integer', path: string, coercion: Coercion): number | undefined {
@@ -245,13 +247,14 @@ function toList(
   );
 }
 
-/** A list that was written as text, or the value as the only item. */
+/** A list that was written as text, or the value as the only item. What is written is read: the text of an object is no item. */
 function listIn(value: Loose, schema: JsonObject, coercion: Coercion): readonly Loose[] | undefined {
   const text = value instanceof CodeText ? value.text : value;
   if (typeof text !== 'string') return [value];
-  const read = readWhole(text, '[(');
+  const read = readWhole(text, '[({');
   if (isLooseList(read)) return read;
   if (value instanceof CodeText) return undefined;
+  if (isLooseObject(read)) return [read];
   return splitText(text, schema, coercion) ?? [value];
 }
 

@@ -7,7 +7,7 @@ export { looseToJson, readStrictJson } from './loose-value.ts';
 export type { ParseTool } from './names.ts';
 export { isTemplate } from './placeholders.ts';
 export { createReader, DEFAULT_PARSE_LIMITS, type Reader, workFor } from './reader.ts';
-export { fits } from './schema.ts';
+export { fits, isObjectSchema } from './schema.ts';
 export { JsonStream } from './stream-json.ts';
 export type { NdjsonIssue } from './stream-ndjson.ts';
 export { NdjsonStream } from './stream-ndjson.ts';

@@ -73,6 +73,12 @@ export function typesOf(schema: JsonObject): readonly SchemaType[] {
   return isJsonObject(schema['items']) ? (SINGLE.get('array') ?? NO_TYPES) : NO_TYPES;
 }
 
+/** Whether only objects fit. */
+export function isObjectSchema(schema: JsonObject): boolean {
+  const types = typesOf(followReference(schema, schema) ?? schema);
+  return types.length === 1 && types[0] === 'object';
+}
+
 export function alternativesOf(schema: JsonObject): readonly Json[] | undefined {
   const list = schema['anyOf'] ?? schema['oneOf'];
   return Array.isArray(list) && list.length > 0 ? list : undefined;

@@ -27,6 +27,8 @@ describe('coerceToSchema changes what is safe', () => {
     ['a list in a list', ['a'], list(list(text)), [['a']]],
     ['the case of a key', { userName: 'a' }, object({ user_name: text }), { user_name: 'a' }],
     ['the only item', [5], integer, 5],
+    ['an object as the only item', { a: 1 }, list(object({ a: integer })), [{ a: 1 }]],
+    ['the text of an object as the only item', '{"a": 1}', list(object({ a: integer })), [{ a: 1 }]],
     ['the first type that takes it', '4', { type: ['integer', 'null'] }, 4],
     ['the first alternative that takes it', '4', { anyOf: [{ type: 'boolean' }, integer] }, 4],
     ['null for something optional', { a: 'x', b: null }, object({ a: text, b: text }), { a: 'x' }],
@@ -78,10 +80,24 @@ describe('coerceToSchema leaves what is right, and says what is not', () => {
     ['a missing value', {}, object({ 'a/b': text }, { required: ['a/b'] }), '/a~1b'],
     ['null where it is required', { a: null }, object({ a: text }, { required: ['a'] }), '/a'],
     ['a range', '5-10', integer, ''],
+    ['an object for text', { a: { b: 1 } }, object({ a: text }), '/a'],
+    ['a list for text', ['a'], text, ''],
+    ['an object or a list for one of several', { a: 1 }, { anyOf: [text, integer] }, ''],
   ])('reports %s', (_name, value, schema, path) => {
     const result = coerceToSchema(value, schema);
     expect(result.value).toEqual(value);
     expect(result.issues).toMatchObject([{ code: 'mismatch', path }]);
+  });
+
+  it.each<[string, Json]>([
+    ['an object', { list: ['Oslo'] }],
+    ['the text of an object', '{"list":["Oslo"]}'],
+    ['a list of objects', [{ list: ['Oslo'] }]],
+  ])('makes no list of texts out of %s', (_name, value) => {
+    expect(coerceToSchema(value, list(text)).issues).toMatchObject([
+      ...(Array.isArray(value) ? [] : [{ code: 'coerced' }]),
+      { code: 'mismatch', path: '/0', message: 'the schema wants string, this is object' },
+    ]);
   });
 
   it('does not follow a value down without end', () => {

@@ -316,8 +316,8 @@ describe('values in program code', () => {
     expect(code('new int[]{1, 2}')).toBe('new int[]{1, 2}');
     expect(code('1.50')).toBe('1.50');
     expect(code('5L')).toBe('5L');
-    expect(code('[1, 2]')).toBe('[1,2]');
     expect(code('[a, b]')).toBe('[a, b]');
+    expect(code('[1, 2]')).toEqual([1, 2]);
   });
 });
 

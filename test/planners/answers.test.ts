@@ -1,5 +1,6 @@
 /** Answers that have to fit a schema: what is asked for, what is read, and what a provider does not take. */
 import { afterEach, describe, expect, it } from 'vitest';
+import type { Json, JsonObject } from '#core';
 import { openaiCompatible } from '#model/openai-compatible';
 import { GUIDANCE } from '#prompt';
 import { type OpenAIServer, openaiServer, type ScriptedReply, type ServerReply, scriptedModel } from '#testing';
@@ -91,6 +92,84 @@ describe('an answer with a schema', () => {
     const { result } = await play({ model: { model, structuredOutput }, react: { answerSchema } });
     expect(result).toMatchObject({ payload: OSLO });
     expect(model.calls[0]?.responseFormat).toEqual(format);
+  });
+});
+
+describe('an answer that need not be an object', () => {
+  const cities = { type: 'array', items: { type: 'string' } } as const;
+  const wrapper = {
+    type: 'object',
+    properties: { answer: cities },
+    required: ['answer'],
+    additionalProperties: false,
+  };
+
+  it('is asked for in an object, since servers take no other root, and taken out of it', async () => {
+    const { result, requests } = await played([text('{"answer":["Oslo"]}')], { react: { answerSchema: cities } });
+    expect(result).toMatchObject({ reason: 'goal', payload: ['Oslo'] });
+    expect(requests[0]?.responseFormat).toEqual({ type: 'json', schema: wrapper, name: 'answer' });
+    expect(system(requests[0] ?? { prompt: [] })).toContain(JSON.stringify(wrapper));
+  });
+
+  it.each([
+    ['as it is', '["Oslo"]'],
+    ['in a fence', '```json\n["Oslo"]\n```'],
+    ['in single quotes', "['Oslo']"],
+    ['in its object, in single quotes', "{'answer': ['Oslo']}"],
+    ['in its object, as text', '{"answer":"[\\"Oslo\\"]"}'],
+  ])('is read %s', async (_, words) => {
+    const { result } = await played([text(words)], { react: { answerSchema: cities } });
+    expect(result).toMatchObject({ reason: 'goal', payload: ['Oslo'] });
+  });
+
+  it.each([
+    ['another object', '{"list":["Oslo"]}', '/answer: required'],
+    ['an object in its object', '{"answer":{"list":["Oslo"]}}', '/answer/0: the schema wants string'],
+    ['words', 'I found Oslo.', 'the schema wants object'],
+  ])('is not made of %s', async (_, words, why) => {
+    const replies = [text(words), text('{"answer":["Oslo"]}')];
+    const { result, steps } = await played(replies, { react: { answerSchema: cities } });
+    expect(result).toMatchObject({ reason: 'goal', payload: ['Oslo'] });
+    expect(steps[0]).toMatchObject({ error: { code: 'answer_invalid', message: expect.stringContaining(why) } });
+  });
+
+  it('is read from _finish, with and without its object', async () => {
+    for (const answer of [['Oslo'], { answer: ['Oslo'] }]) {
+      const finish = { calls: [{ tool: '_finish', args: { answer } }] } as ScriptedReply;
+      const { result } = await played([finish], { react: { answerSchema: cities } });
+      expect(result).toMatchObject({ reason: 'goal', payload: ['Oslo'] });
+    }
+  });
+
+  it.each<[string, JsonObject, string, Json]>([
+    ['a number', { type: 'integer' }, '3', 3],
+    ['a word of an enum', { type: 'string', enum: ['yes', 'no'] }, 'yes', 'yes'],
+    ['nothing', { type: ['string', 'null'] }, '{"answer":null}', null],
+    [
+      'one of two objects',
+      { anyOf: [{ type: 'object', properties: { a: {} }, required: ['a'] }, { type: 'null' }] },
+      '{"answer":{"a":1}}',
+      { a: 1 },
+    ],
+    [
+      'what refers to itself',
+      { type: 'array', items: { anyOf: [{ type: 'integer' }, { $ref: '#' }] } },
+      '{"answer":[1,["2",[3]]]}',
+      [1, [2, [3]]],
+    ],
+    [
+      'what refers to definitions',
+      {
+        $defs: { city: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] } },
+        type: 'array',
+        items: { $ref: '#/$defs/city' },
+      },
+      '{"answer":[{"name":5}]}',
+      [{ name: '5' }],
+    ],
+  ])('may be %s', async (_, answerSchema, words, payload) => {
+    const { result } = await played([text(words)], { react: { answerSchema } });
+    expect(result).toMatchObject({ reason: 'goal', payload });
   });
 });
 

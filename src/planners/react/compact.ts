@@ -29,8 +29,8 @@ import {
 } from '#parse';
 import type { ModelPool } from '#planners';
 import { chooseCut, readSummary, SUMMARY_PARTS, SUMMARY_SCHEMA, summaryRequest } from '#prompt';
+import { misfitsIn } from './answer-form.ts';
 import type { CompactionOptions, ReactOptions } from './options.ts';
-import { misfitsIn } from './read-reply.ts';
 import { FULL_WINDOW, type Requests, windowShare } from './requests.ts';
 
 export interface CompactorParts {

@@ -23,8 +23,9 @@ import {
 import type { Reply } from '#model';
 import { coerceToSchema } from '#parse';
 import { CONTROL_TOOLS } from '#prompt';
+import { misfitsIn } from './answer-form.ts';
 import { faultData } from './ladder.ts';
-import { CUT_OFF, misfitsIn, type ReadCall, type ReadOptions, type ReadReply, readReply } from './read-reply.ts';
+import { CUT_OFF, type ReadCall, type ReadOptions, type ReadReply, readReply } from './read-reply.ts';
 
 export interface DecideOptions {
   readonly reading: ReadOptions;

@@ -47,7 +47,7 @@ export interface ReactOptions {
   readonly tasks?: boolean;
   /**
    * JSON Schema of the answer. An answer that does not fit is given back to the model. With a schema, the payload of the run is a
-   * JSON value.
+   * JSON value. What need not be an object is asked for inside one, `{ "answer": … }`, and taken out of it.
    */
   readonly answerSchema?: JsonObject;
   /** How often in a row a model is asked again after a faulty reply, before the next model is asked. Default 2. */

@@ -18,12 +18,12 @@ import {
 import { type AskOptions, askModel, isFormatRefusal, oneLower, type ReadyModel, streamModel } from '#model';
 import { askFallback, asksModels, modelPool } from '#planners';
 import { guidanceTurn, unreadableInputs } from '#prompt';
+import { answerForm } from './answer-form.ts';
 import { compactor, summariserOf } from './compact.ts';
 import { CALM, exhausted, modelsLeft, type Rung, rungOf, unavailable } from './ladder.ts';
 import { MadeCalls } from './made-calls.ts';
 import { moveOf, PlainProvenance, readingOf } from './move.ts';
 import { assertReactOptions, DEFAULT_REASKS, type ReactOptions } from './options.ts';
-import { answerReader } from './read-reply.ts';
 import { FULL_WINDOW, Requests, windowShare } from './requests.ts';
 import { proseOnly } from './text-stream.ts';
 
@@ -37,11 +37,18 @@ const VERSION = 'react.1';
 export function react(options: ReactOptions): Planner {
   assertReactOptions(options);
   const pool = modelPool(options.model, options.prices, { needs: 'calls' });
-  const requests = new Requests(options);
   const fallback = options.fallback === undefined ? undefined : asPlanner(options.fallback);
-  const { reasks = DEFAULT_REASKS, clock = systemClock, answerSchema, compaction, retries, stallMs } = options;
-  const readAnswer = answerSchema === undefined ? undefined : answerReader(answerSchema);
-  const making = { options, pool, requests, readAnswer, madeCalls: new MadeCalls(), plain: new PlainProvenance() };
+  const { reasks = DEFAULT_REASKS, clock = systemClock, compaction, retries, stallMs } = options;
+  const form = options.answerSchema === undefined ? undefined : answerForm(options.answerSchema);
+  const requests = new Requests(options, form);
+  const making = {
+    options,
+    pool,
+    requests,
+    readAnswer: form?.read,
+    madeCalls: new MadeCalls(),
+    plain: new PlainProvenance(),
+  };
   const patience = {
     clock,
     ...defined({ retries, stallMs }),
@@ -103,7 +110,7 @@ export function react(options: ReactOptions): Planner {
       for (const name of triedModels(error)) pool.record(name, { succeeded: false });
       return unavailable(error, turn.remarks, fallback !== undefined);
     }
-    if (answerSchema === undefined || !isFormatRefusal(error)) {
+    if (form === undefined || !isFormatRefusal(error)) {
       if (!turn.asking.signal.aborted) pool.record(model.name, { succeeded: false });
       throw error;
     }

@@ -7,8 +7,6 @@ import {
   FINISH_TOOL,
   isJsonObject,
   type Json,
-  type JsonObject,
-  jsonEquals,
   type Remark,
   shownName,
   type ToolSchema,
@@ -17,17 +15,15 @@ import {
 import type { ModelCall, Reply, StopReason } from '#model';
 import {
   answerStart,
-  coerceToSchema,
-  DEFAULT_PARSE_LIMITS,
   type ParsedCall,
   type ParseIssue,
   type ParseTool,
   parseToolArgs,
-  readStrictJson,
   ToolCallStream,
   withoutThoughts,
 } from '#parse';
 import { CONTROL_TOOLS, cameOf, isAct, repeatedCall, unsureCall } from '#prompt';
+import type { AnswerForm } from './answer-form.ts';
 import { readTemplate } from './chat-template.ts';
 import { faultData } from './ladder.ts';
 import type { MadeCall } from './made-calls.ts';
@@ -80,7 +76,7 @@ export function parseTools({ tools, tasks }: Callable): readonly ParseTool[] {
 export interface ReadOptions extends Callable {
   readonly mode: 'native' | 'text';
   /** Fits an answer to the schema that was asked for; without one every answer will do. */
-  readonly readAnswer: ((answer: Json) => { readonly answer: Json } | { readonly misfit: string }) | undefined;
+  readonly readAnswer: AnswerForm['read'] | undefined;
   /** The last equal call that the run has made already, if it may have changed something. */
   readonly madeBefore: (tool: string, args: Json) => MadeCall | undefined;
 }
@@ -243,9 +239,7 @@ function isFittingAnswer(words: string, calls: readonly ParsedCall[], { readAnsw
   if (readAnswer === undefined || !/^\s*(?:```\w*\s*)?[{[]/.test(words)) return false;
   const read = readAnswer(words);
   if (!('answer' in read)) return false;
-  if (calls.every(({ form }) => form === 'loose')) return true;
-  const written = readStrictJson(withoutFence(words), DEFAULT_PARSE_LIMITS.maxDepth);
-  return written !== undefined && jsonEquals(written, read.answer);
+  return read.exact || calls.every(({ form }) => form === 'loose');
 }
 
 /** Arguments without a name may as well be an answer: where one of a certain form is asked for, and for the way to end. */
@@ -272,37 +266,4 @@ function unknownTool(message: string): ReadCall {
 
 function refused({ tool, args, callId = '' }: ParsedCall, refusal: ErrorData): ReadCall {
   return { tool, callId, args, refusal };
-}
-
-// Answers that have to fit a schema.
-
-const MAX_SHOWN = 10;
-
-/** `undefined` when everything fits. Each part names its place, as a JSON Pointer. */
-export function misfitsIn(issues: readonly ParseIssue[]): string | undefined {
-  const misfits = issues.filter(({ code }) => code === 'mismatch');
-  if (misfits.length === 0) return undefined;
-  return misfits
-    .slice(0, MAX_SHOWN)
-    .map(({ path = '', message }) => `${path || '/'}: ${message}`)
-    .join('; ');
-}
-
-/** The answer as the schema wants it, or what does not fit, in words for the model. */
-export function answerReader(
-  schema: JsonObject,
-): (answer: Json) => { readonly answer: Json } | { readonly misfit: string } {
-  return (answer) => {
-    const read = coerceToSchema(typeof answer === 'string' ? withoutFence(answer) : answer, schema);
-    const misfits = misfitsIn(read.issues);
-    if (misfits === undefined) return { answer: read.value };
-    return { misfit: `The answer does not fit its schema: ${misfits}.` };
-  };
-}
-
-/** The text inside a fence that encloses all of it; models like to put JSON into one. */
-export function withoutFence(text: string): string {
-  const trimmed = text.trim();
-  if (!trimmed.startsWith('```') || !trimmed.endsWith('```') || trimmed.length < 6) return text;
-  return trimmed.slice(trimmed.indexOf('\n') + 1, -3).trim();
 }

@@ -18,10 +18,12 @@ import {
   takesMedia,
 } from '#model';
 import { CONTROL_TOOLS, type DeclaredTool, systemPrompt, Transcript, toolDescription } from '#prompt';
+import type { AnswerForm } from './answer-form.ts';
 import { mayStartTasks, type ReactOptions } from './options.ts';
 
 export class Requests {
   readonly #options: ReactOptions;
+  readonly #form: AnswerForm | undefined;
   readonly #settings = new Map<ReadyModel, Settings>();
   /** Messages of runs that go on, by the run and then the model: they are told differently to different models. */
   readonly #transcripts = new WeakMap<Identity, Map<ReadyModel, Transcript>>();
@@ -30,8 +32,9 @@ export class Requests {
   readonly #declared: DeclaredTools = new WeakMap();
   readonly #declaredWithTasks: DeclaredTools = new WeakMap();
 
-  constructor(options: ReactOptions) {
+  constructor(options: ReactOptions, form: AnswerForm | undefined) {
     this.#options = options;
+    this.#form = form;
   }
 
   /**
@@ -51,9 +54,8 @@ export class Requests {
       const tools = this.#toolsOf(view);
       if (tools.length > 0) request.tools = tools;
     }
-    const { answerSchema } = this.#options;
-    if (answerSchema === undefined || format === undefined) return request;
-    const { responseFormat } = structuredFormat(format, answerSchema, 'answer');
+    if (this.#form === undefined || format === undefined) return request;
+    const { responseFormat } = structuredFormat(format, this.#form.schema, 'answer');
     return responseFormat === undefined ? request : { ...request, responseFormat };
   }
 
@@ -120,12 +122,12 @@ export class Requests {
   }
 
   #begin(view: RunView, model: ReadyModel): Transcript {
-    const { converse = false, answerSchema, maxToolExamples, reasoningReplay = 'never', ...options } = this.#options;
+    const { converse = false, maxToolExamples, reasoningReplay = 'never', ...options } = this.#options;
     const examples = maxToolExamples === undefined ? {} : { maxExamples: maxToolExamples };
     const given = {
       ...(options.systemPrompt === undefined ? {} : { systemPrompt: options.systemPrompt }),
       ...(options.guidance === undefined ? {} : { guidance: options.guidance }),
-      ...(answerSchema === undefined ? {} : { answerSchema }),
+      ...(this.#form === undefined ? {} : { answerSchema: this.#form.schema }),
     };
     const tasks = mayStartTasks(this.#options, view);
     const system = this.#systems.of(view, model.toolCalls, tasks, () =>

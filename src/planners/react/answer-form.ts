@@ -1,0 +1,90 @@
+/** The form of an answer that has to fit a schema: what the model is asked for, and how its answer is read. */
+import { isJsonObject, type Json, type JsonObject, jsonEquals } from '#core';
+import { coerceToSchema, DEFAULT_PARSE_LIMITS, isObjectSchema, type ParseIssue, readStrictJson } from '#parse';
+
+/** The answer as the user's schema wants it, or what does not fit, in words for the model. */
+export type ReadAnswer =
+  /** `exact`: it is the JSON that was written, and nothing was changed to make it fit. */
+  { readonly answer: Json; readonly exact: boolean } | { readonly misfit: string };
+
+export interface AnswerForm {
+  /** What the model is asked for: always an object, since servers take no other root. */
+  readonly schema: JsonObject;
+  /** @param answer JSON, or the text of a reply. */
+  read(answer: Json): ReadAnswer;
+}
+
+/** An answer that need not be an object is asked for as `{ "answer": … }`, and taken out of it again. */
+export function answerForm(schema: JsonObject): AnswerForm {
+  if (isObjectSchema(schema)) return { schema, read: (answer) => readAs(jsonIn(answer), schema) };
+  const wrapper = wrapped(schema);
+  return { schema: wrapper, read: (answer) => readWrapped(jsonIn(answer), schema, wrapper) };
+}
+
+function wrapped(schema: JsonObject): JsonObject {
+  return {
+    type: 'object',
+    properties: { answer: movedBelow(schema, '#/properties/answer') },
+    required: ['answer'],
+    additionalProperties: false,
+  };
+}
+
+/** The schema, whose references within itself lead to its new place. */
+function movedBelow(value: Json, place: string): Json {
+  if (Array.isArray(value)) return value.map((item) => movedBelow(item, place));
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => {
+      const isOwn = key === '$ref' && typeof inner === 'string' && (inner === '#' || inner.startsWith('#/'));
+      return [key, isOwn ? `${place}${inner.slice(1)}` : movedBelow(inner, place)];
+    }),
+  );
+}
+
+function readWrapped(answer: Json, schema: JsonObject, wrapper: JsonObject): ReadAnswer {
+  const whole = readAs(answer, wrapper);
+  if ('answer' in whole) return { ...whole, answer: (whole.answer as { readonly answer: Json }).answer };
+  // Without its wrapper it counts as it was written: of something else no list is made.
+  if (isJsonObject(answer)) return whole;
+  const bare = readAs(answer, schema);
+  return 'answer' in bare && Array.isArray(bare.answer) && !isList(answer) ? whole : bare;
+}
+
+/** A list, or the text of one. */
+function isList(answer: Json): boolean {
+  return Array.isArray(answer) || !jsonEquals(coerceToSchema(answer, { type: 'array' }).value, [answer]);
+}
+
+function readAs(answer: Json, schema: JsonObject): ReadAnswer {
+  const { value, issues } = coerceToSchema(answer, schema);
+  const misfits = misfitsIn(issues);
+  if (misfits !== undefined) return { misfit: `The answer does not fit its schema: ${misfits}.` };
+  return { answer: value, exact: issues.length === 0 };
+}
+
+/** The object or list that a text is, where it is JSON as a whole; otherwise what was given, without a fence. */
+function jsonIn(answer: Json): Json {
+  if (typeof answer !== 'string') return answer;
+  const text = withoutFence(answer);
+  return readStrictJson(text, DEFAULT_PARSE_LIMITS.maxDepth) ?? text;
+}
+
+/** The text inside a fence that encloses all of it; models like to put JSON into one. */
+function withoutFence(text: string): string {
+  const trimmed = text.trim();
+  if (!trimmed.startsWith('```') || !trimmed.endsWith('```') || trimmed.length < 6) return text;
+  return trimmed.slice(trimmed.indexOf('\n') + 1, -3).trim();
+}
+
+const MAX_SHOWN = 10;
+
+/** `undefined` when everything fits. Each part names its place, as a JSON Pointer. */
+export function misfitsIn(issues: readonly ParseIssue[]): string | undefined {
+  const misfits = issues.filter(({ code }) => code === 'mismatch');
+  if (misfits.length === 0) return undefined;
+  return misfits
+    .slice(0, MAX_SHOWN)
+    .map(({ path = '', message }) => `${path || '/'}: ${message}`)
+    .join('; ');
+}
