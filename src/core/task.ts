@@ -14,9 +14,9 @@ export type OnCancel = 'cascade' | 'isolate';
 export const MAX_TASK_DEPTH = 4;
 /** How many tasks of one run may be unfinished at once. Tasks that carry out calls are not counted: they are limited as calls are. */
 export const MAX_LIVE_TASKS = 16;
-/** How many runs may stand under the root of a tree before no task is spawned any more. */
+/** How many runs under the root of a tree may be unfinished before no task is spawned any more. */
 export const MAX_TREE_TASKS = 64;
-/** How many runs may stand under the root of a tree before no call is carried out by a task any more. */
+/** How many runs under the root of a tree may be unfinished before no call is carried out by a task any more. */
 export const MAX_TREE_CALLS = 100_000;
 
 /** The id of the task that a call starts: the same however often it is tried. */

@@ -98,7 +98,7 @@ class MemoryJournal implements Journal {
   readonly #clock: Clock;
   readonly #runs = new Map<string, StoredRun>();
   readonly #unended = new Set<StoredRun>();
-  /** How many runs each root has under it. */
+  /** How many unfinished runs each root has under it. */
   readonly #trees = new Map<string, number>();
   readonly #watchers = new Watchers();
   #closed = false;
@@ -140,8 +140,7 @@ class MemoryJournal implements Journal {
     };
     this.#runs.set(identity.run, stored);
     this.#unended.add(stored);
-    const root = first.task?.root;
-    if (root !== undefined) this.#trees.set(root, this.#treeSize(root) + 1);
+    this.#countLive(stored, 1);
     this.#watchers.wake(identity.run);
     return claim && grant(stored, claim, now);
   }
@@ -178,7 +177,7 @@ class MemoryJournal implements Journal {
 
   #mayStart(append: Append, starts: readonly NewRun[]): [NewRun, Started][] {
     const checked = starts.map((start): [NewRun, Started] => [start, assertNewRun(start)]);
-    const tree: StoredTree = { find: (run) => this.#owned(run), size: (root) => this.#treeSize(root) };
+    const tree: StoredTree = { find: (run) => this.#owned(run), live: (root) => this.#liveUnder(root) };
     assertOwnStarts(append, tree);
     assertTreeLimit(append, tree);
     return checked;
@@ -189,7 +188,7 @@ class MemoryJournal implements Journal {
     return stored && { ...stored.identity, parent: stored.first.task?.parent };
   }
 
-  #treeSize(root: string): number {
+  #liveUnder(root: string): number {
     return this.#trees.get(root) ?? 0;
   }
 
@@ -356,9 +355,16 @@ class MemoryJournal implements Journal {
   }
 
   #setStatus(run: StoredRun, status: RunStatus): void {
+    const had = this.#unended.size;
     run.status = status;
     if (hasEnded(status)) this.#unended.delete(run);
     else this.#unended.add(run);
+    if (this.#unended.size !== had) this.#countLive(run, this.#unended.size - had);
+  }
+
+  #countLive({ first }: StoredRun, change: number): void {
+    const root = first.task?.root;
+    if (root !== undefined) this.#trees.set(root, this.#liveUnder(root) + change);
   }
 }
 

@@ -98,7 +98,7 @@ export interface Append {
   readonly takes?: readonly string[];
   /** Runs that these entries start. A run that exists already as a task of the same parent is left as it is. */
   readonly starts?: readonly NewRun[];
-  /** Refuses the append when a start would make more than this number of runs under one root. */
+  /** Refuses the append when with a start more than this number of runs under one root would be unfinished. */
   readonly treeLimit?: number;
   /**
    * Messages to other runs, stored once per message id and not counted against the cap. Messages to runs that have ended or do not

@@ -95,8 +95,8 @@ export function assertSeen({ run, seenSignals }: Append, signals: number): void 
 export interface StoredTree {
   /** The owner of the run; `undefined` when no run has this id. */
   find(run: string): Owned | undefined;
-  /** How many runs have this root. */
-  size(root: string): number;
+  /** How many runs under this root have not ended. */
+  live(root: string): number;
 }
 
 /** Whose a run is: the session's, and its parent's when it is a task. */
@@ -121,16 +121,16 @@ export function assertOwnStarts({ run, starts = [] }: Append, tree: StoredTree):
   }
 }
 
-/** @throws PilotageError `task_limit` when a start would be more than `treeLimit` runs under its root. */
+/** @throws PilotageError `task_limit` when with a start more than `treeLimit` runs under its root would be unfinished. */
 export function assertTreeLimit({ run, starts = [], treeLimit }: Append, tree: StoredTree): void {
   if (treeLimit === undefined) return;
   const fresh = starts.filter((start) => tree.find(start.identity.run) === undefined);
   const ids = new Map(fresh.map((start) => [start.identity.run, assertNewRun(start).task?.root]));
   for (const [root, added] of Map.groupBy(ids.values(), (of) => of)) {
-    if (root === undefined || tree.size(root) + added.length <= treeLimit) continue;
+    if (root === undefined || tree.live(root) + added.length <= treeLimit) continue;
     throw new PilotageError(
       'task_limit',
-      `Run ${run} cannot start ${added.length} more: ${tree.size(root)} runs of at most ${treeLimit} are under run ${root}.`,
+      `Run ${run} cannot start ${added.length} more: ${tree.live(root)} runs under run ${root} have not ended, and at most ${treeLimit} may be unfinished at once.`,
       { data: { run, root, limit: treeLimit } },
     );
   }

@@ -82,7 +82,9 @@ function statementsOn(db: DatabaseSync) {
     findRun: sql(`${FIND_RUN} id = ?`),
     findRunByKey: sql(`${FIND_RUN} key = ?`),
     findOwned: sql('SELECT tenant, user, session, parent FROM runs WHERE id = ?'),
-    treeSize: sql('SELECT count(*) AS size FROM runs WHERE root = ?'),
+    liveUnder: sql(
+      `SELECT count(*) AS live FROM runs WHERE root = ? AND status NOT IN ('finished', 'failed', 'cancelled')`,
+    ),
     findDue: sql(FIND_DUE),
     findDueOther: sql(FIND_DUE_OTHER),
     insertRun: sql(`
@@ -163,7 +165,7 @@ export class SqliteRows {
     assertSeen(append, row.signals);
     const tree: StoredTree = {
       find: (run) => this.#sql.findOwned().get(run) as Owned | undefined,
-      size: (root) => Number(this.#sql.treeSize().get(root)?.['size']),
+      live: (root) => Number(this.#sql.liveUnder().get(root)?.['live']),
     };
     assertOwnStarts(append, tree);
     assertTreeLimit(append, tree);

@@ -166,6 +166,11 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE runs RENAME COLUMN planner TO agent;
   UPDATE runs SET agent = substr(agent, 6) WHERE agent GLOB 'flow:*';
   `,
+  // A tree is counted by its runs that have not ended.
+  `
+  DROP INDEX runs_root;
+  CREATE INDEX runs_live ON runs (root) WHERE root IS NOT NULL AND status NOT IN ('finished', 'failed', 'cancelled');
+  `,
 ];
 
 /** In SQL: the last entry that the log has of the run of a row of `runs`; NULL when it has none. */

@@ -190,13 +190,12 @@ export const taskCases: readonly JournalCase[] = [
     },
   },
   {
-    name: 'a tree of runs grows to its limit, with runs that have ended, and without those that are there',
+    name: 'a tree of runs grows to its limit, without runs that have ended and those that are there',
     async run({ journal }) {
       const { parent, child, other } = await family(journal);
       const start = async (expected: number, runs: readonly string[], treeLimit: number): Promise<void> =>
         journal.append(step(parent, expected, { starts: runs.map((run) => newTask(run, 'parent')), treeLimit }));
       await journal.append(step(other, 1, { starts: [newTask('o1', 'other'), newTask('o2', 'other')], treeLimit: 2 }));
-      await journal.append({ ...step(child, 1), status: 'cancelled' });
       await expectCode(start(1, ['k1', 'k2'], 2), 'task_limit');
       await start(1, ['k1', 'child', 'k1'], 2);
       const error = await expectCode(start(2, ['k2'], 2), 'task_limit');
@@ -208,8 +207,17 @@ export const taskCases: readonly JournalCase[] = [
       await start(4, [], 0);
       await journal.append(step(parent, 5, { starts: [newTask('k2', 'parent')] }));
       await journal.append(step(parent, 6, { starts: [newRun('alone')], treeLimit: 0 }));
-      assert.deepEqual(await sequence(journal, 'parent'), [1, 2, 3, 4, 5, 6, 7]);
-      for (const run of ['k1', 'k1.1', 'k2', 'alone']) present(await journal.get(run));
+      // One ends, and leaves its place; the one that failed may be tried again, and has it again.
+      await expectCode(start(7, ['k3'], 4), 'task_limit');
+      await journal.append({ ...step(child, 1), status: 'failed' });
+      await start(7, ['k3'], 4);
+      await expectCode(start(8, ['k4'], 4), 'task_limit');
+      const again = present(await journal.claim({ ...ana, run: 'child', reopens: true }));
+      await journal.append({ ...step(again, 2), status: 'running' });
+      await expectCode(start(8, ['k4'], 5), 'task_limit');
+      await start(8, ['k4'], 6);
+      assert.deepEqual(await sequence(journal, 'parent'), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+      for (const run of ['k1', 'k1.1', 'k2', 'k3', 'k4', 'alone']) present(await journal.get(run));
     },
   },
   {
