@@ -3,6 +3,7 @@
 import { isUtf8 } from 'node:buffer';
 import {
   ARTIFACT_FETCH,
+  answerText,
   type Captured,
   encodedBytes,
   isJsonObject,
@@ -119,6 +120,20 @@ export async function storedJson(ref: Json, scope: Scope, artifacts: ArtifactSto
   const stored = await artifacts.get(scope, artifactRef);
   if (stored !== undefined) return JSON.parse(Buffer.from(stored.bytes).toString('utf8')) as Json;
   throw new PilotageError('artifact_not_found', `The artifact ${artifactRef} is not in the store.`);
+}
+
+/** The words of an answer that is stored; `undefined` when the store has it no more. */
+export async function storedAnswer(
+  payload: Json | undefined,
+  scope: Scope,
+  artifacts: ArtifactStore,
+): Promise<string | undefined> {
+  try {
+    return answerText(await storedJson(payload ?? null, scope, artifacts));
+  } catch (error) {
+    if (PilotageError.is(error, 'artifact_not_found')) return undefined;
+    throw error;
+  }
 }
 
 /** The built-in tool that reads a stored value on, page by page. It is listed once a run has such a value. */

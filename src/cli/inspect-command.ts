@@ -1,7 +1,7 @@
 /** `pilotage inspect`: a run's journal, told from its beginning. It looks at what is written, and waits for nothing. */
-import { answerText, type Entry, type GroupView, isControl, type Message, PilotageError, type RunEvent } from '#core';
+import { defined, type Entry, type GroupView, isControl, type Message, PilotageError, type RunEvent } from '#core';
 import type { Journal } from '#journal';
-import { foldable } from '#runtime';
+import { foldable, wholeResultOf } from '#runtime';
 import { applyEntry, eventsOf, groupView, isPaused, openState, planOf, type RunState, type TaskState } from '#state';
 import { byWhom, EventLines } from './event-lines.ts';
 import { hint, type Options } from './options.ts';
@@ -14,16 +14,19 @@ import { count, dollars, duration, harmless, shortLine, terminalJson, tokenWords
 
 /** @returns the exit code. */
 export async function inspectCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
-  const { entries, problem, inbox } = await withJournal(await openJournal(options, 'look'), async (journal) => ({
-    ...(await inboxOf(journal, id)),
-    ...(await foldable(journal, id)),
-  }));
-  const { told, state } = replay(entries);
+  const looked = await withJournal(await openJournal(options, 'look'), async (journal) => {
+    const { entries, problem } = await foldable(journal, id);
+    const { told, state } = replay(entries);
+    const result = await wholeResultOf(state, journal.artifacts);
+    const answer = result?.status === 'finished' ? result.answer : undefined;
+    return { told, state, answer, head: entries.length, ...defined({ problem }), ...(await inboxOf(journal, id)) };
+  });
+  const { told, problem } = looked;
   if (options.json)
     for (const event of told.flatMap(({ events }) => events)) terminal.write(`${terminalJson(event)}\n`);
-  else for (const line of report(told, state, inbox, options)) terminal.write(`${line}\n`);
+  else for (const line of report(looked, options)) terminal.write(`${line}\n`);
   if (problem === undefined) return EXIT.goal;
-  const where = `The run is shown up to entry ${entries.length}`;
+  const where = `The run is shown up to entry ${looked.head}`;
   terminal.note(`pilotage: ${where}: ${shortLine(problem.message, 500)} (${problem.code})`, 'bad');
   terminal.note(`What can be done: ${hint('repair', id, options)}`, 'strong');
   return EXIT.journal;
@@ -59,12 +62,14 @@ function replay(entries: readonly Entry[]): { told: Told[]; state: RunState } {
   return { told, state };
 }
 
-function* report(
-  told: readonly Told[],
-  state: RunState,
-  inbox: readonly Message[],
-  options: Options,
-): Generator<string> {
+interface Looked {
+  readonly told: readonly Told[];
+  readonly state: RunState;
+  readonly answer: string | undefined;
+  readonly inbox: readonly Message[];
+}
+
+function* report({ told, state, answer, inbox }: Looked, options: Options): Generator<string> {
   yield* heading(state);
   yield '';
   yield* timeline(told, state.startedAt);
@@ -73,8 +78,6 @@ function* report(
   if (plan !== undefined) yield* [...treeLines(plan), ''];
   yield* sections(state, inbox, options);
   yield `totals   ${totals(state)}`;
-  const { ending } = state;
-  const answer = ending?.kind === 'finished' ? answerText(ending.payload) : undefined;
   if (answer !== undefined) yield* ['', harmless(answer).trimEnd()];
 }
 

@@ -6,9 +6,10 @@
  * L2 Nothing is appended that the fold would refuse.
  * L3 A CANCEL that was stored before an ending wins over it.
  */
-import { answerText, deepFreeze, type Entry, type EntryBody, PilotageError } from '#core';
+import { answerText, deepFreeze, defined, type Entry, type EntryBody, type Finished, PilotageError } from '#core';
 import { type Append, appendAgain, isTransientStoreError, type Received, type SessionTurn } from '#journal';
 import { applyFitting, misfitAmong, type RunState, statusAfter } from '#state';
+import { storedAnswer } from '../calls/large-values.ts';
 import { cascading, stopTasks } from '../tasks/cancel.ts';
 import { toldBy } from '../tasks/ending.ts';
 import { takeUndelivered } from './controls.ts';
@@ -88,6 +89,7 @@ export class RunWriter {
     assertFollows(this.#state, bodies);
     const isGoal = last?.kind === 'finished' && last.reason === 'goal';
     if (!isGoal && this.#state.tasks.length > 0) await this.#stopTasks();
+    const turn = await this.#turnOf(last);
     let late: readonly Received[] = [];
     for (;;) {
       const left = takeUndelivered(run, late);
@@ -96,6 +98,7 @@ export class RunWriter {
         return await this.#append([...left, ...bodies], {
           takes: late.map(({ message }) => message.id),
           seenSignals,
+          ...defined({ turn }),
         });
       } catch (error) {
         if (!PilotageError.is(error, 'inbox_changed')) throw error;
@@ -151,7 +154,7 @@ export class RunWriter {
     const { identity, head } = this.#state;
     assertFollows(this.#state, bodies);
     const at = this.#deps.clock.now();
-    const following = this.#following(bodies, at, changes);
+    const following = this.#following(bodies, changes);
     const plain = { run: identity.run, fence: this.#fence, expected: head, entries: toEntries(bodies, head, at) };
     return following === NO_CHANGES ? plain : { ...plain, ...following };
   }
@@ -169,17 +172,33 @@ export class RunWriter {
   }
 
   /** What follows from the entries beside the run itself. */
-  #following(bodies: readonly EntryBody[], at: number, changes: Changes): Changes {
+  #following(bodies: readonly EntryBody[], changes: Changes): Changes {
     const status = changes.status ?? statusAfter(bodies);
-    const turn = this.#deps.remembers ? turnOf(this.#state, bodies.at(-1), at) : undefined;
     const tells = toldBy(this.#state, bodies);
-    if (status === undefined && turn === undefined && tells.length === 0) return changes;
+    if (status === undefined && tells.length === 0) return changes;
     return {
       ...changes,
       ...(status === undefined ? {} : { status }),
-      ...(turn === undefined ? {} : { turn }),
       ...(tells.length === 0 ? {} : { tells }),
     };
+  }
+
+  /** The run's turn, when it is one of its session: what it was asked, and what it answers. */
+  async #turnOf(last: EntryBody | undefined): Promise<SessionTurn | undefined> {
+    const { conversation, identity, query } = this.#state;
+    if (!this.#deps.remembers || !conversation) return undefined;
+    const answer = last?.kind === 'finished' && last.reason === 'goal' ? await this.#answerOf(last) : undefined;
+    return {
+      run: identity.run,
+      user: shorten(query),
+      assistant: answer === undefined ? null : shorten(answer),
+      at: Math.floor(this.#deps.clock.now()),
+    };
+  }
+
+  #answerOf({ payload, stored }: Finished): string | undefined | Promise<string | undefined> {
+    const { artifacts } = this.#deps;
+    return stored === undefined ? answerText(payload) : storedAnswer(payload, this.#state.identity, artifacts);
   }
 
   #stopTasks(): Promise<void> {
@@ -217,18 +236,6 @@ function frozen(entry: Entry): Entry {
 
 /** How many characters of a text a turn keeps; the run itself keeps the whole text. */
 const TURN_CHARS = 16_384;
-
-/** The run's turn, when `last` ends a run that is a turn of its session. */
-function turnOf(state: RunState, last: EntryBody | undefined, at: number): SessionTurn | undefined {
-  if (!state.conversation || (last?.kind !== 'finished' && last?.kind !== 'failed')) return undefined;
-  const answer = last.kind === 'finished' && last.reason === 'goal' ? answerText(last.payload) : undefined;
-  return {
-    run: state.identity.run,
-    user: shorten(state.query),
-    assistant: answer === undefined ? null : shorten(answer),
-    at: Math.floor(at),
-  };
-}
 
 /** Well-formed text, which every store gives back as it was. */
 function shorten(text: string): string {

@@ -1,12 +1,14 @@
 /** The result of a run, as far as the run has come. */
 import { answerText, defined, type ErrorData, type FinishReason, type Json, type JsonObject } from '#core';
+import type { ArtifactStore } from '#journal';
 import { isPaused, type OpenPause, pausesOfTasks, type RunState, type RunTotals } from '#state';
+import { storedAnswer } from '../calls/large-values.ts';
 
 export type RunResult =
   | {
       readonly status: 'finished';
       readonly reason: FinishReason;
-      /** The answer in words, for a person. Absent when the run gave no words; `reason` and `metadata` say how it ended. */
+      /** The whole answer in words, for a person. Absent when the run gave no words; `reason` and `metadata` say how it ended. */
       readonly answer?: string;
       readonly payload?: Json;
       /** The payload is the reference of the artifact that holds it; `Run.payload` gives the whole. */
@@ -30,14 +32,25 @@ export interface PauseNotice extends Omit<OpenPause, 'requestedAt'> {
   readonly text?: string;
 }
 
-/** The result of a run that has ended or is paused; `undefined` while it is going. */
+/** The result with the whole answer, also when that is stored as an artifact. An answer that the store has no more is absent. */
+export async function wholeResultOf(state: RunState, artifacts: ArtifactStore): Promise<RunResult | undefined> {
+  const result = runResultOf(state);
+  if (result?.status !== 'finished' || result.stored === undefined) return result;
+  const answer = await storedAnswer(result.payload, state.identity, artifacts);
+  return { ...result, ...defined({ answer }) };
+}
+
+/**
+ * The result of a run that has ended or is paused; `undefined` while it is going. It has no answer where that is stored as an
+ * artifact.
+ */
 export function runResultOf(state: RunState): RunResult | undefined {
   const { ending, totals } = state;
   const usage = { ...totals };
   if (ending?.kind === 'failed') return { status: 'failed', error: ending.error, usage };
   if (ending?.kind === 'finished') {
     const { reason, payload, stored, metadata } = ending;
-    const answer = answerText(payload);
+    const answer = stored === undefined ? answerText(payload) : undefined;
     return {
       status: 'finished',
       reason,

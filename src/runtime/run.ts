@@ -40,7 +40,7 @@ import { Follower, keptAlive } from './follow.ts';
 import { assertForkOptions, type ForkOptions } from './fork.ts';
 import { type Diagnosis, diagnose, type RepairOptions, repairRun } from './repair.ts';
 import type { ReplayReport } from './replay.ts';
-import { type RunResult, runResultOf } from './result.ts';
+import { type RunResult, runResultOf, wholeResultOf } from './result.ts';
 import type { RunHost } from './run-host.ts';
 import { addressee, assertKnown, pausesBelow, untilTaken } from './send-control.ts';
 
@@ -170,8 +170,7 @@ export class Run {
   async result(): Promise<RunResult> {
     await this.#assertMayRead();
     const driven = await this.#host.fleet.settled(this.id);
-    const own = driven === undefined ? undefined : runResultOf(driven);
-    if (own !== undefined) return own;
+    if (driven !== undefined && runResultOf(driven) !== undefined) return this.#resultOf(driven);
     const follower = new Follower<never>({
       ...this.#sources(false),
       onEntry: () => [],
@@ -179,10 +178,13 @@ export class Run {
       isOver: isSettled,
     });
     for await (const _ of follower.follow());
-    const result = follower.state === undefined ? undefined : runResultOf(follower.state);
-    if (result === undefined)
-      throw new PilotageError('run_not_found', `The run ${this.id} has neither ended nor paused.`);
-    return result;
+    return this.#resultOf(follower.state);
+  }
+
+  async #resultOf(state: RunState | undefined): Promise<RunResult> {
+    const result = state && (await wholeResultOf(state, this.#host.deps.artifacts));
+    if (result !== undefined) return result;
+    throw new PilotageError('run_not_found', `The run ${this.id} has neither ended nor paused.`);
   }
 
   /**

@@ -219,6 +219,27 @@ describe('references', () => {
     expect(await run.result()).toMatchObject({
       status: 'finished',
       payload: { artifactRef: expect.stringMatching(/^art_/), mime: 'application/json', sizeBytes: 40_002 },
+      answer: 'y'.repeat(40_000),
     });
+    expect(await made.runtime.run(run.id).result()).toMatchObject({ answer: 'y'.repeat(40_000) });
+  });
+
+  it.each<[string, Json, string | undefined]>([
+    ['a text', 'y'.repeat(40_000), 'y'.repeat(40_000)],
+    ['an object with a text', { answer: 'y'.repeat(40_000), n: 1 }, 'y'.repeat(40_000)],
+    ['anything else', { n: 'y'.repeat(40_000) }, `{"n":"${'y'.repeat(40_000)}"}`],
+  ])('tells the next turn of the session a heavy answer in words: %s', async (_, payload, words) => {
+    const planner = watched((view) => ({
+      kind: 'finish',
+      reason: 'goal',
+      payload: view.query === 'first' ? payload : 'ok',
+    }));
+    const made = world({ planner, memory: { strategy: 'window' } });
+    const first = await start(made, { query: 'first', identity: local('ana', { session: 's' }) });
+    expect(await first.result()).toMatchObject({ answer: words });
+    await (await start(made, { query: 'second', identity: local('ana', { session: 's' }) })).result();
+    const [, told] = planner.views.at(-1)?.history ?? [];
+    expect(told?.text.slice(0, 1_000)).toBe(words?.slice(0, 1_000));
+    expect(told?.text).not.toContain('artifact');
   });
 });
