@@ -29,10 +29,19 @@ export type PreparedCall = ({ readonly tool: ReadyTool; readonly args: unknown }
   readonly given: Json;
 };
 
-/** Resolves the tool and checks the arguments. Nothing has been started when this gives an error. */
-export function prepareCall(tools: AuthorisedTools, name: string, args: Json): PreparedCall | Promise<PreparedCall> {
+/**
+ * Resolves the tool and checks the arguments. Nothing has been started when this gives an error.
+ * @param offered the tools that whoever decided was shown, when they were not all.
+ */
+export function prepareCall(
+  tools: AuthorisedTools,
+  name: string,
+  args: Json,
+  offered?: readonly string[],
+): PreparedCall | Promise<PreparedCall> {
   const tool = tools.ready(name);
   if (tool === undefined) return { error: unknownTool(tools, name), given: args };
+  if (offered?.includes(name) === false) return { error: notOffered(name, offered), given: args };
   const checked = tool.checkArgs(args);
   return checked instanceof Promise
     ? checked.then((result) => fitted(tool, name, args, result))
@@ -55,12 +64,20 @@ const MAX_NAMES = 50;
 /** The error for an unknown tool. The words are the same when the tool exists but this run may not use it. */
 function unknownTool(tools: AuthorisedTools, name: string): ErrorData {
   const known = tools.list().map((tool) => tool.name);
+  if (tools.withholds(name)) return notOffered(name, known);
+  const message = `There is no tool named ${JSON.stringify(shownName(name))}. ${whichTools(known)}`;
+  return { code: 'tool_not_found', message };
+}
+
+/** The error for a tool that the run may use, and that whoever decided was not shown. */
+function notOffered(name: string, offered: readonly string[]): ErrorData {
+  const message = `The tool ${JSON.stringify(shownName(name))} was not offered, and was not called. ${whichTools(offered)}`;
+  return { code: 'tool_not_offered', message };
+}
+
+function whichTools(known: readonly string[]): string {
   const names = known.slice(0, MAX_NAMES).join(', ') || 'none';
-  const more = known.length > MAX_NAMES ? `, and ${known.length - MAX_NAMES} more` : '';
-  return {
-    code: 'tool_not_found',
-    message: `There is no tool named ${JSON.stringify(shownName(name))}. The tools are: ${names}${more}.`,
-  };
+  return `The tools are: ${names}${known.length > MAX_NAMES ? `, and ${known.length - MAX_NAMES} more` : ''}.`;
 }
 
 export interface ArgsPorts {

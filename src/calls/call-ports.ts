@@ -33,6 +33,8 @@ export interface Call {
   readonly identity: Identity;
   readonly idempotencyKey: string;
   readonly tools: AuthorisedTools;
+  /** The tools that whoever decided was shown, by their names of today, when they were not all. */
+  readonly offered: readonly string[] | undefined;
   readonly attempt: Attempt;
   /** The call was begun, by a process that died or by an attempt that was given up, and no result was recorded. */
   readonly interrupted: boolean;

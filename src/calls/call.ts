@@ -61,9 +61,9 @@ function prepare(call: Call, ports: DispatchPorts): PreparedCall | Promise<Prepa
   }
 }
 
-function check({ tools, branch }: Call, given: Json): PreparedCall | Promise<PreparedCall> {
+function check({ tools, branch, offered }: Call, given: Json): PreparedCall | Promise<PreparedCall> {
   try {
-    const checked = prepareCall(tools, branch.tool, given);
+    const checked = prepareCall(tools, branch.tool, given, offered);
     return checked instanceof Promise ? checked.catch((thrown: unknown) => unprepared(thrown, given)) : checked;
   } catch (thrown) {
     return unprepared(thrown, given);

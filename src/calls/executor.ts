@@ -41,7 +41,7 @@ import { storeLargeValue } from './large-values.ts';
 import { errorData, failed, noRoom, outcomeOfTask } from './outcome.ts';
 import type { Schedule } from './schedule.ts';
 import { setUpParallel } from './set-up.ts';
-import { isAgentCall, renamed, scheduleOf, settling, tellSchedule, unpark } from './step-schedule.ts';
+import { isAgentCall, offeredNow, renamed, scheduleOf, settling, tellSchedule, unpark } from './step-schedule.ts';
 import { isTaskCall, type Landed, TaskCalls } from './task-calls.ts';
 
 export interface CallPorts {
@@ -158,7 +158,8 @@ export class Calls {
       return this.#turn(open, decision, schedule);
     };
     const branches = decision.branches.map((branch) => renamed(state, branch));
-    return setUpParallel(open, { ...decision, branches }, this.#ports.tools(), this.#dispatchPorts).then(begin);
+    const shown = { tools: this.#ports.tools(), offered: offeredNow(state, open) };
+    return setUpParallel(open, { ...decision, branches }, shown, this.#dispatchPorts).then(begin);
   }
 
   #turn(open: OpenStep, decision: CallParallel, schedule: Schedule): Promise<Landing> {
@@ -434,6 +435,7 @@ export class Calls {
       identity,
       idempotencyKey,
       tools: tools(),
+      offered: offeredNow(state, open),
       attempt,
       interrupted,
       begunAt: begun?.at,

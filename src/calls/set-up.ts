@@ -15,16 +15,15 @@ import {
   waysOf,
 } from '#core';
 import type { OpenStep } from '#state';
-import type { AuthorisedTools } from '#tools';
 import { prepareCall } from './arguments.ts';
 import { newlyFound } from './call.ts';
-import type { DispatchPorts } from './call-ports.ts';
+import type { Call, DispatchPorts } from './call-ports.ts';
 
 /** The outcomes of all branches when the set-up refuses the call; none when it may start. */
 export async function setUpParallel(
   open: OpenStep,
   decision: Decision,
-  tools: AuthorisedTools,
+  { tools, offered }: Pick<Call, 'tools' | 'offered'>,
   ports: Pick<DispatchPorts, 'found'>,
 ): Promise<CallEnded[]> {
   const { step } = open.move;
@@ -34,7 +33,7 @@ export async function setUpParallel(
   if (open.approvals.length > 0 || open.waits.length > 0) return [];
   const errors = new Map<number, ErrorData>();
   for (const [index, branch] of branchesOf(decision).entries()) {
-    const error = await refusalOf(tools, branch, index);
+    const error = await refusalOf({ tools, offered }, branch, index);
     if (error !== undefined) errors.set(index, error);
   }
   if (errors.size === 0) return [];
@@ -53,7 +52,11 @@ export async function setUpParallel(
   });
 }
 
-async function refusalOf(tools: AuthorisedTools, branch: Branch, index: number): Promise<ErrorData | undefined> {
+async function refusalOf(
+  { tools, offered }: Pick<Call, 'tools' | 'offered'>,
+  branch: Branch,
+  index: number,
+): Promise<ErrorData | undefined> {
   const { tool, refusal } = branch;
   const data = { branch: index, setUp: true };
   if (refusal !== undefined) return { ...refusal, data: { ...refusal.data, ...data } };
@@ -61,7 +64,7 @@ async function refusalOf(tools: AuthorisedTools, branch: Branch, index: number):
   for (const { args } of waysOf(branch)) {
     // Arguments that refer to another branch are known, and checked, only when that branch has ended.
     if (tools.get(tool) !== undefined && allReferencesIn(args).length > 0) continue;
-    const prepared = await prepareCall(tools, tool, unescaped(args));
+    const prepared = await prepareCall(tools, tool, unescaped(args), offered);
     if ('error' in prepared) return refusalFor(prepared.error, index, data);
   }
   return undefined;

@@ -10,6 +10,11 @@ export function renamed<T extends { readonly tool: string }>(state: RunState, ca
   return tool === call.tool ? call : { ...call, tool };
 }
 
+/** The tools that whoever decided was shown, by their names of today; `undefined` when they were all. */
+export function offeredNow(state: RunState, { move }: OpenStep): readonly string[] | undefined {
+  return move.offered?.map((name) => presentName(state, name));
+}
+
 /** A schedule of the step as it stands: at its beginning, or after a crash with all that was recorded before. */
 export function scheduleOf(state: RunState, open: OpenStep, decision: CallParallel): Schedule {
   const schedule = new Schedule(decision, open.move.atOnce);

@@ -11,6 +11,7 @@ export interface PlanningHints {
   readonly parallelGroups?: readonly (readonly string[])[];
   /** How many calls are best made at once. This is advice: more calls are still carried out, up to 50. */
   readonly maxParallel?: number;
+  /** Names of tools that the run must not use: no planner is shown them, and no call of them is made. */
   readonly disallowedTools?: readonly string[];
   readonly preferredTools?: readonly string[];
   /** What the work should cost. This is advice; `Limits` bind. */

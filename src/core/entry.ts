@@ -115,6 +115,8 @@ export interface Moved extends MoveNotes {
   readonly rejected?: ErrorData;
   /** Set when the planner's model gave nothing that can be carried out; `decision` is what the planner would end the run with now. */
   readonly fault?: ErrorData;
+  /** The tools that the model was shown, when they were not all: no other is called. */
+  readonly offered?: readonly string[];
   /** True: `decision` is the beginning of a plan that is carried out while the planner still makes the rest. */
   readonly growing?: true;
   /** Limits on how many of the step's calls run at once, beside the limit in the decision. */

@@ -92,6 +92,7 @@ export const ERROR_CONSEQUENCES = {
   branch_not_started: 'planner',
   reference_unresolved: 'planner',
   tool_not_found: 'planner',
+  tool_not_offered: 'planner',
   tool_invalid_args: 'planner',
   tool_invalid_output: 'planner',
   tool_failed: 'planner',

@@ -14,6 +14,11 @@ export type WakeMode = 'push' | 'poll' | 'hybrid';
 export interface Move extends MoveNotes {
   readonly decision: Decision;
   /**
+   * The names of the tools that were shown to whoever decided, such as a model. A call of another tool is not made, and comes to the
+   * error `tool_not_offered`. Absent: all tools of the view.
+   */
+  readonly offered?: readonly string[];
+  /**
    * Set when the model's reply cannot be carried out. The move is recorded as a step, and the planner is asked again; `decision` is
    * what the planner would end the run with now. The planner itself limits how often it sets a fault. A fault with the code
    * `model_unavailable` is not a step: the run waits, and then asks the planner again. The same happens when the planner throws an

@@ -31,7 +31,17 @@ import { nextStep, viewOf } from '#state';
 import type { Settled } from '../calls/attempt.ts';
 import { LARGE_VALUE_BYTES } from '../calls/large-values.ts';
 import { errorData } from '../calls/outcome.ts';
-import { type Ask, atOnceFor, type Mutable, readMove, type StreamedText, say, takeNotes, wrongUsage } from './ask.ts';
+import {
+  type Ask,
+  atOnceFor,
+  type Mutable,
+  offeredIn,
+  readMove,
+  type StreamedText,
+  say,
+  takeNotes,
+  wrongUsage,
+} from './ask.ts';
 import { Growing, Growth } from './growth.ts';
 import { modelAway } from './model-away.ts';
 import { priceMissing, uncounted } from './prices.ts';
@@ -209,6 +219,8 @@ function entriesOf(
   try {
     captured = captureDecision(proposed);
     takeNotes(moved, move);
+    const offered = offeredIn(move);
+    if (offered !== undefined) moved.offered = offered;
     if (move.fault !== undefined) moved.fault = captureObject<ErrorData>(move.fault, 'move.fault').json;
     decision = checkDecision(captured);
   } catch (thrown) {

@@ -89,8 +89,8 @@ export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 /** What a planner gave, as a move: each of its fields is read once. @throws what reading it throws. */
 export function readMove(made: Decision | Move): Move {
   if (!isMove(made)) return { decision: made };
-  const { decision, text, reasoning, usage, providerState, provenance, remarks, fault } = made;
-  const notes = { text, reasoning, usage, providerState, provenance, remarks, fault };
+  const { decision, text, reasoning, usage, providerState, provenance, remarks, fault, offered } = made;
+  const notes = { text, reasoning, usage, providerState, provenance, remarks, fault, offered };
   // What has no field of its own is left out where it is taken.
   return { decision, ...notes } as Move;
 }
@@ -114,6 +114,14 @@ export function takeNotes(moved: Mutable<MoveNotes>, move: Move): void {
     if (told.length > 0) moved.remarks = told;
   }
   if (provenance !== undefined) moved.provenance = captureObject(provenance, 'move.provenance').json;
+}
+
+/** @throws PilotageError `invalid_decision`. */
+export function offeredIn({ offered }: Move): readonly string[] | undefined {
+  if (offered === undefined) return undefined;
+  const names = capture<readonly unknown[]>(offered, 'move.offered').json;
+  if (Array.isArray(names) && names.every((name) => typeof name === 'string')) return names;
+  throw new PilotageError('invalid_decision', 'The field offered of a move must be a list of names of tools.');
 }
 
 function remarksOf(given: readonly Remark[]): readonly Remark[] {

@@ -296,8 +296,10 @@ export class RunDriver {
   }
 
   #tools(): AuthorisedTools {
-    const { scopes, found } = this.state;
-    if (this.#toolView?.found !== found) this.#toolView = { found, tools: this.#deps.toolsOf(scopes, found) };
+    const { scopes, found, context } = this.state;
+    if (this.#toolView?.found !== found) {
+      this.#toolView = { found, tools: this.#deps.toolsOf(scopes, found, context.hints?.disallowedTools) };
+    }
     return this.#toolView.tools;
   }
 

@@ -41,7 +41,7 @@ export class Agents {
       const unpriced = unpricedOf(planner, tools);
       assertPriced(name, unpriced, limits?.costUsd !== undefined);
       const readArgs = made.readArgs?.bind(made);
-      const toolsOf: ReadyAgent['toolsOf'] = (scopes, found) => catalogue.view(scopes, found);
+      const toolsOf: ReadyAgent['toolsOf'] = (scopes, found, withheld) => catalogue.view(scopes, found, withheld);
       return { agent: name, planner, limits, limit, unpriced, readArgs, toolsOf };
     };
     const [first] = given;

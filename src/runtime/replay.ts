@@ -28,7 +28,7 @@ export interface ReplayRequest {
   /** The planner that is asked. A planner with a model asks the model, which costs money. */
   readonly planner: Pick<Planner, 'next'>;
   /** The tools of a run with these scopes that has found these tools. */
-  toolsOf(scopes: readonly string[], found: readonly string[]): ToolView;
+  toolsOf(scopes: readonly string[], found: readonly string[], withheld?: readonly string[]): ToolView;
   /** The attachments of the query, with their bytes. Default none. */
   readonly inputs?: readonly LoadedInput[];
   readonly signal?: AbortSignal;
@@ -72,7 +72,8 @@ export async function replayRun(request: ReplayRequest): Promise<ReplayReport> {
   const report = { run: state.identity.run, from, compared: 0 };
   for (const [index, entry] of rest.entries()) {
     if (entry.kind === 'moved' && entry.step >= from) {
-      const view = viewOf(state, toolsOf(state.scopes, state.found), false, inputs);
+      const { scopes, found, context } = state;
+      const view = viewOf(state, toolsOf(scopes, found, context.hints?.disallowedTools), false, inputs);
       const now = await untilAborted(ask(planner, view, signal), signal);
       report.compared += 1;
       const recorded = recordedMove(wholeMove(entry, rest, index + 1));

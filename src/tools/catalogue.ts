@@ -67,6 +67,8 @@ export interface ReadyAgentTool extends Ready {
 /** What dispatch may use; planners get it as a `ToolView`, which has no tool's function in it. */
 export interface AuthorisedTools extends ToolView {
   ready(name: string): ReadyTool | undefined;
+  /** The run may use the tool by its scopes, and was told not to. */
+  withholds(name: string): boolean;
   /** For each tool a digest of what recorded calls depend on: its schema and effect. */
   digests(): Readonly<Record<string, string>>;
 }
@@ -76,8 +78,9 @@ export interface Catalogue {
    * The view of a run that holds these scopes. Equal arguments share one view.
    * @param found names in the order of first sight: the deferred tools among them are listed after the others, so that
    * the list only grows at its end.
+   * @param withheld names of tools that the run must not use.
    */
-  view(scopes: readonly string[], found?: readonly string[]): AuthorisedTools;
+  view(scopes: readonly string[], found?: readonly string[], withheld?: readonly string[]): AuthorisedTools;
 }
 
 /** Views that are kept; a run keeps its own. */
@@ -106,12 +109,12 @@ export function createCatalogue(tools: ToolSet, builtins: readonly Tool[] = [], 
   const allowed = new Map<string, Allowed>();
   const views = new Map<string, AuthorisedTools>();
   return {
-    view(scopes, found = []) {
-      const held = JSON.stringify([...scopes].sort());
+    view(scopes, found = [], withheld = []) {
       const searchesSkills = found.includes(SKILL_SEARCH);
+      const held = JSON.stringify([[...scopes].sort(), withheld]);
       return kept(views, `${held}${JSON.stringify(found)}`, () =>
         listing(
-          kept(allowed, `${held}${searchesSkills}`, () => authorise(sorted, scopes, searchesSkills)),
+          kept(allowed, `${held}${searchesSkills}`, () => authorise(sorted, scopes, searchesSkills, withheld)),
           found,
           policy,
         ),
@@ -167,12 +170,19 @@ interface Allowed {
   readonly byName: ReadonlyMap<string, ReadyTool>;
   /** Sorted by name. */
   readonly all: readonly ToolSchema[];
+  readonly withheld: ReadonlySet<string>;
   readonly digests: () => Readonly<Record<string, string>>;
 }
 
-function authorise(tools: readonly ReadyTool[], scopes: readonly string[], searchesSkills: boolean): Allowed {
+function authorise(
+  tools: readonly ReadyTool[],
+  scopes: readonly string[],
+  searchesSkills: boolean,
+  withheld: readonly string[],
+): Allowed {
   const held = new Set(scopes);
-  const usable = tools.filter((tool) => tool.scopes.every((scope) => held.has(scope)));
+  const permitted = tools.filter((tool) => tool.scopes.every((scope) => held.has(scope)));
+  const usable = permitted.filter(({ schema: { name } }) => !withheld.includes(name));
   // Nobody is shown a search that can find nothing.
   const searches = usable.some(({ schema }) => schema.loading === 'deferred' && !isBuiltinTool(schema.name));
   const useless = [...(searches ? [] : [TOOL_SEARCH, TOOL_GET]), ...(searchesSkills ? [] : [SKILL_SEARCH, SKILL_GET])];
@@ -182,6 +192,7 @@ function authorise(tools: readonly ReadyTool[], scopes: readonly string[], searc
   return {
     byName: new Map(allowed.map((tool) => [tool.schema.name, tool])),
     all,
+    withheld: new Set(permitted.filter((tool) => !usable.includes(tool)).map(({ schema: { name } }) => name)),
     digests: () => {
       digests ??= Object.freeze(Object.fromEntries(all.map((schema) => [schema.name, digestOf(schema)])));
       return digests;
@@ -190,7 +201,7 @@ function authorise(tools: readonly ReadyTool[], scopes: readonly string[], searc
 }
 
 function listing(
-  { byName, all, digests }: Allowed,
+  { byName, all, withheld, digests }: Allowed,
   found: readonly string[],
   policy: ToolPolicy | undefined,
 ): AuthorisedTools {
@@ -199,7 +210,8 @@ function listing(
   const later = [...new Set(found)].flatMap((name) => get(name) ?? []).filter(({ loading }) => loading === 'deferred');
   const list = Object.freeze([...always, ...later]);
   const ready = (name: string): ReadyTool | undefined => byName.get(name);
-  const view: AuthorisedTools = { list: () => list, all: () => all, get, ready, digests };
+  const withholds = (name: string): boolean => withheld.has(name);
+  const view: AuthorisedTools = { list: () => list, all: () => all, get, ready, withholds, digests };
   return Object.freeze(policy === undefined ? view : { ...view, policy });
 }
 

@@ -542,6 +542,7 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     ),
   reference_unresolved: () => planner('reference_unresolved', reuse(from('/gone')), { tools }),
   tool_not_found: () => planner('tool_not_found', [call('nobody')], { tools }),
+  tool_not_offered: () => planner('tool_not_offered', [{ decision: call('works'), offered: [] }], { tools }),
   tool_invalid_args: () => planner('tool_invalid_args', [call('works', { n: 'x' })], { tools }),
   tool_invalid_output: () =>
     planner('tool_invalid_output', [call('works')], { tools: [{ ...works, outputSchema: { type: 'string' } }] }),

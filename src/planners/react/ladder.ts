@@ -29,6 +29,7 @@ type FaultCode =
   | 'call_not_alone'
   | 'too_many_calls'
   | 'tool_not_found'
+  | 'tool_not_offered'
   | 'tool_invalid_args'
   | 'parallel_branch_invalid_args';
 
@@ -55,6 +56,7 @@ const FAULTS: Readonly<Record<FaultCode, RepairCounter>> = {
   call_not_alone: 'multi_action',
   too_many_calls: 'multi_action',
   tool_not_found: 'args',
+  tool_not_offered: 'args',
   tool_invalid_args: 'args',
   parallel_branch_invalid_args: 'args',
 };
