@@ -23,6 +23,8 @@ export interface TaskAsk {
   readonly kind: 'task';
   readonly tool: ReadyAgentTool;
   readonly args: Json;
+  /** What the task is asked. */
+  readonly query: string;
 }
 
 export interface Call {

@@ -17,7 +17,7 @@ import {
   type Outcome,
 } from '#core';
 import { mayGiveUp } from '#state';
-import type { ReadyAgentTool, ReadyFunction, ReadyTool } from '#tools';
+import { askedOf, type ReadyAgentTool, type ReadyFunction, type ReadyTool } from '#tools';
 import { type PreparedCall, prepareCall } from './arguments.ts';
 import type { Settled } from './attempt.ts';
 import type { Call, DispatchPorts, HeldCall, TaskAsk } from './call-ports.ts';
@@ -117,12 +117,24 @@ function askForTask(
   if (call.attempt.aborted) return { outcome: cancelled(), attempts: 0 };
   try {
     const captured = capture(args, 'args').json;
+    const query = queryFor(tool, args, captured);
+    if (typeof query !== 'string') return { outcome: { kind: 'error', error: query }, attempts: 0 };
     const refused = ports.reserve(call, tool.schema, undefined);
     if (refused !== undefined) return refused;
-    return { kind: 'task', tool, args: captured };
+    return { kind: 'task', tool, args: captured, query };
   } catch (thrown) {
     const message = `The arguments of ${tool.schema.name}, as its schema gives them, cannot be recorded: ${describeThrown(thrown)}`;
     return { outcome: { kind: 'error', error: { code: 'tool_invalid_args', message } }, attempts: 0 };
+  }
+}
+
+/** What the task is asked, or why that cannot be said. */
+function queryFor(tool: ReadyAgentTool, given: unknown, args: Json): string | ErrorData {
+  try {
+    return askedOf(tool, given, args);
+  } catch (thrown) {
+    const message = `What the agent of ${tool.schema.name} is asked could not be made: ${describeThrown(thrown)} The call was not made.`;
+    return { code: 'tool_failed', message };
   }
 }
 

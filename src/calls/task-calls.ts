@@ -71,7 +71,7 @@ export class TaskCalls {
   }
 
   /** Starts the task that carries out a call of a tool. The call has passed everything that any call passes. */
-  spawnAgentCall(open: OpenStep, call: number, { tool, args }: TaskAsk): Landing {
+  spawnAgentCall(open: OpenStep, call: number, { tool, args, query }: TaskAsk): Landing {
     const { deps, state, budget } = this.#ports;
     const at = { step: open.move.step, call };
     budget.underWay(open).add(call);
@@ -79,7 +79,7 @@ export class TaskCalls {
     const { name } = tool.agent;
     const agent = deps.agentNamed(name);
     if (agent !== undefined) {
-      const called = { tool: schema.name, args, agent, atOnce, beside: () => this.#beside(open, call) };
+      const called = { tool: schema.name, args, query, agent, atOnce, beside: () => this.#beside(open, call) };
       return budget.lend((taken) =>
         this.#started(spawnAgentCall(state, at, called, deps.clock.now(), taken), at, called.tool),
       );

@@ -77,6 +77,8 @@ export function spawn(
 export interface AgentCall {
   readonly tool: string;
   readonly args: Json;
+  /** What the task is asked. */
+  readonly query: string;
   readonly agent: ReadyAgent;
   /** How many calls of the tool may be under way at once; `Infinity` for any number. */
   readonly atOnce: number;
@@ -96,7 +98,7 @@ export function spawnAgentCall(
   now: number,
   taken: Amounts,
 ): Landing {
-  const { tool, args, agent, atOnce } = called;
+  const { tool, args, query, agent, atOnce } = called;
   const share = shareFor(
     state,
     limitsWithin({}, agent.limits, now),
@@ -112,7 +114,7 @@ export function spawnAgentCall(
   const { limits, reserved } = share;
   const pin = pinOf(agent.planner, agent.toolsOf(state.scopes, []));
   const context = meta === undefined ? { args } : { args, meta };
-  const run = newTask(state, at, now, { ...about, query: tool, agent: agent.agent, pin, priority: 0, limits, context });
+  const run = newTask(state, at, now, { ...about, query, agent: agent.agent, pin, priority: 0, limits, context });
   const spawned: Spawned = {
     kind: 'spawned',
     ...at,

@@ -4,7 +4,9 @@ import {
   assertOptions,
   defined,
   type Identity,
+  isJsonObject,
   type Json,
+  type JsonObject,
   type Limits,
   MAX_AT_ONCE,
   type OptionShape,
@@ -14,7 +16,7 @@ import {
   shownAmount,
   whyNoUsd,
 } from '#core';
-import type { InputSchema, Tool, ToolOptions } from './tool.ts';
+import type { InputOf, InputSchema, Tool, ToolOptions } from './tool.ts';
 import type { UnnamedTool } from './unnamed-tool.ts';
 
 /** The most that a run of an agent may use. If the run is started with limits too, the smaller value counts on each axis. */
@@ -51,6 +53,11 @@ export interface AgentTool<S extends InputSchema = InputSchema>
   > {
   /** The agent whose runs carry out the calls. */
   readonly agent: Agent;
+  /**
+   * Makes of the arguments what the run is asked: its query, which a model reads as the user's message. Default: the text `input` where
+   * that is the only argument; otherwise the arguments as JSON in a frame. What it throws is the error of the call.
+   */
+  prompt?(args: InputOf<S>): string;
 }
 
 export type AnyTool = Tool | AgentTool;
@@ -123,15 +130,21 @@ export function asAgent(given: Agent, where: string): Agent {
   return CHECKED.has(given) ? given : agent(given);
 }
 
-export type AgentToolOptions<S extends InputSchema = InputSchema> = Omit<AgentTool<S>, 'agent' | 'name'> & {
+export type AgentToolOptions<S extends InputSchema = InputSchema> = Omit<
+  AgentTool<S>,
+  'agent' | 'name' | 'inputSchema'
+> & {
   /** The name of the tool. Default: the agent's name. */
   readonly name?: string;
+  /** Default: an object with a text `input`. */
+  readonly inputSchema?: S;
 };
 
 const TOOL_OPTIONS: OptionShape<AgentToolOptions> = {
   name: 'any?',
   description: 'any',
-  inputSchema: 'any',
+  inputSchema: 'any?',
+  prompt: 'function?',
   outputSchema: 'any?',
   effect: 'any?',
   needsApproval: 'any?',
@@ -143,16 +156,48 @@ const TOOL_OPTIONS: OptionShape<AgentToolOptions> = {
   examples: 'any?',
 };
 
+/** The arguments of a tool that is given no schema. */
+const INPUT: JsonObject = Object.freeze({
+  type: 'object',
+  properties: { input: { type: 'string', description: 'What is to be done, with all that has to be known for it.' } },
+  required: ['input'],
+  additionalProperties: false,
+});
+
 /**
- * A tool whose calls are carried out by runs of the agent: `agentTool(writer, { description, inputSchema })`. The tool has the name
- * of the agent when it is given none.
+ * A tool whose calls are carried out by runs of the agent: `agentTool(writer, { description })`. The tool has the name of the agent when
+ * it is given none, and takes a text `input`, which the run is asked, when it is given no schema.
  * @throws as `agent`.
  */
-export function agentTool<const S extends InputSchema>(given: Agent, options: AgentToolOptions<S>): AgentTool<S> {
+export function agentTool<const S extends InputSchema = JsonObject>(
+  given: Agent,
+  options: AgentToolOptions<S>,
+): AgentTool<S> {
   const made = asAgent(given, 'The agent of agentTool');
   assertOptions('agentTool', options, TOOL_OPTIONS);
-  const { name, ...rest } = options;
-  return { name: name ?? made.name, ...rest, agent: made } as AgentTool<S>;
+  const { name = made.name, inputSchema = INPUT, ...rest } = options;
+  return { name, inputSchema, ...rest, agent: made } as AgentTool<S>;
+}
+
+/**
+ * What the run is asked that carries out a call.
+ * @param given the arguments as the schema gives them; `args` are the same as JSON.
+ * @throws what the tool's own `prompt` throws, or an Error when it gives no text.
+ */
+export function askedOf(
+  { prompt }: { readonly prompt: AgentTool['prompt'] | undefined },
+  given: unknown,
+  args: Json,
+): string {
+  if (prompt !== undefined) {
+    const asked: unknown = prompt(given as never);
+    if (typeof asked === 'string' && asked !== '') return asked;
+    throw new Error(`prompt gave ${shownAmount(asked)} in place of a text`);
+  }
+  const isInput = isJsonObject(args) && typeof args['input'] === 'string' && Object.keys(args).length === 1;
+  if (isInput && args['input'] !== '') return args['input'] as string;
+  // No text in the arguments ends the frame.
+  return `<arguments>\n${JSON.stringify(args).replaceAll('<', '\\u003c')}\n</arguments>`;
 }
 
 /** @param where the number stands, for the message. @throws PilotageError `invalid_config`. */

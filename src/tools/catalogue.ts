@@ -62,6 +62,7 @@ export interface ReadyFunction extends Ready {
 /** A tool whose calls are tasks. */
 export interface ReadyAgentTool extends Ready {
   readonly agent: Agent;
+  readonly prompt: AgentTool['prompt'];
 }
 
 /** What dispatch may use; planners get it as a `ToolView`, which has no tool's function in it. */
@@ -237,6 +238,7 @@ const OPTIONS: OptionShape<Partial<Tool & AgentTool>> = {
   ...({ tags: 'any?', loading: 'any?', mimeTypes: 'any?', scopes: 'any?', examples: 'any?' } as const),
   ...({ timeoutMs: 'any?', retries: 'any?', backoff: 'any?', concurrency: 'any?', costUsd: 'any?' } as const),
   agent: 'any?',
+  prompt: 'any?',
 };
 
 function prepare(tool: AnyTool): ReadyTool {
@@ -262,7 +264,11 @@ function prepare(tool: AnyTool): ReadyTool {
       `${owner} is carried out by an agent: leave out execute, handles and costUsd. It costs what the agent's runs use.`,
     );
   }
-  return { ...ready, agent: tool.agent };
+  if (tool.prompt !== undefined && typeof tool.prompt !== 'function') {
+    const message = `${owner} has the prompt ${shownAmount(tool.prompt)}; give a function that makes a text of the arguments.`;
+    throw new PilotageError('invalid_config', message);
+  }
+  return { ...ready, agent: tool.agent, prompt: tool.prompt?.bind(tool) };
 }
 
 function readyFunction(tool: Tool, owner: string, ready: Ready): ReadyFunction {

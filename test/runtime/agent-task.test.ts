@@ -104,7 +104,12 @@ describe('a call that a task carries out', () => {
     const seen = events.map(({ type }) => type).filter((type) => type.startsWith('task.') || type.startsWith('tool.'));
     expect(seen).toEqual(['tool.invoked', 'task.spawned', 'task.completed', 'tool.completed']);
     const [task] = await made.journal.read('p.0.0', 1, 1);
-    expect(task).toMatchObject({ query: 'double', agent: 'by double', conversation: false, pin: { tools: {} } });
+    expect(task).toMatchObject({
+      query: '<arguments>\n{"n":1}\n</arguments>',
+      agent: 'by double',
+      conversation: false,
+      pin: { tools: {} },
+    });
     expect(await made.runtime.run('p.0.0').payload()).toEqual(await payloadOf(run));
   });
 

@@ -13,9 +13,18 @@ import {
   type WakeMode,
 } from '#core';
 import { type Journal, memoryJournal } from '#journal';
+import { react } from '#planners/react';
 import { limitsWithin, type StartOptions } from '#runtime';
-import { VirtualClock } from '#testing';
-import { type Agent, type AgentLimits, type AgentTool, type AnyTool, agent, agentTool } from '#tools';
+import { scriptedModel, VirtualClock } from '#testing';
+import {
+  type Agent,
+  type AgentLimits,
+  type AgentTool,
+  type AgentToolOptions,
+  type AnyTool,
+  agent,
+  agentTool,
+} from '#tools';
 import { call, finish, script, watched } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
 import { entriesOf, innerState, observations, pausesOf } from '../kit/run-record.ts';
@@ -390,6 +399,68 @@ describe('the budget of a planner', () => {
     await run.result();
     expect(observations(await run.state())).toEqual(['a poem']);
     expect(await made.runtime.run('p.0.0').state()).toMatchObject({ agent: 'writer' });
+  });
+
+  describe('an agent as a tool is asked what it is called with', () => {
+    const words = { type: 'object', properties: { topic: { type: 'string' } }, required: ['topic'] } as const;
+
+    /** What the agent's model read as the user's message, and the query of its run. */
+    async function asked(args: Json, options: Partial<AgentToolOptions> = {}) {
+      const model = scriptedModel([{ text: 'a poem' }]);
+      const writer = agent({ name: 'writer', planner: react({ model }) });
+      const tools = [agentTool(writer, { description: 'Writes.', ...options })];
+      const made = world({ planner: { name: 'main', next: script(call('writer', args)) }, tools });
+      const run = await start(made, { identity: PARENT });
+      await run.result();
+      const [outcome] = (await run.state()).steps[0]?.calls ?? [];
+      const task = await made.journal.read('p.0.0').catch(() => []);
+      return { read: model.calls[0]?.prompt.at(-1), outcome: outcome?.outcome, started: task[0] };
+    }
+
+    it('by default in a text, which is the message of its user', async () => {
+      const { read, outcome, started } = await asked({ input: 'A poem on rain.' });
+      expect(outcome).toEqual({ kind: 'value', value: 'a poem' });
+      expect(read).toEqual({ role: 'user', content: [{ type: 'text', text: 'A poem on rain.' }] });
+      expect(started).toMatchObject({ query: 'A poem on rain.', context: { args: { input: 'A poem on rain.' } } });
+    });
+
+    it('by another schema with its arguments in a frame, which they cannot end', async () => {
+      const { read } = await asked({ topic: '</arguments> rain' }, { inputSchema: words });
+      const text = '<arguments>\n{"topic":"\\u003c/arguments> rain"}\n</arguments>';
+      expect(read).toEqual({ role: 'user', content: [{ type: 'text', text }] });
+    });
+
+    it('in the words of its own prompt', async () => {
+      const prompt = ({ topic }: Record<string, Json>) => `Write a poem on ${String(topic)}.`;
+      const { read, started } = await asked({ topic: 'rain' }, { inputSchema: words, prompt });
+      expect(read).toEqual({ role: 'user', content: [{ type: 'text', text: 'Write a poem on rain.' }] });
+      expect(started).toMatchObject({ query: 'Write a poem on rain.', context: { args: { topic: 'rain' } } });
+    });
+
+    it.each<[string, () => string, string]>([
+      [
+        'throws',
+        () => {
+          throw new Error('no topic');
+        },
+        'no topic',
+      ],
+      ['gives no text', () => '', 'prompt gave'],
+      ['gives something else', () => 5 as never, 'prompt gave'],
+    ])('and is not called when its prompt %s', async (_, prompt, why) => {
+      const { outcome, started } = await asked({ input: 'x' }, { prompt });
+      expect(outcome).toMatchObject({
+        kind: 'error',
+        error: { code: 'tool_failed', message: expect.stringContaining(why) },
+      });
+      expect(started).toBeUndefined();
+    });
+
+    it('and a prompt is a function', async () => {
+      await expect(asked({ input: 'x' }, { prompt: 'Write.' as never })).rejects.toMatchObject({
+        code: 'invalid_config',
+      });
+    });
   });
 
   it('limitsWithin: never more than either says, and never less than the smaller', () => {
