@@ -20,6 +20,7 @@ import {
   jsonEquals,
   knowKeysOf,
   type Limits,
+  local,
   type OptionShape,
   PilotageError,
   Redaction,
@@ -228,18 +229,18 @@ export class Runtime {
    * that of a run that was started with something else, or a store error; the reason of a `signal` that is aborted already. For a
    * planner that reads its arguments, such as a flow, what that throws: `validation_failed` (a `FlowError`).
    */
-  start(query: string, options: StartOptions): Promise<Run> {
+  start(query: string, options: StartOptions = {}): Promise<Run> {
     return this.#start(query, options);
   }
 
   async #start(query: string, options: StartOptions, asked?: StartRequest): Promise<Run> {
     this.#assertOpen();
-    // A caller without options is told first which options a run needs.
-    if (options === undefined) assertIdentity(undefined);
     assertStartOptions(options);
     options.signal?.throwIfAborted();
-    assertIdentity(options.identity);
-    const identity = capture<Identity>(pickIdentity(options.identity), 'identity').json;
+    // One that is missing by mistake, where each user has one, is no reason to mix them.
+    const owner = 'identity' in options ? options.identity : local('local');
+    assertIdentity(owner);
+    const identity = capture<Identity>(pickIdentity(owner), 'identity').json;
     const started = this.#startedEntry(query, identity, options, asked);
     const { priority = 0 } = options;
     if (!Number.isInteger(priority) || Math.abs(priority) > 1000) {

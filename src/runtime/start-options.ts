@@ -14,8 +14,11 @@ import type { Journal } from '#journal';
 import type { GivenContext, InputFile } from '../loop/inputs.ts';
 
 export interface StartOptions {
-  /** The identity, with all four parts; `local('name')` makes one. */
-  readonly identity: Identity;
+  /**
+   * The identity, with all four parts; `local('name')` makes one. Default, for a script: `local('local')`, so the tenant and the user are
+   * named `local`. Leave the key out for it: an identity that is there and `undefined` is refused.
+   */
+  readonly identity?: Identity;
   readonly limits?: Limits;
   /** The name of one of the runtime's agents. Default: the first of them. */
   readonly agent?: string;
@@ -42,7 +45,7 @@ export interface StartOptions {
 }
 
 export const START_OPTIONS: OptionShape<StartOptions> = {
-  identity: 'any',
+  identity: 'any?',
   limits: 'object?',
   agent: 'text?',
   history: 'list?',

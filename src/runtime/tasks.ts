@@ -50,7 +50,7 @@ export interface TaskQuery {
 export type GroupResolved = EventPayloads['task.group_resolved'];
 
 const { conversation: _, ...STARTED } = START_OPTIONS;
-const SPAWN: OptionShape<SpawnOptions> = { ...STARTED, idempotencyKey: 'any?' };
+const SPAWN: OptionShape<SpawnOptions> = { ...STARTED, identity: 'any', idempotencyKey: 'any?' };
 const QUERY: OptionShape<TaskQuery> = { parent: 'text?', status: 'list?', limit: 'any?', after: 'text?' };
 const DEFAULT_PAGE = 50;
 

@@ -14,10 +14,10 @@ const named = (name: string): Flow<number, number> =>
   flow({ name, inputSchema: NUMBER, entry: twice, exit: plus, edges: [edge(twice, plus)] });
 
 describe('an input', () => {
-  it('RT-10 W87 needs an identity, and there is one entry for it', async () => {
+  it('RT-10 W87 needs the identity that is named, and there is one entry for it', async () => {
     const made = named('once');
     const runtime = placed([made]);
-    expect((await failureOf(made.run(runtime, 1, {} as never))).code).toBe('identity_required');
+    expect((await failureOf(made.run(runtime, 1, { identity: undefined } as never))).code).toBe('identity_required');
     expect(await runtime.list()).toEqual([]);
     const both = { name: 'two', inputSchema: NUMBER, entry: [twice, plus] as never, exit: plus, edges: [] };
     expect(() => flow(both)).toThrow(expect.objectContaining({ code: 'flow_invalid' }));

@@ -1,7 +1,7 @@
 /** A runtime on a journal in memory and a clock that stands still. */
 import { type Identity, local } from '#core';
 import { type Journal, memoryJournal } from '#journal';
-import { createRuntime, type Run, type Runtime, type RuntimeOptions } from '#runtime';
+import { createRuntime, type Run, type Runtime, type RuntimeOptions, type StartOptions } from '#runtime';
 import { VirtualClock } from '#testing';
 import { call, script, watched } from './decisions.ts';
 import { echo, holding } from './tools.ts';
@@ -41,7 +41,7 @@ export function world(options: WorldOptions): World {
 /** Starts a run of the user `ana`. */
 export function start(
   { runtime }: { readonly runtime: Runtime },
-  options: Partial<Omit<Parameters<Runtime['start']>[1], 'identity'>> & { identity?: Identity; query?: string } = {},
+  options: Partial<Omit<StartOptions, 'identity'>> & { identity?: Identity; query?: string } = {},
 ): Promise<Run> {
   const { query = 'q', identity = local('ana'), ...rest } = options;
   return runtime.start(query, { identity, ...rest });

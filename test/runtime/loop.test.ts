@@ -27,9 +27,19 @@ describe('what a run needs to begin', () => {
       const refused = runtime.start('q', { identity });
       await expect(refused).rejects.toMatchObject({ code: 'identity_required', data: { missing: [part] } });
     }
-    await expect(runtime.start('q', undefined as never)).rejects.toMatchObject({ code: 'identity_required' });
+    await expect(runtime.start('q', { identity: undefined as never })).rejects.toMatchObject({
+      code: 'identity_required',
+    });
     expect(await runtime.list()).toEqual([]);
     expect(planner.views).toEqual([]);
+  });
+
+  it('a script need not say who it is: a run without an identity is that of the user local', async () => {
+    const { runtime } = world({ planner: script() });
+    const run = await runtime.start('q');
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    const [record] = await runtime.list();
+    expect(record?.identity).toEqual({ tenant: 'local', user: 'local', session: 'default', run: run.id });
   });
 
   it('PC-30 takes a plain async function for a planner', async () => {
