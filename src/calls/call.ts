@@ -96,7 +96,7 @@ async function admit(
   const forbidden = asks ? await forbiddenBy(call, given) : undefined;
   if (forbidden !== undefined) return { outcome: { kind: 'error', error: forbidden }, attempts: 0 };
   if (tool.gate !== undefined && call.approval === undefined && !call.interrupted) {
-    const asked = await approvalFor(tool, given, args, call.identity);
+    const asked = await approvalFor(tool, given, args, { identity: call.identity, artifacts: ports.artifacts });
     if (asked?.kind === 'pause') return call.attempt.aborted ? { outcome: cancelled(), attempts: 0 } : asked;
     if (asked !== undefined) return { outcome: { kind: 'error', error: asked.error }, attempts: 0 };
   }

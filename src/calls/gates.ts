@@ -10,7 +10,10 @@ import {
   PilotageError,
   Thrown,
 } from '#core';
+import type { ArtifactStore } from '#journal';
 import type { ReadyTool } from '#tools';
+import { jsonDigest } from './earlier-calls.ts';
+import { LARGE_VALUE_BYTES } from './large-values.ts';
 
 /** A pause that a call asks for. */
 export interface PauseAsk {
@@ -25,12 +28,13 @@ export interface PauseAsk {
 /**
  * What a gated call waits for, or why it is refused; `undefined` when nobody is to be asked.
  * @param given the arguments as they will be shown; `args` as the tool gets them.
+ * @throws the error of the store of artifacts.
  */
 export async function approvalFor(
   { gate, schema: { name } }: ReadyTool,
   given: Json,
   args: unknown,
-  identity: Identity,
+  { identity, artifacts }: { readonly identity: Identity; readonly artifacts: ArtifactStore },
 ): Promise<PauseAsk | { readonly kind: 'refused'; readonly error: ErrorData } | undefined> {
   if (gate === undefined) return undefined;
   try {
@@ -43,16 +47,24 @@ export async function approvalFor(
   return {
     kind: 'pause',
     reason: 'approval_required',
-    payload: { tool: name, ...shownArgs(given), ...because },
+    payload: { tool: name, ...(await shownArgs(given, name, identity, artifacts)), ...because },
     ...(gate.approver === 'another' ? { approver: gate.approver } : {}),
     ...(gate.onReject === 'end' ? { onReject: gate.onReject } : {}),
     ...(gate.expiresInMs === undefined ? {} : { expiresInMs: gate.expiresInMs }),
   };
 }
 
-/** Arguments over the bounds of a pause are left to the step's decision, where they stand whole. */
-function shownArgs(args: Json): JsonObject {
-  return isWithinBounds({ args }) ? { args } : { args_left_out: true };
+/** Nobody approves what is not shown: arguments that are too large to stand in the pause are stored, and read by whoever shows it. */
+async function shownArgs(args: Json, tool: string, identity: Identity, artifacts: ArtifactStore): Promise<JsonObject> {
+  const digest = jsonDigest(args);
+  const bytes = Buffer.from(JSON.stringify(args));
+  if (bytes.length < LARGE_VALUE_BYTES) return { args, digest };
+  const stored = await artifacts.put(identity, bytes, {
+    mime: 'application/json',
+    fileName: `arguments-${tool}.json`,
+    source: `approval: ${tool}`,
+  });
+  return { args_stored: { ...stored }, digest };
 }
 
 function isWithinBounds(payload: JsonObject): boolean {

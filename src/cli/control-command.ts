@@ -11,7 +11,7 @@ import {
   PilotageError,
 } from '#core';
 import type { Journal } from '#journal';
-import { addressee, isDeadOwner, type PauseNotice, sendControl } from '#runtime';
+import { addressee, isDeadOwner, type PauseNotice, sendControl, wholePauses } from '#runtime';
 import { foldEntries, type RunState } from '#state';
 import type { ControlName } from './help.ts';
 import { hint, type Options } from './options.ts';
@@ -51,7 +51,8 @@ export interface ControlCommand {
 export async function controlCommand(said: ControlCommand, options: Options, terminal: Terminal): Promise<number> {
   return withJournal(await openJournal(options, 'write'), async (journal) => {
     const state = foldEntries(await journal.read(said.run));
-    const pauses = state.ending === null ? openPauses(state) : [];
+    const open = state.ending === null ? openPauses(state) : [];
+    const pauses = await wholePauses(open, state.identity, journal.artifacts);
     if (isAnswer(said) && options.token === undefined && pauses.length > 1) {
       return askWhich(said, pauses, options, terminal);
     }

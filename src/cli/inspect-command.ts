@@ -1,7 +1,7 @@
 /** `pilotage inspect`: a run's journal, told from its beginning. It looks at what is written, and waits for nothing. */
 import { defined, type Entry, type GroupView, isControl, type Message, PilotageError, type RunEvent } from '#core';
 import type { Journal } from '#journal';
-import { foldable, wholeResultOf } from '#runtime';
+import { foldable, type PauseNotice, wholePauses, wholeResultOf } from '#runtime';
 import { applyEntry, eventsOf, groupView, isPaused, openState, planOf, type RunState, type TaskState } from '#state';
 import { byWhom, EventLines } from './event-lines.ts';
 import { hint, type Options } from './options.ts';
@@ -19,7 +19,16 @@ export async function inspectCommand(id: string, options: Options, terminal: Ter
     const { told, state } = replay(entries);
     const result = await wholeResultOf(state, journal.artifacts);
     const answer = result?.status === 'finished' ? result.answer : undefined;
-    return { told, state, answer, head: entries.length, ...defined({ problem }), ...(await inboxOf(journal, id)) };
+    const pauses = await wholePauses(openPauses(state), state.identity, journal.artifacts);
+    return {
+      told,
+      state,
+      answer,
+      pauses,
+      head: entries.length,
+      ...defined({ problem }),
+      ...(await inboxOf(journal, id)),
+    };
   });
   const { told, problem } = looked;
   if (options.json)
@@ -66,17 +75,18 @@ interface Looked {
   readonly told: readonly Told[];
   readonly state: RunState;
   readonly answer: string | undefined;
+  readonly pauses: readonly PauseNotice[];
   readonly inbox: readonly Message[];
 }
 
-function* report({ told, state, answer, inbox }: Looked, options: Options): Generator<string> {
+function* report({ told, state, answer, pauses, inbox }: Looked, options: Options): Generator<string> {
   yield* heading(state);
   yield '';
   yield* timeline(told, state.startedAt);
   yield '';
   const plan = planOf(state);
   if (plan !== undefined) yield* [...treeLines(plan), ''];
-  yield* sections(state, inbox, options);
+  yield* sections(state, pauses, inbox, options);
   yield `totals   ${totals(state)}`;
   if (answer !== undefined) yield* ['', harmless(answer).trimEnd()];
 }
@@ -118,7 +128,12 @@ function totals({ totals }: RunState): string {
 
 // What a run has under way, beside its own steps: tasks, groups, pauses, and controls that nobody has taken.
 
-function* sections(state: RunState, inbox: readonly Message[], options: Options): Generator<string> {
+function* sections(
+  state: RunState,
+  pauses: readonly PauseNotice[],
+  inbox: readonly Message[],
+  options: Options,
+): Generator<string> {
   const { tasks, groups, identity, ending } = state;
   if (tasks.length > 0) yield* section('tasks', tasks.map(taskText));
   const views = groups.flatMap(({ id }) => groupView(state, id) ?? []).filter(({ members }) => members.length > 1);
@@ -129,8 +144,8 @@ function* sections(state: RunState, inbox: readonly Message[], options: Options)
     yield* section('inbox', texts);
   }
   if (ending !== null) return;
-  const pauses = pauseLines(identity.run, openPauses(state), options).map(({ text }) => text);
-  if (pauses.length > 0) yield* section('open', pauses);
+  const asked = pauseLines(identity.run, pauses, options).map(({ text }) => text);
+  if (asked.length > 0) yield* section('open', asked);
 }
 
 function* section(title: string, lines: readonly string[]): Generator<string> {

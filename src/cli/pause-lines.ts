@@ -4,7 +4,7 @@ import type { PauseNotice } from '#runtime';
 import type { RunState } from '#state';
 import { hint, type Options } from './options.ts';
 import type { Line } from './terminal.ts';
-import { duration, shortArgs, shortLine } from './text.ts';
+import { duration, harmless, shortArgs, shortLine, terminalJson } from './text.ts';
 
 /** Every pause that can be answered through this run: its own, and those of its tasks, waited for or not. */
 export function openPauses({ identity, pauses, tasks }: RunState): readonly PauseNotice[] {
@@ -34,6 +34,7 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, optio
     return [{ tone: 'strong', text: title }, ...lines];
   }
   if (needsVerdict(pause)) {
+    for (const [index, line] of wholeArgs(pause).entries()) add(`${(index === 0 ? 'args' : '').padEnd(7)}  ${line}`);
     add(`yes      ${hint('approve', id, options, ...which)}`);
     add(`no       ${hint('reject', id, options, ...which)}`);
     return [{ tone: 'strong', text: title }, ...lines];
@@ -81,11 +82,21 @@ function limitText(budget: string, { tool, needs, left }: JsonObject): string {
   return `The limit of ${limit} has no room for ${shortLine(tool, 60)}, which needs ${amount(needs)}; ${amount(left)} is left.`;
 }
 
+/** The arguments of a call, where the title has only their beginning: nobody approves what they cannot see. */
+function wholeArgs({ payload }: PauseNotice): readonly string[] {
+  const args = payload?.['args'];
+  if (args === undefined || terminalJson(args).length <= TITLE_CHARS) return [];
+  return harmless(JSON.stringify(args, null, 2)).split('\n');
+}
+
+/** How much of the arguments of a call stands in a title. */
+const TITLE_CHARS = 160;
+
 /** The call that waits and why, or what the planner asks. */
 export function about({ payload = {} }: Pick<TaskPause, 'payload'>): string {
   const { tool, args, reason, url, message, ...rest } = payload;
   if (typeof tool !== 'string') return shortArgs(payload, 160);
-  const parts = [shortLine(tool, 60), args === undefined ? shortArgs(rest) : shortArgs(args, 160)];
+  const parts = [shortLine(tool, 60), args === undefined ? shortArgs(rest) : shortArgs(args, TITLE_CHARS)];
   if (typeof url === 'string') parts.push(shortLine(url, 200));
   const because = typeof reason === 'string' ? reason : message;
   const what = parts.filter((part) => part !== '').join(' ');

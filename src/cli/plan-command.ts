@@ -16,6 +16,7 @@ import {
 } from '#core';
 import { memoryJournal } from '#journal';
 import { traceOfStep, traceText } from '#planners/htn';
+import { wholePauses } from '#runtime';
 import { foldEntries, planOf, planOfDecision } from '#state';
 import { EventLines } from './event-lines.ts';
 import type { Options } from './options.ts';
@@ -41,15 +42,17 @@ export async function planCommand(goal: string, options: Options, terminal: Term
 }
 
 async function storedPlan(id: string, options: Options, terminal: Terminal): Promise<number> {
-  const entries = await withJournal(await openJournal(options, 'look'), (journal) => journal.read(id));
-  const state = foldEntries(entries);
+  const { state, pauses } = await withJournal(await openJournal(options, 'look'), async (journal) => {
+    const read = foldEntries(await journal.read(id));
+    return { state: read, pauses: await wholePauses(openPauses(read), read.identity, journal.artifacts) };
+  });
   const plan = planOf(state);
   if (plan === undefined) throw new UsageError('The run has carried out no plan; inspect shows what it did.');
   if (options.json) terminal.write(`${terminalJson(plan)}\n`);
   else {
     const made = (state.open?.move.step === plan.step ? state.open.move : state.steps[plan.step]) ?? {};
     for (const line of [...planLines(plan), ...traceLines(made)]) terminal.write(`${line}\n`);
-    if (state.ending === null) showPauses(id, openPauses(state), options, terminal);
+    if (state.ending === null) showPauses(id, pauses, options, terminal);
   }
   return EXIT.goal;
 }

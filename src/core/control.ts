@@ -152,7 +152,7 @@ const FIELDS: Readonly<Record<ControlType, Readonly<Record<string, Field>>>> = {
   PRIORITIZE: { priority: { kind: 'integer', required: true }, task_id: { kind: 'string' } },
   PAUSE: {},
   RESUME: { ...ANSWER, limits: { kind: 'object' }, nodes: { kind: 'object' } },
-  APPROVE: ANSWER,
+  APPROVE: { ...ANSWER, digest: { kind: 'string' } },
   REJECT: ANSWER,
   SETTLE: { ...ANSWER, happened: { kind: 'boolean', required: true } },
 };

@@ -194,7 +194,7 @@ function partsOf(
   { type, payload = {} }: Pick<Control, 'type' | 'payload'>,
   pause: OpenPause,
 ): { readonly changes: Changes; readonly words: Pick<Resumed, 'payload'> } {
-  const { token: _, payload: own, ...rest } = payload;
+  const { token: _, digest: __, payload: own, ...rest } = payload;
   const takes = (field: keyof Changes): boolean =>
     field === 'args' ? type === 'APPROVE' && pause.call !== undefined : type === 'RESUME' && pause.step === undefined;
   const changes: Record<string, Json> = {};
@@ -298,6 +298,13 @@ function refusalOf(
     if (from.user === identity.user && from.tenant === identity.tenant) {
       return refuse('approver_refused', 'Nobody approves what they asked for themselves: another person has to.');
     }
+  }
+  const digest = type === 'APPROVE' ? payload?.['digest'] : undefined;
+  if (digest !== undefined && digest !== pause.payload?.['digest']) {
+    return refuse(
+      'payload_invalid',
+      'The question is about other arguments than those that were approved: the digest is not that of the pause. Look at the pause again.',
+    );
   }
   if (pause.call !== undefined && pause.reason === 'approval_required' && type === 'RESUME') {
     return refuse('payload_invalid', 'The pause waits for an approval: answer it with APPROVE or REJECT.');

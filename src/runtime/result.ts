@@ -1,8 +1,17 @@
 /** The result of a run, as far as the run has come. */
-import { answerText, defined, type ErrorData, type FinishReason, type Json, type JsonObject } from '#core';
+import {
+  answerText,
+  defined,
+  type ErrorData,
+  type FinishReason,
+  type Json,
+  type JsonObject,
+  PilotageError,
+  type Scope,
+} from '#core';
 import type { ArtifactStore } from '#journal';
 import { isPaused, type OpenPause, pausesOfTasks, type RunState, type RunTotals } from '#state';
-import { storedAnswer } from '../calls/large-values.ts';
+import { storedAnswer, storedJson } from '../calls/large-values.ts';
 
 export type RunResult =
   | {
@@ -32,12 +41,39 @@ export interface PauseNotice extends Omit<OpenPause, 'requestedAt'> {
   readonly text?: string;
 }
 
-/** The result with the whole answer, also when that is stored as an artifact. An answer that the store has no more is absent. */
+/**
+ * The result with the whole answer, and with questions that have the whole arguments, also where these are stored as artifacts. What the
+ * store has no more is absent.
+ */
 export async function wholeResultOf(state: RunState, artifacts: ArtifactStore): Promise<RunResult | undefined> {
   const result = runResultOf(state);
+  if (result?.status === 'paused') {
+    return { ...result, pauses: await wholePauses(result.pauses, state.identity, artifacts) };
+  }
   if (result?.status !== 'finished' || result.stored === undefined) return result;
   const answer = await storedAnswer(result.payload, state.identity, artifacts);
   return { ...result, ...defined({ answer }) };
+}
+
+/** The pauses, with the arguments of what is asked. */
+export async function wholePauses(
+  pauses: readonly PauseNotice[],
+  scope: Scope,
+  artifacts: ArtifactStore,
+): Promise<readonly PauseNotice[]> {
+  if (pauses.every(({ payload }) => payload?.['args_stored'] === undefined)) return pauses;
+  return Promise.all(pauses.map((pause) => withArgs(pause, scope, artifacts)));
+}
+
+async function withArgs(pause: PauseNotice, scope: Scope, artifacts: ArtifactStore): Promise<PauseNotice> {
+  const { args_stored: stored, ...rest } = pause.payload ?? {};
+  if (stored === undefined) return pause;
+  try {
+    return { ...pause, payload: { ...rest, args: await storedJson(stored, scope, artifacts) } };
+  } catch (error) {
+    if (PilotageError.is(error, 'artifact_not_found')) return pause;
+    throw error;
+  }
 }
 
 /**

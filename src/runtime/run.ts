@@ -77,6 +77,8 @@ export interface Answer {
 export interface Approval extends Answer {
   /** Arguments that replace the call's own. They are checked against the tool's schema. */
   readonly args?: Json;
+  /** The `digest` of the payload of the pause that was shown. An approval of other arguments than those is refused. */
+  readonly digest?: string;
 }
 
 export interface Resumption {
@@ -110,7 +112,7 @@ export interface CancelOptions extends SteerOptions {
 
 const EVENTS: OptionShape<EventOptions> = { from: 'whole?', redact: 'function?' };
 const ANSWER: OptionShape<Answer> = { payload: 'any?', reason: 'text?' };
-const APPROVAL: OptionShape<Approval> = { args: 'any?', ...ANSWER };
+const APPROVAL: OptionShape<Approval> = { args: 'any?', digest: 'text?', ...ANSWER };
 const SETTLEMENT: OptionShape<{ happened: boolean; value?: Json; reason?: string }> = {
   happened: 'any',
   value: 'any?',
@@ -266,8 +268,8 @@ export class Run {
    */
   async approve(token?: string, approval: Approval = {}): Promise<void> {
     assertOptions('approve', approval, APPROVAL);
-    const { args, ...answer } = approval;
-    return this.#answer('APPROVE', token, answer, args === undefined ? {} : { args });
+    const { args, digest, ...answer } = approval;
+    return this.#answer('APPROVE', token, answer, defined({ args, digest }));
   }
 
   /** Rejects: answers a pause with no. A call that waits for approval is not made. @throws PilotageError `pause_not_found`. */

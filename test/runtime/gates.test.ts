@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { memoryJournal } from '#journal';
 import type { Run } from '#runtime';
 import { VirtualClock } from '#testing';
-import { type Tool, ToolFailure } from '#tools';
+import { agent, agentTool, type Tool, ToolFailure } from '#tools';
 import { call, finish, named, parallel, script, watched } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
 import { entriesOf, kindsOf, observations, outcomes, pausesOf } from '../kit/run-record.ts';
@@ -238,15 +238,65 @@ describe('a call that needs an approval', () => {
     expect(planner.views[1]?.controls).toHaveLength(71);
   });
 
-  it('W14 shows arguments within the bounds of a pause only; the step has them whole', async () => {
-    const { tool } = pays('note', { inputSchema: { type: 'object' } });
-    const long = 'x'.repeat(4_097);
-    const run = await start(world({ planner: script(call('note', { long })), tools: [tool] }));
-    expect(await pausesOf(run)).toMatchObject([{ payload: { tool: 'note', args_left_out: true } }]);
-    const { open } = await run.state();
-    expect(open?.decision).toMatchObject({ args: { long } });
+  it.each([
+    ['5,000 characters', 'x'.repeat(5_000)],
+    ['100,000 characters, which the journal does not hold', 'é'.repeat(100_000)],
+  ])('W14 shows the arguments whole, whoever asks and in whichever process: %s', async (_, body) => {
+    const { tool, made } = pays('note', { inputSchema: { type: 'object' } });
+    const journal = memoryJournal();
+    const run = await start(world({ planner: script(call('note', { body })), tools: [tool], journal }));
+    const elsewhere = world({ planner: script(), tools: [tool], journal }).runtime.run(run.id);
+    for (const handle of [run, elsewhere]) {
+      const [pause] = await pausesOf(handle);
+      expect(pause?.payload).toEqual({ tool: 'note', args: { body }, digest: expect.stringMatching(/^[\w-]{43}$/) });
+    }
+    const [recorded] = await entriesOf(journal, run, 'paused');
+    expect(JSON.stringify(recorded).length).toBeLessThan(33_000);
     await run.approve();
     expect(await run.result()).toMatchObject({ status: 'finished' });
+    expect(made).toEqual([{ body }]);
+  });
+
+  it('shows what a task asks whole, too', async () => {
+    const body = 'x'.repeat(50_000);
+    const { tool } = pays('note', { inputSchema: { type: 'object' } });
+    const inner = agent({ name: 'inner', planner: script(call('note', { body })), tools: [tool] });
+    const tools = [agentTool(inner, { description: 'd' })];
+    const made = world({ planner: { name: 'outer', next: script(call('inner', { input: 'x' })) }, tools });
+    const run = await start(made);
+    expect(await pausesOf(run)).toMatchObject([{ run: `${run.id}.0.0`, payload: { tool: 'note', args: { body } } }]);
+  });
+
+  it('an approval that names what was shown is refused for anything else', async () => {
+    const { tool, made } = pays();
+    const journal = memoryJournal();
+    const run = await start(world({ planner: script(call('pay', { sum: 5 })), tools: [tool], journal }));
+    const [pause] = await pausesOf(run);
+    const digest = String(pause?.payload?.['digest']);
+    const other = 'A'.repeat(43);
+    await expect(run.approve(pause?.token, { digest: other })).rejects.toMatchObject({
+      code: 'payload_invalid',
+      message: expect.stringContaining('Look at the pause again'),
+    });
+    expect(made).toEqual([]);
+    await run.approve(pause?.token, { digest });
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    expect(made).toEqual([{ sum: 5 }]);
+    const said = (await entriesOf(journal, run, 'control')).map(({ control }) => control.payload?.['digest']);
+    expect(said).toEqual([other, digest]);
+    expect(await entriesOf(journal, run, 'resumed')).not.toMatchObject([{ payload: expect.anything() }]);
+  });
+
+  it('two questions about the same arguments have one digest, in whichever order their keys are', async () => {
+    const { tool } = pays('note', { inputSchema: { type: 'object' } });
+    const twice = parallel([
+      { tool: 'note', args: { a: 1, b: 2 } },
+      { tool: 'note', args: { b: 2, a: 1 } },
+    ]);
+    const run = await start(world({ planner: script(twice), tools: [tool] }));
+    const digests = (await pausesOf(run)).map(({ payload }) => payload?.['digest']);
+    expect(new Set(digests).size).toBe(1);
+    expect(digests).toHaveLength(2);
   });
 });
 
