@@ -1,13 +1,11 @@
 /** Calls that wait for somebody before they are made: an approval that the tool's author asks for, or a login. */
 import {
-  assertPayloadBounds,
   describeThrown,
   type ErrorData,
   type Identity,
   type Json,
   type JsonObject,
   type PauseReason,
-  PilotageError,
   Thrown,
 } from '#core';
 import type { ArtifactStore } from '#journal';
@@ -67,21 +65,14 @@ async function shownArgs(args: Json, tool: string, identity: Identity, artifacts
   return { args_stored: { ...stored }, digest };
 }
 
-function isWithinBounds(payload: JsonObject): boolean {
-  try {
-    assertPayloadBounds(payload, 'payload');
-    return true;
-  } catch (error) {
-    if (PilotageError.is(error)) return false;
-    throw error;
-  }
-}
+/** The most characters of the address of a login, and of what is said about it. */
+const MAX_LOGIN_CHARS = 4_096;
 
 /** The pause that a tool asks for by throwing a `LoginRequired`, of this copy of the package or another. */
 export function loginFor(thrown: unknown, tool: string): PauseAsk | undefined {
   const { code, url, message, expiresInMs } = Thrown.of(thrown);
-  if (code !== 'auth_required' || url === undefined || !isWithinBounds({ url })) return undefined;
-  const note = isWithinBounds({ message }) ? { message } : {};
+  if (code !== 'auth_required' || url === undefined || url.length > MAX_LOGIN_CHARS) return undefined;
+  const note = message.length > MAX_LOGIN_CHARS ? {} : { message };
   const isTime = expiresInMs !== undefined && Number.isFinite(expiresInMs) && expiresInMs >= 0;
   return {
     kind: 'pause',

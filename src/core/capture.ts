@@ -330,42 +330,13 @@ function whyNotNumber(value: number): string | undefined {
   return 'an integer beyond 2^53 has lost digits; pass it as text';
 }
 
-/** The bounds of a pause payload and of a control payload: small enough to list, show and index. */
-export const PAYLOAD_BOUNDS = {
-  depth: 6,
-  keys: 64,
-  items: 50,
-  /** Characters (code points), not bytes. */
-  stringChars: 4096,
-  bytes: 16_384,
-} as const;
+/** The most bytes of JSON that a pause, or a control, carries: so much as stands in the journal in any case. */
+export const MAX_PAYLOAD_BYTES = 32_768;
 
-/** @throws PilotageError `payload_invalid` naming the bound that was passed, and where. Nothing is ever trimmed. */
-export function assertPayloadBounds(payload: JsonObject, root: string): void {
-  checkBounds(payload, root, 1);
+/** @throws PilotageError `payload_invalid` naming the bound. Nothing is ever trimmed. */
+export function assertPayloadSize(payload: JsonObject, root: string): void {
   const bytes = encodedBytes(payload);
-  if (bytes > PAYLOAD_BOUNDS.bytes) refuseBound(root, `${bytes} bytes of JSON`, `${PAYLOAD_BOUNDS.bytes} bytes`);
-}
-
-function checkBounds(value: Json, path: string, depth: number): void {
-  if (typeof value === 'string') {
-    const chars = value.length <= PAYLOAD_BOUNDS.stringChars ? 0 : [...value].length;
-    if (chars > PAYLOAD_BOUNDS.stringChars) refuseBound(path, `${chars} characters`, `${PAYLOAD_BOUNDS.stringChars}`);
-    return;
-  }
-  if (typeof value !== 'object' || value === null) return;
-  if (depth > PAYLOAD_BOUNDS.depth) refuseBound(path, `${depth} levels`, `${PAYLOAD_BOUNDS.depth} levels`);
-  if (Array.isArray(value)) {
-    if (value.length > PAYLOAD_BOUNDS.items)
-      refuseBound(path, `${value.length} items`, `${PAYLOAD_BOUNDS.items} items`);
-    for (const [index, item] of value.entries()) checkBounds(item, `${path}[${index}]`, depth + 1);
-  } else if (isJsonObject(value)) {
-    const keys = Object.keys(value);
-    if (keys.length > PAYLOAD_BOUNDS.keys) refuseBound(path, `${keys.length} keys`, `${PAYLOAD_BOUNDS.keys} keys`);
-    for (const key of keys) checkBounds(value[key] as Json, `${path}.${key}`, depth + 1);
-  }
-}
-
-function refuseBound(path: string, found: string, bound: string): never {
-  throw new PilotageError('payload_invalid', `${path} has ${found}; the bound is ${bound}.`, { data: { path } });
+  if (bytes <= MAX_PAYLOAD_BYTES) return;
+  const message = `${root} has ${bytes} bytes of JSON; the bound is ${MAX_PAYLOAD_BYTES}.`;
+  throw new PilotageError('payload_invalid', message, { data: { path: root } });
 }

@@ -1,5 +1,5 @@
 /** Steering messages. Each is stored in the run's inbox before it is acknowledged, and applied at a step boundary. */
-import { assertPayloadBounds, captureObject } from './capture.ts';
+import { assertPayloadSize, captureObject } from './capture.ts';
 import { PilotageError } from './errors.ts';
 import { assertIdentity, type Scope } from './identity.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
@@ -87,7 +87,7 @@ export function validateControl(control: Control): Control {
   }
   const sender = from === undefined ? {} : { from: validateCaller(from, type) };
   const payload = control.payload === undefined ? undefined : captureObject(control.payload, 'payload').json;
-  if (payload !== undefined) assertPayloadBounds(payload, 'payload');
+  if (payload !== undefined) assertPayloadSize(payload, 'payload');
   assertShape(type, payload ?? {});
   return Object.freeze(payload === undefined ? { id, type, ...sender } : { id, type, payload, ...sender });
 }

@@ -151,7 +151,7 @@ export interface AwaitTask {
 export interface RequestPause {
   readonly kind: 'request_pause';
   readonly reason: AskReason;
-  /** At most 6 levels, 64 keys a map, 50 items a list, 4,096 characters a string, 16,384 bytes in all. */
+  /** At most 32,768 bytes of JSON. */
   readonly payload?: JsonObject;
   readonly expiresInMs?: number;
 }

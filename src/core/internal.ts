@@ -18,12 +18,12 @@ export {
   winnersOf,
 } from './branch-graph.ts';
 export {
-  assertPayloadBounds,
+  assertPayloadSize,
   type Captured,
   capture,
   captureForGood,
   captureObject,
-  PAYLOAD_BOUNDS,
+  MAX_PAYLOAD_BYTES,
 } from './capture.ts';
 export { type Clock, LazySignal, LONGEST_NAP_MS, limitTime, steadyMs, systemClock } from './clock.ts';
 export {

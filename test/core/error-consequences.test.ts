@@ -243,7 +243,8 @@ function flows(): Readonly<
 }
 
 const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
-  identity_required: () => caller('identity_required', () => runtimeOf({ planner: finish() }).start('q', {} as never)),
+  identity_required: () =>
+    caller('identity_required', () => runtimeOf({ planner: finish() }).start('q', { identity: {} as never })),
   invalid_config: () => caller('invalid_config', () => createRuntime({ planner: finish(), limits: { steps: -1 } })),
   price_missing: () =>
     run(

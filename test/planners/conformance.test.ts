@@ -441,7 +441,7 @@ const BROKEN: readonly Broken[] = [
         ? { ...decision, payload: { goal: view.goal } }
         : undefined,
     ),
-    message: /4096|characters/,
+    message: /bytes of JSON; the bound is 32768/,
   },
   {
     fails: 'pause payload bounds',

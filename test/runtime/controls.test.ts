@@ -73,7 +73,7 @@ describe('controls', () => {
   it('SP-01, SP-10 are refused at the edge when the type is unknown or the payload too large', async () => {
     const { run, journal, go } = await busy();
     await expect(run.steer('STOP' as never)).rejects.toMatchObject({ code: 'unknown_control_type' });
-    await expect(run.steer('USER_MESSAGE', { message: 'x'.repeat(4_097) })).rejects.toMatchObject({
+    await expect(run.steer('USER_MESSAGE', { message: 'x'.repeat(32_768) })).rejects.toMatchObject({
       code: 'payload_invalid',
     });
     await expect(run.steer('INJECT_CONTEXT', { f: (() => 1) as never })).rejects.toMatchObject({

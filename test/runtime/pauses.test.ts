@@ -67,7 +67,7 @@ describe('the planner’s pauses', () => {
   });
 
   it('SP-10 fails the run of a program whose pause payload is too large', async () => {
-    const run = await start(world({ planner: script({ ...pause, payload: { text: 'x'.repeat(4_097) } } as never) }));
+    const run = await start(world({ planner: script({ ...pause, payload: { text: 'x'.repeat(32_768) } } as never) }));
     expect(await run.result()).toMatchObject({ status: 'failed', error: { code: 'invalid_decision' } });
   });
 
