@@ -132,6 +132,12 @@ export function spawnAgentCall(
   return { entries: [spawned], starts: [run] };
 }
 
+/** What the owner must not do, its tasks do not do for it. */
+function withTheSameHints({ context: { hints } }: RunState, own?: RunContext): RunContext | undefined {
+  const { disallowedTools } = hints ?? {};
+  return disallowedTools === undefined ? own : { ...own, hints: { disallowedTools } };
+}
+
 interface NewTask extends Pick<TaskOrigin, 'kind' | 'description' | 'group' | 'onCancel'> {
   readonly query: string;
   readonly agent: string;
@@ -153,7 +159,7 @@ function newTask(state: RunState, at: CallPlace, now: number, task: NewTask): Ne
     identity: { ...identity, run: taskIn(state, at) },
     query,
     conversation: false,
-    ...defined({ context }),
+    ...defined({ context: withTheSameHints(state, context) }),
     agent,
     // A pause for a raise would leave what the owner has set aside.
     limits: { ...limits, onCeiling: 'finish' },

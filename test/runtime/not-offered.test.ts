@@ -3,8 +3,10 @@ import { describe, expect, it } from 'vitest';
 import type { Decision, Move } from '#core';
 import { react } from '#planners/react';
 import { scriptedModel } from '#testing';
+import { agent, agentTool } from '#tools';
 import { call, finish, named, parallel, script, watched } from '../kit/decisions.ts';
 import { entriesOf, outcomes } from '../kit/run-record.ts';
+import { PARENT, plays, spawns } from '../kit/tasks.ts';
 import { make } from '../kit/tools.ts';
 import { start, world } from '../kit/world.ts';
 
@@ -68,6 +70,23 @@ describe('a tool that the run must not use', () => {
     expect(called).toEqual([]);
     expect(model.calls[0]?.tools?.map(({ name }) => name)).toEqual(['echo', 'look']);
     expect(JSON.stringify(model.calls[1]?.prompt.at(-1))).toContain('tool_not_offered');
+  });
+
+  it('is not called by a task either, whether the planner starts it or an agent carries out a call', async () => {
+    const { tools, called } = counted('pay');
+    const inner = agent({ name: 'inner', planner: script(call('pay')), tools });
+    const planner = plays({
+      q: script(spawns('child', { task: 'foreground' }), call('inner', { input: 'x' })),
+      child: script(call('pay')),
+    });
+    const made = world({ planner, tools: [...tools, agentTool(inner, { description: 'd' })] });
+    const run = await start(made, { identity: PARENT, context: { hints } });
+    await run.result();
+    expect(called).toEqual([]);
+    for (const id of ['p.0.0', 'p.1.0']) {
+      const { steps } = await made.runtime.run(id).state();
+      expect(steps[0]?.calls[0]?.outcome).toMatchObject({ error: { code: 'tool_not_offered' } });
+    }
   });
 
   it('is another matter than a tool that is not there', async () => {
