@@ -191,7 +191,7 @@ function toText(value: Loose, path: string, coercion: Coercion): string | undefi
   return text;
 }
 
-/** An object or a list is no text, unless there is code in it: then the code may be what is meant. */
+/** An object or a list never becomes a text, unless there is code in it: then the code may be what is meant. */
 function textOf(value: Loose, { sources }: Coercion): string | undefined {
   if (value instanceof CodeText || value instanceof NumberText) return value.text;
   if (typeof value !== 'object' || value === null) return String(value);
@@ -247,7 +247,7 @@ function toList(
   );
 }
 
-/** A list that was written as text, or the value as the only item. What is written is read: the text of an object is no item. */
+/** A list that was written as text, or the value as the only item. What is written is read: the text of an object counts as that object. */
 function listIn(value: Loose, schema: JsonObject, coercion: Coercion): readonly Loose[] | undefined {
   const text = value instanceof CodeText ? value.text : value;
   if (typeof text !== 'string') return [value];

@@ -237,7 +237,7 @@ export class Runtime {
     this.#assertOpen();
     assertStartOptions(options);
     options.signal?.throwIfAborted();
-    // One that is missing by mistake, where each user has one, is no reason to mix them.
+    // An identity that got lost on the way here must not put the runs of all users together.
     const owner = 'identity' in options ? options.identity : local('local');
     assertIdentity(owner);
     const identity = capture<Identity>(pickIdentity(owner), 'identity').json;

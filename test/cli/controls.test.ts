@@ -159,7 +159,7 @@ describe('who speaks', () => {
     const { live, run } = await looping(folder);
     live.child.kill('SIGKILL');
     await live.done;
-    const long = await folder.run(['send', run, 'x'.repeat(4_097)]);
+    const long = await folder.run(['send', run, 'x'.repeat(32_768)]);
     expect(long).toEqual({ code: 2, stdout: '', stderr: expect.stringContaining('payload_invalid') });
     expect(await journalIn(folder, (journal) => journal.inbox(run))).toEqual([]);
     expect(await folder.run(['send', 'run_x', 'hi'])).toMatchObject({ code: 2, stdout: '' });

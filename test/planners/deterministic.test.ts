@@ -199,8 +199,8 @@ describe('deterministic, when something is wrong', () => {
     ['DS-08 the payload of a pause throws', { do: 'pause', reason: 'await_input', payload: () => boom() }, 'boom'],
     [
       'DS-08 a pause payload out of bounds',
-      { do: 'pause', reason: 'await_input', payload: () => ({ list: Array(51).fill(0) }) },
-      '51 items',
+      { do: 'pause', reason: 'await_input', payload: () => ({ text: 'x'.repeat(32_768) }) },
+      'bytes of JSON',
     ],
     ['DS-02 branches that cannot be called', { do: 'parallel', branches: () => [] }, 'no branches'],
   ])('%s: a step error that names the step', async (_what, step, why) => {
@@ -257,8 +257,8 @@ describe('deterministic, when something is wrong', () => {
     ['DS-08 an unknown reason to pause', [wrong({ do: 'pause', reason: 'tea' })], /reason is "tea"/],
     [
       'DS-08 a pause payload out of bounds',
-      [{ do: 'pause', reason: 'await_input', payload: { text: 'x'.repeat(4097) } }],
-      /4097 characters/,
+      [{ do: 'pause', reason: 'await_input', payload: { text: 'x'.repeat(32_768) } }],
+      /32779 bytes/,
     ],
     ['DS-09 no spec', [wrong({ do: 'spawn_and_await', onResolved: group.onResolved })], /spec\.query/],
     [

@@ -316,7 +316,7 @@ describe('what the caller changes', () => {
     const state = foldEntries(forked(entries, { step: 1, goal: 'another' }));
     expect([state.query, state.goal]).toEqual(['q', 'another']);
     expect(state.steering).toMatchObject([{ atStep: 1, control: { type: 'REDIRECT' } }]);
-    expect(code(entries, { goal: 'g'.repeat(5_000) })).toBe('payload_invalid');
+    expect(code(entries, { goal: 'g'.repeat(32_768) })).toBe('payload_invalid');
   });
 });
 

@@ -104,7 +104,7 @@ describe('"create" and "ask a human" in one batch, then resume', () => {
   it('what was made before the answer is not made again', async () => {
     const run = 'batch';
     const [pause, ...more] = pausesIn(await at.run({ do: 'start', run, plan: 'batch' }));
-    expect([pause?.payload, more]).toEqual([{ tool: 'pay', args: { what: 'ask a human' } }, []]);
+    expect([pause?.payload, more]).toMatchObject([{ tool: 'pay', args: { what: 'ask a human' } }, []]);
     expect(effectsOf(run)).toEqual(['before', 'create']);
     const finished = await at.run({ do: 'approve', run, token: pause?.token ?? '' });
     expect(finished).toMatchObject({
