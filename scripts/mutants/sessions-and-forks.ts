@@ -35,8 +35,8 @@ export const SESSIONS_AND_FORKS: readonly Mutant[] = [
   {
     name: 'take words that reached no goal for an answer',
     file: 'loop/run-writer.ts',
-    find: "last.kind === 'finished' && last.reason === 'goal' ? answerText(last.payload) : undefined;",
-    replace: "last.kind === 'finished' ? (answerText(last.payload) ?? 'nothing') : undefined;",
+    find: "last?.kind === 'finished' && last.reason === 'goal' ? await this.#answerOf(last) : undefined;",
+    replace: "last?.kind === 'finished' ? ((await this.#answerOf(last)) ?? 'nothing') : undefined;",
   },
   {
     name: 'tell turns in another order',
