@@ -94,9 +94,10 @@ const TITLE_CHARS = 160;
 
 /** The call that waits and why, or what the planner asks. */
 export function about({ payload = {} }: Pick<TaskPause, 'payload'>): string {
-  const { tool, args, reason, url, message, ...rest } = payload;
-  if (typeof tool !== 'string') return shortArgs(payload, 160);
-  const parts = [shortLine(tool, 60), args === undefined ? shortArgs(rest) : shortArgs(args, TITLE_CHARS)];
+  const { tool, args, args_stored: stored, digest: _, reason, url, message, ...rest } = payload;
+  if (typeof tool !== 'string') return shortArgs(payload, TITLE_CHARS);
+  const large = isJsonObject(stored) ? `(arguments of ${String(stored['sizeBytes'])} bytes)` : shortArgs(rest);
+  const parts = [shortLine(tool, 60), args === undefined ? large : shortArgs(args, TITLE_CHARS)];
   if (typeof url === 'string') parts.push(shortLine(url, 200));
   const because = typeof reason === 'string' ? reason : message;
   const what = parts.filter((part) => part !== '').join(' ');
