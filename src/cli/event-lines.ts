@@ -145,6 +145,10 @@ export class EventLines {
         return [
           line('bad', `! the usage told by ${shortLine(event.model, 60)} is not valid: ${shortLine(event.why, 200)}`),
         ];
+      case 'model.warned':
+        return event.warnings.map((warning) =>
+          line('quiet', `  ${shortLine(event.model, 60)} warns: ${shortLine(warning, 200)}`),
+        );
       case 'input.unreadable':
         return [
           line('bad', `! the attachment ${shortLine(event.fileName ?? event.artifactRef, 100)} could not be read`),

@@ -30,6 +30,8 @@ export interface RemarkPayloads {
   'model.output_downgraded': { readonly model: string; readonly from: OutputMode; readonly to: OutputMode };
   /** A provider reported usage that cannot be true. An estimate was used instead. */
   'model.usage_refused': { readonly model: string; readonly why: string };
+  /** What the provider said that it could not do as asked, or that will not stay: at most 10, each of at most 500 characters. */
+  'model.warned': { readonly model: string; readonly warnings: readonly string[] };
   /** Documents were looked up for the prompt of a plan. With an error, the plan is made without documents. */
   'plan.retrieved': {
     readonly documents: number;
@@ -140,6 +142,7 @@ const FIELDS: { readonly [K in KnownType]: { readonly [F in keyof RemarkPayloads
   'model.fallback': { from: text, to: text, error: told },
   'model.output_downgraded': { model: text, from: text, to: text },
   'model.usage_refused': { model: text, why: text },
+  'model.warned': { model: text, warnings: listOf(text) },
   'plan.retrieved': { documents: number, tokens: number, cut: number, error: maybe(told) },
   'plan.try': {
     try: number,

@@ -6,6 +6,8 @@ import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import {
   addUsage,
   type Clock,
+  describeThrown,
+  isJsonObject,
   type JsonObject,
   PilotageError,
   type Remark,
@@ -59,7 +61,7 @@ export interface ModelAnswer {
   readonly reply: Reply;
   /** The one that gave the reply. */
   readonly model: ReadyModel;
-  /** A `model.fallback` for each failed try, a `model.usage_refused` for each usage that cannot be true. */
+  /** A `model.fallback` for each failed try, a `model.usage_refused` for each usage that cannot be true, a `model.warned` for what the provider warned of. */
   readonly remarks: readonly Remark[];
   /** Usage of all tries that began, estimated where a provider did not report it, with the cost where the model has prices. */
   readonly usage: Usage;
@@ -184,6 +186,10 @@ class Tries {
   asked(reply: Reply, tookMs: number): ModelAnswer {
     ALIVE.add(this.model.model);
     const usage = this.#count(reply);
+    const warnings = wordsOf(reply.warnings);
+    if (warnings.length > 0) {
+      this.#remarks = [...this.#remarks, { type: 'model.warned', model: this.model.name, warnings }];
+    }
     return { reply, model: this.model, remarks: this.#remarks, usage, latencyMs: Math.round(tookMs) };
   }
 
@@ -266,6 +272,23 @@ class Tries {
       cause,
     });
   }
+}
+
+const MAX_WARNINGS = 10;
+const MAX_WARNING_CHARS = 500;
+
+function wordsOf(warnings: Reply['warnings'] = NOTHING): readonly string[] {
+  return warnings
+    .slice(0, MAX_WARNINGS)
+    .map((warning) => wordsOfOne(warning).slice(0, MAX_WARNING_CHARS).toWellFormed());
+}
+
+/** What it is about, and what is said of it. A provider of another version may warn in a form that is not known here. */
+function wordsOfOne(warning: unknown): string {
+  const given = isJsonObject(warning) ? warning : {};
+  const { type, feature, setting, message, details } = given;
+  const words = [type === 'other' ? undefined : type, feature, setting, message, details];
+  return words.filter((word) => typeof word === 'string').join(': ') || describeThrown(warning);
 }
 
 /** A model that has had its tries. */

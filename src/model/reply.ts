@@ -141,7 +141,7 @@ function replyOf(
   const { usage, refused } = usageOf(modelUsage);
   if (usage !== undefined) reply.usage = usage;
   if (refused !== undefined) reply.refusedUsage = refused;
-  if (warnings !== undefined && warnings.length > 0) reply.warnings = warnings;
+  if (Array.isArray(warnings) && warnings.length > 0) reply.warnings = warnings;
   const providerState = providerStateOf(content);
   if (providerState !== undefined) reply.providerState = providerState;
   return reply;

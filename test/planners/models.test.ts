@@ -124,6 +124,35 @@ describe('a list of models', () => {
   });
 });
 
+describe('what a provider warns of', () => {
+  const warnings = [
+    { type: 'unsupported', feature: 'topK', details: 'It is ignored.' },
+    { type: 'deprecated', setting: 'seed', message: 'Leave it out.' },
+    { type: 'other', message: 'x'.repeat(600) },
+  ] as const;
+
+  it.each([
+    ['whole', play],
+    ['streamed', playStreamed],
+  ] as const)('is told with the step: %s', async (_, run) => {
+    const model = scriptedModel([{ ...good(), warnings }, DONE]);
+    const { events } = await run({ model });
+    expect(only(events, 'model.warned')).toMatchObject([
+      {
+        model: 'scripted',
+        warnings: ['unsupported: topK: It is ignored.', 'deprecated: seed: Leave it out.', 'x'.repeat(500)],
+      },
+    ]);
+  });
+
+  it('is told whatever its form, and fails no reply', async () => {
+    const odd = [null, 'a word', { type: 'later', why: 5 }, ...Array.from({ length: 20 }, () => warnings[0])];
+    const { result, events } = await play({ model: scriptedModel([{ ...DONE, warnings: odd as never }]) });
+    expect(result).toMatchObject({ status: 'finished', answer: 'done' });
+    expect(only(events, 'model.warned')[0]?.warnings).toHaveLength(10);
+  });
+});
+
 describe('a failure inside a stream, over HTTP (bug 14)', () => {
   const failures: readonly [string, ServerReply][] = [
     ['an error first', { errorEvent: { afterEvents: 0, message: 'overloaded' } }],
