@@ -110,6 +110,10 @@ export class CallContext implements ToolContext<HandleSet> {
     return (bytes, about) => this.#save(bytes, about);
   }
 
+  get artifact(): ToolContext['artifact'] {
+    return (artifactRef) => this.#ports.artifacts.get(this.identity, String(artifactRef));
+  }
+
   /** Names as the tool gave them. */
   get discovered(): readonly string[] {
     return this.#discovered ?? [];

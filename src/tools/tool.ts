@@ -42,6 +42,11 @@ export interface ToolContext<H extends HandleSet = NoHandles> {
    * the attempt ends with a value. @throws PilotageError of the store, after it was tried for some seconds.
    */
   saveArtifact(bytes: Uint8Array | string, about: ArtifactDescription): Promise<ArtifactRef>;
+  /**
+   * Reads what is stored in the session under a reference, such as an attachment or a large value: models hand such references to
+   * tools. `undefined` when there is nothing, and for what belongs to another session. @throws PilotageError of the store.
+   */
+  artifact(artifactRef: string): Promise<{ readonly bytes: Uint8Array; readonly mime: string } | undefined>;
 }
 
 export interface ArtifactDescription {

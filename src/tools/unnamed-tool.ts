@@ -58,11 +58,23 @@ export function withName(name: string, tool: UnnamedTool): Tool {
 const NO_CALL = { messages: [], context: {} };
 
 function withCall(context: ToolContext): object {
-  const { signal, idempotencyKey, identity, attempt, tools, meta, skills, handles, emit, discover, saveArtifact } =
-    context;
+  const {
+    signal,
+    idempotencyKey,
+    identity,
+    attempt,
+    tools,
+    meta,
+    skills,
+    handles,
+    emit,
+    discover,
+    saveArtifact,
+    artifact,
+  } = context;
   const ours: ToolContext = {
     ...{ signal, idempotencyKey, identity, attempt, tools, meta, skills, handles },
-    ...{ emit, discover, saveArtifact },
+    ...{ emit, discover, saveArtifact, artifact },
   };
   return { ...ours, ...NO_CALL, toolCallId: idempotencyKey, abortSignal: signal };
 }

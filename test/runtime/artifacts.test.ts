@@ -25,6 +25,45 @@ async function play(tools: readonly Tool[], ...decisions: readonly Decision[]) {
 const saver = (name: string, run: Runs): Tool => make(name, run);
 const csv = { mime: 'text/csv', fileName: 'table.csv' } as const;
 
+describe('artifact', () => {
+  const read = saver('read', async ({ ref }, { artifact }) => {
+    const found = await artifact(String(ref));
+    return found === undefined ? null : { mime: found.mime, chars: Buffer.from(found.bytes).toString().length };
+  });
+
+  it('gives a tool what the model names: an attachment, and the whole of a large value', async () => {
+    const large = 'é'.repeat(40_000);
+    const planner = watched((run) => {
+      const [input] = run.inputs;
+      const outcome = run.trajectory.step(0)?.calls[0]?.outcome;
+      const stored = outcome?.kind === 'value' ? outcome.artifact?.artifactRef : undefined;
+      const asked = [
+        call('large'),
+        call('read', { ref: input?.artifactRef ?? '' }),
+        call('read', { ref: stored ?? '' }),
+      ];
+      return asked[run.trajectory.count] ?? { kind: 'finish', reason: 'goal' };
+    });
+    const made = world({ planner, tools: [read, make('large', () => large)] });
+    const inputs = [{ bytes: Buffer.from('a,b'), mime: 'text/csv', fileName: 'a.csv' }];
+    const run = await start(made, { identity, inputs });
+    await run.result();
+    expect(observations(await run.state()).slice(1)).toEqual([
+      { mime: 'text/csv', chars: 3 },
+      { mime: 'application/json', chars: 40_002 },
+    ]);
+  });
+
+  it('gives nothing of another session, and nothing for a word that names nothing', async () => {
+    const journal = memoryJournal();
+    const { artifactRef } = await journal.artifacts.put(local('bob', { session: 's' }), Buffer.from('secret'), csv);
+    const planner = script(call('read', { ref: artifactRef }), call('read', { ref: '../x' }));
+    const run = await start(world({ planner, tools: [read], journal }), { identity });
+    await run.result();
+    expect(observations(await run.state())).toEqual([null, null]);
+  });
+});
+
 describe('saveArtifact', () => {
   it('MM-18 what a tool stored in step 2 can be named in step 3, and read with artifact_fetch', async () => {
     const save = saver('save', async (_, { saveArtifact }) => {

@@ -32,6 +32,7 @@ const contextOf = (identity: Identity): ToolContext => ({
   emit: () => {},
   discover: () => {},
   saveArtifact: () => Promise.reject(new Error('nothing is stored here')),
+  artifact: async () => undefined,
 });
 
 /** A JSON string of so many encoded bytes. */

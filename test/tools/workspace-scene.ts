@@ -51,7 +51,7 @@ export function contextOf(signal: AbortSignal = new AbortController().signal): T
   const identity = { tenant: 't', user: 'u', session: 's', run: 'r' };
   const tools = { list: () => [], all: () => [], get: () => undefined };
   const saveArtifact = () => Promise.reject(new Error('A workspace tool stores nothing.'));
-  const quiet = { emit: () => {}, discover: () => {}, saveArtifact };
+  const quiet = { emit: () => {}, discover: () => {}, saveArtifact, artifact: async () => undefined };
   return {
     signal,
     idempotencyKey: 'k',
