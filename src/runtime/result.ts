@@ -4,6 +4,7 @@ import {
   defined,
   type ErrorData,
   type FinishReason,
+  isJsonObject,
   type Json,
   type JsonObject,
   PilotageError,
@@ -61,15 +62,19 @@ export async function wholePauses(
   scope: Scope,
   artifacts: ArtifactStore,
 ): Promise<readonly PauseNotice[]> {
-  if (pauses.every(({ payload }) => payload?.['args_stored'] === undefined)) return pauses;
-  return Promise.all(pauses.map((pause) => withArgs(pause, scope, artifacts)));
+  if (!pauses.some(hasStoredArgs)) return pauses;
+  return Promise.all(pauses.map((pause) => (hasStoredArgs(pause) ? withArgs(pause, scope, artifacts) : pause)));
+}
+
+/** What a planner puts into a pause of its own is its content, whatever its keys are called. */
+function hasStoredArgs({ reason, payload }: PauseNotice): boolean {
+  return reason === 'approval_required' && isJsonObject(payload?.['args_stored']);
 }
 
 async function withArgs(pause: PauseNotice, scope: Scope, artifacts: ArtifactStore): Promise<PauseNotice> {
   const { args_stored: stored, ...rest } = pause.payload ?? {};
-  if (stored === undefined) return pause;
   try {
-    return { ...pause, payload: { ...rest, args: await storedJson(stored, scope, artifacts) } };
+    return { ...pause, payload: { ...rest, args: await storedJson(stored ?? null, scope, artifacts) } };
   } catch (error) {
     if (PilotageError.is(error, 'artifact_not_found')) return pause;
     throw error;
