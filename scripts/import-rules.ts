@@ -15,7 +15,7 @@ export interface Room {
 
 const PLAIN_PLANNERS = ['deterministic', 'finish', 'graph', 'rules', 'htn'].map((name) => `planners/${name}`);
 const MODEL_PLANNERS = ['planners/react', 'planners/pipeline', 'planners/htn-model'];
-const FOR_MODEL_PLANNERS = ['core', 'model', 'prompt', 'parse', 'plans', 'planners'];
+const FOR_MODEL_PLANNERS = ['core', 'model', 'prompt', 'parse', 'schema', 'plans', 'planners'];
 const plainPlanner: Room = { mayImport: ['core', 'plans'], packages: true };
 const modelPlanner: Room = { mayImport: FOR_MODEL_PLANNERS, packages: true };
 

@@ -70,7 +70,7 @@ function unknownTool(tools: AuthorisedTools, name: string): ErrorData {
 }
 
 /** The error for a tool that the run may use, and that whoever decided was not shown. */
-function notOffered(name: string, offered: readonly string[]): ErrorData {
+export function notOffered(name: string, offered: readonly string[]): ErrorData {
   const message = `The tool ${JSON.stringify(shownName(name))} was not offered, and was not called. ${whichTools(offered)}`;
   return { code: 'tool_not_offered', message };
 }

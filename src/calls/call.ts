@@ -133,7 +133,7 @@ function queryFor(tool: ReadyAgentTool, given: unknown, args: Json): string | Er
   try {
     return askedOf(tool, given, args);
   } catch (thrown) {
-    const message = `What the agent of ${tool.schema.name} is asked could not be made: ${describeThrown(thrown)} The call was not made.`;
+    const message = `${tool.schema.name} was not called, because what its agent is asked could not be made: ${describeThrown(thrown)}`;
     return { code: 'tool_failed', message };
   }
 }

@@ -16,6 +16,7 @@ import type { DriverDeps } from '../loop/driver-deps.ts';
 import { beginAwait, endOfWait } from '../tasks/await.ts';
 import { type Beside, besideOf } from '../tasks/budget-share.ts';
 import { type Landing, refused, spawn, spawnAgentCall } from '../tasks/spawn.ts';
+import { notOffered } from './arguments.ts';
 import type { Call, TaskAsk } from './call-ports.ts';
 import { asksForRaise, type InFlightBudget, type Lacking } from './in-flight-budget.ts';
 import { errorData, failed } from './outcome.ts';
@@ -45,6 +46,9 @@ export class TaskCalls {
     const { deps, state } = this.#ports;
     const at = { step: open.move.step, call: index };
     if (branch.refusal !== undefined) return failed(at, branch.refusal);
+    if (state.context.hints?.disallowedTools?.includes(branch.tool) === true) {
+      return failed(at, notOffered(branch.tool, []));
+    }
     const wait = open.waits.find(({ call }) => call === index);
     const ended = wait && endOfWait(state, wait, deps.clock.now());
     if (ended !== undefined) return [callEnded(at, { outcome: ended, attempts: 0 })];

@@ -20,7 +20,7 @@ import {
   resolveWakeMode,
 } from '#core';
 import type { Claim } from '#journal';
-import { isBlocked, isHeld, nextStep, nextTimeout, type RunState } from '#state';
+import { isBlocked, isHeld, nextStep, nextTimeout, type RunState, withheldTools } from '#state';
 import type { AuthorisedTools } from '#tools';
 import { Calls } from '../calls/executor.ts';
 import { turn } from '../calls/large-values.ts';
@@ -296,9 +296,9 @@ export class RunDriver {
   }
 
   #tools(): AuthorisedTools {
-    const { scopes, found, context } = this.state;
+    const { scopes, found } = this.state;
     if (this.#toolView?.found !== found) {
-      this.#toolView = { found, tools: this.#deps.toolsOf(scopes, found, context.hints?.disallowedTools) };
+      this.#toolView = { found, tools: this.#deps.toolsOf(scopes, found, withheldTools(this.state)) };
     }
     return this.#toolView.tools;
   }

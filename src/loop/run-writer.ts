@@ -89,7 +89,7 @@ export class RunWriter {
     assertFollows(this.#state, bodies);
     const isGoal = last?.kind === 'finished' && last.reason === 'goal';
     if (!isGoal && this.#state.tasks.length > 0) await this.#stopTasks();
-    const turn = await this.#turnOf(last);
+    const turn = this.#deps.remembers && this.#state.conversation ? await this.#turnOf(last) : undefined;
     let late: readonly Received[] = [];
     for (;;) {
       const left = takeUndelivered(run, late);
@@ -183,10 +183,9 @@ export class RunWriter {
     };
   }
 
-  /** The run's turn, when it is one of its session: what it was asked, and what it answers. */
-  async #turnOf(last: EntryBody | undefined): Promise<SessionTurn | undefined> {
-    const { conversation, identity, query } = this.#state;
-    if (!this.#deps.remembers || !conversation) return undefined;
+  /** The run's turn in its session: what it was asked, and what it answers. */
+  async #turnOf(last: EntryBody | undefined): Promise<SessionTurn> {
+    const { identity, query } = this.#state;
     const answer = last?.kind === 'finished' && last.reason === 'goal' ? await this.#answerOf(last) : undefined;
     return {
       run: identity.run,

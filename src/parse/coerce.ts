@@ -22,6 +22,8 @@ export interface Coercion {
   readonly issues: ParseIssue[];
   /** The source text of containers that were read from source code. */
   readonly sources: ReadonlyMap<object, string>;
+  /** The value that a list was made for, of which it is the only item: no list is made for it again. */
+  readonly only?: Loose;
 }
 
 const NO_SOURCES: ReadonlyMap<object, string> = new Map();
@@ -51,7 +53,11 @@ export function coerce(
   depth: number = 0,
 ): Json {
   const followed = isJsonObject(schema) ? followReference(schema, coercion.root) : undefined;
-  if (followed === undefined || depth > MAX_DEPTH) return plain(value, path, coercion);
+  if (depth > MAX_DEPTH) {
+    report(coercion, 'mismatch', path, `nested deeper than ${MAX_DEPTH} levels`);
+    return plain(value, path, coercion);
+  }
+  if (followed === undefined) return plain(value, path, coercion);
   if (isPlain(value) && fits(value, followed, coercion.root)) return value;
   const all = followed['allOf'];
   let json: Json | undefined;
@@ -234,22 +240,18 @@ function toList(
   const list = isLooseList(value) ? value : listIn(value, schema, coercion);
   if (list === undefined) return undefined;
   if (list !== value) report(coercion, 'coerced', path, `${typeName(value)} to array`);
+  const inner = list !== value && list.length === 1 ? { ...coercion, only: list[0] ?? null } : coercion;
   const tuple = schema['prefixItems'];
   const firsts = Array.isArray(tuple) ? tuple : [];
   return list.map((item, index) =>
-    coerce(
-      item,
-      index < firsts.length ? firsts[index] : schema['items'],
-      path + pointerStep(index),
-      coercion,
-      depth + 1,
-    ),
+    coerce(item, index < firsts.length ? firsts[index] : schema['items'], path + pointerStep(index), inner, depth + 1),
   );
 }
 
 /** A list that was written as text, or the value as the only item. What is written is read: the text of an object counts as that object. */
 function listIn(value: Loose, schema: JsonObject, coercion: Coercion): readonly Loose[] | undefined {
   const text = value instanceof CodeText ? value.text : value;
+  if (coercion.only !== undefined && coercion.only === value) return undefined;
   if (typeof text !== 'string') return [value];
   const read = readWhole(text, '[({');
   if (isLooseList(read)) return read;

@@ -16,7 +16,7 @@ export function followReference(schema: JsonObject, root: JsonObject): JsonObjec
 }
 
 function lookUp(root: JsonObject, reference: string): Json | undefined {
-  if (!reference.startsWith('#')) return undefined;
+  if (reference !== '#' && !reference.startsWith('#/')) return undefined;
   let at: Json | undefined = root;
   for (const step of reference.slice(1).split('/').slice(1)) {
     const key = decode(step).replaceAll('~1', '/').replaceAll('~0', '~');

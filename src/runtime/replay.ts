@@ -20,7 +20,7 @@ import {
   type ToolView,
   validateDecision,
 } from '#core';
-import { applyEntry, openState, sameDecision, viewOf, wholeMove } from '#state';
+import { applyEntry, openState, sameDecision, viewOf, wholeMove, withheldTools } from '#state';
 
 export interface ReplayRequest {
   /** The whole journal of the run. */
@@ -72,8 +72,7 @@ export async function replayRun(request: ReplayRequest): Promise<ReplayReport> {
   const report = { run: state.identity.run, from, compared: 0 };
   for (const [index, entry] of rest.entries()) {
     if (entry.kind === 'moved' && entry.step >= from) {
-      const { scopes, found, context } = state;
-      const view = viewOf(state, toolsOf(scopes, found, context.hints?.disallowedTools), false, inputs);
+      const view = viewOf(state, toolsOf(state.scopes, state.found, withheldTools(state)), false, inputs);
       const now = await untilAborted(ask(planner, view, signal), signal);
       report.compared += 1;
       const recorded = recordedMove(wholeMove(entry, rest, index + 1));

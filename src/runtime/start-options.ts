@@ -71,6 +71,10 @@ const CONTEXT: OptionShape<GivenContext> = {
 export function assertStartOptions(options: StartOptions): void {
   assertOptions('start', options, START_OPTIONS);
   if (options.context !== undefined) assertOptions('context', options.context, CONTEXT);
+  const withheld: unknown = options.context?.hints?.disallowedTools;
+  if (withheld !== undefined && !(Array.isArray(withheld) && withheld.every((name) => typeof name === 'string'))) {
+    throw new PilotageError('invalid_config', 'context.hints.disallowedTools must be a list of names of tools.');
+  }
   for (const [index, turn] of (options.history ?? []).entries()) {
     const isTurn = (turn?.role === 'user' || turn?.role === 'assistant') && typeof turn.text === 'string';
     if (isTurn) continue;

@@ -43,7 +43,8 @@ export function compileSchema(schema: JsonObject): Compiled {
 function compile(schema: JsonObject): Compiled {
   // `$async` would make ajv answer with a promise.
   const { $schema, $async: _, ...rest } = schema;
-  const modern = typeof $schema === 'string' && /20(19-09|20-12)/.test($schema);
+  const modern =
+    typeof $schema === 'string' ? /20(19-09|20-12)/.test($schema) : JSON.stringify(rest).includes('"prefixItems"');
   const instance = modern ? ajv('ajv/dist/2020.js', 'Ajv2020') : ajv('ajv', 'Ajv');
   try {
     return { validate: instance.compile(rest) };

@@ -66,6 +66,7 @@ export {
   type RunTotals,
   type TaskState,
   type TaskWait,
+  withheldTools,
 } from './state.ts';
 export { groupView } from './task-state.ts';
 export { type RunTrajectory, readTrajectory, trajectoryOf } from './trajectory.ts';

@@ -10,6 +10,7 @@ import {
   type LoadedInput,
   MAX_TASK_DEPTH,
   type RunView,
+  SPAWN_TOOL,
   type SteeringTurn,
   type Step,
   skillView,
@@ -19,7 +20,7 @@ import {
   type Trajectory,
 } from '#core';
 import { leftOn } from './budget.ts';
-import { type GroupState, nextStep, type RunState } from './state.ts';
+import { type GroupState, nextStep, type RunState, withheldTools } from './state.ts';
 import { viewOfGroup } from './task-state.ts';
 
 const NO_INPUTS: readonly LoadedInput[] = Object.freeze([]);
@@ -46,7 +47,7 @@ export function viewOf(
     budget: budgetOf(state),
     startedAt: state.startedAt,
     rejections: state.rejections,
-    tasks: (state.task?.depth ?? 0) < MAX_TASK_DEPTH,
+    tasks: (state.task?.depth ?? 0) < MAX_TASK_DEPTH && withheldTools(state)?.includes(SPAWN_TOOL) !== true,
     streaming,
   };
   if (state.task !== null) view.task = originOf(state.task);

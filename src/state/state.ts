@@ -217,6 +217,11 @@ export function presentName({ renamedTools }: Pick<RunState, 'renamedTools'>, to
   return Object.hasOwn(renamedTools, tool) ? (renamedTools[tool] ?? tool) : tool;
 }
 
+/** The tools that the run must not use, by their names of today; `undefined` when there are none. */
+export function withheldTools(state: Pick<RunState, 'context' | 'renamedTools'>): readonly string[] | undefined {
+  return state.context.hints?.disallowedTools?.map((tool) => presentName(state, tool));
+}
+
 /** Whether the journal says that the call began, in this process or in one that has died since. */
 export function hasBegun({ began }: Pick<OpenStep, 'began'>, call: number): boolean {
   return began.some((begun) => begun.call === call);

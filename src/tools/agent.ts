@@ -192,7 +192,9 @@ export function askedOf(
   if (prompt !== undefined) {
     const asked: unknown = prompt(given as never);
     if (typeof asked === 'string' && asked !== '') return asked;
-    throw new Error(`prompt gave ${shownAmount(asked)} in place of a text`);
+    // Nobody waits for a promise, and none that fails may end the process.
+    if (asked instanceof Promise) asked.catch(() => {});
+    throw new Error('prompt gave no text at once; it is a function that returns a text which is not empty');
   }
   const isInput = isJsonObject(args) && typeof args['input'] === 'string' && Object.keys(args).length === 1;
   if (isInput && args['input'] !== '') return args['input'] as string;

@@ -1,5 +1,6 @@
 /** Answers that have to fit a schema: what is asked for, what is read, and what a provider does not take. */
 import { afterEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import type { Json, JsonObject } from '#core';
 import { openaiCompatible } from '#model/openai-compatible';
 import { GUIDANCE } from '#prompt';
@@ -131,6 +132,56 @@ describe('an answer that need not be an object', () => {
     const { result, steps } = await played(replies, { react: { answerSchema: cities } });
     expect(result).toMatchObject({ reason: 'goal', payload: ['Oslo'] });
     expect(steps[0]).toMatchObject({ error: { code: 'answer_invalid', message: expect.stringContaining(why) } });
+  });
+
+  it.each<[string, JsonObject, string, string]>([
+    [
+      'a list in a list without end',
+      { type: 'array', items: { $ref: '#' } },
+      '{"answer":[1]}',
+      'the schema wants array',
+    ],
+    ['another word than the only one', { const: 'yes' }, '{"answer":"no"}', 'must be equal to constant'],
+    ['too few items', { type: 'array', minItems: 2 }, '{"answer":[1]}', 'fewer than 2 items'],
+    [
+      'a third of a pair',
+      { type: 'array', prefixItems: [{ type: 'number' }], items: false },
+      '[1,2]',
+      'NOT have more than 1 items',
+    ],
+    ['the default', { type: 'array', items: { type: 'number' }, default: [] }, '{"result":[1]}', '/answer: required'],
+    [
+      'what an outer word refuses',
+      { anyOf: [{ required: ['a'] }], required: ['id'], type: ['object', 'null'] },
+      '{"answer":{"a":1}}',
+      "must have required property 'id'",
+    ],
+  ])('is not %s', async (_, answerSchema, words, why) => {
+    const { steps } = await played([text(words), text(words), text(words)], { react: { answerSchema } });
+    expect(steps[0]).toMatchObject({ error: { code: 'answer_invalid', message: expect.stringContaining(why) } });
+  });
+
+  it('may refer by an anchor, and hold what looks like a reference', async () => {
+    const anchored = {
+      type: 'array',
+      items: { $ref: '#item' },
+      $defs: { item: { $anchor: 'item', type: 'object', required: ['a'] } },
+    };
+    const modern = { $schema: 'https://json-schema.org/draft/2020-12/schema', ...anchored };
+    const data = { enum: [{ $ref: '#/x' }] };
+    for (const [answerSchema, payload] of [
+      [modern, [{ a: 1 }]],
+      [data, { $ref: '#/x' }],
+    ] as const) {
+      const { result } = await played([text(JSON.stringify({ answer: payload }))], { react: { answerSchema } });
+      expect(result).toMatchObject({ reason: 'goal', payload });
+    }
+  });
+
+  it('takes the schema of zod as it is', async () => {
+    const answerSchema = z.toJSONSchema(z.tuple([z.number(), z.string()]));
+    const { result } = await played([text('{"answer":[1,"a"]}')], { react: { answerSchema } });
+    expect(result).toMatchObject({ reason: 'goal', payload: [1, 'a'] });
   });
 
   it('is read from _finish, with and without its object', async () => {

@@ -445,8 +445,9 @@ describe('the budget of a planner', () => {
         },
         'no topic',
       ],
-      ['gives no text', () => '', 'prompt gave'],
-      ['gives something else', () => 5 as never, 'prompt gave'],
+      ['gives no text', () => '', 'gave no text'],
+      ['gives something else', () => 5 as never, 'gave no text'],
+      ['gives a promise that fails', () => Promise.reject(new Error('late')) as never, 'gave no text'],
     ])('and is not called when its prompt %s', async (_, prompt, why) => {
       const { outcome, started } = await asked({ input: 'x' }, { prompt });
       expect(outcome).toMatchObject({

@@ -1,10 +1,11 @@
 /** A tool that whoever decides was not shown is not called, whatever was decided. */
 import { describe, expect, it } from 'vitest';
 import type { Decision, Move } from '#core';
+import { memoryJournal } from '#journal';
 import { react } from '#planners/react';
 import { scriptedModel } from '#testing';
 import { agent, agentTool } from '#tools';
-import { call, finish, named, parallel, script, watched } from '../kit/decisions.ts';
+import { call, finish, named, parallel, pause, script, watched } from '../kit/decisions.ts';
 import { entriesOf, outcomes } from '../kit/run-record.ts';
 import { PARENT, plays, spawns } from '../kit/tasks.ts';
 import { make } from '../kit/tools.ts';
@@ -87,6 +88,45 @@ describe('a tool that the run must not use', () => {
       const { steps } = await made.runtime.run(id).state();
       expect(steps[0]?.calls[0]?.outcome).toMatchObject({ error: { code: 'tool_not_offered' } });
     }
+  });
+
+  it('is not called under the name that it has today', async () => {
+    const journal = memoryJournal();
+    const { tools, called } = counted('echo', 'pay');
+    const first = world({ planner: script(call('echo'), pause, call('pay')), tools, journal });
+    const run = await start(first, { context: { hints } });
+    await run.result();
+    await first.runtime.close();
+    const later = counted('echo', 'transfer');
+    const next = world({
+      planner: script(call('echo'), pause, call('transfer')),
+      tools: later.tools,
+      journal,
+      migrate: () => ({ renamedTools: { pay: 'transfer' } }),
+    });
+    const again = next.runtime.run(run.id);
+    await again.resume();
+    await again.result();
+    expect((await again.state()).steps[2]?.calls[0]?.outcome).toMatchObject({ error: { code: 'tool_not_offered' } });
+    expect([called, later.called]).toEqual([['echo'], []]);
+  });
+
+  it('may be the starting of tasks', async () => {
+    const made = world({ planner: script(spawns('child', { task: 'foreground' })) });
+    const run = await start(made, { identity: PARENT, context: { hints: { disallowedTools: ['_spawn_task'] } } });
+    await run.result();
+    expect((await run.state()).steps[0]?.calls[0]?.outcome).toMatchObject({ error: { code: 'tool_not_offered' } });
+    expect(await made.runtime.list()).toHaveLength(1);
+  });
+
+  it.each([null, 'pay', {}, [5]])('is named in a list: not %j', async (disallowedTools) => {
+    const starting = start(world({ planner: script() }), {
+      context: { hints: { disallowedTools: disallowedTools as never } },
+    });
+    await expect(starting).rejects.toMatchObject({
+      code: 'invalid_config',
+      message: expect.stringContaining('a list of names'),
+    });
   });
 
   it('is another matter than a tool that is not there', async () => {

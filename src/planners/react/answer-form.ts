@@ -1,6 +1,7 @@
 /** The form of an answer that has to fit a schema: what the model is asked for, and how its answer is read. */
 import { isJsonObject, type Json, type JsonObject, jsonEquals } from '#core';
 import { coerceToSchema, DEFAULT_PARSE_LIMITS, isObjectSchema, type ParseIssue, readStrictJson } from '#parse';
+import { explainSchemaError, firstIssues, schemaErrors } from '#schema';
 
 /** The answer as the user's schema wants it, or what does not fit, in words for the model. */
 export type ReadAnswer =
@@ -21,14 +22,15 @@ export function answerForm(schema: JsonObject): AnswerForm {
   return { schema: wrapper, read: (answer) => readWrapped(jsonIn(answer), schema, wrapper) };
 }
 
-function wrapped(schema: JsonObject): JsonObject {
-  return {
-    type: 'object',
-    properties: { answer: movedBelow(schema, '#/properties/answer') },
-    required: ['answer'],
-    additionalProperties: false,
-  };
+function wrapped({ default: _, $schema, ...schema }: JsonObject): JsonObject {
+  // References within a schema that has an id are relative to that, wherever it stands.
+  const answer = typeof schema['$id'] === 'string' ? schema : movedBelow(schema, '#/properties/answer');
+  const wrapper = { type: 'object', properties: { answer }, required: ['answer'], additionalProperties: false };
+  return $schema === undefined ? wrapper : { $schema, ...wrapper };
 }
+
+/** These hold values, in which nothing is a reference. */
+const VALUES: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples']);
 
 /** The schema, whose references within itself lead to its new place. */
 function movedBelow(value: Json, place: string): Json {
@@ -37,18 +39,20 @@ function movedBelow(value: Json, place: string): Json {
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => {
       const isOwn = key === '$ref' && typeof inner === 'string' && (inner === '#' || inner.startsWith('#/'));
-      return [key, isOwn ? `${place}${inner.slice(1)}` : movedBelow(inner, place)];
+      if (isOwn) return [key, `${place}${inner.slice(1)}`];
+      return [key, VALUES.has(key) ? inner : movedBelow(inner, place)];
     }),
   );
 }
 
 function readWrapped(answer: Json, schema: JsonObject, wrapper: JsonObject): ReadAnswer {
-  const whole = readAs(answer, wrapper);
-  if ('answer' in whole) return { ...whole, answer: (whole.answer as { readonly answer: Json }).answer };
+  const { value, issues } = coerceToSchema(answer, wrapper);
+  const misfits = misfitsIn(issues);
+  if (misfits === undefined) return checked((value as { readonly answer: Json }).answer, schema, issues.length === 0);
   // Without its wrapper it counts as it was written: of something else no list is made.
-  if (isJsonObject(answer)) return whole;
+  if (isJsonObject(answer)) return misfit(misfits);
   const bare = readAs(answer, schema);
-  return 'answer' in bare && Array.isArray(bare.answer) && !isList(answer) ? whole : bare;
+  return 'answer' in bare && Array.isArray(bare.answer) && !isList(answer) ? misfit(misfits) : bare;
 }
 
 /** A list, or the text of one. */
@@ -59,8 +63,17 @@ function isList(answer: Json): boolean {
 function readAs(answer: Json, schema: JsonObject): ReadAnswer {
   const { value, issues } = coerceToSchema(answer, schema);
   const misfits = misfitsIn(issues);
-  if (misfits !== undefined) return { misfit: `The answer does not fit its schema: ${misfits}.` };
-  return { answer: value, exact: issues.length === 0 };
+  return misfits === undefined ? checked(value, schema, issues.length === 0) : misfit(misfits);
+}
+
+/** What is read looks at shapes and choices; the schema may say more. */
+function checked(answer: Json, schema: JsonObject, exact: boolean): ReadAnswer {
+  const errors = schemaErrors(schema, answer);
+  return errors.length === 0 ? { answer, exact } : misfit(firstIssues(errors.map(explainSchemaError)));
+}
+
+function misfit(why: string): ReadAnswer {
+  return { misfit: `The answer does not fit its schema: ${why}.` };
 }
 
 /** The object or list that a text is, where it is JSON as a whole; otherwise what was given, without a fence. */

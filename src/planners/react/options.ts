@@ -5,7 +5,6 @@ import {
   assertOptions as assertKinds,
   type Clock,
   isJsonObject,
-  type JsonObject,
   type OptionShape,
   PilotageError,
   type Planner,
@@ -49,7 +48,7 @@ export interface ReactOptions {
    * JSON Schema of the answer. An answer that does not fit is given back to the model. With a schema, the payload of the run is a
    * JSON value. What need not be an object is asked for inside one, `{ "answer": … }`, and taken out of it.
    */
-  readonly answerSchema?: JsonObject;
+  readonly answerSchema?: object;
   /** How often in a row a model is asked again after a faulty reply, before the next model is asked. Default 2. */
   readonly reasks?: number;
   /** The planner that takes over for the rest of the run when every model has had its tries. Without it the run ends with `no_path`. */

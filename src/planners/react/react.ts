@@ -3,10 +3,13 @@ import type { LanguageModelV4CallOptions, LanguageModelV4Message } from '@ai-sdk
 import {
   asPlanner,
   assertIdentity,
+  captureObject,
   type Delta,
   defined,
+  describeThrown,
   isJsonObject,
   type Json,
+  type JsonObject,
   type Move,
   type OutputMode,
   PilotageError,
@@ -39,7 +42,7 @@ export function react(options: ReactOptions): Planner {
   const pool = modelPool(options.model, options.prices, { needs: 'calls' });
   const fallback = options.fallback === undefined ? undefined : asPlanner(options.fallback);
   const { reasks = DEFAULT_REASKS, clock = systemClock, compaction, retries, stallMs } = options;
-  const form = options.answerSchema === undefined ? undefined : answerForm(options.answerSchema);
+  const form = options.answerSchema === undefined ? undefined : answerForm(answerSchemaOf(options.answerSchema));
   const requests = new Requests(options, form);
   const making = {
     options,
@@ -180,6 +183,16 @@ export function react(options: ReactOptions): Planner {
       ? planner
       : { ...planner, compact: compactor(compaction, { options, pool, requests, summariser }) },
   );
+}
+
+/** What makes a JSON Schema may give it a type, and functions, of its own. @throws PilotageError `invalid_config`. */
+function answerSchemaOf(given: object): JsonObject {
+  try {
+    return captureObject(given, 'answerSchema').json;
+  } catch (cause) {
+    const message = `The option answerSchema of react must be a JSON Schema: ${describeThrown(cause)}`;
+    throw new PilotageError('invalid_config', message, { cause });
+  }
 }
 
 /** The models of the tries that failed, a name for each try. */
