@@ -1,5 +1,6 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { PilotageError } from '#core';
 import { FIND_DUE, openDatabase, SCHEMA_VERSION } from '#journal';
@@ -41,6 +42,18 @@ describe('the file of a SQLite journal', () => {
       expect(db.prepare('PRAGMA application_id').get()).toEqual({ application_id: 0x70696c6f });
       expect(db.prepare('PRAGMA user_version').get()).toEqual({ user_version: SCHEMA_VERSION });
     });
+  });
+
+  it('is opened while somebody has its write lock, however long, and written when the lock is free', async () => {
+    const path = await writtenJournal();
+    const stopped = new DatabaseSync(path);
+    stopped.exec('BEGIN IMMEDIATE');
+    const journal = openJournal(path);
+    expect((await journal.get('r1'))?.head).toBe(101);
+    stopped.exec('ROLLBACK');
+    stopped.close();
+    await journal.create(newRun('r2'));
+    expect((await journal.get('r2'))?.head).toBe(1);
   });
 
   it('is opened without a write, and without statements that nobody runs', async () => {

@@ -313,13 +313,31 @@ function prepareDatabase(db: DatabaseSync, options: OpenOptions): void {
 }
 
 function migrate(db: DatabaseSync, path: string): void {
-  // Taking the write lock also finds out whether the file can be written.
+  if (versionOf(db) === SCHEMA_VERSION) {
+    assertWritable(db);
+    return;
+  }
   db.exec('BEGIN IMMEDIATE');
-  const version = Number(db.prepare('PRAGMA user_version').get()?.['user_version']);
+  const version = versionOf(db);
   if (version > SCHEMA_VERSION) throw newer(path, version);
   for (const migration of MIGRATIONS.slice(version)) db.exec(migration);
   if (version < SCHEMA_VERSION) db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
   db.exec('COMMIT');
+}
+
+function versionOf(db: DatabaseSync): number {
+  return Number(db.prepare('PRAGMA user_version').get()?.['user_version']);
+}
+
+/** Who has the write lock now, a stopped process perhaps, shows that the file can be written, and need not be waited for. */
+function assertWritable(db: DatabaseSync): void {
+  db.exec('PRAGMA busy_timeout = 0');
+  try {
+    db.exec('BEGIN IMMEDIATE; ROLLBACK');
+  } catch (error) {
+    if (!isBusy(error)) throw error;
+  }
+  db.exec(`PRAGMA busy_timeout = ${OPEN_WAIT_MS}`);
 }
 
 export function newer(path: string, found: number): PilotageError {
