@@ -104,19 +104,23 @@ describe('an answer that keeps to a schema', () => {
 
   it('whose format the provider left out with a warning is taken when it fits, and the mode is known to be lower', async () => {
     const warnings = [{ type: 'unsupported' as const, feature: 'responseFormat' }];
+    const warned = { type: 'model.warned', model: 'scripted', warnings: ['unsupported: responseFormat'] };
     const model = scriptedModel([{ ...good, warnings }]);
     const answer = await askStructured(optionsFor(model));
     expect(answer).toMatchObject({ ok: true, value: { n: 1 }, mode: 'json_object' });
-    expect(answer.remarks).toEqual([downgrade('json_schema', 'json_object')]);
+    expect(answer.remarks).toEqual([warned, downgrade('json_schema', 'json_object')]);
     const misfit = scriptedModel([{ ...unread, warnings }, good]);
     const second = await askStructured(optionsFor(misfit));
     expect(second).toMatchObject({ ok: true, mode: 'json_object' });
-    expect(second.remarks).toEqual([downgrade('json_schema', 'json_object')]);
+    expect(second.remarks).toEqual([warned, downgrade('json_schema', 'json_object')]);
   });
 
-  it('a warning of something else changes nothing', async () => {
+  it('a warning of something else is told, and changes nothing', async () => {
     const model = scriptedModel([{ ...good, warnings: [{ type: 'unsupported', feature: 'topK' }] }]);
-    expect(await askStructured(optionsFor(model))).toMatchObject({ mode: 'json_schema', remarks: [] });
+    expect(await askStructured(optionsFor(model))).toMatchObject({
+      mode: 'json_schema',
+      remarks: [{ type: 'model.warned', warnings: ['unsupported: topK'] }],
+    });
   });
 
   it.each([401, 404])('other refusals end the asking: %i', async (status) => {
