@@ -35,8 +35,8 @@ export const SESSIONS_AND_FORKS: readonly Mutant[] = [
   {
     name: 'take words that reached no goal for an answer',
     file: 'loop/run-writer.ts',
-    find: "last?.kind === 'finished' && last.reason === 'goal' ? await this.#answerOf(last) : undefined;",
-    replace: "last?.kind === 'finished' ? ((await this.#answerOf(last)) ?? 'nothing') : undefined;",
+    find: 'const answer = answered && (await answerOf(answered, identity, this.#deps.artifacts));',
+    replace: "const answer = (answered && (await answerOf(answered, identity, this.#deps.artifacts))) ?? 'nothing';",
   },
   {
     name: 'tell turns in another order',

@@ -11,7 +11,7 @@ import {
 import type { ArtifactStore } from '#journal';
 import type { ReadyTool } from '#tools';
 import { jsonDigest } from './earlier-calls.ts';
-import { LARGE_VALUE_BYTES } from './large-values.ts';
+import { storeIfLarge } from './large-values.ts';
 
 /** A pause that a call asks for. */
 export interface PauseAsk {
@@ -55,14 +55,9 @@ export async function approvalFor(
 /** Nobody approves what is not shown: arguments that are too large to stand in the pause are stored, and read by whoever shows it. */
 async function shownArgs(args: Json, tool: string, identity: Identity, artifacts: ArtifactStore): Promise<JsonObject> {
   const digest = jsonDigest(args);
-  const bytes = Buffer.from(JSON.stringify(args));
-  if (bytes.length < LARGE_VALUE_BYTES) return { args, digest };
-  const stored = await artifacts.put(identity, bytes, {
-    mime: 'application/json',
-    fileName: `arguments-${tool}.json`,
-    source: `approval: ${tool}`,
-  });
-  return { args_stored: { ...stored }, digest };
+  const about = { fileName: `arguments-${tool}.json`, source: `approval: ${tool}` };
+  const stored = await storeIfLarge(args, identity, artifacts, about);
+  return stored === undefined ? { args, digest } : { args_stored: { ...stored }, digest };
 }
 
 /** The most characters of the address of a login, and of what is said about it. */

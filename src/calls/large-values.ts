@@ -3,9 +3,11 @@
 import { isUtf8 } from 'node:buffer';
 import {
   ARTIFACT_FETCH,
+  type ArtifactRef,
   answerText,
   type Captured,
   encodedBytes,
+  type Finished,
   isJsonObject,
   type Json,
   type JsonObject,
@@ -30,15 +32,22 @@ export async function storeLargeValue(
   scope: Scope,
   artifacts: ArtifactStore,
 ): Promise<ValueOutcome> {
-  const text = JSON.stringify(value.json);
-  const bytes = Buffer.from(text);
-  if (bytes.length < LARGE_VALUE_BYTES) return { kind: 'value', value: value.json };
-  const artifact = await artifacts.put(scope, bytes, {
-    mime: 'application/json',
-    fileName: `tool-result-${tool}.json`,
-    source: `tool: ${tool}`,
-  });
-  return { kind: 'value', value: previewOf(value.json, tool, artifact.artifactRef, bytes.length), artifact };
+  const about = { fileName: `tool-result-${tool}.json`, source: `tool: ${tool}` };
+  const artifact = await storeIfLarge(value.json, scope, artifacts, about);
+  if (artifact === undefined) return { kind: 'value', value: value.json };
+  return { kind: 'value', value: previewOf(value.json, tool, artifact.artifactRef, artifact.sizeBytes), artifact };
+}
+
+/** Stores what is too large to stand in the journal. @returns `undefined` for what is not. */
+export async function storeIfLarge(
+  value: Json,
+  scope: Scope,
+  artifacts: ArtifactStore,
+  about: { readonly fileName: string; readonly source: string },
+): Promise<ArtifactRef | undefined> {
+  const bytes = Buffer.from(JSON.stringify(value));
+  if (bytes.length < LARGE_VALUE_BYTES) return undefined;
+  return artifacts.put(scope, bytes, { mime: 'application/json', ...about });
 }
 
 /** True when the value may be heavy; only then is its exact size worth finding out. */
@@ -116,24 +125,44 @@ export async function wholeValue(outcome: ValueOutcome, scope: Scope, artifacts:
 
 /** The JSON that an artifact holds. @param ref its reference. @throws PilotageError `artifact_not_found`. */
 export async function storedJson(ref: Json, scope: Scope, artifacts: ArtifactStore): Promise<Json> {
-  const artifactRef = isJsonObject(ref) ? String(ref['artifactRef']) : '';
-  const stored = await artifacts.get(scope, artifactRef);
-  if (stored !== undefined) return JSON.parse(Buffer.from(stored.bytes).toString('utf8')) as Json;
-  throw new PilotageError('artifact_not_found', `The artifact ${artifactRef} is not in the store.`);
+  const text = await storedText(ref, scope, artifacts);
+  if (text !== undefined) return JSON.parse(text) as Json;
+  throw new PilotageError('artifact_not_found', `The artifact ${refIn(ref)} is not in the store.`);
 }
 
-/** The words of an answer that is stored; `undefined` when the store has it no more. */
-export async function storedAnswer(
-  payload: Json | undefined,
+/**
+ * The JSON that an artifact holds, for whoever can do without: `undefined` when the store has it no more, and when it holds something
+ * else, such as an image that a planner gave as its answer.
+ */
+export async function storedJsonIfAny(
+  ref: Json | undefined,
+  scope: Scope,
+  artifacts: ArtifactStore,
+): Promise<Json | undefined> {
+  const text = await storedText(ref, scope, artifacts);
+  try {
+    return text === undefined ? undefined : (JSON.parse(text) as Json);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a run has answered, in words; `undefined` when it said nothing, or the store has no words of it. */
+export async function answerOf(
+  { payload, stored }: Pick<Finished, 'payload' | 'stored'>,
   scope: Scope,
   artifacts: ArtifactStore,
 ): Promise<string | undefined> {
-  try {
-    return answerText(await storedJson(payload ?? null, scope, artifacts));
-  } catch (error) {
-    if (PilotageError.is(error, 'artifact_not_found')) return undefined;
-    throw error;
-  }
+  return answerText(stored === undefined ? payload : await storedJsonIfAny(payload, scope, artifacts));
+}
+
+async function storedText(ref: Json | undefined, scope: Scope, artifacts: ArtifactStore): Promise<string | undefined> {
+  const stored = await artifacts.get(scope, refIn(ref));
+  return stored && Buffer.from(stored.bytes).toString('utf8');
+}
+
+function refIn(ref: Json | undefined): string {
+  return isJsonObject(ref) ? String(ref['artifactRef']) : '';
 }
 
 /** The built-in tool that reads a stored value on, page by page. It is listed once a run has such a value. */

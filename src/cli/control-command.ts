@@ -51,10 +51,9 @@ export interface ControlCommand {
 export async function controlCommand(said: ControlCommand, options: Options, terminal: Terminal): Promise<number> {
   return withJournal(await openJournal(options, 'write'), async (journal) => {
     const state = foldEntries(await journal.read(said.run));
-    const open = state.ending === null ? openPauses(state) : [];
-    const pauses = await wholePauses(open, state.identity, journal.artifacts);
+    const pauses = state.ending === null ? openPauses(state) : [];
     if (isAnswer(said) && options.token === undefined && pauses.length > 1) {
-      return askWhich(said, pauses, options, terminal);
+      return askWhich(said, await wholePauses(pauses, state.identity, journal.artifacts), options, terminal);
     }
     const control = controlOf(said, state.identity, options);
     const { run: to } = await addressee(journal, said.run, control);

@@ -1,7 +1,7 @@
 /** `pilotage inspect`: a run's journal, told from its beginning. It looks at what is written, and waits for nothing. */
 import { defined, type Entry, type GroupView, isControl, type Message, PilotageError, type RunEvent } from '#core';
 import type { Journal } from '#journal';
-import { foldable, type PauseNotice, wholePauses, wholeResultOf } from '#runtime';
+import { foldable, type PauseNotice, wholeAnswerOf, wholePauses } from '#runtime';
 import { applyEntry, eventsOf, groupView, isPaused, openState, planOf, type RunState, type TaskState } from '#state';
 import { byWhom, EventLines } from './event-lines.ts';
 import { hint, type Options } from './options.ts';
@@ -17,8 +17,7 @@ export async function inspectCommand(id: string, options: Options, terminal: Ter
   const looked = await withJournal(await openJournal(options, 'look'), async (journal) => {
     const { entries, problem } = await foldable(journal, id);
     const { told, state } = replay(entries);
-    const result = await wholeResultOf(state, journal.artifacts);
-    const answer = result?.status === 'finished' ? result.answer : undefined;
+    const answer = await wholeAnswerOf(state, journal.artifacts);
     const pauses = await wholePauses(openPauses(state), state.identity, journal.artifacts);
     return {
       told,

@@ -15,7 +15,7 @@ export interface Move extends MoveNotes {
   readonly decision: Decision;
   /**
    * The names of the tools that were shown to whoever decided, such as a model. A call of another tool is not made, and comes to the
-   * error `tool_not_offered`. Absent: all tools of the view.
+   * error `tool_not_offered`. Starting tasks and waiting for them are no calls of tools. Absent: all tools of the view.
    */
   readonly offered?: readonly string[];
   /**

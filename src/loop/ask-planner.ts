@@ -16,6 +16,7 @@ import {
   type Failed,
   type Finished,
   isJsonObject,
+  type Json,
   type Move,
   type Moved,
   type MoveSource,
@@ -29,7 +30,7 @@ import {
 } from '#core';
 import { nextStep, viewOf } from '#state';
 import type { Settled } from '../calls/attempt.ts';
-import { LARGE_VALUE_BYTES } from '../calls/large-values.ts';
+import { storeIfLarge } from '../calls/large-values.ts';
 import { errorData } from '../calls/outcome.ts';
 import {
   type Ask,
@@ -315,14 +316,12 @@ async function finished(decision: Extract<Decision, { kind: 'finish' }>, ask: As
     ...(metadata === undefined ? {} : { metadata }),
   };
   if (payload === undefined) return ending;
-  const bytes = Buffer.from(JSON.stringify(payload));
-  if (bytes.length < LARGE_VALUE_BYTES) return { ...ending, payload: payload as NonNullable<Finished['payload']> };
-  const artifact = await ask.deps.artifacts.put(ask.state.identity, bytes, {
-    mime: 'application/json',
-    fileName: 'answer.json',
-    source: 'run: answer',
-  });
-  return { ...ending, payload: { ...artifact }, stored: true };
+  const answer = payload as Json;
+  const about = { fileName: 'answer.json', source: 'run: answer' };
+  const artifact = await storeIfLarge(answer, ask.state.identity, ask.deps.artifacts, about);
+  return artifact === undefined
+    ? { ...ending, payload: answer }
+    : { ...ending, payload: { ...artifact }, stored: true };
 }
 
 function paused(decision: Extract<Decision, { kind: 'request_pause' }>, step: number, ask: Ask): Paused {

@@ -6,10 +6,10 @@
  * L2 Nothing is appended that the fold would refuse.
  * L3 A CANCEL that was stored before an ending wins over it.
  */
-import { answerText, deepFreeze, defined, type Entry, type EntryBody, type Finished, PilotageError } from '#core';
+import { deepFreeze, defined, type Entry, type EntryBody, type Finished, PilotageError } from '#core';
 import { type Append, appendAgain, isTransientStoreError, type Received, type SessionTurn } from '#journal';
 import { applyFitting, misfitAmong, type RunState, statusAfter } from '#state';
-import { storedAnswer } from '../calls/large-values.ts';
+import { answerOf } from '../calls/large-values.ts';
 import { cascading, stopTasks } from '../tasks/cancel.ts';
 import { toldBy } from '../tasks/ending.ts';
 import { takeUndelivered } from './controls.ts';
@@ -89,7 +89,8 @@ export class RunWriter {
     assertFollows(this.#state, bodies);
     const isGoal = last?.kind === 'finished' && last.reason === 'goal';
     if (!isGoal && this.#state.tasks.length > 0) await this.#stopTasks();
-    const turn = this.#deps.remembers && this.#state.conversation ? await this.#turnOf(last) : undefined;
+    const turn =
+      this.#deps.remembers && this.#state.conversation ? await this.#turnOf(isGoal ? last : undefined) : undefined;
     let late: readonly Received[] = [];
     for (;;) {
       const left = takeUndelivered(run, late);
@@ -184,20 +185,15 @@ export class RunWriter {
   }
 
   /** The run's turn in its session: what it was asked, and what it answers. */
-  async #turnOf(last: EntryBody | undefined): Promise<SessionTurn> {
+  async #turnOf(answered: Finished | undefined): Promise<SessionTurn> {
     const { identity, query } = this.#state;
-    const answer = last?.kind === 'finished' && last.reason === 'goal' ? await this.#answerOf(last) : undefined;
+    const answer = answered && (await answerOf(answered, identity, this.#deps.artifacts));
     return {
       run: identity.run,
       user: shorten(query),
       assistant: answer === undefined ? null : shorten(answer),
       at: Math.floor(this.#deps.clock.now()),
     };
-  }
-
-  #answerOf({ payload, stored }: Finished): string | undefined | Promise<string | undefined> {
-    const { artifacts } = this.#deps;
-    return stored === undefined ? answerText(payload) : storedAnswer(payload, this.#state.identity, artifacts);
   }
 
   #stopTasks(): Promise<void> {

@@ -19,7 +19,7 @@ export { diagnose, repairRun } from './repair.ts';
 export type { Divergence, ReplayedMove, ReplayReport, ReplayRequest } from './replay.ts';
 export { replayRun } from './replay.ts';
 export type { PauseNotice, RunResult } from './result.ts';
-export { runResultOf, wholePauses, wholeResultOf } from './result.ts';
+export { runResultOf, wholeAnswerOf, wholePauses } from './result.ts';
 export type { Answer, Approval, EventOptions, Resumption, Settlement } from './run.ts';
 export { Run } from './run.ts';
 export type { RuntimeOptions } from './runtime.ts';

@@ -7,12 +7,11 @@ import {
   isJsonObject,
   type Json,
   type JsonObject,
-  PilotageError,
   type Scope,
 } from '#core';
 import type { ArtifactStore } from '#journal';
 import { isPaused, type OpenPause, pausesOfTasks, type RunState, type RunTotals } from '#state';
-import { storedAnswer, storedJson } from '../calls/large-values.ts';
+import { answerOf, storedJsonIfAny } from '../calls/large-values.ts';
 
 export type RunResult =
   | {
@@ -52,8 +51,15 @@ export async function wholeResultOf(state: RunState, artifacts: ArtifactStore): 
     return { ...result, pauses: await wholePauses(result.pauses, state.identity, artifacts) };
   }
   if (result?.status !== 'finished' || result.stored === undefined) return result;
-  const answer = await storedAnswer(result.payload, state.identity, artifacts);
-  return { ...result, ...defined({ answer }) };
+  return { ...result, ...defined({ answer: await wholeAnswerOf(state, artifacts) }) };
+}
+
+/** What a run has answered, in words; `undefined` for a run that gave none, or whose answer the store has no more. */
+export async function wholeAnswerOf(
+  { ending, identity }: RunState,
+  artifacts: ArtifactStore,
+): Promise<string | undefined> {
+  return ending?.kind === 'finished' ? answerOf(ending, identity, artifacts) : undefined;
 }
 
 /** The pauses, with the arguments of what is asked. */
@@ -73,12 +79,8 @@ function hasStoredArgs({ reason, payload }: PauseNotice): boolean {
 
 async function withArgs(pause: PauseNotice, scope: Scope, artifacts: ArtifactStore): Promise<PauseNotice> {
   const { args_stored: stored, ...rest } = pause.payload ?? {};
-  try {
-    return { ...pause, payload: { ...rest, args: await storedJson(stored ?? null, scope, artifacts) } };
-  } catch (error) {
-    if (PilotageError.is(error, 'artifact_not_found')) return pause;
-    throw error;
-  }
+  const args = await storedJsonIfAny(stored, scope, artifacts);
+  return args === undefined ? pause : { ...pause, payload: { ...rest, args } };
 }
 
 /**

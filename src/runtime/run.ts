@@ -40,7 +40,7 @@ import { Follower, keptAlive } from './follow.ts';
 import { assertForkOptions, type ForkOptions } from './fork.ts';
 import { type Diagnosis, diagnose, type RepairOptions, repairRun } from './repair.ts';
 import type { ReplayReport } from './replay.ts';
-import { type RunResult, runResultOf, wholeResultOf } from './result.ts';
+import { type RunResult, wholeResultOf } from './result.ts';
 import type { RunHost } from './run-host.ts';
 import { addressee, assertKnown, pausesBelow, untilTaken } from './send-control.ts';
 
@@ -172,7 +172,8 @@ export class Run {
   async result(): Promise<RunResult> {
     await this.#assertMayRead();
     const driven = await this.#host.fleet.settled(this.id);
-    if (driven !== undefined && runResultOf(driven) !== undefined) return this.#resultOf(driven);
+    const own = driven && (await wholeResultOf(driven, this.#host.deps.artifacts));
+    if (own !== undefined) return own;
     const follower = new Follower<never>({
       ...this.#sources(false),
       onEntry: () => [],
@@ -180,10 +181,7 @@ export class Run {
       isOver: isSettled,
     });
     for await (const _ of follower.follow());
-    return this.#resultOf(follower.state);
-  }
-
-  async #resultOf(state: RunState | undefined): Promise<RunResult> {
+    const { state } = follower;
     const result = state && (await wholeResultOf(state, this.#host.deps.artifacts));
     if (result !== undefined) return result;
     throw new PilotageError('run_not_found', `The run ${this.id} has neither ended nor paused.`);

@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import {
+  assertIdentity,
   assertOptions,
   assertWords,
   type ControlType,
@@ -72,6 +73,7 @@ export class Tasks {
   async spawn(query: string, options: SpawnOptions): Promise<{ readonly run: Run; readonly reused: boolean }> {
     assertOptions('tasks.spawn', options, SPAWN);
     const { identity: scope, idempotencyKey = '', ...rest } = options;
+    assertIdentity({ ...scope, run: '-' });
     const { tenant, user, session } = scope;
     const owner = ownedBy(scope);
     const start = (id: string, asked?: StartRequest): Promise<Run> =>

@@ -24,7 +24,7 @@ import {
   taskId,
 } from '#core';
 import type { NewRun } from '#journal';
-import { type Amounts, type RunState, type ShareAxis, shareFor } from '#state';
+import { type Amounts, type RunState, type ShareAxis, shareFor, withheldTools } from '#state';
 import type { AuthorisedTools } from '#tools';
 import type { ReadyAgent } from '../loop/driver-deps.ts';
 import { type Beside, limitsWithin, splitWith } from './budget-share.ts';
@@ -133,8 +133,8 @@ export function spawnAgentCall(
 }
 
 /** What the owner must not do, its tasks do not do for it. */
-function withTheSameHints({ context: { hints } }: RunState, own?: RunContext): RunContext | undefined {
-  const { disallowedTools } = hints ?? {};
+function withTheSameHints(state: RunState, own?: RunContext): RunContext | undefined {
+  const disallowedTools = withheldTools(state);
   return disallowedTools === undefined ? own : { ...own, hints: { disallowedTools } };
 }
 

@@ -184,6 +184,16 @@ describe('an answer that need not be an object', () => {
     expect(result).toMatchObject({ reason: 'goal', payload: [1, 'a'] });
   });
 
+  it('a call that is not well-formed JSON is a call, also where any text would be an answer', async () => {
+    const model = scriptedModel([text("```json\n{'tool': 'search', 'args': {'q': 'x'}}\n```"), text('found')]);
+    const { result, steps } = await play({
+      model: { model, toolCalls: 'text' },
+      react: { answerSchema: { type: 'string' } },
+    });
+    expect(steps[0]?.decision).toMatchObject({ kind: 'call_tool', tool: 'search' });
+    expect(result).toMatchObject({ reason: 'goal', payload: 'found' });
+  });
+
   it('is read from _finish, with and without its object', async () => {
     for (const answer of [['Oslo'], { answer: ['Oslo'] }]) {
       const finish = { calls: [{ tool: '_finish', args: { answer } }] } as ScriptedReply;

@@ -225,6 +225,26 @@ describe('references', () => {
     expect(await made.runtime.run(run.id).result()).toMatchObject({ answer: 'y'.repeat(40_000) });
   });
 
+  it('ends also when a planner answers with an artifact that is no JSON, which has no words', async () => {
+    const planner = watched((view) => {
+      const image = view.trajectory.step(0)?.calls[0]?.artifacts?.[0];
+      if (view.query === 'second') return { kind: 'finish', reason: 'goal' };
+      if (image === undefined) return call('draw');
+      return { kind: 'finish', reason: 'goal', payload: { ...image }, stored: true };
+    });
+    const draw = make('draw', async (_, { saveArtifact }) => {
+      await saveArtifact(new Uint8Array([137, 80, 78, 71, 255]), { mime: 'image/png' });
+      return null;
+    });
+    const made = world({ planner, tools: [draw], memory: { strategy: 'window' } });
+    const first = await start(made, { identity: local('ana', { session: 's' }) });
+    const result = await first.result();
+    expect(result).toMatchObject({ status: 'finished', stored: true, payload: { mime: 'image/png' } });
+    expect(result).not.toHaveProperty('answer');
+    await (await start(made, { query: 'second', identity: local('ana', { session: 's' }) })).result();
+    expect(planner.views.at(-1)?.history).toHaveLength(2);
+  });
+
   it.each<[string, Json, string | undefined]>([
     ['a text', 'y'.repeat(40_000), 'y'.repeat(40_000)],
     ['an object with a text', { answer: 'y'.repeat(40_000), n: 1 }, 'y'.repeat(40_000)],

@@ -111,6 +111,25 @@ describe('a tool that the run must not use', () => {
     expect([called, later.called]).toEqual([['echo'], []]);
   });
 
+  it('is not called by a task under the name that it has today', async () => {
+    const journal = memoryJournal();
+    const old = script(call('echo'), pause);
+    const first = world({ planner: old, tools: counted('echo', 'pay').tools, journal });
+    const run = await start(first, { identity: PARENT, context: { hints } });
+    await run.result();
+    await first.runtime.close();
+    const later = counted('echo', 'transfer');
+    const planner = plays({
+      q: script(call('echo'), pause, spawns('child', { task: 'foreground' })),
+      child: script(call('transfer')),
+    });
+    const migrate = () => ({ renamedTools: { pay: 'transfer' } });
+    const again = world({ planner, tools: later.tools, journal, migrate }).runtime.run(run.id);
+    await again.resume();
+    await again.result();
+    expect(later.called).toEqual([]);
+  });
+
   it('may be the starting of tasks', async () => {
     const made = world({ planner: script(spawns('child', { task: 'foreground' })) });
     const run = await start(made, { identity: PARENT, context: { hints: { disallowedTools: ['_spawn_task'] } } });

@@ -158,6 +158,7 @@ describe('spawn', () => {
       const spawned = runtime.tasks.spawn('q', { identity, idempotencyKey });
       await expect(spawned).rejects.toMatchObject({ code: 'identity_required' });
     }
+    await expect(runtime.tasks.spawn('q', {} as never)).rejects.toMatchObject({ code: 'identity_required' });
     await expect(runtime.tasks.get(identity, 'p')).rejects.toMatchObject({ code: 'identity_required' });
     await expect(runtime.tasks.list(identity)).rejects.toMatchObject({ code: 'identity_required' });
   });

@@ -5,7 +5,7 @@ import { explainSchemaError, firstIssues, schemaErrors } from '#schema';
 
 /** The answer as the user's schema wants it, or what does not fit, in words for the model. */
 export type ReadAnswer =
-  /** `exact`: it is the JSON that was written, and nothing was changed to make it fit. */
+  /** `exact`: well-formed JSON was written, and nothing was changed to make it fit. */
   { readonly answer: Json; readonly exact: boolean } | { readonly misfit: string };
 
 export interface AnswerForm {
@@ -48,7 +48,9 @@ function movedBelow(value: Json, place: string): Json {
 function readWrapped(answer: Json, schema: JsonObject, wrapper: JsonObject): ReadAnswer {
   const { value, issues } = coerceToSchema(answer, wrapper);
   const misfits = misfitsIn(issues);
-  if (misfits === undefined) return checked((value as { readonly answer: Json }).answer, schema, issues.length === 0);
+  if (misfits === undefined) {
+    return checked((value as { readonly answer: Json }).answer, schema, isExact(answer, issues));
+  }
   // Without its wrapper it counts as it was written: of something else no list is made.
   if (isJsonObject(answer)) return misfit(misfits);
   const bare = readAs(answer, schema);
@@ -63,7 +65,11 @@ function isList(answer: Json): boolean {
 function readAs(answer: Json, schema: JsonObject): ReadAnswer {
   const { value, issues } = coerceToSchema(answer, schema);
   const misfits = misfitsIn(issues);
-  return misfits === undefined ? checked(value, schema, issues.length === 0) : misfit(misfits);
+  return misfits === undefined ? checked(value, schema, isExact(answer, issues)) : misfit(misfits);
+}
+
+function isExact(written: Json, issues: readonly ParseIssue[]): boolean {
+  return typeof written !== 'string' && issues.length === 0;
 }
 
 /** What is read looks at shapes and choices; the schema may say more. */
