@@ -186,11 +186,13 @@ class Tries {
   asked(reply: Reply, tookMs: number): ModelAnswer {
     ALIVE.add(this.model.model);
     const usage = this.#count(reply);
-    const warnings = wordsOf(reply.warnings);
-    if (warnings.length > 0) {
-      this.#remarks = [...this.#remarks, { type: 'model.warned', model: this.model.name, warnings }];
-    }
+    if (reply.warnings !== undefined) this.#noteWarnings(reply.warnings);
     return { reply, model: this.model, remarks: this.#remarks, usage, latencyMs: Math.round(tookMs) };
+  }
+
+  #noteWarnings(given: NonNullable<Reply['warnings']>): void {
+    const warnings = given.slice(0, MAX_WARNINGS).map(wordsOf);
+    this.#remarks = [...this.#remarks, { type: 'model.warned', model: this.model.name, warnings }];
   }
 
   /** Goes on to the next try, when its time has come. @throws what ends the asking. */
@@ -277,18 +279,13 @@ class Tries {
 const MAX_WARNINGS = 10;
 const MAX_WARNING_CHARS = 500;
 
-function wordsOf(warnings: Reply['warnings'] = NOTHING): readonly string[] {
-  return warnings
-    .slice(0, MAX_WARNINGS)
-    .map((warning) => wordsOfOne(warning).slice(0, MAX_WARNING_CHARS).toWellFormed());
-}
-
 /** What it is about, and what is said of it. A provider of another version may warn in a form that is not known here. */
-function wordsOfOne(warning: unknown): string {
+function wordsOf(warning: unknown): string {
   const given = isJsonObject(warning) ? warning : {};
   const { type, feature, setting, message, details } = given;
   const words = [type === 'other' ? undefined : type, feature, setting, message, details];
-  return words.filter((word) => typeof word === 'string').join(': ') || describeThrown(warning);
+  const said = words.filter((word) => typeof word === 'string').join(': ') || describeThrown(warning);
+  return said.slice(0, MAX_WARNING_CHARS).toWellFormed();
 }
 
 /** A model that has had its tries. */
