@@ -51,7 +51,9 @@ for (const city of ['Oslo', 'Bergen']) {
   for await (const event of run.events()) {
     if (event.type === 'message') console.log(city, event.message);
     if (event.type === 'tool.failed' || event.type === 'tool.skipped') console.log(city, event.type, event.tool);
-    if (event.type === 'planner.finish') console.log(city, event.reason, event.payload ?? event.metadata);
+    if (event.type === 'planner.finish') console.log(city, event.reason, event.payload);
   }
+  const result = await run.result();
+  if (result.status === 'failed') console.log(city, result.error.code, result.error.data);
 }
 await runtime.close();

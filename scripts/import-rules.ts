@@ -29,7 +29,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   // What carries a run out: four folders behind the door of `runtime`, each above the one before.
   tasks: { mayImport: BELOW_THE_RUN, typesOnly: ['loop'], packages: true, behind: 'runtime' },
   calls: {
-    mayImport: [...BELOW_THE_RUN, 'tasks'],
+    mayImport: [...BELOW_THE_RUN, 'model', 'tasks'],
     typesOnly: ['loop'],
     packages: true,
     behind: 'runtime',
@@ -38,7 +38,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   runtime: { mayImport: [...BELOW_THE_RUN, 'tasks', 'calls', 'loop'], packages: true, required: true },
   // JSON Schema, for the inputs of tools and the shape of plans.
   schema: { mayImport: ['core'], packages: true },
-  tools: { mayImport: ['core', 'schema'], packages: true, required: true },
+  tools: { mayImport: ['core', 'schema'], typesOnly: ['model'], packages: true, required: true },
   model: { mayImport: ['core'], packages: true, required: true },
   prompt: { mayImport: ['core'], typesOnly: ['model'], packages: true },
   parse: { mayImport: ['core'], packages: true },

@@ -5,8 +5,8 @@ export const GATES_AND_LIMITS: readonly Mutant[] = [
   {
     name: 'drive one run of a tenant more than it may have',
     file: 'runtime/slots.ts',
-    find: 'if (count >= this.#limits.perTenant) return false;',
-    replace: 'if (count > this.#limits.perTenant) return false;',
+    find: 'if (count >= this.#limits.perTenant) return undefined;',
+    replace: 'if (count > this.#limits.perTenant) return undefined;',
   },
   {
     name: 'start one call more than a run may',
@@ -77,7 +77,25 @@ export const GATES_AND_LIMITS: readonly Mutant[] = [
   {
     name: 'try nothing again that may pass',
     file: 'calls/call.ts',
-    find: 'return attempt > tool.retries || !mayRetry(settled) ? failedOutcome(settled, tool, attempt) : undefined;',
-    replace: 'return attempt > 0 || !mayRetry(settled) ? failedOutcome(settled, tool, attempt) : undefined;',
+    find: 'if (attempt > retries || !mayRetry(settled, askedMs)) return failedOutcome(error, name, attempt);',
+    replace: 'if (attempt > 0 || !mayRetry(settled, askedMs)) return failedOutcome(error, name, attempt);',
+  },
+  {
+    name: 'make a call all the same whose question was withdrawn',
+    file: 'state/open-step.ts',
+    find: "if (verdict === 'superseded') {",
+    replace: "if (verdict === 'superseded' && payload === null) {",
+  },
+  {
+    name: 'take an answer that came after a new goal',
+    file: 'loop/answers.ts',
+    find: 'const withdrawn = withdrawnBy({ ...state, fresh: ports.fresh }, pause);',
+    replace: 'const withdrawn = withdrawnBy({ ...state, fresh: [] }, pause);',
+  },
+  {
+    name: 'try a call again before the time that it was put off to',
+    file: 'state/blocked-calls.ts',
+    find: 'return now === BEFORE_ALL || (failedAt <= now && now < retryAt);',
+    replace: 'return now === BEFORE_ALL;',
   },
 ];

@@ -23,8 +23,8 @@ export const PROCESSES: readonly Mutant[] = [
   {
     name: 'trust a clock that stands still while the machine sleeps',
     file: 'loop/held-lease.ts',
-    find: 'return Math.max(now.wallMs - wallMs, now.steadyMs - steadyMs) <',
-    replace: 'return Math.max(wallMs - now.wallMs, now.steadyMs - steadyMs) <',
+    find: 'return Math.max(clock.now() - wallMs, steadyMs(clock) - steady);',
+    replace: 'return Math.max(wallMs - clock.now(), steadyMs(clock) - steady);',
   },
   {
     name: 'count a lease from when its renewal was heard of',

@@ -17,8 +17,20 @@ export const RUNTIME: readonly Mutant[] = [
   {
     name: 'judge an answer by the clock of who reads it',
     file: 'loop/controls.ts',
-    find: '{ ...ports, storedAt, isTakenOut }',
-    replace: '{ ...ports, storedAt: ports.now, isTakenOut }',
+    find: '{ ...ports, storedAt, isTakenOut, fresh }',
+    replace: '{ ...ports, storedAt: ports.now, isTakenOut, fresh }',
+  },
+  {
+    name: 'take what was said last first',
+    file: 'loop/controls.ts',
+    find: 'for (const { message, storedAt } of received) {',
+    replace: 'for (const { message, storedAt } of received.toReversed()) {',
+  },
+  {
+    name: 'append whatever was said to the run meanwhile',
+    file: 'loop/run-writer.ts',
+    find: 'seenSignals: this.#inbox().signalsHeard,',
+    replace: '',
   },
   {
     name: 'record an expiry without a look at what came',
@@ -27,14 +39,20 @@ export const RUNTIME: readonly Mutant[] = [
     replace: '{}',
   },
   {
+    name: 'put news that came too late in front of the last move',
+    file: 'loop/run-writer.ts',
+    find: '[...bodies.slice(0, -1), ...takeUndelivered(run, late), ...bodies.slice(-1)]',
+    replace: '[...takeUndelivered(run, late), ...bodies]',
+  },
+  {
     name: 'answer a pause twice',
     file: 'loop/controls.ts',
-    find: "if (effect.kind === 'resumed') open = open.filter((pause) => pause.token !== effect.token);",
-    replace: "if (effect.kind === 'resumed') open = [...open];",
+    find: 'open = open.filter((pause) => pause.token !== entry.token);',
+    replace: 'open = [...open];',
   },
   {
     name: 'let people approve what they asked for',
-    file: 'loop/controls.ts',
+    file: 'loop/answers.ts',
     find: 'if (from.user === identity.user && from.tenant === identity.tenant) {',
     replace: "if (from.user === '' && from.tenant === identity.tenant) {",
   },
@@ -75,6 +93,24 @@ export const RUNTIME: readonly Mutant[] = [
     replace: 'ports.lease.isCertain === undefined &&',
   },
   {
+    name: 'look again after a long standstill, whoever has the run',
+    file: 'calls/call.ts',
+    find: 'while (!ports.lease.isCertain &&',
+    replace: 'while (hasEffect(tool) && !ports.lease.isCertain &&',
+  },
+  {
+    name: 'begin a call whatever was said to the run before',
+    file: 'loop/inbox.ts',
+    find: 'return this.#signalsHeard;',
+    replace: 'return this.#signalsHeard + 1_000;',
+  },
+  {
+    name: 'begin an effect although the run is to be cancelled softly',
+    file: 'loop/run-writer.ts',
+    find: 'if (inbox.isCancelled) return false;',
+    replace: '',
+  },
+  {
     name: 'believe at once that a call did not happen',
     file: 'calls/look-up.ts',
     find: "if (looked.found !== 'not_done' || graceLeftMs === 0) return looked;",
@@ -108,7 +144,7 @@ export const RUNTIME: readonly Mutant[] = [
   {
     name: 'forget a task whose end comes with the ending',
     file: 'tasks/ending.ts',
-    find: 'usage.steps += body.usage.steps;',
+    find: 'usage.steps += fresh.steps;',
     replace: 'usage.steps += 0;',
   },
   {

@@ -17,8 +17,8 @@ export const SESSIONS_AND_FORKS: readonly Mutant[] = [
   {
     name: 'begin a fork one step late',
     file: 'runtime/fork.ts',
-    find: "(entry.kind === 'moved' && entry.step === step)",
-    replace: "(entry.kind === 'moved' && entry.step === step + 1)",
+    find: "findIndex((entry) => entry.kind === 'moved' && entry.step === step);",
+    replace: "findIndex((entry) => entry.kind === 'moved' && entry.step === step + 1);",
   },
   {
     name: 'have a fork decide anew as its own run',
@@ -29,26 +29,26 @@ export const SESSIONS_AND_FORKS: readonly Mutant[] = [
   {
     name: 'tell a run one turn too few',
     file: 'runtime/session-memory.ts',
-    find: 'const history = chat(memory.turns.slice(-shownTurns(memory, window)));',
-    replace: 'const history = chat(memory.turns.slice(-window));',
+    find: 'const newest = await runsAfter(journal, scope, most, summary?.through);',
+    replace: 'const newest = (await runsAfter(journal, scope, most, summary?.through)).slice(1);',
   },
   {
-    name: 'take words that reached no goal for an answer',
-    file: 'loop/run-writer.ts',
-    find: 'const answer = answered && (await answerOf(answered, identity, this.#deps.artifacts));',
-    replace: "const answer = (answered && (await answerOf(answered, identity, this.#deps.artifacts))) ?? 'nothing';",
+    name: 'tell of no older run that has not ended',
+    file: 'runtime/session-memory.ts',
+    find: 'if (open.length === OPEN_RUNS) break;',
+    replace: 'if (open.length === 0) break;',
   },
   {
     name: 'tell turns in another order',
-    file: 'journal/memory-stores.ts',
-    find: 'turns: turns.slice(first),',
-    replace: 'turns: turns.slice(first).reverse(),',
+    file: 'runtime/session-memory.ts',
+    find: 'if (record.identity.run === behind || found.length === limit) return found.reverse();',
+    replace: 'if (record.identity.run === behind || found.length === limit) return found;',
   },
   {
     name: 'cover turns that no summary has',
     file: 'runtime/session-memory.ts',
-    find: 'await this.#extend(summary, turns.slice(0, until - covered), until);',
-    replace: 'await this.#extend(summary, turns.slice(1, until - covered), until);',
+    find: 'const next = await this.#extend(summary, turns.flat(), due);',
+    replace: 'const next = await this.#extend(summary, turns.flat().slice(1), due);',
   },
   {
     name: 'tell nobody of a circle until one more',

@@ -5,8 +5,8 @@ export const SQLITE: readonly Mutant[] = [
   {
     name: 'append under an old fence to a file',
     file: 'journal/sqlite/runs.ts',
-    find: 'fence = :fence AND head <= :head',
-    replace: ':fence = :fence AND head <= :head',
+    find: 'fence = :fence AND signals <= :seen',
+    replace: ':fence = :fence AND signals <= :seen',
   },
   {
     name: 'leave in the file what an append has taken',
@@ -29,8 +29,8 @@ export const SQLITE: readonly Mutant[] = [
   {
     name: 'claim from the file what is leased',
     file: 'journal/sqlite/runs.ts',
-    find: 'row.lease_until <= now ||',
-    replace: 'row.lease_until > now ||',
+    find: 'until <= now ||',
+    replace: 'until > now ||',
   },
   {
     name: 'forget in the file who may be at it still',

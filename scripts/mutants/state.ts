@@ -17,7 +17,7 @@ export const STATE: readonly Mutant[] = [
   {
     name: 'forget what tasks have used',
     file: 'state/task-state.ts',
-    find: 'countUsage(totals, usage);',
+    find: 'countUsage(totals, fresh);',
     replace: 'countUsage(totals, {});',
   },
   {

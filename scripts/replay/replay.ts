@@ -184,7 +184,7 @@ async function startOrGoOn(runtime: Runtime, { recording, identity }: Stage): Pr
     return run;
   } catch (error) {
     if (!PilotageError.is(error, 'run_not_found')) throw error;
-    return runtime.start(query, { identity, history, limits: { steps: turns.length } });
+    return runtime.start(query, { identity, history, limits: { steps: turns.length, stepsPer: 'run' } });
   }
 }
 

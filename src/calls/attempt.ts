@@ -7,8 +7,8 @@ import { type Clock, fieldOf, LazySignal, limitTime, PilotageError, Thrown } fro
 export type Settled<T> =
   | { readonly kind: 'value'; readonly value: T }
   | { readonly kind: 'thrown'; readonly error: Thrown }
-  /** Its time limit has passed. `isAtWork`: it goes on all the same. */
-  | { readonly kind: 'timeout'; readonly isAtWork: boolean }
+  /** Its time limit has passed. `isAtWork`: it goes on all the same. `error`: what it threw when it was aborted. */
+  | { readonly kind: 'timeout'; readonly isAtWork: boolean; readonly error?: Thrown }
   | { readonly kind: 'abandoned' };
 
 /** How long aborted work is heard out whose result says what has happened. */
@@ -149,8 +149,10 @@ class Hearing<T, R> {
   }
 
   hear(made: PromiseLike<T>): void {
-    const failed = (error: unknown): void =>
-      this.#end(this.#isLate ? { kind: 'timeout', isAtWork: false } : { kind: 'thrown', error: Thrown.of(error) });
+    const failed = (thrown: unknown): void => {
+      const error = Thrown.of(thrown);
+      this.#end(this.#isLate ? { kind: 'timeout', isAtWork: false, error } : { kind: 'thrown', error });
+    };
     try {
       made.then((value) => this.#end({ kind: 'value', value }), failed);
     } catch (error) {

@@ -1,7 +1,7 @@
 /** A call under way: what it is, what it needs of the runtime, and its result. */
 import type { Branch, CallPlace, CallResult, Clock, Identity, Json, JsonObject, SkillView, ToolSchema } from '#core';
 import type { ArtifactStore } from '#journal';
-import type { ApprovedCall, OpenStep } from '#state';
+import type { ApprovedCall, AwayCall, OpenStep } from '#state';
 import type { AuthorisedTools, NamedHandle, ReadyAgentTool } from '#tools';
 import type { HeldLease } from '../loop/held-lease.ts';
 import type { Attempt } from './attempt.ts';
@@ -11,6 +11,7 @@ import type { Earlier } from './earlier-calls.ts';
 import type { Handed } from './handles.ts';
 import type { Lacking } from './in-flight-budget.ts';
 import type { LargeTurns } from './large-values.ts';
+import type { ToolSpending } from './spending.ts';
 
 /** The call is not made before somebody raises a limit. */
 export interface HeldCall {
@@ -25,6 +26,12 @@ export interface TaskAsk {
   readonly args: Json;
   /** What the task is asked. */
   readonly query: string;
+}
+
+/** The last attempt has failed in a way that may pass; the next one is made later, and the call takes no place until then. */
+export interface AwayAsk extends Pick<AwayCall, 'attempts' | 'error' | 'startedAt'> {
+  readonly kind: 'away';
+  readonly waitMs: number;
 }
 
 export interface Call {
@@ -44,6 +51,8 @@ export interface Call {
   readonly begunAt: number | undefined;
   /** True: the call began as a `once` call, whatever effect its tool has today. */
   readonly begunOnce: boolean;
+  /** What its last attempt came to, when it was put off. */
+  readonly away: AwayCall | undefined;
   /** Somebody has approved it. */
   readonly approval: ApprovedCall | undefined;
   /** The run is a fork whose `once` calls are not made. */
@@ -55,6 +64,8 @@ export interface DispatchPorts {
   readonly artifacts: ArtifactStore;
   readonly atWork: AtWork;
   readonly turns: LargeTurns;
+  /** What tools use beside their calls' own prices. */
+  readonly spending: ToolSpending;
   /** What the run was started with beside its query. */
   readonly meta: JsonObject;
   /** The skills of the run. */
@@ -73,7 +84,9 @@ export interface DispatchPorts {
     costMicroUsd: number | undefined,
     repeatable: boolean,
   ): Promise<CallResult | HeldCall | undefined>;
-  readonly lease: Pick<HeldLease, 'isCertain' | 'prove' | 'graceLeftMs'>;
+  readonly lease: Pick<HeldLease, 'isCertain' | 'graceLeftMs'>;
+  /** Asks the store whether the run is this process's still, and looks at what was said to it. @throws PilotageError `lease_lost`. */
+  prove(): Promise<void>;
   /** Opens the handles that the call needs, or gives those that are open. */
   hand(call: Pick<Call, 'open' | 'attempt'>, wanted: readonly NamedHandle[]): Promise<Handed>;
   /** Takes the place of a call in the budget, and its money. What it comes to when there is no room: then nothing was taken. */

@@ -17,12 +17,12 @@ import {
   type Outcome,
 } from '#core';
 import { mayGiveUp } from '#state';
-import { askedOf, type ReadyAgentTool, type ReadyFunction, type ReadyTool } from '#tools';
+import { askedOf, type ReadyAgentTool, type ReadyFunction, type ReadyTool, resultOf } from '#tools';
 import { type PreparedCall, prepareCall } from './arguments.ts';
 import type { Settled } from './attempt.ts';
-import type { Call, DispatchPorts, HeldCall, TaskAsk } from './call-ports.ts';
+import type { AwayAsk, Call, DispatchPorts, HeldCall, TaskAsk } from './call-ports.ts';
 import { CallContext } from './context.ts';
-import { inDoubt, type Unsure, unsureOf } from './doubt.ts';
+import { inDoubt, isNotSent, type Unsure, unsureOf } from './doubt.ts';
 import { approvalFor, loginFor, type PauseAsk } from './gates.ts';
 import type { Handed } from './handles.ts';
 import { doubtOf, settleDoubt } from './look-up.ts';
@@ -32,13 +32,16 @@ import {
   effectHeldBack,
   errorData,
   failedOutcome,
+  LONGEST_AWAY_MS,
   mayRetry,
   retryDelayMs,
+  settledError,
   valueOutcome,
+  waitsTooLong,
 } from './outcome.ts';
 
 /** What a call comes to, or what it waits for. */
-export type Dispatched = CallResult | PauseAsk | HeldCall | TaskAsk;
+export type Dispatched = CallResult | PauseAsk | HeldCall | TaskAsk | AwayAsk;
 
 /** Makes the call, or says what it waits for. Rejects when the lease is lost, and with an error of the store. */
 export function dispatch(call: Call, ports: DispatchPorts): Promise<Dispatched> {
@@ -96,7 +99,9 @@ async function admit(
   const forbidden = asks ? await forbiddenBy(call, given) : undefined;
   if (forbidden !== undefined) return { outcome: { kind: 'error', error: forbidden }, attempts: 0 };
   if (tool.gate !== undefined && call.approval === undefined && !call.interrupted) {
-    const asked = await approvalFor(tool, given, args, { identity: call.identity, artifacts: ports.artifacts });
+    const { identity, idempotencyKey } = call;
+    const { artifacts, meta } = ports;
+    const asked = await approvalFor(tool, given, args, { identity, idempotencyKey, meta }, artifacts);
     if (asked?.kind === 'pause') return call.attempt.aborted ? { outcome: cancelled(), attempts: 0 } : asked;
     if (asked !== undefined) return { outcome: { kind: 'error', error: asked.error }, attempts: 0 };
   }
@@ -183,10 +188,10 @@ async function make(
   args: unknown,
   ports: DispatchPorts,
   given: Json,
-): Promise<CallResult | PauseAsk | HeldCall> {
+): Promise<CallResult | PauseAsk | HeldCall | AwayAsk> {
   const isOnce = tool.effect === 'once' || call.begunOnce;
   const cost = tool.costMicroUsd > 0 ? tool.costMicroUsd : undefined;
-  const startedAt = call.begunAt ?? ports.clock.now();
+  const startedAt = call.away?.startedAt ?? call.begunAt ?? ports.clock.now();
   const making: Making = {
     call,
     tool,
@@ -202,19 +207,22 @@ async function make(
   const isPlain = !isOnce && !call.interrupted && cost === undefined && tool.handles === undefined;
   const over = isPlain && !isToBeKnown(call, tool) ? place(making) : await begin(making);
   if (over !== undefined) return over;
-  for (let attempt = 1; ; attempt += 1) {
+  for (let attempt = 1 + (call.away?.attempts ?? 0); ; attempt += 1) {
     // Whoever wrote just now that the call begins owns the run. A call that an earlier process began has no such proof of the lease.
-    if (isOnce && call.interrupted) await ports.lease.prove();
-    // The proof is old if this process stood still since. From here on to the effect there is no await.
-    while (hasEffect(tool) && !ports.lease.isCertain && !call.attempt.aborted) await ports.lease.prove();
+    if (isOnce && call.interrupted) await ports.prove();
+    // The proof is old if this process stood still since. From here on to the call there is no await.
+    while (!ports.lease.isCertain && !call.attempt.aborted) await ports.prove();
     if (call.attempt.aborted) return ended(cancelled(), startedAt, attempt - 1, cost, making.handed?.notes);
     const outcome = await attemptOnce(making, attempt);
-    if (outcome?.kind === 'unsure') return settle(making, outcome);
-    if (outcome?.kind === 'pause') return outcome;
-    if (outcome !== undefined) {
+    if (outcome.kind === 'unsure') return settle(making, outcome);
+    if (outcome.kind === 'pause') return outcome;
+    if (outcome.kind !== 'passing') {
       return listed(ended(outcome, startedAt, attempt, cost, making.handed?.notes), call, ports, making.context);
     }
-    await call.attempt.pause(retryDelayMs(tool.backoff, attempt, ports.random()));
+    const { error, askedMs } = outcome;
+    const waitMs = Math.max(retryDelayMs(tool.backoff, attempt, ports.random()), askedMs);
+    if (waitMs > LONGEST_STAY_MS) return { kind: 'away', error, attempts: attempt, startedAt, waitMs };
+    await call.attempt.pause(waitMs);
   }
 }
 
@@ -258,8 +266,15 @@ async function settle(making: Making, unsure: Unsure): Promise<CallResult | Paus
   return listed(ended(settled.outcome, startedAt, 1, cost), call, ports, settled.context);
 }
 
-/** What an attempt comes to. `undefined`: the failure may pass, and attempts are left. */
-type Concluded = Outcome | PauseAsk | Unsure | undefined;
+/** A failure that may pass, with attempts left. None is made before `askedMs` are over. */
+interface Passing {
+  readonly kind: 'passing';
+  readonly error: ErrorData;
+  readonly askedMs: number;
+}
+
+/** What an attempt comes to. */
+type Concluded = Outcome | PauseAsk | Unsure | Passing;
 
 function attemptOnce(making: Making, attempt: number): Concluded | Promise<Concluded> {
   const { call, tool, args, ports, isOnce, handed } = making;
@@ -268,7 +283,7 @@ function attemptOnce(making: Making, attempt: number): Concluded | Promise<Concl
   making.context = context;
   return call.attempt.run(
     () => {
-      const made: unknown = tool.source.execute(args as never, context);
+      const made = resultOf(tool.source.execute(args as never, context), context);
       return isOnce ? ports.atWork.watch(call.idempotencyKey, made) : made;
     },
     (settled) => {
@@ -364,6 +379,9 @@ function refused(
   return told.kind === 'pause' ? told : listed({ outcome: told, attempts: 0 }, call, ports);
 }
 
+/** A call keeps its place for so long until its next attempt. For a longer wait it is put off. */
+const LONGEST_STAY_MS = 1_000;
+
 const CUT_OFF = 'The call was under way when its process died, or stopped.';
 /** The error of a call that began when its tool was still a function. */
 const CARRIED_NOW: ErrorData = { code: 'not_done', message: 'The tool of this call is carried out by a planner now.' };
@@ -390,7 +408,13 @@ function outcomeOf(
   const unsure = tool.effect === 'once' ? unsureOf(settled, tool, tool.timeoutMs, isStopped) : undefined;
   if (unsure !== undefined) return unsure;
   if (isStopped) return abortedOutcome(settled, tool);
-  return attempt > tool.retries || !mayRetry(settled) ? failedOutcome(settled, tool, attempt) : undefined;
+  const askedMs = settled.kind === 'thrown' ? settled.error.retryAfterMs(ports.clock.now()) : undefined;
+  const error = settledError(settled, tool, askedMs);
+  const { name } = tool.schema;
+  const retries = isNotSent(settled) ? tool.safeRetries : tool.retries;
+  if (attempt > retries || !mayRetry(settled, askedMs)) return failedOutcome(error, name, attempt);
+  if (askedMs !== undefined && askedMs > LONGEST_AWAY_MS) return waitsTooLong(error, name, askedMs);
+  return { kind: 'passing', error, askedMs: askedMs ?? 0 };
 }
 
 /**

@@ -3,6 +3,7 @@ import { isUint8Array } from 'node:util/types';
 import {
   type ArtifactRef,
   type ArtifactRow,
+  type CallPlace,
   type Clock,
   capture,
   type EventPayloads,
@@ -15,6 +16,8 @@ import {
 import type { ArtifactStore } from '#journal';
 import type { ArtifactDescription, HandleSet, ToolContext } from '#tools';
 import type { LargeTurns } from './large-values.ts';
+import type { Spender } from './model-request.ts';
+import { callIsOver, type ToolSpending } from './spending.ts';
 
 /** The call that a context belongs to. */
 export interface OwnCall {
@@ -27,6 +30,7 @@ export interface OwnCall {
 }
 
 interface ContextPorts {
+  readonly spending: ToolSpending;
   readonly clock: Clock;
   readonly artifacts: ArtifactStore;
   readonly turns: LargeTurns;
@@ -44,7 +48,7 @@ const NO_HANDLES: Readonly<Record<string, unknown>> = Object.freeze({});
 export type Piece = Pick<EventPayloads['tool.chunk'], 'attempt' | 'index' | 'chunk'>;
 
 /** The context of one attempt. Everything in it that most tools never use is made when it is asked for. */
-export class CallContext implements ToolContext<HandleSet> {
+export class CallContext implements ToolContext<HandleSet>, Spender {
   readonly idempotencyKey: string;
   readonly identity: Identity;
   readonly attempt: number;
@@ -56,6 +60,8 @@ export class CallContext implements ToolContext<HandleSet> {
   #saving: Promise<ArtifactRow>[] | undefined;
   #emitted = 0;
   #isOver = false;
+  #over: AbortController | undefined;
+  #spends = false;
 
   constructor(
     call: OwnCall,
@@ -96,6 +102,44 @@ export class CallContext implements ToolContext<HandleSet> {
   /** The attempt has ended or was given up: its chunks are dropped from now on. */
   end(): void {
     this.#isOver = true;
+    this.#over?.abort();
+    if (this.#spends) this.#ports.spending.over(this);
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** For a generator, which is closed then. */
+  get over(): AbortSignal {
+    this.#over ??= new AbortController();
+    if (this.#isOver) this.#over.abort();
+    return this.#over.signal;
+  }
+
+  get place(): CallPlace {
+    const { open, index } = this.#call;
+    return { step: open.move.step, call: index };
+  }
+
+  get tool(): string {
+    return this.#call.branch.tool;
+  }
+
+  get model(): ToolContext['model'] {
+    return (model) => {
+      this.#spends = true;
+      return this.#ports.spending.modelFor(this, model);
+    };
+  }
+
+  get spent(): ToolContext['spent'] {
+    return (used) => {
+      const spent = this.#ports.spending.spent(this, used);
+      // A tool need not wait for it, and what fails then must not end the process.
+      spent.catch(() => {});
+      return spent;
+    };
   }
 
   /** A function of its own, as `emit` and `saveArtifact`: tools take them out of the context. */
@@ -137,6 +181,7 @@ export class CallContext implements ToolContext<HandleSet> {
   }
 
   #save(bytes: Uint8Array | string, { mime, fileName }: ArtifactDescription): Promise<ArtifactRef> {
+    if (this.#isOver) return refusedLate(callIsOver(this.tool, 'and stores nothing'));
     const { artifacts, clock, turns } = this.#ports;
     const named = fileName === undefined ? {} : { fileName };
     const source = `tool: ${this.#call.branch.tool}`;
@@ -153,6 +198,13 @@ export class CallContext implements ToolContext<HandleSet> {
     this.#saving.push(saving);
     return stored;
   }
+}
+
+/** A tool need not wait for it: what nobody hears must not end the process. */
+function refusedLate(error: unknown): Promise<never> {
+  const refused = Promise.reject(error);
+  refused.catch(() => {});
+  return refused;
 }
 
 /** Storing this much, and more, takes so long that each has a turn of its own. */

@@ -73,13 +73,21 @@ export interface Unsure {
 }
 
 /** `undefined`: how the attempt settled says what became of it. @param isStopped it was aborted, not by its time limit. */
+/** What a tool throws when it does not know either, and when it knows that nothing has happened; also of another copy of the package. */
+export const OUTCOME_UNKNOWN = 'outcome_unknown';
+export const NOT_SENT = 'not_sent';
+
+export function isNotSent(settled: Settled<unknown>): boolean {
+  return 'error' in settled && settled.error?.code === NOT_SENT;
+}
+
 export function unsureOf(
   settled: Settled<unknown>,
   tool: ReadyTool,
   timeoutMs: number,
   isStopped: boolean,
 ): Unsure | undefined {
-  if (settled.kind === 'value') return undefined;
+  if (settled.kind === 'value' || isNotSent(settled)) return undefined;
   const { name } = tool.schema;
   if (settled.kind === 'timeout') {
     const message = `${name} did not end within ${timeoutMs} ms.`;
@@ -88,6 +96,11 @@ export function unsureOf(
       error: { code: 'tool_timeout', message: `${message} The call did not happen.` },
     };
     return { kind: 'unsure', why: message, otherwise, isAtWork: settled.isAtWork };
+  }
+  if (settled.kind === 'thrown' && settled.error.code === OUTCOME_UNKNOWN) {
+    const { message } = settled.error;
+    const error = { code: 'tool_failed', message: `${message} The call did not happen.` };
+    return { kind: 'unsure', why: message, otherwise: { kind: 'error', error }, isAtWork: false };
   }
   if (!isStopped) return undefined;
   const isAtWork = settled.kind === 'abandoned';

@@ -61,6 +61,8 @@ export class EarlierCalls {
   /** By what was planned, where a person has changed it. */
   readonly #planned = new Map<string, Earlier>();
   #seen = 0;
+  /** The last step that was looked at. */
+  #last: Step | undefined;
   #reading: Promise<void> = Promise.resolve();
 
   constructor(ports: EarlierPorts) {
@@ -78,7 +80,10 @@ export class EarlierCalls {
 
   async #readOn(): Promise<void> {
     const { steps } = this.#ports.state;
+    // A step that was opened again has other ends now.
+    if (this.#last !== undefined && steps[this.#seen - 1] !== this.#last) this.#seen -= 1;
     for (; this.#seen < steps.length; this.#seen += 1) await this.#read(steps[this.#seen] as Step);
+    this.#last = steps[this.#seen - 1];
   }
 
   async #read(step: Step): Promise<void> {

@@ -23,7 +23,17 @@ import {
   type TaskCall,
   type ToolSchema,
 } from '#core';
-import { isHeld, mayGiveUp, type OpenStep, type RunState, type TaskWait } from '#state';
+import {
+  type AwayCall,
+  awayCall,
+  hasBegun,
+  hasNewGoal,
+  isHeld,
+  mayGiveUp,
+  type OpenStep,
+  type RunState,
+  type TaskWait,
+} from '#state';
 import type { AuthorisedTools } from '#tools';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import type { HeldLease } from '../loop/held-lease.ts';
@@ -38,19 +48,22 @@ import { keyPrefixOf } from './doubt.ts';
 import { EarlierCalls, type EarlierPorts } from './earlier-calls.ts';
 import { askForRaise, asksForRaise, InFlightBudget, type Lacking } from './in-flight-budget.ts';
 import { storeLargeValue } from './large-values.ts';
-import { errorData, failed, noRoom, outcomeOfTask } from './outcome.ts';
+import { cancelled, errorData, failed, failedOutcome, noRoom, outcomeOfTask } from './outcome.ts';
 import type { Schedule } from './schedule.ts';
 import { setUpParallel } from './set-up.ts';
+import { ToolSpending } from './spending.ts';
 import { isAgentCall, offeredNow, renamed, scheduleOf, settling, tellSchedule, unpark } from './step-schedule.ts';
 import { isTaskCall, type Landed, TaskCalls } from './task-calls.ts';
 
 export interface CallPorts {
   readonly deps: DriverDeps;
   readonly state: RunState;
-  /** Writes, durably, that a call begins. */
-  begin(step: number, call: number, costMicroUsd: number | undefined, repeatable: boolean): Promise<void> | undefined;
-  readonly writer: Pick<RunWriter, 'isWriting' | 'untilWritten'>;
+  /** Writes, durably, that a call begins. False: it must not, because the run is to be cancelled. */
+  begin(step: number, call: number, costMicroUsd: number | undefined, repeatable: boolean): Promise<boolean>;
+  readonly writer: Pick<RunWriter, 'commit' | 'isWriting' | 'untilWritten'>;
   readonly lease: HeldLease;
+  /** Asks the store whether the run is this process's still, and looks at what was said to it. @throws PilotageError `lease_lost`. */
+  prove(): Promise<void>;
   tools(): AuthorisedTools;
 }
 
@@ -71,7 +84,7 @@ export class Calls {
    */
   readonly #unasked = new Set<number>();
   readonly #budget: InFlightBudget;
-  #planned: { readonly step: number; readonly schedule: Schedule } | undefined;
+  #planned: { readonly open: OpenStep; readonly schedule: Schedule } | undefined;
   #wake: (() => void) | undefined;
   #refusal: { readonly error: unknown } | undefined;
   readonly #keyPrefix: string;
@@ -99,8 +112,16 @@ export class Calls {
       artifacts,
       atWork: deps.atWork,
       turns: deps.turns,
+      spending: new ToolSpending({
+        state,
+        budget: this.#budget,
+        modelNamed: (name) => deps.planner.modelNamed?.(name) ?? deps.modelNamed(name),
+        write: (body) => ports.writer.commit([body]),
+        onFault: (error) => deps.onFault(error),
+      }),
       begin: (call, tool, cost, repeatable) => this.#makeBegin(call, tool, cost, repeatable),
       lease: ports.lease,
+      prove: () => ports.prove(),
       reserve: (call, tool, costMicroUsd) => this.#reserve(call, tool, costMicroUsd),
       random: () => deps.random(),
       meta: state.context.meta ?? NO_META,
@@ -140,7 +161,7 @@ export class Calls {
    * @throws the journal's refusal to let a call begin.
    */
   advance(open: OpenStep): Promise<Landing | Dispatched> {
-    const { step, decision } = open.move;
+    const { decision } = open.move;
     this.#budget.lentIsKnown();
     this.#hasAsked = false;
     // A single call waits for no other call, and no other call waits for it, so that this short cut changes no outcome.
@@ -149,11 +170,11 @@ export class Calls {
     if (isTaskCall(decision)) return this.#beginAlone(open, asBranch(decision));
     if (decision.kind !== 'call_parallel') return this.#landing();
     const planned = this.#planned;
-    if (planned?.step === step) return this.#turn(open, decision, planned.schedule);
+    if (planned?.open === open) return this.#turn(open, decision, planned.schedule);
     const begin = (refused: readonly CallEnded[]): Promise<Landing> => {
       if (refused.length > 0) return Promise.resolve({ entries: refused });
       const schedule = scheduleOf(state, open, decision);
-      this.#planned = { step, schedule };
+      this.#planned = { open, schedule };
       this.#returned = [];
       return this.#turn(open, decision, schedule);
     };
@@ -299,6 +320,8 @@ export class Calls {
       this.#inFlight.set(index, new Attempt(this.#ports.deps.clock, () => {}));
       return this.#tasks.begin(open, { index, branch });
     }
+    const away = hasNewGoal(this.#ports.state) && !hasBegun(open, index) ? awayCall(open, index) : undefined;
+    if (away !== undefined) return Promise.resolve([givenUp(open, branch, away)]);
     return isPlanTool(branch.tool) && isPlan(open.move.decision) ? this.#beginGiven(open, index, branch) : undefined;
   }
 
@@ -335,11 +358,11 @@ export class Calls {
     }
     // The state reserves what the journal has recorded; this reservation lasts only until then.
     try {
-      await this.#ports.begin(open.move.step, index, costMicroUsd, repeatable);
+      const hasBegun = await this.#ports.begin(open.move.step, index, costMicroUsd, repeatable);
+      return hasBegun ? undefined : { outcome: cancelled(), attempts: 0 };
     } finally {
       this.#budget.hasBegun(index);
     }
-    return undefined;
   }
 
   /**
@@ -366,6 +389,13 @@ export class Calls {
   #landedCall(open: OpenStep, index: number, result: Dispatched): Landed {
     if (!('kind' in result)) return [callEnded({ step: open.move.step, call: index }, result)];
     if (result.kind === 'held') return this.#hold(open, index, result.lacking);
+    if (result.kind === 'away') {
+      const { kind: _, waitMs, ...failure } = result;
+      const failedAt = this.#ports.deps.clock.now();
+      return [
+        { kind: 'call_away', step: open.move.step, call: index, ...failure, failedAt, retryAt: failedAt + waitMs },
+      ];
+    }
     // The task is not under way yet: it takes its place when its turn comes.
     if (result.kind === 'task' || result.reason !== 'in_doubt') this.#budget.giveBack(index);
     if (result.kind === 'task') return () => this.#tasks.spawnAgentCall(open, index, result);
@@ -428,6 +458,7 @@ export class Calls {
     const idempotencyKey = this.#keyOf({ step, call: index });
     const begun = open.began.length === 0 ? undefined : open.began.find((one) => one.call === index);
     const interrupted = begun !== undefined;
+    const away = awayCall(open, index);
     const call: Call = {
       open,
       index,
@@ -440,12 +471,14 @@ export class Calls {
       interrupted,
       begunAt: begun?.at,
       begunOnce: begun?.once === true,
+      away,
       approval: open.approvals.find((approval) => approval.call === index),
       held: state.fork?.effects === 'held',
     };
     const made = dispatch(call, this.#dispatchPorts);
-    // An attempt was made before, however this one ends.
-    return interrupted ? made.then(withAttempt) : made;
+    // Attempts were made before, however this one ends.
+    const before = away?.attempts ?? (interrupted ? 1 : 0);
+    return before === 0 ? made : made.then((result) => withAttempts(result, before));
   }
 
   #tellChunk({ open, index, branch: { tool } }: OwnCall, piece: Piece): void {
@@ -485,8 +518,14 @@ function asBranch({ kind }: TaskCall): Branch {
   return { tool: kind === 'spawn_task' ? SPAWN_TOOL : AWAIT_TOOL, args: null };
 }
 
-function withAttempt<T extends object>(result: T): T {
-  return 'attempts' in result && result.attempts === 0 ? { ...result, attempts: 1 } : result;
+function withAttempts<T extends object>(result: T, attempts: number): T {
+  return 'attempts' in result && result.attempts === 0 ? { ...result, attempts } : result;
+}
+
+/** The end of a call that is not tried again, since the goal was changed while it waited. */
+function givenUp(open: OpenStep, { tool }: Branch, { call, error, attempts, startedAt }: AwayCall): CallEnded {
+  const outcome = failedOutcome(error, tool, attempts);
+  return callEnded({ step: open.move.step, call }, { outcome, attempts, startedAt });
 }
 
 const NO_META: JsonObject = Object.freeze({});

@@ -1,17 +1,19 @@
 /** Calls that wait for somebody before they are made: an approval that the tool's author asks for, or a login. */
 import {
+  capture,
   describeThrown,
   type ErrorData,
   type Identity,
   type Json,
   type JsonObject,
+  jsonEquals,
   type PauseReason,
+  PilotageError,
   Thrown,
 } from '#core';
-import type { ArtifactStore } from '#journal';
-import type { ReadyTool } from '#tools';
+import { type ArtifactStore, storeIfLarge } from '#journal';
+import type { GateContext, ReadyTool } from '#tools';
 import { jsonDigest } from './earlier-calls.ts';
-import { storeIfLarge } from './large-values.ts';
 
 /** A pause that a call asks for. */
 export interface PauseAsk {
@@ -32,11 +34,12 @@ export async function approvalFor(
   { gate, schema: { name } }: ReadyTool,
   given: Json,
   args: unknown,
-  { identity, artifacts }: { readonly identity: Identity; readonly artifacts: ArtifactStore },
+  about: GateContext,
+  artifacts: ArtifactStore,
 ): Promise<PauseAsk | { readonly kind: 'refused'; readonly error: ErrorData } | undefined> {
   if (gate === undefined) return undefined;
   try {
-    if (gate.when !== undefined && !(await gate.when(args, { identity }))) return undefined;
+    if (gate.when !== undefined && !(await gate.when(args, about))) return undefined;
   } catch (thrown) {
     const message = `The approval rule of ${name} failed: ${describeThrown(thrown)} The call was not made.`;
     return { kind: 'refused', error: { code: 'approval_failed', message } };
@@ -45,7 +48,12 @@ export async function approvalFor(
   return {
     kind: 'pause',
     reason: 'approval_required',
-    payload: { tool: name, ...(await shownArgs(given, name, identity, artifacts)), ...because },
+    payload: {
+      tool: name,
+      ...(await shownArgs(given, name, about.identity, artifacts)),
+      ...checkedArgs(given, args),
+      ...because,
+    },
     ...(gate.approver === 'another' ? { approver: gate.approver } : {}),
     ...(gate.onReject === 'end' ? { onReject: gate.onReject } : {}),
     ...(gate.expiresInMs === undefined ? {} : { expiresInMs: gate.expiresInMs }),
@@ -58,6 +66,17 @@ async function shownArgs(args: Json, tool: string, identity: Identity, artifacts
   const about = { fileName: `arguments-${tool}.json`, source: `approval: ${tool}` };
   const stored = await storeIfLarge(args, identity, artifacts, about);
   return stored === undefined ? { args, digest } : { args_stored: { ...stored }, digest };
+}
+
+/** What the tool gets, where its schema fills in or changes something, as far as that can be written as JSON. */
+function checkedArgs(given: Json, args: unknown): JsonObject {
+  try {
+    const { json } = capture<Json>(args, 'args');
+    return jsonEquals(json, given) ? {} : { checked_args: json };
+  } catch (error) {
+    if (PilotageError.is(error, 'unserializable')) return {};
+    throw error;
+  }
 }
 
 /** The most characters of the address of a login, and of what is said about it. */

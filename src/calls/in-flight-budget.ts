@@ -4,10 +4,13 @@
  */
 
 import { type BudgetAxis, DEFAULT_STEP_LIMIT, type JsonObject, type Limits, type Paused, usdOf } from '#core';
-import { type Amounts, leftOn, moneyFor, type OpenStep, type RunState } from '#state';
+import { type Amounts, leftOn, moneyFor, type OpenStep, type RunState, stepsCounted } from '#state';
 import type { Landing } from '../tasks/spawn.ts';
 
 const NOTHING: Amounts = {};
+
+/** What tools use beside the prices of their calls. */
+export type Spending = Required<Pick<Amounts, 'tokens' | 'costMicroUsd'>>;
 
 export interface Shortage {
   readonly axis: 'calls' | 'cost';
@@ -20,6 +23,7 @@ export class InFlightBudget {
   #spawning: Amounts = NOTHING;
   /** Indexes of the calls of `#open` that were started. */
   readonly #started = new Set<number>();
+  #spending: Spending = { tokens: 0, costMicroUsd: 0 };
   #open: OpenStep | undefined;
   /** Money of calls that are started and that the state may not have counted yet, by their indexes. */
   readonly #money = new Map<number, number>();
@@ -62,11 +66,33 @@ export class InFlightBudget {
     this.#started.delete(call);
   }
 
+  /** Sets aside what tools may use, or have used, beside the prices of their calls, until the state has counted it. */
+  take({ tokens, costMicroUsd }: Spending): void {
+    this.#spending = {
+      tokens: this.#spending.tokens + tokens,
+      costMicroUsd: this.#spending.costMicroUsd + costMicroUsd,
+    };
+  }
+
+  /** Gives back what was taken. */
+  giveUp({ tokens, costMicroUsd }: Spending): void {
+    this.take({ tokens: -tokens, costMicroUsd: -costMicroUsd });
+  }
+
+  /** What is left for tools to use; `undefined`: nothing limits it. */
+  room(axis: keyof Spending): number | undefined {
+    const left = leftOn(this.#state, axis);
+    if (left === undefined) return undefined;
+    const promised = axis === 'costMicroUsd' ? this.#promised() : 0;
+    return left - this.#spending[axis] - (this.#spawning[axis] ?? 0) - promised;
+  }
+
   /** Reserves the share of a task until the start of the task is written. */
   lend(start: (taken: Amounts) => Landing): Landing {
     const { open } = this.#state;
     const calls = open === null ? 0 : this.underWay(open).size;
-    const landing = start({ costMicroUsd: this.#promised(), calls });
+    const { tokens, costMicroUsd } = this.#spending;
+    const landing = start({ costMicroUsd: this.#promised() + costMicroUsd, calls, tokens });
     const [spawned] = landing.entries;
     this.#spawning = spawned?.kind === 'spawned' ? spawned.reserved : NOTHING;
     return landing;
@@ -89,6 +115,7 @@ export class InFlightBudget {
       if (started.size > 0) started.clear();
       if (this.#money.size > 0) this.#money.clear();
       for (const { call } of open.began) started.add(call);
+      for (const { call } of open.away) started.add(call);
     }
     for (const call of started) {
       if (open.calls[call] === null && !open.waits.some((wait) => wait.call === call)) continue;
@@ -100,7 +127,7 @@ export class InFlightBudget {
 
   #moneyLeft(call: number): number {
     const money = moneyFor(this.#state, call) ?? Number.POSITIVE_INFINITY;
-    return money - this.#promised() - (this.#spawning.costMicroUsd ?? 0);
+    return money - this.#promised() - (this.#spawning.costMicroUsd ?? 0) - this.#spending.costMicroUsd;
   }
 
   #promised(): number {
@@ -164,10 +191,11 @@ interface RunAmounts {
 }
 
 /** The limit and the usage on an axis, in the units that a run records. */
-function amountsOf({ totals, limits }: RunState, axis: BudgetAxis): RunAmounts {
+function amountsOf(state: RunState, axis: BudgetAxis): RunAmounts {
+  const { totals, limits } = state;
   switch (axis) {
     case 'steps':
-      return { limit: limits.steps ?? DEFAULT_STEP_LIMIT, used: totals.steps };
+      return { limit: limits.steps ?? DEFAULT_STEP_LIMIT, used: stepsCounted(state) };
     case 'calls':
       return { limit: limits.calls, used: totals.calls + totals.taskCalls };
     case 'cost':

@@ -3,7 +3,6 @@
 import { isUtf8 } from 'node:buffer';
 import {
   ARTIFACT_FETCH,
-  type ArtifactRef,
   answerText,
   type Captured,
   encodedBytes,
@@ -11,15 +10,14 @@ import {
   isJsonObject,
   type Json,
   type JsonObject,
+  LARGE_VALUE_BYTES,
   type Outcome,
-  PilotageError,
+  reservedAct,
   type Scope,
 } from '#core';
-import type { ArtifactStore } from '#journal';
+import { type ArtifactStore, storedJson, storedJsonIfAny, storeIfLarge } from '#journal';
 import type { Tool } from '#tools';
 
-/** Values of this many bytes of JSON, and more, are stored as artifacts. */
-export const LARGE_VALUE_BYTES = 32_768;
 const PREVIEW_BYTES = 16_384;
 const FIELD_BYTES = 1_024;
 
@@ -32,22 +30,14 @@ export async function storeLargeValue(
   scope: Scope,
   artifacts: ArtifactStore,
 ): Promise<ValueOutcome> {
-  const about = { fileName: `tool-result-${tool}.json`, source: `tool: ${tool}` };
+  const act = reservedAct(tool);
+  const about =
+    act === undefined
+      ? { fileName: `tool-result-${tool}.json`, source: `tool: ${tool}` }
+      : { fileName: `${act}.json`, source: act };
   const artifact = await storeIfLarge(value.json, scope, artifacts, about);
   if (artifact === undefined) return { kind: 'value', value: value.json };
   return { kind: 'value', value: previewOf(value.json, tool, artifact.artifactRef, artifact.sizeBytes), artifact };
-}
-
-/** Stores what is too large to stand in the journal. @returns `undefined` for what is not. */
-export async function storeIfLarge(
-  value: Json,
-  scope: Scope,
-  artifacts: ArtifactStore,
-  about: { readonly fileName: string; readonly source: string },
-): Promise<ArtifactRef | undefined> {
-  const bytes = Buffer.from(JSON.stringify(value));
-  if (bytes.length < LARGE_VALUE_BYTES) return undefined;
-  return artifacts.put(scope, bytes, { mime: 'application/json', ...about });
 }
 
 /** True when the value may be heavy; only then is its exact size worth finding out. */
@@ -58,9 +48,10 @@ export function mayBeLarge(value: Captured): boolean {
 function previewOf(value: Json, tool: string, artifactRef: string, sizeBytes: number): Json {
   const opened = openSingleKey(value);
   const { preview, leftOut } = isJsonObject(opened) ? fieldsPreview(opened) : textPreview(opened);
-  const again = leftOut ? ` Do not call ${tool} again for the rest.` : '';
+  const act = reservedAct(tool);
+  const again = leftOut && act === undefined ? ` Do not call ${tool} again for the rest.` : '';
   return Object.freeze({
-    tool,
+    tool: act ?? tool,
     size_bytes: sizeBytes,
     truncated: true,
     preview,
@@ -123,30 +114,6 @@ export async function wholeValue(outcome: ValueOutcome, scope: Scope, artifacts:
   return outcome.artifact === undefined ? outcome.value : storedJson({ ...outcome.artifact }, scope, artifacts);
 }
 
-/** The JSON that an artifact holds. @param ref its reference. @throws PilotageError `artifact_not_found`. */
-export async function storedJson(ref: Json, scope: Scope, artifacts: ArtifactStore): Promise<Json> {
-  const text = await storedText(ref, scope, artifacts);
-  if (text !== undefined) return JSON.parse(text) as Json;
-  throw new PilotageError('artifact_not_found', `The artifact ${refIn(ref)} is not in the store.`);
-}
-
-/**
- * The JSON that an artifact holds, for whoever can do without: `undefined` when the store has it no more, and when it holds something
- * else, such as an image that a planner gave as its answer.
- */
-export async function storedJsonIfAny(
-  ref: Json | undefined,
-  scope: Scope,
-  artifacts: ArtifactStore,
-): Promise<Json | undefined> {
-  const text = await storedText(ref, scope, artifacts);
-  try {
-    return text === undefined ? undefined : (JSON.parse(text) as Json);
-  } catch {
-    return undefined;
-  }
-}
-
 /** What a run has answered, in words; `undefined` when it said nothing, or the store has no words of it. */
 export async function answerOf(
   { payload, stored }: Pick<Finished, 'payload' | 'stored'>,
@@ -154,15 +121,6 @@ export async function answerOf(
   artifacts: ArtifactStore,
 ): Promise<string | undefined> {
   return answerText(stored === undefined ? payload : await storedJsonIfAny(payload, scope, artifacts));
-}
-
-async function storedText(ref: Json | undefined, scope: Scope, artifacts: ArtifactStore): Promise<string | undefined> {
-  const stored = await artifacts.get(scope, refIn(ref));
-  return stored && Buffer.from(stored.bytes).toString('utf8');
-}
-
-function refIn(ref: Json | undefined): string {
-  return isJsonObject(ref) ? String(ref['artifactRef']) : '';
 }
 
 /** The built-in tool that reads a stored value on, page by page. It is listed once a run has such a value. */

@@ -35,7 +35,9 @@ export async function settleDoubt(
   if (found !== undefined && found !== 'not_done') return { kind: 'settled', outcome: found, context };
   if (found === 'not_done' && !isAtWork) return { kind: 'settled', outcome: otherwise };
   const doubt = doubtOf(call, given, since, why, tool.source.reconcile !== undefined);
-  const told = inDoubt(doubt, tool.source.inDoubt === 'tell');
+  // Who retries a call whose outcome the planner was told to be unknown wants to know it.
+  const isAgain = call.open.again?.includes(call.index) === true;
+  const told = inDoubt(doubt, tool.source.inDoubt === 'tell' && !isAgain);
   return told.kind === 'pause' ? told : { kind: 'settled', outcome: told };
 }
 
@@ -65,7 +67,7 @@ async function believed({ attempt }: Call, { lease }: DispatchPorts, ask: () => 
 
 /** Asks a `once` tool what became of a call in doubt, again if it fails in a way that may pass. */
 async function lookUp(call: Call, tool: ReadyFunction, args: unknown, ports: DispatchPorts): Promise<LookedUp> {
-  const { source, timeoutMs, lookUps, backoff } = tool;
+  const { source, timeoutMs, safeRetries, backoff } = tool;
   for (let attempt = 1; ; attempt += 1) {
     const signal = new LazySignal();
     const context = new CallContext(call, ports, signal, 1);
@@ -81,7 +83,7 @@ async function lookUp(call: Call, tool: ReadyFunction, args: unknown, ports: Dis
     if (asked.kind === 'value') {
       return { found: await foundBy(asked.value, call, tool, ports), context };
     }
-    if (attempt > lookUps || !mayRetry(asked)) return { found: undefined, context };
+    if (attempt > safeRetries || !mayRetry(asked, undefined)) return { found: undefined, context };
     await call.attempt.pause(retryDelayMs(backoff, attempt, ports.random()));
   }
 }

@@ -7,6 +7,7 @@ import {
   callEnded,
   capture,
   type Effect,
+  type ErrorCode,
   type ErrorData,
   type Identity,
   type Outcome,
@@ -15,10 +16,11 @@ import {
   type ToolSchema,
   usdOf,
 } from '#core';
-import type { ArtifactStore } from '#journal';
+import { type ArtifactStore, storedJson } from '#journal';
 import type { Backoff, ReadyFunction, ReadyTool } from '#tools';
 import type { Settled } from './attempt.ts';
-import { mayBeLarge, storedJson, storeLargeValue } from './large-values.ts';
+import { NOT_SENT, OUTCOME_UNKNOWN } from './doubt.ts';
+import { mayBeLarge, storeLargeValue } from './large-values.ts';
 
 interface Owned {
   readonly identity: Identity;
@@ -37,8 +39,11 @@ export function noRoom({ name }: ToolSchema, costMicroUsd: number | undefined, a
     axis === 'calls'
       ? `The budget has no call left. ${name} was not called.`
       : `The budget has no room for ${name}, which costs ${usdOf(costMicroUsd ?? 0)} US dollars.`;
-  return { kind: 'error', error: { code: 'budget_exceeded', message, data: { axis } } };
+  return { kind: 'error', error: { code: NO_ROOM, message, data: { axis } } };
 }
+
+/** A budget does not grow while a call waits: what it refuses does not pass. */
+const NO_ROOM: ErrorCode = 'budget_exceeded';
 
 /** Full jitter: a random time from 0 to the exponential bound, by default 100 ms, 200 ms, … 30 s. */
 export function retryDelayMs(
@@ -51,23 +56,44 @@ export function retryDelayMs(
   return random * Math.min(maxMs, baseMs * power);
 }
 
-/** Only what an error says of itself counts: its `retryable` flag or an HTTP status. Texts are never searched. */
-export function mayRetry(settled: Settled<unknown>): boolean {
+/**
+ * Only what an error says of itself counts: its `retryable` flag, an HTTP status, or how long it asks to wait. Texts are never
+ * searched.
+ */
+export function mayRetry(settled: Settled<unknown>, askedMs: number | undefined): boolean {
   if (settled.kind === 'timeout') return true;
   if (settled.kind !== 'thrown') return false;
-  const { retryable, status } = settled.error;
-  return retryable ?? (status !== undefined && (status >= 500 || status === 429));
+  const { code, retryable, status } = settled.error;
+  if (code === NOT_SENT || code === OUTCOME_UNKNOWN) return true;
+  return retryable ?? (askedMs !== undefined || (status !== undefined && (status >= 500 || status === 429)));
 }
 
-export function failedOutcome(settled: Settled<unknown>, tool: ReadyFunction, attempts: number): Outcome {
-  const cause = settledError(settled, tool);
-  if (attempts === 1) return { kind: 'error', error: cause };
-  const message = `${tool.schema.name} failed ${attempts} times; the last time: ${cause.message}`;
-  return { kind: 'error', error: { code: 'tool_retries_exhausted', message, data: { attempts, cause: { ...cause } } } };
+/** A call waits at most so long for its next attempt. What asks for more is not coming back for this run. */
+export const LONGEST_AWAY_MS: number = 24 * 60 * 60_000;
+
+/** An attempt has failed, and there is no other. A refusal by the budget keeps its code: the call did not fail for want of attempts. */
+export function failedOutcome(error: ErrorData, tool: string, attempts: number): Outcome {
+  if (attempts === 1 || error.code === NO_ROOM) return { kind: 'error', error };
+  const message = `${tool} failed ${attempts} times; the last time: ${error.message}`;
+  return { kind: 'error', error: { code: 'tool_retries_exhausted', message, data: { attempts, cause: { ...error } } } };
 }
 
-function settledError(settled: Settled<unknown>, tool: ReadyFunction): ErrorData {
-  if (settled.kind === 'thrown') return errorData(settled.error);
+export function waitsTooLong(error: ErrorData, tool: string, askedMs: number): Outcome {
+  const [asked, most] = [askedMs, LONGEST_AWAY_MS].map((ms) => `${Math.ceil(ms / 1_000)} s`);
+  const message = `${tool} failed, and asks to be left alone for ${asked}. A call waits for at most ${most}: ${error.message}`;
+  return { kind: 'error', error: { code: 'tool_wait_too_long', message, data: { cause: { ...error } } } };
+}
+
+/** @param askedMs how long whoever failed asks to be left alone. */
+export function settledError(settled: Settled<unknown>, tool: ReadyFunction, askedMs: number | undefined): ErrorData {
+  if (settled.kind === 'thrown') {
+    const { data, ...error } = errorData(settled.error);
+    const isKnown = askedMs !== undefined && Number.isFinite(askedMs);
+    const kept = isKnown ? { ...data, retryAfterMs: askedMs } : data;
+    const also = settled.error.code === OUTCOME_UNKNOWN ? maybeHappened(tool) : '';
+    const told = { ...error, message: `${error.message}${also}` };
+    return kept === undefined ? told : { ...told, data: kept };
+  }
   const message = `${tool.schema.name} did not end within ${tool.timeoutMs} ms.${maybeHappened(tool)}`;
   return { code: 'tool_timeout', message };
 }

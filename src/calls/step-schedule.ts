@@ -1,6 +1,16 @@
 /** Between a run's state and the schedule of its open step: what the state tells the schedule, and what the schedule records. */
 import { type Branch, type CallParallel, callEnded } from '#core';
-import { hasBegun, isInDoubt, isRedirected, type OpenStep, parkedCalls, presentName, type RunState } from '#state';
+import {
+  awayCall,
+  hasBegun,
+  hasNewGoal,
+  isInDoubt,
+  isRedirected,
+  type OpenStep,
+  parkedCalls,
+  presentName,
+  type RunState,
+} from '#state';
 import type { Landing } from '../tasks/spawn.ts';
 import { type Ended, Schedule } from './schedule.ts';
 
@@ -19,7 +29,8 @@ export function offeredNow(state: RunState, { move }: OpenStep): readonly string
 export function scheduleOf(state: RunState, open: OpenStep, decision: CallParallel): Schedule {
   const schedule = new Schedule(decision, open.move.atOnce);
   // A call gets the result of a task that has ended since before other calls begin.
-  const parked = new Set([...parkedCalls(state, open), ...open.waits.map(({ call }) => call)]);
+  const waiting = [...open.waits, ...open.away].map(({ call }) => call);
+  const parked = new Set([...parkedCalls(state, open), ...waiting.filter((call) => open.calls[call] === null)]);
   schedule.spare([...mayHaveHappened(open), ...agentCallsOf(open)]);
   if (isRedirected(state)) schedule.redirect([...begunOf(open), ...parked]);
   schedule.grow(branchesFrom(0, decision, state), open.calls);
@@ -92,7 +103,7 @@ export function tellSchedule(
  * Lets those parked calls go on whose waiting is over.
  * @param unasked calls that do not fit the budget, and are to wait until others have ended.
  * @returns the calls that go on at once in any case; they are still blocked. They have waited for a task, and get
- * what that came to, or were in doubt, and are looked up again.
+ * what that came to, were in doubt, and are looked up again, or are not tried again, and get what they came to.
  */
 export function unpark(
   schedule: Schedule,
@@ -104,7 +115,8 @@ export function unpark(
   if (schedule.parked.size === 0) return [];
   const parked = parkedCalls(state, open, now);
   const over = [...schedule.parked].filter((call) => !parked.has(call) && !unasked.has(call));
-  const atOnce = new Set([...open.waits.map(({ call }) => call), ...mayHaveHappened(open)]);
+  const givenUp = hasNewGoal(state) ? open.away : [];
+  const atOnce = new Set([...[...open.waits, ...givenUp].map(({ call }) => call), ...mayHaveHappened(open)]);
   for (const call of over) if (!atOnce.has(call)) schedule.unpark(call);
   return over.filter((call) => atOnce.has(call));
 }
@@ -115,7 +127,7 @@ export function unpark(
  */
 export function settling(open: OpenStep, settled: readonly Ended[]): Landing {
   const { step } = open.move;
-  const attemptsOf = (call: number): number => (hasBegun(open, call) ? 1 : 0);
+  const attemptsOf = (call: number): number => awayCall(open, call)?.attempts ?? (hasBegun(open, call) ? 1 : 0);
   return {
     entries: settled.map(({ call, outcome }) => callEnded({ step, call }, { outcome, attempts: attemptsOf(call) })),
   };

@@ -1,4 +1,4 @@
-/** `pilotage approve`, `reject`, `settle`, `cancel`, `send`, `redirect`, `pause`: says something to a run, and drives nothing. */
+/** `pilotage approve`, `reject`, `answer`, `settle`, `cancel`, `send`, `redirect`, `pause`: says something to a run, and drives nothing. */
 import {
   type Caller,
   type Control,
@@ -7,6 +7,7 @@ import {
   type Entry,
   type ErrorData,
   type Identity,
+  isJsonObject,
   type JsonObject,
   PilotageError,
 } from '#core';
@@ -23,6 +24,7 @@ import { shortLine, terminalJson } from './text.ts';
 const TYPES: Readonly<Record<ControlName, ControlType>> = {
   approve: 'APPROVE',
   reject: 'REJECT',
+  answer: 'ANSWER',
   settle: 'SETTLE',
   cancel: 'CANCEL',
   send: 'USER_MESSAGE',
@@ -33,6 +35,7 @@ const TYPES: Readonly<Record<ControlName, ControlType>> = {
 const DONE: Readonly<Record<ControlName, string>> = {
   approve: 'Approved',
   reject: 'Rejected',
+  answer: 'Answered',
   settle: 'Settled',
   cancel: 'Cancelled',
   send: 'Delivered',
@@ -52,6 +55,7 @@ export async function controlCommand(said: ControlCommand, options: Options, ter
   return withJournal(await openJournal(options, 'write'), async (journal) => {
     const state = foldEntries(await journal.read(said.run));
     const pauses = state.ending === null ? openPauses(state) : [];
+    if (options.all !== undefined) return answerAll(said, options.all, { journal, state, options, terminal });
     if (isAnswer(said) && options.token === undefined && pauses.length > 1) {
       return askWhich(said, await wholePauses(pauses, state.identity, journal.artifacts), options, terminal);
     }
@@ -62,8 +66,50 @@ export async function controlCommand(said: ControlCommand, options: Options, ter
   });
 }
 
-function isAnswer({ command }: ControlCommand): boolean {
-  return command === 'approve' || command === 'reject' || command === 'settle';
+interface Answering {
+  readonly journal: Journal;
+  readonly state: RunState;
+  readonly options: Options;
+  readonly terminal: Terminal;
+}
+
+/** @returns the exit code: refused when one was. Each answer counts by itself. */
+async function answerAll(
+  said: ControlCommand,
+  answers: JsonObject,
+  { journal, state, options, terminal }: Answering,
+): Promise<number> {
+  let code: number = EXIT.goal;
+  for (const [token, answer] of Object.entries(answers)) {
+    const { kind, ...parts } = isJsonObject(answer) ? answer : {};
+    const command = typeof kind === 'string' ? OF_KIND[kind] : undefined;
+    if (command === undefined) {
+      const kinds = Object.keys(OF_KIND).join(', ');
+      throw new UsageError(
+        `--all takes { "<token>": { "kind": … } }, with one of the kinds ${kinds}; ${shortLine(token, 80)} has another.`,
+      );
+    }
+    const from = senderOf(state.identity, options);
+    const id = `control_${crypto.randomUUID().replaceAll('-', '')}`;
+    const type = kind === 'payload' ? 'RESUME' : TYPES[command];
+    const control: Control = { id, type, payload: { ...parts, token }, ...defined({ from }) };
+    const { run: to } = await addressee(journal, said.run, control);
+    const delivery = await sent(journal, to, control, state);
+    if (tell({ ...said, command }, to, control, delivery, options, terminal) !== EXIT.goal) code = EXIT.refused;
+  }
+  return code;
+}
+
+const OF_KIND: Readonly<Record<string, ControlName>> = {
+  approve: 'approve',
+  reject: 'reject',
+  answer: 'answer',
+  payload: 'answer',
+  settle: 'settle',
+};
+
+function isAnswer({ command }: Pick<ControlCommand, 'command'>): boolean {
+  return command === 'approve' || command === 'reject' || command === 'answer' || command === 'settle';
 }
 
 function askWhich(
@@ -86,7 +132,8 @@ function controlOf({ command, text }: ControlCommand, identity: Identity, option
   const payload = payloadOf(command, text, options);
   return {
     id: `control_${crypto.randomUUID().replaceAll('-', '')}`,
-    type: TYPES[command],
+    // A payload is what the planner has asked for.
+    type: command === 'answer' && options.value === undefined ? 'RESUME' : TYPES[command],
     ...(Object.keys(payload).length === 0 ? {} : { payload }),
     ...defined({ from }),
   };
@@ -104,8 +151,11 @@ function payloadOf(command: ControlName, text: string, options: Options): JsonOb
   if (command === 'settle' && happened === undefined) {
     throw new UsageError('settle must say what became of the call: --happened or --did-not-happen.');
   }
+  if (command === 'answer' && (value === undefined) === (payload === undefined)) {
+    throw new UsageError('answer takes --value for a call, --payload for what the planner asks, or --all.');
+  }
   // To a pause that is answered they are somebody's own words; other controls have them as they are.
-  const isToPause = command === 'approve' || command === 'reject' || command === 'settle';
+  const isToPause = isAnswer({ command });
   return {
     ...(isToPause && payload !== undefined ? { payload } : payload),
     ...defined({ args, happened, value, token, reason }),

@@ -1,6 +1,7 @@
 /** Events as lines for people. The live progress and the timeline of `inspect` show the same. */
 import {
   type Caller,
+  type Control,
   type ControlType,
   type ErrorData,
   isTaskTool,
@@ -16,13 +17,15 @@ import { about } from './pause-lines.ts';
 import { faultLines, type PlanSeen, planEventLines } from './plan-lines.ts';
 import { toolText } from './plan-text.ts';
 import { type Line, line, type Tone } from './terminal.ts';
-import { count, dollars, duration, shortArgs, shortLine, terminalJson, tokenWords } from './text.ts';
+import { count, dollars, duration, harmless, shortArgs, shortLine, terminalJson, tokenWords } from './text.ts';
 
 export class EventLines {
   /** What the calls of the step under way were asked. */
   readonly #args = new Map<string, string>();
   /** Arguments that came with an approval, by the token of its pause. */
   readonly #edits = new Map<string, string>();
+  /** What a control said that was told last. When it is an answer, it is not told twice. */
+  #said = '';
   readonly #texts: boolean;
   readonly #plan: PlanSeen;
 
@@ -57,7 +60,8 @@ export class EventLines {
       case 'control.applied':
         // An answer is told where the pause is resumed by it.
         if (event.control.type in ANSWERS) return [];
-        return [line('strong', `  control ${event.control.type}${byWhom(event.control.from)}`)];
+        this.#said = wordsIn(event.control);
+        return [line('strong', `  ${controlText(event)}${this.#said}`)];
       case 'control.rejected':
         return [line('bad', `  ${controlText(event)} was refused: ${shortLine(event.error.message, 200)}`)];
       case 'control.undelivered':
@@ -67,7 +71,7 @@ export class EventLines {
       case 'pause.resumed':
         if (event.args !== undefined) this.#edits.set(event.token, shortArgs(event.args));
         for (const [call, args] of this.#plan.changed(event.nodes)) this.#args.set(call, shortArgs(args));
-        return [line('strong', answerText(event))];
+        return [line('strong', `${answerText(event)}${this.#answerWords(event)}`)];
       case 'tool.approved': {
         const edited = this.#edits.get(event.token);
         if (edited !== undefined) this.#args.set(`${event.step}.${event.call}`, edited);
@@ -94,6 +98,8 @@ export class EventLines {
         return [line('quiet', `  ${heldText(event)}`)];
       case 'tool.chunk':
         return [line('quiet', `  … ${this.#chunkSource(event)}  ${shortLine(plainText(event.chunk), 200)}`)];
+      case 'tool.spent':
+        return [line('quiet', `  … ${spentText(event)}`)];
       case 'tool.late':
         return [line('quiet', `  late result of ${shortLine(event.tool, 60)} was dropped`)];
       case 'handle.opened':
@@ -104,10 +110,14 @@ export class EventLines {
         return [line('quiet', '  the answer begins anew')];
       case 'planner.no_progress':
         return [line('bad', `! no progress: ${circleText(event)} ${event.times} times over`)];
+      case 'tool.away':
+        return [
+          line('bad', `! ${shortLine(event.tool, 60)} failed${nextTry(event)}: ${shortLine(event.error.message, 300)}`),
+        ];
       case 'model.away':
         return [line('bad', `! the model is away${nextTry(event)}: ${shortLine(event.error.message, 300)}`)];
       case 'run.reopened':
-        return [line('strong', '▶ had failed, and goes on')];
+        return [line('strong', reopenedText(event))];
       case 'run.repaired':
         return [line('bad', `⚒ set right by ${shortLine(event.by, 60)}: ${shortLine(event.problem.message, 200)}`)];
       case 'run.repinned':
@@ -175,6 +185,11 @@ export class EventLines {
     return `task ${shortLine(event.run, 80)}  ${name}`;
   }
 
+  #answerWords({ payload }: RunEvent<'pause.resumed'>): string {
+    const words = inQuotes(payload?.['message']);
+    return words === this.#said ? '' : words;
+  }
+
   #callLine(event: RunEvent<'tool.completed' | 'tool.failed' | 'tool.skipped'>): Line {
     const { outcome, tool, attempts, step, call, latencyMs, reuses } = event;
     const args = this.#args.get(`${step}.${call}`) ?? '';
@@ -222,7 +237,18 @@ function isOfTask(tool: string): boolean {
   return isTaskTool(tool) || tool === 'spawn_task' || tool === 'await_task';
 }
 
-function controlText({ control }: RunEvent<'control.rejected' | 'control.undelivered'>): string {
+/** What the control says to the planner, whole. */
+function wordsIn({ type, payload = {} }: Control): string {
+  if (type === 'USER_MESSAGE') return inQuotes(payload['message'] ?? payload);
+  if (type === 'REDIRECT') return inQuotes(payload['goal']);
+  return type === 'INJECT_CONTEXT' ? inQuotes(payload) : '';
+}
+
+function inQuotes(said: Json | undefined): string {
+  return said === undefined ? '' : `  “${typeof said === 'string' ? harmless(said) : terminalJson(said)}”`;
+}
+
+function controlText({ control }: RunEvent<'control.applied' | 'control.rejected' | 'control.undelivered'>): string {
   return `control ${control.type}${byWhom(control.from)}`;
 }
 
@@ -242,7 +268,7 @@ function answerText({ verdict, reason, args, nodes, payload, by }: RunEvent<'pau
     verdict === 'settle' ? `settled: it ${payload?.['happened'] === true ? 'happened' : 'did not happen'}` : verdict;
   const words = [`▶ ${what} (${reason})${byWhom(by)}`];
   const edit = args ?? nodes;
-  if (edit !== undefined) words.push(`with ${shortArgs(edit, 160)}`);
+  if (edit !== undefined) words.push(`with ${terminalJson(edit)}`);
   if (typeof because === 'string') words.push(`“${shortLine(because, 160)}”`);
   return words.join('  ');
 }
@@ -281,6 +307,18 @@ function decisionLines(event: RunEvent<'planner.decision'>, seen: PlanSeen, text
   return lines;
 }
 
+function reopenedText({ retries }: RunEvent<'run.reopened'>): string {
+  if (retries === undefined) return '▶ had failed, and goes on';
+  return `▶ its plan had failed, and is retried: ${shortLine(retries.nodes.join(', '), 300)}`;
+}
+
+function spentText({ model, usage }: RunEvent<'tool.spent'>): string {
+  const { inputTokens = 0, outputTokens = 0, costMicroUsd } = usage;
+  const who = model === undefined ? 'the tool' : shortLine(model, 60);
+  const cost = costMicroUsd === undefined ? '' : `, ${dollars(costMicroUsd)}`;
+  return `${who} used ${count(inputTokens + outputTokens, 'token')}${cost}`;
+}
+
 function planWords({ plan, nodes, growing }: PlanView): string {
   return `plan ${shortLine(plan, 32)} of ${count(nodes.length, 'node')}${growing ? ', and more to come' : ''}`;
 }
@@ -306,7 +344,7 @@ function exhaustedText({ attempts, reasons }: RunEvent<'planner.repair_exhausted
 }
 
 /** As it was said: a reader may come long afterwards. */
-function nextTry({ retryAt, occurredAt }: RunEvent<'model.away'>): string {
+function nextTry({ retryAt, occurredAt }: RunEvent<'model.away' | 'tool.away'>): string {
   return retryAt === undefined ? '' : `, next try in ${duration(Math.max(0, retryAt - occurredAt))}`;
 }
 

@@ -11,7 +11,7 @@ import {
   type StepSummary,
 } from '#state';
 import type { Options } from './options.ts';
-import { findProject, setUpProject, storedJournal, withJournal } from './project.ts';
+import { findProject, setUpProject, storedJournal, whenFree, withJournal } from './project.ts';
 import { followRun, limitsOf, withRuntime } from './run-command.ts';
 import { EXIT, type Line, line, type Terminal, UsageError } from './terminal.ts';
 import { count, decisionText, dollars, outcomeText, shortLine, terminalJson } from './text.ts';
@@ -20,14 +20,14 @@ import { count, decisionText, dollars, outcomeText, shortLine, terminalJson } fr
 export async function forkCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
   const project = await findProject(options);
   return withJournal(storedJournal(options, project, 'write'), async (journal) => {
-    const { state: stored } = await foldable(journal, id);
+    const { state: stored } = await whenFree(terminal, () => foldable(journal, id));
     const plan = planOf(stored, options);
     return withRuntime(await setUpProject(options, project, { stored }), journal, terminal, async (runtime) => {
       const fork = await runtime.run(id).fork(plan);
       const { fork: origin } = await fork.state();
       const { step = 0, entries = 0 } = origin ?? {};
       if (!options.json) terminal.note(startText(fork.id, id, step, options), 'strong');
-      const code = await followRun(fork, entries + 1, { journal, options, terminal });
+      const code = await followRun(fork, entries + 1, { runtime, journal, options, terminal });
       const comparison = compareRuns(stored, await fork.state());
       if (options.json) terminal.write(`${terminalJson({ type: 'comparison', ...comparison })}\n`);
       else for (const { text } of diffLines(comparison)) terminal.write(`${text}\n`);

@@ -2,8 +2,18 @@
 import { DEFAULT_JOURNAL_PATH, RUN_STATUSES } from '#journal';
 
 /** Commands that say something to a run, and drive nothing. */
-export type ControlName = 'approve' | 'reject' | 'settle' | 'cancel' | 'send' | 'redirect' | 'pause';
-export type CommandName = 'run' | 'plan' | 'resume' | 'list' | 'inspect' | 'fork' | 'replay' | 'repair' | ControlName;
+export type ControlName = 'approve' | 'reject' | 'answer' | 'settle' | 'cancel' | 'send' | 'redirect' | 'pause';
+export type CommandName =
+  | 'run'
+  | 'plan'
+  | 'resume'
+  | 'retry'
+  | 'list'
+  | 'inspect'
+  | 'fork'
+  | 'replay'
+  | 'repair'
+  | ControlName;
 
 const EXIT_CODES = `Exit codes:
   0    the goal is reached (for commands that drive no run: done)
@@ -15,7 +25,8 @@ const EXIT_CODES = `Exit codes:
   6    refused: by the run, or because it has ended, changed or belongs to somebody else
   7    replay found a step that would be decided otherwise
   130  interrupted (Ctrl-C): the run is kept and can be resumed
-  141  nobody reads the output any more: as 130`;
+  141  nobody reads the output any more: as 130
+  143  terminated (SIGTERM): as 130`;
 
 export const HELP: string = `Usage: pilotage <command> [options]
 
@@ -25,11 +36,13 @@ Commands:
   run "<goal>"              start a run in this folder
   plan "<goal>"             make a plan for it, show it, and carry it out
   resume <run>              go on with a run that is paused, has failed, or whose process died
+  retry <run>               carry out again what has failed of a run's plan
   list                      the runs of this folder's journal
   inspect <run>             what a run did, step by step
 
   approve <run>             say yes to what a run asks, with other arguments if need be
   reject <run>              say no
+  answer <run>              give the value of a call that is asked about, or what the planner asks for
   settle <run>              say whether a call in doubt has happened
   send <run> "<message>"    tell a run something on its way
   redirect <run> "<goal>"   give it another goal
@@ -65,6 +78,7 @@ const DRIVING_HELP = `${MODEL_OPTIONS}
   --max-cost-usd <x>     dollars in all
   --timeout <s>          seconds from now, after which the run ends
   --patience <s>         seconds for which the run waits for a model that is away, before it is paused (default 900)
+  --grace <s>            seconds that what is under way has to end after a SIGTERM, before it is aborted (default 8)
   --json                 print events, one JSON object a line, and nothing else, on stdout
 ${JOURNAL_HELP}
 
@@ -154,6 +168,23 @@ ${MODEL_HELP}
 
 ${EXIT_CODES}
 `,
+  retry: `Usage: pilotage retry <run> [options]
+
+Carries out again what has failed of the plan of a run, and what was skipped for it. What has a value keeps it: no call is made twice
+that was made, and of one that may have been made it is found out first. The run has failed, or is paused because its plan has.
+
+Options:
+  --nodes <a,b>          only these nodes, by their ids (default: all that have failed)
+  --accept-changes       go on although the planner or the tools have changed since the run was started
+${MODEL_OPTIONS}
+  --patience <s>         seconds for which the run waits for a model that is away, before it is paused (default 900)
+  --json                 print events, one JSON object a line, and nothing else, on stdout
+${JOURNAL_HELP}
+
+${MODEL_HELP}
+
+${EXIT_CODES}
+`,
   list: `Usage: pilotage list [options]
 
 The runs of the journal, newest first.
@@ -198,6 +229,23 @@ run ends, as the tool says.
 ${STORED_HELP}
 
 Options:
+${ANSWER_HELP}
+
+${EXIT_CODES}
+`,
+  answer: `Usage: pilotage answer <run> --value <json> [options]
+       pilotage answer <run> --payload <json> [options]
+       pilotage answer <run> --all <json> [options]
+
+Answers with a value in place of a call that waits for an approval or a login, such as one that was carried out by hand: the call is
+not made. With --payload it answers what the planner asks itself, with --all several pauses at once, each by its token:
+'{"pause_1": {"kind": "approve"}, "pause_2": {"kind": "answer", "value": 7}}'. Kinds are approve, reject, answer, payload and settle.
+
+${STORED_HELP}
+
+Options:
+  --value <json>         what the call comes to; it has to fit the output schema of the tool, if that has one
+  --all <json>           answers by the tokens of the pauses
 ${ANSWER_HELP}
 
 ${EXIT_CODES}

@@ -44,11 +44,14 @@ async function commandOf({ command, subject, text, options }: Command, terminal:
       return (await import('./plan-command.ts')).planCommand(subject, options, terminal);
     case 'resume':
       return (await import('./resume-command.ts')).resumeCommand(subject, options, terminal);
+    case 'retry':
+      return (await import('./retry-command.ts')).retryCommand(subject, options, terminal);
     case 'list':
       return (await import('./list-command.ts')).listCommand(options, terminal);
     case 'inspect':
       return (await import('./inspect-command.ts')).inspectCommand(subject, options, terminal);
     case 'approve':
+    case 'answer':
     case 'settle':
     case 'reject':
     case 'cancel':

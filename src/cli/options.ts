@@ -1,6 +1,6 @@
 /** The words of the command line: what each command takes. What their help says stands in `help.ts`. */
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
-import { defined, isJsonObject, type Json, type JsonObject } from '#core';
+import { defined, isJsonObject, type Json, type JsonObject, meantBy } from '#core';
 import { RUN_STATUSES, type RunStatus } from '#journal';
 import type { Prices } from '#model';
 import type { Resumption } from '#runtime';
@@ -27,6 +27,8 @@ export interface Options {
   readonly maxCostUsd?: number;
   readonly timeoutMs?: number;
   readonly patienceMs?: number;
+  /** How long what is under way has to end after a SIGTERM. */
+  readonly graceMs?: number;
   /** One of the configured agents, such as a flow. */
   readonly agent?: string;
   /** What that agent is given. */
@@ -43,6 +45,8 @@ export interface Options {
   readonly payload?: JsonObject;
   /** What became of a call in doubt. */
   readonly happened?: boolean;
+  /** Answers by the tokens of pauses. */
+  readonly all?: JsonObject;
   /** What it came to. */
   readonly value?: Json;
   readonly reason?: string;
@@ -68,6 +72,8 @@ export interface Options {
   readonly run?: string;
   /** Changes to nodes of a plan, by their ids. */
   readonly nodes?: NodeEdits;
+  /** Nodes of a plan that has failed, by their ids. */
+  readonly nodeIds?: readonly string[];
   /** What a later command about the same run may need, too: names with their values, if they have one. */
   readonly repeated: readonly (readonly [name: string, value?: string])[];
 }
@@ -110,6 +116,7 @@ const DRIVING: ParseArgsOptionsConfig = {
   'max-cost-usd': TEXT,
   timeout: TEXT,
   patience: TEXT,
+  grace: TEXT,
 };
 const SENDING: ParseArgsOptionsConfig = { ...COMMON, as: TEXT, admin: FLAG };
 const ANSWERING: ParseArgsOptionsConfig = { ...SENDING, token: TEXT, reason: TEXT, payload: TEXT };
@@ -118,10 +125,12 @@ export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   run: { ...DRIVING, session: TEXT, agent: TEXT, input: TEXT },
   plan: { ...DRIVING, session: TEXT, 'dry-run': FLAG, run: TEXT },
   resume: { ...DRIVING, message: TEXT, token: TEXT, payload: TEXT, nodes: TEXT, 'accept-changes': FLAG },
+  retry: { ...PLANNING, patience: TEXT, nodes: TEXT, 'accept-changes': FLAG },
   list: { ...COMMON, status: { ...TEXT, multiple: true }, limit: TEXT, session: TEXT, parent: TEXT },
   inspect: COMMON,
   approve: { ...ANSWERING, args: TEXT },
   reject: ANSWERING,
+  answer: { ...ANSWERING, value: TEXT, all: TEXT },
   settle: { ...ANSWERING, happened: FLAG, 'did-not-happen': FLAG, value: TEXT },
   cancel: { ...SENDING, reason: TEXT, soft: FLAG },
   send: SENDING,
@@ -144,7 +153,7 @@ export function parseCommandLine(args: readonly string[]): Parsed {
   const { values, positionals } = parse(first, rest);
   if (values['help'] === true) return { kind: 'help', text: COMMAND_HELP[first] };
   const [subject = '', text = ''] = wordsOf(first, positionals, values);
-  return { kind: 'command', command: first, subject, text, options: optionsOf(values) };
+  return { kind: 'command', command: first, subject, text, options: optionsOf(first, values) };
 }
 
 /** Whether a command has the option, so that it can be repeated for it. */
@@ -158,7 +167,10 @@ function parse(command: CommandName, args: readonly string[]): { values: Values;
   try {
     return parseArgs({ args: [...args], options: TAKEN[command], allowPositionals: true, strict: true });
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error), { cause: error });
+    const said = error instanceof Error ? error.message : String(error);
+    const [unknown, flag = ''] = /^Unknown option '--([^']+)'/.exec(said) ?? [];
+    const meant = meantBy(flag, Object.keys(TAKEN[command]))?.option;
+    throw new UsageError(meant === undefined ? said : `${unknown}. Did you mean --${meant}?`, { cause: error });
   }
 }
 
@@ -189,7 +201,7 @@ function happenedOf(did: boolean, didNot: boolean): boolean | undefined {
   return did || didNot ? did : undefined;
 }
 
-function optionsOf(values: Values): Options {
+function optionsOf(command: CommandName, values: Values): Options {
   const text = (name: string): string | undefined => {
     const value = values[name];
     if (typeof value !== 'string') return undefined;
@@ -200,6 +212,7 @@ function optionsOf(values: Values): Options {
   const prices = text('prices');
   const timeout = positive(text('timeout'), 'timeout');
   const patience = notNegative(text('patience'), 'patience');
+  const grace = notNegative(text('grace'), 'grace');
   return {
     json: flag('json'),
     debug: flag('debug'),
@@ -225,6 +238,7 @@ function optionsOf(values: Values): Options {
       maxCostUsd: positive(text('max-cost-usd'), 'max-cost-usd'),
       timeoutMs: timeout === undefined ? undefined : Math.ceil(timeout * 1000),
       patienceMs: patience === undefined ? undefined : Math.ceil(patience * 1000),
+      graceMs: grace === undefined ? undefined : Math.ceil(grace * 1000),
       agent: text('agent'),
       input: jsonValue(text('input'), 'input'),
       message: text('message'),
@@ -235,6 +249,7 @@ function optionsOf(values: Values): Options {
       token: text('token'),
       args: jsonValue(text('args'), 'args'),
       payload: jsonObjectOption(text('payload'), 'payload'),
+      all: jsonObjectOption(text('all'), 'all'),
       happened: happenedOf(flag('happened'), flag('did-not-happen')),
       value: jsonValue(text('value'), 'value'),
       reason: text('reason'),
@@ -244,7 +259,7 @@ function optionsOf(values: Values): Options {
       call: wholeNumber(text('call'), 'call'),
       goal: text('goal'),
       run: text('run'),
-      nodes: nodeEditsOption(text('nodes')),
+      ...(command === 'retry' ? { nodeIds: idsOption(text('nodes')) } : { nodes: nodeEditsOption(text('nodes')) }),
     }),
     repeated: REPEATED.flatMap((name): [string, string?][] => {
       const value = values[name];
@@ -304,6 +319,10 @@ function nodeEditsOption(text: string | undefined): NodeEdits | undefined {
   if (edits === undefined) return undefined;
   if (Object.keys(edits).length > 0 && Object.values(edits).every(isEdit)) return edits as NodeEdits;
   throw new UsageError(`--nodes takes edits by the ids of nodes: '{"a": {"args": {"n": 1}}, "b": {"skip": true}}'.`);
+}
+
+function idsOption(text: string | undefined): readonly string[] | undefined {
+  return text?.split(',').map((id) => id.trim());
 }
 
 function isEdit(edit: Json): boolean {

@@ -34,10 +34,22 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, optio
     return [{ tone: 'strong', text: title }, ...lines];
   }
   if (needsVerdict(pause)) {
-    for (const [index, line] of wholeArgs(pause).entries()) add(`${(index === 0 ? 'args' : '').padEnd(7)}  ${line}`);
+    const listed = (label: string, text: readonly string[]): void =>
+      text.forEach((line, index) => {
+        add(`${(index === 0 ? label : '').padEnd(7)}  ${line}`);
+      });
+    listed('args', wholeArgs(pause));
+    // By its schema.
+    listed('it gets', linesOf(pause.payload?.['checked_args']));
     add(`yes      ${hint('approve', id, options, ...which)}`);
     add(`no       ${hint('reject', id, options, ...which)}`);
     return [{ tone: 'strong', text: title }, ...lines];
+  }
+  // What a run says itself stands with its last step.
+  if (pause.run !== id && pause.text !== undefined) {
+    for (const [index, line] of harmless(pause.text).trim().split('\n').entries()) {
+      add(`${(index === 0 ? 'asks' : '').padEnd(7)}  ${line}`);
+    }
   }
   const command = hint('resume', id, options, ...which, ...answerFlags(id, pause));
   return [{ tone: 'strong', text: `${title} Go on with: ${command}` }, ...lines];
@@ -64,6 +76,8 @@ function waitsFor(who: string, pause: PauseNotice): string {
   if (payload['no_progress'] === true) return `${who} goes round in circles.`;
   if (payload['by'] === 'operator') return `${who} is paused.`;
   if (reason === 'model_unavailable') return `${who} has no model. ${shortLine(String(payload['message'] ?? ''), 500)}`;
+  if (reason === 'plan_failed')
+    return `${who} waits, since its plan has failed. ${shortLine(String(payload['message'] ?? ''), 500)}`;
   if (reason === 'await_input') return `${who} waits for your message.`;
   if (isDoubt(pause)) {
     const { tool, args, why } = payload;
@@ -85,8 +99,11 @@ function limitText(budget: string, { tool, needs, left }: JsonObject): string {
 /** The arguments of a call, where the title has only their beginning: nobody approves what they cannot see. */
 function wholeArgs({ payload }: PauseNotice): readonly string[] {
   const args = payload?.['args'];
-  if (args === undefined || terminalJson(args).length <= TITLE_CHARS) return [];
-  return harmless(JSON.stringify(args, null, 2)).split('\n');
+  return args === undefined || terminalJson(args).length <= TITLE_CHARS ? [] : linesOf(args);
+}
+
+function linesOf(value: Json | undefined): readonly string[] {
+  return value === undefined ? [] : harmless(JSON.stringify(value, null, 2)).split('\n');
 }
 
 /** How much of the arguments of a call stands in a title. */
@@ -94,7 +111,7 @@ const TITLE_CHARS = 160;
 
 /** The call that waits and why, or what the planner asks. */
 export function about({ payload = {} }: Pick<TaskPause, 'payload'>): string {
-  const { tool, args, args_stored: stored, digest: _, reason, url, message, ...rest } = payload;
+  const { tool, args, args_stored: stored, checked_args: __, digest: _, reason, url, message, ...rest } = payload;
   if (typeof tool !== 'string') return shortArgs(payload, TITLE_CHARS);
   const large = isJsonObject(stored) ? `(arguments of ${String(stored['sizeBytes'])} bytes)` : shortArgs(rest);
   const parts = [shortLine(tool, 60), args === undefined ? large : shortArgs(args, TITLE_CHARS)];

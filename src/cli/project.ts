@@ -13,12 +13,12 @@ import {
 } from '#config';
 import type { ReadyConfig } from '#config/ready';
 import { defined, PilotageError } from '#core';
-import { DEFAULT_JOURNAL_PATH, type Journal } from '#journal';
+import { DEFAULT_JOURNAL_PATH, type Journal, wholeJournal } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
 import type { RunState } from '#state';
 import type { Options } from './options.ts';
 import { survey } from './survey.ts';
-import { UsageError } from './terminal.ts';
+import { type Terminal, UsageError } from './terminal.ts';
 import { shortLine } from './text.ts';
 
 const CONFIG_FILE = 'pilotage.config.ts';
@@ -259,7 +259,7 @@ function filled(env: Environment, name: string): string | undefined {
 /** Made when it does not exist. */
 export function journalOf(options: Options, project: Project | undefined): Journal {
   const place = placeOf(options, project);
-  return typeof place === 'string' ? sqliteJournal({ path: place }) : place;
+  return wholeJournal(typeof place === 'string' ? sqliteJournal({ path: place }) : place);
 }
 
 /** What a command does with the journal: one that only looks changes nothing, on a full disk as well. */
@@ -271,8 +271,8 @@ type Use = 'look' | 'write';
  */
 export function storedJournal(options: Options, project: Project | undefined, use: Use): Journal {
   const place = placeOf(options, project);
-  if (typeof place !== 'string') return place;
-  if (existsSync(place)) return sqliteJournal({ path: place, readOnly: use === 'look' });
+  if (typeof place !== 'string') return wholeJournal(place);
+  if (existsSync(place)) return wholeJournal(sqliteJournal({ path: place, readOnly: use === 'look' }));
   throw new PilotageError('journal_unavailable', `There is no journal ${place}. Start a run first, or give --journal.`);
 }
 
@@ -287,6 +287,22 @@ export async function withJournal<T>(journal: Journal, use: (journal: Journal) =
     return await use(journal);
   } finally {
     await journal.close();
+  }
+}
+
+/**
+ * Does it, and again as long as another process holds the journal, which the terminal is told of: for what carries a run through. The work
+ * must be such that it can be repeated.
+ */
+export async function whenFree<T>(terminal: Terminal, work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!PilotageError.is(error, 'journal_busy')) throw error;
+      if (tries === 1) terminal.note(`Waiting for the journal. ${error.message}`, 'strong');
+    }
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }
 }
 

@@ -1,6 +1,6 @@
 /** `pilotage resume`: a paused run, one whose process died, or one that has ended and only shows its answer again. */
 import { type ControlType, defined, isJsonObject, type JsonObject, type Message, PilotageError } from '#core';
-import { assertInTime, type Journal } from '#journal';
+import { assertInTime, type Journal, MAX_LEASE_MS } from '#journal';
 import {
   isDeadOwner,
   isVerdict,
@@ -15,7 +15,7 @@ import {
 import { foldEntries, planOf, type RunState } from '#state';
 import { hint, type Options } from './options.ts';
 import { needsVerdict, openPauses } from './pause-lines.ts';
-import { findProject, lookUntil, setUpProject, storedJournal, withJournal } from './project.ts';
+import { findProject, lookUntil, setUpProject, storedJournal, whenFree, withJournal } from './project.ts';
 import { followRun, limitsOf, showPauses, withRuntime } from './run-command.ts';
 import { survey } from './survey.ts';
 import { EXIT, type Terminal, UsageError } from './terminal.ts';
@@ -25,13 +25,13 @@ import { shortLine } from './text.ts';
 export async function resumeCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
   const project = await findProject(options);
   return withJournal(storedJournal(options, project, 'write'), async (journal) => {
-    const state = foldEntries(await journal.read(id));
+    const state = foldEntries(await whenFree(terminal, () => journal.read(id)));
     if (state.ending?.kind === 'finished') {
       if (isAsking(options)) throw new UsageError('The run has ended: it takes no message and no limit any more.');
       // Nobody has to decide any more: any planner will do.
       const nobody = { runtime: { planner: survey } };
       return withRuntime(nobody, journal, terminal, (runtime) =>
-        followRun(runtime.run(id), state.head, { journal, options, terminal }),
+        followRun(runtime.run(id), state.head, { runtime, journal, options, terminal }),
       );
     }
     return withRuntime(await setUpProject(options, project, { stored: state }), journal, terminal, async (runtime) => {
@@ -45,7 +45,14 @@ export async function resumeCommand(id: string, options: Options, terminal: Term
   });
 }
 
-function showChanges(id: string, { code, data }: PilotageError, options: Options, terminal: Terminal): number {
+/** @returns the exit code: the run was started with other code, and waits for somebody to accept that. */
+export function showChanges(
+  id: string,
+  { code, data }: PilotageError,
+  options: Options,
+  terminal: Terminal,
+  command: 'resume' | 'retry' = 'resume',
+): number {
   terminal.note(`pilotage: The run was started with other code than this (${code}):`, 'bad');
   const changes = data?.['changes'];
   for (const change of Array.isArray(changes) ? changes : []) {
@@ -54,7 +61,7 @@ function showChanges(id: string, { code, data }: PilotageError, options: Options
     const difference = now === undefined ? 'is gone' : `${short(was)} → ${short(now)}`;
     terminal.note(`  ${shortLine(String(what), 80)}: ${difference}`);
   }
-  terminal.note(`If it may go on all the same: ${hint('resume', id, options, '--accept-changes')}`, 'strong');
+  terminal.note(`If it may go on all the same: ${hint(command, id, options, '--accept-changes')}`, 'strong');
   return EXIT.refused;
 }
 
@@ -130,7 +137,7 @@ const HAS_FAILED = 'The run has failed, and asks nothing: resume it without an a
 async function showOwner({ journal, run, terminal }: GoingOn): Promise<void> {
   const { lease, readAt = 0 } = (await journal.get(run.id)) ?? {};
   if (lease === undefined || isDeadOwner(lease.owner)) return;
-  const silentFor = Math.max(1, Math.ceil((lease.until - readAt) / 1_000));
+  const silentFor = Math.max(1, Math.ceil(Math.min(lease.until - readAt, MAX_LEASE_MS) / 1_000));
   const who = shortLine(ownerText(lease.owner), 100);
   const text = `The run is with ${who}, which may still be alive. If nothing is heard of it for ${silentFor} s, this process goes on with it.`;
   terminal.note(text, 'strong');

@@ -21,7 +21,7 @@ import { hint, type Options } from './options.ts';
 import { pauseLines } from './pause-lines.ts';
 import { PlanSeen } from './plan-lines.ts';
 import { planLines, treeLines } from './plan-text.ts';
-import { findProject, journalOf, type Project, setUpProject, withJournal } from './project.ts';
+import { findProject, journalOf, type Project, setUpProject, whenFree, withJournal } from './project.ts';
 import { survey } from './survey.ts';
 import { codeOfResult, EXIT, type Terminal, UsageError } from './terminal.ts';
 import { count, dollars, harmless, shortLine, terminalJson, tokenWords } from './text.ts';
@@ -50,7 +50,7 @@ export async function startRun(made: RunRequest, options: Options, terminal: Ter
   return withJournal(journalOf(options, project), (journal) =>
     withRuntime(ready, journal, terminal, async (runtime) => {
       const { session, agent, input } = options;
-      const run = await runtime.start(goal, {
+      const started = {
         identity: local(userName(), session === undefined ? {} : { session }),
         limits: {
           ...limitsOf(options),
@@ -59,8 +59,9 @@ export async function startRun(made: RunRequest, options: Options, terminal: Ter
         conversation: session !== undefined,
         ...defined({ agent }),
         context: defined({ hints, args: input }),
-      });
-      return followRun(run, 1, { journal, options, terminal, showsPlans });
+      };
+      const run = await whenFree(terminal, () => runtime.start(goal, started));
+      return followRun(run, 1, { runtime, journal, options, terminal, showsPlans });
     }),
   );
 }
@@ -104,6 +105,7 @@ export async function withRuntime<T>(
 }
 
 export interface Following {
+  readonly runtime: Runtime;
   readonly journal: Journal;
   readonly options: Options;
   readonly terminal: Terminal;
@@ -114,26 +116,38 @@ export interface Following {
 /** Shows the run from journal position `from` on until it ends or is paused. Returns the exit code. */
 export async function followRun(run: Run, from: number, following: Following): Promise<number> {
   const { journal, options, terminal, showsPlans = false } = following;
-  const interrupt = watchInterrupt(run, options, terminal);
+  const interrupt = watchSignals(run, following);
   const seen = new PlanSeen();
   const show = options.json ? showJson(terminal) : showProgress(terminal, seen);
   try {
     if (from > 1) noteOpenStep(seen, await journal.read(run.id, 1, from - 1));
-    for await (const event of run.events({ from })) {
+    const showEvent = async (event: RunEvent): Promise<void> => {
       const isOfPlan = isAboutPlan(event);
       if (isOfPlan) for (const entry of await journal.read(run.id, event.seq, 1)) seen.note(entry);
       show.event(event);
       const made = showsPlans && isOfPlan ? seen.view(event.step) : undefined;
       if (made?.growing === false) show.plan(made, planLines);
-    }
-    const result = await run.result();
+    };
+    let next = from;
+    const follow = async (): Promise<RunResult> => {
+      for await (const event of run.events({ from: next })) {
+        await showEvent(event);
+        next = event.seq + 1;
+      }
+      return run.result();
+    };
+    const result = await whenFree(terminal, follow);
     const last = showsPlans ? (await run.state()).plan : null;
     if (last !== null) show.plan(last, treeLines);
     if (!options.json) conclude(run.id, result, { options, terminal, streamed: show.streamed() });
     const paused = result.status === 'paused' && interrupt.happened();
     return paused ? EXIT.interrupted : codeOfResult(result);
+  } catch (error) {
+    if (!PilotageError.is(error, 'runtime_closed')) throw error;
+    terminal.note(stoppedText(run, options), 'strong');
+    return EXIT.terminated;
   } finally {
-    interrupt.stop();
+    await interrupt.stop();
   }
 }
 
@@ -149,12 +163,41 @@ function isAboutPlan(event: RunEvent): event is RunEvent<'planner.decision' | 'p
   return event.type === 'plan.grown';
 }
 
-/** The first Ctrl-C pauses the run at its next step; the second leaves at once, and the journal has what was done. */
-function watchInterrupt(run: Run, options: Options, terminal: Terminal): { happened(): boolean; stop(): void } {
+function stoppedText({ id }: Run, options: Options): string {
+  return `Stopped. Go on with: ${hint('resume', id, options)}`;
+}
+
+/** How long what is under way has to end after a SIGTERM. Whoever stops services kills what is still there after 30 s, or 10. */
+const GRACE_MS = 8_000;
+
+/**
+ * The first Ctrl-C pauses the run at its next step; the second leaves at once, and the journal has what was done. A SIGTERM gives the run
+ * back when what is under way has ended, or its grace is over; any further signal aborts that at once.
+ */
+function watchSignals(
+  run: Run,
+  { runtime, options, terminal }: Following,
+): { happened(): boolean; stop(): Promise<void> } {
   let happened = false;
+  let closing: Promise<void> | undefined;
+  const onTerminate = (): void => {
+    const { graceMs = GRACE_MS } = options;
+    if (closing === undefined && graceMs > 0) {
+      const seconds = graceMs / 1_000;
+      terminal.note(
+        `Stopping. What is under way has ${seconds} s to end; a second signal aborts it at once.`,
+        'strong',
+      );
+    }
+    closing = runtime.close({ graceMs: closing === undefined ? graceMs : 0 });
+  };
   const onInterrupt = (): void => {
+    if (closing !== undefined) {
+      onTerminate();
+      return;
+    }
     if (happened) {
-      terminal.note(`Stopped. Go on with: ${hint('resume', run.id, options)}`, 'strong');
+      terminal.note(stoppedText(run, options), 'strong');
       process.exit(EXIT.interrupted);
     }
     happened = true;
@@ -165,7 +208,15 @@ function watchInterrupt(run: Run, options: Options, terminal: Terminal): { happe
     });
   };
   process.on('SIGINT', onInterrupt);
-  return { happened: () => happened, stop: () => process.off('SIGINT', onInterrupt) };
+  process.on('SIGTERM', onTerminate);
+  return {
+    happened: () => happened,
+    stop: async () => {
+      await closing;
+      process.off('SIGINT', onInterrupt);
+      process.off('SIGTERM', onTerminate);
+    },
+  };
 }
 
 interface Shown {
@@ -229,15 +280,20 @@ function conclude(id: string, result: RunResult, { options, terminal, streamed }
       return;
     case 'failed':
       terminal.note(`The run failed: ${shortLine(result.error.message, 500)} (${result.error.code})`, 'bad');
+      if (RETRIED.has(result.error.code))
+        terminal.note(`Try again what has failed: ${hint('retry', id, options)}`, 'strong');
       return;
     case 'paused':
-      for (const text of new Set(result.pauses.map((pause) => pause.text ?? ''))) say(text);
+      for (const text of new Set(result.pauses.map((pause) => (pause.run === id ? (pause.text ?? '') : '')))) say(text);
       showPauses(id, result.pauses, options, terminal);
       return;
     default:
       result satisfies never;
   }
 }
+
+/** How runs fail when nodes of their plan have. */
+const RETRIED: ReadonlySet<string> = new Set(['plan_failed', 'node_exception', 'node_timeout']);
 
 function endText(reason: FinishReason): string {
   const axis = ceilingOf(reason);

@@ -51,6 +51,7 @@ export const EXIT: Readonly<{
   diverged: 7;
   interrupted: 130;
   brokenPipe: 141;
+  terminated: 143;
 }> = {
   goal: 0,
   otherEnd: 1,
@@ -62,6 +63,7 @@ export const EXIT: Readonly<{
   diverged: 7,
   interrupted: 130,
   brokenPipe: 141,
+  terminated: 143,
 };
 
 /** Wrong arguments. The command says how it is used. */
@@ -87,6 +89,7 @@ const WRONG_USE: ReadonlySet<ErrorCode> = new Set([
   'invalid_config',
   'driver_unknown',
   'payload_invalid',
+  'unserializable',
   'identity_required',
 ]);
 const REFUSED: ReadonlySet<ErrorCode> = new Set([
@@ -97,6 +100,7 @@ const REFUSED: ReadonlySet<ErrorCode> = new Set([
   'approver_refused',
   'scope_mismatch',
   'inbox_full',
+  'superseded',
 ]);
 
 export function isRefusal(error: unknown): error is PilotageError {

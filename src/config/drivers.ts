@@ -122,13 +122,14 @@ const checkFinish = shape<Omit<FinishPart, DriverKey>>(
 );
 
 const PLANNING: ConfigShape<
-  Pick<PipelinePart & GraphPart, 'name' | 'version' | 'internal' | 'concurrency' | 'maxPlanSteps'>
+  Pick<PipelinePart & GraphPart, 'name' | 'version' | 'internal' | 'concurrency' | 'maxPlanSteps' | 'onFailedPlan'>
 > = {
   name: filledText,
   version: text,
   internal: filledText,
   concurrency: whole(1),
   maxPlanSteps: whole(0),
+  onFailedPlan: oneOf(['fail', 'pause']),
 };
 const PIPELINE: ConfigShape<Omit<PipelinePart, DriverKey>> = {
   ...PLANNING,

@@ -4,8 +4,10 @@
  */
 import {
   asPlanner,
+  assertOptions,
   defined,
   type Limits,
+  type OptionShape,
   type Planner,
   type PlannerFunction,
   type PlanningHints,
@@ -42,6 +44,7 @@ export interface ReadyConfig {
   readonly hints?: PlanningHints;
 }
 
+const OPTIONS: OptionShape<ReadyOptions> = { planners: 'object?' };
 /** A key with the check `anything` is checked by the runtime, which names the key in the same way. */
 const CONFIG: ConfigShape<Config> = {
   planner: anything,
@@ -49,6 +52,7 @@ const CONFIG: ConfigShape<Config> = {
   tools: check('a list of tools, or an object of tools by name', isObject),
   limits: shape<Omit<Limits, 'costMicroUsd'>>({
     steps: anything,
+    stepsPer: anything,
     calls: anything,
     deadlineAt: anything,
     costUsd: anything,
@@ -78,6 +82,7 @@ const checkMaxSteps = whole(0);
  */
 export async function readyConfig(config: Config<DriverPart>, options: ReadyOptions = {}): Promise<ReadyConfig> {
   checkConfig(config, '');
+  assertOptions('readyConfig', options, OPTIONS);
   const { planner: part = {}, planningHints, ...passedOn } = config;
   const made = hasAgentsAlone(config) ? {} : await plannerOf(part, options.planners ?? shippedPlanners());
   const { planner, maxSteps }: Partial<MadePlanner> = made;

@@ -1,5 +1,5 @@
 /** How a configuration is checked: every key is known, every value of the right kind, every refusal names the key's path. */
-import { capture, captureObject, nearest, PilotageError } from '#core';
+import { capture, captureObject, meantBy, PilotageError } from '#core';
 
 /**
  * Judges one value.
@@ -106,6 +106,7 @@ function shown(value: unknown): string {
 }
 
 function advice(key: string, known: readonly string[]): string {
-  const near = nearest(key, known);
-  return near === undefined ? `The keys here are ${known.join(', ')}.` : `Did you mean ${near}?`;
+  const meant = meantBy(key, known);
+  if (meant?.option !== undefined) return meant.advice;
+  return `${meant === undefined ? '' : `${meant.advice} `}The keys here are ${known.join(', ')}.`;
 }

@@ -4,7 +4,7 @@
  */
 import { isDate, isMap, isUint8Array } from 'node:util/types';
 import { PilotageError } from './errors.ts';
-import { encodedBytes, isJsonObject, JSON_LIMITS, type Json, type JsonObject, setField } from './json.ts';
+import { isJsonObject, JSON_LIMITS, type Json, type JsonObject, setField } from './json.ts';
 
 /** A frozen JSON copy and an upper bound of its encoded size in bytes. */
 export interface Captured<T = Json> {
@@ -328,15 +328,4 @@ function whyNotNumber(value: number): string | undefined {
   if (!Number.isFinite(value)) return `${value} is not JSON`;
   if (Number.isSafeInteger(value) || !Number.isInteger(value) || Math.abs(value) > UINT64) return undefined;
   return 'an integer beyond 2^53 has lost digits; pass it as text';
-}
-
-/** The most bytes of JSON that a pause, or a control, carries: so much as stands in the journal in any case. */
-export const MAX_PAYLOAD_BYTES = 32_768;
-
-/** @throws PilotageError `payload_invalid` naming the bound. Nothing is ever trimmed. */
-export function assertPayloadSize(payload: JsonObject, root: string): void {
-  const bytes = encodedBytes(payload);
-  if (bytes <= MAX_PAYLOAD_BYTES) return;
-  const message = `${root} has ${bytes} bytes of JSON; the bound is ${MAX_PAYLOAD_BYTES}.`;
-  throw new PilotageError('payload_invalid', message, { data: { path: root } });
 }

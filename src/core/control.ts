@@ -1,8 +1,9 @@
 /** Steering messages. Each is stored in the run's inbox before it is acknowledged, and applied at a step boundary. */
-import { assertPayloadSize, captureObject } from './capture.ts';
+import { captureObject } from './capture.ts';
 import { PilotageError } from './errors.ts';
 import { assertIdentity, type Scope } from './identity.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
+import type { ArtifactRef } from './outcome.ts';
 import type { TaskMessage } from './task.ts';
 
 export const CONTROL_TYPES = [
@@ -14,6 +15,7 @@ export const CONTROL_TYPES = [
   'RESUME',
   'APPROVE',
   'REJECT',
+  'ANSWER',
   'SETTLE',
   'USER_MESSAGE',
 ] as const;
@@ -33,6 +35,7 @@ export const LEAST_SCOPE: Readonly<Record<ControlType, ControlScope>> = {
   RESUME: 'owner_user',
   APPROVE: 'owner_user',
   REJECT: 'owner_user',
+  ANSWER: 'owner_user',
   SETTLE: 'owner_user',
   PRIORITIZE: 'admin',
 };
@@ -50,21 +53,40 @@ export interface Control {
   readonly id: string;
   readonly type: ControlType;
   readonly payload?: JsonObject;
+  /** The artifact with the payload, where that is too large to stand here: only as a store has it. From a sender it is dropped. */
+  readonly stored?: ArtifactRef;
   /** The sender. Absent for the program itself, which may do everything. */
   readonly from?: Caller;
   /** Set on a CANCEL by a run above that goes on itself. Only the runtime sets it: from a sender it is dropped. */
   readonly dismisses?: true;
+  /**
+   * Set on an INJECT_CONTEXT by which a run above passes on what it was told, and withdraws the questions of this run. Only the runtime sets
+   * it: from a sender it is dropped.
+   */
+  readonly withdraws?: 'REDIRECT' | 'USER_MESSAGE';
 }
+
+/** What a message of the user does to questions that are open: it withdraws them, or is heard when they have been answered. */
+export const WHILE_ASKED = ['withdraw', 'keep'] as const;
+export type WhileAsked = (typeof WHILE_ASKED)[number];
 
 /** What an inbox holds. */
 export type Message = Control | TaskMessage;
 
-/** An inbox holds at most this many controls that were not taken yet. A CANCEL is accepted also above this number. */
+/** An inbox holds at most this many controls of the types below that were not taken yet. */
 export const INBOX_CAP = 256;
+
+/** What may be said again and again. What decides (a CANCEL, a new goal, the answer to a pause) is accepted also above the cap. */
+const CAPPED: ReadonlySet<string> = new Set([
+  'INJECT_CONTEXT',
+  'USER_MESSAGE',
+  'PRIORITIZE',
+  'PAUSE',
+] satisfies ControlType[]);
 
 /** Whether the cap of an inbox is for this message. */
 export function isCapped(message: Message): boolean {
-  return isControl(message) && message.type !== 'CANCEL';
+  return CAPPED.has(message.type) && (!isControl(message) || message.withdraws === undefined);
 }
 
 const TYPES: ReadonlySet<string> = new Set(CONTROL_TYPES);
@@ -74,7 +96,7 @@ export function isControl(message: Message): message is Control {
 }
 
 /**
- * Checks what can be checked without the run: the type, the payload's shape and bounds, the sender.
+ * Checks what can be checked without the run: the type, the payload's shape, the sender. Of content, a payload has as much as any value (`JSON_LIMITS`).
  * @throws PilotageError `unknown_control_type`, `unserializable`, `payload_invalid`, `scope_invalid` or `scope_mismatch`.
  */
 export function validateControl(control: Control): Control {
@@ -87,7 +109,6 @@ export function validateControl(control: Control): Control {
   }
   const sender = from === undefined ? {} : { from: validateCaller(from, type) };
   const payload = control.payload === undefined ? undefined : captureObject(control.payload, 'payload').json;
-  if (payload !== undefined) assertPayloadSize(payload, 'payload');
   assertShape(type, payload ?? {});
   return Object.freeze(payload === undefined ? { id, type, ...sender } : { id, type, payload, ...sender });
 }
@@ -134,7 +155,7 @@ function assertMaySteer(from: Caller | undefined, owner: Scope): void {
   throw new PilotageError('scope_mismatch', 'The run belongs to somebody else; only an admin may steer it.');
 }
 
-type Kind = 'string' | 'boolean' | 'integer' | 'object';
+type Kind = 'string' | 'boolean' | 'integer' | 'object' | 'any';
 interface Field {
   readonly kind: Kind;
   readonly required?: boolean;
@@ -154,6 +175,7 @@ const FIELDS: Readonly<Record<ControlType, Readonly<Record<string, Field>>>> = {
   RESUME: { ...ANSWER, limits: { kind: 'object' }, nodes: { kind: 'object' } },
   APPROVE: { ...ANSWER, digest: { kind: 'string' } },
   REJECT: ANSWER,
+  ANSWER: { ...ANSWER, value: { kind: 'any', required: true } },
   SETTLE: { ...ANSWER, happened: { kind: 'boolean', required: true } },
 };
 
@@ -174,12 +196,31 @@ const ARTICLES: Readonly<Record<Kind, string>> = {
   boolean: 'true or false',
   integer: 'a whole number from -1000 to 1000',
   object: 'an object',
+  any: 'any JSON',
 };
 
 function isOfKind(value: Json, kind: Kind): boolean {
+  if (kind === 'any') return true;
   if (kind === 'object') return isJsonObject(value);
   if (kind === 'integer') return Number.isInteger(value) && Math.abs(value as number) <= 1000;
   return typeof value === kind;
+}
+
+/** What an answer says, as a message: an answer to a question that was answered before is heard as one. */
+export function messageOf({ payload = {}, ...control }: Control): Control {
+  const { token: _, payload: own, ...rest } = payload;
+  return Object.freeze({
+    ...control,
+    type: 'USER_MESSAGE',
+    payload: Object.freeze({ ...(own as JsonObject), ...rest }),
+  });
+}
+
+/** Whether open questions are withdrawn by this message: a new goal, or words that are to be heard before anybody decides. */
+export function withdrawsQuestions(message: Message, whileAsked: WhileAsked): boolean {
+  if (!isControl(message)) return false;
+  const { type, withdraws } = message;
+  return type === 'REDIRECT' || withdraws !== undefined || (type === 'USER_MESSAGE' && whileAsked === 'withdraw');
 }
 
 /**

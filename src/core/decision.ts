@@ -10,9 +10,10 @@ export type FinishReason = 'goal' | 'no_path' | 'cancelled' | 'constraints_confl
 export type AskReason = 'approval_required' | 'await_input' | 'external_event' | 'constraints_conflict';
 /**
  * Why a run waits for somebody. `in_doubt`: nobody knows whether one of its `once` calls has happened. `model_unavailable`: no
- * model could be asked, and waiting has not helped or cannot help.
+ * model could be asked, and waiting has not helped or cannot help. `plan_failed`: nodes of its plan have failed; to resume is to retry
+ * them.
  */
-export type PauseReason = AskReason | 'in_doubt' | 'model_unavailable';
+export type PauseReason = AskReason | 'in_doubt' | 'model_unavailable' | 'plan_failed';
 
 export const FINISH_REASONS: readonly FinishReason[] = [
   'goal',
@@ -151,7 +152,7 @@ export interface AwaitTask {
 export interface RequestPause {
   readonly kind: 'request_pause';
   readonly reason: AskReason;
-  /** At most 32,768 bytes of JSON. */
+  /** What is asked, for whoever shows the pause. */
   readonly payload?: JsonObject;
   readonly expiresInMs?: number;
 }

@@ -4,15 +4,19 @@ import { PilotageError } from './errors.ts';
 import { deepFreeze, isJsonObject, type JsonObject } from './json.ts';
 import { readDecision } from './validate-decision.ts';
 
-/** The version of the entry format that this code writes. */
-export const ENTRY_VERSION = 2;
+/** The newest version of the entry format. */
+export const ENTRY_VERSION = 3;
+/** The version of all entries that code of version 2 reads rightly: processes of both share a journal. */
+const COMMON_VERSION = 2;
 
 const KINDS: Readonly<Record<EntryKind, true>> = {
   started: true,
   moved: true,
   plan_grown: true,
   call_began: true,
+  call_spent: true,
   call_ended: true,
+  call_away: true,
   paused: true,
   resumed: true,
   control: true,
@@ -36,7 +40,12 @@ const KINDS: Readonly<Record<EntryKind, true>> = {
 /** The stored text of an entry. `seq` is the store's own column. */
 export function encodeEntry(entry: Entry): string {
   const { seq: _, ...body } = entry;
-  return JSON.stringify({ v: ENTRY_VERSION, ...body });
+  return JSON.stringify({ v: isMisreadBefore(entry) ? ENTRY_VERSION : COMMON_VERSION, ...body });
+}
+
+/** Code that does not know these verdicts would make the call. */
+function isMisreadBefore(entry: Entry): boolean {
+  return entry.kind === 'resumed' && (entry.verdict === 'superseded' || entry.verdict === 'answer');
 }
 
 /**
@@ -56,7 +65,7 @@ export function decodeEntry(text: string, seq: number): Entry {
     throw new PilotageError('journal_corrupt', `Entry ${seq} is not an object. Restore the journal from a backup.`);
   }
   const { v, kind } = stored;
-  if (v !== 1 && v !== ENTRY_VERSION) {
+  if (v !== 1 && v !== COMMON_VERSION && v !== ENTRY_VERSION) {
     throw new PilotageError(
       'journal_newer',
       `Entry ${seq} has format ${String(v)}; this version of Pilotage reads up to ${ENTRY_VERSION}. Upgrade Pilotage.`,

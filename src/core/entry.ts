@@ -1,6 +1,6 @@
 /** The entries of a run's journal. A run is nothing but the list of its entries; everything else is computed from them. */
 import type { ArtifactRow, RunContext } from './context.ts';
-import type { Caller, Control } from './control.ts';
+import type { Caller, Control, WhileAsked } from './control.ts';
 import type { Branch, Decision, FinishReason, PauseReason } from './decision.ts';
 import type { ErrorData } from './errors.ts';
 import type { Identity } from './identity.ts';
@@ -10,6 +10,7 @@ import type { ArtifactRef, Outcome, PauseVerdict } from './outcome.ts';
 import type { Remark } from './remark.ts';
 import type { AtOnce, CallPlace, HandleNote, MoveNotes } from './step.ts';
 import type { OnCancel, TaskEnd, TaskKind, TaskOrigin, TaskPause } from './task.ts';
+import type { Continued, Turn } from './turn.ts';
 
 /** A summary in place of a run's first steps. The steps stay in the journal; only requests to a model get shorter. */
 export interface Summary {
@@ -55,12 +56,6 @@ export type CompactionAttempt = { readonly usage?: Usage } & (
   | { readonly failure: ErrorData & { readonly code: CompactionErrorCode }; readonly tokenEstimate: number }
 );
 
-/** An earlier turn of the conversation that this run continues. */
-export interface Turn {
-  readonly role: 'user' | 'assistant';
-  readonly text: string;
-}
-
 /** The code that a run was started with: resuming compares it with today's code, so that a change is noticed. */
 export interface Pin {
   /** The planner's own version, if it states one. */
@@ -92,7 +87,10 @@ export interface Started {
   readonly kind: 'started';
   readonly identity: Identity;
   readonly query: string;
+  /** Earlier turns as the caller gave them. */
   readonly history?: readonly Turn[];
+  /** Earlier turns that are told from the session's runs. */
+  readonly continues?: Continued;
   readonly context?: RunContext;
   /** False for a run that is not a turn of its session's conversation, such as a background task. */
   readonly conversation?: boolean;
@@ -104,6 +102,8 @@ export interface Started {
   readonly task?: TaskOrigin;
   readonly fork?: ForkOrigin;
   readonly asked?: StartRequest;
+  /** What a message of the user does to open questions. Default `withdraw`. */
+  readonly whileAsked?: WhileAsked;
 }
 export interface Moved extends MoveNotes {
   readonly kind: 'moved';
@@ -148,6 +148,13 @@ export interface CallBegan {
   /** True: the call may be made again under its key, however the first attempt ended. */
   readonly repeatable?: true;
 }
+/** A call has used something beside its own price: a model that its tool asked, or what the tool says. It counts however the call ends. */
+export interface CallSpent extends CallPlace {
+  readonly kind: 'call_spent';
+  readonly usage: Usage;
+  /** The name of the model. Absent: the tool has said what it used. */
+  readonly model?: string;
+}
 /** What a call has come to, with what the journal is to know of it. */
 export interface CallResult {
   readonly outcome: Outcome;
@@ -170,6 +177,18 @@ export interface CallResult {
 export interface CallEnded extends CallResult, CallPlace {
   readonly kind: 'call_ended';
 }
+/** An attempt of a call has failed in a way that may pass, and the next one is made later. Until then the call takes no place. */
+export interface CallAway extends CallPlace {
+  readonly kind: 'call_away';
+  /** How often it was tried so far. */
+  readonly attempts: number;
+  /** Why the last attempt failed. */
+  readonly error: ErrorData;
+  /** When the first attempt began, when the last one failed, and when the next one is made: milliseconds since the epoch. */
+  readonly startedAt: number;
+  readonly failedAt: number;
+  readonly retryAt: number;
+}
 export interface Paused {
   readonly kind: 'paused';
   readonly token: string;
@@ -184,6 +203,8 @@ export interface Paused {
   readonly approver?: 'anyone' | 'another';
   /** What a rejection of the call does. `tell`: the planner gets it as the call's outcome. `end`: the run ends. Default `tell`. */
   readonly onReject?: 'tell' | 'end';
+  /** The artifact with the payload, where that is too large to stand here: only as a store has it, and so in `Resumed`. */
+  readonly stored?: ArtifactRef;
 }
 export interface Resumed {
   readonly kind: 'resumed';
@@ -197,9 +218,11 @@ export interface Resumed {
   readonly limits?: RunLimits;
   /** Changes of nodes that have not begun, by their ids: `{ args }`, or `{ skip: true }`. */
   readonly nodes?: JsonObject;
-  /** The outcome of the call in doubt. Absent when the call did not happen: then the call is made. */
+  /** The outcome of the call: of one in doubt, absent when it did not happen, as it is made then; or the value that was given in its place. */
   readonly outcome?: Outcome;
   readonly by?: Caller;
+  /** The artifact with the payload, the arguments and the nodes. */
+  readonly stored?: ArtifactRef;
 }
 export interface ControlTaken {
   readonly kind: 'control';
@@ -207,6 +230,11 @@ export interface ControlTaken {
   readonly applied: boolean;
   /** Why it was not applied. */
   readonly error?: ErrorData;
+  /**
+   * What it was heard as, where its type does not say so. `answer`: the run had asked its user, and the next entry has the words of the
+   * message as the answer. `message`: the question had its answer already, and the words of this one are a further message.
+   */
+  readonly as?: 'answer' | 'message';
   /** True: the control came while the run was ending. */
   readonly undelivered?: true;
 }
@@ -306,10 +334,21 @@ export interface ModelAway {
   readonly usage?: Usage;
   readonly remarks?: readonly Remark[];
 }
-/** Somebody resumed the run, which had failed: it goes on from where it was. */
+/** Calls of a run's last step, a plan, that are carried out once more. What the others came to is kept. */
+export interface Retries {
+  readonly step: number;
+  readonly calls: readonly number[];
+  /** Those of the calls that may have happened: what became of them is found out before they are made. */
+  readonly begun?: readonly number[];
+  /** Tasks that carry out some of the calls. They had failed, and go on. */
+  readonly tasks?: readonly string[];
+}
+/** Somebody resumed the run, which had failed, or retried a plan that had failed: the run goes on from where it was. */
 export interface Reopened {
   readonly kind: 'reopened';
   readonly by?: Caller;
+  /** Absent: the planner is asked again, with the steps as they are. */
+  readonly retries?: Retries;
 }
 /** A person repaired the run: this entry stands in place of an entry that could not be read, could not follow, or was missing. */
 export interface Repaired {
@@ -345,7 +384,9 @@ export type EntryBody =
   | Moved
   | PlanGrown
   | CallBegan
+  | CallSpent
   | CallEnded
+  | CallAway
   | Paused
   | Resumed
   | ControlTaken

@@ -65,6 +65,17 @@ export interface EventPayloads extends RemarkPayloads {
    * calls of that tool.
    */
   'tool.held_back': { readonly step: number } & HeldBack;
+  /** An attempt of the call has failed, and the call waits for its next attempt. */
+  'tool.away': {
+    readonly step: number;
+    readonly call: number;
+    readonly tool: string;
+    readonly error: ErrorData;
+    /** How often it was tried so far. */
+    readonly attempts: number;
+    /** When the next attempt is made. Milliseconds since the epoch. */
+    readonly retryAt: number;
+  };
   'tool.completed': CallEndedPayload;
   /** An error, a cancelled call, or one whose outcome is unknown. */
   'tool.failed': CallEndedPayload;
@@ -77,6 +88,8 @@ export interface EventPayloads extends RemarkPayloads {
   'handle.opened': { readonly step: number; readonly call: number; readonly handle: string; readonly opening: number };
   /** The value of a handle that earlier calls used is gone: after a crash, in another process, or while the run waited. */
   'handle.lost': { readonly step: number; readonly call: number; readonly handle: string; readonly opening: number };
+  /** A call has used something beside its own price: the model that its tool has asked, or what the tool has said. */
+  'tool.spent': { readonly step: number; readonly call: number; readonly usage: Usage; readonly model?: string };
   /** A result came after its call had been given up, and was dropped. */
   'tool.late': { readonly step: number; readonly call: number; readonly tool: string };
   /**
@@ -155,8 +168,11 @@ export interface EventPayloads extends RemarkPayloads {
     readonly retryAt?: number;
     readonly usage?: Usage;
   };
-  /** Somebody resumed the run after it had failed. */
-  'run.reopened': { readonly by?: Caller };
+  /** Somebody resumed the run after it had failed; `retries` names the nodes of its plan that are carried out once more. */
+  'run.reopened': {
+    readonly by?: Caller;
+    readonly retries?: { readonly step: number; readonly nodes: readonly string[] };
+  };
   /** Somebody repaired the run: this stands in place of an entry that could not stand. */
   'run.repaired': { readonly by: string; readonly reason?: string; readonly problem: ErrorData };
   /** Somebody accepted that the code of the run has changed. */

@@ -18,12 +18,10 @@ export {
   winnersOf,
 } from './branch-graph.ts';
 export {
-  assertPayloadSize,
   type Captured,
   capture,
   captureForGood,
   captureObject,
-  MAX_PAYLOAD_BYTES,
 } from './capture.ts';
 export { type Clock, LazySignal, LONGEST_NAP_MS, limitTime, steadyMs, systemClock } from './clock.ts';
 export {
@@ -55,7 +53,10 @@ export {
   LEAST_SCOPE,
   type Message,
   mayKnow,
+  messageOf,
   validateControl,
+  type WhileAsked,
+  withdrawsQuestions,
 } from './control.ts';
 export {
   type AskReason,
@@ -83,9 +84,11 @@ export {
 } from './decision.ts';
 export {
   type Awaiting,
+  type CallAway,
   type CallBegan,
   type CallEnded,
   type CallResult,
+  type CallSpent,
   type Compacted,
   type Compaction,
   type CompactionAttempt,
@@ -106,16 +109,17 @@ export {
   type Paused,
   type Pin,
   type PlanGrown,
+  type Reopened,
   type Repaired,
   type Repinned,
   type Resumed,
+  type Retries,
   type Spawned,
   type Started,
   type StartRequest,
   type Summary,
   type TaskEnded,
   type TaskPaused,
-  type Turn,
   type Watched,
 } from './entry.ts';
 export { decodeEntry, ENTRY_VERSION, encodeEntry } from './entry-codec.ts';
@@ -143,6 +147,7 @@ export {
   type JsonObject,
   jsonEquals,
   LARGE_CHARS,
+  LARGE_VALUE_BYTES,
   mapTexts,
   setField,
   thaw,
@@ -175,13 +180,23 @@ export {
   whyNoUsd,
 } from './limits.ts';
 export { nearest, oneLine, shownName } from './names.ts';
-export { assertOptions, assertWords, isOptionsRecord, type OptionShape } from './options.ts';
+export {
+  assertKnownKeys,
+  assertOptions,
+  assertWords,
+  boundTo,
+  isOptionsRecord,
+  meantBy,
+  type OptionShape,
+  readOptions,
+} from './options.ts';
 export {
   type ArtifactRef,
   errorOf,
   type FailureKind,
   failureKindOf,
   isPassedOver,
+  isWokenByTasks,
   type Outcome,
   type PauseVerdict,
   type Verdict,
@@ -189,11 +204,14 @@ export {
 export {
   type AsksModels,
   asPlanner,
+  assertWhileAsked,
   type BudgetView,
   type Delta,
   isMove,
   type Move,
   type MoveSource,
+  type NamedModel,
+  type OnFailedPlan,
   type Planner,
   type PlannerFunction,
   type RunView,
@@ -234,6 +252,7 @@ export {
   remarkName,
   whyNoRemark,
 } from './remark.ts';
+export { askedWaitMs, headerIn } from './retry-after.ts';
 export { knowKey, knowKeysOf, knownSecrets, type RedactRule, redactor } from './secrets.ts';
 export {
   type AtOnce,
@@ -289,6 +308,7 @@ export {
   type Loading,
   MESSAGE_TOOL,
   type PolicyCall,
+  reservedAct,
   SKILL_GET,
   SKILL_SEARCH,
   SPAWN_TOOL,
@@ -298,6 +318,7 @@ export {
   type ToolSchema,
   type ToolView,
 } from './tool.ts';
+export type { Continued, Turn, TurnCall, TurnFile, TurnPart, TurnResult } from './turn.ts';
 export {
   captureDecision,
   checkDecision,

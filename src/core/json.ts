@@ -12,6 +12,9 @@ export const JSON_LIMITS = {
   chars: 4_000_000,
 } as const;
 
+/** Values of this many bytes of JSON, and more, do not stand in the journal, but beside it as artifacts. */
+export const LARGE_VALUE_BYTES = 32_768;
+
 /** One of our own records as the JSON that it is: an interface has no index signature that would say so. */
 export function asJson(value: readonly unknown[]): Json;
 export function asJson(value: object): JsonObject;

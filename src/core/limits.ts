@@ -1,5 +1,6 @@
 /** The budget of a run together with its tasks. An absent limit means unlimited, except for `steps`. */
 import { PilotageError } from './errors.ts';
+import { assertKnownKeys, type OptionShape } from './options.ts';
 
 /** Tokens and money of model calls. Absent parts are not known. */
 export interface Usage {
@@ -166,8 +167,13 @@ export function whyNoUsd(value: unknown): string | undefined {
 }
 
 interface Common {
-  /** How many decisions are carried out. Default 64; with 0 the run decides nothing. */
+  /**
+   * How many decisions are carried out for one message of the user: each further message (`USER_MESSAGE`, `REDIRECT`, the answer to a
+   * pause with the reason `await_input`) begins a turn of its own. Default 64; with 0 the run decides nothing.
+   */
   readonly steps?: number;
+  /** What `steps` is counted in. `turn`: from the user's last message. `run`: from the start of the run. Default `turn`. */
+  readonly stepsPer?: 'turn' | 'run';
   /** How many calls of tools are started. A further call is refused: the refusal is the call's outcome. */
   readonly calls?: number;
   /** Milliseconds since the epoch. */
@@ -226,9 +232,18 @@ export function ceilingOf(reason: string): CeilingAxis | undefined {
   return AXES_BY_REASON.get(reason);
 }
 
-const KEYS: ReadonlySet<string> = new Set<keyof Required<Limits>>([
-  ...(['steps', 'calls', 'deadlineAt', 'costUsd', 'tokens', 'onCeiling'] as const),
-]);
+const SHAPE: OptionShape<Omit<Limits, 'costMicroUsd'>> = {
+  ...({
+    steps: 'any?',
+    stepsPer: 'any?',
+    calls: 'any?',
+    deadlineAt: 'any?',
+    costUsd: 'any?',
+    tokens: 'any?',
+    onCeiling: 'any?',
+  } as const),
+};
+const KEYS: readonly string[] = Object.keys(SHAPE);
 
 /**
  * The limits that are set, each read by its name: a class may define them as getters, which copying would lose.
@@ -236,7 +251,7 @@ const KEYS: ReadonlySet<string> = new Set<keyof Required<Limits>>([
  */
 export function givenLimits(limits: Limits | undefined): Limits {
   if (limits === undefined) return {};
-  assertNames(limits);
+  assertKnownKeys('limits', limits, KEYS);
   const set: Record<string, unknown> = {};
   for (const name of KEYS) {
     const value: unknown = Reflect.get(limits, name);
@@ -245,25 +260,22 @@ export function givenLimits(limits: Limits | undefined): Limits {
   return set;
 }
 
-function assertNames(limits: Limits): void {
-  const other = Object.keys(limits).find((key) => !KEYS.has(key));
-  if (other === undefined) return;
-  throw refusal(`limits.${other} is not a limit; the limits are ${[...KEYS].join(', ')}. costUsd is in US dollars.`);
-}
-
 /** @throws PilotageError `invalid_config` naming a key that is not a limit, or a limit with a wrong value. */
 export function assertLimits(limits: Limits): void {
-  assertNames(limits);
+  assertKnownKeys('limits', limits, KEYS);
   for (const name of ['steps', 'calls', 'deadlineAt', 'tokens'] as const) {
     const value = limits[name];
     if (value === undefined || (Number.isFinite(value) && value >= 0)) continue;
     throw refusal(`limits.${name} is ${shownAmount(value)}; give a number from 0 up, or leave it out.`);
   }
-  const { costUsd, onCeiling } = limits;
+  const { costUsd, onCeiling, stepsPer } = limits;
   const why = costUsd === undefined ? undefined : whyNoUsd(costUsd);
   if (why !== undefined) throw refusal(`limits.costUsd is ${shownAmount(costUsd)}; ${why}.`);
   if (onCeiling !== undefined && onCeiling !== 'finish' && onCeiling !== 'pause') {
     throw refusal(`limits.onCeiling is ${String(onCeiling)}; give finish or pause.`);
+  }
+  if (stepsPer !== undefined && stepsPer !== 'turn' && stepsPer !== 'run') {
+    throw refusal(`limits.stepsPer is ${String(stepsPer)}; give turn or run.`);
   }
 }
 

@@ -20,10 +20,16 @@ export function shownName(tool: string): string {
 /** Longer words are not compared: it takes time by their length squared. */
 const MAX_CHARS = 64;
 
-/** The known word with the fewest changes, if they are no more than one in three letters, and leave one as it was. */
-export function nearest(word: string, known: readonly string[]): string | undefined {
+/**
+ * The known word with the fewest changes.
+ * @param most how many changes it may have. Default: one in three letters, so that one stays as it was.
+ */
+export function nearest(
+  word: string,
+  known: readonly string[],
+  most: number = Math.min(Math.ceil(word.length / 3), word.length - 1),
+): string | undefined {
   if (word.length > MAX_CHARS) return undefined;
-  const most = Math.min(Math.ceil(word.length / 3), word.length - 1);
   let best: string | undefined;
   let fewest = most + 1;
   for (const each of known) {

@@ -1,6 +1,7 @@
 /** What callers give is looked at here before anything reads it: what is missing, of another kind or spelt wrong is told by name. */
 import { PilotageError } from './errors.ts';
 import { nearest } from './names.ts';
+import { ourWordFor, plainWord } from './other-words.ts';
 
 /** Kinds of options. A value of the kind `any` is checked elsewhere. */
 type Kind =
@@ -38,20 +39,11 @@ const WANTED: Readonly<Record<Exclude<Kind, 'any'>, string>> = {
 
 /**
  * @param of who takes them, for messages.
- * @throws PilotageError `invalid_config` naming the first option that cannot be. An object with a class may have more than the options.
+ * @throws PilotageError `invalid_config` naming the first option that cannot be.
  */
 export function assertOptions<T extends object>(of: string, given: unknown, shape: OptionShape<T>): void {
-  const names = Object.keys(shape);
-  const known = `${names.length === 1 ? 'Its only option is' : 'Its options are'} ${names.join(', ')}.`;
-  if (!isOptionsRecord(given))
-    throw refusal(`${of} takes an object of options, and was given ${shown(given)}. ${known}`);
   const kinds: Readonly<Record<string, `${Kind}?` | Kind>> = shape;
-  const unknown = isPlain(given) ? Object.keys(given).find((name) => !Object.hasOwn(kinds, name)) : undefined;
-  if (unknown !== undefined) {
-    const near = nearest(unknown, names);
-    const meant = near === undefined ? '' : ` Did you mean ${near}?`;
-    throw refusal(`${of} has no option ${JSON.stringify(unknown)}.${meant} ${known}`);
-  }
+  assertKnownKeys(of, given, Object.keys(kinds));
   for (const [name, said] of Object.entries(kinds)) {
     const isOptional = said.endsWith('?');
     const kind = (isOptional ? said.slice(0, -1) : said) as Kind;
@@ -60,6 +52,77 @@ export function assertOptions<T extends object>(of: string, given: unknown, shap
     const leave = isOptional ? ', or leave it out' : '';
     throw refusal(`The option ${name} of ${of} is ${shown(value)}; give ${WANTED[kind]}${leave}.`);
   }
+}
+
+/**
+ * The options as a plain object, each read once by its name: getters of a class count, and what changes later does not. A method of a
+ * class keeps its object.
+ * @throws as `assertOptions`.
+ */
+export function readOptions<T extends object, O extends object = T>(of: string, given: T, shape: OptionShape<O>): T {
+  assertOptions(of, given, shape);
+  const names = Object.keys(shape).filter((name) => name in given);
+  return Object.fromEntries(names.map((name) => [name, boundTo(given, Reflect.get(given, name))])) as T;
+}
+
+const BOUND = new WeakMap<object, WeakMap<object, unknown>>();
+
+/** A method of an object of a class, with its object, and the same one each time. Other values stay what they are. */
+export function boundTo<T>(self: object, value: T): T {
+  if (typeof value !== 'function' || isPlain(self)) return value;
+  const ofSelf = BOUND.get(self) ?? new WeakMap<object, unknown>();
+  BOUND.set(self, ofSelf);
+  const known = ofSelf.get(value) as T | undefined;
+  if (known !== undefined) return known;
+  const bound = Object.defineProperty(value.bind(self) as T & object, 'name', { value: value.name });
+  ofSelf.set(value, bound);
+  return bound;
+}
+
+/**
+ * An object of a class, and what an object inherits, may have fields of its own; they are refused where they stand for an option that
+ * the object does not have. Keys that are symbols are nobody's options.
+ * @param of who takes them, for messages.
+ * @param beside keys that are there too, and that nobody needs to be told of.
+ * @param mayHaveOwn other keys are the object's own business, as those of a class are.
+ * @throws PilotageError `invalid_config` for a value that is not an object, and naming the first key that is not known.
+ */
+export function assertKnownKeys(
+  of: string,
+  given: unknown,
+  known: readonly string[],
+  beside: readonly string[] = [],
+  mayHaveOwn: boolean = typeof given === 'object' && given !== null && !isPlain(given),
+): asserts given is object {
+  const list = `${known.length === 1 ? 'Its only option is' : 'Its options are'} ${known.join(', ')}.`;
+  if (!isOptionsRecord(given)) {
+    throw refusal(`${of} takes an object of options, and was given ${shown(given)}. ${list}`);
+  }
+  const own = Object.keys(given);
+  for (const name of isPlain(given) ? own : [...own, ...inheritedOf(given)]) {
+    if (known.includes(name) || beside.includes(name)) continue;
+    const meant = meantBy(name, known);
+    if (!mayHaveOwn || (meant?.option !== undefined && Reflect.get(given, meant.option) === undefined)) {
+      throw refusal(
+        `${of} has no option ${JSON.stringify(name)}.${meant === undefined ? '' : ` ${meant.advice}`} ${list}`,
+      );
+    }
+  }
+}
+
+interface Meant {
+  /** The option that is meant, where this place has it. */
+  readonly option?: string;
+  readonly advice: string;
+}
+
+/** What somebody probably meant by a word that is not known at this place: a known word, or an option of another place. */
+export function meantBy(word: string, known: readonly string[]): Meant | undefined {
+  const same = known.find((name) => plainWord(name) === plainWord(word));
+  const ours = same === undefined ? ourWordFor(word, known) : undefined;
+  if (ours?.option !== undefined) return ours;
+  const option = same ?? nearest(word, known);
+  return option === undefined ? ours : { option, advice: `Did you mean ${option}?` };
 }
 
 /** @throws PilotageError `invalid_config` for a list with an item that is not one of these words. */
@@ -97,9 +160,25 @@ export function isOptionsRecord(value: unknown): value is object {
   return isObject(value) && !(Symbol.iterator in value) && !('then' in value && typeof value.then === 'function');
 }
 
+/** Plain objects of another realm, such as that of a test runner, are plain too. */
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
+  return prototype === Object.prototype || prototype === null || isRoot(prototype as object);
+}
+
+/** An `Object.prototype`, of whichever realm. */
+function isRoot(value: object): boolean {
+  return Object.getPrototypeOf(value) === null && Object.hasOwn(value, '__proto__');
+}
+
+/** The names that an object has of its class, or of the object that it was made from; getters and methods are among them. */
+function inheritedOf(value: object): string[] {
+  const names: string[] = [];
+  let level: object | null = Object.getPrototypeOf(value);
+  for (; level !== null && !isRoot(level); level = Object.getPrototypeOf(level)) {
+    names.push(...Object.getOwnPropertyNames(level).filter((name) => name !== 'constructor'));
+  }
+  return names;
 }
 
 const MAX_SHOWN = 64;

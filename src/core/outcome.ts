@@ -10,10 +10,10 @@ export interface ArtifactRef {
   readonly sizeBytes: number;
 }
 
-/** The answer to what a planner asks. */
-export type Verdict = 'approve' | 'reject' | 'resume' | 'timeout';
-/** The answer to any pause. `settle`: somebody has said what became of a call in doubt. */
-export type PauseVerdict = Verdict | 'settle';
+/** The answer to what a planner asks. `superseded`: nobody answered before the goal changed, or a message came. */
+export type Verdict = 'approve' | 'reject' | 'resume' | 'timeout' | 'superseded';
+/** The answer to any pause. `settle`: somebody has said what became of a call in doubt. `answer`: somebody gave a value in place of the call. */
+export type PauseVerdict = Verdict | 'settle' | 'answer';
 
 export type Outcome =
   /** The tool's value. With `artifact`, the value is a preview and the artifact has the whole. */
@@ -23,7 +23,10 @@ export type Outcome =
   | { readonly kind: 'unknown'; readonly error: ErrorData }
   /** Stopped by its join, by a cancel or by a deadline. */
   | { readonly kind: 'cancelled'; readonly error: ErrorData }
-  /** The call never started, because a branch that it needed did not end with a value, or its condition did not hold. */
+  /**
+   * The call never started, because a branch that it needed did not end with a value, its condition did not hold, or the question whether
+   * it may be made was withdrawn.
+   */
   | { readonly kind: 'skipped'; readonly error: ErrorData }
   /** The answer to a pause. */
   | { readonly kind: 'verdict'; readonly verdict: Verdict; readonly payload?: JsonObject };
@@ -42,6 +45,19 @@ const NOES: ReadonlySet<string> = new Set(['tool_rejected', 'approval_timeout'])
 /** The error of an outcome; `undefined` when it has none. */
 export function errorOf(outcome: Outcome): ErrorData | undefined {
   return 'error' in outcome ? outcome.error : undefined;
+}
+
+/** Whether a pause ended because tasks ended; no person has said anything. */
+export function isWokenByTasks({
+  verdict,
+  payload,
+}: {
+  verdict: PauseVerdict;
+  payload?: JsonObject | undefined;
+}): boolean {
+  if (verdict !== 'resume' || payload === undefined) return false;
+  const keys = Object.keys(payload);
+  return keys.length === 1 && keys[0] === 'group_id';
 }
 
 /**

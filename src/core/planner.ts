@@ -1,13 +1,15 @@
 /** The planner's interface: a planner is asked for one decision at a time, and knows nothing of how decisions are carried out. */
 import type { LoadedInput, RunContext, SkillView } from './context.ts';
-import type { Control } from './control.ts';
+import { type Control, WHILE_ASKED, type WhileAsked } from './control.ts';
 import type { Branch, Decision } from './decision.ts';
-import type { Compaction, CompactionAttempt, CompactionFailures, Turn } from './entry.ts';
+import type { Compaction, CompactionAttempt, CompactionFailures } from './entry.ts';
 import { type ErrorData, PilotageError } from './errors.ts';
 import type { Identity } from './identity.ts';
+import { assertKnownKeys, type OptionShape } from './options.ts';
 import type { MoveNotes, Step } from './step.ts';
 import type { BackgroundResult, GroupView, TaskOrigin, TaskView } from './task.ts';
 import type { ToolView } from './tool.ts';
+import type { Turn } from './turn.ts';
 
 export type WakeMode = 'push' | 'poll' | 'hybrid';
 
@@ -53,6 +55,8 @@ export type Delta =
 export interface SteeringTurn {
   readonly atStep: number;
   readonly control: Control;
+  /** True: it came while the step before waited for an answer, so that it was said before that answer. */
+  readonly beforeAnswer?: true;
 }
 
 /** The steps so far. Only the runtime adds to them. */
@@ -90,6 +94,7 @@ export interface RunView {
   readonly query: string;
   /** What the run is to reach now: the query, until a REDIRECT replaces it. */
   readonly goal: string;
+  /** Earlier turns of the conversation, oldest first, with the bytes of their files. */
   readonly history: readonly Turn[];
   /** What the run was given beside its query. */
   readonly context: RunContext;
@@ -122,6 +127,14 @@ export type MoveSource = Decision | Move | Promise<Decision | Move> | AsyncGener
 export interface AsksModels {
   /** Names of its models without prices. A limit on cost is refused when there is one, as the limit could not be kept. */
   readonly unpriced?: readonly string[];
+  /** The model that it asks under this name: tools of its runs may ask it too. */
+  readonly modelNamed?: (name: string) => NamedModel | undefined;
+}
+
+/** An entry of a model as planners keep it. */
+export interface NamedModel {
+  readonly name: string;
+  readonly model: object;
 }
 
 export interface Planner extends AsksModels {
@@ -135,8 +148,16 @@ export interface Planner extends AsksModels {
    * spend more are still refused.
    */
   readonly costless?: true;
+  /**
+   * What a message of the user does to questions of a run that are open, unless the run is started with another rule. `withdraw`: they are
+   * withdrawn, and the planner hears the message. `keep`: the message is heard when they have been answered, which is right for a planner that
+   * reads no messages. Default `withdraw`.
+   */
+  readonly whileAsked?: WhileAsked;
   /** True: a model makes the decisions. An invalid decision is then shown to it again before the run fails. */
   readonly modelDriven?: boolean;
+  /** `pause`: when it ends a run with an error because nodes of its plan have failed, the run is paused instead. Default `fail`. */
+  readonly onFailedPlan?: OnFailedPlan;
   /** @throws the signal's reason when it is aborted. */
   next(run: RunView, signal: AbortSignal): MoveSource;
   /**
@@ -147,7 +168,17 @@ export interface Planner extends AsksModels {
   compact?(run: RunView, signal: AbortSignal): Promise<CompactionAttempt | undefined>;
 }
 
+/** What becomes of a run whose plan has failed: it fails, or is paused. In both cases what has failed can be retried. */
+export type OnFailedPlan = 'fail' | 'pause';
+
 export type PlannerFunction = (run: RunView, signal: AbortSignal) => MoveSource;
+
+const PLANNER: OptionShape<Planner> = {
+  ...({ name: 'any', version: 'any?', wakeMode: 'any?', costless: 'any?', whileAsked: 'any?' } as const),
+  ...({ modelDriven: 'any?', onFailedPlan: 'any?', next: 'any', compact: 'any?' } as const),
+  ...({ unpriced: 'any?', modelNamed: 'any?' } as const),
+};
+const PLANNER_KEYS = Object.keys(PLANNER);
 
 /** A plain function is a planner. @throws PilotageError `no_planner`, or `invalid_config` for a bad name or wake mode. */
 export function asPlanner(planner: Planner | PlannerFunction): Planner {
@@ -156,7 +187,11 @@ export function asPlanner(planner: Planner | PlannerFunction): Planner {
     if (typeof planner.name !== 'string' || planner.name === '') {
       throw new PilotageError('invalid_config', 'The planner has no name. Give it a name, which every run records.');
     }
+    // Many a planner keeps its model under that name, and means no `models`.
+    assertKnownKeys(`The planner ${planner.name}`, planner, PLANNER_KEYS, ['model'], true);
     resolveWakeMode(planner);
+    assertOnFailedPlan(planner);
+    assertWhileAsked(planner.whileAsked, `The planner ${planner.name}`);
     return planner;
   }
   throw new PilotageError(
@@ -176,6 +211,14 @@ function plannerOf(next: PlannerFunction): Planner {
   return made;
 }
 
+function assertOnFailedPlan({ name, onFailedPlan = 'fail' }: Planner): void {
+  if (onFailedPlan === 'fail' || onFailedPlan === 'pause') return;
+  throw new PilotageError(
+    'invalid_config',
+    `The planner ${name} has the onFailedPlan ${JSON.stringify(onFailedPlan)}; use fail or pause.`,
+  );
+}
+
 /** @throws PilotageError `invalid_config` for a word that is not a wake mode. */
 export function resolveWakeMode(planner: Planner): WakeMode {
   const mode: string = planner.wakeMode ?? 'push';
@@ -183,6 +226,15 @@ export function resolveWakeMode(planner: Planner): WakeMode {
   throw new PilotageError(
     'invalid_config',
     `The planner ${planner.name} has the wake mode ${JSON.stringify(mode)}; use push, poll or hybrid.`,
+  );
+}
+
+/** @param of who has the option, for the message. @throws PilotageError `invalid_config` for a word that is not a rule. */
+export function assertWhileAsked(given: WhileAsked | undefined, of: string): void {
+  if (given === undefined || WHILE_ASKED.includes(given)) return;
+  throw new PilotageError(
+    'invalid_config',
+    `${of} has whileAsked ${JSON.stringify(given)}; use one of ${WHILE_ASKED.join(', ')}.`,
   );
 }
 

@@ -136,6 +136,7 @@ export class Redaction {
       case 'call_ended':
         return this.#ended(body);
       case 'failed':
+      case 'call_away':
       case 'compaction_failed':
         return this.#withError(body);
       case 'model_away':
@@ -149,8 +150,8 @@ export class Redaction {
       case 'resumed':
         return this.#resumed(body);
       case 'paused':
-        // It says what a server said.
-        return within(body, body.reason === 'model_unavailable' ? this.all : known, ['payload']);
+        // It says what a server or a tool said.
+        return within(body, TELLS_ERRORS.has(body.reason) ? this.all : known, ['payload']);
       case 'finished':
         return within(within(body, this.#of('texts'), ['payload']), this.all, ['metadata']);
       case 'compacted':
@@ -165,6 +166,7 @@ export class Redaction {
       }
       // Numbers, ids and names: no text of anybody's.
       case 'call_began':
+      case 'call_spent':
       case 'awaiting':
       case 'watched':
       case 'no_progress':
@@ -231,6 +233,7 @@ export class Redaction {
   }
 }
 
+const TELLS_ERRORS: ReadonlySet<string> = new Set(['model_unavailable', 'plan_failed']);
 const TOLD = ['remarks', 'fault', 'rejected'] as const;
 const TOLD_BY_PARTS = ['remarks', 'fault'] as const;
 const SAID = ['text', 'reasoning'] as const;

@@ -84,6 +84,8 @@ export interface CallRecord {
   readonly artifacts?: readonly ArtifactRow[];
   /** Live handles that the call used first, or found closed. */
   readonly handles?: readonly HandleNote[];
+  /** What it used beside its own price: models that its tool asked, and what the tool said. */
+  readonly usage?: Usage;
   /** An earlier call of the same tool with the same arguments. This call took its outcome, or was made under its idempotency key. */
   readonly reuses?: CallPlace;
 }

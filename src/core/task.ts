@@ -19,14 +19,17 @@ export const MAX_TREE_TASKS = 64;
 /** How many runs under the root of a tree may be unfinished before no call is carried out by a task any more. */
 export const MAX_TREE_CALLS = 100_000;
 
-/** The id of the task that a call starts: the same however often it is tried. */
-export function taskId(parent: string, step: number, call: number): string {
-  return `${parent}.${step}.${call}`;
+/**
+ * The id of the task that a call starts: the same however often it is tried.
+ * @param before how many tasks the call has started, when it is carried out once more.
+ */
+export function taskId(parent: string, step: number, call: number, before: number = 0): string {
+  return before === 0 ? `${parent}.${step}.${call}` : `${parent}.${step}.${call}~${before + 1}`;
 }
 
 /** The run whose task has, or would have, this id; `undefined` for an id that no task has. */
 export function spawnerOf(run: string): string | undefined {
-  return /^(.+)\.(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)$/s.exec(run)?.[1];
+  return /^(.+)\.(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)(?:~[1-9]\d*)?$/s.exec(run)?.[1];
 }
 
 /** The ids of the runs above a task, the nearest first. @param depth of the task: 1 for a task of the root. */
@@ -79,6 +82,8 @@ export interface TaskPause {
   readonly reason: PauseReason;
   readonly payload?: JsonObject;
   readonly expiresAt?: number;
+  /** What the task's planner said when it asked, such as its question to the user. Absent when it said nothing. */
+  readonly text?: string;
 }
 
 /** What runs tell each other, through the same inbox as controls; nobody else can send these. `id` is unique in its run. */

@@ -2,6 +2,7 @@
 import { captureObject } from './capture.ts';
 import { describeThrown, fieldOf, PilotageError } from './errors.ts';
 import type { JsonObject } from './json.ts';
+import { askedWaitMs, type RetryHeaders, retryHeadersIn } from './retry-after.ts';
 
 const MAX_CODE_CHARS = 200;
 
@@ -19,6 +20,8 @@ export class Thrown {
   readonly status: number | undefined;
   readonly url: string | undefined;
   readonly expiresInMs: number | undefined;
+  readonly #retryAfterMs: number | undefined;
+  readonly #headers: RetryHeaders | undefined;
   /**
    * An AI SDK model gave no reply, and may give one later. Of other errors nobody knows whether they are a model's, nor whether they
    * pass.
@@ -39,6 +42,7 @@ export class Thrown {
     this.name = isWord(name) && typeof value === 'object' ? name : typeof value;
     this.isOurs = PilotageError.is(value);
     const last = name === 'AI_RetryError' ? fieldOf(value, 'lastError') : value;
+    const retryAfterMs = fieldOf(value, 'retryAfterMs');
     this.isModelAway = fieldOf(last, 'name') === 'AI_APICallError' && fieldOf(last, 'isRetryable') === true;
     this.code = isWord(code) ? code : undefined;
     this.data = dataOf(fieldOf(value, 'data'));
@@ -46,6 +50,16 @@ export class Thrown {
     this.status = statuses.find((status) => typeof status === 'number');
     this.url = typeof url === 'string' ? url : undefined;
     this.expiresInMs = typeof expiresInMs === 'number' ? expiresInMs : undefined;
+    this.#retryAfterMs = typeof retryAfterMs === 'number' && retryAfterMs >= 0 ? retryAfterMs : undefined;
+    this.#headers = headersOf(fieldOf(last, 'responseHeaders'));
+  }
+
+  /**
+   * How long whoever failed asks to be left alone, in milliseconds from `nowMs` on: `retryAfterMs` of the error, or the headers of the reply that
+   * an error of the AI SDK keeps. It may be any number from 0 up.
+   */
+  retryAfterMs(nowMs: number): number | undefined {
+    return this.#retryAfterMs ?? (this.#headers && askedWaitMs(this.#headers, nowMs));
   }
 
   static of(value: unknown): Thrown {
@@ -55,6 +69,14 @@ export class Thrown {
 
 function isWord(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= MAX_CODE_CHARS;
+}
+
+function headersOf(headers: unknown): RetryHeaders | undefined {
+  try {
+    return retryHeadersIn(headers);
+  } catch {
+    return undefined;
+  }
 }
 
 /** The error itself is worth more than data that is no JSON. */

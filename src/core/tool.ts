@@ -74,13 +74,26 @@ export const AWAIT_TOOL = '_await_task';
 /** The name of a plan's branch that is a message to the user; no tool carries it out. */
 export const MESSAGE_TOOL = '_message';
 /**
- * The name of a plan's branch that is its end and its result. Models know it as the way to end a run; it is never declared as a
- * tool.
+ * The name of a plan's branch that is its end and its result. Models know it as the way to end a run. It is declared only to the model
+ * of a task that asks its user with its text.
  */
 export const FINISH_TOOL = '_finish';
 
 export function isPlanTool(tool: string): boolean {
   return tool === MESSAGE_TOOL || tool === FINISH_TOOL;
+}
+
+/** What calls under reserved names are. Models read these words, and never a name that they could take for a tool's. */
+const RESERVED_ACTS: ReadonlyMap<string, string> = new Map([
+  [MESSAGE_TOOL, 'message_to_user'],
+  [FINISH_TOOL, 'result_of_plan'],
+  [SPAWN_TOOL, 'start_of_task'],
+  [AWAIT_TOOL, 'wait_for_task'],
+]);
+
+/** What a call under a reserved name is; `undefined` for a tool's name. */
+export function reservedAct(tool: string): string | undefined {
+  return RESERVED_ACTS.get(tool);
 }
 
 const NAMES: readonly string[] = [TOOL_SEARCH, TOOL_GET, ARTIFACT_FETCH, SKILL_SEARCH, SKILL_GET];

@@ -1,6 +1,6 @@
 /** The one gate in front of dispatch: every decision of every planner passes here before anything happens. */
 import { linkBranches, orderOf } from './branch-graph.ts';
-import { assertPayloadSize, capture } from './capture.ts';
+import { capture } from './capture.ts';
 import {
   type Branch,
   type CallParallel,
@@ -110,7 +110,6 @@ function validateStored({ stored, payload }: Finish): void {
 
 function validatePausePayload(payload: Json): void {
   if (!isJsonObject(payload)) throw invalid('payload must be a JSON object');
-  asDecision(() => assertPayloadSize(payload, 'payload'));
 }
 
 function asDecision<T>(check: () => T): T {

@@ -1,6 +1,14 @@
 /** Flows: graphs that people write, carried out as ordinary runs. */
 
-import { assertOptions, type Effect, type Json, type OptionShape } from '#core';
+import {
+  assertOptions,
+  type Effect,
+  type Json,
+  type OnFailedPlan,
+  type OptionShape,
+  type Planner,
+  readOptions,
+} from '#core';
 import { type AgentLimits, type AgentTool, checkedAgent, checkOf, type InputSchema } from '#tools';
 import { checkedGraph } from './check/check.ts';
 import { type Edge, type FlowBudget, type FlowGraph, type GraphNode, mermaidOf, topologyOf } from './graph.ts';
@@ -30,6 +38,8 @@ export interface FlowDefinition<In, Args, Exit, Fits, Read> {
   readonly outputSchema?: Schema<Fits, Read>;
   /** The budget of a run. A flow with a cycle must have `hops`. */
   readonly budget?: FlowBudget;
+  /** `pause`: when a node has failed, the run is paused, and asks to retry it. Default `fail`. */
+  readonly onFailedPlan?: OnFailedPlan;
   readonly entry: Takes<NoInfer<AsJson<Args>>>;
   /** The exit: one node, or several of which exactly one runs. */
   readonly exit: Exit & Exits<NoInfer<Fits>>;
@@ -48,9 +58,14 @@ const DEFINITION: OptionShape<FlowDefinition<never, never, unknown, never, never
   inputSchema: 'schema',
   outputSchema: 'schema?',
   budget: 'any?',
+  onFailedPlan: 'any?',
   entry: 'any',
   exit: 'any',
   edges: 'list?',
+};
+const TOOL: OptionShape<FlowToolOptions> = {
+  ...({ name: 'any?', description: 'any?', needsApproval: 'any?', prompt: 'any?', tags: 'any?' } as const),
+  ...({ loading: 'any?', mimeTypes: 'any?', scopes: 'any?', concurrency: 'any?', examples: 'any?' } as const),
 };
 const SUBFLOW: OptionShape<SubflowOptions> = { allowCycle: 'flag?', onError: 'any?', onRejected: 'any?' };
 
@@ -69,17 +84,19 @@ export function flow<Exit extends Exits<unknown>, In = Json, Args = never, Fits 
     inputSchema,
     outputSchema,
     budget = {},
+    onFailedPlan,
     entry,
     exit,
     edges = [],
   } = definition;
   const exits: readonly GraphNode[] = Array.isArray(exit) ? exit : [exit as GraphNode];
   const graph = checkedGraph({ name, budget, entry, exits, edges });
-  return built(graph, description, inputSchema, outputSchema) as never;
+  return built(graph, flowPlanner(graph, onFailedPlan), description, inputSchema, outputSchema) as never;
 }
 
 function built(
   graph: FlowGraph,
+  planner: Planner,
   description: string,
   inputSchema: InputSchema,
   outputSchema: InputSchema | undefined,
@@ -92,7 +109,7 @@ function built(
     description,
     ...schemas,
     graph,
-    planner: flowPlanner(graph),
+    planner,
     tools: Object.freeze([...nodes.values()].map(({ tool }) => tool)),
     limits: Object.freeze(runBudget(graph)),
     checkInput: checkOf(inputSchema, `The input of the flow ${name}`),
@@ -111,8 +128,10 @@ function built(
       };
       return Object.freeze(node) as Node<Name, never, unknown>;
     },
-    asTool: (options: FlowToolOptions = {}): AgentTool =>
-      Object.freeze({ name, description, ...options, ...schemas, effect, agent: made }),
+    asTool: (options: FlowToolOptions = {}): AgentTool => {
+      const given = readOptions(`The tool of the flow ${name}`, options, TOOL);
+      return Object.freeze({ name, description, ...given, ...schemas, effect, agent: made });
+    },
     readArgs: (args, identity) => readInput(made, args, identity),
     start: (runtime, given, options) => startFlow(made, runtime, given, options),
     run: (runtime, given, options) => runFlow(made, runtime, given, options),

@@ -75,6 +75,7 @@ export function mapPlanner(name: string, itemTool: string, concurrency: number):
   return Object.freeze({
     name,
     wakeMode: 'poll' as const,
+    whileAsked: 'keep' as const,
     costless: true as const,
     next: (run: RunView, signal: AbortSignal) => {
       signal.throwIfAborted();

@@ -8,6 +8,7 @@ import {
   type InputSchema,
   type NoHandles,
   type Reconciled,
+  resultOf,
   type Tool,
   type ToolContext,
   ToolFailure,
@@ -143,7 +144,7 @@ function tryingAgain<Args, Raw, H extends HandleSet>(
 ): CallOptions<Args, Raw, H>['execute'] {
   return (args, context) => {
     try {
-      const made = options.execute(args, context);
+      const made = resultOf(options.execute(args, context), context) as Raw | Promise<Raw>;
       return isThenable(made)
         ? Promise.resolve(made).catch((thrown: unknown) => Promise.reject(mayPass(thrown)))
         : made;
@@ -161,7 +162,8 @@ function isThenable<T>(value: T | Promise<T>): value is Promise<T> {
 function mayPass(thrown: unknown): unknown {
   const said = Thrown.of(thrown);
   const { code, message, data, retryable, status } = said;
-  if (code === 'auth_required' || retryable !== undefined || status !== undefined) return thrown;
+  const asksToWait = said.retryAfterMs(0) !== undefined;
+  if (code === 'auth_required' || retryable !== undefined || status !== undefined || asksToWait) return thrown;
   return new ToolFailure(message, {
     retryable: true,
     cause: thrown,

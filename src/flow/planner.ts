@@ -3,11 +3,13 @@ import { createHash } from 'node:crypto';
 import {
   type Branch,
   type CallParallel,
+  defined,
   type Finish,
   type Json,
   literal,
   MAX_AT_ONCE,
   type Move,
+  type OnFailedPlan,
   PilotageError,
   type Planner,
   type Route,
@@ -40,14 +42,16 @@ const NO_STEPS: Steps = { count: 0, step: () => undefined };
  * finishes with the value of the exit, and fails with the error of the first node that fails.
  * @throws PilotageError `flow_invalid` when too many ways lead to a node.
  */
-export function flowPlanner(graph: FlowGraph): Planner {
+export function flowPlanner(graph: FlowGraph, onFailedPlan?: OnFailedPlan): Planner {
   const shape = flowShapeOf(graph);
   nextPart(shape, NO_STEPS, null);
   return Object.freeze({
     name: `flow:${graph.name}`,
     version: digestOf(graph),
     wakeMode: 'poll' as const,
+    whileAsked: 'keep' as const,
     costless: true as const,
+    ...defined({ onFailedPlan }),
     next: (run: RunView, signal: AbortSignal): Move => {
       signal.throwIfAborted();
       return decide(shape, run);

@@ -151,7 +151,7 @@ function statusOf(branch: Branch, call: number, outcome: Outcome | undefined, st
     return artifact === undefined ? done : { ...done, artifact };
   }
   const error = outcome && errorOf(outcome);
-  if (error?.code === 'plan_redirected') return OPEN;
+  if (isBegunAgain(error)) return OPEN;
   return error?.code === 'node_removed' ? { kind: 'passed', removed: error } : PASSED;
 }
 
@@ -184,7 +184,16 @@ function failureAt(branch: Branch, call: number, record: CallRecord | undefined)
   return { node: branch.tool, id: branchId(branch, call), record, error };
 }
 
+/** A new goal for the flow itself: what had not begun is begun again. */
+function isBegunAgain(error: ErrorData | undefined): boolean {
+  if (error?.code === 'superseded') return error.data?.['control'] === 'REDIRECT';
+  return error?.code === 'plan_redirected';
+}
+
 function failed(outcome: Outcome): ErrorData | undefined {
+  if (outcome.kind === 'skipped' && outcome.error.code === 'superseded') {
+    return isBegunAgain(outcome.error) ? undefined : outcome.error;
+  }
   return outcome.kind === 'error' || outcome.kind === 'unknown' || outcome.kind === 'cancelled'
     ? outcome.error
     : undefined;

@@ -6,8 +6,10 @@ import {
   type Json,
   type JsonObject,
   type Limits,
+  type OptionShape,
   PilotageError,
   type Planner,
+  readOptions,
 } from '#core';
 import type { ValueCheck } from '#tools';
 import { FlowError, flowError } from './error.ts';
@@ -25,6 +27,17 @@ export interface FlowOptions {
   /** True: the run is a turn of its session's conversation. Default false. */
   readonly conversation?: boolean;
 }
+
+const OPTIONS: OptionShape<FlowOptions> = {
+  ...({
+    identity: 'any',
+    meta: 'any?',
+    limits: 'any?',
+    scopes: 'any?',
+    priority: 'any?',
+    conversation: 'any?',
+  } as const),
+};
 
 /** The options with which a runtime starts a flow. */
 export interface FlowStart extends Omit<FlowOptions, 'meta'> {
@@ -66,8 +79,9 @@ export async function startFlow<R>(
   flow: Runnable,
   runtime: FlowRuntime<R>,
   input: unknown,
-  { meta, ...options }: FlowOptions,
+  given: FlowOptions,
 ): Promise<R> {
+  const { meta, ...options } = readOptions(`start of the flow ${flow.name}`, given, OPTIONS);
   // Its schema is asked by the runtime, as of every run that is started with the flow.
   const args = asJson(input, { flow, identity: options.identity, where: 'input' });
   return runtime.start(flow.name, {

@@ -19,11 +19,10 @@ export {
   type RunQuery,
   type RunRecord,
   type RunStatus,
-  type SessionMemory,
   type SessionMemoryStore,
   type SessionSummary,
-  type SessionTurn,
   type SignalOptions,
   type StoredMessage,
   type Told,
 } from './port.ts';
+export { wholeJournal } from './whole.ts';

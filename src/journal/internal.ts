@@ -1,4 +1,5 @@
 /** What the other rooms and the tests may use of `journal`. */
+export { MAX_LEASE_MS } from './lease-watch.ts';
 export { memoryJournal } from './memory.ts';
 export {
   appendAgain,
@@ -27,14 +28,23 @@ export {
   type RunQuery,
   type RunRecord,
   type RunStatus,
-  type SessionMemory,
   type SessionMemoryStore,
   type SessionSummary,
-  type SessionTurn,
   type SignalOptions,
   type StoredMessage,
   type Told,
 } from './port.ts';
-export { artifactDigest, assertInTime, assertJournal, hasEnded, ownedBy, pauseExpired, runNotFound } from './rules.ts';
+export {
+  artifactDigest,
+  assertInTime,
+  assertJournal,
+  assertLease,
+  hasEnded,
+  ownedBy,
+  pauseExpired,
+  runNotFound,
+} from './rules.ts';
 export { FIND_DUE } from './sqlite/runs.ts';
 export { MIGRATIONS, openDatabase, SCHEMA_VERSION } from './sqlite/schema.ts';
+export { storedJson, storedJsonIfAny, storeIfLarge } from './stored-json.ts';
+export { isWhole, wholeJournal } from './whole.ts';

@@ -1,13 +1,6 @@
-/** Artifacts, and what sessions remember, in the memory of this process. */
+/** Artifacts, and the summaries of sessions, in the memory of this process. */
 import type { ArtifactRef, ArtifactRow, Scope } from '#core';
-import type {
-  ArtifactAbout,
-  ArtifactStore,
-  SessionMemory,
-  SessionMemoryStore,
-  SessionSummary,
-  SessionTurn,
-} from './port.ts';
+import type { ArtifactAbout, ArtifactStore, SessionMemoryStore, SessionSummary } from './port.ts';
 import { artifactDigest, assertCounts, assertSameContent, assertSummary, ownedBy } from './rules.ts';
 
 interface StoredArtifact {
@@ -75,50 +68,25 @@ function newestFirst(one: ArtifactRow, other: ArtifactRow): number {
   return other.createdAt - one.createdAt || (one.artifactRef < other.artifactRef ? -1 : 1);
 }
 
-interface Session {
-  readonly turns: SessionTurn[];
-  summary?: SessionSummary;
-}
-
 export class MemorySessions implements SessionMemoryStore {
   readonly #assertOpen: () => void;
-  readonly #sessions = new Map<string, Session>();
-  /** Runs that have a turn. */
-  readonly #runs = new Set<string>();
+  readonly #summaries = new Map<string, SessionSummary>();
 
   constructor(assertOpen: () => void) {
     this.#assertOpen = assertOpen;
   }
 
-  /** A second turn of the same run changes nothing. */
-  add(scope: Scope, turn: SessionTurn): void {
-    if (this.#runs.has(turn.run)) return;
-    this.#runs.add(turn.run);
-    this.#session(ownedBy(scope)).turns.push(Object.freeze({ ...turn }));
-  }
-
-  async read(scope: Scope, limit: number, from: number = 0): Promise<SessionMemory> {
+  async summary(scope: Scope): Promise<SessionSummary | undefined> {
     this.#assertOpen();
-    assertCounts({ limit, from });
-    const { turns, summary } = this.#sessions.get(ownedBy(scope)) ?? { turns: [] };
-    const first = Math.max(from, turns.length - limit);
-    return { count: turns.length, turns: turns.slice(first), ...(summary === undefined ? {} : { summary }) };
+    return this.#summaries.get(ownedBy(scope));
   }
 
   async summarise(scope: Scope, expected: number | undefined, summary: SessionSummary): Promise<boolean> {
     this.#assertOpen();
     assertSummary(summary);
-    const session = this.#session(ownedBy(scope));
-    if (session.summary?.updatedAt !== expected) return false;
-    session.summary = Object.freeze({ ...summary });
+    const key = ownedBy(scope);
+    if (this.#summaries.get(key)?.updatedAt !== expected) return false;
+    this.#summaries.set(key, Object.freeze({ ...summary, without: Object.freeze([...summary.without]) }));
     return true;
-  }
-
-  #session(key: string): Session {
-    const found = this.#sessions.get(key);
-    if (found !== undefined) return found;
-    const made: Session = { turns: [] };
-    this.#sessions.set(key, made);
-    return made;
   }
 }

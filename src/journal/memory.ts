@@ -12,6 +12,7 @@ import {
   type Started,
   systemClock,
 } from '#core';
+import { LeaseWatch } from './lease-watch.ts';
 import { MemoryArtifacts, MemorySessions } from './memory-stores.ts';
 import type {
   Append,
@@ -45,7 +46,6 @@ import {
   assertSeen,
   assertTakesSignals,
   assertTreeLimit,
-  assertTurn,
   beginningOf,
   dueAt,
   hasEnded,
@@ -101,10 +101,12 @@ class MemoryJournal implements Journal {
   /** How many unfinished runs each root has under it. */
   readonly #trees = new Map<string, number>();
   readonly #watchers = new Watchers();
+  readonly #leaseWatch: LeaseWatch<StoredRun>;
   #closed = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
+    this.#leaseWatch = new LeaseWatch(clock);
     const assertOpen = (): void => this.#assertOpen();
     this.artifacts = new MemoryArtifacts({ assertOpen, now: () => this.#clock.now() });
     this.memory = new MemorySessions(assertOpen);
@@ -158,8 +160,8 @@ class MemoryJournal implements Journal {
   #append(append: Append): void {
     const run = this.#run(append.run);
     assertConsecutive(append);
-    assertTurn(append);
-    assertCurrent(append, { head: run.entries.length, fence: run.fence });
+    if (append.leaseMs !== undefined) assertLease({ leaseMs: append.leaseMs });
+    assertCurrent(append, { head: run.entries.length, fence: run.fence, owner: run.owner });
     assertSeen(append, run.signals);
     const starts = append.starts === undefined ? undefined : this.#mayStart(append, append.starts);
     // From here on nothing is refused.
@@ -168,7 +170,7 @@ class MemoryJournal implements Journal {
     if (append.takes !== undefined) for (const id of append.takes) run.inbox.delete(id);
     run.agent = agentAfter(append) ?? run.agent;
     if (append.status !== undefined) this.#setStatus(run, append.status);
-    if (append.turn !== undefined) this.memory.add(run.identity, append.turn);
+    if (append.leaseMs !== undefined) run.leaseUntil = wholeMs(now + append.leaseMs, 'leaseMs');
     run.updatedAt = now;
     this.#watchers.wake(append.run);
     if (starts !== undefined) for (const [start, first] of starts) this.#create(start, first, now);
@@ -224,7 +226,10 @@ class MemoryJournal implements Journal {
     assertLease(request);
     const now = this.#clock.now();
     const free = (run: StoredRun): boolean =>
-      run.owner === undefined || run.leaseUntil <= now || run.owner === request.from;
+      run.owner === undefined ||
+      run.leaseUntil <= now ||
+      run.owner === request.from ||
+      this.#leaseWatch.isOver(run, { fence: run.fence, until: run.leaseUntil }, now);
     if (request.run !== undefined) {
       const run = this.#runs.get(request.run);
       if (run === undefined) return undefined;
@@ -234,7 +239,7 @@ class MemoryJournal implements Journal {
     const passedOver = new Set(request.exceptRuns);
     let best: StoredRun | undefined;
     for (const run of this.#unended) {
-      if (run.wakeAt === null || run.wakeAt > now || !free(run) || !isWanted(run, request)) continue;
+      if (run.wakeAt === null || run.wakeAt > now || !isWanted(run, request) || !free(run)) continue;
       if (passedOver.has(run.identity.run)) continue;
       if (best === undefined || comesFirst(run, best)) best = run;
     }
@@ -402,7 +407,7 @@ function matches(run: StoredRun, query: RunQuery): boolean {
     (query.user === undefined || identity.user === query.user) &&
     (query.session === undefined || identity.session === query.session) &&
     (query.status === undefined || query.status.includes(status)) &&
-    (query.parent === undefined || first.task?.parent === query.parent) &&
+    (query.parent === undefined || (first.task?.parent ?? null) === query.parent) &&
     (query.since === undefined || createdAt >= query.since)
   );
 }

@@ -1,5 +1,15 @@
 /** Keeps what is to be stored while the store cannot take it for now. */
-import { type ArtifactRef, type Clock, ERROR_CONSEQUENCES, encodeEntry, PilotageError, type Redaction } from '#core';
+import {
+  type ArtifactRef,
+  type Clock,
+  type Entry,
+  ERROR_CONSEQUENCES,
+  encodeEntry,
+  type Json,
+  jsonEquals,
+  PilotageError,
+  type Redaction,
+} from '#core';
 import type { Append, ArtifactStore, Journal } from './port.ts';
 
 interface Deps {
@@ -27,7 +37,14 @@ export function appendAgain({ journal, clock }: Deps, request: Append, first: un
 
 async function hasLanded(journal: Journal, { run, expected, entries }: Append): Promise<boolean> {
   const there = await journal.read(run, expected + 1, entries.length);
-  return there.length === entries.length && there.map(encodeEntry).join('\n') === entries.map(encodeEntry).join('\n');
+  return there.length === entries.length && there.every((entry, index) => isSame(entry, entries[index]));
+}
+
+/** As stored; what came from an artifact may stand in another order. */
+function isSame(one: Entry, other: Entry | undefined): boolean {
+  return (
+    other !== undefined && jsonEquals(JSON.parse(encodeEntry(one)) as Json, JSON.parse(encodeEntry(other)) as Json)
+  );
 }
 
 /** Does it, and again for some seconds while the store cannot. @throws PilotageError of the store. */

@@ -42,6 +42,7 @@ export interface Told {
 export interface LeaseRequest {
   /** The name of the process that owns the lease. */
   readonly owner: string;
+  /** At most 300,000, so that a lease that ends later by the store's clock is known to be written by a clock that was ahead. */
   readonly leaseMs: number;
 }
 
@@ -107,8 +108,8 @@ export interface Append {
   readonly tells?: readonly Told[];
   /** Refuses the append when the run has had more signals than this. */
   readonly seenSignals?: number;
-  /** The run's turn in its session's memory, with its ending. A second one of the same run changes nothing. */
-  readonly turn?: SessionTurn;
+  /** Renews the lease in the same commit, from the time of the store's clock on, also when it is over. Refused for one that was released. */
+  readonly leaseMs?: number;
 }
 
 /** A message that the run has not taken yet. */
@@ -156,6 +157,8 @@ export interface RunRecord {
   /** The run of which this run is a task, and the root of the tree. */
   readonly parent?: string;
   readonly root?: string;
+  /** False for a run that is not a turn of its session's conversation, such as a task. */
+  readonly conversation?: false;
   readonly createdAt: number;
   readonly updatedAt: number;
   /**
@@ -180,8 +183,8 @@ export interface RunQuery {
   readonly user?: string;
   readonly session?: string;
   readonly status?: readonly RunStatus[];
-  /** Only the tasks of this run. */
-  readonly parent?: string;
+  /** Only the tasks of this run. `null`: only runs that are no tasks. */
+  readonly parent?: string | null;
   /** Only runs created at or after this time. Milliseconds since the epoch. */
   readonly since?: number;
   /** How many runs a page has, newest first. Default 50, at most 200. */
@@ -235,7 +238,7 @@ export interface Journal {
   create(run: NewRun): Promise<Claim | undefined>;
 
   /**
-   * A lease that is over but that nobody has claimed still appends. Ids in `takes` that are not in the inbox are ignored.
+   * A lease that is over but that nobody has claimed still appends, and is renewed only with `leaseMs`. Ids in `takes` that are not in the inbox are ignored.
    * An old fence is reported before a head that moved: `journal_conflict` says that the fence is current.
    * @throws PilotageError `journal_conflict` (head moved), `lease_lost` (fence is old), `run_not_found`, `task_limit`,
    * `task_id_taken` (a start has the id of a run that is not a task of its parent), `inbox_changed`, or a store error: always as a
@@ -259,7 +262,7 @@ export interface Journal {
   list(query: RunQuery): Promise<RunRecord[]>;
 
   /**
-   * Takes the lease of a run when it is free or over. With `run`, the run need not be due. A claimed run is due again when its lease is
+   * Takes the lease of a run when it is free or over, or ends later than any lease can and was not renewed for 5 minutes. With `run`, the run need not be due. A claimed run is due again when its lease is
    * over, until `release` parks it. A pending or waiting run is running from then on.
    * @returns `undefined` when nothing is due, another owner has the run, or the run has ended (but see `reopens`) or does not exist.
    */
@@ -332,47 +335,30 @@ export interface ArtifactAbout {
   readonly source?: string;
 }
 
-// The memory of a session: what it keeps of its earlier runs. It lives beside the journal, and a turn is stored with
-// the ending of its run.
-
-/** A turn of a session: what the user asked of a run, and what the run answered. */
-export interface SessionTurn {
-  readonly run: string;
-  readonly user: string;
-  /** `null`: the run ended without an answer. */
-  readonly assistant: string | null;
-  /** When the run ended. Milliseconds since the epoch. */
-  readonly at: number;
-}
+// The memory of a session is its runs: what was said stands in their entries. Beside them there is only the summary of older runs.
 
 /**
  * - `healthy`: the summary is up to date.
  * - `retrying`: the last try to extend it failed, and another will follow.
- * - `degraded`: too many tries failed; turns that are neither covered nor recent are not shown until a try succeeds.
+ * - `degraded`: too many tries failed; runs that are neither covered nor recent are not told of until a try succeeds.
  */
 export type MemoryHealth = 'healthy' | 'retrying' | 'degraded';
 
 export interface SessionSummary {
   readonly text: string;
-  /** How many of the session's first turns the text covers. */
-  readonly covers: number;
+  /** The newest run that the text covers, in the order in which the runs were started; empty when it covers none. */
+  readonly through: string;
+  /** Runs before that one that the text does not cover, because they had not ended. */
+  readonly without: readonly string[];
   readonly health: MemoryHealth;
   /** How many tries in a row failed. */
   readonly failures: number;
   readonly updatedAt: number;
 }
 
-export interface SessionMemory {
-  /** How many turns the session has had. */
-  readonly count: number;
-  /** The last turns, oldest first. */
-  readonly turns: readonly SessionTurn[];
-  readonly summary?: SessionSummary;
-}
-
 export interface SessionMemoryStore {
-  /** At most `limit` turns, the newest, but for those before index `from` (default 0). An unknown session has none. */
-  read(scope: Scope, limit: number, from?: number): Promise<SessionMemory>;
+  /** `undefined` for a session without a summary, and for one of another tenant, user or session alike. */
+  summary(scope: Scope): Promise<SessionSummary | undefined>;
   /**
    * Replaces the summary if the stored one is the one that `expected` was read from: the same `updatedAt` (`undefined`:
    * none was stored). @returns false when another writer was first.

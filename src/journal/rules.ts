@@ -1,6 +1,7 @@
 /** The checks of every store, and the messages of its refusals. */
 import { createHash } from 'node:crypto';
 import { assertIdentity, INBOX_CAP, PilotageError, type Scope, type Started, scopeKey } from '#core';
+import { MAX_LEASE_MS } from './lease-watch.ts';
 import type {
   Append,
   ClaimRequest,
@@ -38,9 +39,14 @@ export function assertNewRun(run: NewRun): Started {
 }
 
 /** What a record tells of how the run began. */
-export function beginningOf(first: Started): Pick<RunRecord, 'query' | 'agent' | 'parent' | 'root'> {
-  const { query, agent, task } = first;
-  return { query, agent, ...(task === undefined ? {} : { parent: task.parent, root: task.root }) };
+export function beginningOf(first: Started): Pick<RunRecord, 'query' | 'agent' | 'parent' | 'root' | 'conversation'> {
+  const { query, agent, task, conversation = true } = first;
+  return {
+    query,
+    agent,
+    ...(task === undefined ? {} : { parent: task.parent, root: task.root }),
+    ...(conversation ? {} : { conversation: false }),
+  };
 }
 
 /** @throws PilotageError `invalid_config` for a priority that is not a whole number. */
@@ -49,10 +55,11 @@ export function assertPriority(priority: number): void {
   throw new PilotageError('invalid_config', `The priority is ${priority}; give a whole number.`);
 }
 
-/** @throws PilotageError `invalid_config` for a length that is not a positive number. */
+/** @throws PilotageError `invalid_config` for a length that is not a positive number, or too long. */
 export function assertLease(lease: Pick<LeaseRequest, 'leaseMs'>): void {
-  if (Number.isFinite(lease.leaseMs) && lease.leaseMs > 0) return;
-  throw new PilotageError('invalid_config', `leaseMs is ${lease.leaseMs}; give a positive number.`);
+  if (lease.leaseMs > 0 && lease.leaseMs <= MAX_LEASE_MS) return;
+  const message = `leaseMs is ${lease.leaseMs}; give a number over 0, and up to ${MAX_LEASE_MS}.`;
+  throw new PilotageError('invalid_config', message);
 }
 
 /** Whether the owner that a run is claimed from may go on with it: nobody knows that it is dead. */
@@ -70,12 +77,22 @@ export function assertConsecutive(append: Append): void {
 }
 
 /** @throws PilotageError `lease_lost` or `journal_conflict`, when the run is not as the caller knows it. */
-export function assertCurrent(append: Append, now: { readonly head: number; readonly fence: number }): void {
+export function assertCurrent(
+  append: Append,
+  now: { readonly head: number; readonly fence: number; readonly owner: string | null | undefined },
+): void {
   if (append.fence !== now.fence) {
     throw new PilotageError(
       'lease_lost',
       `Run ${append.run} has been claimed by somebody else: fence ${append.fence} is old, ${now.fence} is current. Stop working on it.`,
       { data: { run: append.run, fence: append.fence, current: now.fence } },
+    );
+  }
+  if (append.leaseMs !== undefined && (now.owner ?? undefined) === undefined) {
+    throw new PilotageError(
+      'lease_lost',
+      `The lease of run ${append.run} was given up, and cannot be renewed. Claim the run.`,
+      { data: { run: append.run, fence: append.fence } },
     );
   }
   if (append.expected !== now.head) throw conflict(append, `its last entry is ${now.head}, not ${append.expected}`);
@@ -204,17 +221,9 @@ export function agentAfter({ entries }: Append): string | undefined {
   return undefined;
 }
 
-/** @throws PilotageError `invalid_config` for the turn of another run, or one without a time. */
-export function assertTurn({ run, turn }: Append): void {
-  if (turn === undefined) return;
-  assertCounts({ 'turn.at': turn.at });
-  if (turn.run === run) return;
-  throw new PilotageError('invalid_config', `The ending of run ${run} cannot carry the turn of run ${turn.run}.`);
-}
-
 /** @throws PilotageError `invalid_config` for impossible numbers. */
-export function assertSummary({ covers, failures, updatedAt }: SessionSummary): void {
-  assertCounts({ covers, failures, updatedAt });
+export function assertSummary({ failures, updatedAt }: SessionSummary): void {
+  assertCounts({ failures, updatedAt });
 }
 
 export function hasEnded(status: RunStatus): boolean {

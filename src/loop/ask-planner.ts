@@ -28,9 +28,9 @@ import {
   Thrown,
   usageIn,
 } from '#core';
-import { nextStep, viewOf } from '#state';
+import { storeIfLarge } from '#journal';
+import { failedPlan, nextStep, viewOf } from '#state';
 import type { Settled } from '../calls/attempt.ts';
-import { storeIfLarge } from '../calls/large-values.ts';
 import { errorData } from '../calls/outcome.ts';
 import {
   type Ask,
@@ -59,7 +59,7 @@ export function askPlanner(ask: Ask): Made | Promise<Made> {
     return [plannerFailed(priceMissing(deps.agent, deps.unpriced), step)];
   }
   const startedAt = deps.clock.now();
-  const view = viewOf(state, ask.tools, ask.tell !== undefined, ask.inputs);
+  const view = viewOf(state, ask.tools, ask.tell !== undefined, ask.inputs, ask.history);
   if (deps.planner.compact !== undefined && state.compactedAt < step) return compactFirst(ask, view, startedAt);
   return askForMove(ask, view, startedAt);
 }
@@ -270,10 +270,19 @@ function failedBy(thrown: unknown, step: number, ask: Ask): readonly EntryBody[]
       {},
     );
   }
-  if (!isOurs || code !== 'model_unavailable') return [plannerFailed(thrown, step)];
+  if (!isOurs || code !== 'model_unavailable') return [plannerEnded(thrown, step, ask)];
   const given = data?.['usage'];
   const error = { code, message, ...(data === undefined ? {} : { data }) };
   return modelAway(ask, error, given === undefined ? {} : { usage: readUsage(given).usage });
+}
+
+/** The end of the run; or the pause in which somebody is asked what is to become of a plan that has failed. */
+function plannerEnded(thrown: unknown, step: number, { deps, state }: Ask): Failed | Paused {
+  const failed = plannerFailed(thrown, step);
+  const asks = deps.planner.onFailedPlan === 'pause' && failed.error.code !== 'planner_failed';
+  if (!asks || failedPlan(state) === undefined) return failed;
+  const { code, message, data = {} } = failed.error;
+  return { kind: 'paused', token: deps.newToken(), reason: 'plan_failed', payload: { code, message, ...data } };
 }
 
 /** The end of a run whose limit of cost would not count what was used. */

@@ -21,6 +21,7 @@ import {
   readUsage,
   remarkName,
   type SpokenDelta,
+  type Turn,
   whyNoRemark,
 } from '#core';
 import type { RunState } from '#state';
@@ -33,6 +34,8 @@ export interface Ask {
   readonly state: RunState;
   readonly tools: AuthorisedTools;
   readonly inputs: readonly LoadedInput[];
+  /** The turns before the query, when they had to be loaded. */
+  readonly history: readonly Turn[] | undefined;
   readonly attempt: Attempt;
   /** The run's own signal, the same for each of its moves. */
   readonly signal: LazySignal;

@@ -1,78 +1,25 @@
 /** Takes what is in the inbox: each message becomes one entry; a control is applied or refused, and never ends a run by being wrong. */
 
 import {
-  allReferencesIn,
-  assertRunLimits,
-  type Branch,
-  branchesOf,
-  branchId,
   type Control,
   type ControlTaken,
   defined,
   type EntryBody,
-  type ErrorCode,
   type ErrorData,
   isControl,
-  isJsonObject,
-  isPlan,
-  isPlanTool,
-  type Json,
-  type Limits,
-  type Message,
-  needsOf,
-  type Outcome,
-  type PauseVerdict,
+  messageOf,
   PilotageError,
-  type Reference,
   type Resumed,
-  referenceFault,
-  runLimitsOf,
   type TaskMessage,
-  unescaped,
-  waysOf,
 } from '#core';
-import { pauseExpired, type Received, type RunStatus } from '#journal';
-import { drivenStatus, hasBegun, nodeEdits, type OpenPause, type OpenStep, type RunState } from '#state';
-import { assertPriced } from './prices.ts';
+import type { Received, RunStatus } from '#journal';
+import { drivenStatus, misfitAmong, namedNodes, type OpenPause, type RunState, withdrawnBy } from '#state';
+import { type AnswerPorts, answer, answerRefused, type TakePorts, takesOut } from './answers.ts';
 
 export interface TakenMessages {
   readonly entries: readonly EntryBody[];
   /** The run's status after these entries. */
   readonly status: RunStatus;
-}
-
-export interface TakePorts {
-  /** Milliseconds since the epoch. */
-  readonly now: number;
-  newToken(): string;
-  /** Why these arguments do not fit a tool. */
-  misfit(tool: string, args: Json): Promise<ErrorData | undefined>;
-  /** What a call of the tool came to whose value is said to be this. */
-  outcomeOf(tool: string, value: Json): Promise<Outcome>;
-  /** The tool can be asked whether a call of it has happened. */
-  canLookUp(tool: string): boolean;
-  /** Who decides, and the models without prices that it may ask: they are for no limit of cost. */
-  readonly agent: string;
-  readonly unpriced: readonly string[];
-}
-
-interface AnswerPorts extends TakePorts {
-  /** When the store accepted the control: what had expired by then takes no answer, and what had not does, however late it is read. */
-  readonly storedAt: number;
-  /** An answer of the same reading has taken the call out of its plan. */
-  isTakenOut(call: number): boolean;
-}
-
-const VERDICTS: Partial<Record<Control['type'], PauseVerdict>> = {
-  RESUME: 'resume',
-  APPROVE: 'approve',
-  REJECT: 'reject',
-  SETTLE: 'settle',
-};
-
-/** An answer to a pause, which a call may be waiting for while others are under way. */
-export function isVerdict({ type }: Pick<Message, 'type'>): boolean {
-  return type in VERDICTS;
 }
 
 export async function takeMessages(
@@ -81,6 +28,9 @@ export async function takeMessages(
   ports: TakePorts,
 ): Promise<TakenMessages> {
   let open: readonly OpenPause[] = state.pauses;
+  let isAnswered = hasJustAnswered(state);
+  const fresh = [...state.fresh];
+  const isOpenStill = (pause: OpenPause): boolean => withdrawnBy({ ...state, fresh }, pause) === undefined;
   const entries: EntryBody[] = [];
   const isTakenOut = (call: number): boolean =>
     entries.some((entry) => entry.kind === 'resumed' && takesOut(entry, state, call));
@@ -89,18 +39,68 @@ export async function takeMessages(
       entries.push(newsEntry(message));
       continue;
     }
-    const effect = await effectOf(message, open, state, { ...ports, storedAt, isTakenOut });
+    if (message.stored !== undefined) {
+      entries.push({ kind: 'control', control: withoutContent(message), applied: false, error: contentGone(message) });
+      continue;
+    }
+    const question = message.type === 'USER_MESSAGE' ? questionIn(open.filter(isOpenStill), storedAt) : undefined;
+    if (question !== undefined) {
+      entries.push({ kind: 'control', control: message, applied: true, as: 'answer' }, answerBy(message, question));
+      open = open.filter((pause) => pause !== question);
+      isAnswered = true;
+      continue;
+    }
+    if (isAnswered && open.length === 0 && isFurtherMessage(message)) {
+      entries.push({ kind: 'control', control: message, applied: true, as: 'message' });
+      continue;
+    }
+    const found = await effectOf(message, open, state, { ...ports, storedAt, isTakenOut, fresh });
+    const effect = PilotageError.is(found) ? found : fitting(found, state, entries);
     if (PilotageError.is(effect)) {
       entries.push({ kind: 'control', control: message, applied: false, error: effect.toJSON() });
       continue;
     }
     entries.push({ kind: 'control', control: message, applied: true });
-    if (effect === undefined) continue;
-    entries.push(effect);
-    if (effect.kind === 'resumed') open = open.filter((pause) => pause.token !== effect.token);
-    else if (effect.kind === 'paused') open = [...open, { ...effect, requestedAt: 0 }];
+    fresh.push(message);
+    entries.push(...effect);
+    for (const entry of effect) {
+      if (entry.kind === 'resumed') {
+        isAnswered ||= open.some((pause) => pause.token === entry.token && isQuestion(pause));
+        open = open.filter((pause) => pause.token !== entry.token);
+      } else if (entry.kind === 'paused') open = [...open, { ...entry, requestedAt: 0 }];
+    }
   }
   return { entries, status: drivenStatus(open) };
+}
+
+// What people say to a run that asks its user: whoever comes first answers, and what comes after is heard as well.
+
+/** The planner has asked its user something, and waits for words. */
+export function isQuestion({ reason, step, call }: OpenPause): boolean {
+  return reason === 'await_input' && step !== undefined && call === undefined;
+}
+
+function questionIn(open: readonly OpenPause[], storedAt: number): OpenPause | undefined {
+  return open.find((pause) => isQuestion(pause) && storedAt < (pause.expiresAt ?? Number.POSITIVE_INFINITY));
+}
+
+function answerBy({ payload, from }: Control, { token }: OpenPause): Resumed {
+  return { kind: 'resumed', token, verdict: 'resume', ...defined({ payload, by: from }) };
+}
+
+/** Whether the planner's question has its answer, and the planner has not been asked since. */
+function hasJustAnswered({ open, steps }: RunState): boolean {
+  const last = open === null ? steps.at(-1) : undefined;
+  if (last?.decision.kind !== 'request_pause' || last.decision.reason !== 'await_input') return false;
+  const outcome = last.calls[0]?.outcome;
+  return outcome?.kind === 'verdict' && outcome.verdict !== 'timeout' && outcome.verdict !== 'superseded';
+}
+
+/** Whether it has words for whoever listens. An answer that names its pause is for that pause alone. */
+function isFurtherMessage(control: Control): boolean {
+  const { type, payload = {} } = control;
+  if (type !== 'RESUME' || ['token', 'limits', 'nodes'].some((key) => payload[key] !== undefined)) return false;
+  return Object.keys(messageOf(control).payload ?? {}).length > 0;
 }
 
 /** What is left in the inbox of a run that ends: controls were not delivered, news is kept. */
@@ -108,9 +108,18 @@ export function takeUndelivered(run: string, received: readonly Received[]): rea
   const error = { code: 'run_ended', message: `The run ${run} ended before it took the control.` };
   return received.map(({ message }): ControlTaken | EntryBody =>
     isControl(message)
-      ? { kind: 'control', control: message, applied: false, error, undelivered: true }
+      ? { kind: 'control', control: withoutContent(message), applied: false, error, undelivered: true }
       : newsEntry(message),
   );
+}
+
+function withoutContent({ stored: _, ...control }: Control): Control {
+  return control;
+}
+
+function contentGone({ stored }: Control): ErrorData {
+  const message = `What the control says is the artifact ${stored?.artifactRef}, which is not in the store. Say it again.`;
+  return { code: 'artifact_not_found', message };
 }
 
 function newsEntry(message: TaskMessage): EntryBody {
@@ -126,291 +135,67 @@ function newsEntry(message: TaskMessage): EntryBody {
   }
 }
 
-/** The entry that follows from a control, nothing, or why it is refused. */
+/** A control is refused for what cannot stand in the journal: otherwise it would stay in the inbox, and hold the run for ever. */
+function fitting(
+  effect: readonly EntryBody[],
+  state: RunState,
+  before: readonly EntryBody[],
+): readonly EntryBody[] | PilotageError {
+  const misfit = effect.length === 0 ? undefined : misfitAmong(state, [...before, ...effect]);
+  if (misfit === undefined || !effect.includes(misfit.body)) return effect;
+  return answerRefused('entry_refused', `The entry ${misfit.body.kind} cannot follow from it, because ${misfit.why}.`);
+}
+
+/** The entries that follow from a control, or why it is refused. */
 async function effectOf(
   control: Control,
   open: readonly OpenPause[],
   state: RunState,
   ports: AnswerPorts,
-): Promise<EntryBody | PilotageError | undefined> {
+): Promise<readonly EntryBody[] | PilotageError> {
   switch (control.type) {
     case 'RESUME':
     case 'APPROVE':
     case 'REJECT':
+    case 'ANSWER':
     case 'SETTLE':
-      return answer(control, open, state, ports);
+      return withRetries(control, await answer(control, open, state, ports), open, ports);
     case 'PAUSE':
       // Paused already: nothing to add. While only some calls wait, the others are stopped by it.
-      if (open.some(({ call }) => call === undefined)) return undefined;
-      return { kind: 'paused', token: ports.newToken(), reason: 'external_event', payload: { by: 'operator' } };
+      if (open.some(({ call }) => call === undefined)) return [];
+      return [{ kind: 'paused', token: ports.newToken(), reason: 'external_event', payload: { by: 'operator' } }];
     case 'CANCEL':
     case 'INJECT_CONTEXT':
     case 'REDIRECT':
     case 'USER_MESSAGE':
     case 'PRIORITIZE':
-      return undefined;
+      return [];
     default:
       return control.type satisfies never;
   }
 }
 
-async function answer(
-  control: Control,
-  open: readonly OpenPause[],
-  state: RunState,
-  ports: AnswerPorts,
-): Promise<Resumed | PilotageError> {
-  const { type, from, payload = {} } = control;
-  const pause = pauseOf(type, payload['token'], open, ports.storedAt);
-  if (PilotageError.is(pause)) return pause;
-  const verdict = VERDICTS[type] ?? 'resume';
-  if (pause.reason === 'in_doubt' || type === 'SETTLE') return settlement(control, pause, state, ports);
-  const { changes, words } = partsOf(control, pause);
-  const refusal =
-    refusalOf(control, pause, state) ??
-    (await misfitOf(changes.args, pause, state, ports)) ??
-    limitsRefusal(changes.limits, state, ports) ??
-    (await editRefusal(state, changes.nodes, ports));
-  if (refusal !== undefined) return refusal;
-  return {
-    kind: 'resumed',
-    token: pause.token,
-    verdict,
-    ...words,
-    ...recorded(changes),
-    ...defined({ by: from }),
-  };
-}
-
-interface Changes extends Pick<Resumed, 'args' | 'nodes'> {
-  readonly limits?: Limits;
-}
-
-/**
- * What an answer changes, and what it only says. A change has a field of its own for the kind of pause that it answers: whatever
- * a person's own `payload` calls its parts, it changes nothing.
- */
-function partsOf(
-  { type, payload = {} }: Pick<Control, 'type' | 'payload'>,
-  pause: OpenPause,
-): { readonly changes: Changes; readonly words: Pick<Resumed, 'payload'> } {
-  const { token: _, digest: __, payload: own, ...rest } = payload;
-  const takes = (field: keyof Changes): boolean =>
-    field === 'args' ? type === 'APPROVE' && pause.call !== undefined : type === 'RESUME' && pause.step === undefined;
-  const changes: Record<string, Json> = {};
-  const words: Record<string, Json> = isJsonObject(own) ? { ...own } : {};
-  for (const [field, value] of Object.entries(rest)) {
-    if (isChange(field) && takes(field)) changes[field] = value;
-    else words[field] = value;
-  }
-  return { changes, words: Object.keys(words).length === 0 ? {} : { payload: words } };
-}
-
-function recorded({ limits, ...same }: Changes): Pick<Resumed, keyof Changes> {
-  return limits === undefined ? same : { ...same, limits: runLimitsOf(limits) };
-}
-
-function isChange(field: string): field is keyof Changes {
-  return field === 'args' || field === 'limits' || field === 'nodes';
-}
-
-/** An answer of the same reading has taken the call out of the plan already. */
-function takesOut({ nodes }: Resumed, { open }: RunState, call: number): boolean {
-  return nodeEdits(open, nodes).some((edit) => edit.call === call && edit.args === undefined);
-}
-
-/** The answer to a call in doubt: what became of it, or that it is to be looked up again. */
-async function settlement(
+/** The answer to a plan that has failed carries out once more what has failed. */
+async function withRetries(
   { type, from, payload = {} }: Control,
-  { token, reason, call, payload: doubt = {} }: OpenPause,
-  state: RunState,
-  { now, outcomeOf, canLookUp }: TakePorts,
-): Promise<Resumed | PilotageError> {
-  const { open } = state;
-  const { token: _, value, payload: words, ...said } = payload;
-  const rest = { ...(isJsonObject(words) ? words : {}), ...said };
-  if (reason !== 'in_doubt' || call === undefined || open === null) {
-    return refuse('payload_invalid', 'No call is in doubt here, so that SETTLE does not answer this pause.');
-  }
-  const tool = branchesOf(open.move.decision)[call]?.tool ?? String(doubt['tool']);
-  const given = Object.keys(rest).length === 0 ? {} : { payload: rest };
-  const by = from === undefined ? {} : { by: from };
-  if (type === 'RESUME') {
-    if (isToEnd(state, now)) return refuse('payload_invalid', OVER);
-    if (canLookUp(tool)) return { kind: 'resumed', token, verdict: 'resume', ...given, ...by };
-    return refuse(
-      'payload_invalid',
-      `${tool} has no reconcile that could say whether the call has happened. ${SAY_SO}`,
-    );
-  }
-  if (type !== 'SETTLE') return refuse('payload_invalid', `${type} does not answer a call in doubt. ${SAY_SO}`);
-  if (rest['happened'] !== true) {
-    if (value === undefined) return { kind: 'resumed', token, verdict: 'settle', ...given, ...by };
-    return refuse('payload_invalid', 'A call that did not happen has no value: leave it out, or say that it happened.');
-  }
-  const outcome = await outcomeOf(tool, value ?? null);
-  if (outcome.kind === 'error') {
-    return refuse('payload_invalid', `The value of ${tool} was refused: ${outcome.error.message}`);
-  }
-  return { kind: 'resumed', token, verdict: 'settle', ...given, outcome, ...by };
-}
-
-/** Its time is over, or somebody has decided that it ends: it is held by its doubt alone. */
-function isToEnd({ cancel, rejectedCall, limits: { deadlineAt, onCeiling } }: RunState, now: number): boolean {
-  if (cancel !== null || rejectedCall !== null) return true;
-  return deadlineAt !== undefined && deadlineAt <= now && onCeiling !== 'pause';
-}
-
-const OVER =
-  'The run is about to end, and carries out nothing more, not even a look-up. Settle the call: say that it happened, or that it did not.';
-const SAY_SO =
-  'Settle the call: say that it happened, with its value, or that it did not happen; then the call is made.';
-
-function pauseOf(
-  type: string,
-  token: Json | undefined,
+  resumed: Resumed | PilotageError,
   open: readonly OpenPause[],
-  storedAt: number,
-): OpenPause | PilotageError {
-  const named = token === undefined ? open : open.filter((pause) => pause.token === token);
-  const inTime = named.filter(({ expiresAt = Number.POSITIVE_INFINITY }) => storedAt < expiresAt);
-  const [pause] = inTime;
-  if (pause === undefined) return noneOpen(type, named, open.length > 0);
-  if (inTime.length === 1) return pause;
-  return refuse('pause_not_found', `${type} must name one of ${inTime.length} open pauses by its token.`);
-}
-
-/** @param expired what the answer would have been for, had it come in time. */
-function noneOpen(type: string, expired: readonly OpenPause[], isPaused: boolean): PilotageError {
-  const last = expired.at(-1);
-  if (last?.expiresAt !== undefined) return pauseExpired(last.expiresAt, last.token);
-  const why = isPaused ? 'names a pause that is not open' : 'was refused: the run is not paused';
-  return refuse('pause_not_found', `${type} ${why}.`);
-}
-
-/** Why this answer does not fit this pause; `undefined` when it does. */
-function refusalOf(
-  { type, from, payload }: Control,
-  pause: OpenPause,
-  { identity }: RunState,
-): PilotageError | undefined {
-  if (type !== 'REJECT' && pause.approver === 'another' && from !== undefined) {
-    if (from.user === identity.user && from.tenant === identity.tenant) {
-      return refuse('approver_refused', 'Nobody approves what they asked for themselves: another person has to.');
-    }
-  }
-  const digest = type === 'APPROVE' ? payload?.['digest'] : undefined;
-  if (digest !== undefined && digest !== pause.payload?.['digest']) {
-    return refuse(
+  { retries }: Pick<TakePorts, 'retries'>,
+): Promise<readonly EntryBody[] | PilotageError> {
+  if (PilotageError.is(resumed)) return resumed;
+  const { token, verdict } = resumed;
+  if (open.find((pause) => pause.token === token)?.reason !== 'plan_failed') return [resumed];
+  if (verdict !== 'resume') {
+    return answerRefused(
       'payload_invalid',
-      'The question is about other arguments than those that were approved: the digest is not that of the pause. Look at the pause again.',
+      `${type} does not answer a plan that has failed. Retry the run, or cancel it.`,
     );
-  }
-  if (pause.call !== undefined && pause.reason === 'approval_required' && type === 'RESUME') {
-    return refuse('payload_invalid', 'The pause waits for an approval: answer it with APPROVE or REJECT.');
-  }
-  if (pause.call !== undefined && pause.reason !== 'approval_required' && payload?.['args'] !== undefined) {
-    return refuse(
-      'payload_invalid',
-      'The call waits for a login, and is made with its own arguments: answer without any.',
-    );
-  }
-  return undefined;
-}
-
-function limitsRefusal(
-  limits: Limits | undefined,
-  { task }: RunState,
-  { agent, unpriced }: TakePorts,
-): PilotageError | undefined {
-  if (limits === undefined) return undefined;
-  if (task !== null) {
-    return refuse('payload_invalid', 'The limits of a task are set aside by the run above it, and cannot be raised.');
   }
   try {
-    assertRunLimits(limits);
-    assertPriced(agent, unpriced, limits.costUsd !== undefined);
-    return undefined;
+    const nodes = namedNodes(payload['retry']);
+    return [resumed, { kind: 'reopened', ...defined({ by: from }), retries: await retries(nodes) }];
   } catch (error) {
-    if (PilotageError.is(error)) return error;
+    if (PilotageError.is(error, 'payload_invalid') || PilotageError.is(error, 'budget_exceeded')) return error;
     throw error;
   }
-}
-
-/** Edited arguments are checked before the pause is answered: whoever gave them can mend them. */
-async function misfitOf(
-  args: Json | undefined,
-  { call }: OpenPause,
-  { open }: RunState,
-  { misfit }: TakePorts,
-): Promise<PilotageError | undefined> {
-  if (call === undefined || args === undefined || open === null) return undefined;
-  const tool = branchesOf(open.move.decision)[call]?.tool ?? '';
-  const error = await misfit(tool, args);
-  return error && refuse('payload_invalid', `The edited arguments were refused: ${error.message}`);
-}
-
-function refuse(code: ErrorCode, message: string): PilotageError {
-  return new PilotageError(code, message);
-}
-
-/**
- * Why an edit is refused; `undefined` when the edit may be made, or no edit was given. Only nodes that have not begun can be changed:
- * other arguments, which may refer to what the node came after all along, or out of the plan. Those of a node with routes stand
- * in for the arguments of whichever route is open.
- * @param nodes by the id of the node, `{ args }` or `{ skip: true }`.
- */
-async function editRefusal(
-  { open, pauses }: RunState,
-  nodes: Json | undefined,
-  { misfit, isTakenOut }: Pick<AnswerPorts, 'misfit' | 'isTakenOut'>,
-): Promise<PilotageError | undefined> {
-  if (!isJsonObject(nodes) || open === null || !isPlan(open.move.decision)) return undefined;
-  const branches = branchesOf(open.move.decision);
-  const indexById = new Map(branches.map((branch, index) => [branchId(branch, index), index]));
-  for (const [id, edit] of Object.entries(nodes)) {
-    const index = indexById.get(id);
-    const branch = index === undefined ? undefined : branches[index];
-    if (index === undefined || branch === undefined) return cannotEdit(`the plan has no node ${JSON.stringify(id)}`);
-    const isAsked = pauses.some(({ call }) => call === index);
-    if (isUnderWay(open, index) || isTakenOut(index) || isAsked) {
-      return cannotEdit(`the node ${JSON.stringify(id)} has begun, or has ended, and cannot be changed any more`);
-    }
-    if (isJsonObject(edit) && edit['skip'] === true) continue;
-    const args = isJsonObject(edit) ? edit['args'] : undefined;
-    if (args === undefined)
-      return cannotEdit(`the edit of ${JSON.stringify(id)} is neither { args } nor { skip: true }`);
-    const fault = referenceFault(args);
-    if (fault !== undefined) return cannotEdit(`the arguments for ${JSON.stringify(id)}: ${fault}`);
-    const foreign = foreignReference(branch, open.move.step, args);
-    if (foreign !== undefined) {
-      return cannotEdit(
-        `${JSON.stringify(id)} would refer to ${JSON.stringify(foreign)}, which it does not come after`,
-      );
-    }
-    // What refers to other nodes is checked when they have ended.
-    const error =
-      allReferencesIn(args).length === 0 && !isPlanTool(branch.tool)
-        ? await misfit(branch.tool, unescaped(args))
-        : undefined;
-    if (error !== undefined) return cannotEdit(`the arguments for ${JSON.stringify(id)} do not fit: ${error.message}`);
-  }
-  return undefined;
-}
-
-/** A branch that the edited branch does not need on any of its routes: the new arguments replace the arguments of all routes. */
-function foreignReference(branch: Branch, now: number, args: Json): string | undefined {
-  const needs = waysOf(branch).map(needsOf);
-  const isKnown = ({ $from, step }: Reference): boolean =>
-    step === undefined ? needs.every((ids) => ids.has($from)) : step < now;
-  return allReferencesIn(args).find((reference) => !isKnown(reference))?.$from;
-}
-
-function isUnderWay(open: OpenStep, index: number): boolean {
-  const { calls, waits } = open;
-  return calls[index] !== null || hasBegun(open, index) || waits.some(({ call }) => call === index);
-}
-
-function cannotEdit(why: string): PilotageError {
-  return new PilotageError('payload_invalid', `The plan was not changed, and stays paused: ${why}.`);
 }

@@ -1,5 +1,13 @@
 /** The parts of a runtime that the drivers of its runs use. */
-import { type AtOnce, type Clock, MAX_AT_ONCE, type Planner, type Redaction } from '#core';
+import {
+  type AtOnce,
+  type Caller,
+  type Clock,
+  MAX_AT_ONCE,
+  type NamedModel,
+  type Planner,
+  type Redaction,
+} from '#core';
 import type { ArtifactStore, Journal } from '#journal';
 import type { Agent, AgentLimits, AuthorisedTools } from '#tools';
 import type { AtWork } from '../calls/doubt.ts';
@@ -31,6 +39,8 @@ export interface ReadyAgent {
   /** Models without prices that its runs may ask, also through agents that carry out their calls. */
   readonly unpriced: readonly string[];
   readonly readArgs: Agent['readArgs'] | undefined;
+  /** The agent is a flow: its tools are its nodes, whose names are the flow's own. */
+  readonly isFlow: boolean;
 }
 
 export interface DriverDeps extends Pick<ReadyAgent, 'agent' | 'planner' | 'toolsOf' | 'limit' | 'unpriced'> {
@@ -42,6 +52,8 @@ export interface DriverDeps extends Pick<ReadyAgent, 'agent' | 'planner' | 'tool
   readonly turns: LargeTurns;
   /** The agent of that name, if the runtime knows it. */
   agentNamed(name: string): ReadyAgent | undefined;
+  /** The model of that name of any agent of the runtime. */
+  modelNamed(name: string): NamedModel | undefined;
   readonly clock: Clock;
   /** From 0 up to 1. */
   random(): number;
@@ -56,8 +68,8 @@ export interface DriverDeps extends Pick<ReadyAgent, 'agent' | 'planner' | 'tool
   newToken(): string;
   /** Called for a run that was told something, or that was just stored: some process must drive it. */
   woke(run: string): void;
-  /** Runs leave a turn to the later ones of their session. */
-  readonly remembers: boolean;
+  /** The tasks that carry out nodes of the run which are retried go on. */
+  reopenTasks(run: string, by: Caller | undefined): Promise<void>;
   /** Called with a fault that ends nothing but must be seen. */
   onFault(error: unknown): void;
 }

@@ -52,6 +52,8 @@ export class RunDriver {
   readonly #dismissed = new Set<string>();
   /** Set when everything in flight is being stopped: why. */
   #stop: Stop | undefined;
+  /** Nothing more begins; what is in flight may end. */
+  #isLeaving = false;
 
   constructor(deps: DriverDeps, state: RunState, claim: Pick<Claim, 'signals'>, lease: HeldLease) {
     this.#deps = deps;
@@ -69,7 +71,7 @@ export class RunDriver {
       isInFlight: (call) => this.#calls.isInFlight(call),
       isDismissed: (task) => this.#dismissed.has(task),
     };
-    this.#writer = new RunWriter(deps, state, lease.fence, () => this.#inbox.look());
+    this.#writer = new RunWriter(deps, state, lease, () => this.#inbox);
     const commit = (bodies: readonly EntryBody[], changes: Changes): Promise<void> | undefined =>
       this.#commit(bodies, changes);
     const onHeard = (): void => this.#calls.nudge();
@@ -85,10 +87,11 @@ export class RunDriver {
       state,
       begin: (step, call, costMicroUsd, repeatable) => {
         const cost = costMicroUsd === undefined ? {} : { costMicroUsd };
-        return this.#commit([{ kind: 'call_began', step, call, ...cost, ...(repeatable ? { repeatable } : {}) }]);
+        return this.#writer.begin({ kind: 'call_began', step, call, ...cost, ...(repeatable ? { repeatable } : {}) });
       },
       writer: this.#writer,
       lease,
+      prove: async () => this.#inbox.hear(await lease.prove()),
       tools,
     });
   }
@@ -106,6 +109,12 @@ export class RunDriver {
   /** Stops driving the run: `closing` gives the run back to the journal, `lost` only stops. */
   stop(why: 'closing' | 'lost'): void {
     this.#halt(why);
+  }
+
+  /** Begins nothing more, and gives the run back when what is under way has ended. */
+  leave(): void {
+    this.#isLeaving = true;
+    this.#calls.nudge();
   }
 
   /** Live handles are held while the driver runs. Before it has stopped, they are closed, or kept for a while. */
@@ -140,10 +149,19 @@ export class RunDriver {
       if (this.#isLettingGo()) return this.#letGo();
       if (this.#inbox.hasNews) await this.#inbox.take();
       const { open, ending, limits } = this.state;
-      if (open?.move.growing === true && ending === null) await this.#commit(this.#moves.takeGrowth(open));
+      if (open?.move.growing === true && ending === null) {
+        await this.#commit(this.#moves.takeGrowth(open));
+        // That may have ended the step: what came meanwhile is read before the planner is asked again.
+        if (this.state.open === null && this.#inbox.hasNews) continue;
+      }
       this.#deadline.arm(limits);
       const todo = next(this.state, this.#nextDeps);
       const goesOn = todo.do === 'ask' || todo.do === 'calls';
+      if (goesOn && this.#isLeaving) {
+        if (this.#isIdle) this.stop('closing');
+        else await this.#hearOut();
+        continue;
+      }
       if (goesOn && this.#stop !== undefined && this.#isIdle && !this.#inbox.hasNews) return this.#startOver();
       switch (todo.do) {
         case 'end':
@@ -283,6 +301,7 @@ export class RunDriver {
   /** Makes the entries of the calls that have ended. A cancel ends a run also when a call is in doubt. */
   #kept(landed: readonly EntryBody[]): readonly EntryBody[] {
     if (this.#isLettingGo()) return landed.filter(isResult);
+    if (this.#isLeaving) return landed.filter((body) => !isOfClosing(body));
     const { cancel } = this.state;
     const isCancelled = (cancel !== null && !isDismissal(cancel)) || this.#stop === 'cancel';
     return isCancelled ? landed.filter((body) => !isDoubt(body)) : landed;
@@ -340,8 +359,14 @@ function isExpiry(entries: readonly EntryBody[]): boolean {
 /** Whether a call ended by itself rather than by being stopped, or waits for somebody. */
 function isResult(body: EntryBody): boolean {
   if (isDoubt(body)) return false;
-  if (body.kind !== 'call_ended') return body.kind === 'paused' || body.kind === 'awaiting';
+  if (body.kind !== 'call_ended')
+    return body.kind === 'paused' || body.kind === 'awaiting' || body.kind === 'call_away';
   return body.outcome.kind === 'value' || body.outcome.kind === 'error';
+}
+
+/** The call waited for a run of this process, which goes on elsewhere: so does the call. */
+function isOfClosing(body: EntryBody): boolean {
+  return body.kind === 'call_ended' && body.outcome.kind === 'error' && body.outcome.error.code === 'runtime_closed';
 }
 
 /**

@@ -18,6 +18,8 @@ export function momentOf(clock: Clock): Moment {
 
 /** A store that counts whole milliseconds may let a lease end by a part of one too early. */
 const STORE_TICK_MS = 1;
+/** The heartbeat renews a lease that often. */
+export const RENEWALS_A_LEASE = 3;
 
 export interface HeldLeaseDeps {
   readonly journal: Journal;
@@ -54,13 +56,30 @@ export class HeldLease {
 
   /** Nobody else can have claimed the run by now, as far as this process's clocks say: it did not stand still too long. */
   get isCertain(): boolean {
-    const { wallMs, steadyMs } = this.#renewedAt;
-    const now = momentOf(this.#deps.clock);
-    return Math.max(now.wallMs - wallMs, now.steadyMs - steadyMs) < this.#deps.leaseMs - STORE_TICK_MS;
+    return this.#ageMs < this.#deps.leaseMs - STORE_TICK_MS;
   }
 
-  /** Renews the lease, which only its owner can. @throws PilotageError `lease_lost`, or the error of the store. */
-  async prove(): Promise<void> {
+  /**
+   * With what an append begins an effect: the same commit renews the lease, so that the run is certainly this process's for a while from
+   * then on. Absent while the last renewal is so fresh that the heartbeat owes none.
+   */
+  get toRenew(): number | undefined {
+    const { leaseMs } = this.#deps;
+    return this.#ageMs < leaseMs / RENEWALS_A_LEASE ? undefined : leaseMs;
+  }
+
+  get #ageMs(): number {
+    const { clock } = this.#deps;
+    const { wallMs, steadyMs: steady } = this.#renewedAt;
+    return Math.max(clock.now() - wallMs, steadyMs(clock) - steady);
+  }
+
+  /**
+   * Renews the lease, which only its owner can.
+   * @returns how many signals the run has had.
+   * @throws PilotageError `lease_lost`, or the error of the store.
+   */
+  async prove(): Promise<number> {
     const { journal, clock, leaseMs } = this.#deps;
     const { run, fence } = this;
     let askedAt = momentOf(clock);
@@ -74,6 +93,7 @@ export class HeldLease {
       });
     }
     this.renewed(askedAt);
+    return signals;
   }
 
   /** How long what an earlier owner had under way may still take effect. 0: no longer. */

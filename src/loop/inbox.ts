@@ -1,5 +1,6 @@
 /** What is said to a run that is driven here: heard at once or at the next boundary, and taken as entries. */
 import {
+  type Caller,
   type EntryBody,
   type ErrorData,
   isControl,
@@ -9,16 +10,20 @@ import {
   type Message,
   type Outcome,
   PilotageError,
+  withdrawsQuestions,
 } from '#core';
-import type { Received } from '#journal';
-import { presentName, type RunState } from '#state';
+import { patiently, type Received, storedJsonIfAny } from '#journal';
+import { isSteering, presentName, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
 import { prepareCall } from '../calls/arguments.ts';
 import { turn } from '../calls/large-values.ts';
 import { valueOutcome } from '../calls/outcome.ts';
-import { isVerdict, type TakePorts, takeMessages } from './controls.ts';
+import { retriesOf } from '../tasks/retries.ts';
+import { withdrawBelow } from '../tasks/withdraw.ts';
+import { closedIn, isVerdict, type TakePorts } from './answers.ts';
+import { takeMessages } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
-import type { Changes } from './run-writer.ts';
+import type { Changes, Hearing } from './run-writer.ts';
 
 export interface InboxPorts {
   readonly deps: DriverDeps;
@@ -33,16 +38,28 @@ export interface InboxPorts {
   onHeard(): void;
 }
 
-export class RunInbox {
+export class RunInbox implements Hearing {
   readonly #ports: InboxPorts;
   #dirty: boolean;
   /** How many signals the run had had when it was last read. */
   #signalsSeen: number;
+  /** How many of them were looked at: a cancel among them is known, the rest may wait to be read. */
+  #signalsHeard: number;
+  #isCancelled = false;
 
   constructor(ports: InboxPorts, hasNews: boolean) {
     this.#ports = ports;
     this.#dirty = hasNews;
     this.#signalsSeen = ports.state.messagesTaken;
+    this.#signalsHeard = this.#signalsSeen;
+  }
+
+  get signalsHeard(): number {
+    return this.#signalsHeard;
+  }
+
+  get isCancelled(): boolean {
+    return this.#isCancelled;
   }
 
   /** Something came, or may have come, after it was last read. */
@@ -50,7 +67,6 @@ export class RunInbox {
     return this.#dirty;
   }
 
-  /** Marks the inbox to be read again. */
   look(): void {
     this.#dirty = true;
   }
@@ -61,22 +77,48 @@ export class RunInbox {
    */
   poke(): void {
     this.#dirty = true;
-    const { deps, state, onCancel, onHeard } = this.#ports;
-    deps.journal.inbox(state.identity.run).then((received) => {
-      const messages = received.map(({ message }) => message);
-      const cancels = messages.filter(isHardCancel);
-      if (cancels.length > 0) onCancel(cancels.every(isDismissal) ? 'dismissal' : 'cancel');
-      if (messages.some((message) => this.#isHeardAtOnce(message))) onHeard();
-    }, deps.onFault);
+    const { deps, state } = this.#ports;
+    deps.journal.inbox(state.identity.run).then((received) => this.#heed(received), deps.onFault);
+  }
+
+  async hear(signals: number): Promise<void> {
+    if (signals <= this.#signalsHeard) return;
+    this.#dirty = true;
+    const { deps, state } = this.#ports;
+    this.#heed(await patiently(deps.clock, () => deps.journal.inbox(state.identity.run)));
+    this.#signalsHeard = Math.max(this.#signalsHeard, signals);
+  }
+
+  #heed(received: readonly Received[]): void {
+    const { onCancel, onHeard } = this.#ports;
+    const messages = received.map(({ message }) => message);
+    this.#isCancelled = messages.some(({ type }) => type === 'CANCEL');
+    const cancels = messages.filter(isHardCancel);
+    if (cancels.length > 0) onCancel(cancels.every(isDismissal) ? 'dismissal' : 'cancel');
+    if (messages.some((message) => this.#isHeardAtOnce(message))) onHeard();
   }
 
   /** On the way to an ending, and between boundaries, not everything is taken. */
   async take(): Promise<void> {
-    if (this.#ports.isBoundary()) return this.#take(await this.#read());
+    while (this.#ports.isBoundary()) {
+      const received = await this.#read();
+      this.#isCancelled = false;
+      await this.#take(received);
+      // What came while this was written is taken, too, before anything is done: a cancel may be among it.
+      if (!this.#dirty) return;
+    }
     // The rest waits for the boundary.
-    const received = (await this.#read()).filter(({ message }) => this.#isHeardAtOnce(message));
+    const received = this.#heardAtOnce(await this.#read());
     this.#dirty = true;
     if (this.#ports.state.ending === null) await this.#take(received);
+  }
+
+  /** Words that are heard at once bring along what was said before them: the planner is told all in the order of acceptance. */
+  #heardAtOnce(received: readonly Received[]): readonly Received[] {
+    const isHeard = ({ message }: Received): boolean => this.#isHeardAtOnce(message);
+    const isSaid = ({ message }: Received): boolean => isControl(message) && isSteering(message);
+    const last = received.findLastIndex((each) => isSaid(each) && isHeard(each));
+    return received.filter((each, index) => isHeard(each) || (index < last && isSaid(each)));
   }
 
   async #read(): Promise<readonly Received[]> {
@@ -84,6 +126,8 @@ export class RunInbox {
     this.#dirty = false;
     const received = await deps.journal.inbox(state.identity.run);
     this.#signalsSeen = state.messagesTaken + received.length;
+    this.#signalsHeard = Math.max(this.#signalsHeard, this.#signalsSeen);
+    this.#isCancelled = received.some(({ message }) => message.type === 'CANCEL');
     return received;
   }
 
@@ -107,7 +151,13 @@ export class RunInbox {
     if (!isControl(message)) return open.waits.length > 0;
     // A plan is stopped, or given up, between two of its nodes.
     if (isPlan(open.move.decision) && (message.type === 'PAUSE' || message.type === 'REDIRECT')) return true;
-    return isVerdict(message) && pauses.some(({ call }) => call !== undefined);
+    // A question is withdrawn before an answer that came later is heard.
+    const asks = pauses.some(({ call }) => call !== undefined);
+    if (withdrawsQuestions(message, this.#ports.state.whileAsked)) return asks || open.waits.length > 0;
+    if (!isVerdict(message)) return false;
+    const token = message.payload?.['token'];
+    // What has lost its pause is refused without a wait for the calls that are under way.
+    return asks || (token !== undefined && pauses.every((pause) => pause.token !== token));
   }
 
   async #take(received: readonly Received[]): Promise<void> {
@@ -118,14 +168,33 @@ export class RunInbox {
       newToken: deps.newToken,
       misfit: (tool, args) => this.#misfit(tool, args),
       outcomeOf: (tool, value) => this.#outcomeOf(tool, value),
+      retries: async (nodes) => retriesOf(deps.journal, state, nodes, await deps.journal.read(state.identity.run)),
       canLookUp: (tool) => this.#canLookUp(tool),
+      isStored: async (ref) => (await storedJsonIfAny(ref, state.identity, deps.artifacts)) !== undefined,
+      closedBy: async (token) => closedIn(await deps.journal.read(state.identity.run), token),
       agent: deps.agent,
       unpriced: deps.unpriced,
     };
     const { entries, status } = await takeMessages(state, received, ports);
+    for (const { message } of received) {
+      if (isControl(message) && withdrawsQuestions(message, state.whileAsked))
+        await withdrawBelow(deps, state, message);
+    }
     await commit(entries, { status, takes: received.map(({ message }) => message.id) });
+    const retried = entries.find((entry) => entry.kind === 'reopened');
+    if (retried?.retries?.tasks !== undefined) await this.#goOnWithTasks(retried.by);
     // A turn of the event loop: whoever answered a pause can begin to listen before the planner is asked.
     if (entries.some(({ kind }) => kind === 'resumed')) await turn();
+  }
+
+  /** What fails here fails nothing else: whoever retries the run again goes on with the tasks. */
+  async #goOnWithTasks(by: Caller | undefined): Promise<void> {
+    const { deps, state } = this.#ports;
+    try {
+      await deps.reopenTasks(state.identity.run, by);
+    } catch (error) {
+      deps.onFault(error);
+    }
   }
 
   async #misfit(name: string, args: Json): Promise<ErrorData | undefined> {

@@ -61,17 +61,25 @@ export async function withReadArgs(
 ): Promise<StartMaterial> {
   if (readArgs === undefined) return given;
   const args = await readArgs(given.context?.args, identity);
-  return { ...given, context: { ...given.context, args } };
+  // Read by their names, since both may be objects of a class.
+  const { inputs, context = {} } = given;
+  return { ...defined({ inputs }), context: { ...namedParts(context), args } };
 }
 
 function pickGiven(context: GivenContext, identity: Identity): GivenContext {
-  const { args, meta, hints, externalMemory, conversationMemory, retrieved, skills, reasoningReplay } = context;
+  const given = namedParts(context);
+  const { meta, externalMemory, conversationMemory, retrieved } = given;
   if (meta !== undefined && !isJsonObject(meta)) {
     throw new PilotageError('invalid_config', 'context.meta must be an object: its keys hold what tools may read.');
   }
   for (const [name, block] of Object.entries({ externalMemory, conversationMemory, retrieved })) {
     if (block !== undefined) assertBlock(name, block, identity);
   }
+  return given;
+}
+
+function namedParts(context: GivenContext): GivenContext {
+  const { args, meta, hints, externalMemory, conversationMemory, retrieved, skills, reasoningReplay } = context;
   return defined({ args, meta, hints, externalMemory, conversationMemory, retrieved, skills, reasoningReplay });
 }
 

@@ -1,11 +1,12 @@
 /** The moves of a run's planner, one after another under the run's one signal, and the plan that it goes on with. */
-import { type EntryBody, LazySignal, type LoadedInput, type RunContext, type SpokenDelta } from '#core';
+import { type EntryBody, LazySignal, type LoadedInput, type SpokenDelta, type Turn } from '#core';
 import { nextStep, type OpenStep, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
 import { Attempt } from '../calls/attempt.ts';
 import type { Ask, PlanGrowth } from './ask.ts';
 import { askPlanner } from './ask-planner.ts';
 import type { DriverDeps } from './driver-deps.ts';
+import { earlierTurns, hasEarlierTurns } from './earlier-turns.ts';
 import { cutOff } from './growth.ts';
 import { loadInputs } from './inputs.ts';
 
@@ -19,12 +20,21 @@ export interface MovePorts {
   onMore(): void;
 }
 
+interface Given {
+  /** The attachments with their bytes. */
+  readonly inputs: readonly LoadedInput[];
+  /** `undefined`: the turns stand in the state as they are shown. */
+  readonly history: readonly Turn[] | undefined;
+}
+
+const NOTHING_GIVEN: Given = Object.freeze({ inputs: Object.freeze([]), history: undefined });
+
 export class Moves {
   readonly #ports: MovePorts;
   readonly #attempt: Attempt;
   readonly #signal = new LazySignal();
-  /** The attachments with their bytes, once they were read. */
-  #inputs: readonly LoadedInput[] | undefined;
+  /** What the run was given and does not stand in its entries, once it was read. */
+  #given: Given | undefined;
   /** The planner, while it goes on with the plan of the open step. */
   #growth: PlanGrowth | undefined;
 
@@ -43,16 +53,20 @@ export class Moves {
    * again.
    */
   next(): readonly EntryBody[] | undefined | Promise<readonly EntryBody[] | undefined> {
-    const { inputs } = this.#ports.state.context;
-    if (inputs !== undefined && this.#inputs === undefined) return this.#load(inputs);
+    if (this.#given === undefined) {
+      const { state } = this.#ports;
+      if (state.context.inputs !== undefined || hasEarlierTurns(state)) return this.#load();
+      this.#given = NOTHING_GIVEN;
+    }
     // Stopped: why is in the inbox.
     return this.#attempt.aborted ? undefined : askPlanner(this.#ask());
   }
 
   /** However long it takes: what was true before it, of the time too, may be so no more. */
-  async #load(inputs: NonNullable<RunContext['inputs']>): Promise<undefined> {
+  async #load(): Promise<undefined> {
     const { state, deps } = this.#ports;
-    this.#inputs = await loadInputs(inputs, state.identity, deps.artifacts);
+    const inputs = await loadInputs(state.context.inputs ?? [], state.identity, deps.artifacts);
+    this.#given = { inputs, history: hasEarlierTurns(state) ? await earlierTurns(state, deps) : undefined };
   }
 
   /** More of the plan that is being carried out. After a crash nobody goes on with it: it is whole as it is. */
@@ -79,7 +93,7 @@ export class Moves {
       deps,
       state,
       tools: tools(),
-      inputs: this.#inputs ?? [],
+      ...(this.#given ?? NOTHING_GIVEN),
       attempt: this.#attempt,
       signal: this.#signal,
       tell: deps.hub.wantsTokens(state.identity.run) ? this.#teller() : undefined,

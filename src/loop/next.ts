@@ -9,6 +9,7 @@ import {
   CEILING_REASONS,
   type CeilingAxis,
   type Clock,
+  type Control,
   callEnded,
   DEFAULT_STEP_LIMIT,
   type Decision,
@@ -22,6 +23,7 @@ import {
   type WakeMode,
 } from '#core';
 import {
+  awayCall,
   hasEndedUnderRaise,
   holdsDoubt,
   isBlocked,
@@ -33,10 +35,12 @@ import {
   parkedStatus,
   type RunState,
   reachedLimit,
+  stepsCounted,
   tasksOfAgentCalls,
   unneededRaise,
   unneededTasks,
   unsettledStatus,
+  withdrawnBy,
 } from '#state';
 import { doubtPause, keyPrefixOf } from '../calls/doubt.ts';
 import { askForRaise } from '../calls/in-flight-budget.ts';
@@ -98,6 +102,8 @@ export function next(state: RunState, deps: NextDeps): Next {
   if (pauses.length > 0) {
     const expired = expiredPause(state, deps.clock.now());
     if (expired !== undefined) return record([expired]);
+    const superseded = supersededQuestions(state);
+    if (superseded.length > 0) return record(superseded);
     const raise = unneededRaise(state);
     if (raise !== undefined) return record([withdrawn(raise.token)]);
     if (isHeld(state)) return hasEndedUnderRaise(state) ? CALLS : park(state);
@@ -148,12 +154,36 @@ function record(entries: readonly EntryBody[]): Next {
 
 /** Whether a wait is over. The clock is read only for a wait with a time limit. */
 function nowFor({ open }: RunState, { clock }: NextDeps): number | undefined {
-  return open?.waits.some(({ until }) => until !== undefined) === true ? clock.now() : undefined;
+  const isTimed = open !== null && (open.away.length > 0 || open.waits.some(({ until }) => until !== undefined));
+  return isTimed ? clock.now() : undefined;
 }
 
 function expiredPause({ pauses }: RunState, now: number): Resumed | undefined {
   const expired = pauses.find((pause) => pause.expiresAt !== undefined && pause.expiresAt <= now);
   return expired && { kind: 'resumed', token: expired.token, verdict: 'timeout' };
+}
+
+/** Closes the questions that nobody is to answer any more, since the planner has news to hear first. */
+function supersededQuestions(state: RunState): Resumed[] {
+  return state.pauses.flatMap((pause): Resumed[] => {
+    const control = withdrawnBy(state, pause);
+    if (control === undefined) return [];
+    const { token } = pause;
+    return [
+      {
+        kind: 'resumed',
+        token,
+        verdict: 'superseded',
+        payload: { reason: whyWithdrawn(control), control: control.type },
+      },
+    ];
+  });
+}
+
+function whyWithdrawn({ type }: Control): string {
+  if (type === 'REDIRECT') return 'the goal was changed while it waited for an answer';
+  if (type === 'USER_MESSAGE') return 'the user wrote while it waited for an answer';
+  return 'the run above was given another goal or a message while it waited for an answer';
 }
 
 /** Closes a pause for a higher limit that is not needed any more: nobody has to answer it. */
@@ -227,7 +257,8 @@ function abandonCalls(state: RunState): CallEnded[] {
           },
         }
       : { kind: 'cancelled', error: { code: 'cancelled', message: 'The run ended before the call did.' } };
-    return [callEnded({ step: open.move.step, call }, { outcome, attempts: 0 })];
+    const attempts = awayCall(open, call)?.attempts ?? 0;
+    return [callEnded({ step: open.move.step, call }, { outcome, attempts })];
   });
 }
 
@@ -276,7 +307,7 @@ function ceiling(state: RunState, axis: CeilingAxis): Finished {
   const steps = {
     max_steps_exceeded: true,
     max_steps: state.limits.steps ?? DEFAULT_STEP_LIMIT,
-    steps_observed: state.totals.steps,
+    steps_observed: stepsCounted(state),
   };
   return {
     kind: 'finished',

@@ -5,20 +5,34 @@
  * L1 A fact is applied to the state, and told to listeners, only after the journal has it.
  * L2 Nothing is appended that the fold would refuse.
  * L3 A CANCEL that was stored before an ending wins over it.
+ * L4 Whatever was said to the run before an append is known here when the append lands: a CANCEL that was stored before a call begins
+ *    keeps it from beginning.
  */
-import { deepFreeze, defined, type Entry, type EntryBody, type Finished, PilotageError } from '#core';
-import { type Append, appendAgain, isTransientStoreError, type Received, type SessionTurn } from '#journal';
+import { type CallBegan, deepFreeze, type Entry, type EntryBody, PilotageError } from '#core';
+import { type Append, appendAgain, isTransientStoreError, type Received } from '#journal';
 import { applyFitting, misfitAmong, type RunState, statusAfter } from '#state';
-import { answerOf } from '../calls/large-values.ts';
 import { cascading, stopTasks } from '../tasks/cancel.ts';
 import { toldBy } from '../tasks/ending.ts';
 import { takeUndelivered } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
+import { type HeldLease, momentOf } from './held-lease.ts';
 
 /** What an append carries beside its entries. */
-export type Changes = Pick<Append, 'status' | 'takes' | 'turn' | 'tells' | 'starts' | 'treeLimit' | 'seenSignals'>;
+export type Changes = Pick<Append, 'status' | 'takes' | 'tells' | 'starts' | 'treeLimit' | 'seenSignals' | 'leaseMs'>;
 
 const NO_CHANGES: Changes = {};
+
+/** What the writer asks of the run's inbox. */
+export interface Hearing {
+  /** How many signals of the run were looked at: an append is refused when it has had more. */
+  readonly signalsHeard: number;
+  /** A CANCEL waits in it, hard or soft: no call that is written down may begin. */
+  readonly isCancelled: boolean;
+  /** Looks into it now, because the run has had so many signals. @throws PilotageError of the store. */
+  hear(signals: number): Promise<void>;
+  /** Marks it to be read again. */
+  look(): void;
+}
 
 /** These entries end the run. */
 export function isEnding(bodies: readonly EntryBody[]): boolean {
@@ -29,18 +43,17 @@ export function isEnding(bodies: readonly EntryBody[]): boolean {
 export class RunWriter {
   readonly #deps: DriverDeps;
   readonly #state: RunState;
-  readonly #fence: number;
-  readonly #onCancel: () => void;
+  readonly #lease: HeldLease;
+  readonly #inbox: () => Hearing;
   #committing: Promise<void> | undefined;
   /** Why an append failed that perhaps has landed all the same. */
   #unknown: { readonly error: unknown } | undefined;
 
-  /** @param onCancel the inbox has a CANCEL that came just before an ending: nothing was ended. */
-  constructor(deps: DriverDeps, state: RunState, fence: number, onCancel: () => void) {
+  constructor(deps: DriverDeps, state: RunState, lease: HeldLease, inbox: () => Hearing) {
     this.#deps = deps;
     this.#state = state;
-    this.#fence = fence;
-    this.#onCancel = onCancel;
+    this.#lease = lease;
+    this.#inbox = inbox;
   }
 
   /** Something is being written that the state does not know yet. */
@@ -51,6 +64,34 @@ export class RunWriter {
   /** Until the state knows all that was given to be written. What is decided then, and committed at once, is decided on the whole. */
   async untilWritten(): Promise<void> {
     while (this.#committing !== undefined) await this.#committing.catch(() => {});
+  }
+
+  /**
+   * Writes that a call begins. The same commit renews the lease, when that is due, and is refused when something was said to the run that
+   * nobody has looked at here.
+   * @returns false when the run is to be cancelled: then the call has not begun.
+   */
+  async begin(body: CallBegan): Promise<boolean> {
+    const inbox = this.#inbox();
+    for (;;) {
+      if (inbox.isCancelled) return false;
+      const { toRenew: leaseMs } = this.#lease;
+      const askedAt = momentOf(this.#deps.clock);
+      const renewal = leaseMs === undefined ? {} : { leaseMs };
+      try {
+        await this.commit([body], { seenSignals: inbox.signalsHeard, ...renewal });
+        if (leaseMs !== undefined) this.#lease.renewed(askedAt);
+        return true;
+      } catch (error) {
+        await this.#hear(error);
+      }
+    }
+  }
+
+  /** What was said to the run is looked at, if that is why an append was refused. @throws what else the append was refused for. */
+  #hear(error: unknown): Promise<void> {
+    if (!PilotageError.is(error, 'inbox_changed')) throw error;
+    return this.#inbox().hear(Number(error.data?.['signals']));
   }
 
   /**
@@ -89,17 +130,15 @@ export class RunWriter {
     assertFollows(this.#state, bodies);
     const isGoal = last?.kind === 'finished' && last.reason === 'goal';
     if (!isGoal && this.#state.tasks.length > 0) await this.#stopTasks();
-    const turn =
-      this.#deps.remembers && this.#state.conversation ? await this.#turnOf(isGoal ? last : undefined) : undefined;
     let late: readonly Received[] = [];
     for (;;) {
-      const left = takeUndelivered(run, late);
+      // Behind the last move, whose planner has not seen it.
+      const seen = [...bodies.slice(0, -1), ...takeUndelivered(run, late), ...bodies.slice(-1)];
       const seenSignals = this.#state.messagesTaken + late.length;
       try {
-        return await this.#append([...left, ...bodies], {
+        return await this.#append(seen, {
           takes: late.map(({ message }) => message.id),
           seenSignals,
-          ...defined({ turn }),
         });
       } catch (error) {
         if (!PilotageError.is(error, 'inbox_changed')) throw error;
@@ -107,7 +146,7 @@ export class RunWriter {
       late = await this.#deps.journal.inbox(run);
       if (this.#state.cancel !== null || !late.some(({ message }) => message.type === 'CANCEL')) continue;
       // What was made on the way counts; how it ends is for the cancel to say.
-      this.#onCancel();
+      this.#inbox().look();
       const made = bodies.slice(0, -1);
       return made.length === 0 ? undefined : this.#append(made, {});
     }
@@ -115,24 +154,40 @@ export class RunWriter {
 
   #append(bodies: readonly EntryBody[], changes: Changes): Promise<void> | undefined {
     const request = this.#request(bodies, changes);
-    let appending: Promise<void> | undefined;
-    try {
-      appending = this.#deps.journal.append(request);
-    } catch (error) {
-      // The journal may throw in place of rejecting.
-      appending = Promise.reject(error);
-    }
-    if (appending !== undefined) return this.#whenAppended(request, appending);
+    const appending = this.#send(request);
+    if (appending !== undefined) return this.#whenAppended(request, appending, changes.seenSignals === undefined);
     this.#apply(request);
     return undefined;
   }
 
-  /** Again, when the store could not do it now. */
-  async #whenAppended(request: Append, appending: Promise<void>): Promise<void> {
+  #send(request: Append): Promise<void> | undefined {
+    try {
+      return this.#deps.journal.append(request);
+    } catch (error) {
+      // The journal may throw in place of rejecting.
+      return Promise.reject(error);
+    }
+  }
+
+  async #whenAppended(request: Append, appending: Promise<void>, hears: boolean): Promise<void> {
     try {
       await appending;
     } catch (error) {
-      await this.#appendAgain(request, error);
+      return this.#refused(request, error, hears);
+    }
+    this.#unknown = undefined;
+    this.#apply(request);
+  }
+
+  /** Again, when the store could not do it now; and with `hears` when something was said to the run, which is looked at first. */
+  async #refused(request: Append, first: unknown, hears: boolean): Promise<void> {
+    try {
+      await this.#appendAgain(request, first);
+    } catch (error) {
+      if (!hears) throw error;
+      await this.#hear(error);
+      const again = { ...request, seenSignals: this.#inbox().signalsHeard };
+      return this.#whenAppended(again, Promise.resolve(this.#send(again)), hears);
     }
     this.#unknown = undefined;
     this.#apply(request);
@@ -156,7 +211,13 @@ export class RunWriter {
     assertFollows(this.#state, bodies);
     const at = this.#deps.clock.now();
     const following = this.#following(bodies, changes);
-    const plain = { run: identity.run, fence: this.#fence, expected: head, entries: toEntries(bodies, head, at) };
+    const plain = {
+      run: identity.run,
+      fence: this.#lease.fence,
+      expected: head,
+      entries: toEntries(bodies, head, at),
+      seenSignals: this.#inbox().signalsHeard,
+    };
     return following === NO_CHANGES ? plain : { ...plain, ...following };
   }
 
@@ -181,18 +242,6 @@ export class RunWriter {
       ...changes,
       ...(status === undefined ? {} : { status }),
       ...(tells.length === 0 ? {} : { tells }),
-    };
-  }
-
-  /** The run's turn in its session: what it was asked, and what it answers. */
-  async #turnOf(answered: Finished | undefined): Promise<SessionTurn> {
-    const { identity, query } = this.#state;
-    const answer = answered && (await answerOf(answered, identity, this.#deps.artifacts));
-    return {
-      run: identity.run,
-      user: shorten(query),
-      assistant: answer === undefined ? null : shorten(answer),
-      at: Math.floor(this.#deps.clock.now()),
     };
   }
 
@@ -227,13 +276,4 @@ function frozen(entry: Entry): Entry {
   if (entry.kind === 'call_ended') deepFreeze(entry.outcome);
   else if (entry.kind !== 'moved' || entry.rejected !== undefined) deepFreeze(entry);
   return Object.freeze(entry);
-}
-
-/** How many characters of a text a turn keeps; the run itself keeps the whole text. */
-const TURN_CHARS = 16_384;
-
-/** Well-formed text, which every store gives back as it was. */
-function shorten(text: string): string {
-  const kept = text.length <= TURN_CHARS ? text : `${text.slice(0, TURN_CHARS - 1)}…`;
-  return kept.toWellFormed();
 }

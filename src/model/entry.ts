@@ -10,7 +10,7 @@ import type {
   LanguageModelV4Message,
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
-import { defined, type OutputMode, PilotageError } from '#core';
+import { assertKnownKeys, defined, type OptionShape, type OutputMode, PilotageError } from '#core';
 import { assertPrices, type Prices } from './usage.ts';
 
 export interface ModelEntry {
@@ -53,12 +53,17 @@ export interface ModelDefaults {
   readonly prices?: Prices;
 }
 
+const ENTRY: OptionShape<ModelEntry> = {
+  ...({ model: 'any', name: 'any?', toolCalls: 'any?', structuredOutput: 'any?', inputs: 'any?' } as const),
+  ...({ contextTokens: 'any?', callTimeoutMs: 'any?', prices: 'any?' } as const),
+};
 const CALL_WAYS: ReadonlySet<unknown> = new Set(['native', 'text'] satisfies ReadyModel['toolCalls'][]);
 const OUTPUT_MODES: ReadonlySet<unknown> = new Set(['json_schema', 'json_object', 'text'] satisfies OutputMode[]);
 
 /** @throws PilotageError `invalid_config` for a value that is not a model, or naming the field that is wrong. */
 export function readyModel(given: LanguageModel | ModelEntry, defaults: ModelDefaults = {}): ReadyModel {
   const entry: ModelEntry = isEntry(given) ? given : { model: given };
+  assertKnownKeys('An entry of a model', entry, Object.keys(ENTRY));
   const model = asLanguageModel(entry.model);
   const { name = model.modelId, toolCalls = 'native', structuredOutput = 'json_schema' } = entry;
   const { inputs = defaultInputs(model), contextTokens, callTimeoutMs, prices = defaults.prices } = entry;

@@ -2,7 +2,7 @@
  * What an error of a model says of itself. Its text is never searched, since texts are for people and change; a reply that is JSON is
  * read by its fields.
  */
-import { describeThrown, type ErrorData, fieldOf as field, PilotageError } from '#core';
+import { askedWaitMs, describeThrown, type ErrorData, fieldOf as field, headerIn, PilotageError } from '#core';
 
 const MAX_MESSAGE_CHARS = 256;
 const MAX_URL_CHARS = 200;
@@ -11,10 +11,6 @@ const MAX_CAUSES = 5;
 /** Fields of a JSON error reply, and of the items that its error lists. */
 const MAX_BODY_CHARS = 16_384;
 const MAX_DETAILS = 16;
-const MAX_HEADER_CHARS = 256;
-const NUMBER = /^\d+(\.\d+)?$/;
-/** A date begins with the name of a day, as HTTP writes dates, or with a year. `Date.parse` takes other texts for dates too. */
-const LOOKS_LIKE_DATE = /^\s*((Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,?\s|\d{4}-\d\d-\d\d)/;
 
 /** Statuses below 500 of a server that may take the same request later. */
 const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 409, 425, 429]);
@@ -250,26 +246,11 @@ function namesOf(error: unknown): readonly unknown[] {
   });
 }
 
-/**
- * How long the provider asks to be left alone, at most a day: a number of seconds, the largest of several, or a date. Anything else
- * says nothing.
- */
+/** How long the provider asks to be left alone, at most a day. */
 export function retryAfterMs(error: unknown, nowMs: number): number | undefined {
-  const exact = largestOf(headerOf(error, 'retry-after-ms'));
-  if (exact !== undefined) return Math.min(exact, MAX_RETRY_AFTER_MS);
-  const value = headerOf(error, 'retry-after');
-  const seconds = largestOf(value);
-  if (seconds !== undefined) return Math.min(seconds * 1000, MAX_RETRY_AFTER_MS);
-  if (value === undefined || !LOOKS_LIKE_DATE.test(value)) return undefined;
-  const waitMs = Date.parse(value) - nowMs;
-  return Number.isNaN(waitMs) ? undefined : Math.min(Math.max(waitMs, 0), MAX_RETRY_AFTER_MS);
-}
-
-/** A header that came twice, or passed several servers, is a list. */
-function largestOf(value: string | undefined): number | undefined {
-  if (value === undefined || value.length > MAX_HEADER_CHARS) return undefined;
-  const parts = value.split(',').map((part) => part.trim());
-  return parts.every((part) => NUMBER.test(part)) ? Math.max(...parts.map(Number)) : undefined;
+  const exact = headerOf(error, 'retry-after-ms');
+  const askedMs = askedWaitMs({ exact, plain: headerOf(error, 'retry-after') }, nowMs);
+  return askedMs === undefined ? undefined : Math.min(askedMs, MAX_RETRY_AFTER_MS);
 }
 
 /** The error as a remark holds it. */
@@ -398,7 +379,7 @@ function urlOf(error: unknown): string | undefined {
   return `${origin}${pathname}`.slice(0, MAX_URL_CHARS);
 }
 
-/** Headers of the reply that the error is about: an object, whose values may be lists, or `Headers`. */
+/** A header of the reply that the error is about. */
 function headerOf(error: unknown, name: string): string | undefined {
   for (const layer of layersOf(error)) {
     for (const given of [
@@ -409,19 +390,6 @@ function headerOf(error: unknown, name: string): string | undefined {
       const found = headerIn(given, name);
       if (found !== undefined) return found;
     }
-  }
-  return undefined;
-}
-
-function headerIn(headers: unknown, name: string): string | undefined {
-  if (typeof headers !== 'object' || headers === null) return undefined;
-  if (headers instanceof Headers) return headers.get(name) ?? undefined;
-  const entries: Iterable<[unknown, unknown]> = headers instanceof Map ? headers : Object.entries(headers);
-  for (const [key, value] of entries) {
-    if (typeof key !== 'string' || key.toLowerCase() !== name) continue;
-    const values: readonly unknown[] = Array.isArray(value) ? value : [value];
-    const texts = values.filter((part) => typeof part === 'string' || typeof part === 'number');
-    if (texts.length > 0) return texts.join(', ');
   }
   return undefined;
 }

@@ -19,5 +19,5 @@ export { generatedReply, StreamedContent, streamReply } from './reply.ts';
 export type { Structured, StructuredOptions } from './structured.ts';
 export { askStructured, isFormatRefusal, oneLower, structuredFormat } from './structured.ts';
 export type { CountedBefore, CountedRequest, Prices } from './usage.ts';
-export { assertPrices, estimateTokens, priced, TokenCounter, usageOf, usageOfError } from './usage.ts';
+export { assertPrices, estimated, estimateTokens, priced, TokenCounter, usageOf, usageOfError } from './usage.ts';
 export { Watch } from './watch.ts';

@@ -1,6 +1,15 @@
 /** What a model call used: as its provider says, or estimated; and what that costs. */
 import type { LanguageModelV4CallOptions, LanguageModelV4Message, LanguageModelV4Usage } from '@ai-sdk/provider';
-import { amountOf, DETAILS, PilotageError, shownAmount, type Usage, usageIn } from '#core';
+import {
+  amountOf,
+  assertKnownKeys,
+  DETAILS,
+  type OptionShape,
+  PilotageError,
+  shownAmount,
+  type Usage,
+  usageIn,
+} from '#core';
 
 /** Prices in US dollars for a million tokens, as providers state them: 3 is three dollars. 0 is for a model that costs nothing. */
 export interface Prices {
@@ -13,17 +22,15 @@ export interface Prices {
   readonly output: number;
 }
 
-const PRICES = ['input', 'cachedInput', 'cacheWriteInput', 'output'] as const;
+const SHAPE: OptionShape<Prices> = { input: 'any', cachedInput: 'any?', cacheWriteInput: 'any?', output: 'any' };
+const PRICES = Object.keys(SHAPE) as (keyof Prices)[];
 /** A price outside of these bounds, in dollars for a million tokens, was probably meant in another unit. */
 const LEAST_PRICE = 0.0001;
 const MOST_PRICE = 1_000;
 
 /** @throws PilotageError `invalid_config` naming a key that is not a price, or a price that cannot be meant. */
 export function assertPrices(prices: Prices): void {
-  const other = Object.keys(prices).find((key) => !PRICES.some((name) => name === key));
-  if (other !== undefined) {
-    throw new PilotageError('invalid_config', `prices.${other} is not a price; the prices are ${PRICES.join(', ')}.`);
-  }
+  assertKnownKeys('prices', prices, PRICES);
   for (const name of PRICES) {
     const price: unknown = prices[name];
     if (price === undefined && name !== 'input' && name !== 'output') continue;

@@ -1,5 +1,5 @@
 /** A place in a text that is being read: how much work may be spent there, and what may be skipped. */
-import { JSON_LIMITS } from '#core';
+import { assertKnownKeys, JSON_LIMITS } from '#core';
 
 // A parse may read so much text and give back so much, so that a hostile reply costs a bounded amount.
 
@@ -69,6 +69,7 @@ export function countKey(work: ParseWork, key: string): void {
 
 export function withDefaults(limits: ParseLimits | undefined): Required<ParseLimits> {
   if (limits === undefined) return DEFAULT_PARSE_LIMITS;
+  assertKnownKeys('parse', limits, Object.keys(DEFAULT_PARSE_LIMITS));
   const bounds = { ...DEFAULT_PARSE_LIMITS, ...limits };
   return { ...bounds, maxDepth: Math.min(bounds.maxDepth, MAX_DEPTH) };
 }

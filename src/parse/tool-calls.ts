@@ -1,5 +1,5 @@
 /** From a model's text to the calls in it. */
-import { type JsonObject, jsonEquals, shownName } from '#core';
+import { assertOptions, type JsonObject, jsonEquals, type OptionShape, shownName } from '#core';
 import { looksLikeArguments, namelessArguments, readCalls } from './call-shapes.ts';
 import { exactCalls } from './exact-calls.ts';
 import { type CallForm, type FoundCall, findCalls, isSureEnough, type Scan } from './find-calls.ts';
@@ -35,6 +35,10 @@ export interface ParseOptions extends ParseLimits {
   readonly strictness?: CallForm;
 }
 
+const OPTIONS: OptionShape<ParseOptions> = {
+  ...({ maxChars: 'any?', maxDepth: 'any?', maxCalls: 'any?', maxWorkPerChar: 'any?', strictness: 'any?' } as const),
+};
+
 export const DEFAULT_STRICTNESS: CallForm = 'loose';
 
 /**
@@ -43,6 +47,7 @@ export const DEFAULT_STRICTNESS: CallForm = 'loose';
  * @throws PilotageError `invalid_config` when the tools are not a list.
  */
 export function parseToolCalls(text: string, tools: readonly ParseTool[], options: ParseOptions = {}): ParsedCalls {
+  assertOptions('parseToolCalls', options, OPTIONS);
   const { strictness = DEFAULT_STRICTNESS, ...limits } = options;
   return readToolCalls(text, toolNames(tools), withDefaults(limits), strictness);
 }

@@ -26,6 +26,7 @@ export type {
   Loading,
   Move,
   MoveSource,
+  OnFailedPlan,
   Outcome,
   OutputMode,
   OwnRemarkType,

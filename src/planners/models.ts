@@ -63,14 +63,17 @@ export function listedModels(
   return readyModels(list, prices === undefined ? {} : { prices });
 }
 
-/** For whoever asks these models, and these helpers. Nothing to say of none. */
+/** For whoever asks these models, and these helpers. */
 export function asksModels(
   models: readonly (ReadyModel | undefined)[],
   helpers: readonly (AsksModels | undefined)[] = [],
 ): AsksModels {
   const names = models.flatMap((model) => (model === undefined || model.prices !== undefined ? [] : [model.name]));
   const unpriced = new Set([...names, ...helpers.flatMap((helper) => helper?.unpriced ?? [])]);
-  return unpriced.size === 0 ? {} : { unpriced: Object.freeze([...unpriced]) };
+  const modelNamed: AsksModels['modelNamed'] = (name) =>
+    models.find((model) => model?.name === name) ??
+    helpers.map((helper) => helper?.modelNamed?.(name)).find((model) => model !== undefined);
+  return unpriced.size === 0 ? { modelNamed } : { unpriced: Object.freeze([...unpriced]), modelNamed };
 }
 
 export function isRegistry(model: GivenModels): model is ModelRegistry {

@@ -101,7 +101,7 @@ function memoryOf({ context: { externalMemory, conversationMemory } }: RunView):
 type Turn = PlannerState['transcript'][number];
 
 function transcriptOf({ history, query, trajectory }: RunView): readonly Turn[] {
-  const turns: Turn[] = history.map(({ role, text }) => ({ role: role === 'assistant' ? 'agent' : 'user', text }));
+  const turns = history.flatMap(earlierTurns);
   turns.push({ role: 'user', text: query });
   const steering = Map.groupBy(trajectory.steering, ({ atStep }) => atStep);
   for (let index = 0; index <= trajectory.count; index += 1) {
@@ -110,6 +110,19 @@ function transcriptOf({ history, query, trajectory }: RunView): readonly Turn[] 
     if (step !== undefined) turns.push(...turnsOf(step));
   }
   return turns;
+}
+
+/** What the program says in a system turn is said to the planner as the user's words are. */
+function earlierTurns({ role, text, parts = [] }: RunView['history'][number]): Turn[] {
+  const said: Turn[] = text === '' ? [] : [{ role: role === 'assistant' ? 'agent' : 'user', text }];
+  const calls = parts.flatMap((part): Turn[] => {
+    if (part.type === 'tool-call') return [{ role: 'agent', text: `${part.toolName} ${textOf(part.input)}` }];
+    if (part.type !== 'tool-result') return [];
+    const { output } = part;
+    const value = output.type === 'execution-denied' ? { denied: output.reason ?? true } : output.value;
+    return [{ role: 'tool', text: `${part.toolName}: ${textOf(value)}` }];
+  });
+  return [...said, ...calls];
 }
 
 function wordsOf({ control: { type, payload = {} } }: SteeringTurn): string {

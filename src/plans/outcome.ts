@@ -121,22 +121,24 @@ export function freshPlanId({ trajectory }: RunView, wanted = 'plan'): string {
 
 /**
  * How a run ends with this plan. `goal` with the value of the finish node; of a plan that has none, when nothing is left undone,
- * with `{ results }` by node. Otherwise `no_path`. What failed, and what was skipped for it, stands in the metadata; when every
- * finish was passed over, so does `error` with the code `plan_end_missed`.
+ * with `{ results }` by node. Otherwise `no_path`; when every finish was passed over, its metadata has `error` with the code
+ * `plan_end_missed`.
  * @param earlier nodes of the plans of which this plan is the rest.
+ * @throws PilotageError `plan_failed` when nodes have failed, so that it came to no end: the run fails, and can be retried.
  */
 export function finishOfPlan(step: Step, earlier: readonly PlanNode[] = []): Finish {
-  const { error } = step;
-  const notes: JsonObject = {
-    plan: planIdOf(step) ?? '',
-    ...(error === undefined ? {} : { error: { code: error.code, message: error.message } }),
-  };
-  return finishOfNodes([...earlier, ...planNodes(step)], notes);
+  return endOfNodes([...earlier, ...planNodes(step)], notesOf(step));
+}
+
+/** What is said of a plan in the metadata of its run's end. */
+export function notesOf({ decision, error }: Step): JsonObject {
+  const notes = { plan: planIdOf({ decision }) ?? '' };
+  return error === undefined ? notes : { ...notes, error: { code: error.code, message: error.message } };
 }
 
 /** @param nodes of each id the last counts. @param notes with an `error` the plan was not made to its end. */
 export function finishOfNodes(nodes: readonly PlanNode[], notes: JsonObject): Finish {
-  const latest = [...new Map(nodes.map((node) => [node.id, node])).values()];
+  const latest = latestOf(nodes);
   const undone = undoneNodes(latest);
   const metadata: JsonObject = {
     ...notes,
@@ -157,6 +159,35 @@ export function finishOfNodes(nodes: readonly PlanNode[], notes: JsonObject): Fi
     return { kind: 'finish', reason: 'no_path', metadata: { ...metadata, error: noEndReached(ends, latest) } };
   }
   return { kind: 'finish', reason: 'goal', payload: { results: resultsOf(latest) }, metadata };
+}
+
+/** @param notes with an `error` the plan was not made to its end. */
+export function endOfNodes(nodes: readonly PlanNode[], notes: JsonObject): Finish {
+  const failed = planFailed(nodes, notes);
+  if (failed !== undefined) throw failed;
+  return finishOfNodes(nodes, notes);
+}
+
+/**
+ * Why a run fails with these nodes of its plan; `undefined` when none of them has failed, or the plan came to its end all the same. The
+ * code is `plan_failed`; `data` has the ids of the nodes that `failed`, were `skipped`, `cancelled` or are `unknown`, the `errors`, and
+ * the nodes that are `done`.
+ */
+export function planFailed(nodes: readonly PlanNode[], notes: JsonObject): PilotageError | undefined {
+  const { reason, metadata = {} } = finishOfNodes(nodes, notes);
+  if (reason === 'goal') return undefined;
+  const latest = latestOf(nodes);
+  const [first, ...more] = undoneNodes(latest).filter(({ status }) => status !== 'skipped');
+  if (first === undefined) return undefined;
+  const why = first.error?.message ?? 'It has no value.';
+  const others = more.length === 0 ? '' : ` And ${more.length} more.`;
+  const done = latest.flatMap(({ id, status }) => (status === 'done' ? [id] : []));
+  const message = `The node ${JSON.stringify(first.id)} of the plan has failed: ${why}${others}`;
+  return new PilotageError('plan_failed', message, { data: { ...metadata, done } });
+}
+
+function latestOf(nodes: readonly PlanNode[]): readonly PlanNode[] {
+  return [...new Map(nodes.map((node) => [node.id, node])).values()];
 }
 
 /** Every end of the plan was passed over: a condition did not hold, or somebody took it out. */

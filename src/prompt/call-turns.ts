@@ -12,7 +12,7 @@ import { type StepCall, toolResultOf } from './step-parts.ts';
 /** @param ids one for each call, unique in the request. */
 export function addNativeTurns(
   messages: LanguageModelV4Message[],
-  step: Step,
+  step: Pick<Step, 'providerState'>,
   calls: readonly StepCall[],
   ids: readonly string[],
   said: readonly string[],
@@ -34,7 +34,7 @@ export function addNativeTurns(
 
 export function addTextTurns(
   messages: LanguageModelV4Message[],
-  step: Step,
+  step: Pick<Step, 'providerState'>,
   calls: readonly StepCall[],
   said: readonly string[],
 ): void {
@@ -59,6 +59,9 @@ export function callBlock(calls: readonly StepCall[]): string {
 export function resultFrame({ tool, outcome }: StepCall, index: number, maxChars?: number): string {
   return frame('tool_result', toolResultOf(outcome, maxChars).value, { tool: shownName(tool), call: index + 1 });
 }
+
+/** How the ids of calls begin that no provider has named. */
+export const MADE_ID = 'react.callid.';
 
 const MAX_NAME_CHARS = 64;
 

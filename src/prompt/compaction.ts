@@ -9,6 +9,7 @@ import {
   type JsonObject,
   type Outcome,
   type RunView,
+  reservedAct,
   SPAWN_TOOL,
   type Step,
   type Summary,
@@ -17,7 +18,7 @@ import {
 } from '#core';
 import { callBlock, resultFrame } from './call-turns.ts';
 import { aboutFrames, enclose, encloseJson, frame, jsonLine, userTurn } from './frame.ts';
-import { asText, callsOf, errorText, replyTo } from './step-parts.ts';
+import { asText, callsOf, errorText, replyTo, shownCalls, toldText } from './step-parts.ts';
 import { groupText } from './untrusted.ts';
 import { steeringText } from './user-turn.ts';
 
@@ -80,12 +81,13 @@ function startOfWords(said: string): string {
 }
 
 function stepText(step: Step): string {
-  const calls = callsOf(step);
+  const { calls, told } = shownCalls(step, false);
   const lines = [`Step ${step.index + 1}`];
   if (step.text !== undefined && step.text !== '') lines.push(enclose('agent_reply', step.text, {}, MAX_TEXT));
-  if (calls.length === 0) lines.push(replyTo(step, startOfWords, MAX_TEXT));
-  else lines.push(enclose('agent_reply', callBlock(calls), {}, MAX_TEXT));
+  if (calls.length + told.length === 0) lines.push(replyTo(step, startOfWords, MAX_TEXT));
+  if (calls.length > 0) lines.push(enclose('agent_reply', callBlock(calls), {}, MAX_TEXT));
   for (const [index, call] of calls.entries()) lines.push(resultFrame(call, index, MAX_TEXT));
+  if (told.length > 0) lines.push(toldText(told, MAX_TEXT));
   return lines.join('\n');
 }
 
@@ -172,7 +174,7 @@ export function actLines(step: Step, tools: ToolView): ActLine[] {
   return callsOf(step).flatMap(({ tool, args, outcome }) => {
     if (outcome === undefined || !mayHaveHappened(outcome)) return [];
     if (outcome.kind !== 'unknown' && !isAct(tool, tools)) return [];
-    const call = `${shownName(tool)} ${short(jsonLine(args), MAX_ARGS)}`;
+    const call = `${reservedAct(tool) ?? shownName(tool)} ${short(jsonLine(args), MAX_ARGS)}`;
     const text = `step ${step.index + 1}: ${call} → ${cameOf(outcome)}`;
     return [{ text, isOpen: outcome.kind !== 'value' }];
   });

@@ -17,6 +17,7 @@ export const FRAMES = [
   'tool_result',
   'call_error',
   'stored_result',
+  'also_done',
   'reply_error',
   'task_results',
   'left_out',

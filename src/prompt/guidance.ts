@@ -42,6 +42,16 @@ export const GUIDANCE: Readonly<Record<RepairCounter, Readonly<Record<RepairTier
   },
 };
 
+/** In place of those of `finish`, where a call ends the run. */
+export const FINISH_BY_CALL: Readonly<Record<RepairTier, string>> = {
+  reminder:
+    'reminder: your attempt to finish was not accepted; the error says why. When the request is done, make that call again, corrected, and alone in its reply.',
+  warning:
+    'warning: your attempts to finish were not accepted twice in a row. Correct what the error names, and make no other call beside it.',
+  critical:
+    'critical: your attempts to finish were not accepted three times or more in a row. Make that call alone, with the whole answer as its one argument, corrected as the error says, or go on with the work.',
+};
+
 /** The order of the blocks. */
 const COUNTERS: readonly RepairCounter[] = ['finish', 'args', 'multi_action', 'reply'];
 
@@ -64,10 +74,12 @@ export interface GuidanceTurn {
 /**
  * The last turn of a request whose run has made faults, or makes no progress; `undefined` when there is nothing to say. An
  * absent counter is 0.
+ * @param endsByCall a call ends the run, and not a reply without one.
  */
 export function guidanceTurn(
   counters: Readonly<Partial<Record<RepairCounter, number>>>,
   noProgress?: RunView['noProgress'],
+  endsByCall = false,
 ): GuidanceTurn | undefined {
   const blocks = noProgress === undefined ? [] : [goingRound(noProgress)];
   const remarks: Remark<'planner.repair_guidance_injected'>[] = [];
@@ -75,7 +87,7 @@ export function guidanceTurn(
     const count = counters[counter] ?? 0;
     const tier = tierOf(count);
     if (tier === undefined) continue;
-    blocks.push(GUIDANCE[counter][tier]);
+    blocks.push((counter === 'finish' && endsByCall ? FINISH_BY_CALL : GUIDANCE[counter])[tier]);
     remarks.push({ type: 'planner.repair_guidance_injected', tier, counter, count });
   }
   return blocks.length === 0 ? undefined : { message: userTurn(note(blocks.join('\n\n'))), remarks };

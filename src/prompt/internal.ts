@@ -29,11 +29,11 @@ export {
   userTurn,
   userWordsIn,
 } from './frame.ts';
-export { GUIDANCE, guidanceTurn, tierOf } from './guidance.ts';
+export { FINISH_BY_CALL, GUIDANCE, guidanceTurn, tierOf } from './guidance.ts';
 export { callsOf, errorText, isWaitingAnswer } from './step-parts.ts';
 export { hintLines, repeatedCall, systemPrompt, unsureCall } from './system-prompt.ts';
 export type { DeclaredTool } from './tool-text.ts';
-export { CONTROL_TOOLS, toolDescription, toolEntry } from './tool-text.ts';
+export { CONTROL_TOOLS, finishTool, toolDescription, toolEntry } from './tool-text.ts';
 export type { TranscriptOptions } from './transcript.ts';
 export { Transcript } from './transcript.ts';
 export { artifactLines, contextTurns } from './untrusted.ts';

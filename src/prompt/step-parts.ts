@@ -10,17 +10,22 @@ import {
   defined,
   type ErrorData,
   isJsonObject,
+  isPlan,
+  isPlanTool,
+  isTaskTool,
+  isWokenByTasks,
   type Json,
   type JsonObject,
   type Outcome,
   type ReasoningReplay,
+  reservedAct,
   SPAWN_TOOL,
   type SpawnTask,
   type Step,
   unescaped,
   type Verdict,
 } from '#core';
-import { enclose, frame, framedWords, note, quoted, quotedJson, type UserWords } from './frame.ts';
+import { enclose, frame, framedWords, jsonLine, note, quoted, quotedJson, type UserWords } from './frame.ts';
 
 export interface StepCall {
   readonly tool: string;
@@ -53,6 +58,37 @@ export function callsOf(step: Step): readonly StepCall[] {
 }
 
 /**
+ * The calls of a step as a model is shown them: those that it could make, and what else was done, which is told and not shown as a call.
+ * A reserved call that was refused is the mistake of a model, and stands with its error.
+ * @param tasks the model may start tasks and wait for them.
+ */
+export function shownCalls(
+  step: Step,
+  tasks: boolean,
+): { readonly calls: readonly StepCall[]; readonly told: readonly StepCall[] } {
+  const all = callsOf(step);
+  const branches = branchesOf(step.decision);
+  const isTold = ({ tool }: StepCall, index: number): boolean => {
+    if (isPlanTool(tool)) return isPlan(step.decision);
+    return isTaskTool(tool) && !tasks && branches[index]?.refusal === undefined;
+  };
+  if (!all.some(isTold)) return { calls: all, told: [] };
+  return { calls: all.filter((call, index) => !isTold(call, index)), told: all.filter(isTold) };
+}
+
+/** What was done in a step that no tool has done, as markup. @param maxChars of each text that Pilotage did not write. */
+export function toldText(told: readonly StepCall[], maxChars?: number): string {
+  const frames = told.map(({ tool, args, outcome }) => {
+    const { value } = toolResultOf(outcome, maxChars);
+    const asked = isTaskTool(tool) ? `${quotedJson(jsonLine(args))}\n` : '';
+    return frame('also_done', `${asked}${value}`, { what: reservedAct(tool) ?? '' });
+  });
+  return [ALSO_DONE, ...frames].join('\n');
+}
+
+const ALSO_DONE = 'The program did this itself in that step. There is no tool for it:';
+
+/**
  * The model answered in words while a task was under way, and the step waits for it: the planner noted that as `answered` in
  * the provenance. The model made no call, so it is shown none.
  */
@@ -76,13 +112,6 @@ export function replyTo(step: Step, write: UserWords, maxChars?: number): string
   return isWokenByTasks(outcome)
     ? note('No message of the user. Tasks have ended.')
     : verdictText(outcome.verdict, outcome.payload, write);
-}
-
-/** Whether a pause ended because tasks ended; no person has said anything. */
-export function isWokenByTasks(outcome: Outcome): boolean {
-  if (outcome.kind !== 'verdict' || outcome.verdict !== 'resume' || outcome.payload === undefined) return false;
-  const keys = Object.keys(outcome.payload);
-  return keys.length === 1 && keys[0] === 'group_id';
 }
 
 /** The texts of the assistant's turn beside its calls: what it said, then its reasoning if that is replayed. */
@@ -165,6 +194,8 @@ export function errorText({ code, message }: ErrorData): string {
 /** The answer to a pause, as markup, with the user's own words if the answer has them. @param write how they are written. */
 export function verdictText(verdict: Verdict, payload: JsonObject | undefined, write: UserWords): string {
   if (verdict === 'timeout') return note('No answer came in time.');
+  if (verdict === 'superseded')
+    return note(`Nobody answered: ${String(payload?.['reason'] ?? 'the question was withdrawn')}.`);
   const { message, reason, ...rest } = payload ?? {};
   const said = typeof message === 'string' ? message : typeof reason === 'string' ? reason : undefined;
   const more = said ?? (Object.keys(rest).length > 0 ? JSON.stringify(rest) : undefined);

@@ -5,9 +5,11 @@
 import {
   ARTIFACT_FETCH,
   AWAIT_TOOL,
+  FINISH_TOOL,
   type JsonObject,
   type PlanningHints,
   type RunView,
+  reservedAct,
   SPAWN_TOOL,
   shownName,
   TOOL_GET,
@@ -24,6 +26,8 @@ export interface PromptParts {
   readonly guidance?: string;
   /** True: an answer without tool calls waits for the user's next message, and does not end the run. */
   readonly converse: boolean;
+  /** The call that ends the run, where an answer without tool calls is a question to the user. Default: there is none. */
+  readonly finish?: DeclaredTool;
   /** True: the run may give work to tasks. Default false. */
   readonly tasks?: boolean;
   /** How many examples of a tool are shown, from 0. Default 3. Only the text mode has them in the prompt. */
@@ -50,13 +54,13 @@ export function systemPrompt(parts: PromptParts, view: RunView, mode: CallMode):
 }
 
 /** What can be called from the first step on; the controls come last. */
-function startingTools({ tools }: RunView, { tasks }: PromptParts): readonly DeclaredTool[] {
+function startingTools({ tools }: RunView, { tasks, finish }: PromptParts): readonly DeclaredTool[] {
   const always = tools.all().filter((tool) => tool.loading === 'always');
-  return tasks === true ? [...always, ...CONTROL_TOOLS] : always;
+  const controls = [...(tasks === true ? CONTROL_TOOLS : []), ...(finish === undefined ? [] : [finish])];
+  return controls.length === 0 ? always : [...always, ...controls];
 }
 
 function workingSections(parts: PromptParts, view: RunView, hasTools: boolean): string[] {
-  const { converse, answerSchema } = parts;
   const { tools } = view;
   return [
     section('identity', identity(view.startedAt)),
@@ -64,10 +68,7 @@ function workingSections(parts: PromptParts, view: RunView, hasTools: boolean): 
     section('heavy_results', hasTools ? heavyResults(tools) : ''),
     section('tool_usage', hasTools ? toolUsage(parts) : ''),
     section('reasoning', hasTools ? `${REASONING}\n${REASONING_WITH_TOOLS}` : REASONING),
-    section(
-      'tone',
-      `${TONE}\n${converse ? CONVERSING : answering(answerSchema === undefined ? ' in plain text' : '')}`,
-    ),
+    section('tone', `${TONE}\n${speaking(parts)}`),
     section('error_handling', hasTools ? ERROR_HANDLING : ''),
   ];
 }
@@ -114,6 +115,11 @@ const REASONING_WITH_TOOLS = `When a result speaks against your plan, change the
 
 const TONE = `Write plainly and briefly, in the language of the request.`;
 
+function speaking({ converse, finish, answerSchema }: PromptParts): string {
+  if (finish !== undefined) return ASKING;
+  return converse ? CONVERSING : answering(answerSchema === undefined ? ' in plain text' : '');
+}
+
 function answering(form: string): string {
   return `When the request is done, answer${form} without a tool call: that answer ends the run.
 Say plainly what you could not find out or do.`;
@@ -121,6 +127,9 @@ Say plainly what you could not find out or do.`;
 
 const CONVERSING = `When you have something to say or to ask, write it in plain text without a tool call: the user reads it
 and may write again. Say plainly what you could not find out or do.`;
+
+const ASKING = `When you need something that only the user can say, ask for it in plain text without a tool call: the user reads it and
+answers. When the request is done, call ${FINISH_TOOL} with the answer: only that ends the run. Say plainly in it what you could not find out or do.`;
 
 const ERROR_HANDLING = `A call that failed gives an error in place of a result. Read it: correct the arguments, take another way, or
 say that it cannot be done. Do not repeat the same call unchanged.
@@ -134,9 +143,10 @@ const TAUGHT_FORM = `\`\`\`json
 /** The taught form with a reason, which a call needs that was made before. */
 const AGAIN_FORM = '{"tool": "...", "args": {...}, "again": "..."}';
 
-function toolCalling({ converse, tasks }: PromptParts, { tools }: RunView): string {
+function toolCalling({ converse, finish, tasks }: PromptParts, { tools }: RunView): string {
   const changes = tasks === true || tools.all().some(({ effect }) => effect === 'once' || effect === 'keyed');
-  const end = converse ? 'goes to the user, who may write again' : 'is your answer, and ends the run';
+  const spoken = finish === undefined ? 'goes to the user, who may write again' : 'asks the user, who answers';
+  const end = converse ? spoken : 'is your answer, and ends the run';
   return `To call a tool, write a fenced block of JSON with the tool's name and its arguments:
 ${TAUGHT_FORM}
 For several calls, write an array of such objects in one block. You may write text before the block, and nothing after it.
@@ -146,8 +156,9 @@ The results come in the next message, each in its frame. A reply without such a 
 const REPEATING = `A call that changes something is made in no other form, and the same call is not made twice. If it is to happen once more, say
 why: ${AGAIN_FORM}`;
 
-function answerFormat({ answerSchema }: PromptParts): string {
-  if (answerSchema === undefined) return '';
+/** A call that ends the run has the form of the answer in its arguments. */
+function answerFormat({ answerSchema, finish }: PromptParts): string {
+  if (answerSchema === undefined || finish !== undefined) return '';
   return `Your answer is one JSON value that fits this schema, without a fence and without words around it:
 ${JSON.stringify(answerSchema)}`;
 }
@@ -167,12 +178,14 @@ export function hintLines(hints: PlanningHints): string[] {
   const { constraints, preferredOrder, parallelGroups, maxParallel, disallowedTools, preferredTools } = hints;
   const groups = (parallelGroups ?? []).filter((group) => group.length > 0).map((group) => names(group, ' + '));
   const budget = budgetParts(hints.budget);
+  // A reserved name that is not allowed is not told of at all.
+  const disallowed = (disallowedTools ?? []).filter((tool) => reservedAct(tool) === undefined);
   const lines: string[] = [];
   if (constraints?.trim()) lines.push(`Constraints: ${onOneLine(constraints.trim())}`);
   if (preferredOrder?.length) lines.push(`Preferred order: ${names(preferredOrder, ' -> ')}`);
   if (groups.length > 0) lines.push(`May be called together: ${groups.join('; ')}`);
   if (maxParallel !== undefined) lines.push(`At once: ${maxParallel} calls at most`);
-  if (disallowedTools?.length) lines.push(`Do not use: ${names(disallowedTools, ', ')}`);
+  if (disallowed.length > 0) lines.push(`Do not use: ${names(disallowed, ', ')}`);
   if (preferredTools?.length) lines.push(`Preferred tools: ${names(preferredTools, ', ')}`);
   if (budget.length > 0) lines.push(`Budget: ${budget.join(', ')}`);
   return lines;

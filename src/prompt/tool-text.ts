@@ -2,7 +2,7 @@
  * Tools in words, and the declarations of the controls: names that a planner takes as decisions, and that never
  * reach a tool.
  */
-import { AWAIT_TOOL, SPAWN_TOOL, shownName, type ToolSchema } from '#core';
+import { AWAIT_TOOL, FINISH_TOOL, type JsonObject, SPAWN_TOOL, shownName, type ToolSchema } from '#core';
 import { jsonLine, quoted, quotedJson } from './frame.ts';
 
 /** How many examples of arguments are shown for a tool unless the caller says otherwise. */
@@ -100,3 +100,16 @@ export const CONTROL_TOOLS: readonly DeclaredTool[] = [
     examples: [],
   },
 ];
+
+const ANSWER: JsonObject = {
+  type: 'object',
+  properties: { answer: { type: 'string', description: 'The whole answer to the request.' } },
+  required: ['answer'],
+  additionalProperties: false,
+};
+
+/** Declared to a task whose replies in text ask the user. @param inputSchema of its arguments. Default: a text `answer`. */
+export function finishTool(inputSchema: JsonObject = ANSWER): DeclaredTool {
+  const description = 'Ends your work and gives its result. A reply without a call does not end it: it asks the user.';
+  return { name: FINISH_TOOL, description, inputSchema, examples: [] };
+}

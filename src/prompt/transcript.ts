@@ -4,20 +4,23 @@
  */
 
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
-import type {
-  ArtifactRow,
-  BackgroundResult,
-  Compaction,
-  ReasoningReplay,
-  RunContext,
-  RunView,
-  SteeringTurn,
-  Step,
-  ToolSchema,
-  Trajectory,
+import {
+  type ArtifactRow,
+  type BackgroundResult,
+  type Compaction,
+  defined,
+  isWokenByTasks,
+  type ReasoningReplay,
+  type RunContext,
+  type RunView,
+  type SteeringTurn,
+  type Step,
+  type ToolSchema,
+  type Trajectory,
 } from '#core';
-import { type AssistantPart, addNativeTurns, addTextTurns, restoreParts } from './call-turns.ts';
+import { type AssistantPart, addNativeTurns, addTextTurns, MADE_ID, restoreParts } from './call-turns.ts';
 import { type ActLine, actLines, shownActs } from './compaction.ts';
+import { earlierMessages, systemWords } from './earlier-turns.ts';
 import {
   assistantTurn,
   type CallMode,
@@ -28,7 +31,16 @@ import {
   userTurn,
   userWordsIn,
 } from './frame.ts';
-import { callsOf, isWaitingAnswer, isWokenByTasks, replyTo, type StepCall, saidIn, verdictText } from './step-parts.ts';
+import {
+  callsOf,
+  isWaitingAnswer,
+  replyTo,
+  type StepCall,
+  saidIn,
+  shownCalls,
+  toldText,
+  verdictText,
+} from './step-parts.ts';
 import { toolEntry } from './tool-text.ts';
 import {
   artifactLines,
@@ -42,14 +54,16 @@ import {
 } from './untrusted.ts';
 import { isSpoken, requestTurn, steeringText, type TakesMime } from './user-turn.ts';
 
-const MADE_ID = 'react.callid.';
-
 export interface TranscriptOptions {
   readonly mode: CallMode;
   /** Whether the reasoning of earlier steps is sent again, as text. What a provider wants back goes back in any case. */
   readonly replay: ReasoningReplay;
   /** What the model can be sent as a file. */
   readonly takes: TakesMime;
+  /** False: the model cannot start tasks or wait for them, so that it is not shown calls that did. Default true. */
+  readonly tasks?: boolean;
+  /** How many characters the texts of earlier turns may have together; longer ones are cut off, and say so. Default: any number. */
+  readonly historyChars?: number;
   /** How many examples of a found tool are shown in text mode. Default 3. */
   readonly maxExamples?: number;
 }
@@ -79,18 +93,20 @@ export class Transcript {
   constructor(system: string, view: RunView, options: TranscriptOptions) {
     const { trajectory } = view;
     this.#options = options;
-    this.#write = userWordsIn(options.mode);
+    const { mode, takes, historyChars } = options;
+    const write = userWordsIn(mode);
+    this.#write = write;
     this.#tools = view.tools.all();
     this.#query = view.query;
     this.#history = view.history;
     this.#context = view.context;
     this.#startedAt = view.startedAt;
     this.#compaction = trajectory.compaction;
-    const request = requestTurn(view, options.takes, this.#write);
+    const request = requestTurn(view, takes, write);
     this.#messages = [
-      { role: 'system', content: system },
+      { role: 'system', content: [system, ...systemWords(view.history)].join('\n\n') },
       ...contextTurns(view.context),
-      ...view.history.filter((turn) => turn.text !== '').map((turn) => turnOf(turn, this.#write)),
+      ...earlierMessages(view, { mode, takes, write, ...defined({ maxChars: historyChars }) }, this.#callIds),
       ...(request === undefined ? [] : [request]),
     ];
     this.#steps = 0;
@@ -177,13 +193,9 @@ export class Transcript {
   }
 
   /** What came in before a step: messages, then what tasks came to. A summary has all but what `keeps` wants. */
-  #addArrivals({ steering, background }: Trajectory, step: number, keeps?: (turn: SteeringTurn) => boolean): void {
-    for (; this.#turns < steering.length; this.#turns += 1) {
-      const turn = steering[this.#turns] as SteeringTurn;
-      if (turn.atStep > step) break;
-      if (keeps === undefined || keeps(turn)) this.#messages.push(userTurn(steeringText(turn, this.#write)));
-      this.#lastTurn = turn;
-    }
+  #addArrivals(trajectory: Trajectory, step: number, keeps?: (turn: SteeringTurn) => boolean): void {
+    const { background } = trajectory;
+    this.#addTurns(trajectory, ({ atStep }) => atStep <= step, keeps);
     for (; this.#results < background.length; this.#results += 1) {
       const result = background[this.#results] as BackgroundResult;
       if (result.atStep > step) break;
@@ -192,20 +204,41 @@ export class Transcript {
     }
   }
 
+  /** What was said between the question of the step and its answer. */
+  #addBeforeAnswer(trajectory: Trajectory, { index }: Step, keeps?: (turn: SteeringTurn) => boolean): void {
+    this.#addTurns(trajectory, ({ atStep, beforeAnswer }) => beforeAnswer === true && atStep === index + 1, keeps);
+  }
+
+  /** The messages that come next, as long as they are of `those`. */
+  #addTurns({ steering }: Trajectory, those: (turn: SteeringTurn) => boolean, keeps?: typeof those): void {
+    for (; this.#turns < steering.length; this.#turns += 1) {
+      const turn = steering[this.#turns] as SteeringTurn;
+      if (!those(turn)) break;
+      if (keeps === undefined || keeps(turn)) this.#messages.push(userTurn(steeringText(turn, this.#write)));
+      this.#lastTurn = turn;
+    }
+  }
+
   #addStep(step: Step, view: RunView): void {
-    const { mode, replay } = this.#options;
-    const calls = callsOf(step);
+    const { mode, replay, tasks = true } = this.#options;
+    const { calls, told } = shownCalls(step, tasks);
     const said = saidIn(step, replay);
-    if (calls.length === 0) {
+    if (calls.length + told.length === 0) {
       const content = restoredWords(step) ?? said.map((text) => ({ type: 'text' as const, text }));
       if (content.length > 0) this.#messages.push({ role: 'assistant', content });
+      this.#addBeforeAnswer(view.trajectory, step);
       const reply = replyTo(step, this.#write);
       this.#messages.push(isWaitingAnswer(step) ? taskTurn(reply, ANSWERED) : userTurn(reply));
       return;
     }
     const ids = this.#claimIds(step, calls);
-    if (mode === 'native') addNativeTurns(this.#messages, step, calls, ids, said);
-    else addTextTurns(this.#messages, step, calls, said);
+    // The provider's form of a reply has a place for each of its calls.
+    const form = told.length === 0 ? step : {};
+    if (calls.length === 0) {
+      if (said.length > 0) this.#messages.push(assistantTurn(said.join('\n\n')));
+    } else if (mode === 'native') addNativeTurns(this.#messages, form, calls, ids, said);
+    else addTextTurns(this.#messages, form, calls, said);
+    if (told.length > 0) this.#messages.push(userTurn(toldText(told)));
     const lost = lostHandlesText(step);
     if (lost !== undefined) this.#messages.push(userTurn(note(lost)));
     if (step.calls.some(({ artifacts, discovered }) => artifacts !== undefined || discovered !== undefined))
@@ -244,6 +277,7 @@ export class Transcript {
       const step = trajectory.step(this.#steps);
       if (step === undefined) break;
       this.#claimIds(step, callsOf(step));
+      this.#addBeforeAnswer(trajectory, step, isSpoken);
       for (const words of spokenIn(step, this.#write)) this.#messages.push(userTurn(words));
       stored.push(...artifactsOf(step, { results: true }));
       names.push(...found(step));
@@ -257,10 +291,6 @@ export class Transcript {
 }
 
 const ANSWERED = 'Your last reply did not end the run, for a task was under way. Reply again with this in mind.';
-
-function turnOf({ role, text }: RunView['history'][number], write: UserWords): LanguageModelV4Message {
-  return role === 'user' ? userTurn(write(text)) : assistantTurn(text);
-}
 
 /** Views of one run may hold copies of the list; its schemas are the same ones. */
 function sameTools(left: readonly ToolSchema[], right: readonly ToolSchema[]): boolean {
@@ -280,7 +310,10 @@ function found({ calls }: Step): readonly string[] {
 /** What a user said in answer to a pause. */
 function spokenIn({ calls }: Step, write: UserWords): readonly string[] {
   return calls.flatMap(({ outcome }) =>
-    outcome.kind === 'verdict' && outcome.payload !== undefined && !isWokenByTasks(outcome)
+    outcome.kind === 'verdict' &&
+    outcome.verdict !== 'superseded' &&
+    outcome.payload !== undefined &&
+    !isWokenByTasks(outcome)
       ? [verdictText(outcome.verdict, outcome.payload, write)]
       : [],
   );

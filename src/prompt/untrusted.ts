@@ -17,6 +17,7 @@ import {
   oneLine,
   PilotageError,
   type RunContext,
+  reservedAct,
   SHOWN_SKILLS,
   SKILL_GET,
   SKILL_SEARCH,
@@ -189,7 +190,7 @@ export function artifactsOf({ decision, calls }: Step, options: { readonly resul
     if (artifacts !== undefined) rows.push(...artifacts);
     if (!options.results || outcome.kind !== 'value' || outcome.artifact === undefined) continue;
     const tool = branchesOf(decision)[index]?.tool;
-    const source = tool === undefined ? 'unknown' : `tool: ${shownName(tool)}`;
+    const source = tool === undefined ? 'unknown' : (reservedAct(tool) ?? `tool: ${shownName(tool)}`);
     rows.push({ ...outcome.artifact, source, createdAt: endedAt });
   }
   return rows;

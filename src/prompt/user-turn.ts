@@ -28,28 +28,35 @@ export function requestTurn(view: RunView, takes: TakesMime, write: UserWords): 
   const { query, inputs, history, tools } = view;
   const content: (LanguageModelV4TextPart | LanguageModelV4FilePart)[] = [];
   if (query !== '') content.push({ type: 'text', text: write(query) });
-  for (const input of inputs) content.push(inputPart(input, takes, tools));
+  for (const input of inputs) content.push(filePart(input, takes, tools, 'this request'));
   if (content.length > 0) return { role: 'user', content };
-  if (history.some((turn) => turn.text !== '')) return undefined;
+  if (history.some(({ role, text, parts }) => role !== 'system' && (text !== '' || parts !== undefined)))
+    return undefined;
   return { role: 'user', content: [{ type: 'text', text: note('No request was supplied.') }] };
 }
 
 /** One remark for each attachment that could not be read. */
-export function unreadableInputs(inputs: readonly LoadedInput[]): Remark<'input.unreadable'>[] {
-  return inputs
+export function unreadableInputs({
+  inputs,
+  history,
+}: Pick<RunView, 'inputs' | 'history'>): Remark<'input.unreadable'>[] {
+  const earlier = history.flatMap(({ parts = [] }) => parts.filter((part) => part.type === 'file'));
+  return [...inputs, ...earlier]
     .filter((input) => input.bytes === undefined)
     .map(({ artifactRef, fileName }) => ({ type: 'input.unreadable', artifactRef, ...defined({ fileName }) }));
 }
 
-function inputPart(
+/** @param of which message the file is an attachment of. */
+export function filePart(
   input: LoadedInput,
   takes: TakesMime,
   tools: ToolView,
+  of: 'this request' | 'an earlier message',
 ): LanguageModelV4TextPart | LanguageModelV4FilePart {
   const { artifactRef, mime, sizeBytes, fileName, bytes } = input;
   if (bytes === undefined) {
     const missing = { artifact_ref: artifactRef, ...defined({ file_name: fileName }) };
-    return attachment('An attachment of this request could not be read, and is missing:', missing);
+    return attachment(`An attachment of ${of} could not be read, and is missing:`, missing);
   }
   const mediaType = mime.trim() || 'application/octet-stream';
   if (takes(mediaType)) {
@@ -64,7 +71,7 @@ function inputPart(
     ...defined({ file_name: fileName }),
     ...(reader === undefined ? {} : { fetch: { tool: reader.name, id: artifactRef } }),
   };
-  return attachment('An attachment of this request, by reference:', stub);
+  return attachment(`An attachment of ${of}, by reference:`, stub);
 }
 
 function attachment(what: string, stub: JsonObject): LanguageModelV4TextPart {

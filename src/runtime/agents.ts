@@ -1,5 +1,5 @@
 /** The agents that a runtime knows. */
-import { asPlanner, defined, PilotageError, type Planner, type PlannerFunction } from '#core';
+import { asPlanner, defined, type NamedModel, PilotageError, type Planner, type PlannerFunction } from '#core';
 import { type Agent, type AgentLimits, agent, agentsOf, asAgent, type Catalogue, type ToolSet } from '#tools';
 import type { ReadyAgent } from '../loop/driver-deps.ts';
 import { callLimit } from '../loop/driver-deps.ts';
@@ -42,7 +42,7 @@ export class Agents {
       assertPriced(name, unpriced, limits?.costUsd !== undefined);
       const readArgs = made.readArgs?.bind(made);
       const toolsOf: ReadyAgent['toolsOf'] = (scopes, found, withheld) => catalogue.view(scopes, found, withheld);
-      return { agent: name, planner, limits, limit, unpriced, readArgs, toolsOf };
+      return { agent: name, planner, limits, limit, unpriced, readArgs, isFlow: 'graph' in made, toolsOf };
     };
     const [first] = given;
     const byName = new Map([...gathered(given)].map(([name, found]) => [name, ready(found)]));
@@ -62,6 +62,11 @@ export class Agents {
 
   find(name: string): ReadyAgent | undefined {
     return this.#byName.get(name);
+  }
+
+  /** The model of that name of the first agent that has one. */
+  modelNamed(name: string): NamedModel | undefined {
+    return this.all.map(({ planner }) => planner.modelNamed?.(name)).find((model) => model !== undefined);
   }
 
   /** @throws PilotageError `agent_unknown`. */

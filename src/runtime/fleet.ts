@@ -1,10 +1,11 @@
 /** The runs that this process drives: claims them as there is room, keeps their leases, and lets go of them. */
-import { type Caller, type Control, PilotageError } from '#core';
+import { type Caller, type Control, PilotageError, steadyMs } from '#core';
 import {
   type Claim,
   hasEnded,
   isJournalGone,
   isTransientStoreError,
+  MAX_LEASE_MS,
   mayComeBack,
   type NewRun,
   type RunRecord,
@@ -19,10 +20,11 @@ import { type Exit, exitError, TRY_AGAIN_MS } from '../loop/let-go.ts';
 import { goesOnAt } from '../loop/next.ts';
 import { Alarms, startSweeping } from './alarms.ts';
 import { isDeadOwner, ownerName, startHeartbeat } from './leases.ts';
+import { Loans, type SlotHolder } from './loans.ts';
 import { PickUp, type PickUpOptions, Refusals } from './pick-up.ts';
-import { reopen } from './reopen.ts';
-import { sendControl } from './send-control.ts';
-import { type SlotLimits, Slots, type Waiting } from './slots.ts';
+import { type ReopenAs, type Reopening, reopen, reopenTasks } from './reopen.ts';
+import { isForOthers, sendControl } from './send-control.ts';
+import { type Slot, type SlotLimits, Slots, type Waiting } from './slots.ts';
 
 export interface FleetOptions extends PickUpOptions {
   readonly slots: SlotLimits;
@@ -32,8 +34,13 @@ export interface FleetOptions extends PickUpOptions {
   onEnded(state: RunState): void;
 }
 
+/** A place for a run, which may be lent by another. */
+interface Place extends Pick<SlotHolder, 'lender'> {
+  readonly slot: Slot;
+}
+
 /** A run that this process drives. */
-interface Live {
+interface Live extends SlotHolder {
   readonly driver: RunDriver;
   readonly exit: Promise<Exit>;
   /** Everything that follows from the exit is done too. */
@@ -61,6 +68,7 @@ export class Fleet {
   /** Looks at runs that were told something. */
   readonly #waking = new Set<Promise<void>>();
   readonly #slots: Slots;
+  readonly #loans: Loans;
   readonly #pickUp: PickUp;
   readonly #owner = ownerName();
   /** What is to be done about a run soon: tried again, or looked at. */
@@ -71,11 +79,15 @@ export class Fleet {
   #stopBeat: (() => void) | undefined;
   #stopWork: (() => void) | undefined;
   #closing = false;
+  /** By the steady clock: when what is still under way is aborted, while the fleet closes. */
+  #abortsAt = Number.POSITIVE_INFINITY;
+  #cancelAbort = (): void => {};
 
   constructor(deps: DriverDeps, options: FleetOptions) {
     this.#deps = deps;
     this.#options = options;
     this.#slots = new Slots(options.slots);
+    this.#loans = new Loans(this.#slots, (run) => this.#live.get(run));
     this.#pickUp = new PickUp(deps, options);
     this.#refusals = new Refusals(deps.clock);
     this.#alarms = new Alarms(deps.clock, (run) => this.#looked(run, () => this.#ring(run)));
@@ -89,18 +101,18 @@ export class Fleet {
   /** Stores a run, and drives it if there is a slot and the run was not there before. False when it is not driven. */
   async launch(run: NewRun): Promise<boolean> {
     const { identity } = run;
-    const slot = this.#slots.take(identity.tenant);
-    const lease = slot ? { claim: { owner: this.#owner, leaseMs: this.#options.leaseMs } } : {};
+    const slot = this.#takeSlot(identity.tenant);
+    const lease = slot !== undefined ? { claim: { owner: this.#owner, leaseMs: this.#options.leaseMs } } : {};
     const askedAt = momentOf(this.#deps.clock);
     let claim: Claim | undefined;
     try {
       claim = await this.#deps.journal.create({ ...run, ...lease });
     } finally {
-      if (slot && claim === undefined) this.#freeSlot(identity.tenant);
+      if (slot !== undefined && claim === undefined) this.#leave({ slot });
     }
-    if (claim === undefined) return false;
+    if (slot === undefined || claim === undefined) return false;
     const state = foldEntries(run.entries);
-    this.#drive(this.#pickUp.driver(claim, state, askedAt));
+    this.#drive(this.#pickUp.driver(claim, state, askedAt), { slot });
     return true;
   }
 
@@ -118,22 +130,48 @@ export class Fleet {
     return this.#stopWork;
   }
 
-  /** Gives all runs back. */
-  async close(): Promise<void> {
+  /** Gives all runs back; what is under way in them has `graceMs` to end. */
+  async close(graceMs: number): Promise<void> {
     this.#closing = true;
     this.#stopWork?.();
     for (const cancel of this.#later.values()) cancel();
     this.#alarms.stop();
     this.#slots.clear();
-    for (const { driver } of this.#live.values()) driver.stop('closing');
+    for (const { driver } of this.#live.values()) driver.leave();
+    this.hurry(graceMs);
     while (!this.#slots.isEmpty) await new Promise<void>((resolve) => this.#slots.onRoom(resolve));
+    this.#cancelAbort();
     await Promise.all(this.#waking);
     this.#stopBeat?.();
   }
 
-  #freeSlot(tenant: string): void {
-    this.#slots.free(tenant);
+  /** What is under way while the fleet closes is aborted after so long at the latest. */
+  hurry(graceMs: number): void {
+    const { clock } = this.#deps;
+    const abortsAt = steadyMs(clock) + graceMs;
+    if (abortsAt >= this.#abortsAt) return;
+    this.#abortsAt = abortsAt;
+    this.#cancelAbort();
+    const abort = (): void => {
+      for (const { driver } of this.#live.values()) driver.stop('closing');
+    };
+    if (graceMs > 0) this.#cancelAbort = clock.after(graceMs, abort);
+    else abort();
+  }
+
+  #takeSlot(tenant: string): Slot | undefined {
+    this.#loans.settle();
+    return this.#slots.take(tenant);
+  }
+
+  #leave({ slot, lender }: Place): void {
+    this.#loans.giveBack(slot, lender);
     this.#startWaiting();
+  }
+
+  /** Waits for a run. Code of another run that waits here lends that run's slot. */
+  waiting<T>(run: string, waited: Promise<T>): Promise<T> {
+    return this.#loans.waiting(run, waited, () => this.#startWaiting());
   }
 
   /** Drives a stored run as soon as there is a slot. */
@@ -143,14 +181,21 @@ export class Fleet {
   }
 
   #startWaiting(): void {
+    this.#loans.settle();
     for (;;) {
-      const waiting = !this.#closing ? this.#slots.next() : undefined;
-      if (waiting === undefined) return;
-      const { run, tenant, acceptChanges } = waiting;
-      this.#driveClaimed(tenant, () => this.#claimRun(run, acceptChanges)).catch((error: unknown) =>
+      const next = !this.#closing ? this.#slots.next((waiting) => this.#placeFor(waiting)) : undefined;
+      if (next === undefined) return;
+      const { waiting } = next;
+      const { run, acceptChanges } = waiting;
+      this.#driveClaimed(next, () => this.#claimRun(run, acceptChanges)).catch((error: unknown) =>
         this.#postpone(waiting, error),
       );
     }
+  }
+
+  #placeFor({ run, tenant }: Waiting): Place | undefined {
+    const slot = this.#slots.take(tenant);
+    return slot === undefined ? this.#loans.lend(run) : { slot };
   }
 
   /** A run that was to be driven here, and could not be claimed, is asked for again; its readers are told when that lasts. */
@@ -184,25 +229,26 @@ export class Fleet {
 
   /** Takes over one due run of an agent that is known here. False when no run is due, or no slot is free. */
   async #driveNext(): Promise<boolean> {
+    this.#loans.settle();
     if (!this.#slots.takeAny()) return false;
-    let tenant: string | undefined;
+    let slot: Slot | undefined;
     let claim: Claim | undefined;
     const askedAt = momentOf(this.#deps.clock);
     try {
       claim = await this.#claimNext();
       if (claim === undefined) return false;
-      tenant = await this.#tenantOf(claim);
-      if (tenant === undefined) return false;
+      slot = await this.#slotOf(claim);
+      if (slot === undefined) return false;
       const claimed = claim;
-      await this.#driveClaimed(tenant, () => this.#pickUp.claimed(claimed, askedAt));
+      await this.#driveClaimed({ slot }, () => this.#pickUp.claimed(claimed, askedAt));
       return true;
     } catch (error) {
-      if (tenant === undefined || claim === undefined || mayComeBack(error) || isJournalGone(error)) throw error;
+      if (slot === undefined || claim === undefined || mayComeBack(error) || isJournalGone(error)) throw error;
       // A run that cannot be carried out here must not block the next one.
       this.#refuse(claim.run, error);
       return true;
     } finally {
-      if (tenant === undefined) {
+      if (slot === undefined) {
         this.#slots.freeAny();
         this.#startWaiting();
       }
@@ -210,10 +256,11 @@ export class Fleet {
   }
 
   /** Its slot is that of its tenant then. `undefined`: the tenant has no room any more, and the run was given back. */
-  async #tenantOf(claim: Claim): Promise<string | undefined> {
+  async #slotOf(claim: Claim): Promise<Slot | undefined> {
     try {
       const { tenant } = (await this.#record(claim.run)).identity;
-      if (this.#slots.assign(tenant)) return tenant;
+      const slot = this.#slots.assign(tenant);
+      if (slot !== undefined) return slot;
     } catch (error) {
       await this.#pickUp.giveBack(claim).catch((second: unknown) => this.#deps.onFault(second));
       throw error;
@@ -233,8 +280,12 @@ export class Fleet {
     });
   }
 
-  /** Stores a control and sees that somebody drives the run. @throws PilotageError as `sendControl`, or `run_changed`. */
-  async send(run: string, control: Control): Promise<void> {
+  /**
+   * Stores a control and sees that somebody drives the run.
+   * @returns false when only a process with the run's own code can take it.
+   * @throws PilotageError as `sendControl`; for a `RESUME`, which asks this process to go on, also `run_changed`.
+   */
+  async send(run: string, control: Control): Promise<boolean> {
     const { identity, priority } = await sendControl(this.#deps.journal, run, control, this.#deps.redaction).catch(
       async (error: unknown) => {
         // Perhaps nobody has noticed yet that its time is over: the run goes on without an answer.
@@ -245,14 +296,20 @@ export class Fleet {
     const live = this.#live.get(run);
     if (live !== undefined) {
       live.driver.poke();
-      return;
+      return true;
     }
     if (control.type !== 'PRIORITIZE') {
-      await this.#driveNow({ run, tenant: identity.tenant, priority });
-      return;
+      try {
+        await this.#driveNow({ run, tenant: identity.tenant, priority });
+      } catch (error) {
+        if (!isForOthers(control, error)) throw error;
+        return false;
+      }
+      return true;
     }
     const now = control.payload?.['priority'];
     this.enqueue({ run, tenant: identity.tenant, priority: typeof now === 'number' ? now : priority });
+    return true;
   }
 
   /** A run was told something, or was just stored, by one that is driven here. */
@@ -316,12 +373,25 @@ export class Fleet {
     for (const { identity } of tasks) this.wake(identity.run);
   }
 
-  /** A run that has failed goes on, as soon as it is driven. @throws PilotageError `run_ended` for one that cannot. */
-  async reopen(run: string, by: Caller | undefined): Promise<void> {
+  /**
+   * A run that has failed goes on, as soon as it is driven.
+   * @returns the run, and the tasks that go on with it.
+   * @throws as `reopen`.
+   */
+  async reopen(run: string, as: ReopenAs): Promise<readonly string[]> {
     const live = this.#live.get(run);
     if (live !== undefined && live.driver.state.ending !== null) await live.done;
+    return reopen(this.#reopening, run, as);
+  }
+
+  /** The tasks that carry out nodes of the run which are retried go on. */
+  async reopenTasks(run: string, by: Caller | undefined): Promise<void> {
+    for (const task of await reopenTasks(this.#reopening, run, by)) this.wake(task);
+  }
+
+  get #reopening(): Reopening {
     const { journal, clock, random } = this.#deps;
-    await reopen({ journal, clock, random, owner: this.#owner, leaseMs: this.#options.leaseMs }, run, by);
+    return { journal, clock, random, owner: this.#owner, leaseMs: this.#options.leaseMs };
   }
 
   /**
@@ -337,9 +407,10 @@ export class Fleet {
   /** Or when there is room, or the store can be written again. @throws why the run cannot be carried out here. */
   async #driveNow(waiting: Waiting): Promise<void> {
     const { run, tenant, acceptChanges } = waiting;
-    if (!this.#slots.take(tenant)) return this.enqueue(waiting);
+    const slot = this.#takeSlot(tenant);
+    if (slot === undefined) return this.enqueue(waiting);
     try {
-      await this.#driveClaimed(tenant, () => this.#claimRun(run, acceptChanges));
+      await this.#driveClaimed({ slot }, () => this.#claimRun(run, acceptChanges));
     } catch (error) {
       if (!isTransientStoreError(error)) throw error;
       this.#postpone(waiting, error);
@@ -365,28 +436,28 @@ export class Fleet {
     if (claim !== undefined) return this.#pickUp.claimed(claim, askedAt, acceptChanges);
     // Somebody has it who may live: asked for again when that lease would be over.
     if (lease !== undefined && !this.#closing) {
-      const leftMs = Math.max(lease.until - readAt, LEAST_ALARM_MS);
+      const leftMs = Math.min(Math.max(lease.until - readAt, LEAST_ALARM_MS), MAX_LEASE_MS);
       this.#after(leftMs, run, () => this.wake(run, acceptChanges), false);
     }
     return undefined;
   }
 
   /** In a slot that was taken before. */
-  async #driveClaimed(tenant: string, claim: () => Promise<RunDriver | undefined>): Promise<boolean> {
+  async #driveClaimed(place: Place, claim: () => Promise<RunDriver | undefined>): Promise<boolean> {
     let driver: RunDriver | undefined;
     try {
       driver = await claim();
     } finally {
-      if (driver === undefined) this.#freeSlot(tenant);
+      if (driver === undefined) this.#leave(place);
     }
     if (driver === undefined) return false;
-    this.#drive(driver);
+    this.#drive(driver, place);
     // Signals that came while it was being claimed told nobody.
     driver.poke();
     return true;
   }
 
-  #drive(driver: RunDriver): void {
+  #drive(driver: RunDriver, { slot, lender }: Place): void {
     const { run } = driver.state.identity;
     // A turn of the event loop first: whoever started the run can begin to listen before the planner is asked.
     const turn = new Promise<void>((resolve) => setImmediate(resolve));
@@ -397,8 +468,8 @@ export class Fleet {
     this.#alarms.clear(run);
     this.#refusals.forget(run);
     before?.driver.stop('lost');
-    const exit = Promise.all([turn, before?.exit]).then(() => driver.drive());
-    const live: Live = { driver, exit, awaited: false, done: exit.then((how) => this.#letGo(live, how)) };
+    const exit = Promise.all([turn, before?.exit]).then(() => this.#loans.within(run, () => driver.drive()));
+    const live: Live = { driver, slot, lender, exit, awaited: false, done: exit.then((how) => this.#letGo(live, how)) };
     this.#live.set(run, live);
     if (this.#closing) driver.stop('closing');
     this.#startBeat();
@@ -419,7 +490,8 @@ export class Fleet {
     else if (exit.kind === 'parked' && exit.wakeAt !== undefined && !this.#closing) {
       this.#alarms.set(run, exit.wakeAt, exit.isPaused !== true);
     } else if (exit.kind === 'broken' && !this.#closing) this.#broke(run, exit.error);
-    this.#freeSlot(tenant);
+    this.#loans.letGo(live);
+    this.#startWaiting();
   }
 
   /** What the store could not take goes on when it can; what else broke is left to others for a while. */
@@ -447,11 +519,12 @@ export class Fleet {
     const live = this.#live.get(run);
     if (live === undefined) return undefined;
     live.awaited = true;
-    return live.exit.then((exit) => {
+    const settled = live.exit.then((exit) => {
       const error = exitError(exit, run);
       if (error !== undefined) throw error;
       return live.driver.state;
     });
+    return this.waiting(run, settled);
   }
 
   #startBeat(): void {

@@ -19,6 +19,8 @@ export interface FollowOptions<T> {
   readonly clock: Clock;
   /** This process drives the run now. */
   readonly isDriven: () => boolean;
+  /** Waits for the run on behalf of whoever reads, who may be the code of another run. */
+  readonly waiting: <W>(waited: Promise<W>) => Promise<W>;
   /** Tokens and chunks are wanted, so the planner is asked to stream. */
   readonly tokens: boolean;
   /** What to yield for an entry. `before` is the state without it; absent for the first. */
@@ -177,9 +179,9 @@ export class Follower<T> {
     const news = new Promise<void>((resolve) => {
       this.#wake = resolve;
     });
-    const { isDriven, clock } = this.#options;
+    const { isDriven, waiting, clock } = this.#options;
     // The beat of what this process drives keeps it alive.
-    await (isDriven() ? news : keptAlive(news, clock));
+    await waiting(isDriven() ? news : keptAlive(news, clock));
     this.#wake = undefined;
   }
 

@@ -4,16 +4,18 @@
  */
 
 import {
+  ARTIFACT_FETCH,
   asJson,
   assertIdentity,
   assertOptions,
   assertRunLimits,
+  branchesOf,
+  type CallPlace,
   callEnded,
   capture,
   deepFreeze,
   type Entry,
   type EntryBody,
-  encodedBytes,
   type ForkOrigin,
   type Identity,
   type Json,
@@ -26,6 +28,7 @@ import {
   PilotageError,
   type Pin,
   type RunLimits,
+  readOptions,
   runLimitsOf,
   type Scope,
   type Started,
@@ -33,8 +36,9 @@ import {
   type TaskEnded,
   validateControl,
 } from '#core';
-import { foldEntries, reachedLimit } from '#state';
-import { LARGE_VALUE_BYTES } from '../calls/large-values.ts';
+import type { ArtifactStore } from '#journal';
+import { begunBefore, callsToRetry, failedPlan, foldEntries, onceBegun, type RunState, reachedLimit } from '#state';
+import { mayBeLarge, storeLargeValue } from '../calls/large-values.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { assertPriced } from '../loop/prices.ts';
 import { pinOf } from '../tasks/spawn.ts';
@@ -44,7 +48,10 @@ import { assertNoTaskId } from './start-options.ts';
 export interface ForkOptions {
   /** The identity of the fork, with the run's own tenant, user and session. Default: those, with a fresh run id. */
   readonly identity?: Identity;
-  /** The first step of the fork's own. Default: the step after the last one that was carried out and has ended. */
+  /**
+   * The first step of the fork's own. Default: the step after the last one that was carried out and has ended; a plan with which the run
+   * has failed goes on, without a new goal: what has a value keeps it, and what has failed is carried out once more.
+   */
   readonly step?: number;
   /** A result for a call of the last step before the fork's own, in place of the recorded one. */
   readonly result?: ForkResult;
@@ -62,7 +69,7 @@ export interface ForkOptions {
 }
 
 export interface ForkResult {
-  /** The value: JSON, under 32,768 bytes. */
+  /** The value: JSON, as large as a tool's. From 32,768 bytes on it is stored as an artifact, as a tool's is. */
   readonly value: Json;
   /** The index of the call in a parallel step, from 0. The other calls stay as they were, also those that were given the old value. */
   readonly call?: number;
@@ -80,9 +87,10 @@ const OPTIONS: OptionShape<ForkOptions> = {
 const RESULT: OptionShape<ForkResult> = { value: 'any', call: 'any?' };
 
 /** @throws PilotageError `invalid_config`. */
-export function assertForkOptions(options: ForkOptions): void {
-  assertOptions('fork', options, OPTIONS);
+export function readForkOptions(given: ForkOptions): ForkOptions {
+  const options = readOptions('fork', given, OPTIONS);
   if (options.result !== undefined) assertOptions('the result of fork', options.result, RESULT);
+  return options;
 }
 
 /** Everything that a fork is made of beside the run's entries. */
@@ -99,7 +107,7 @@ export interface ForkPlan extends Omit<ForkOptions, 'identity' | 'effects' | 'si
 /** The runtime that goes on with the fork. Its planner and tools may differ from those of the run. */
 export type ForkDeps = Pick<
   DriverDeps,
-  'journal' | 'clock' | 'agent' | 'planner' | 'toolsOf' | 'unpriced' | 'redaction'
+  'journal' | 'artifacts' | 'clock' | 'agent' | 'planner' | 'toolsOf' | 'unpriced' | 'redaction'
 >;
 
 /**
@@ -107,7 +115,7 @@ export type ForkDeps = Pick<
  * @returns the identity of the fork.
  * @throws PilotageError `run_not_found`; `scope_mismatch` for an identity of somebody else; `idempotency_conflict` for a run
  * id that another run has; `price_missing`; `invalid_config` for a step that was not taken, a result without a call, or limits that leave
- * the fork no step; `payload_invalid`; `unserializable`; or a store error.
+ * the fork no step; `unserializable`; or a store error.
  */
 export async function forkRun(deps: ForkDeps, run: string, options: ForkOptions = {}): Promise<Identity> {
   const { identity: given, effects = 'held', ...rest } = options;
@@ -121,13 +129,15 @@ export async function forkRun(deps: ForkDeps, run: string, options: ForkOptions 
   const at = clock.now();
   const plan: ForkPlan = { ...rest, effects, identity, agent, pin, at };
   // The goal and the result are said anew, and what is copied may be from before a secret was known.
-  const forked = forkEntries(entries, plan).map((entry) => deps.redaction.entry(entry));
+  const made = forkEntries(entries, plan);
+  const stored = plan.result === undefined ? made : await withStoredResult(made, identity, deps.artifacts);
+  const forked = stored.map((entry) => deps.redaction.entry(entry));
   assertPriced(agent, deps.unpriced, foldEntries(forked.slice(0, 1)).limits.costMicroUsd !== undefined);
   assertHasRoom(forked);
   await journal.create({ identity, priority: 0, entries: forked });
-  const stored = await journal.read(identity.run, 1, forked.length);
+  const there = await journal.read(identity.run, 1, forked.length);
   // Asking for the same fork twice makes one fork.
-  if (forked.every((entry, index) => jsonEquals(withoutTime(entry), withoutTime(stored[index])))) return identity;
+  if (forked.every((entry, index) => jsonEquals(withoutTime(entry), withoutTime(there[index])))) return identity;
   throw new PilotageError(
     'idempotency_conflict',
     `Another run has the id ${identity.run}. Leave the identity out, and a fresh one is made.`,
@@ -174,7 +184,9 @@ export function forkEntries(entries: readonly Entry[], plan: ForkPlan): Entry[] 
   const kept = before.filter(staysWith(before));
   const changed = result === undefined ? kept : withResult(kept, step - 1, result, steps[step - 1]);
   const { at } = plan;
-  const added: Entry[] = [...leftBehind(kept), ...redirect(plan)].map((body) => ({ ...body, seq: 0, at }));
+  const taken = foldEntries([first, ...changed].map((entry, index) => ({ ...entry, seq: index + 1 })));
+  const retried = plan.step === undefined && plan.goal === undefined ? retry(taken, entries) : [];
+  const added: Entry[] = [...leftBehind(kept), ...redirect(plan), ...retried].map((body) => ({ ...body, seq: 0, at }));
   const copied = changed.map(copyOf(changed));
   // What was said to the run, and is copied, was never in the fork's inbox.
   const fork = { run: first.identity.run, step, effects: plan.effects, entries: 1 + copied.length + added.length };
@@ -188,11 +200,12 @@ function ownStep(steps: readonly Step[]): number {
   return steps.findLastIndex(({ calls }) => calls.length > 0) + 1;
 }
 
+/** A run that failed and went on has more behind its failure. */
 function cutBefore(entries: readonly Entry[], step: number): number {
-  const cut = entries.findIndex(
-    (entry) => (entry.kind === 'moved' && entry.step === step) || entry.kind === 'finished' || entry.kind === 'failed',
-  );
-  return cut === -1 ? entries.length : cut;
+  const move = entries.findIndex((entry) => entry.kind === 'moved' && entry.step === step);
+  if (move !== -1) return move;
+  const last = entries.at(-1);
+  return last?.kind === 'finished' || last?.kind === 'failed' ? entries.length - 1 : entries.length;
 }
 
 function startOf(first: Started & Entry, { identity, agent, pin }: ForkPlan): Started & Entry {
@@ -219,9 +232,14 @@ function staysWith(before: readonly Entry[]): (entry: Entry, index: number) => b
         return entry.applied && entry.control.type !== 'CANCEL' && !(isPause(entry) && isOpen(before[index + 1]));
       case 'paused':
         return !isOpen(entry);
+      // What was carried out once more is part of the step.
+      case 'reopened':
+        return entry.retries !== undefined;
       // The runs that wait are told of the other ending, and whoever watches the progress looks anew.
       case 'watched':
       case 'no_progress':
+      // What it went on from.
+      case 'failed':
       // The fork starts with the planner and the tools of today.
       case 'repinned':
       case 'repaired':
@@ -269,7 +287,7 @@ function withResult(kept: readonly Entry[], step: number, result: ForkResult, ta
     const which = step < 0 ? 'there is no step before it' : `step ${step} has no call ${call} with a result`;
     throw invalid(`The fork's result cannot stand in for another: ${which}.`);
   }
-  const outcome: Outcome = { kind: 'value', value: smallValue(result) };
+  const outcome: Outcome = { kind: 'value', value: capture(result.value, 'result.value').json };
   return kept.with(
     index,
     ended.kind === 'call_ended'
@@ -285,19 +303,27 @@ function endsCall(kept: readonly Entry[], step: number, call: number): (entry: E
   return (entry) => {
     if (entry.kind === 'call_ended') return entry.step === step && entry.call === call;
     if (entry.kind !== 'resumed' || !gates.has(entry.token)) return false;
-    return entry.verdict === 'reject' || entry.verdict === 'timeout';
+    return entry.verdict !== 'approve' && entry.verdict !== 'resume' && entry.verdict !== 'settle';
   };
 }
 
-function smallValue({ value }: ForkResult): Json {
-  const { json } = capture(value, 'result.value');
-  const bytes = encodedBytes(json);
-  if (bytes < LARGE_VALUE_BYTES) return json;
-  throw new PilotageError(
-    'payload_invalid',
-    `The fork's result has ${bytes} bytes of JSON; give less than ${LARGE_VALUE_BYTES}, or what a planner needs to know of it.`,
-    { data: { path: 'result.value' } },
+/** What a run has recorded is small already: what is large is the result that was given. */
+function withStoredResult(entries: readonly Entry[], scope: Scope, artifacts: ArtifactStore): Promise<Entry[]> {
+  return Promise.all(
+    entries.map(async (entry): Promise<Entry> => {
+      if (entry.kind !== 'call_ended' || entry.outcome.kind !== 'value') return entry;
+      const value = capture(entry.outcome.value, 'result.value');
+      if (entry.outcome.artifact !== undefined || !mayBeLarge(value)) return entry;
+      const outcome = await storeLargeValue(value, toolOf(entries, entry), scope, artifacts);
+      if (outcome.artifact === undefined) return entry;
+      return { ...entry, outcome, discovered: [...new Set(entry.discovered).add(ARTIFACT_FETCH)] };
+    }),
   );
+}
+
+function toolOf(entries: readonly Entry[], { step, call }: CallPlace): string {
+  const move = entries.find((entry) => entry.kind === 'moved' && entry.step === step);
+  return (move?.kind === 'moved' ? branchesOf(move.decision)[call]?.tool : undefined) ?? 'unknown';
 }
 
 /** The tasks that were under way go on for the run that spawned them; the fork hears nothing of them. */
@@ -309,6 +335,19 @@ function leftBehind(kept: readonly Entry[]): TaskEnded[] {
     if (entry.kind !== 'spawned' || ended.has(entry.task)) return [];
     return [{ kind: 'task_ended', task: entry.task, status: 'cancelled', error, usage } satisfies TaskEnded];
   });
+}
+
+/**
+ * The fork of a run that has failed with its plan carries out once more what has failed. What may have happened was done for the run, which
+ * alone can say what became of it: that stays unknown in the fork.
+ */
+function retry(taken: RunState, entries: readonly Entry[]): EntryBody[] {
+  const plan = entries.at(-1)?.kind === 'failed' ? failedPlan(taken) : undefined;
+  if (plan === undefined) return [];
+  const again = callsToRetry(plan, undefined).filter((call) => plan.calls[call]?.outcome.kind !== 'unknown');
+  const happened = begunBefore(plan, again, onceBegun(entries, plan.index));
+  const calls = again.filter((call) => !happened.includes(call));
+  return calls.length === 0 ? [] : [{ kind: 'reopened', retries: { step: plan.index, calls } }];
 }
 
 /** The id is the fork's only control of its kind, and no random one: the same fork has the same entries. */

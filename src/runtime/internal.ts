@@ -1,13 +1,16 @@
 /** What the other rooms and the tests may use of `runtime`. */
 export { artifactFetch } from '../calls/large-values.ts';
 export { type Ended, Schedule } from '../calls/schedule.ts';
-export { isVerdict } from '../loop/controls.ts';
+export { isVerdict } from '../loop/answers.ts';
+export { takeMessages } from '../loop/controls.ts';
+export { turnsOfRun } from '../loop/earlier-turns.ts';
 export { HeldLease, momentOf } from '../loop/held-lease.ts';
 export type { GivenContext, InputFile } from '../loop/inputs.ts';
 export { loadInputs } from '../loop/inputs.ts';
 export type { ProgressGuard } from '../loop/progress-guard.ts';
 export { limitsWithin } from '../tasks/budget-share.ts';
 export { taskEndOf } from '../tasks/ending.ts';
+export type { Answer, Approval, PauseAnswer, Settlement } from './answers.ts';
 export type { ForkOptions, ForkPlan, ForkResult } from './fork.ts';
 export { forkEntries, forkRun } from './fork.ts';
 export { isDeadOwner, ownerName, ownerText, type ProcessSurroundings, SURROUNDINGS } from './leases.ts';
@@ -20,7 +23,7 @@ export type { Divergence, ReplayedMove, ReplayReport, ReplayRequest } from './re
 export { replayRun } from './replay.ts';
 export type { PauseNotice, RunResult } from './result.ts';
 export { runResultOf, wholeAnswerOf, wholePauses } from './result.ts';
-export type { Answer, Approval, EventOptions, Resumption, Settlement } from './run.ts';
+export type { EventOptions, Resumption } from './run.ts';
 export { Run } from './run.ts';
 export type { RuntimeOptions } from './runtime.ts';
 export { createRuntime, Runtime } from './runtime.ts';

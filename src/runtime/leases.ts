@@ -8,7 +8,7 @@ import { hostname } from 'node:os';
 import type { Clock } from '#core';
 import type { Journal } from '#journal';
 import type { RunDriver } from '../loop/driver.ts';
-import { momentOf } from '../loop/held-lease.ts';
+import { momentOf, RENEWALS_A_LEASE } from '../loop/held-lease.ts';
 
 /** What a process can find out about itself and its neighbours. `undefined`: it cannot be found out here. */
 export interface ProcessSurroundings {
@@ -117,7 +117,7 @@ export function startHeartbeat(deps: HeartbeatDeps): () => void {
   let stopped = false;
   const beat = (): void => {
     if (stopped) return;
-    cancel = clock.after(Math.max(1, Math.floor(leaseMs / 3)), () => {
+    cancel = clock.after(Math.max(1, Math.floor(leaseMs / RENEWALS_A_LEASE)), () => {
       renew(deps).then(beat, (error: unknown) => {
         onFault(error);
         beat();

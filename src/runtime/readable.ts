@@ -1,6 +1,6 @@
 /** A run as far as it can be read: what is wrong with it further on hides nothing of what came before. */
 import { decodeEntry, type Entry, PilotageError } from '#core';
-import type { Journal } from '#journal';
+import { isWhole, type Journal } from '#journal';
 import { applyEntry, foldEntries, openState, type RunState } from '#state';
 
 export interface Readable {
@@ -22,7 +22,7 @@ export async function readable(journal: Journal, run: string, from = 1): Promise
     const entries: Entry[] = [];
     for (const { seq, text } of stored) {
       const entry = seq === entries.length + 1 ? read(text, seq) : undefined;
-      if (entry === undefined) break;
+      if (entry === undefined || !isWhole(entry)) break;
       entries.push(entry);
     }
     return { entries: entries.slice(from - 1), problem };
@@ -60,5 +60,6 @@ function isUnreadable(error: unknown): error is PilotageError {
   if (!PilotageError.is(error)) return false;
   const { code, data } = error;
   if (code === 'journal_entry_unknown' || code === 'unknown_decision_kind') return true;
-  return (code === 'journal_corrupt' || code === 'journal_newer') && data?.['run'] !== undefined;
+  const isOfRun = code === 'journal_corrupt' || code === 'journal_newer' || code === 'artifact_not_found';
+  return isOfRun && data?.['run'] !== undefined;
 }

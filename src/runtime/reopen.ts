@@ -1,8 +1,9 @@
 /** A run that has failed goes on from where it was: that is written down, and then it is driven like any other. */
 import { type Caller, type Clock, deepFreeze, defined, type Entry, PilotageError, type TaskMessage } from '#core';
 import type { Journal, Told } from '#journal';
-import { answerable, foldEntries, isPaused, type RunState } from '#state';
-import { taskEndOf } from '../tasks/ending.ts';
+import { answerable, failedPlan, foldEntries, isPaused, type RunState } from '#state';
+import { endMessage, taskEndOf } from '../tasks/ending.ts';
+import { retriesOf } from '../tasks/retries.ts';
 
 export interface Reopening {
   readonly journal: Journal;
@@ -13,22 +14,53 @@ export interface Reopening {
   random(): number;
 }
 
+export interface ReopenAs {
+  readonly by?: Caller | undefined;
+  /** Set when nodes of the run's plan are carried out once more. `nodes`: their ids; by default all that have failed. */
+  readonly retry?: { readonly nodes?: readonly string[] | undefined };
+}
+
 /**
  * Nothing happens when the run has not failed. When somebody else is about to reopen it, that is waited for: whoever looks at the run
- * then does not see the failure of before.
- * @throws PilotageError `run_ended` for a run that ended otherwise, or a task whose owner was told of the failure.
+ * then does not see the failure of before. Tasks that carry out nodes that are retried are reopened too.
+ * @returns the run, and the tasks that were reopened with it.
+ * @throws PilotageError `run_ended` for a run that ended otherwise, or a task whose owner was told of the failure; `payload_invalid` for a
+ * retry of a run without a plan that has failed, or of nodes that have not; `budget_exceeded` when what a task may still use is not left.
  */
-export async function reopen(ports: Reopening, run: string, by: Caller | undefined): Promise<void> {
+export async function reopen(ports: Reopening, run: string, as: ReopenAs): Promise<readonly string[]> {
   assertReopens(foldEntries(await ports.journal.read(run)));
+  return [run, ...(await reopenTree(ports, run, as))];
+}
+
+/** @returns the tasks that were reopened. */
+async function reopenTree(ports: Reopening, run: string, as: ReopenAs): Promise<readonly string[]> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const news = untilNews(ports, run, tries);
     try {
-      if ((await ports.journal.get(run))?.status !== 'failed' || (await tryToReopen(ports, run, by))) return;
+      if ((await ports.journal.get(run))?.status !== 'failed' || (await tryToReopen(ports, run, as))) break;
       await news.come;
     } finally {
       news.stop();
     }
   }
+  return as.retry === undefined ? [] : reopenTasks(ports, run, as.by);
+}
+
+/**
+ * Reopens the tasks that carry out nodes which are retried: also those of a retry whose process died before it had come to them.
+ * @returns the tasks that were reopened.
+ */
+export async function reopenTasks(ports: Reopening, run: string, by: Caller | undefined): Promise<readonly string[]> {
+  const { open, tasks } = foldEntries(await ports.journal.read(run));
+  const waited = tasks.filter(({ id, end }) => end === undefined && open?.waits.some(({ task }) => task === id));
+  const reopened: string[] = [];
+  for (const { id } of waited) {
+    if ((await ports.journal.get(id))?.status !== 'failed') continue;
+    const task = foldEntries(await ports.journal.read(id));
+    const retry = failedPlan(task) === undefined ? {} : { retry: {} };
+    reopened.push(id, ...(await reopenTree(ports, id, { by, ...retry })));
+  }
+  return reopened;
 }
 
 const MAX_TRIES = 10;
@@ -54,17 +86,19 @@ function untilNews(
 async function tryToReopen(
   { journal, clock, owner, leaseMs }: Reopening,
   run: string,
-  by: Caller | undefined,
+  { by, retry }: ReopenAs,
 ): Promise<boolean> {
   const claim = await journal.claim({ run, owner, leaseMs, reopens: true });
   if (claim === undefined) return false;
   const { fence } = claim;
   try {
-    const state = foldEntries(await journal.read(run));
+    const entries = await journal.read(run);
+    const state = foldEntries(entries);
     if (state.ending?.kind === 'failed') {
+      const retries = retry === undefined ? undefined : await retriesOf(journal, state, retry.nodes, entries);
       const entry: Entry = deepFreeze({
         kind: 'reopened',
-        ...defined({ by }),
+        ...defined({ by, retries }),
         seq: state.head + 1,
         at: clock.now(),
       });
@@ -75,8 +109,14 @@ async function tryToReopen(
     return true;
   } catch (error) {
     if (PilotageError.is(error, 'lease_lost') || PilotageError.is(error, 'journal_conflict')) return false;
+    if (isRefusal(error)) await journal.release({ run, fence }, { seenSignals: claim.signals });
     throw error;
   }
+}
+
+/** The run stays as it is. */
+function isRefusal(error: unknown): boolean {
+  return PilotageError.is(error, 'payload_invalid') || PilotageError.is(error, 'budget_exceeded');
 }
 
 function assertReopens({ ending, task, identity: { run } }: RunState): void {
@@ -85,7 +125,7 @@ function assertReopens({ ending, task, identity: { run } }: RunState): void {
   if (task === null) return;
   throw new PilotageError(
     'run_ended',
-    `The task ${run} has failed, and ${task.parent}, which it worked for, was told so and has gone on. Resume that run, or fork this one.`,
+    `The task ${run} has failed, and ${task.parent}, which it worked for, was told so and has gone on. Resume or retry that run, or fork this one.`,
     { data: { run, parent: task.parent } },
   );
 }
@@ -97,7 +137,7 @@ async function missedNews(journal: Journal, { identity: { run }, tasks }: RunSta
     if (end !== undefined) continue;
     const state = foldEntries(await journal.read(id));
     const ended = taskEndOf(state);
-    if (ended !== undefined) messages.push({ id: `ended:${id}`, type: 'TASK_ENDED', end: ended });
+    if (ended !== undefined) messages.push(endMessage(state, ended));
     else if (isPaused(state)) {
       const { head } = state;
       messages.push({

@@ -243,7 +243,7 @@ function anew([first, ...rest]: readonly Entry[]): After {
 function callsIn(state: RunState, kept: readonly Entry[], refused: readonly Refused[]): Calls {
   const unreadable = refused.flatMap(({ seq, entry }) => (entry === undefined ? [seq] : []));
   const named = refused.flatMap(({ entry }) => {
-    if (entry?.kind !== 'call_began' && entry?.kind !== 'call_ended') return [];
+    if (entry?.kind !== 'call_began' && entry?.kind !== 'call_ended' && entry?.kind !== 'call_away') return [];
     return [{ step: entry.step, call: entry.call }];
   });
   const steps = new Set(kept.flatMap((entry) => (entry.kind === 'moved' ? [entry.step] : [])));
@@ -257,7 +257,8 @@ function callsIn(state: RunState, kept: readonly Entry[], refused: readonly Refu
   const movedAt = kept.findLast((entry) => entry.kind === 'moved' && entry.step === step)?.seq ?? 0;
   const since = refused.filter(({ seq }) => seq > movedAt);
   const isUnreadable = since.some(({ entry }) => entry === undefined);
-  const parked = parkedCalls(state, open);
+  // What waits for its next attempt begins without a word of anybody.
+  const parked = parkedCalls(state, { ...open, away: [] });
   const mayBe = (record: unknown, call: number): boolean => {
     if (record !== null || parked.has(call) || open.began.some((begun) => begun.call === call)) return false;
     return isUnreadable || named.some((place) => place.step === step && place.call === call);

@@ -18,6 +18,7 @@ import {
   type Planner,
   type RunView,
   type ToolView,
+  type Turn,
   validateDecision,
 } from '#core';
 import { applyEntry, openState, sameDecision, viewOf, wholeMove, withheldTools } from '#state';
@@ -31,6 +32,8 @@ export interface ReplayRequest {
   toolsOf(scopes: readonly string[], found: readonly string[], withheld?: readonly string[]): ToolView;
   /** The attachments of the query, with their bytes. Default none. */
   readonly inputs?: readonly LoadedInput[];
+  /** The turns before the query, when they had to be loaded. */
+  readonly history?: readonly Turn[];
   readonly signal?: AbortSignal;
 }
 
@@ -63,7 +66,7 @@ export interface ReplayedMove {
  * @throws the signal's reason when it is aborted; PilotageError `journal_corrupt`.
  */
 export async function replayRun(request: ReplayRequest): Promise<ReplayReport> {
-  const { entries, planner, toolsOf, inputs, signal = new AbortController().signal } = request;
+  const { entries, planner, toolsOf, inputs, history, signal = new AbortController().signal } = request;
   const [first, ...rest] = entries;
   if (first === undefined) throw new PilotageError('journal_corrupt', 'The journal of the run is empty.');
   const state = openState(deepFreeze(first));
@@ -72,7 +75,7 @@ export async function replayRun(request: ReplayRequest): Promise<ReplayReport> {
   const report = { run: state.identity.run, from, compared: 0 };
   for (const [index, entry] of rest.entries()) {
     if (entry.kind === 'moved' && entry.step >= from) {
-      const view = viewOf(state, toolsOf(state.scopes, state.found, withheldTools(state)), false, inputs);
+      const view = viewOf(state, toolsOf(state.scopes, state.found, withheldTools(state)), false, inputs, history);
       const now = await untilAborted(ask(planner, view, signal), signal);
       report.compared += 1;
       const recorded = recordedMove(wholeMove(entry, rest, index + 1));

@@ -9,9 +9,9 @@ import {
   type JsonObject,
   type Scope,
 } from '#core';
-import type { ArtifactStore } from '#journal';
-import { isPaused, type OpenPause, pausesOfTasks, type RunState, type RunTotals } from '#state';
-import { answerOf, storedJsonIfAny } from '../calls/large-values.ts';
+import { type ArtifactStore, storedJsonIfAny } from '#journal';
+import { isPaused, type OpenPause, pausesOfTasks, type RunState, type RunTotals, saidWith } from '#state';
+import { answerOf } from '../calls/large-values.ts';
 
 export type RunResult =
   | {
@@ -103,11 +103,9 @@ export function runResultOf(state: RunState): RunResult | undefined {
     };
   }
   if (!isPaused(state)) return undefined;
-  const text = state.open?.move.text;
   const { run } = state.identity;
   const own = state.pauses.map(
-    (pause): PauseNotice =>
-      text === undefined || pause.step === undefined ? { ...pause, run } : { ...pause, run, text },
+    (pause): PauseNotice => ({ ...pause, run, ...defined({ text: saidWith(state, pause) }) }),
   );
   return { status: 'paused', pauses: [...own, ...pausesOfTasks(state)], usage };
 }

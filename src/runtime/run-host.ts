@@ -3,13 +3,19 @@ import { assertMaySend, type Caller, type Control, defined } from '#core';
 import { type RunRecord, runNotFound } from '#journal';
 import { foldEntries, type RunState } from '#state';
 import type { DriverDeps, ReadyAgent } from '../loop/driver-deps.ts';
+import { earlierTurns } from '../loop/earlier-turns.ts';
 import { loadInputs } from '../loop/inputs.ts';
 import type { Agents } from './agents.ts';
 import { CancelSignals, cancelRun } from './cancel-signals.ts';
 import type { Fleet } from './fleet.ts';
+import type { FollowOptions } from './follow.ts';
 import { type ForkOptions, forkRun } from './fork.ts';
+import type { ReopenAs } from './reopen.ts';
 import { type ReplayReport, replayRun } from './replay.ts';
 import { type TaskProgress, watchProgressOfTasks } from './task-record.ts';
+
+/** Where a run is read, and how it is waited for. */
+export type RunSources = Pick<FollowOptions<never>, 'journal' | 'run' | 'hub' | 'clock' | 'isDriven' | 'waiting'>;
 
 export class RunHost {
   readonly deps: DriverDeps;
@@ -35,16 +41,27 @@ export class RunHost {
     });
   }
 
-  /** Stores a control and sees that somebody drives the run. */
-  async signal(run: string, control: Control): Promise<void> {
-    this.#assertOpen();
-    await this.fleet.send(run, control);
+  /** What whoever follows a run reads. */
+  sourcesOf(run: string): RunSources {
+    const { fleet, deps } = this;
+    const { journal, hub, clock } = deps;
+    return {
+      ...{ journal, run, hub, clock },
+      isDriven: () => fleet.drives(run),
+      waiting: (waited) => fleet.waiting(run, waited),
+    };
   }
 
-  /** Records that the failed run goes on. */
-  async reopen(run: string, as: Caller | undefined): Promise<void> {
+  /** Stores a control and sees that somebody drives the run. @returns false when only a process with the run's own code can take it. */
+  async signal(run: string, control: Control): Promise<boolean> {
     this.#assertOpen();
-    await this.fleet.reopen(run, as);
+    return this.fleet.send(run, control);
+  }
+
+  /** Records that the failed run goes on. @returns the run, and the tasks that go on with it. */
+  async reopen(run: string, as: ReopenAs): Promise<readonly string[]> {
+    this.#assertOpen();
+    return this.fleet.reopen(run, as);
   }
 
   /** Drives the run here, unless another process does. `acceptChanges`: also when the code has changed since the run started. */
@@ -87,9 +104,10 @@ export class RunHost {
     const { journal, artifacts } = this.deps;
     const { planner, toolsOf } = await this.#successorOf(run);
     const entries = await journal.read(run);
-    const { context, identity } = foldEntries(entries.slice(0, 1));
-    const inputs = await loadInputs(context.inputs ?? [], identity, artifacts);
-    return replayRun({ entries, planner, toolsOf, inputs, ...defined({ signal }) });
+    const state = foldEntries(entries.slice(0, 1));
+    const inputs = await loadInputs(state.context.inputs ?? [], state.identity, artifacts);
+    const history = await earlierTurns(state, this.deps);
+    return replayRun({ entries, planner, toolsOf, inputs, history, ...defined({ signal }) });
   }
 
   /** Whether some agent shows readers the progress of its tasks. */

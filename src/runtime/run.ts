@@ -3,7 +3,6 @@
 import {
   assertOptions,
   type Caller,
-  type Clock,
   type Control,
   type ControlType,
   defined,
@@ -16,13 +15,16 @@ import {
   PilotageError,
   type RunEvent,
 } from '#core';
-import type { Journal } from '#journal';
+import { storedJson } from '#journal';
 import {
   answerable,
+  assertRetrying,
+  cannotRetry,
   event,
   eventsOf,
   foldEntries,
   isPaused,
+  namedNodes,
   nextStep,
   type Redact,
   type RunSnapshot,
@@ -33,16 +35,30 @@ import {
   trajectoryOf,
   wakesByTasks,
 } from '#state';
-import { storedJson } from '../calls/large-values.ts';
-import { isVerdict } from '../loop/controls.ts';
-import type { Notice, NoticeHub } from '../loop/notices.ts';
-import { Follower, keptAlive } from './follow.ts';
-import { assertForkOptions, type ForkOptions } from './fork.ts';
+import { isVerdict } from '../loop/answers.ts';
+import type { Notice } from '../loop/notices.ts';
+import {
+  ANSWER_WORDS,
+  type Answer,
+  APPROVAL,
+  type Approval,
+  assertAreAnswers,
+  assertIsAnswer,
+  type PauseAnswer,
+  SETTLEMENT,
+  type Settlement,
+  unknownKind,
+  VALUE,
+  WORDS,
+} from './answers.ts';
+import { Follower, type FollowOptions, keptAlive } from './follow.ts';
+import { type ForkOptions, readForkOptions } from './fork.ts';
+import type { ReopenAs } from './reopen.ts';
 import { type Diagnosis, diagnose, type RepairOptions, repairRun } from './repair.ts';
 import type { ReplayReport } from './replay.ts';
 import { type RunResult, wholeResultOf } from './result.ts';
-import type { RunHost } from './run-host.ts';
-import { addressee, assertKnown, pausesBelow, untilTaken } from './send-control.ts';
+import type { RunHost, RunSources } from './run-host.ts';
+import { addressee, assertKnown, isForOthers, pausesBelow, untilTaken } from './send-control.ts';
 
 export interface EventOptions {
   /** The journal position of the first event, from 1. Default 1. */
@@ -53,32 +69,6 @@ export interface EventOptions {
    * is in the step's decision, and the full value in the end of the call.
    */
   readonly redact?: Redact;
-}
-
-/** Says what became of a call in doubt, and why the person who says it knows. */
-export type Settlement = { readonly reason?: string } & (
-  | {
-      readonly happened: true;
-      /** The value of the call. It must fit the tool's output schema, if the tool has one. Default null. */
-      readonly value?: Json;
-    }
-  /** The call did not happen. It is made now, with the same idempotency key. */
-  | { readonly happened: false }
-);
-
-/** Options of an answer to a pause. */
-export interface Answer {
-  /** A JSON object that the planner gets as the pause's outcome, or a note that goes with an approval. */
-  readonly payload?: JsonObject;
-  /** The reason of the answer. When a call is rejected, the planner is told the reason. */
-  readonly reason?: string;
-}
-
-export interface Approval extends Answer {
-  /** Arguments that replace the call's own. They are checked against the tool's schema. */
-  readonly args?: Json;
-  /** The `digest` of the payload of the pause that was shown. An approval of other arguments than those is refused. */
-  readonly digest?: string;
 }
 
 export interface Resumption {
@@ -99,6 +89,15 @@ export interface Resumption {
   readonly signal?: AbortSignal;
 }
 
+export interface RetryOptions {
+  /** Ids of nodes that have failed, at least one. Default: all of them. What was skipped for them is carried out too. */
+  readonly nodes?: readonly string[];
+  /** True: the run goes on although its planner or tools have changed since it was started. */
+  readonly acceptChanges?: boolean;
+  /** Aborting it cancels the run, as with `start`. */
+  readonly signal?: AbortSignal;
+}
+
 export interface SteerOptions {
   /** What is waited for: that the control is stored, and survives whatever happens, or that the run has taken it. */
   readonly until?: 'stored' | 'applied';
@@ -110,14 +109,14 @@ export interface CancelOptions extends SteerOptions {
   readonly hard?: boolean;
 }
 
+/** @throws PilotageError `invalid_config`. */
+function assertUntil(of: string, { until }: SteerOptions): void {
+  if (until === undefined || until === 'stored' || until === 'applied') return;
+  const message = `${of} waits until a control is "stored" or "applied"; until is ${JSON.stringify(until)}.`;
+  throw new PilotageError('invalid_config', message);
+}
+
 const EVENTS: OptionShape<EventOptions> = { from: 'whole?', redact: 'function?' };
-const ANSWER: OptionShape<Answer> = { payload: 'any?', reason: 'text?' };
-const APPROVAL: OptionShape<Approval> = { args: 'any?', digest: 'text?', ...ANSWER };
-const SETTLEMENT: OptionShape<{ happened: boolean; value?: Json; reason?: string }> = {
-  happened: 'any',
-  value: 'any?',
-  reason: 'text?',
-};
 const RESUMPTION: OptionShape<Resumption> = {
   token: 'any?',
   payload: 'any?',
@@ -126,6 +125,7 @@ const RESUMPTION: OptionShape<Resumption> = {
   acceptChanges: 'flag?',
   signal: 'signal?',
 };
+const RETRY: OptionShape<RetryOptions> = { nodes: 'list?', acceptChanges: 'flag?', signal: 'signal?' };
 const REPAIR: OptionShape<RepairOptions> = { by: 'any', reason: 'text?' };
 const REPLAY: OptionShape<{ signal?: AbortSignal }> = { signal: 'signal?' };
 const STEER: OptionShape<SteerOptions> = { until: 'text?' };
@@ -246,8 +246,7 @@ export class Run {
     if (isAnswered && (!given || acceptChanges)) return this.#host.drive(this.id, acceptChanges);
     const state = await this.#folded();
     if (state.ending !== null) {
-      await this.#host.reopen(this.id, this.#as);
-      return this.#host.drive(this.id, acceptChanges);
+      return this.#reopen(undefined, acceptChanges);
     }
     if (acceptChanges) await this.#host.drive(this.id, true);
     // Only a pause of the run itself is answered; a run that was cut off, or waits for a task, just goes on.
@@ -257,6 +256,37 @@ export class Run {
     const away = pausesBelow(state).filter(({ reason }) => reason === 'model_unavailable');
     for (const { token } of away) await this.steer('RESUME', { token }).catch(unlessOldNews);
     return this.#host.drive(this.id, acceptChanges);
+  }
+
+  /**
+   * Carries out again what has failed of the run's plan, in whichever process: nodes of a graph, of a flow, of any plan. What has a value
+   * keeps it. A `once` call that was made is not made again, and of one that may have been made it is found out first. Nodes that tasks carry out
+   * go on in these. A run that is paused because its plan has failed is answered with it. A retry that is under way already just goes on.
+   * @throws PilotageError `run_not_found`; `run_ended` for a run that finished or was cancelled, or a task whose owner was told;
+   * `payload_invalid` when no node of its last plan has failed, while it still goes on, for nodes that have not failed, or an empty list; `budget_exceeded`; or `run_changed`.
+   */
+  async retry(options: RetryOptions = {}): Promise<void> {
+    assertOptions('retry', options, RETRY);
+    const { signal, acceptChanges = false } = options;
+    const nodes = namedNodes(options.nodes);
+    signal?.throwIfAborted();
+    await this.#host.assertMayResume(this.id, this.#as);
+    const state = await this.#folded();
+    const asked = state.ending === null ? pauseOfPlan(state) : undefined;
+    if (asked !== undefined) {
+      if (acceptChanges) await this.#host.drive(this.id, true);
+      await this.steer('RESUME', { token: asked.token, ...defined({ retry: nodes }) });
+    } else {
+      if (state.ending === null) assertRetrying(state, nodes);
+      await this.#reopen({ nodes }, acceptChanges);
+    }
+    this.#host.cancelOn(signal, this.id);
+  }
+
+  /** Also the tasks that carry out nodes of a run that goes on already. */
+  async #reopen(retry: ReopenAs['retry'], acceptChanges: boolean): Promise<void> {
+    const going = await this.#host.reopen(this.id, defined({ by: this.#as, retry }));
+    for (const run of going) await this.#host.drive(run, acceptChanges);
   }
 
   /**
@@ -272,8 +302,65 @@ export class Run {
 
   /** Rejects: answers a pause with no. A call that waits for approval is not made. @throws PilotageError `pause_not_found`. */
   async reject(token?: string, answer: Answer = {}): Promise<void> {
-    assertOptions('reject', answer, ANSWER);
+    assertOptions('reject', answer, ANSWER_WORDS);
     return this.#answer('REJECT', token, answer, {});
+  }
+
+  /**
+   * Answers a pause with an answer of any kind; `approve`, `reject` and `settle` are short forms.
+   * @param token the pause, of this run or of a task that it waits for; needed only when several pauses are open.
+   * @throws PilotageError `payload_invalid` for a kind that does not fit (`data.fits` names those that do), or a value that does not; and the errors of
+   * `approve`.
+   */
+  async answer(token: string | undefined, answer: PauseAnswer): Promise<void> {
+    assertIsAnswer('answer', answer);
+    switch (answer.kind) {
+      case 'approve': {
+        const { kind: _, ...approval } = answer;
+        return this.approve(token, approval);
+      }
+      case 'reject': {
+        const { kind: _, ...no } = answer;
+        return this.reject(token, no);
+      }
+      case 'settle': {
+        const { kind: _, ...settlement } = answer;
+        return this.settle(token, settlement);
+      }
+      case 'answer': {
+        assertOptions('answer', answer, VALUE);
+        const { value, reason } = answer;
+        return this.steer('ANSWER', { value, ...defined({ reason, token }) });
+      }
+      case 'payload':
+        assertOptions('answer', answer, WORDS);
+        return this.steer('RESUME', { payload: answer.payload, ...defined({ token }) });
+      default:
+        throw unknownKind(answer);
+    }
+  }
+
+  /**
+   * Answers several pauses of this run, and of tasks that it waits for, at once. Every answer is taken or refused by itself: one that comes too
+   * late keeps back no other.
+   * @param answers by the tokens of the pauses.
+   * @throws PilotageError of the first that was refused; `data.refused` has the code of each, by its token.
+   */
+  async answerAll(answers: Readonly<Record<string, PauseAnswer>>): Promise<void> {
+    assertAreAnswers(answers);
+    const given = Object.entries(answers);
+    const settled = await Promise.allSettled(given.map(([token, answer]) => this.answer(token, answer)));
+    const refused = settled.flatMap((each, index): (readonly [string, unknown])[] =>
+      each.status === 'rejected' ? [[given[index]?.[0] ?? '', each.reason]] : [],
+    );
+    const [first] = refused;
+    if (first === undefined) return;
+    const [, error] = first;
+    const other = refused.find(([, reason]) => !PilotageError.is(reason));
+    if (other !== undefined || !PilotageError.is(error)) throw other?.[1];
+    const codes = Object.fromEntries(refused.map(([token, reason]) => [token, (reason as PilotageError).code]));
+    const message = `${refused.length} of ${given.length} answers were refused. The first: ${error.message}`;
+    throw new PilotageError(error.code, message, { data: { ...error.data, refused: codes }, cause: error });
   }
 
   /**
@@ -306,31 +393,38 @@ export class Run {
   /** Ends the run as cancelled. Work in flight is aborted at once, unless `hard` is false. */
   async cancel(options: CancelOptions = {}): Promise<void> {
     assertOptions('cancel', options, CANCEL);
+    assertUntil('cancel', options);
     const { until, ...payload } = options;
     await this.steer('CANCEL', { ...payload }, until === undefined ? {} : { until });
   }
 
   /**
-   * Sends a control. An answer to a pause (`APPROVE`, `REJECT`, `RESUME`, `SETTLE`), which may be refused, is waited for until the run
+   * Sends a control. A `USER_MESSAGE` to a run that asks its user (`await_input`), or waits for a task that does, is the answer. An answer to a pause (`APPROVE`, `REJECT`, `ANSWER`, `RESUME`, `SETTLE`), which may be refused, is waited for until the run
    * has taken it; anything else until it is stored, which is before the run hears of it.
    * @throws PilotageError why it was refused, or `run_ended`.
    */
   async steer(type: ControlType, payload?: JsonObject, options: SteerOptions = {}): Promise<void> {
     assertOptions('steer', options, STEER);
+    assertUntil('steer', options);
     const { until = isVerdict({ type }) ? 'applied' : 'stored' } = options;
     const id = `control_${crypto.randomUUID().replaceAll('-', '')}`;
     const given = payload === undefined ? {} : { payload };
     const control: Control = { id, type, ...given, ...defined({ from: this.#as }) };
     const to = await addressee(this.#host.deps.journal, this.id, control);
-    if (to.run === this.id) return this.#send(control, until);
+    if (to.run === this.id) return void (await this.#send(control, until));
+    let isTaken: boolean;
     try {
-      await new Run(to.run, this.#host, this.#as).#send(control, until);
+      isTaken = await new Run(to.run, this.#host, this.#as).#send(control, until);
     } catch (error) {
-      // This run has an old view of its task: it goes on, and is told.
-      if (isOldNews(error)) await this.#host.drive(this.id, false);
+      if (!isOldNews(error)) throw error;
+      // This run has an old view of its task: it goes on, and is told. What is said to it is for itself then.
+      if (type === 'USER_MESSAGE') return void (await this.#send(control, until));
+      await this.#host.drive(this.id, false).catch((second: unknown) => {
+        if (!isForOthers(control, second)) throw second;
+      });
       throw error;
     }
-    if (to.token !== undefined && until === 'applied') await this.#untilAnswered(to.token);
+    if (isTaken && to.token !== undefined) await this.#untilAnswered(to.token);
   }
 
   /** Waits until this run knows that a pause of a task below it is answered. */
@@ -344,18 +438,25 @@ export class Run {
     for await (const _ of follower.follow());
   }
 
-  async #send(control: Control, until: NonNullable<SteerOptions['until']>): Promise<void> {
-    if (until === 'stored') return this.#host.signal(this.id, control);
+  /** @returns true when it was waited for, and the run has taken it. A process that cannot go on with the run does not wait for those who can. */
+  async #send(control: Control, until: NonNullable<SteerOptions['until']>): Promise<boolean> {
     const { journal, hub } = this.#host.deps;
+    if (until === 'stored') {
+      await this.#host.signal(this.id, control);
+      return false;
+    }
     const head = (await journal.get(this.id))?.head ?? 0;
     const taken = untilTaken({ journal, hub }, this.id, control.id, head);
     try {
-      await this.#host.signal(this.id, control);
+      if (!(await this.#host.signal(this.id, control))) return false;
+      await this.#host.fleet.waiting(this.id, keptAlive(taken.done, this.#host.deps.clock));
+      return true;
     } catch (error) {
+      if (!isForOthers(control, error)) throw error;
+      return false;
+    } finally {
       taken.stop();
-      throw error;
     }
-    await keptAlive(taken.done, this.#host.deps.clock);
   }
 
   #answer(
@@ -374,12 +475,12 @@ export class Run {
   /**
    * Starts a new run that shares the first steps of this run, and goes on with this runtime's planner and tools. This run is not touched.
    * The caller that uses this handle uses the new one, too.
-   * @throws PilotageError `run_not_found`, `scope_mismatch`, `idempotency_conflict`, `invalid_config` or `payload_invalid`.
+   * @throws PilotageError `run_not_found`, `scope_mismatch`, `idempotency_conflict`, `invalid_config` or `unserializable`.
    */
   async fork(options: ForkOptions = {}): Promise<Run> {
-    assertForkOptions(options);
+    const given = readForkOptions(options);
     await this.#host.assertMayResume(this.id, this.#as);
-    return new Run(await this.#host.fork(this.id, options), this.#host, this.#as);
+    return new Run(await this.#host.fork(this.id, given), this.#host, this.#as);
   }
 
   /**
@@ -420,19 +521,9 @@ export class Run {
     if (this.#as !== undefined) await assertKnown(this.#host.deps.journal, this.id, this.#as);
   }
 
-  #sources(tokens: boolean): {
-    journal: Journal;
-    run: string;
-    hub: NoticeHub;
-    clock: Clock;
-    isDriven: () => boolean;
-    tokens: boolean;
-    onCaughtUp: (state: RunState) => void;
-  } {
-    const { fleet, deps } = this.#host;
-    const { journal, hub, clock } = deps;
-    const onCaughtUp = (state: RunState): void => fleet.remind(state);
-    return { journal, run: this.id, hub, clock, isDriven: () => fleet.drives(this.id), tokens, onCaughtUp };
+  #sources(tokens: boolean): RunSources & Required<Pick<FollowOptions<never>, 'tokens' | 'onCaughtUp'>> {
+    const { fleet } = this.#host;
+    return { ...this.#host.sourcesOf(this.id), tokens, onCaughtUp: (state) => fleet.remind(state) };
   }
 }
 
@@ -454,7 +545,18 @@ function acceptsOnly({ pauses }: RunState, acceptChanges: boolean): boolean {
   );
 }
 
-const OLD_NEWS: ReadonlySet<ErrorCode> = new Set(['run_ended', 'pause_not_found', 'pause_expired']);
+/**
+ * The pause in which the run, or one below it, asks what is to become of its failed plan.
+ * @throws PilotageError `payload_invalid` when the run waits for something else.
+ */
+function pauseOfPlan(state: RunState): { readonly token: string } | undefined {
+  const open = answerable(state);
+  const asked = open.find(({ reason }) => reason === 'plan_failed');
+  if (asked !== undefined || open.length === 0) return asked;
+  throw cannotRetry(`the run is paused (${open.map(({ reason }) => reason).join(', ')}); answer that first`);
+}
+
+const OLD_NEWS: ReadonlySet<ErrorCode> = new Set(['run_ended', 'pause_not_found', 'pause_expired', 'superseded']);
 
 function isOldNews(error: unknown): boolean {
   return PilotageError.is(error) && OLD_NEWS.has(error.code);

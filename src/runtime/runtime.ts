@@ -32,6 +32,7 @@ import {
 } from '#core';
 import {
   assertJournal,
+  assertLease,
   cleanArtifacts,
   DEFAULT_JOURNAL_PATH,
   type Journal,
@@ -40,6 +41,7 @@ import {
   RUN_STATUSES,
   type RunQuery,
   type RunRecord,
+  wholeJournal,
 } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
 import { assertParallelCalls, createCatalogue, skillGet, skillSearch, toolGet, toolSearch } from '#tools';
@@ -55,15 +57,16 @@ import { limitsWithin } from '../tasks/budget-share.ts';
 import { pinOf } from '../tasks/spawn.ts';
 import { type AgentParts, Agents, agentsGiven } from './agents.ts';
 import { Fleet } from './fleet.ts';
+import { readHistory, storedHistory } from './given-history.ts';
 import type { Migrate } from './pins.ts';
 import { Run } from './run.ts';
 import { RunHost } from './run-host.ts';
 import {
   assertMemoryOptions,
-  historyFor,
   type MemoryOptions,
   type Remembered,
   type Remembering,
+  rememberedFor,
   SummaryKeeper,
   withMaterial,
 } from './session-memory.ts';
@@ -79,7 +82,10 @@ export interface RuntimeOptions extends AgentParts {
   readonly journal?: Journal | string;
   /** Limits of runs that do not set their own. */
   readonly limits?: Limits;
-  /** At most this many runs are driven at once; others wait by priority, then age. A run that waits is not driven. Default 10. */
+  /**
+   * At most this many runs are driven at once; others wait by priority, then age. A run that waits is not driven. A run whose own
+   * code, such as a tool, waits for another run of this runtime lends that run its slot, and both count as one. Default 10.
+   */
   readonly maxLiveRuns?: number;
   /** At most this many runs of one tenant are driven at once. Default 10. */
   readonly maxLiveRunsPerTenant?: number;
@@ -89,8 +95,8 @@ export interface RuntimeOptions extends AgentParts {
    */
   readonly parallelCalls?: number;
   /**
-   * How long a run stays with a process that does not renew its lease, in milliseconds. Default 5,000. The lease is renewed every
-   * third of that time.
+   * How long a run stays with a process that does not renew its lease, in milliseconds. Default 5,000, at most 300,000. The lease is
+   * renewed every third of that time.
    */
   readonly leaseMs?: number;
   /**
@@ -130,6 +136,7 @@ export interface RuntimeOptions extends AgentParts {
   readonly onFault?: (error: unknown) => void;
 }
 
+const CLOSE: OptionShape<{ graceMs?: number }> = { graceMs: 'whole?' };
 const OPTIONS: OptionShape<RuntimeOptions> = {
   planner: 'any?',
   tools: 'any?',
@@ -206,6 +213,7 @@ export class Runtime {
     assertParallelCalls(options.parallelCalls, 'parallelCalls');
     if (options.journal !== undefined && typeof options.journal !== 'string') assertJournal(options.journal);
     if (options.progress !== undefined) assertProgressGuard(options.progress);
+    if (options.leaseMs !== undefined) assertLease({ leaseMs: options.leaseMs });
     const { memory = { strategy: 'none' }, maxLiveRuns = DEFAULT_LIVE_RUNS } = options;
     this.#slots = { runs: maxLiveRuns, perTenant: options.maxLiveRunsPerTenant ?? DEFAULT_LIVE_RUNS };
     assertMemoryOptions(memory);
@@ -248,9 +256,12 @@ export class Runtime {
     }
     const deps = this.#driverDeps();
     await assertNoTaskId(deps.journal, identity.run);
+    const turns = options.history && readHistory(options.history);
     const given = await withReadArgs(options, identity, this.#agentFor(options).readArgs);
     const context = await contextAtStart(given, identity, deps.artifacts);
-    const entry = this.#redaction.entry(withMaterial(started, context, await this.#remembered(identity, options)));
+    const history = turns && (await storedHistory(turns, identity, deps.artifacts));
+    const remembered = await this.#remembered(identity, options);
+    const entry = this.#redaction.entry(withMaterial(started, context, { ...defined({ history }), ...remembered }));
     this.#assertOpen();
     options.signal?.throwIfAborted();
     const fleet = this.#readyFleet();
@@ -299,17 +310,25 @@ export class Runtime {
     return this.#readyFleet().work();
   }
 
-  /** Gives all runs back, so that another process can go on with them, and closes what this runtime opened. */
-  close(): Promise<void> {
-    this.#closing ??= this.#close();
+  /**
+   * Gives all runs back, so that another process can go on with them, and closes what this runtime opened.
+   * @param options `graceMs`: how long calls and planners that are under way have to end before they are aborted, in milliseconds. Default
+   * 0. Nothing more begins meanwhile. Called again, it can only shorten that time: `close()` aborts at once.
+   * @throws PilotageError `invalid_config` for an option that is wrong.
+   */
+  close(options: { readonly graceMs?: number } = {}): Promise<void> {
+    assertOptions('close', options, CLOSE);
+    const { graceMs = 0 } = options;
+    if (this.#closing !== undefined) this.#fleet?.hurry(graceMs);
+    this.#closing ??= this.#close(graceMs);
     return this.#closing;
   }
 
-  async #close(): Promise<void> {
+  async #close(graceMs: number): Promise<void> {
     // A waiter that is told now finds the runtime closed.
     await Promise.resolve();
     this.#host?.close();
-    await this.#fleet?.close();
+    await this.#fleet?.close(graceMs);
     await this.#deps?.handles.close();
     await this.#summaries?.close();
     this.#hub.close(new PilotageError('runtime_closed', 'The runtime was closed; the run is not followed any more.'));
@@ -333,8 +352,8 @@ export class Runtime {
       limits: limitsWithin(runLimitsOf(given), limits, at),
       scopes: options.scopes ?? [],
       pin: pinOf(planner, toolsOf(options.scopes ?? [], [])),
-      ...defined({ history: options.history }),
       ...(options.conversation === false ? { conversation: false } : {}),
+      ...((options.whileAsked ?? planner.whileAsked) === 'keep' ? { whileAsked: 'keep' } : {}),
       ...defined({ asked }),
     };
     return capture<Entry>({ ...body, seq: 1, at }, 'run').json;
@@ -346,7 +365,7 @@ export class Runtime {
 
   async #remembered(scope: Identity, { history, conversation }: StartOptions): Promise<Remembered | undefined> {
     if (this.#memory === undefined || history !== undefined || conversation === false) return undefined;
-    return historyFor(this.#driverDeps().journal.memory, scope, this.#memory);
+    return rememberedFor(this.#driverDeps().journal, scope, this.#memory);
   }
 
   /** Refuses a run id that somebody else used, and the id of a run that was started with something else. */
@@ -400,7 +419,8 @@ export class Runtime {
 
   #makeDeps(): DriverDeps {
     const { journal: given = DEFAULT_JOURNAL_PATH } = this.#options;
-    const journal = typeof given === 'string' ? sqliteJournal({ path: given, clock: this.#clock }) : given;
+    const stored = typeof given === 'string' ? sqliteJournal({ path: given, clock: this.#clock }) : given;
+    const journal = wholeJournal(stored);
     const { agent, planner, toolsOf, limit, unpriced } = this.#agents.default;
     const deps: DriverDeps = {
       journal,
@@ -412,6 +432,7 @@ export class Runtime {
       limit,
       unpriced,
       agentNamed: (name) => this.#agents.find(name),
+      modelNamed: (name) => this.#agents.modelNamed(name),
       clock: this.#clock,
       atWork: this.#atWork,
       turns: this.#turns,
@@ -422,11 +443,11 @@ export class Runtime {
       ...defined({ patienceMs: this.#options.patienceMs }),
       newToken: () => `pause_${crypto.randomUUID().replaceAll('-', '')}`,
       woke: (run) => this.#readyFleet().wake(run),
-      remembers: this.#memory !== undefined,
+      reopenTasks: (run, by) => this.#readyFleet().reopenTasks(run, by),
       onFault: (error) => this.#fault(error),
     };
     if (this.#memory?.strategy === 'summary') {
-      this.#summaries = new SummaryKeeper({ ...deps, store: journal.memory }, this.#memory);
+      this.#summaries = new SummaryKeeper(deps, this.#memory);
     }
     return deps;
   }

@@ -7,19 +7,33 @@ import {
   type Control,
   defined,
   type Entry,
+  isControl,
+  type Json,
   type Message,
   mayKnow,
+  type PauseVerdict,
   PilotageError,
   Redaction,
-  type Resumed,
   type TaskPause,
   validateControl,
+  withdrawsQuestions,
 } from '#core';
-import { hasEnded, type Journal, pauseExpired, type RunRecord, runNotFound, type SignalOptions } from '#journal';
-import { foldEntries, type OpenPause, type RunState } from '#state';
-import { isVerdict } from '../loop/controls.ts';
+import {
+  hasEnded,
+  type Journal,
+  pauseExpired,
+  type Received,
+  type RunRecord,
+  runNotFound,
+  type SignalOptions,
+} from '#journal';
+import { foldEntries, type OpenPause, pausesOfTasks, type RunState, withdrawnBy } from '#state';
+import { unfitFor } from '../loop/answer-kinds.ts';
+import { answerRefused, closedIn, isVerdict, isWithdrawn, tooLate } from '../loop/answers.ts';
+import { isQuestion } from '../loop/controls.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import type { Notice } from '../loop/notices.ts';
+import { withdrawBelow } from '../tasks/withdraw.ts';
 
 /** The redaction of a process that has no rules of its own. */
 const PLAIN = new Redaction();
@@ -28,7 +42,7 @@ const PLAIN = new Redaction();
  * Stores a control in the inbox of the run that it is for.
  * @returns the run as it was before. The same control id again changes nothing.
  * @throws PilotageError `run_not_found`, `run_ended`, `inbox_full`, `unknown_control_type`, `payload_invalid`,
- * `scope_invalid` or `scope_mismatch`; of an answer also `pause_expired`, with when it did, or `pause_not_found`: nothing was stored.
+ * `scope_invalid` or `scope_mismatch`; of an answer also `pause_expired`, with when it did, `superseded` or `pause_not_found`: nothing was stored.
  */
 export async function sendControl(
   journal: Journal,
@@ -40,18 +54,31 @@ export async function sendControl(
   const record = await journal.get(run);
   if (record === undefined) throw runNotFound(run);
   assertMaySend(checked.type, checked.from, record.identity);
-  const limit = isVerdict(checked) && !hasEnded(record.status) ? await limitOf(journal, run, checked) : undefined;
+  const answer = isVerdict(checked) && !hasEnded(record.status) ? await answerTo(journal, record, checked) : undefined;
+  const { limit, control: said = checked } = answer ?? {};
   const priority = checked.type === 'PRIORITIZE' ? Number(checked.payload?.['priority']) : undefined;
   const options: SignalOptions = {
     ...(limit === undefined ? {} : { before: limit.expiresAt }),
     ...defined({ priority }),
   };
-  await journal.signal(run, checked satisfies Message, options).catch((error: unknown) => {
-    throw limit !== undefined && PilotageError.is(error, 'pause_expired')
-      ? pauseExpired(limit.expiresAt, limit.token)
-      : error;
+  await journal.signal(run, said satisfies Message, options).catch(async (error: unknown) => {
+    if (limit !== undefined && PilotageError.is(error, 'pause_expired'))
+      throw pauseExpired(limit.expiresAt, limit.token);
+    if (isVerdict(said) && PilotageError.is(error, 'run_ended')) await assertNotSuperseded(journal, run, said);
+    throw error;
   });
+  await withdrawFrom(journal, record, said);
   return record;
+}
+
+/** An answer to a question of a task that is stored after this comes too late, whichever run it is given through. */
+async function withdrawFrom(journal: Journal, { identity: { run } }: RunRecord, control: Control): Promise<void> {
+  // Most runs have no tasks. What a run tells of itself is read only where it may matter.
+  if (control.type !== 'REDIRECT' && control.type !== 'USER_MESSAGE') return;
+  const [task] = await journal.list({ parent: run, limit: 1 });
+  if (task === undefined) return;
+  const state = foldEntries(await journal.read(run));
+  if (withdrawsQuestions(control, state.whileAsked)) await withdrawBelow({ journal }, state, control);
 }
 
 /**
@@ -64,6 +91,11 @@ export async function assertKnown(journal: Journal, run: string, caller: Caller)
   if (record === undefined || !mayKnow(known, record.identity)) throw runNotFound(run);
 }
 
+/** What is stored is taken by a process with the run's own code. To go on is asked of this process, which says why it cannot. */
+export function isForOthers({ type }: Pick<Control, 'type'>, error: unknown): boolean {
+  return type !== 'RESUME' && PilotageError.is(error, 'run_changed');
+}
+
 /** Where a control goes. */
 export interface Addressee {
   readonly run: string;
@@ -72,8 +104,8 @@ export interface Addressee {
 }
 
 /**
- * The run that a control sent to `run` is for: an answer goes to the task that waits for it, a priority to the task that
- * it names.
+ * The run that a control sent to `run` is for: an answer goes to the task that waits for it, a message to the task whose question to
+ * the user is what the run waits for, a priority to the task that it names.
  * @throws PilotageError `run_not_found`, or `task_not_found` for a task that is not one of the run's.
  */
 export async function addressee(journal: Journal, run: string, { type, payload }: Control): Promise<Addressee> {
@@ -84,20 +116,41 @@ export async function addressee(journal: Journal, run: string, { type, payload }
     if (record?.parent === run) return { run: task };
     throw new PilotageError('task_not_found', `The run ${run} has no task ${JSON.stringify(task)}.`);
   }
+  // Every control asks for the record, so that what is said at once keeps its order.
+  const record = await journal.get(run);
+  if (type === 'USER_MESSAGE' && record?.status === 'paused') return { run: await askerBelow(journal, run, record) };
   if (!isVerdict({ type })) return { run };
   // A run that has spawned nothing, and is paused itself, is asked for its own answers; most are.
-  if (await isAlone(journal, run)) return { run };
-  const state = foldEntries(await journal.read(run));
+  if (await isAlone(journal, run, record)) return { run };
+  const entries = await journal.read(run);
+  const state = foldEntries(entries);
   const token = payload?.['token'];
   const waiting = pausesBelow(state);
   const named = token === undefined ? undefined : waiting.find((pause) => pause.token === token);
   const [only] = state.pauses.length === 0 && waiting.length === 1 ? waiting : [];
   const pause = token === undefined ? only : named;
-  return pause === undefined ? { run } : { run: pause.run, token: pause.token };
+  if (pause !== undefined) return { run: pause.run, token: pause.token };
+  // The task itself knows what became of a question that is not open any more.
+  return { run: (state.pauses.some((own) => own.token === token) ? undefined : askedBelow(entries, token)) ?? run };
 }
 
-async function isAlone(journal: Journal, run: string): Promise<boolean> {
-  const record = await journal.get(run);
+/** The task that has asked this, as the run was told. */
+function askedBelow(entries: readonly Entry[], token: Json | undefined): string | undefined {
+  if (token === undefined) return undefined;
+  const told = entries.flatMap((entry) => (entry.kind === 'task_paused' ? entry.pauses : []));
+  return told.find((pause) => pause.token === token)?.run;
+}
+
+/** The task that asks the user something, when nothing else holds the run; otherwise the run itself. */
+async function askerBelow(journal: Journal, run: string, record: RunRecord): Promise<string> {
+  if (await isAlone(journal, run, record)) return run;
+  const state = foldEntries(await journal.read(run));
+  const asked = state.pauses.length === 0 ? pausesOfTasks(state) : [];
+  const questions = asked.filter(({ reason }) => reason === 'await_input');
+  return questions.length === 1 && questions[0] !== undefined ? questions[0].run : run;
+}
+
+async function isAlone(journal: Journal, run: string, record: RunRecord | undefined): Promise<boolean> {
   if (record?.status !== 'paused') return false;
   const [task] = await journal.list({ parent: run, limit: 1 });
   if (task !== undefined) return false;
@@ -121,42 +174,94 @@ interface Limit {
   readonly token: string;
 }
 
+interface GivenAnswer {
+  /** Names the pause that it is for, where only one can be meant. */
+  readonly control: Control;
+  /** Absent: the store may take it as long as it likes. */
+  readonly limit?: Limit;
+}
+
 /**
- * Until when the store may take this answer; `undefined`: as long as it likes. What nothing is known of is not judged here: the run
- * refuses it when it reads it, and the refusal is recorded.
- * @throws PilotageError `pause_expired`, or `pause_not_found` for a pause that was answered.
+ * The answer as it is stored. What nothing is known of is not judged here: the run refuses it when it reads it, and the refusal is recorded.
+ * @throws PilotageError `pause_expired`, `superseded`, or `pause_not_found` for a pause that was answered.
  */
-async function limitOf(
+async function answerTo(
   journal: Journal,
-  run: string,
-  { id, type, payload }: Pick<Control, 'id' | 'type' | 'payload'>,
-): Promise<Limit | undefined> {
+  { identity: { run }, readAt = 0 }: RunRecord,
+  control: Control,
+): Promise<GivenAnswer> {
+  const { id, type, payload } = control;
   const entries = await journal.read(run);
   // The same control was taken before.
-  if (entries.some((entry) => entry.kind === 'control' && entry.control.id === id)) return undefined;
+  if (entries.some((entry) => entry.kind === 'control' && entry.control.id === id)) return { control };
+  const before = await journal.inbox(run);
+  if (before.some(({ message }) => message.id === id)) return { control };
   const token = payload?.['token'];
-  const { pauses } = foldEntries(entries);
+  const state = foldEntries(entries);
+  const { pauses } = state;
   const meant = token === undefined ? pauses : pauses.filter((pause) => pause.token === token);
-  if (meant.length > 0) return latestOf(meant);
-  const over = entries.findLast(
-    (entry): entry is Resumed & Entry => entry.kind === 'resumed' && (token === undefined || entry.token === token),
+  const [only] = meant;
+  if (only === undefined) {
+    const closed = closedIn(entries, token);
+    if (closed === undefined || (token === undefined && !isNews(closed.answer.verdict))) return { control };
+    throw tooLate(type, closed);
+  }
+  const isOver = only.expiresAt !== undefined && only.expiresAt <= readAt;
+  // To go on is asked of the run itself, which says what has changed before it says what it waits for.
+  const isJudged = meant.length === 1 && !isOver && (type !== 'RESUME' || token !== undefined);
+  const unfit = isJudged ? (lostTo(before, state, only, type) ?? unfitFor(control, only)) : undefined;
+  if (unfit !== undefined) throw unfit;
+  // Words without a token are for whoever listens, also when somebody else has answered.
+  const isForOne = meant.length === 1 && type !== 'RESUME';
+  const named = isForOne ? { ...control, payload: { ...payload, token: only.token } } : control;
+  return { control: named, ...defined({ limit: latestOf(meant) }) };
+}
+
+/** What was stored for the run before, and it has not taken yet, has withdrawn the question or answers it. `undefined`: nothing has. */
+function lostTo(
+  before: readonly Received[],
+  state: RunState,
+  pause: OpenPause,
+  type: string,
+): PilotageError | undefined {
+  const fresh = [...state.fresh];
+  for (const { message } of before) {
+    if (!isControl(message)) continue;
+    const withdrawn = withdrawnBy({ ...state, fresh }, pause);
+    if (withdrawn === undefined && isAnswerTo(message, pause)) {
+      const words = `An answer to the pause ${pause.token} is stored already (${message.type}), and is taken when the run goes on; ${type} comes too late.`;
+      return answerRefused('pause_not_found', words);
+    }
+    fresh.push(message);
+  }
+  const withdrawn = withdrawnBy({ ...state, fresh }, pause);
+  return withdrawn && isWithdrawn(type, pause.token, withdrawn.type);
+}
+
+function isAnswerTo({ type, payload }: Control, pause: OpenPause): boolean {
+  if (type === 'USER_MESSAGE') return isQuestion(pause);
+  return (
+    isVerdict({ type }) &&
+    payload?.['token'] === pause.token &&
+    unfitFor({ type, ...defined({ payload }) }, pause) === undefined
   );
-  if (over?.verdict === 'timeout') throw expired(over, entries);
-  if (over === undefined || token === undefined) return undefined;
-  const when = new Date(over.at).toISOString();
-  const message = `The pause ${over.token} was answered with ${over.verdict} at ${when}; ${type} comes too late.`;
-  throw new PilotageError('pause_not_found', message);
+}
+
+/** What a run was asked and nobody answered is told also when the run has ended since. @throws PilotageError `superseded`. */
+async function assertNotSuperseded(journal: Journal, run: string, { type, payload }: Control): Promise<void> {
+  const closed = closedIn(await journal.read(run), payload?.['token']);
+  if (closed?.answer.verdict === 'superseded') throw tooLate(type, closed);
+}
+
+/** Whoever names no pause is told how the last one was closed, when nobody has answered it. */
+function isNews(verdict: PauseVerdict): boolean {
+  return verdict === 'timeout' || verdict === 'superseded';
 }
 
 function latestOf(pauses: readonly OpenPause[]): Limit | undefined {
   const limits = pauses.flatMap(({ expiresAt, token }) => (expiresAt === undefined ? [] : [{ expiresAt, token }]));
   if (limits.length < pauses.length) return undefined;
   return limits.reduce((latest, limit) => (limit.expiresAt > latest.expiresAt ? limit : latest));
-}
-
-function expired({ token, at }: Resumed & Entry, entries: readonly Entry[]): PilotageError {
-  const paused = entries.findLast((entry) => entry.kind === 'paused' && entry.token === token);
-  return pauseExpired((paused?.kind === 'paused' ? paused.expiresAt : undefined) ?? at, token);
 }
 
 /** Waits until a run has taken a control, without a look at what it did before. */

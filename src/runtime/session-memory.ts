@@ -1,9 +1,10 @@
 /**
- * The memory of a session: what a run is told of earlier runs, and what it leaves to later ones. A run's turn is stored with its
- * ending; a summary of older turns is updated in the background, and no result waits for it.
+ * The memory of a session: which of its runs a new one is told of, in the order in which they were started. What they said is read from
+ * their entries. A summary of older runs is updated in the background, and no result waits for it.
  */
 import {
   assertOptions,
+  type Continued,
   deepFreeze,
   defined,
   type Entry,
@@ -12,14 +13,15 @@ import {
   PilotageError,
   type RunContext,
   type Scope,
+  type Started,
   scopeKey,
-  type Turn,
 } from '#core';
-import type { SessionMemory, SessionMemoryStore, SessionSummary, SessionTurn } from '#journal';
+import type { Journal, RunQuery, RunRecord, RunStatus, SessionSummary } from '#journal';
 import type { DriverDeps } from '../loop/driver-deps.ts';
+import { type SessionTurn, turnsOfRun } from '../loop/earlier-turns.ts';
 
 export interface SummaryInput {
-  /** The summary of all turns before `turns`. `undefined`: no turn is summarised. */
+  /** The summary of the turns before `turns`. `undefined`: no turn is summarised. */
   readonly previous: string | undefined;
   /** The turns that the new summary must cover in addition, oldest first. */
   readonly turns: readonly SessionTurn[];
@@ -28,7 +30,7 @@ export interface SummaryInput {
 /** How the runs of a session continue the conversation. */
 export type MemoryOptions =
   | { readonly strategy: 'none' }
-  /** How many of the last turns are sent unchanged. Default 20. */
+  /** How many of the last turns are sent whole. Default 20. Runs that have not ended are told of also when they are older. */
   | { readonly strategy: 'window'; readonly turns?: number }
   /** The turns before the window are sent as a text that `summarise` writes, in the background and as time allows. */
   | {
@@ -47,8 +49,9 @@ type Every = { strategy: string; turns?: number; summarise?: unknown; retries?: 
 const OPTIONS: OptionShape<Every> = { strategy: 'any', turns: 'any?', summarise: 'any?', retries: 'any?' };
 const DEFAULT_TURNS = 20;
 const DEFAULT_RETRIES = 3;
-/** Keeps the roles alternating, which some servers insist on. */
-const NO_ANSWER = '(no answer was given)';
+/** How many older runs that have not ended are told of at most, the newest of them. */
+const OPEN_RUNS = 20;
+const UNENDED: readonly RunStatus[] = ['pending', 'running', 'waiting', 'paused'];
 /** The wait before a second try, in milliseconds; doubled for each further try, and shortened at random. */
 const BACKOFF_MS = 100;
 /** How long a summary that is being written may delay the closing of the runtime, in milliseconds. */
@@ -80,47 +83,113 @@ function assertCount(name: string, value: number | undefined): void {
 }
 
 export interface Remembered {
-  readonly history: readonly Turn[];
+  readonly continues?: Continued;
   readonly conversationMemory?: Json;
 }
 
-/** The history for a new run of the session. While the summary lags behind, up to twice the window is sent. */
-export async function historyFor(store: SessionMemoryStore, scope: Scope, options: Remembering): Promise<Remembered> {
+/** What a new run of the session is told. While the summary lags behind, up to twice the window is told whole. */
+export async function rememberedFor(journal: Journal, scope: Scope, options: Remembering): Promise<Remembered> {
   const window = options.turns ?? DEFAULT_TURNS;
-  if (options.strategy === 'window') return { history: chat((await store.read(scope, window)).turns) };
-  const memory = await store.read(scope, 2 * window);
-  const history = chat(memory.turns.slice(-shownTurns(memory, window)));
-  const summary = memory.summary?.text ?? '';
-  return { history, ...(summary === '' ? {} : { conversationMemory: { strategy: 'summary', summary } }) };
+  const summary = options.strategy === 'summary' ? await journal.memory.summary(scope) : undefined;
+  const most = options.strategy === 'window' || summary?.health === 'degraded' ? window : 2 * window;
+  const newest = await runsAfter(journal, scope, most, summary?.through);
+  // Runs that the summary covers are in the window all the same when there are few newer ones.
+  const last = summary !== undefined && newest.length < window ? await runsAfter(journal, scope, window) : newest;
+  const older = await openBefore(journal, scope, last, summary?.without);
+  const runs = [...older, ...last].map(({ identity: { run }, head }) => ({ run, head }));
+  return {
+    ...(runs.length === 0 ? {} : { continues: { runs, turns: Math.max(window, last.length) } }),
+    ...(summary === undefined || summary.text === ''
+      ? {}
+      : { conversationMemory: { strategy: 'summary', summary: summary.text } }),
+  };
 }
 
 /** The first entry, with what the run is given. Options of the caller about the conversation win over the memory. */
-export function withMaterial(started: Entry, given: RunContext | undefined, remembered?: Remembered): Entry {
-  if (given === undefined && remembered === undefined) return started;
-  const { history = [], conversationMemory } = remembered ?? {};
+export function withMaterial(
+  started: Entry,
+  given: RunContext | undefined,
+  { history, continues, conversationMemory }: Remembered & Pick<Started, 'history'>,
+): Entry {
   const context = { ...defined({ conversationMemory }), ...given };
   return deepFreeze({
     ...started,
-    ...(history.length === 0 ? {} : { history }),
+    ...defined({ history, continues }),
     ...(Object.keys(context).length === 0 ? {} : { context }),
   });
 }
 
-function shownTurns({ count, summary }: SessionMemory, window: number): number {
-  if (summary?.health === 'degraded') return window;
-  return Math.min(Math.max(window, count - (summary?.covers ?? 0)), 2 * window);
+const PAGE = 200;
+
+/** The runs of the conversation, newest first, as the store ordered their starts. @param after only older runs than this one. */
+async function* newestFirst(
+  journal: Journal,
+  { tenant, user, session }: Scope,
+  query: Pick<RunQuery, 'after' | 'status'> = {},
+): AsyncGenerator<RunRecord> {
+  for (let after = query.after; ; ) {
+    const page = await journal.list({
+      ...query,
+      tenant,
+      user,
+      session,
+      parent: null,
+      limit: PAGE,
+      ...defined({ after }),
+    });
+    yield* page.filter(isTurn);
+    after = page.at(-1)?.identity.run;
+    if (page.length < PAGE) return;
+  }
 }
 
-function chat(turns: readonly SessionTurn[]): readonly Turn[] {
-  return turns.flatMap(({ user, assistant }): Turn[] => [
-    { role: 'user', text: user },
-    { role: 'assistant', text: assistant === null || assistant === '' ? NO_ANSWER : assistant },
-  ]);
+/** The newest runs of the conversation, at most `limit`, those behind the run `behind` alone; the oldest of them first. */
+async function runsAfter(journal: Journal, scope: Scope, limit: number, behind = ''): Promise<readonly RunRecord[]> {
+  const found: RunRecord[] = [];
+  for await (const record of newestFirst(journal, scope)) {
+    if (record.identity.run === behind || found.length === limit) return found.reverse();
+    found.push(record);
+  }
+  return found.reverse();
 }
 
-interface KeeperDeps extends Pick<DriverDeps, 'clock' | 'redaction' | 'onFault'> {
-  readonly store: SessionMemoryStore;
+/** Runs before the last ones that have not ended, and those that had not when the summary passed them by. */
+async function openBefore(
+  journal: Journal,
+  scope: Scope,
+  last: readonly RunRecord[],
+  without: readonly string[] = [],
+): Promise<readonly RunRecord[]> {
+  const after = last[0]?.identity.run;
+  if (after === undefined) return [];
+  const open: RunRecord[] = [];
+  for await (const record of newestFirst(journal, scope, { after, status: UNENDED })) {
+    if (open.length === OPEN_RUNS) break;
+    open.push(record);
+  }
+  const known = new Set([...open, ...last].map(({ identity }) => identity.run));
+  const missed = new Set(without.filter((run) => !known.has(run)));
+  if (missed.size === 0) return open.reverse();
+  const most = open.length + missed.size;
+  // Those of the summary have their places among the others by the order of the store alone.
+  const found: RunRecord[] = [];
+  for await (const record of newestFirst(journal, scope, { after })) {
+    const { run } = record.identity;
+    if (missed.delete(run) || known.has(run)) found.push(record);
+    if (found.length === most) break;
+  }
+  return found.reverse();
 }
+
+function isTurn({ conversation, parent }: RunRecord): boolean {
+  return conversation !== false && parent === undefined;
+}
+
+function hasEnded({ status }: RunRecord): boolean {
+  return !UNENDED.includes(status);
+}
+
+type KeeperDeps = Pick<DriverDeps, 'clock' | 'redaction' | 'onFault' | 'journal' | 'artifacts'>;
 
 /** Updates summaries. For each session it writes one at a time; among processes the first to store wins. */
 export class SummaryKeeper {
@@ -140,7 +209,7 @@ export class SummaryKeeper {
     this.#window = options.turns ?? DEFAULT_TURNS;
   }
 
-  /** Called when a run of the session has stored its turn. */
+  /** Called when a run of the session has ended. */
   turnEnded(scope: Scope): void {
     const key = scopeKey(scope);
     const busy = this.#sessions.has(key);
@@ -181,42 +250,61 @@ export class SummaryKeeper {
 
   /** Returns false when an update is useless for now. */
   async #catchUp(scope: Scope): Promise<boolean> {
-    const { store } = this.#deps;
+    const { journal } = this.#deps;
     for (;;) {
-      const { count, summary } = await store.read(scope, 0);
-      const covered = summary?.covers ?? 0;
-      // A session that was not kept up for long is taken in parts.
-      const until = Math.min(count - this.#window, covered + 2 * this.#window);
-      if (until <= covered) return true;
-      const { turns } = await store.read(scope, Number.MAX_SAFE_INTEGER, covered);
-      const next = await this.#extend(summary, turns.slice(0, until - covered), until);
+      const summary = await journal.memory.summary(scope);
+      const due = await this.#due(scope, summary);
+      if (due === undefined) return true;
+      const turns = await Promise.all(
+        due.runs.map(({ identity: { run }, head }) => turnsOfRun(run, head, scope, this.#deps)),
+      );
+      const next = await this.#extend(summary, turns.flat(), due);
       // Closed: the store may be, too.
       if (this.#abort.signal.aborted) return false;
-      const stored = await store.summarise(scope, summary?.updatedAt, next);
+      const stored = await journal.memory.summarise(scope, summary?.updatedAt, next);
       if (!stored) return true;
       if (next.health === 'degraded') return false;
       if (next.health === 'retrying' && !(await this.#mayRetry(next.failures))) return false;
     }
   }
 
-  /** The summary that also covers `turns`; when writing it fails, the old summary with one more failure. */
+  /** What the summary is to cover next; `undefined`: nothing. A session that was not kept up for long is taken in parts. */
+  async #due(scope: Scope, summary: SessionSummary | undefined): Promise<Due | undefined> {
+    const { journal } = this.#deps;
+    const { through = '', without = [] } = summary ?? {};
+    const newer = await runsAfter(journal, scope, Number.POSITIVE_INFINITY, through);
+    const old = newer.slice(0, Math.max(0, newer.length - this.#window)).slice(0, 2 * this.#window);
+    const left = (await Promise.all(without.map((run) => journal.get(run)))).filter((record) => record !== undefined);
+    const runs = [...left, ...old].filter(hasEnded);
+    if (old.length === 0 && runs.length === 0) return undefined;
+    return {
+      runs,
+      through: old.at(-1)?.identity.run ?? through,
+      without: [...left, ...old].filter((record) => !hasEnded(record)).map(({ identity }) => identity.run),
+    };
+  }
+
+  /** The summary that also covers these turns; when writing it fails, the old summary with one more failure. */
   async #extend(
     old: SessionSummary | undefined,
     turns: readonly SessionTurn[],
-    covers: number,
+    { through, without }: Due,
   ): Promise<SessionSummary> {
     const { clock, onFault, redaction } = this.#deps;
-    const { text: before = '', covers: covered = 0, failures: failed = 0 } = old ?? {};
+    const { text: before = '', failures: failed = 0 } = old ?? {};
     const updatedAt = (): number => Math.max(Math.floor(clock.now()), (old?.updatedAt ?? 0) + 1);
     try {
       const previous = before === '' ? undefined : before;
-      const text = redaction.known(assertText(await this.#options.summarise({ previous, turns }, this.#abort.signal)));
-      return { text, covers, health: 'healthy', failures: 0, updatedAt: updatedAt() };
+      const written =
+        turns.length === 0 ? before : await this.#options.summarise({ previous, turns }, this.#abort.signal);
+      const text = turns.length === 0 ? before : redaction.known(assertText(written));
+      return { text, through, without, health: 'healthy', failures: 0, updatedAt: updatedAt() };
     } catch (error) {
       if (!this.#abort.signal.aborted) onFault(error);
       const failures = failed + 1;
       const health = failures < (this.#options.retries ?? DEFAULT_RETRIES) ? 'retrying' : 'degraded';
-      return { text: before, covers: covered, health, failures, updatedAt: updatedAt() };
+      const { through: covered = '', without: left = [] } = old ?? {};
+      return { text: before, through: covered, without: left, health, failures, updatedAt: updatedAt() };
     }
   }
 
@@ -235,6 +323,11 @@ export class SummaryKeeper {
     });
     return !this.#closing;
   }
+}
+
+/** Runs that the next summary covers in addition, and how far it goes then. */
+interface Due extends Pick<SessionSummary, 'through' | 'without'> {
+  readonly runs: readonly RunRecord[];
 }
 
 function assertText(summary: unknown): string {

@@ -7,6 +7,12 @@ export interface SlotLimits {
   readonly perTenant: number;
 }
 
+/** A slot that is taken. */
+export interface Slot {
+  /** The tenant that it counts for. */
+  readonly tenant: string;
+}
+
 export interface Waiting {
   readonly run: string;
   readonly tenant: string;
@@ -42,11 +48,18 @@ export class Slots {
   }
 
   /** Before a claim, so that no more runs are claimed than can be driven. */
-  take(tenant: string): boolean {
-    if (!this.takeAny()) return false;
-    if (this.assign(tenant)) return true;
-    this.#taken -= 1;
-    return false;
+  take(tenant: string): Slot | undefined {
+    if (!this.takeAny()) return undefined;
+    const slot = this.assign(tenant);
+    if (slot === undefined) this.#taken -= 1;
+    return slot;
+  }
+
+  /** One more, for a run that is driven already. Others wait until there is room again. */
+  add(tenant: string): Slot {
+    this.#taken += 1;
+    this.#byTenant.set(tenant, (this.#byTenant.get(tenant) ?? 0) + 1);
+    return { tenant };
   }
 
   /** A slot for a run of a tenant that is not known yet. */
@@ -57,14 +70,14 @@ export class Slots {
   }
 
   /** Gives a slot that was taken for any tenant to this tenant, if it may have one more. */
-  assign(tenant: string): boolean {
+  assign(tenant: string): Slot | undefined {
     const count = this.#byTenant.get(tenant) ?? 0;
-    if (count >= this.#limits.perTenant) return false;
+    if (count >= this.#limits.perTenant) return undefined;
     this.#byTenant.set(tenant, count + 1);
-    return true;
+    return { tenant };
   }
 
-  free(tenant: string): void {
+  free({ tenant }: Slot): void {
     const count = this.#byTenant.get(tenant) ?? 0;
     if (count <= 1) this.#byTenant.delete(tenant);
     else this.#byTenant.set(tenant, count - 1);
@@ -99,10 +112,15 @@ export class Slots {
     this.#waiting.splice(after === -1 ? this.#waiting.length : after, 0, wanted);
   }
 
-  /** Takes a slot for the first run that may have one. */
-  next(): Waiting | undefined {
-    const index = this.#waiting.findIndex(({ tenant }) => this.take(tenant));
-    return index === -1 ? undefined : this.#waiting.splice(index, 1)[0];
+  /** The first run that `slotFor` has a slot for, and what that gave. */
+  next<T>(slotFor: (waiting: Waiting) => T | undefined): (T & { readonly waiting: Waiting }) | undefined {
+    for (const [index, waiting] of this.#waiting.entries()) {
+      const given = slotFor(waiting);
+      if (given === undefined) continue;
+      this.#waiting.splice(index, 1);
+      return { ...given, waiting };
+    }
+    return undefined;
   }
 
   /** Nobody waits any more. */

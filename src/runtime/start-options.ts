@@ -1,17 +1,23 @@
 /** Options with which a run is started. */
 
 import {
+  assertKnownKeys,
   assertOptions,
+  assertWhileAsked,
   type Identity,
   type InputArtifact,
+  isOptionsRecord,
   type Limits,
   type OptionShape,
   PilotageError,
+  type PlanningHints,
+  type Skill,
   spawnerOf,
-  type Turn,
+  type WhileAsked,
 } from '#core';
 import type { Journal } from '#journal';
 import type { GivenContext, InputFile } from '../loop/inputs.ts';
+import type { GivenTurn } from './given-history.ts';
 
 export interface StartOptions {
   /**
@@ -22,8 +28,11 @@ export interface StartOptions {
   readonly limits?: Limits;
   /** The name of one of the runtime's agents. Default: the first of them. */
   readonly agent?: string;
-  /** Earlier turns of the conversation. Default: the turns that the session remembers, if the runtime has `memory`. */
-  readonly history?: readonly Turn[];
+  /**
+   * Earlier turns of the conversation, as `{ role, text }` or as messages of the AI SDK. Default: what the runs of the session said, if the
+   * runtime has `memory`.
+   */
+  readonly history?: readonly GivenTurn[];
   /** False: the run neither continues its session's conversation nor becomes a turn of it. Default true. */
   readonly conversation?: boolean;
   /** Scopes that the user holds. Default none. */
@@ -40,6 +49,12 @@ export interface StartOptions {
    * session differs.
    */
   readonly context?: GivenContext;
+  /**
+   * What a message of the user does to approvals and logins that are open. `withdraw`: they are closed as `superseded`, so that no call of theirs
+   * is made, and the planner hears the message. `keep`: the message is heard when they have been answered. It is recorded with the run, and holds for its tasks. Default: what the
+   * planner says, or else `withdraw`. A REDIRECT always withdraws them.
+   */
+  readonly whileAsked?: WhileAsked;
   /** Attachments: references of artifacts of the session, or bytes that are stored as such. */
   readonly inputs?: readonly (InputArtifact | InputFile)[];
 }
@@ -55,6 +70,7 @@ export const START_OPTIONS: OptionShape<StartOptions> = {
   priority: 'any?',
   context: 'object?',
   inputs: 'list?',
+  whileAsked: 'any?',
 };
 const CONTEXT: OptionShape<GivenContext> = {
   args: 'any?',
@@ -67,19 +83,40 @@ const CONTEXT: OptionShape<GivenContext> = {
   reasoningReplay: 'text?',
 };
 
+const HINTS: OptionShape<PlanningHints> = {
+  ...({ constraints: 'any?', preferredOrder: 'any?', parallelGroups: 'any?', maxParallel: 'any?' } as const),
+  ...({ disallowedTools: 'any?', preferredTools: 'any?', budget: 'any?' } as const),
+};
+const HINTED_BUDGET: OptionShape<NonNullable<PlanningHints['budget']>> = {
+  ...({ steps: 'any?', costUsd: 'any?', latencyMs: 'any?' } as const),
+};
+const SKILL: OptionShape<Skill> = { name: 'any', title: 'any', description: 'any?', steps: 'any?' };
+const FILE: OptionShape<InputFile> = { bytes: 'any', mime: 'any', fileName: 'any?' };
+const ATTACHMENT: readonly string[] = [...Object.keys(FILE), 'artifactRef', 'sizeBytes'];
+/** What else the reference of a stored value has. */
+const ROW: readonly string[] = ['preview', 'source', 'createdAt'];
+
+function assertContext(context: GivenContext): void {
+  assertOptions('context', context, CONTEXT);
+  const { hints, skills = [] } = context;
+  if (hints !== undefined) assertKnownKeys('context.hints', hints, Object.keys(HINTS));
+  if (hints?.budget !== undefined) assertKnownKeys('context.hints.budget', hints.budget, Object.keys(HINTED_BUDGET));
+  for (const [index, skill] of skills.entries()) assertKnownKeys(`context.skills[${index}]`, skill, Object.keys(SKILL));
+}
+
 /** @throws PilotageError `invalid_config`. */
 export function assertStartOptions(options: StartOptions): void {
   assertOptions('start', options, START_OPTIONS);
-  if (options.context !== undefined) assertOptions('context', options.context, CONTEXT);
+  assertWhileAsked(options.whileAsked, 'start');
+  const { context, inputs = [] } = options;
+  if (context !== undefined) assertContext(context);
+  for (const [index, input] of inputs.entries()) {
+    // What has no attachment in it is refused where attachments are stored.
+    if (isOptionsRecord(input)) assertKnownKeys(`inputs[${index}]`, input, ATTACHMENT, ROW);
+  }
   const withheld: unknown = options.context?.hints?.disallowedTools;
   if (withheld !== undefined && !(Array.isArray(withheld) && withheld.every((name) => typeof name === 'string'))) {
     throw new PilotageError('invalid_config', 'context.hints.disallowedTools must be a list of names of tools.');
-  }
-  for (const [index, turn] of (options.history ?? []).entries()) {
-    const isTurn = (turn?.role === 'user' || turn?.role === 'assistant') && typeof turn.text === 'string';
-    if (isTurn) continue;
-    const message = `history[${index}] is not a turn. Give { role, text }, with the role user or assistant.`;
-    throw new PilotageError('invalid_config', message);
   }
 }
 

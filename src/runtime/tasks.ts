@@ -15,6 +15,7 @@ import {
   type OptionShape,
   PilotageError,
   type RunEvent,
+  readOptions,
   type Scope,
   type StartRequest,
   type TaskStatus,
@@ -71,8 +72,7 @@ export class Tasks {
    * @throws PilotageError `idempotency_conflict` for another request under a key that was used, and the errors of `Runtime.start`.
    */
   async spawn(query: string, options: SpawnOptions): Promise<{ readonly run: Run; readonly reused: boolean }> {
-    assertOptions('tasks.spawn', options, SPAWN);
-    const { identity: scope, idempotencyKey = '', ...rest } = options;
+    const { identity: scope, idempotencyKey = '', ...rest } = readOptions('tasks.spawn', options, SPAWN);
     assertIdentity({ ...scope, run: '-' });
     const { tenant, user, session } = scope;
     const owner = ownedBy(scope);
@@ -163,13 +163,8 @@ export class Tasks {
   async watchGroup(scope: Scope, owner: string, groupId: string, signal?: AbortSignal): Promise<GroupResolved> {
     signal?.throwIfAborted();
     if ((await this.group(scope, owner, groupId)) === undefined) throw notFound('group', groupId);
-    const { deps, fleet } = this.#host();
     const follower = new Follower<GroupResolved>({
-      journal: deps.journal,
-      run: owner,
-      hub: deps.hub,
-      clock: deps.clock,
-      isDriven: () => fleet.drives(owner),
+      ...this.#host().sourcesOf(owner),
       tokens: false,
       onEntry: (entry, before) =>
         entry.kind === 'group_ended' && entry.group === groupId

@@ -17,21 +17,32 @@ import {
   type Paused,
   type TaskPause,
   winnersOf,
+  withdrawsQuestions,
 } from '#core';
 import { atOnceOf } from './plan-view.ts';
-import type { OpenPause, OpenStep, RunState, TaskWait } from './state.ts';
+import {
+  type AwayCall,
+  hasBegun,
+  type OpenPause,
+  type OpenStep,
+  type RunState,
+  type TaskState,
+  type TaskWait,
+} from './state.ts';
 
 /** A time at which nothing that has a limit is over. */
 const BEFORE_ALL = Number.NEGATIVE_INFINITY;
 
 const NONE: ReadonlySet<number> = new Set();
 
-/** The calls that wait for an answer, for a task or for a group. This process cannot move them on. */
+/** The calls that wait for an answer, for a task, for a group or for the time of their next attempt. This process cannot move them on. */
 export function parkedCalls(state: RunState, open: OpenStep, now: number = BEFORE_ALL): ReadonlySet<number> {
-  if (open.waits.length === 0 && state.pauses.length === 0) return NONE;
+  const { waits, away } = open;
+  if (waits.length === 0 && away.length === 0 && state.pauses.length === 0) return NONE;
   const parked = new Set<number>();
   for (const { step, call } of state.pauses) if (call !== undefined && step === open.move.step) parked.add(call);
-  for (const wait of open.waits) if (!isOver(state, wait, now)) parked.add(wait.call);
+  for (const wait of waits) if (!isOver(state, wait, now)) parked.add(wait.call);
+  for (const one of away) if (isAway(state, open, one, now)) parked.add(one.call);
   return parked;
 }
 
@@ -44,9 +55,51 @@ function isOver(state: RunState, wait: TaskWait, now: number): boolean {
   return own === undefined ? state.otherEnds.some((end) => end.task === task) : own.end !== undefined;
 }
 
+/**
+ * Whether the call waits for its next attempt. If, by this clock, the last attempt is still to come, the clocks of two processes
+ * differ, and this one cannot tell how much of the wait is left: the store counts the wait.
+ */
+function isAway(state: RunState, open: OpenStep, { call, failedAt, retryAt }: AwayCall, now: number): boolean {
+  if (open.calls[call] !== null || hasBegun(open, call) || hasNewGoal(state)) return false;
+  return now === BEFORE_ALL || (failedAt <= now && now < retryAt);
+}
+
+/** Whether the goal was changed since the last move: no call is tried again for the old one. */
+export function hasNewGoal({ fresh }: RunState): boolean {
+  return fresh.some(({ type }) => type === 'REDIRECT');
+}
+
 /** Whether a message has come that a waiting planner must hear before its task has ended. */
 export function isSteering({ type }: Control): boolean {
   return type === 'USER_MESSAGE' || type === 'INJECT_CONTEXT' || type === 'REDIRECT';
+}
+
+/**
+ * What has withdrawn this question: a control that the planner has not heard yet, and that it is to hear before anybody decides. `undefined`:
+ * nothing has, or the pause does not ask about the open step. A call in doubt stays so until it is settled, and pauses of the run as a whole
+ * are not about its step.
+ */
+export function withdrawnBy(
+  { open, fresh, whileAsked }: Pick<RunState, 'open' | 'fresh' | 'whileAsked'>,
+  { step, call, reason }: Pick<OpenPause, 'step' | 'call' | 'reason'>,
+): Control | undefined {
+  if (fresh.length === 0 || step === undefined || step !== open?.move.step || reason === 'in_doubt') return undefined;
+  const isNewGoal = ({ type, withdraws }: Control): boolean => (withdraws ?? type) === 'REDIRECT';
+  // Words or an event that the planner waits for itself: a message takes nothing of that away.
+  const asksMayI = call !== undefined || reason === 'approval_required';
+  const controls = fresh.filter(
+    (control) => isNewGoal(control) || (asksMayI && withdrawsQuestions(control, whileAsked)),
+  );
+  return controls.find(isNewGoal) ?? controls[0];
+}
+
+/** The tasks of the run that its open step waits for. */
+export function awaitedTasks({ open, tasks }: RunState): readonly string[] {
+  if (open === null || open.waits.length === 0) return [];
+  const { waits } = open;
+  const isAwaited = (task: TaskState): boolean =>
+    waits.some((wait) => (wait.group === undefined ? wait.task === task.id : wait.group === task.group));
+  return tasks.flatMap((task) => (task.end === undefined && isAwaited(task) ? [task.id] : []));
 }
 
 /** Whether this call of the open step is in doubt, and waits to be settled. */
@@ -76,8 +129,9 @@ export function unneededTasks(state: RunState): readonly string[] {
 }
 
 /** Whether the goal was changed while a plan is carried out: no further branch of the plan is started then. */
-export function isRedirected({ open, fresh }: RunState): boolean {
-  return open !== null && isPlan(open.move.decision) && fresh.some(({ type }) => type === 'REDIRECT');
+export function isRedirected(state: RunState): boolean {
+  const { open } = state;
+  return open !== null && isPlan(open.move.decision) && hasNewGoal(state);
 }
 
 /** Whether the open step has calls, and each of them is blocked or needs a call that has not ended. */
@@ -87,7 +141,8 @@ export function isBlocked(state: RunState, now: number = BEFORE_ALL): boolean {
   const { decision, growing } = open.move;
   if (decision.kind === 'request_pause') return true;
   if (growing === true) return false;
-  if (open.waits.length === 0 && !state.pauses.some(({ call }) => call !== undefined)) return false;
+  const { waits, away } = open;
+  if (waits.length === 0 && away.length === 0 && !state.pauses.some(({ call }) => call !== undefined)) return false;
   const parked = parkedCalls(state, open, now);
   const isOpenAndFree = (record: CallRecord | null, call: number): boolean => record === null && !parked.has(call);
   if (decision.kind === 'call_parallel') {
@@ -244,19 +299,29 @@ export function pausesOfTasks({ open, tasks, otherPauses }: RunState): readonly 
 /** All that somebody can answer now to bring the run on: its own pauses, and those of tasks that it waits for. */
 export function answerable(state: RunState): readonly TaskPause[] {
   const { run } = state.identity;
-  return [...state.pauses.map((pause) => taskPause(run, pause)), ...pausesOfTasks(state)];
+  return [...state.pauses.map((pause) => taskPause(run, pause, saidWith(state, pause))), ...pausesOfTasks(state)];
 }
 
-function taskPause(run: string, { token, reason, payload, expiresAt }: OpenPause): TaskPause {
-  return defined({ run, token, reason, payload, expiresAt });
+function taskPause(run: string, { token, reason, payload, expiresAt }: OpenPause, text?: string): TaskPause {
+  return defined({ run, token, reason, payload, expiresAt, text });
+}
+
+/** What the planner said in the step that this pause of the run belongs to. */
+export function saidWith({ open }: Pick<RunState, 'open'>, { step }: OpenPause): string | undefined {
+  return step === undefined ? undefined : open?.move.text;
 }
 
 /** The next time at which a wait of the run ends by itself. While the run is held, no wait ends. */
 export function nextTimeout(state: RunState): number | null {
   const { open, pauses } = state;
-  if (pauses.length === 0 && (open === null || open.waits.length === 0)) return null;
-  const waits = open === null || isHeld(state) ? [] : open.waits;
-  const times = [...pauses.flatMap(({ expiresAt }) => expiresAt ?? []), ...waits.flatMap(({ until }) => until ?? [])];
+  if (pauses.length === 0 && (open === null || (open.waits.length === 0 && open.away.length === 0))) return null;
+  const times = pauses.flatMap(({ expiresAt }) => expiresAt ?? []);
+  if (open !== null && !isHeld(state)) {
+    times.push(...open.waits.flatMap(({ until }) => until ?? []));
+    // While tasks have all the places, the time of the next attempt moves nothing.
+    const counts = (one: AwayCall): boolean => isAway(state, open, one, BEFORE_ALL) && !isBlocked(state, one.retryAt);
+    times.push(...open.away.flatMap((one) => (counts(one) ? one.retryAt : [])));
+  }
   return times.length === 0 ? null : Math.min(...times);
 }
 

@@ -61,11 +61,21 @@ export function countsAsCall(
   return tool !== undefined && !isPlanTool(tool);
 }
 
+/** The run's own steps that count against its limit: those since the user's last message, unless the limit is for the whole run. */
+export function stepsCounted({
+  limits,
+  totals,
+  beforeTurn,
+}: Pick<RunState, 'limits' | 'totals' | 'beforeTurn'>): number {
+  return limits.stepsPer === 'run' ? totals.steps : totals.steps - beforeTurn.steps;
+}
+
 /** The steps of tasks count where the run has a limit of its own for them. */
-function spentOn({ totals }: RunState, axis: SumAxis): number {
+function spentOn(state: RunState, axis: SumAxis): number {
+  const { totals, limits, beforeTurn } = state;
   switch (axis) {
     case 'steps':
-      return totals.steps + totals.taskSteps;
+      return stepsCounted(state) + totals.taskSteps - (limits.stepsPer === 'run' ? 0 : beforeTurn.taskSteps);
     case 'calls':
       return totals.calls + totals.taskCalls;
     case 'costMicroUsd':
@@ -93,7 +103,7 @@ export function reachedLimit(
   state: RunState,
   costless = false,
 ): { readonly axis: Exclude<BudgetAxis, 'deadline' | 'calls'>; readonly lent: boolean } | undefined {
-  if (state.limits.steps === undefined && state.totals.steps >= DEFAULT_STEP_LIMIT) {
+  if (state.limits.steps === undefined && stepsCounted(state) >= DEFAULT_STEP_LIMIT) {
     return { axis: 'steps', lent: false };
   }
   for (const axis of costless ? STEPS_ALONE : STEP_AXES) {

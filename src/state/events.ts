@@ -3,6 +3,7 @@ import {
   type Awaiting,
   type Branch,
   branchesOf,
+  branchId,
   type CallEnded,
   type ControlTaken,
   callEnded,
@@ -23,6 +24,7 @@ import {
   mapTexts,
   type Paused,
   type PlanGrown,
+  type Reopened,
   type Resumed,
   type RunEvent,
   type Spawned,
@@ -31,6 +33,7 @@ import {
   type TaskView,
   type Watched,
 } from '#core';
+import { stepsCounted } from './budget.ts';
 import { grownMove, isNews, nodeEdits, REMOVED } from './open-step.ts';
 import { heldBack } from './plan-view.ts';
 import { openBranches, type RunState } from './state.ts';
@@ -60,8 +63,17 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
       return grownEvents(entry, entry, before);
     case 'call_began':
       return [];
+    case 'call_spent': {
+      const { step, call, usage, model } = entry;
+      return [event('tool.spent', entry, identity, { step, call, usage, ...defined({ model }) })];
+    }
     case 'call_ended':
       return callEvents(entry, entry, before);
+    case 'call_away': {
+      const { step, call, error, attempts, retryAt } = entry;
+      const tool = openBranches(before)[call]?.tool ?? '';
+      return [event('tool.away', entry, identity, { step, call, tool, error, attempts, retryAt })];
+    }
     case 'paused':
       return pauseEvents(entry, entry, before);
     case 'resumed':
@@ -103,7 +115,7 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
       return [...remarkEvents(entry, entry, identity), event('model.away', entry, identity, { step, error, ...told })];
     }
     case 'reopened':
-      return [event('run.reopened', entry, identity, defined({ by: entry.by }))];
+      return [event('run.reopened', entry, identity, defined({ by: entry.by, retries: retried(entry, before) }))];
     case 'repaired': {
       const { by, reason, problem } = entry;
       return [event('run.repaired', entry, identity, { by, ...defined({ reason }), problem })];
@@ -247,7 +259,8 @@ function resumeEvents(entry: Entry, resumed: Resumed, before: RunState): RunEven
   if (step === undefined) return [answered, ...removedEvents(entry, before, nodes)];
   if (call !== undefined && outcome !== undefined) {
     const startedAt = before.open?.began.find((begun) => begun.call === call)?.at ?? entry.at;
-    return [answered, callEvent(entry, callEnded({ step, call }, { outcome, startedAt, attempts: 1 }), before)];
+    const made = verdict === 'answer' ? { attempts: 0 } : { startedAt, attempts: 1 };
+    return [answered, callEvent(entry, callEnded({ step, call }, { outcome, ...made }), before)];
   }
   if (call === undefined || reason !== 'approval_required') return [answered];
   const tool = openBranches(before)[call]?.tool ?? '';
@@ -293,7 +306,7 @@ function finishEvents(entry: Entry, finished: Finished, before: RunState): RunEv
   const lastTool = last === undefined || last.calls.length === 0 ? undefined : branchesOf(last.decision).at(-1)?.tool;
   const exceeded = event('planner.max_steps_exceeded', entry, before.identity, {
     maxSteps: before.limits.steps ?? DEFAULT_STEP_LIMIT,
-    stepsObserved: before.totals.steps,
+    stepsObserved: stepsCounted(before),
     ...defined({ lastTool }),
   });
   return [exceeded, ending];
@@ -361,4 +374,15 @@ export function redacted(event: RunEvent, redact: Redact): RunEvent {
     POSITION.has(key) ? value : mapTexts(value as Json, redact),
   ]);
   return Object.freeze(Object.fromEntries(fields)) as RunEvent;
+}
+
+function retried({ retries }: Reopened, { steps }: RunState): EventPayloads['run.reopened']['retries'] {
+  const { decision } = steps.at(-1) ?? {};
+  if (retries === undefined || decision === undefined) return undefined;
+  const branches = branchesOf(decision);
+  const nodes = retries.calls.flatMap((call) => {
+    const branch = branches[call];
+    return branch === undefined ? [] : [branchId(branch, call)];
+  });
+  return { step: retries.step, nodes };
 }

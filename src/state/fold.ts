@@ -7,12 +7,14 @@ import {
   type CallRecord,
   type Compacted,
   type Control,
+  type ControlTaken,
   countUsage,
   deepFreeze,
   type Entry,
   isDismissal,
   type ModelAway,
   type Moved,
+  messageOf,
   PilotageError,
   type PlanGrown,
   type RunContext,
@@ -20,20 +22,25 @@ import {
   SKILL_GET,
   SKILL_SEARCH,
   type Started,
+  type SteeringTurn,
   type Turn,
   type Usage,
 } from '#core';
 import { misfit, slotsOf } from './follows.ts';
 import {
+  applyCallAway,
   applyCallBegan,
   applyCallEnded,
+  applyCallSpent,
   applyPaused,
   applyResumed,
+  beginTurn,
   closeStep,
   corrupt,
   grownMove,
   openOf,
 } from './open-step.ts';
+import { reopenStep } from './retry.ts';
 import { type ModelAwayState, nextStep, type RunState, type RunTotals } from './state.ts';
 import { applyAwaiting, applyGroupEnded, applySpawned, applyTaskEnded, applyTaskPaused } from './task-state.ts';
 
@@ -56,6 +63,7 @@ export function openState(entry: Entry): RunState {
     steering: [],
     fresh: [],
     cancel: null,
+    reopenings: 0,
     messagesTaken: 0,
     tasks: NONE,
     groups: NONE,
@@ -66,6 +74,7 @@ export function openState(entry: Entry): RunState {
     rejectedCall: null,
     noProgress: null,
     modelAway: null,
+    beforeTurn: AT_START,
     watchedFrom: 0,
     rejections: 0,
     handles: NONE,
@@ -78,15 +87,17 @@ export function openState(entry: Entry): RunState {
   };
 }
 
+const AT_START = Object.freeze({ steps: 0, taskSteps: 0 });
 const NONE: readonly never[] = Object.freeze([]);
 const NO_CONTEXT: RunContext = Object.freeze({});
 const NO_HISTORY: readonly Turn[] = Object.freeze([]);
 const NOTHING_FOUND: readonly string[] = Object.freeze([]);
 
 /** What a run was given to read can be read from its first step on, and skills that it is not shown can be found. */
-function foundAtStart({ context }: Started): readonly string[] {
+function foundAtStart({ context, history = NO_HISTORY }: Started): readonly string[] {
   const { inputs, artifacts, skills = [] } = context ?? NO_CONTEXT;
-  const reads = inputs === undefined && artifacts === undefined ? NOTHING_FOUND : [ARTIFACT_FETCH];
+  const hasFiles = history.some(({ parts }) => parts?.some(({ type }) => type === 'file'));
+  const reads = inputs === undefined && artifacts === undefined && !hasFiles ? NOTHING_FOUND : [ARTIFACT_FETCH];
   return skills.length <= SHOWN_SKILLS ? reads : [...reads, SKILL_SEARCH, SKILL_GET];
 }
 
@@ -98,6 +109,7 @@ function fromStarted(
   | 'query'
   | 'goal'
   | 'history'
+  | 'continues'
   | 'context'
   | 'conversation'
   | 'agent'
@@ -106,10 +118,11 @@ function fromStarted(
   | 'pin'
   | 'task'
   | 'fork'
+  | 'whileAsked'
   | 'renamedTools'
 > {
-  const { identity, query, history = NO_HISTORY, context = NO_CONTEXT, conversation = true } = entry;
-  const { agent, limits, scopes, pin = null, task = null, fork = null } = entry;
+  const { identity, query, history = NO_HISTORY, continues = null, context = NO_CONTEXT, conversation = true } = entry;
+  const { agent, limits, scopes, pin = null, task = null, fork = null, whileAsked = 'withdraw' } = entry;
   const renamedTools = {};
   return {
     // Its own: what is kept by it, such as the messages for a model, goes with the state and not with the journal.
@@ -117,6 +130,7 @@ function fromStarted(
     query,
     goal: query,
     history,
+    continues,
     context,
     conversation,
     agent,
@@ -125,6 +139,7 @@ function fromStarted(
     pin,
     task,
     fork,
+    whileAsked,
     renamedTools,
   };
 }
@@ -188,8 +203,15 @@ function apply(state: RunState, entry: Entry): void {
     case 'call_began':
       applyCallBegan(state, entry, entry);
       return;
+    case 'call_spent':
+      addUsage(state.totals, entry.usage);
+      applyCallSpent(state, entry);
+      return;
     case 'call_ended':
       applyCallEnded(state, entry, entry);
+      return;
+    case 'call_away':
+      applyCallAway(state, entry, entry);
       return;
     case 'paused':
       applyPaused(state, entry, entry);
@@ -199,7 +221,7 @@ function apply(state: RunState, entry: Entry): void {
       return;
     case 'control':
       countMessage(state, entry);
-      if (entry.applied) applyControl(state, entry.control);
+      if (entry.applied) applyControl(state, entry);
       return;
     case 'spawned':
       applySpawned(state, entry, openOf(state, entry, entry.step));
@@ -247,9 +269,11 @@ function apply(state: RunState, entry: Entry): void {
       if (entry.seq > copiedEntries(state)) state.modelAway = awayFor(state.modelAway, entry, entry.at);
       return;
     case 'reopened':
-      state.ending = null;
       state.modelAway = null;
       state.rejections = 0;
+      if (state.ending !== null) state.reopenings += 1;
+      state.ending = null;
+      if (entry.retries !== undefined) reopenStep(state, entry.retries, entry.at);
       state.watchedFrom = nextStep(state);
       return;
     case 'finished': {
@@ -297,7 +321,17 @@ function applyMove(state: RunState, move: Moved, entry: Entry): void {
   state.totals.steps += 1;
   const slots = isCarriedOut ? slotsOf(move.decision) : 0;
   const calls = new Array<CallRecord | null>(slots).fill(null);
-  const open = { move, calls, began: [], promised: [], approvals: [], waits: [], edits: [], pending: slots };
+  const open = {
+    move,
+    calls,
+    began: [],
+    promised: [],
+    approvals: [],
+    waits: [],
+    away: NONE,
+    edits: [],
+    pending: slots,
+  };
   if (move.growing === true) open.pending += 1;
   if (slots === 0) closeStep(state, open, entry.at);
   else state.open = open;
@@ -322,8 +356,11 @@ function applyCompacted(state: RunState, compacted: Compacted): void {
   addUsage(state.totals, compacted.usage);
 }
 
-function applyControl(state: RunState, control: Control): void {
+function applyControl(state: RunState, { control: sent, as }: ControlTaken): void {
+  const control = as === 'message' ? messageOf(sent) : sent;
   state.fresh = [...state.fresh, control];
+  // The planner gets it as the outcome of its question.
+  if (as === 'answer') return;
   switch (control.type) {
     case 'CANCEL':
       // A cancel by a person ends also a run that only a call in doubt holds.
@@ -331,15 +368,26 @@ function applyControl(state: RunState, control: Control): void {
       return;
     case 'REDIRECT':
       state.goal = String(control.payload?.['goal'] ?? state.goal);
-      state.steering = [...state.steering, { atStep: nextStep(state), control }];
+      addSteering(state, control);
+      beginTurn(state);
       return;
     case 'USER_MESSAGE':
+      addSteering(state, control);
+      beginTurn(state);
+      return;
     case 'INJECT_CONTEXT':
-      state.steering = [...state.steering, { atStep: nextStep(state), control }];
+      addSteering(state, control);
       return;
     default:
       return;
   }
+}
+
+function addSteering(state: RunState, control: Control): void {
+  const atStep = nextStep(state);
+  const isAsking = state.open?.move.decision.kind === 'request_pause';
+  const turn: SteeringTurn = isAsking ? { atStep, control, beforeAnswer: true } : { atStep, control };
+  state.steering = [...state.steering, turn];
 }
 
 function addUsage(totals: RunTotals, usage: Usage | undefined): void {

@@ -3,8 +3,20 @@
  * what is to be written. What entries change that are not applied yet is noted beside the state, so that asking costs what
  * the entries cost, however long the run is.
  */
-import { type Decision, defined, type EntryBody, type Moved, type Paused, type PlanGrown, type Resumed } from '#core';
+import {
+  type Decision,
+  defined,
+  type EntryBody,
+  isPlan,
+  type Moved,
+  type Paused,
+  type PlanGrown,
+  type Reopened,
+  type Resumed,
+  type Step,
+} from '#core';
 import { grownMove, nodeEdits } from './open-step.ts';
+import { openedAgain } from './retry.ts';
 import { hasBegun, nextStep, type OpenPause, type OpenStep, type RunState } from './state.ts';
 
 /** The first of these entries that cannot follow, and why; `undefined` when all of them can, in this order. */
@@ -57,23 +69,30 @@ interface Ground {
   begun?: Map<number, boolean>;
 }
 
+/** A state that lacks what was said would be another one. */
+const NOT_WHOLE =
+  'what was said in it is an artifact that was not read; wholeJournal of pilotage/journal reads it, if the store still has it';
+
 class Prospect {
   /** The index of the step that is asked for next. */
   #next: number;
   #open: Ground | null;
   #pauses: readonly Pick<OpenPause, 'token' | 'step' | 'call' | 'reason'>[];
   #ending: 'finished' | 'failed' | null;
+  /** The steps of the state; empty when another step was begun since. Only a retry looks at them. */
+  #steps: readonly Step[];
 
   constructor(state: RunState) {
-    const { open, pauses, ending } = state;
+    const { open, pauses, ending, steps } = state;
     this.#next = nextStep(state);
     this.#open = open === null ? null : groundOf(open);
     this.#pauses = pauses;
     this.#ending = ending?.kind ?? null;
+    this.#steps = steps;
   }
 
   misfit(body: EntryBody): string | undefined {
-    if (body.kind === 'reopened') return this.#ending === 'failed' ? undefined : 'the run has not failed';
+    if (body.kind === 'reopened') return this.#reopenMisfit(body);
     if (body.kind === 'repaired') return this.#repairMisfit(body.begun ?? []);
     if (this.#ending !== null) return 'the run had ended';
     switch (body.kind) {
@@ -87,14 +106,20 @@ class Prospect {
         return this.#open.move.growing === true ? undefined : 'the plan is whole';
       case 'call_began':
         return this.#callMisfit(body.step, body.call) ?? this.#beginMisfit(body.call);
+      case 'call_spent':
+        return body.step < this.#next ? undefined : `step ${body.step} was not taken`;
       case 'call_ended':
+      case 'call_away':
       case 'spawned':
       case 'awaiting':
         return this.#callMisfit(body.step, body.call);
+      case 'control':
+        return body.control.stored && NOT_WHOLE;
       case 'paused':
+        if (body.stored !== undefined) return NOT_WHOLE;
         return body.step === undefined ? undefined : this.#callMisfit(body.step, body.call ?? 0);
       case 'resumed':
-        return this.#answerMisfit(body);
+        return body.stored === undefined ? this.#answerMisfit(body) : NOT_WHOLE;
       case 'model_away':
         if (this.#open !== null) return `step ${this.#open.move.step} is still open`;
         return body.step === this.#next ? undefined : `the next step is ${this.#next}`;
@@ -103,6 +128,20 @@ class Prospect {
       default:
         return undefined;
     }
+  }
+
+  /** A plan may also be retried while the run is under way, when nothing of it is open. */
+  #reopenMisfit({ retries }: Reopened): string | undefined {
+    if (this.#ending === 'finished') return 'the run has finished';
+    if (retries === undefined) return this.#ending === 'failed' ? undefined : 'the run has not failed';
+    if (this.#open !== null) return `step ${this.#open.move.step} is still open`;
+    const last = this.#steps.at(-1);
+    if (last?.index !== retries.step || !isPlan(last.decision))
+      return `step ${retries.step} is not a plan that came last`;
+    const { calls, begun = [] } = retries;
+    const isKnown = calls.every((call) => Number.isInteger(call) && call >= 0 && call < last.calls.length);
+    if (!isKnown || calls.length === 0 || new Set(calls).size < calls.length) return 'it names no calls, or others';
+    return begun.every((call) => calls.includes(call)) ? undefined : 'a call that has begun is not carried out again';
   }
 
   /** Also after an ending, which it leaves as it is. */
@@ -134,6 +173,7 @@ class Prospect {
       return ended === undefined ? undefined : `call ${ended} has ended, and cannot be taken out`;
     }
     if (this.#open?.move.step !== pause.step) return notOpen(pause.step);
+    if (resumed.verdict === 'answer' && pause.call === undefined) return 'no call waits for the value';
     if (resumed.verdict === 'settle' && !isInDoubt(pause)) return 'the pause is not in doubt';
     const call = endedBy(resumed, pause);
     return call === undefined ? undefined : this.#callMisfit(pause.step, call);
@@ -157,6 +197,9 @@ class Prospect {
       case 'call_began':
         if (open !== null) noteBegun(open, body.call, true);
         return;
+      case 'call_away':
+        if (open !== null) noteBegun(open, body.call, false);
+        return;
       case 'call_ended':
         this.#noteEnd(body.call);
         return;
@@ -172,6 +215,7 @@ class Prospect {
         return;
       case 'reopened':
         this.#ending = null;
+        this.#noteRetries(body);
         return;
       case 'repaired':
         for (const call of body.begun ?? []) if (open !== null) noteBegun(open, call, true);
@@ -181,7 +225,15 @@ class Prospect {
     }
   }
 
+  #noteRetries({ retries }: Reopened): void {
+    const last = this.#steps.at(-1);
+    if (retries === undefined || last === undefined) return;
+    this.#open = groundOf(openedAgain(last, retries, 0));
+    this.#steps = [];
+  }
+
   #noteMove(move: Moved): void {
+    this.#steps = [];
     const isCarriedOut = move.rejected === undefined && move.fault === undefined;
     if (isCarriedOut && move.decision.kind === 'finish') return;
     this.#next += 1;
@@ -275,7 +327,7 @@ function endedBy(
   if (pause.step === undefined) return undefined;
   if (isInDoubt(pause)) return verdict === 'settle' && outcome !== undefined ? pause.call : undefined;
   if (pause.call === undefined) return 0;
-  return verdict === 'reject' || verdict === 'timeout' ? pause.call : undefined;
+  return verdict === 'approve' || verdict === 'resume' ? undefined : pause.call;
 }
 
 function notOpen(step: number): string {

@@ -1,15 +1,18 @@
 /** What the other rooms and the tests may use of `state`. */
 export {
   answerable,
+  awaitedTasks,
   drivenStatus,
   endedStatus,
   hasEndedUnderRaise,
+  hasNewGoal,
   holdsDoubt,
   isBlocked,
   isHeld,
   isInDoubt,
   isPaused,
   isRedirected,
+  isSteering,
   mayGiveUp,
   nextTimeout,
   openBehind,
@@ -17,12 +20,14 @@ export {
   parkedCalls,
   parkedStatus,
   pausesOfTasks,
+  saidWith,
   statusAfter,
   tasksOfAgentCalls,
   unneededRaise,
   unneededTasks,
   unsettledStatus,
   wakesByTasks,
+  withdrawnBy,
 } from './blocked-calls.ts';
 export {
   type Amounts,
@@ -35,9 +40,11 @@ export {
   type Split,
   setAsideFor,
   shareFor,
+  stepsCounted,
 } from './budget.ts';
 export { compareRuns, type RunComparison, type RunSummary, type StepPair, type StepSummary } from './compare-runs.ts';
 export { event, eventsOf, type Redact, redacted } from './events.ts';
+export { type Exchange, exchangesOf } from './exchanges.ts';
 export { applyEntry, applyFitting, foldEntries, openState } from './fold.ts';
 export { misfitAmong } from './follows.ts';
 export { nodeEdits, wholeMove } from './open-step.ts';
@@ -51,10 +58,21 @@ export {
   planOfStep,
 } from './plan-view.ts';
 export { MAX_PERIOD, MAX_TIMES, repetitionIn, sameDecision } from './repetition.ts';
+export {
+  assertRetrying,
+  begunBefore,
+  callsToRetry,
+  cannotRetry,
+  failedPlan,
+  namedNodes,
+  onceBegun,
+} from './retry.ts';
 export { viewOf } from './run-view.ts';
 export { type RunSnapshot, snapshotOf } from './snapshot.ts';
 export {
   type ApprovedCall,
+  type AwayCall,
+  awayCall,
   type Ending,
   type GroupState,
   hasBegun,
@@ -68,5 +86,5 @@ export {
   type TaskWait,
   withheldTools,
 } from './state.ts';
-export { groupView } from './task-state.ts';
+export { freshUsage, groupView, restOf } from './task-state.ts';
 export { type RunTrajectory, readTrajectory, trajectoryOf } from './trajectory.ts';

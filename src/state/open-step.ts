@@ -1,10 +1,13 @@
 /** The part of the fold that is about the open step: its plan grows and is edited, its calls begin, pause and end; with the last one it is closed. */
 import {
+  addUsage,
   type Branch,
   branchId,
+  type CallAway,
   type CallBegan,
   type CallEnded,
   type CallRecord,
+  type CallSpent,
   callEnded,
   deepFreeze,
   type Entry,
@@ -12,6 +15,7 @@ import {
   type HandleState,
   isJsonObject,
   isPlan,
+  isWokenByTasks,
   type Json,
   type JsonObject,
   literal,
@@ -23,6 +27,7 @@ import {
   type Resumed,
   type Step,
   stepError,
+  type Usage,
   type Verdict,
 } from '#core';
 import { countsAsCall } from './budget.ts';
@@ -37,6 +42,16 @@ export function applyCallBegan(state: RunState, began: CallBegan, entry: Entry):
   if (began.costMicroUsd !== undefined && !isPaid) {
     open.promised.push({ call: began.call, costMicroUsd: began.costMicroUsd });
   }
+}
+
+/** What was set aside for the call stays so: an attempt may have cost it. It has passed its gate. */
+export function applyCallAway(state: RunState, away: CallAway, entry: Entry): void {
+  const open = openOf(state, entry, away.step);
+  const { call, attempts, error, startedAt, failedAt, retryAt } = away;
+  beginAnew(open, call);
+  if (!open.approvals.some((approval) => approval.call === call)) open.approvals.push({ call });
+  const others = open.away.filter((other) => other.call !== call);
+  open.away = [...others, Object.freeze({ call, attempts, error, startedAt, failedAt, retryAt })];
 }
 
 export function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry): void {
@@ -60,13 +75,27 @@ export function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry):
     const fresh = discovered.filter((name) => !state.found.includes(name));
     if (fresh.length > 0) state.found = [...state.found, ...fresh];
   }
+  const usage = open.spent === undefined ? undefined : usedBy(open, ended.call);
+  if (usage !== undefined) record.usage = deepFreeze(usage);
   open.calls[ended.call] = Object.freeze(record);
   if (countsAsCall(open, ended)) state.totals.calls += 1;
   noteParkedCallEnded(state, open, ended.call);
+  if (open.away.length > 0) open.away = open.away.filter(({ call }) => call !== ended.call);
   const promised = takePromise(open, ended.call);
   state.totals.costMicroUsd += ended.costMicroUsd ?? promised;
   open.pending -= 1;
   if (open.pending === 0) closeStep(state, open, entry.at);
+}
+
+/** A call that has ended, or was given up, may still use something: that is part of the run's totals alone. */
+export function applyCallSpent({ open }: RunState, { step, call, usage }: CallSpent): void {
+  if (open?.move.step !== step || open.calls[call] !== null) return;
+  const others = open.spent?.filter((one) => one.call !== call) ?? [];
+  open.spent = [...others, { call, usage: addUsage(usedBy(open, call), usage) }];
+}
+
+function usedBy({ spent }: OpenStep, call: number): Usage | undefined {
+  return spent?.find((one) => one.call === call)?.usage;
 }
 
 /** What is known after a call of this step has ended with these notes. */
@@ -184,8 +213,10 @@ export function applyResumed(state: RunState, resumed: Resumed, entry: Entry): v
   }
   const { verdict, payload } = resumed;
   // Only of a call in doubt, say the rules.
-  if (verdict === 'settle') return;
-  const outcome = pause.call === undefined ? verdictOf(verdict, payload) : refusalOf(resumed, pause);
+  if (verdict === 'settle' || (verdict === 'answer' && pause.call === undefined)) return;
+  if (pause.reason === 'await_input' && pause.call === undefined && isSaid(resumed)) beginTurn(state);
+  const isPlanners = pause.call === undefined && verdict !== 'answer';
+  const outcome = isPlanners ? verdictOf(verdict, payload) : refusalOf(resumed, pause);
   if (outcome !== undefined) {
     const call = pause.call ?? 0;
     open.calls[call] = deepFreeze({ outcome, endedAt: entry.at, attempts: 0, seq: entry.seq });
@@ -197,6 +228,18 @@ export function applyResumed(state: RunState, resumed: Resumed, entry: Entry): v
     const { args } = resumed;
     open.approvals.push(args === undefined ? { call: pause.call } : { call: pause.call, args });
   }
+}
+
+/** Whether somebody answered, and not the time limit or the end of a task. */
+function isSaid({ verdict, payload }: Resumed): boolean {
+  return verdict !== 'timeout' && verdict !== 'superseded' && !isWokenByTasks({ verdict, payload });
+}
+
+/** The user has spoken: what the run did before does not count against limits of steps, nor as a repetition. */
+export function beginTurn(state: RunState): void {
+  const { steps, taskSteps } = state.totals;
+  state.beforeTurn = Object.freeze({ steps, taskSteps });
+  state.watchedFrom = nextStep(state);
 }
 
 /** The answer to a pause for a call in doubt. `resume` says nothing about the call: it is looked up again. */
@@ -232,11 +275,19 @@ function verdictOf(verdict: Verdict, payload: JsonObject | undefined): Outcome {
   return payload === undefined ? { kind: 'verdict', verdict } : { kind: 'verdict', verdict, payload };
 }
 
-/** The outcome of a call that is not to be made; `undefined`: it is made. */
-function refusalOf({ verdict, payload }: Resumed, { reason }: OpenPause): Outcome | undefined {
+/** The outcome of a call that is not made; `undefined`: it is made. */
+function refusalOf({ verdict, payload, outcome }: Resumed, { reason }: OpenPause): Outcome | undefined {
+  if (outcome !== undefined) return outcome;
   if (verdict === 'timeout') {
     const what = reason === 'approval_required' ? 'Nobody approved the call' : 'Nobody logged in';
     return { kind: 'error', error: { code: 'approval_timeout', message: `${what} in time. It was not made.` } };
+  }
+  if (verdict === 'superseded') {
+    const { reason: why = 'its question was withdrawn', control = null } = payload ?? {};
+    return {
+      kind: 'skipped',
+      error: { code: 'superseded', message: `The call was not made: ${why}.`, data: { control } },
+    };
   }
   if (verdict !== 'reject') return undefined;
   const why = payload?.['reason'];

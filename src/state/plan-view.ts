@@ -92,7 +92,7 @@ export function planOfDecision(decision: Decision, step: number = 0, growing: bo
 }
 
 function planOfOpenStep(open: OpenStep, pauses: readonly OpenPause[]): PlanView | undefined {
-  const { move, calls, began, waits, edits, approvals } = open;
+  const { move, calls, began, waits, away, edits, approvals } = open;
   const asked = pauses.flatMap(({ step, call }) => (step === move.step && call !== undefined ? [call] : []));
   const given = [...edits, ...approvals].flatMap(({ call, args }): [number, Json][] =>
     args === undefined ? [] : [[call, args]],
@@ -102,7 +102,7 @@ function planOfOpenStep(open: OpenStep, pauses: readonly OpenPause[]): PlanView 
     calls,
     growing: move.growing === true,
     atOnce: move.atOnce,
-    running: new Set([...began, ...waits].map(({ call }) => call)),
+    running: new Set([...began, ...waits, ...away].map(({ call }) => call)),
     paused: new Set(asked),
     args: new Map(given),
   });

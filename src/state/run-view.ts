@@ -18,26 +18,31 @@ import {
   type TaskView,
   type ToolView,
   type Trajectory,
+  type Turn,
 } from '#core';
-import { leftOn } from './budget.ts';
+import { leftOn, stepsCounted } from './budget.ts';
 import { type GroupState, nextStep, type RunState, withheldTools } from './state.ts';
 import { viewOfGroup } from './task-state.ts';
 
 const NO_INPUTS: readonly LoadedInput[] = Object.freeze([]);
 
-/** @param inputs the attachments of the query, with their bytes; they are not part of the state. */
+/**
+ * @param inputs the attachments of the query, with their bytes; they are not part of the state.
+ * @param history the turns before the query, with the bytes of their files.
+ */
 export function viewOf(
   state: RunState,
   tools: ToolView,
   streaming: boolean,
   inputs: readonly LoadedInput[] = NO_INPUTS,
+  history: readonly Turn[] = state.history,
 ): RunView {
   const noProgress = noProgressAt(state);
   const view: { -readonly [K in keyof RunView]: RunView[K] } = {
     identity: state.identity,
     query: state.query,
     goal: state.goal,
-    history: state.history,
+    history,
     context: state.context,
     inputs,
     trajectory: new StepsSoFar(state),
@@ -68,7 +73,7 @@ function noProgressAt(state: RunState): RunView['noProgress'] {
 function budgetOf(state: RunState): BudgetView {
   const { limits, totals } = state;
   const budget: { -readonly [K in keyof BudgetView]: BudgetView[K] } = {
-    stepsLeft: leftOn(state, 'steps') ?? Math.max(0, DEFAULT_STEP_LIMIT - totals.steps),
+    stepsLeft: leftOn(state, 'steps') ?? Math.max(0, DEFAULT_STEP_LIMIT - stepsCounted(state)),
     costMicroUsdSpent: totals.costMicroUsd,
   };
   const calls = leftOn(state, 'calls');

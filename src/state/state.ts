@@ -2,9 +2,11 @@
 import {
   type BackgroundResult,
   branchesOf,
+  type CallAway,
   type CallRecord,
   type Compaction,
   type CompactionFailures,
+  type Continued,
   type Control,
   type ErrorData,
   type FinishReason,
@@ -25,9 +27,12 @@ import {
   type TaskOrigin,
   type TaskPause,
   type TaskShare,
+  type TaskUsage,
   type TaskView,
   type Turn,
+  type Usage,
   type UsageTotals,
+  type WhileAsked,
 } from '#core';
 
 /** A step whose calls have not all ended. */
@@ -44,10 +49,16 @@ export interface OpenStep {
   readonly approvals: ApprovedCall[];
   /** Calls that wait for a task. */
   readonly waits: TaskWait[];
+  /** Calls whose last attempt failed, with what it came to. Such a call waits, or its next attempt is under way. Replaced when it changes. */
+  away: readonly AwayCall[];
   /** Arguments that somebody gave to nodes of a plan that had not begun. */
   readonly edits: Edit[];
   /** How many calls have not ended, plus one while the plan grows. */
   pending: number;
+  /** What calls that have not ended used beside their own prices. Absent: nothing. */
+  spent?: readonly { readonly call: number; readonly usage: Usage }[];
+  /** The step had ended, and was opened again for these calls. */
+  readonly again?: readonly number[];
 }
 
 export interface BegunCall {
@@ -68,6 +79,8 @@ export interface Edit {
   readonly args: Json;
 }
 
+export type AwayCall = Pick<CallAway, 'call' | 'attempts' | 'error' | 'startedAt' | 'failedAt' | 'retryAt'>;
+
 export interface TaskWait {
   readonly call: number;
   readonly task: string;
@@ -86,6 +99,8 @@ export interface TaskState extends TaskView {
   readonly reserved: TaskShare;
   /** True: a spawn or an await has delivered the result to the planner. */
   readonly consumed: boolean;
+  /** What the owner has counted of its usage, when it had failed and goes on. */
+  readonly counted?: TaskUsage;
   /** The position in the task's journal at which its pauses were read. */
   readonly pausesAsOf: number;
 }
@@ -155,7 +170,10 @@ export interface RunState {
   identity: Identity;
   query: string;
   goal: string;
+  /** Earlier turns of the conversation as the caller gave them. */
   history: readonly Turn[];
+  /** The runs of the session that the run is told of. */
+  continues: Continued | null;
   context: RunContext;
   /** True: the run is a turn of its session's conversation. */
   conversation: boolean;
@@ -165,11 +183,12 @@ export interface RunState {
   pin: Pin | null;
   task: TaskOrigin | null;
   fork: ForkOrigin | null;
+  whileAsked: WhileAsked;
   /** Present names of tools, by the names that recorded calls use. */
   renamedTools: Readonly<Record<string, string>>;
   startedAt: number;
   updatedAt: number;
-  /** Steps whose calls have all ended, each frozen. The array only grows. */
+  /** Steps whose calls have all ended, each frozen. The array only grows, and is replaced when the last of them is opened again. */
   steps: Step[];
   open: OpenStep | null;
   pauses: OpenPause[];
@@ -177,6 +196,8 @@ export interface RunState {
   /** Controls applied since the last move. */
   fresh: readonly Control[];
   cancel: Control | null;
+  /** How often the run had failed and went on. */
+  reopenings: number;
   /** Messages taken from the inbox so far, applied or not. */
   messagesTaken: number;
   /** In the order in which they were spawned. Replaced when something changes after it was frozen for a view. */
@@ -195,6 +216,8 @@ export interface RunState {
   noProgress: { readonly step: number; readonly period: number; readonly times: number } | null;
   /** Set while no model can be asked for the next move; `null` when a model answered, or nobody has tried since the run was resumed. */
   modelAway: ModelAwayState | null;
+  /** What the run and its tasks had used when the user spoke last. Limits of steps count from there. */
+  beforeTurn: Pick<RunTotals, 'steps' | 'taskSteps'>;
   /** The first step that counts for the detection of repeated steps. */
   watchedFrom: number;
   /** How many moves in a row, up to now, did not pass validation. */
@@ -225,6 +248,11 @@ export function withheldTools(state: Pick<RunState, 'context' | 'renamedTools'>)
 /** Whether the journal says that the call began, in this process or in one that has died since. */
 export function hasBegun({ began }: Pick<OpenStep, 'began'>, call: number): boolean {
   return began.some((begun) => begun.call === call);
+}
+
+/** What the last attempt of the call came to, when the next one is made later, or is under way. */
+export function awayCall({ away }: Pick<OpenStep, 'away'>, call: number): AwayCall | undefined {
+  return away.length === 0 ? undefined : away.find((one) => one.call === call);
 }
 
 /** The index of the step that the planner is asked for next. */

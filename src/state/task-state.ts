@@ -7,9 +7,12 @@ import {
   type GroupEnded,
   type GroupView,
   type Spawned,
+  type Step,
   type TaskEnd,
   type TaskEnded,
   type TaskPaused,
+  type TaskShare,
+  type TaskUsage,
   type TaskView,
 } from '#core';
 import { type GroupState, nextStep, type OpenStep, type RunState, type TaskState, type TaskWait } from './state.ts';
@@ -75,10 +78,54 @@ export function applyTaskEnded(state: RunState, ended: TaskEnded): void {
     return;
   }
   change(state, task, { end: deepFreeze(end), pauses: Object.freeze([]) });
-  const { totals } = state;
-  totals.taskSteps += usage.steps;
-  totals.taskCalls += usage.calls ?? 0;
-  countUsage(totals, usage);
+  const { totals, beforeTurn } = state;
+  const fresh = freshUsage(own, usage);
+  totals.taskSteps += fresh.steps;
+  // A task takes more steps than it was lent only when its user spoke to it: each message has the whole share again.
+  const beyond = fresh.steps - (own.reserved.steps ?? fresh.steps);
+  if (beyond > 0) state.beforeTurn = Object.freeze({ ...beforeTurn, taskSteps: beforeTurn.taskSteps + beyond });
+  totals.taskCalls += fresh.calls ?? 0;
+  countUsage(totals, fresh);
+}
+
+/** What of a task's usage was not counted when it had failed before. */
+export function freshUsage({ counted }: Pick<TaskState, 'counted'>, usage: TaskUsage): TaskUsage {
+  if (counted === undefined) return usage;
+  const before: Readonly<Record<string, unknown>> = { ...counted };
+  const fresh = Object.entries(usage).map(([part, amount]: [string, unknown]) => {
+    const known = before[part];
+    return [part, typeof amount === 'number' && typeof known === 'number' ? Math.max(0, amount - known) : amount];
+  });
+  return Object.fromEntries(fresh);
+}
+
+/** The calls of a step that is opened again wait for these tasks, which had failed. What they may still use is set aside again. */
+export function goOnWithTasks(state: RunState, open: OpenStep, step: Step, tasks: readonly string[]): void {
+  for (const id of tasks) {
+    const task = state.tasks.findLast((candidate) => candidate.id === id);
+    if (task?.end === undefined) continue;
+    const { end: _, ...rest } = task;
+    const { usage } = task.end;
+    replace(state, { ...rest, consumed: false, counted: usage, reserved: restOf(task) });
+    open.waits.push({ call: task.call, task: id, agentCall: { startedAt: step.calls[task.call]?.startedAt ?? 0 } });
+  }
+}
+
+/** What is left of the share of a task that has ended. */
+export function restOf({ end, reserved: share, ...task }: TaskState): TaskShare {
+  if (end === undefined) return share;
+  const used = freshUsage(task, end.usage);
+  const spent = {
+    steps: used.steps,
+    calls: used.calls ?? 0,
+    costMicroUsd: used.costMicroUsd,
+    tokens: used.inputTokens + used.outputTokens,
+  };
+  const left: { -readonly [K in keyof TaskShare]: TaskShare[K] } = { ...share };
+  for (const axis of ['steps', 'calls', 'costMicroUsd', 'tokens'] as const) {
+    if (share[axis] !== undefined) left[axis] = Math.max(0, share[axis] - spent[axis]);
+  }
+  return left;
 }
 
 export function applyTaskPaused(state: RunState, { task, pauses, asOf }: TaskPaused): void {
@@ -125,10 +172,13 @@ export function noteParkedCallEnded(state: RunState, open: OpenStep, call: numbe
 }
 
 function change(state: RunState, id: string, fields: Partial<TaskState>): void {
+  const task = state.tasks.findLast((candidate) => candidate.id === id);
+  if (task !== undefined) replace(state, { ...task, ...fields });
+}
+
+function replace(state: RunState, task: TaskState): void {
   const tasks = ownTasks(state);
-  const index = tasks.findLastIndex((task) => task.id === id);
-  const task = tasks[index];
-  if (task !== undefined) tasks[index] = Object.freeze({ ...task, ...fields });
+  tasks[tasks.findLastIndex(({ id }) => id === task.id)] = deepFreeze(task);
 }
 
 /** A list that a planner was shown is never changed. With a thousand tasks, each changes several times. */

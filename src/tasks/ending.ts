@@ -8,11 +8,20 @@ import {
   type Finished,
   type Json,
   type TaskEnd,
+  type TaskMessage,
   type TaskUsage,
   type Usage,
 } from '#core';
 import type { Told } from '#journal';
-import { countsAsCall, type Ending, type GroupState, type RunState, setAsideFor, type TaskState } from '#state';
+import {
+  countsAsCall,
+  type Ending,
+  freshUsage,
+  type GroupState,
+  type RunState,
+  setAsideFor,
+  type TaskState,
+} from '#state';
 
 /** The runs that are told how this run ends. */
 export function listenersOf({ task, watchers }: RunState): readonly string[] {
@@ -29,13 +38,19 @@ export function toldBy(state: RunState, bodies: readonly EntryBody[]): readonly 
   const last = bodies.at(-1);
   if (last?.kind === 'finished' || last?.kind === 'failed') {
     const end = { ...endOf(run, last), usage: usageOf(state, bodies) };
-    return listeners.map((to) => ({ run: to, message: { id: `ended:${run}`, type: 'TASK_ENDED', end } }));
+    return listeners.map((to) => ({ run: to, message: endMessage(state, end) }));
   }
   if (!bodies.some(isAnswer)) return NOBODY;
   // The task goes on; its remaining pauses are told when it is parked again.
   const id = `goes on:${run}:${state.head}`;
   const asOf = state.head + bodies.length;
   return listeners.map((to) => ({ run: to, message: { id, type: 'TASK_PAUSES', task: run, pauses: [], asOf } }));
+}
+
+/** Each ending of a task is told once: it may fail, go on, and end again. */
+export function endMessage({ identity: { run }, reopenings }: RunState, end: TaskEnd): TaskMessage {
+  const id = reopenings === 0 ? `ended:${run}` : `ended:${run}:${reopenings}`;
+  return { id, type: 'TASK_ENDED', end };
 }
 
 function isWatched(body: EntryBody): boolean {
@@ -80,11 +95,12 @@ function usageOf(state: RunState, bodies: readonly EntryBody[]): TaskUsage {
   for (const body of bodies) {
     // Usage of another run's task that this run waited for does not count as its own.
     if (body.kind === 'task_ended' && !state.tasks.some(({ id }) => id === body.task)) continue;
-    countUsage(usage, usedBy(body));
     if (body.kind === 'task_ended') {
-      usage.steps += body.usage.steps;
-      usage.calls += body.usage.calls ?? 0;
-    }
+      const fresh = freshUsage(state.tasks.findLast(({ id }) => id === body.task) ?? {}, body.usage);
+      usage.steps += fresh.steps;
+      usage.calls += fresh.calls ?? 0;
+      countUsage(usage, fresh);
+    } else countUsage(usage, usedBy(body));
     if (body.kind === 'call_ended' && state.open !== null && countsAsCall(state.open, body)) usage.calls += 1;
   }
   const ended = new Set(bodies.flatMap((body) => (body.kind === 'task_ended' ? [body.task] : [])));
@@ -113,8 +129,8 @@ function usedBy(body: EntryBody): Usage {
     case 'moved':
     case 'plan_grown':
     case 'model_away':
+    case 'call_spent':
     case 'failed':
-    case 'task_ended':
       return body.usage ?? {};
     case 'call_ended':
       return body;

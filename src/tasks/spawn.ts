@@ -53,7 +53,8 @@ export function spawn(
   const { query, priority = 0 } = spec;
   const { agent, pin } = state;
   const about = { kind, description, onCancel, group: groupId ?? groupOf(taskIn(state, at)) };
-  const run = newTask(state, at, now, { ...about, query, agent, pin, priority, limits: share.limits });
+  const context = withTheSameHints(state);
+  const run = newTask(state, at, now, { ...about, query, agent, pin, priority, limits: share.limits, context });
   const { run: id } = run.identity;
   const spawned: Spawned = {
     kind: 'spawned',
@@ -113,8 +114,19 @@ export function spawnAgentCall(
   const { meta } = state.context;
   const { limits, reserved } = share;
   const pin = pinOf(agent.planner, agent.toolsOf(state.scopes, []));
-  const context = meta === undefined ? { args } : { args, meta };
-  const run = newTask(state, at, now, { ...about, query, agent: agent.agent, pin, priority: 0, limits, context });
+  const given = meta === undefined ? { args } : { args, meta };
+  // A tool that must not be used and a node of a flow may have one name by chance, and no agent works below a flow.
+  const context = agent.isFlow ? given : withTheSameHints(state, given);
+  const run = newTask(state, at, now, {
+    ...about,
+    query,
+    agent: agent.agent,
+    planner: agent.planner,
+    pin,
+    priority: 0,
+    limits,
+    context,
+  });
   const spawned: Spawned = {
     kind: 'spawned',
     ...at,
@@ -141,15 +153,17 @@ function withTheSameHints(state: RunState, own?: RunContext): RunContext | undef
 interface NewTask extends Pick<TaskOrigin, 'kind' | 'description' | 'group' | 'onCancel'> {
   readonly query: string;
   readonly agent: string;
+  /** Absent: the same as its owner's. */
+  readonly planner?: Planner;
   readonly pin: Pin | null;
   readonly priority: number;
   readonly limits: TaskShare;
-  readonly context?: RunContext;
+  readonly context: RunContext | undefined;
 }
 
 function newTask(state: RunState, at: CallPlace, now: number, task: NewTask): NewRun {
-  const { kind, description, group, onCancel, query, agent, pin, priority, limits, context } = task;
-  const { identity, scopes, fork } = state;
+  const { kind, description, group, onCancel, query, agent, planner, pin, priority, limits, context } = task;
+  const { identity, scopes, fork, whileAsked } = state;
   const { run: parent } = identity;
   const { root = parent, depth = 0 } = state.task ?? {};
   const first: Entry = deepFreeze({
@@ -159,20 +173,23 @@ function newTask(state: RunState, at: CallPlace, now: number, task: NewTask): Ne
     identity: { ...identity, run: taskIn(state, at) },
     query,
     conversation: false,
-    ...defined({ context: withTheSameHints(state, context) }),
+    ...defined({ context }),
     agent,
     // A pause for a raise would leave what the owner has set aside.
-    limits: { ...limits, onCeiling: 'finish' },
+    limits: { ...limits, onCeiling: 'finish', ...defined({ stepsPer: state.limits.stepsPer }) },
     scopes,
     ...(pin === null ? {} : { pin }),
     task: { parent, root, depth: depth + 1, kind, description, group, onCancel },
     ...(fork === null ? {} : { fork }),
+    ...(whileAsked === 'keep' || planner?.whileAsked === 'keep' ? { whileAsked: 'keep' } : {}),
   });
   return { identity: first.identity, priority, entries: [first] };
 }
 
-function taskIn({ identity }: RunState, { step, call }: CallPlace): string {
-  return taskId(identity.run, step, call);
+function taskIn({ identity, tasks, open }: RunState, { step, call }: CallPlace): string {
+  const isAgain = open?.again?.includes(call) === true;
+  const before = isAgain ? tasks.filter((task) => task.step === step && task.call === call).length : 0;
+  return taskId(identity.run, step, call, before);
 }
 
 /** The group of a task that shares no group with others. */

@@ -3,7 +3,7 @@
  *
  *     for (const check of journalConformance({ open: (clock) => memoryJournal({ clock }) })) it(check.name, check.run);
  */
-import type { Clock } from '#core';
+import { assertOptions, type Clock, type OptionShape } from '#core';
 import type { Journal } from '#journal';
 import { artifactCases, sessionMemoryCases } from './journal-cases/artifacts-and-memory.ts';
 import { durableCases } from './journal-cases/durable.ts';
@@ -31,7 +31,10 @@ export interface ConformanceCase {
   readonly run: () => Promise<void>;
 }
 
+const OPTIONS: OptionShape<JournalConformanceOptions> = { open: 'function', durable: 'flag?' };
+
 export function journalConformance(options: JournalConformanceOptions): ConformanceCase[] {
+  assertOptions('journalConformance', options, OPTIONS);
   const cases = [
     ...entryCases,
     ...leaseCases,

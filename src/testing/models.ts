@@ -10,7 +10,18 @@ import type {
   LanguageModelV4Usage,
   SharedV4Warning,
 } from '@ai-sdk/provider';
-import { captureObject, defined, describeThrown, type Json, type JsonObject, PilotageError, type Usage } from '#core';
+import {
+  assertKnownKeys,
+  assertOptions,
+  captureObject,
+  defined,
+  describeThrown,
+  type Json,
+  type JsonObject,
+  type OptionShape,
+  PilotageError,
+  type Usage,
+} from '#core';
 import { asLanguageModel, type LanguageModel, type StopReason, StreamedContent, usageOf } from '#model';
 
 export interface ScriptedCall {
@@ -57,6 +68,22 @@ export interface ScriptedModelOptions {
   readonly modelId?: string;
 }
 
+const OPTIONS: OptionShape<ScriptedModelOptions> = { record: 'flag?', modelId: 'text?' };
+const REPLY: OptionShape<ScriptedReply> = {
+  ...({ text: 'any?', reasoning: 'any?', calls: 'any?', content: 'any?', finish: 'any?', usage: 'any?' } as const),
+  ...({
+    error: 'any?',
+    errorAt: 'any?',
+    stall: 'any?',
+    cutOff: 'any?',
+    afterDeltas: 'any?',
+    warnings: 'any?',
+  } as const),
+};
+const CALL: OptionShape<ScriptedCall> = { id: 'any?', tool: 'any', args: 'any?', input: 'any?' };
+const REPLY_KEYS = Object.keys(REPLY);
+export const CALL_KEYS: readonly string[] = Object.keys(CALL);
+
 export interface ScriptedModel extends LanguageModelV4 {
   /** The requests so far, as they came. */
   readonly calls: readonly ScriptedRequest[];
@@ -70,8 +97,10 @@ export interface ScriptedModel extends LanguageModelV4 {
  */
 export function scriptedModel(
   script: readonly (ScriptedReply | ReplyFunction)[] | ReplyFunction,
-  { record = true, modelId = 'scripted' }: ScriptedModelOptions = {},
+  options: ScriptedModelOptions = {},
 ): ScriptedModel {
+  assertOptions('scriptedModel', options, OPTIONS);
+  const { record = true, modelId = 'scripted' } = options;
   const calls: ScriptedRequest[] = [];
   let count = 0;
   // Ready-made, so that a call costs next to nothing in a benchmark.
@@ -130,6 +159,8 @@ interface Scripted {
 }
 
 function scripted(reply: ScriptedReply, index: number): Scripted {
+  assertKnownKeys(`The reply ${index} of the script`, reply, REPLY_KEYS);
+  for (const call of reply.calls ?? []) assertKnownKeys(`A call of the reply ${index} of the script`, call, CALL_KEYS);
   const content = contentOf(reply, index);
   const unified = reply.finish ?? (content.some((part) => part.type === 'tool-call') ? 'tool-calls' : 'stop');
   const result = {

@@ -1,8 +1,17 @@
 /** A real HTTP server on loopback that speaks the OpenAI chat-completions protocol from a script. */
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { defined, describeThrown, isJsonObject, type Json, type JsonObject, type Usage } from '#core';
-import { type ScriptedCall, split } from './models.ts';
+import {
+  assertKnownKeys,
+  defined,
+  describeThrown,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  type OptionShape,
+  type Usage,
+} from '#core';
+import { CALL_KEYS, type ScriptedCall, split } from './models.ts';
 
 export interface ServerReply {
   readonly text?: string;
@@ -32,6 +41,12 @@ export interface ServerReply {
   };
 }
 
+const REPLY: OptionShape<ServerReply> = {
+  ...({ text: 'any?', reasoning: 'any?', calls: 'any?', finishReason: 'any?', usage: 'any?', error: 'any?' } as const),
+  ...({ breakAfterEvents: 'any?', stallAfterEvents: 'any?', errorEvent: 'any?' } as const),
+};
+const REPLY_KEYS = Object.keys(REPLY);
+
 export type ServerHandler = (request: ChatRequest, index: number) => ServerReply | Promise<ServerReply>;
 
 export interface RecordedRequest {
@@ -52,6 +67,7 @@ export interface OpenAIServer {
 
 /** Listens on a free port. Replies in the order of the list, or as the function says; 500 beyond the end of the list. */
 export async function openaiServer(script: readonly ServerReply[] | ServerHandler): Promise<OpenAIServer> {
+  if (typeof script !== 'function') script.forEach(assertReply);
   const requests: RecordedRequest[] = [];
   let answered = 0;
   let openStreams = 0;
@@ -82,6 +98,7 @@ export async function openaiServer(script: readonly ServerReply[] | ServerHandle
     const index = answered;
     answered += 1;
     const reply = typeof script === 'function' ? await script(request, index) : script[index];
+    if (typeof script === 'function' && reply !== undefined) assertReply(reply, index);
     if (reply === undefined) sendError(response, 500, `The script has no reply ${index + 1}.`);
     else if (reply.error !== undefined)
       sendError(response, reply.error.status, reply.error.message, reply.error.retryAfter);
@@ -108,6 +125,13 @@ export async function openaiServer(script: readonly ServerReply[] | ServerHandle
         server.closeAllConnections();
       }),
   };
+}
+
+/** A word of a reply that is not known would be a stall, or an error, that never comes. */
+function assertReply(reply: ServerReply, index: number): void {
+  assertKnownKeys(`The reply ${index} of openaiServer`, reply, REPLY_KEYS);
+  for (const call of reply.calls ?? [])
+    assertKnownKeys(`A call of the reply ${index} of openaiServer`, call, CALL_KEYS);
 }
 
 async function readJson(incoming: IncomingMessage): Promise<Json | undefined> {

@@ -6,7 +6,7 @@
  *     for (const { name, skip, run } of plannerConformance({ name: 'react', capabilities, make }))
  *       it.skipIf(skip !== undefined)(name, run);
  */
-import { asPlanner, type Planner, type PlannerFunction } from '#core';
+import { asPlanner, assertKnownKeys, assertOptions, type OptionShape, type Planner, type PlannerFunction } from '#core';
 import { type ScriptedModel, scriptedModel } from './models.ts';
 import { concurrentReuse, pastDeadline, pausePayloadBounds } from './planner-cases/bounds.ts';
 import {
@@ -66,11 +66,20 @@ const CASES: readonly PlannerCase[] = [
   ...traceCases,
 ];
 
+const OPTIONS: OptionShape<PlannerConformanceOptions> = {
+  ...({ name: 'text', make: 'function', capabilities: 'object', timeoutMs: 'count?', skip: 'object?' } as const),
+};
+const CAPABILITIES: OptionShape<PlannerCapabilities> = {
+  ...({ modelDriven: 'any', canPause: 'any', wakeRoundTrip: 'any', honoursCancel: 'any' } as const),
+};
+
 /** A case waits for some decisions and runs, one after the other. */
 const WAITS_IN_A_CASE = 6;
 
 /** Three checks of a planner's structure, eight scenarios, and three checks of what it leaves behind: always fourteen cases. */
 export function plannerConformance(options: PlannerConformanceOptions): PlannerConformanceCase[] {
+  assertOptions('plannerConformance', options, OPTIONS);
+  assertKnownKeys('capabilities of plannerConformance', options.capabilities, Object.keys(CAPABILITIES));
   return CASES.map((check) => {
     const name = `${options.name}: ${check.name}, ${check.about}`;
     const skip = reasonToSkip(check, options);

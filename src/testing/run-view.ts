@@ -1,5 +1,6 @@
 /** A run view made by hand, for testing a planner without a runtime. */
 import {
+  assertKnownKeys,
   type BackgroundResult,
   type Compaction,
   type CompactionFailures,
@@ -9,6 +10,7 @@ import {
   type Identity,
   type LoadedInput,
   local,
+  type OptionShape,
   type RunContext,
   type RunView,
   type SteeringTurn,
@@ -47,6 +49,16 @@ export interface RunViewOptions {
 const NO_HISTORY: readonly Turn[] = [];
 const NO_STEERING: readonly SteeringTurn[] = [];
 const NO_CONTEXT: RunContext = {};
+const OPTIONS: OptionShape<RunViewOptions> = {
+  ...({ identity: 'any?', query: 'any?', goal: 'any?', history: 'any?', context: 'any?', inputs: 'any?' } as const),
+  ...({ steps: 'any?', steering: 'any?', compaction: 'any?', compactionFailures: 'any?', controls: 'any?' } as const),
+  ...({ tools: 'any?', startedAt: 'any?', tasks: 'any?', groups: 'any?', background: 'any?' } as const),
+  ...({ noProgress: 'any?', streaming: 'any?' } as const),
+};
+/** What a view has beside: one view may be made of another, `runView({ ...view, steps })`. */
+const MADE: OptionShape<Omit<RunView, keyof RunViewOptions>> = {
+  ...({ trajectory: 'any', skills: 'any', budget: 'any', rejections: 'any', task: 'any?' } as const),
+};
 const NO_INPUTS: readonly LoadedInput[] = [];
 const NO_GROUPS: readonly GroupView[] = [];
 const NO_BACKGROUND: readonly BackgroundResult[] = [];
@@ -54,6 +66,7 @@ const NO_TOOLS: ToolView = toolView([]);
 
 /** Makes a run view. Default: a fresh run of `local('test')` with the query `hello`, no tools, started on 2 January 2026. */
 export function runView(options: RunViewOptions = {}): RunView {
+  assertKnownKeys('runView', options, Object.keys(OPTIONS), Object.keys(MADE));
   const { query = 'hello', steps = [], noProgress } = options;
   return Object.freeze({
     identity: options.identity ?? local('test'),

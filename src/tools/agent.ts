@@ -1,22 +1,24 @@
 /** Agents: a planner with tools, limits and a name. */
 import {
   asPlanner,
+  assertKnownKeys,
   assertOptions,
+  boundTo,
   defined,
   type Identity,
   isJsonObject,
   type Json,
-  type JsonObject,
   type Limits,
   MAX_AT_ONCE,
   type OptionShape,
   PilotageError,
   type Planner,
   type PlannerFunction,
+  readOptions,
   shownAmount,
   whyNoUsd,
 } from '#core';
-import type { InputOf, InputSchema, Tool, ToolOptions } from './tool.ts';
+import type { InputOf, InputSchema, TextInput, Tool, ToolOptions } from './tool.ts';
 import type { UnnamedTool } from './unnamed-tool.ts';
 
 /** The most that a run of an agent may use. If the run is started with limits too, the smaller value counts on each axis. */
@@ -103,14 +105,15 @@ export function agent(options: AgentOptions): Agent {
     throw new PilotageError('invalid_config', message);
   }
   assertParallelCalls(parallelCalls, `parallelCalls of the agent ${JSON.stringify(name)}`);
-  const limits = given && checkedLimits(owner, given);
+  const limits = given && checkedLimits(JSON.stringify(name), given);
   if (typeof tools !== 'object' || tools === null) {
     throw new PilotageError(
       'invalid_config',
       `${owner} has the tools ${shownAmount(tools)}; give a list of tools, or an object of them by name.`,
     );
   }
-  return checkedAgent({ name, planner: asPlanner(planner), tools, ...defined({ limits, parallelCalls, readArgs }) });
+  const checked = { name, planner: asPlanner(planner), tools };
+  return checkedAgent({ ...checked, ...defined({ limits, parallelCalls, readArgs: boundTo(options, readArgs) }) });
 }
 
 /** An agent that was made of checked parts, such as a flow. */
@@ -157,25 +160,24 @@ const TOOL_OPTIONS: OptionShape<AgentToolOptions> = {
 };
 
 /** The arguments of a tool that is given no schema. */
-const INPUT: JsonObject = Object.freeze({
+const INPUT: TextInput = Object.freeze({
   type: 'object',
   properties: { input: { type: 'string', description: 'What is to be done, with all that has to be known for it.' } },
   required: ['input'],
   additionalProperties: false,
-});
+} as const);
 
 /**
  * A tool whose calls are carried out by runs of the agent: `agentTool(writer, { description })`. The tool has the name of the agent when
  * it is given none, and takes a text `input`, which the run is asked, when it is given no schema.
  * @throws as `agent`.
  */
-export function agentTool<const S extends InputSchema = JsonObject>(
+export function agentTool<const S extends InputSchema = TextInput>(
   given: Agent,
   options: AgentToolOptions<S>,
 ): AgentTool<S> {
   const made = asAgent(given, 'The agent of agentTool');
-  assertOptions('agentTool', options, TOOL_OPTIONS);
-  const { name = made.name, inputSchema = INPUT, ...rest } = options;
+  const { name = made.name, inputSchema = INPUT, ...rest } = readOptions('agentTool', options, TOOL_OPTIONS);
   return { name, inputSchema, ...rest, agent: made } as AgentTool<S>;
 }
 
@@ -211,31 +213,27 @@ export function assertParallelCalls(value: number | undefined, where: string): v
   );
 }
 
+const LIMITS: OptionShape<AgentLimits> = {
+  ...({ steps: 'any?', calls: 'any?', tokens: 'any?', costUsd: 'any?', deadlineMs: 'any?' } as const),
+};
+
 /**
  * The limits as they are now. Each is read by its name, so that getters of a class count.
  * @throws PilotageError `invalid_config` naming a limit that is not a number from 0 up, or an unknown limit.
  */
-function checkedLimits(owner: string, given: AgentLimits): AgentLimits {
+function checkedLimits(agent: string, given: AgentLimits): AgentLimits {
+  assertKnownKeys(`limits of the agent ${agent}`, given, Object.keys(LIMITS));
   const { steps, calls, tokens, costUsd, deadlineMs } = given;
   const limits: AgentLimits = defined({ steps, calls, tokens, costUsd, deadlineMs });
-  for (const [axis, value] of Object.entries({ ...given, ...limits })) {
-    const why = value === undefined ? undefined : whyWrong(axis, value);
+  for (const [axis, value] of Object.entries(limits)) {
+    const why = axis === 'costUsd' ? whyNoUsd(value) : whyNoAmount(value);
     if (why === undefined) continue;
-    throw new PilotageError('invalid_config', `${owner} has the limit ${axis} ${shownAmount(value)}; ${why}.`);
+    const message = `The agent ${agent} has the limit ${axis} ${shownAmount(value)}; ${why}.`;
+    throw new PilotageError('invalid_config', message);
   }
   return Object.freeze(limits);
 }
 
-const LIMITS: OptionShape<AgentLimits> = {
-  steps: 'any?',
-  calls: 'any?',
-  tokens: 'any?',
-  costUsd: 'any?',
-  deadlineMs: 'any?',
-};
-
-function whyWrong(axis: string, value: unknown): string | undefined {
-  if (!Object.hasOwn(LIMITS, axis)) return `there are ${Object.keys(LIMITS).join(', ')}. costUsd is in US dollars`;
-  if (axis === 'costUsd') return whyNoUsd(value);
+function whyNoAmount(value: unknown): string | undefined {
   return Number.isFinite(value) && (value as number) >= 0 ? undefined : 'give a number from 0 up, or leave it out';
 }

@@ -4,14 +4,12 @@
  */
 import { createHash } from 'node:crypto';
 import {
-  assertOptions,
   type Effect,
   isBuiltinTool,
   isOptionsRecord,
   type JsonObject,
   type Loading,
   microUsdOf,
-  type OptionShape,
   PilotageError,
   SKILL_GET,
   SKILL_SEARCH,
@@ -25,6 +23,7 @@ import {
 } from '#core';
 import type { Agent, AgentTool, AnyTool, ToolSet, Unnamed } from './agent.ts';
 import { assertDistinct, type NamedHandle, namedHandles } from './handle.ts';
+import { assertToolKeys, assertUnnamedKeys } from './known-keys.ts';
 import { checkOf, jsonSchemaOf, rankedExamples, type ValueCheck } from './schema.ts';
 import type { ApprovalGate, Backoff, Tool } from './tool.ts';
 import { withName } from './unnamed-tool.ts';
@@ -50,8 +49,8 @@ interface Ready {
 export interface ReadyFunction extends Ready {
   readonly timeoutMs: number;
   readonly retries: number;
-  /** How often `reconcile` is asked again when it fails in a way that may pass. */
-  readonly lookUps: number;
+  /** How often a call is made again that has not happened, also of a `once` tool, and how often `reconcile` is asked again. */
+  readonly safeRetries: number;
   readonly backoff: Required<Backoff>;
   readonly costMicroUsd: number;
   /** The handles that the tool needs; absent when it needs none. */
@@ -157,7 +156,11 @@ function listOf(tools: ToolSet): readonly AnyTool[] {
         `The tool at ${JSON.stringify(name)} is ${shownAmount(tool)}; give a tool.`,
       );
     }
-    if (tool.name === undefined) return 'agent' in tool ? { ...tool, name } : withName(name, tool);
+    if (tool.name === undefined && 'agent' in tool) return { ...tool, name };
+    if (tool.name === undefined) {
+      assertUnnamedKeys(`The tool ${name}`, tool);
+      return withName(name, tool);
+    }
     if (tool.name === name) return tool;
     throw new PilotageError(
       'invalid_config',
@@ -231,16 +234,6 @@ function shortHash(text: string): string {
   return createHash('sha256').update(text).digest('base64url').slice(0, 12);
 }
 
-/** Their values are looked at one by one below. A misspelt one would be a gate that nobody is asked at. */
-const OPTIONS: OptionShape<Partial<Tool & AgentTool>> = {
-  ...({ name: 'any?', description: 'any?', inputSchema: 'any?', outputSchema: 'any?', execute: 'any?' } as const),
-  ...({ effect: 'any?', reconcile: 'any?', inDoubt: 'any?', needsApproval: 'any?', handles: 'any?' } as const),
-  ...({ tags: 'any?', loading: 'any?', mimeTypes: 'any?', scopes: 'any?', examples: 'any?' } as const),
-  ...({ timeoutMs: 'any?', retries: 'any?', backoff: 'any?', concurrency: 'any?', costUsd: 'any?' } as const),
-  agent: 'any?',
-  prompt: 'any?',
-};
-
 function prepare(tool: AnyTool): ReadyTool {
   if (typeof tool?.name !== 'string' || tool.name.trim() === '') {
     throw new PilotageError('tool_name_empty', 'A tool has no name. Give it a name that the model can call.');
@@ -252,7 +245,7 @@ function prepare(tool: AnyTool): ReadyTool {
       `${owner} has a name that begins with _. Rename it: such names are reserved, as _finish and _spawn_task are.`,
     );
   }
-  assertOptions(owner, tool, OPTIONS);
+  assertToolKeys(owner, tool);
   if (typeof tool.description !== 'string') {
     throw new PilotageError('invalid_config', `${owner} has no description. Say what it does; the model reads it.`);
   }
@@ -286,7 +279,7 @@ function readyFunction(tool: Tool, owner: string, ready: Ready): ReadyFunction {
     throw new PilotageError('invalid_config', `${owner}: \`inDoubt\` must be 'hold' or 'tell'.`);
   }
   const handles = namedHandles(tool.handles, owner);
-  const tries = { retries: ready.effect === 'once' ? 0 : retries, lookUps: retries };
+  const tries = { retries: ready.effect === 'once' ? 0 : retries, safeRetries: retries };
   return { ...ready, timeoutMs, ...tries, backoff, costMicroUsd, handles, source: tool };
 }
 
@@ -299,10 +292,9 @@ function priceOf(tool: Tool, owner: string): number {
 }
 
 function backoffOf({ backoff = {} }: Tool, owner: string): Required<Backoff> {
-  const isObject = typeof backoff === 'object' && backoff !== null;
-  const { baseMs = 100, multiplier = 2, maxMs = 30_000, ...rest } = isObject ? backoff : { rest: backoff };
-  if (Object.keys(rest).length === 0 && isAtLeast(baseMs, 0) && isAtLeast(multiplier, 1) && isAtLeast(maxMs, 0)) {
-    return { baseMs, multiplier, maxMs };
+  if (isOptionsRecord(backoff)) {
+    const { baseMs = 100, multiplier = 2, maxMs = 30_000 }: Backoff = backoff;
+    if (isAtLeast(baseMs, 0) && isAtLeast(multiplier, 1) && isAtLeast(maxMs, 0)) return { baseMs, multiplier, maxMs };
   }
   throw new PilotageError(
     'invalid_config',

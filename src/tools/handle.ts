@@ -1,5 +1,5 @@
 /** Live values that the calls of a run share, such as a browser page or a transaction: opened and closed by the runtime. */
-import { type Identity, PilotageError } from '#core';
+import { assertKnownKeys, type Identity, type OptionShape, PilotageError } from '#core';
 
 export interface HandleContext {
   readonly identity: Identity;
@@ -90,11 +90,23 @@ export function namedHandles(given: unknown, owner: string): readonly NamedHandl
   return named.length === 0 ? undefined : named;
 }
 
+const HANDLE: OptionShape<Handle> = {
+  ...({
+    name: 'any',
+    open: 'any',
+    close: 'any',
+    isOpen: 'any?',
+    onLost: 'any?',
+    keepMs: 'any?',
+    timeoutMs: 'any?',
+  } as const),
+};
 const NAME = /^[A-Za-z][\w.-]{0,99}$/;
 
 function assertHandle(given: unknown, what: string): void {
   const refuse = (why: string): PilotageError => new PilotageError('invalid_config', `${what} ${why}`);
   if (typeof given !== 'object' || given === null) throw refuse('is not a handle: give handle({ name, open, close }).');
+  assertKnownKeys(what, given, Object.keys(HANDLE));
   const { name, open, close, isOpen, onLost = 'reopen', keepMs = 0, timeoutMs = 1 } = given as Partial<Handle>;
   if (typeof name !== 'string' || !NAME.test(name)) {
     throw refuse('needs a name of letters, digits, ".", "_" and "-" that begins with a letter.');

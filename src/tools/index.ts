@@ -9,10 +9,16 @@ export type {
   ApprovalGate,
   ArtifactDescription,
   Backoff,
+  GateContext,
+  GivenModel,
   InputOf,
   InputSchema,
   Reconciled,
+  Spent,
   ToolExample,
 } from './tool.ts';
+export { NotSent, OutcomeUnknown } from './tool.ts';
 export type { UnnamedTool } from './unnamed-tool.ts';
+export type { AddedOptions } from './with-tools.ts';
+export { withTools } from './with-tools.ts';
 export { workspaceTools } from './workspace.ts';

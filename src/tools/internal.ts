@@ -35,14 +35,20 @@ export {
   type NamedHandle,
   type NoHandles,
 } from './handle.ts';
+export { resultOf } from './pieces.ts';
 export { type Checked, checkOf, jsonSchemaOf, type ValueCheck } from './schema.ts';
 export {
   type ApprovalGate,
   type ArtifactDescription,
   type Backoff,
+  type GateContext,
+  type GivenModel,
   type InputSchema,
   LoginRequired,
+  NotSent,
+  OutcomeUnknown,
   type Reconciled,
+  type Spent,
   type Tool,
   type ToolContext,
   ToolFailure,

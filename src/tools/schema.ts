@@ -1,9 +1,18 @@
 /** Schemas at the tool's edge: what the model is shown, and the check that arguments and values pass. */
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec';
-import { captureObject, describeThrown, isJsonObject, type Json, type JsonObject, PilotageError, thaw } from '#core';
+import {
+  assertKnownKeys,
+  captureObject,
+  describeThrown,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  type OptionShape,
+  PilotageError,
+  thaw,
+} from '#core';
 import { compileSchema, explainSchemaError, firstIssues } from '#schema';
-import type { AnyTool } from './agent.ts';
-import type { InputSchema, ToolExample } from './tool.ts';
+import type { InputSchema, Tool, ToolExample } from './tool.ts';
 
 /** `value` is what to hand on: a private copy, after the schema's own defaults and transforms. */
 export type Checked = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly why: string };
@@ -66,12 +75,22 @@ function plainSchema(schema: JsonObject, owner: string): JsonObject {
  * @throws PilotageError `tool_schema_invalid`.
  */
 export function checkOf(schema: InputSchema, owner: string): ValueCheck {
-  return isStandard(schema) ? (value) => checkStandard(schema, value) : checkJsonSchema(schema, owner);
+  if (isStandard(schema)) return (value) => fitStandard(schema, thaw(value));
+  const check = fitJsonSchema(schema, owner);
+  return (value) => {
+    const checked = check(value);
+    return checked.ok ? { ok: true, value: thaw(value) } : checked;
+  };
 }
 
-function checkStandard(schema: StandardSchemaV1, value: Json): Checked | Promise<Checked> {
+/** As `checkOf`, for a value that need not be JSON: it is not copied. */
+export function fitOf(schema: InputSchema, owner: string): (value: unknown) => Checked | Promise<Checked> {
+  return isStandard(schema) ? (value) => fitStandard(schema, value) : fitJsonSchema(schema, owner);
+}
+
+function fitStandard(schema: StandardSchemaV1, value: unknown): Checked | Promise<Checked> {
   try {
-    const result = schema['~standard'].validate(thaw(value));
+    const result = schema['~standard'].validate(value);
     return result instanceof Promise ? result.then(standardResult).catch(threw) : standardResult(result);
   } catch (thrown) {
     return threw(thrown);
@@ -91,7 +110,7 @@ function standardResult(result: StandardSchemaV1.Result<unknown>): Checked {
   return { ok: false, why: firstIssues(why) };
 }
 
-function checkJsonSchema(schema: JsonObject, owner: string): ValueCheck {
+function fitJsonSchema(schema: JsonObject, owner: string): (value: unknown) => Checked {
   const compiled = compileSchema(schema);
   if ('cause' in compiled) {
     const { cause } = compiled;
@@ -99,17 +118,22 @@ function checkJsonSchema(schema: JsonObject, owner: string): ValueCheck {
   }
   const { validate } = compiled;
   return (value) => {
-    if (validate(value)) return { ok: true, value: thaw(value) };
+    if (validate(value)) return { ok: true, value };
     return { ok: false, why: firstIssues(validate.errors?.map(explainSchemaError) ?? []) };
   };
 }
 
 // Examples of a tool's arguments: checked once, and put in the order in which they are shown.
 
+const EXAMPLE: OptionShape<ToolExample> = { args: 'any', tag: 'any?' };
 const RANKS: readonly ToolExample['tag'][] = ['minimal', 'common', 'edge-case', undefined];
 
 /** The arguments alone, frozen, the plainest first. @throws PilotageError `tool_example_invalid`. */
-export function rankedExamples(tool: AnyTool, schema: JsonObject, check: ValueCheck): readonly JsonObject[] {
+export function rankedExamples(
+  tool: Pick<Tool, 'name' | 'examples'>,
+  schema: JsonObject,
+  check: ValueCheck,
+): readonly JsonObject[] {
   const ranked = (tool.examples ?? []).map((example, index) => {
     const why = misfit(example, schema, check);
     if (why !== undefined) {
@@ -118,6 +142,7 @@ export function rankedExamples(tool: AnyTool, schema: JsonObject, check: ValueCh
         `Example ${index} of the tool ${tool.name} does not fit: ${why}.`,
       );
     }
+    assertKnownKeys(`Example ${index} of the tool ${tool.name}`, example, Object.keys(EXAMPLE));
     return { args: captureObject(example.args, 'example').json, rank: RANKS.indexOf(example.tag) };
   });
   return Object.freeze(ranked.sort((a, b) => a.rank - b.rank).map(({ args }) => args));

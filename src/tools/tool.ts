@@ -1,6 +1,8 @@
 /** The definition of a tool: what a user writes to give an agent a capability. */
+import type { LanguageModelV4 } from '@ai-sdk/provider';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { ArtifactRef, Effect, Identity, Json, JsonObject, Loading, SkillView, ToolView } from '#core';
+import type { LanguageModel, ModelEntry } from '#model';
 import type { HandleSet, LiveHandles, NoHandles } from './handle.ts';
 
 /** A Standard Schema (zod, valibot, arktype …) or a plain JSON Schema object. */
@@ -9,7 +11,17 @@ export type InputSchema = StandardSchemaV1 | JsonObject;
 /** The type of the arguments that `execute` gets: what a Standard Schema puts out; plain JSON for a JSON Schema. */
 export type InputOf<S extends InputSchema> = S extends StandardSchemaV1
   ? StandardSchemaV1.InferOutput<S>
-  : Record<string, Json>;
+  : S extends TextInput
+    ? { readonly input: string }
+    : Record<string, Json>;
+
+/** The schema of one argument, the text `input`: what a tool takes that is carried out by an agent and is given no other schema. */
+export type TextInput = {
+  readonly type: 'object';
+  readonly properties: { readonly input: { readonly type: 'string'; readonly description: string } };
+  readonly required: readonly ['input'];
+  readonly additionalProperties: false;
+};
 
 export interface ToolContext<H extends HandleSet = NoHandles> {
   /** Is aborted at the tool's time limit, when the run is cancelled, and when a join has what it needs. */
@@ -29,7 +41,7 @@ export interface ToolContext<H extends HandleSet = NoHandles> {
   readonly handles: LiveHandles<H>;
   /**
    * Sends a piece of the result, as an event `tool.chunk`, to everybody who reads the events of this run or of a run above it now.
-   * The piece is not recorded. @throws PilotageError `unserializable` for a value that is not JSON.
+   * The piece is not recorded; after the call has ended it is dropped. @throws PilotageError `unserializable` for a value that is not JSON.
    */
   emit(chunk: unknown): void;
   /**
@@ -39,7 +51,7 @@ export interface ToolContext<H extends HandleSet = NoHandles> {
   discover(names: readonly string[]): void;
   /**
    * Stores bytes, or text as UTF-8, in the session, where the model can name them. The planner is told of them when
-   * the attempt ends with a value. @throws PilotageError of the store, after it was tried for some seconds.
+   * the attempt ends with a value. @throws PilotageError of the store, after it was tried for some seconds; `cancelled` after the call has ended.
    */
   saveArtifact(bytes: Uint8Array | string, about: ArtifactDescription): Promise<ArtifactRef>;
   /**
@@ -47,6 +59,31 @@ export interface ToolContext<H extends HandleSet = NoHandles> {
    * tools. `undefined` when there is nothing, and for what belongs to another session. @throws PilotageError of the store.
    */
   artifact(artifactRef: string): Promise<{ readonly bytes: Uint8Array; readonly mime: string } | undefined>;
+  /**
+   * A model as `generateText` and its like take it. What it uses is recorded before the tool gets the reply, and counts against the limits of the run, however the
+   * call ends. With a limit on tokens or cost, a reply is no longer than what is left, and requests wait for what others under way leave. Text that it streams
+   * goes to readers of the run as chunks `{ model, text }`. Its calls end with the attempt.
+   *
+   * A request for which the budget has no room is refused with PilotageError `budget_exceeded`; a model without prices, when cost is limited, with `price_missing`.
+   * @throws PilotageError `invalid_config` for a name that no model has, or a value that is not a model.
+   */
+  model(model: GivenModel): LanguageModelV4;
+  /**
+   * Counts what the tool has used in another way, at once and however the call ends; also after it, while the run goes on. Wait for it: then it is recorded.
+   * @throws PilotageError `invalid_config` for what is not a number from 0 up; `cancelled` after the run has ended.
+   */
+  spent(used: Spent): Promise<void>;
+}
+
+/** A model that a tool asks: the name of one of its agent's models, or of another agent of the runtime; or the model itself, with its prices. */
+export type GivenModel = string | LanguageModel | ModelEntry;
+
+/** What a tool has used beside its own price and the models of `context.model`. */
+export interface Spent {
+  /** Counted as input tokens. */
+  readonly tokens?: number;
+  /** US dollars. */
+  readonly usd?: number;
 }
 
 export interface ArtifactDescription {
@@ -68,13 +105,16 @@ export type Reconciled =
   | { readonly status: 'not_done' }
   | { readonly status: 'unknown' };
 
+/** The call of which it is asked whether it needs an approval. `idempotencyKey` and `meta` are those that `execute` gets. */
+export type GateContext = Pick<ToolContext, 'identity' | 'idempotencyKey' | 'meta'>;
+
 /** An approval: who is asked before a call is made, and when. */
 export interface ApprovalGate<A = unknown> {
   /**
    * Whether this call needs an approval. Default: every call does. The function is called once, and its answer is recorded. When it
    * throws, the call is refused.
    */
-  readonly when?: (args: A, context: { readonly identity: Identity }) => boolean | Promise<boolean>;
+  readonly when?: (args: A, context: GateContext) => boolean | Promise<boolean>;
   /** Why an approval is needed; shown to the person who decides. At most 1,000 characters. */
   readonly reason?: string;
   /** Who may approve. `another`: anyone but the run's own user. Default `anyone`. */
@@ -102,7 +142,10 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
   readonly inputSchema: S;
   /** What a call does to the world. Default `once`, the safest. */
   readonly effect?: Effect;
-  /** Makes the call. The value must be JSON. Throw a `ToolFailure` to say whether trying again may help. */
+  /**
+   * Makes the call. The value must be JSON. Throw a `ToolFailure` to say whether trying again may help. An async generator sends each value
+   * that it yields as a piece, as `context.emit` does; the last one is the value.
+   */
   execute(args: InputOf<S>, context: ToolContext<H>): unknown;
   /**
    * Called when nobody knows whether a `once` call has happened, because its process died, or it was under way at its time limit
@@ -138,7 +181,7 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
   readonly timeoutMs?: number;
   /**
    * How many further attempts are made after a failure that may pass. Default 3. For a `once` tool the number counts for
-   * `reconcile` alone.
+   * `reconcile`, and for attempts that ended with `NotSent`.
    */
   readonly retries?: number;
   /** The wait before each further attempt. */
@@ -178,20 +221,58 @@ export class LoginRequired extends Error {
   }
 }
 
-/** An error of a tool that says itself whether trying again may help. Other errors are taken as permanent. */
+/**
+ * What a tool throws when it cannot say whether the call has happened, such as after a connection that broke while it waited for the reply.
+ * A `once` call is then in doubt, and not repeated: `reconcile` is asked, or a person. Others are tried again as `retries` says.
+ */
+export class OutcomeUnknown extends Error {
+  override readonly name: string = 'OutcomeUnknown';
+  readonly code = 'outcome_unknown';
+  readonly retryable = true;
+
+  constructor(message = 'Nobody knows whether the call has happened.', options: { cause?: unknown } = {}) {
+    super(message, options);
+  }
+}
+
+/**
+ * What a tool throws when nothing of the call has left the house, such as when no connection could be made. The call is tried again as
+ * `retries` says, a `once` call too.
+ */
+export class NotSent extends Error {
+  override readonly name: string = 'NotSent';
+  readonly code = 'not_sent';
+  readonly retryable = true;
+  /** Milliseconds, from 0: no attempt is made before. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(message = 'The call was not sent.', options: { retryAfterMs?: number; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.retryAfterMs = options.retryAfterMs;
+  }
+}
+
+/**
+ * An error of a tool that says itself whether trying again may help. Of other errors, those with an HTTP status 429 or from 500 on are
+ * tried again, and those that say how long to wait; all others are taken as permanent.
+ */
 export class ToolFailure extends Error {
   override readonly name: string = 'ToolFailure';
   readonly code: string;
   readonly retryable: boolean;
   readonly data: JsonObject | undefined;
+  /** Milliseconds, from 0: no attempt is made before. */
+  readonly retryAfterMs: number | undefined;
 
+  /** `retryable` is true by default when `retryAfterMs` is given, and false otherwise. */
   constructor(
     message: string,
-    options: { code?: string; retryable?: boolean; data?: JsonObject; cause?: unknown } = {},
+    options: { code?: string; retryable?: boolean; retryAfterMs?: number; data?: JsonObject; cause?: unknown } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = options.code ?? 'tool_failed';
-    this.retryable = options.retryable ?? false;
+    this.retryable = options.retryable ?? options.retryAfterMs !== undefined;
+    this.retryAfterMs = options.retryAfterMs;
     this.data = options.data;
   }
 }

@@ -3,26 +3,45 @@
  * that the package is not needed, and `execute` gets what the AI SDK would give it beside the context of Pilotage.
  */
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec';
-import { defined, describeThrown, type JsonObject, PilotageError } from '#core';
-import type { InputSchema, Tool, ToolContext } from './tool.ts';
+import { defined, describeThrown, fieldOf, type JsonObject, type OptionShape, PilotageError, shownAmount } from '#core';
+import { resultOf } from './pieces.ts';
+import { fitOf } from './schema.ts';
+import type { GateContext, InputSchema, Tool, ToolContext } from './tool.ts';
+
+type NamedApart =
+  | 'name'
+  | 'description'
+  | 'inputSchema'
+  | 'outputSchema'
+  | 'needsApproval'
+  | 'execute'
+  | 'contextSchema'
+  | 'context';
 
 /** A tool whose name is its key in a record: an AI SDK `tool()`, or a tool of Pilotage without `name`. Its effect is `once` unless it says so. */
-export interface UnnamedTool
-  extends Partial<Omit<Tool, 'name' | 'description' | 'inputSchema' | 'outputSchema' | 'needsApproval' | 'execute'>> {
+export interface UnnamedTool extends Partial<Omit<Tool, NamedApart>> {
   readonly name?: never;
+  /** A text, or a function of `{ context }` that gives one: it is asked once. */
   readonly description?: unknown;
   readonly inputSchema: unknown;
   readonly outputSchema?: unknown;
   readonly needsApproval?: unknown;
   readonly execute?: unknown;
+  /** What the context of an AI SDK tool has to be. */
+  readonly contextSchema?: unknown;
+  /** The context of an AI SDK tool, which `execute` and `needsApproval` get: an object for all calls, or a function that makes it for each call. */
+  readonly context?: object | ((about: GateContext) => object | Promise<object>) | undefined;
 }
 
-const OWN = [
-  ...(['effect', 'reconcile', 'inDoubt', 'handles', 'tags', 'loading', 'mimeTypes', 'scopes', 'examples'] as const),
-  ...(['timeoutMs', 'retries', 'backoff', 'concurrency', 'costUsd'] as const),
-];
+/** Options of every tool beside its name, its schemas, its gate and its function. Their values are looked at where the tool is made ready. */
+export const OWN_OPTIONS: OptionShape<Omit<UnnamedTool, NamedApart>> = {
+  ...({ effect: 'any?', reconcile: 'any?', inDoubt: 'any?', handles: 'any?', tags: 'any?', loading: 'any?' } as const),
+  ...({ mimeTypes: 'any?', scopes: 'any?', examples: 'any?', timeoutMs: 'any?', retries: 'any?' } as const),
+  ...({ backoff: 'any?', concurrency: 'any?', costUsd: 'any?' } as const),
+};
+const OWN = Object.keys(OWN_OPTIONS) as (keyof typeof OWN_OPTIONS)[];
 
-/** @throws PilotageError `tool_without_execute` or `tool_schema_invalid`. */
+/** @throws PilotageError `tool_without_execute`, `tool_schema_invalid`, or `invalid_config` for its description or its context. */
 export function withName(name: string, tool: UnnamedTool): Tool {
   const { execute, needsApproval } = tool;
   if (typeof execute !== 'function') {
@@ -31,33 +50,46 @@ export function withName(name: string, tool: UnnamedTool): Tool {
       `The tool ${name} has no execute function. Give \`execute\`: Pilotage carries the calls out itself.`,
     );
   }
+  const contextOf = contextFor(name, tool);
   const asked =
     typeof needsApproval === 'function'
-      ? (input: unknown, context: object) => needsApproval.call(tool, input, { ...NO_CALL, ...context })
+      ? (input: unknown, about: GateContext) =>
+          chained(contextOf(about), (context) =>
+            needsApproval.call(tool, input, { ...about, ...callOf(about, context) }),
+          )
       : (needsApproval as Tool['needsApproval']);
   const { outputSchema } = tool;
-  // What else an AI SDK tool has is for the AI SDK.
   const own: Partial<Tool> = Object.fromEntries(
     OWN.flatMap((option) => (tool[option] === undefined ? [] : [[option, tool[option]]])),
   );
   return {
+    ...saidByAiSdk(tool),
     ...own,
     name,
-    description: typeof tool.description === 'string' ? tool.description : '',
+    description: descriptionOf(name, tool),
     inputSchema: schemaOf(name, 'inputSchema', tool.inputSchema),
     ...(outputSchema === undefined ? {} : { outputSchema: schemaOf(name, 'outputSchema', outputSchema) }),
     ...defined({ needsApproval: asked }),
-    execute: async (input, context) => {
-      const made: unknown = execute.call(tool, input, withCall(context));
-      return isAsyncIterable(made) ? last(made) : made;
-    },
+    execute: (input, call) =>
+      chained(contextOf(call), (context) => resultOf(execute.call(tool, input, withCall(call, context)), call)),
+  };
+}
+
+/** Options that the AI SDK has under other names. */
+function saidByAiSdk(tool: object): Pick<Tool, 'examples' | 'loading'> {
+  const { inputExamples, deferLoading }: { inputExamples?: unknown; deferLoading?: unknown } = tool;
+  return {
+    ...(Array.isArray(inputExamples) ? { examples: inputExamples.map((example) => ({ args: example?.input })) } : {}),
+    ...(deferLoading === true ? { loading: 'deferred' } : {}),
   };
 }
 
 /** What the AI SDK tells a tool of its call, beside what is ours. */
-const NO_CALL = { messages: [], context: {} };
+function callOf({ idempotencyKey }: Pick<GateContext, 'idempotencyKey'>, context: unknown): object {
+  return { messages: [], context, toolCallId: idempotencyKey };
+}
 
-function withCall(context: ToolContext): object {
+function withCall(own: ToolContext, context: unknown): object {
   const {
     signal,
     idempotencyKey,
@@ -71,12 +103,75 @@ function withCall(context: ToolContext): object {
     discover,
     saveArtifact,
     artifact,
-  } = context;
+    model,
+    spent,
+  } = own;
   const ours: ToolContext = {
     ...{ signal, idempotencyKey, identity, attempt, tools, meta, skills, handles },
-    ...{ emit, discover, saveArtifact, artifact },
+    ...{ emit, discover, saveArtifact, artifact, model, spent },
   };
-  return { ...ours, ...NO_CALL, toolCallId: idempotencyKey, abortSignal: signal };
+  return { ...ours, ...callOf(own, context), abortSignal: signal };
+}
+
+function chained<V, T>(value: V | PromiseLike<V>, use: (value: V) => T): T | Promise<T> {
+  return isThenable(value) ? Promise.resolve(value).then(use) : use(value);
+}
+
+function isThenable<V>(value: V | PromiseLike<V>): value is PromiseLike<V> {
+  return typeof fieldOf(value, 'then') === 'function';
+}
+
+const NO_CONTEXT: unknown = Object.freeze({});
+
+/** What gives a call its context. A context for all calls is checked here. */
+function contextFor(name: string, { contextSchema, context }: UnnamedTool): (about: GateContext) => unknown {
+  if (context === undefined && contextSchema === undefined) return () => NO_CONTEXT;
+  if (context === undefined) {
+    throw new PilotageError(
+      'invalid_config',
+      `The tool ${name} has a contextSchema and no context. Give the context, or a function of { identity, meta, idempotencyKey } that makes it: withTools(tools, { ${name}: { context } }) of pilotage/tools.`,
+    );
+  }
+  const fitted = contextSchema === undefined ? (given: unknown) => given : fitting(name, contextSchema);
+  if (typeof context === 'function') {
+    return ({ identity, idempotencyKey, meta }) => chained(context({ identity, idempotencyKey, meta }), fitted);
+  }
+  const given = fitted(context);
+  // The call hears of it.
+  if (given instanceof Promise) given.catch(() => {});
+  return () => given;
+}
+
+/** Gives what the schema makes of a context. @throws PilotageError `invalid_config`. */
+function fitting(name: string, contextSchema: unknown): (given: unknown) => unknown {
+  const owner = `The context of the tool ${name}`;
+  const check = fitOf(schemaOf(name, 'contextSchema', contextSchema), owner);
+  return (given) =>
+    chained(check(given), (checked) => {
+      if (checked.ok) return checked.value;
+      throw new PilotageError('invalid_config', `${owner} does not fit its contextSchema: ${checked.why}.`);
+    });
+}
+
+function descriptionOf(name: string, { description, context }: UnnamedTool): string {
+  if (description === undefined || typeof description === 'string') return description ?? '';
+  const refusal = (what: string, cause?: unknown): PilotageError =>
+    new PilotageError(
+      'invalid_config',
+      `The tool ${name} has ${what}. All runs read the same text: give it, such as withTools(tools, { ${name}: { description: '…' } }) of pilotage/tools.`,
+      { cause },
+    );
+  if (typeof description !== 'function') throw refusal(`the description ${shownAmount(description)}`);
+  if (typeof context === 'function')
+    throw refusal('a description that is made of a context, and a context for each call');
+  let made: unknown;
+  try {
+    made = description({ context });
+  } catch (cause) {
+    throw refusal(`a description whose function threw: ${describeThrown(cause)}`, cause);
+  }
+  if (typeof made === 'string') return made;
+  throw refusal('a description whose function gives no text');
 }
 
 function schemaOf(name: string, field: string, schema: unknown): InputSchema {
@@ -116,15 +211,4 @@ function judged(json: JsonObject, validate: (value: unknown) => Judgement | Prom
     },
   };
   return { '~standard': standard };
-}
-
-function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
-  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
-}
-
-/** A streaming tool's last value is its result. */
-async function last(values: AsyncIterable<unknown>): Promise<unknown> {
-  let value: unknown = null;
-  for await (value of values);
-  return value;
 }

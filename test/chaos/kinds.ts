@@ -61,6 +61,6 @@ function backgroundPlanner(run: RunView): Decision {
 /** Asks first whether it may. */
 function askingPlanner(run: RunView): Decision {
   if (run.trajectory.count === 0)
-    return { kind: 'request_pause', reason: 'await_input', payload: { question: 'May I?' } };
+    return { kind: 'request_pause', reason: 'approval_required', payload: { question: 'May I?' } };
   return parallelPlanner(run);
 }

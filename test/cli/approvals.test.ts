@@ -79,11 +79,11 @@ describe('pilotage approve and reject', () => {
     expect(unknown).toMatchObject({ code: 6, stdout: '', stderr: expect.stringContaining('(pause_not_found)') });
     expect(await journalIn(folder, (journal) => journal.inbox(run))).toEqual([]);
     expect((await folder.run(['reject', run, '--reason', 'too much'])).code).toBe(0);
-    expect((await folder.run(['approve', run])).code).toBe(0);
+    const second = await folder.run(['approve', run]);
+    expect(second).toMatchObject({ code: 6, stdout: '', stderr: expect.stringContaining('stored already (REJECT)') });
     const resumed = await folder.run(['resume', run]);
     expect(resumed).toMatchObject({ code: 0, stdout: '["tool_rejected"]\n' });
     expect(resumed.stderr).toContain('▶ reject (approval_required)  “too much”');
-    expect(resumed.stderr).toContain('control APPROVE was refused: ');
     expect(paid(folder)).toBe('');
     expect((await folder.run(['approve', run])).code).toBe(6);
   });
@@ -107,6 +107,21 @@ describe('pilotage approve and reject', () => {
     expect((await folder.run(['inspect', run])).stdout).not.toContain('control ');
   });
 
+  it('refuses a kind that does not fit, and an answer to what a stored redirect has withdrawn, with nobody driving', async () => {
+    const folder = operatedFolder();
+    const run = await paused(folder, 'pay');
+    const [token = ''] = await tokensOf(folder, run);
+    const words = await folder.run(['answer', run, '--token', token, '--payload', '{"a":1}']);
+    expect(words).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('approve, reject, answer') });
+    expect((await folder.run(['redirect', run, 'other'])).code).toBe(0);
+    for (const command of ['approve', 'reject']) {
+      const late = await folder.run([command, run, '--token', token]);
+      expect(late).toMatchObject({ code: 6, stdout: '', stderr: expect.stringContaining('(superseded)') });
+    }
+    const stored = await journalIn(folder, (journal) => journal.inbox(run));
+    expect(stored.map(({ message }) => message.type)).toEqual(['REDIRECT']);
+  });
+
   it('says how to answer wherever a paused run is shown, and resume alone is no answer', async () => {
     const folder = operatedFolder();
     const { stdout, stderr } = await folder.run(['run', 'pay']);
@@ -122,12 +137,71 @@ describe('pilotage approve and reject', () => {
     expect(stderr).toContain(shown);
     expect(await folder.run(['resume', run])).toEqual({ code: 5, stdout: '', stderr: `${shown}\n` });
     expect((await folder.run(['inspect', run])).stdout).toContain('The run waits for approval: pay');
-    const said = await folder.run(['resume', run, '--message', 'be quick']);
-    expect(said).toMatchObject({ code: 5, stderr: expect.stringContaining('control USER_MESSAGE') });
     const limits = await folder.run(['resume', run, '--max-steps', '9']);
     expect(limits).toMatchObject({ code: 2, stderr: expect.stringContaining('between two steps') });
     expect((await folder.run(['approve', run])).code).toBe(0);
-    expect(await folder.run(['resume', run])).toMatchObject({ code: 0, stdout: '["be quick",{"paid":100}]\n' });
+    expect(await folder.run(['resume', run])).toMatchObject({ code: 0, stdout: '[{"paid":100}]\n' });
+  });
+
+  it.each([
+    ['resume --message', (run: string) => [['resume', run, '--message', 'how much is it?']]],
+    [
+      'send',
+      (run: string) => [
+        ['send', run, 'how much is it?'],
+        ['resume', run],
+      ],
+    ],
+    [
+      'redirect',
+      (run: string) => [
+        ['redirect', run, 'do not pay'],
+        ['resume', run],
+      ],
+    ],
+  ])('a question is withdrawn by %s; whoever approves later is told so, and nothing is paid', async (_, commands) => {
+    const folder = operatedFolder();
+    const run = await paused(folder, 'pay');
+    const [token] = await tokensOf(folder, run);
+    const said = [];
+    for (const command of commands(run)) said.push(await folder.run(command));
+    expect(said.at(-1)).toMatchObject({ code: 0, stderr: expect.stringContaining('superseded (approval_required)') });
+    const late = await folder.run(['approve', run, '--token', String(token)]);
+    expect(late).toMatchObject({ code: 6, stderr: expect.stringContaining('superseded') });
+    expect(paid(folder)).toBe('');
+  });
+
+  it('a value in place of the call is its outcome, and several pauses are answered at once', async () => {
+    const folder = operatedFolder();
+    const run = await paused(folder, 'pay');
+    expect(await folder.run(['answer', run])).toMatchObject({ code: 2, stderr: expect.stringContaining('--value') });
+    expect((await folder.run(['answer', run, '--value', '{"paid": 7}', '--reason', 'by hand'])).code).toBe(0);
+    expect(await folder.run(['resume', run])).toMatchObject({ code: 0, stdout: '[{"paid":7}]\n' });
+    const twice = await paused(folder, 'pay twice');
+    const [one, two] = await tokensOf(folder, twice);
+    const all = { [String(one)]: { kind: 'approve' }, [String(two)]: { kind: 'reject', reason: 'no' } };
+    expect((await folder.run(['answer', twice, '--all', JSON.stringify(all)])).code).toBe(0);
+    expect((await folder.run(['resume', twice])).code).toBe(0);
+    expect((await folder.run(['inspect', twice])).stdout).toMatch(/approve[\s\S]*reject/);
+    const wrong = await folder.run(['answer', twice, '--all', '{"x": {"kind": "maybe"}}']);
+    expect(wrong).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('approve, reject, answer, payload, settle'),
+    });
+    const words = await paused(folder, 'pay');
+    const unfit = await folder.run(['approve', words, '--payload', '{"note": 1}']);
+    expect(unfit).toMatchObject({ code: 2, stderr: expect.stringContaining('approve, reject, answer') });
+  });
+
+  it('an approval that is stored after a new goal comes too late, before anybody has taken either', async () => {
+    const folder = operatedFolder();
+    const run = await paused(folder, 'pay');
+    expect((await folder.run(['redirect', run, 'do not pay'])).code).toBe(0);
+    const late = await folder.run(['approve', run]);
+    expect(late).toMatchObject({ code: 6, stderr: expect.stringContaining(' was withdrawn by REDIRECT') });
+    await folder.run(['resume', run]);
+    expect((await folder.run(['inspect', run])).stdout).toContain('control REDIRECT');
+    expect(paid(folder)).toBe('');
   });
 
   it('several open pauses are listed, and answered by their tokens in any order, also in part', async () => {

@@ -77,7 +77,7 @@ describe('pilotage run --session', () => {
     expect(before(server.requests.at(-1))).toEqual([
       ...OSLO,
       'user: and in Bergen?',
-      'assistant: (no answer was given)',
+      'assistant: (There is no answer.)',
     ]);
   });
 });

@@ -31,6 +31,8 @@ describe('the command line', () => {
     [['run', ' '], 'run takes one goal'],
     [['run', 'a', 'b'], 'run takes one goal'],
     [['run', 'a', '--fast'], "Unknown option '--fast'"],
+    [['run', 'a', '--max-turns', '3'], "Unknown option '--max-turns'. Did you mean --max-steps?"],
+    [['run', 'a', '--jsno'], "Unknown option '--jsno'. Did you mean --json?"],
     [['run', 'a', '--model'], '--model'],
     [['run', 'a', '--model', 'm'], '--model needs a server'],
     [['run', 'a', '--base-url', 'http://127.0.0.1:1/v1'], '--base-url needs a model'],

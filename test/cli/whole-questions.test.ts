@@ -38,3 +38,83 @@ describe('a question about large arguments', () => {
     expect((await folder.run(['inspect', run])).stdout).toMatch(/\n\ny{40000}\n$/);
   });
 });
+
+const ASKING = `
+import { defineConfig } from '${builtUrl('src/config/index.ts')}';
+
+const last = ({ trajectory }) => trajectory.step(trajectory.count - 1)?.calls[0]?.outcome;
+const booker = {
+  name: 'booker',
+  tools: [],
+  planner: (run) =>
+    run.trajectory.count === 0
+      ? { decision: { kind: 'request_pause', reason: 'await_input' }, text: 'Which city?\\nAnd which day?' }
+      : { kind: 'finish', reason: 'goal', payload: 'Booked for ' + last(run).payload.message },
+};
+export default defineConfig({
+  planner: (run) =>
+    run.trajectory.count === 0
+      ? { kind: 'call_tool', tool: 'book', args: {} }
+      : { kind: 'finish', reason: 'goal', payload: last(run).value },
+  tools: [{ name: 'book', description: 'Books a trip.', inputSchema: { type: 'object' }, agent: booker }],
+});
+`;
+
+describe('a question of a sub-agent', () => {
+  it('is shown in its words by run and inspect, and answered through the run above', async () => {
+    const folder = makeFolder();
+    folder.write('pilotage.config.ts', ASKING);
+    const asked = await folder.run(['run', 'plan my week']);
+    expect(asked.code).toBe(5);
+    const run = runIn(asked.stderr);
+    const inspected = await folder.run(['inspect', run]);
+    for (const shown of [asked.stderr, inspected.stdout]) {
+      expect(shown).toMatch(new RegExp(`The task ${run}\\.0\\.0 waits for your message\\.`));
+      expect(shown).toMatch(/asks {5}Which city\?\n.* {6,}And which day\?\n/);
+    }
+    expect(await folder.run(['resume', run, '--message', 'Oslo'])).toMatchObject({
+      code: 0,
+      stdout: 'Booked for Oslo\n',
+    });
+  });
+});
+
+const CHAT = `
+import { defineConfig } from '${builtUrl('src/config/index.ts')}';
+
+const note = { kind: 'call_tool', tool: 'keep', args: { text: 'short' } };
+const ask = { kind: 'request_pause', reason: 'await_input' };
+const heard = ({ trajectory }) => [
+  trajectory.step(0).calls[0].outcome.value,
+  trajectory.step(1).calls[0].outcome.payload.message.length,
+  ...trajectory.steering.map(({ control }) => control.payload.message.length),
+];
+export default defineConfig({
+  planner: (run) => [note, ask][run.trajectory.count] ?? { kind: 'finish', reason: 'goal', payload: heard(run) },
+  tools: [{
+    name: 'keep',
+    description: 'Keeps a text.',
+    inputSchema: { type: 'object' },
+    needsApproval: true,
+    execute: ({ text }) => text.length,
+  }],
+});
+`;
+
+describe('what is said in 50,000 characters', () => {
+  it('by one process after the other is heard whole, and shown whole by inspect', async () => {
+    const folder = makeFolder();
+    folder.write('pilotage.config.ts', CHAT);
+    const long = (word: string): string => `${word} ${'x'.repeat(50_000)}`;
+    const run = runIn((await folder.run(['run', 'keep a note'])).stderr);
+    expect(await folder.run(['approve', run, '--args', JSON.stringify({ text: long('args') })])).toMatchObject({
+      code: 0,
+    });
+    expect(await folder.run(['resume', run])).toMatchObject({ code: 5 });
+    expect(await folder.run(['send', run, long('message')])).toMatchObject({ code: 0 });
+    expect(await folder.run(['send', run, long('second')])).toMatchObject({ code: 0 });
+    expect(await folder.run(['resume', run])).toMatchObject({ code: 0, stdout: '[50005,50008,50007]\n' });
+    const { stdout } = await folder.run(['inspect', run]);
+    for (const word of ['args', 'message', 'second']) expect(stdout.split(long(word))).toHaveLength(2);
+  });
+});

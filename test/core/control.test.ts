@@ -28,6 +28,7 @@ const FITTING: Readonly<Record<ControlType, JsonObject>> = {
   RESUME: { token: 'x', limits: { steps: 1 } },
   APPROVE: { token: 'x', reason: 'r', args: [1] },
   REJECT: { token: 'x', reason: 'r' },
+  ANSWER: { token: 'x', value: null, reason: 'r' },
   SETTLE: { token: 'x', happened: true, value: 1 },
 };
 
@@ -51,8 +52,8 @@ function refusal(ask: () => unknown): PilotageError {
 }
 
 describe('a control', () => {
-  it('SP-01 is one of nine, or settles a doubt, and frozen; any other word is refused by name', () => {
-    expect(CONTROL_TYPES).toHaveLength(10);
+  it('SP-01 is one of nine, settles a doubt, or gives a value, and frozen; any other word is refused by name', () => {
+    expect(CONTROL_TYPES).toHaveLength(11);
     for (const type of CONTROL_TYPES) {
       const control = send(type, FITTING[type]);
       expect(control).toEqual({ id: 'c', type, payload: FITTING[type] });
@@ -76,6 +77,7 @@ describe('a control', () => {
     ['RESUME', 'owner_user'],
     ['APPROVE', 'owner_user'],
     ['REJECT', 'owner_user'],
+    ['ANSWER', 'owner_user'],
     ['PRIORITIZE', 'admin'],
   ])('SP-02 %s takes a sender with the scope %s, or a wider one', (type, least) => {
     for (const scope of CONTROL_SCOPES) {
@@ -122,6 +124,7 @@ describe('a control', () => {
     ['RESUME', { limits: [] }, 'limits'],
     ['APPROVE', { token: 1 }, 'token'],
     ['REJECT', { reason: {} }, 'reason'],
+    ['ANSWER', { token: 'x' }, 'value'],
   ])('SP-08 %s with %j is refused, naming %s and no value', (type, payload, key) => {
     const error = refusal(() => send(type, payload));
     expect(error).toMatchObject({ code: 'payload_invalid', data: { path: `payload.${key}` } });
@@ -145,7 +148,7 @@ describe('a control', () => {
   });
 
   it.each<[string, unknown, string]>([
-    ['more than 32,768 bytes', { text: 'é'.repeat(16_384) }, 'payload_invalid'],
+    ['more than 4,000,000 characters', { text: 'x'.repeat(4_000_000) }, 'unserializable'],
     ['a function', { run: () => 1 }, 'unserializable'],
     ['no object', 'text', 'unserializable'],
   ])('SP-10 a payload with %s is refused whole', (_, payload, code) => {

@@ -27,6 +27,7 @@ import { finish } from '#planners/finish';
 import { Schedule } from '#runtime';
 import { foldEntries } from '#state';
 import { scriptedModel, VirtualClock } from '#testing';
+import { NotSent } from '#tools';
 import { workspaceTools } from '#tools/workspace';
 import { call } from '../kit/decisions.ts';
 import { type RecordOptions, record, type Script, scripted } from '../kit/recorded.ts';
@@ -181,7 +182,8 @@ async function answered(
   const run = await gated(gate);
   if ((await run.state()).ending === null) await answer(run);
   expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal', answer: 'done' });
-  expect((await run.state()).steps[0]?.calls).toMatchObject([{ outcome: { kind: 'error', error: { code } } }]);
+  const kind = code === 'superseded' ? 'skipped' : 'error';
+  expect((await run.state()).steps[0]?.calls).toMatchObject([{ outcome: { kind, error: { code } } }]);
   return 'planner';
 }
 
@@ -386,7 +388,7 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     });
   },
   journal_conflict: () => caller('journal_conflict', () => appendTo(memoryJournal(), 1, 5)),
-  journal_newer: () => caller('journal_newer', () => decodeEntry('{"v":3,"kind":"moved"}', 1)),
+  journal_newer: () => caller('journal_newer', () => decodeEntry('{"v":4,"kind":"moved"}', 1)),
   journal_corrupt: () => caller('journal_corrupt', () => foldEntries([])),
   journal_entry_unknown: () => caller('journal_entry_unknown', () => decodeEntry('{"v":1,"kind":"dreamt"}', 1)),
   journal_read_only: () => refusedAppend('journal_read_only'),
@@ -442,6 +444,7 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
   },
 
   tool_rejected: () => answered('tool_rejected', true, (run) => run.reject()),
+  superseded: () => answered('superseded', true, (run) => run.steer('REDIRECT', { goal: 'another' })),
   approval_timeout: () =>
     answered('approval_timeout', { expiresInMs: 0 }, () => Promise.reject(new Error('It should be over by itself.'))),
   approval_failed: () =>
@@ -576,6 +579,18 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     };
     const used = [call('works'), call('works')];
     return planner('handle_lost', used, { tools: [{ ...works, handles: { frail } }] });
+  },
+  not_sent: () => {
+    const unsent = made('unsent', () => {
+      throw new NotSent();
+    });
+    return planner('not_sent', [call('unsent')], { tools: [unsent] });
+  },
+  tool_wait_too_long: () => {
+    const away = made('away', () => {
+      throw new ToolFailure('next year', { retryAfterMs: 365 * 86_400_000 });
+    });
+    return planner('tool_wait_too_long', [call('away')], { tools: [{ ...away, retries: 1 }] });
   },
   outcome_unknown: () =>
     plannerInTime(

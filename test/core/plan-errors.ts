@@ -42,6 +42,7 @@ const deeper = htnDomain({
 
 type FailingCode =
   | 'plan_invalid'
+  | 'plan_failed'
   | 'rule_failed'
   | 'template_variable_missing'
   | 'htn_depth'
@@ -52,6 +53,7 @@ type FailingCode =
 /** Planners of which the run fails with the error. */
 export const FAILING: Readonly<Record<FailingCode, () => Planner>> = {
   plan_invalid: () => graph({ plan: { steps: [{ id: 'a', type: 'tool', toolId: 'nobody' }] } }),
+  plan_failed: () => graph({ plan: { steps: [{ id: 'a', type: 'tool', toolId: 'fails' }] } }),
   rule_failed: () =>
     rules({
       rules: [

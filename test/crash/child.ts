@@ -56,6 +56,7 @@ async function toTheEnd(id: string): Promise<void> {
 
 /** Of a call in doubt somebody looks in the world whether it was done. */
 function answer(run: Run, { token, reason, payload }: PauseNotice): Promise<void> {
+  if (reason === 'await_input') return run.resume({ token });
   if (reason !== 'in_doubt') return run.approve(token);
   if (!readEffects(effectsFile).some(({ key }) => key === payload?.['key']))
     return run.settle(token, { happened: false });

@@ -18,6 +18,7 @@ import {
   taskProblems,
   unknownProblems,
 } from '#testing';
+import { NotSent } from '#tools';
 import { ordered, outcomes, worker } from './scenarios.ts';
 
 type OpenJournal = NonNullable<CrashScenario['journal']>;
@@ -48,6 +49,23 @@ const parentAndChild: CrashScenario = {
     )(run),
 };
 
+/** A `once` call whose first attempt sends nothing, and is put off. @param isLying its effect happens all the same. */
+const unsent = (isLying: boolean): CrashScenario => ({
+  name: 'a call that is not sent at first',
+  query: 'go',
+  tools: (world) => [
+    {
+      ...worker(world, 'once', { effect: 'once' }),
+      execute: async (_, context) => {
+        if (context.attempt > 1 || isLying) await world.effect(context);
+        if (context.attempt === 1) throw new NotSent('No line.', { retryAfterMs: 5_000 });
+        return 'sent';
+      },
+    },
+  ],
+  planner: ordered([{ kind: 'call_tool', tool: 'once', args: {} }], outcomes),
+});
+
 /** What was found in runs that crashed; the run without a crash found nothing. */
 function found(report: CrashReport): string {
   expect(report.violations.filter(({ at }) => at.length === 0)).toEqual([]);
@@ -74,6 +92,14 @@ function broken(change: (kept: Journal, openings: number) => Partial<Journal>): 
 }
 
 describe('crashEverywhere finds', () => {
+  it('nothing in a once call that is put off because nothing was sent, and a tool that says so wrongly', async () => {
+    const report = await crashEverywhere(unsent(false));
+    assertCrashProof(report);
+    expect(report.points.some((point) => point.includes('append call_away'))).toBe(true);
+    const { violations } = await crashEverywhere(unsent(true));
+    expect(violations.map(({ what }) => what)).toContain('once threw NotSent, but its effect had happened.');
+  });
+
   it('nothing in an agent that is right', async () => {
     const report = await crashEverywhere(twoCalls);
     assertCrashProof(report);

@@ -202,7 +202,7 @@ const pauses: CrashScenario = {
     outcomes,
   ),
   answer: (run, { token, reason }) =>
-    reason === 'approval_required' ? run.approve(token) : run.reject(token, { payload: { reason: 'no' } }),
+    reason === 'approval_required' ? run.approve(token) : run.resume({ token, payload: { reason: 'no' } }),
 };
 
 const stop = (entry: Entry, when: boolean): Control | undefined =>

@@ -267,7 +267,7 @@ describe('a document that is wrong', () => {
   });
 
   const one: readonly (readonly [what: string, from: string, to: string, fault: string, says: string])[] = [
-    ['an unknown key', 'effect: read', 'efect: read', 'unknown_key 27:5 /nodes/facts/efect', 'Did you mean "effect"?'],
+    ['an unknown key', 'effect: read', 'efect: read', 'unknown_key 27:5 /nodes/facts/efect', 'Did you mean effect?'],
     ['an unknown key at the top', 'description:', 'describe:', 'unknown_key 3:1 /describe', 'The keys here are "name"'],
     [
       'a key of another kind of node',

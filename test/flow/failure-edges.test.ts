@@ -264,7 +264,7 @@ edges:
     expect(await made.run(placed([made]), null as never, who())).toBe('bought');
     const bad = text.replace('onRejected: sorry', 'onRejected: sory').replace('onError: restock', 'onErorr: restock');
     expect(() => flowFrom(bad, { functions })).toThrow(/no node "sory"/);
-    expect(() => flowFrom(bad, { functions })).toThrow(/no key "onErorr" here. Did you mean "onError"\?/);
+    expect(() => flowFrom(bad, { functions })).toThrow(/no key "onErorr" here. Did you mean onError\?/);
   });
 });
 

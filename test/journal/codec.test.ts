@@ -259,6 +259,18 @@ const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
     { requiredKeys: ['kind', 'step', 'branches', 'seq', 'at'] },
   ),
   call_began: fc.record({ kind: fc.constant('call_began' as const), step: count, call: count, ...position }),
+  call_spent: fc.record({ kind: fc.constant('call_spent' as const), step: count, call: count, usage, ...position }),
+  call_away: fc.record({
+    kind: fc.constant('call_away' as const),
+    step: count,
+    call: count,
+    attempts: count,
+    error,
+    startedAt: count,
+    failedAt: count,
+    retryAt: count,
+    ...position,
+  }),
   call_ended: fc.record(
     {
       kind: fc.constant('call_ended' as const),
@@ -526,7 +538,7 @@ describe('the stored form of an entry', () => {
 
   it('has its version, and leaves the seq to the store', () => {
     const stored: unknown = JSON.parse(encodeEntry({ kind: 'call_began', step: 4, call: 1, seq: 9, at: 7 }));
-    expect(stored).toEqual({ v: ENTRY_VERSION, kind: 'call_began', step: 4, call: 1, at: 7 });
+    expect(stored).toEqual({ v: 2, kind: 'call_began', step: 4, call: 1, at: 7 });
   });
 
   it('DV-21 a decision of an unknown kind is a typed error that names the kind', () => {

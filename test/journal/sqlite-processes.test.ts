@@ -1,10 +1,22 @@
-import { describe, expect, it } from 'vitest';
-import { createClaimed, expectCode, newRun, sequence, step, stepEntry } from '#testing';
+import { describe, expect, it, vi } from 'vitest';
+import { SCHEMA_VERSION } from '#journal';
+import { createRuntime } from '#pilotage';
+import { createClaimed, expectCode, identity, newRun, sequence, step, stepEntry } from '#testing';
 import { temporaryFile } from '../kit/files.ts';
-import { openJournal } from '../kit/sqlite.ts';
+import { makeOlder, openJournal, withDatabase } from '../kit/sqlite.ts';
 import { startChild } from './children.ts';
 
 const counted = (length: number): number[] => Array.from({ length }, (_, index) => index + 1);
+
+/** With the run `r1`, of the format before the last change of an index. */
+async function olderFile(): Promise<string> {
+  const path = temporaryFile();
+  const journal = openJournal(path);
+  await journal.create(newRun('r1'));
+  await journal.close();
+  makeOlder(path);
+  return path;
+}
 
 describe('several processes on one SQLite journal', () => {
   it('open a new file at the same time, and lose nothing that either appends', async () => {
@@ -60,6 +72,65 @@ describe('several processes on one SQLite journal', () => {
     await journal.append(step(claim, 1));
     expect(await sequence(journal, 'r1')).toEqual([1, 2]);
     expect(await journal.get('r2')).toBe(undefined);
+  });
+
+  it('wait for the lock that a file needs which is to be made, or brought to the present format, and try again with every operation', async () => {
+    for (const path of [temporaryFile(), await olderFile()]) {
+      const child = startChild('holdLock', path);
+      expect(await child.line()).toBe('held');
+      const journal = openJournal(path, { busyTimeoutMs: 50, watchIntervalMs: 10 });
+      let wakes = 0;
+      const stop = journal.watch('r2', () => {
+        wakes += 1;
+      });
+      const error = await expectCode(journal.get('r1'), 'journal_busy');
+      expect(error.message).toContain(`Another process (${child.process.pid}) holds the journal ${path}.`);
+      await expectCode(journal.artifacts.list(identity('r1'), 1), 'journal_busy');
+      await expectCode(journal.memory.summary(identity('r1')), 'journal_busy');
+      child.process.stdin?.write('go\n');
+      expect(await child.line()).toBe('free');
+      await journal.create(newRun('r2'));
+      expect((await journal.get('r2'))?.head).toBe(1);
+      expect(wakes).toBeGreaterThan(0);
+      stop();
+      await journal.close();
+      await expectCode(journal.get('r2'), 'journal_closed');
+      expect(withDatabase(path, (db) => db.prepare('PRAGMA user_version').get())).toEqual({
+        user_version: SCHEMA_VERSION,
+      });
+    }
+  });
+
+  it('a worker on a file that somebody holds before it is brought to the present format says so, and goes on when it is free', async () => {
+    const path = await olderFile();
+    const child = startChild('holdLock', path);
+    expect(await child.line()).toBe('held');
+    const faults: unknown[] = [];
+    const runtime = createRuntime({
+      planner: { name: 'finish', next: () => ({ kind: 'finish', reason: 'goal' }) },
+      journal: openJournal(path, { busyTimeoutMs: 50 }),
+      onFault: (error) => faults.push(error),
+    });
+    runtime.work();
+    await vi.waitUntil(() => faults.length > 0);
+    expect(faults).toMatchObject([{ code: 'journal_busy' }]);
+    child.process.stdin?.write('go\n');
+    expect(await runtime.run('r1').result()).toMatchObject({ status: 'finished' });
+    expect(faults).toHaveLength(1);
+    await runtime.close();
+  });
+
+  it('a journal that is closed while it waits for its file opens nothing more', async () => {
+    const path = await olderFile();
+    const child = startChild('holdLock', path);
+    expect(await child.line()).toBe('held');
+    const journal = openJournal(path);
+    const waiting = expectCode(journal.get('r1'), 'journal_closed');
+    await journal.close();
+    await waiting;
+    child.process.stdin?.write('go\n');
+    expect(await child.line()).toBe('free');
+    expect(withDatabase(path, (db) => db.prepare('PRAGMA user_version').get())).toEqual({ user_version: 8 });
   });
 
   it('close: what waits for a lock is written first', async () => {

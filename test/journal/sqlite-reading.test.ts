@@ -119,7 +119,8 @@ describe('a SQLite journal that is opened for reading', () => {
       () =>
         journal.memory.summarise(scope, undefined, {
           text: '',
-          covers: 0,
+          through: '',
+          without: [],
           health: 'healthy',
           failures: 0,
           updatedAt: 0,

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Append, type Claim, type Journal, openDatabase, type SessionTurn } from '#journal';
+import { type Journal, openDatabase } from '#journal';
 import { SqliteJournal } from '#journal/sqlite';
 import { ana, control, createClaimed, expectCode, sequence, step, stepEntry } from '#testing';
 import { temporaryFile } from '../kit/files.ts';
@@ -79,32 +79,6 @@ describe('writes to a SQLite journal', () => {
     expect(early).toBe(1);
     expect(late.filter((pages) => pages === 1).length).toBeGreaterThanOrEqual(8);
     expect(Math.max(...late)).toBeLessThanOrEqual(3);
-  });
-
-  it('TJ-18 write the turn of an ending in the same commit, with two pages more at most, however many there are', async () => {
-    const path = temporaryFile();
-    const journal = openJournal(path);
-    const claims = await Promise.all(Array.from({ length: 500 }, (_, index) => createClaimed(journal, `r${index}`)));
-    const end = async (claim: Claim, more: Partial<Append> = {}): Promise<void> =>
-      journal.append(step(claim, 1, { status: 'finished', ...more }));
-    const turnOf = ({ run }: Claim): SessionTurn => ({ run, user: 'Why?', assistant: 'Because.', at: 1 });
-    await Promise.all(claims.slice(0, 490).map((claim) => end(claim, { turn: turnOf(claim) })));
-    const [plain, ...last] = claims.slice(490);
-    if (plain === undefined) throw new Error('no run is left');
-    resetWal(path);
-    await end(plain);
-    const without = walOf(path).pages;
-    const pages: number[] = [];
-    for (const claim of last) {
-      resetWal(path);
-      await end(claim, { turn: turnOf(claim) });
-      const written = walOf(path);
-      expect(written.commits).toBe(1);
-      pages.push(written.pages - without);
-    }
-    // The last page of the session's turns, and one of the index of runs; now and then a page is split.
-    expect(pages.filter((more) => more <= 2).length).toBeGreaterThanOrEqual(8);
-    expect(Math.max(...pages)).toBeLessThanOrEqual(6);
   });
 
   it('cost little more than the bytes of the entry', async () => {

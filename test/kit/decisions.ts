@@ -9,7 +9,10 @@ export function finish(payload?: Json): Decision {
   return payload === undefined ? { kind: 'finish', reason: 'goal' } : { kind: 'finish', reason: 'goal', payload };
 }
 
-export const pause: Decision = { kind: 'request_pause', reason: 'await_input' };
+/** Waits for somebody to say that it goes on, in whatever way. */
+export const pause: Decision = { kind: 'request_pause', reason: 'external_event' };
+/** Waits for words of the user. */
+export const asks: Decision = { kind: 'request_pause', reason: 'await_input' };
 
 /** The branches of a call, by the names of their tools. */
 export const named = (...tools: string[]): Branch[] => tools.map((tool) => ({ tool, args: {} }));

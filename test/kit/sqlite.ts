@@ -21,6 +21,23 @@ export function withDatabase<T>(path: string, use: (db: DatabaseSync) => T): T {
   }
 }
 
+/** Brings a file of the present format back to format 8. */
+export function makeOlder(path: string): void {
+  withDatabase(path, (db) =>
+    db.exec(`
+      DROP INDEX runs_live;
+      CREATE INDEX runs_root ON runs (root) WHERE root IS NOT NULL;
+      CREATE TABLE session_turns (
+        scope TEXT NOT NULL, number INTEGER NOT NULL, run TEXT NOT NULL UNIQUE, user TEXT NOT NULL, assistant TEXT,
+        at INTEGER NOT NULL, PRIMARY KEY (scope, number)
+      ) STRICT, WITHOUT ROWID;
+      ALTER TABLE session_summaries ADD COLUMN covers INTEGER NOT NULL DEFAULT 0;
+      ALTER TABLE session_summaries DROP COLUMN through;
+      ALTER TABLE session_summaries DROP COLUMN without;
+      PRAGMA user_version = 8`),
+  );
+}
+
 const WAL_HEADER_BYTES = 32;
 
 const FRAME_HEADER_BYTES = 24;

@@ -441,7 +441,7 @@ const BROKEN: readonly Broken[] = [
         ? { ...decision, payload: { goal: view.goal } }
         : undefined,
     ),
-    message: /bytes of JSON; the bound is 32768/,
+    message: /more than 4000000 characters/,
   },
   {
     fails: 'pause payload bounds',

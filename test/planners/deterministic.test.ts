@@ -198,9 +198,9 @@ describe('deterministic, when something is wrong', () => {
     ['DS-07 metadata that is no object', { ...DONE, metadata: wrong(() => 'text') as never }, 'metadata'],
     ['DS-08 the payload of a pause throws', { do: 'pause', reason: 'await_input', payload: () => boom() }, 'boom'],
     [
-      'DS-08 a pause payload out of bounds',
-      { do: 'pause', reason: 'await_input', payload: () => ({ text: 'x'.repeat(32_768) }) },
-      'bytes of JSON',
+      'DS-08 a pause payload beyond the limits of any value',
+      { do: 'pause', reason: 'await_input', payload: () => ({ text: 'x'.repeat(4_000_001) }) },
+      '4000000',
     ],
     ['DS-02 branches that cannot be called', { do: 'parallel', branches: () => [] }, 'no branches'],
   ])('%s: a step error that names the step', async (_what, step, why) => {
@@ -243,7 +243,7 @@ describe('deterministic, when something is wrong', () => {
     ['DS-05 a hole', [DONE, , DONE] as DeterministicStep[], /steps\[1\] is empty/],
     ['DS-05 a text', [wrong('call')], /steps\[0\] .*neither/],
     ['DS-05 an unknown kind of step', [wrong({ do: 'wait' })], /`do` must be one of call,/],
-    ['DS-05 a misspelt guard', [wrong({ ...valid, guard: () => false })], /no key guard; the keys are .*when/],
+    ['DS-05 a misspelt guard', [wrong({ ...valid, guard: () => false })], /has no option "guard".*when/],
     ['DS-05 a guard that is no function', [wrong({ ...valid, when: true })], /when must be a function/],
     ['DS-05 a once that is no yes or no', [wrong({ ...valid, once: 'yes' })], /once/],
     ['DS-05 a blank id', [{ ...valid, id: ' ' }], /id must be/],
@@ -256,9 +256,9 @@ describe('deterministic, when something is wrong', () => {
     ['DS-07 a payload that is not JSON', [{ ...DONE, payload: wrong(new Map()) as never }], /payload/],
     ['DS-08 an unknown reason to pause', [wrong({ do: 'pause', reason: 'tea' })], /reason is "tea"/],
     [
-      'DS-08 a pause payload out of bounds',
-      [{ do: 'pause', reason: 'await_input', payload: { text: 'x'.repeat(32_768) } }],
-      /32779 bytes/,
+      'DS-08 a pause payload beyond the limits of any value',
+      [{ do: 'pause', reason: 'await_input', payload: { text: 'x'.repeat(4_000_001) } }],
+      /4000000/,
     ],
     ['DS-09 no spec', [wrong({ do: 'spawn_and_await', onResolved: group.onResolved })], /spec\.query/],
     [
@@ -297,7 +297,7 @@ describe('deterministic, when something is wrong', () => {
 describe('deterministic as a planner', () => {
   it('DS-05 has a name, wakes by poll and is driven by no model', () => {
     const made = planner(DONE);
-    expect(made).toEqual({ name: 'deterministic', wakeMode: 'poll', next: expect.any(Function) });
+    expect(made).toEqual({ name: 'deterministic', wakeMode: 'poll', whileAsked: 'keep', next: expect.any(Function) });
     expect(resolveWakeMode(made)).toBe('poll');
     expect(deterministic({ steps: [DONE], name: 'nightly', version: '2' })).toMatchObject({
       name: 'nightly',

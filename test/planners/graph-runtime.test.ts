@@ -112,9 +112,8 @@ describe('a plan in a runtime', () => {
       edges: { b: ['d', 'e'], c: ['d'] },
     };
     expect(await (await start(runs(plan, worked))).result()).toMatchObject({
-      status: 'finished',
-      reason: 'no_path',
-      metadata: { failed: ['c'], skipped: ['d'] },
+      status: 'failed',
+      error: { code: 'plan_failed', data: { failed: ['c'], skipped: ['d'] } },
     });
     expect(worked.begun.toSorted()).toEqual(['b', 'bad', 'e']);
   });
@@ -149,7 +148,7 @@ describe('a plan in a runtime', () => {
     await worked.has('a');
     isStrict = true;
     worked.release('a');
-    expect(await run.result()).toMatchObject({ reason: 'no_path', metadata: { failed: ['b'], skipped: ['c'] } });
+    expect(await run.result()).toMatchObject({ status: 'failed', error: { data: { failed: ['b'], skipped: ['c'] } } });
     expect(worked.begun).toEqual(['a']);
   });
 

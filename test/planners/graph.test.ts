@@ -142,16 +142,16 @@ describe('when its nodes have ended', () => {
   it('AG-42 the end names what failed, and what was skipped for it', async () => {
     const plan: Plan = { nodes: { ...DIAMOND.nodes, e: any('e') }, edges: { ...DIAMOND.edges, b: ['d', 'e'] } };
     const step = await carriedOut(plan, [value(1), value(2), failure('tool_failed', 'No.'), skipped(2), value(5)]);
-    expect(finishOfPlan(step)).toEqual({
-      kind: 'finish',
-      reason: 'no_path',
-      metadata: {
-        plan: 'plan',
-        failed: ['c'],
-        skipped: ['d'],
-        errors: { c: { code: 'tool_failed', message: 'No.' } },
-      },
-    });
+    const data = {
+      plan: 'plan',
+      failed: ['c'],
+      skipped: ['d'],
+      errors: { c: { code: 'tool_failed', message: 'No.' } },
+      done: ['a', 'b', 'e'],
+    };
+    expect(() => finishOfPlan(step)).toThrow(
+      expect.objectContaining({ code: 'plan_failed', data, message: 'The node "c" of the plan has failed: No.' }),
+    );
     expect(planNodes(step).map(({ id, status }) => `${id} ${status}`)).toEqual([
       'a done',
       'b done',
@@ -167,13 +167,15 @@ describe('when its nodes have ended', () => {
       skipped(2),
       skipped(1),
     ]);
-    expect(finishOfPlan(unclear).metadata).toEqual({
+    const unclearData = {
       plan: 'plan',
       unknown: ['b'],
       cancelled: ['c'],
       skipped: ['d', 'e'],
       errors: { b: cut },
-    });
+      done: ['a'],
+    };
+    expect(() => finishOfPlan(unclear)).toThrow(expect.objectContaining({ code: 'plan_failed', data: unclearData }));
   });
 
   it('a step that is passed over, because its condition does not hold, is no failure', async () => {
@@ -185,7 +187,8 @@ describe('when its nodes have ended', () => {
     expect(planNodes(step).map(({ passed }) => passed)).toEqual([undefined, true, true, true]);
     expect(finishOfPlan(step)).toMatchObject({ reason: 'goal', payload: { results: { a: 'no' } } });
     const failed = await carriedOut(plan, [failure('tool_failed', 'No.'), skipped(0), skipped(1), skipped(2)]);
-    expect(finishOfPlan(failed).metadata).toMatchObject({ failed: ['a'], skipped: ['b', 'c', 'd'] });
+    const data = expect.objectContaining({ failed: ['a'], skipped: ['b', 'c', 'd'] });
+    expect(() => finishOfPlan(failed)).toThrow(expect.objectContaining({ code: 'plan_failed', data }));
   });
 
   it('a plan that came to its finish has reached its goal, and still names what failed', async () => {
@@ -427,17 +430,12 @@ describe('a stream of steps', () => {
     // Cut off once more, with d done: then there is nothing left to run.
     const second: Step = { ...stepOfMove(1, again.move, [value(4)]), error: interrupted };
     const steps = [first, second];
-    expect((await given(stream(...yields), view({ steps }))).move.decision).toMatchObject({
-      kind: 'finish',
-      reason: 'no_path',
-      metadata: { failed: ['bad'], skipped: ['behind'] },
-    });
+    const data = { failed: ['bad'], skipped: ['behind'] };
+    await expect(given(stream(...yields), view({ steps }))).rejects.toMatchObject({ code: 'plan_failed', data });
     // Made to its end, it counts with what was done before.
     const whole = { ...stepOfMove(1, again.move, [value(4)]) };
-    expect((await next(stream(...yields), view({ steps: [first, whole] }))).decision).toMatchObject({
-      reason: 'no_path',
-      metadata: { failed: ['bad'], skipped: ['behind'] },
-    });
+    const both = view({ steps: [first, whole] });
+    await expect(next(stream(...yields), both)).rejects.toMatchObject({ code: 'plan_failed', data });
   });
 
   it('AG-41 a step that is another one under the same id is run', async () => {

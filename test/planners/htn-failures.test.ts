@@ -63,16 +63,18 @@ describe('AG-37 an action that fails', () => {
     ]);
   });
 
-  it('AG-37 ends with no_path and what was in the way when nothing is left', async () => {
+  it('AG-37 fails with what was in the way when nothing is left', async () => {
     const { result, calls } = await play({}, ['drop p1', 'post p1']);
     expect(calls).toEqual(['pick p1', 'drive p1', 'drop p1', 'post p1']);
     expect(result).toMatchObject({
-      status: 'finished',
-      reason: 'no_path',
-      metadata: {
-        failed: ['a7'],
-        error: { code: 'tool_failed' },
-        reasons: expect.arrayContaining(['post(p1): it has failed before']),
+      status: 'failed',
+      error: {
+        code: 'plan_failed',
+        data: {
+          failed: ['a7'],
+          errors: { a7: { code: 'tool_failed' } },
+          reasons: expect.arrayContaining(['post(p1): it has failed before']),
+        },
       },
     });
   });

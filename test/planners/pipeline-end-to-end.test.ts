@@ -134,7 +134,7 @@ describe('AG-05 nothing runs that is not allowed', () => {
     expect(ran).toEqual(['search s']);
     const outcomes = taken[0]?.calls.map(({ outcome }) => ('error' in outcome ? outcome.error.code : outcome.kind));
     expect(outcomes).toContain('policy_refused');
-    expect(result).toMatchObject({ reason: 'no_path', metadata: { failed: ['r'] } });
+    expect(result).toMatchObject({ status: 'failed', error: { data: { failed: ['r'] } } });
     // Once as it was planned, and once with what the reference stood for.
     expect(asked).toContainEqual({ q: { $from: 'c', path: '/about' } });
     expect(asked).toContainEqual({ q: 'closed' });
@@ -191,7 +191,7 @@ describe('AG-06 a plan is a decision as any other', () => {
       start: { limits: { costUsd: 0.0006 } },
     });
     expect(steps[0]?.calls[0]?.outcome).toMatchObject({ error: { code: 'budget_exceeded' } });
-    expect(result).toMatchObject({ reason: 'no_path', usage: { costMicroUsd: 110 } });
+    expect(result).toMatchObject({ status: 'failed', usage: { costMicroUsd: 110 } });
   });
 
   it('internal steps go to the tool that is named for them', async () => {

@@ -158,8 +158,8 @@ describe('planning the rest after a failure', () => {
     expect(steps).toHaveLength(plans);
     expect(ran).toHaveLength(plans);
     expect(result).toMatchObject({
-      reason: 'no_path',
-      metadata: { failed: [`b${plans - 1}`], skipped: [`c${plans - 1}`, 'end'] },
+      status: 'failed',
+      error: { code: 'plan_failed', data: { failed: [`b${plans - 1}`], skipped: [`c${plans - 1}`, 'end'] } },
     });
   });
 

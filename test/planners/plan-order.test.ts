@@ -119,7 +119,7 @@ describe.each(Object.entries(PLANNERS))('%s', (_, plannerOf) => {
     const steps = [act('a'), act('b', { input: { id: 'b', fails: true } }), act('c'), end('done')];
     const { log, result } = await play(plannerOf(steps));
     expect(log).toEqual(inOrder('a', 'b'));
-    expect(result).toMatchObject({ reason: 'no_path' });
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'plan_failed', data: { failed: ['b'] } } });
   });
 
   it.each([

@@ -103,8 +103,9 @@ async function play(seed: number): Promise<readonly LanguageModelV4CallOptions[]
     const result = await run.result();
     if (result.status !== 'paused') break;
     if (random() < 0.4) await run.steer('INJECT_CONTEXT', { note: `n${turns}` });
-    if (random() < 0.2) await run.steer('REDIRECT', { goal: `g${turns}` });
-    await run.resume({ payload: { message: `m${turns}` } });
+    // A new goal withdraws the question: nobody answers it then.
+    if (random() < 0.2) await run.steer('REDIRECT', { goal: `g${turns}` }, { until: 'applied' });
+    else await run.resume({ payload: { message: `m${turns}` } });
   }
   await runtime.close();
   return model.calls;

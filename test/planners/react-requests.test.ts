@@ -11,9 +11,9 @@ import { failure, stepOfMove, value } from '../kit/steps.ts';
 const tools = toolView(['search', 'read']);
 
 /** The prompt that react makes of a view, without its system message. */
-async function promptOf(options: RunViewOptions): Promise<LanguageModelV4Prompt> {
+async function promptOf(options: RunViewOptions, more: { tasks?: boolean } = {}): Promise<LanguageModelV4Prompt> {
   const model = scriptedModel([{ text: 'x' }]);
-  await ask(react({ model }), runView({ tools, ...options }));
+  await ask(react({ model, ...more }), runView({ tools, ...options }));
   const [system, ...rest] = model.calls[0]?.prompt ?? [];
   expect(system?.role).toBe('system');
   return rest;
@@ -209,7 +209,7 @@ describe('the request', () => {
       steps: [await stepFor({ calls: [finish, { tool: 'search' }] }, [value('unused'), value('ok')])],
     });
     expect(lastResults(beside)).toEqual([
-      { type: 'error-text', value: expect.stringContaining('called alone') },
+      { type: 'error-text', value: expect.stringContaining('ended alone') },
       { type: 'text', value: 'ok' },
     ]);
   });
@@ -294,9 +294,12 @@ describe('the request', () => {
     expect('providerState' in plain).toBe(false);
   });
 
-  it('RA-32 what other planners decided is told as a call with its result', async () => {
+  it('RA-32 what other planners decided is told as a call with its result, to a model that may make it', async () => {
     const decision: Decision = { kind: 'await_task', taskId: 't1' };
-    const prompt = await promptOf({ steps: [stepOfMove(0, { decision }, [value('ready')])] });
+    const prompt = await promptOf(
+      { steps: [stepOfMove(0, { decision }, [value('ready')])], tasks: true },
+      { tasks: true },
+    );
     expect(prompt.flatMap(({ role, content }) => (role === 'assistant' ? content : []))).toMatchObject([
       { type: 'tool-call', toolName: '_await_task', input: { task_id: 't1' } },
     ]);

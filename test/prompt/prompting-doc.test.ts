@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import { describe, expect, it } from 'vitest';
-import { GUIDANCE, guidanceTurn, systemPrompt } from '#prompt';
+import { FINISH_BY_CALL, finishTool, GUIDANCE, guidanceTurn, systemPrompt } from '#prompt';
 import { type RunViewOptions, runView, toolView } from '#testing';
 import { call } from '../kit/decisions.ts';
 import { messagesOf, NATIVE, TEXT, textOf } from '../kit/messages.ts';
@@ -131,6 +131,11 @@ const RENDERED: Readonly<Record<string, () => string>> = {
         }),
       ),
     ),
+  'a task that asks': () => {
+    const finish = finishTool();
+    const tone = sections(systemPrompt({ converse: true, finish }, runView({ tools }), 'native'), 'tone');
+    return `${tone}\n\n${finish.name}: ${finish.description}\n${JSON.stringify(finish.inputSchema)}`;
+  },
   'compacted transcript': () => {
     const summary = {
       goals: ['Find the file that names Oslo.'],
@@ -140,10 +145,7 @@ const RENDERED: Readonly<Record<string, () => string>> = {
     return shown(messagesOf(runView({ ...run, compaction: { summary, before: 1, tokenEstimate: 9000 } })));
   },
   'no progress': () => textOf(guidanceTurn({}, { period: 2, times: 3 })?.message as LanguageModelV4Message),
-  guidance: () =>
-    Object.values(GUIDANCE)
-      .flatMap((tiers) => Object.values(tiers))
-      .join('\n'),
+  guidance: () => [...Object.values(GUIDANCE), FINISH_BY_CALL].flatMap((tiers) => Object.values(tiers)).join('\n'),
 };
 
 const BLOCK = /(<!-- rendered: ([\w ]+) -->\n````text\n)[\s\S]*?(\n````\n)/g;

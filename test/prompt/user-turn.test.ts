@@ -82,7 +82,7 @@ describe('the turn with the request', () => {
       missing('{"artifact_ref":"art_p","file_name":"a.png"}'),
       missing('{"artifact_ref":"art_x"}'),
     ]);
-    expect(unreadableInputs([lost, pdf, nameless])).toEqual([
+    expect(unreadableInputs({ inputs: [lost, pdf, nameless], history: [] })).toEqual([
       { type: 'input.unreadable', artifactRef: 'art_p', fileName: 'a.png' },
       { type: 'input.unreadable', artifactRef: 'art_x' },
     ]);

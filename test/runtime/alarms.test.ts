@@ -104,7 +104,7 @@ describe('a run that is followed here', () => {
     const run = await start(made);
     await pausesOf(run);
     await until(async () => (await made.journal.get(run.id))?.lease === undefined);
-    await made.journal.claim({ run: run.id, owner: 'another', leaseMs: 10 * LIMIT_MS });
+    await made.journal.claim({ run: run.id, owner: 'another', leaseMs: 5 * LIMIT_MS });
     made.clock.advance(LIMIT_MS);
     await quiet();
     expect(await entriesOf(made.journal, run, 'resumed')).toEqual([]);

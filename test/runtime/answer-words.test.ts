@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Run } from '#runtime';
 import { call, script } from '../kit/decisions.ts';
-import { entriesOf, pausesOf } from '../kit/run-record.ts';
+import { pausesOf } from '../kit/run-record.ts';
 import { make } from '../kit/tools.ts';
 import { start, world } from '../kit/world.ts';
 
@@ -24,22 +24,17 @@ async function tokenOf(run: Run): Promise<string> {
 }
 
 describe('the words of an answer', () => {
-  it('do not replace the arguments of a call that is approved; edited ones have their own field', async () => {
+  it('are no part of an approval: it would drop them, and says so', async () => {
     made.length = 0;
     const base = world({ planner: script(call('pay', { sum: 5 })), tools: [pay] });
     const run = await start(base);
-    await run.approve(await tokenOf(run), { payload: WORDS });
-    await run.result();
-    expect(made).toEqual([{ sum: 5 }]);
-    const [resumed] = await entriesOf(base.journal, run, 'resumed');
-    expect(resumed).toMatchObject({ verdict: 'approve', payload: WORDS });
-    expect(resumed?.args).toBeUndefined();
-  });
-
-  it('stand beside the edited arguments, and do not take their place', async () => {
-    made.length = 0;
-    const run = await start(world({ planner: script(call('pay', { sum: 5 })), tools: [pay] }));
-    await run.approve(await tokenOf(run), { args: { sum: 7 }, payload: WORDS });
+    const token = await tokenOf(run);
+    const unfit = { code: 'payload_invalid', data: { token, kind: 'payload', fits: ['approve', 'reject', 'answer'] } };
+    await expect(run.approve(token, { payload: WORDS })).rejects.toMatchObject(unfit);
+    await expect(run.approve(token, { args: { sum: 7 }, payload: WORDS })).rejects.toMatchObject(unfit);
+    await expect(run.reject(token, { payload: WORDS })).rejects.toMatchObject(unfit);
+    expect(await base.journal.inbox(run.id)).toEqual([]);
+    await run.approve(token, { args: { sum: 7 }, reason: 'fine' });
     await run.result();
     expect(made).toEqual([{ sum: 7 }]);
   });

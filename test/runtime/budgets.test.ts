@@ -301,7 +301,7 @@ describe('a deadline that has passed', () => {
     const run = await start(made, { limits: { deadlineAt: made.clock.now() + 1_000 } });
     await run.result();
     made.clock.advance(5_000);
-    await run.approve();
+    await run.resume();
     expect(await run.result()).toMatchObject({ status: 'finished', reason: 'deadline_exceeded' });
     expect(planner.views).toHaveLength(1);
   });

@@ -539,7 +539,7 @@ describe('tasks', () => {
     const run = await start(made, { identity: PARENT });
     expect(await run.result()).toMatchObject({ usage: { calls: 0, taskCalls: 2 } });
     const last = (await made.journal.read('p.0.0')).slice(-3).map(({ kind }) => kind);
-    expect(last).toEqual(['task_ended', 'moved', 'finished']);
+    expect(last).toEqual(['moved', 'task_ended', 'finished']);
   });
 
   it('count with what was under way at their end', async () => {

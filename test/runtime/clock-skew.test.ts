@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { type Clock, type Entry, PilotageError } from '#core';
-import { memoryJournal } from '#journal';
+import { type Journal, memoryJournal } from '#journal';
 import { createRuntime, type Planner, type Runtime, tool } from '#pilotage';
 import { HeldLease, momentOf, Refusals } from '#runtime';
 import { VirtualClock } from '#testing';
+import { temporaryFile } from '../kit/files.ts';
 import { changed } from '../kit/journals.ts';
 import { startedEntry } from '../kit/run-record.ts';
+import { openJournal } from '../kit/sqlite.ts';
 import { advanceUntil, quiet, turn } from '../kit/waiting.ts';
 
 const SECOND = 1_000;
@@ -148,6 +150,83 @@ describe.each([
     expect(asked[1]).toBeLessThan((wakeAt ?? Number.NaN) + 2 * SECOND);
     await second.close();
   });
+});
+
+describe.each([
+  ['in memory', (journal: Journal) => journal],
+  ['in a file', (_: Journal, clock: Clock) => openJournal(temporaryFile(), { clock })],
+] as [
+  string,
+  (journal: Journal, clock: Clock) => Journal,
+][])('a lease %s of a process whose clock was an hour ahead', (_, make) => {
+  const MINUTE = 60 * SECOND;
+
+  /** The run `r` is with `ahead`, whose lease ends in an hour and some seconds by the clock of everybody else. */
+  async function leasedAhead() {
+    const time = new VirtualClock(START_MS);
+    const { clock, set } = settable(time);
+    const journal = make(memoryJournal({ clock }), clock);
+    const entry = { ...startedEntry('r', time.now()), identity, agent: 'asks' } as Entry;
+    set(HOUR);
+    const claim = { owner: 'ahead', leaseMs: 5 * SECOND };
+    const leased = await journal.create({ identity, priority: 0, entries: [entry], claim });
+    const beat = async (): Promise<void> => {
+      set(HOUR);
+      await journal.renew([{ run: 'r', fence: leased?.fence ?? 0 }], 5 * SECOND);
+      set(0);
+    };
+    set(0);
+    return { time, clock, journal, beat };
+  }
+
+  const asks = { owner: 'heir', leaseMs: 5 * SECOND };
+
+  it.each([
+    ['by its id', { ...asks, run: 'r' }],
+    ['as a due run', asks],
+    ['as a due run of its agent', { ...asks, agents: ['asks'] }],
+  ])('is over for whoever claims the run %s when it was not renewed for the longest lease', async (_how, request) => {
+    const { time, journal } = await leasedAhead();
+    for (let minute = 0; minute < 5; minute += 1) {
+      expect(await journal.claim(request)).toBeUndefined();
+      time.advance(MINUTE);
+    }
+    expect(await journal.claim({ ...request, agents: ['other'], run: undefined } as typeof request)).toBeUndefined();
+    expect(await journal.claim(request)).toMatchObject({ run: 'r', fence: 2, workLeftMsAgo: 0 });
+    expect((await journal.get('r'))?.lease).toEqual({ owner: 'heir', until: START_MS + 5 * MINUTE + 5 * SECOND });
+    expect(await journal.claim({ ...request, owner: 'third' })).toBeUndefined();
+  });
+
+  it('stays with an owner who renews it, however far ahead', async () => {
+    const { time, journal, beat } = await leasedAhead();
+    for (let minute = 0; minute < 12; minute += 1) {
+      expect(await journal.claim(asks)).toBeUndefined();
+      expect(await journal.claim({ ...asks, run: 'r' })).toBeUndefined();
+      time.advance(MINUTE);
+      await beat();
+    }
+    expect((await journal.get('r'))?.lease?.owner).toBe('ahead');
+  });
+
+  it('is waited for no longer by a runtime that goes on with the run, nor by a worker', async () => {
+    for (const works of [true, false]) {
+      const { time, clock, journal } = await leasedAhead();
+      const runtime = createRuntime({ planner: asksOnce, journal, clock, onFault: () => {} });
+      if (works) runtime.work();
+      else await runtime.run('r').resume();
+      const begunAt = time.now();
+      await advanceUntil(time, async () => (await journal.get('r'))?.status === 'paused');
+      expect(time.now() - begunAt).toBeLessThan(7 * MINUTE);
+      await runtime.close();
+    }
+  });
+});
+
+it('a lease that is longer than any is refused', () => {
+  const longest = { planner: asksOnce, leaseMs: 300_000 };
+  expect(() => createRuntime(longest)).not.toThrow();
+  const refusal = { code: 'invalid_config', message: 'leaseMs is 300001; give a number over 0, and up to 300000.' };
+  expect(() => createRuntime({ ...longest, leaseMs: 300_001 })).toThrow(expect.objectContaining(refusal));
 });
 
 it('a deadline for which a call was cut off holds for the next owner too, whose clock is behind', async () => {

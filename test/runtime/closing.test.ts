@@ -8,7 +8,7 @@ import { changed } from '../kit/journals.ts';
 import { kindsOf, outcomes, startedEntry } from '../kit/run-record.ts';
 import { echo, holding, make } from '../kit/tools.ts';
 import { aborted, gate, quiet, until } from '../kit/waiting.ts';
-import { start, world } from '../kit/world.ts';
+import { start, type World, world } from '../kit/world.ts';
 
 const identity = local('ana', { run: 'r' });
 
@@ -206,5 +206,121 @@ describe('closing', () => {
     await expect(run.result()).rejects.toMatchObject({ code: 'runtime_closed' });
     await made.runtime.close();
     expect((await made.journal.get('r'))?.lease).toBeUndefined();
+  });
+});
+
+describe('closing with a grace', () => {
+  const GRACE_MS = 60_000;
+
+  it('lets every call that is under way end and keeps what it gave; nothing else of the step begins, and nothing is claimed', async () => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const [entered, goesOn] = [gate(), gate()];
+    const ran: string[] = [];
+    const wait = make('wait', async (args) => {
+      const { name } = args as { name: string };
+      ran.push(name);
+      if (ran.length === 2) entered.open();
+      await goesOn.opened;
+      return name;
+    });
+    const branches = ['a', 'b', 'c'].map((name) => ({ tool: 'wait', args: { name } }));
+    const planner = script({ kind: 'call_parallel', branches, concurrency: 2 });
+    const first = world({ planner, tools: [wait], journal, clock });
+    first.runtime.work();
+    await start(first, { identity });
+    await entered.opened;
+    const closed = first.runtime.close({ graceMs: GRACE_MS });
+    await journal.create({ identity: local('ana', { run: 'due' }), priority: 0, entries: [startedEntry('due', 0)] });
+    for (let passedMs = 0; passedMs < GRACE_MS / 4; passedMs += 1_000) {
+      clock.advance(1_000);
+      await quiet();
+    }
+    expect((await journal.get('r'))?.lease).toBeDefined();
+    goesOn.open();
+    await closed;
+    expect(ran).toEqual(['a', 'b']);
+    expect((await journal.read('r')).map(({ kind }) => kind)).toEqual(['started', 'moved', 'call_ended', 'call_ended']);
+    expect((await journal.get('due'))?.status).toBe('pending');
+    expect((await journal.get('r'))?.lease).toBeUndefined();
+    expect(clock.pending).toBe(0);
+    const second = world({ planner, tools: [wait], journal, clock });
+    await second.runtime.run('r').resume();
+    expect(await second.runtime.run('r').result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(ran).toEqual(['a', 'b', 'c']);
+  });
+
+  it('keeps the move that the planner is making, and begins none of its calls', async () => {
+    const [asked, decides] = [gate(), gate()];
+    const made = world({
+      planner: async ({ trajectory }) => {
+        asked.open();
+        await decides.opened;
+        return trajectory.count === 0 ? call('echo') : { kind: 'finish', reason: 'goal' };
+      },
+      tools: [echo],
+    });
+    await start(made, { identity });
+    await asked.opened;
+    const closed = made.runtime.close({ graceMs: GRACE_MS });
+    await quiet();
+    decides.open();
+    await closed;
+    expect((await made.journal.read('r')).map(({ kind }) => kind)).toEqual(['started', 'moved']);
+  });
+
+  it.each([
+    ['when it is over', ({ clock }: World) => clock.advance(GRACE_MS)],
+    ['when it is closed again', ({ runtime }: World) => void runtime.close()],
+    [
+      'when it is closed again with less',
+      ({ runtime, clock }: World) => {
+        void runtime.close({ graceMs: 1_000 });
+        void runtime.close({ graceMs: GRACE_MS });
+        clock.advance(1_000);
+      },
+    ],
+  ] as [string, (made: World) => void][])('aborts what is under way %s', async (_, goOn) => {
+    const { tool, entered } = holding();
+    const made = world({ planner: script(call('hold')), tools: [tool] });
+    await start(made, { identity });
+    await entered;
+    const closed = made.runtime.close({ graceMs: GRACE_MS });
+    await quiet();
+    expect((await made.journal.get('r'))?.lease).toBeDefined();
+    goOn(made);
+    await closed;
+    expect((await made.journal.get('r'))?.lease).toBeUndefined();
+  });
+
+  it('does not take it for the outcome of a call that the run which its tool waits for is given back', async () => {
+    const waits = gate();
+    const made = world({
+      planner: (view) => (view.trajectory.count > 0 ? { kind: 'finish', reason: 'goal' } : call(view.query)),
+      tools: [
+        make('outer', async () => {
+          const run = await start(made, { query: 'inner', identity: local('ana', { run: 'inner' }) });
+          return (await run.result()).status;
+        }),
+        make('inner', (_, { signal }) => {
+          waits.open();
+          return aborted(signal);
+        }),
+      ],
+    });
+    await start(made, { query: 'outer', identity });
+    await waits.opened;
+    const closed = made.runtime.close({ graceMs: GRACE_MS });
+    await quiet();
+    made.clock.advance(GRACE_MS);
+    await closed;
+    expect((await made.journal.read('r')).map(({ kind }) => kind)).toEqual(['started', 'moved']);
+  });
+
+  it('is refused for a time that is none', async () => {
+    const made = world({ planner: script() });
+    expect(() => made.runtime.close({ graceMs: -1 })).toThrow(expect.objectContaining({ code: 'invalid_config' }));
+    expect(await (await start(made, { identity })).result()).toMatchObject({ status: 'finished' });
+    await made.runtime.close();
   });
 });

@@ -73,8 +73,8 @@ describe('controls', () => {
   it('SP-01, SP-10 are refused at the edge when the type is unknown or the payload too large', async () => {
     const { run, journal, go } = await busy();
     await expect(run.steer('STOP' as never)).rejects.toMatchObject({ code: 'unknown_control_type' });
-    await expect(run.steer('USER_MESSAGE', { message: 'x'.repeat(32_768) })).rejects.toMatchObject({
-      code: 'payload_invalid',
+    await expect(run.steer('USER_MESSAGE', { message: 'x'.repeat(4_000_000) })).rejects.toMatchObject({
+      code: 'unserializable',
     });
     await expect(run.steer('INJECT_CONTEXT', { f: (() => 1) as never })).rejects.toMatchObject({
       code: 'unserializable',
@@ -173,8 +173,8 @@ describe('controls', () => {
     expect(await entriesOf(journal, run, 'control')).toHaveLength(INBOX_CAP);
   });
 
-  it('are nine, and one that settles calls in doubt', () => {
-    expect(CONTROL_TYPES).toHaveLength(10);
+  it('are nine, one that settles calls in doubt, and one that gives the value of a call', () => {
+    expect(CONTROL_TYPES).toHaveLength(11);
   });
 });
 

@@ -2,11 +2,13 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type Journal, memoryJournal } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
-import { Schedule } from '#runtime';
+import { graph } from '#planners/graph';
+import { Schedule, takeMessages } from '#runtime';
+import { foldEntries } from '#state';
 import { parallel, script } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
 import { kindsOf } from '../kit/run-record.ts';
-import { echo } from '../kit/tools.ts';
+import { echo, make } from '../kit/tools.ts';
 import { until } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
 
@@ -62,4 +64,29 @@ describe.each(stores)('an entry that cannot follow (%s)', (_, open) => {
     expect(await kindsOf(made.journal, run)).toEqual(['started', 'moved']);
     await made.runtime.close();
   });
+});
+
+it('refuses the control that such an entry would follow from, and takes those beside it', async () => {
+  const broken = make('broken', () => {
+    throw new Error('broken');
+  });
+  const plan = { steps: [{ id: 'a', type: 'tool' as const, toolId: 'broken' }] };
+  const made = world({ planner: graph({ plan, onFailedPlan: 'pause' }), tools: [broken] });
+  const run = await start(made);
+  await run.result();
+  const state = foldEntries(await made.journal.read(run.id));
+  const { token } = state.pauses[0] ?? {};
+  const taken = await takeMessages(
+    state,
+    [
+      { message: { id: 'r', type: 'RESUME', payload: { token: token ?? '' } }, storedAt: 1 },
+      { message: { id: 'c', type: 'CANCEL' }, storedAt: 2 },
+    ],
+    { retries: async () => ({ step: 0, calls: [] }), now: 3 } as never,
+  );
+  expect(taken.entries).toMatchObject([
+    { kind: 'control', control: { id: 'r' }, applied: false, error: { code: 'entry_refused' } },
+    { kind: 'control', control: { id: 'c' }, applied: true },
+  ]);
+  expect(taken.status).toBe('paused');
 });

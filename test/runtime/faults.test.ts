@@ -233,7 +233,7 @@ describe('a move at fault', () => {
   it('a pause by an operator, and an answer, find the run between steps as ever', async () => {
     const made = world({ planner: moves({ decision: pause, fault }, pause), tools: [echo] });
     const run = await start(made);
-    expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ reason: 'await_input' }] });
+    expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ reason: 'external_event' }] });
     expect((await entriesOf(made.journal, run, 'paused')).map(({ step }) => step)).toEqual([1]);
     await run.resume();
     expect(await run.result()).toMatchObject({ status: 'finished', answer: 'done' });

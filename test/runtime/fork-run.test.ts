@@ -35,6 +35,7 @@ function fork({ journal, planner, tools }: Side, run: Run, options: ForkOptions 
   const toolsOf = (scopes: readonly string[], found: readonly string[]) => catalogue.view(scopes, found);
   const deps = {
     journal,
+    artifacts: journal.artifacts,
     clock: new VirtualClock(),
     agent: planner.name,
     planner,

@@ -309,14 +309,14 @@ describe('what the caller changes', () => {
     // A pause of the planner's has a verdict, and no call.
     expect(code(entries, { step: 3, result: { value: 1 } })).toBe('invalid_config');
     expect(code(entries, { step: 1, result: { value: Number.NaN } })).toBe('unserializable');
-    expect(code(entries, { step: 1, result: { value: 'x'.repeat(40_000) } })).toBe('payload_invalid');
+    expect(code(entries, { step: 1, result: { value: 'x'.repeat(4_000_001) } })).toBe('unserializable');
   });
 
   it('the goal, as a redirect at the step that is next', () => {
     const state = foldEntries(forked(entries, { step: 1, goal: 'another' }));
     expect([state.query, state.goal]).toEqual(['q', 'another']);
     expect(state.steering).toMatchObject([{ atStep: 1, control: { type: 'REDIRECT' } }]);
-    expect(code(entries, { goal: 'g'.repeat(32_768) })).toBe('payload_invalid');
+    expect(code(entries, { goal: 'g'.repeat(4_000_000) })).toBe('unserializable');
   });
 });
 

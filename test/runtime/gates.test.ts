@@ -1,5 +1,6 @@
 /** Calls that wait for somebody's approval: one call waits, the rest of the run goes on. */
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { memoryJournal } from '#journal';
 import type { Run } from '#runtime';
 import { VirtualClock } from '#testing';
@@ -229,7 +230,10 @@ describe('a call that needs an approval', () => {
   it('SP-43, W01 costs no steps while it waits: 70 messages, and a limit of one step', async () => {
     const { tool } = pays();
     const planner = watched(script(call('pay')));
-    const run = await start(world({ planner, tools: [tool] }), { limits: { steps: 2 } });
+    const run = await start(world({ planner, tools: [tool] }), {
+      limits: { steps: 2 },
+      whileAsked: 'keep',
+    });
     const token = await tokenOf(run);
     for (let index = 0; index < 70; index += 1) await run.steer('USER_MESSAGE', { message: `m${index}` });
     expect(await tokenOf(run)).toBe(token);
@@ -285,6 +289,32 @@ describe('a call that needs an approval', () => {
     const said = (await entriesOf(journal, run, 'control')).map(({ control }) => control.payload?.['digest']);
     expect(said).toEqual([other, digest]);
     expect(await entriesOf(journal, run, 'resumed')).not.toMatchObject([{ payload: expect.anything() }]);
+  });
+
+  it('shows what the tool gets, where its schema fills in or changes something', async () => {
+    const inputSchema = z.object({
+      to: z.string().transform((name) => name.toLowerCase()),
+      amount: z.number().default(9_999),
+    });
+    const { tool, made } = pays('pay', { inputSchema });
+    const plain = pays('plain', { inputSchema });
+    const odd = pays('odd', { inputSchema: z.object({ at: z.string().transform(() => ({ noon: BigInt(1) })) }) });
+    const all = [tool, plain.tool, odd.tool];
+    const asked = parallel([
+      { tool: 'pay', args: { to: 'ANA' } },
+      { tool: 'plain', args: { to: 'ana', amount: 1 } },
+      { tool: 'odd', args: { at: 'noon' } },
+    ]);
+    const run = await start(world({ planner: script(asked), tools: all }));
+    const shown = new Map((await pausesOf(run)).map(({ payload, token }) => [payload?.['tool'], { payload, token }]));
+    expect(shown.get('pay')?.payload).toMatchObject({
+      args: { to: 'ANA' },
+      checked_args: { to: 'ana', amount: 9_999 },
+    });
+    for (const name of ['plain', 'odd']) expect(shown.get(name)?.payload).not.toHaveProperty('checked_args');
+    for (const { token } of shown.values()) await run.approve(token);
+    await run.result();
+    expect(made).toEqual([{ to: 'ana', amount: 9_999 }]);
   });
 
   it('two questions about the same arguments have one digest, in whichever order their keys are', async () => {

@@ -356,19 +356,19 @@ describe('a plan that grows', () => {
   });
 });
 
-describe('a plan that grows, whose goal is changed while one of its calls waits for a login', () => {
-  it.each([
-    'reject',
-    'approve',
-  ] as const)('takes more branches and the answer %s at once: every call ends once', async (verdict) => {
+describe('a plan that grows while one of its calls waits for a login', () => {
+  /** The login is asked for until somebody says that it is done. */
+  function waitsForLogin() {
     const more = gate();
+    let isLoggedIn = false;
     const door: Tool = {
       name: 'door',
       description: 'd',
       effect: 'read',
       inputSchema: { type: 'object' },
       execute: () => {
-        throw new LoginRequired('https://login.example/');
+        if (!isLoggedIn) throw new LoginRequired('https://login.example/');
+        return 'inside';
       },
     };
     const locked = node('locked', { tool: 'door', args: {} });
@@ -381,29 +381,141 @@ describe('a plan that grows, whose goal is changed while one of its calls waits 
       }),
       [door, worker().tool],
     );
-    const run = await start(here);
-    await until(async () => (await run.state()).pauses.length > 0);
-    await run.steer('REDIRECT', { goal: 'another' });
-    await quiet();
-    // More of the plan and the answer are there when the run looks next.
-    const inbox = here.journal.inbox.bind(here.journal);
-    here.journal.inbox = async (id) => {
-      const found = await inbox(id);
-      if (found.length > 0) {
+    const logIn = (): void => {
+      isLoggedIn = true;
+    };
+    return { here, more, logIn };
+  }
+
+  /** More of the plan and the answer are there when the run looks next. */
+  function growsAtTheAnswer(
+    { journal }: ReturnType<typeof runs>,
+    more: { open(): void },
+    allSaid: Promise<void> = Promise.resolve(),
+  ): void {
+    const inbox = journal.inbox.bind(journal);
+    journal.inbox = async (id) => {
+      if ((await inbox(id)).length > 0) {
+        await allSaid;
         more.open();
         await quiet();
       }
-      return found;
+      return inbox(id);
     };
+  }
+
+  async function endedCalls({ journal }: ReturnType<typeof runs>, run: { readonly id: string }) {
+    return (await journal.read(run.id)).flatMap((entry) => (entry.kind === 'call_ended' ? [entry.call] : []));
+  }
+
+  it.each([
+    ['reject', ['error', 'value'], [1]],
+    ['approve', ['value', 'value'], [0, 1]],
+  ] as const)('takes more branches and the answer %s at once: every call ends once', async (verdict, kinds, calls) => {
+    const { here, more, logIn } = waitsForLogin();
+    const run = await start(here);
+    await until(async () => (await run.state()).pauses.length > 0);
+    growsAtTheAnswer(here, more);
+    logIn();
     await run[verdict]();
     expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
-    const ended = (await here.journal.read(run.id)).filter(({ kind }) => kind === 'call_ended');
-    expect(ended.map((entry) => entry.kind === 'call_ended' && entry.call)).toEqual(
-      verdict === 'reject' ? [1] : expect.arrayContaining([0, 1]),
+    expect((await endedCalls(here, run)).toSorted()).toEqual(calls);
+    expect((await run.state()).steps[0]?.calls.map(({ outcome }) => outcome.kind)).toEqual(kinds);
+  });
+
+  it.each([
+    'reject',
+    'approve',
+  ] as const)('and %s is followed by a new goal: the answer stands, every call ends once, and the planner hears both', async (verdict) => {
+    const { here, more, logIn } = waitsForLogin();
+    const run = await start(here);
+    await until(async () => (await run.state()).pauses.length > 0);
+    // The run reads the answer together with the new goal.
+    const said = gate();
+    growsAtTheAnswer(here, more, said.opened);
+    logIn();
+    const [{ token = '' } = {}] = (await run.state()).pauses;
+    await here.journal.signal(run.id, {
+      id: 'answer',
+      type: verdict === 'approve' ? 'APPROVE' : 'REJECT',
+      payload: { token },
+    });
+    await here.journal.signal(run.id, { id: 'goal', type: 'REDIRECT', payload: { goal: 'another' } });
+    said.open();
+    await run.resume();
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    const ended = await endedCalls(here, run);
+    expect(new Set(ended).size).toBe(ended.length);
+    const { steps, goal } = await run.state();
+    expect(goal).toBe('another');
+    expect(steps[0]?.calls).toHaveLength(2);
+    expect((await here.journal.read(run.id)).filter(({ kind }) => kind === 'resumed')).toMatchObject([{ verdict }]);
+  });
+
+  it.each([
+    'reject',
+    'approve',
+  ] as const)('whose goal is changed first, refuses %s, and every call ends once', async (verdict) => {
+    const { here, more, logIn } = waitsForLogin();
+    const run = await start(here);
+    await until(async () => (await run.state()).pauses.length > 0);
+    growsAtTheAnswer(here, more);
+    await run.steer('REDIRECT', { goal: 'another' });
+    logIn();
+    await expect(run[verdict]()).rejects.toMatchObject({ code: 'superseded' });
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    const ended = await endedCalls(here, run);
+    expect(new Set(ended).size).toBe(ended.length);
+    expect((await run.state()).steps[0]?.calls[0]?.outcome).toMatchObject({
+      kind: 'skipped',
+      error: { code: 'superseded' },
+    });
+  });
+});
+
+describe('a plan that grows in a run that another process cancels', () => {
+  /** The cancel comes between what the run wrote last and its next look at what was said. */
+  function cancelledAtALook() {
+    const journal = memoryJournal();
+    const inbox = journal.inbox.bind(journal);
+    let isDue = false;
+    const listened = changed(journal, {
+      inbox: async (id) => {
+        if (isDue) await journal.signal(id, { id: 'cancel', type: 'CANCEL' });
+        isDue = false;
+        return inbox(id);
+      },
+    });
+    const cancelNow = (): void => {
+      isDue = true;
+    };
+    return { journal: listened, cancelNow };
+  }
+
+  it('is its last: the planner is not asked again when the step ends', async () => {
+    const [more, { journal, cancelNow }, work] = [gate(), cancelledAtALook(), worker()];
+    let asked = 0;
+    const made = planner(
+      async function* () {
+        asked += 1;
+        yield branches(node('a'));
+        await more.opened;
+        return plan([node('a')]);
+      },
+      () => {
+        asked += 1;
+        return { kind: 'call_tool', tool: 'work', args: { id: 'after' } };
+      },
     );
-    expect((await run.state()).steps[0]?.calls.map(({ outcome }) => outcome.kind)).toEqual([
-      verdict === 'reject' ? 'error' : 'skipped',
-      'skipped',
-    ]);
+    const here = runs(made, [work.tool], { journal });
+    const run = await start(here);
+    await work.ran('a');
+    await quiet();
+    await run.steer('USER_MESSAGE', { message: 'hear this when the plan is over' });
+    await quiet();
+    cancelNow();
+    more.open();
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'cancelled' });
+    expect([asked, work.ids]).toEqual([1, ['a']]);
   });
 });

@@ -30,10 +30,8 @@ type Pages = Handle<Page> & {
 function pages(more: Partial<Handle<Page>> = {}): Pages {
   const opened: Page[] = [];
   const closed: (readonly [Page, HandleReason])[] = [];
-  return {
+  const page: Handle<Page> = {
     name: 'page',
-    opened,
-    closed,
     open: ({ identity, opening }) => {
       const page = { run: identity.run, number: opening, isOpen: true, visited: [] };
       opened.push(page);
@@ -45,6 +43,8 @@ function pages(more: Partial<Handle<Page>> = {}): Pages {
     },
     ...more,
   };
+  // Not among the options of the handle.
+  return Object.defineProperties(page, { opened: { value: opened }, closed: { value: closed } }) as Pages;
 }
 
 const reasons = ({ closed }: Pages): HandleReason[] => closed.map(([, reason]) => reason);

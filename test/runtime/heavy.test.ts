@@ -33,6 +33,10 @@ const contextOf = (identity: Identity): ToolContext => ({
   discover: () => {},
   saveArtifact: () => Promise.reject(new Error('nothing is stored here')),
   artifact: async () => undefined,
+  model: () => {
+    throw new Error('no model is here');
+  },
+  spent: async () => {},
 });
 
 /** A JSON string of so many encoded bytes. */

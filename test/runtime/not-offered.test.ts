@@ -1,6 +1,7 @@
 /** A tool that whoever decides was not shown is not called, whatever was decided. */
 import { describe, expect, it } from 'vitest';
 import type { Decision, Move } from '#core';
+import { flow, node } from '#flow';
 import { memoryJournal } from '#journal';
 import { react } from '#planners/react';
 import { scriptedModel } from '#testing';
@@ -136,6 +137,25 @@ describe('a tool that the run must not use', () => {
     await run.result();
     expect((await run.state()).steps[0]?.calls[0]?.outcome).toMatchObject({ error: { code: 'tool_not_offered' } });
     expect(await made.runtime.list()).toHaveLength(1);
+  });
+
+  it('is not a node of a flow, which has its name from the flow; an agent keeps to the hint', async () => {
+    const { tools, called } = counted('pay');
+    const inner = agent({ name: 'inner', planner: script(call('pay')), tools });
+    const pay = node('pay', { inputSchema: {}, effect: 'pure', execute: () => 'the node' });
+    const flowing = flow({ name: 'flowing', inputSchema: {}, entry: pay, exit: pay });
+    const planner = script(call('pay'), call('flowing'), call('inner', { input: 'x' }));
+    const all = [...tools, flowing.asTool(), agentTool(inner, { description: 'd' })];
+    const made = world({ planner, tools: all });
+    const run = await start(made, { identity: PARENT, context: { hints } });
+    await run.result();
+    const { steps } = await run.state();
+    expect(steps.map(({ calls: [only] }) => only?.outcome)).toMatchObject([
+      { error: { code: 'tool_not_offered' } },
+      { kind: 'value', value: 'the node' },
+      {},
+    ]);
+    expect(called).toEqual([]);
   });
 
   it.each([null, 'pay', {}, [5]])('is named in a list: not %j', async (disallowedTools) => {

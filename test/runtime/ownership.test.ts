@@ -1,6 +1,6 @@
 /** Effects are entered by the owner of a run alone, also when a process stands still at the worst moment. */
 import { describe, expect, it } from 'vitest';
-import { type Effect, local } from '#core';
+import { type Control, type Effect, type JsonObject, local } from '#core';
 import { type Append, type Journal, memoryJournal } from '#journal';
 import { VirtualClock } from '#testing';
 import type { Reconciled, Tool } from '#tools';
@@ -68,6 +68,8 @@ describe('a process that stands still before an effect', () => {
   it.each([
     ['once', begins],
     ['keyed', moves],
+    ['read', moves],
+    ['pure', moves],
   ] as [
     Effect,
     (append: Append) => boolean,
@@ -173,6 +175,118 @@ describe('a process that stands still before an effect', () => {
     await advanceUntil(clock, async () => (await run.state()).ending !== null);
     expect(ran).toEqual(['A']);
     expect(renewed).toContain(0);
+  });
+});
+
+describe('the commit that begins a call', () => {
+  const pays = script(call('echo'), call('pay'));
+
+  it('renews the lease: who takes the run over counts from there, also when no renewal comes through', async () => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const unrenewed = changed(journal, { renew: () => Promise.reject(new Error('It got lost.')) });
+    const entered = gate();
+    const goesOn = gate();
+    const ran: string[] = [];
+    const slow = make(
+      'pay',
+      async () => {
+        entered.open();
+        await goesOn.opened;
+        ran.push('A');
+      },
+      { effect: 'once', timeoutMs: 3_600_000 },
+    );
+    const late = make('echo', () => void clock.advance(LEASE_MS - 71));
+    const first = world({ planner: pays, tools: [slow, late], journal: unrenewed, clock, leaseMs: LEASE_MS });
+    await start(first, { identity });
+    await entered.opened;
+    expect((await journal.get('r'))?.lease?.until).toBe(clock.now() + LEASE_MS);
+    const heir = paid(ran, 'B', { reconcile: () => ({ status: 'not_done' }) });
+    const second = world({ planner: pays, tools: [heir, late], journal, clock, takeoverGraceMs: 0 });
+    second.runtime.work();
+    for (let passed = 0; passed < LEASE_MS - 1_000; passed += 500) {
+      clock.advance(500);
+      await quiet();
+    }
+    expect([(await journal.get('r'))?.lease?.owner !== undefined, ran]).toEqual([true, []]);
+    goesOn.open();
+    expect(await first.runtime.run('r').result()).toMatchObject({ status: 'finished' });
+    expect(ran).toEqual(['A']);
+    await second.runtime.close();
+  });
+});
+
+describe('what was acknowledged before a commit of the owner is known to it then', () => {
+  const cancel = (payload?: JsonObject): Control => ({ id: 'c', type: 'CANCEL', ...(payload && { payload }) });
+
+  /** Somebody in another process says it right before the owner, who hears of nothing by itself, appends such entries. */
+  async function said(control: Control, before: (append: Append) => boolean, effect: Effect) {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const ran: string[] = [];
+    const appended: string[] = [];
+    let told = false;
+    const deaf = changed(journal, {
+      append: async (request) => {
+        if (before(request) && !told) {
+          told = true;
+          await journal.signal('r', control);
+        }
+        await journal.append(request);
+        appended.push(...request.entries.map(({ kind }) => kind));
+      },
+      watch: () => () => {},
+    });
+    const made = world({ planner: script(call('pay')), tools: [paid(ran, 'A', { effect })], journal: deaf, clock });
+    const run = await start(made, { identity });
+    const result = await run.result();
+    expect(made.faults).toEqual([]);
+    return { ran, result, appended };
+  }
+
+  it.each([
+    ['once', begins, undefined],
+    ['once', begins, { hard: false }],
+    ['once', moves, undefined],
+    ['once', moves, { hard: false }],
+    ['keyed', moves, undefined],
+    ['read', moves, undefined],
+    ['pure', moves, undefined],
+  ] as [
+    Effect,
+    (append: Append) => boolean,
+    JsonObject | undefined,
+  ][])('a cancel of a %s call', async (effect, before, payload) => {
+    const { ran, result, appended } = await said(cancel(payload), before, effect);
+    expect(ran).toEqual([]);
+    expect(result).toMatchObject({ status: 'finished', reason: 'cancelled' });
+    expect(appended).not.toContain('call_began');
+  });
+
+  it('a message stops nothing, and no move is made twice for it', async () => {
+    const message: Control = { id: 'm', type: 'USER_MESSAGE', payload: { message: 'hello' } };
+    for (const before of [moves, begins]) {
+      const { ran, result, appended } = await said(message, before, 'once');
+      expect(result).toMatchObject({ status: 'finished', reason: 'goal' });
+      expect(ran).toEqual(['A']);
+      expect(appended.slice(0, 4)).toEqual(['moved', 'call_began', 'call_ended', 'control']);
+    }
+  });
+
+  it('a process that stood still for longer than its lease hears of it when it asks whose the run is', async () => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const standing = new Standing(journal, begins);
+    const ran: string[] = [];
+    const made = world({ planner: script(call('pay')), tools: [paid(ran, 'A')], journal: standing.journal, clock });
+    const run = await start(made, { identity });
+    await until(async () => (await journal.get('r'))?.head === 3);
+    clock.advance(2 * LEASE_MS);
+    await journal.signal('r', cancel());
+    standing.go();
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'cancelled' });
+    expect(ran).toEqual([]);
   });
 });
 

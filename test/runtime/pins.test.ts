@@ -118,12 +118,15 @@ describe('a paused run under changed code', () => {
     const second = deployed(journal, clock, code);
     const run = second.runtime.run(id);
     const [open] = await pausesOf(run);
-    for (const attempt of [() => run.approve(open?.token, { args: { sum: 4 } }), () => run.resume()]) {
-      const refusal = await refusalOf(attempt());
-      expect(refusal).toMatchObject({ code: 'run_changed', data: { run: id } });
-      expect(refusal.data.changes.toSorted(byWhat)).toEqual(differences.toSorted(byWhat));
-      for (const word of words) expect(refusal.message).toContain(word);
-    }
+    await run.approve(open?.token, { args: { sum: 4 } });
+    await expect(run.reject(open?.token)).rejects.toMatchObject({
+      code: 'pause_not_found',
+      message: expect.stringContaining('stored already (APPROVE)'),
+    });
+    const refusal = await refusalOf(run.resume());
+    expect(refusal).toMatchObject({ code: 'run_changed', data: { run: id } });
+    expect(refusal.data.changes.toSorted(byWhat)).toEqual(differences.toSorted(byWhat));
+    for (const word of words) expect(refusal.message).toContain(word);
     // The answer is stored and waits; the run is as it was, and nobody holds it.
     expect(JSON.stringify(await journal.read(id))).toBe(before);
     expect(await journal.inbox(id)).toMatchObject([{ message: { type: 'APPROVE', payload: { token: open?.token } } }]);
@@ -161,7 +164,7 @@ describe('a paused run under changed code', () => {
     const { id, journal, clock } = await parked();
     const second = deployed(journal, clock, { name: 'other', tools: [{ ...pay, effect: 'keyed' } as Tool, echo] });
     const run = second.runtime.run(id);
-    await refusalOf(run.approve());
+    await run.approve();
     await run.resume({ acceptChanges: true });
     expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
     expect(paid).toEqual([{ sum: 5 }]);

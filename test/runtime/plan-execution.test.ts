@@ -473,7 +473,7 @@ describe('SP-47, PX-20 a node that waits for an approval', () => {
     expect(await ends(run)).toEqual({ yes: 'value', no: 'error', b: 'value', c: 'skipped', a: 'value', d: 'value' });
   });
 
-  it('stays parked when the goal is changed; what has not begun is left out', async () => {
+  it('is withdrawn when the goal is changed; what has not begun is left out', async () => {
     const asks = make('asks', ({ id }) => id, { needsApproval: true });
     const { run, here, end } = await started(
       [node('ask', [], { tool: 'asks' }), node('b', ['ask']), node('a'), node('c', ['a'])],
@@ -484,9 +484,9 @@ describe('SP-47, PX-20 a node that waits for an approval', () => {
     await run.steer('REDIRECT', { goal: 'another' });
     await until(async () => (await entriesOf(here.journal, run, 'control')).length === 1);
     end('a');
-    await ended(here, run, 3);
-    const { open } = await run.state();
-    const codes = open?.calls.map((record) => record && (errorOf(record.outcome)?.code ?? 'value'));
-    expect(codes).toEqual([null, 'plan_redirected', 'value', 'plan_redirected']);
+    await until(async () => (await run.state()).steps.length > 0);
+    const [step] = (await run.state()).steps;
+    const codes = step?.calls.map(({ outcome }) => errorOf(outcome)?.code ?? 'value');
+    expect(codes).toEqual(['superseded', expect.any(String), 'value', 'plan_redirected']);
   });
 });

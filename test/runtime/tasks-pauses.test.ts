@@ -30,7 +30,7 @@ describe('a kept task that pauses', () => {
     const paused = await run.result();
     expect(paused).toMatchObject({
       status: 'paused',
-      pauses: [{ run: 'p.0.0', reason: 'await_input', payload: { ask: 'which?' } }],
+      pauses: [{ run: 'p.0.0', reason: 'external_event', payload: { ask: 'which?' } }],
     });
     expect((await made.journal.get('p'))?.status).toBe('paused');
     expect((await collect(run)).at(-1)).toMatchObject({ type: 'run.paused', pauses: [{ run: 'p.0.0' }] });

@@ -1,11 +1,12 @@
 /** Controls that come too late: none vanishes without a word. */
 import { describe, expect, it } from 'vitest';
-import { type Control, INBOX_CAP } from '#core';
+import { type Control, type Decision, INBOX_CAP, type PlannerFunction, type RunView } from '#core';
 import type { Journal } from '#journal';
 import { finish, pause, script } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
 import { changed } from '../kit/journals.ts';
 import { entriesOf, innerState, kindsOf, send } from '../kit/run-record.ts';
+import { spawns } from '../kit/tasks.ts';
 import { advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
 import { busy, start, world } from '../kit/world.ts';
 
@@ -41,16 +42,16 @@ describe('controls left in the inbox when a run ends', () => {
     expect(
       taken.map(({ control, applied, undelivered, error }) => [control.id, applied, undelivered, error?.code]),
     ).toEqual(['one', 'two', 'three'].map((id) => [id, false, true, 'run_ended']));
-    expect((await kindsOf(journal, run)).slice(-5)).toEqual(['control', 'control', 'control', 'moved', 'finished']);
+    expect((await kindsOf(journal, run)).slice(-5)).toEqual(['moved', 'control', 'control', 'control', 'finished']);
     expect(await journal.inbox(run.id)).toEqual([]);
     expect((await events).slice(1).map(({ type }) => type)).toEqual([
-      'control.received',
-      'control.undelivered',
-      'control.received',
-      'control.undelivered',
-      'control.received',
-      'control.undelivered',
       'planner.decision',
+      'control.received',
+      'control.undelivered',
+      'control.received',
+      'control.undelivered',
+      'control.received',
+      'control.undelivered',
       'planner.finish',
     ]);
   });
@@ -162,7 +163,7 @@ describe('a full inbox', () => {
   });
 
   it('SP-20 makes room as soon as the run has taken them', async () => {
-    const made = world({ planner: script(pause) });
+    const made = world({ planner: script({ ...pause, reason: 'external_event' } as never) });
     const run = await start(made);
     await run.result();
     await until(async () => (await made.journal.get(run.id))?.lease === undefined);
@@ -183,4 +184,33 @@ describe('a full inbox', () => {
     expect(await run.result()).toMatchObject({ status: 'finished', reason: 'cancelled' });
     expect(await entriesOf(journal, run, 'control')).toHaveLength(INBOX_CAP + 1);
   });
+});
+
+it('the end of a task that comes while its owner decides the last step stands behind that move: its planner has not seen it', async () => {
+  const decides = ({ query, trajectory: { tasks } }: RunView): Decision => {
+    const [task] = tasks;
+    if (query !== 'q') return finish(query);
+    return task === undefined ? spawns('child') : finish(task.end === undefined ? 'did not wait' : 'saw the end');
+  };
+  const [asked, decided] = [gate(), gate()];
+  const slow: PlannerFunction = async (view) => {
+    const decision = decides(view);
+    if (view.query !== 'q' || decision.kind !== 'finish') return decision;
+    asked.open();
+    await decided.opened;
+    return decision;
+  };
+  // The task is with another process: its owner has room for one run.
+  const owner = world({ planner: { name: 'looks', next: slow }, maxLiveRuns: 1 });
+  const { journal, clock } = owner;
+  const run = await start(owner);
+  await asked.opened;
+  const other = world({ planner: { name: 'looks', next: decides }, journal, clock });
+  other.runtime.work();
+  await until(async () => (await journal.inbox(run.id)).length > 0);
+  decided.open();
+  expect(await run.result()).toMatchObject({ payload: 'did not wait' });
+  expect((await kindsOf(journal, run)).slice(-3)).toEqual(['moved', 'task_ended', 'finished']);
+  expect((await other.runtime.run(run.id).replay()).divergence).toBeUndefined();
+  await Promise.all([owner.runtime.close(), other.runtime.close()]);
 });

@@ -101,7 +101,7 @@ const WAYS: Readonly<Record<string, () => Way>> = {
   }),
   'its planner pauses it': () => ({
     options: { planner: script(pause) },
-    last: { type: 'run.paused', pauses: [{ reason: 'await_input' }] },
+    last: { type: 'run.paused', pauses: [{ reason: 'external_event' }] },
   }),
   'a call of it waits for an approval': () => ({
     options: { planner: script(call('pay')), tools: [pay] },
@@ -266,9 +266,8 @@ describe('a watcher that fails', () => {
     const whole = collect(run);
     await entered;
     expect(await leaving).toBe('planner.decision');
-    const sent = run.steer('USER_MESSAGE', { message: 'boom' });
+    await run.steer('USER_MESSAGE', { message: 'boom' });
     release();
-    await sent;
     await rejected;
     expect(await pausesOf(run)).toHaveLength(1);
     const events = await whole;

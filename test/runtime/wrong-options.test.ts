@@ -40,11 +40,11 @@ it.each<[string, object]>([
     {
       history: [
         { role: 'user', text: 'a' },
-        { role: 'user', content: 'b' },
+        { role: 'user', contents: 'b' },
       ],
     },
   ],
-  ['history[0] is not a turn', { history: [null] }],
+  ['history[0] is null; give an object', { history: [null] }],
   ['The option context of start is an object of the class Map', { context: new Map() }],
 ])('a run is not started with what it would not hear: %s', async (message, options) => {
   const runtime = create({});

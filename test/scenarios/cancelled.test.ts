@@ -5,7 +5,7 @@ import { type Journal, memoryJournal } from '#journal';
 import { react } from '#planners/react';
 import { scriptedModel, VirtualClock } from '#testing';
 import type { Tool } from '#tools';
-import { call, finish, named, parallel, script, watched } from '../kit/decisions.ts';
+import { call, finish, named, parallel, pause, script, watched } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
 import { changed } from '../kit/journals.ts';
 import { entriesOf, outcomes } from '../kit/run-record.ts';
@@ -147,6 +147,34 @@ describe('cancel while a tool ignores the signal and returns late', () => {
   });
 });
 
+describe('a cancel of another process that comes while an answer is being written down', () => {
+  it.each([
+    ['softly', { hard: false }],
+    ['at once', {}],
+  ])('%s: nothing begins, and the planner is not asked again', async (_, payload) => {
+    const journal = memoryJournal();
+    let isDue = true;
+    const crossed = changed(journal, {
+      append: async (request) => {
+        if (isDue && request.entries.some(({ kind }) => kind === 'resumed')) {
+          isDue = false;
+          await journal.signal(request.run, { id: 'cancel', type: 'CANCEL', payload });
+        }
+        await journal.append(request);
+      },
+    });
+    let effects = 0;
+    const act = make('act', () => (effects += 1), { effect: 'once' });
+    const planner = watched(script(pause, call('act')));
+    const run = await start(world({ planner, tools: [act], journal: crossed }));
+    await run.result();
+    await run.resume();
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'cancelled' });
+    expect([effects, planner.views.length]).toEqual([0, 1]);
+    expect(await entriesOf(journal, run, 'call_began')).toEqual([]);
+  });
+});
+
 describe('abort in step 2 after step 1 completed: one ending with partial text and usage', () => {
   const usage = { inputTokens: 100, outputTokens: 10 };
   const first = { text: 'Let me look.', calls: [{ tool: 'echo', args: { n: 1 } }], usage };
@@ -231,6 +259,7 @@ describe('100 runs on one object, half cancelled', () => {
           answer: answer?.outcome.kind === 'value' ? answer.outcome.value : null,
           told: controls.map(({ payload }) => payload?.['message'] ?? null),
           stepsLeft: budget.stepsLeft,
+          callsLeft: budget.callsLeft ?? null,
         });
       },
       tools: [hold],
@@ -239,7 +268,7 @@ describe('100 runs on one object, half cancelled', () => {
       Array.from({ length: 100 }, (_, index) =>
         start(made, {
           identity: { tenant: `t${index % 7}`, user: `u${index}`, session: 's', run: `r${index}` },
-          limits: { steps: 10 + index },
+          limits: { steps: 10 + index, calls: 20 + index },
         }),
       ),
     );
@@ -260,7 +289,13 @@ describe('100 runs on one object, half cancelled', () => {
       }
       expect(result).toMatchObject({
         reason: 'goal',
-        payload: { answer: `${tenant}/u${index}`, told: [`for ${index}`], stepsLeft: 9 + index },
+        // The message begins a turn, which has all its steps; the calls are the whole run's.
+        payload: {
+          answer: `${tenant}/u${index}`,
+          told: [`for ${index}`],
+          stepsLeft: 10 + index,
+          callsLeft: 19 + index,
+        },
       });
     }
     await until(() => made.clock.pending === 0);

@@ -10,6 +10,8 @@ import { isFlow } from './script.ts';
 
 /** Steps that a run takes when nobody says how many. */
 const STEPS_UNSAID = 64;
+/** Controls with which the user speaks. */
+export const HEARD: ReadonlySet<string> = new Set(['USER_MESSAGE', 'REDIRECT']);
 const AXES = ['steps', 'calls', 'tokens', 'costMicroUsd'] as const;
 type Axis = (typeof AXES)[number];
 type Amounts = Record<Axis, number>;
@@ -24,12 +26,18 @@ export class Account {
   readonly used: Amounts = { steps: 0, calls: 0, tokens: 0, costMicroUsd: 0 };
   /** Steps of the run itself. */
   ownSteps = 0;
+  /** How often the user has spoken since the start. */
+  turns = 0;
+  /** What was used of the steps, also of the run's own, before the user spoke last. */
+  #before = { all: 0, own: 0 };
   limits: Partial<Amounts> = {};
   readonly lent: Map<string, Partial<Amounts>> = new Map();
   /** Money of calls under way, by step and call. */
   readonly #promised = new Map<string, number>();
   /** By token the call that waits; none for a pause of the whole run. */
   readonly #pauses = new Map<string, string | undefined>();
+  /** Tokens of pauses that wait for the user's next message. */
+  readonly #questions = new Set<string>();
 
   lentOn(axis: Axis): number {
     return sum([...this.lent.values()].map((share) => share[axis]));
@@ -44,10 +52,19 @@ export class Account {
     return sum([...this.#promised.values()]);
   }
 
+  /** What counts against the limit: of steps, those since the user spoke last. */
+  countedOn(axis: Axis): number {
+    return this.used[axis] - (axis === 'steps' ? this.#before.all : 0);
+  }
+
+  get ownStepsCounted(): number {
+    return this.ownSteps - this.#before.own;
+  }
+
   /** What is left for a task or a call. */
   roomOn(axis: Axis): number {
     const limit = this.limits[axis] ?? Number.POSITIVE_INFINITY;
-    return limit - this.used[axis] - this.lentOn(axis) - (axis === 'costMicroUsd' ? this.promised : 0);
+    return limit - this.countedOn(axis) - this.lentOn(axis) - (axis === 'costMicroUsd' ? this.promised : 0);
   }
 
   take(entry: Entry): void {
@@ -73,6 +90,7 @@ export class Account {
         this.#pay(`${entry.step}.${entry.call}`, entry.costMicroUsd);
         return;
       case 'paused':
+        if (entry.reason === 'await_input') this.#questions.add(entry.token);
         this.#pauses.set(entry.token, entry.step === undefined ? undefined : `${entry.step}.${entry.call ?? 0}`);
         // A call that waits for a login, or for its approval, has taken nothing.
         if (entry.call !== undefined && entry.reason !== 'in_doubt')
@@ -80,19 +98,27 @@ export class Account {
         return;
       case 'resumed': {
         const place = this.#pauses.get(entry.token);
+        const isSaid = !['timeout', 'superseded'].includes(entry.verdict) && entry.payload?.['group_id'] === undefined;
+        if (this.#questions.has(entry.token) && isSaid) this.#hear();
         if (place === undefined) Object.assign(this.limits, amounts(entry.limits ?? {}));
         // Somebody knows what became of a call in doubt.
         if (place !== undefined && entry.outcome !== undefined) this.#pay(place);
         return;
       }
+      case 'control':
+        if (entry.applied && HEARD.has(entry.control.type)) this.#hear();
+        return;
       case 'spawned':
         this.lent.set(entry.task, amounts(entry.reserved));
         if (entry.agentCall) this.used.calls += 1;
         return;
       case 'task_ended': {
         // The end of what somebody else has spawned costs nothing here.
+        const share = this.lent.get(entry.task);
         if (!this.lent.delete(entry.task)) return;
         const { steps, calls = 0, inputTokens, outputTokens, costMicroUsd } = entry.usage;
+        // What a task took beyond its share, its own user gave it.
+        this.#before.all += Math.max(0, steps - (share?.steps ?? steps));
         this.used.steps += steps;
         this.used.calls += calls;
         this.used.tokens += inputTokens + outputTokens;
@@ -102,6 +128,11 @@ export class Account {
       default:
         return;
     }
+  }
+
+  #hear(): void {
+    this.turns += 1;
+    this.#before = { all: this.used.steps, own: this.ownSteps };
   }
 
   #pay(place: string, costMicroUsd: number = this.#promised.get(place) ?? 0): void {
@@ -165,10 +196,10 @@ function checkRoom(entry: Entry, account: Account, { id, entries }: EndedRun, le
     const axes = isFree(entries) ? (['steps'] as const) : (['steps', 'tokens', 'costMicroUsd'] as const);
     for (const axis of axes) {
       const limit = account.limits[axis];
-      if (limit === undefined || account.used[axis] + account.lentOn(axis) < limit) continue;
+      if (limit === undefined || account.countedOn(axis) + account.lentOn(axis) < limit) continue;
       ledger.violated('budget', `step ${entry.step} was asked for with no ${axis} left of ${limit}`, id);
     }
-    if (account.limits.steps === undefined && account.ownSteps >= STEPS_UNSAID) {
+    if (account.limits.steps === undefined && account.ownStepsCounted >= STEPS_UNSAID) {
       ledger.violated('budget', `step ${entry.step} was asked for, beyond what a run takes that says nothing`, id);
     }
   }
@@ -203,7 +234,7 @@ function checkReached(entry: Entry, account: Account, id: string, ledger: Ledger
   const limit = account.limits[axis] ?? (axis === 'steps' ? STEPS_UNSAID : Number.POSITIVE_INFINITY);
   // What is under way beside a call that does not fit is not in the entries yet.
   if (told['needs'] !== undefined) return;
-  const used = account.used[axis] + account.lentOn(axis);
+  const used = account.countedOn(axis) + account.lentOn(axis);
   if (used < limit) ledger.violated('budget', `it was stopped at ${used} of ${limit} ${axis}`, id);
 }
 

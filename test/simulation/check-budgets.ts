@@ -80,9 +80,13 @@ export function checkBudgets(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger
     for (const above of withThoseAbove(run, runs)) spent.set(above, (spent.get(above) ?? 0) + costMicroUsd);
   }
   const steps = new Map<string, number>();
+  const turns = new Map<string, number>();
   for (const { id, entries } of runs.values()) {
-    const { ownSteps } = accountOf(entries);
-    for (const above of withThoseAbove(id, runs)) steps.set(above, (steps.get(above) ?? 0) + ownSteps);
+    const account = accountOf(entries);
+    for (const above of withThoseAbove(id, runs)) {
+      steps.set(above, (steps.get(above) ?? 0) + account.ownSteps);
+      turns.set(above, (turns.get(above) ?? 1) + account.turns);
+    }
   }
   for (const run of runs.values()) {
     const { id } = run;
@@ -92,8 +96,9 @@ export function checkBudgets(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger
       ledger.violated('budget', `the run and its tasks spent ${cost} of ${limits.costMicroUsd}`, id);
     }
     const taken = steps.get(id) ?? 0;
-    if (limits.steps !== undefined && taken > limits.steps) {
-      ledger.violated('budget', `the run and its tasks took ${taken} steps of ${limits.steps}`, id);
+    const given = (limits.steps ?? Number.POSITIVE_INFINITY) * (turns.get(id) ?? 1);
+    if (taken > given) {
+      ledger.violated('budget', `the run and its tasks took ${taken} steps of ${given}`, id);
     }
     checkDeadline(run, ledger);
   }

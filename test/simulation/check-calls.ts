@@ -147,7 +147,7 @@ function outcomesOf(entries: readonly Entry[]): Map<string, Outcome> {
     if (entry.kind === 'paused') pauses.set(entry.token, entry);
     const pause = entry.kind === 'resumed' ? pauses.get(entry.token) : undefined;
     if (entry.kind !== 'resumed' || pause?.step === undefined || pause.call === undefined) continue;
-    const isRefused = pause.reason !== 'in_doubt' && (entry.verdict === 'reject' || entry.verdict === 'timeout');
+    const isRefused = pause.reason !== 'in_doubt' && ['reject', 'timeout', 'superseded'].includes(entry.verdict);
     if (isRefused) note(pause.step, pause.call, REFUSED);
     if (entry.outcome !== undefined) note(pause.step, pause.call, entry.outcome);
   }

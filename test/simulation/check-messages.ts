@@ -1,11 +1,12 @@
 /** What was said to a run: each message is taken once, each pause has one answer, and who may not speak is not heard. */
-import type { Control, Entry, Resumed } from '#core';
+import type { Control, Entry, Paused, Resumed } from '#core';
 import { type EndedRun, endingOf, entriesOf, startOf } from './ended-run.ts';
-import type { Ledger } from './ledger.ts';
+import type { Ledger, StoredMessage } from './ledger.ts';
 
 export function checkMessages(run: EndedRun, ledger: Ledger): void {
   if (endingOf(run) === undefined) return;
   checkControls(run, ledger);
+  checkWords(run, ledger);
   checkNews(run, ledger);
   checkVerdicts(run, ledger);
   checkCancel(run, ledger);
@@ -43,6 +44,20 @@ function mayBeHeard({ from, type }: Control, { entries: [first] }: EndedRun): bo
   return isTheirs && (from.scope === 'owner_user' || FOR_GUESTS.includes(type));
 }
 
+/** What people say is heard in the order in which the store took it. */
+function checkWords(run: EndedRun, ledger: Ledger): void {
+  let last = 0;
+  for (const { control, undelivered } of entriesOf(run, 'control')) {
+    const order = run.messages.get(control.id)?.order;
+    if (order === undefined || undelivered === true || !WORDS.includes(control.type)) continue;
+    if (order < last)
+      ledger.violated('controls', `${control.type} ${control.id} was taken after what was said later`, run.id);
+    last = order;
+  }
+}
+
+const WORDS: readonly string[] = ['INJECT_CONTEXT', 'USER_MESSAGE', 'REDIRECT'];
+
 /** What runs tell each other is taken once too. */
 function checkNews(run: EndedRun, ledger: Ledger): void {
   const counts = new Map<string, number>();
@@ -78,9 +93,11 @@ function checkVerdicts(run: EndedRun, ledger: Ledger): void {
     if (answer.verdict === 'timeout' && answer.at < expiresAt) {
       ledger.violated('one verdict', `the pause ${token} was over before its time`, run.id);
     }
-    if (answer.verdict !== 'timeout' && storedAtOf(answer, run) >= expiresAt) {
+    if (answer.verdict === 'superseded') checkWithdrawn(answer, pause, run, ledger);
+    else if (answer.verdict !== 'timeout' && storedAtOf(answer, run) >= expiresAt) {
       ledger.violated('one verdict', `the pause ${token} was answered after its time`, run.id);
     }
+    if (pause.step !== undefined && pause.reason !== 'in_doubt') checkOrder(answer, pause, run, ledger);
     if (answer.verdict === 'timeout') checkInTime(answer, expiresAt, run, ledger);
     const own = startOf(run)?.identity;
     const isOwn = answer.by !== undefined && answer.by.user === own?.user && answer.by.tenant === own.tenant;
@@ -90,11 +107,48 @@ function checkVerdicts(run: EndedRun, ledger: Ledger): void {
   }
 }
 
-/** When the store took the control whose entry is right before this one; the end of a group is no control. */
-function storedAtOf({ seq }: Entry, run: EndedRun): number {
+/** The control whose entry is right before that of the answer; the end of a group is no control, and what was refused answers nothing. */
+function saidBy({ seq }: Entry, run: EndedRun): StoredMessage | undefined {
   const before = run.entries[seq - 2];
-  const id = before?.kind === 'control' ? before.control.id : undefined;
-  return (id === undefined ? undefined : run.messages.get(id)?.at) ?? 0;
+  return before?.kind === 'control' && before.applied ? run.messages.get(before.control.id) : undefined;
+}
+
+function storedAtOf(answer: Entry, run: EndedRun): number {
+  return saidBy(answer, run)?.at ?? 0;
+}
+
+/** A question is withdrawn before its time is over, by something that its planner has not heard; the call is not made. */
+function checkWithdrawn(answer: Resumed & Entry, pause: Paused & Entry, run: EndedRun, ledger: Ledger): void {
+  const { step, call, token, expiresAt = Number.POSITIVE_INFINITY } = pause;
+  const askedAt = entriesOf(run, 'moved').findLast((moved) => moved.step === step)?.seq ?? 0;
+  const first = startOf(run);
+  const by = entriesOf(run, 'control').some(({ seq, applied, control: { type, withdraws = type } }) => {
+    const withdrawing = withdraws === 'REDIRECT' || (withdraws === 'USER_MESSAGE' && first?.whileAsked !== 'keep');
+    return withdrawing && applied && seq > askedAt && seq < answer.seq;
+  });
+  if (!by) ledger.violated('one verdict', `${token} was withdrawn, and nobody had said anything`, run.id);
+  if (answer.at >= expiresAt) ledger.violated('one verdict', `${token} was withdrawn after its time`, run.id);
+  if (call === undefined) return;
+  const isMade = entriesOf(run, 'call_began').some(
+    (began) => began.step === step && began.call === call && began.seq > answer.seq,
+  );
+  if (isMade) ledger.violated('gates', `the call of ${token} was made although its question was withdrawn`, run.id);
+}
+
+/** A question of a goal that was changed has no answer that came later. */
+function checkOrder(answer: Resumed & Entry, pause: Paused & Entry, run: EndedRun, ledger: Ledger): void {
+  const said = saidBy(answer, run);
+  if (answer.verdict === 'superseded' || answer.verdict === 'timeout' || said === undefined) return;
+  const askedAt = run.landed[pause.seq - 1] ?? 0;
+  const before = ledger
+    .controlsOf(run)
+    .find(({ message, order }) => message.type === 'REDIRECT' && order > askedAt && order < said.order);
+  if (before === undefined) return;
+  ledger.violated(
+    'one verdict',
+    `${pause.token} was answered after the goal was changed by ${before.message.id}`,
+    run.id,
+  );
 }
 
 /** What the store had taken in time, and before the pause was said to be over, is an answer: it may be wrong, but not late. */

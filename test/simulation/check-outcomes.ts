@@ -46,7 +46,7 @@ function checkCallEnd(
   { step, call, outcome }: Of<'call_ended'>,
   calls: ReadonlyMap<string, Called>,
   isWell: boolean,
-  { id }: EndedRun,
+  { id, entries }: EndedRun,
   ledger: Ledger,
 ): void {
   const { tool, args } = calls.get(`${step}.${call}`) ?? {};
@@ -59,7 +59,9 @@ function checkCallEnd(
     ledger.violated('order', `${tool} ${String(args['id'])} was made with what does not fit`, id);
   }
   const isTried = TRIED_AGAIN.includes(tool) && args['fail'] === 'once' && args['odd'] === undefined;
-  if (isTried && outcome.kind === 'error' && outcome.error.code === 'busy') {
+  // A call that is put off is given up for a new goal.
+  const hasNewGoal = entries.some((entry) => entry.kind === 'control' && entry.control.type === 'REDIRECT');
+  if (isTried && !hasNewGoal && outcome.kind === 'error' && outcome.error.code === 'busy') {
     ledger.violated('order', `${tool} ${String(args['id'])} would have passed, and was not tried again`, id);
   }
 }

@@ -1,12 +1,15 @@
-/** Nobody is held to be dead who lives, and nobody takes a run from one who lives without knowing of it. */
+/** Nobody is held to be dead who lives, nobody takes a run from one who lives without knowing of it, and only its owner makes its calls. */
+import { isControl } from '#core';
 import type { Claim, ClaimRequest } from '#journal';
+import type { Attempt, LedgerRun } from './ledger.ts';
 import type { SimulatedProcess } from './process.ts';
 
 /** What is known of those who claim runs. */
 interface Known {
   /** By the name under which each claims. */
   readonly owners: ReadonlyMap<string, SimulatedProcess>;
-  violated(invariant: 'leases', what: string, run?: string): void;
+  readonly attempts: readonly Attempt[];
+  violated(invariant: 'leases' | 'once' | 'cancel wins' | 'order', what: string, run?: string): void;
 }
 
 interface Leased {
@@ -52,4 +55,56 @@ export function checkClaim(
   if (holder?.alive === true && claim.workLeftMsAgo === undefined) {
     ledger.violated('leases', `${process.name} does not know that ${holder.name} may be at it still`, claim.run);
   }
+}
+
+/** A process enters a call: it has the run, its lease is not over, and nobody had cancelled the run before the call was written down. */
+export function checkEntered(
+  { tool, id, key, run: name, effect }: Omit<Attempt, 'order'>,
+  run: LedgerRun,
+  process: SimulatedProcess,
+  { now, ledger }: { readonly now: number; readonly ledger: Known },
+): void {
+  const entersWorld = effect === 'once' || effect === 'keyed';
+  if (run.holder !== process) {
+    const what = `${tool} ${id} was run by ${process.name}, which had lost the run`;
+    ledger.violated(entersWorld ? 'once' : 'leases', what, name);
+  } else if (entersWorld && run.leaseUntil <= now) {
+    ledger.violated('leases', `${tool} ${id} was run by ${process.name} after its lease was over`, name);
+  }
+  const place = /\/(\d+)\.(\d+)$/.exec(key);
+  if (place === null) return;
+  const [step, call] = [Number(place[1]), Number(place[2])];
+  checkPutOff({ tool, id, key, run: name }, { step, call }, run, process, ledger);
+  for (const { message, order } of run.messages.values()) {
+    if (!isControl(message) || message.type !== 'CANCEL' || run.taken.has(message.id)) continue;
+    const isHard = message.payload?.['hard'] !== false;
+    const written = run.entries.filter(
+      (entry) =>
+        (isHard && entry.kind === 'moved' && entry.step === step) ||
+        (entry.kind === 'call_began' && entry.step === step && entry.call === call),
+    );
+    if (!written.some(({ seq }) => order < (run.landed[seq - 1] ?? 0))) continue;
+    ledger.violated('cancel wins', `${tool} ${id} was begun after CANCEL ${message.id} was stored`, name);
+  }
+}
+
+/** What was put off is tried again when its time has come, by the clock of whoever tries; one that is behind cannot tell how much of the wait is left. */
+function checkPutOff(
+  { tool, id, key, run: name }: Pick<Attempt, 'tool' | 'id' | 'key' | 'run'>,
+  { step, call }: { readonly step: number; readonly call: number },
+  run: LedgerRun,
+  process: SimulatedProcess,
+  ledger: Known,
+): void {
+  const away = run.entries.findLast(
+    (entry) => entry.kind === 'call_away' && entry.step === step && entry.call === call,
+  );
+  // A later step that makes the call anew, under its old key, has not put it off.
+  const isOpen = run.entries.findLast((entry) => entry.kind === 'moved')?.step === step;
+  if (away?.kind !== 'call_away' || !isOpen || run.holder !== process) return;
+  const putOff = run.landed[away.seq - 1] ?? 0;
+  const isFirst = !ledger.attempts.some((attempt) => attempt.key === key && attempt.order > putOff);
+  const wallMs = process.clock.now();
+  if (isFirst && away.failedAt <= wallMs && wallMs < away.retryAt)
+    ledger.violated('order', `${tool} ${id} was tried again before its time`, name);
 }

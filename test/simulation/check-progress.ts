@@ -1,6 +1,7 @@
 /** Runs that go round in circles, and those that do not, told apart by hand. */
 import type { Branch, Decision, Entry, JsonObject, Outcome } from '#core';
 import type { ProgressGuard } from '#runtime';
+import { HEARD } from './check-accounts.ts';
 import { type EndedRun, entriesOf, ownEntries } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 
@@ -33,9 +34,12 @@ export function checkProgress(run: EndedRun, guard: ProgressGuard | undefined, l
 
 /** What is done over and over is told of before the next step, and not done any more once the program says so. */
 function checkTold(run: EndedRun, steps: readonly string[], hintAfter: number, actAfter: number, ledger: Ledger): void {
-  // Somebody who answers a pause of the whole run, and the beginning of a fork, make the count begin anew.
+  // Somebody who speaks or answers a pause of the whole run, and the beginning of a fork, make the count begin anew.
   const isPlain = run.entries.every(
-    (entry) => !BEGINS_ANEW.has(entry.kind) && (entry.kind !== 'started' || entry.fork === undefined),
+    (entry) =>
+      !BEGINS_ANEW.has(entry.kind) &&
+      (entry.kind !== 'started' || entry.fork === undefined) &&
+      (entry.kind !== 'control' || !HEARD.has(entry.control.type)),
   );
   if (!isPlain) return;
   const told = new Set(entriesOf(run, 'no_progress').map(({ step }) => step));

@@ -1,4 +1,7 @@
-/** What a run was told of the earlier ones of its session: its own user's, in the order of their ends, the last of them in full. */
+/**
+ * Which of the earlier runs of its session a run was told of: its own user's, in the order of their starts, the last of them and those that
+ * had not ended.
+ */
 import { isJsonObject, type Json } from '#core';
 import type { EndedRun } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
@@ -6,11 +9,10 @@ import type { SimulatedMemory } from './script.ts';
 
 interface Turn {
   readonly run: string;
-  readonly texts: readonly [string, string | undefined];
+  readonly startedAt: number;
   readonly endedAt: number;
+  readonly entries: number;
 }
-
-const NO_ANSWER = '(no answer was given)';
 
 /** @param standsStill a process may stand still between its look at the session and the start that it stores. */
 export function checkSessions(
@@ -22,7 +24,7 @@ export function checkSessions(
   const longAgo = standsStill ? Number.POSITIVE_INFINITY : LONG_AGO;
   const byScope = Map.groupBy(runs.values(), scopeOf);
   for (const own of byScope.values()) {
-    const turns = own.flatMap(turnOf).sort((a, b) => a.endedAt - b.endedAt);
+    const turns = own.flatMap(turnOf).sort((a, b) => a.startedAt - b.startedAt);
     for (const run of own) checkTold(run, turns, memory, ledger, longAgo);
   }
 }
@@ -33,17 +35,12 @@ function scopeOf({ entries: [first] }: EndedRun): string {
   return JSON.stringify([tenant, user, session]);
 }
 
-/** Runs that a user started in the conversation are turns of it, when they have ended. */
-function turnOf({ id, entries, endedAt }: EndedRun): Turn[] {
+/** Runs that a user started in the conversation are turns of it. */
+function turnOf({ id, entries, landed, endedAt = Number.POSITIVE_INFINITY }: EndedRun): Turn[] {
   const [first] = entries;
-  const last = entries.at(-1);
-  if (first?.kind !== 'started' || endedAt === undefined || first.conversation === false) return [];
+  if (first?.kind !== 'started' || first.conversation === false) return [];
   if (first.task !== undefined || first.fork !== undefined) return [];
-  const isGoal = last?.kind === 'finished' && last.reason === 'goal';
-  const payload = isGoal ? last.payload : undefined;
-  // What is no text is put into words somehow.
-  const answer = isGoal ? (typeof payload === 'string' ? payload : undefined) : NO_ANSWER;
-  return [{ run: id, texts: [first.query, answer], endedAt }];
+  return [{ run: id, startedAt: landed[0] ?? 0, endedAt, entries: entries.length }];
 }
 
 function checkTold(
@@ -54,22 +51,30 @@ function checkTold(
   longAgo: number,
 ): void {
   if (first?.kind !== 'started' || first.fork !== undefined) return;
-  const { history = [], context, conversation, task } = first;
+  const { history = [], continues, context, conversation, task } = first;
   const summary = summaryIn(context?.conversationMemory);
+  const told = continues?.runs ?? [];
+  if (history.length > 0) ledger.violated('session', 'it was told texts that nobody gave', id);
   if (memory === undefined || conversation === false || task !== undefined) {
-    if (history.length > 0 || summary !== undefined) ledger.violated('session', 'it was told of others unasked', id);
+    if (told.length > 0 || summary !== undefined) ledger.violated('session', 'it was told of others unasked', id);
     return;
   }
   const started = landed[0] ?? 0;
-  const known = turns.filter(({ endedAt }) => endedAt < started);
-  const texts = history.map(({ text }) => text);
-  // It may have been read some time before the run was stored.
-  const isRight = known.some((_, index) => isShown(texts, summary, known.slice(0, index + 1), memory));
-  if (!isRight && !isShown(texts, summary, [], memory)) {
-    const told = `${texts.join(' | ')}${summary === undefined ? '' : ` after ${summary}`}`;
-    ledger.violated('session', `it was told ${told}; before it were ${known.map(({ run }) => run).join(', ')}`, id);
+  const known = turns.filter(({ startedAt }) => startedAt < started);
+  const runs = told.map(({ run }) => run);
+  for (const { run, head } of told) {
+    const turn = known.find((one) => one.run === run);
+    if (turn !== undefined && (head < 1 || head > turn.entries))
+      ledger.violated('session', `it was told ${head} entries of ${run}, which has ${turn.entries}`, id);
   }
-  if (texts.length === 0 && summary === undefined && known.some(({ endedAt }) => endedAt < started - longAgo)) {
+  const covered = summary === undefined ? [] : [...new Set(summary.split(' '))];
+  // It may have been read some time before the run was stored.
+  const isRight = known.some((_, index) => isShown(runs, covered, known.slice(0, index + 1), memory, started));
+  if (!isRight && !isShown(runs, covered, [], memory, started)) {
+    const what = `${runs.join(' | ')}${summary === undefined ? '' : ` after ${summary}`}`;
+    ledger.violated('session', `it was told ${what}; before it were ${known.map(({ run }) => run).join(', ')}`, id);
+  }
+  if (runs.length === 0 && summary === undefined && known.some(({ startedAt }) => startedAt < started - longAgo)) {
     ledger.violated('session', 'it was told nothing of what was before it', id);
   }
 }
@@ -77,26 +82,34 @@ function checkTold(
 /** So many things happen in the world while a run is being started, at most. */
 const LONG_AGO = 60;
 
+/** @param started what had not ended then may be told of also when it is older than the window. */
 function isShown(
-  texts: readonly string[],
-  summary: string | undefined,
+  runs: readonly string[],
+  covered: readonly string[],
   turns: readonly Turn[],
   { strategy, turns: window, failEvery }: SimulatedMemory,
+  started: number,
 ): boolean {
-  const shown = turns.slice(turns.length - texts.length / 2);
-  const isSame = shown.every(({ texts: [user, answer] }, index) => {
-    return texts[2 * index] === user && (answer === undefined || texts[2 * index + 1] === answer);
-  });
   const least = Math.min(window, turns.length);
   const most = strategy === 'window' ? least : Math.min(2 * window, turns.length);
-  if (!isSame || texts.length !== 2 * shown.length || shown.length < least || shown.length > most) return false;
-  if (strategy === 'window') return summary === undefined;
-  const covered = summary === undefined ? [] : summary.split(' ');
-  const isInOrder = covered.every((run, index) => turns[index]?.run === run);
+  const isSorted = runs.every((run, index) => {
+    const at = turns.findIndex((turn) => turn.run === run);
+    return at >= 0 && at > turns.findIndex((turn) => turn.run === runs[index - 1]);
+  });
+  if (!isSorted || (strategy === 'window' && covered.length > 0)) return false;
+  // The longest end that is told without a gap.
+  let last = 0;
+  while (last < runs.length && turns.at(-1 - last)?.run === runs.at(-1 - last)) last += 1;
+  if (last < least) return false;
+  const beyond = turns.slice(0, turns.length - Math.min(last, most));
+  const isTold = ({ run }: Turn): boolean => runs.includes(run);
+  // What had not ended when it was looked at is told; what had is told beyond the window only while no summary has it.
+  if (beyond.some((turn) => turn.endedAt > started && !isTold(turn))) return false;
+  const missed = beyond.filter((turn) => !isTold(turn) && !covered.includes(turn.run));
+  if (strategy === 'window') return beyond.every((turn) => !isTold(turn) || turn.endedAt > started - LONG_AGO);
+  if (covered.some((run) => !turns.some((turn) => turn.run === run && turn.endedAt < started))) return false;
   // While summaries fail, or lag far behind, what is neither covered nor recent may be missing.
-  const isWhole = covered.length + shown.length >= turns.length || shown.length === 2 * window;
-  if (covered.length + shown.length > Math.max(turns.length, least)) return false;
-  return isInOrder && (failEvery !== undefined || isWhole);
+  return failEvery !== undefined || missed.length === 0 || last >= Math.min(2 * window, turns.length);
 }
 
 function summaryIn(block: Json | undefined): string | undefined {

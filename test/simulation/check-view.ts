@@ -1,5 +1,5 @@
 /** What a planner is shown: its own run as the journal has it, and nothing of another one. */
-import { type Identity, isJsonObject, type RunView } from '#core';
+import { type Identity, isJsonObject, type Json, type RunView } from '#core';
 import type { Ledger } from './ledger.ts';
 import type { SimulationScript } from './script.ts';
 
@@ -21,7 +21,9 @@ function checkForeign(view: RunView, ledger: Ledger): void {
   const own = withOrigins(run, ledger);
   const isOwn = (name: unknown): boolean => own.some((id) => name === id);
   for (const { control } of trajectory.steering) {
-    if (control.id !== FORK_GOAL && !isOwn(control.payload?.['run']))
+    const isFromAbove =
+      control.withdraws !== undefined && own.some((id) => isBelow(id, control.payload?.['told_to_the_run_above']));
+    if (control.id !== FORK_GOAL && !isFromAbove && !isOwn(control.payload?.['run']))
       ledger.violated('no foreign data', 'a message to another run is shown', run);
   }
   for (const { outcome } of trajectory.step(trajectory.count - 1)?.calls ?? []) {
@@ -36,6 +38,10 @@ function checkForeign(view: RunView, ledger: Ledger): void {
     if (!own.some((id) => task.id.startsWith(`${id}.`)))
       ledger.violated('no foreign data', `the task ${task.id} is shown`, run);
   }
+}
+
+function isBelow(run: string, above: Json | undefined): boolean {
+  return typeof above === 'string' && run.startsWith(`${above}.`);
 }
 
 function isOfOwner(run: string, { tenant, user, session }: Identity, ledger: Ledger): boolean {

@@ -83,10 +83,12 @@ function limits(dice: Dice): Limits {
   };
 }
 
-const ANSWERS: readonly ControlType[] = ['APPROVE', 'REJECT', 'RESUME'];
+const ANSWERS: readonly ControlType[] = ['APPROVE', 'REJECT', 'RESUME', 'ANSWER'];
 
 function act(dice: Dice, roots: readonly Root[], workers: number): Act {
-  const type = dice.chance(0.55) ? dice.pick(['APPROVE', 'APPROVE', 'REJECT', 'RESUME'] as const) : anyControl(dice);
+  const type = dice.chance(0.55)
+    ? dice.pick(['APPROVE', 'APPROVE', 'REJECT', 'RESUME', 'ANSWER'] as const)
+    : anyControl(dice);
   const answers = ANSWERS.includes(type);
   return {
     at: dice.between(0, dice.pick([800, 5_000])),

@@ -2,7 +2,7 @@
 
 import { type Clock, type Control, type Effect, type Entry, isControl, type Json, type Message } from '#core';
 import type { Append, Claim, ClaimRequest, NewRun, Park } from '#journal';
-import { checkClaim } from './check-owners.ts';
+import { checkClaim, checkEntered } from './check-owners.ts';
 import type { SimulatedProcess } from './process.ts';
 
 export const INVARIANTS = [
@@ -250,6 +250,7 @@ export class Ledger {
       run.landed.push(order);
       if (entry.kind === 'finished' || entry.kind === 'failed') run.endedAt = order;
     }
+    if (append.leaseMs !== undefined) run.leaseUntil = this.#clock.now() + append.leaseMs;
     this.#noteDriven(append.run, run);
     for (const id of append.takes ?? []) run.taken.set(id, (run.taken.get(id) ?? 0) + 1);
     for (const start of append.starts ?? []) this.created(start, order);
@@ -270,11 +271,8 @@ export class Ledger {
   }
 
   attempted(attempt: Omit<Attempt, 'order'>, process: SimulatedProcess): void {
-    const { effect, tool, id, run } = attempt;
-    const entersWorld = effect === 'once' || effect === 'keyed';
-    if (entersWorld && this.runs.get(run)?.holder !== process) {
-      this.violated('once', `${tool} ${id} was run by ${process.name}, which had lost the run`, run);
-    }
+    const run = this.runs.get(attempt.run);
+    if (run !== undefined) checkEntered(attempt, run, process, { now: this.#clock.now(), ledger: this });
     this.attempts.push({ ...attempt, order: this.next() });
   }
 

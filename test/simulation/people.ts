@@ -33,6 +33,7 @@ const ORDINARY: ReadonlySet<string> = new Set([
   'runtime_closed',
   'task_not_found',
   'inbox_full',
+  'superseded',
 ]);
 
 export interface PeopleWorld {
@@ -215,6 +216,7 @@ const MAX_RAISES = 2;
 
 function verdictFor({ reason, call }: OpenPause, dice: Dice): 'APPROVE' | 'REJECT' | 'RESUME' {
   if (reason === 'approval_required' && call !== undefined) return dice.pick(['APPROVE', 'APPROVE', 'REJECT']);
+  if (reason === 'await_input') return 'RESUME';
   return dice.pick(['RESUME', 'RESUME', 'APPROVE', 'REJECT']);
 }
 
@@ -281,6 +283,8 @@ function payloadOf(act: Act, run: string, pause: OpenPause | undefined, state: R
     case 'RESUME':
     case 'REJECT':
       return pause === undefined ? {} : { token: pause.token };
+    case 'ANSWER':
+      return { ...(pause === undefined ? {} : { token: pause.token }), value: null };
     case 'SETTLE':
       // Nobody says what the world does not know: these are refused.
       return pause === undefined ? {} : { token: pause.token, happened: false, value: null };

@@ -40,7 +40,7 @@ export function simulatedPlanner(name: string, { script, process, ledger, shown 
       if (obeys && view.goal !== view.query) return finish('redirected');
       if (view.noProgress !== undefined && stubborn !== true) return { kind: 'finish', reason: 'no_path' };
       const decide = (): Decision => {
-        if (move === undefined) return finish('done');
+        if (move === undefined) return finish(doneWith(view));
         if (move.decision === undefined) {
           throw move.throws === undefined ? new Error('The planner fails.') : oddValue(move.throws);
         }
@@ -109,6 +109,12 @@ async function* growing(
 
 function finish(payload: string): Decision {
   return { kind: 'finish', reason: 'goal', payload };
+}
+
+/** A replay decides the same only when the record has the end of a task where the planner first saw it. */
+function doneWith({ trajectory: { tasks } }: RunView): string {
+  const ended = tasks.filter(({ end }) => end !== undefined).length;
+  return tasks.length === 0 ? 'done' : `done with ${ended} of ${tasks.length} tasks`;
 }
 
 /** The decision with the ids that its texts stand for. */

@@ -65,7 +65,7 @@ export class SimulatedStore implements Journal {
       list: (scope, limit) => this.#operation('artifact', () => inner.artifacts.list(scope, limit)),
     };
     this.memory = {
-      read: (scope, limit, from) => this.#operation('read', () => inner.memory.read(scope, limit, from)),
+      summary: (scope) => this.#operation('read', () => inner.memory.summary(scope)),
       summarise: (scope, expected, summary) =>
         this.#operation('append', () => inner.memory.summarise(scope, expected, summary)),
     };

@@ -169,7 +169,9 @@ async function run(
     if (throwsAt('begin')) throw oddValue(odd as Odd);
     if (fail === 'always') throw new ToolFailure('It cannot be done.', { code: 'refused' });
     if (fail === 'throughout' || (fail === 'once' && attempt === 1)) {
-      throw new ToolFailure('Not now.', { code: 'busy', retryable: true });
+      // Some ask for a time in which the call is put off.
+      const asked = id.length % 2 === 0 ? { retryAfterMs: 500 + 700 * (id.charCodeAt(id.length - 1) % 8) } : {};
+      throw new ToolFailure('Not now.', { code: 'busy', retryable: true, ...asked });
     }
   });
   if (throwsAt('end')) throw oddValue(odd as Odd);

@@ -11,6 +11,7 @@ import {
   type RunEvent,
   systemClock,
   type Tool,
+  ToolFailure,
   tool,
 } from '#pilotage';
 import type { Journal } from '#pilotage/journal';
@@ -319,6 +320,34 @@ export function wentAway(): Promise<RunEvent[]> {
     throw new PilotageError('model_unavailable', 'no key', { data: { why: 'key_refused' } });
   };
   return eventsOfPlanner({ name: 'p', next });
+}
+
+/** A call that says what it has used. */
+export async function spent(): Promise<RunEvent[]> {
+  const tells = tool({ ...works, name: 'tells', execute: (_, context) => context.spent({ tokens: 5 }) });
+  const runtime = createRuntime({ planner: scripted([call('tells')]), tools: [tells], journal: memoryJournal() });
+  const run = await runtime.start('q', { identity: local('ana') });
+  const seen: RunEvent[] = [];
+  for await (const event of run.events()) seen.push(event);
+  await runtime.close();
+  return seen;
+}
+
+/** A call that is put off for a minute, in a run that nobody waits for. */
+export async function putOff(): Promise<RunEvent[]> {
+  const execute = (): never => {
+    throw new ToolFailure('busy', { retryAfterMs: 60_000 });
+  };
+  const busy = tool({ ...works, name: 'busy', execute });
+  const runtime = createRuntime({ planner: scripted([call('busy')]), tools: [busy], journal: memoryJournal() });
+  const run = await runtime.start('q', { identity: local('ana') });
+  const seen: RunEvent[] = [];
+  for await (const event of run.events()) {
+    seen.push(event);
+    if (event.type === 'tool.away') await run.cancel();
+  }
+  await runtime.close();
+  return seen;
 }
 
 /** A run that fails, and is resumed. */

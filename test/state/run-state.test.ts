@@ -112,6 +112,8 @@ describe('the fold', () => {
   it('opens with what the run started with', () => {
     expect(fold()).toEqual({
       head: 1,
+      beforeTurn: { steps: 0, taskSteps: 0 },
+      continues: null,
       identity: { tenant: 't', user: 'u', session: 's', run: 'r' },
       query: 'q',
       goal: 'q',
@@ -130,6 +132,7 @@ describe('the fold', () => {
       fresh: [],
       cancel: null,
       messagesTaken: 0,
+      reopenings: 0,
       pin: null,
       task: null,
       fork: null,
@@ -140,6 +143,7 @@ describe('the fold', () => {
       otherEnds: [],
       otherPauses: [],
       watchers: [],
+      whileAsked: 'withdraw',
       rejectedCall: null,
       noProgress: null,
       modelAway: null,

@@ -19,7 +19,7 @@ async function played() {
     spec: { description: 'd', query: 'child' },
     groupId: 'g',
   } as const;
-  const pause = { kind: 'request_pause', reason: 'await_input' } as const;
+  const pause = { kind: 'request_pause', reason: 'external_event' } as const;
   const steps = script(call('report'), spawn, pause, finish('done'));
   const made = world({
     planner: (run, signal) => (run.query === 'child' ? finish('task') : steps(run, signal)),
@@ -28,6 +28,7 @@ async function played() {
   const run = await start(made, {
     context: { hints: { maxParallel: 4 }, retrieved: { doc: 1 }, skills: [{ name: 's', title: 'S' }] },
     inputs: [{ bytes, mime: 'text/csv', fileName: 'in.csv' }],
+    whileAsked: 'keep',
   });
   await run.result();
   await run.steer('USER_MESSAGE', { message: 'And quickly.' });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { CONTROL_TYPES } from '#core';
 import { generateScript } from '../simulation/generate.ts';
 import { ODD } from '../simulation/odd.ts';
 import { AGENTS, FLOWS } from '../simulation/script.ts';
@@ -34,7 +35,7 @@ describe('the simulation', () => {
       'store',
       'unheard',
     ]);
-    expect(controls.size).toBe(10);
+    expect([...controls].sort()).toEqual([...CONTROL_TYPES].sort());
     const happened: string[] = [];
     for (let seed = 0; seed < 80; seed += 1) happened.push(await historyOf(seed));
     for (const kind of [

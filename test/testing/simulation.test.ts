@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Entry, Turn } from '#core';
+import type { Continued, Entry } from '#core';
 import { foldEntries } from '#state';
 import { turn } from '../kit/waiting.ts';
 import { checkSessions } from '../simulation/check-session.ts';
@@ -40,7 +40,7 @@ describe('what the simulation plays', () => {
   it('says so when a run was told of a conversation that is not its own', async () => {
     const ledger = new Ledger(new SimulatedTime(), false);
     const identity = (user: string, run: string) => ({ tenant: 't', user, session: 's', run });
-    const started = (user: string, run: string, history: readonly Turn[]): Entry => ({
+    const started = (user: string, run: string, continues?: Continued): Entry => ({
       kind: 'started',
       seq: 1,
       at: 0,
@@ -49,16 +49,13 @@ describe('what the simulation plays', () => {
       agent: 'simulated',
       limits: {},
       scopes: [],
-      ...(history.length === 0 ? {} : { history }),
+      ...(continues === undefined ? {} : { continues }),
     });
-    const told: Turn[] = [
-      { role: 'user', text: 'asked by ann' },
-      { role: 'assistant', text: 'done' },
-    ];
+    const told: Continued = { runs: [{ run: 'r0', head: 2 }], turns: 2 };
     const finished: Entry = { kind: 'finished', seq: 2, at: 1, reason: 'goal', payload: 'done' };
     const runs = new Map(
       [
-        { id: 'r0', entries: [started('ann', 'r0', []), finished], landed: [1, 2], endedAt: 2 },
+        { id: 'r0', entries: [started('ann', 'r0'), finished], landed: [1, 2], endedAt: 2 },
         { id: 'r1', entries: [started('ann', 'r1', told), finished], landed: [3, 4], endedAt: 4 },
         { id: 'r2', entries: [started('bob', 'r2', told), finished], landed: [5, 6], endedAt: 6 },
       ].map((run) => {

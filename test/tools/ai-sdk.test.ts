@@ -1,4 +1,4 @@
-import { tool as aiTool, jsonSchema, zodSchema } from 'ai';
+import { type Tool as AiTool, tool as aiTool, jsonSchema, zodSchema } from 'ai';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { JsonObject } from '#core';
@@ -171,5 +171,68 @@ describe('AI SDK tools', () => {
     ],
   ])('with %s are refused where they are registered', (_, given, code) => {
     expect(() => createCatalogue({ x: given as never })).toThrow(expect.objectContaining({ code }));
+  });
+});
+
+describe('what else a tool of the AI SDK or of MCP has', () => {
+  /** Every key that a tool of the installed version may have: a new one is a fault of the types here. */
+  type Keys<T> = T extends unknown ? keyof T : never;
+  const execute = (): number => 1;
+  const KEYS: Record<
+    Exclude<Keys<AiTool>, 'id' | 'args' | 'isProviderExecuted' | 'supportsDeferredResults'>,
+    unknown
+  > = {
+    type: 'dynamic',
+    description: 'd',
+    title: 'X',
+    metadata: { source: 'mcp' },
+    inputSchema: { type: 'object', properties: { n: { type: 'number' } } },
+    outputSchema: undefined,
+    contextSchema: undefined,
+    inputExamples: [{ input: { n: 1 } }],
+    needsApproval: false,
+    strict: true,
+    deferLoading: true,
+    providerOptions: {},
+    onInputStart: undefined,
+    onInputDelta: undefined,
+    onInputAvailable: undefined,
+    toModelOutput: undefined,
+    execute,
+  };
+  const made = (more: object): unknown => createCatalogue({ x: { ...KEYS, ...more } as never });
+
+  it('is carried out where it can be, and says nothing where it is for people', () => {
+    const view = createCatalogue({ x: KEYS as never }).view([]);
+    expect(view.get('x')).toMatchObject({ loading: 'deferred', examples: [{ n: 1 }] });
+    const ofServer = { title: 'X', annotations: { readOnlyHint: true }, icons: [], execution: {}, _meta: { a: 1 } };
+    const listed = { name: 'x', description: 'd', inputSchema: { type: 'object' }, execute, ...ofServer };
+    expect(createCatalogue([listed]).view([]).get('x')).toMatchObject({ effect: 'once' });
+    const { name: _, ...unnamed } = listed;
+    const ofClient = { ...unnamed, providerMetadata: {}, toModelOutput: () => ({ type: 'json', value: 1 }) };
+    expect(createCatalogue({ x: ofClient }).view([]).get('x')).toMatchObject({ effect: 'once' });
+    const own = { ...KEYS, loading: 'always', examples: [{ args: { n: 2 } }] };
+    expect(
+      createCatalogue({ x: own as never })
+        .view([])
+        .get('x'),
+    ).toMatchObject({ loading: 'always', examples: [{ n: 2 }] });
+  });
+
+  it.each<[string, unknown, RegExp]>([
+    [
+      'toModelOutput',
+      () => ({ type: 'text', value: 'x' }),
+      /The tool x has toModelOutput, .*let execute give what it is to read/,
+    ],
+    ['onInputStart', () => undefined, /has onInputStart, .*run\.events\(\)/],
+    ['onInputDelta', () => undefined, /has onInputDelta/],
+    ['onInputAvailable', () => undefined, /has onInputAvailable/],
+    ['providerOptions', { openai: { a: 1 } }, /has providerOptions, .*react\(\{ model, providerOptions \}\)/],
+    ['type', 'provider', /has the type "provider", which its provider defines/],
+    ['parameters', {}, /Write inputSchema/],
+  ])('is refused by its name where it cannot be: %s', (key, given, message) => {
+    const refusal = expect.objectContaining({ code: 'invalid_config', message: expect.stringMatching(message) });
+    expect(() => made({ [key]: given })).toThrow(refusal);
   });
 });

@@ -2,7 +2,7 @@ import { tool as aiTool, jsonSchema } from 'ai';
 import { describe, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
 import type { Json } from '#core';
-import { createRuntime, handle, type Tool, type ToolContext, tool } from '#pilotage';
+import { agent, agentTool, createRuntime, handle, type Run, type Tool, type ToolContext, tool } from '#pilotage';
 import type { HandleReason, NoHandles } from '#pilotage/tools';
 import { finish } from '#planners/finish';
 import type { ToolSet } from '#tools';
@@ -147,5 +147,50 @@ describe('the tools of a runtime', () => {
     expectTypeOf(() => createRuntime({ planner: finish(), tools: [() => 1] })).toBeFunction();
     // @ts-expect-error an AI SDK tool has no name: it needs a key
     expectTypeOf(() => createRuntime({ planner: finish(), tools: [weather] })).toBeFunction();
+  });
+});
+
+describe('a tool that an agent carries out', () => {
+  const writer = agent({ name: 'writer', planner: finish() });
+
+  it('asks its prompt with what its schema puts out, and with the text `input` when it has none', () => {
+    agentTool(writer, {
+      description: 'd',
+      prompt: (args) => {
+        expectTypeOf(args).toEqualTypeOf<{ readonly input: string }>();
+        return args.input;
+      },
+    });
+    agentTool(writer, {
+      description: 'd',
+      inputSchema: z.object({ topic: z.string(), words: z.number().default(300) }),
+      prompt: (args) => {
+        expectTypeOf(args).toEqualTypeOf<{ topic: string; words: number }>();
+        return args.topic;
+      },
+    });
+    agentTool(writer, {
+      description: 'd',
+      inputSchema: { type: 'object', properties: { topic: { type: 'string' } } },
+      prompt: (args) => {
+        expectTypeOf(args).toEqualTypeOf<Record<string, Json>>();
+        return String(args['topic']);
+      },
+    });
+    // @ts-expect-error there is no argument of that name
+    agentTool(writer, { description: 'd', prompt: ({ topic }) => topic });
+    expectTypeOf([agentTool(writer, { description: 'd' })]).toExtend<ToolSet>();
+  });
+});
+
+describe('the start of a run', () => {
+  it('needs no identity, and takes none that may be missing', () => {
+    const runtime = createRuntime({ planner: finish() });
+    expectTypeOf(() => runtime.start('q')).returns.toEqualTypeOf<Promise<Run>>();
+    expectTypeOf(() => runtime.start('q', { limits: { steps: 3 } })).returns.toEqualTypeOf<Promise<Run>>();
+    // @ts-expect-error an identity that got lost is refused
+    expectTypeOf(() => runtime.start('q', { identity: undefined })).toBeFunction();
+    // @ts-expect-error three of four parts name nobody
+    expectTypeOf(() => runtime.start('q', { identity: { tenant: 't', user: 'u', session: 's' } })).toBeFunction();
   });
 });

@@ -51,7 +51,11 @@ export function contextOf(signal: AbortSignal = new AbortController().signal): T
   const identity = { tenant: 't', user: 'u', session: 's', run: 'r' };
   const tools = { list: () => [], all: () => [], get: () => undefined };
   const saveArtifact = () => Promise.reject(new Error('A workspace tool stores nothing.'));
-  const quiet = { emit: () => {}, discover: () => {}, saveArtifact, artifact: async () => undefined };
+  const model = (): never => {
+    throw new Error('A workspace tool asks no model.');
+  };
+  const none = { saveArtifact, artifact: async () => undefined, model, spent: async () => {} };
+  const quiet = { emit: () => {}, discover: () => {}, ...none };
   return {
     signal,
     idempotencyKey: 'k',

@@ -1,5 +1,5 @@
 /** Checks whether a flow can be carried out. All faults are reported at once. */
-import { MAX_AT_ONCE, MAX_PLAN_BRANCHES, MAX_TASK_DEPTH, whyNoUsd } from '#core';
+import { MAX_AT_ONCE, MAX_PLAN_BRANCHES, MAX_TASK_DEPTH, meantBy, whyNoUsd } from '#core';
 import { type AnyTool, agentsOf, type ToolSet } from '#tools';
 import type { FlowBudget, FlowGraph, GraphEdge, GraphNode } from '../graph.ts';
 import { cyclesOf } from './cycles.ts';
@@ -76,9 +76,10 @@ const AXES = ['hops', 'deadlineMs', 'costUsd', 'tokens'] as const;
 
 function budgetFaults(budget: FlowBudget): FlowFault[] {
   // A misspelt axis would bound nothing.
-  const others = Object.keys(budget).filter((key) => !(AXES as readonly string[]).includes(key));
+  const others = Object.keys(budget).filter((key) => !AXES.some((axis) => axis === key));
   const unknown = others.map((key) => {
-    const message = `budget.${key} is not an axis of a budget; the axes are ${AXES.join(', ')}. costUsd is in US dollars.`;
+    const meant = meantBy(key, AXES);
+    const message = `budget.${key} is not an axis of a budget.${meant === undefined ? '' : ` ${meant.advice}`} The axes are ${AXES.join(', ')}; costUsd is in US dollars.`;
     return faultOf('bad_budget', message, []);
   });
   const amounts = AXES.flatMap((axis) => {

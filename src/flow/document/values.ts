@@ -1,5 +1,5 @@
 /** Values of a flow document. A reader gives nothing for what it cannot take, and notes a fault: reading goes on. */
-import { isJsonObject, PilotageError } from '#core';
+import { isJsonObject, meantBy, PilotageError } from '#core';
 import { checkOf, type InputSchema } from '#tools';
 import type { GraphNode } from '../graph.ts';
 import type { Flow } from '../types.ts';
@@ -41,7 +41,7 @@ export function fieldsOf(part: Part, keys: readonly string[], reading: DocumentR
         reading,
         'unknown_key',
         key,
-        `There is no key ${quotedName(name)} here. ${advice(name, keys, 'keys here')}`,
+        `There is no key ${quotedName(name)} here. ${meantBy(name, keys)?.advice ?? advice(name, keys, 'keys here')}`,
       );
   }
   return known;

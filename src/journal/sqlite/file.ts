@@ -1,5 +1,5 @@
 /** The file of a journal: the result codes of SQLite as errors of ours, and which files this process has open. */
-import { realpathSync, type Stats, statSync } from 'node:fs';
+import { readFileSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { type ErrorCode, PilotageError } from '#core';
 
 // https://sqlite.org/rescode.html; the low byte of an extended code is the primary one.
@@ -36,7 +36,10 @@ function describe(code: number | undefined, path: string, why: string): readonly
   switch (code) {
     case BUSY:
     case LOCKED:
-      return ['journal_busy', `Another process holds the journal ${path}. Nothing was written; try again.`];
+      return [
+        'journal_busy',
+        `${holderOf(path)} holds the journal ${path}. Nothing was written. Try again when it is done; let it go on, or end it, if it is stopped.`,
+      ];
     case READONLY:
       return [
         'journal_read_only',
@@ -56,6 +59,31 @@ function describe(code: number | undefined, path: string, why: string): readonly
       ];
     default:
       return ['journal_unavailable', `The journal ${path} failed (${why}). Nothing was written; check the disk.`];
+  }
+}
+
+/** Where SQLite locks what is to be written: one byte of the index beside a log, some of the file itself without one. */
+const INDEX_WRITE_BYTE = 120;
+const FILE_LOCKS_FROM = 0x40000000;
+
+/** Who has the write lock, as Linux tells of processes that this one can see. */
+function holderOf(named: string): string {
+  const path = realPath(named);
+  const [file, index] = [path, `${path}-shm`].map((each) => statSync(each, { throwIfNoEntry: false })?.ino);
+  for (const line of linesOf('/proc/locks')) {
+    const [, pid = '', inode = '', from = ''] = /\bWRITE (\d+) [0-9a-f]+:[0-9a-f]+:(\d+) (\d+) /.exec(line) ?? [];
+    const isOfIndex = Number(inode) === index && Number(from) === INDEX_WRITE_BYTE;
+    const isOfFile = Number(inode) === file && Number(from) >= FILE_LOCKS_FROM;
+    if ((isOfIndex || isOfFile) && Number(pid) > 0 && Number(pid) !== process.pid) return `Another process (${pid})`;
+  }
+  return 'Another process';
+}
+
+function linesOf(path: string): readonly string[] {
+  try {
+    return readFileSync(path, 'utf8').split('\n');
+  } catch {
+    return [];
   }
 }
 

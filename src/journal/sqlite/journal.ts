@@ -30,6 +30,7 @@ import type {
 import { assertLease, assertPriority, dueAt, journalClosed, pageSize, wholeMs } from '../rules.ts';
 import { Watchers } from '../watchers.ts';
 import { SqliteGuard } from './guard.ts';
+import { OpeningJournal } from './opening.ts';
 import { ReadingJournal } from './reading.ts';
 import { SqliteRecords, SqliteRepairs } from './records.ts';
 import { SqliteRows } from './runs.ts';
@@ -45,7 +46,10 @@ export interface SqliteJournalOptions {
   readonly synchronous?: 'full' | 'normal';
   /** The clock for leases and waits. Default: the system's clock. */
   readonly clock?: Clock;
-  /** Milliseconds that a write waits for another process that holds the file. Default 5,000. */
+  /**
+   * Milliseconds that a write waits for another process that holds the file; so does every operation while the file is still to be made,
+   * or brought to the present format. Default 5,000.
+   */
   readonly busyTimeoutMs?: number;
   /** Milliseconds between looks for changes by other processes while the journal is watched. Default 200. */
   readonly watchIntervalMs?: number;
@@ -65,20 +69,29 @@ const OPTIONS: OptionShape<SqliteJournalOptions> = {
   readOnly: 'flag?',
 };
 const BUSY_TIMEOUT_MS = 5_000;
+/** The event loop stands still for so long: others who open the file at the same time are done by then. */
+const OPEN_WAIT_MS = 250;
 const WATCH_INTERVAL_MS = 200;
 
 /**
- * Opens the file, or makes it.
+ * Opens the file, or makes it. When another process has the lock that this needs, the operations of the journal wait for it.
  * @throws PilotageError `journal_newer` (with `data.found` and `data.supported`), `journal_corrupt`, `journal_read_only`,
- * `journal_busy`, `journal_unavailable`, or `invalid_config` for a path that is not a journal of Pilotage. With `readOnly` also
+ * `journal_unavailable`, or `invalid_config` for a path that is not a journal of Pilotage. With `readOnly` also
  * `journal_older`: the journal must then be opened for writing once.
  */
 export function sqliteJournal(options: SqliteJournalOptions): Journal {
   assertOptions('sqliteJournal', options, OPTIONS);
   assertValues(options);
   if (options.readOnly === true) return new ReadingJournal(options, (db) => new SqliteJournal(db, options));
-  const db = openDatabase({ path: options.path, synchronous: options.synchronous ?? 'full' });
-  return new SqliteJournal(db, options);
+  const { path, synchronous = 'full', busyTimeoutMs = BUSY_TIMEOUT_MS } = options;
+  const open = (waitMs: number): SqliteJournal =>
+    new SqliteJournal(openDatabase({ path, synchronous, waitMs }), options);
+  try {
+    return open(OPEN_WAIT_MS);
+  } catch (error) {
+    if (!PilotageError.is(error, 'journal_busy')) throw error;
+    return new OpeningJournal(() => open(0), busyTimeoutMs);
+  }
 }
 
 function assertValues({ synchronous = 'full' }: SqliteJournalOptions): void {
@@ -116,9 +129,8 @@ export class SqliteJournal implements Journal {
       write: (run) => this.#writer.write(() => run(this.#now())),
     };
     this.artifacts = new SqliteArtifacts(db, access);
-    const sessions = new SqliteSessions(db, access);
-    this.memory = sessions;
-    this.#rows = new SqliteRows(db, sessions);
+    this.memory = new SqliteSessions(db, access);
+    this.#rows = new SqliteRows(db, this.#clock);
     this.#records = new SqliteRecords(db);
     this.#repairs = new SqliteRepairs(db);
   }
@@ -132,7 +144,7 @@ export class SqliteJournal implements Journal {
 
   async append(append: Append): Promise<void> {
     const text = encodeAppend(append);
-    await this.#writer.write(() => this.#rows.append(text, this.#now()));
+    await this.#writer.write(() => this.#rows.append(text, this.#clock.now()));
     this.#watchers.wake(append.run);
     for (const start of append.starts ?? []) this.#watchers.wake(start.identity.run);
     for (const told of append.tells ?? []) this.#watchers.wake(told.run);

@@ -53,7 +53,7 @@ export class ReadingJournal implements Journal {
   };
 
   readonly memory: SessionMemoryStore = {
-    read: (scope, limit, from) => this.#read((journal) => journal.memory.read(scope, limit, from)),
+    summary: (scope) => this.#read((journal) => journal.memory.summary(scope)),
     summarise: () => this.#refuse(),
   };
 

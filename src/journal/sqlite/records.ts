@@ -64,7 +64,8 @@ export class SqliteRecords {
     if (query.tenant !== undefined) filter('tenant = ?', query.tenant);
     if (query.user !== undefined) filter('user = ?', query.user);
     if (query.session !== undefined) filter('session = ?', query.session);
-    if (query.parent !== undefined) filter('parent = ?', query.parent);
+    if (query.parent === null) filter('parent IS NULL');
+    else if (query.parent !== undefined) filter('parent = ?', query.parent);
     if (query.since !== undefined) filter('created_at >= ?', query.since);
     if (query.status !== undefined) {
       filter(`status IN (${query.status.map(() => '?').join(', ')})`, ...query.status);
@@ -116,7 +117,7 @@ function recordOf(row: RecordRow, now: number): RunRecord {
   };
 }
 
-type Beginning = Pick<RunRecord, 'query' | 'parent' | 'root' | 'problem'>;
+type Beginning = Pick<RunRecord, 'query' | 'parent' | 'root' | 'conversation' | 'problem'>;
 
 /** A run whose beginning cannot be read is listed with its problem, so that it hides no other run. */
 function beginningIn(row: RecordRow): Beginning {

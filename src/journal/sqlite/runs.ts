@@ -3,7 +3,8 @@
  * transaction, and throws a `PilotageError` only before its first change.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { type Entry, type Message, PilotageError } from '#core';
+import { type Clock, type Entry, type Message, PilotageError, steadyMs } from '#core';
+import { LeaseWatch, MAX_LEASE_MS } from '../lease-watch.ts';
 import type { Append, Claim, ClaimRequest, Park, Received, Renewal, RunStatus, SignalOptions } from '../port.ts';
 import {
   assertCurrent,
@@ -32,7 +33,6 @@ import {
   type RunText,
   type ToldText,
 } from './statements.ts';
-import type { SqliteSessions } from './stores.ts';
 
 interface RunRow {
   readonly key: number;
@@ -45,10 +45,19 @@ interface RunRow {
   readonly owner: string | null;
   readonly lease_until: number | null;
   readonly work_left_at: number | null;
+  readonly agent: string;
+  readonly tenant: string;
+}
+
+interface FarRow {
+  readonly key: number;
+  readonly fence: number;
+  readonly until: number;
 }
 
 const FIND_RUN = `
-  SELECT key, id, status, ${HEAD} AS head, signals, fence, wake_at, owner, lease_until, work_left_at FROM runs WHERE `;
+  SELECT key, id, status, agent, tenant, ${HEAD} AS head, signals, fence, wake_at, owner, lease_until, work_left_at
+  FROM runs WHERE `;
 const firstInLine = (due: string, further: string): string => `(
   SELECT key FROM runs
   WHERE agent = name AND ${due} AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants)) ${further}
@@ -72,6 +81,11 @@ const findDue = (further: string): string => `
   )
   ORDER BY runs.priority DESC, runs.key LIMIT 1`;
 export const FIND_DUE: string = findDue('');
+/** Leases that end later than any lease can by the own clock: looked for now and then, for what waits for its time is looked at with them. */
+const FIND_FAR = `
+  SELECT key, fence, lease_until AS until FROM runs
+  WHERE due_at > :far AND owner IS NOT NULL AND (:agents IS NULL OR agent IN (SELECT value FROM json_each(:agents)))`;
+const FAR_LOOK_MS = 30_000;
 /** The same without those that are passed over. */
 const FIND_DUE_OTHER = findDue('AND key NOT IN (SELECT key FROM temp.passed_over)');
 type Statements = ReturnType<typeof statementsOn>;
@@ -87,6 +101,7 @@ function statementsOn(db: DatabaseSync) {
     ),
     findDue: sql(FIND_DUE),
     findDueOther: sql(FIND_DUE_OTHER),
+    findFar: sql(FIND_FAR),
     insertRun: sql(`
       INSERT INTO runs (id, tenant, user, session, agent, parent, root, priority, status, created_at, updated_at)
       VALUES (:id, :tenant, :user, :session, :agent, :parent, :root, :priority, 'pending', :now, :now)
@@ -95,7 +110,7 @@ function statementsOn(db: DatabaseSync) {
     insertEntry: sql(`
       INSERT INTO entries (id, at, body)
       SELECT (key << 32) + :head + 1, :now, :body FROM runs
-      WHERE id = :run AND fence = :fence AND head <= :head AND coalesce(${LAST_ENTRY}, key << 32) = (key << 32) + :head`),
+      WHERE id = :run AND fence = :fence AND signals <= :seen AND head <= :head AND coalesce(${LAST_ENTRY}, key << 32) = (key << 32) + :head`),
     readEntries: sql(`
       SELECT seq, body FROM entries WHERE id >= (:key << 32) + :from AND id < (:key << 32) + :end ORDER BY id`),
     setAgent: sql('UPDATE runs SET agent = ? WHERE id = ?'),
@@ -119,14 +134,18 @@ function statementsOn(db: DatabaseSync) {
 export class SqliteRows {
   readonly #sql: Statements;
   readonly #inbox: SqliteInbox;
-  readonly #sessions: SqliteSessions;
   readonly #passedOver: SqlitePassedOver;
+  readonly #clock: Clock;
+  readonly #leaseWatch: LeaseWatch<number>;
+  /** By the steady clock. */
+  #lookedFarAt = Number.NEGATIVE_INFINITY;
 
-  constructor(db: DatabaseSync, sessions: SqliteSessions) {
+  constructor(db: DatabaseSync, clock: Clock) {
+    this.#clock = clock;
+    this.#leaseWatch = new LeaseWatch(clock);
     this.#passedOver = new SqlitePassedOver(db);
     this.#sql = statementsOn(db);
     this.#inbox = new SqliteInbox(db);
-    this.#sessions = sessions;
   }
 
   create({ run, first, bodies }: RunText, time: number): Claim | undefined {
@@ -136,30 +155,33 @@ export class SqliteRows {
     const row = { id, tenant, user, session, agent: first.agent, parent, root, priority: run.priority, now };
     const inserted = this.#sql.insertRun().run(row);
     if (inserted.changes === 0) return undefined;
-    for (const [index, body] of bodies.entries()) this.#appendEntry({ run: id, fence: 0, expected: index }, body, now);
+    for (const [index, body] of bodies.entries()) this.#appendEntry({ run: id, fence: 0 }, index, body, now);
     return run.claim && this.#grant(Number(inserted.lastInsertRowid), run.claim, time);
   }
 
-  append({ append, bodies, agent, starts, tells }: AppendText, now: number): void {
-    const { run, fence, expected, takes, status, turn } = append;
-    if (starts !== undefined || append.seenSignals !== undefined) this.#assertMay(append);
+  append({ append, bodies, agent, starts, tells }: AppendText, time: number): void {
+    const now = Math.floor(time);
+    const { run, expected, leaseMs, takes, status } = append;
+    const row = starts !== undefined || leaseMs !== undefined ? this.#assertMay(append) : undefined;
     let head = expected;
     for (const body of bodies) {
-      if (!this.#appendEntry({ run, fence, expected: head }, body, now)) break;
+      if (!this.#appendEntry(append, head, body, now)) break;
       head += 1;
     }
     // The first one decides, because nobody else writes meanwhile.
-    if (head === expected) assertCurrent(append, this.#find(run));
+    if (head === expected) this.#assertMay(append);
+    if (leaseMs !== undefined && row !== undefined) {
+      this.#sql.renew().run(wholeMs(time + leaseMs, 'leaseMs'), row.key);
+    }
     for (const id of takes ?? []) this.#inbox.take(run, id);
     if (status !== undefined) this.#sql.setStatus().run({ status, run, now });
-    if (turn !== undefined) this.#sessions.add(turn);
     if (agent !== undefined) this.#sql.setAgent().run(agent, run);
     for (const start of starts ?? []) this.create(start, now);
     for (const told of tells ?? []) this.#tell(told, now);
   }
 
   /** What only some appends have to be asked; the insert of an entry asks the rest. */
-  #assertMay(append: Append): void {
+  #assertMay(append: Append): RunRow {
     const row = this.#find(append.run);
     assertCurrent(append, row);
     assertSeen(append, row.signals);
@@ -169,14 +191,16 @@ export class SqliteRows {
     };
     assertOwnStarts(append, tree);
     assertTreeLimit(append, tree);
+    return row;
   }
 
   #appendEntry(
-    { run, fence, expected: head }: Pick<Append, 'run' | 'fence' | 'expected'>,
+    { run, fence, seenSignals: seen = Number.MAX_SAFE_INTEGER }: Pick<Append, 'run' | 'fence' | 'seenSignals'>,
+    head: number,
     body: string,
     now: number,
   ): boolean {
-    return this.#sql.insertEntry().run({ run, fence, head, now, body }).changes > 0;
+    return this.#sql.insertEntry().run({ run, fence, seen, head, now, body }).changes > 0;
   }
 
   /** Entries with a seq from `from` up to, and without, `end`. */
@@ -211,13 +235,39 @@ export class SqliteRows {
         this.#passedOver.hold(exceptRuns);
         find = this.#sql.findDueOther();
       }
-      return (find.get(which) as Pick<RunRow, 'key'> | undefined)?.key;
+      const due = find.get<Pick<RunRow, 'key'>>(which)?.key;
+      return due ?? this.#findStuck(request, which.agents, now);
     }
     const row = this.#sql.findRun().get(request.run) as RunRow | undefined;
     if (row === undefined) return undefined;
     if (hasEnded(row.status)) return mayReopen(row.status, request) ? row.key : undefined;
-    const free = row.lease_until === null || row.lease_until <= now || row.owner === request.from;
-    return free ? row.key : undefined;
+    const { lease_until: until } = row;
+    const free = until === null || until <= now || row.owner === request.from;
+    return free || this.#leaseWatch.isOver(row.key, { ...row, until }, now) ? row.key : undefined;
+  }
+
+  /** A run under a lease that was written with a clock far ahead, and that nobody has renewed. */
+  #findStuck(
+    { agents, exceptTenants = [], exceptRuns = [] }: ClaimRequest,
+    named: string | null,
+    now: number,
+  ): number | undefined {
+    const steadyNow = steadyMs(this.#clock);
+    if (steadyNow - this.#lookedFarAt >= FAR_LOOK_MS) {
+      this.#lookedFarAt = steadyNow;
+      const found = this.#sql.findFar().all<FarRow>({ far: now + MAX_LEASE_MS, agents: named });
+      for (const { key, ...lease } of found) this.#leaseWatch.isOver(key, lease, now);
+    }
+    return this.#leaseWatch.ripe.find((key) => {
+      const row = this.#sql.findRunByKey().get<RunRow>(key);
+      if (row === undefined || row.lease_until === null || hasEnded(row.status)) {
+        this.#leaseWatch.forget(key);
+        return false;
+      }
+      const isWanted = agents?.includes(row.agent) !== false && !exceptTenants.includes(row.tenant);
+      if (!isWanted || exceptRuns.includes(row.id)) return false;
+      return this.#leaseWatch.isOver(key, { fence: row.fence, until: row.lease_until }, now);
+    });
   }
 
   claim(request: ClaimRequest, now: number): Claim | undefined {
@@ -226,6 +276,7 @@ export class SqliteRows {
   }
 
   #grant(key: number, lease: ClaimRequest, now: number): Claim {
+    this.#leaseWatch.forget(key);
     const row = this.#sql.findRunByKey().get(key) as RunRow;
     const workLeftAt = row.owner !== null && mayLive(row.owner, lease) ? Math.ceil(now) : row.work_left_at;
     this.#sql.grant().run(lease.owner, wholeMs(now + lease.leaseMs, 'leaseMs'), workLeftAt, key);

@@ -23,7 +23,8 @@ const MAGIC = 'SQLite format 3\0';
  * `due_at` is when a run may be claimed: 0 now, NULL never by itself. A taken control keeps its id and loses its body;
  * since version 3 `controls` also holds messages between runs, which are not controls.
  * `artifact_rows` lists what `artifacts` holds without a look at the bytes; rows of before version 2 have the time 0.
- * The turns of a session are numbered from 0.
+ * A summary of a session covers its runs up to `through`, but for those `without`, a list of ids as JSON. Until version 9 the turns of a
+ * session were stored beside its runs, in the order in which these had ended, and a summary covered the first `covers` of them.
  * `stored_at` is when a message was accepted; of those from before version 6 it is 0.
  * `work_left_at` is when a run was last taken from, or given back by, an owner that may be at its calls still; NULL never.
  * `problem` is the error with which its last owner let go of a run, until somebody claims it.
@@ -171,6 +172,22 @@ export const MIGRATIONS: readonly string[] = [
   DROP INDEX runs_root;
   CREATE INDEX runs_live ON runs (root) WHERE root IS NOT NULL AND status NOT IN ('finished', 'failed', 'cancelled');
   `,
+  // What was said in a session is read from its runs.
+  `
+  ALTER TABLE session_summaries ADD COLUMN through TEXT NOT NULL DEFAULT '';
+  ALTER TABLE session_summaries ADD COLUMN without TEXT NOT NULL DEFAULT '[]';
+  UPDATE session_summaries AS summary SET through = coalesce((
+    SELECT turn.run FROM session_turns AS turn JOIN runs ON runs.id = turn.run
+    WHERE turn.scope = summary.scope AND turn.number < summary.covers ORDER BY runs.key DESC LIMIT 1
+  ), '');
+  UPDATE session_summaries AS summary SET without = (
+    SELECT json_group_array(turn.run) FROM session_turns AS turn JOIN runs ON runs.id = turn.run
+    WHERE turn.scope = summary.scope AND turn.number >= summary.covers
+      AND runs.key < (SELECT key FROM runs WHERE id = summary.through)
+  );
+  ALTER TABLE session_summaries DROP COLUMN covers;
+  DROP TABLE session_turns;
+  `,
 ];
 
 /** In SQL: the last entry that the log has of the run of a row of `runs`; NULL when it has none. */
@@ -182,8 +199,6 @@ export const HEAD: string = `max(runs.head, coalesce(${LAST_ENTRY} & 4294967295,
 /** The newest version of the file's schema that this code knows. */
 export const SCHEMA_VERSION: number = MIGRATIONS.length;
 
-// Another process may be opening the file too.
-const OPEN_WAIT_MS = 5_000;
 const OPEN_RETRY_MS = 10;
 // A transaction of another process is far shorter than this, and the event loop stands still meanwhile.
 const LOCK_WAIT_MS = 10;
@@ -191,15 +206,17 @@ const LOCK_WAIT_MS = 10;
 export interface OpenOptions {
   readonly path: string;
   readonly synchronous: 'full' | 'normal';
+  /** How long the file may be locked: another process may be opening it too. The event loop stands still for that time. Default 0. */
+  readonly waitMs?: number;
 }
 
 /** @throws PilotageError `journal_newer`, `journal_corrupt`, `journal_read_only`, `journal_busy` or `invalid_config`. */
 export function openDatabase(options: OpenOptions): DatabaseSync {
-  const { path } = options;
+  const { path, waitMs = 0 } = options;
   const { DatabaseSync } = loadSqlite();
   makeFolder(path);
   assertOurs(path, 'a+');
-  const deadline = performance.now() + OPEN_WAIT_MS;
+  const deadline = performance.now() + waitMs;
   for (;;) {
     let db: DatabaseSync | undefined;
     try {
@@ -296,7 +313,7 @@ function errorCode(error: unknown): string | undefined {
 }
 
 function prepareDatabase(db: DatabaseSync, options: OpenOptions): void {
-  db.exec(`PRAGMA busy_timeout = ${OPEN_WAIT_MS}; PRAGMA foreign_keys = ON;`);
+  db.exec(`PRAGMA busy_timeout = ${LOCK_WAIT_MS}; PRAGMA foreign_keys = ON;`);
   migrate(db, options.path);
   // Only now: the first commit must have put the application id into the file itself, not into its WAL.
   const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode'];
@@ -308,7 +325,6 @@ function prepareDatabase(db: DatabaseSync, options: OpenOptions): void {
   }
   db.exec(`
     PRAGMA synchronous = ${options.synchronous === 'full' ? 'FULL' : 'NORMAL'};
-    PRAGMA busy_timeout = ${LOCK_WAIT_MS};
   `);
 }
 
@@ -337,7 +353,7 @@ function assertWritable(db: DatabaseSync): void {
   } catch (error) {
     if (!isBusy(error)) throw error;
   }
-  db.exec(`PRAGMA busy_timeout = ${OPEN_WAIT_MS}`);
+  db.exec(`PRAGMA busy_timeout = ${LOCK_WAIT_MS}`);
 }
 
 export function newer(path: string, found: number): PilotageError {

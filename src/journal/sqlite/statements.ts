@@ -2,7 +2,7 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite';
 import { encodeEntry, isCapped, type Message, type Started } from '#core';
 import type { Append, NewRun } from '../port.ts';
-import { agentAfter, assertConsecutive, assertNewRun, assertTurn } from '../rules.ts';
+import { agentAfter, assertConsecutive, assertLease, assertNewRun } from '../rules.ts';
 
 type Values = readonly (SQLInputValue | Readonly<Record<string, SQLInputValue>>)[];
 type AnyRow = Record<string, SQLOutputValue>;
@@ -66,7 +66,7 @@ export function encodeMessage(message: Message): MessageText {
 /** @throws PilotageError `journal_conflict`, `identity_required` or `invalid_config`, where no look at the store is needed. */
 export function encodeAppend(append: Append): AppendText {
   assertConsecutive(append);
-  assertTurn(append);
+  if (append.leaseMs !== undefined) assertLease({ leaseMs: append.leaseMs });
   const bodies = append.entries.map(encodeEntry);
   const tells = append.tells?.map(({ run, message }) => ({ run, message: encodeMessage(message) }));
   return { append, bodies, agent: agentAfter(append), starts: append.starts?.map(encodeRun), tells };

@@ -1,15 +1,7 @@
-/** What the file keeps beside runs: artifacts, one row for the same bytes in the same scope, and what sessions remember. A turn is written with its run's ending. */
+/** What the file keeps beside runs: artifacts, one row for the same bytes in the same scope, and the summaries of sessions. */
 import type { DatabaseSync } from 'node:sqlite';
-import { type ArtifactRef, type ArtifactRow, PilotageError, type Scope } from '#core';
-import type {
-  ArtifactAbout,
-  ArtifactStore,
-  MemoryHealth,
-  SessionMemory,
-  SessionMemoryStore,
-  SessionSummary,
-  SessionTurn,
-} from '../port.ts';
+import { type ArtifactRef, type ArtifactRow, deepFreeze, PilotageError, type Scope } from '#core';
+import type { ArtifactAbout, ArtifactStore, MemoryHealth, SessionMemoryStore, SessionSummary } from '../port.ts';
 import { artifactDigest, assertCounts, assertSameContent, assertSummary, ownedBy } from '../rules.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
 
@@ -106,88 +98,53 @@ function rowOf({ ref, mime, size, file_name: fileName, source, created_at: creat
 
 interface SummaryRow {
   readonly text: string;
-  readonly covers: number;
+  readonly through: string;
+  /** A list of ids of runs, as JSON. */
+  readonly without: string;
   readonly health: MemoryHealth;
   readonly failures: number;
   readonly updated_at: number;
 }
 
-interface TurnRow {
-  readonly run: string;
-  readonly user: string;
-  readonly assistant: string | null;
-  readonly at: number;
-}
-
 export class SqliteSessions implements SessionMemoryStore {
   readonly #access: StoreAccess;
-  readonly #scopeOf: PreparedStatement;
-  readonly #add: PreparedStatement;
-  readonly #turns: PreparedStatement;
-  readonly #count: PreparedStatement;
   readonly #summary: PreparedStatement;
   readonly #setSummary: PreparedStatement;
 
   constructor(db: DatabaseSync, access: StoreAccess) {
     const sql = prepared(db);
     this.#access = access;
-    this.#scopeOf = sql('SELECT tenant, user, session FROM runs WHERE id = ?');
-    this.#add = sql(`
-      INSERT INTO session_turns (scope, number, run, user, assistant, at)
-      VALUES (:scope, (SELECT coalesce(max(number) + 1, 0) FROM session_turns WHERE scope = :scope), :run, :user, :assistant, :at)
-      ON CONFLICT (run) DO NOTHING`);
-    this.#turns = sql(`
-      SELECT run, user, assistant, at FROM session_turns
-      WHERE scope = ? AND number >= ? AND number < ? ORDER BY number DESC LIMIT ?`);
-    this.#count = sql('SELECT coalesce(max(number) + 1, 0) AS turns FROM session_turns WHERE scope = ?');
-    this.#summary = sql('SELECT text, covers, health, failures, updated_at FROM session_summaries WHERE scope = ?');
+    this.#summary = sql(
+      'SELECT text, through, without, health, failures, updated_at FROM session_summaries WHERE scope = ?',
+    );
     this.#setSummary = sql(`
-      INSERT INTO session_summaries (scope, text, covers, health, failures, updated_at)
-      VALUES (:scope, :text, :covers, :health, :failures, :updatedAt)
+      INSERT INTO session_summaries (scope, text, through, without, health, failures, updated_at)
+      VALUES (:scope, :text, :through, :without, :health, :failures, :updatedAt)
       ON CONFLICT (scope) DO UPDATE SET
-        text = excluded.text, covers = excluded.covers, health = excluded.health,
+        text = excluded.text, through = excluded.through, without = excluded.without, health = excluded.health,
         failures = excluded.failures, updated_at = excluded.updated_at`);
   }
 
-  /** Inside the writer's transaction, of a run that is there. A second turn of the same run changes nothing. */
-  add({ run, user, assistant, at }: SessionTurn): void {
-    const scope = ownedBy(this.#scopeOf().get(run) as Scope);
-    this.#add().run({ scope, run, user, assistant, at });
-  }
-
-  async read(scope: Scope, limit: number, from: number = 0): Promise<SessionMemory> {
-    assertCounts({ limit, from });
+  async summary(scope: Scope): Promise<SessionSummary | undefined> {
     const key = ownedBy(scope);
-    return this.#access.read(() => {
-      // In this order what another process commits in between goes unseen: turns never change, a summary covers no later ones.
-      const summary = this.#summary().get(key) as SummaryRow | undefined;
-      const count = Number(this.#count().get(key)?.['turns']);
-      const rows = this.#turns().all<TurnRow>(key, from, count, limit);
-      return {
-        count,
-        turns: rows.reverse().map(turnOf),
-        ...(summary === undefined ? {} : { summary: summaryOf(summary) }),
-      };
-    });
+    const row = this.#access.read(() => this.#summary().get(key)) as SummaryRow | undefined;
+    return row && summaryOf(row);
   }
 
   async summarise(scope: Scope, expected: number | undefined, summary: SessionSummary): Promise<boolean> {
     assertSummary(summary);
     const key = ownedBy(scope);
-    const { text, covers, health, failures, updatedAt } = summary;
+    const { text, through, without, health, failures, updatedAt } = summary;
+    const row = { scope: key, text, through, without: JSON.stringify(without), health, failures, updatedAt };
     return this.#access.write(() => {
       const stored = this.#summary().get(key) as SummaryRow | undefined;
       if (stored?.updated_at !== expected) return false;
-      this.#setSummary().run({ scope: key, text, covers, health, failures, updatedAt });
+      this.#setSummary().run(row);
       return true;
     });
   }
 }
 
-function turnOf({ run, user, assistant, at }: TurnRow): SessionTurn {
-  return Object.freeze({ run, user, assistant, at });
-}
-
-function summaryOf({ updated_at, ...summary }: SummaryRow): SessionSummary {
-  return Object.freeze({ ...summary, updatedAt: updated_at });
+function summaryOf({ text, through, without, health, failures, updated_at: updatedAt }: SummaryRow): SessionSummary {
+  return deepFreeze({ text, through, without: JSON.parse(without), health, failures, updatedAt });
 }

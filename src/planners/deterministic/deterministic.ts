@@ -40,7 +40,12 @@ export function deterministic(options: DeterministicOptions): Planner {
   if (version !== undefined && typeof version !== 'string')
     throw misconfigured('The version of a planner must be a string.');
   const steps = readySteps(options.steps);
-  const planner: Planner = { name, wakeMode: 'poll', next: (run, signal) => firstClaim(steps, run, signal) };
+  const planner: Planner = {
+    name,
+    wakeMode: 'poll',
+    whileAsked: 'keep',
+    next: (run, signal) => firstClaim(steps, run, signal),
+  };
   return Object.freeze(version === undefined ? planner : { ...planner, version });
 }
 

@@ -5,6 +5,7 @@
 import {
   type ArtifactRef,
   type AskReason,
+  assertKnownKeys,
   type Branch,
   type CallParallel,
   capture,
@@ -18,6 +19,7 @@ import {
   type Json,
   type JsonObject,
   type Move,
+  type OptionShape,
   observe,
   type RunView,
   type SpawnSpec,
@@ -254,22 +256,20 @@ function captured<T>(given: Given<T> | undefined, name: string): Given<T | undef
   return capture(given, name).json as T;
 }
 
-const COMMON = ['do', 'id', 'when'];
-const KEYS: Readonly<Record<ObjectStep['do'], readonly string[]>> = {
-  call: [...COMMON, 'once', 'tool', 'args'],
-  parallel: [...COMMON, 'once', 'branches', 'join', 'onInvalid', 'concurrency'],
-  spawn_and_await: [...COMMON, 'spec', 'task', 'groupId', 'onResolved'],
-  watch_group: [...COMMON, 'groupId', 'onResolved'],
-  pause: [...COMMON, 'once', 'reason', 'payload', 'expiresInMs'],
-  finish: [...COMMON, 'reason', 'payload', 'metadata'],
+const COMMON = { do: 'any', id: 'any?', when: 'any?' } as const;
+const KEYS: { readonly [Do in ObjectStep['do']]: OptionShape<Extract<ObjectStep, { readonly do: Do }>> } = {
+  call: { ...COMMON, once: 'any?', tool: 'any', args: 'any' },
+  parallel: { ...COMMON, once: 'any?', branches: 'any', join: 'any?', onInvalid: 'any?', concurrency: 'any?' },
+  spawn_and_await: { ...COMMON, spec: 'any', task: 'any?', groupId: 'any?', onResolved: 'any' },
+  watch_group: { ...COMMON, groupId: 'any', onResolved: 'any' },
+  pause: { ...COMMON, once: 'any?', reason: 'any', payload: 'any?', expiresInMs: 'any?' },
+  finish: { ...COMMON, reason: 'any', payload: 'any?', metadata: 'any?' },
 };
 
 function assertShape(step: ObjectStep): void {
   if (typeof step !== 'object' || step === null) throw new Error('the value is neither a step nor a function');
   if (!Object.hasOwn(KEYS, step.do)) throw new Error(`\`do\` must be one of ${Object.keys(KEYS).join(', ')}`);
-  const unknown = Object.keys(step).filter((key) => !KEYS[step.do].includes(key));
-  if (unknown.length > 0)
-    throw new Error(`a step of this kind has no key ${unknown.join(', ')}; the keys are ${KEYS[step.do].join(', ')}`);
+  assertKnownKeys(`a step with do: '${step.do}'`, step, Object.keys(KEYS[step.do]));
   if (step.id !== undefined) assertText(step.id, 'id');
   if (step.when !== undefined) assertFunction(step.when, 'when');
   if ('once' in step && step.once !== undefined && typeof step.once !== 'boolean') {

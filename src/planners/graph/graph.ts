@@ -11,6 +11,7 @@ import {
   MAX_AT_ONCE,
   MAX_PLAN_BRANCHES,
   type Move,
+  type OnFailedPlan,
   type OptionShape,
   PilotageError,
   type Planner,
@@ -18,11 +19,13 @@ import {
   type Step,
 } from '#core';
 import {
+  finishOfNodes,
   finishOfPlan,
   isStep,
   isStream,
   lastPlan,
   type MoveRules,
+  notesOf,
   type Plan,
   type PlanMaker,
   type PlanNode,
@@ -62,6 +65,8 @@ export interface GraphOptions {
   readonly internal?: string;
   /** The most steps of a plan. Default 1,000, at most 10,000. */
   readonly maxSteps?: number;
+  /** `pause`: when nodes of the plan have failed, the run is paused, and asks to retry them. Default `fail`. */
+  readonly onFailedPlan?: OnFailedPlan;
 }
 
 const OPTIONS: OptionShape<GraphOptions> = {
@@ -71,6 +76,7 @@ const OPTIONS: OptionShape<GraphOptions> = {
   concurrency: 'any?',
   internal: 'any?',
   maxSteps: 'any?',
+  onFailedPlan: 'any?',
 };
 
 /**
@@ -79,12 +85,11 @@ const OPTIONS: OptionShape<GraphOptions> = {
  */
 export function graph(options: GraphOptions): Planner {
   checkOptions(options);
-  const { name = 'graph', version, plan, concurrency, internal, maxSteps } = options;
+  const { name = 'graph', version, plan, concurrency, internal, maxSteps, onFailedPlan } = options;
   const maker = makerOf(plan);
   const rules: MoveRules = defined({ concurrency, internal, maxSteps });
   const next: Planner['next'] = (run, signal) => nextMove(maker, rules, run, signal);
-  const planner: Planner = { name, wakeMode: 'poll', next };
-  return Object.freeze(version === undefined ? planner : { ...planner, version });
+  return Object.freeze({ name, wakeMode: 'poll', whileAsked: 'keep', next, ...defined({ version, onFailedPlan }) });
 }
 
 interface Maker {
@@ -109,11 +114,13 @@ async function* nextMove(
     return maker.isFixed ? outdated(last) : yield* made(maker, rules, run, signal, []);
   }
   const rest = interruptedBefore(run, last);
-  const finish = finishOfPlan(last, rest);
-  if (last.error === undefined || finish.reason === 'goal') return { decision: finish };
+  const nodes = [...rest, ...planNodes(last)];
+  if (last.error === undefined) return { decision: finishOfPlan(last, rest) };
+  const finish = finishOfNodes(nodes, notesOf(last));
+  if (finish.reason === 'goal') return { decision: finish };
   // The maker failed when some of its plan was under way already; now that this has ended, the run has failed.
   if (!wasInterrupted(last)) throw PilotageError.fromData(last.error);
-  return yield* made(maker, rules, run, signal, [...rest, ...planNodes(last)]);
+  return yield* made(maker, rules, run, signal, nodes);
 }
 
 async function* made(
@@ -143,7 +150,7 @@ function interruptedBefore({ trajectory }: RunView, { index }: Step): readonly P
 
 /** The decision when the plan does not cover another goal. */
 function outdated(last: Step): Move {
-  const { metadata } = finishOfPlan(last);
+  const { metadata } = finishOfNodes(planNodes(last), notesOf(last));
   return { decision: { kind: 'finish', reason: 'no_path', metadata: { ...metadata, redirected: true } } };
 }
 

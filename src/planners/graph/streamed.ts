@@ -17,8 +17,8 @@ import {
   boundToEarlier,
   branchOfStep,
   checkPlan,
+  endOfNodes,
   fault,
-  finishOfNodes,
   freshPlanId,
   isAnew,
   isLooseFinish,
@@ -65,7 +65,7 @@ export async function* streamedMove(
   const { branches } = steps;
   if (branches.length === 0 && before.length === 0) throw planInvalid([fault('plan_empty', 'The plan has no steps.')]);
   const notes = { provenance: { planner: 'graph', plan }, ...(reasoning === '' ? {} : { reasoning }) };
-  if (branches.length === 0) return { decision: finishOfNodes(before, { plan }), ...notes };
+  if (branches.length === 0) return { decision: endOfNodes(before, { plan }), ...notes };
   return { decision: { kind: 'call_parallel', plan, branches, onInvalid: 'per_branch', ...how }, ...notes };
 }
 

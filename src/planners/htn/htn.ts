@@ -9,6 +9,7 @@ import {
   type Json,
   jsonEquals,
   literal,
+  type OnFailedPlan,
   type OptionShape,
   PilotageError,
   type Planner,
@@ -29,6 +30,8 @@ export interface HtnOptions {
   /** Default `htn`. */
   readonly name?: string;
   readonly version?: string;
+  /** `pause`: when an action has failed and no other way is left, the run is paused, and asks to retry it. Default `fail`. */
+  readonly onFailedPlan?: OnFailedPlan;
   readonly domain: HtnDomain;
   /**
    * Returns the world as it was when the run began. It is called at each decision, and the effects of executed actions are added:
@@ -97,10 +100,11 @@ export function htn(options: HtnOptions): Planner {
   assertDomain(domain);
   assertLimit('depth', depth);
   assertLimit('nodes', nodes);
-  const { observe, choose, fill } = options;
+  const { observe, choose, fill, onFailedPlan } = options;
   return plannerOf({
     name,
     version,
+    onFailedPlan,
     limits: { depth, nodes },
     lazy,
     internal,
@@ -121,6 +125,7 @@ export function htn(options: HtnOptions): Planner {
 const OPTIONS: OptionShape<HtnOptions> = {
   name: 'text?',
   version: 'text?',
+  onFailedPlan: 'text?',
   domain: 'any',
   state: 'function',
   todo: 'function',

@@ -8,6 +8,8 @@ import {
   type JsonObject,
   MESSAGE_TOOL,
   type Move,
+  type OnFailedPlan,
+  type PilotageError,
   type Planner,
   type RunView,
   type Step,
@@ -17,7 +19,10 @@ import {
   checkPlan,
   finishOfPlan,
   freshPlanId,
+  notesOf,
   planDecision,
+  planFailed,
+  planIdOf,
   planInvalid,
   planNodes,
   type ReadyPlan,
@@ -57,6 +62,7 @@ export interface Knowledge extends Helpers {
 export interface PlannerParts {
   readonly name: string;
   readonly version?: string | undefined;
+  readonly onFailedPlan?: OnFailedPlan | undefined;
   readonly limits: Required<HtnLimits>;
   /** Plans one step at a time; later tasks stay as they are. */
   readonly lazy: boolean;
@@ -71,12 +77,13 @@ export interface PlannerParts {
 const MAX_STEPS = 1_000;
 
 export function plannerOf(parts: PlannerParts): Planner {
-  const { name, version, unpriced } = parts;
+  const { name, version, unpriced, onFailedPlan } = parts;
   const next = (run: RunView, signal: AbortSignal): Promise<Move> => new Turn(parts, run, signal).move();
   return Object.freeze({
     name,
     wakeMode: 'push' as const,
-    ...defined({ version }),
+    whileAsked: 'keep' as const,
+    ...defined({ version, onFailedPlan }),
     unpriced,
     next,
   });
@@ -154,7 +161,11 @@ class Turn {
     let solved = first;
     for (;;) {
       const { plan } = solved;
-      if (plan === undefined) return noPath(solved.trace, past);
+      if (plan === undefined) {
+        const failed = failureOf(solved.trace, past);
+        if (failed !== undefined) throw failed;
+        return noPath(solved.trace, past);
+      }
       const steps = await this.#take(plan, work);
       const items = [...passed, ...plan, ...solved.rest];
       if (steps.length > 0) {
@@ -262,6 +273,12 @@ function hasFinished(step: Step): boolean {
 function resultsOf({ done }: Past): Json {
   const told = [...done.values()].filter(({ tool }: DoneStep) => tool !== MESSAGE_TOOL);
   return { results: Object.fromEntries(told.map(({ id, value }) => [id, value])) };
+}
+
+/** Nothing is left to try after a node of a plan has failed. */
+function failureOf(trace: HtnTrace, { failed, step }: Past): PilotageError | undefined {
+  if (failed === undefined || step === undefined || planIdOf(step) === undefined) return undefined;
+  return planFailed(planNodes(step), { ...notesOf(step), reasons: deadEndsOf(trace) });
 }
 
 function noPath(trace: HtnTrace, { failed }: Past): Move {

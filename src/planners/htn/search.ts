@@ -3,7 +3,7 @@
  * is left to do is a linked list of which all branches share the tail; the choices that are open are a stack. So neither
  * the length of a plan nor the depth of a task takes anything of the call stack.
  */
-import { defined, describeThrown, type Json, jsonEquals, PilotageError } from '#core';
+import { assertOptions, defined, describeThrown, type Json, jsonEquals, type OptionShape, PilotageError } from '#core';
 import type { DomainFunction, HtnDomain, HtnTask } from './domain.ts';
 import {
   badDecomposition,
@@ -31,6 +31,8 @@ export interface SearchOptions extends HtnLimits {
   readonly trace?: number;
 }
 
+const OPTIONS: OptionShape<SearchOptions> = { depth: 'any?', nodes: 'any?', signal: 'signal?', trace: 'any?' };
+
 export interface HtnResult {
   /** The actions in their order. Absent: there is no plan. */
   readonly actions?: readonly HtnTask[];
@@ -51,6 +53,7 @@ export function findPlan(
   todo: readonly HtnTask[],
   options: SearchOptions = {},
 ): HtnResult {
+  assertOptions('findPlan', options, OPTIONS);
   const resolve = resolverOf(domain);
   const { signal, trace } = options;
   const search = new Search({

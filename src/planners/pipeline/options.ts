@@ -1,11 +1,13 @@
 /** The options of a pipeline planner, and what it has ready by them for all of its moves. */
 import {
   asPlanner,
-  assertOptions as assertKinds,
+  assertKnownKeys,
   type Clock,
   defined,
   describeThrown,
+  isOptionsRecord,
   MAX_AT_ONCE,
+  type OnFailedPlan,
   type OptionShape,
   PilotageError,
   type Planner,
@@ -13,6 +15,7 @@ import {
   type PlanTry,
   type RedactRule,
   type RunView,
+  readOptions,
   redactor,
   systemClock,
 } from '#core';
@@ -94,6 +97,8 @@ export interface PipelineOptions {
   readonly stream?: boolean;
   /** How often the unfinished rest of a plan is planned again after a failure. Default 1. */
   readonly replans?: number;
+  /** `pause`: when nodes have failed and nothing is planned again any more, the run is paused, and asks to retry them. Default `fail`. */
+  readonly onFailedPlan?: OnFailedPlan;
   /** Redaction rules in addition to the default ones. Stored parts of prompts and replies pass through them. */
   readonly redact?: readonly RedactRule[];
   /** The sampling temperature. Default 0. */
@@ -141,6 +146,7 @@ const OPTIONS: OptionShape<PipelineOptions> = {
   maxSteps: 'any?',
   concurrency: 'any?',
   stream: 'flag?',
+  onFailedPlan: 'text?',
   replans: 'any?',
   redact: 'list?',
   temperature: 'number?',
@@ -154,9 +160,11 @@ const OPTIONS: OptionShape<PipelineOptions> = {
 };
 
 /** @throws PilotageError `invalid_config` naming the option. */
-function readyOptions(options: PipelineOptions): ReadyOptions {
-  assertKinds('pipeline', options, OPTIONS);
+function readyOptions(given: PipelineOptions): ReadyOptions {
+  const options = readOptions('pipeline', given, OPTIONS);
   const { candidates = 1, repairRetries = 1, modelRetries = 2, replans = 1, maxSteps = 1_000 } = options;
+  if (isOptionsRecord(options.verifier)) assertKnownKeys('verifier of pipeline', options.verifier, ['model']);
+  if (isOptionsRecord(options.template)) assertKnownKeys('template of pipeline', options.template, ['id', 'version']);
   whole('candidates', candidates, 1);
   whole('repairRetries', repairRetries, 0);
   whole('modelRetries', modelRetries, 0);

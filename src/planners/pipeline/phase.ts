@@ -3,20 +3,37 @@ import {
   type ErrorData,
   FINISH_TOOL,
   type Finish,
+  type PilotageError,
   type PlanFault,
   type RunView,
   type SteeringTurn,
   type Step,
   type Trajectory,
 } from '#core';
-import { finishOfPlan, type PlanNode, planIdOf, planNodes, undoneNodes, wasInterrupted } from '#plans';
+import {
+  finishOfNodes,
+  finishOfPlan,
+  notesOf,
+  type PlanNode,
+  planFailed,
+  planIdOf,
+  planNodes,
+  undoneNodes,
+  wasInterrupted,
+} from '#plans';
 
 export type Phase =
   /** A plan is to be made: the first for the goal, or one for what is left of it. */
   | { readonly kind: 'plan'; readonly work: GoalProgress }
   | { readonly kind: 'finish'; readonly decision: Finish }
   /** The last plan did not come to its end, and was planned again as often as it may be. */
-  | { readonly kind: 'spent'; readonly decision: Finish; readonly faults: readonly PlanFault[] }
+  | {
+      readonly kind: 'spent';
+      readonly decision: Finish;
+      readonly faults: readonly PlanFault[];
+      /** Set when nodes of it have failed. */
+      readonly failed: PilotageError | undefined;
+    }
   /** The fallback planner has taken over. */
   | { readonly kind: 'fallback' };
 
@@ -56,7 +73,9 @@ export function phaseOf(run: RunView, replans: number, fallback: string | undefi
   if (replansUsed(plans, trajectory.steering) < replans || wasInterrupted(plan)) {
     return { kind: 'plan', work };
   }
-  return { kind: 'spent', decision: finishOfPlan(plan), faults: faultsOf(plan, unfinished) };
+  const notes = notesOf(plan);
+  const failed = planFailed([...done.values(), ...nodes], notes);
+  return { kind: 'spent', decision: finishOfNodes(nodes, notes), faults: faultsOf(plan, unfinished), failed };
 }
 
 /** The step from which on the present goal was worked for. */

@@ -44,11 +44,13 @@ const VERSION = 'pipeline.1';
 /** @throws PilotageError `invalid_config` for a value that is not a model, and for wrong options. */
 export function pipeline(options: PipelineOptions): Planner {
   const setup = setUpPipeline(options);
-  const { stream = false, name = 'pipeline', version = VERSION } = options;
+  const { stream = false, name = 'pipeline', version = VERSION, onFailedPlan } = options;
   return Object.freeze({
     name,
     version,
+    ...defined({ onFailedPlan }),
     wakeMode: 'push',
+    whileAsked: 'keep',
     modelDriven: true,
     ...asksModels([...setup.pool.models, setup.outline, setup.judge], [setup.fallback]),
     next: (run: RunView, signal: AbortSignal) => {
@@ -76,7 +78,8 @@ async function* moveOf(setup: Setup, run: RunView, signal: AbortSignal): AsyncGe
     case 'fallback':
       return yield* giveUp({ decision: refusedPlan('no_path', 'pipeline', []) }, setup, run, signal);
     case 'spent': {
-      const { faults, decision } = phase;
+      const { faults, decision, failed } = phase;
+      if (failed !== undefined && setup.fallback === undefined) throw failed;
       return yield* giveUp(failedMove(setup, { because: 'exhausted', faults }, decision), setup, run, signal);
     }
     case 'plan':

@@ -1,5 +1,6 @@
 /** Templates by id and version, with an audit of each change. A value that its owner passes around; nothing global. */
 import {
+  assertKnownKeys,
   assertOptions,
   type Clock,
   captureObject,
@@ -66,6 +67,14 @@ export interface PromptStore {
   render(template: PromptTemplate, vars: TemplateVars, how?: { readonly throwOnMissing?: boolean }): RenderedPrompt;
 }
 
+const DRAFT: OptionShape<TemplateDraft> = {
+  ...({ id: 'any', text: 'any', requiredVars: 'any?', metadata: 'any?', author: 'any?' } as const),
+};
+const TEMPLATE: OptionShape<TemplateDraft & Partial<Pick<PromptTemplate, 'version' | 'at'>>> = {
+  ...DRAFT,
+  version: 'any?',
+  at: 'any?',
+};
 const OPTIONS: OptionShape<PromptStoreOptions> = {
   templates: 'list?',
   clock: 'object?',
@@ -96,6 +105,7 @@ export function promptStore(options: PromptStoreOptions = {}): PromptStore {
   }
 
   function accepted(draft: TemplateDraft | PromptTemplate): PromptTemplate {
+    assertKnownKeys(`The template ${draft.id}`, draft, Object.keys(TEMPLATE));
     const errors = errorsOf(draft);
     if (errors.length > 0) throw invalid(draft.id, errors);
     const { version = shelves.get(draft.id)?.next ?? 1, at = clock.now() } = draft as Partial<PromptTemplate>;
@@ -118,6 +128,7 @@ export function promptStore(options: PromptStoreOptions = {}): PromptStore {
 
   return Object.freeze({
     put(draft: TemplateDraft): PromptTemplate {
+      assertKnownKeys(`The template ${draft.id}`, draft, Object.keys(DRAFT));
       const { id, text, requiredVars, metadata, author } = draft;
       const template = accepted({
         id,

@@ -8,6 +8,7 @@ import {
   type Outcome,
   PilotageError,
   type RunView,
+  reservedAct,
   type Step,
 } from '#core';
 import { PLAN_SCHEMA, planIdOf, planNodes } from '#plans';
@@ -119,7 +120,9 @@ function linesOf(step: Step, { from, plans }: GoalProgress): readonly string[] {
     if (outcome === undefined) return [];
     const args = given.get(index) ?? planned;
     const id = nodes[index]?.id;
-    return [jsonLine({ ...defined({ id }), tool, ...shortened('args', args), ...resultOf(outcome) })];
+    const act = reservedAct(tool);
+    const what = act === undefined ? { tool } : { what: act };
+    return [jsonLine({ ...defined({ id }), ...what, ...shortened('args', args), ...resultOf(outcome) })];
   });
   const fault = step.error;
   return fault === undefined ? lines : [...lines, jsonLine({ status: 'failed', error: errorText(fault) })];

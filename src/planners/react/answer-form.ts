@@ -11,15 +11,18 @@ export type ReadAnswer =
 export interface AnswerForm {
   /** What the model is asked for: always an object, since servers take no other root. */
   readonly schema: JsonObject;
+  /** The arguments of a call that ends the run with the answer. */
+  readonly callSchema: JsonObject;
   /** @param answer JSON, or the text of a reply. */
   read(answer: Json): ReadAnswer;
 }
 
 /** An answer that need not be an object is asked for as `{ "answer": … }`, and taken out of it again. */
 export function answerForm(schema: JsonObject): AnswerForm {
-  if (isObjectSchema(schema)) return { schema, read: (answer) => readAs(jsonIn(answer), schema) };
   const wrapper = wrapped(schema);
-  return { schema: wrapper, read: (answer) => readWrapped(jsonIn(answer), schema, wrapper) };
+  const callSchema = wrapper;
+  if (isObjectSchema(schema)) return { schema, callSchema, read: (answer) => readAs(jsonIn(answer), schema) };
+  return { schema: wrapper, callSchema, read: (answer) => readWrapped(jsonIn(answer), schema, wrapper) };
 }
 
 function wrapped({ default: _, $schema, ...schema }: JsonObject): JsonObject {

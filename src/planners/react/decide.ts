@@ -14,6 +14,7 @@ import {
   type JsonObject,
   literal,
   MAX_BRANCHES,
+  MESSAGE_TOOL,
   PilotageError,
   type Remark,
   shownName,
@@ -23,7 +24,7 @@ import {
 import type { Reply } from '#model';
 import { coerceToSchema } from '#parse';
 import { CONTROL_TOOLS } from '#prompt';
-import { misfitsIn } from './answer-form.ts';
+import { type AnswerForm, misfitsIn } from './answer-form.ts';
 import { faultData } from './ladder.ts';
 import { CUT_OFF, type ReadCall, type ReadOptions, type ReadReply, readReply } from './read-reply.ts';
 
@@ -34,6 +35,8 @@ export interface DecideOptions {
   /** Makes ids that are unique in the run, one for each given. */
   readonly callIds: (wanted: readonly string[]) => readonly string[];
   readonly converse: boolean;
+  /** Fits the answer of a call that ends the run to the schema that was asked for. */
+  readonly readAnswer: AnswerForm['read'] | undefined;
   /** Several calls of one reply run one after another, inside the one step. */
   readonly oneByOne: boolean;
 }
@@ -160,18 +163,19 @@ function decideCalls(calls: readonly ReadCall[], reply: Reply, text: string, opt
 function decideAlone(
   call: ReadCall,
   reply: Reply,
-  { reading: { tasks, readAnswer }, callIds }: DecideOptions,
+  { reading: { tasks, finish }, readAnswer, callIds }: DecideOptions,
 ): { readonly decision: Decision; readonly args?: Json } | { readonly refusal: ErrorData } | undefined {
   if (call.tool !== FINISH_TOOL) {
-    if (!isTaskTool(call.tool) || call.refusal !== undefined) return undefined;
+    if (call.refusal !== undefined) return undefined;
+    if (call.tool === MESSAGE_TOOL) return { refusal: NO_MESSAGE };
+    if (!isTaskTool(call.tool)) return undefined;
     const read = readTaskCall(call, tasks);
     if ('refusal' in read) return read;
     return { decision: taskCall(call.tool, read.args, callIds([call.callId])[0] as string), args: call.args };
   }
   const answer = isJsonObject(call.args) && call.refusal === undefined ? call.args['answer'] : undefined;
   if (answer === undefined) {
-    const message = 'The arguments of _finish must be an object with "answer": the whole answer to the user.';
-    return { refusal: faultData('finish_invalid', message) };
+    return { refusal: faultData('finish_invalid', finish ? NO_ANSWER : `${NO_ANSWER} ${REPLY_ENDS}`) };
   }
   if (CUT_OFF.has(reply.finish)) return { decision: stopped({ ...reply, text: String(answer) }) };
   const read = readAnswer?.(answer) ?? { answer };
@@ -179,12 +183,22 @@ function decideAlone(
   return { decision: end('goal', { via: 'react.finish' }, read.answer) };
 }
 
+const NO_ANSWER =
+  'The attempt to end was not accepted: its arguments must be an object with "answer", the whole answer.';
+const REPLY_ENDS = 'No call is needed: a reply without one is the answer.';
+/** A plan may say something with it; a model says it in its reply. */
+const NO_MESSAGE = faultData(
+  'tool_not_found',
+  'There is no tool to say something with. Say it in the text of your reply.',
+);
+
 /** A call as it stands among others: tasks are started and awaited there, but nothing is finished. */
 function beside(call: ReadCall, { reading: { tasks } }: DecideOptions): ReadCall {
   if (call.refusal !== undefined) return call;
+  if (call.tool === MESSAGE_TOOL) return { ...call, refusal: NO_MESSAGE };
   if (isTaskTool(call.tool)) return { ...call, ...readTaskCall(call, tasks) };
   if (call.tool !== FINISH_TOOL) return call;
-  const message = `Not accepted: ${call.tool} must be called alone, when the results of the other calls are known.`;
+  const message = 'Not accepted: a run is ended alone, when the results of the other calls are known.';
   return { ...call, refusal: faultData('call_not_alone', message) };
 }
 

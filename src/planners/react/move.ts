@@ -16,7 +16,7 @@ import type { ModelPool } from '#planners';
 import { isWaitingAnswer } from '#prompt';
 import { type Decided, decideFromReply } from './decide.ts';
 import type { MadeCalls } from './made-calls.ts';
-import { mayStartTasks, type ReactOptions } from './options.ts';
+import { endsByCall, mayStartTasks, type ReactOptions } from './options.ts';
 import type { ReadOptions } from './read-reply.ts';
 import type { Requests } from './requests.ts';
 
@@ -77,8 +77,10 @@ export function readingOf(
     mode: model.toolCalls,
     tools: view.tools,
     tasks: mayStartTasks(options, view),
+    finish: endsByCall(options, view),
     madeBefore: (tool, args) => madeCalls.find(view, tool, args),
-    readAnswer,
+    // A text that goes to the user is not read as the answer, whatever it looks like.
+    readAnswer: options.converse === true ? undefined : readAnswer,
   };
 }
 
@@ -91,6 +93,7 @@ function decideWith({ reply, model }: ModelAnswer, view: RunView, making: MoveMa
     wait: reading.tasks ? waitBeforeEnd(view) : undefined,
     callIds: (wanted) => requests.callIds(view, model, wanted),
     converse,
+    readAnswer: making.readAnswer,
     oneByOne: !parallelToolCalls,
   });
   return decided.decision.kind === 'call_parallel' ? checked(decided) : decided;

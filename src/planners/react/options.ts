@@ -35,8 +35,8 @@ export interface ReactOptions {
   /** Whether the model may make several calls in one reply. Default true. */
   readonly parallelToolCalls?: boolean;
   /**
-   * True: an answer in text pauses the run for the user's next message (`resume` with `{ message }`). Default: the answer ends the
-   * run.
+   * True: an answer in text pauses the run for the user's next message (`resume` with `{ message }`). In a task, such as the run of an
+   * agent that is a tool, the text is a question to the user, and a call of `_finish` ends the task. Default: the answer ends the run.
    */
   readonly converse?: boolean;
   /**
@@ -82,6 +82,11 @@ export const DEFAULT_REASKS = 2;
 /** Whether the run may start tasks: the option is set, and the run is not at the greatest depth. */
 export function mayStartTasks({ tasks = false }: ReactOptions, view: RunView): boolean {
   return tasks && view.tasks;
+}
+
+/** Whether a reply in text asks the user, and a call of `_finish` ends the run: a task that talks has a result that somebody waits for. */
+export function endsByCall({ converse = false }: ReactOptions, view: RunView): boolean {
+  return converse && view.task !== undefined;
 }
 
 const OPTIONS: OptionShape<ReactOptions> = {

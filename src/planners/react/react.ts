@@ -26,7 +26,7 @@ import { compactor, summariserOf } from './compact.ts';
 import { CALM, exhausted, modelsLeft, type Rung, rungOf, unavailable } from './ladder.ts';
 import { MadeCalls } from './made-calls.ts';
 import { moveOf, PlainProvenance, readingOf } from './move.ts';
-import { assertReactOptions, DEFAULT_REASKS, type ReactOptions } from './options.ts';
+import { assertReactOptions, DEFAULT_REASKS, endsByCall, type ReactOptions } from './options.ts';
 import { FULL_WINDOW, Requests, windowShare } from './requests.ts';
 import { proseOnly } from './text-stream.ts';
 
@@ -67,9 +67,9 @@ export function react(options: ReactOptions): Planner {
     const models = tookOver(view) ? [] : fitting(view, rung);
     if (models.length === 0) return { kind: 'ladder', move: exhausted(rung) };
     const isCalm = rung === CALM && view.noProgress === undefined;
-    const guidance = isCalm ? undefined : guidanceTurn(rung.counters, view.noProgress);
+    const guidance = isCalm ? undefined : guidanceTurn(rung.counters, view.noProgress, endsByCall(options, view));
     const remarks: Remark[] = guidance === undefined ? [] : [...guidance.remarks];
-    if (view.trajectory.count === 0 && view.inputs.length > 0) remarks.push(...unreadableInputs(view.inputs));
+    if (view.trajectory.count === 0) remarks.push(...unreadableInputs(view));
     const turn: ModelTurn = {
       kind: 'model',
       remarks,

@@ -62,6 +62,8 @@ interface Callable {
   readonly tools: ToolView;
   /** The run may give work to tasks. */
   readonly tasks: boolean;
+  /** A call of `_finish` was declared to the model. */
+  readonly finish: boolean;
 }
 
 function reservedTools(tasks: boolean): readonly ParseTool[] {
@@ -75,7 +77,7 @@ export function parseTools({ tools, tasks }: Callable): readonly ParseTool[] {
 
 export interface ReadOptions extends Callable {
   readonly mode: 'native' | 'text';
-  /** Fits an answer to the schema that was asked for; without one every answer will do. */
+  /** Fits an answer in text to the schema that was asked for. Absent: any text will do, or goes to the user. */
   readonly readAnswer: AnswerForm['read'] | undefined;
   /** The last equal call that the run has made already, if it may have changed something. */
   readonly madeBefore: (tool: string, args: Json) => MadeCall | undefined;
@@ -181,7 +183,8 @@ const HARMLESS: ReadonlySet<ParseIssue['code']> = new Set([
   'mismatch',
 ]);
 
-function isOffered(tool: string, { tools, tasks }: Callable): boolean {
+function isOffered(tool: string, { tools, tasks, finish }: Callable): boolean {
+  if (tool === FINISH_TOOL) return finish;
   return tools.list().some(({ name }) => name === tool) || (tasks && CONTROL_TOOLS.some(({ name }) => name === tool));
 }
 

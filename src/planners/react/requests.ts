@@ -7,7 +7,16 @@ import type {
   LanguageModelV4Prompt,
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
-import type { Compaction, Identity, OutputMode, RunView, ToolSchema, Trajectory } from '#core';
+import {
+  type Compaction,
+  defined,
+  FINISH_TOOL,
+  type Identity,
+  type OutputMode,
+  type RunView,
+  type ToolSchema,
+  type Trajectory,
+} from '#core';
 import {
   type CountedBefore,
   estimateTokens,
@@ -17,9 +26,9 @@ import {
   TokenCounter,
   takesMedia,
 } from '#model';
-import { CONTROL_TOOLS, type DeclaredTool, systemPrompt, Transcript, toolDescription } from '#prompt';
+import { CONTROL_TOOLS, type DeclaredTool, finishTool, systemPrompt, Transcript, toolDescription } from '#prompt';
 import type { AnswerForm } from './answer-form.ts';
-import { mayStartTasks, type ReactOptions } from './options.ts';
+import { endsByCall, mayStartTasks, type ReactOptions } from './options.ts';
 
 export class Requests {
   readonly #options: ReactOptions;
@@ -29,12 +38,16 @@ export class Requests {
   readonly #transcripts = new WeakMap<Identity, Map<ReadyModel, Transcript>>();
   readonly #meters = new WeakMap<Identity, TokenMeter>();
   readonly #systems = new SystemPrompts();
-  readonly #declared: DeclaredTools = new WeakMap();
-  readonly #declaredWithTasks: DeclaredTools = new WeakMap();
+  /** With the controls of a run, which are the same list for all runs that have the same. */
+  readonly #declared = new WeakMap<readonly DeclaredTool[], DeclaredTools>();
+  readonly #controls: Readonly<Record<'none' | 'tasks' | 'finish' | 'both', readonly DeclaredTool[]>>;
 
   constructor(options: ReactOptions, form: AnswerForm | undefined) {
     this.#options = options;
     this.#form = form;
+    const finish = finishTool(form?.callSchema);
+    this.#controls = { none: [], tasks: CONTROL_TOOLS, finish: [finish], both: [...CONTROL_TOOLS, finish] };
+    for (const controls of Object.values(this.#controls)) this.#declared.set(controls, new WeakMap());
   }
 
   /**
@@ -54,7 +67,7 @@ export class Requests {
       const tools = this.#toolsOf(view);
       if (tools.length > 0) request.tools = tools;
     }
-    if (this.#form === undefined || format === undefined) return request;
+    if (this.#form === undefined || format === undefined || endsByCall(this.#options, view)) return request;
     const { responseFormat } = structuredFormat(format, this.#form.schema, 'answer');
     return responseFormat === undefined ? request : { ...request, responseFormat };
   }
@@ -130,28 +143,38 @@ export class Requests {
       ...(this.#form === undefined ? {} : { answerSchema: this.#form.schema }),
     };
     const tasks = mayStartTasks(this.#options, view);
-    const system = this.#systems.of(view, model.toolCalls, tasks, () =>
-      systemPrompt({ ...given, ...examples, converse, tasks }, view, model.toolCalls),
+    const controls = this.#controlsOf(view);
+    const finish = controls.find(({ name }) => name === FINISH_TOOL);
+    const system = this.#systems.of(view, model.toolCalls, controls, () =>
+      systemPrompt({ ...given, ...examples, converse, tasks, ...defined({ finish }) }, view, model.toolCalls),
     );
     return new Transcript(system, view, {
       mode: model.toolCalls,
       replay: view.context.reasoningReplay ?? reasoningReplay,
+      tasks,
       takes: (mime) => takesMedia(model, mime),
+      ...defined({ historyChars: historyChars(options.compaction?.budgetTokens, model) }),
       ...examples,
     });
   }
 
   #toolsOf(view: RunView): LanguageModelV4FunctionTool[] {
     const list = view.tools.list();
-    const tasks = mayStartTasks(this.#options, view);
-    const known = tasks ? this.#declaredWithTasks : this.#declared;
-    let declared = known.get(list);
+    const controls = this.#controlsOf(view);
+    const known = this.#declared.get(controls);
+    let declared = known?.get(list);
     if (declared === undefined) {
-      const all: readonly DeclaredTool[] = tasks ? [...CONTROL_TOOLS, ...list] : list;
-      declared = all.map((tool) => functionTool(tool, this.#options.maxToolExamples));
-      known.set(list, declared);
+      declared = [...controls, ...list].map((tool) => functionTool(tool, this.#options.maxToolExamples));
+      known?.set(list, declared);
     }
     return declared;
+  }
+
+  /** The reserved names that the model may call. */
+  #controlsOf(view: RunView): readonly DeclaredTool[] {
+    const { none, tasks, finish, both } = this.#controls;
+    if (endsByCall(this.#options, view)) return mayStartTasks(this.#options, view) ? both : finish;
+    return mayStartTasks(this.#options, view) ? tasks : none;
   }
 
   /** The part of a request that is the same in every step. */
@@ -163,6 +186,16 @@ export class Requests {
     }
     return settings;
   }
+}
+
+/** Earlier turns may take this share of what a request may have: the run itself needs the rest. */
+const HISTORY_SHARE = 0.5;
+/** Few enough for texts in most languages. */
+const CHARS_PER_TOKEN = 3;
+
+function historyChars(budgetTokens: number | undefined, { contextTokens }: ReadyModel): number | undefined {
+  const most = Math.min(budgetTokens ?? Number.POSITIVE_INFINITY, contextTokens ?? Number.POSITIVE_INFINITY);
+  return Number.isFinite(most) ? Math.floor(most * HISTORY_SHARE * CHARS_PER_TOKEN) : undefined;
 }
 
 /** From this share of a window on a request is not sent: the estimate is rough, and the reply needs room. */
@@ -228,10 +261,10 @@ class SystemPrompts {
   readonly #last = new WeakMap<readonly ToolSchema[], { readonly key: string; readonly text: string }>();
 
   /** @param make the prompt of that run; with hints it is the run's own. */
-  of(view: RunView, mode: ReadyModel['toolCalls'], tasks: boolean, make: () => string): string {
+  of(view: RunView, mode: ReadyModel['toolCalls'], controls: readonly DeclaredTool[], make: () => string): string {
     if (view.context.hints !== undefined) return make();
     const tools = view.tools.all();
-    const key = `${mode}/${tasks}/${Math.floor(view.startedAt / DAY_MS)}`;
+    const key = `${mode}/${controls.map(({ name }) => name)}/${Math.floor(view.startedAt / DAY_MS)}`;
     const known = this.#last.get(tools);
     if (known?.key === key) return known.text;
     const text = make();

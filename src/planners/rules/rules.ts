@@ -1,6 +1,7 @@
 /** A planner of rules: in an ordered list, the first rule that matches and has a step decides. */
 import {
   assertIdentity,
+  assertKnownKeys,
   assertOptions,
   describeThrown,
   type JsonObject,
@@ -36,6 +37,7 @@ export interface RulePlanner extends Planner {
   getRules(): readonly Rule[];
 }
 
+const RULE: OptionShape<Rule> = { id: 'any', match: 'any', toPlanStep: 'any' };
 const OPTIONS: OptionShape<RulesOptions> = { name: 'any?', version: 'any?', rules: 'any', internal: 'any?' };
 
 /**
@@ -54,6 +56,7 @@ export function rules(options: RulesOptions): RulePlanner {
   const planner: RulePlanner = {
     name,
     wakeMode: 'poll',
+    whileAsked: 'keep',
     next: (run, signal) => firstMatch(ordered, how, run, signal),
     getRules: () => ordered,
   };
@@ -111,6 +114,7 @@ function readyRules(given: readonly Rule[]): readonly Rule[] {
     const name = `rules[${index}]`;
     if (typeof rule !== 'object' || rule === null)
       throw misconfigured(`${name} must be an object, { id, match, toPlanStep }.`);
+    assertKnownKeys(name, rule, Object.keys(RULE));
     assertText(rule.id, `${name}.id`);
     if (typeof rule.match !== 'function') throw misconfigured(`${name}.match must be a function.`);
     if (typeof rule.toPlanStep !== 'function') throw misconfigured(`${name}.toPlanStep must be a function.`);

@@ -92,10 +92,10 @@ export function effectProblems(record: CrashRecord, state: RunState): string[] {
 function onceProblems(record: CrashRecord, key: string, attempts: readonly CrashAttempt[]): string[] {
   const tool = attempts[0]?.tool;
   const notDone = record.reconciliations.filter((asked) => asked.key === key && asked.status === 'not_done').length;
-  const loggedIn = record.logins.filter((login) => login === key).length;
+  const unmade = record.unmade.filter((attempt) => attempt === key).length;
   const refuted = record.settlements.filter((settled) => settled.key === key && !settled.happened).length;
   const problems: string[] = [];
-  if (attempts.length > 1 + notDone + loggedIn + refuted)
+  if (attempts.length > 1 + notDone + unmade + refuted)
     problems.push(`${tool}, a once tool, was run ${attempts.length} times under ${key}.`);
   const effects = record.effects.get(key) ?? 0;
   if (effects > 1) problems.push(`The effect of ${tool}, a once tool, happened ${effects} times under ${key}.`);

@@ -10,7 +10,17 @@
  */
 import { AssertionError } from 'node:assert';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
-import { defined, describeThrown, type Entry, type Identity, local, PilotageError } from '#core';
+import {
+  assertKnownKeys,
+  assertOptions,
+  defined,
+  describeThrown,
+  type Entry,
+  type Identity,
+  local,
+  type OptionShape,
+  PilotageError,
+} from '#core';
 import { type Journal, memoryJournal } from '#journal';
 import { createRuntime, type PauseNotice, type Run, type Runtime, runResultOf } from '#runtime';
 import { foldEntries, isPaused, type RunState } from '#state';
@@ -30,7 +40,7 @@ import {
 import { FaultyJournal } from './faulty-journal.ts';
 import { CrashProcess, mortalPlanner, mortalTools, worldOf } from './process.ts';
 import { CrashRecord, callName } from './record.ts';
-import type { CrashScenario } from './scenario.ts';
+import { type CrashScenario, SCENARIO_KEYS } from './scenario.ts';
 
 export interface CrashOptions {
   /** How many runs crash a second time, at random points of the recovery. Default 20. */
@@ -55,8 +65,12 @@ export interface CrashReport {
   readonly violations: readonly CrashViolation[];
 }
 
+const OPTIONS: OptionShape<CrashOptions> = { doubles: 'whole?', seed: 'any?' };
+
 /** Never rejects because of a violation: the report lists them. When the run without a crash has violations, no other run is played. */
 export async function crashEverywhere(scenario: CrashScenario, options: CrashOptions = {}): Promise<CrashReport> {
+  assertOptions('crashEverywhere', options, OPTIONS);
+  assertKnownKeys('A scenario of crashEverywhere', scenario, SCENARIO_KEYS);
   const { doubles = 20, seed = 1 } = options;
   const violations: CrashViolation[] = [];
   const points: string[] = [];

@@ -43,7 +43,7 @@ export class FaultyJournal implements Journal {
       list: (scope, limit) => process.guard(() => inner.artifacts.list(scope, limit)),
     };
     this.memory = {
-      read: (scope, limit, from) => process.guard(() => inner.memory.read(scope, limit, from)),
+      summary: (scope) => process.guard(() => inner.memory.summary(scope)),
       summarise: (scope, expected, summary) =>
         this.#write('memory.summarise', () => inner.memory.summarise(scope, expected, summary)),
     };

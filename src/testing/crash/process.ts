@@ -3,12 +3,13 @@ import {
   asPlanner,
   type Clock,
   defined,
+  fieldOf,
   type MoveSource,
   type Planner,
   type PlannerFunction,
   type RunView,
 } from '#core';
-import { type AnyTool, LoginRequired, type Tool, type ToolSet } from '#tools';
+import { type AnyTool, resultOf, type Tool, type ToolSet } from '#tools';
 import type { CrashRecord } from './record.ts';
 import type { CrashWorld } from './scenario.ts';
 
@@ -172,9 +173,12 @@ function mortalTool(tool: Tool, process: CrashProcess, record: CrashRecord): Too
     record.attempt({ run: identity.run, tool: name, effect, key, args: JSON.stringify(args) });
     const leave = process.enter();
     try {
-      return await tool.execute(args, context);
+      return await resultOf(tool.execute(args, context), context);
     } catch (thrown) {
-      if (thrown instanceof LoginRequired) record.logins.push(key);
+      const code = fieldOf(thrown, 'code');
+      if (code === 'auth_required' || code === 'not_sent') record.unmade.push(key);
+      if (code === 'not_sent' && record.effects.has(key))
+        record.faults.push(`${name} threw NotSent, but its effect had happened.`);
       throw thrown;
     } finally {
       leave();

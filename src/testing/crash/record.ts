@@ -41,8 +41,8 @@ export class CrashRecord {
   readonly attempts: CrashAttempt[] = [];
   readonly reconciliations: Reconciliation[] = [];
   readonly settlements: SettledCall[] = [];
-  /** Keys of attempts that asked for a login: they did nothing. */
-  readonly logins: string[] = [];
+  /** Keys of attempts that did nothing: they asked for a login, or sent nothing. */
+  readonly unmade: string[] = [];
   /** Effects by idempotency key. */
   readonly effects: Map<string, number> = new Map();
   /** Names of `once` calls that a dead process had begun and not ended. */

@@ -1,5 +1,5 @@
 /** What is played through crashes: a planner, its tools, and the people around it. */
-import type { Clock, Control, Entry, Json, Limits, Planner, PlannerFunction } from '#core';
+import type { Clock, Control, Entry, Json, Limits, OptionShape, Planner, PlannerFunction } from '#core';
 import type { Journal } from '#journal';
 import type { PauseNotice, Run, RuntimeOptions } from '#runtime';
 import type { RunState } from '#state';
@@ -43,6 +43,20 @@ export interface CrashScenario {
 }
 
 /** The world outside the process, for the tools of a scenario. It remembers what a dead process did. */
+const SCENARIO: OptionShape<CrashScenario> = {
+  ...({
+    name: 'any',
+    planner: 'any',
+    tools: 'any',
+    query: 'any',
+    args: 'any?',
+    limits: 'any?',
+    journal: 'any?',
+  } as const),
+  ...({ options: 'any?', answer: 'any?', controls: 'any?', check: 'any?' } as const),
+};
+export const SCENARIO_KEYS: readonly string[] = Object.keys(SCENARIO);
+
 export interface CrashWorld {
   /** The moment at which a tool does its thing: counted under the call's key. The process may die before and after. */
   effect(context: Pick<ToolContext, 'idempotencyKey'>): Promise<void>;

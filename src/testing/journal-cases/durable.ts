@@ -34,16 +34,16 @@ export const durableCases: readonly JournalCase[] = [
       const { artifactRef } = await journal.artifacts.put(identity('r1'), Buffer.from('bytes'), { mime: 'text/plain' });
       await journal.memory.summarise(identity('r1'), undefined, {
         text: 'so far',
-        covers: 1,
+        through: 'r1',
+        without: [],
         health: 'degraded',
         failures: 3,
         updatedAt: 5,
       });
       const ended = await createClaimed(journal, 'r3');
-      const turn = { run: 'r3', user: 'Why?', assistant: 'Because.', at: 9 };
-      await journal.append(step(ended, 1, { status: 'finished', turn }));
+      await journal.append(step(ended, 1, { status: 'finished' }));
       const kept = async (from: Journal): Promise<unknown> => [
-        await from.memory.read(identity('r1'), 5),
+        await from.memory.summary(identity('r1')),
         await from.artifacts.list(identity('r1'), 5),
       ];
       const remembered = await kept(journal);

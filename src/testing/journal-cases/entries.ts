@@ -185,10 +185,11 @@ export const entryCases: readonly JournalCase[] = [
         journal.artifacts.put(scope, Buffer.from('x'), { mime: 'text/plain' }),
         journal.artifacts.get(scope, 'art_x'),
         journal.artifacts.list(scope, 1),
-        journal.memory.read(scope, 1),
+        journal.memory.summary(scope),
         journal.memory.summarise(scope, undefined, {
           text: '',
-          covers: 0,
+          through: '',
+          without: [],
           health: 'healthy',
           failures: 0,
           updatedAt: 1,

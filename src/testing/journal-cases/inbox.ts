@@ -91,7 +91,7 @@ export const inboxCases: readonly JournalCase[] = [
     },
   },
   {
-    name: 'an inbox holds 256 controls and refuses the next',
+    name: 'an inbox holds 256 controls and refuses the next, but no answer, new goal or cancel',
     async run({ journal }) {
       const claim = await createClaimed(journal, 'r1');
       const ids = Array.from({ length: INBOX_CAP }, (_, index) => `c${index}`);
@@ -100,6 +100,10 @@ export const inboxCases: readonly JournalCase[] = [
       assert.equal(await journal.signal('r1', control('c7')), false);
       assert.deepEqual(await waiting(journal, 'r1'), ids);
       assert.deepEqual(await journal.renew([claim], 1_000), [INBOX_CAP]);
+      const decisions = ['APPROVE', 'REJECT', 'ANSWER', 'RESUME', 'SETTLE', 'REDIRECT', 'CANCEL'] as const;
+      for (const type of decisions) assert.equal(await journal.signal('r1', { id: type, type }), true);
+      assert.deepEqual(await waiting(journal, 'r1'), [...ids, ...decisions]);
+      await expectCode(journal.signal('r1', control('more')), 'inbox_full');
       await journal.append(step(claim, 1, { takes: ['c0'] }));
       assert.equal(await journal.signal('r1', control('more')), true);
     },

@@ -235,6 +235,31 @@ export const leaseCases: readonly JournalCase[] = [
     },
   },
   {
+    name: 'J4 an append renews the lease in the same commit when it says so, also one that is over and that nobody has claimed',
+    async run({ journal, clock }) {
+      const claim = await createClaimed(journal, 'r1');
+      clock.advance(LEASE_MS - 1);
+      await journal.append(step(claim, 1));
+      clock.advance(1);
+      assert.equal('lease' in present(await journal.get('r1')), false);
+      await journal.append(step(claim, 2, { leaseMs: LEASE_MS }));
+      const { lease, readAt } = present(await journal.get('r1'));
+      assert.deepEqual(lease, { owner: 'ana', until: readAt + LEASE_MS });
+      clock.advance(LEASE_MS - 1);
+      assert.equal(await journal.claim(ben), undefined);
+      clock.advance(1);
+      const heir = present(await journal.claim(ben));
+      await expectCode(journal.append(step(claim, 3, { leaseMs: 9 * LEASE_MS })), 'lease_lost');
+      await expectCode(journal.append(step(heir, 2, { leaseMs: 9 * LEASE_MS })), 'journal_conflict');
+      await expectCode(journal.append(step(heir, 3, { leaseMs: 0 })), 'invalid_config');
+      assert.equal(present(await journal.get('r1')).lease?.until, clock.now() + LEASE_MS);
+      await journal.release(heir, { seenSignals: 0 });
+      await expectCode(journal.append(step(heir, 3, { leaseMs: LEASE_MS })), 'lease_lost');
+      assert.deepEqual(await sequence(journal, 'r1'), [1, 2, 3]);
+      assert.equal(present(await journal.claim(ana)).fence, 3);
+    },
+  },
+  {
     name: 'a length that is not a positive number is refused',
     async run({ journal }) {
       await journal.create(newRun('r1'));

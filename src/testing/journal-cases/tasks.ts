@@ -41,7 +41,6 @@ async function allOf(journal: Journal, claims: readonly Claim[]): Promise<unknow
     entries: await Promise.all(claims.map(({ run }) => journal.read(run))),
     inboxes: await Promise.all(claims.map(({ run }) => messagesOf(journal, run))),
     signals: await journal.renew(claims, LEASE_MS),
-    memory: await journal.memory.read(identity('-'), 10),
   };
 }
 
@@ -79,6 +78,7 @@ export const taskCases: readonly JournalCase[] = [
       assert.deepEqual(await journal.get('k2'), {
         identity: identity('k2'),
         status: 'pending',
+        conversation: false,
         query: 'query of k2',
         agent: 'worker',
         parent: 'parent',
@@ -110,7 +110,6 @@ export const taskCases: readonly JournalCase[] = [
           { run: 'child', message: watchMessage('w1') },
         ],
         seenSignals: 1,
-        turn: { run: 'parent', user: 'Why?', assistant: null, at: 1 },
       });
       const refused: readonly (readonly [ErrorCode, Partial<Append>])[] = [
         ['task_limit', { treeLimit: 2 }],
@@ -118,7 +117,7 @@ export const taskCases: readonly JournalCase[] = [
         ['lease_lost', { fence: 0 }],
         ['journal_conflict', { expected: 2, entries: [stepEntry(3)] }],
         ['journal_conflict', { entries: [stepEntry(2), stepEntry(4)] }],
-        ['run_not_found', { run: 'nobody', turn: { run: 'nobody', user: '', assistant: null, at: 1 } }],
+        ['run_not_found', { run: 'nobody' }],
         ['invalid_config', { starts: [newTask('k1', 'parent'), newRun('k2', { entries: [] })] }],
         ['invalid_config', { starts: [newTask('k1', 'parent'), { ...newTask('k2', 'parent'), priority: 0.5 }] }],
         [

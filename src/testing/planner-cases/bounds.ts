@@ -3,17 +3,7 @@
  * object at once.
  */
 import assert from 'node:assert/strict';
-import {
-  type Identity,
-  type Json,
-  local,
-  MAX_PAYLOAD_BYTES,
-  PilotageError,
-  type Planner,
-  type RequestPause,
-  type RunView,
-  validateDecision,
-} from '#core';
+import { type Identity, type Json, local, PilotageError, type Planner, type RunView } from '#core';
 import type { Journal } from '#journal';
 import type { Run } from '#runtime';
 import type { Tool } from '#tools';
@@ -95,8 +85,8 @@ export const pastDeadline: PlannerCase = {
   run: runPastDeadline,
 };
 
-/** More than a pause can show. A planner that shows it has to cut it. */
-const HUGE = 'A very long request. '.repeat(2_000);
+/** More than any value may have. A planner that shows it in a pause has to cut it. */
+const HUGE = 'A very long request. '.repeat(200_000);
 const DEEP: Json = Array.from({ length: 20 }).reduce<Json>((inner) => ({ inner }), 'the bottom');
 const WIDE: Json = Array.from({ length: 500 }, (_, row) => ({ row, text: `row ${row}` }));
 
@@ -108,7 +98,6 @@ async function runPauseBounds(bench: PlannerBench): Promise<void> {
   if (decision.kind !== 'request_pause') {
     assert.fail(`the planner was to pause, and decided ${decision.kind}; see what the scenario wants`);
   }
-  assertRefusedBeyond(decision);
   const large: readonly [string, RunView][] = [
     ['a very long request', runView({ query: HUGE, tools: TOOLS })],
     ['a goal that is very long', runView({ goal: HUGE, tools: TOOLS })],
@@ -117,15 +106,6 @@ async function runPauseBounds(bench: PlannerBench): Promise<void> {
   ];
   for (const [when, view] of large) await decidedMove((await bench.make()).planner, view, when);
   await pauseAndResume(bench);
-}
-
-/** On the planner's own pause. */
-function assertRefusedBeyond(pause: RequestPause): void {
-  assert.throws(
-    () => validateDecision({ ...pause, payload: { text: 'x'.repeat(MAX_PAYLOAD_BYTES) } }),
-    (error) => PilotageError.is(error, 'invalid_decision'),
-    'a payload that is too large was not refused',
-  );
 }
 
 /** The runtime can show the pause, and the planner goes on with the answer. */

@@ -107,7 +107,7 @@ export const AFTER: readonly AskedFor[] = [
     'an await that a message ended',
     closed(0, { kind: 'await_task', taskId: 't', callId: 'call_0' }, [value({ task_id: 't', status: 'running' })]),
   ),
-  ...(['approve', 'reject', 'resume', 'timeout'] as const).map((verdict) =>
+  ...(['approve', 'reject', 'resume', 'timeout', 'superseded'] as const).map((verdict) =>
     after(
       `a pause that was answered with ${verdict}`,
       closed(0, { kind: 'request_pause', reason: 'await_input' }, [{ kind: 'verdict', verdict }]),

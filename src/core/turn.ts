@@ -1,0 +1,63 @@
+/** Turns of a conversation that came before a run. A turn may have parts, in the words of the AI SDK; its files are artifacts of the session. */
+import type { LoadedInput } from './context.ts';
+import type { Json, JsonObject } from './json.ts';
+
+/** An earlier turn of the conversation that a run continues. */
+export interface Turn {
+  /** `system` turns come before all others. A `tool` turn has the results of the calls that the `assistant` turn before it made. */
+  readonly role: 'system' | 'user' | 'assistant' | 'tool';
+  /** All that its text parts say. */
+  readonly text: string;
+  /** Absent: the turn is its text and nothing else. */
+  readonly parts?: readonly TurnPart[];
+  /** What a provider is told of the message, by the names of providers. */
+  readonly providerOptions?: JsonObject;
+}
+
+export type TurnPart = TurnText | TurnFile | TurnCall | TurnResult;
+
+interface PartNotes {
+  /** What a provider is told of the part, by the names of providers. */
+  readonly providerOptions?: JsonObject;
+}
+
+export interface TurnText extends PartNotes {
+  readonly type: 'text' | 'reasoning';
+  readonly text: string;
+}
+
+/** A file or an image. Its bytes are there where a planner is shown it, unless they could not be read; they are never recorded. */
+export interface TurnFile extends PartNotes, LoadedInput {
+  readonly type: 'file';
+}
+
+export interface TurnCall extends PartNotes {
+  readonly type: 'tool-call';
+  /** Unique in the history. */
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly input: Json;
+}
+
+export interface TurnResult extends PartNotes {
+  readonly type: 'tool-result';
+  /** The id of the call. */
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly output:
+    | { readonly type: 'text' | 'error-text'; readonly value: string }
+    | { readonly type: 'json' | 'error-json'; readonly value: Json }
+    | { readonly type: 'execution-denied'; readonly reason?: string };
+}
+
+/** The runs of the session that a run is told of. What they said is read from their entries: it is not recorded a second time. */
+export interface Continued {
+  /** In the order in which they were started. */
+  readonly runs: readonly {
+    readonly run: string;
+    /** How many entries it had then: what it said later is not told. */
+    readonly head: number;
+  }[];
+  /** How many turns are told at most; of each run at least its last one. */
+  readonly turns: number;
+}

@@ -1,0 +1,103 @@
+/**
+ * A journal whose file could not be opened at once, because another process has the lock that is needed to make it, or to bring it to the
+ * present format. Each operation waits for that lock as a write of an open file does, without holding up the event loop, and is refused
+ * with `journal_busy` after the same time; the next one tries again.
+ */
+import { PilotageError } from '#core';
+import type { ArtifactStore, Journal, SessionMemoryStore } from '../port.ts';
+import { journalClosed } from '../rules.ts';
+
+const RETRY_MS = 20;
+
+export class OpeningJournal implements Journal {
+  /** @throws PilotageError `journal_busy` at once. */
+  readonly #open: () => Journal;
+  readonly #busyTimeoutMs: number;
+  #opened: Journal | undefined;
+  #opening: Promise<Journal> | undefined;
+  /** Watches that wait for the file. */
+  readonly #watches = new Set<(journal: Journal) => void>();
+  #closed = false;
+
+  constructor(open: () => Journal, busyTimeoutMs: number) {
+    this.#open = open;
+    this.#busyTimeoutMs = busyTimeoutMs;
+  }
+
+  readonly artifacts: ArtifactStore = {
+    put: (scope, bytes, about) => this.#with(({ artifacts }) => artifacts.put(scope, bytes, about)),
+    get: (scope, ref) => this.#with(({ artifacts }) => artifacts.get(scope, ref)),
+    list: (scope, limit) => this.#with(({ artifacts }) => artifacts.list(scope, limit)),
+  };
+
+  readonly memory: SessionMemoryStore = {
+    summary: (scope) => this.#with(({ memory }) => memory.summary(scope)),
+    summarise: (scope, expected, summary) => this.#with(({ memory }) => memory.summarise(scope, expected, summary)),
+  };
+
+  create: Journal['create'] = (run) => this.#with((journal) => journal.create(run));
+  append: Journal['append'] = (append) => this.#with(async (journal) => journal.append(append));
+  read: Journal['read'] = (run, from, limit) => this.#with((journal) => journal.read(run, from, limit));
+  get: Journal['get'] = (run) => this.#with((journal) => journal.get(run));
+  list: Journal['list'] = (query) => this.#with((journal) => journal.list(query));
+  claim: Journal['claim'] = (request) => this.#with((journal) => journal.claim(request));
+  renew: Journal['renew'] = (leases, leaseMs) => this.#with((journal) => journal.renew(leases, leaseMs));
+  release: Journal['release'] = (lease, park) => this.#with((journal) => journal.release(lease, park));
+  signal: Journal['signal'] = (run, message, options) => this.#with((journal) => journal.signal(run, message, options));
+  inbox: Journal['inbox'] = (run) => this.#with((journal) => journal.inbox(run));
+  examine: Journal['examine'] = (run) => this.#with((journal) => journal.examine(run));
+  repair: Journal['repair'] = (request) => this.#with((journal) => journal.repair(request));
+
+  watch(run: string, wake: () => void): () => void {
+    if (this.#closed) throw journalClosed();
+    if (this.#opened !== undefined) return this.#opened.watch(run, wake);
+    let stop: (() => void) | undefined;
+    const begin = (journal: Journal): void => {
+      stop = journal.watch(run, wake);
+      wake();
+    };
+    this.#watches.add(begin);
+    return () => {
+      this.#watches.delete(begin);
+      stop?.();
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#watches.clear();
+    // Whoever waits for the file hears that the journal was closed.
+    await this.#opening?.catch(() => {});
+    await this.#opened?.close();
+  }
+
+  async #with<T>(use: (journal: Journal) => Promise<T>): Promise<T> {
+    return use(this.#opened ?? (await this.#ready()));
+  }
+
+  /** All who wait share one look at the file. */
+  #ready(): Promise<Journal> {
+    this.#opening ??= this.#untilOpen().finally(() => {
+      this.#opening = undefined;
+    });
+    return this.#opening;
+  }
+
+  async #untilOpen(): Promise<Journal> {
+    const since = performance.now();
+    for (;;) {
+      if (this.#closed) throw journalClosed();
+      try {
+        this.#opened = this.#open();
+        break;
+      } catch (error) {
+        const isOver = performance.now() - since >= this.#busyTimeoutMs;
+        if (isOver || !PilotageError.is(error, 'journal_busy')) throw error;
+      }
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    }
+    for (const begin of this.#watches) begin(this.#opened);
+    this.#watches.clear();
+    return this.#opened;
+  }
+}

@@ -1,0 +1,54 @@
+/** Which kinds of answers a pause takes. */
+import { type Control, PilotageError } from '#core';
+import type { OpenPause } from '#state';
+
+/** A kind of answer, in the words of `Run.answer`. */
+export type AnswerKind = 'approve' | 'reject' | 'answer' | 'payload' | 'settle';
+
+const KINDS: Partial<Record<Control['type'], AnswerKind>> = {
+  APPROVE: 'approve',
+  REJECT: 'reject',
+  ANSWER: 'answer',
+  RESUME: 'payload',
+  SETTLE: 'settle',
+};
+
+/** The kinds of answers that the pause takes. */
+function kindsFor({ reason, step, call }: Pick<OpenPause, 'reason' | 'step' | 'call'>): readonly AnswerKind[] {
+  if (call !== undefined) return reason === 'in_doubt' ? ['settle'] : ['approve', 'reject', 'answer'];
+  // Where words are asked for, or a plan is to be retried, yes and no say nothing.
+  const isOpenQuestion = (step !== undefined && reason === 'await_input') || reason === 'plan_failed';
+  return isOpenQuestion ? ['payload'] : ['approve', 'reject', 'payload'];
+}
+
+/**
+ * Why an answer of this kind does not fit this pause; `undefined` when it does. To resume a call that waits for a login, or one that can be
+ * looked up, says that it may go on: this is judged where it is known.
+ */
+export function unfitFor(
+  { type, payload = {} }: Pick<Control, 'type' | 'payload'>,
+  pause: OpenPause,
+): PilotageError | undefined {
+  const kind = KINDS[type];
+  const fits = kindsFor(pause);
+  if (kind === undefined) return undefined;
+  const isOfCall = pause.call !== undefined;
+  const goesOn = type === 'RESUME' && isOfCall && pause.reason !== 'approval_required';
+  const isWordless = !isOfCall || kind === 'payload' || payload['payload'] === undefined;
+  if ((fits.includes(kind) && isWordless) || goesOn) return undefined;
+  const wrong = isWordless ? kind : 'payload';
+  const message = `${OF_KIND[wrong]} does not answer this pause, ${pause.token} (${pause.reason}). It takes one of these: ${fits.join(', ')}.`;
+  const hint = pause.reason === 'in_doubt' ? ` ${SAY_SO}` : '';
+  return new PilotageError('payload_invalid', `${message}${hint}`, { data: { token: pause.token, kind: wrong, fits } });
+}
+
+const OF_KIND: Readonly<Record<AnswerKind, string>> = {
+  approve: 'An approval',
+  reject: 'A rejection',
+  answer: 'A value in place of a call',
+  payload: 'A payload',
+  settle: 'Word of what became of a call',
+};
+
+export const SAY_SO =
+  'Settle the call: say that it happened, with its value, or that it did not happen; then the call is made.';

@@ -1,0 +1,178 @@
+/** The conversation before a run as messages of its request. Calls and results are native ones where the model has such. */
+import type {
+  LanguageModelV4FilePart,
+  LanguageModelV4Message,
+  LanguageModelV4TextPart,
+  LanguageModelV4ToolCallPart,
+  LanguageModelV4ToolResultPart,
+} from '@ai-sdk/provider';
+import { isJsonObject, type RunView, shownName, type Turn, type TurnPart, type TurnResult } from '#core';
+import { type AssistantPart, callBlock, MADE_ID, protocolName } from './call-turns.ts';
+import { type CallMode, enclose, encloseJson, frame, quoted, quotedJson, type UserWords } from './frame.ts';
+import { filePart, type TakesMime } from './user-turn.ts';
+
+export interface EarlierTurnsOptions {
+  readonly mode: CallMode;
+  readonly takes: TakesMime;
+  /** How a user's own words are written. */
+  readonly write: UserWords;
+  /**
+   * How many characters all texts may have together. Longer ones lose their ends until they fit, the longest first, and say how much was
+   * left out. Default: as many as there are.
+   */
+  readonly maxChars?: number;
+}
+
+/** What the system turns at the beginning of the history say. */
+export function systemWords(history: readonly Turn[]): readonly string[] {
+  return history.flatMap(({ role, text }) => (role === 'system' && text !== '' ? [text] : []));
+}
+
+/** @param callIds the ids of calls, which are taken from then on. */
+export function earlierMessages(
+  { history, tools }: Pick<RunView, 'history' | 'tools'>,
+  { mode, takes, write, maxChars = Number.POSITIVE_INFINITY }: EarlierTurnsOptions,
+  callIds: Set<string>,
+): LanguageModelV4Message[] {
+  const turns = history.filter(({ role, text, parts }) => role !== 'system' && (text !== '' || parts !== undefined));
+  const cut = cutTo(textSizes(turns), maxChars);
+  const ids = new CallIds(callIds);
+  const file = (part: Extract<TurnPart, { type: 'file' }>): LanguageModelV4TextPart | LanguageModelV4FilePart =>
+    withOptions(part, filePart(part, takes, tools, 'an earlier message'));
+  return turns.flatMap((turn): LanguageModelV4Message[] => {
+    const { role, parts = [{ type: 'text', text: turn.text }] } = turn;
+    if (role === 'user') {
+      const content = parts.flatMap((part): (LanguageModelV4TextPart | LanguageModelV4FilePart)[] => {
+        if (part.type === 'file') return [file(part)];
+        return part.type === 'text' ? [withOptions(part, textPart(shortened(part.text, cut, write)))] : [];
+      });
+      return [withOptions(turn, { role, content })];
+    }
+    if (role === 'assistant') {
+      const content = parts.flatMap((part): AssistantPart[] => {
+        switch (part.type) {
+          case 'file':
+            return [file(part)];
+          case 'text':
+            return [withOptions(part, textPart(shortened(part.text, cut, (text) => text)))];
+          case 'reasoning':
+            return [withOptions(part, { type: 'reasoning', text: part.text })];
+          case 'tool-call':
+            return [withOptions(part, mode === 'native' ? nativeCall(part, ids) : textPart(writtenCall(part)))];
+          default:
+            return [];
+        }
+      });
+      return content.length === 0 ? [] : [withOptions(turn, { role, content })];
+    }
+    const results = parts.filter((part) => part.type === 'tool-result');
+    if (mode === 'text') return [withOptions(turn, { role: 'user', content: [textPart(resultFrames(results, cut))] })];
+    return [withOptions(turn, { role: 'tool', content: results.map((part) => nativeResult(part, ids, cut)) })];
+  });
+}
+
+/** Ids of calls that are unique in the request, and none of which the run makes itself. */
+class CallIds {
+  readonly #taken: Set<string>;
+  readonly #given = new Map<string, string>();
+
+  constructor(taken: Set<string>) {
+    this.#taken = taken;
+  }
+
+  of(id: string): string {
+    const known = this.#given.get(id);
+    if (known !== undefined) return known;
+    const own = id === '' || id.startsWith(MADE_ID) ? `history.callid.${this.#given.size}` : id;
+    this.#given.set(id, own);
+    this.#taken.add(own);
+    return own;
+  }
+}
+
+type Call = Extract<TurnPart, { type: 'tool-call' }>;
+
+function nativeCall({ toolCallId, toolName, input }: Call, ids: CallIds): LanguageModelV4ToolCallPart {
+  const id = ids.of(toolCallId);
+  return {
+    type: 'tool-call',
+    toolCallId: id,
+    toolName: protocolName(toolName),
+    input: isJsonObject(input) ? input : {},
+  };
+}
+
+function writtenCall({ toolName, input }: Call): string {
+  return callBlock([{ tool: toolName, args: input, callId: undefined, outcome: undefined }]);
+}
+
+function nativeResult(result: TurnResult, ids: CallIds, cut: number): LanguageModelV4ToolResultPart {
+  const { toolCallId, toolName, output } = result;
+  const type = output.type === 'text' || output.type === 'json' ? 'text' : 'error-text';
+  return withOptions(result, {
+    type: 'tool-result',
+    toolCallId: ids.of(toolCallId),
+    toolName: protocolName(toolName),
+    output: { type, value: resultMarkup(output, cut) },
+  });
+}
+
+function resultFrames(results: readonly TurnResult[], cut: number): string {
+  const frames = results.map(({ toolName, output }, index) =>
+    frame('tool_result', resultMarkup(output, cut), { tool: shownName(toolName), call: index + 1 }),
+  );
+  return frames.join('\n');
+}
+
+function resultMarkup(output: TurnResult['output'], cut: number): string {
+  const text = resultText(output);
+  if (output.type === 'text') return quoted(text, cut);
+  if (output.type === 'json') return text.length > cut ? quoted(text, cut) : quotedJson(text);
+  return output.type === 'error-json' && text.length <= cut
+    ? encloseJson('call_error', text)
+    : enclose('call_error', text, {}, cut);
+}
+
+function resultText(output: TurnResult['output']): string {
+  if (output.type === 'execution-denied')
+    return `The call was denied${output.reason === undefined ? '.' : `: ${output.reason}`}`;
+  return output.type === 'text' || output.type === 'error-text' ? output.value : JSON.stringify(output.value);
+}
+
+function textPart(text: string): LanguageModelV4TextPart {
+  return { type: 'text', text };
+}
+
+function withOptions<T extends object>({ providerOptions }: Pick<Turn, 'providerOptions'>, made: T): T {
+  return providerOptions === undefined ? made : { ...made, providerOptions };
+}
+
+/** The beginning of a text, and how much of it was left out. */
+function shortened(text: string, cut: number, write: (text: string) => string): string {
+  if (text.length <= cut) return write(text);
+  return `${write(text.slice(0, cut).toWellFormed())}\n${frame('left_out', `${text.length - cut} more characters`)}`;
+}
+
+function textSizes(turns: readonly Turn[]): number[] {
+  return turns.flatMap(({ text, parts = [{ type: 'text', text }] }) =>
+    parts.flatMap((part) => {
+      if (part.type === 'tool-result') return [resultText(part.output).length];
+      return part.type === 'text' ? [part.text.length] : [];
+    }),
+  );
+}
+
+/** A text that is cut off keeps at least this many characters. */
+const LEAST_CHARS = 200;
+
+/** The greatest length to which all of them fit when the longer ones are cut down to it. */
+function cutTo(sizes: readonly number[], maxChars: number): number {
+  let room = maxChars;
+  const ascending = sizes.toSorted((one, other) => one - other);
+  for (const [index, size] of ascending.entries()) {
+    const share = room / (ascending.length - index);
+    if (size > share) return Math.max(LEAST_CHARS, Math.floor(share));
+    room -= size;
+  }
+  return Number.POSITIVE_INFINITY;
+}

@@ -1,0 +1,77 @@
+/** What people answer to pauses. */
+import { type Json, type JsonObject, type OptionShape, PilotageError } from '#core';
+
+/** Says what became of a call in doubt, and why the person who says it knows. */
+export type Settlement = { readonly reason?: string } & (
+  | {
+      readonly happened: true;
+      /** The value of the call. It must fit the tool's output schema, if the tool has one. Default null. */
+      readonly value?: Json;
+    }
+  /** The call did not happen. It is made now, with the same idempotency key. */
+  | { readonly happened: false }
+);
+
+/** Options of an answer to a pause. */
+export interface Answer {
+  /** A JSON object that the planner gets as the pause's outcome, or a note that goes with an approval. */
+  readonly payload?: JsonObject;
+  /** The reason of the answer. When a call is rejected, the planner is told the reason. */
+  readonly reason?: string;
+}
+
+export interface Approval extends Answer {
+  /** Arguments that replace the call's own. They are checked against the tool's schema. */
+  readonly args?: Json;
+  /** The `digest` of the payload of the pause that was shown. An approval of other arguments than those is refused. */
+  readonly digest?: string;
+}
+
+/** An answer to a pause, of the kind that fits what is asked. */
+export type PauseAnswer =
+  | ({ readonly kind: 'approve' } & Approval)
+  | ({ readonly kind: 'reject' } & Answer)
+  /** A value in place of the call, which is not made. It must fit the tool's output schema, if the tool has one. */
+  | { readonly kind: 'answer'; readonly value: Json; readonly reason?: string }
+  /** What the planner asks for. */
+  | { readonly kind: 'payload'; readonly payload: JsonObject }
+  | ({ readonly kind: 'settle' } & Settlement);
+
+export const ANSWER_WORDS: OptionShape<Answer> = { payload: 'any?', reason: 'text?' };
+export const APPROVAL: OptionShape<Approval> = { args: 'any?', digest: 'text?', ...ANSWER_WORDS };
+export const VALUE: OptionShape<{ kind: 'answer'; value: Json; reason?: string }> = {
+  kind: 'text',
+  value: 'any',
+  reason: 'text?',
+};
+export const WORDS: OptionShape<{ kind: 'payload'; payload: JsonObject }> = { kind: 'text', payload: 'object' };
+export const SETTLEMENT: OptionShape<{ happened: boolean; value?: Json; reason?: string }> = {
+  happened: 'any',
+  value: 'any?',
+  reason: 'text?',
+};
+
+export function unknownKind(answer: never): PilotageError {
+  const { kind }: { readonly kind?: unknown } = answer ?? {};
+  const message = `${JSON.stringify(kind)} is not a kind that an answer can have. Give { kind } as one of approve, reject, answer, payload, settle.`;
+  return new PilotageError('payload_invalid', message);
+}
+
+/** @throws PilotageError `invalid_config`. */
+export function assertIsAnswer(of: string, answer: unknown): void {
+  if (typeof answer === 'object' && answer !== null && !Array.isArray(answer)) return;
+  throw new PilotageError(
+    'invalid_config',
+    `${of} takes an object such as { kind: 'approve' } as the answer to a pause.`,
+  );
+}
+
+/** @throws PilotageError `invalid_config`. */
+export function assertAreAnswers(answers: unknown): void {
+  const isGiven = typeof answers === 'object' && answers !== null && !Array.isArray(answers);
+  if (!isGiven || Object.keys(answers).length === 0) {
+    const message = "answerAll takes an answer for each of one or more pauses: { '<token>': { kind: 'approve' } }.";
+    throw new PilotageError('invalid_config', message);
+  }
+  for (const [token, answer] of Object.entries(answers)) assertIsAnswer(`answerAll, for the pause ${token},`, answer);
+}

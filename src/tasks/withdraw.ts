@@ -1,0 +1,53 @@
+/** Tells the tasks that a run waits for what the run was told: their open questions are withdrawn, and their planners hear why. */
+import { type Control, defined, PilotageError } from '#core';
+import { hasEnded, type Journal } from '#journal';
+import { awaitedTasks, foldEntries, type RunState } from '#state';
+import type { DriverDeps } from '../loop/driver-deps.ts';
+
+interface WithdrawDeps extends Pick<DriverDeps, 'journal'> {
+  /** Told of each task that something is in its inbox. Absent where nothing is driven. */
+  readonly woke?: DriverDeps['woke'];
+}
+
+/**
+ * Every task that the run waits for, and every task that one of those waits for, has it in its inbox, or had ended, when this returns.
+ * Doing it twice changes nothing.
+ */
+export async function withdrawBelow(deps: WithdrawDeps, state: RunState, control: Control): Promise<void> {
+  const { journal, woke } = deps;
+  const told = toldBelow(state.identity.run, control);
+  for (const task of awaitedTasks(state)) {
+    const below = await openTask(journal, task, state.identity.run);
+    if (below === undefined) continue;
+    await withdrawBelow(deps, below, told);
+    await tell(journal, task, told);
+    woke?.(task);
+  }
+}
+
+/** The same in each run below: whoever tells a run of it again changes nothing. */
+function toldBelow(run: string, { id, type, payload, from, withdraws }: Control): Control {
+  if (withdraws !== undefined) return { id, type, ...defined({ payload, from }), withdraws };
+  return {
+    id: `withdraw:${id}`,
+    type: 'INJECT_CONTEXT',
+    payload: { ...payload, told_to_the_run_above: run },
+    ...defined({ from }),
+    withdraws: type === 'REDIRECT' ? type : 'USER_MESSAGE',
+  };
+}
+
+/** `undefined` for a task that has ended, or that another run has started under that id. */
+async function openTask(journal: Journal, task: string, owner: string): Promise<RunState | undefined> {
+  const record = await journal.get(task);
+  if (record === undefined || record.parent !== owner || hasEnded(record.status)) return undefined;
+  return foldEntries(await journal.read(task));
+}
+
+async function tell(journal: Journal, task: string, control: Control): Promise<void> {
+  try {
+    await journal.signal(task, control);
+  } catch (error) {
+    if (!PilotageError.is(error, 'run_ended')) throw error;
+  }
+}
