@@ -81,7 +81,7 @@ export function lastOf({ nodes }: FlowGraph, steps: Steps): ReadonlyMap<string, 
     for (const [call, branch] of decision.branches.entries()) {
       // Under other code than that with which it was planned, the graph may know it no more.
       if (last.has(branch.tool) || !nodes.has(branch.tool)) continue;
-      const status = statusOf(branch, call, calls[call]?.outcome, index);
+      const status = statusOf(branch, call, calls, index);
       const found = { id: branchId(branch, call), isFree: status.kind === 'open' };
       last.set(branch.tool, status.kind === 'done' ? { ...found, done: status } : found);
     }
@@ -137,21 +137,22 @@ function takeStep({ nodes }: Round, { decision, calls, index }: Step): void {
     if (!nodes.has(branch.tool)) continue;
     planned.add(branch.tool);
     const failure = failureAt(branch, call, calls[call]);
-    const status = statusOf(branch, call, calls[call]?.outcome, index);
+    const status = statusOf(branch, call, calls, index);
     nodes.set(branch.tool, failure === undefined ? status : { kind: 'passed', failure });
   }
   // What was not planned then comes to nothing now.
   for (const [node, { kind }] of nodes) if (kind === 'open' && !planned.has(node)) nodes.set(node, PASSED);
 }
 
-function statusOf(branch: Branch, call: number, outcome: Outcome | undefined, step: number): Status {
+function statusOf(branch: Branch, call: number, calls: Step['calls'], step: number): Status {
+  const outcome = calls[call]?.outcome;
   if (outcome?.kind === 'value') {
     const { value, artifact } = outcome;
     const done = { kind: 'done' as const, step, id: branchId(branch, call), value };
     return artifact === undefined ? done : { ...done, artifact };
   }
+  if (isBegunAgain(calls, call)) return OPEN;
   const error = outcome && errorOf(outcome);
-  if (isBegunAgain(error)) return OPEN;
   return error?.code === 'node_removed' ? { kind: 'passed', removed: error } : PASSED;
 }
 
@@ -184,15 +185,28 @@ function failureAt(branch: Branch, call: number, record: CallRecord | undefined)
   return { node: branch.tool, id: branchId(branch, call), record, error };
 }
 
+/** Whether the call did not begin because of a new goal, or because of one that did not. */
+function isBegunAgain(calls: Step['calls'], call: number): boolean {
+  const seen = new Set<Json>();
+  for (let at: Json = call; typeof at === 'number' && !seen.has(at); ) {
+    seen.add(at);
+    const outcome: Outcome | undefined = calls[at]?.outcome;
+    const error: ErrorData | undefined = outcome && errorOf(outcome);
+    if (isOfNewGoal(error)) return true;
+    at = error?.code === 'branch_not_started' ? (error.data?.['branch'] ?? null) : null;
+  }
+  return false;
+}
+
 /** A new goal for the flow itself: what had not begun is begun again. */
-function isBegunAgain(error: ErrorData | undefined): boolean {
+function isOfNewGoal(error: ErrorData | undefined): boolean {
   if (error?.code === 'superseded') return error.data?.['control'] === 'REDIRECT';
   return error?.code === 'plan_redirected';
 }
 
 function failed(outcome: Outcome): ErrorData | undefined {
   if (outcome.kind === 'skipped' && outcome.error.code === 'superseded') {
-    return isBegunAgain(outcome.error) ? undefined : outcome.error;
+    return isOfNewGoal(outcome.error) ? undefined : outcome.error;
   }
   return outcome.kind === 'error' || outcome.kind === 'unknown' || outcome.kind === 'cancelled'
     ? outcome.error

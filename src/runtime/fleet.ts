@@ -288,8 +288,11 @@ export class Fleet {
   async send(run: string, control: Control): Promise<boolean> {
     const { identity, priority } = await sendControl(this.#deps.journal, run, control, this.#deps.redaction).catch(
       async (error: unknown) => {
-        // Perhaps nobody has noticed yet that its time is over: the run goes on without an answer.
-        if (PilotageError.is(error, 'pause_expired')) await this.claimAndDrive(run, false).catch(this.#deps.onFault);
+        if (await this.#missed(run, error)) {
+          await this.claimAndDrive(run, false).catch((second: unknown) => {
+            if (!isForOthers(control, second)) this.#deps.onFault(second);
+          });
+        }
         throw error;
       },
     );
@@ -310,6 +313,13 @@ export class Fleet {
     const now = control.payload?.['priority'];
     this.enqueue({ run, tenant: identity.tenant, priority: typeof now === 'number' ? now : priority });
     return true;
+  }
+
+  /** Whether an answer comes too late for what perhaps nobody has noticed yet: the time of a pause is over, or what is stored answers it. */
+  async #missed(run: string, error: unknown): Promise<boolean> {
+    if (PilotageError.is(error, 'pause_expired')) return true;
+    const isLate = PilotageError.is(error, 'pause_not_found') || PilotageError.is(error, 'superseded');
+    return isLate && (await this.#deps.journal.inbox(run)).length > 0;
   }
 
   /** A run was told something, or was just stored, by one that is driven here. */

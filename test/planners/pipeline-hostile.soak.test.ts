@@ -148,7 +148,9 @@ async function play(seed: number, { runtime, journal, planners, ran }: Stage): P
   const entries = await journal.read(run.id);
   const asked = [...pool, outliner].reduce((sum, model) => sum + model.calls.length, 0);
   const wrong = [
-    ...(result.status === 'finished' || isOut(result) ? [] : [`it ${result.status}: ${JSON.stringify(result)}`]),
+    ...(result.status === 'finished' || isOut(result) || isFailedPlan(result)
+      ? []
+      : [`it ${result.status}: ${JSON.stringify(result)}`]),
     ...(ran.get(run.id)?.some((what) => what.startsWith('erase')) === true ? ['the forbidden tool ran'] : []),
     ...(asked <= mostCalls(setting) ? [] : [`${asked} calls, of ${mostCalls(setting)}`]),
     ...wrongIn(entries, setting, asked),
@@ -159,6 +161,14 @@ async function play(seed: number, { runtime, journal, planners, ran }: Stage): P
 /** A model is away, and no other has given a plan: the run waits for somebody. */
 function isOut(result: RunResult): boolean {
   return result.status === 'paused' && result.pauses.every(({ reason }) => reason === 'model_unavailable');
+}
+
+/** Nodes of its plan have failed, it says which, and no other plan came: the run can be retried. */
+function isFailedPlan(result: RunResult): boolean {
+  if (result.status !== 'failed' || result.error.code !== 'plan_failed') return false;
+  const { failed, unknown, cancelled, done } = result.error.data ?? {};
+  const undone = [failed, unknown, cancelled].flatMap((ids) => (Array.isArray(ids) ? ids : []));
+  return undone.length > 0 && Array.isArray(done) && !done.some((id) => undone.includes(id));
 }
 
 /** What was carried out was a plan that is whole, or the fallback's; and each call of a model stands in the record. */

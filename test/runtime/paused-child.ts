@@ -72,6 +72,8 @@ async function pauseRun(index: number): Promise<void> {
 
 async function goOn(index: number): Promise<string> {
   const run = runtime.run(`run_${index}`);
-  await run.approve();
+  const result = await run.result();
+  const reason = result.status === 'paused' ? result.pauses[0]?.reason : undefined;
+  await (reason === 'await_input' ? run.resume({ payload: { text: 'yes' } }) : run.approve());
   return (await run.result()).status;
 }

@@ -262,8 +262,8 @@ async function answerAll(run: Run, answered: Set<string>, { scenario, clock, rec
     const isDoubt = pause.reason === 'in_doubt';
     const answering = isDoubt ? settle(run, pause, record) : answerOf(run, pause);
     if (answering === undefined) continue;
+    if (!(await isTaken(answering))) continue;
     answered.add(pause.token);
-    await answer(answering);
     isNews = true;
   }
   if (!isNews) await new Promise<void>((resolve) => clock.after(HOP_MS, resolve));
@@ -277,12 +277,16 @@ function settle(run: Run, { token, payload, step = 0, call = 0 }: PauseNotice, r
   return run.settle(token, { happened });
 }
 
+const TOO_LATE = ['pause_not_found', 'superseded', 'run_ended'] as const;
+
 /** A person who answers does not know whether an answer before the crash arrived, and gives it again. */
-async function answer(answering: Promise<void>): Promise<void> {
+async function isTaken(answering: Promise<void>): Promise<boolean> {
   try {
     await answering;
+    return true;
   } catch (error) {
-    if (!PilotageError.is(error, 'pause_not_found') && !PilotageError.is(error, 'run_ended')) throw error;
+    if (!TOO_LATE.some((code) => PilotageError.is(error, code))) throw error;
+    return false;
   }
 }
 
