@@ -35,9 +35,9 @@ export interface Asked {
 type Said = Parameters<typeof estimated>[2];
 
 /** Gives back what was set aside, once the usage is recorded; without one, at once. */
-type Settle = (request: ModelRequest, usage?: Usage) => Promise<void>;
+type Settle = (request: ToolModelRequest, usage?: Usage) => Promise<void>;
 
-export class ModelRequest {
+export class ToolModelRequest {
   readonly asked: Asked;
   readonly #settle: Settle;
   readonly #left = new AbortController();

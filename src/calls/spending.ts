@@ -9,7 +9,7 @@ import { estimateTokens, type ReadyModel, readyModel } from '#model';
 import type { RunState } from '#state';
 import type { GivenModel, Spent } from '#tools';
 import type { InFlightBudget } from './in-flight-budget.ts';
-import { type Asked, ModelRequest, type Spender } from './model-request.ts';
+import { type Asked, ToolModelRequest, type Spender } from './model-request.ts';
 
 export interface SpendingPorts {
   readonly state: RunState;
@@ -25,7 +25,7 @@ const SPENT: OptionShape<Spent> = { tokens: 'number?', usd: 'number?' };
 export class ToolSpending {
   readonly #ports: SpendingPorts;
   /** Model calls under way for which something is set aside. */
-  readonly #taken = new Set<ModelRequest>();
+  readonly #taken = new Set<ToolModelRequest>();
   /** Resolved when one of them has ended, if somebody waits for that. */
   #change: PromiseWithResolvers<void> | undefined;
 
@@ -72,7 +72,7 @@ export class ToolSpending {
   }
 
   /** Sets aside what the request and its reply may use. While others are under way, it waits for what they leave. */
-  async #take(spender: Spender, ready: ReadyModel, options: LanguageModelV4CallOptions): Promise<ModelRequest> {
+  async #take(spender: Spender, ready: ReadyModel, options: LanguageModelV4CallOptions): Promise<ToolModelRequest> {
     if (this.#ports.state.limits.costMicroUsd !== undefined && ready.prices === undefined)
       throw priceMissing(ready, spender);
     for (;;) {
@@ -80,7 +80,7 @@ export class ToolSpending {
       if (spender.isOver) throw callIsOver(spender.tool, 'and asks no model');
       const found = this.#roomFor(spender, ready, options);
       if ('amounts' in found) {
-        const request = new ModelRequest(found, (ended, usage) => this.#settle(ended, usage));
+        const request = new ToolModelRequest(found, (ended, usage) => this.#settle(ended, usage));
         this.#taken.add(request);
         this.#ports.budget.take(found.amounts);
         return request;
@@ -127,7 +127,7 @@ export class ToolSpending {
     for (const request of this.#taken) if (request.asked.by === spender) request.close();
   }
 
-  async #settle(request: ModelRequest, usage?: Usage): Promise<void> {
+  async #settle(request: ToolModelRequest, usage?: Usage): Promise<void> {
     const { by, ready, amounts } = request.asked;
     try {
       if (usage !== undefined) await this.#record(by, usage, ready.name);

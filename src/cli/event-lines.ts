@@ -11,6 +11,7 @@ import {
   type OwnRemarkType,
   type RunEvent,
   type Usage,
+  wordsIn,
 } from '#core';
 import type { PlanView } from '#state';
 import { about } from './pause-lines.ts';
@@ -60,7 +61,7 @@ export class EventLines {
       case 'control.applied':
         // An answer is told where the pause is resumed by it.
         if (event.control.type in ANSWERS) return [];
-        this.#said = wordsIn(event.control);
+        this.#said = saidToPlanner(event.control);
         return [line('strong', `  ${controlText(event)}${this.#said}`)];
       case 'control.rejected':
         return [line('bad', `  ${controlText(event)} was refused: ${shortLine(event.error.message, 200)}`)];
@@ -238,8 +239,8 @@ function isOfTask(tool: string): boolean {
 }
 
 /** What the control says to the planner, whole. */
-function wordsIn({ type, payload = {} }: Control): string {
-  if (type === 'USER_MESSAGE') return inQuotes(payload['message'] ?? payload);
+function saidToPlanner({ type, payload = {} }: Control): string {
+  if (type === 'USER_MESSAGE') return inQuotes(wordsIn(payload));
   if (type === 'REDIRECT') return inQuotes(payload['goal']);
   return type === 'INJECT_CONTEXT' ? inQuotes(payload) : '';
 }

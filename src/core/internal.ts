@@ -146,11 +146,13 @@ export {
   type Json,
   type JsonObject,
   jsonEquals,
+  jsonText,
   LARGE_CHARS,
   LARGE_VALUE_BYTES,
   mapTexts,
   setField,
   thaw,
+  wordsIn,
 } from './json.ts';
 export {
   addUsage,

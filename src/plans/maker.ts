@@ -4,11 +4,13 @@ import {
   isJsonObject,
   type Json,
   type JsonObject,
+  jsonText,
   MESSAGE_TOOL,
   observeBranches,
   type RunView,
   type SteeringTurn,
   type Step,
+  wordsIn,
 } from '#core';
 import { stepsInOrder } from './check-plan.ts';
 import type { Plan, PlanStep } from './plan.ts';
@@ -116,31 +118,27 @@ function transcriptOf({ history, query, trajectory }: RunView): readonly Turn[] 
 function earlierTurns({ role, text, parts = [] }: RunView['history'][number]): Turn[] {
   const said: Turn[] = text === '' ? [] : [{ role: role === 'assistant' ? 'agent' : 'user', text }];
   const calls = parts.flatMap((part): Turn[] => {
-    if (part.type === 'tool-call') return [{ role: 'agent', text: `${part.toolName} ${textOf(part.input)}` }];
+    if (part.type === 'tool-call') return [{ role: 'agent', text: `${part.toolName} ${jsonText(part.input)}` }];
     if (part.type !== 'tool-result') return [];
     const { output } = part;
     const value = output.type === 'execution-denied' ? { denied: output.reason ?? true } : output.value;
-    return [{ role: 'tool', text: `${part.toolName}: ${textOf(value)}` }];
+    return [{ role: 'tool', text: `${part.toolName}: ${jsonText(value)}` }];
   });
   return [...said, ...calls];
 }
 
 function wordsOf({ control: { type, payload = {} } }: SteeringTurn): string {
-  if (type === 'USER_MESSAGE') return textOf(payload['message'] ?? payload);
-  return type === 'REDIRECT' ? `The goal is now: ${textOf(payload['goal'] ?? '')}` : textOf(payload);
+  if (type === 'USER_MESSAGE') return wordsIn(payload);
+  return type === 'REDIRECT' ? `The goal is now: ${jsonText(payload['goal'] ?? '')}` : jsonText(payload);
 }
 
 function turnsOf(step: Step): Turn[] {
   const said: Turn[] = step.text === undefined ? [] : [{ role: 'agent', text: step.text }];
   const results = observeBranches(step).map((seen): Turn => {
-    const value = textOf('value' in seen ? seen.value : { error: seen.error });
+    const value = jsonText('value' in seen ? seen.value : { error: seen.error });
     return seen.tool === MESSAGE_TOOL
       ? { role: 'agent', text: value }
       : { role: 'tool', text: `${seen.tool}: ${value}` };
   });
   return [...said, ...results];
-}
-
-function textOf(value: Json): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
 }

@@ -7,6 +7,7 @@ import {
   isJsonObject,
   type Json,
   type JsonObject,
+  jsonText,
   type Outcome,
   type RunView,
   reservedAct,
@@ -18,7 +19,7 @@ import {
 } from '#core';
 import { callBlock, resultFrame } from './call-turns.ts';
 import { aboutFrames, enclose, encloseJson, frame, jsonLine, userTurn } from './frame.ts';
-import { asText, callsOf, errorText, replyTo, shownCalls, toldText } from './step-parts.ts';
+import { callsOf, errorText, replyTo, shownCalls, toldText } from './step-parts.ts';
 import { groupText } from './untrusted.ts';
 import { steeringText } from './user-turn.ts';
 
@@ -202,7 +203,7 @@ export function cameOf(outcome: Outcome): string {
 function saidOf(outcome: Outcome): string {
   switch (outcome.kind) {
     case 'value':
-      return asText(outcome.value);
+      return jsonText(outcome.value);
     case 'unknown':
       return `unknown whether it happened (${errorText(outcome.error)})`;
     case 'cancelled':

@@ -16,6 +16,7 @@ import {
   isWokenByTasks,
   type Json,
   type JsonObject,
+  jsonText,
   type Outcome,
   type ReasoningReplay,
   reservedAct,
@@ -24,6 +25,7 @@ import {
   type Step,
   unescaped,
   type Verdict,
+  wordsIn,
 } from '#core';
 import { enclose, frame, framedWords, jsonLine, note, quoted, quotedJson, type UserWords } from './frame.ts';
 
@@ -196,22 +198,16 @@ export function verdictText(verdict: Verdict, payload: JsonObject | undefined, w
   if (verdict === 'timeout') return note('No answer came in time.');
   if (verdict === 'superseded')
     return note(`Nobody answered: ${String(payload?.['reason'] ?? 'the question was withdrawn')}.`);
-  const { message, reason, ...rest } = payload ?? {};
-  const said = typeof message === 'string' ? message : typeof reason === 'string' ? reason : undefined;
-  const more = said ?? (Object.keys(rest).length > 0 ? JSON.stringify(rest) : undefined);
-  if (verdict === 'resume' && said !== undefined) return write(said);
+  const words = wordsIn(payload ?? {});
+  if (verdict === 'resume' && typeof (payload?.['message'] ?? payload?.['reason']) === 'string') return write(words);
   const answer = { approve: 'Approved.', reject: 'Rejected.', resume: 'Go on.' }[verdict];
-  return more === undefined ? note(answer) : `${note(answer)}\n${write(more)}`;
+  return Object.keys(payload ?? {}).length === 0 ? note(answer) : `${note(answer)}\n${write(words)}`;
 }
 
 function valueText(value: Json, maxChars: number | undefined): string {
-  const text = asText(value);
+  const text = jsonText(value);
   // JSON that is cut off is no JSON.
   return typeof value === 'string' || (maxChars !== undefined && text.length > maxChars)
     ? quoted(text, maxChars)
     : quotedJson(text);
-}
-
-export function asText(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
 }

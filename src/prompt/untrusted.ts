@@ -14,6 +14,7 @@ import {
   isJsonObject,
   type Json,
   type JsonObject,
+  jsonText,
   oneLine,
   PilotageError,
   type RunContext,
@@ -27,7 +28,6 @@ import {
   type TaskView,
 } from '#core';
 import { type FrameName, frame, quoted, quotedJson, userTurn } from './frame.ts';
-import { asText } from './step-parts.ts';
 
 interface Kind {
   readonly name: FrameName;
@@ -235,7 +235,7 @@ function memberOf({ id, description, end }: TaskView): Json {
 }
 
 function shown(result: Json): JsonObject {
-  const text = asText(result);
+  const text = jsonText(result);
   if (text.length <= MAX_RESULT) return { result };
   const rest = `${text.length - MAX_RESULT} more characters: await the task to have them`;
   return { result: start(text, MAX_RESULT), left_out: rest };

@@ -371,7 +371,7 @@ export class Runtime {
   /** Refuses a run id that somebody else used, and the id of a run that was started with something else. */
   async #assertSameRun(asked: Entry, agent: string | undefined): Promise<void> {
     if (asked.kind !== 'started') return;
-    const { identity, context } = asked;
+    const { identity, query, context } = asked;
     const { run } = identity;
     const stored = await this.#driverDeps().journal.get(run);
     if (stored === undefined) return;
@@ -384,10 +384,11 @@ export class Runtime {
     const [first] = await this.#driverDeps().journal.read(run, 1, 1);
     if (first?.kind !== 'started') return;
     const isOfAgent = agent === undefined || agent === first.agent;
-    if (isOfAgent && jsonEquals(first.context?.args ?? null, context?.args ?? null)) return;
+    const isAsked = query === first.query && jsonEquals(first.context?.args ?? null, context?.args ?? null);
+    if (isOfAgent && isAsked) return;
     throw new PilotageError(
       'idempotency_conflict',
-      `The run ${run} was started with another planner or input. Give each run an identity of its own; local('name') makes one.`,
+      `The run ${run} was started with another agent, query or input. Give each run an identity of its own; local('name') makes one.`,
     );
   }
 

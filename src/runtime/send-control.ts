@@ -317,8 +317,7 @@ export function untilTaken(
     unlisten();
     unwatch();
   };
-  const done = promise.finally(stop);
   // The sender awaits the control only when it is stored.
-  done.catch(() => {});
-  return { done, stop };
+  promise.catch(() => {});
+  return { done: promise, stop };
 }

@@ -7,12 +7,11 @@ import {
   type Control,
   type Finished,
   type InputArtifact,
-  isJsonObject,
   isWokenByTasks,
-  type Json,
-  type JsonObject,
+  jsonText,
   type Outcome,
   shownName,
+  wordsIn,
 } from '#core';
 import type { OpenPause, RunState } from './state.ts';
 
@@ -113,22 +112,12 @@ function waitOf({ reason, call }: OpenPause, { open }: RunState): string {
 
 function wordsOf(control: Control | undefined): string {
   const payload = control?.payload ?? {};
-  if (control?.type === 'USER_MESSAGE') return textOf(payload['message'] ?? payload);
-  return control?.type === 'REDIRECT' ? textOf(payload['goal'] ?? '') : '';
+  if (control?.type === 'USER_MESSAGE') return wordsIn(payload);
+  return control?.type === 'REDIRECT' ? jsonText(payload['goal'] ?? '') : '';
 }
 
 /** What a person said to a pause; empty when nobody said anything. */
 function answerIn(outcome: Outcome | undefined): string {
   if (outcome?.kind !== 'verdict' || outcome.verdict === 'timeout' || isWokenByTasks(outcome)) return '';
-  const { message, reason, ...rest }: JsonObject = outcome.payload ?? {};
-  const said = message ?? reason ?? (Object.keys(rest).length === 0 ? '' : rest);
-  return textOf(said);
-}
-
-function textOf(value: Json): string {
-  return typeof value === 'string'
-    ? value
-    : isJsonObject(value) || Array.isArray(value)
-      ? JSON.stringify(value)
-      : String(value);
+  return wordsIn(outcome.payload ?? {});
 }

@@ -9,7 +9,7 @@ import { VirtualClock } from '#testing';
 import { temporaryFile } from '../kit/files.ts';
 import { placed } from '../kit/flows.ts';
 import { cutJournal } from '../kit/journals.ts';
-import { entriesOf } from '../kit/run-record.ts';
+import { entriesOf, pausesOf } from '../kit/run-record.ts';
 import { aborted, type Gate, gate, turn, until } from '../kit/waiting.ts';
 
 const identity = (): Identity => local('ana');
@@ -128,6 +128,32 @@ describe('a person at a flow', () => {
     w.gates['b']?.open();
     expect(await run.result()).toMatchObject({ status: 'finished', payload: 'x-a-b-d-end' });
     expect(w.calls).toEqual(['a', 'b', 'd', 'end']);
+    expect((await run.replay()).divergence).toBeUndefined();
+  });
+
+  it('AG-06 a new goal at a gate withdraws its question; the node is asked for anew, and what comes after it follows', async () => {
+    const w = worked();
+    const [first, both] = [w.node('first'), w.node('other')];
+    const gated = node('gated', { needsApproval: true, effect: 'once', execute: (text: string) => `${text}-gated` });
+    const last = join('last', { of: [gated, both], execute: (texts) => Object.values(texts).join('+') });
+    const end = w.node('end');
+    const made = flow({
+      name: 'asking',
+      inputSchema: z.string(),
+      entry: first,
+      exit: end,
+      edges: [edge(first, gated), edge(first, both), edge(last, end)],
+    });
+    const run = await made.start(placed([made]), 'x', { identity: identity() });
+    const asked = await pausesOf(run);
+    await run.steer('REDIRECT', { goal: 'another' }, { until: 'applied' });
+    const again = await pausesOf(run);
+    expect(again.map(({ reason }) => reason)).toEqual(['approval_required']);
+    expect(again[0]?.token).not.toBe(asked[0]?.token);
+    await expect(run.approve(asked[0]?.token)).rejects.toMatchObject({ code: 'superseded' });
+    await run.approve(again[0]?.token);
+    expect(await run.result()).toMatchObject({ status: 'finished', payload: 'x-first-gated+x-first-other-end' });
+    expect(w.calls).toEqual(['first', 'other', 'end']);
     expect((await run.replay()).divergence).toBeUndefined();
   });
 

@@ -288,7 +288,9 @@ describe('an answer in text while tasks are under way', () => {
     ]);
     expect(texts(results === undefined ? [] : [results], 'user').join('')).toContain('"result":"Oslo"');
     const wrote = { ...woken, payload: { group_id: 'group:t2', message: 'Well?' } };
-    expect(last((await requestFor({ steps: [stepOfMove(0, pause, [wrote])] })).prompt)).toBe('Well?');
+    expect(last((await requestFor({ steps: [stepOfMove(0, pause, [wrote])] })).prompt)).toBe(
+      'Well?\n{"group_id":"group:t2"}',
+    );
   });
 });
 

@@ -118,7 +118,7 @@ describe.each([
     });
     const { clock } = settable(time, aheadMs);
     const runtime = createRuntime({ planner: asksOnce, journal: counting, clock, onFault: () => {} });
-    await runtime.start('ask', { identity });
+    await runtime.start('q', { identity });
     const begunAt = time.now();
     await advanceUntil(time, async () => (await journal.get('r'))?.status === 'paused');
     expect(time.now() - begunAt).toBeLessThan(32 * SECOND);
@@ -256,7 +256,7 @@ it('a deadline for which a call was cut off holds for the next owner too, whose 
   await journal.create({ identity, priority: 0, entries });
   const tools = [tool({ name: 'wait', description: 'Waits.', inputSchema: {}, effect: 'read', execute: () => null })];
   const runtime = createRuntime({ planner, tools, journal, clock });
-  const run = await runtime.start('ask', { identity });
+  const run = await runtime.start('q', { identity });
   expect(await run.result()).toMatchObject({ reason: 'deadline_exceeded' });
   expect(asked).toEqual([]);
   await runtime.close();

@@ -57,6 +57,29 @@ it('a message to a run that asks its user is the answer, and wakes it', async ()
   ]);
 });
 
+it('what a message or an answer says beside its words is read with them', async () => {
+  const { run, model } = await chat();
+  await run.resume({ payload: { message: 'two of them', ids: [3, 4] } });
+  await run.result();
+  expect(heard(model)).toEqual(['hello', 'two of them\n{"ids":[3,4]}']);
+  await run.steer('USER_MESSAGE', { message: 'and this', urgent: true });
+  await run.result();
+  expect(heard(model).at(-1)).toBe('and this\n{"urgent":true}');
+});
+
+it('an answer that is given again is refused, and the one that a dead process has stored is taken', async () => {
+  const { run, model, journal, runtime } = await chat();
+  const [open] = await pausesOf(run);
+  const payload = { payload: { message: 'yes' }, token: open?.token ?? '' };
+  // As a process does that dies before it drives the run.
+  await send(journal, run, { id: 'first', type: 'RESUME', payload });
+  const again = { ...payload, payload: { message: 'yes!' } };
+  await expect(run.steer('RESUME', again)).rejects.toMatchObject({ code: 'pause_not_found' });
+  await until(() => isOver({ journal, run }));
+  expect(heard(model)).toEqual(['hello', 'yes']);
+  await runtime.close();
+});
+
 it('three payloads at once are an answer and two messages', async () => {
   const { run, model } = await chat();
   await Promise.all(['one', 'two', 'three'].map((message) => run.resume({ payload: { message } })));

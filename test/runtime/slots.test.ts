@@ -13,15 +13,19 @@ import { start, world } from '../kit/world.ts';
 const identity = local('ana', { run: 'r' });
 
 describe('a run id that exists', () => {
-  it('is the same run: nothing is stored twice, nothing is asked twice', async () => {
+  it('is the same run: nothing is stored twice, nothing is asked twice, and another query is refused', async () => {
     const planner = watched(script(call('echo')));
     const made = world({ planner, tools: [echo] });
     const [one, two] = await Promise.all([
       start(made, { identity, query: 'one' }),
-      start(made, { identity, query: 'two' }),
+      start(made, { identity, query: 'one' }),
     ]);
     expect(await two.result()).toEqual(await one.result());
-    const again = await start(made, { identity, query: 'three' });
+    await expect(start(made, { identity, query: 'two' })).rejects.toMatchObject({
+      code: 'idempotency_conflict',
+      message: expect.stringContaining('another agent, query or input'),
+    });
+    const again = await start(made, { identity, query: 'one' });
     expect(await again.result()).toMatchObject({ status: 'finished' });
     expect((await again.state()).query).toBe('one');
     expect(planner.views).toHaveLength(2);

@@ -42,7 +42,9 @@ describe('old state, new code', () => {
       clock,
     };
     const version2 = world(code);
-    await expect(version2.runtime.run(id).approve()).rejects.toMatchObject({
+    // Whoever answers need not have the run's code: the answer is stored, and waits.
+    await version2.runtime.run(id).approve();
+    await expect(version2.runtime.run(id).resume()).rejects.toMatchObject({
       code: 'run_changed',
       message: expect.stringMatching(/planner version: 1 → 2.*tool send is gone/),
     });
