@@ -9,7 +9,7 @@ import { estimateTokens, type ReadyModel, readyModel } from '#model';
 import type { RunState } from '#state';
 import type { GivenModel, Spent } from '#tools';
 import type { InFlightBudget } from './in-flight-budget.ts';
-import { type Asked, ToolModelRequest, type Spender } from './model-request.ts';
+import { type Asked, type Spender, ToolModelRequest } from './model-request.ts';
 
 export interface SpendingPorts {
   readonly state: RunState;
