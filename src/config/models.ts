@@ -52,6 +52,7 @@ const ENTRY: ConfigShape<ModelEntryPart> = {
   inputs: anything,
   contextTokens: anything,
   callTimeoutMs: anything,
+  sendReasoning: anything,
   prices,
 };
 const checkServer = shape(SERVER);

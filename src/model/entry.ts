@@ -33,6 +33,8 @@ export interface ModelEntry {
    * 600,000.
    */
   readonly callTimeoutMs?: number;
+  /** False: the model's reasoning does not go back to it with later requests. Default true: its provider's package decides what the server gets. */
+  readonly sendReasoning?: boolean;
   readonly prices?: Prices;
 }
 
@@ -43,6 +45,7 @@ export interface ReadyModel {
   readonly toolCalls: 'native' | 'text';
   readonly structuredOutput: OutputMode;
   readonly inputs: readonly string[];
+  readonly sendReasoning: boolean;
   readonly contextTokens?: number;
   readonly callTimeoutMs?: number;
   readonly prices?: Prices;
@@ -55,7 +58,7 @@ export interface ModelDefaults {
 
 const ENTRY: OptionShape<ModelEntry> = {
   ...({ model: 'any', name: 'any?', toolCalls: 'any?', structuredOutput: 'any?', inputs: 'any?' } as const),
-  ...({ contextTokens: 'any?', callTimeoutMs: 'any?', prices: 'any?' } as const),
+  ...({ contextTokens: 'any?', callTimeoutMs: 'any?', sendReasoning: 'any?', prices: 'any?' } as const),
 };
 const CALL_WAYS: ReadonlySet<unknown> = new Set(['native', 'text'] satisfies ReadyModel['toolCalls'][]);
 const OUTPUT_MODES: ReadonlySet<unknown> = new Set(['json_schema', 'json_object', 'text'] satisfies OutputMode[]);
@@ -66,7 +69,8 @@ export function readyModel(given: LanguageModel | ModelEntry, defaults: ModelDef
   assertKnownKeys('An entry of a model', entry, Object.keys(ENTRY));
   const model = asLanguageModel(entry.model);
   const { name = model.modelId, toolCalls = 'native', structuredOutput = 'json_schema' } = entry;
-  const { inputs = defaultInputs(model), contextTokens, callTimeoutMs, prices = defaults.prices } = entry;
+  const { inputs = defaultInputs(model), sendReasoning = true, contextTokens, callTimeoutMs } = entry;
+  const { prices = defaults.prices } = entry;
   if (typeof name !== 'string' || name === '') throw refusal('name', name, 'give a text that is not empty');
   if (!CALL_WAYS.has(toolCalls)) throw refusal('toolCalls', toolCalls, "use 'native' or 'text'");
   if (!OUTPUT_MODES.has(structuredOutput)) {
@@ -75,6 +79,7 @@ export function readyModel(given: LanguageModel | ModelEntry, defaults: ModelDef
   if (!Array.isArray(inputs) || !inputs.every(isMediaType)) {
     throw refusal('inputs', inputs, "list media types such as 'image/*'");
   }
+  if (typeof sendReasoning !== 'boolean') throw refusal('sendReasoning', sendReasoning, 'use true or false');
   for (const [field, value] of Object.entries({ contextTokens, callTimeoutMs })) {
     if (value === undefined || (Number.isSafeInteger(value) && value > 0)) continue;
     throw refusal(field, value, 'give a whole number above 0');
@@ -85,6 +90,7 @@ export function readyModel(given: LanguageModel | ModelEntry, defaults: ModelDef
     name,
     toolCalls,
     structuredOutput,
+    sendReasoning,
     inputs: Object.freeze(inputs.map((type) => type.toLowerCase())),
     ...defined({ contextTokens, callTimeoutMs, prices }),
   });

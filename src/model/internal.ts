@@ -12,9 +12,10 @@ export {
   retryAfterMs,
   whyUnavailable,
 } from './failure.ts';
+export type { ProviderCallPart, ProviderResultPart, ProviderState, StoredPart } from './provider-state.ts';
 export type { MeasuresData, ModelCallResult, ModelRegistry, Needs, RecordedModelCall } from './registry.ts';
 export { createModelRegistry, rankModels } from './registry.ts';
-export type { ModelCall, ProviderState, Reply, StopReason } from './reply.ts';
+export type { ModelCall, Reply, StopReason } from './reply.ts';
 export { generatedReply, StreamedContent, streamReply } from './reply.ts';
 export type { Structured, StructuredOptions } from './structured.ts';
 export { askStructured, isFormatRefusal, oneLower, structuredFormat } from './structured.ts';

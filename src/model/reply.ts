@@ -9,11 +9,13 @@ import type {
   LanguageModelV4StreamPart,
   LanguageModelV4Text,
   LanguageModelV4ToolCall,
+  LanguageModelV4ToolResult,
   LanguageModelV4Usage,
   SharedV4Warning,
 } from '@ai-sdk/provider';
-import { asJson, type Json, type JsonObject, type SpokenDelta, systemClock, type Usage } from '#core';
+import { type Json, type SpokenDelta, systemClock, type Usage } from '#core';
 import { BrokenReply } from './failure.ts';
+import { providerStateOf } from './provider-state.ts';
 import { usageOf } from './usage.ts';
 import { type Pace, paceOf, type Watch } from './watch.ts';
 
@@ -40,14 +42,14 @@ export interface Reply {
   readonly refusedUsage?: string;
   /** Warnings of the provider about what it could not do as asked; absent when there are none. */
   readonly warnings?: readonly SharedV4Warning[];
-  /** Provider data that must be sent back with the reply; absent when nothing is opaque. */
+  /** The parts of the reply (a `ProviderState`), when its text and calls alone do not make the same message. */
   readonly providerState?: Json;
 }
 
 /** What a model gave in one piece. @throws BrokenReply for a reply that is too large. */
 export function generatedReply(model: LanguageModelV4, generated: LanguageModelV4GenerateResult): Reply {
   const { content, finishReason, usage, response, warnings } = generated;
-  return replyOf(content, finishReason, usage, warnings, response?.modelId ?? model.modelId);
+  return replyOf(content, finishReason, usage, warnings, response?.modelId ?? model.modelId, model.provider);
 }
 
 export interface StreamOptions {
@@ -109,7 +111,7 @@ async function* inPieces({ type, text }: Prose, pace: Pace): AsyncGenerator<Pros
 /** The reply as far as it came. */
 export function streamedReply(model: LanguageModelV4, streamed: StreamedContent): Reply {
   const { content, finishReason, usage, warnings, modelId = model.modelId } = streamed;
-  return replyOf(content, finishReason, usage, warnings, modelId);
+  return replyOf(content, finishReason, usage, warnings, modelId, model.provider);
 }
 
 /** Does nothing to a stream that is at its end. */
@@ -124,6 +126,7 @@ function replyOf(
   modelUsage: LanguageModelV4Usage | undefined,
   warnings: readonly SharedV4Warning[] | undefined,
   modelId: string,
+  provider: string,
 ): Reply {
   let text = '';
   let reasoning = '';
@@ -142,13 +145,14 @@ function replyOf(
   if (usage !== undefined) reply.usage = usage;
   if (refused !== undefined) reply.refusedUsage = refused;
   if (Array.isArray(warnings) && warnings.length > 0) reply.warnings = warnings;
-  const providerState = providerStateOf(content);
+  const providerState = providerStateOf(content, provider);
   if (providerState !== undefined) reply.providerState = providerState;
   return reply;
 }
 
 function charsOf(part: LanguageModelV4Content): number {
   if (part.type === 'text' || part.type === 'reasoning') return part.text.length;
+  if (part.type === 'tool-result') return JSON.stringify(part.result).length;
   return part.type === 'tool-call' ? part.input.length : 0;
 }
 
@@ -212,6 +216,9 @@ export class StreamedContent {
       case 'custom':
         this.content.push(part);
         return undefined;
+      case 'tool-result':
+        this.#addResult(part);
+        return undefined;
       case 'response-metadata':
         this.modelId = part.modelId ?? this.modelId;
         return undefined;
@@ -256,6 +263,15 @@ export class StreamedContent {
     return prose;
   }
 
+  /** What a provider's own tool gave. Each preview takes the place of the one before it. */
+  #addResult(part: LanguageModelV4ToolResult): void {
+    const before = this.content.findIndex(
+      (each) => each.type === 'tool-result' && each.toolCallId === part.toolCallId && each.preliminary === true,
+    );
+    if (before === -1) this.content.push(part);
+    else this.content[before] = part;
+  }
+
   #addCall(part: LanguageModelV4StreamPart & { type: 'tool-input-start' | 'tool-input-delta' | 'tool-call' }): void {
     if (part.type === 'tool-input-start') {
       const { id, toolName, providerExecuted = false } = part;
@@ -281,54 +297,4 @@ export class StreamedContent {
     else this.content[this.content.indexOf(begun)] = part;
     this.#inputs.delete(part.toolCallId);
   }
-}
-
-type WithOptions = { readonly providerOptions?: JsonObject };
-export type StoredPart =
-  | ({ readonly type: 'text' | 'reasoning'; readonly text: string } & WithOptions)
-  | ({ readonly type: 'custom'; readonly kind: string } & WithOptions)
-  /** The step's call with this index. */
-  | ({ readonly type: 'call'; readonly call: number } & WithOptions);
-
-/**
- * What a provider wants back untouched: signed thinking, item ids, thought signatures. It is kept as the assistant
- * parts of the next request. The run's own calls stand in it as places, because their ids and inputs are the step's.
- * It is the `providerState` of a step whose move a model of this room made.
- */
-export interface ProviderState {
-  readonly parts: readonly StoredPart[];
-}
-
-/** `undefined` when no part carries anything opaque: then text and calls alone make the same message. */
-function providerStateOf(content: readonly LanguageModelV4Content[]): Json | undefined {
-  if (!content.some(isOpaque)) return undefined;
-  const parts: StoredPart[] = [];
-  let calls = 0;
-  for (const part of content) {
-    switch (part.type) {
-      case 'text':
-      case 'reasoning':
-        parts.push({ type: part.type, text: part.text, ...optionsOf(part) });
-        break;
-      case 'custom':
-        parts.push({ type: part.type, kind: part.kind, ...optionsOf(part) });
-        break;
-      case 'tool-call':
-        if (part.providerExecuted !== true) parts.push({ type: 'call', call: calls++, ...optionsOf(part) });
-        break;
-      default:
-        break; // files, sources and what the provider ran itself are not sent back
-    }
-  }
-  return asJson({ parts } satisfies ProviderState);
-}
-
-function isOpaque(part: LanguageModelV4Content): boolean {
-  if (part.type === 'custom') return true;
-  const replayed = part.type === 'text' || part.type === 'reasoning' || part.type === 'tool-call';
-  return replayed && part.providerMetadata !== undefined;
-}
-
-function optionsOf({ providerMetadata }: { providerMetadata?: unknown }): WithOptions {
-  return providerMetadata === undefined ? {} : { providerOptions: providerMetadata as JsonObject };
 }

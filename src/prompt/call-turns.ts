@@ -4,19 +4,26 @@ import type {
   LanguageModelV4ToolCallPart,
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
-import { asJson, isJsonObject, type Json, type Step, shownName } from '#core';
-import type { ProviderState } from '#model';
-import { assistantTurn, frame, userTurn } from './frame.ts';
+import { isJsonObject, shownName } from '#core';
+import { frame, userTurn } from './frame.ts';
+import { callOptions, type OwnForm, type Recipient, restoreBesideText, restoreParts } from './provider-parts.ts';
 import { type StepCall, toolResultOf } from './step-parts.ts';
 
+/** The turns of a step are made for whoever is asked. */
+export interface StepTurns {
+  readonly messages: LanguageModelV4Message[];
+  /** The reply's own parts; empty where it has no place for each of the calls. */
+  readonly form: OwnForm;
+  readonly calls: readonly StepCall[];
+  readonly said: readonly string[];
+  readonly to: Recipient;
+  /** Ids of the calls that providers have carried out, as far as the request has them. */
+  readonly known: Set<string>;
+}
+
 /** @param ids one for each call, unique in the request. */
-export function addNativeTurns(
-  messages: LanguageModelV4Message[],
-  step: Pick<Step, 'providerState'>,
-  calls: readonly StepCall[],
-  ids: readonly string[],
-  said: readonly string[],
-): void {
+export function addNativeTurns({ messages, form, calls, said, to, known }: StepTurns, ids: readonly string[]): void {
+  const options = callOptions(form, to);
   const parts: LanguageModelV4ToolCallPart[] = [];
   const results: LanguageModelV4ToolResultPart[] = [];
   for (let index = 0; index < calls.length; index += 1) {
@@ -25,24 +32,20 @@ export function addNativeTurns(
     const toolName = protocolName(tool);
     // Arguments that were no object are in the journal as they came; providers refuse them in a history.
     parts.push({ type: 'tool-call', toolCallId, toolName, input: isJsonObject(args) ? args : {} });
-    results.push({ type: 'tool-result', toolCallId, toolName, output: toolResultOf(outcome) });
+    const result = { type: 'tool-result' as const, toolCallId, toolName, output: toolResultOf(outcome) };
+    const noted = options[index];
+    results.push(noted === undefined ? result : ({ ...result, providerOptions: noted } as typeof result));
   }
   const spoken = said.length === 0 ? parts : [...said.map((text) => ({ type: 'text' as const, text })), ...parts];
-  const content = restoreParts(step.providerState, parts) ?? spoken;
+  const content = restoreParts(form, parts, to, known) ?? spoken;
   messages.push({ role: 'assistant', content }, { role: 'tool', content: results });
 }
 
-export function addTextTurns(
-  messages: LanguageModelV4Message[],
-  step: Pick<Step, 'providerState'>,
-  calls: readonly StepCall[],
-  said: readonly string[],
-): void {
-  const restored = restoreText(step.providerState);
+export function addTextTurns({ messages, form, calls, said, to, known }: StepTurns): void {
+  const { parts, isWhole } = restoreBesideText(form, to, known);
+  const written = { type: 'text' as const, text: [...said, callBlock(calls)].join('\n\n') };
   messages.push(
-    restored === undefined
-      ? assistantTurn([...said, callBlock(calls)].join('\n\n'))
-      : { role: 'assistant', content: restored },
+    { role: 'assistant', content: isWhole ? [...parts] : [...parts, written] },
     userTurn(calls.map((call, index) => resultFrame(call, index)).join('\n')),
   );
 }
@@ -68,39 +71,4 @@ const MAX_NAME_CHARS = 64;
 /** A tool's name in a native call: providers refuse a whole request over one that their protocol does not allow. */
 export function protocolName(tool: string): string {
   return /^[\w-]{1,64}$/.test(tool) ? tool : tool.slice(0, MAX_NAME_CHARS).replace(/[^\w-]/g, '_') || '_';
-}
-
-export type AssistantPart = (LanguageModelV4Message & { role: 'assistant' })['content'][number];
-
-/** The provider's parts with the calls in their places. `undefined` for a state that was made elsewhere. */
-export function restoreParts(
-  state: Json | undefined,
-  calls: readonly LanguageModelV4ToolCallPart[],
-): AssistantPart[] | undefined {
-  if (!isProviderState(state)) return undefined;
-  const restored: AssistantPart[] = [];
-  let placed = 0;
-  for (const part of state.parts) {
-    if (part.type !== 'call') {
-      restored.push(part as AssistantPart);
-      continue;
-    }
-    // A call that was cut off by the provider's limit was dropped, and has no place any more.
-    const call = calls[part.call];
-    if (call === undefined) continue;
-    placed += 1;
-    const { providerOptions } = part;
-    restored.push(providerOptions === undefined ? call : ({ ...call, providerOptions } as LanguageModelV4ToolCallPart));
-  }
-  return placed === calls.length ? restored : undefined;
-}
-
-/** The provider's parts of a reply that made its calls in its text. `undefined` when they stood beside it, or for no state. */
-function restoreText(state: Json | undefined): AssistantPart[] | undefined {
-  if (!isProviderState(state) || state.parts.some((part) => part.type === 'call')) return undefined;
-  return restoreParts(asJson(state), []);
-}
-
-function isProviderState(state: unknown): state is ProviderState {
-  return isJsonObject(state) && Array.isArray(state['parts']);
 }

@@ -7,8 +7,9 @@ import type {
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
 import { isJsonObject, type RunView, shownName, type Turn, type TurnPart, type TurnResult } from '#core';
-import { type AssistantPart, callBlock, MADE_ID, protocolName } from './call-turns.ts';
+import { callBlock, MADE_ID, protocolName } from './call-turns.ts';
 import { type CallMode, enclose, encloseJson, frame, quoted, quotedJson, type UserWords } from './frame.ts';
+import type { AssistantPart } from './provider-parts.ts';
 import { filePart, type TakesMime } from './user-turn.ts';
 
 export interface EarlierTurnsOptions {

@@ -1,6 +1,6 @@
 /** What the other rooms and the tests may use of `prompt`. */
 
-export { protocolName, restoreParts } from './call-turns.ts';
+export { protocolName } from './call-turns.ts';
 export {
   actLines,
   cameOf,
@@ -30,6 +30,7 @@ export {
   userWordsIn,
 } from './frame.ts';
 export { FINISH_BY_CALL, GUIDANCE, guidanceTurn, tierOf } from './guidance.ts';
+export { restoreParts } from './provider-parts.ts';
 export { callsOf, errorText, isWaitingAnswer } from './step-parts.ts';
 export { hintLines, repeatedCall, systemPrompt, unsureCall } from './system-prompt.ts';
 export type { DeclaredTool } from './tool-text.ts';

@@ -28,6 +28,7 @@ import {
   wordsIn,
 } from '#core';
 import { enclose, frame, framedWords, jsonLine, note, quoted, quotedJson, type UserWords } from './frame.ts';
+import { replayed } from './provider-parts.ts';
 
 export interface StepCall {
   readonly tool: string;
@@ -119,7 +120,7 @@ export function replyTo(step: Step, write: UserWords, maxChars?: number): string
 /** The texts of the assistant's turn beside its calls: what it said, then its reasoning if that is replayed. */
 export function saidIn({ text = '', reasoning = '' }: Step, replay: ReasoningReplay): string[] {
   const said = text === '' ? [] : [text];
-  return replay === 'text' && reasoning.trim() !== '' ? [...said, `My reasoning at this step:\n${reasoning}`] : said;
+  return replay === 'text' && reasoning.trim() !== '' ? [...said, replayed(reasoning)] : said;
 }
 
 function wasRefused({ error, calls }: Step): boolean {

@@ -10,7 +10,6 @@ import {
   type Compaction,
   defined,
   isWokenByTasks,
-  type ReasoningReplay,
   type RunContext,
   type RunView,
   type SteeringTurn,
@@ -18,7 +17,7 @@ import {
   type ToolSchema,
   type Trajectory,
 } from '#core';
-import { type AssistantPart, addNativeTurns, addTextTurns, MADE_ID, restoreParts } from './call-turns.ts';
+import { addNativeTurns, addTextTurns, MADE_ID } from './call-turns.ts';
 import { type ActLine, actLines, shownActs } from './compaction.ts';
 import { earlierMessages, systemWords } from './earlier-turns.ts';
 import {
@@ -31,6 +30,7 @@ import {
   userTurn,
   userWordsIn,
 } from './frame.ts';
+import { type AssistantPart, actsOfProvider, type Recipient, restoreParts } from './provider-parts.ts';
 import {
   callsOf,
   isWaitingAnswer,
@@ -54,10 +54,8 @@ import {
 } from './untrusted.ts';
 import { isSpoken, requestTurn, steeringText, type TakesMime } from './user-turn.ts';
 
-export interface TranscriptOptions {
+export interface TranscriptOptions extends Recipient {
   readonly mode: CallMode;
-  /** Whether the reasoning of earlier steps is sent again, as text. What a provider wants back goes back in any case. */
-  readonly replay: ReasoningReplay;
   /** What the model can be sent as a file. */
   readonly takes: TakesMime;
   /** False: the model cannot start tasks or wait for them, so that it is not shown calls that did. Default true. */
@@ -73,6 +71,8 @@ export class Transcript {
   readonly #options: TranscriptOptions;
   readonly #write: UserWords;
   readonly #callIds = new Set<string>();
+  /** Ids of the calls that providers have carried out, as far as the messages have them. */
+  readonly #known = new Set<string>();
   /** Deferred tools that the messages tell of; text mode only. */
   readonly #announced = new Set<string>();
   readonly #tools: readonly ToolSchema[];
@@ -224,8 +224,9 @@ export class Transcript {
     const { calls, told } = shownCalls(step, tasks);
     const said = saidIn(step, replay);
     if (calls.length + told.length === 0) {
-      const content = restoredWords(step) ?? said.map((text) => ({ type: 'text' as const, text }));
+      const content = this.#ownWords(step) ?? said.map((text) => ({ type: 'text' as const, text }));
       if (content.length > 0) this.#messages.push({ role: 'assistant', content });
+      this.#addActsOfProvider(step);
       this.#addBeforeAnswer(view.trajectory, step);
       const reply = replyTo(step, this.#write);
       this.#messages.push(isWaitingAnswer(step) ? taskTurn(reply, ANSWERED) : userTurn(reply));
@@ -234,15 +235,28 @@ export class Transcript {
     const ids = this.#claimIds(step, calls);
     // The provider's form of a reply has a place for each of its calls.
     const form = told.length === 0 ? step : {};
+    const turns = { messages: this.#messages, form, calls, said, to: this.#options, known: this.#known };
     if (calls.length === 0) {
       if (said.length > 0) this.#messages.push(assistantTurn(said.join('\n\n')));
-    } else if (mode === 'native') addNativeTurns(this.#messages, form, calls, ids, said);
-    else addTextTurns(this.#messages, form, calls, said);
+    } else if (mode === 'native') addNativeTurns(turns, ids);
+    else addTextTurns(turns);
+    this.#addActsOfProvider(step);
     if (told.length > 0) this.#messages.push(userTurn(toldText(told)));
     const lost = lostHandlesText(step);
     if (lost !== undefined) this.#messages.push(userTurn(note(lost)));
     if (step.calls.some(({ artifacts, discovered }) => artifacts !== undefined || discovered !== undefined))
       this.#addNews(artifactsOf(step, { results: false }), found(step), view);
+  }
+
+  /** The reply's own form without calls; one that was not accepted is told by its text alone. */
+  #ownWords(step: Step): AssistantPart[] | undefined {
+    const content = step.error === undefined ? restoreParts(step, [], this.#options, this.#known) : undefined;
+    return content?.length === 0 ? undefined : content;
+  }
+
+  #addActsOfProvider(step: Step): void {
+    const acts = step.error === undefined ? actsOfProvider(step, this.#options) : undefined;
+    if (acts !== undefined) this.#messages.push(userTurn(acts));
   }
 
   /** What a step made known beside its results. */
@@ -295,11 +309,6 @@ const ANSWERED = 'Your last reply did not end the run, for a task was under way.
 /** Views of one run may hold copies of the list; its schemas are the same ones. */
 function sameTools(left: readonly ToolSchema[], right: readonly ToolSchema[]): boolean {
   return left === right || (left.length === right.length && left.every((tool, index) => tool === right[index]));
-}
-
-/** The provider's own form of a reply without calls; one that was not accepted is told by its text alone. */
-function restoredWords({ error, providerState }: Step): AssistantPart[] | undefined {
-  return error === undefined ? restoreParts(providerState, []) : undefined;
 }
 
 /** The tools that a step made known. */

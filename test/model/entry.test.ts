@@ -14,6 +14,7 @@ describe('what a planner knows of a model', () => {
       toolCalls: 'native',
       structuredOutput: 'json_schema',
       inputs: ['image/*'],
+      sendReasoning: true,
     });
   });
 
@@ -25,6 +26,7 @@ describe('what a planner knows of a model', () => {
       toolCalls: 'text',
       structuredOutput: 'text',
       inputs: ['Application/PDF'],
+      sendReasoning: false,
       contextTokens: 8000,
     } as const;
     const ready = readyModel(entry, { prices });
@@ -42,6 +44,7 @@ describe('what a planner knows of a model', () => {
     ['toolCalls of a model is "both"', { model, toolCalls: 'both' }],
     ['structuredOutput of a model is "xml"', { model, structuredOutput: 'xml' }],
     ['inputs of a model is object', { model, inputs: ['image'] }],
+    ['sendReasoning of a model is "no"', { model, sendReasoning: 'no' }],
     ['inputs of a model is "image/*"', { model, inputs: 'image/*' }],
     ['contextTokens of a model is 0', { model, contextTokens: 0 }],
     ['prices.output is missing', { model, prices: { input: 1 } }],

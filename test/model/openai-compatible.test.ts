@@ -31,6 +31,16 @@ const expected = {
   finish: 'tool-calls',
   modelId: 'small',
   usage: reply.usage,
+  // A stream begins with the reasoning, a reply in one piece with the text.
+  providerState: {
+    provider: expect.any(String),
+    parts: expect.arrayContaining([
+      { type: 'reasoning' },
+      { type: 'text', text: reply.text },
+      { type: 'call', call: 0 },
+      { type: 'call', call: 1 },
+    ]),
+  },
 };
 
 describe('an address of a model server', () => {

@@ -108,6 +108,16 @@ describe('a model call', () => {
       finish: 'tool-calls',
       modelId: 'answered',
       usage: { inputTokens: 7, outputTokens: 3 },
+      providerState: {
+        provider: 'mock-provider',
+        parts: [
+          { type: 'reasoning' },
+          { type: 'text', text: 'a' },
+          { type: 'call', call: 0 },
+          { type: 'tool-call', toolCallId: 'p1', toolName: 'web', input: {}, providerExecuted: true },
+          { type: 'text', text: 'b' },
+        ],
+      },
     });
   });
 
@@ -200,18 +210,27 @@ describe('a model call', () => {
 });
 
 describe('provider state', () => {
+  const TO = { replay: 'never' } as const;
   const callPart = (id: string) => ({ type: 'tool-call' as const, toolCallId: id, toolName: 'x', input: {} });
 
-  it('is absent when no part carries anything opaque', async () => {
-    const reply = await generateReply(scriptedModel([{ reasoning: 'r', text: 't', calls: [{ tool: 'x' }] }]), request);
-    expect('providerState' in reply).toBe(false);
+  it('is absent when one text and the calls after it make the same message', async () => {
+    const plain = await generateReply(scriptedModel([{ text: 't', calls: [{ tool: 'x' }] }]), request);
+    expect('providerState' in plain).toBe(false);
+    const thought = await generateReply(
+      scriptedModel([{ reasoning: 'r', text: 't', calls: [{ tool: 'x' }] }]),
+      request,
+    );
+    // The only reasoning of a reply is that of the step, and is not recorded twice.
+    expect(thought.providerState).toMatchObject({
+      parts: [{ type: 'reasoning' }, { type: 'text', text: 't' }, { type: 'call', call: 0 }],
+    });
   });
 
   it('RA-39 restores exactly the parts of the provider, the calls under their ids of the run', async () => {
     const content = SAMPLES['signed thinking']?.content as LanguageModelV4Content[];
     const { providerState } = await generateReply(scriptedModel([{ content }]), request);
     const stored = JSON.parse(JSON.stringify(providerState));
-    expect(restoreParts(stored, [callPart('react.callid.4')])).toEqual([
+    expect(restoreParts({ providerState: stored }, [callPart('react.callid.4')], TO)).toEqual([
       { type: 'reasoning', text: 'signed thought', providerOptions: { anthropic: { signature: 'c2ln' } } },
       { type: 'reasoning', text: '', providerOptions: { anthropic: { redactedData: 'xxx' } } },
       { type: 'custom', kind: 'openai.compaction', providerOptions: { openai: { id: 'c1' } } },
@@ -221,9 +240,10 @@ describe('provider state', () => {
   });
 
   it('is not used when it was made elsewhere or does not hold all calls', () => {
-    expect(restoreParts(undefined, [])).toBeUndefined();
-    expect(restoreParts(['x'], [])).toBeUndefined();
-    expect(restoreParts({ other: 1 }, [])).toBeUndefined();
-    expect(restoreParts({ parts: [{ type: 'text', text: 'a' }] }, [callPart('c')])).toBeUndefined();
+    expect(restoreParts({}, [], TO)).toBeUndefined();
+    expect(restoreParts({ providerState: ['x'] }, [], TO)).toBeUndefined();
+    expect(restoreParts({ providerState: { other: 1 } }, [], TO)).toBeUndefined();
+    const words = { parts: [{ type: 'text', text: 'a' }] };
+    expect(restoreParts({ providerState: words }, [callPart('c')], TO)).toBeUndefined();
   });
 });

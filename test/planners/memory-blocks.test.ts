@@ -1,4 +1,5 @@
 /** What a run is told beside its query, from `start` to the request: memory, skills, documents, hints, reasoning. */
+import type { LanguageModelV4Prompt } from '@ai-sdk/provider';
 import { describe, expect, it } from 'vitest';
 import { react } from '#planners/react';
 import type { StartOptions } from '#runtime';
@@ -193,6 +194,12 @@ describe('reasoning', () => {
     return { ...made, text: (model.calls.at(-1)?.prompt ?? []).map(wordsOf).join('\n'), last: model.calls.at(-1) };
   }
 
+  function reasoningIn(prompt: LanguageModelV4Prompt = []): string[] {
+    return prompt.flatMap(({ role, content }) =>
+      role === 'assistant' ? content.flatMap((part) => (part.type === 'reasoning' ? [part.text] : [])) : [],
+    );
+  }
+
   it.each([
     [undefined, undefined, false],
     ['never', undefined, false],
@@ -200,14 +207,17 @@ describe('reasoning', () => {
     ['never', 'text', true],
     ['text', 'never', false],
     [undefined, 'text', true],
-  ] as const)('RR-01, RR-02 the planner says %s, the run says %s: sent again %s', async (own, ofRun, isSent) => {
-    expect((await replayed(own, ofRun)).text.includes('thought')).toBe(isSent);
+  ] as const)('RR-01, RR-02 the planner says %s, the run says %s: told again as text %s', async (own, ofRun, isSent) => {
+    const { text, last } = await replayed(own, ofRun);
+    expect(text.includes(LABEL)).toBe(isSent);
+    // As what it is it goes back in any case: the provider's package decides what its server gets. It is told once.
+    expect(reasoningIn(last?.prompt)).toEqual(isSent ? [] : ['thought A', 'thought C']);
   });
 
   it('RR-03 another word is refused at construction, and counts as never in a run', async () => {
     const model = scriptedModel(replies);
     expect(() => react({ model, reasoningReplay: 'sometimes' as never })).toThrow(/reasoningReplay/);
-    expect((await replayed(undefined, 'sometimes' as never)).text).not.toContain('thought');
+    expect((await replayed(undefined, 'sometimes' as never)).text).not.toContain(LABEL);
   });
 
   it('RR-04 each once, in its step’s turn, after what was said; a step without any has no empty block', async () => {

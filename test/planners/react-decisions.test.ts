@@ -53,6 +53,9 @@ describe('what a reply decides', () => {
       reasoning: 'must look',
       usage: { inputTokens: 4, outputTokens: 2 },
       provenance: { model: 'scripted', finish: 'tool-calls' },
+      providerState: expect.objectContaining({
+        parts: [{ type: 'reasoning' }, { type: 'text', text: 'I look.' }, { type: 'call', call: 0 }],
+      }),
     });
   });
 

@@ -290,7 +290,13 @@ describe('the request', () => {
       finish: 'length',
     });
     expect((await promptOf({ steps: [cut] }))[1]).toEqual(prompt[1]);
-    const plain = await stepFor({ reasoning: 'a thought', calls: [{ tool: 'search' }] });
+    const unsigned = await stepFor({ reasoning: 'a thought', text: 'So.', calls: [{ tool: 'search' }] });
+    expect((await promptOf({ steps: [unsigned] }))[1]?.content).toMatchObject([
+      { type: 'reasoning', text: 'a thought' },
+      { type: 'text', text: 'So.' },
+      { type: 'tool-call', toolName: 'search' },
+    ]);
+    const plain = await stepFor({ text: 'So.', calls: [{ tool: 'search' }] });
     expect('providerState' in plain).toBe(false);
   });
 

@@ -185,9 +185,8 @@ describe('the transcript', () => {
       expect(afterQuery({ steps }, { ...NATIVE, replay })[0]).toEqual({ role: 'assistant', content });
     }
     // Made with native calls, sent to a model without them: the calls have to stand in the text.
-    expect(afterQuery({ steps }, TEXT)[0]).toEqual(
-      assistant('So.\n\n```json\n{"tool":"read","args":{"path":"a"}}\n```'),
-    );
+    const words = { type: 'text', text: 'So.\n\n```json\n{"tool":"read","args":{"path":"a"}}\n```' };
+    expect(afterQuery({ steps }, TEXT)[0]).toEqual({ role: 'assistant', content: [thinking, words] });
   });
 
   it('RA-39 a model without native calls gets its own words back with what its provider signed, and a native one calls', () => {

@@ -150,6 +150,8 @@ export class Requests {
     );
     return new Transcript(system, view, {
       mode: model.toolCalls,
+      provider: model.model.provider,
+      sendReasoning: model.sendReasoning,
       replay: view.context.reasoningReplay ?? reasoningReplay,
       tasks,
       takes: (mime) => takesMedia(model, mime),

@@ -1,0 +1,125 @@
+/**
+ * A reply as it goes back to its provider: its parts in their order, with what the provider noted at each (signatures, ids of items,
+ * encrypted content) and what the provider did itself. It is the `providerState` of a step whose move a model of this room made.
+ */
+import type { LanguageModelV4Content, LanguageModelV4ToolResult } from '@ai-sdk/provider';
+import { asJson, defined, type Json, type JsonObject } from '#core';
+
+type WithOptions = { readonly providerOptions?: JsonObject };
+
+export type StoredPart =
+  | ({ readonly type: 'text'; readonly text: string } & WithOptions)
+  /** Without a text of its own it is the reasoning of the step. */
+  | ({ readonly type: 'reasoning'; readonly text?: string } & WithOptions)
+  | ({ readonly type: 'custom'; readonly kind: string } & WithOptions)
+  /** The step's call with this index: its id and its input are the step's. */
+  | ({ readonly type: 'call'; readonly call: number } & WithOptions)
+  | ProviderCallPart
+  | ProviderResultPart;
+
+/** A call that the provider carried out itself. */
+export type ProviderCallPart = {
+  readonly type: 'tool-call';
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly input: Json;
+  readonly providerExecuted: true;
+} & WithOptions;
+
+/** What it gave; it may come in a later reply than the call. */
+export type ProviderResultPart = {
+  readonly type: 'tool-result';
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly output:
+    | { readonly type: 'text' | 'error-text'; readonly value: string }
+    | { readonly type: 'json' | 'error-json'; readonly value: Json };
+} & WithOptions;
+
+export interface ProviderState {
+  /** The provider as its package calls it, such as `anthropic.messages`; absent in journals of before. */
+  readonly provider?: string;
+  readonly parts: readonly StoredPart[];
+}
+
+/** `undefined` when one text and the calls after it make the same message. */
+export function providerStateOf(content: readonly LanguageModelV4Content[], provider: string): Json | undefined {
+  if (isPlain(content)) return undefined;
+  const parts: StoredPart[] = [];
+  const thoughts = content.filter(({ type }) => type === 'reasoning').length;
+  let calls = 0;
+  for (const part of content) {
+    switch (part.type) {
+      case 'text':
+        if (part.text !== '' || part.providerMetadata !== undefined)
+          parts.push({ type: 'text', text: part.text, ...optionsOf(part) });
+        break;
+      case 'reasoning':
+        parts.push({ type: 'reasoning', ...(thoughts === 1 ? {} : { text: part.text }), ...optionsOf(part) });
+        break;
+      case 'custom':
+        parts.push({ type: 'custom', kind: part.kind, ...optionsOf(part) });
+        break;
+      case 'tool-call': {
+        const { toolCallId, toolName, input } = part;
+        if (part.providerExecuted !== true) parts.push({ type: 'call', call: calls++, ...optionsOf(part) });
+        else
+          parts.push({
+            type: 'tool-call',
+            toolCallId,
+            toolName,
+            input: inputOf(input),
+            providerExecuted: true,
+            ...optionsOf(part),
+          });
+        break;
+      }
+      case 'tool-result':
+        parts.push(resultPart(part));
+        break;
+      default:
+        break; // files and sources are not sent back
+    }
+  }
+  return parts.length === 0 ? undefined : asJson({ provider, parts } satisfies ProviderState);
+}
+
+function isPlain(content: readonly LanguageModelV4Content[]): boolean {
+  let isAfterText = false;
+  for (const part of content) {
+    if (part.type === 'text') {
+      if (part.providerMetadata !== undefined) return false;
+      if (part.text === '') continue;
+      if (isAfterText) return false;
+      isAfterText = true;
+    } else if (part.type === 'tool-call') {
+      if (part.providerMetadata !== undefined || part.providerExecuted === true) return false;
+      // A text that comes now would stand behind the call.
+      isAfterText = true;
+    } else if (part.type !== 'file' && part.type !== 'source') return false;
+  }
+  return true;
+}
+
+/** Some providers send nothing for a call without arguments. */
+function inputOf(input: string): Json {
+  if (input.trim() === '') return {};
+  try {
+    return JSON.parse(input) as Json;
+  } catch {
+    return input;
+  }
+}
+
+function resultPart(part: LanguageModelV4ToolResult): ProviderResultPart {
+  const { toolCallId, toolName, result, isError = false } = part;
+  const output =
+    typeof result === 'string'
+      ? { type: isError ? ('error-text' as const) : ('text' as const), value: result }
+      : { type: isError ? ('error-json' as const) : ('json' as const), value: result as Json };
+  return { type: 'tool-result', toolCallId, toolName, output, ...optionsOf(part) };
+}
+
+function optionsOf({ providerMetadata }: { providerMetadata?: unknown }): WithOptions {
+  return defined({ providerOptions: providerMetadata as JsonObject | undefined });
+}

@@ -1,0 +1,132 @@
+/** What goes back of a reply in its own parts, and what another provider is told of it. */
+import type { LanguageModelV4Message, LanguageModelV4ToolCallPart } from '@ai-sdk/provider';
+import { isJsonObject, type Json, type JsonObject, jsonText, type ReasoningReplay, type Step } from '#core';
+import type { ProviderCallPart, ProviderResultPart, ProviderState, StoredPart } from '#model';
+import { frame, quoted } from './frame.ts';
+
+export type AssistantPart = (LanguageModelV4Message & { role: 'assistant' })['content'][number];
+
+/** The own parts of a step's reply, and the reasoning that one of them may stand for. */
+export type OwnForm = Pick<Step, 'providerState' | 'reasoning'>;
+
+/** Who is asked now. */
+export interface Recipient {
+  /** As its package calls it. Parts of another provider are told in words, or left out. */
+  readonly provider?: string;
+  /** False: reasoning does not go back as such, nor what the provider noted at it. Default true. */
+  readonly sendReasoning?: boolean;
+  /** How reasoning is told that does not go back as such. */
+  readonly replay: ReasoningReplay;
+}
+
+/**
+ * The reply's own parts with the calls in their places. `undefined` for a state that was made elsewhere, or that has no place for each of the calls.
+ * @param known ids of the provider's own calls that the request has; a result whose call is not among them is left out.
+ */
+export function restoreParts(
+  { providerState: state, reasoning = '' }: OwnForm,
+  calls: readonly LanguageModelV4ToolCallPart[],
+  to: Recipient,
+  known: Set<string> = new Set(),
+): AssistantPart[] | undefined {
+  if (!isProviderState(state)) return undefined;
+  const isOwn = isOwnState(state, to);
+  const restored: AssistantPart[] = [];
+  const thoughts: string[] = [];
+  let placed = 0;
+  for (const part of state.parts) {
+    if (part.type === 'call') {
+      // A call that was cut off by the provider's limit was dropped, and has no place any more.
+      const call = calls[part.call];
+      if (call === undefined) continue;
+      placed += 1;
+      restored.push(isOwn && part.providerOptions !== undefined ? withOptions(call, part.providerOptions) : call);
+    } else if (part.type === 'reasoning') {
+      const thought = { ...part, text: part.text ?? reasoning };
+      if (isOwn && goesBack(part, to)) restored.push(thought as AssistantPart);
+      else if (to.replay === 'text') thoughts.push(thought.text);
+    } else if (isOwn) {
+      if (part.type === 'tool-call') known.add(part.toolCallId);
+      if (part.type !== 'tool-result' || known.has(part.toolCallId)) restored.push(part as AssistantPart);
+    } else if (part.type === 'text') {
+      restored.push(text(part.text));
+    }
+  }
+  if (placed !== calls.length) return undefined;
+  const told = thoughts.join('');
+  if (told.trim() === '') return restored;
+  const firstCall = restored.findIndex(({ type }) => type === 'tool-call');
+  return restored.toSpliced(firstCall === -1 ? restored.length : firstCall, 0, text(replayed(told)));
+}
+
+/** What the provider has signed goes back as it came, whatever else is told in words. */
+function goesBack({ providerOptions }: StoredPart & { readonly type: 'reasoning' }, to: Recipient): boolean {
+  return to.sendReasoning !== false && (providerOptions !== undefined || to.replay !== 'text');
+}
+
+/** What the provider's own parts add to a message of calls in text; all of it when its words are to go back as they came. */
+export function restoreBesideText(
+  step: OwnForm,
+  to: Recipient,
+  known: Set<string>,
+): { readonly parts: readonly AssistantPart[]; readonly isWhole: boolean } {
+  const { providerState: state } = step;
+  if (!isProviderState(state) || !isOwnState(state, to)) return { parts: [], isWhole: false };
+  const isNative = state.parts.some(({ type }) => type === 'call');
+  const restored = restoreParts(step, [], to, known) ?? [];
+  if (!isNative && state.parts.some(isOpaque)) return { parts: restored, isWhole: true };
+  return { parts: restored.filter(({ type }) => type !== 'text'), isWhole: false };
+}
+
+/** What the provider noted at each call of the run, which stands at its result too. */
+export function callOptions({ providerState: state }: OwnForm, to: Recipient): readonly (JsonObject | undefined)[] {
+  const options: (JsonObject | undefined)[] = [];
+  if (!isProviderState(state) || !isOwnState(state, to)) return options;
+  for (const part of state.parts) if (part.type === 'call') options[part.call] = part.providerOptions;
+  return options;
+}
+
+/** What another provider did itself in the step, as markup. `undefined`: nothing, or the parts themselves go back. */
+export function actsOfProvider({ providerState: state }: OwnForm, to: Recipient): string | undefined {
+  if (!isProviderState(state) || isOwnState(state, to)) return undefined;
+  const results = state.parts.filter((part): part is ProviderResultPart => part.type === 'tool-result');
+  const frames = state.parts
+    .filter((part): part is ProviderCallPart => part.type === 'tool-call')
+    .map(({ toolCallId, toolName, input }) => {
+      const output = results.find((result) => result.toolCallId === toolCallId)?.output.value;
+      const said = [jsonText(input), ...(output === undefined ? [] : [jsonText(output)])];
+      return frame('also_done', said.map((each) => quoted(each, ACT_CHARS)).join('\n'), { what: toolName });
+    });
+  return frames.length === 0 ? undefined : [ACTS_OF_PROVIDER, ...frames].join('\n');
+}
+
+const ACTS_OF_PROVIDER =
+  'The server of the model that was asked then did this itself in that step. There is no tool for it:';
+/** A search's results are long, and mostly encrypted for the provider alone. */
+const ACT_CHARS = 4_000;
+
+/** How a model is told what it thought at a step, as a text of its own turn. */
+export function replayed(reasoning: string): string {
+  return `My reasoning at this step:\n${reasoning}`;
+}
+
+function isOwnState({ provider }: ProviderState, to: Recipient): boolean {
+  return provider === undefined || to.provider === undefined || provider === to.provider;
+}
+
+/** Its text alone does not say it. */
+function isOpaque(part: StoredPart): boolean {
+  return (part.type !== 'text' && part.type !== 'reasoning') || part.providerOptions !== undefined;
+}
+
+function text(words: string): AssistantPart {
+  return { type: 'text', text: words };
+}
+
+function withOptions(call: LanguageModelV4ToolCallPart, providerOptions: JsonObject): LanguageModelV4ToolCallPart {
+  return { ...call, providerOptions } as LanguageModelV4ToolCallPart;
+}
+
+function isProviderState(state: Json | undefined): state is Json & ProviderState {
+  return isJsonObject(state) && Array.isArray(state['parts']);
+}
