@@ -38,6 +38,8 @@ export async function approvalFor(
   artifacts: ArtifactStore,
 ): Promise<PauseAsk | { readonly kind: 'refused'; readonly error: ErrorData } | undefined> {
   if (gate === undefined) return undefined;
+  // Before the rule gets the arguments, since it may change them; a call that was approved is checked anew from what was given.
+  const checked = checkedArgs(given, args);
   try {
     if (gate.when !== undefined && !(await gate.when(args, about))) return undefined;
   } catch (thrown) {
@@ -51,7 +53,7 @@ export async function approvalFor(
     payload: {
       tool: name,
       ...(await shownArgs(given, name, about.identity, artifacts)),
-      ...checkedArgs(given, args),
+      ...checked,
       ...because,
     },
     ...(gate.approver === 'another' ? { approver: gate.approver } : {}),

@@ -215,6 +215,10 @@ const TABLE: readonly Ours[] = [
     words: 'arguments editedargs updatedinput input modifiedargs edits',
   },
   { option: 'reason', write: "reason: 'too expensive'", of: 'reject', words: 'message feedback comment why' },
+  { option: 'payload', write: "payload: { message: 'It is A-17.' }", of: 'resume', words: 'message text words answer' },
+  // Attachments.
+  { option: 'bytes', write: 'bytes: await readFile(path)', of: 'inputs', words: 'data base64' },
+  { option: 'mime', write: "mime: 'image/png'", of: 'inputs', words: 'mediatype mimetype' },
 ];
 
 const WORDS = TABLE.flatMap(({ words }) => words.split(' '));
@@ -234,7 +238,8 @@ export function ourWordFor(
   const meant = TABLE.filter(({ words }) => words.split(' ').includes(near));
   const here = meant.find(({ option }) => known.includes(option));
   if (here !== undefined) return { option: here.option, advice: `Write ${here.write}.` };
-  const [elsewhere] = meant;
+  // Another place may call an option just so.
+  const elsewhere = TABLE.find(({ option }) => plainWord(option) === plain) ?? meant[0];
   return elsewhere && { advice: `It is ${elsewhere.write}, an option of ${elsewhere.of}.` };
 }
 

@@ -30,7 +30,15 @@ import {
   waysOf,
 } from '#core';
 import { pauseExpired } from '#journal';
-import { hasBegun, nodeEdits, type OpenPause, type OpenStep, type RunState, withdrawnBy } from '#state';
+import {
+  hasBegun,
+  nodeEdits,
+  type OpenPause,
+  type OpenStep,
+  type RunState,
+  withdrawnBy,
+  withdrawnByWord,
+} from '#state';
 import { SAY_SO, unfitFor } from './answer-kinds.ts';
 import { assertPriced } from './prices.ts';
 
@@ -88,7 +96,7 @@ export async function answer(
   const pause = pauseOf(type, payload['token'], open, ports.storedAt);
   if (PilotageError.is(pause)) return (await closedBefore(type, payload['token'], open, ports)) ?? pause;
   const withdrawn = withdrawnBy({ ...state, fresh: ports.fresh }, pause);
-  if (withdrawn !== undefined) return isWithdrawn(type, pause.token, withdrawn.type);
+  if (withdrawn !== undefined) return isWithdrawn(type, pause.token, withdrawnByWord(withdrawn));
   const unfit = unfitFor(control, pause);
   if (unfit !== undefined) return unfit;
   const verdict = VERDICTS[type] ?? 'resume';
@@ -267,7 +275,7 @@ async function closedBefore(
 }
 
 export function isWithdrawn(type: string, token: string, by: string): PilotageError {
-  const message = `The question ${token} was withdrawn by ${by} before it was answered; ${type} comes too late, and nothing was called.`;
+  const message = `The question ${token} was withdrawn by ${by} before it was answered; ${type} comes too late, and nothing was called. What the run asks now has another token.`;
   return answerRefused('superseded', message);
 }
 
@@ -280,16 +288,34 @@ function pauseOf(
   const named = token === undefined ? open : open.filter((pause) => pause.token === token);
   const inTime = named.filter(({ expiresAt = Number.POSITIVE_INFINITY }) => storedAt < expiresAt);
   const [pause] = inTime;
-  if (pause === undefined) return noneOpen(type, named, open.length > 0);
+  if (pause === undefined) return noneOpen(type, named, open);
   if (inTime.length === 1) return pause;
-  return answerRefused('pause_not_found', `${type} must name one of ${inTime.length} open pauses by its token.`);
+  return mustName(type, inTime);
+}
+
+/** An answer without a token to more than one open pause. */
+export function mustName(type: string, open: readonly Pick<OpenPause, 'token' | 'reason'>[]): PilotageError {
+  const message = `${type} must name the token of its pause, as ${open.length} are open. They are ${listed(open)}.`;
+  return answerRefused('pause_not_found', message);
+}
+
+/** The most open pauses that a message names. */
+const MAX_NAMED = 8;
+
+function listed(pauses: readonly Pick<OpenPause, 'token' | 'reason'>[]): string {
+  const named = pauses.slice(0, MAX_NAMED).map(({ token, reason }) => `${token} (${reason})`);
+  const more = pauses.length - named.length;
+  return [...named, ...(more > 0 ? [`${more} more`] : [])].join(', ');
 }
 
 /** @param expired what the answer would have been for, had it come in time. */
-function noneOpen(type: string, expired: readonly OpenPause[], isPaused: boolean): PilotageError {
+function noneOpen(type: string, expired: readonly OpenPause[], open: readonly OpenPause[]): PilotageError {
   const last = expired.at(-1);
   if (last?.expiresAt !== undefined) return pauseExpired(last.expiresAt, last.token);
-  const why = isPaused ? 'names a pause that is not open' : 'was refused: the run is not paused';
+  const why =
+    open.length > 0
+      ? `names a pause that is not open. Those that are: ${listed(open)}`
+      : 'was refused: the run is not paused';
   return answerRefused('pause_not_found', `${type} ${why}.`);
 }
 

@@ -207,7 +207,8 @@ export class RunInbox implements Hearing {
   async #outcomeOf(name: string, value: Json): Promise<Outcome> {
     const { deps, state, tools } = this.#ports;
     const presentTool = presentName(state, name);
-    const tool = tools().ready(presentTool) ?? { schema: { name: presentTool }, checkValue: undefined };
+    // Without its effect: what does not fit is refused, and whoever said it can say it again.
+    const tool = { schema: { name: presentTool }, checkValue: tools().ready(presentTool)?.checkValue };
     const { identity } = state;
     return valueOutcome(value, { identity }, tool, { artifacts: deps.artifacts });
   }

@@ -41,6 +41,7 @@ import {
   unneededTasks,
   unsettledStatus,
   withdrawnBy,
+  withdrawnByWord,
 } from '#state';
 import { doubtPause, keyPrefixOf } from '../calls/doubt.ts';
 import { askForRaise } from '../calls/in-flight-budget.ts';
@@ -174,16 +175,22 @@ function supersededQuestions(state: RunState): Resumed[] {
         kind: 'resumed',
         token,
         verdict: 'superseded',
-        payload: { reason: whyWithdrawn(control), control: control.type },
+        payload: { reason: whyWithdrawn(control), control: withdrawnByWord(control) },
       },
     ];
   });
 }
 
-function whyWithdrawn({ type }: Control): string {
-  if (type === 'REDIRECT') return 'the goal was changed while it waited for an answer';
-  if (type === 'USER_MESSAGE') return 'the user wrote while it waited for an answer';
-  return 'the run above was given another goal or a message while it waited for an answer';
+function whyWithdrawn(control: Control): string {
+  const isNewGoal = withdrawnByWord(control) === 'REDIRECT';
+  if (control.withdraws === undefined) {
+    return isNewGoal
+      ? 'the goal was changed while it waited for an answer'
+      : 'the user wrote while it waited for an answer';
+  }
+  return isNewGoal
+    ? 'the run above was given another goal while it waited for an answer'
+    : 'the user wrote to the run above while it waited for an answer';
 }
 
 /** Closes a pause for a higher limit that is not needed any more: nobody has to answer it. */

@@ -8,7 +8,7 @@ import type {
 } from '@ai-sdk/provider';
 import { isJsonObject, type RunView, shownName, type Turn, type TurnPart, type TurnResult } from '#core';
 import { callBlock, MADE_ID, protocolName } from './call-turns.ts';
-import { type CallMode, enclose, encloseJson, frame, quoted, quotedJson, type UserWords } from './frame.ts';
+import { type CallMode, enclose, encloseJson, frame, note, quoted, quotedJson, type UserWords } from './frame.ts';
 import type { AssistantPart } from './provider-parts.ts';
 import { filePart, type TakesMime } from './user-turn.ts';
 
@@ -38,10 +38,13 @@ export function earlierMessages(
   const turns = history.filter(({ role, text, parts }) => role !== 'system' && (text !== '' || parts !== undefined));
   const cut = cutTo(textSizes(turns), maxChars);
   const ids = new CallIds(callIds);
-  const file = (part: Extract<TurnPart, { type: 'file' }>): LanguageModelV4TextPart | LanguageModelV4FilePart =>
+  const file = (part: File): LanguageModelV4TextPart | LanguageModelV4FilePart =>
     withOptions(part, filePart(part, takes, tools, 'an earlier message'));
-  return turns.flatMap((turn): LanguageModelV4Message[] => {
+  return turns.flatMap((turn, index): LanguageModelV4Message[] => {
     const { role, parts = [{ type: 'text', text: turn.text }] } = turn;
+    const made = turns[index + 1]?.role === 'tool' ? [] : filesMade(turns, index);
+    const after: LanguageModelV4Message[] =
+      made.length === 0 ? [] : [{ role: 'user', content: [textPart(note(FILES_MADE)), ...made.map(file)] }];
     if (role === 'user') {
       const content = parts.flatMap((part): (LanguageModelV4TextPart | LanguageModelV4FilePart)[] => {
         if (part.type === 'file') return [file(part)];
@@ -52,8 +55,6 @@ export function earlierMessages(
     if (role === 'assistant') {
       const content = parts.flatMap((part): AssistantPart[] => {
         switch (part.type) {
-          case 'file':
-            return [file(part)];
           case 'text':
             return [withOptions(part, textPart(shortened(part.text, cut, (text) => text)))];
           case 'reasoning':
@@ -64,12 +65,31 @@ export function earlierMessages(
             return [];
         }
       });
-      return content.length === 0 ? [] : [withOptions(turn, { role, content })];
+      return [...(content.length === 0 ? [] : [withOptions(turn, { role, content })]), ...after];
     }
     const results = parts.filter((part) => part.type === 'tool-result');
-    if (mode === 'text') return [withOptions(turn, { role: 'user', content: [textPart(resultFrames(results, cut))] })];
-    return [withOptions(turn, { role: 'tool', content: results.map((part) => nativeResult(part, ids, cut)) })];
+    if (mode === 'text')
+      return [withOptions(turn, { role: 'user', content: [textPart(resultFrames(results, cut))] }), ...after];
+    return [
+      withOptions(turn, { role: 'tool', content: results.map((part) => nativeResult(part, ids, cut)) }),
+      ...after,
+    ];
   });
+}
+
+type File = Extract<TurnPart, { type: 'file' }>;
+
+const FILES_MADE = 'Made by you in the reply before:';
+
+/**
+ * The files of the model's reply that ends with this turn. Most providers take none in a reply, and some leave them out in silence, so that they
+ * stand in a message of their own behind it; between a call and its results nothing may stand.
+ */
+function filesMade(turns: readonly Turn[], index: number): readonly File[] {
+  const last = turns[index];
+  const reply = last?.role === 'tool' ? turns.slice(0, index).findLast(({ role }) => role !== 'tool') : last;
+  if (reply?.role !== 'assistant') return [];
+  return (reply.parts ?? []).filter((part) => part.type === 'file');
 }
 
 /** Ids of calls that are unique in the request, and none of which the run makes itself. */

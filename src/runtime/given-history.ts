@@ -92,13 +92,38 @@ function readTurn(given: unknown, at: string): readonly ReadTurn[] {
   return [{ ...own, text: words }];
 }
 
-/** Results that a provider gave in the model's own message follow it in a turn of their own, as all results do. */
+/**
+ * Results that a provider gave in the model's own message stand in turns of their own, as all results do, each before what the model said when
+ * it had them.
+ */
 function turnsOf(own: Omit<ReadTurn, 'text'>, content: readonly unknown[], at: string): readonly ReadTurn[] {
   const parts = content.map((part, index) => readPart(part, own.role, `${at}[${index}]`));
-  const results = parts.filter((part) => part.type === 'tool-result');
-  if (own.role !== 'assistant' || results.length === 0) return [turnOf(own, parts)];
-  const spoken = parts.filter((part) => part.type !== 'tool-result');
-  return [turnOf(own, spoken), turnOf({ role: 'tool' }, results)];
+  if (own.role !== 'assistant') return [turnOf(own, parts)];
+  const turns: ReadTurn[] = [];
+  let spoken: Part[] = [];
+  let results: Part[] = [];
+  const close = (): void => {
+    if (spoken.length > 0 || results.length === 0) turns.push(turnOf(own, spoken));
+    if (results.length > 0) turns.push(turnOf({ role: 'tool' }, results));
+    spoken = [];
+    results = [];
+  };
+  for (const part of parts) {
+    if (part.type === 'tool-result') {
+      results.push(part);
+      continue;
+    }
+    // A call whose result comes later keeps the turn open: nothing may stand between them.
+    if (results.length > 0 && unanswered(spoken, results) === 0) close();
+    spoken.push(part);
+  }
+  close();
+  return turns;
+}
+
+function unanswered(spoken: readonly Part[], results: readonly Part[]): number {
+  const answered = new Set(results.flatMap((part) => (part.type === 'tool-result' ? [part.toolCallId] : [])));
+  return spoken.filter((part) => part.type === 'tool-call' && !answered.has(part.toolCallId)).length;
 }
 
 function turnOf(own: Omit<ReadTurn, 'text'>, parts: readonly Part[]): ReadTurn {
@@ -109,7 +134,7 @@ function turnOf(own: Omit<ReadTurn, 'text'>, parts: readonly Part[]): ReadTurn {
 }
 
 function readPart(given: unknown, role: Turn['role'], at: string): Part {
-  const fields = fieldsOf(given, at);
+  const fields = fieldsOf(given, at, "{ type: 'text', text }");
   const { type } = fields;
   if (typeof type !== 'string' || !SAYS[role].includes(type)) {
     throw refusal(
@@ -138,7 +163,7 @@ function callOf(fields: Fields, at: string): Pick<TurnCall, 'toolCallId' | 'tool
 }
 
 function outputOf(given: unknown, at: string): TurnResult['output'] {
-  const fields = fieldsOf(given, at);
+  const fields = fieldsOf(given, at, "{ type: 'text', value }");
   const { type, value, reason } = fields;
   switch (type) {
     case 'text':
@@ -180,6 +205,7 @@ function fileOf(fields: Fields, at: string): GivenFile | TurnFile {
   const { bytes, mediaType } = bytesOf(type === 'image' ? image : data, `${at}.${type === 'image' ? 'image' : 'data'}`);
   const stated = fields['mediaType'] ?? mediaType ?? (type === 'image' ? imageTypeOf(bytes) : undefined);
   if (typeof stated !== 'string' || stated === '') throw refusal(`${at} needs its mediaType, such as image/png.`);
+  if (bytes.length === 0) throw refusal(`${at} is an empty file, which no provider takes. Leave it out.`);
   return { type: 'file', bytes, mime: stated, ...named };
 }
 
@@ -273,9 +299,9 @@ function assertOrder(turns: readonly ReadTurn[]): void {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-function fieldsOf(given: unknown, at: string): Fields {
+function fieldsOf(given: unknown, at: string, such = "{ role: 'user', text }"): Fields {
   if (typeof given === 'object' && given !== null && !Array.isArray(given)) return given as Fields;
-  throw refusal(`${at} is ${shown(given)}; give an object, such as { role: 'user', text }.`);
+  throw refusal(`${at} is ${shown(given)}; give an object, such as ${such}.`);
 }
 
 function optionsOf({ providerOptions }: Fields, at: string): { readonly providerOptions?: JsonObject } {

@@ -27,9 +27,9 @@ import {
   runNotFound,
   type SignalOptions,
 } from '#journal';
-import { foldEntries, type OpenPause, pausesOfTasks, type RunState, withdrawnBy } from '#state';
+import { foldEntries, type OpenPause, pausesOfTasks, type RunState, withdrawnBy, withdrawnByWord } from '#state';
 import { unfitFor } from '../loop/answer-kinds.ts';
-import { answerRefused, closedIn, isVerdict, isWithdrawn, tooLate } from '../loop/answers.ts';
+import { answerRefused, closedIn, isVerdict, isWithdrawn, mustName, tooLate } from '../loop/answers.ts';
 import { isQuestion } from '../loop/controls.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import type { Notice } from '../loop/notices.ts';
@@ -106,7 +106,8 @@ export interface Addressee {
 /**
  * The run that a control sent to `run` is for: an answer goes to the task that waits for it, a message to the task whose question to
  * the user is what the run waits for, a priority to the task that it names.
- * @throws PilotageError `run_not_found`, or `task_not_found` for a task that is not one of the run's.
+ * @throws PilotageError `run_not_found`, `task_not_found` for a task that is not one of the run's, or `pause_not_found` for an answer that may be for any
+ * of several tasks.
  */
 export async function addressee(journal: Journal, run: string, { type, payload }: Control): Promise<Addressee> {
   if (type === 'PRIORITIZE') {
@@ -127,7 +128,9 @@ export async function addressee(journal: Journal, run: string, { type, payload }
   const token = payload?.['token'];
   const waiting = pausesBelow(state);
   const named = token === undefined ? undefined : waiting.find((pause) => pause.token === token);
-  const [only] = state.pauses.length === 0 && waiting.length === 1 ? waiting : [];
+  const isBelow = state.pauses.length === 0 && waiting.length > 0;
+  if (token === undefined && isBelow && waiting.length > 1) throw mustName(type, waiting);
+  const [only] = isBelow ? waiting : [];
   const pause = token === undefined ? only : named;
   if (pause !== undefined) return { run: pause.run, token: pause.token };
   // The task itself knows what became of a question that is not open any more.
@@ -235,7 +238,7 @@ function lostTo(
     fresh.push(message);
   }
   const withdrawn = withdrawnBy({ ...state, fresh }, pause);
-  return withdrawn && isWithdrawn(type, pause.token, withdrawn.type);
+  return withdrawn && isWithdrawn(type, pause.token, withdrawnByWord(withdrawn));
 }
 
 function isAnswerTo({ type, payload }: Control, pause: OpenPause): boolean {

@@ -15,6 +15,7 @@ import {
   judgeBranch,
   nothingJudged,
   type Paused,
+  type PauseReason,
   type TaskPause,
   winnersOf,
   withdrawsQuestions,
@@ -84,13 +85,38 @@ export function withdrawnBy(
   { step, call, reason }: Pick<OpenPause, 'step' | 'call' | 'reason'>,
 ): Control | undefined {
   if (fresh.length === 0 || step === undefined || step !== open?.move.step || reason === 'in_doubt') return undefined;
-  const isNewGoal = ({ type, withdraws }: Control): boolean => (withdraws ?? type) === 'REDIRECT';
   // Words or an event that the planner waits for itself: a message takes nothing of that away.
   const asksMayI = call !== undefined || reason === 'approval_required';
   const controls = fresh.filter(
     (control) => isNewGoal(control) || (asksMayI && withdrawsQuestions(control, whileAsked)),
   );
   return controls.find(isNewGoal) ?? controls[0];
+}
+
+/** What withdraws questions, in the words of whoever said it: a task is told it as context. */
+export function withdrawnByWord({ type, withdraws }: Pick<Control, 'type' | 'withdraws'>): Control['type'] {
+  return withdraws ?? type;
+}
+
+function isNewGoal(control: Control): boolean {
+  return withdrawnByWord(control) === 'REDIRECT';
+}
+
+/**
+ * The tasks whose questions are open no more when the run hears this: they were told the same before, and close them. What a task asks after that is
+ * told to the run later than this was stored. A pause that is perhaps not closed (an event that the task's planner waits for) stays until the task says so.
+ * @returns them with the pauses that are left.
+ */
+export function withdrawnBelow(state: RunState, control: Control): readonly TaskState[] {
+  if (!withdrawsQuestions(control, state.whileAsked)) return [];
+  const closes: readonly PauseReason[] = isNewGoal(control)
+    ? ['approval_required', 'await_input', 'external_event']
+    : ['approval_required'];
+  const awaited = new Set(awaitedTasks(state));
+  return state.tasks.flatMap((task) => {
+    const pauses = task.pauses.filter(({ reason }) => !closes.includes(reason));
+    return awaited.has(task.id) && pauses.length < task.pauses.length ? [{ ...task, pauses }] : [];
+  });
 }
 
 /** The tasks of the run that its open step waits for. */

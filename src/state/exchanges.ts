@@ -118,6 +118,7 @@ function wordsOf(control: Control | undefined): string {
 
 /** What a person said to a pause; empty when nobody said anything. */
 function answerIn(outcome: Outcome | undefined): string {
-  if (outcome?.kind !== 'verdict' || outcome.verdict === 'timeout' || isWokenByTasks(outcome)) return '';
-  return wordsIn(outcome.payload ?? {});
+  if (outcome?.kind !== 'verdict' || isWokenByTasks(outcome)) return '';
+  const isUnanswered = outcome.verdict === 'timeout' || outcome.verdict === 'superseded';
+  return isUnanswered ? '' : wordsIn(outcome.payload ?? {});
 }

@@ -42,7 +42,14 @@ import {
 } from './open-step.ts';
 import { reopenStep } from './retry.ts';
 import { type ModelAwayState, nextStep, type RunState, type RunTotals } from './state.ts';
-import { applyAwaiting, applyGroupEnded, applySpawned, applyTaskEnded, applyTaskPaused } from './task-state.ts';
+import {
+  applyAwaiting,
+  applyGroupEnded,
+  applySpawned,
+  applyTaskEnded,
+  applyTaskPaused,
+  applyWithdrawal,
+} from './task-state.ts';
 
 /** The state of a run whose first entry is `started`. @throws PilotageError `journal_corrupt` when it is another entry. */
 export function openState(entry: Entry): RunState {
@@ -359,6 +366,7 @@ function applyCompacted(state: RunState, compacted: Compacted): void {
 function applyControl(state: RunState, { control: sent, as }: ControlTaken): void {
   const control = as === 'message' ? messageOf(sent) : sent;
   state.fresh = [...state.fresh, control];
+  applyWithdrawal(state, sent);
   // The planner gets it as the outcome of its question.
   if (as === 'answer') return;
   switch (control.type) {

@@ -28,6 +28,7 @@ export {
   unsettledStatus,
   wakesByTasks,
   withdrawnBy,
+  withdrawnByWord,
 } from './blocked-calls.ts';
 export {
   type Amounts,

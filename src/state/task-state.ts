@@ -1,6 +1,7 @@
 /** The part of the fold that is about tasks: what a run has spawned, what it waits for, and what came back. */
 import {
   type Awaiting,
+  type Control,
   countUsage,
   deepFreeze,
   defined,
@@ -15,6 +16,7 @@ import {
   type TaskUsage,
   type TaskView,
 } from '#core';
+import { withdrawnBelow } from './blocked-calls.ts';
 import { type GroupState, nextStep, type OpenStep, type RunState, type TaskState, type TaskWait } from './state.ts';
 
 export function applySpawned(state: RunState, spawned: Spawned & { readonly at: number }, open: OpenStep): void {
@@ -139,6 +141,11 @@ export function applyTaskPaused(state: RunState, { task, pauses, asOf }: TaskPau
   if (known !== undefined && asOf < known.asOf) return;
   const others = state.otherPauses.filter((other) => other !== known);
   state.otherPauses = [...others, Object.freeze({ task, pauses: told, asOf })];
+}
+
+/** A new goal, or a message, withdraws what tasks have asked; in which order both came stands in the journal. */
+export function applyWithdrawal(state: RunState, control: Control): void {
+  for (const task of withdrawnBelow(state, control)) replace(state, task);
 }
 
 export function applyGroupEnded(state: RunState, ended: GroupEnded, at: number): void {

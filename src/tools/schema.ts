@@ -7,6 +7,7 @@ import {
   isJsonObject,
   type Json,
   type JsonObject,
+  jsonEquals,
   type OptionShape,
   PilotageError,
   thaw,
@@ -51,13 +52,35 @@ function standardSchema(schema: Standard, owner: string): JsonObject {
       `${owner} has a ${props.vendor} schema that gives no JSON Schema. Upgrade ${props.vendor}, or pass a plain JSON Schema.`,
     );
   }
+  const write = (): JsonObject => captureObject(props.jsonSchema.input({ target: 'draft-07' }), `${owner} schema`).json;
   try {
-    return captureObject(props.jsonSchema.input({ target: 'draft-07' }), `${owner} schema`).json;
+    const json = write();
+    if (!JSON.stringify(json).includes('"default":')) return json;
+    untilNextMillisecond();
+    return captureObject(constantPart(json, write()), `${owner} schema`).json;
   } catch (cause) {
     throw new PilotageError('tool_schema_invalid', `${owner} has a schema that cannot be written as JSON Schema.`, {
       cause,
     });
   }
+}
+
+/** A default that is made anew each time is another one at another moment. */
+function untilNextMillisecond(): void {
+  for (const now = Date.now(); Date.now() === now; );
+}
+
+/**
+ * The schema without defaults that are made anew each time, such as a moment or an id: they are made when arguments are checked. Written down,
+ * they would show a model a value that no call gets, and make the tool another one in each process.
+ */
+function constantPart(one: Json, other: Json): Json {
+  if (Array.isArray(one))
+    return one.map((item, index) => constantPart(item, (other as readonly Json[])[index] ?? null));
+  if (!isJsonObject(one)) return one;
+  const again = other as JsonObject;
+  const kept = Object.entries(one).filter(([key, value]) => key !== 'default' || jsonEquals(value, again[key] ?? null));
+  return Object.fromEntries(kept.map(([key, value]) => [key, constantPart(value, again[key] ?? null)]));
 }
 
 function plainSchema(schema: JsonObject, owner: string): JsonObject {

@@ -172,9 +172,63 @@ describe('a history', () => {
     ]);
     expect(shown?.map(({ role, parts }) => [role, parts?.map(({ type }) => type)])).toEqual([
       ['user', undefined],
-      ['assistant', ['tool-call', 'text']],
+      ['assistant', ['tool-call']],
+      ['tool', ['tool-result']],
+      ['assistant', undefined],
+    ]);
+    expect(shown?.at(-1)?.text).toBe('There.');
+  });
+
+  it('keeps a call beside one whose provider has answered, until its own result', async () => {
+    const call = (id: string) => ({ type: 'tool-call' as const, toolCallId: id, toolName: 't', input: {} });
+    const result = (id: string) => ({
+      ...{ type: 'tool-result' as const, toolCallId: id, toolName: 't' },
+      output: { type: 'text' as const, value: id },
+    });
+    const { shown } = await taken([
+      { role: 'user', content: 'Search.' },
+      { role: 'assistant', content: [call('a'), call('b'), result('b'), { type: 'text', text: 'One moment.' }] },
+      { role: 'tool', content: [result('a')] },
+    ]);
+    expect(shown?.map(({ role, parts }) => [role, parts?.map(({ type }) => type)])).toEqual([
+      ['user', undefined],
+      ['assistant', ['tool-call', 'tool-call', 'text']],
+      ['tool', ['tool-result']],
       ['tool', ['tool-result']],
     ]);
+  });
+
+  it('has files of the model behind its turn and its results, where every provider takes them', async () => {
+    const image = { type: 'file' as const, data: PNG, mediaType: 'image/png' };
+    const call = { type: 'tool-call' as const, toolCallId: 'c', toolName: 'echo', input: {} };
+    const { type: _, input: __, ...of } = call;
+    const { prompt } = await sent([
+      { role: 'user', content: 'Draw.' },
+      { role: 'assistant', content: [image, { type: 'text', text: 'Here.' }, call] },
+      { role: 'tool', content: [{ type: 'tool-result', ...of, output: { type: 'text', value: 'ok' } }] },
+      { role: 'assistant', content: 'Done.' },
+    ]);
+    expect(prompt.map(({ role }) => role)).toEqual([
+      'system',
+      'user',
+      'assistant',
+      'tool',
+      'user',
+      'assistant',
+      'user',
+    ]);
+    expect(prompt[4]?.content).toMatchObject([
+      { type: 'text', text: expect.stringContaining('Made by you in the reply before') },
+      { type: 'file', mediaType: 'image/png', data: { type: 'data', data: PNG } },
+    ]);
+  });
+
+  it('has no empty file, and a wrong output of a result is told in words for outputs', async () => {
+    expect(await refused([{ role: 'user', content: [{ type: 'file', data: '', mediaType: 'image/png' }] }])).toContain(
+      'history[0].content[0] is an empty file',
+    );
+    const old = { type: 'tool-result', toolCallId: 'c', toolName: 't', result: 'v' };
+    expect(await refused([{ role: 'tool', content: [old] }])).toContain("such as { type: 'text', value }");
   });
 
   it('never has an id of a call that the run makes itself', async () => {
