@@ -17,7 +17,7 @@ import {
   type ToolView,
 } from '#core';
 import { aboutFrames, type CallMode, frame, jsonLine, quoted, type SectionName } from './frame.ts';
-import { CONTROL_TOOLS, type DeclaredTool, toolEntry, toolLine } from './tool-text.ts';
+import { CONTROL_TOOLS, type DeclaredTool, toolEntry } from './tool-text.ts';
 
 export interface PromptParts {
   /** Replaces the sections on who the agent is and how it works. Blank: the default sections. */
@@ -40,7 +40,7 @@ export interface PromptParts {
 export function systemPrompt(parts: PromptParts, view: RunView, mode: CallMode): string {
   const tools = startingTools(view, parts);
   const hasTools = tools.length > 0;
-  const own = parts.systemPrompt?.trim() ? [parts.systemPrompt] : workingSections(parts, view, hasTools);
+  const own = parts.systemPrompt?.trim() ? [parts.systemPrompt] : workingSections(parts, view, mode, hasTools);
   const sections = [
     ...own,
     section('framed_text', aboutFrames(mode)),
@@ -60,11 +60,11 @@ function startingTools({ tools }: RunView, { tasks, finish }: PromptParts): read
   return controls.length === 0 ? always : [...always, ...controls];
 }
 
-function workingSections(parts: PromptParts, view: RunView, hasTools: boolean): string[] {
+function workingSections(parts: PromptParts, view: RunView, mode: CallMode, hasTools: boolean): string[] {
   const { tools } = view;
   return [
     section('identity', identity(view.startedAt)),
-    section('tool_discovery', discovery(tools)),
+    section('tool_discovery', discovery(tools, mode)),
     section('heavy_results', hasTools ? heavyResults(tools) : ''),
     section('tool_usage', hasTools ? toolUsage(parts) : ''),
     section('reasoning', hasTools ? `${REASONING}\n${REASONING_WITH_TOOLS}` : REASONING),
@@ -79,10 +79,11 @@ function identity(startedAt: number): string {
   return `You are an agent that works on the user's request until it is done. Today is ${date} (UTC).`;
 }
 
-function discovery(tools: ToolView): string {
+function discovery(tools: ToolView, mode: CallMode): string {
   if (tools.get(TOOL_SEARCH) === undefined || !tools.all().some((tool) => tool.loading === 'deferred')) return '';
   const look = tools.get(TOOL_GET) === undefined ? '' : ` ${TOOL_GET} shows the arguments of one.`;
-  return `There are more tools than those listed below. When none of these fits, describe what you need to ${TOOL_SEARCH}.${look}
+  const shown = mode === 'text' ? 'listed below' : 'declared to you';
+  return `There are more tools than those ${shown}. When none of these fits, describe what you need to ${TOOL_SEARCH}.${look}
 A tool that was found can be called from your next reply on.`;
 }
 
@@ -163,10 +164,10 @@ function answerFormat({ answerSchema, finish }: PromptParts): string {
 ${JSON.stringify(answerSchema)}`;
 }
 
+/** With native calls the request declares the tools: said once more, they would cost twice, and stand among the program's own words. */
 function toolList(tools: readonly DeclaredTool[], { maxExamples }: PromptParts, mode: CallMode): string {
   if (tools.length === 0) return 'No tools are available.';
-  const lines = mode === 'text' ? tools.map((tool) => toolEntry(tool, maxExamples)) : tools.map(toolLine);
-  return lines.join('\n');
+  return mode === 'native' ? '' : tools.map((tool) => toolEntry(tool, maxExamples)).join('\n');
 }
 
 function section(name: SectionName, text: string): string {

@@ -19,7 +19,7 @@ export function toolDescription(
 }
 
 /** `- name: description` on one line, as markup. */
-export function toolLine({ name, description }: Pick<DeclaredTool, 'name' | 'description'>): string {
+function toolLine({ name, description }: Pick<DeclaredTool, 'name' | 'description'>): string {
   const lines = description.split(/[\r\n\v\f\u0085\u2028\u2029]/).map((line) => line.trim());
   return quoted(`- ${shownName(name)}: ${lines.filter((line) => line !== '').join(' ')}`);
 }

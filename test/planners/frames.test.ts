@@ -96,10 +96,14 @@ describe('the system prompt', () => {
   ] as const)('no description and no hint closes its section or begins another: %s', async (mode) => {
     const tools = [tool({ ...search, name: 'evil', description: `Reads. ${attack}`, inputSchema: input }), search];
     const text = system(await firstRequest({ hints: { constraints: attack } }, tools, mode));
-    for (const mark of ['</available_tools>', '</planning_constraints>', '<tool_usage>', '</tool_usage>']) {
+    for (const mark of ['</planning_constraints>', '<tool_usage>', '</tool_usage>']) {
       expect(text.split(mark), mark).toHaveLength(2);
     }
-    expect(text.split('\n').filter((line) => line.startsWith('- '))).toHaveLength(2);
+    // With native calls the tools are declared, and the prompt has nothing of what they say.
+    const listed = mode === 'text' ? 1 : 0;
+    expect(text.split('</available_tools>')).toHaveLength(1 + listed);
+    expect(text.split('\n').filter((line) => line.startsWith('- '))).toHaveLength(2 * listed);
+    expect(text.includes('Reads.')).toBe(mode === 'text');
   });
 
   it('a constraint of several lines cannot pass for another hint', async () => {

@@ -35,9 +35,9 @@ describe('the system prompt', () => {
     const text = prompt({ guidance: ' Be brief. ', tasks: true }, FULL);
     expect(tags(text)).toEqual([
       ...['identity', 'tool_discovery', 'heavy_results', 'tool_usage', 'reasoning', 'tone', 'error_handling'],
-      ...['framed_text', 'available_tools', 'additional_guidance', 'planning_constraints'],
+      ...['framed_text', 'additional_guidance', 'planning_constraints'],
     ]);
-    expect(text.match(/<\/\w+>\n\n</g)).toHaveLength(10);
+    expect(text.match(/<\/\w+>\n\n</g)).toHaveLength(9);
     expect(sectionOf(text, 'additional_guidance')).toBe('Be brief.');
   });
 
@@ -61,18 +61,21 @@ describe('the system prompt', () => {
     expect(sectionOf(text, 'tool_usage')).toContain('While a task is under way');
     expect(prompt({ tasks: true, converse: true }, {})).not.toContain('While a task is under way');
     expect(sectionOf(text, 'tool_usage')).toMatch(/_spawn_task[\s\S]*_await_task/);
-    expect(
-      sectionOf(text, 'available_tools')
-        ?.split('\n')
-        .map((line) => line.split(':')[0]),
-    ).toEqual(['- _spawn_task', '- _await_task']);
+    const listed = sectionOf(prompt({ tasks: true }, {}, 'text'), 'available_tools') ?? '';
+    expect(listed.match(/^- \w+/gm)).toEqual(['- _spawn_task', '- _await_task']);
   });
 
-  it('RA-24 has one line a tool without schemas, or one that there is none', () => {
-    expect(sectionOf(prompt({}, { tools: two }), 'available_tools')).toBe(
-      '- read: Reads a file. Paths are relative.\n- search: Finds text in files.',
-    );
-    expect(sectionOf(prompt({}, {}), 'available_tools')).toBe('No tools are available.');
+  it('RA-24 says nothing of tools that the request declares, lists them in text mode, and says when there is none', () => {
+    const native = prompt({ tasks: true }, FULL);
+    for (const { description } of all.all()) expect(native).not.toContain(description);
+    expect(tags(native)).not.toContain('available_tools');
+    expect(sectionOf(native, 'tool_discovery')).toContain('There are more tools than those declared to you.');
+    const text = prompt({}, FULL, 'text');
+    expect(sectionOf(text, 'available_tools')).toContain('- read: Reads a file. Paths are relative.\n');
+    expect(sectionOf(text, 'tool_discovery')).toContain('There are more tools than those listed below.');
+    for (const mode of ['native', 'text'] as const) {
+      expect(sectionOf(prompt({}, {}, mode), 'available_tools')).toBe('No tools are available.');
+    }
   });
 
   it('W46 a tool that is found does not change it', () => {
@@ -88,7 +91,7 @@ describe('the system prompt', () => {
     const parts = { systemPrompt: 'You are a cat.', guidance: 'Purr.' };
     const custom = prompt(parts, FULL);
     expect(custom.startsWith('You are a cat.\n\n<framed_text>')).toBe(true);
-    expect(tags(custom)).toEqual(['framed_text', 'available_tools', 'additional_guidance', 'planning_constraints']);
+    expect(tags(custom)).toEqual(['framed_text', 'additional_guidance', 'planning_constraints']);
     expect(tags(prompt(parts, { tools: two }, 'text'))).toEqual([
       ...['framed_text', 'tool_calling', 'available_tools', 'additional_guidance'],
     ]);
@@ -127,7 +130,7 @@ describe('the system prompt', () => {
   it('gives the schema of the answer when there is one, under a custom prompt too', () => {
     const answerSchema = { type: 'object', required: ['city'] };
     const text = prompt({ answerSchema, guidance: 'Go.' }, { tools: two });
-    expect(tags(text).slice(-4)).toEqual(['framed_text', 'answer_format', 'available_tools', 'additional_guidance']);
+    expect(tags(text).slice(-3)).toEqual(['framed_text', 'answer_format', 'additional_guidance']);
     expect(sectionOf(text, 'answer_format')).toContain('\n{"type":"object","required":["city"]}');
     expect(text).toContain('answer without a tool call: that answer ends the run');
     expect(text).not.toContain('plain text');
