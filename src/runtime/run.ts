@@ -37,6 +37,7 @@ import {
 } from '#state';
 import { isVerdict } from '../loop/answers.ts';
 import type { Notice } from '../loop/notices.ts';
+import { addressee, hearing, pausesBelow } from './addressee.ts';
 import {
   ANSWER_WORDS,
   type Answer,
@@ -58,7 +59,7 @@ import { type Diagnosis, diagnose, type RepairOptions, repairRun } from './repai
 import type { ReplayReport } from './replay.ts';
 import { type RunResult, wholeResultOf } from './result.ts';
 import type { RunHost, RunSources } from './run-host.ts';
-import { addressee, assertKnown, isForOthers, pausesBelow, untilTaken } from './send-control.ts';
+import { assertKnown, isForOthers, untilTaken } from './send-control.ts';
 
 export interface EventOptions {
   /** The journal position of the first event, from 1. Default 1. */
@@ -429,11 +430,13 @@ export class Run {
 
   /** Waits until this run knows that a pause of a task below it is answered. */
   async #untilAnswered(token: string): Promise<void> {
+    const hasHeard = await hearing(this.#host.deps.journal, this.id, token);
     const follower = new Follower<never>({
       ...this.#sources(false),
       onEntry: () => [],
       onPassing: () => [],
-      isOver: (state) => state.ending !== null || pausesBelow(state).every((pause) => pause.token !== token),
+      isOver: (state) =>
+        state.ending !== null || (hasHeard(state) && pausesBelow(state).every((pause) => pause.token !== token)),
     });
     for await (const _ of follower.follow());
   }
@@ -446,7 +449,7 @@ export class Run {
       return false;
     }
     const head = (await journal.get(this.id))?.head ?? 0;
-    const taken = untilTaken({ journal, hub }, this.id, control.id, head);
+    const taken = untilTaken({ journal, hub }, this.id, control, head);
     try {
       if (!(await this.#host.signal(this.id, control))) return false;
       await this.#host.fleet.waiting(this.id, keptAlive(taken.done, this.#host.deps.clock));

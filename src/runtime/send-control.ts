@@ -8,13 +8,11 @@ import {
   defined,
   type Entry,
   isControl,
-  type Json,
   type Message,
   mayKnow,
   type PauseVerdict,
   PilotageError,
   Redaction,
-  type TaskPause,
   validateControl,
   withdrawsQuestions,
 } from '#core';
@@ -27,9 +25,9 @@ import {
   runNotFound,
   type SignalOptions,
 } from '#journal';
-import { foldEntries, type OpenPause, pausesOfTasks, type RunState, withdrawnBy, withdrawnByWord } from '#state';
+import { foldEntries, type OpenPause, type RunState, withdrawnBy, withdrawnByWord } from '#state';
 import { unfitFor } from '../loop/answer-kinds.ts';
-import { answerRefused, closedIn, isVerdict, isWithdrawn, mustName, tooLate } from '../loop/answers.ts';
+import { answerRefused, closedIn, isVerdict, isWithdrawn, tooLate } from '../loop/answers.ts';
 import { isQuestion } from '../loop/controls.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import type { Notice } from '../loop/notices.ts';
@@ -94,79 +92,6 @@ export async function assertKnown(journal: Journal, run: string, caller: Caller)
 /** What is stored is taken by a process with the run's own code. To go on is asked of this process, which says why it cannot. */
 export function isForOthers({ type }: Pick<Control, 'type'>, error: unknown): boolean {
   return type !== 'RESUME' && PilotageError.is(error, 'run_changed');
-}
-
-/** Where a control goes. */
-export interface Addressee {
-  readonly run: string;
-  /** The pause of a task that it answers. */
-  readonly token?: string;
-}
-
-/**
- * The run that a control sent to `run` is for: an answer goes to the task that waits for it, a message to the task whose question to
- * the user is what the run waits for, a priority to the task that it names.
- * @throws PilotageError `run_not_found`, `task_not_found` for a task that is not one of the run's, or `pause_not_found` for an answer that may be for any
- * of several tasks.
- */
-export async function addressee(journal: Journal, run: string, { type, payload }: Control): Promise<Addressee> {
-  if (type === 'PRIORITIZE') {
-    const task = payload?.['task_id'];
-    if (typeof task !== 'string' || task === run) return { run };
-    const record = await journal.get(task);
-    if (record?.parent === run) return { run: task };
-    throw new PilotageError('task_not_found', `The run ${run} has no task ${JSON.stringify(task)}.`);
-  }
-  // Every control asks for the record, so that what is said at once keeps its order.
-  const record = await journal.get(run);
-  if (type === 'USER_MESSAGE' && record?.status === 'paused') return { run: await askerBelow(journal, run, record) };
-  if (!isVerdict({ type })) return { run };
-  // A run that has spawned nothing, and is paused itself, is asked for its own answers; most are.
-  if (await isAlone(journal, run, record)) return { run };
-  const entries = await journal.read(run);
-  const state = foldEntries(entries);
-  const token = payload?.['token'];
-  const waiting = pausesBelow(state);
-  const named = token === undefined ? undefined : waiting.find((pause) => pause.token === token);
-  const isBelow = state.pauses.length === 0 && waiting.length > 0;
-  if (token === undefined && isBelow && waiting.length > 1) throw mustName(type, waiting);
-  const [only] = isBelow ? waiting : [];
-  const pause = token === undefined ? only : named;
-  if (pause !== undefined) return { run: pause.run, token: pause.token };
-  // The task itself knows what became of a question that is not open any more.
-  return { run: (state.pauses.some((own) => own.token === token) ? undefined : askedBelow(entries, token)) ?? run };
-}
-
-/** The task that has asked this, as the run was told. */
-function askedBelow(entries: readonly Entry[], token: Json | undefined): string | undefined {
-  if (token === undefined) return undefined;
-  const told = entries.flatMap((entry) => (entry.kind === 'task_paused' ? entry.pauses : []));
-  return told.find((pause) => pause.token === token)?.run;
-}
-
-/** The task that asks the user something, when nothing else holds the run; otherwise the run itself. */
-async function askerBelow(journal: Journal, run: string, record: RunRecord): Promise<string> {
-  if (await isAlone(journal, run, record)) return run;
-  const state = foldEntries(await journal.read(run));
-  const asked = state.pauses.length === 0 ? pausesOfTasks(state) : [];
-  const questions = asked.filter(({ reason }) => reason === 'await_input');
-  return questions.length === 1 && questions[0] !== undefined ? questions[0].run : run;
-}
-
-async function isAlone(journal: Journal, run: string, record: RunRecord | undefined): Promise<boolean> {
-  if (record?.status !== 'paused') return false;
-  const [task] = await journal.list({ parent: run, limit: 1 });
-  if (task !== undefined) return false;
-  // The run may wait for the task of another run, as one of its last entries says.
-  const last = await journal.read(run, Math.max(1, record.head - LAST_ENTRIES));
-  return last.some((entry) => entry.kind === 'paused') && !last.some((entry) => entry.kind === 'task_paused');
-}
-
-const LAST_ENTRIES = 8;
-
-/** Every pause of a task, its own or another's, that a run has been told of. */
-export function pausesBelow({ tasks, otherPauses }: RunState): readonly TaskPause[] {
-  return [...tasks, ...otherPauses].flatMap(({ pauses }) => pauses);
 }
 
 // Whether an answer still has a pause to answer, when it is given: as far as the run's journal knows it then.
@@ -279,7 +204,7 @@ interface Wait {
 export function untilTaken(
   { journal, hub }: Pick<DriverDeps, 'journal' | 'hub'>,
   run: string,
-  control: string,
+  control: Control,
   head: number,
 ): Wait {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -288,7 +213,7 @@ export function untilTaken(
   let isTold = false;
   const see = (entry: Entry): void => {
     seen = Math.max(seen, entry.seq);
-    if (entry.kind === 'control' && entry.control.id === control) {
+    if (entry.kind === 'control' && entry.control.id === control.id) {
       if (entry.error === undefined) resolve();
       else reject(PilotageError.fromData(entry.error));
     } else if (entry.kind === 'finished' || entry.kind === 'failed') {
@@ -320,7 +245,11 @@ export function untilTaken(
     unlisten();
     unwatch();
   };
+  const done = promise.catch(async (error: unknown) => {
+    if (isVerdict(control) && PilotageError.is(error, 'run_ended')) await assertNotSuperseded(journal, run, control);
+    throw error;
+  });
   // The sender awaits the control only when it is stored.
-  promise.catch(() => {});
-  return { done: promise, stop };
+  done.catch(() => {});
+  return { done, stop };
 }
