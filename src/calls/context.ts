@@ -3,6 +3,7 @@ import { isUint8Array } from 'node:util/types';
 import {
   type ArtifactRef,
   type ArtifactRow,
+  assertOptions,
   type CallPlace,
   type Clock,
   capture,
@@ -10,6 +11,8 @@ import {
   type Identity,
   type JsonObject,
   type LazySignal,
+  type OptionShape,
+  PilotageError,
   type SkillView,
   type ToolView,
 } from '#core';
@@ -155,7 +158,11 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
   }
 
   get artifact(): ToolContext['artifact'] {
-    return (artifactRef) => this.#ports.artifacts.get(this.identity, String(artifactRef));
+    return async (artifactRef: unknown) => {
+      if (typeof artifactRef === 'string') return await this.#ports.artifacts.get(this.identity, artifactRef);
+      const message = 'context.artifact takes the text of a reference: context.artifact(ref.artifactRef).';
+      throw new PilotageError('invalid_config', message);
+    };
   }
 
   /** Names as the tool gave them. */
@@ -180,8 +187,11 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
     this.#ports.tellChunk(this.#call, { attempt: this.attempt, index: this.#emitted, chunk });
   }
 
-  #save(bytes: Uint8Array | string, { mime, fileName }: ArtifactDescription): Promise<ArtifactRef> {
+  #save(bytes: Uint8Array | string, about: ArtifactDescription): Promise<ArtifactRef> {
     if (this.#isOver) return refusedLate(callIsOver(this.tool, 'and stores nothing'));
+    const unfit = whyNotStored(bytes, about);
+    if (unfit !== undefined) return refusedLate(unfit);
+    const { mime, fileName } = about;
     const { artifacts, clock, turns } = this.#ports;
     const named = fileName === undefined ? {} : { fileName };
     const source = `tool: ${this.#call.branch.tool}`;
@@ -205,6 +215,22 @@ function refusedLate(error: unknown): Promise<never> {
   const refused = Promise.reject(error);
   refused.catch(() => {});
   return refused;
+}
+
+const ABOUT: OptionShape<ArtifactDescription> = { mime: 'text', fileName: 'text?' };
+
+/** What a tool wants to store and no store can take, before a store is blamed for it. */
+function whyNotStored(bytes: unknown, about: unknown): PilotageError | undefined {
+  if (typeof bytes !== 'string' && !isUint8Array(bytes)) {
+    const message = 'saveArtifact stores a text or a Uint8Array: saveArtifact(bytes, { mime: "text/csv" }).';
+    return new PilotageError('invalid_config', message);
+  }
+  try {
+    assertOptions('saveArtifact', about, ABOUT);
+    return undefined;
+  } catch (refused) {
+    return refused as PilotageError;
+  }
 }
 
 /** Storing this much, and more, takes so long that each has a turn of its own. */

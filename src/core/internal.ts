@@ -185,6 +185,7 @@ export { nearest, oneLine, shownName } from './names.ts';
 export {
   assertKnownKeys,
   assertOptions,
+  assertTexts,
   assertWords,
   boundTo,
   isOptionsRecord,
@@ -206,6 +207,7 @@ export {
 export {
   type AsksModels,
   asPlanner,
+  assertOnFailedPlan,
   assertWhileAsked,
   type BudgetView,
   type Delta,

@@ -122,7 +122,30 @@ export function meantBy(word: string, known: readonly string[]): Meant | undefin
   const ours = same === undefined ? ourWordFor(word, known) : undefined;
   if (ours?.option !== undefined) return ours;
   const option = same ?? nearest(word, known);
-  return option === undefined ? ours : { option, advice: `Did you mean ${option}?` };
+  if (option !== undefined) return { option, advice: `Did you mean ${option}?` };
+  // A guess is advice, and refuses nothing that may be a field of somebody's own.
+  const part = partOf(word, known);
+  return part === undefined ? ours : { advice: `Did you mean ${part}?` };
+}
+
+/** Shorter words are parts of others by chance. */
+const LEAST_PART = 3;
+
+/** The only option that begins or ends with the word, or with which the word begins or ends: `budget` is `budgetTokens`. */
+function partOf(word: string, known: readonly string[]): string | undefined {
+  const plain = plainWord(word);
+  const [only, ...others] = known.filter((name) => {
+    const [short = '', long = ''] = [plain, plainWord(name)].sort((a, b) => a.length - b.length);
+    return short.length >= LEAST_PART && (long.startsWith(short) || long.endsWith(short));
+  });
+  return others.length === 0 ? only : undefined;
+}
+
+/** @throws PilotageError `invalid_config` for a list with an item that is not a text. */
+export function assertTexts(of: string, given: unknown, such: string): asserts given is readonly string[] {
+  if (Array.isArray(given) && given.every((one) => typeof one === 'string')) return;
+  const held = Array.isArray(given) ? 'a list of other things than texts' : shown(given);
+  throw refusal(`${of} is ${held}; give a list of texts, such as ${such}.`);
 }
 
 /** @throws PilotageError `invalid_config` for a list with an item that is not one of these words. */
@@ -154,10 +177,11 @@ function isObject(value: unknown): value is object {
 
 /**
  * What its keys say stands in its fields: not so of a map, a set, the headers of a request or a promise, of which nothing would be
- * read.
+ * read. Nobody awaits a plain object with a key `then`: somebody thinks that this is an option.
  */
 export function isOptionsRecord(value: unknown): value is object {
-  return isObject(value) && !(Symbol.iterator in value) && !('then' in value && typeof value.then === 'function');
+  if (!isObject(value) || Symbol.iterator in value) return false;
+  return isPlain(value) || !('then' in value && typeof value.then === 'function');
 }
 
 /** Plain objects of another realm, such as that of a test runner, are plain too. */

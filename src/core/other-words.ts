@@ -215,7 +215,28 @@ const TABLE: readonly Ours[] = [
     words: 'arguments editedargs updatedinput input modifiedargs edits',
   },
   { option: 'reason', write: "reason: 'too expensive'", of: 'reject', words: 'message feedback comment why' },
-  { option: 'payload', write: "payload: { message: 'It is A-17.' }", of: 'resume', words: 'message text words answer' },
+  {
+    option: 'payload',
+    write: "payload: { message: 'It is A-17.' }",
+    of: 'resume, answer and the decisions of planners',
+    words: 'message answer result value output text words content response',
+  },
+  // Rules, and the decisions of planners.
+  { option: 'match', write: 'match: (run) => …', of: 'a rule', words: 'when if condition test predicate' },
+  {
+    option: 'toPlanStep',
+    write: "toPlanStep: () => ({ id: 'a', type: 'tool', toolId: 'search', input: {} })",
+    of: 'a rule',
+    words: 'then do step action handler execute run',
+  },
+  {
+    option: 'branches',
+    write: "branches: [{ tool: 'search', args: {} }]",
+    of: 'call_parallel',
+    words: 'calls toolcalls',
+  },
+  { option: 'query', write: "query: 'Find three prices.'", of: 'the spec of a task', words: 'goal prompt task input' },
+  { option: 'usd', write: 'usd: 0.03', of: 'context.spent', words: 'costusd cost price' },
   // Attachments.
   { option: 'bytes', write: 'bytes: await readFile(path)', of: 'inputs', words: 'data base64' },
   { option: 'mime', write: "mime: 'image/png'", of: 'inputs', words: 'mediatype mimetype' },

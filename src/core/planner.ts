@@ -190,7 +190,7 @@ export function asPlanner(planner: Planner | PlannerFunction): Planner {
     // Many a planner keeps its model under that name, and means no `models`.
     assertKnownKeys(`The planner ${planner.name}`, planner, PLANNER_KEYS, ['model'], true);
     resolveWakeMode(planner);
-    assertOnFailedPlan(planner);
+    assertOnFailedPlan(`The planner ${planner.name}`, planner.onFailedPlan);
     assertWhileAsked(planner.whileAsked, `The planner ${planner.name}`);
     return planner;
   }
@@ -211,11 +211,12 @@ function plannerOf(next: PlannerFunction): Planner {
   return made;
 }
 
-function assertOnFailedPlan({ name, onFailedPlan = 'fail' }: Planner): void {
+/** @param owner whose it is, for the message. @throws PilotageError `invalid_config` for another word. */
+export function assertOnFailedPlan(owner: string, onFailedPlan: string = 'fail'): void {
   if (onFailedPlan === 'fail' || onFailedPlan === 'pause') return;
   throw new PilotageError(
     'invalid_config',
-    `The planner ${name} has the onFailedPlan ${JSON.stringify(onFailedPlan)}; use fail or pause.`,
+    `${owner} has the onFailedPlan ${JSON.stringify(onFailedPlan)}; use fail or pause.`,
   );
 }
 

@@ -2,21 +2,27 @@
 import { linkBranches, orderOf } from './branch-graph.ts';
 import { capture } from './capture.ts';
 import {
+  type AwaitTask,
   type Branch,
   type CallParallel,
   type CallTool,
   DECISION_NAMES,
   type Decision,
+  type DecisionKind,
   FINISH_REASONS,
   type Finish,
   type Join,
   PAUSE_REASONS,
+  type RequestPause,
   type Route,
   type SpawnSpec,
+  type SpawnTask,
 } from './decision.ts';
 import { PilotageError } from './errors.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import { assertLimits } from './limits.ts';
+import { meantBy, type OptionShape } from './options.ts';
+import { plainWord } from './other-words.ts';
 import { allReferencesIn, referenceFault, unescaped } from './reference.ts';
 import { isTaskTool, taskCall } from './task.ts';
 import { isPlanTool } from './tool.ts';
@@ -44,14 +50,62 @@ export function captureDecision(given: Decision): Decision {
   throw invalid('the planner returned a list or a string in place of a decision');
 }
 
+const CALL: OptionShape<CallTool> = {
+  ...({ kind: 'any', tool: 'any', args: 'any', callId: 'any?', refusal: 'any?', reuse: 'any?' } as const),
+};
+const PARALLEL: OptionShape<CallParallel> = {
+  ...({ kind: 'any', branches: 'any', join: 'any?', onInvalid: 'any?' } as const),
+  ...({ failFast: 'any?', concurrency: 'any?', plan: 'any?' } as const),
+};
+const SPAWN: OptionShape<SpawnTask> = {
+  ...({ kind: 'any', task: 'any', spec: 'any', groupId: 'any?', callId: 'any?' } as const),
+};
+const AWAIT: OptionShape<AwaitTask> = {
+  ...({ kind: 'any', taskId: 'any', groupId: 'any?', timeoutMs: 'any?', callId: 'any?' } as const),
+};
+const PAUSE: OptionShape<RequestPause> = { kind: 'any', reason: 'any', payload: 'any?', expiresInMs: 'any?' };
+const FINISH: OptionShape<Finish> = {
+  ...({ kind: 'any', reason: 'any', payload: 'any?', stored: 'any?', metadata: 'any?' } as const),
+};
+const ROUTE: OptionShape<Route> = { args: 'any', after: 'any?', when: 'any?' };
+const BRANCH: OptionShape<Branch> = {
+  ...({
+    id: 'any?',
+    tool: 'any',
+    args: 'any',
+    callId: 'any?',
+    refusal: 'any?',
+    after: 'any?',
+    behind: 'any?',
+  } as const),
+  ...({ when: 'any?', routes: 'any?', reuse: 'any?', tolerates: 'any?' } as const),
+};
+const SPEC: OptionShape<SpawnSpec> = {
+  ...({ description: 'any', query: 'any', priority: 'any?', retainTurn: 'any?', onCancel: 'any?' } as const),
+  ...({ limits: 'any?', seal: 'any?', failFast: 'any?', quorum: 'any?' } as const),
+};
+
+/** The fields of each kind. What a planner says in another one would be read by nobody. */
+const FIELDS: Readonly<Record<DecisionKind, object>> = {
+  call_tool: CALL,
+  call_parallel: PARALLEL,
+  spawn_task: SPAWN,
+  await_task: AWAIT,
+  request_pause: PAUSE,
+  finish: FINISH,
+};
+
 /**
- * @param decision frozen JSON. It is returned itself, unless it is a call with fields that calls do not have.
+ * @param decision frozen JSON. It is returned itself.
  * @throws PilotageError `invalid_decision`, `parallel_cap_exceeded` or `parallel_invalid_join`.
  */
 export function checkDecision(decision: Decision): Decision {
+  const fields = Object.hasOwn(FIELDS, decision.kind) ? FIELDS[decision.kind] : undefined;
+  if (fields !== undefined) assertFields(decision, fields, decision.kind);
   switch (decision.kind) {
     case 'call_tool':
-      return validateCall(decision);
+      validateCall(decision);
+      break;
     case 'call_parallel':
       validateParallel(decision);
       break;
@@ -87,18 +141,31 @@ export function checkDecision(decision: Decision): Decision {
   return decision;
 }
 
-function validateCall(call: CallTool): Decision {
-  const { kind, tool, args, callId, refusal, reuse } = call;
+const THOUGHTS: ReadonlySet<string> = new Set(['reasoning', 'thought', 'thoughts', 'thinking', 'rationale', 'notes']);
+const BESIDE_IT = "Thoughts travel beside the decision, in the planner's move: { decision, text, reasoning }";
+
+/** @param of what has the fields, for the message. */
+function assertFields(given: object, fields: object, of: string): void {
+  for (const name of Object.keys(given)) {
+    if (Object.hasOwn(fields, name)) continue;
+    const known = Object.keys(fields);
+    // The words of `reason` are fixed here, so that nobody means it with a word of their own.
+    const meant = meantBy(
+      name,
+      known.filter((field) => field !== 'reason'),
+    );
+    if (THOUGHTS.has(plainWord(name))) throw invalid(`${of} has no field ${JSON.stringify(name)}. ${BESIDE_IT}`);
+    const what = `${of} has no field ${JSON.stringify(name)}`;
+    throw invalid(`${what}. ${meant === undefined ? '' : `${meant.advice} `}Its fields are ${known.join(', ')}`);
+  }
+}
+
+function validateCall({ tool, args, callId, refusal, reuse }: CallTool): void {
   requireText(tool, 'tool');
   optionalText(callId, 'callId');
   optionalRefusal(refusal, 'refusal');
   optionalTrue(reuse, 'reuse');
   if (args === undefined) throw invalid('args is missing');
-  if (refusal !== undefined) {
-    return Object.freeze({ kind, tool, args, refusal, ...(callId === undefined ? {} : { callId }) });
-  }
-  const made: CallTool = callId === undefined ? { kind, tool, args } : { kind, tool, args, callId };
-  return Object.freeze(reuse === undefined ? made : { ...made, reuse });
 }
 
 function validateStored({ stored, payload }: Finish): void {
@@ -146,6 +213,7 @@ function validateParallel(decision: CallParallel): void {
 
 function validateBranch(branch: Branch, name: string, isOfPlan: boolean): void {
   if (!isJsonObject(branch)) throw invalid(`${name} is not a branch`);
+  assertFields(branch, BRANCH, name);
   requireText(branch.tool, `${name}.tool`);
   if (isPlanTool(branch.tool) && !isOfPlan && branch.refusal === undefined) {
     throw invalid(`${name}.tool is ${branch.tool}, which is allowed in the branches of a plan alone`);
@@ -180,6 +248,7 @@ function validateRoutes({ tool, args, after, behind, when, routes }: Branch, nam
   if (isTaskTool(tool)) throw invalid(`${name} is a call of ${tool}, which cannot have routes`);
   for (const [index, route] of routes.entries()) {
     if (!isJsonObject(route)) throw invalid(`${name}.routes[${index}] is not a route`);
+    assertFields(route, ROUTE, `${name}.routes[${index}]`);
     validateWay(route as unknown as Route, `${name}.routes[${index}]`);
     validateReferences(route as unknown as Route, `${name}.routes[${index}]`);
   }
@@ -220,7 +289,7 @@ const MAX_NAMED = 50;
 
 function validateJoin(join: Join | undefined, branches: number): void {
   if (join === undefined) return;
-  if (!isJsonObject(join)) throw badJoin('the join must be an object');
+  if (!isJsonObject(join)) throw badJoin("the join must be an object, such as { kind: 'first_success' }");
   // An empty kind is a missing one (behaviour PX-02).
   const kind: string = join.kind;
   if (kind === '' || kind === 'all' || kind === 'first_success') return;
@@ -240,7 +309,8 @@ function validateJoin(join: Join | undefined, branches: number): void {
 }
 
 function validateSpawn(spec: SpawnSpec): void {
-  if (!isJsonObject(spec)) throw invalid('spawn_task has no spec');
+  if (!isJsonObject(spec)) throw invalid('spawn_task has no spec: give { description, query }');
+  assertFields(spec, SPEC, 'spec');
   requireText(spec.query, 'spec.query');
   for (const name of ['retainTurn', 'seal', 'failFast'] as const) {
     if (spec[name] !== undefined && typeof spec[name] !== 'boolean')

@@ -1,6 +1,7 @@
 /** Flows: graphs that people write, carried out as ordinary runs. */
 
 import {
+  assertOnFailedPlan,
   assertOptions,
   type Effect,
   type Json,
@@ -78,6 +79,7 @@ export function flow<Exit extends Exits<unknown>, In = Json, Args = never, Fits 
   definition: FlowDefinition<In, Args, Exit, Fits, Read>,
 ): Flow<In, unknown extends Fits ? ExitsOut<Exit> : Fits, unknown extends Read ? ExitsOut<Exit> : AsJson<Read>> {
   assertOptions('flow', definition, DEFINITION);
+  assertOnFailedPlan(`The flow ${definition.name}`, definition.onFailedPlan);
   const {
     name,
     description = `The flow ${name}.`,

@@ -1,6 +1,16 @@
 /** Nodes that run a function: plain ones and joins, and what all nodes with a function have in common. */
 
-import { assertOptions, defined, type Effect, type Json, type JsonObject, type OptionShape, Thrown } from '#core';
+import {
+  assertOptions,
+  defined,
+  type Effect,
+  isOptionsRecord,
+  type Json,
+  type JsonObject,
+  type OptionShape,
+  PilotageError,
+  Thrown,
+} from '#core';
 import {
   type ApprovalGate,
   type Backoff,
@@ -103,6 +113,10 @@ export function node<const Name extends string, const Raw, Args = Json, In = Arg
   name: Name,
   options: NodeOptions<Args, In, Raw, H>,
 ): Node<Name, In, AsJson<Raw>> {
+  if (isOptionsRecord(name)) {
+    const message = "node takes its name first, and its options behind it: node('classify', { inputSchema, execute }).";
+    throw new PilotageError('invalid_config', message);
+  }
   assertOptions(`The node ${String(name)}`, options, NODE);
   const { effect = 'once', allowCycle = false, inputSchema = ANYTHING } = options;
   return Object.freeze({

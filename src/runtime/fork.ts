@@ -89,8 +89,15 @@ const RESULT: OptionShape<ForkResult> = { value: 'any', call: 'any?' };
 /** @throws PilotageError `invalid_config`. */
 export function readForkOptions(given: ForkOptions): ForkOptions {
   const options = readOptions('fork', given, OPTIONS);
+  assertEffects(options.effects);
   if (options.result !== undefined) assertOptions('the result of fork', options.result, RESULT);
   return options;
+}
+
+function assertEffects(effects: string = 'held'): void {
+  if (effects === 'held' || effects === 'allowed') return;
+  const message = `The option effects of fork is ${JSON.stringify(effects)}; give held or allowed, or leave it out.`;
+  throw new PilotageError('invalid_config', message);
 }
 
 /** Everything that a fork is made of beside the run's entries. */

@@ -3,6 +3,7 @@
  * view has shown. Each is taken over as it is, or refused before anything is stored.
  */
 import {
+  assertKnownKeys,
   capture,
   defined,
   type Identity,
@@ -39,6 +40,9 @@ type Part = Exclude<TurnPart, TurnFile> | GivenFile | TurnFile;
 type ReadTurn = Omit<Turn, 'parts'> & { readonly parts?: readonly Part[] };
 
 const ROLES: readonly unknown[] = ['system', 'user', 'assistant', 'tool'];
+const TURN_KEYS: readonly string[] = ['role', 'text', 'content', 'parts', 'providerOptions'];
+/** What programs keep beside a message, and a model is not told. */
+const BESIDE: readonly string[] = ['id', 'createdAt', 'metadata'];
 /** What each role may say. */
 const SAYS: Readonly<Record<Turn['role'], readonly string[]>> = {
   system: ['text'],
@@ -80,6 +84,7 @@ function readTurn(given: unknown, at: string): readonly ReadTurn[] {
   if (!ROLES.includes(role)) {
     throw refusal(`${at}.role is ${shown(role)}; give system, user, assistant or tool.`);
   }
+  assertKnownKeys(at, fields, TURN_KEYS, BESIDE);
   const own = { role: role as Turn['role'], ...optionsOf(fields, at) };
   const { text, parts, content = parts } = fields;
   if (Array.isArray(content)) return turnsOf(own, content, `${at}.${parts === undefined ? 'content' : 'parts'}`);

@@ -3,6 +3,7 @@
 import {
   assertKnownKeys,
   assertOptions,
+  assertTexts,
   assertWhileAsked,
   type Identity,
   type InputArtifact,
@@ -84,11 +85,11 @@ const CONTEXT: OptionShape<GivenContext> = {
 };
 
 const HINTS: OptionShape<PlanningHints> = {
-  ...({ constraints: 'any?', preferredOrder: 'any?', parallelGroups: 'any?', maxParallel: 'any?' } as const),
-  ...({ disallowedTools: 'any?', preferredTools: 'any?', budget: 'any?' } as const),
+  ...({ constraints: 'text?', preferredOrder: 'list?', parallelGroups: 'list?', maxParallel: 'count?' } as const),
+  ...({ disallowedTools: 'list?', preferredTools: 'list?', budget: 'object?' } as const),
 };
 const HINTED_BUDGET: OptionShape<NonNullable<PlanningHints['budget']>> = {
-  ...({ steps: 'any?', costUsd: 'any?', latencyMs: 'any?' } as const),
+  ...({ steps: 'number?', costUsd: 'number?', latencyMs: 'number?' } as const),
 };
 const SKILL: OptionShape<Skill> = { name: 'any', title: 'any', description: 'any?', steps: 'any?' };
 const FILE: OptionShape<InputFile> = { bytes: 'any', mime: 'any', fileName: 'any?' };
@@ -99,24 +100,33 @@ const ROW: readonly string[] = ['preview', 'source', 'createdAt'];
 function assertContext(context: GivenContext): void {
   assertOptions('context', context, CONTEXT);
   const { hints, skills = [] } = context;
-  if (hints !== undefined) assertKnownKeys('context.hints', hints, Object.keys(HINTS));
-  if (hints?.budget !== undefined) assertKnownKeys('context.hints.budget', hints.budget, Object.keys(HINTED_BUDGET));
+  assertHints(hints ?? {});
   for (const [index, skill] of skills.entries()) assertKnownKeys(`context.skills[${index}]`, skill, Object.keys(SKILL));
+}
+
+/** Advice that a planner could not read would end the run, or be dropped, when it is decided. */
+function assertHints(hints: PlanningHints): void {
+  assertOptions('context.hints', hints, HINTS);
+  if (hints.budget !== undefined) assertOptions('context.hints.budget', hints.budget, HINTED_BUDGET);
+  const { parallelGroups = [], ...named } = hints;
+  for (const list of ['preferredOrder', 'preferredTools', 'disallowedTools'] as const) {
+    if (named[list] !== undefined) assertTexts(`context.hints.${list}`, named[list], "['send_mail']");
+  }
+  for (const [index, group] of parallelGroups.entries()) {
+    assertTexts(`context.hints.parallelGroups[${index}]`, group, "['search', 'read_file']");
+  }
 }
 
 /** @throws PilotageError `invalid_config`. */
 export function assertStartOptions(options: StartOptions): void {
   assertOptions('start', options, START_OPTIONS);
   assertWhileAsked(options.whileAsked, 'start');
-  const { context, inputs = [] } = options;
+  const { context, inputs = [], scopes = [] } = options;
+  assertTexts('The option scopes of start', scopes, "['mail.send']");
   if (context !== undefined) assertContext(context);
   for (const [index, input] of inputs.entries()) {
     // What has no attachment in it is refused where attachments are stored.
     if (isOptionsRecord(input)) assertKnownKeys(`inputs[${index}]`, input, ATTACHMENT, ROW);
-  }
-  const withheld: unknown = options.context?.hints?.disallowedTools;
-  if (withheld !== undefined && !(Array.isArray(withheld) && withheld.every((name) => typeof name === 'string'))) {
-    throw new PilotageError('invalid_config', 'context.hints.disallowedTools must be a list of names of tools.');
   }
 }
 

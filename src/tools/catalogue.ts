@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import {
+  assertTexts,
   type Effect,
   isBuiltinTool,
   isOptionsRecord,
@@ -311,9 +312,13 @@ function readyOf(tool: AnyTool, owner: string): Ready {
   if (tool.concurrency !== undefined) assertWhole(owner, { concurrency });
   assertEffect(owner, effect);
   assertLoading(owner, loading);
+  const { scopes = [], tags = [], mimeTypes } = tool;
+  assertTexts(`${owner}: \`scopes\``, scopes, "['mail.send']");
+  assertTexts(`${owner}: \`tags\``, tags, "['mail']");
+  if (mimeTypes !== undefined) assertTexts(`${owner}: \`mimeTypes\``, mimeTypes, "['text/csv']");
   const inputSchema = jsonSchemaOf(tool.inputSchema, owner);
   const checkArgs = checkOf(tool.inputSchema, owner);
-  const { name, description, mimeTypes } = tool;
+  const { name, description } = tool;
   return {
     schema: Object.freeze({
       name,
@@ -321,7 +326,7 @@ function readyOf(tool: AnyTool, owner: string): Ready {
       inputSchema,
       effect,
       loading,
-      tags: Object.freeze([...(tool.tags ?? [])]),
+      tags: Object.freeze([...tags]),
       examples: rankedExamples(tool, inputSchema, checkArgs),
       ...(mimeTypes === undefined ? {} : { mimeTypes: Object.freeze([...mimeTypes]) }),
     }),
@@ -329,7 +334,7 @@ function readyOf(tool: AnyTool, owner: string): Ready {
     checkValue: tool.outputSchema === undefined ? undefined : checkOf(tool.outputSchema, `${owner}'s output`),
     effect,
     concurrency,
-    scopes: tool.scopes ?? [],
+    scopes,
     gate: gateOf(tool, owner),
   };
 }

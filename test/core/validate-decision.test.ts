@@ -84,7 +84,7 @@ describe('validateDecision', () => {
 
   it('DV-01 a call carries tool, args and callId, and nothing that was thought', () => {
     const thoughtful = { kind: 'call_tool', tool: 't', args: {}, reasoning: 'because' } as Decision;
-    expect(JSON.stringify(validateDecision(thoughtful))).toBe('{"kind":"call_tool","tool":"t","args":{}}');
+    expect(() => validateDecision(thoughtful)).toThrow(/no field "reasoning"\. Thoughts travel beside the decision/);
   });
 
   it.each<Decision>([
@@ -105,7 +105,37 @@ describe('validateDecision', () => {
 
   it('DV-01 a refused call carries no thoughts either', () => {
     const thoughtful = { kind: 'call_tool', tool: 't', args: {}, refusal: NO_JSON, reasoning: 'because' } as Decision;
-    expect(validateDecision(thoughtful)).toEqual({ kind: 'call_tool', tool: 't', args: {}, refusal: NO_JSON });
+    expect(() => validateDecision(thoughtful)).toThrow(/no field "reasoning"/);
+  });
+
+  it.each<[unknown, RegExp]>([
+    [
+      { kind: 'finish', reason: 'goal', answer: 'x' },
+      /finish has no field "answer"\. Write payload: .* Its fields are kind, reason, payload/,
+    ],
+    [
+      { kind: 'request_pause', reason: 'await_input', message: 'Which?' },
+      /request_pause has no field "message"\. Write payload/,
+    ],
+    [{ kind: 'call_tool', tool: 't', args: {}, timeoutMs: 5 }, /call_tool has no field "timeoutMs"/],
+    [{ kind: 'call_tool', name: 't', args: {} }, /call_tool has no field "name"/],
+    [{ kind: 'call_tool', tool: 't', arguments: {} }, /no field "arguments"\. Write args/],
+    [
+      { kind: 'call_parallel', branches: [{ tool: 't', args: {} }], joinn: 'all' },
+      /no field "joinn"\. Did you mean join\?/,
+    ],
+    [parallel({}, { needs: ['0'] }), /branches\[1\] has no field "needs"/],
+    [
+      parallel({}, { args: null, routes: [{ args: {}, before: [] }] }),
+      /branches\[1\]\.routes\[0\] has no field "before"/,
+    ],
+    [
+      { kind: 'spawn_task', task: 'foreground', spec: { description: 'd', query: 'q', limit: { steps: 1 } } },
+      /spec has no field "limit"\. Did you mean limits\?/,
+    ],
+    [{ kind: 'await_task', taskId: 't', timeout: 5 }, /no field "timeout"/],
+  ])('refuses a field that nobody reads: %j', (decision, message) => {
+    expect(() => validateDecision(decision as Decision)).toThrow(message);
   });
 
   it.each<[string, unknown, string]>([

@@ -134,18 +134,6 @@ describe('RT-26 a flow is checked when it is built', () => {
     ]);
   });
 
-  it('refuses retries of what is never run again', () => {
-    const policy = { retries: 2 };
-    const once = node('once', { inputSchema: any, execute: () => 1, policy });
-    const items = map('items', { execute: () => 1, policy });
-    for (const entry of [once, items]) {
-      const [fault] = faultsOf(() => flow({ ...parts, entry, exit: entry }));
-      expect(fault).toMatchObject({ code: 'retries_on_once', nodes: [entry.name] });
-    }
-    const keyed = node('keyed', { inputSchema: any, effect: 'keyed', execute: () => 1, policy });
-    expect(faultsOf(() => flow({ ...parts, entry: keyed, exit: keyed }))).toEqual([]);
-  });
-
   it('refuses nodes and exits to which no edge leads', () => {
     const [b, c] = [plain('b'), plain('c')];
     expect(faultsOf(() => flow({ ...parts, exit: [a, b], edges: [edge(c, a)] }))).toMatchObject([

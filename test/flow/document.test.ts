@@ -541,7 +541,6 @@ describe('graph faults of a document', () => {
     ],
     ['a cycle without hops', DRAFTS.replace('budget: { hops: 20 }\n', ''), ['cycle_without_hops 2:1 ']],
     ['a budget without hops', DRAFTS.replace('hops: 20', 'tokens: 20'), ['cycle_without_hops 4:9 /budget']],
-    ['retries of a once node', SUPPORT.replace('effect: read', 'retries: 2'), ['retries_on_once 24:3 /nodes/facts']],
     ['a bad name of a flow', SUPPORT.replace('name: support', 'name: my flow'), ['bad_name 2:7 /name']],
     [
       'a bad name of a node',
@@ -568,10 +567,10 @@ describe('graph faults of a document', () => {
   }
 
   it('RT-26 are told together with those of values, and a wrong value brings no other fault', () => {
-    const text = changed('effect: read', 'retries: 2').replace('execute: wordsOf', 'execute: wordOf');
+    const text = changed('concurrency: 2', 'concurrency: 99').replace('execute: wordsOf', 'execute: wordOf');
     expect(placesOf(text)).toEqual([
       'unknown_function 23:21 /nodes/words/execute',
-      'retries_on_once 24:3 /nodes/facts',
+      'bad_concurrency 28:3 /nodes/scores',
     ]);
     expect(placesOf(changed('hops: 20', 'hops: many', DRAFTS))).toEqual(['wrong_type 4:17 /budget/hops']);
     const effect = changed('effect: read', 'effect: reed\n    retries: 2');
@@ -579,12 +578,13 @@ describe('graph faults of a document', () => {
   });
 
   it('RT-26 have the lines of a JSON text', () => {
-    const json = JSON.stringify(parse(changed('effect: read', 'retries: 2').replace('hops: 40', 'hops: 0')), null, 2);
+    const text = changed('concurrency: 2', 'concurrency: 99').replace('hops: 40', 'hops: 0');
+    const json = JSON.stringify(parse(text), null, 2);
     const lines = json.split('\n');
     const lineOf = (start: string): number => lines.findIndex((line) => line.startsWith(start)) + 1;
     expect(placesOf(json)).toEqual([
       `wrong_type ${lineOf('    "hops": 0')}:13 /budget/hops`,
-      `retries_on_once ${lineOf('    "facts": {')}:5 /nodes/facts`,
+      `bad_concurrency ${lineOf('    "scores": {')}:5 /nodes/scores`,
     ]);
   });
 

@@ -2,9 +2,20 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { type Identity, type Json, local } from '#core';
-import { edge, type Flow, FlowError, flow, join, type NodePolicy, node, predicateRouter, unionRouter } from '#flow';
+import {
+  edge,
+  type Flow,
+  FlowError,
+  flow,
+  join,
+  map,
+  type NodePolicy,
+  node,
+  predicateRouter,
+  unionRouter,
+} from '#flow';
 import { createRuntime } from '#runtime';
-import { LoginRequired, type ToolContext, ToolFailure } from '#tools';
+import { LoginRequired, NotSent, OutcomeUnknown, type ToolContext, ToolFailure } from '#tools';
 import { collect, only } from '../kit/events.ts';
 import { temporaryFile } from '../kit/files.ts';
 import { failureOf, placed } from '../kit/flows.ts';
@@ -42,6 +53,45 @@ function single(run: (args: Json, context: ToolContext) => unknown, policy: Node
   const only = node('only', { effect: 'read', execute: run as (args: Json) => unknown, policy, ...more });
   return flow({ name: 'single', inputSchema: {}, entry: only, exit: only }) as unknown as Flow<Json>;
 }
+
+describe('retries of what happens once', () => {
+  const policy = { retries: 2, backoff: { baseMs: 0 } };
+
+  it.each(['node', 'map'])('a %s is tried again after NotSent, and after nothing else', async (kind) => {
+    for (const [thrown, times] of [
+      [new NotSent('busy'), 3],
+      [new ToolFailure('down', { retryable: true }), 1],
+    ] as const) {
+      let calls = 0;
+      const execute = (): number => {
+        calls += 1;
+        if (calls < 3) throw thrown;
+        return calls;
+      };
+      const only =
+        kind === 'node' ? node('only', { execute, policy }) : map('only', { itemSchema: z.number(), execute, policy });
+      const made = flow({ name: 'single', inputSchema: {}, entry: only as never, exit: only as never });
+      const ran = (made as Flow<Json>).run(placed([made]), [1], { identity: local('ana') });
+      await (times === 3 ? ran : expect(ran).rejects.toMatchObject({ code: 'node_exception' }));
+      expect(calls).toBe(times);
+    }
+  });
+
+  it('a look-up that fails in passing is made again', async () => {
+    let asked = 0;
+    const more = {
+      effect: 'once',
+      reconcile: () => {
+        asked += 1;
+        if (asked < 3) throw new ToolFailure('away', { retryable: true });
+        return { status: 'done', value: 7 };
+      },
+    };
+    const made = single(() => Promise.reject(new OutcomeUnknown('cut')), policy, more);
+    expect(await made.run(placed([made]), {}, { identity })).toBe(7);
+    expect(asked).toBe(3);
+  });
+});
 
 describe('what runs', () => {
   it('RT-06 W82 of the targets of a router the one that it picks, once, and no other, with no guard in them', async () => {

@@ -123,6 +123,23 @@ describe('an answer that need not be an object', () => {
     expect(result).toMatchObject({ reason: 'goal', payload: ['Oslo'] });
   });
 
+  it.each<[string, JsonObject, string, Json]>([
+    ['a number where a text fits too', { anyOf: [{ type: 'number' }, { type: 'string' }] }, '4', 4],
+    ['null where a list may be', { type: ['array', 'null'], items: { type: 'string' } }, 'null', null],
+    ['the only number', { const: 4 }, ' 4 ', 4],
+    ['a text in quotes', { type: 'string' }, '"4 o\'clock"', "4 o'clock"],
+    ['digits where a text is wanted', { type: 'string' }, '42', '42'],
+    [
+      'digits that no number keeps',
+      { anyOf: [{ type: 'number' }, { type: 'string' }] },
+      '9007199254740993',
+      '9007199254740993',
+    ],
+  ])('without its object JSON is what it says: %s', async (_, answerSchema, words, payload) => {
+    const { result } = await played([text(words)], { react: { answerSchema } });
+    expect(result).toMatchObject({ reason: 'goal', payload });
+  });
+
   it.each([
     ['another object', '{"list":["Oslo"]}', '/answer: required'],
     ['an object in its object', '{"answer":{"list":["Oslo"]}}', '/answer/0: the schema wants string'],

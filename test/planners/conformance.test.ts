@@ -293,13 +293,6 @@ const BROKEN: readonly Broken[] = [
   },
   {
     fails: 'closed union',
-    why: 'it slips something into its decisions',
-    base: PROGRAM,
-    by: changed((_view, { decision }) => ({ ...decision, ...(decision.kind === 'finish' ? { sleepMs: 5 } : {}) })),
-    message: /no such fields/,
-  },
-  {
-    fails: 'closed union',
     why: 'it cannot read a decision that was refused',
     base: REACT,
     by: before(({ trajectory }) => {

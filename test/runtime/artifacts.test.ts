@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Decision, type Identity, type Json, local, PilotageError } from '#core';
 import { memoryJournal } from '#journal';
-import { type Tool, ToolFailure } from '#tools';
+import { type Tool, type ToolContext, ToolFailure } from '#tools';
 import { call, parallel, script, watched } from '../kit/decisions.ts';
 import { changed, cutJournal } from '../kit/journals.ts';
 import { entriesOf, innerState, observations } from '../kit/run-record.ts';
@@ -52,6 +52,41 @@ describe('artifact', () => {
       { mime: 'text/csv', chars: 3 },
       { mime: 'application/json', chars: 40_002 },
     ]);
+  });
+
+  it.each<[string, (context: ToolContext) => Promise<unknown>, RegExp]>([
+    [
+      'no description',
+      ({ saveArtifact }) => saveArtifact('x', undefined as never),
+      /saveArtifact takes an object of options/,
+    ],
+    [
+      'a type for a description',
+      ({ saveArtifact }) => saveArtifact('x', 'text/csv' as never),
+      /saveArtifact takes an object/,
+    ],
+    ['no type', ({ saveArtifact }) => saveArtifact('x', {} as never), /option mime of saveArtifact is missing/],
+    [
+      'another word',
+      ({ saveArtifact }) => saveArtifact('x', { mimeType: 'a/b' } as never),
+      /no option "mimeType". Did you mean mime\?/,
+    ],
+    ['no bytes', ({ saveArtifact }) => saveArtifact({ a: 1 } as never, csv), /stores a text or a Uint8Array/],
+    [
+      'a reference that is an object',
+      ({ artifact }) => artifact({ artifactRef: 'r' } as never),
+      /context\.artifact\(ref\.artifactRef\)/,
+    ],
+  ])('a tool is told what it has misread, and no store is blamed: %s', async (_, use, message) => {
+    const tool = make('use', async (_args, context) => {
+      await use(context);
+      return 'done';
+    });
+    const run = await start(world({ planner: script(call('use')), tools: [tool] }), { identity });
+    await run.result();
+    expect((await run.state()).steps[0]?.calls[0]?.outcome).toMatchObject({
+      error: { code: 'invalid_config', message: expect.stringMatching(message) },
+    });
   });
 
   it('gives nothing of another session, and nothing for a word that names nothing', async () => {

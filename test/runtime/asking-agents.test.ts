@@ -97,6 +97,25 @@ describe('a sub-agent that converses', () => {
     expect(await payloadOf(second.run('p'))).toBe('Booked.');
   });
 
+  it('two that ask are answered by the token alone, and whoever names none is told of both', async () => {
+    const replies = ({ prompt }: { prompt: readonly unknown[] }): ScriptedReply =>
+      prompt.length > 2 ? ends('Booked.') : says('Which city?');
+    const child = agent({ name: 'booker', planner: react({ model: scriptedModel(replies), converse: true }) });
+    const planner = thenTell({
+      kind: 'call_parallel',
+      branches: ['boots', 'hats'].map((input) => ({ tool: 'booker', args: { input } })),
+    });
+    const runtime = machine()({ agents: [agent({ name: 'desk', planner, tools: [asks(child)] })] });
+    const run = await runtime.start('plan', { identity: PARENT });
+    await until(async () => [await pausesOf(run)].flat().length === 2);
+    for (const answered of [run.resume({ payload: { message: 'Oslo' } }), run.approve()]) {
+      await expect(answered).rejects.toMatchObject({
+        code: 'pause_not_found',
+        message: expect.stringMatching(/as 2 are open\. They are pause_\w+ \(await_input\), pause_/),
+      });
+    }
+  });
+
   it('asks as a task that was spawned, and its answer comes back to the run that awaits it', async () => {
     const model = scriptedModel([says('Which city?'), ends({ city: 'Oslo' })]);
     const talks = react({ model, converse: true });

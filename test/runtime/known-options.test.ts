@@ -1,9 +1,22 @@
 /** A word that is spelt wrong is not passed over in silence: wherever a handle or a runtime takes options. */
 import { describe, expect, it } from 'vitest';
 import { local } from '#core';
+import { flow, node } from '#flow';
+import { react } from '#planners/react';
+import { rules } from '#planners/rules';
+import { scriptedModel } from '#testing';
 import { call, script } from '../kit/decisions.ts';
 import { make } from '../kit/tools.ts';
 import { start, world } from '../kit/world.ts';
+
+const ANY = node('any', { inputSchema: {}, execute: () => 1 });
+
+/** A rule with a word of another library. */
+const ruleOf = (word: string): never =>
+  Object.fromEntries([
+    ['id', 'a'],
+    [word, () => null],
+  ]) as never;
 
 async function paused() {
   const made = world({
@@ -58,6 +71,66 @@ describe('an unknown option', () => {
       message: expect.stringContaining(`${of} has no option`),
     });
     expect([(await made.runtime.list()).length, (await made.run.state()).pauses.length]).toEqual([runs, 1]);
+  });
+
+  it.each<[object, RegExp]>([
+    [{ scopes: [1] }, /scopes of start is a list of other things than texts; give a list of texts/],
+    [{ context: { hints: { preferredTools: 'search' } } }, /preferredTools of context.hints is "search"; give a list/],
+    [{ context: { hints: { preferredOrder: [{}] } } }, /context.hints.preferredOrder is a list of other things/],
+    [{ context: { hints: { parallelGroups: ['a'] } } }, /context.hints.parallelGroups\[0\] is "a"/],
+    [{ context: { hints: { constraints: ['Be brief.'] } } }, /constraints of context.hints is a list; give a text/],
+    [{ context: { hints: { maxParallel: 0 } } }, /maxParallel of context.hints is the number 0/],
+    [{ context: { hints: { budget: { costUsd: 'little' } } } }, /costUsd of context.hints.budget is "little"/],
+    [{ history: [{ role: 'user', content: 'Hi.', name: 'ana' }] }, /history\[0\] has no option "name"/],
+    [{ history: [{ role: 'assistant', content: 'Hi.', tool_calls: [] }] }, /history\[0\] has no option "tool_calls"/],
+  ])('start refuses what would be dropped, or end the run: %j', async (options, message) => {
+    const { runtime } = world({ planner: script() });
+    await expect(runtime.start('q', { identity: local('ana'), ...options } as never)).rejects.toMatchObject({
+      code: 'invalid_config',
+      message: expect.stringMatching(message),
+    });
+    expect(await runtime.list()).toEqual([]);
+  });
+
+  it('a fork says what it does with effects in one of two words', async () => {
+    const { run } = await paused();
+    await expect(run.fork({ effects: 'allow' } as never)).rejects.toMatchObject({
+      code: 'invalid_config',
+      message: expect.stringContaining('effects of fork is "allow"; give held or allowed'),
+    });
+  });
+
+  it.each<[object, RegExp]>([
+    [{ scopes: 'mail.send' }, /The tool t: `scopes` is "mail.send"; give a list of texts, such as \['mail.send'\]/],
+    [{ tags: [1] }, /`tags` is a list of other things than texts/],
+    [{ mimeTypes: 'text/csv' }, /`mimeTypes` is "text\/csv"/],
+  ])('a tool is refused with what its runs would stumble over: %j', (options, message) => {
+    expect(() => world({ planner: script(), tools: [{ ...make('t', () => 1), ...options } as never] })).toThrow(
+      message,
+    );
+  });
+
+  it.each<[() => unknown, RegExp]>([
+    [() => rules({ rules: [ruleOf('when')] }), /no option "when"\. Write match/],
+    [() => rules({ rules: [ruleOf('then')] }), /no option "then"\. Write toPlanStep/],
+    [
+      () => react({ model: scriptedModel([]), compaction: { budget: 5 } as never }),
+      /"budget"\. Did you mean budgetTokens\?/,
+    ],
+    [() => node({ name: 'a', execute: () => 1 } as never, undefined as never), /node takes its name first/],
+    [
+      () => flow({ name: 'f', inputSchema: {}, entry: ANY, exit: ANY, onFailedPlan: 'stop' as never }),
+      /The flow f has the onFailedPlan "stop"; use fail or pause/,
+    ],
+  ])('what was meant is said: %s', (make, message) => {
+    expect(make).toThrow(message);
+  });
+
+  it('resume is told where words go', async () => {
+    const { run } = await paused();
+    await expect(run.resume({ message: 'Oslo' } as never)).rejects.toThrow(
+      /no option "message"\. Write payload: \{ message/,
+    );
   });
 
   it.each([null, 7, 'yes', []])('answers that are no object are refused: %j', async (answer) => {

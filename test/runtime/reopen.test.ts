@@ -176,8 +176,8 @@ describe('a run that has failed', () => {
     const planner: PlannerFunction = ({ task, trajectory: { count, tasks } }) => {
       if (task !== undefined) return count === 0 ? { kind: 'request_pause', reason: 'await_input' } : finish('below');
       if (count === 0) {
-        const spec = { description: 'd', query: 'below', groupId: 'g' } as const;
-        return { kind: 'spawn_task', task: 'background', spec };
+        const spec = { description: 'd', query: 'below' } as const;
+        return { kind: 'spawn_task', task: 'background', spec, groupId: 'g' };
       }
       if (!isMended) throw new Error('broken');
       if (count === 1) return { kind: 'await_task', taskId: tasks[0]?.id ?? '' };

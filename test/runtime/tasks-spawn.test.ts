@@ -35,13 +35,19 @@ describe('spawn_task', () => {
   it('ID-07 neither a decision, nor the arguments of a call, nor a tool can name another tenant, user or session', async () => {
     const foreign = { tenant: 'other', user: 'other', session: 'other', run: 'other' };
     const seen: Identity[] = [];
+    for (const decision of [
+      { ...spawns('child'), identity: foreign } as Decision,
+      { ...spawns('child'), spec: { ...spawns('child').spec, identity: foreign } } as Decision,
+    ]) {
+      const refusing = world({ planner: script(decision) });
+      expect(await (await start(refusing, { identity: PARENT })).result()).toMatchObject({
+        error: { code: 'invalid_decision', message: expect.stringContaining('no field "identity"') },
+      });
+      expect(await refusing.journal.list({})).toHaveLength(1);
+    }
     const made = world({
       planner: plays({
-        q: script(
-          { ...spawns('child'), identity: foreign } as Decision,
-          { ...spawns('child'), spec: { ...spawns('child').spec, identity: foreign } } as Decision,
-          parallel([spawning('child', { identity: foreign }, { identity: foreign })]),
-        ),
+        q: script(parallel([spawning('child', { identity: foreign }, { identity: foreign })])),
         child: script(call('look', { identity: foreign })),
       }),
       tools: [
@@ -53,13 +59,9 @@ describe('spawn_task', () => {
       ],
     });
     await (await start(made, { identity: PARENT })).result();
-    await until(async () => (await made.runtime.tasks.list(ANA, { status: ['complete'] })).length === 4);
-    expect((await made.journal.list({})).map(({ identity }) => identity.tenant)).toEqual(Array(4).fill('local'));
-    expect(seen.map(({ run, ...scope }) => [run, scope])).toEqual([
-      ['p.0.0', ANA],
-      ['p.1.0', ANA],
-      ['p.2.0', ANA],
-    ]);
+    await until(async () => (await made.runtime.tasks.list(ANA, { status: ['complete'] })).length === 2);
+    expect((await made.journal.list({})).map(({ identity }) => identity.tenant)).toEqual(Array(2).fill('local'));
+    expect(seen.map(({ run, ...scope }) => [run, scope])).toEqual([['p.0.0', ANA]]);
   });
 
   it('TK-06 knows the kinds foreground and background, and the cancel policies cascade and isolate; others are refused', async () => {

@@ -36,7 +36,7 @@ it.each<[string, object]>([
     { signal: new AbortController() },
   ],
   [
-    'history[1] is not a turn',
+    'history[1] has no option',
     {
       history: [
         { role: 'user', text: 'a' },

@@ -103,17 +103,13 @@ function hopFaults(hasCycle: boolean, { hops }: FlowBudget): FlowFault[] {
 }
 
 function nodeFaults(node: GraphNode): FlowFault[] {
-  const { name, kind, tool, effect, concurrency = 1 } = node;
+  const { name, kind, tool, concurrency = 1 } = node;
   const faults = nameFaults(`The ${kind} ${JSON.stringify(name)}`, name);
   // The function of a map is that of its items.
   const called = kind === 'map' && 'agent' in tool ? (Object.values(tool.agent.tools)[0] as AnyTool) : tool;
   if (!('agent' in called)) {
     if (typeof called.execute !== 'function') {
       faults.push(faultOf('no_function', `The ${kind} ${name} has no function to run.`, [name]));
-    }
-    if (effect === 'once' && called.retries !== undefined && called.retries > 0) {
-      const message = `The ${kind} ${name} has retries and the effect once: what may have happened is never run again. Give it another effect, or no retries.`;
-      faults.push(faultOf('retries_on_once', message, [name]));
     }
   }
   const levels = levelsOf([tool]);

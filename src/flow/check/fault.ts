@@ -16,7 +16,6 @@ export type FlowFaultCode =
   | 'duplicate_name'
   | 'no_function'
   | 'bad_concurrency'
-  | 'retries_on_once'
   | 'no_parents'
   | 'no_targets'
   | 'router_as_parent'

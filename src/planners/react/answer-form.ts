@@ -56,6 +56,8 @@ function readWrapped(answer: Json, schema: JsonObject, wrapper: JsonObject): Rea
   }
   // Without its wrapper it counts as it was written: of something else no list is made.
   if (isJsonObject(answer)) return misfit(misfits);
+  const scalar = scalarIn(answer);
+  if (scalar !== undefined && schemaErrors(schema, scalar).length === 0) return { answer: scalar, exact: true };
   const bare = readAs(answer, schema);
   return 'answer' in bare && Array.isArray(bare.answer) && !isList(answer) ? misfit(misfits) : bare;
 }
@@ -90,6 +92,20 @@ function jsonIn(answer: Json): Json {
   if (typeof answer !== 'string') return answer;
   const text = withoutFence(answer);
   return readStrictJson(text, DEFAULT_PARSE_LIMITS.maxDepth) ?? text;
+}
+
+const SCALAR = /^(?:".*"|-?\d[\d.eE+-]*|true|false|null)$/s;
+
+/** The JSON that a text is as a whole, where that is a text in quotes, a number, true, false or null: a model that is asked for JSON means that. */
+function scalarIn(answer: Json): Json | undefined {
+  if (typeof answer !== 'string' || !SCALAR.test(answer.trim())) return undefined;
+  try {
+    const value = JSON.parse(answer) as string | number | boolean | null;
+    // Digits that a number does not keep stay the text that they are.
+    return typeof value === 'number' && Math.abs(value) > Number.MAX_SAFE_INTEGER ? undefined : value;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The text inside a fence that encloses all of it; models like to put JSON into one. */
