@@ -69,7 +69,7 @@ describe('artifact', () => {
     [
       'another word',
       ({ saveArtifact }) => saveArtifact('x', { mimeType: 'a/b' } as never),
-      /no option "mimeType". Did you mean mime\?/,
+      /no option "mimeType"\. Write mime/,
     ],
     ['no bytes', ({ saveArtifact }) => saveArtifact({ a: 1 } as never, csv), /stores a text or a Uint8Array/],
     [
