@@ -61,15 +61,21 @@ export function shellWord(text: string): string {
   return /^[\w./:=@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** Tokens in and out, with how many of them were read from a cache, or thought, where somebody said so. */
+/** Tokens in and out, with how many of them, and which share, were read from a cache, written to one, or thought, where somebody said so. */
 export function tokenWords({
   inputTokens = 0,
   outputTokens = 0,
   cachedInputTokens = 0,
+  cacheWriteInputTokens = 0,
   reasoningTokens = 0,
 }: Partial<Readonly<UsageTotals>>): string {
   const number = (amount: number): string => amount.toLocaleString('en');
-  const cached = cachedInputTokens > 0 ? ` (${number(cachedInputTokens)} cached)` : '';
+  const share = Math.floor((cachedInputTokens / inputTokens) * 100);
+  const cache = [
+    ...(cachedInputTokens > 0 ? [`${number(cachedInputTokens)} cached, ${share} %`] : []),
+    ...(cacheWriteInputTokens > 0 ? [`${number(cacheWriteInputTokens)} written to the cache`] : []),
+  ];
+  const cached = cache.length > 0 ? ` (${cache.join('; ')})` : '';
   const thought = reasoningTokens > 0 ? ` (${number(reasoningTokens)} reasoning)` : '';
   return `${number(inputTokens)} tokens in${cached}, ${number(outputTokens)} out${thought}`;
 }

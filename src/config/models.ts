@@ -52,6 +52,7 @@ const ENTRY: ConfigShape<ModelEntryPart> = {
   inputs: anything,
   contextTokens: anything,
   callTimeoutMs: anything,
+  cache: anything,
   sendReasoning: anything,
   prices,
 };

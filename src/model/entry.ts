@@ -11,6 +11,7 @@ import type {
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
 import { assertKnownKeys, defined, type OptionShape, type OutputMode, PilotageError } from '#core';
+import { type CacheTtl, takesKey, withCachePrices } from './cache.ts';
 import { assertPrices, type Prices } from './usage.ts';
 
 export interface ModelEntry {
@@ -35,6 +36,12 @@ export interface ModelEntry {
   readonly callTimeoutMs?: number;
   /** False: the model's reasoning does not go back to it with later requests. Default true: its provider's package decides what the server gets. */
   readonly sendReasoning?: boolean;
+  /**
+   * How long the provider keeps what its cache is told to keep; requests are marked then also for a provider that is not known to
+   * take marks. `false`: nothing is done for the cache. Default: marks of five minutes, or a key, for the providers that are known to want them.
+   */
+  readonly cache?: false | { readonly ttl: CacheTtl };
+  /** Prices of the cache that are not given are, for a Claude model whose requests are marked, the shares of `input` that its maker publishes. */
   readonly prices?: Prices;
 }
 
@@ -48,6 +55,7 @@ export interface ReadyModel {
   readonly sendReasoning: boolean;
   readonly contextTokens?: number;
   readonly callTimeoutMs?: number;
+  readonly cache?: false | { readonly ttl: CacheTtl };
   readonly prices?: Prices;
 }
 
@@ -58,7 +66,7 @@ export interface ModelDefaults {
 
 const ENTRY: OptionShape<ModelEntry> = {
   ...({ model: 'any', name: 'any?', toolCalls: 'any?', structuredOutput: 'any?', inputs: 'any?' } as const),
-  ...({ contextTokens: 'any?', callTimeoutMs: 'any?', sendReasoning: 'any?', prices: 'any?' } as const),
+  ...({ contextTokens: 'any?', callTimeoutMs: 'any?', sendReasoning: 'any?', cache: 'any?', prices: 'any?' } as const),
 };
 const CALL_WAYS: ReadonlySet<unknown> = new Set(['native', 'text'] satisfies ReadyModel['toolCalls'][]);
 const OUTPUT_MODES: ReadonlySet<unknown> = new Set(['json_schema', 'json_object', 'text'] satisfies OutputMode[]);
@@ -70,7 +78,7 @@ export function readyModel(given: LanguageModel | ModelEntry, defaults: ModelDef
   const model = asLanguageModel(entry.model);
   const { name = model.modelId, toolCalls = 'native', structuredOutput = 'json_schema' } = entry;
   const { inputs = defaultInputs(model), sendReasoning = true, contextTokens, callTimeoutMs } = entry;
-  const { prices = defaults.prices } = entry;
+  const { cache, prices = defaults.prices } = entry;
   if (typeof name !== 'string' || name === '') throw refusal('name', name, 'give a text that is not empty');
   if (!CALL_WAYS.has(toolCalls)) throw refusal('toolCalls', toolCalls, "use 'native' or 'text'");
   if (!OUTPUT_MODES.has(structuredOutput)) {
@@ -84,6 +92,7 @@ export function readyModel(given: LanguageModel | ModelEntry, defaults: ModelDef
     if (value === undefined || (Number.isSafeInteger(value) && value > 0)) continue;
     throw refusal(field, value, 'give a whole number above 0');
   }
+  if (cache !== undefined) assertCache(cache, model);
   if (prices !== undefined) assertPrices(prices);
   return Object.freeze({
     model,
@@ -92,8 +101,25 @@ export function readyModel(given: LanguageModel | ModelEntry, defaults: ModelDef
     structuredOutput,
     sendReasoning,
     inputs: Object.freeze(inputs.map((type) => type.toLowerCase())),
-    ...defined({ contextTokens, callTimeoutMs, prices }),
+    ...defined({ contextTokens, callTimeoutMs, cache }),
+    ...(prices === undefined ? {} : { prices: withCachePrices(prices, { model, ...defined({ cache }) }) }),
   });
+}
+
+const TTLS: ReadonlySet<unknown> = new Set(['5m', '1h'] satisfies CacheTtl[]);
+
+function assertCache(cache: NonNullable<ModelEntry['cache']>, model: LanguageModelV4): void {
+  if (cache === false) return;
+  if (typeof cache !== 'object' || cache === null) {
+    throw refusal('cache', cache, "use false, { ttl: '5m' } or { ttl: '1h' }");
+  }
+  assertKnownKeys('The cache of a model', cache, ['ttl']);
+  if (!TTLS.has(cache.ttl)) throw refusal('cache.ttl', cache.ttl, "use '5m' or '1h'");
+  if (!takesKey(model)) return;
+  throw new PilotageError(
+    'invalid_config',
+    `The cache of a model has a ttl, but ${model.provider} takes no marks. Leave it out; what that provider takes stands in providerOptions.`,
+  );
 }
 
 /**
@@ -148,7 +174,8 @@ function isMediaType(type: unknown): type is string {
 }
 
 function refusal(field: string, value: unknown, remedy: string): PilotageError {
-  const shown = typeof value === 'string' || typeof value === 'number' ? JSON.stringify(value) : typeof value;
+  const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+  const shown = isPlain ? JSON.stringify(value) : value === undefined ? 'missing' : typeof value;
   return new PilotageError('invalid_config', `The ${field} of a model is ${shown}; ${remedy}.`);
 }
 

@@ -1,5 +1,6 @@
 /** `pilotage/model`: models beside the calling of one. */
 export type { AskOptions, ModelAnswer } from './attempts.ts';
+export type { CacheTtl } from './cache.ts';
 export type { LanguageModel, ModelEntry, ReadyModel } from './entry.ts';
 export { readyModel } from './entry.ts';
 export type {

@@ -1,6 +1,7 @@
 /** What the other rooms and the tests may use of `model`. */
 export type { AskOptions, ModelAnswer } from './attempts.ts';
 export { askModel, streamModel } from './attempts.ts';
+export { type CacheUse, cachedRequest, cacheUseOf } from './cache.ts';
 export type { LanguageModel, ModelEntry, ReadyModel } from './entry.ts';
 export { asLanguageModel, oneCallAtATime, readyModel, readyModels, takesMedia } from './entry.ts';
 export {

@@ -188,9 +188,15 @@ function contentOf({ text, reasoning, calls = [], content }: ScriptedReply, inde
   return parts;
 }
 
-function modelUsage({ inputTokens, outputTokens, cachedInputTokens }: Usage = {}): LanguageModelV4Usage {
+function modelUsage(usage: Usage = {}): LanguageModelV4Usage {
+  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens } = usage;
   return {
-    inputTokens: { total: inputTokens, noCache: undefined, cacheRead: cachedInputTokens, cacheWrite: undefined },
+    inputTokens: {
+      total: inputTokens,
+      noCache: undefined,
+      cacheRead: cachedInputTokens,
+      cacheWrite: cacheWriteInputTokens,
+    },
     outputTokens: { total: outputTokens, text: undefined, reasoning: undefined },
   };
 }

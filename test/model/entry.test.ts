@@ -47,6 +47,12 @@ describe('what a planner knows of a model', () => {
     ['sendReasoning of a model is "no"', { model, sendReasoning: 'no' }],
     ['inputs of a model is "image/*"', { model, inputs: 'image/*' }],
     ['contextTokens of a model is 0', { model, contextTokens: 0 }],
+    ['cache of a model is true', { model, cache: true }],
+    ['cache.ttl of a model is missing', { model, cache: {} }],
+    ['cache.ttl of a model is "10m"', { model, cache: { ttl: '10m' } }],
+    ['An entry of a model has', { model, caching: false }],
+    ['cache of a model has no option "marks"', { model, cache: { ttl: '5m', marks: 2 } }],
+    ['openai.chat takes no marks', { model: { ...model, provider: 'openai.chat' }, cache: { ttl: '1h' } }],
     ['prices.output is missing', { model, prices: { input: 1 } }],
   ])('refuses what is wrong: %s', (message, given) => {
     expect(() => readyModel(given as ModelEntry)).toThrow(message);

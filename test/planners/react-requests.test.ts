@@ -77,9 +77,10 @@ describe('the request', () => {
       { provider: 'openai.responses' },
     );
     const providerOptions = { openai: { store: false, parallelToolCalls: null }, other: { a: 1 } };
-    await ask(react({ model }), runView());
-    await ask(react({ model, parallelToolCalls: false }), runView());
-    await ask(react({ model, parallelToolCalls: false, providerOptions }), runView());
+    const entry = { model, cache: false } as const;
+    await ask(react({ model: entry }), runView());
+    await ask(react({ model: entry, parallelToolCalls: false }), runView());
+    await ask(react({ model: entry, parallelToolCalls: false, providerOptions }), runView());
     expect(model.calls.map((call) => call.providerOptions)).toEqual([
       undefined,
       { openai: { parallelToolCalls: false } },

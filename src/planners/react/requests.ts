@@ -18,7 +18,10 @@ import {
   type Trajectory,
 } from '#core';
 import {
+  type CacheUse,
   type CountedBefore,
+  cachedRequest,
+  cacheUseOf,
   estimateTokens,
   oneCallAtATime,
   type ReadyModel,
@@ -33,7 +36,7 @@ import { endsByCall, mayStartTasks, type ReactOptions } from './options.ts';
 export class Requests {
   readonly #options: ReactOptions;
   readonly #form: AnswerForm | undefined;
-  readonly #settings = new Map<ReadyModel, Settings>();
+  readonly #settings = new Map<ReadyModel, ModelSettings>();
   /** Messages of runs that go on, by the run and then the model: they are told differently to different models. */
   readonly #transcripts = new WeakMap<Identity, Map<ReadyModel, Transcript>>();
   readonly #meters = new WeakMap<Identity, TokenMeter>();
@@ -51,6 +54,7 @@ export class Requests {
   }
 
   /**
+   * The request as it is sent, with what makes the provider's cache read it.
    * @param reminder a last turn of this request alone.
    * @throws what a prompt builder throws; PilotageError `memory_block_unserializable`.
    */
@@ -60,9 +64,21 @@ export class Requests {
     reminder: LanguageModelV4Message | undefined,
     format: OutputMode | undefined,
   ): LanguageModelV4CallOptions {
+    const request = this.#plain(view, model, reminder, format);
+    const { cache } = this.#settingsOf(model);
+    if (cache === undefined) return request;
+    return cachedRequest(request, cache, { identity: view.identity, once: reminder === undefined ? 0 : 1 });
+  }
+
+  #plain(
+    view: RunView,
+    model: ReadyModel,
+    reminder: LanguageModelV4Message | undefined,
+    format: OutputMode | undefined,
+  ): LanguageModelV4CallOptions {
     const prompt = this.promptOf(view, model);
     if (reminder !== undefined) prompt.push(reminder);
-    const request: LanguageModelV4CallOptions = { ...this.#settingsOf(model), prompt };
+    const request: LanguageModelV4CallOptions = { ...this.#settingsOf(model).settings, prompt };
     if (model.toolCalls === 'native') {
       const tools = this.#toolsOf(view);
       if (tools.length > 0) request.tools = tools;
@@ -99,7 +115,7 @@ export class Requests {
       meter = new TokenMeter();
       this.#meters.set(view.identity, meter);
     }
-    return meter.estimate(this.of(view, model, undefined, undefined), model, view);
+    return meter.estimate(this.#plain(view, model, undefined, undefined), model, view);
   }
 
   /** What the provider counted for the request of this view. Only a run whose tokens are asked for has a meter. */
@@ -180,13 +196,13 @@ export class Requests {
   }
 
   /** The part of a request that is the same in every step. */
-  #settingsOf(model: ReadyModel): Settings {
-    let settings = this.#settings.get(model);
-    if (settings === undefined) {
-      settings = settingsOf(this.#options, model);
-      this.#settings.set(model, settings);
+  #settingsOf(model: ReadyModel): ModelSettings {
+    let known = this.#settings.get(model);
+    if (known === undefined) {
+      known = { settings: settingsOf(this.#options, model), cache: cacheUseOf(model) };
+      this.#settings.set(model, known);
     }
-    return settings;
+    return known;
   }
 }
 
@@ -227,6 +243,11 @@ function withCompaction(trajectory: Trajectory, compaction: Compaction): Traject
 type DeclaredTools = WeakMap<readonly ToolSchema[], LanguageModelV4FunctionTool[]>;
 
 type Settings = Omit<LanguageModelV4CallOptions, 'prompt'>;
+
+interface ModelSettings {
+  readonly settings: Settings;
+  readonly cache: CacheUse | undefined;
+}
 
 function settingsOf(options: ReactOptions, { model, toolCalls }: ReadyModel): Settings {
   const { maxOutputTokens, temperature, parallelToolCalls = true } = options;
