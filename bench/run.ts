@@ -4,6 +4,7 @@
  */
 import { parseArgs } from 'node:util';
 import { approval } from './approval.ts';
+import { cache } from './cache.ts';
 import { concurrent } from './concurrent.ts';
 import { dag, replayGraphs } from './dag.ts';
 import { disk } from './disk.ts';
@@ -38,6 +39,7 @@ const MEASURES: Readonly<Record<string, () => Promise<Measured>>> = {
   approval,
   parse,
   prefix,
+  cache,
   package: packageCost,
 };
 
