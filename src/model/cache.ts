@@ -95,13 +95,17 @@ function withKey(
   { tenant, user, session }: Identity,
 ): LanguageModelV4CallOptions {
   const { providerOptions: given } = request;
-  // Azure's options may stand under `openai`, which are not read where there are both.
-  const at = name === 'azure' && given?.['azure'] === undefined ? 'openai' : name;
+  const at = name === 'azure' ? azureOptionsName(given) : name;
   if (Object.hasOwn(given?.[at] ?? {}, 'promptCacheKey')) return request;
   const promptCacheKey = createHash('sha256')
     .update(JSON.stringify([tenant, user, session]))
     .digest('base64url');
   return { ...request, providerOptions: { ...given, [at]: { ...given?.[at], promptCacheKey } } };
+}
+
+/** Options for Azure may stand under `openai` too; where `azure` is there, some of its models read nothing else. */
+export function azureOptionsName(given: SharedV4ProviderOptions | undefined): 'azure' | 'openai' {
+  return given?.['azure'] === undefined ? 'openai' : 'azure';
 }
 
 const MOST_MARKS = 4;

@@ -11,7 +11,7 @@ import type {
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
 import { assertKnownKeys, defined, type OptionShape, type OutputMode, PilotageError } from '#core';
-import { type CacheTtl, takesKey, withCachePrices } from './cache.ts';
+import { azureOptionsName, type CacheTtl, takesKey, withCachePrices } from './cache.ts';
 import { assertPrices, type Prices } from './usage.ts';
 
 export interface ModelEntry {
@@ -266,9 +266,12 @@ function plainData({ data }: LanguageModelV4FilePart): unknown {
 
 /**
  * Asks the provider for at most one call a reply, which the AI SDK has no common option for. `undefined` for a provider whose own
- * word for it is not known.
+ * word for it is not known. @param given the user's options.
  */
-export function oneCallAtATime(model: LanguageModelV4): SharedV4ProviderOptions | undefined {
+export function oneCallAtATime(
+  model: LanguageModelV4,
+  given?: SharedV4ProviderOptions,
+): SharedV4ProviderOptions | undefined {
   const [provider] = model.provider.split('.');
   switch (provider) {
     case 'openai':
@@ -276,7 +279,7 @@ export function oneCallAtATime(model: LanguageModelV4): SharedV4ProviderOptions 
     case 'mistral':
       return { [provider]: { parallelToolCalls: false } };
     case 'azure':
-      return { azure: { parallelToolCalls: false }, openai: { parallelToolCalls: false } };
+      return { [azureOptionsName(given)]: { parallelToolCalls: false } };
     case 'anthropic':
       return { anthropic: { disableParallelToolUse: true } };
     case 'openaiCompatible':

@@ -10,6 +10,7 @@ import type { LanguageModelV4, LanguageModelV4Message } from '@ai-sdk/provider';
 import { createXai } from '@ai-sdk/xai';
 import { describe, expect, it } from 'vitest';
 import { isJsonObject, type Json, type JsonObject, local } from '#core';
+import type { Journal } from '#journal';
 import { openaiCompatible } from '#model/openai-compatible';
 import { type ReactOptions, react } from '#planners/react';
 import type { RunResult } from '#runtime';
@@ -25,13 +26,8 @@ const weather = tool({
   inputSchema: { type: 'object', properties: { city: { type: 'string' } } },
   execute: () => 'sunny',
 });
-const clock = tool({
-  name: 'clock',
-  description: 'The time.',
-  effect: 'read',
-  inputSchema: { type: 'object' },
-  execute: () => 'noon',
-});
+const CLOCK = { name: 'clock', description: 'The time.', effect: 'read', inputSchema: { type: 'object' } } as const;
+const clock = tool({ ...CLOCK, execute: () => 'noon' });
 
 interface Played {
   readonly requests: readonly WireRequest[];
@@ -126,6 +122,34 @@ describe('marks for the cache of Anthropic', () => {
     expect(placesIn(requests[2])).toContain(`block ${end}`);
     expect(placesIn(requests[2])).not.toContain(`block ${end + 1}`);
     expect(requests.every((request) => placesIn(request).length <= 4)).toBe(true);
+  });
+
+  it('are the same in another process', async () => {
+    const asks = tool({ ...CLOCK, needsApproval: true, execute: () => 'noon' });
+    const bodies: Json[] = [];
+    for (const elsewhere of [false, true]) {
+      const server = await wireServer([
+        message([call('a')]),
+        message([call('b', 'clock')]),
+        message([call('c')]),
+        done,
+      ]);
+      const begin = (journal?: Journal) =>
+        world({ planner: react({ model: claude(server.url) }), tools: [weather, asks], ...(journal && { journal }) });
+      const first = begin();
+      const identity = local('ana', { run: 'run_asks' });
+      const run = await start(first, { identity });
+      expect((await run.result()).status).toBe('paused');
+      const second = elsewhere ? begin(first.journal) : first;
+      const answered = second.runtime.run(run.id);
+      await answered.approve();
+      expect((await answered.result()).status).toBe('finished');
+      bodies.push(server.requests.map(({ body }) => body));
+      for (const { runtime } of new Set([first, second])) await runtime.close();
+      await server.close();
+    }
+    expect(bodies[1]).toEqual(bodies[0]);
+    expect(bodies[1]).toHaveLength(4);
   });
 
   it('last an hour when the entry says so, and are not set when it says false', async () => {
@@ -307,8 +331,10 @@ describe('the key of the cache', () => {
   it("leaves Azure's other options where they are", async () => {
     const [answer, model] = providers['azure responses'] as [WireAnswer, (url: string) => LanguageModelV4];
     for (const name of ['openai', 'azure']) {
-      const { requests } = await play([answer], model, { providerOptions: { [name]: { store: false } } });
-      expect(requests[0]?.body).toMatchObject({ store: false, prompt_cache_key: expect.any(String) });
+      const providerOptions = { [name]: { store: false } };
+      const { requests } = await play([answer], model, { providerOptions, parallelToolCalls: false });
+      const sent = { store: false, parallel_tool_calls: false, prompt_cache_key: expect.any(String) };
+      expect(requests[0]?.body).toMatchObject(sent);
     }
   });
 

@@ -251,7 +251,7 @@ interface ModelSettings {
 
 function settingsOf(options: ReactOptions, { model, toolCalls }: ReadyModel): Settings {
   const { maxOutputTokens, temperature, parallelToolCalls = true } = options;
-  const single = parallelToolCalls || toolCalls === 'text' ? undefined : oneCallAtATime(model);
+  const single = parallelToolCalls || toolCalls === 'text' ? undefined : oneCallAtATime(model, options.providerOptions);
   const providerOptions = mergeOptions(single, options.providerOptions);
   return {
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
