@@ -3,6 +3,7 @@
 import { isUtf8 } from 'node:buffer';
 import {
   ARTIFACT_FETCH,
+  type ArtifactRef,
   answerText,
   type Captured,
   encodedBytes,
@@ -15,7 +16,7 @@ import {
   reservedAct,
   type Scope,
 } from '#core';
-import { type ArtifactStore, storedJson, storedJsonIfAny, storeIfLarge } from '#journal';
+import { type ArtifactStore, storedJson, storedJsonIfAny, storeIfLarge, storeValue } from '#journal';
 import type { Tool } from '#tools';
 
 const PREVIEW_BYTES = 16_384;
@@ -30,14 +31,23 @@ export async function storeLargeValue(
   scope: Scope,
   artifacts: ArtifactStore,
 ): Promise<ValueOutcome> {
-  const act = reservedAct(tool);
-  const about =
-    act === undefined
-      ? { fileName: `tool-result-${tool}.json`, source: `tool: ${tool}` }
-      : { fileName: `${act}.json`, source: act };
-  const artifact = await storeIfLarge(value.json, scope, artifacts, about);
+  const artifact = await storeIfLarge(value.json, scope, artifacts, aboutResult(tool));
   if (artifact === undefined) return { kind: 'value', value: value.json };
   return { kind: 'value', value: previewOf(value.json, tool, artifact.artifactRef, artifact.sizeBytes), artifact };
+}
+
+/** A preview of at most so many bytes in place of a value, or of its preview, and the whole in an artifact, however small it is. */
+export async function shorterValue(
+  outcome: ValueOutcome,
+  tool: string,
+  bytes: number,
+  scope: Scope,
+  artifacts: ArtifactStore,
+): Promise<{ readonly value: Json; readonly artifact: ArtifactRef }> {
+  const whole = await wholeValue(outcome, scope, artifacts);
+  const artifact = outcome.artifact ?? (await storeValue(whole, scope, artifacts, aboutResult(tool)));
+  const value = previewOf(whole, tool, artifact.artifactRef, artifact.sizeBytes, bytes);
+  return { value, artifact };
 }
 
 /** True when the value may be heavy; only then is its exact size worth finding out. */
@@ -45,18 +55,35 @@ export function mayBeLarge(value: Captured): boolean {
   return value.maxBytes >= LARGE_VALUE_BYTES;
 }
 
-function previewOf(value: Json, tool: string, artifactRef: string, sizeBytes: number): Json {
-  const opened = openSingleKey(value);
-  const { preview, leftOut } = isJsonObject(opened) ? fieldsPreview(opened) : textPreview(opened);
+function aboutResult(tool: string): { readonly fileName: string; readonly source: string } {
   const act = reservedAct(tool);
-  const again = leftOut && act === undefined ? ` Do not call ${tool} again for the rest.` : '';
+  return act === undefined
+    ? { fileName: `tool-result-${tool}.json`, source: `tool: ${tool}` }
+    : { fileName: `${act}.json`, source: act };
+}
+
+/** @param bytes about how many the preview may have. Fewer than usual: the model has no room for more, nor for large pages of the rest. */
+function previewOf(
+  value: Json,
+  tool: string,
+  artifactRef: string,
+  sizeBytes: number,
+  bytes: number = PREVIEW_BYTES,
+): Json {
+  const opened = openSingleKey(value);
+  const { preview, leftOut } = isJsonObject(opened) ? fieldsPreview(opened, bytes) : textPreview(opened, bytes);
+  const act = reservedAct(tool);
+  const isUsual = bytes >= PREVIEW_BYTES;
+  const again =
+    leftOut && act === undefined && tool !== ARTIFACT_FETCH ? ` Do not call ${tool} again for the rest.` : '';
+  const pages = isUsual ? '' : `, with a length of at most ${bytes}`;
   return Object.freeze({
     tool: act ?? tool,
     size_bytes: sizeBytes,
     truncated: true,
     preview,
     artifact_ref: artifactRef,
-    read_on: `Call ${ARTIFACT_FETCH} with ref ${artifactRef} to read the whole.${again}`,
+    read_on: `Call ${ARTIFACT_FETCH} with ref ${artifactRef}${pages} to read the whole.${again}`,
   });
 }
 
@@ -67,13 +94,16 @@ function openSingleKey(value: Json): Json {
   return keys.length === 1 ? (value[keys[0] as string] as Json) : value;
 }
 
-function fieldsPreview(value: { readonly [key: string]: Json }): { preview: Json; leftOut: boolean } {
+function fieldsPreview(
+  value: { readonly [key: string]: Json },
+  mostBytes: number,
+): { preview: Json; leftOut: boolean } {
   const shown: Record<string, Json> = {};
-  let left = PREVIEW_BYTES;
+  let left = mostBytes;
   let leftOut = false;
   for (const [key, field] of Object.entries(value)) {
     const bytes = encodedBytes(field);
-    const small = bytes <= FIELD_BYTES;
+    const small = bytes <= Math.min(FIELD_BYTES, mostBytes / 4);
     const piece: Json = small ? field : `(${bytes} bytes)`;
     leftOut ||= !small;
     left -= Buffer.byteLength(key) + 4 + (small ? bytes : encodedBytes(piece));
@@ -83,12 +113,12 @@ function fieldsPreview(value: { readonly [key: string]: Json }): { preview: Json
   return { preview: shown, leftOut };
 }
 
-function textPreview(value: Json): { preview: Json; leftOut: boolean } {
+function textPreview(value: Json, mostBytes: number): { preview: Json; leftOut: boolean } {
   const bytes = Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
-  let length = PREVIEW_BYTES;
+  let length = mostBytes;
   let { text } = cutUtf8(bytes, 0, length);
   // Text that needs much escaping grows in the journal.
-  while (encodedBytes(text) > 2 * PREVIEW_BYTES) {
+  while (encodedBytes(text) > 2 * mostBytes && length > 1) {
     length = Math.floor(length / 2);
     text = cutUtf8(bytes, 0, length).text;
   }

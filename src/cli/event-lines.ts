@@ -115,6 +115,8 @@ export class EventLines {
         return [
           line('bad', `! ${shortLine(event.tool, 60)} failed${nextTry(event)}: ${shortLine(event.error.message, 300)}`),
         ];
+      case 'model.overflowed':
+        return [line('bad', `! the request does not fit: ${shortLine(event.error.message, 300)}`)];
       case 'model.away':
         return [line('bad', `! the model is away${nextTry(event)}: ${shortLine(event.error.message, 300)}`)];
       case 'run.reopened':
@@ -167,6 +169,13 @@ export class EventLines {
       case 'trajectory.compressed':
         return [
           line('quiet', `  the history was summarised (about ${event.tokenEstimate.toLocaleString('en')} tokens)`),
+        ];
+      case 'trajectory.shortened':
+        return [
+          line(
+            'quiet',
+            `  ${count(event.results.length, 'result', 'results')} of step ${event.step + 1} became a preview`,
+          ),
         ];
       case 'trajectory.compression_failed':
         return [line('bad', `! the history could not be summarised: ${shortLine(event.errorMessage, 200)}`)];

@@ -76,6 +76,8 @@ function waitsFor(who: string, pause: PauseNotice): string {
   if (payload['no_progress'] === true) return `${who} goes round in circles.`;
   if (payload['by'] === 'operator') return `${who} is paused.`;
   if (reason === 'model_unavailable') return `${who} has no model. ${shortLine(String(payload['message'] ?? ''), 500)}`;
+  if (reason === 'context_exhausted')
+    return `${who} has more to send than its models take. ${shortLine(String(payload['message'] ?? ''), 500)}`;
   if (reason === 'plan_failed')
     return `${who} waits, since its plan has failed. ${shortLine(String(payload['message'] ?? ''), 500)}`;
   if (reason === 'await_input') return `${who} waits for your message.`;

@@ -10,10 +10,10 @@ export type FinishReason = 'goal' | 'no_path' | 'cancelled' | 'constraints_confl
 export type AskReason = 'approval_required' | 'await_input' | 'external_event' | 'constraints_conflict';
 /**
  * Why a run waits for somebody. `in_doubt`: nobody knows whether one of its `once` calls has happened. `model_unavailable`: no
- * model could be asked, and waiting has not helped or cannot help. `plan_failed`: nodes of its plan have failed; to resume is to retry
- * them.
+ * model could be asked, and waiting has not helped or cannot help. `context_exhausted`: the next request fits no model, though its
+ * history was shortened as far as it can be. `plan_failed`: nodes of its plan have failed; to resume is to retry them.
  */
-export type PauseReason = AskReason | 'in_doubt' | 'model_unavailable' | 'plan_failed';
+export type PauseReason = AskReason | 'in_doubt' | 'model_unavailable' | 'context_exhausted' | 'plan_failed';
 
 export const FINISH_REASONS: readonly FinishReason[] = [
   'goal',

@@ -30,6 +30,8 @@ const KINDS: Readonly<Record<EntryKind, true>> = {
   repinned: true,
   compacted: true,
   compaction_failed: true,
+  overflowed: true,
+  shortened: true,
   model_away: true,
   reopened: true,
   repaired: true,

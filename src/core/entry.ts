@@ -21,6 +21,20 @@ export interface Summary {
   readonly note: string;
 }
 
+/** What a server, or a planner, says of the size of a request. All counts are tokens, as the server counts them. */
+export interface Overflow {
+  /** `input`: the request is too long. `output`: it asks for too long a reply. */
+  readonly kind: 'input' | 'output';
+  /** The window, or the longest request. */
+  readonly limitTokens?: number;
+  /** The length of the request. */
+  readonly sentTokens?: number;
+  /** The length of the reply that was asked for. */
+  readonly wishTokens?: number;
+  /** The length of a reply that may be asked for. */
+  readonly mostTokens?: number;
+}
+
 export interface Compaction {
   readonly summary: Summary;
   /** The summary covers the steps before this index; from it on they are sent in full. */
@@ -50,9 +64,34 @@ export interface CompactionFailures {
   readonly step: number;
 }
 
+/** What a run has learnt of how much one of its models takes. All counts are tokens. */
+export interface ContextLimit {
+  /** The name of the model in its pool. */
+  readonly model: string;
+  /** By our own count a request must have fewer than this. Absent: only the length of replies is known to be limited. */
+  readonly tokens?: number;
+  /** The window, or the longest request, as its server said. */
+  readonly windowTokens?: number;
+  /** How many of the server's tokens one of ours is. */
+  readonly scale?: number;
+  /** The reply that was asked for, of a server that counts it as part of the window. */
+  readonly wishTokens?: number;
+  /** The longest reply that may be asked for. */
+  readonly replyTokens?: number;
+}
+
+/** Results of the last step that are to be sent as previews. */
+export interface Shortening {
+  /** Indexes of the calls. */
+  readonly calls: readonly number[];
+  /** How many bytes each of their previews may have. */
+  readonly bytes: number;
+}
+
 /** The result of trying to shorten a run's history. A failure is recorded, and the try is repeated at a later step. */
 export type CompactionAttempt = { readonly usage?: Usage } & (
   | { readonly compaction: Compaction }
+  | { readonly shorten: Shortening; readonly tokenEstimate: number }
   | { readonly failure: ErrorData & { readonly code: CompactionErrorCode }; readonly tokenEstimate: number }
 );
 
@@ -321,6 +360,28 @@ export interface CompactionFailed {
   readonly tokenEstimate: number;
   readonly usage?: Usage;
 }
+/**
+ * A model did not take the request for the move of step `step`, as it does not fit. It is made again, shorter, or with another model.
+ * What it says of the model holds for the rest of the run.
+ */
+export interface Overflowed {
+  readonly kind: 'overflowed';
+  readonly step: number;
+  readonly model: string;
+  /** The length of the request, by our own count. */
+  readonly tokens: number;
+  readonly overflow: Overflow;
+  readonly error: ErrorData;
+  readonly usage?: Usage;
+  readonly remarks?: readonly Remark[];
+}
+/** Results of the step before `step` are sent as previews from now on; the whole is in the artifact. */
+export interface Shortened {
+  readonly kind: 'shortened';
+  readonly step: number;
+  readonly results: readonly { readonly call: number; readonly value: Json; readonly artifact: ArtifactRef }[];
+  readonly tokenEstimate: number;
+}
 /** No model could be asked for the move of step `step`. The usage of the tries counts. */
 export interface ModelAway {
   readonly kind: 'model_away';
@@ -400,6 +461,8 @@ export type EntryBody =
   | Repinned
   | Compacted
   | CompactionFailed
+  | Overflowed
+  | Shortened
   | ModelAway
   | Reopened
   | Repaired

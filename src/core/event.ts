@@ -5,6 +5,7 @@
  */
 import type { Caller, Control } from './control.ts';
 import type { FinishReason, PauseReason } from './decision.ts';
+import type { Overflow } from './entry.ts';
 import type { ErrorData } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
@@ -216,6 +217,21 @@ export interface EventPayloads extends RemarkPayloads {
     readonly tokenEstimate: number;
     readonly errorCode: string;
     readonly errorMessage: string;
+  };
+  /** Results of the last step are sent as previews from now on: they were too large for the model. */
+  'trajectory.shortened': {
+    readonly step: number;
+    readonly results: readonly { readonly call: number; readonly artifactRef: string; readonly sizeBytes: number }[];
+    readonly tokenEstimate: number;
+  };
+  /** A model did not take the request of this step, as it does not fit. `tokens` is its length by our own count. */
+  'model.overflowed': {
+    readonly step: number;
+    readonly model: string;
+    readonly tokens: number;
+    readonly overflow: Overflow;
+    readonly error: ErrorData;
+    readonly usage?: Usage;
   };
   'planner.max_steps_exceeded': {
     readonly maxSteps: number;

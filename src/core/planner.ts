@@ -2,7 +2,7 @@
 import type { LoadedInput, RunContext, SkillView } from './context.ts';
 import { type Control, WHILE_ASKED, type WhileAsked } from './control.ts';
 import type { Branch, Decision } from './decision.ts';
-import type { Compaction, CompactionAttempt, CompactionFailures } from './entry.ts';
+import type { Compaction, CompactionAttempt, CompactionFailures, ContextLimit, Overflow } from './entry.ts';
 import { type ErrorData, PilotageError } from './errors.ts';
 import type { Identity } from './identity.ts';
 import { assertKnownKeys, type OptionShape } from './options.ts';
@@ -24,9 +24,19 @@ export interface Move extends MoveNotes {
    * Set when the model's reply cannot be carried out. The move is recorded as a step, and the planner is asked again; `decision` is
    * what the planner would end the run with now. The planner itself limits how often it sets a fault. A fault with the code
    * `model_unavailable` is not a step: the run waits, and then asks the planner again. The same happens when the planner throws an
-   * error with that code, or a retryable error of an AI SDK model (`AI_APICallError`, `AI_RetryError`).
+   * error with that code, or a retryable error of an AI SDK model (`AI_APICallError`, `AI_RetryError`). Nor is one with the code
+   * `context_window_exceeded`, whose data is of the form `OverflowData`: what it says is learnt, and the planner is asked again, first
+   * for a shorter history (`compact`). With `context_exhausted` the run pauses, since no request fits.
    */
   readonly fault?: ErrorData;
+}
+
+/** The data of a fault `context_window_exceeded`. */
+export interface OverflowData {
+  readonly model: string;
+  /** The length of the request, by our own count. */
+  readonly tokens: number;
+  readonly overflow: Overflow;
 }
 
 /** A piece of what a planner says on the way to its move. */
@@ -75,6 +85,8 @@ export interface Trajectory {
   readonly compaction?: Compaction;
   /** Attempts to summarise that failed since then; absent when none did. */
   readonly compactionFailures?: CompactionFailures;
+  /** What was learnt of how much the models take; absent when nothing was. */
+  readonly contextLimits?: readonly ContextLimit[];
 }
 
 /** What is left of the run's budget. An absent part is unlimited. */
@@ -161,11 +173,13 @@ export interface Planner extends AsksModels {
   /** @throws the signal's reason when it is aborted. */
   next(run: RunView, signal: AbortSignal): MoveSource;
   /**
-   * Called before `next`, once a step, to shorten the history when the request has become too long.
-   * @returns `undefined` when the history fits, or when it is too early to try again; other failures are reported in the attempt.
+   * Called before `next`, once a step, to shorten the history when the request has become too long. Once the run has learnt a limit
+   * of a model, it is called again after each summary and each shortening, until there is nothing more to do.
+   * @returns `undefined`, at once or later, when the history fits, or when it is too early to try again; other failures are reported
+   * in the attempt.
    * @throws the signal's reason when it is aborted; PilotageError `model_unavailable` when the run cannot go on without a summary.
    */
-  compact?(run: RunView, signal: AbortSignal): Promise<CompactionAttempt | undefined>;
+  compact?(run: RunView, signal: AbortSignal): Promise<CompactionAttempt | undefined> | undefined;
 }
 
 /** What becomes of a run whose plan has failed: it fails, or is paused. In both cases what has failed can be retried. */

@@ -139,6 +139,7 @@ export class Redaction {
       case 'call_away':
       case 'compaction_failed':
         return this.#withError(body);
+      case 'overflowed':
       case 'model_away':
         return within(this.#withError(body), this.all, ['remarks'] as never);
       case 'repaired':
@@ -156,6 +157,8 @@ export class Redaction {
         return within(within(body, this.#of('texts'), ['payload']), this.all, ['metadata']);
       case 'compacted':
         return within(body, known, ['summary']);
+      case 'shortened':
+        return within(body, this.#of('results'), ['results'] as never);
       case 'spawned':
         return within(body, known, ['description']);
       case 'group_ended':
@@ -233,7 +236,7 @@ export class Redaction {
   }
 }
 
-const TELLS_ERRORS: ReadonlySet<string> = new Set(['model_unavailable', 'plan_failed']);
+const TELLS_ERRORS: ReadonlySet<string> = new Set(['model_unavailable', 'context_exhausted', 'plan_failed']);
 const TOLD = ['remarks', 'fault', 'rejected'] as const;
 const TOLD_BY_PARTS = ['remarks', 'fault'] as const;
 const SAID = ['text', 'reasoning'] as const;

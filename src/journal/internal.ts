@@ -46,5 +46,5 @@ export {
 } from './rules.ts';
 export { FIND_DUE } from './sqlite/runs.ts';
 export { MIGRATIONS, openDatabase, SCHEMA_VERSION } from './sqlite/schema.ts';
-export { storedJson, storedJsonIfAny, storeIfLarge } from './stored-json.ts';
+export { storedJson, storedJsonIfAny, storeIfLarge, storeValue } from './stored-json.ts';
 export { isWhole, wholeJournal } from './whole.ts';

@@ -14,6 +14,16 @@ export async function storeIfLarge(
   return artifacts.put(scope, bytes, { mime: 'application/json', ...about });
 }
 
+/** Stores a value of any size. */
+export function storeValue(
+  value: Json,
+  scope: Scope,
+  artifacts: ArtifactStore,
+  about: { readonly fileName: string; readonly source: string },
+): Promise<ArtifactRef> {
+  return artifacts.put(scope, Buffer.from(JSON.stringify(value)), { mime: 'application/json', ...about });
+}
+
 /** The JSON that an artifact holds. @param ref its reference. @throws PilotageError `artifact_not_found`. */
 export async function storedJson(ref: Json, scope: Scope, artifacts: ArtifactStore): Promise<Json> {
   const text = await storedText(ref, scope, artifacts);

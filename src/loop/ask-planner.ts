@@ -46,6 +46,7 @@ import {
 import { Growing, Growth } from './growth.ts';
 import { modelAway } from './model-away.ts';
 import { priceMissing, uncounted } from './prices.ts';
+import { contextExhausted, shortened, tooLong } from './too-long.ts';
 
 /**
  * The entries of the planner's move. Of one that was aborted, what it had said, if the run ends with that; why is found at
@@ -60,7 +61,8 @@ export function askPlanner(ask: Ask): Made | Promise<Made> {
   }
   const startedAt = deps.clock.now();
   const view = viewOf(state, ask.tools, ask.tell !== undefined, ask.inputs, ask.history);
-  if (deps.planner.compact !== undefined && state.compactedAt < step) return compactFirst(ask, view, startedAt);
+  const isDue = state.compactedAt < step || state.contextLimits.length > 0;
+  if (deps.planner.compact !== undefined && isDue) return compactFirst(ask, view, startedAt);
   return askForMove(ask, view, startedAt);
 }
 
@@ -81,27 +83,35 @@ function askForMove(ask: Ask, view: RunView, startedAt: number): Made | Promise<
 }
 
 /** The history is shortened by an entry of its own; the driver then asks again, with the shorter one. */
-async function compactFirst(ask: Ask, view: RunView, startedAt: number): Promise<readonly EntryBody[] | undefined> {
+function compactFirst(ask: Ask, view: RunView, startedAt: number): Made | Promise<Made> {
   const { deps, attempt, signal, state } = ask;
   const step = nextStep(state);
-  const settled = await attempt.run(
+  return attempt.run(
     () => deps.planner.compact?.(view, signal.signal),
-    (made) => made,
+    (settled): Made | Promise<Made> => {
+      if (attempt.aborted || settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
+      if (settled.kind === 'thrown') return failedBy(settled.error, step, ask);
+      return settled.value === undefined ? askForMove(ask, view, startedAt) : shorter(settled.value, step, ask);
+    },
     { signal },
   );
-  if (attempt.aborted || settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
-  if (settled.kind === 'thrown') return failedBy(settled.error, step, ask);
-  const given = settled.value;
-  if (given === undefined) return askForMove(ask, view, startedAt);
+}
+
+async function shorter(given: CompactionAttempt, step: number, ask: Ask): Promise<readonly EntryBody[]> {
   try {
-    const made = compactionEntry(captureObject<CompactionAttempt>(given, 'compaction').json, step);
+    const attempt = captureObject<CompactionAttempt>(given, 'compaction').json;
+    if ('shorten' in attempt) return [await shortened(attempt.shorten, attempt.tokenEstimate, ask)];
+    const made = compactionEntry(attempt, step);
     return [uncountedIn(made, ask) ?? made];
   } catch (error) {
     return [plannerFailed(error, step)];
   }
 }
 
-function compactionEntry(attempt: CompactionAttempt, step: number): Compacted | CompactionFailed {
+function compactionEntry(
+  attempt: Exclude<CompactionAttempt, { readonly shorten: unknown }>,
+  step: number,
+): Compacted | CompactionFailed {
   const { usage: used, wrong } = readUsage(attempt.usage ?? {});
   if (wrong !== undefined) throw wrongUsage('compaction', wrong);
   const usage = attempt.usage === undefined ? {} : { usage: used };
@@ -232,7 +242,16 @@ function entriesOf(
   const unpriced = uncountedIn(moved, ask);
   if (unpriced !== undefined) return [unpriced];
   moved.decision = decision;
-  if (moved.fault?.code === 'model_unavailable') return modelAway(ask, moved.fault, moved);
+  switch (moved.fault?.code) {
+    case 'model_unavailable':
+      return modelAway(ask, moved.fault, moved);
+    case 'context_window_exceeded':
+      return [tooLong(ask, moved.fault, moved)];
+    case 'context_exhausted':
+      return [contextExhausted(moved.fault, ask.deps)];
+    default:
+      break;
+  }
   if (moved.fault !== undefined) return [moved];
   if (decision.kind === 'finish') return finished(decision, ask).then((ending) => [moved, ending]);
   if (decision.kind === 'request_pause') return [moved, paused(decision, step, ask)];

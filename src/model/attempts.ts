@@ -25,6 +25,7 @@ import {
   type Unavailable,
   whyUnavailable,
 } from './failure.ts';
+import { overflowError, overflowOf } from './overflow.ts';
 import { generatedReply, type Reply, StreamedContent, streamedReply, streamReply } from './reply.ts';
 import { estimated, priced } from './usage.ts';
 import { paceOf, Watch } from './watch.ts';
@@ -70,8 +71,8 @@ export interface ModelAnswer {
 }
 
 /**
- * @throws the reason of the signal; a failure that is the request's fault, as it is; PilotageError `model_unavailable` when no model
- * is available, with `data.why` (an `Unavailable`), `data.tries`, perhaps `data.retryAfterMs`, and the last failure as its cause.
+ * @throws the reason of the signal; PilotageError `context_window_exceeded` for a request that does not fit, with `data.model` and
+ * `data.overflow`; another failure that is the request's fault, as it is; PilotageError `model_unavailable` when no model is available, with `data.why` (an `Unavailable`), `data.tries`, perhaps `data.retryAfterMs`, and the last failure as its cause.
  */
 export async function askModel(options: AskOptions): Promise<ModelAnswer> {
   const tries = new Tries(options);
@@ -199,6 +200,11 @@ class Tries {
   async next(error: unknown, inStream: boolean, said?: Reply): Promise<void> {
     const { signal, clock, models, requestFor } = this.#options;
     signal.throwIfAborted();
+    const overflow = overflowOf(error);
+    if (overflow !== undefined) {
+      if (said !== undefined) this.#count(said);
+      throw overflowError(overflow, error, this.model.name, this.#usage);
+    }
     const why = this.#whyUnavailable(error, inStream);
     if (why === undefined) throw error;
     // The provider accepted the request, and charges for it.

@@ -1,6 +1,6 @@
 /**
- * What an error of a model says of itself. Its text is never searched, since texts are for people and change; a reply that is JSON is
- * read by its fields.
+ * What an error of a model says of itself. Its text is not searched, since texts are for people and change; a reply that is JSON is
+ * read by its fields. Only `overflow.ts` has to read texts.
  */
 import { askedWaitMs, describeThrown, type ErrorData, fieldOf as field, headerIn, PilotageError } from '#core';
 
@@ -294,7 +294,7 @@ function numberOf(value: unknown): unknown {
 }
 
 /** The error, what it wraps and what caused it: clients that try again themselves throw an error of their own at the end. */
-function layersOf(error: unknown): readonly unknown[] {
+export function layersOf(error: unknown): readonly unknown[] {
   const layers: unknown[] = [];
   for (let at = error; at !== undefined && at !== null && layers.length < MAX_CAUSES; ) {
     layers.push(at);

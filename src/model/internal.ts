@@ -13,6 +13,8 @@ export {
   retryAfterMs,
   whyUnavailable,
 } from './failure.ts';
+export type { Counted } from './overflow.ts';
+export { overflowIn, overflowOf, roomFor, silentOverflow } from './overflow.ts';
 export type { ProviderCallPart, ProviderResultPart, ProviderState, StoredPart } from './provider-state.ts';
 export type { MeasuresData, ModelCallResult, ModelRegistry, Needs, RecordedModelCall } from './registry.ts';
 export { createModelRegistry, rankModels } from './registry.ts';

@@ -36,6 +36,8 @@ export interface Reply {
   readonly calls: readonly ModelCall[];
   readonly finish: StopReason;
   readonly modelId: string;
+  /** True: the reply was cut off since the model's window was full. */
+  readonly windowFull?: true;
   /** The usage that the provider reported, as far as it can be true. */
   readonly usage?: Usage;
   /** The part of the reported usage that cannot be true. */
@@ -141,6 +143,7 @@ function replyOf(
   }
   const finish = stopReasonOf(finishReason);
   const reply: { -readonly [K in keyof Reply]: Reply[K] } = { text, reasoning, calls, finish, modelId };
+  if (finishReason.raw === 'model_context_window_exceeded') reply.windowFull = true;
   const { usage, refused } = usageOf(modelUsage);
   if (usage !== undefined) reply.usage = usage;
   if (refused !== undefined) reply.refusedUsage = refused;

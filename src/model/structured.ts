@@ -1,6 +1,6 @@
 /** Structured output: a reply by a JSON schema, in the best mode that the model has: json_schema, json_object, or text. */
 import type { JSONSchema7, LanguageModelV4CallOptions, LanguageModelV4Message } from '@ai-sdk/provider';
-import { addUsage, defined, type JsonObject, type OutputMode, type Remark, type Usage } from '#core';
+import { addUsage, defined, type JsonObject, type OutputMode, PilotageError, type Remark, type Usage } from '#core';
 import { type AskOptions, askModel } from './attempts.ts';
 import type { ReadyModel } from './entry.ts';
 import { statusOf } from './failure.ts';
@@ -57,6 +57,7 @@ export function structuredFormat(mode: OutputMode, schema: JsonObject, name: str
 
 /** The provider refuses the request, which may be for its response format. Only a lower mode can tell. */
 export function isFormatRefusal(error: unknown): boolean {
+  if (PilotageError.is(error, 'context_window_exceeded')) return false;
   const status = statusOf(error);
   return status === 400 || status === 422;
 }

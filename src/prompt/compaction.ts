@@ -18,13 +18,10 @@ import {
   type ToolView,
 } from '#core';
 import { callBlock, resultFrame } from './call-turns.ts';
-import { aboutFrames, enclose, encloseJson, frame, jsonLine, userTurn } from './frame.ts';
+import { aboutFrames, enclose, encloseJson, frame, jsonLine, type UserWords, userTurn } from './frame.ts';
 import { callsOf, errorText, replyTo, shownCalls, toldText } from './step-parts.ts';
 import { groupText } from './untrusted.ts';
 import { steeringText } from './user-turn.ts';
-
-/** A summariser gets at most this many characters of each text. */
-const MAX_TEXT = 4000;
 
 const SUMMARISE = `You sum up the earlier steps of an agent's run, so that it can go on without seeing them.
 Keep what the later work may need: what the user wants, exact names, numbers, paths, ids and references, what was done,
@@ -34,8 +31,16 @@ ${aboutFrames('text')}
 Answer with one JSON object with the keys goals, facts and pending (lists of texts), lastOutputDigest and note (texts). All of
 them are needed; only pending and note may be empty. It must be much shorter than the steps.`;
 
-/** The messages that ask for a summary of the steps before `before`; an earlier summary is to be folded in. */
-export function summaryRequest({ query, trajectory }: RunView, before: number): LanguageModelV4Message[] {
+/**
+ * The messages that ask for a summary of the steps before `before`; an earlier summary is to be folded in.
+ * @param maxChars of each text.
+ */
+export function summaryRequest(
+  { query, trajectory }: RunView,
+  before: number,
+  maxChars: number = 4_000,
+): LanguageModelV4Message[] {
+  const startOfWords = (said: string): string => enclose('user_message', said, {}, maxChars);
   const { compaction, steering, background } = trajectory;
   const from = compaction?.before ?? 0;
   const parts = [startOfWords(query)];
@@ -46,14 +51,14 @@ export function summaryRequest({ query, trajectory }: RunView, before: number): 
   for (let index = from; index < before; index += 1) {
     for (; turn >= 0 && (steering[turn]?.atStep ?? before) <= index; turn += 1) {
       const message = steering[turn];
-      if (message !== undefined) steps.push(steeringText(message, startOfWords, MAX_TEXT));
+      if (message !== undefined) steps.push(steeringText(message, startOfWords, maxChars));
     }
     for (; result >= 0 && (background[result]?.atStep ?? before) <= index; result += 1) {
       const came = background[result];
-      if (came !== undefined) steps.push(enclose('task_results', groupText(came.group), {}, MAX_TEXT));
+      if (came !== undefined) steps.push(enclose('task_results', groupText(came.group), {}, maxChars));
     }
     const step = trajectory.step(index);
-    if (step !== undefined) steps.push(stepText(step));
+    if (step !== undefined) steps.push(stepText(step, startOfWords, maxChars));
   }
   parts.push(frame('earlier_steps', steps.join('\n\n')));
   const fold = compaction === undefined ? '' : ' The summary covers all that was done before them: carry it on.';
@@ -77,19 +82,47 @@ export function chooseCut(sizes: readonly number[], budget: number): number {
   return kept;
 }
 
-function startOfWords(said: string): string {
-  return enclose('user_message', said, {}, MAX_TEXT);
-}
-
-function stepText(step: Step): string {
+function stepText(step: Step, startOfWords: UserWords, maxChars: number): string {
   const { calls, told } = shownCalls(step, false);
   const lines = [`Step ${step.index + 1}`];
-  if (step.text !== undefined && step.text !== '') lines.push(enclose('agent_reply', step.text, {}, MAX_TEXT));
-  if (calls.length + told.length === 0) lines.push(replyTo(step, startOfWords, MAX_TEXT));
-  if (calls.length > 0) lines.push(enclose('agent_reply', callBlock(calls), {}, MAX_TEXT));
-  for (const [index, call] of calls.entries()) lines.push(resultFrame(call, index, MAX_TEXT));
-  if (told.length > 0) lines.push(toldText(told, MAX_TEXT));
+  if (step.text !== undefined && step.text !== '') lines.push(enclose('agent_reply', step.text, {}, maxChars));
+  if (calls.length + told.length === 0) lines.push(replyTo(step, startOfWords, maxChars));
+  if (calls.length > 0) lines.push(enclose('agent_reply', callBlock(calls), {}, maxChars));
+  for (const [index, call] of calls.entries()) lines.push(resultFrame(call, index, maxChars));
+  if (told.length > 0) lines.push(toldText(told, maxChars));
   return lines.join('\n');
+}
+
+/** Lines of a summary that no model has written, and characters of each. */
+const PLAIN_LINES = 12;
+const PLAIN_CHARS = 200;
+
+/** What the steps before `before` did, in as few words as a program can tell it: for a run that cannot go on without a summary. */
+export function plainSummary({ goal, trajectory }: RunView, before: number): Summary {
+  const earlier = trajectory.compaction;
+  const from = earlier?.before ?? 0;
+  const lines: string[] = [];
+  for (let index = Math.max(from, before - PLAIN_LINES); index < before; index += 1) {
+    const step = trajectory.step(index);
+    if (step !== undefined) lines.push(plainLine(step));
+  }
+  const told = [...(earlier?.summary.facts ?? []), ...lines].slice(-PLAIN_LINES);
+  return {
+    goals: earlier?.summary.goals ?? [short(goal, MAX_ARGS)],
+    facts: [`The steps up to ${before} were left out. The last of them:`, ...told],
+    pending: earlier?.summary.pending ?? [],
+    lastOutputDigest: lines.at(-1) ?? '',
+    note: 'No model wrote this summary: what the steps gave has to be looked up again where it is needed.',
+  };
+}
+
+function plainLine(step: Step): string {
+  const calls = callsOf(step).map(({ tool, args, outcome }) => {
+    const came = outcome === undefined ? 'not made' : cameOf(outcome);
+    return short(`${reservedAct(tool) ?? shownName(tool)} ${jsonLine(args)} → ${came}`, PLAIN_CHARS);
+  });
+  const said = calls.length > 0 ? calls.slice(0, PLAIN_LINES).join('; ') : (step.text ?? step.decision.kind);
+  return `step ${step.index + 1}: ${short(said, PLAIN_CHARS * 2)}`;
 }
 
 const texts = (description: string): JsonObject => ({ type: 'array', items: { type: 'string' }, description });

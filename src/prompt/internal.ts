@@ -7,6 +7,7 @@ export {
   chooseCut,
   isAct,
   mayHaveHappened,
+  plainSummary,
   readSummary,
   SUMMARY_PARTS,
   SUMMARY_SCHEMA,

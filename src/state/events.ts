@@ -109,6 +109,16 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
         event('trajectory.compression_failed', entry, identity, { ...failure, errorMessage: shortened(error.message) }),
       ];
     }
+    case 'overflowed': {
+      const { step, model, tokens, overflow, error, usage } = entry;
+      const told = { step, model, tokens, overflow, error, ...defined({ usage }) };
+      return [...remarkEvents(entry, entry, identity), event('model.overflowed', entry, identity, told)];
+    }
+    case 'shortened': {
+      const { step, results, tokenEstimate } = entry;
+      const rows = results.map(({ call, artifact: { artifactRef, sizeBytes } }) => ({ call, artifactRef, sizeBytes }));
+      return [event('trajectory.shortened', entry, identity, { step: step - 1, results: rows, tokenEstimate })];
+    }
     case 'model_away': {
       const { step, error, retryAt, usage } = entry;
       const told = defined({ retryAt, usage });

@@ -105,6 +105,8 @@ function waitOf({ reason, call }: OpenPause, { open }: RunState): string {
       return `it waits for somebody who knows what became of a call${of}`;
     case 'model_unavailable':
       return 'it waits for its model';
+    case 'context_exhausted':
+      return 'it waits for a model with a larger window';
     default:
       return 'it waits for a person';
   }

@@ -19,13 +19,16 @@ import {
   type PlanGrown,
   type RunContext,
   SHOWN_SKILLS,
+  type Shortened,
   SKILL_GET,
   SKILL_SEARCH,
   type Started,
   type SteeringTurn,
+  type Step,
   type Turn,
   type Usage,
 } from '#core';
+import { withLimit } from './context-limits.ts';
 import { misfit, slotsOf } from './follows.ts';
 import {
   applyCallAway,
@@ -89,6 +92,8 @@ export function openState(entry: Entry): RunState {
     compaction: null,
     compactedAt: -1,
     compactionFailures: null,
+    contextLimits: NONE,
+    overflows: null,
     totals: { steps: 0, taskSteps: 0, calls: 0, taskCalls: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },
     ending: null,
   };
@@ -270,6 +275,20 @@ function apply(state: RunState, entry: Entry): void {
       });
       addUsage(state.totals, entry.usage);
       return;
+    case 'overflowed': {
+      const { step } = entry;
+      state.contextLimits = withLimit(state.contextLimits, entry);
+      state.overflows = Object.freeze({
+        step,
+        times: (state.overflows?.step === step ? state.overflows.times : 0) + 1,
+      });
+      state.modelAway = null;
+      addUsage(state.totals, entry.usage);
+      return;
+    }
+    case 'shortened':
+      applyShortened(state, entry);
+      return;
     case 'model_away':
       addUsage(state.totals, entry.usage);
       // A wait that was copied into a fork is not a wait of the fork's own.
@@ -361,6 +380,19 @@ function applyCompacted(state: RunState, compacted: Compacted): void {
   state.compactedAt = step;
   state.compactionFailures = null;
   addUsage(state.totals, compacted.usage);
+}
+
+/** The results of the last step are what they were; what is sent of them is less, and the rest can be read. */
+function applyShortened(state: RunState, { results }: Shortened): void {
+  const last = state.steps.at(-1) as Step;
+  const calls = last.calls.map((record, call): CallRecord => {
+    const result = results.find((one) => one.call === call);
+    if (result === undefined) return record;
+    const { value, artifact } = result;
+    return Object.freeze({ ...record, outcome: Object.freeze({ kind: 'value', value, artifact }) });
+  });
+  state.steps = state.steps.with(-1, Object.freeze({ ...last, calls: Object.freeze(calls) }));
+  if (!state.found.includes(ARTIFACT_FETCH)) state.found = [...state.found, ARTIFACT_FETCH];
 }
 
 function applyControl(state: RunState, { control: sent, as }: ControlTaken): void {

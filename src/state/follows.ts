@@ -79,7 +79,7 @@ class Prospect {
   #open: Ground | null;
   #pauses: readonly Pick<OpenPause, 'token' | 'step' | 'call' | 'reason'>[];
   #ending: 'finished' | 'failed' | null;
-  /** The steps of the state; empty when another step was begun since. Only a retry looks at them. */
+  /** The steps of the state; empty when another step was begun since. Only a retry and a shortening look at them. */
   #steps: readonly Step[];
 
   constructor(state: RunState) {
@@ -120,6 +120,12 @@ class Prospect {
         return body.step === undefined ? undefined : this.#callMisfit(body.step, body.call ?? 0);
       case 'resumed':
         return body.stored === undefined ? this.#answerMisfit(body) : NOT_WHOLE;
+      case 'shortened': {
+        const calls = this.#steps.at(-1)?.calls ?? [];
+        const isThere = body.results.every(({ call }) => calls[call]?.outcome.kind === 'value');
+        return body.step === this.#next && this.#open === null && isThere ? undefined : 'there are no such results';
+      }
+      case 'overflowed':
       case 'model_away':
         if (this.#open !== null) return `step ${this.#open.move.step} is still open`;
         return body.step === this.#next ? undefined : `the next step is ${this.#next}`;

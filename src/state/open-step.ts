@@ -193,6 +193,8 @@ export function applyPaused(state: RunState, paused: Paused, entry: Entry): void
   state.pauses = [...state.pauses, { ...pause, requestedAt: at }];
 }
 
+const NO_LIMITS: readonly never[] = Object.freeze([]);
+
 export function applyResumed(state: RunState, resumed: Resumed, entry: Entry): void {
   const pause = state.pauses.find((candidate) => candidate.token === resumed.token);
   if (pause === undefined) throw corrupt(entry, `no pause ${resumed.token} is open`);
@@ -203,6 +205,12 @@ export function applyResumed(state: RunState, resumed: Resumed, entry: Entry): v
     state.watchedFrom = nextStep(state);
     // Resuming a run restarts the time that it waits for its models.
     state.modelAway = null;
+    // Whoever resumes says that something is other than it was: a larger window, another model.
+    if (pause.reason === 'context_exhausted') {
+      state.contextLimits = NO_LIMITS;
+      state.overflows = null;
+      state.compactionFailures = null;
+    }
     editNodes(state, resumed, entry);
     return;
   }

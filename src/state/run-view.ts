@@ -4,6 +4,7 @@ import {
   type BudgetView,
   type Compaction,
   type CompactionFailures,
+  type ContextLimit,
   DEFAULT_STEP_LIMIT,
   deepFreeze,
   type GroupView,
@@ -94,6 +95,7 @@ class StepsSoFar implements Trajectory {
   readonly background: readonly BackgroundResult[];
   declare readonly compaction?: Compaction;
   declare readonly compactionFailures?: CompactionFailures;
+  declare readonly contextLimits?: readonly ContextLimit[];
   readonly #steps: readonly Step[];
   readonly #groups: readonly GroupState[];
 
@@ -106,6 +108,7 @@ class StepsSoFar implements Trajectory {
     this.background = Object.freeze(state.background);
     if (state.compaction !== null) this.compaction = state.compaction;
     if (state.compactionFailures !== null) this.compactionFailures = state.compactionFailures;
+    if (state.contextLimits.length > 0) this.contextLimits = state.contextLimits;
     Object.freeze(this);
   }
 

@@ -6,6 +6,7 @@ import {
   type CallRecord,
   type Compaction,
   type CompactionFailures,
+  type ContextLimit,
   type Continued,
   type Control,
   type ErrorData,
@@ -232,6 +233,10 @@ export interface RunState {
   compactedAt: number;
   /** Failed tries to summarise since the last summary. */
   compactionFailures: CompactionFailures | null;
+  /** One for each model of which a limit was learnt. Replaced when something changes. */
+  contextLimits: readonly ContextLimit[];
+  /** The last step whose request did not fit, and how often it did not. */
+  overflows: { readonly step: number; readonly times: number } | null;
   ending: Ending | null;
 }
 

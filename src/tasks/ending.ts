@@ -129,6 +129,7 @@ function usedBy(body: EntryBody): Usage {
     case 'moved':
     case 'plan_grown':
     case 'model_away':
+    case 'overflowed':
     case 'call_spent':
     case 'failed':
       return body.usage ?? {};

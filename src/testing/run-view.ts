@@ -4,6 +4,7 @@ import {
   type BackgroundResult,
   type Compaction,
   type CompactionFailures,
+  type ContextLimit,
   type Control,
   defined,
   type GroupView,
@@ -35,6 +36,7 @@ export interface RunViewOptions {
   readonly steering?: readonly SteeringTurn[];
   readonly compaction?: Compaction;
   readonly compactionFailures?: CompactionFailures;
+  readonly contextLimits?: readonly ContextLimit[];
   readonly controls?: readonly Control[];
   readonly tools?: ToolView;
   readonly startedAt?: number;
@@ -52,6 +54,7 @@ const NO_CONTEXT: RunContext = {};
 const OPTIONS: OptionShape<RunViewOptions> = {
   ...({ identity: 'any?', query: 'any?', goal: 'any?', history: 'any?', context: 'any?', inputs: 'any?' } as const),
   ...({ steps: 'any?', steering: 'any?', compaction: 'any?', compactionFailures: 'any?', controls: 'any?' } as const),
+  ...({ contextLimits: 'any?' } as const),
   ...({ tools: 'any?', startedAt: 'any?', tasks: 'any?', groups: 'any?', background: 'any?' } as const),
   ...({ noProgress: 'any?', streaming: 'any?' } as const),
 };
@@ -95,6 +98,7 @@ function trajectoryOf(options: RunViewOptions, steps: readonly Step[]): Trajecto
     background = NO_BACKGROUND,
     compaction,
     compactionFailures,
+    contextLimits,
   } = options;
   return Object.freeze({
     count: steps.length,
@@ -104,7 +108,7 @@ function trajectoryOf(options: RunViewOptions, steps: readonly Step[]): Trajecto
     tasks: groups.flatMap(({ members }) => members).sort((a: TaskView, b: TaskView) => a.step - b.step),
     groups: new Map(groups.map((group) => [group.id, group])),
     background,
-    ...defined({ compaction, compactionFailures }),
+    ...defined({ compaction, compactionFailures, contextLimits }),
   });
 }
 

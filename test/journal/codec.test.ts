@@ -17,6 +17,7 @@ import {
   type Json,
   type JsonObject,
   type Outcome,
+  type Overflow,
   PAUSE_REASONS,
   PilotageError,
   type Remark,
@@ -199,6 +200,16 @@ const summary = fc.record({
   lastOutputDigest: text,
   note: text,
 });
+
+const overflow: fc.Arbitrary<Overflow> = fc.record(
+  {
+    kind: fc.constantFrom('input' as const, 'output' as const),
+    limitTokens: count,
+    sentTokens: count,
+    mostTokens: count,
+  },
+  { requiredKeys: ['kind'] },
+);
 
 const position = { seq: fc.integer({ min: 1, max: 1_000_000 }), at: count };
 const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
@@ -450,6 +461,27 @@ const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
     },
     { requiredKeys: ['kind', 'step', 'error', 'tokenEstimate', 'seq', 'at'] },
   ),
+  overflowed: fc.record(
+    {
+      kind: fc.constant('overflowed' as const),
+      step: count,
+      model: text,
+      tokens: count,
+      overflow,
+      error,
+      usage,
+      remarks: fc.array(remark),
+      ...position,
+    },
+    { requiredKeys: ['kind', 'step', 'model', 'tokens', 'overflow', 'error', 'seq', 'at'] },
+  ),
+  shortened: fc.record({
+    kind: fc.constant('shortened' as const),
+    step: count,
+    results: fc.array(fc.record({ call: count, value: json, artifact: fc.record(artifact) })),
+    tokenEstimate: count,
+    ...position,
+  }),
   model_away: fc.record(
     {
       kind: fc.constant('model_away' as const),

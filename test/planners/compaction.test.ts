@@ -467,15 +467,24 @@ describe('a budget that nothing fits (bug 12)', () => {
 });
 
 describe('the window of a model', () => {
-  it('MM-20, CP-17 a request that does not fit even so is a typed failure, and is not sent', async () => {
-    const { result, requests, events } = await played({
+  it('MM-20, CP-17 a request that does not fit even so is not sent, and the run waits for somebody', async () => {
+    const { result, requests } = await played({
+      script: reader(9),
+      contextTokens: 500,
+      compaction: { budgetTokens: 1_000 },
+    });
+    expect(result).toMatchObject({ status: 'paused', pauses: [{ reason: 'context_exhausted' }] });
+    expect(requests).toHaveLength(0);
+  });
+
+  it('CP-17 in a small window a run goes on by summaries, and by previews of results that are too large', async () => {
+    const { result, events } = await played({
       script: reader(9),
       contextTokens: 1_500,
       compaction: { budgetTokens: 1_000 },
     });
-    expect(result).toMatchObject({ status: 'failed', error: { code: 'context_window_exceeded' } });
-    expect(requests).toHaveLength(1);
-    expect(only(events, 'planner.error')).toHaveLength(1);
+    expect(result).toMatchObject({ reason: 'goal', answer: 'done', usage: { steps: 9 } });
+    expect(only(events, 'trajectory.shortened').length).toBeGreaterThan(0);
   });
 
   it('CP-17 with the summariser down the run goes on up to the window, and waits there', async () => {
@@ -522,7 +531,7 @@ describe('the window of a model', () => {
     expect(small.calls).toHaveLength(0);
   });
 
-  it('MM-21 a message of 40 KiB goes whole when the window allows, and is a typed failure when not', async () => {
+  it('MM-21 a message of 40 KiB goes whole when the window allows, and waits when not', async () => {
     const query = 'word '.repeat(8_192);
     const model = named('worker', [DONE]);
     const { result, events } = await play({ model: { model, contextTokens: 32_000 }, start: { query } });
@@ -531,6 +540,7 @@ describe('the window of a model', () => {
     expect(shownTexts(events)).toEqual([]);
     const small = named('worker', []);
     const refused = await play({ model: { model: small, contextTokens: 8_000 }, start: { query } });
-    expect(refused.result).toMatchObject({ status: 'failed', error: { code: 'context_window_exceeded' } });
+    expect(refused.result).toMatchObject({ status: 'paused', pauses: [{ reason: 'context_exhausted' }] });
+    expect(small.calls).toEqual([]);
   });
 });

@@ -268,8 +268,15 @@ describe('after a refusal', () => {
     expect(result).toMatchObject({ reason: 'goal' });
   });
 
-  it('one that is never made leaves the run to its end', async () => {
-    const { result } = await played('no', 30, { contextTokens: 9_000, react: { fallback: finish() } });
-    expect(result).toMatchObject({ status: 'failed', error: { code: 'context_window_exceeded' } });
+  it('one that is never made is written without a model where the window is full, and the run goes on', async () => {
+    const { result, compacted, failed } = await played('no', 30, {
+      contextTokens: 9_000,
+      react: { fallback: finish() },
+    });
+    expect(result).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(failed.length).toBeGreaterThan(0);
+    const [plain] = compacted;
+    expect(plain?.summary.note).toContain('No model wrote this summary');
+    expect(plain?.summary.facts.join('\n')).toMatch(/step \d+: page .*→ "page \d+ word/);
   });
 });

@@ -1,6 +1,6 @@
 /** Runs that make the events of each type come about. */
 import { setImmediate as turn } from 'node:timers/promises';
-import type { CompactionAttempt, Remark, RemarkType } from '#core';
+import type { CompactionAttempt, Move, Remark, RemarkType } from '#core';
 import { memoryJournal } from '#journal';
 import {
   type Clock,
@@ -313,6 +313,26 @@ export const compactedBy = (attempt: CompactionAttempt): Promise<readonly RunEve
   });
 export const failedWith = (message: string): Promise<readonly RunEvent[]> =>
   compactedBy({ failure: { code: 'summariser_error', message }, tokenEstimate: 1_250 });
+
+/** A run whose last result is too large. */
+export const shortens = (): Promise<readonly RunEvent[]> =>
+  events([call('works')], {
+    compact: async ({ trajectory }) => {
+      const outcome = trajectory.count === 1 ? trajectory.step(0)?.calls[0]?.outcome : undefined;
+      const isWhole = outcome?.kind === 'value' && outcome.artifact === undefined;
+      return isWhole ? { shorten: { calls: [0], bytes: 200 }, tokenEstimate: 9 } : undefined;
+    },
+  });
+
+/** A run whose first request does not fit. */
+export function overflows(): Promise<RunEvent[]> {
+  const data = { model: 'm', tokens: 9, overflow: { kind: 'input' } };
+  const fault = { code: 'context_window_exceeded', message: 'too long', data };
+  const finish = { kind: 'finish', reason: 'goal' } as const;
+  const next = ({ trajectory }: RunView): Move =>
+    trajectory.contextLimits === undefined ? { decision: finish, fault } : { decision: finish };
+  return eventsOfPlanner({ name: 'p', next });
+}
 
 /** A run whose model cannot be asked. */
 export function wentAway(): Promise<RunEvent[]> {

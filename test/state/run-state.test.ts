@@ -154,6 +154,8 @@ describe('the fold', () => {
       compaction: null,
       compactedAt: -1,
       compactionFailures: null,
+      contextLimits: [],
+      overflows: null,
       totals: { steps: 0, taskSteps: 0, calls: 0, taskCalls: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },
       ending: null,
     });
@@ -363,6 +365,77 @@ describe('the fold', () => {
     const later = fold(...steps, compacted(2, 1), moveCall(2), ended(2, 0), compacted(3, 3, { tokenEstimate: 800 }));
     expect(later).toMatchObject({ compaction: { before: 3, tokenEstimate: 800 }, compactedAt: 3 });
     expect(later.steps).toHaveLength(3);
+  });
+
+  const overflowed = (step: number, tokens: number, overflow: object, model = 'm'): EntryBody =>
+    ({ kind: 'overflowed', step, model, tokens, overflow, error: { code: 'c', message: 'm' } }) as EntryBody;
+  const limits = (...bodies: EntryBody[]) => fold(...bodies).contextLimits;
+
+  it('a limit of a model is learnt from what did not fit, and only gets lower', () => {
+    const said = { kind: 'input', limitTokens: 8_000, sentTokens: 10_000 };
+    expect(limits(overflowed(0, 5_000, said))).toEqual([{ model: 'm', scale: 2, windowTokens: 8_000, tokens: 3_600 }]);
+    expect(limits(overflowed(0, 10_000, { kind: 'input', limitTokens: 8_000 }))).toMatchObject([{ tokens: 7_200 }]);
+    expect(limits(overflowed(0, 8_000, { kind: 'input', limitTokens: 8_000 }))).toMatchObject([{ tokens: 6_000 }]);
+    expect(limits(overflowed(0, 1_000, { kind: 'input' }))).toEqual([{ model: 'm', tokens: 750 }]);
+    // The reply that was asked for is part of the window, at most a quarter of it.
+    const mixed = { kind: 'input', limitTokens: 8_000, sentTokens: 7_900, wishTokens: 4_000 };
+    expect(limits(overflowed(0, 7_900, mixed))).toMatchObject([{ tokens: 5_400, wishTokens: 4_000 }]);
+    const twice = limits(overflowed(0, 1_000, { kind: 'input' }), overflowed(0, 900, { kind: 'input' }, 'other'));
+    expect(twice).toEqual([
+      { model: 'm', tokens: 750 },
+      { model: 'other', tokens: 675 },
+    ]);
+    expect(limits(overflowed(0, 600, { kind: 'input' }), overflowed(0, 1_000, { kind: 'input' }))).toMatchObject([
+      { tokens: 450 },
+    ]);
+  });
+
+  it('a limit of replies says nothing of requests', () => {
+    expect(limits(overflowed(0, 100, { kind: 'output', mostTokens: 4_096 }))).toEqual([
+      { model: 'm', replyTokens: 4_096 },
+    ]);
+    const shared = { kind: 'output', limitTokens: 8_192, sentTokens: 64, wishTokens: 8_192, mostTokens: 4_064 };
+    expect(limits(overflowed(0, 64, shared))).toEqual([
+      { model: 'm', scale: 1, windowTokens: 8_192, wishTokens: 8_192 },
+    ]);
+  });
+
+  it('what did not fit counts with what it has used, and is forgotten when its pause is answered', () => {
+    const pause = { kind: 'paused', token: 'k', reason: 'context_exhausted' } as const;
+    const used = { ...overflowed(0, 1_000, { kind: 'input' }), usage: { inputTokens: 7 } } as EntryBody;
+    expect(fold(used, pause)).toMatchObject({ overflows: { step: 0, times: 1 }, totals: { inputTokens: 7, steps: 0 } });
+    expect(fold(used, used).overflows).toEqual({ step: 0, times: 2 });
+    expect(fold(used, pause, resumed('k'))).toMatchObject({ contextLimits: [], overflows: null, pauses: [] });
+    expect(fold(used, { ...pause, reason: 'model_unavailable' }, resumed('k')).contextLimits).toHaveLength(1);
+  });
+
+  it('a result that is shortened is its preview, the whole is in the artifact, and the rest of the step is as it was', () => {
+    const artifact = { artifactRef: 'art_1', mime: 'application/json', sizeBytes: 9 };
+    const shortened: EntryBody = {
+      kind: 'shortened',
+      step: 1,
+      results: [{ call: 1, value: 'p', artifact }],
+      tokenEstimate: 5,
+    };
+    const steps = [moveParallel(0, 2), ended(0, 0), ended(0, 1)];
+    const before = fold(...steps);
+    const state = fold(...steps, shortened);
+    expect(state.steps[0]?.calls.map(({ outcome }) => outcome)).toEqual([
+      value,
+      { kind: 'value', value: 'p', artifact },
+    ]);
+    expect({ ...state.steps[0], calls: [] }).toEqual({ ...before.steps[0], calls: [] });
+    expect(state.found).toEqual(['artifact_fetch']);
+    const failedCall = ended(0, 0, { outcome: { kind: 'error', error: { code: 'c', message: 'm' } } });
+    const first: EntryBody = { ...shortened, results: [{ call: 0, value: 'p', artifact }] };
+    for (const wrong of [
+      () => fold(...steps, { ...shortened, step: 2 }),
+      () => fold(...steps, { ...shortened, results: [{ call: 2, value: 'p', artifact }] }),
+      () => fold(moveCall(0), failedCall, first),
+      () => fold(moveCall(0), first),
+    ]) {
+      expect(wrong).toThrow('cannot stand in the journal');
+    }
   });
 
   it('CP-17 one that failed leaves the last summary as it is, and is not tried again before the same step', () => {

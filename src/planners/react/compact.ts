@@ -1,6 +1,10 @@
-/** Shortens a run's history when its next request has become too long: the older steps become a summary. */
-
+/**
+ * Shortens a run's history when its next request has become too long, or did not fit its model: the older steps become a summary, and
+ * results of the newest one that are too large become previews.
+ */
+import type { LanguageModelV4Prompt } from '@ai-sdk/provider';
 import {
+  addUsage,
   asJson,
   type CompactionAttempt,
   type CompactionErrorCode,
@@ -8,15 +12,17 @@ import {
   isJsonObject,
   type Json,
   jsonEquals,
+  jsonText,
   PilotageError,
   type Planner,
   type RunView,
+  type Shortening,
   type Summary,
   systemClock,
   type Trajectory,
   type Usage,
 } from '#core';
-import { askStructured, estimateTokens, type ReadyModel, readyModel, usageOfError } from '#model';
+import { askStructured, estimateTokens, type ReadyModel, readyModel, type Structured, usageOfError } from '#model';
 import {
   answerStart,
   coerceToSchema,
@@ -28,10 +34,11 @@ import {
   workFor,
 } from '#parse';
 import type { ModelPool } from '#planners';
-import { chooseCut, readSummary, SUMMARY_PARTS, SUMMARY_SCHEMA, summaryRequest } from '#prompt';
+import { chooseCut, plainSummary, readSummary, SUMMARY_PARTS, SUMMARY_SCHEMA, summaryRequest } from '#prompt';
 import { misfitsIn } from './answer-form.ts';
-import type { CompactionOptions, ReactOptions } from './options.ts';
-import { FULL_WINDOW, type Requests, windowShare } from './requests.ts';
+import type { ReactOptions } from './options.ts';
+import { type Requests, withCompaction } from './requests.ts';
+import { limitOf, mayBeSent, replyTokens } from './room.ts';
 
 export interface CompactorParts {
   /** Absent: the model that is asked writes its own. */
@@ -55,29 +62,69 @@ export function summariserOf({ compaction, prices }: ReactOptions): ReadyModel |
   return given === undefined ? undefined : readyModel(given, prices === undefined ? {} : { prices });
 }
 
-export function compactor(
-  { budgetTokens }: CompactionOptions,
-  { options, pool, requests, summariser: given }: CompactorParts,
-): NonNullable<Planner['compact']> {
-  return async (view, signal) => {
-    const asked = pool.ranked()[0] as ReadyModel;
-    const isDue = isTimeToTry(view.trajectory);
-    let tokenEstimate = 0;
-    let before: number | undefined;
-    try {
-      tokenEstimate = requests.tokensOf(view, asked);
-      if (tokenEstimate <= budgetTokens) return undefined;
-      // The last chance to go on is not waited away.
-      if (!isDue && hasRoom(view, pool, requests)) return undefined;
-      before = cutOf(view, stepSizes(view, requests, asked), tokenEstimate, budgetTokens);
-    } catch (error) {
-      return isDue ? failed('estimator_error', error, tokenEstimate) : undefined;
+/** A run that was not asked to keep to a budget, and whose requests have fitted so far, costs nothing. */
+export function compactor(parts: CompactorParts): NonNullable<Planner['compact']> {
+  const isAsked = parts.options.compaction !== undefined;
+  return (view, signal) =>
+    isAsked || view.trajectory.contextLimits !== undefined ? shorten(view, signal, parts) : undefined;
+}
+
+async function shorten(
+  view: RunView,
+  signal: AbortSignal,
+  parts: CompactorParts,
+): Promise<CompactionAttempt | undefined> {
+  const { options, pool, requests, summariser: given } = parts;
+  const asked = pool.ranked()[0] as ReadyModel;
+  const isDue = isTimeToTry(view.trajectory);
+  let need: Need | undefined;
+  let before: number | undefined;
+  let canGoOn = true;
+  try {
+    need = needOf(view, asked, options.compaction?.budgetTokens, requests);
+    if (need === undefined) return undefined;
+    canGoOn = hasRoom(view, pool, requests);
+    // Who gave several models, and no budget, wants the next one asked with the whole history.
+    if (canGoOn && (!isDue || need.isLearnt) && options.compaction === undefined) return undefined;
+    // The last chance to go on is not waited away.
+    if (canGoOn && !isDue) return undefined;
+    const sizes = stepSizes(view, requests, asked);
+    const hasFailed = view.trajectory.compactionFailures?.step === view.trajectory.count;
+    before = hasFailed ? undefined : cutOf(view, sizes, need, WORTH_SHARE);
+    if (before === undefined && !canGoOn) {
+      const shorter = shorteningOf(view, sizes, need);
+      if (shorter !== undefined) return { shorten: shorter, tokenEstimate: need.tokens };
+      before = hasFailed ? undefined : cutOf(view, sizes, need, 0);
     }
-    // The newest step alone is left, or next to nothing before it.
-    if (before === undefined) return undefined;
-    const canGoOn = hasRoom(view, pool, requests);
-    return summarise({ view, before, model: given ?? asked, asked, tokenEstimate, canGoOn, options, requests }, signal);
-  };
+  } catch (error) {
+    return isDue ? failed('estimator_error', error, need?.tokens ?? 0) : undefined;
+  }
+  // The newest step alone is left, or next to nothing before it.
+  if (before === undefined) return undefined;
+  const model = given ?? asked;
+  return summarise({ view, before, model, asked, tokenEstimate: need.tokens, canGoOn, options, requests }, signal);
+}
+
+/** How long the next request is, and how long it may be: with the user's own budget as far as counts of the provider go, else by our own. */
+interface Need {
+  readonly tokens: number;
+  readonly budget: number;
+  readonly isLearnt: boolean;
+}
+
+/** `undefined`: it is short enough. */
+function needOf(
+  view: RunView,
+  asked: ReadyModel,
+  budgetTokens: number | undefined,
+  requests: Requests,
+): Need | undefined {
+  const most = limitOf(view, asked)?.tokens;
+  const own = most === undefined ? 0 : requests.ownTokensOf(view, asked);
+  if (most !== undefined && own >= most) return { tokens: own, budget: most, isLearnt: true };
+  if (budgetTokens === undefined) return undefined;
+  const tokens = requests.tokensOf(view, asked);
+  return tokens > budgetTokens ? { tokens, budget: budgetTokens, isLearnt: false } : undefined;
 }
 
 /** After the first failure it is tried again two steps later, then after four, eight and so on, up to this many. */
@@ -91,7 +138,7 @@ function isTimeToTry({ count, compactionFailures }: Trajectory): boolean {
 
 /** Some model can still be sent the request as it is. */
 function hasRoom(view: RunView, pool: ModelPool, requests: Requests): boolean {
-  return pool.ranked().some((model) => windowShare(view, model, requests) < FULL_WINDOW);
+  return pool.ranked().some((model) => mayBeSent(view, model, requests));
 }
 
 /** Tokens of each step that is sent in full, oldest first. */
@@ -102,12 +149,39 @@ function stepSizes(view: RunView, requests: Requests, model: ReadyModel): readon
   return starts.map((start, index) => estimateTokens({ prompt: messages.slice(start, starts[index + 1]) }));
 }
 
-/** The step from which on everything is kept, when there is something worth summing up before it. */
-function cutOf({ trajectory }: RunView, steps: readonly number[], total: number, budget: number): number | undefined {
-  const fixed = total - sumOf(steps);
+/**
+ * The step from which on everything is kept, when there is something worth summing up before it.
+ * @param worth less than this share of the budget is not.
+ */
+function cutOf({ trajectory }: RunView, steps: readonly number[], need: Need, worth: number): number | undefined {
+  const { tokens, budget } = need;
+  const fixed = tokens - sumOf(steps);
   const kept = chooseCut(steps, Math.max(0, budget - fixed) * KEPT_SHARE);
   const summedUp = sumOf(steps.slice(0, steps.length - kept));
-  return summedUp > 0 && summedUp >= budget * WORTH_SHARE ? trajectory.count - kept : undefined;
+  return summedUp > 0 && summedUp >= budget * worth ? trajectory.count - kept : undefined;
+}
+
+/** The results of the newest step may have this share of what the rest of the request leaves. */
+const RESULTS_SHARE = 0.6;
+const BYTES_PER_TOKEN = 4;
+/** What a preview has beside its text, and the least that it has of it, in bytes. */
+const PREVIEW_BYTES = 500;
+const LEAST_PREVIEW_BYTES = 200;
+
+/** The results of the newest step that are too large for what the model takes. `undefined`: none of them is. */
+function shorteningOf({ trajectory }: RunView, steps: readonly number[], need: Need): Shortening | undefined {
+  const last = trajectory.step(trajectory.count - 1);
+  if (last === undefined) return undefined;
+  const sizes = last.calls.map(({ outcome }) => (outcome.kind === 'value' ? jsonText(outcome.value).length : 0));
+  const large = sizes.filter((size) => size > LEAST_PREVIEW_BYTES + PREVIEW_BYTES).length;
+  if (large === 0) return undefined;
+  const room = Math.max(0, need.budget - need.tokens + (steps.at(-1) ?? 0));
+  const bytes = Math.max(
+    LEAST_PREVIEW_BYTES,
+    Math.floor((room * RESULTS_SHARE * BYTES_PER_TOKEN) / large) - PREVIEW_BYTES,
+  );
+  const calls = sizes.flatMap((size, call) => (size > bytes + PREVIEW_BYTES ? [call] : []));
+  return calls.length === 0 ? undefined : { calls, bytes };
 }
 
 function sumOf(numbers: readonly number[]): number {
@@ -128,42 +202,129 @@ interface Summarising {
   readonly requests: Requests;
 }
 
-async function summarise(
-  { view, before, model, asked, tokenEstimate, canGoOn, options, requests }: Summarising,
-  signal: AbortSignal,
-): Promise<CompactionAttempt> {
-  const { clock = systemClock, retries, stallMs } = options;
+async function summarise(of: Summarising, signal: AbortSignal): Promise<CompactionAttempt> {
+  const { view, before, asked, tokenEstimate, canGoOn, requests } = of;
+  let usage: Usage | undefined;
+  let failure: CompactionAttempt;
   try {
-    const made = await askStructured({
-      model,
-      request: { prompt: summaryRequest(view, before) },
-      schema: SUMMARY_SCHEMA,
-      name: 'summary',
-      parse: (text) => summaryIn(text, view.trajectory.compaction?.summary),
-      signal,
-      clock,
-      ...(retries === undefined ? {} : { retries }),
-      ...(stallMs === undefined ? {} : { stallMs }),
+    const written = await summaryOf(of, signal, (used) => {
+      usage = addUsage(usage, used);
     });
-    const { usage } = made;
-    if (!made.ok) return failed('summariser_error', made.error, tokenEstimate, usage);
-    if ('refused' in made.value) {
-      const { code, message } = made.value.refused;
-      return failed(code, message, tokenEstimate, usage);
-    }
-    const compaction = { summary: made.value.summary, before, tokenEstimate };
-    const { before: now, after } = requests.tokensWith(view, asked, compaction);
-    if (after >= now) {
-      const message = `The summary is not shorter than the steps: about ${after} tokens with it, ${now} without.`;
-      return failed('long_summary', message, tokenEstimate, usage);
-    }
-    return usage === undefined ? { compaction } : { compaction, usage };
+    failure = 'refused' in written ? refusedFor(written.refused, tokenEstimate, usage) : tried(written.summary);
   } catch (error) {
     signal.throwIfAborted();
     // Without a summary there is no next request: the run waits for the summariser.
     if (!canGoOn && PilotageError.is(error, 'model_unavailable')) throw error;
-    return failed('summariser_error', error, tokenEstimate, usageOfError(error));
+    const used = usageOfError(error);
+    failure = failed('summariser_error', error, tokenEstimate, used === undefined ? usage : addUsage(usage, used));
   }
+  if (canGoOn || 'compaction' in failure) return failure;
+  // The only way on: what was done is told without a model.
+  const plain = tried(plainSummary(view, before));
+  return 'compaction' in plain ? plain : failure;
+
+  function tried(summary: Summary): CompactionAttempt {
+    const compaction = { summary, before, tokenEstimate };
+    const { before: now, after } = requests.tokensWith(view, asked, compaction);
+    if (after < now) return usage === undefined ? { compaction } : { compaction, usage };
+    const message = `The summary is not shorter than the steps: about ${after} tokens with it, ${now} without.`;
+    return failed('long_summary', message, tokenEstimate, usage);
+  }
+}
+
+type Refusal = Extract<SummaryReading, { refused: unknown }>['refused'];
+
+function refusedFor({ code, message }: Refusal, tokenEstimate: number, usage: Usage | undefined): CompactionAttempt {
+  return failed(code, message, tokenEstimate, usage);
+}
+
+/** The summary needs the rest of the summariser's window. */
+const PIECE_SHARE = 0.7;
+/** How often a piece is made smaller that its summariser does not take. */
+const MOST_TRIES = 6;
+
+/**
+ * The summary of the steps, in as many pieces as the summariser needs: each is summed up with the summary of those before it.
+ * @param note is told what each request has used.
+ * @throws what the summariser throws.
+ */
+async function summaryOf(
+  { view, before, model, canGoOn, options, requests }: Summarising,
+  signal: AbortSignal,
+  note: (used: Usage) => void,
+): Promise<SummaryReading> {
+  const { clock = systemClock, retries, stallMs } = options;
+  const windows = [limitOf(view, model)?.tokens, model.contextTokens].filter((tokens) => tokens !== undefined);
+  let most = windows.length === 0 ? undefined : Math.min(...windows) * PIECE_SHARE;
+  let maxOutputTokens = replyTokens(view, model, requests, undefined);
+  const earlier = view.trajectory.compaction?.summary;
+  let sofar = view;
+  for (let tries = 1; ; ) {
+    const piece = pieceOf(sofar, before, most);
+    let made: Structured<SummaryReading>;
+    try {
+      made = await askStructured({
+        model,
+        request: { prompt: piece.prompt, ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }) },
+        schema: SUMMARY_SCHEMA,
+        name: 'summary',
+        // Where the run cannot go on without one, a summary that has not changed is better than none.
+        parse: (text) => summaryIn(text, canGoOn ? earlier : undefined),
+        signal,
+        clock,
+        ...(retries === undefined ? {} : { retries }),
+        ...(stallMs === undefined ? {} : { stallMs }),
+      });
+    } catch (error) {
+      const overflow = PilotageError.is(error, 'context_window_exceeded') ? error.data?.['overflow'] : undefined;
+      if (!isJsonObject(overflow) || tries === MOST_TRIES) throw error;
+      tries += 1;
+      if (overflow['kind'] === 'output') maxOutputTokens = Number(overflow['mostTokens']);
+      else most = piece.tokens / 2;
+      continue;
+    }
+    if (made.usage !== undefined) note(made.usage);
+    if (!made.ok) throw made.error;
+    if ('refused' in made.value || piece.before === before) return made.value;
+    const done = { summary: made.value.summary, before: piece.before, tokenEstimate: piece.tokens };
+    sofar = { ...view, trajectory: withCompaction(view.trajectory, done) };
+  }
+}
+
+interface Piece {
+  readonly before: number;
+  readonly prompt: LanguageModelV4Prompt;
+  readonly tokens: number;
+}
+
+/** How many characters of each text the summariser is given, at most. The last ones are for steps that are too large by themselves. */
+const TEXT_CHARS = [4_000, 1_000, 250] as const;
+
+/** The first of the steps that are to be summed up: as many as fit. At least one step, as short as it can be told. */
+function pieceOf(view: RunView, before: number, most: number | undefined): Piece {
+  const from = view.trajectory.compaction?.before ?? 0;
+  const upTo = (to: number, maxChars: number): Piece => {
+    const prompt = summaryRequest(view, to, maxChars);
+    return { before: to, prompt, tokens: estimateTokens({ prompt }) };
+  };
+  let least = upTo(before, TEXT_CHARS[0]);
+  if (most === undefined || least.tokens <= most) return least;
+  for (const maxChars of TEXT_CHARS) {
+    least = upTo(from + 1, maxChars);
+    if (least.tokens <= most) return largest(least, before, (to) => upTo(to, maxChars), most);
+  }
+  return least;
+}
+
+/** The longest piece that fits, between one that does and the whole. */
+function largest(fits: Piece, before: number, upTo: (to: number) => Piece, most: number): Piece {
+  let found = fits;
+  for (let over = before + 1; over - found.before > 1; ) {
+    const middle = upTo(Math.floor((found.before + over) / 2));
+    if (middle.tokens <= most) found = middle;
+    else over = middle.before;
+  }
+  return found;
 }
 
 function failed(code: CompactionErrorCode, thrown: unknown, tokenEstimate: number, usage?: Usage): CompactionAttempt {

@@ -18,16 +18,25 @@ import {
   type RunView,
   systemClock,
 } from '#core';
-import { type AskOptions, askModel, isFormatRefusal, oneLower, type ReadyModel, streamModel } from '#model';
+import {
+  type AskOptions,
+  askModel,
+  isFormatRefusal,
+  type ModelAnswer,
+  oneLower,
+  type ReadyModel,
+  streamModel,
+} from '#model';
 import { askFallback, asksModels, modelPool } from '#planners';
 import { guidanceTurn, unreadableInputs } from '#prompt';
 import { answerForm } from './answer-form.ts';
 import { compactor, summariserOf } from './compact.ts';
-import { CALM, exhausted, modelsLeft, type Rung, rungOf, unavailable } from './ladder.ts';
+import { CALM, exhausted, modelsLeft, rungOf, unavailable } from './ladder.ts';
 import { MadeCalls } from './made-calls.ts';
 import { moveOf, PlainProvenance, readingOf } from './move.ts';
 import { assertReactOptions, DEFAULT_REASKS, endsByCall, type ReactOptions } from './options.ts';
-import { FULL_WINDOW, Requests, windowShare } from './requests.ts';
+import { Requests } from './requests.ts';
+import { Counts, exhaustedMove, mayBeSent, overflowFrom, overflowMove, replyTokens } from './room.ts';
 import { proseOnly } from './text-stream.ts';
 
 /**
@@ -41,7 +50,7 @@ export function react(options: ReactOptions): Planner {
   assertReactOptions(options);
   const pool = modelPool(options.model, options.prices, { needs: 'calls' });
   const fallback = options.fallback === undefined ? undefined : asPlanner(options.fallback);
-  const { reasks = DEFAULT_REASKS, clock = systemClock, compaction, retries, stallMs } = options;
+  const { reasks = DEFAULT_REASKS, clock = systemClock, retries, stallMs } = options;
   const form = options.answerSchema === undefined ? undefined : answerForm(answerSchemaOf(options.answerSchema));
   const requests = new Requests(options, form);
   const making = {
@@ -58,14 +67,19 @@ export function react(options: ReactOptions): Planner {
   };
   /** The best format that a model is known to take; found out anew by each planner. */
   const formats = new Map<ReadyModel, OutputMode>();
+  const counts = new Counts();
 
   /** Everything about one step but the model's reply. */
   function begin(view: RunView, signal: AbortSignal): Turn {
     signal.throwIfAborted();
     if (!requests.knows(view)) assertIdentity(view.identity);
     const rung = rungOf(view.trajectory, reasks);
-    const models = tookOver(view) ? [] : fitting(view, rung);
-    if (models.length === 0) return { kind: 'ladder', move: exhausted(rung) };
+    const left = tookOver(view) ? [] : modelsLeft(pool.ranked(), rung);
+    const models = left.filter((model) => mayBeSent(view, model, requests));
+    if (models.length === 0) {
+      const hadTries = left.length === 0 || rung.spent.length > 0;
+      return { kind: 'ladder', move: hadTries ? exhausted(rung) : full(view, left) };
+    }
     const isCalm = rung === CALM && view.noProgress === undefined;
     const guidance = isCalm ? undefined : guidanceTurn(rung.counters, view.noProgress, endsByCall(options, view));
     const remarks: Remark[] = guidance === undefined ? [] : [...guidance.remarks];
@@ -74,6 +88,7 @@ export function react(options: ReactOptions): Planner {
       kind: 'model',
       remarks,
       asked: models[0] as ReadyModel,
+      maxOutputTokens: undefined,
       asking: { ...patience, models, signal, requestFor: (model) => requestFor(model, turn, view, guidance?.message) },
     };
     return turn;
@@ -86,29 +101,32 @@ export function react(options: ReactOptions): Planner {
     reminder: LanguageModelV4Message | undefined,
   ): LanguageModelV4CallOptions {
     turn.asked = model;
-    return requests.of(view, model, reminder, formats.get(model) ?? model.structuredOutput);
+    const request = requests.of(view, model, reminder, formats.get(model) ?? model.structuredOutput);
+    const most = replyTokens(view, model, requests, request.maxOutputTokens);
+    turn.maxOutputTokens = most;
+    return most === undefined ? request : { ...request, maxOutputTokens: most };
   }
 
   /**
-   * The models that are left and whose window has room for the request; perhaps none, when others have had their tries.
-   * @throws PilotageError `context_window_exceeded` when no model has room.
+   * No model that is left has room for the request. The run learns that of the first one, so that its history is shortened; when
+   * that was done, somebody has to help.
    */
-  function fitting(view: RunView, rung: Rung): readonly ReadyModel[] {
-    const models = modelsLeft(pool.ranked(), rung);
-    if (models.every(({ contextTokens }) => contextTokens === undefined)) return models;
-    const sizes = models.map((model) => windowShare(view, model, requests));
-    const fit = models.filter((_, index) => (sizes[index] as number) < FULL_WINDOW);
-    if (fit.length > 0 || rung.spent.length > 0) return fit;
-    const share = Math.round(Math.min(...sizes) * 100);
-    throw new PilotageError(
-      'context_window_exceeded',
-      `The request would take about ${share} % of the model's window. Set compaction, or use a model with a larger one.`,
-    );
+  function full(view: RunView, left: readonly ReadyModel[]): Move {
+    const [model] = left as readonly [ReadyModel, ...ReadyModel[]];
+    const { contextTokens } = model;
+    if (view.trajectory.contextLimits !== undefined || contextTokens === undefined)
+      return exhaustedMove(view, left, requests);
+    const sentTokens = requests.tokensOf(view, model);
+    const message = `The request would have about ${sentTokens} tokens, and the window of the model ${model.name} is ${contextTokens}.`;
+    const overflow = { kind: 'input', limitTokens: contextTokens, sentTokens } as const;
+    return overflowMove(view, model, requests, { overflow, message, remarks: [] });
   }
 
   /** What to do about a failure of the models: try another format (`undefined`), end with a move, or throw it. */
-  function recover(error: unknown, turn: ModelTurn): Move | undefined {
+  function recover(error: unknown, turn: ModelTurn, view: RunView): Move | undefined {
     const model = turn.asked;
+    const tooLong = overflowFrom(error, view, { model, maxOutputTokens: turn.maxOutputTokens }, requests, turn.remarks);
+    if (tooLong !== undefined) return tooLong;
     if (PilotageError.is(error, 'model_unavailable')) {
       for (const name of triedModels(error)) pool.record(name, { succeeded: false });
       return unavailable(error, turn.remarks, fallback !== undefined);
@@ -130,9 +148,10 @@ export function react(options: ReactOptions): Planner {
     if (turn.kind === 'ladder') return endOrFallBack(turn.move, view, signal);
     for (;;) {
       try {
-        return moveOf(await askModel(turn.asking), turn.remarks, view, making);
+        const asked = await askModel(turn.asking);
+        return unread(asked, turn, view) ?? moveOf(asked, turn.remarks, view, making);
       } catch (error) {
-        const move = recover(error, turn);
+        const move = recover(error, turn, view);
         if (move !== undefined) return endOrFallBack(move, view, signal);
       }
     }
@@ -145,16 +164,35 @@ export function react(options: ReactOptions): Planner {
       try {
         const reading = () => readingOf(turn.asked, view, making);
         const asked = yield* proseOnly(streamModel(turn.asking), reading);
-        return moveOf(asked, turn.remarks, view, making);
+        const move = unread(asked, turn, view);
+        if (move === undefined) return moveOf(asked, turn.remarks, view, making);
+        yield { type: 'reset' };
+        return move;
       } catch (error) {
-        const move = recover(error, turn);
+        const move = recover(error, turn, view);
+        // What was said before the stream broke off is void.
+        if (move?.fault?.code === 'context_window_exceeded') yield { type: 'reset' };
         if (move !== undefined) return yield* fallBackStreaming(move, view, signal);
       }
     }
   }
 
+  /** A reply to a part of the request alone is not taken: the request is made again, shorter. */
+  function unread(asked: ModelAnswer, { remarks }: ModelTurn, view: RunView): Move | undefined {
+    const overflow = counts.overflowOf(asked, view, requests);
+    if (overflow === undefined) return undefined;
+    const { model, usage, remarks: tries } = asked;
+    const message = `The server of the model ${model.name} has cut off the request, or its reply, since its window is full.`;
+    return overflowMove(view, model, requests, { overflow, message, usage, remarks: [...remarks, ...tries] });
+  }
+
   function tookOver({ trajectory }: RunView): boolean {
     return fallback !== undefined && trajectory.step(trajectory.count - 1)?.provenance?.['fallback'] === fallback.name;
+  }
+
+  /** Nobody takes over for a request that is too long: it is made again, shorter, or the run waits for a larger window. */
+  function takesOver({ fault }: Move): Planner | undefined {
+    return fault !== undefined && TOO_LONG.has(fault.code) ? undefined : fallback;
   }
 
   async function endOrFallBack(ending: Move, view: RunView, signal: AbortSignal): Promise<Move> {
@@ -166,7 +204,8 @@ export function react(options: ReactOptions): Planner {
   }
 
   async function* fallBackStreaming(ending: Move, view: RunView, signal: AbortSignal): AsyncGenerator<Delta, Move> {
-    return fallback === undefined ? ending : yield* askFallback(fallback, ending, view, signal);
+    const instead = takesOver(ending);
+    return instead === undefined ? ending : yield* askFallback(instead, ending, view, signal);
   }
 
   const summariser = summariserOf(options);
@@ -178,12 +217,10 @@ export function react(options: ReactOptions): Planner {
     ...asksModels([...pool.models, summariser], [fallback]),
     next: (view, signal) => (view.streaming ? streamMove(view, signal) : generateMove(view, signal)),
   };
-  return Object.freeze(
-    compaction === undefined
-      ? planner
-      : { ...planner, compact: compactor(compaction, { options, pool, requests, summariser }) },
-  );
+  return Object.freeze({ ...planner, compact: compactor({ options, pool, requests, summariser }) });
 }
+
+const TOO_LONG: ReadonlySet<string> = new Set(['context_window_exceeded', 'context_exhausted']);
 
 /** What makes a JSON Schema may give it a type, and functions, of its own. @throws PilotageError `invalid_config`. */
 function answerSchemaOf(given: object): JsonObject {
@@ -213,6 +250,8 @@ interface ModelTurn {
   readonly asking: AskOptions;
   /** The model that the last request was made for. */
   asked: ReadyModel;
+  /** The longest reply that it was asked for. */
+  maxOutputTokens: number | undefined;
 }
 
 type Turn = LadderTurn | ModelTurn;

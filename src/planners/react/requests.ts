@@ -110,12 +110,21 @@ export class Requests {
 
   /** About how many tokens the next request has. */
   tokensOf(view: RunView, model: ReadyModel): number {
-    let meter = this.#meters.get(view.identity);
+    return this.#meterOf(view).estimate(this.#plain(view, model, undefined, undefined), model, view);
+  }
+
+  #meterOf({ identity }: RunView): TokenMeter {
+    let meter = this.#meters.get(identity);
     if (meter === undefined) {
       meter = new TokenMeter();
-      this.#meters.set(view.identity, meter);
+      this.#meters.set(identity, meter);
     }
-    return meter.estimate(this.#plain(view, model, undefined, undefined), model, view);
+    return meter;
+  }
+
+  /** The same by our own count alone, which is the same in every process. */
+  ownTokensOf(view: RunView, model: ReadyModel): number {
+    return this.#meterOf(view).count(this.#plain(view, model, undefined, undefined));
   }
 
   /** What the provider counted for the request of this view. Only a run whose tokens are asked for has a meter. */
@@ -225,7 +234,7 @@ export function windowShare(view: RunView, model: ReadyModel, requests: Requests
 }
 
 /** The same steps, of which the first are summarised. */
-function withCompaction(trajectory: Trajectory, compaction: Compaction): Trajectory {
+export function withCompaction(trajectory: Trajectory, compaction: Compaction): Trajectory {
   const { count, steering, tasks, background } = trajectory;
   return {
     ...{ count, steering, tasks, background, compaction },
@@ -307,6 +316,10 @@ class TokenMeter {
     const counted = this.#counted;
     const goesOn = counted.model === model && counted.compaction === trajectory.compaction;
     return this.#counter.estimate(request, goesOn ? counted : undefined);
+  }
+
+  count(request: LanguageModelV4CallOptions): number {
+    return this.#counter.estimate(request);
   }
 
   /** After a reply. @param messages of the request that the provider has counted; later requests begin with them. */

@@ -214,7 +214,7 @@ export function mortalPlanner(given: Planner | PlannerFunction, process: CrashPr
           compact: (view, signal) => {
             if (!process.alive) return never();
             record.shown(view);
-            return process.guard(() => compact(view, signal));
+            return process.guard(async () => compact(view, signal));
           },
         }),
   };
