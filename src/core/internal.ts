@@ -221,6 +221,7 @@ export {
   type MoveSource,
   type NamedModel,
   type OnFailedPlan,
+  type OverflowData,
   type Planner,
   type PlannerFunction,
   type RunView,

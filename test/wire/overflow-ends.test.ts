@@ -5,6 +5,7 @@ import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Json, type JsonObject, PilotageError, systemClock } from '#core';
 import { askModel, readyModel } from '#model';
+import { pipeline } from '#planners/pipeline';
 import { type ReactOptions, react } from '#planners/react';
 import { tool } from '#tools';
 import { temporaryFile } from '../kit/files.ts';
@@ -12,6 +13,7 @@ import { entriesOf, kindsOf } from '../kit/run-record.ts';
 import { openJournal } from '../kit/sqlite.ts';
 import { until } from '../kit/waiting.ts';
 import { start, type WorldOptions, world } from '../kit/world.ts';
+import { wireServer } from './kit.ts';
 import {
   anthropic,
   chat,
@@ -287,7 +289,49 @@ describe('a process that dies', () => {
   });
 });
 
+describe('a window that is full in the middle of a reply', () => {
+  it('is too long a request: the reply is not taken, and the history gets shorter', async () => {
+    const answer = (content: Json, stop: string, tokens: number) => ({
+      json: {
+        type: 'message',
+        id: 'm',
+        role: 'assistant',
+        model: 'claude-x',
+        content: [content],
+        stop_reason: stop,
+        stop_sequence: null,
+        usage: { input_tokens: tokens, output_tokens: 90 },
+      },
+    });
+    const call = (n: number) =>
+      answer({ type: 'tool_use', id: `t${n}`, name: 'page', input: { n } }, 'tool_use', 1_000 * n);
+    const summary = { goals: ['g'], facts: ['f'], pending: [], lastOutputDigest: 'd', note: '' };
+    const server = await wireServer([
+      ...[1, 2, 3].map(call),
+      answer({ type: 'text', text: 'All pag' }, 'model_context_window_exceeded', 4_000),
+      answer({ type: 'text', text: JSON.stringify(summary) }, 'end_turn', 900),
+      answer({ type: 'text', text: WHOLE.answer }, 'end_turn', 900),
+    ]);
+    const claude = createAnthropic({ apiKey: 'k', baseURL: server.url })('claude-3-haiku');
+    const { result, run, journal } = await play({ model: claude, structuredOutput: 'text' });
+    await server.close();
+    expect(result).toMatchObject(WHOLE);
+    expect((await kindsOf(journal, run)).slice(-4)).toEqual(['overflowed', 'compacted', 'moved', 'finished']);
+  });
+});
+
 describe('whoever asks a model', () => {
+  it('is told by a planner that has no history to shorten', async () => {
+    const server = await serve({ window: 1, says: reader(0) });
+    const ready = world({ planner: pipeline({ model: compatible(server.url) }), tools: [page], patienceMs: 0 });
+    const run = await start(ready, { query: 'Read the pages.' });
+    expect(await run.result()).toMatchObject({
+      reason: 'no_path',
+      metadata: { faults: [{ code: 'context_window_exceeded', message: expect.stringContaining('(1 tokens)') }] },
+    });
+    expect(server.seen).toHaveLength(1);
+  });
+
   it('is told in one error what does not fit, also inside a stream', async () => {
     const server = await serve({ window: 1, says: reader(0) });
     const asked = askModel({
