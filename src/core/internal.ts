@@ -186,7 +186,7 @@ export {
   usdOf,
   whyNoUsd,
 } from './limits.ts';
-export { nearest, oneLine, shownName } from './names.ts';
+export { nearest, oneLine, shownName, wireName } from './names.ts';
 export {
   assertKnownKeys,
   assertOptions,

@@ -1,5 +1,7 @@
 /** Names that come from outside, made fit to stand in a message. */
 
+import { createHash } from 'node:crypto';
+
 const MAX_NAME = 64;
 
 /** One line of at most `maxChars` characters (code points): control and format characters become spaces. */
@@ -15,6 +17,30 @@ export function oneLine(text: string, maxChars: number): string {
 /** A tool's name for a message: at most 64 characters on one line. */
 export function shownName(tool: string): string {
   return oneLine(tool, MAX_NAME);
+}
+
+/**
+ * A tool's name in a native call. Providers refuse a whole request over a name that their protocol does not carry: it is what all of
+ * them carry (letters, digits, `_` and `-`, at most 64, no digit first), or else that with a digest of the name, so that two names never meet and a name is the same after a restart.
+ */
+export function wireName(tool: string): string {
+  const known = WIRE_NAMES.get(tool);
+  if (known !== undefined) return known;
+  const name = CARRIED.test(tool) ? tool : carried(tool);
+  // Names of tools are few; a model that makes up names must not fill the memory.
+  if (WIRE_NAMES.size < MAX_WIRE_NAMES) WIRE_NAMES.set(tool, name);
+  return name;
+}
+
+const CARRIED = /^[a-z_][\w-]{0,63}$/i;
+const DIGEST_CHARS = 10;
+const MAX_WIRE_NAMES = 10_000;
+const WIRE_NAMES = new Map<string, string>();
+
+function carried(tool: string): string {
+  const digest = createHash('sha256').update(tool).digest('hex').slice(0, DIGEST_CHARS);
+  const words = `${/^[a-z_]/i.test(tool) ? '' : '_'}${tool}`.replace(/[^\w-]/g, '_');
+  return `${words.slice(0, MAX_NAME - DIGEST_CHARS - 1)}_${digest}`;
 }
 
 /** Longer words are not compared: it takes time by their length squared. */

@@ -4,7 +4,7 @@ import type {
   LanguageModelV4ToolCallPart,
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
-import { isJsonObject, shownName } from '#core';
+import { isJsonObject, shownName, wireName } from '#core';
 import { frame, userTurn } from './frame.ts';
 import { callOptions, type OwnForm, type Recipient, restoreBesideText, restoreParts } from './provider-parts.ts';
 import { type StepCall, toolResultOf } from './step-parts.ts';
@@ -29,7 +29,7 @@ export function addNativeTurns({ messages, form, calls, said, to, known }: StepT
   for (let index = 0; index < calls.length; index += 1) {
     const { tool, args, outcome } = calls[index] as StepCall;
     const toolCallId = ids[index] as string;
-    const toolName = protocolName(tool);
+    const toolName = wireName(tool);
     // Arguments that were no object are in the journal as they came; providers refuse them in a history.
     parts.push({ type: 'tool-call', toolCallId, toolName, input: isJsonObject(args) ? args : {} });
     const result = { type: 'tool-result' as const, toolCallId, toolName, output: toolResultOf(outcome) };
@@ -65,10 +65,3 @@ export function resultFrame({ tool, outcome }: StepCall, index: number, maxChars
 
 /** How the ids of calls begin that no provider has named. */
 export const MADE_ID = 'react.callid.';
-
-const MAX_NAME_CHARS = 64;
-
-/** A tool's name in a native call: providers refuse a whole request over one that their protocol does not allow. */
-export function protocolName(tool: string): string {
-  return /^[\w-]{1,64}$/.test(tool) ? tool : tool.slice(0, MAX_NAME_CHARS).replace(/[^\w-]/g, '_') || '_';
-}

@@ -6,8 +6,8 @@ import type {
   LanguageModelV4ToolCallPart,
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
-import { isJsonObject, type RunView, shownName, type Turn, type TurnPart, type TurnResult } from '#core';
-import { callBlock, MADE_ID, protocolName } from './call-turns.ts';
+import { isJsonObject, type RunView, shownName, type Turn, type TurnPart, type TurnResult, wireName } from '#core';
+import { callBlock, MADE_ID } from './call-turns.ts';
 import { type CallMode, enclose, encloseJson, frame, note, quoted, quotedJson, type UserWords } from './frame.ts';
 import type { AssistantPart } from './provider-parts.ts';
 import { filePart, type TakesMime } from './user-turn.ts';
@@ -118,7 +118,7 @@ function nativeCall({ toolCallId, toolName, input }: Call, ids: CallIds): Langua
   return {
     type: 'tool-call',
     toolCallId: id,
-    toolName: protocolName(toolName),
+    toolName: wireName(toolName),
     input: isJsonObject(input) ? input : {},
   };
 }
@@ -133,7 +133,7 @@ function nativeResult(result: TurnResult, ids: CallIds, cut: number): LanguageMo
   return withOptions(result, {
     type: 'tool-result',
     toolCallId: ids.of(toolCallId),
-    toolName: protocolName(toolName),
+    toolName: wireName(toolName),
     output: { type, value: resultMarkup(output, cut) },
   });
 }

@@ -1,6 +1,5 @@
 /** What the other rooms and the tests may use of `prompt`. */
 
-export { protocolName } from './call-turns.ts';
 export {
   actLines,
   cameOf,

@@ -15,12 +15,14 @@ import {
   SKILL_GET,
   SKILL_SEARCH,
   shownAmount,
+  shownName,
   TOOL_GET,
   TOOL_SEARCH,
   type ToolPolicy,
   type ToolSchema,
   type ToolView,
   whyNoUsd,
+  wireName,
 } from '#core';
 import type { Agent, AgentTool, AnyTool, ToolSet, Unnamed } from './agent.ts';
 import { assertDistinct, type NamedHandle, namedHandles } from './handle.ts';
@@ -104,6 +106,12 @@ export function createCatalogue(tools: ToolSet, builtins: readonly Tool[] = [], 
       throw new PilotageError('tool_name_taken', `Two tools are named ${JSON.stringify(tool.name)}. Rename one.`);
     }
     ready.set(tool.name, made);
+  }
+  for (const name of ready.keys()) {
+    const wire = wireName(name);
+    if (wire === name || !ready.has(wire)) continue;
+    const message = `The tool ${JSON.stringify(shownName(name))} is ${wire} on the wire, and another tool has that name. Rename one.`;
+    throw new PilotageError('tool_name_taken', message);
   }
   assertDistinct([...ready.values()].flatMap((tool) => ('source' in tool ? (tool.handles ?? []) : [])));
   const sorted = [...ready.values()].sort((a, b) => (a.schema.name < b.schema.name ? -1 : 1));

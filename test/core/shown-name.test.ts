@@ -1,6 +1,6 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { oneLine, shownName } from '#core';
-import { protocolName } from '#prompt';
+import { oneLine, shownName, wireName } from '#core';
 
 describe('a name in a message', () => {
   it('RP-13 has at most 64 characters, and no control characters', () => {
@@ -16,9 +16,15 @@ describe('a name in a message', () => {
   });
 
   it('in a native call it is what every protocol allows', () => {
-    expect(protocolName('read_file-2')).toBe('read_file-2');
-    expect(protocolName('no such.tool!')).toBe('no_such_tool_');
-    expect(protocolName('ü'.repeat(100))).toBe('_'.repeat(64));
-    expect(protocolName('')).toBe('_');
+    expect(wireName('read_file-2')).toBe('read_file-2');
+    expect(wireName('mail.send')).toMatch(/^mail_send_[0-9a-f]{10}$/);
+    expect(wireName('2fast')).toMatch(/^_2fast_/);
+    expect(wireName('größe')).not.toBe(wireName('gräße'));
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 100 }), (name) => {
+        expect(wireName(name)).toMatch(/^[a-zA-Z_][\w-]{0,63}$/);
+        expect(wireName(name)).toBe(wireName(name));
+      }),
+    );
   });
 });

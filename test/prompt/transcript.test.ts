@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Decision, Json, JsonObject, ReasoningReplay, Step } from '#core';
+import { type Decision, type Json, type JsonObject, type ReasoningReplay, type Step, wireName } from '#core';
 import { type RunViewOptions, runView, toolView } from '#testing';
 import { call } from '../kit/decisions.ts';
 import { assistant, messagesOf, NATIVE, TEXT, textOf, user } from '../kit/messages.ts';
@@ -63,7 +63,7 @@ describe('the transcript', () => {
         content: [
           callPart('react.callid.1.0', 'read', {}),
           callPart('c', 'search', { q: 'x' }),
-          callPart('react.callid.1.2', 'no_tool', {}),
+          callPart('react.callid.1.2', wireName('no tool'), {}),
         ],
       },
       {
@@ -71,7 +71,7 @@ describe('the transcript', () => {
         content: [
           resultPart('react.callid.1.0', 'read', 'line 1\n\tline 2'),
           resultPart('c', 'search', '<call_error>\ntool_failed — It broke.\n</call_error>', 'error-text'),
-          resultPart('react.callid.1.2', 'no_tool', ''),
+          resultPart('react.callid.1.2', wireName('no tool'), ''),
         ],
       },
     ]);

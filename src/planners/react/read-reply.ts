@@ -11,6 +11,7 @@ import {
   shownName,
   type ToolSchema,
   type ToolView,
+  wireName,
 } from '#core';
 import type { ModelCall, Reply, StopReason } from '#model';
 import {
@@ -130,11 +131,9 @@ function readNative({ text, calls }: Reply, callable: Callable): ReadReply {
   return { text, calls: read, remarks: remarksOf(issues) };
 }
 
-function readNativeCall(
-  { tool, callId, input }: ModelCall,
-  { tools, tasks }: Callable,
-  issues: ParseIssue[],
-): ReadCall {
+function readNativeCall({ tool: name, callId, input }: ModelCall, callable: Callable, issues: ParseIssue[]): ReadCall {
+  const { tools, tasks } = callable;
+  const tool = ownName(name, callable);
   // Some providers send nothing for a call without arguments.
   if (input.trim() === '') return { tool, callId, args: {} };
   const known = reservedTools(tasks).find(({ name }) => name === tool) ?? tools.get(tool) ?? { name: tool };
@@ -161,7 +160,7 @@ function readLeaked({ text, finish }: Reply, options: ReadOptions): ReadReply {
   const reading = readTemplate(text, (tool, argument) => typeOf(options.tools.get(tool), argument));
   if (reading.kind === 'prose') return words;
   if (reading.kind === 'broken' || CUT_OFF.has(finish)) return { ...words, unreadable: BROKEN_TEMPLATE };
-  const unknown = reading.calls.find(({ tool }) => !isOffered(tool, options));
+  const unknown = reading.calls.find(({ tool }) => !isOffered(ownName(tool, options), options));
   if (unknown !== undefined) return { ...words, unreadable: `There is no tool named "${shownName(unknown.tool)}".` };
   const issues: ParseIssue[] = [];
   const calls = reading.calls.map(({ tool, args }) =>
@@ -182,6 +181,12 @@ const HARMLESS: ReadonlySet<ParseIssue['code']> = new Set([
   'argument_dropped',
   'mismatch',
 ]);
+
+/** The tool's own name for that by which the model knows it. */
+function ownName(name: string, { tools }: Callable): string {
+  if (tools.get(name) !== undefined) return name;
+  return tools.all().find((tool) => tool.name !== name && wireName(tool.name) === name)?.name ?? name;
+}
 
 function isOffered(tool: string, { tools, tasks, finish }: Callable): boolean {
   if (tool === FINISH_TOOL) return finish;

@@ -16,6 +16,7 @@ import {
   type RunView,
   type ToolSchema,
   type Trajectory,
+  wireName,
 } from '#core';
 import {
   type CacheUse,
@@ -283,7 +284,7 @@ function mergeOptions(
 function functionTool(tool: DeclaredTool, maxExamples: number | undefined): LanguageModelV4FunctionTool {
   const { name, inputSchema } = tool;
   const description = toolDescription(tool, maxExamples);
-  return { type: 'function', name, description, inputSchema: inputSchema as JSONSchema7 };
+  return { type: 'function', name: wireName(name), description, inputSchema: inputSchema as JSONSchema7 };
 }
 
 const DAY_MS = 86_400_000;
