@@ -1,6 +1,6 @@
 import type { LanguageModelV4Prompt } from '@ai-sdk/provider';
 import { describe, expect, it } from 'vitest';
-import type { Control, Decision, Outcome, Step } from '#core';
+import { type Control, type Decision, type Outcome, type Step, wireName } from '#core';
 import { react } from '#planners/react';
 import { GUIDANCE, note } from '#prompt';
 import { type RunViewOptions, runView, type ScriptedReply, scriptedModel, toolView } from '#testing';
@@ -200,7 +200,7 @@ describe('the request', () => {
         ? []
         : message.content.flatMap((part) => ('toolName' in part ? [part.toolName] : [])),
     );
-    expect(names).toEqual(['no_such_tool_', 'no_such_tool_']);
+    expect(names).toEqual([wireName('no such.tool!'), wireName('no such.tool!')]);
   });
 
   it('RA-14, RA-17 the model reads why its _finish was not accepted', async () => {
