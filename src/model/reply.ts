@@ -35,6 +35,8 @@ export interface Reply {
   readonly reasoning: string;
   readonly calls: readonly ModelCall[];
   readonly finish: StopReason;
+  /** Why it stopped, in the provider's own word; absent when that is the word of `finish`. */
+  readonly providerFinish?: string;
   readonly modelId: string;
   /** True: the reply was cut off since the model's window was full. */
   readonly windowFull?: true;
@@ -144,6 +146,7 @@ function replyOf(
   const finish = stopReasonOf(finishReason);
   const reply: { -readonly [K in keyof Reply]: Reply[K] } = { text, reasoning, calls, finish, modelId };
   if (finishReason.raw === 'model_context_window_exceeded') reply.windowFull = true;
+  if (finishReason.raw !== undefined && finishReason.raw !== finish) reply.providerFinish = finishReason.raw;
   const { usage, refused } = usageOf(modelUsage);
   if (usage !== undefined) reply.usage = usage;
   if (refused !== undefined) reply.refusedUsage = refused;

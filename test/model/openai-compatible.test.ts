@@ -29,6 +29,7 @@ const expected = {
     { callId: 'c2', tool: 'read', input: '{}' },
   ],
   finish: 'tool-calls',
+  providerFinish: 'tool_calls',
   modelId: 'small',
   usage: reply.usage,
   // A stream begins with the reasoning, a reply in one piece with the text.

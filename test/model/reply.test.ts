@@ -106,6 +106,7 @@ describe('a model call', () => {
       reasoning: 'hm',
       calls: [{ callId: 'c1', tool: 'search', input: '{"q":"x"}' }],
       finish: 'tool-calls',
+      providerFinish: 'tool_use',
       modelId: 'answered',
       usage: { inputTokens: 7, outputTokens: 3 },
       providerState: {

@@ -10,6 +10,8 @@ import { ours, theirs, type WireAnswer, type WireCase, type WireRequest } from '
 interface HistoryCase extends WireCase {
   /** The messages after the user's first. */
   readonly history: (request: WireRequest) => Json;
+  /** Why the first reply stopped, in the provider's own word. */
+  readonly stopped?: string;
 }
 
 const apiKey = 'k';
@@ -92,6 +94,7 @@ function gemini(parts: readonly Json[]): WireAnswer {
 const cases: Record<string, HistoryCase> = {
   'Anthropic: text, a call, text, and a call': {
     model: anthropic,
+    stopped: 'tool_use',
     history: afterUser,
     answers: [
       message(
@@ -108,6 +111,7 @@ const cases: Record<string, HistoryCase> = {
   },
   'Anthropic: signed thinking, redacted thinking, and a call': {
     model: anthropic,
+    stopped: 'tool_use',
     history: afterUser,
     answers: [
       message(
@@ -124,6 +128,7 @@ const cases: Record<string, HistoryCase> = {
   },
   'Anthropic: a search of its own, with what it found, beside a call': {
     model: anthropic,
+    stopped: 'tool_use',
     history: afterUser,
     answers: [
       message(
@@ -154,6 +159,7 @@ const cases: Record<string, HistoryCase> = {
   'DeepSeek: reasoning without a signature': {
     model: (url) => createDeepSeek({ apiKey, baseURL: url })('deepseek-reasoner'),
     history: chatHistory,
+    stopped: 'tool_calls',
     answers: [
       chat({ content: 'I look.', reasoning_content: 'I must look.', tool_calls: [chatCall] }),
       chat({ content: 'Sunny.', reasoning_content: 'So.' }, 'stop'),
@@ -162,6 +168,7 @@ const cases: Record<string, HistoryCase> = {
   'OpenAI, chat': {
     model: (url) => createOpenAI({ apiKey, baseURL: url }).chat('gpt-5.2'),
     history: chatHistory,
+    stopped: 'tool_calls',
     answers: [chat({ content: 'I look.', tool_calls: [chatCall] }), chat({ content: 'Sunny.' }, 'stop')],
   },
   'OpenAI, responses: reasoning items, a search of its own and a call': {
@@ -306,6 +313,12 @@ describe('the second request', () => {
     const mine = await ours(each);
     expect(mine.result).toMatchObject({ status: 'finished', answer: 'Sunny.' });
     expect(mine.requests).toHaveLength(sdk.length);
+    // Why the provider stopped stands in the entry, in its own word where that is another.
+    const [first] = mine.state.steps;
+    expect(first?.provenance).toMatchObject({
+      finish: 'tool-calls',
+      ...(each.stopped === undefined ? {} : { providerFinish: each.stopped }),
+    });
     expect(sdk).toHaveLength(2);
     if (each.stream === true) expect(mine.requests[1]?.body).toMatchObject({ stream: true });
     const [our, their] = [mine.requests, sdk].map((requests) => {

@@ -6,7 +6,7 @@ import type { LanguageModelV4 } from '@ai-sdk/provider';
 import { generateText, jsonSchema, tool as sdkTool, stepCountIs, streamText } from 'ai';
 import type { Json, JsonObject } from '#core';
 import { react } from '#planners/react';
-import type { RunResult } from '#runtime';
+import type { Run, RunResult } from '#runtime';
 import { tool } from '#tools';
 import { start, world } from '../kit/world.ts';
 
@@ -77,6 +77,7 @@ const CITY = { type: 'object', properties: { city: { type: 'string' } }, additio
 export interface Exchange {
   readonly requests: readonly WireRequest[];
   readonly result: RunResult;
+  readonly state: Awaited<ReturnType<Run['state']>>;
 }
 
 export interface WireCase {
@@ -94,7 +95,7 @@ export async function ours({ answers, model, stream = false }: WireCase): Promis
     const run = await start(made, { query: 'What is the weather?' });
     // Whoever reads a run's events has its replies streamed.
     if (stream) for await (const _ of run.events());
-    return { requests: server.requests, result: await run.result() };
+    return { requests: server.requests, result: await run.result(), state: await run.state() };
   } finally {
     await server.close();
   }

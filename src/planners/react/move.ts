@@ -3,6 +3,7 @@
 import {
   type AwaitTask,
   captureForGood,
+  defined,
   type Json,
   type JsonObject,
   type Move,
@@ -11,7 +12,7 @@ import {
   type RunView,
   validateDecision,
 } from '#core';
-import type { ModelAnswer, ReadyModel, StopReason } from '#model';
+import type { ModelAnswer, ReadyModel, Reply, StopReason } from '#model';
 import type { ModelPool } from '#planners';
 import { isWaitingAnswer } from '#prompt';
 import { type Decided, decideFromReply } from './decide.ts';
@@ -33,10 +34,10 @@ export interface MoveMaking {
 export class PlainProvenance {
   readonly #last = new Map<StopReason, JsonObject>();
 
-  of(model: string, finish: StopReason): JsonObject {
+  of(model: string, { finish, providerFinish }: Reply): JsonObject {
     const last = this.#last.get(finish);
-    if (last?.['model'] === model) return last;
-    const made = captureForGood({ model, finish }, 'provenance');
+    if (last?.['model'] === model && last['providerFinish'] === providerFinish) return last;
+    const made = captureForGood({ model, finish, ...defined({ providerFinish }) }, 'provenance');
     this.#last.set(finish, made);
     return made;
   }
@@ -132,10 +133,10 @@ function provenanceOf(
   { droppedCall, args, answered, again }: Decided,
   { plain }: MoveMaking,
 ): JsonObject {
-  const { modelId: id, finish } = reply;
+  const { modelId: id, finish, providerFinish } = reply;
   const isPlain = droppedCall === undefined && args === undefined && answered === undefined && again === undefined;
-  if (isPlain && model.name === id) return plain.of(id, finish);
-  const made: { [key: string]: Json } = { model: id, finish };
+  if (isPlain && model.name === id) return plain.of(id, reply);
+  const made: { [key: string]: Json } = { model: id, finish, ...defined({ providerFinish }) };
   // A name of the user's own, or another version than the one that was asked for.
   if (model.name !== id) made['modelName'] = model.name;
   if (droppedCall !== undefined) made['droppedCall'] = droppedCall;
