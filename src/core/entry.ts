@@ -274,6 +274,11 @@ export interface ControlTaken {
    * message as the answer. `message`: the question had its answer already, and the words of this one are a further message.
    */
   readonly as?: 'answer' | 'message';
+  /**
+   * Tokens of the questions that tasks below had open when it was passed on to them, and that it withdraws there: no answer to them is taken
+   * any more. Absent: none, or a version wrote it that did not say so.
+   */
+  readonly withdrew?: readonly string[];
   /** True: the control came while the run was ending. */
   readonly undelivered?: true;
 }

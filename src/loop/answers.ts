@@ -52,6 +52,8 @@ export interface TakePorts {
   outcomeOf(tool: string, value: Json): Promise<Outcome>;
   /** What of the run's failed plan is carried out once more. @throws PilotageError why it cannot be. */
   retries(nodes: readonly string[] | undefined): Promise<Retries>;
+  /** Passes on to the tasks that the run waits for what withdraws their questions. @returns the tokens of these. */
+  withdrawBelow(control: Control): Promise<readonly string[]>;
   /** Whether the store has the artifact that is referred to. */
   isStored(ref: Json): Promise<boolean>;
   /** How the pause with this token was closed, or the last one that was; `undefined` when it never was. */

@@ -11,6 +11,7 @@ import {
   PilotageError,
   type Resumed,
   type TaskMessage,
+  withdrawsQuestions,
 } from '#core';
 import type { Received, RunStatus } from '#journal';
 import { drivenStatus, misfitAmong, namedNodes, type OpenPause, type RunState, withdrawnBy } from '#state';
@@ -29,6 +30,7 @@ export async function takeMessages(
 ): Promise<TakenMessages> {
   let open: readonly OpenPause[] = state.pauses;
   let isAnswered = hasJustAnswered(state);
+  let { withdrawn } = state;
   const fresh = [...state.fresh];
   const isOpenStill = (pause: OpenPause): boolean => withdrawnBy({ ...state, fresh }, pause) === undefined;
   const entries: EntryBody[] = [];
@@ -36,7 +38,7 @@ export async function takeMessages(
     entries.some((entry) => entry.kind === 'resumed' && takesOut(entry, state, call));
   for (const { message, storedAt } of received) {
     if (!isControl(message)) {
-      entries.push(newsEntry(message));
+      entries.push(newsEntry(message, withdrawn));
       continue;
     }
     if (message.stored !== undefined) {
@@ -60,7 +62,10 @@ export async function takeMessages(
       entries.push({ kind: 'control', control: message, applied: false, error: effect.toJSON() });
       continue;
     }
-    entries.push({ kind: 'control', control: message, applied: true });
+    const below = withdrawsQuestions(message, state.whileAsked) ? await ports.withdrawBelow(message) : [];
+    const withdrew = below.length === 0 ? undefined : below;
+    withdrawn = withdrew ?? withdrawn;
+    entries.push({ kind: 'control', control: message, applied: true, ...defined({ withdrew }) });
     fresh.push(message);
     entries.push(...effect);
     for (const entry of effect) {
@@ -109,7 +114,7 @@ export function takeUndelivered(run: string, received: readonly Received[]): rea
   return received.map(({ message }): ControlTaken | EntryBody =>
     isControl(message)
       ? { kind: 'control', control: withoutContent(message), applied: false, error, undelivered: true }
-      : newsEntry(message),
+      : newsEntry(message, []),
   );
 }
 
@@ -122,12 +127,16 @@ function contentGone({ stored }: Control): ErrorData {
   return { code: 'artifact_not_found', message };
 }
 
-function newsEntry(message: TaskMessage): EntryBody {
+/** @param withdrawn tokens of questions that the task had told of before it heard that they are withdrawn. */
+function newsEntry(message: TaskMessage, withdrawn: readonly string[]): EntryBody {
   switch (message.type) {
     case 'TASK_ENDED':
       return { kind: 'task_ended', ...message.end };
-    case 'TASK_PAUSES':
-      return { kind: 'task_paused', task: message.task, pauses: message.pauses, asOf: message.asOf };
+    case 'TASK_PAUSES': {
+      const { task, asOf } = message;
+      const pauses = message.pauses.filter(({ token }) => !withdrawn.includes(token));
+      return { kind: 'task_paused', task, pauses, asOf };
+    }
     case 'WATCH':
       return { kind: 'watched', by: message.by };
     default:

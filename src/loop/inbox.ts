@@ -170,16 +170,13 @@ export class RunInbox implements Hearing {
       outcomeOf: (tool, value) => this.#outcomeOf(tool, value),
       retries: async (nodes) => retriesOf(deps.journal, state, nodes, await deps.journal.read(state.identity.run)),
       canLookUp: (tool) => this.#canLookUp(tool),
+      withdrawBelow: (control) => withdrawBelow(deps, state, control),
       isStored: async (ref) => (await storedJsonIfAny(ref, state.identity, deps.artifacts)) !== undefined,
       closedBy: async (token) => closedIn(await deps.journal.read(state.identity.run), token),
       agent: deps.agent,
       unpriced: deps.unpriced,
     };
     const { entries, status } = await takeMessages(state, received, ports);
-    for (const { message } of received) {
-      if (isControl(message) && withdrawsQuestions(message, state.whileAsked))
-        await withdrawBelow(deps, state, message);
-    }
     await commit(entries, { status, takes: received.map(({ message }) => message.id) });
     const retried = entries.find((entry) => entry.kind === 'reopened');
     if (retried?.retries?.tasks !== undefined) await this.#goOnWithTasks(retried.by);

@@ -15,7 +15,6 @@ import {
   judgeBranch,
   nothingJudged,
   type Paused,
-  type PauseReason,
   type TaskPause,
   winnersOf,
   withdrawsQuestions,
@@ -100,23 +99,6 @@ export function withdrawnByWord({ type, withdraws }: Pick<Control, 'type' | 'wit
 
 function isNewGoal(control: Control): boolean {
   return withdrawnByWord(control) === 'REDIRECT';
-}
-
-/**
- * The tasks whose questions are open no more when the run hears this: they were told the same before, and close them. What a task asks after that is
- * told to the run later than this was stored. A pause that is perhaps not closed (an event that the task's planner waits for) stays until the task says so.
- * @returns them with the pauses that are left.
- */
-export function withdrawnBelow(state: RunState, control: Control): readonly TaskState[] {
-  if (!withdrawsQuestions(control, state.whileAsked)) return [];
-  const closes: readonly PauseReason[] = isNewGoal(control)
-    ? ['approval_required', 'await_input', 'external_event']
-    : ['approval_required'];
-  const awaited = new Set(awaitedTasks(state));
-  return state.tasks.flatMap((task) => {
-    const pauses = task.pauses.filter(({ reason }) => !closes.includes(reason));
-    return awaited.has(task.id) && pauses.length < task.pauses.length ? [{ ...task, pauses }] : [];
-  });
 }
 
 /** The tasks of the run that its open step waits for. */

@@ -79,7 +79,7 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
     case 'resumed':
       return resumeEvents(entry, entry, before);
     case 'control':
-      return controlEvents(entry, entry, identity);
+      return [...controlEvents(entry, entry, identity), ...withdrawnEvents(entry, entry, before)];
     case 'spawned':
     case 'awaiting':
     case 'task_ended':
@@ -292,6 +292,17 @@ function controlEvents(entry: Entry, { control, error, undelivered }: ControlTak
   if (undelivered === true) return [received, event('control.undelivered', entry, identity, { control })];
   if (error === undefined) return [received, event('control.applied', entry, identity, { control })];
   return [received, event('control.rejected', entry, identity, { control, error })];
+}
+
+/** What tasks still ask once the control has withdrawn some of it. */
+function withdrawnEvents(entry: Entry, { withdrew = [] }: ControlTaken, { identity, tasks }: RunState): RunEvent[] {
+  return tasks.flatMap(({ id: taskId, pauses }) => {
+    const open = pauses.filter(({ token }) => !withdrew.includes(token));
+    if (open.length === pauses.length) return [];
+    return open.length === 0
+      ? event('task.resumed', entry, identity, { taskId })
+      : event('task.paused', entry, identity, { taskId, pauses: open });
+  });
 }
 
 const MAX_MESSAGE_CHARS = 256;

@@ -51,7 +51,7 @@ import {
   applySpawned,
   applyTaskEnded,
   applyTaskPaused,
-  applyWithdrawal,
+  applyWithdrawn,
 } from './task-state.ts';
 
 /** The state of a run whose first entry is `started`. @throws PilotageError `journal_corrupt` when it is another entry. */
@@ -80,6 +80,7 @@ export function openState(entry: Entry): RunState {
     background: NONE,
     otherEnds: NONE,
     otherPauses: NONE,
+    withdrawn: NONE,
     watchers: NONE,
     rejectedCall: null,
     noProgress: null,
@@ -234,6 +235,7 @@ function apply(state: RunState, entry: Entry): void {
     case 'control':
       countMessage(state, entry);
       if (entry.applied) applyControl(state, entry);
+      if (entry.withdrew !== undefined) applyWithdrawn(state, entry.withdrew);
       return;
     case 'spawned':
       applySpawned(state, entry, openOf(state, entry, entry.step));
@@ -398,7 +400,6 @@ function applyShortened(state: RunState, { results }: Shortened): void {
 function applyControl(state: RunState, { control: sent, as }: ControlTaken): void {
   const control = as === 'message' ? messageOf(sent) : sent;
   state.fresh = [...state.fresh, control];
-  applyWithdrawal(state, sent);
   // The planner gets it as the outcome of its question.
   if (as === 'answer') return;
   switch (control.type) {

@@ -210,6 +210,8 @@ export interface RunState {
   otherEnds: readonly TaskEnd[];
   /** Open pauses of other runs' tasks that this run waits for. */
   otherPauses: readonly OtherPauses[];
+  /** Tokens of the questions of tasks that were withdrawn last: a task may have told of them before it heard of it. */
+  withdrawn: readonly string[];
   /** Ids of the runs that wait for this run, apart from the run that spawned it. */
   watchers: readonly string[];
   /** The token of the pause at which somebody rejected a call whose rejection ends the run; otherwise `null`. */

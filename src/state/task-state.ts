@@ -1,7 +1,6 @@
 /** The part of the fold that is about tasks: what a run has spawned, what it waits for, and what came back. */
 import {
   type Awaiting,
-  type Control,
   countUsage,
   deepFreeze,
   defined,
@@ -16,7 +15,6 @@ import {
   type TaskUsage,
   type TaskView,
 } from '#core';
-import { withdrawnBelow } from './blocked-calls.ts';
 import { type GroupState, nextStep, type OpenStep, type RunState, type TaskState, type TaskWait } from './state.ts';
 
 export function applySpawned(state: RunState, spawned: Spawned & { readonly at: number }, open: OpenStep): void {
@@ -143,9 +141,13 @@ export function applyTaskPaused(state: RunState, { task, pauses, asOf }: TaskPau
   state.otherPauses = [...others, Object.freeze({ task, pauses: told, asOf })];
 }
 
-/** A new goal, or a message, withdraws what tasks have asked; in which order both came stands in the journal. */
-export function applyWithdrawal(state: RunState, control: Control): void {
-  for (const task of withdrawnBelow(state, control)) replace(state, task);
+/** Nobody can answer these questions any more, whether their tasks have told so or not. */
+export function applyWithdrawn(state: RunState, tokens: readonly string[]): void {
+  state.withdrawn = tokens;
+  for (const { id, pauses } of state.tasks) {
+    const open = pauses.filter(({ token }) => !tokens.includes(token));
+    if (open.length < pauses.length) change(state, id, { pauses: open });
+  }
 }
 
 export function applyGroupEnded(state: RunState, ended: GroupEnded, at: number): void {

@@ -57,8 +57,9 @@ function isWatched(body: EntryBody): boolean {
   return body.kind === 'watched';
 }
 
-/** Something that the run, or one below it, waited for was answered. */
+/** Something that the run, or one below it, waited for was answered, or needs no answer any more. */
 function isAnswer(body: EntryBody): boolean {
+  if (body.kind === 'control') return body.withdrew !== undefined;
   return body.kind === 'resumed' || body.kind === 'task_paused' || body.kind === 'task_ended';
 }
 

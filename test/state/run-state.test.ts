@@ -142,6 +142,7 @@ describe('the fold', () => {
       background: [],
       otherEnds: [],
       otherPauses: [],
+      withdrawn: [],
       watchers: [],
       whileAsked: 'withdraw',
       rejectedCall: null,
