@@ -216,11 +216,14 @@ export function messageOf({ payload = {}, ...control }: Control): Control {
   });
 }
 
-/** Whether open questions are withdrawn by this message: a new goal, or words that are to be heard before anybody decides. */
+/**
+ * Whether open questions are withdrawn by this message: a new goal, or words that are to be heard before anybody decides.
+ * @param whileAsked of the run that hears it, also when it was said to a run above.
+ */
 export function withdrawsQuestions(message: Message, whileAsked: WhileAsked): boolean {
   if (!isControl(message)) return false;
-  const { type, withdraws } = message;
-  return type === 'REDIRECT' || withdraws !== undefined || (type === 'USER_MESSAGE' && whileAsked === 'withdraw');
+  const { type, withdraws = type } = message;
+  return withdraws === 'REDIRECT' || (withdraws === 'USER_MESSAGE' && whileAsked === 'withdraw');
 }
 
 /**

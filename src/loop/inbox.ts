@@ -90,12 +90,15 @@ export class RunInbox implements Hearing {
   }
 
   #heed(received: readonly Received[]): void {
-    const { onCancel, onHeard } = this.#ports;
     const messages = received.map(({ message }) => message);
     this.#isCancelled = messages.some(({ type }) => type === 'CANCEL');
+    this.#heedCancel(messages);
+    if (messages.some((message) => this.#isHeardAtOnce(message))) this.#ports.onHeard();
+  }
+
+  #heedCancel(messages: readonly Message[]): void {
     const cancels = messages.filter(isHardCancel);
-    if (cancels.length > 0) onCancel(cancels.every(isDismissal) ? 'dismissal' : 'cancel');
-    if (messages.some((message) => this.#isHeardAtOnce(message))) onHeard();
+    if (cancels.length > 0) this.#ports.onCancel(cancels.every(isDismissal) ? 'dismissal' : 'cancel');
   }
 
   /** On the way to an ending, and between boundaries, not everything is taken. */
@@ -107,10 +110,12 @@ export class RunInbox implements Hearing {
       // What came while this was written is taken, too, before anything is done: a cancel may be among it.
       if (!this.#dirty) return;
     }
-    // The rest waits for the boundary.
-    const received = this.#heardAtOnce(await this.#read());
+    // The rest waits for the boundary, but for a cancel: whoever takes over the open step begins no call of it.
+    const received = await this.#read();
     this.#dirty = true;
-    if (this.#ports.state.ending === null) await this.#take(received);
+    if (this.#ports.state.ending !== null) return;
+    this.#heedCancel(received.map(({ message }) => message));
+    await this.#take(this.#heardAtOnce(received));
   }
 
   /** Words that are heard at once bring along what was said before them: the planner is told all in the order of acceptance. */

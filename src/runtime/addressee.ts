@@ -54,7 +54,7 @@ async function askedBelow(journal: Journal, above: Read, token: string): Promise
   const told = entries.flatMap((entry) => (entry.kind === 'task_paused' ? entry.pauses : []));
   const asker = told.find((pause) => pause.token === token)?.run;
   if (asker !== undefined) return { run: asker };
-  for await (const below of runsBelow(journal, state)) {
+  for await (const below of runsBelow(journal, state, () => true)) {
     if (hasAsked(below, token)) return { run: below.state.identity.run, token };
   }
   return undefined;
@@ -68,7 +68,7 @@ function hasAsked({ entries }: Read, token: string): boolean {
 async function onlyAskedBelow(journal: Journal, above: RunState, type: string): Promise<Addressee | undefined> {
   const asked: Pick<TaskPause, 'run' | 'token' | 'reason'>[] = [];
   // Between two of its steps a run waits for nobody.
-  for await (const { state } of above.open === null ? [] : runsBelow(journal, above)) {
+  for await (const { state } of above.open === null ? [] : runsBelow(journal, above, isLive)) {
     const { pauses, identity } = state;
     asked.push(...pauses.map(({ token, reason }) => ({ run: identity.run, token, reason })));
   }
@@ -78,25 +78,30 @@ async function onlyAskedBelow(journal: Journal, above: RunState, type: string): 
   return only && { run: only.run, token: only.token };
 }
 
+/** It goes on, or has ended in the last step of the run above. */
+function isLive({ end, step }: RunState['tasks'][number], above: RunState): boolean {
+  return end === undefined || step === nextStep(above) - 1;
+}
+
 /**
- * The runs below, whether they have told what they ask or not: a task tells it when nothing else of it is under way. Those that ended
- * before the last step of the run above are left out.
+ * The runs below, whether they have told what they ask or not: a task tells it when nothing else of it is under way.
+ * @param isMeant which tasks of each run. Below one that has ended others may go on.
  */
 async function* runsBelow(
   journal: Journal,
   above: RunState,
+  isMeant: typeof isLive,
   seen: Set<string> = new Set([above.identity.run]),
 ): AsyncGenerator<Read> {
   const { open, tasks } = above;
-  const last = nextStep(above) - 1;
-  const own = tasks.flatMap(({ id, step, end }) => (end === undefined || step === last ? [id] : []));
+  const own = tasks.flatMap((task) => (isMeant(task, above) ? [task.id] : []));
   const awaited = open?.waits.flatMap(({ task, group }) => (group === undefined ? [task] : [])) ?? [];
   for (const run of new Set([...awaited, ...own])) {
     if (seen.has(run)) continue;
     seen.add(run);
     const { entries, state } = await foldable(journal, run);
     yield { entries, state };
-    yield* runsBelow(journal, state, seen);
+    yield* runsBelow(journal, state, isMeant, seen);
   }
 }
 

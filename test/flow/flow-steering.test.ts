@@ -1,8 +1,9 @@
 /** People and crashes in the middle of a flow. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type Effect, type Identity, type Json, local } from '#core';
+import { type Effect, type Identity, type Json, local, type PlannerFunction } from '#core';
 import { edge, type Flow, flow, join, map, node, predicateRouter } from '#flow';
+import { memoryJournal } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
 import { createRuntime, type Runtime } from '#runtime';
 import { VirtualClock } from '#testing';
@@ -155,6 +156,22 @@ describe('a person at a flow', () => {
     expect(await run.result()).toMatchObject({ status: 'finished', payload: 'x-first-gated+x-first-other-end' });
     expect(w.calls).toEqual(['first', 'other', 'end']);
     expect((await run.replay()).divergence).toBeUndefined();
+  });
+
+  it('a message to the run above takes no question from a flow, which reads no messages', async () => {
+    const gated = node('gated', { needsApproval: true, effect: 'once', execute: (text: string) => `${text}-gated` });
+    const made = flow({ name: 'asking', inputSchema: z.string(), entry: gated, exit: gated, edges: [] });
+    const tool = made.asTool();
+    const planner: PlannerFunction = ({ trajectory: { count } }) =>
+      count === 0 ? { kind: 'call_tool', tool: 'asking', args: 'x' } : { kind: 'finish', reason: 'goal' };
+    const runtime = createRuntime({ planner, tools: [tool], journal: memoryJournal() });
+    const run = await runtime.start('go', { identity: identity() });
+    const [asked] = await pausesOf(run);
+    await run.steer('USER_MESSAGE', { message: 'look here too' }, { until: 'applied' });
+    await run.approve(asked?.token);
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    expect((await run.state()).steps[0]?.calls[0]?.outcome).toMatchObject({ kind: 'value', value: 'x-gated' });
+    await runtime.close();
   });
 
   it('replays without a divergence, also over rounds', async () => {

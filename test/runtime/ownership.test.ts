@@ -245,6 +245,31 @@ describe('what was acknowledged before a commit of the owner is known to it then
     return { ran, result, appended };
   }
 
+  it('a cancel before the decision of an owner that died then: whoever takes over makes no call of it', async () => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const ran: string[] = [];
+    const cut = cutJournal(journal);
+    const dying = changed(cut.journal, {
+      append: async (request) => {
+        if (!moves(request)) return journal.append(request);
+        await journal.signal('r', cancel());
+        await journal.append(request);
+        cut.cut();
+        return new Promise<never>(() => {});
+      },
+    });
+    const planner = script(call('pay'));
+    await start(world({ planner, tools: [paid(ran, 'A', { effect: 'read' })], journal: dying, clock }), { identity });
+    await until(async () => (await journal.get('r'))?.head === 2);
+    const heir = world({ planner, tools: [paid(ran, 'B', { effect: 'read' })], journal, clock });
+    heir.runtime.work();
+    await advanceUntil(clock, async () => (await journal.get('r'))?.status === 'cancelled');
+    expect(await heir.runtime.run('r').result()).toMatchObject({ reason: 'cancelled' });
+    expect(ran).toEqual([]);
+    await heir.runtime.close();
+  });
+
   it.each([
     ['once', begins, undefined],
     ['once', begins, { hard: false }],

@@ -177,3 +177,19 @@ describe('a question that a task has told, and that the run above has not read o
     expect(await run.result()).toMatchObject({ status: 'finished' });
   });
 });
+
+it('a question below a task that has ended is found by its token', async () => {
+  const { made, paid, asked } = beside({
+    q: thenTell(spawns('child', { task: 'foreground' }), call('pay', { sum: 1 })),
+    child: thenTell(spawns('grand')),
+    grand: script(call('pay', { sum: 2 })),
+  });
+  const run = await start(made, { identity: PARENT });
+  const [below, own] = [await asked('p.0.0.0.0'), await asked('p')];
+  expect((await made.journal.get('p.0.0'))?.status).toBe('finished');
+  await run.approve(below);
+  await until(() => paid.length === 1);
+  await run.approve(own);
+  expect(await run.result()).toMatchObject({ status: 'finished' });
+  expect(paid).toEqual([{ sum: 2 }, { sum: 1 }]);
+});
