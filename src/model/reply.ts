@@ -162,8 +162,18 @@ function charsOf(part: LanguageModelV4Content): number {
   return part.type === 'tool-call' ? part.input.length : 0;
 }
 
+/** Words for the limit of the output, as far as packages leave them without a meaning: xAI's of a reply in one piece, and those that a gateway passes through. */
+const CUTTING: ReadonlySet<string | undefined> = new Set([
+  'incomplete',
+  'max_tokens',
+  'max_output_tokens',
+  'MAX_TOKENS',
+  'model_length',
+]);
+
 /** Gateways that pass a provider's word through leave it without a meaning of its own. */
 function stopReasonOf({ unified, raw }: LanguageModelV4FinishReason): StopReason {
+  if (unified === 'other' && CUTTING.has(raw)) return 'length';
   return raw === 'refusal' ? 'content-filter' : unified;
 }
 

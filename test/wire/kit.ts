@@ -70,9 +70,10 @@ async function textOf(request: IncomingMessage): Promise<string> {
   return text;
 }
 
-/** The same tool for both loops. */
-const WEATHER = { name: 'weather', description: 'The weather in a city.' };
-const CITY = { type: 'object', properties: { city: { type: 'string' } }, additionalProperties: false } as const;
+/** The same question and the same tool for both loops. */
+export const QUERY = 'What is the weather?';
+export const WEATHER = { name: 'weather', description: 'The weather in a city.' };
+export const CITY = { type: 'object', properties: { city: { type: 'string' } }, additionalProperties: false } as const;
 
 export interface Exchange {
   readonly requests: readonly WireRequest[];
@@ -92,7 +93,7 @@ export async function ours({ answers, model, stream = false }: WireCase): Promis
   try {
     const weather = tool({ ...WEATHER, effect: 'read', inputSchema: CITY, execute: () => 'sunny' });
     const made = world({ planner: react({ model: model(server.url) }), tools: [weather] });
-    const run = await start(made, { query: 'What is the weather?' });
+    const run = await start(made, { query: QUERY });
     // Whoever reads a run's events has its replies streamed.
     if (stream) for await (const _ of run.events());
     return { requests: server.requests, result: await run.result(), state: await run.state() };
@@ -109,7 +110,7 @@ export async function theirs({ answers, model, stream = false }: WireCase): Prom
       model: model(server.url),
       maxRetries: 0,
       stopWhen: stepCountIs(8),
-      prompt: 'What is the weather?',
+      prompt: QUERY,
       tools: {
         weather: sdkTool({
           description: WEATHER.description,
