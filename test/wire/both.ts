@@ -1,13 +1,13 @@
 /** One model asked by our agent and by the AI SDK's own loop, and what each of them came to. */
 import type { LanguageModelV4 } from '@ai-sdk/provider';
 import { generateText, jsonSchema, type LanguageModelUsage, tool as sdkTool, stepCountIs, streamText } from 'ai';
-import type { Json } from '#core';
+import { defined, type Json, local } from '#core';
 import { react } from '#planners/react';
 import type { Run, RunResult } from '#runtime';
 import { tool } from '#tools';
 import { ImpatientClock } from '../kit/impatient-clock.ts';
 import { start, world } from '../kit/world.ts';
-import { CITY, QUERY, WEATHER } from './kit.ts';
+import { CITY, QUERY, WEATHER } from './weather.ts';
 
 export interface Ours {
   readonly result: RunResult;
@@ -16,8 +16,8 @@ export interface Ours {
   readonly made: readonly Json[];
 }
 
-/** Our agent asks that model. Nobody waits between its tries. */
-export async function askOurs(model: LanguageModelV4, stream: boolean): Promise<Ours> {
+/** Our agent asks that model, as a run of this id. Nobody waits between its tries. */
+export async function askOurs(model: LanguageModelV4, stream: boolean, id?: string): Promise<Ours> {
   const made: Json[] = [];
   const weather = tool({
     ...WEATHER,
@@ -29,7 +29,10 @@ export async function askOurs(model: LanguageModelV4, stream: boolean): Promise<
     },
   });
   const planner = react({ model, clock: new ImpatientClock() });
-  const run = await start(world({ planner, tools: [weather] }), { query: QUERY });
+  const run = await start(world({ planner, tools: [weather] }), {
+    query: QUERY,
+    identity: local('ana', defined({ run: id })),
+  });
   // Whoever reads a run's events has its replies streamed.
   if (stream) for await (const _ of run.events());
   return { result: await run.result(), state: await run.state(), made };
@@ -81,4 +84,14 @@ export async function askTheirs(model: LanguageModelV4, stream: boolean): Promis
   } catch (error) {
     return { made, error, ...failure };
   }
+}
+
+/** Ids that a package makes up for itself are others each time. */
+export function withoutMadeIds(value: Json): Json {
+  const ids = new Map<string, string>();
+  const text = JSON.stringify(value).replace(/"((?:call_)?[A-Za-z0-9]{16})"/g, (_, id: string) => {
+    if (!ids.has(id)) ids.set(id, `"made-${ids.size}"`);
+    return ids.get(id) as string;
+  });
+  return JSON.parse(text) as Json;
 }

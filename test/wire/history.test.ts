@@ -5,6 +5,7 @@ import { createGoogle } from '@ai-sdk/google';
 import { createOpenAI } from '@ai-sdk/openai';
 import { describe, expect, it } from 'vitest';
 import { asJson, isJsonObject, type Json, type JsonObject } from '#core';
+import { withoutMadeIds } from './both.ts';
 import { ours, theirs, type WireAnswer, type WireCase, type WireRequest } from './kit.ts';
 
 interface HistoryCase extends WireCase {
@@ -222,17 +223,6 @@ function isAsked(role: Json | undefined): boolean {
   return role === 'user' || role === 'system' || role === 'developer';
 }
 
-/** The ids that a package makes up for itself are others each time. */
-function withoutMadeIds(value: Json, ids: Map<string, string>): Json {
-  const text = JSON.stringify(value);
-  return JSON.parse(
-    text.replace(/"(?:id|tool_call_id|call_id|tool_use_id)":"([A-Za-z0-9]{16})"/g, (whole, id: string) => {
-      if (!ids.has(id)) ids.set(id, `made-${ids.size}`);
-      return whole.replace(id, ids.get(id) ?? id);
-    }),
-  ) as Json;
-}
-
 /** The same reply as the events of a stream, each text in two pieces. */
 function streamedMessage({ json }: WireAnswer): WireAnswer {
   const { content, stop_reason, ...head } = json as JsonObject & { readonly content: readonly JsonObject[] };
@@ -323,7 +313,7 @@ describe('the second request', () => {
     if (each.stream === true) expect(mine.requests[1]?.body).toMatchObject({ stream: true });
     const [our, their] = [mine.requests, sdk].map((requests) => {
       const [, second] = requests;
-      return second && withoutMadeIds(asJson([each.history(second)]), new Map());
+      return second && withoutMadeIds(asJson([each.history(second)]));
     });
     expect(our).toEqual(their);
   });

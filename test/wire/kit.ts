@@ -9,6 +9,7 @@ import { react } from '#planners/react';
 import type { Run, RunResult } from '#runtime';
 import { tool } from '#tools';
 import { start, world } from '../kit/world.ts';
+import { CITY, QUERY, WEATHER } from './weather.ts';
 
 export interface WireAnswer {
   readonly status?: number;
@@ -69,11 +70,6 @@ async function textOf(request: IncomingMessage): Promise<string> {
   for await (const chunk of request) text += String(chunk);
   return text;
 }
-
-/** The same question and the same tool for both loops. */
-export const QUERY = 'What is the weather?';
-export const WEATHER = { name: 'weather', description: 'The weather in a city.' };
-export const CITY = { type: 'object', properties: { city: { type: 'string' } }, additionalProperties: false } as const;
 
 export interface Exchange {
   readonly requests: readonly WireRequest[];

@@ -5,11 +5,12 @@
  */
 import { describe, expect, it } from 'vitest';
 import { asJson, isJsonObject, type Json, type JsonObject } from '#core';
-import { askOurs, askTheirs, type Ours, type Theirs } from './both.ts';
-import { QUERY, type WireRequest } from './kit.ts';
+import { askOurs, askTheirs, type Ours, type Theirs, withoutMadeIds } from './both.ts';
+import type { WireRequest } from './kit.ts';
 import { type Answer, answerOf, anywhere, byByte, type Cut, jsonAnswer, whole, wire } from './pieces.ts';
 import { PROVIDERS } from './replies/providers.ts';
 import { COUNTS, type Place, type Provider, type Said, type Saying } from './replies/saying.ts';
+import { QUERY } from './weather.ts';
 
 /** Where ours does otherwise, and why that is better. What is not here has to be the same. */
 const DIFFERENCES = {
@@ -115,16 +116,6 @@ function unmarked(value: Json): Json {
 
 function isCachePoint(value: Json): boolean {
   return isJsonObject(value) && value['cachePoint'] !== undefined;
-}
-
-/** Ids that a package makes up for itself are others each time. */
-function withoutMadeIds(value: Json): Json {
-  const ids = new Map<string, string>();
-  const text = JSON.stringify(value).replace(/"((?:call_)?[A-Za-z0-9]{16})"/g, (_, id: string) => {
-    if (!ids.has(id)) ids.set(id, `"made-${ids.size}"`);
-    return ids.get(id) as string;
-  });
-  return JSON.parse(text) as Json;
 }
 
 const histories = (requests: readonly WireRequest[]): Json => withoutMadeIds(requests.map(toldIn));
