@@ -6,6 +6,7 @@
 
 import {
   ARTIFACT_FETCH,
+  builtinName,
   type CallResult,
   capture,
   deepFreeze,
@@ -342,7 +343,8 @@ export function newlyFound(
 ): readonly string[] {
   if (names.length === 0 && tools.get(tool)?.loading !== 'deferred') return NO_NAMES;
   const before = found();
-  const fresh = [tool, ...names].filter((name) => tools.get(name)?.loading === 'deferred' && !before.includes(name));
+  const own = names.map((name) => builtinName(tools, name));
+  const fresh = [tool, ...own].filter((name) => tools.get(name)?.loading === 'deferred' && !before.includes(name));
   return Object.freeze([...new Set(fresh)]);
 }
 

@@ -24,16 +24,21 @@ const FIELD_BYTES = 1_024;
 
 type ValueOutcome = Extract<Outcome, { kind: 'value' }>;
 
-/** The outcome of a value: itself when it is small, otherwise a preview with a reference to the stored whole. */
+/**
+ * The outcome of a value: itself when it is small, otherwise a preview with a reference to the stored whole.
+ * @param reader the name under which the run has the tool that reads stored values.
+ */
 export async function storeLargeValue(
   value: Captured,
   tool: string,
   scope: Scope,
   artifacts: ArtifactStore,
+  reader?: string,
 ): Promise<ValueOutcome> {
   const artifact = await storeIfLarge(value.json, scope, artifacts, aboutResult(tool));
   if (artifact === undefined) return { kind: 'value', value: value.json };
-  return { kind: 'value', value: previewOf(value.json, tool, artifact.artifactRef, artifact.sizeBytes), artifact };
+  const { artifactRef, sizeBytes } = artifact;
+  return { kind: 'value', value: previewOf(value.json, tool, artifactRef, sizeBytes, PREVIEW_BYTES, reader), artifact };
 }
 
 /** A preview of at most so many bytes in place of a value, or of its preview, and the whole in an artifact, however small it is. */
@@ -68,14 +73,14 @@ function previewOf(
   tool: string,
   artifactRef: string,
   sizeBytes: number,
-  bytes: number = PREVIEW_BYTES,
+  bytes: number,
+  reader: string = ARTIFACT_FETCH,
 ): Json {
   const opened = openSingleKey(value);
   const { preview, leftOut } = isJsonObject(opened) ? fieldsPreview(opened, bytes) : textPreview(opened, bytes);
   const act = reservedAct(tool);
   const isUsual = bytes >= PREVIEW_BYTES;
-  const again =
-    leftOut && act === undefined && tool !== ARTIFACT_FETCH ? ` Do not call ${tool} again for the rest.` : '';
+  const again = leftOut && act === undefined && tool !== reader ? ` Do not call ${tool} again for the rest.` : '';
   const pages = isUsual ? '' : `, with a length of at most ${bytes}`;
   return Object.freeze({
     tool: act ?? tool,
@@ -83,7 +88,7 @@ function previewOf(
     truncated: true,
     preview,
     artifact_ref: artifactRef,
-    read_on: `Call ${ARTIFACT_FETCH} with ref ${artifactRef}${pages} to read the whole.${again}`,
+    read_on: `Call ${reader} with ref ${artifactRef}${pages} to read the whole.${again}`,
   });
 }
 

@@ -1,6 +1,8 @@
 /** What a call comes to, from how its attempts settled. */
 
 import {
+  ARTIFACT_FETCH,
+  builtinName,
   type CallEnded,
   type CallPlace,
   type Captured,
@@ -14,6 +16,7 @@ import {
   type TaskEnd,
   Thrown,
   type ToolSchema,
+  type ToolView,
   usdOf,
 } from '#core';
 import { type ArtifactStore, storedJson } from '#journal';
@@ -24,6 +27,8 @@ import { mayBeLarge, storeLargeValue } from './large-values.ts';
 
 interface Owned {
   readonly identity: Identity;
+  /** Of the run, for whoever reads on in a large value. */
+  readonly tools?: Pick<ToolView, 'get'>;
 }
 interface Stores {
   readonly artifacts: ArtifactStore;
@@ -162,7 +167,8 @@ async function checkAndStore(captured: Captured, call: Owned, tool: Valued, port
     return valueLost({ code: 'tool_invalid_output', message }, tool);
   }
   if (!mayBeLarge(captured)) return { kind: 'value', value: captured.json };
-  return storeLargeValue(captured, tool.schema.name, call.identity, ports.artifacts);
+  const reader = call.tools && builtinName(call.tools, ARTIFACT_FETCH);
+  return storeLargeValue(captured, tool.schema.name, call.identity, ports.artifacts, reader);
 }
 
 /** The journal form of anything thrown. A tool's own string code is kept; stacks and arguments are not. */

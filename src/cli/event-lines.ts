@@ -162,6 +162,15 @@ export class EventLines {
         return event.warnings.map((warning) =>
           line('quiet', `  ${shortLine(event.model, 60)} warns: ${shortLine(warning, 200)}`),
         );
+      case 'provider.invoked':
+        return [line('quiet', `  ${shortLine(event.tool, 60)} ${shortArgs(event.input)} (by the provider)`)];
+      case 'provider.completed':
+        return [
+          line(
+            event.isError ? 'bad' : 'quiet',
+            `  ${shortLine(event.tool, 60)} ${event.isError ? 'failed' : 'gave'} ${shortLine(terminalJson(event.output), 120)} (at the provider)`,
+          ),
+        ];
       case 'input.unreadable':
         return [
           line('bad', `! the attachment ${shortLine(event.fileName ?? event.artifactRef, 100)} could not be read`),

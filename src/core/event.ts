@@ -182,6 +182,16 @@ export interface EventPayloads extends RemarkPayloads {
   'run.paused': { readonly pauses: readonly TaskPause[] };
   /** The run has taken a control out of its inbox. The next event says what became of the control. */
   'control.received': { readonly control: Control };
+  /** The provider of the model has carried out a call of its own tool, of which the reply of this step tells. No tool of the run was called. */
+  'provider.invoked': { readonly step: number; readonly callId: string; readonly tool: string; readonly input: Json };
+  /** What a call of the provider's own gave, as the provider tells it. It may come in a later step than the call. */
+  'provider.completed': {
+    readonly step: number;
+    readonly callId: string;
+    readonly tool: string;
+    readonly output: Json;
+    readonly isError: boolean;
+  };
   /** The run ended before it could do what the control asks for. */
   'control.undelivered': { readonly control: Control };
   'control.applied': { readonly control: Control };

@@ -231,6 +231,7 @@ export {
   type Trajectory,
   type WakeMode,
 } from './planner.ts';
+export { providerActs } from './provider-call.ts';
 export { type RedactedPart, Redaction, type RedactionOptions, type RedactionRule } from './redaction.ts';
 export {
   allReferencesIn,
@@ -311,13 +312,16 @@ export { Thrown } from './thrown.ts';
 export {
   ARTIFACT_FETCH,
   AWAIT_TOOL,
+  builtinName,
   type Effect,
   FINISH_TOOL,
+  givenWay,
   isBuiltinTool,
   isPlanTool,
   type Loading,
   MESSAGE_TOOL,
   type PolicyCall,
+  type ProviderTool,
   reservedAct,
   SKILL_GET,
   SKILL_SEARCH,
@@ -327,6 +331,7 @@ export {
   type ToolPolicy,
   type ToolSchema,
   type ToolView,
+  takesText,
 } from './tool.ts';
 export type { Continued, Turn, TurnCall, TurnFile, TurnPart, TurnResult } from './turn.ts';
 export {

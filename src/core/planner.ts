@@ -8,7 +8,7 @@ import type { Identity } from './identity.ts';
 import { assertKnownKeys, type OptionShape } from './options.ts';
 import type { MoveNotes, Step } from './step.ts';
 import type { BackgroundResult, GroupView, TaskOrigin, TaskView } from './task.ts';
-import type { ToolView } from './tool.ts';
+import type { ToolSchema, ToolView } from './tool.ts';
 import type { Turn } from './turn.ts';
 
 export type WakeMode = 'push' | 'poll' | 'hybrid';
@@ -168,6 +168,11 @@ export interface Planner extends AsksModels {
   readonly whileAsked?: WhileAsked;
   /** True: a model makes the decisions. An invalid decision is then shown to it again before the run fails. */
   readonly modelDriven?: boolean;
+  /**
+   * Checks that each of its models can be offered these tools, which a provider defines. Absent: the planner offers tools to no model, so
+   * that nobody could call one that a provider carries out. @throws PilotageError `invalid_config` naming the tool and the model.
+   */
+  readonly assertOffered?: (tools: readonly ToolSchema[]) => void;
   /** `pause`: when it ends a run with an error because nodes of its plan have failed, the run is paused instead. Default `fail`. */
   readonly onFailedPlan?: OnFailedPlan;
   /** @throws the signal's reason when it is aborted. */
@@ -190,7 +195,7 @@ export type PlannerFunction = (run: RunView, signal: AbortSignal) => MoveSource;
 const PLANNER: OptionShape<Planner> = {
   ...({ name: 'any', version: 'any?', wakeMode: 'any?', costless: 'any?', whileAsked: 'any?' } as const),
   ...({ modelDriven: 'any?', onFailedPlan: 'any?', next: 'any', compact: 'any?' } as const),
-  ...({ unpriced: 'any?', modelNamed: 'any?' } as const),
+  ...({ unpriced: 'any?', modelNamed: 'any?', assertOffered: 'any?' } as const),
 };
 const PLANNER_KEYS = Object.keys(PLANNER);
 

@@ -25,6 +25,27 @@ export interface ToolSchema {
   readonly mimeTypes?: readonly string[];
   /** Arguments that show how the tool is used, the plainest first. */
   readonly examples: readonly JsonObject[];
+  /** Set for a tool that a provider defines: it is offered to that provider's models by its type, and not as a function. */
+  readonly provider?: ProviderTool;
+  /** Options that the provider gets with the tool, by the provider's name. */
+  readonly providerOptions?: JsonObject;
+}
+
+/** True: a call has one text in place of arguments. Only tools that a provider defines have such a form. */
+export function takesText(tool: ToolSchema | undefined): boolean {
+  return tool?.provider !== undefined && tool.inputSchema['type'] === 'string';
+}
+
+/** What a provider has to be told to offer one of its own tools. */
+export interface ProviderTool {
+  /** The type of the tool, such as `anthropic.web_search_20250305`: the provider's name and its word for the tool. */
+  readonly id: `${string}.${string}`;
+  /** Settings of the tool. They go to the provider alone, and are never recorded: they may hold keys. */
+  readonly args: Readonly<Record<string, unknown>>;
+  /** True: the provider carries the calls out itself. False: its models call the tool, and the runtime carries it out. */
+  readonly hosted: boolean;
+  /** What one call that the provider carries out costs, in millionths of a US dollar. */
+  readonly costMicroUsd: number;
 }
 
 /** The tools that this run's identity may use. Another tool's name gives the same answer as a name nobody knows. */
@@ -37,6 +58,8 @@ export interface ToolView {
   /** All tools, deferred ones included, sorted by name. */
   all(): readonly ToolSchema[];
   get(name: string): ToolSchema | undefined;
+  /** Tools that the provider of the model carries out itself, sorted by name; they are in no other list. Absent: there are none. */
+  readonly hosted?: readonly ToolSchema[];
   /** The program's policy about calls, for planners that look ahead. The policy is asked again when a call is made. */
   readonly policy?: ToolPolicy;
 }
@@ -96,8 +119,21 @@ export function reservedAct(tool: string): string | undefined {
   return RESERVED_ACTS.get(tool);
 }
 
-const NAMES: readonly string[] = [TOOL_SEARCH, TOOL_GET, ARTIFACT_FETCH, SKILL_SEARCH, SKILL_GET];
+const BUILTINS: readonly string[] = [TOOL_SEARCH, TOOL_GET, ARTIFACT_FETCH, SKILL_SEARCH, SKILL_GET];
 
-export function isBuiltinTool(name: string): boolean {
-  return NAMES.includes(name);
+/** A tool that a runtime brings along has this before its name when the program has a tool of that name: OpenAI's own is `tool_search` too. */
+const GIVEN_WAY = 'pilotage_';
+
+/** The name that the runtime's own tool gets when the program has one of its name. */
+export function givenWay(builtin: string): string {
+  return `${GIVEN_WAY}${builtin}`;
+}
+
+/** The name under which these tools have the one that the runtime brings along. */
+export function builtinName({ get }: Pick<ToolView, 'get'>, builtin: string): string {
+  return get(givenWay(builtin)) === undefined ? builtin : givenWay(builtin);
+}
+
+export function isBuiltinTool(tools: Pick<ToolView, 'get'>, name: string): boolean {
+  return BUILTINS.some((builtin) => builtinName(tools, builtin) === name);
 }

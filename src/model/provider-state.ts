@@ -14,6 +14,8 @@ export type StoredPart =
   | ({ readonly type: 'custom'; readonly kind: string } & WithOptions)
   /** The step's call with this index: its id and its input are the step's. */
   | ({ readonly type: 'call'; readonly call: number } & WithOptions)
+  /** The provider asks leave for a call of its own: the answer is the outcome of the step's call with this index. */
+  | { readonly type: 'approval'; readonly call: number; readonly approvalId: string }
   | ProviderCallPart
   | ProviderResultPart;
 
@@ -74,6 +76,9 @@ export function providerStateOf(content: readonly LanguageModelV4Content[], prov
           });
         break;
       }
+      case 'tool-approval-request':
+        parts.push({ type: 'approval', call: calls++, approvalId: part.approvalId });
+        break;
       case 'tool-result':
         parts.push(resultPart(part));
         break;

@@ -8,6 +8,7 @@ import type {
   LanguageModelV4Reasoning,
   LanguageModelV4StreamPart,
   LanguageModelV4Text,
+  LanguageModelV4ToolApprovalRequest,
   LanguageModelV4ToolCall,
   LanguageModelV4ToolResult,
   LanguageModelV4Usage,
@@ -28,6 +29,8 @@ export interface ModelCall {
   readonly tool: string;
   /** The arguments as text. It should be JSON, but is not checked. */
   readonly input: string;
+  /** True: the provider would carry out this call itself, and asks whether it may. `callId` is the id of its question. */
+  readonly asksLeave?: true;
 }
 
 export interface Reply {
@@ -141,7 +144,7 @@ function replyOf(
     else if (part.type === 'reasoning') reasoning += part.text;
     else if (part.type === 'tool-call' && part.providerExecuted !== true) {
       calls.push({ callId: part.toolCallId, tool: part.toolName, input: part.input });
-    }
+    } else if (part.type === 'tool-approval-request') calls.push(askedCall(part, content));
   }
   const finish = stopReasonOf(finishReason);
   const reply: { -readonly [K in keyof Reply]: Reply[K] } = { text, reasoning, calls, finish, modelId };
@@ -154,6 +157,16 @@ function replyOf(
   const providerState = providerStateOf(content, provider);
   if (providerState !== undefined) reply.providerState = providerState;
   return reply;
+}
+
+/** The call for which the provider asks leave stands before its question. */
+function askedCall(
+  { approvalId: callId, toolCallId }: LanguageModelV4ToolApprovalRequest,
+  content: readonly LanguageModelV4Content[],
+): ModelCall {
+  const call = content.find((part) => part.type === 'tool-call' && part.toolCallId === toolCallId);
+  const { toolName: tool, input } = call?.type === 'tool-call' ? call : { toolName: '', input: '' };
+  return { callId, tool, input, asksLeave: true };
 }
 
 function charsOf(part: LanguageModelV4Content): number {
@@ -230,6 +243,7 @@ export class StreamedContent {
         this.#addCall(part);
         return undefined;
       case 'custom':
+      case 'tool-approval-request':
         this.content.push(part);
         return undefined;
       case 'tool-result':

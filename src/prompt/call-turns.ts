@@ -1,12 +1,16 @@
 /** The turns of a step with calls: the assistant's with the calls, and the one that answers them. */
-import type {
-  LanguageModelV4Message,
-  LanguageModelV4ToolCallPart,
-  LanguageModelV4ToolResultPart,
-} from '@ai-sdk/provider';
-import { isJsonObject, shownName, wireName } from '#core';
+import type { LanguageModelV4Message, LanguageModelV4ToolCallPart } from '@ai-sdk/provider';
+import { isJsonObject, type Outcome, shownName, type ToolView, takesText, wireName } from '#core';
 import { frame, userTurn } from './frame.ts';
-import { callOptions, type OwnForm, type Recipient, restoreBesideText, restoreParts } from './provider-parts.ts';
+import {
+  callOptions,
+  type OwnForm,
+  questionsOf,
+  type Recipient,
+  restoreBesideText,
+  restoreParts,
+} from './provider-parts.ts';
+import { nativeResultOf } from './provider-results.ts';
 import { type StepCall, toolResultOf } from './step-parts.ts';
 
 /** The turns of a step are made for whoever is asked. */
@@ -19,26 +23,45 @@ export interface StepTurns {
   readonly to: Recipient;
   /** Ids of the calls that providers have carried out, as far as the request has them. */
   readonly known: Set<string>;
+  readonly tools: Pick<ToolView, 'get'>;
 }
 
+type ToolTurn = Extract<LanguageModelV4Message, { role: 'tool' }>;
+
 /** @param ids one for each call, unique in the request. */
-export function addNativeTurns({ messages, form, calls, said, to, known }: StepTurns, ids: readonly string[]): void {
+export function addNativeTurns(turns: StepTurns, ids: readonly string[]): void {
+  const { messages, form, calls, said, to, known, tools } = turns;
   const options = callOptions(form, to);
+  const questions = questionsOf(form, to);
   const parts: LanguageModelV4ToolCallPart[] = [];
-  const results: LanguageModelV4ToolResultPart[] = [];
+  const results: ToolTurn['content'] = [];
   for (let index = 0; index < calls.length; index += 1) {
     const { tool, args, outcome } = calls[index] as StepCall;
     const toolCallId = ids[index] as string;
     const toolName = wireName(tool);
+    const schema = tools.get(tool);
     // Arguments that were no object are in the journal as they came; providers refuse them in a history.
-    parts.push({ type: 'tool-call', toolCallId, toolName, input: isJsonObject(args) ? args : {} });
-    const result = { type: 'tool-result' as const, toolCallId, toolName, output: toolResultOf(outcome) };
+    const input = isJsonObject(args) || (takesText(schema) && typeof args === 'string') ? args : {};
+    parts.push({ type: 'tool-call', toolCallId, toolName, input });
+    const approvalId = questions.get(index);
+    if (approvalId !== undefined) {
+      results.push(leave(approvalId, outcome));
+      continue;
+    }
+    const output = nativeResultOf(outcome, schema?.provider);
+    const result = { type: 'tool-result' as const, toolCallId, toolName, output };
     const noted = options[index];
     results.push(noted === undefined ? result : ({ ...result, providerOptions: noted } as typeof result));
   }
   const spoken = said.length === 0 ? parts : [...said.map((text) => ({ type: 'text' as const, text })), ...parts];
   const content = restoreParts(form, parts, to, known) ?? spoken;
   messages.push({ role: 'assistant', content }, { role: 'tool', content: results });
+}
+
+/** The answer to a provider that asks whether it may make a call. */
+function leave(approvalId: string, outcome: Outcome | undefined): ToolTurn['content'][number] {
+  if (outcome?.kind === 'value') return { type: 'tool-approval-response', approvalId, approved: true };
+  return { type: 'tool-approval-response', approvalId, approved: false, reason: toolResultOf(outcome).value };
 }
 
 export function addTextTurns({ messages, form, calls, said, to, known }: StepTurns): void {

@@ -35,12 +35,16 @@ export function restoreParts(
   const thoughts: string[] = [];
   let placed = 0;
   for (const part of state.parts) {
-    if (part.type === 'call') {
+    if (part.type === 'approval' && isOwn) {
+      // The question stands in the provider's own call, and its answer in the turn that follows.
+      if (calls[part.call] !== undefined) placed += 1;
+    } else if (part.type === 'call' || part.type === 'approval') {
       // A call that was cut off by the provider's limit was dropped, and has no place any more.
       const call = calls[part.call];
       if (call === undefined) continue;
       placed += 1;
-      restored.push(isOwn && part.providerOptions !== undefined ? withOptions(call, part.providerOptions) : call);
+      const options = isOwn && part.type === 'call' ? part.providerOptions : undefined;
+      restored.push(options === undefined ? call : withOptions(call, options));
     } else if (part.type === 'reasoning') {
       const thought = { ...part, text: part.text ?? reasoning };
       if (isOwn && goesBack(part, to)) restored.push(thought as AssistantPart);
@@ -85,6 +89,15 @@ export function callOptions({ providerState: state }: OwnForm, to: Recipient): r
   for (const part of state.parts) if (part.type === 'call') options[part.call] = part.providerOptions;
   return options;
 }
+
+/** By the index of the step's call, the ids of the questions that it answers to its provider. */
+export function questionsOf({ providerState: state }: OwnForm, to: Recipient): ReadonlyMap<number, string> {
+  if (!isProviderState(state) || !isOwnState(state, to)) return NO_QUESTIONS;
+  const asked = state.parts.filter((part) => part.type === 'approval');
+  return asked.length === 0 ? NO_QUESTIONS : new Map(asked.map(({ call, approvalId }) => [call, approvalId]));
+}
+
+const NO_QUESTIONS: ReadonlyMap<number, string> = new Map();
 
 /** What another provider did itself in the step, as markup. `undefined`: nothing, or the parts themselves go back. */
 export function actsOfProvider({ providerState: state }: OwnForm, to: Recipient): string | undefined {

@@ -5,6 +5,7 @@
 import {
   ARTIFACT_FETCH,
   AWAIT_TOOL,
+  builtinName,
   FINISH_TOOL,
   type JsonObject,
   type PlanningHints,
@@ -80,18 +81,20 @@ function identity(startedAt: number): string {
 }
 
 function discovery(tools: ToolView, mode: CallMode): string {
-  if (tools.get(TOOL_SEARCH) === undefined || !tools.all().some((tool) => tool.loading === 'deferred')) return '';
-  const look = tools.get(TOOL_GET) === undefined ? '' : ` ${TOOL_GET} shows the arguments of one.`;
+  const [search, get] = [builtinName(tools, TOOL_SEARCH), builtinName(tools, TOOL_GET)];
+  if (tools.get(search) === undefined || !tools.all().some((tool) => tool.loading === 'deferred')) return '';
+  const look = tools.get(get) === undefined ? '' : ` ${get} shows the arguments of one.`;
   const shown = mode === 'text' ? 'listed below' : 'declared to you';
-  return `There are more tools than those ${shown}. When none of these fits, describe what you need to ${TOOL_SEARCH}.${look}
+  return `There are more tools than those ${shown}. When none of these fits, describe what you need to ${search}.${look}
 A tool that was found can be called from your next reply on.`;
 }
 
 function heavyResults(tools: ToolView): string {
+  const fetch = builtinName(tools, ARTIFACT_FETCH);
   const rest =
-    tools.get(ARTIFACT_FETCH) === undefined
+    tools.get(fetch) === undefined
       ? 'Work with the preview, or make a call with a smaller result.'
-      : `Read on with ${ARTIFACT_FETCH} when the preview does not answer your question; do not repeat the call.`;
+      : `Read on with ${fetch} when the preview does not answer your question; do not repeat the call.`;
   return `A result that is too large comes as a preview in <stored_result>, with an artifact_ref under which the whole is stored.
 ${rest}`;
 }

@@ -32,7 +32,8 @@ export function toolEntry(tool: DeclaredTool, maxExamples: number = MAX_EXAMPLES
 }
 
 /** The declaration of a tool that a model may call. */
-export type DeclaredTool = Pick<ToolSchema, 'name' | 'description' | 'inputSchema' | 'examples'>;
+export type DeclaredTool = Pick<ToolSchema, 'name' | 'description' | 'inputSchema' | 'examples'> &
+  Partial<Pick<ToolSchema, 'provider' | 'providerOptions'>>;
 
 /** Declared, in this order, to a run that is to give work to tasks. */
 export const CONTROL_TOOLS: readonly DeclaredTool[] = [

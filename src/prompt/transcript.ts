@@ -105,7 +105,7 @@ export class Transcript {
     const request = requestTurn(view, takes, write);
     this.#messages = [
       { role: 'system', content: [system, ...systemWords(view.history)].join('\n\n') },
-      ...contextTurns(view.context),
+      ...contextTurns(view.context, view.tools),
       ...earlierMessages(view, { mode, takes, write, ...defined({ maxChars: historyChars }) }, this.#callIds),
       ...(request === undefined ? [] : [request]),
     ];
@@ -235,7 +235,8 @@ export class Transcript {
     const ids = this.#claimIds(step, calls);
     // The provider's form of a reply has a place for each of its calls.
     const form = told.length === 0 ? step : {};
-    const turns = { messages: this.#messages, form, calls, said, to: this.#options, known: this.#known };
+    const { tools } = view;
+    const turns = { messages: this.#messages, form, calls, said, to: this.#options, known: this.#known, tools };
     if (calls.length === 0) {
       if (said.length > 0) this.#messages.push(assistantTurn(said.join('\n\n')));
     } else if (mode === 'native') addNativeTurns(turns, ids);

@@ -7,6 +7,7 @@ import {
   type ArtifactRow,
   asJson,
   branchesOf,
+  builtinName,
   capture,
   defined,
   type ErrorData,
@@ -26,6 +27,7 @@ import {
   type Summary,
   shownName,
   type TaskView,
+  type ToolView,
 } from '#core';
 import { type FrameName, frame, quoted, quotedJson, userTurn } from './frame.ts';
 
@@ -88,9 +90,12 @@ const SKILLS: Kind = {
 };
 
 /** The text about skills, which says how many are not shown. */
-function skillsKind(count: number): Kind {
+function skillsKind(count: number, tools: Pick<ToolView, 'get'> | undefined): Kind {
   if (count <= SHOWN_SKILLS) return SKILLS;
-  const more = `These are ${SHOWN_SKILLS} of ${count}: find others with ${SKILL_SEARCH}, and read them with ${SKILL_GET}.`;
+  const [search, get] = [SKILL_SEARCH, SKILL_GET].map((name) =>
+    tools === undefined ? name : builtinName(tools, name),
+  );
+  const more = `These are ${SHOWN_SKILLS} of ${count}: find others with ${search}, and read them with ${get}.`;
   return { ...SKILLS, points: [...SKILLS.points, more] };
 }
 
@@ -107,9 +112,10 @@ function dataKind(name: FrameName, what: string): Kind {
 
 /**
  * The turns for the context of a run. A part that is absent or null has no turn.
+ * @param tools of the run, where it can look for more skills.
  * @throws PilotageError `memory_block_unserializable` naming the part that is not JSON.
  */
-export function contextTurns(context: RunContext): LanguageModelV4Message[] {
+export function contextTurns(context: RunContext, tools?: Pick<ToolView, 'get'>): LanguageModelV4Message[] {
   const { skills = [], artifacts } = context;
   const stored = artifacts === undefined ? undefined : artifactTurn(artifactLines(artifacts.rows, artifacts.more));
   const shown = skills.slice(0, SHOWN_SKILLS);
@@ -117,7 +123,7 @@ export function contextTurns(context: RunContext): LanguageModelV4Message[] {
     ...jsonTurn(EXTERNAL_MEMORY, context.externalMemory, 'context.externalMemory'),
     ...jsonTurn(CONVERSATION_MEMORY, context.conversationMemory, 'context.conversationMemory'),
     ...jsonTurn(RETRIEVED, context.retrieved, 'context.retrieved'),
-    ...jsonTurn(skillsKind(skills.length), shown.length === 0 ? null : shown, 'context.skills'),
+    ...jsonTurn(skillsKind(skills.length, tools), shown.length === 0 ? null : shown, 'context.skills'),
     ...(stored === undefined ? [] : [stored]),
   ];
 }

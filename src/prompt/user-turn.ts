@@ -5,6 +5,7 @@
 import type { LanguageModelV4FilePart, LanguageModelV4Message, LanguageModelV4TextPart } from '@ai-sdk/provider';
 import {
   ARTIFACT_FETCH,
+  builtinName,
   defined,
   type JsonObject,
   jsonText,
@@ -82,7 +83,7 @@ function attachment(what: string, stub: JsonObject): LanguageModelV4TextPart {
 /** Tools that are found later must not change this turn, which is made again after a restart and for another model. */
 function readersAtStart(tools: ToolView): readonly ToolSchema[] {
   const always = tools.all().filter(({ loading }) => loading === 'always');
-  const fetch = tools.get(ARTIFACT_FETCH);
+  const fetch = tools.get(builtinName(tools, ARTIFACT_FETCH));
   return fetch === undefined || fetch.loading === 'always' ? always : [...always, fetch];
 }
 

@@ -37,6 +37,7 @@ export class Agents {
       // Agents that have the very same set share what was made of it.
       const catalogue = catalogues.get(tools) ?? catalogueOf(tools);
       catalogues.set(tools, catalogue);
+      assertToolsOffered(name, planner, catalogue);
       const limit = callLimit(atOnce, parallelCalls);
       const unpriced = unpricedOf(planner, tools);
       assertPriced(name, unpriced, limits?.costUsd !== undefined);
@@ -79,6 +80,17 @@ export class Agents {
       { data: { agent: name, known: this.names } },
     );
   }
+}
+
+/** @throws PilotageError `invalid_config` for a provider's tool that nobody could call. */
+function assertToolsOffered(agent: string, planner: Planner, { ofProviders }: Catalogue): void {
+  if (ofProviders.length === 0) return;
+  planner.assertOffered?.(ofProviders);
+  const isTold = planner.assertOffered !== undefined;
+  const hosted = isTold ? undefined : ofProviders.find(({ provider }) => provider?.hosted === true);
+  if (hosted === undefined) return;
+  const message = `The agent ${JSON.stringify(agent)} has the tool ${hosted.name} (${hosted.provider?.id}), which its provider carries out for a model that is offered it, and its planner ${planner.name} offers tools to no model. Leave it out, or give the tool to an agent of react.`;
+  throw new PilotageError('invalid_config', message);
 }
 
 /**

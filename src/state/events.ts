@@ -24,6 +24,7 @@ import {
   mapTexts,
   type Paused,
   type PlanGrown,
+  providerActs,
   type Reopened,
   type Resumed,
   type RunEvent,
@@ -157,9 +158,26 @@ function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
   if (rejected !== undefined) return events;
   return [
     ...events,
+    ...providerEvents(entry, move, identity),
     ...invokedEvents(entry, step, branchesOf(decision), 0, identity),
     ...heldEvents(entry, move, identity),
   ];
+}
+
+function providerEvents(entry: Entry, { step, providerState }: Moved, identity: Identity): RunEvent[] {
+  return providerActs(providerState).map((act) => {
+    const { toolCallId: callId, toolName: tool } = act;
+    if (act.type === 'tool-call')
+      return event('provider.invoked', entry, identity, { step, callId, tool, input: act.input });
+    const { type, value: output } = act.output;
+    return event('provider.completed', entry, identity, {
+      step,
+      callId,
+      tool,
+      output,
+      isError: type.startsWith('error'),
+    });
+  });
 }
 
 function heldEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {

@@ -157,6 +157,7 @@ const TOOL_OPTIONS: OptionShape<AgentToolOptions> = {
   scopes: 'any?',
   concurrency: 'any?',
   examples: 'any?',
+  providerOptions: 'any?',
 };
 
 /** The arguments of a tool that is given no schema. */

@@ -50,7 +50,7 @@ function searchTools(view: ToolView, query: string, tags: readonly string[], lim
   const wanted = tags.map(fold);
   const candidates = view.all().filter(({ name, tags: own }) => {
     const has = own.map(fold);
-    return !isBuiltinTool(name) && wanted.every((tag) => has.includes(tag));
+    return !isBuiltinTool(view, name) && wanted.every((tag) => has.includes(tag));
   });
   return rank(candidates, query.trim()).slice(0, limit <= 0 ? DEFAULT_LIMIT : Math.min(limit, MAX_LIMIT));
 }

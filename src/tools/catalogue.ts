@@ -5,13 +5,18 @@
 import { createHash } from 'node:crypto';
 import {
   assertTexts,
+  builtinName,
+  captureObject,
+  defined,
+  describeThrown,
   type Effect,
-  isBuiltinTool,
+  givenWay,
   isOptionsRecord,
   type JsonObject,
   type Loading,
   microUsdOf,
   PilotageError,
+  type ProviderTool,
   SKILL_GET,
   SKILL_SEARCH,
   shownAmount,
@@ -27,6 +32,7 @@ import {
 import type { Agent, AgentTool, AnyTool, ToolSet, Unnamed } from './agent.ts';
 import { assertDistinct, type NamedHandle, namedHandles } from './handle.ts';
 import { assertToolKeys, assertUnnamedKeys } from './known-keys.ts';
+import { isProviderTool, type NamedTool, namedProviderTool } from './provider-tool.ts';
 import { checkOf, jsonSchemaOf, rankedExamples, type ValueCheck } from './schema.ts';
 import type { ApprovalGate, Backoff, Tool } from './tool.ts';
 import { withName } from './unnamed-tool.ts';
@@ -72,11 +78,13 @@ export interface AuthorisedTools extends ToolView {
   ready(name: string): ReadyTool | undefined;
   /** The run may use the tool by its scopes, and was told not to. */
   withholds(name: string): boolean;
-  /** For each tool a digest of what recorded calls depend on: its schema and effect. */
+  /** For each tool a digest of what recorded calls depend on: its schema and effect, and the type of a provider's tool. */
   digests(): Readonly<Record<string, string>>;
 }
 
 export interface Catalogue {
+  /** Tools that a provider defines, sorted by name. */
+  readonly ofProviders: readonly ToolSchema[];
   /**
    * The view of a run that holds these scopes. Equal arguments share one view.
    * @param found names in the order of first sight: the deferred tools among them are listed after the others, so that
@@ -90,7 +98,7 @@ export interface Catalogue {
 const MAX_VIEWS = 1_000;
 
 /**
- * @param builtins what the runtime adds; their names are taken.
+ * @param builtins what the runtime adds. Where the program has a tool of the same name, it gets another one.
  * @param policy what the program allows; every view has it.
  * @throws PilotageError `tool_name_empty`, `tool_without_execute`, `tool_name_taken`, `tool_schema_invalid`,
  * `tool_example_invalid` or `invalid_config`.
@@ -100,12 +108,19 @@ export function createCatalogue(tools: ToolSet, builtins: readonly Tool[] = [], 
     throw new PilotageError('invalid_config', 'The option policy must be a function, which is asked about each call.');
   }
   const ready = new Map<string, ReadyTool>();
-  for (const tool of [...listOf(builtins), ...listOf(tools)]) {
-    const made = prepare(tool);
+  const add = ({ tool, provider }: Given): void => {
+    const made = prepare(tool, provider);
     if (ready.has(tool.name)) {
       throw new PilotageError('tool_name_taken', `Two tools are named ${JSON.stringify(tool.name)}. Rename one.`);
     }
     ready.set(tool.name, made);
+  };
+  for (const tool of listOf(tools)) add(tool);
+  const own = new Set<string>();
+  for (const tool of builtins) {
+    const name = ready.has(tool.name) ? givenWay(tool.name) : tool.name;
+    add({ tool: { ...tool, name } });
+    own.add(name);
   }
   for (const name of ready.keys()) {
     const wire = wireName(name);
@@ -115,15 +130,18 @@ export function createCatalogue(tools: ToolSet, builtins: readonly Tool[] = [], 
   }
   assertDistinct([...ready.values()].flatMap((tool) => ('source' in tool ? (tool.handles ?? []) : [])));
   const sorted = [...ready.values()].sort((a, b) => (a.schema.name < b.schema.name ? -1 : 1));
+  const ofProviders = sorted.map(({ schema }) => schema).filter(({ provider }) => provider !== undefined);
+  assertOneGate(sorted);
   const allowed = new Map<string, Allowed>();
   const views = new Map<string, AuthorisedTools>();
   return {
+    ofProviders,
     view(scopes, found = [], withheld = []) {
-      const searchesSkills = found.includes(SKILL_SEARCH);
+      const searchesSkills = found.some((name) => name === SKILL_SEARCH || name === givenWay(SKILL_SEARCH));
       const held = JSON.stringify([[...scopes].sort(), withheld]);
       return kept(views, `${held}${JSON.stringify(found)}`, () =>
         listing(
-          kept(allowed, `${held}${searchesSkills}`, () => authorise(sorted, scopes, searchesSkills, withheld)),
+          kept(allowed, `${held}${searchesSkills}`, () => authorise(sorted, own, scopes, searchesSkills, withheld)),
           found,
           policy,
         ),
@@ -153,8 +171,13 @@ function isAgentTool(tool: unknown): tool is AgentTool {
   return typeof tool === 'object' && tool !== null && 'agent' in tool;
 }
 
-function listOf(tools: ToolSet): readonly AnyTool[] {
-  if (Array.isArray(tools)) return tools as readonly AnyTool[];
+/** A tool as it is given, with its name. */
+interface Given extends Partial<Pick<NamedTool, 'provider'>> {
+  readonly tool: AnyTool;
+}
+
+function listOf(tools: ToolSet): readonly Given[] {
+  if (Array.isArray(tools)) return (tools as readonly AnyTool[]).map((tool) => ({ tool }));
   if (!isOptionsRecord(tools)) {
     throw new PilotageError('invalid_config', 'tools must be a list of tools, or an object of tools by their names.');
   }
@@ -165,12 +188,12 @@ function listOf(tools: ToolSet): readonly AnyTool[] {
         `The tool at ${JSON.stringify(name)} is ${shownAmount(tool)}; give a tool.`,
       );
     }
-    if (tool.name === undefined && 'agent' in tool) return { ...tool, name };
+    if (tool.name === undefined && 'agent' in tool) return { tool: { ...tool, name } };
     if (tool.name === undefined) {
       assertUnnamedKeys(`The tool ${name}`, tool);
-      return withName(name, tool);
+      return isProviderTool(tool) ? namedProviderTool(name, tool) : { tool: withName(name, tool) };
     }
-    if (tool.name === name) return tool;
+    if (tool.name === name) return { tool };
     throw new PilotageError(
       'invalid_config',
       `The tool at ${JSON.stringify(name)} is named ${JSON.stringify(tool.name)}. Leave its name out, or give both the same.`,
@@ -181,14 +204,18 @@ function listOf(tools: ToolSet): readonly AnyTool[] {
 /** The tools of everyone who holds the same scopes. */
 interface Allowed {
   readonly byName: ReadonlyMap<string, ReadyTool>;
-  /** Sorted by name. */
+  /** Sorted by name, without those that a provider carries out. */
   readonly all: readonly ToolSchema[];
+  /** Those that a provider carries out. */
+  readonly hosted: readonly ToolSchema[];
   readonly withheld: ReadonlySet<string>;
   readonly digests: () => Readonly<Record<string, string>>;
 }
 
+/** @param own the names of what the runtime adds. */
 function authorise(
   tools: readonly ReadyTool[],
+  own: ReadonlySet<string>,
   scopes: readonly string[],
   searchesSkills: boolean,
   withheld: readonly string[],
@@ -197,45 +224,51 @@ function authorise(
   const permitted = tools.filter((tool) => tool.scopes.every((scope) => held.has(scope)));
   const usable = permitted.filter(({ schema: { name } }) => !withheld.includes(name));
   // Nobody is shown a search that can find nothing.
-  const searches = usable.some(({ schema }) => schema.loading === 'deferred' && !isBuiltinTool(schema.name));
-  const useless = [...(searches ? [] : [TOOL_SEARCH, TOOL_GET]), ...(searchesSkills ? [] : [SKILL_SEARCH, SKILL_GET])];
-  const allowed = usable.filter(({ schema: { name } }) => !useless.includes(name));
-  const all = Object.freeze(allowed.map((tool) => tool.schema));
+  const searches = usable.some(({ schema }) => schema.loading === 'deferred' && !own.has(schema.name));
+  const idle = [...(searches ? [] : [TOOL_SEARCH, TOOL_GET]), ...(searchesSkills ? [] : [SKILL_SEARCH, SKILL_GET])];
+  const useless = [...idle, ...idle.map(givenWay)];
+  const allowed = usable.filter(({ schema: { name } }) => !own.has(name) || !useless.includes(name));
+  const schemas = allowed.map((tool) => tool.schema);
+  const all = Object.freeze(schemas.filter(({ provider }) => provider?.hosted !== true));
+  const hosted = Object.freeze(schemas.filter(({ provider }) => provider?.hosted === true));
   let digests: Readonly<Record<string, string>> | undefined;
   return {
     byName: new Map(allowed.map((tool) => [tool.schema.name, tool])),
     all,
+    hosted,
     withheld: new Set(permitted.filter((tool) => !usable.includes(tool)).map(({ schema: { name } }) => name)),
     digests: () => {
-      digests ??= Object.freeze(Object.fromEntries(all.map((schema) => [schema.name, digestOf(schema)])));
+      digests ??= Object.freeze(Object.fromEntries(schemas.map((schema) => [schema.name, digestOf(schema)])));
       return digests;
     },
   };
 }
 
 function listing(
-  { byName, all, withheld, digests }: Allowed,
+  { byName, all, hosted, withheld, digests }: Allowed,
   found: readonly string[],
   policy: ToolPolicy | undefined,
 ): AuthorisedTools {
   const get = (name: string): ToolSchema | undefined => byName.get(name)?.schema;
   const always = all.filter((schema) => schema.loading === 'always');
-  const later = [...new Set(found)].flatMap((name) => get(name) ?? []).filter(({ loading }) => loading === 'deferred');
+  const names = found.map((name) => builtinName({ get }, name));
+  const later = [...new Set(names)].flatMap((name) => get(name) ?? []).filter(({ loading }) => loading === 'deferred');
   const list = Object.freeze([...always, ...later]);
   const ready = (name: string): ReadyTool | undefined => byName.get(name);
   const withholds = (name: string): boolean => withheld.has(name);
   const view: AuthorisedTools = { list: () => list, all: () => all, get, ready, withholds, digests };
-  return Object.freeze(policy === undefined ? view : { ...view, policy });
+  return Object.freeze({ ...view, ...defined({ policy }), ...(hosted.length === 0 ? {} : { hosted }) });
 }
 
 /** By the schema, which is frozen: the views of all scopes, and of all catalogues with the same tools, need the same. */
-const digestsOf = new WeakMap<JsonObject, Map<Effect, string>>();
+const digestsOf = new WeakMap<JsonObject, Map<string, string>>();
 
 /** Short, as every run records one for each of its tools. */
-function digestOf({ inputSchema, effect }: ToolSchema): string {
-  const known = digestsOf.get(inputSchema) ?? new Map<Effect, string>();
-  const digest = known.get(effect) ?? shortHash(JSON.stringify([effect, inputSchema]));
-  digestsOf.set(inputSchema, known.set(effect, digest));
+function digestOf({ inputSchema, effect, provider }: ToolSchema): string {
+  const known = digestsOf.get(inputSchema) ?? new Map<string, string>();
+  const kind = provider === undefined ? effect : `${effect} ${provider.id}`;
+  const digest = known.get(kind) ?? shortHash(JSON.stringify([kind, inputSchema]));
+  digestsOf.set(inputSchema, known.set(kind, digest));
   return digest;
 }
 
@@ -243,7 +276,7 @@ function shortHash(text: string): string {
   return createHash('sha256').update(text).digest('base64url').slice(0, 12);
 }
 
-function prepare(tool: AnyTool): ReadyTool {
+function prepare(tool: AnyTool, provider: Given['provider']): ReadyTool {
   if (typeof tool?.name !== 'string' || tool.name.trim() === '') {
     throw new PilotageError('tool_name_empty', 'A tool has no name. Give it a name that the model can call.');
   }
@@ -258,8 +291,13 @@ function prepare(tool: AnyTool): ReadyTool {
   if (typeof tool.description !== 'string') {
     throw new PilotageError('invalid_config', `${owner} has no description. Say what it does; the model reads it.`);
   }
+  if (!isAgentTool(tool)) {
+    const costMicroUsd = priceOf(tool, owner);
+    const offered = provider && Object.freeze({ ...provider, costMicroUsd: provider.hosted ? costMicroUsd : 0 });
+    // What the provider carries out costs something there; a question whether it may costs nothing.
+    return readyFunction(tool, owner, readyOf(tool, owner, offered), provider?.hosted === true ? 0 : costMicroUsd);
+  }
   const ready = readyOf(tool, owner);
-  if (!isAgentTool(tool)) return readyFunction(tool, owner, ready);
   if ('execute' in tool || 'costUsd' in tool || 'handles' in tool) {
     throw new PilotageError(
       'invalid_config',
@@ -273,7 +311,7 @@ function prepare(tool: AnyTool): ReadyTool {
   return { ...ready, agent: tool.agent, prompt: tool.prompt?.bind(tool) };
 }
 
-function readyFunction(tool: Tool, owner: string, ready: Ready): ReadyFunction {
+function readyFunction(tool: Tool, owner: string, ready: Ready, costMicroUsd: number): ReadyFunction {
   if (typeof tool.execute !== 'function') {
     throw new PilotageError(
       'tool_without_execute',
@@ -282,7 +320,6 @@ function readyFunction(tool: Tool, owner: string, ready: Ready): ReadyFunction {
   }
   const { timeoutMs = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES } = tool;
   assertWhole(owner, { timeoutMs, retries });
-  const costMicroUsd = priceOf(tool, owner);
   const backoff = backoffOf(tool, owner);
   if (tool.inDoubt !== undefined && tool.inDoubt !== 'hold' && tool.inDoubt !== 'tell') {
     throw new PilotageError('invalid_config', `${owner}: \`inDoubt\` must be 'hold' or 'tell'.`);
@@ -315,7 +352,7 @@ function isAtLeast(value: number, least: number): boolean {
   return Number.isFinite(value) && value >= least;
 }
 
-function readyOf(tool: AnyTool, owner: string): Ready {
+function readyOf(tool: AnyTool, owner: string, provider?: ProviderTool): Ready {
   const { effect = 'once', loading = 'always', concurrency = Number.POSITIVE_INFINITY } = tool;
   if (tool.concurrency !== undefined) assertWhole(owner, { concurrency });
   assertEffect(owner, effect);
@@ -337,6 +374,7 @@ function readyOf(tool: AnyTool, owner: string): Ready {
       tags: Object.freeze([...tags]),
       examples: rankedExamples(tool, inputSchema, checkArgs),
       ...(mimeTypes === undefined ? {} : { mimeTypes: Object.freeze([...mimeTypes]) }),
+      ...defined({ provider, providerOptions: providerOptionsOf(tool, owner) }),
     }),
     checkArgs,
     checkValue: tool.outputSchema === undefined ? undefined : checkOf(tool.outputSchema, `${owner}'s output`),
@@ -345,6 +383,39 @@ function readyOf(tool: AnyTool, owner: string): Ready {
     scopes,
     gate: gateOf(tool, owner),
   };
+}
+
+function providerOptionsOf({ providerOptions }: AnyTool, owner: string): JsonObject | undefined {
+  if (providerOptions === undefined) return undefined;
+  const why = `${owner} has providerOptions that are no options by the name of a provider, such as { anthropic: { deferLoading: true } }`;
+  if (!isOptionsRecord(providerOptions) || !Object.values(providerOptions).every(isOptionsRecord)) {
+    throw new PilotageError('invalid_config', `${why}.`);
+  }
+  try {
+    return captureObject(providerOptions, 'providerOptions').json;
+  } catch (cause) {
+    throw new PilotageError('invalid_config', `${why}: ${describeThrown(cause)}`, { cause });
+  }
+}
+
+/**
+ * A provider that asks leave for a call names the call, and not which of several tools of one type asks: one rule must not decide over what
+ * another was written for.
+ * @throws PilotageError `invalid_config`.
+ */
+function assertOneGate(tools: readonly ReadyTool[]): void {
+  const ruled = tools.filter(({ schema: { provider }, gate }) => provider?.hosted === true && !asksAlways(gate));
+  for (const { schema } of ruled) {
+    const other = tools.find((tool) => tool.schema !== schema && tool.schema.provider?.id === schema.provider?.id);
+    if (other === undefined) continue;
+    const names = [schema.name, other.schema.name].map((name) => JSON.stringify(name)).join(' and ');
+    const message = `The tools ${names} are both ${schema.provider?.id}, and their provider does not say which of them asks for approval. Leave needsApproval out, so that each question is asked.`;
+    throw new PilotageError('invalid_config', message);
+  }
+}
+
+function asksAlways(gate: ApprovalGate | undefined): boolean {
+  return gate !== undefined && gate.when === undefined;
 }
 
 function gateOf({ needsApproval }: AnyTool, owner: string): ApprovalGate | undefined {

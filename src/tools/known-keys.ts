@@ -23,6 +23,8 @@ const ABOUT = ['title', 'annotations', 'icons', 'execution', '_meta', 'metadata'
  * schema.
  */
 const AI_SDK = ['type', 'strict', 'contextSchema', 'context', 'inputExamples', 'deferLoading'];
+/** What tools of a provider have beside them. Results that come in a later reply are taken as they come, whatever a tool promises. */
+const OF_PROVIDER = ['id', 'args', 'isProviderExecuted', 'supportsDeferredResults'];
 
 const INPUT_EVENTS = 'the events of the run tell of its calls (run.events()), so leave it out';
 /** Keys of AI SDK tools that are not carried out, and what to do in place of them. */
@@ -31,7 +33,6 @@ const NOT_CARRIED_OUT: Readonly<Record<string, string>> = {
   onInputStart: INPUT_EVENTS,
   onInputDelta: INPUT_EVENTS,
   onInputAvailable: INPUT_EVENTS,
-  providerOptions: 'give providerOptions to the planner: react({ model, providerOptions })',
 };
 
 /** @throws PilotageError `invalid_config` naming a key that no tool has, in the tool, its gate or its backoff. */
@@ -44,14 +45,13 @@ export function assertToolKeys(owner: string, tool: object): void {
 export function assertUnnamedKeys(owner: string, tool: object): void {
   const given = tool as Readonly<Record<string, unknown>>;
   const { type } = given;
-  if (type !== undefined && type !== 'function' && type !== 'dynamic') {
-    const wanted = 'Pilotage carries calls out itself: give a tool with description, inputSchema and execute';
-    throw new PilotageError(
-      'invalid_config',
-      `${owner} has the type ${JSON.stringify(type)}, which its provider defines. ${wanted}.`,
-    );
+  const isOfProvider = type === 'provider';
+  if (type !== undefined && type !== 'function' && type !== 'dynamic' && !isOfProvider) {
+    const wanted = 'give a tool with description, inputSchema and execute, or one of a provider (type provider)';
+    throw new PilotageError('invalid_config', `${owner} has the type ${JSON.stringify(type)}; ${wanted}.`);
   }
-  assertKnownKeys(owner, tool, TOOL_KEYS, [...ABOUT, ...AI_SDK, ...Object.keys(NOT_CARRIED_OUT)]);
+  const beside = [...ABOUT, ...AI_SDK, ...(isOfProvider ? OF_PROVIDER : []), ...Object.keys(NOT_CARRIED_OUT)];
+  assertKnownKeys(owner, tool, TOOL_KEYS, beside);
   for (const [key, instead] of Object.entries(NOT_CARRIED_OUT)) {
     if (isNothing(given[key])) continue;
     // A client of MCP gives it to each of its tools; it says the same as the value, in other words.

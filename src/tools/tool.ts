@@ -192,6 +192,8 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
   readonly costUsd?: number;
   /** Arguments that show how the tool is used. They are checked against the schema. */
   readonly examples?: readonly ToolExample[];
+  /** Options that the model's provider gets with the tool, by its name: `{ anthropic: { deferLoading: true } }`. */
+  readonly providerOptions?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
 /** A tool of any argument type. Method bivariance lets `ToolOptions<S>` be assigned to it. */

@@ -9,6 +9,10 @@ import { fitOf } from './schema.ts';
 import type { GateContext, InputSchema, Tool, ToolContext } from './tool.ts';
 
 type NamedApart =
+  | 'type'
+  | 'id'
+  | 'args'
+  | 'isProviderExecuted'
   | 'name'
   | 'description'
   | 'inputSchema'
@@ -21,6 +25,11 @@ type NamedApart =
 /** A tool whose name is its key in a record: an AI SDK `tool()`, or a tool of Pilotage without `name`. Its effect is `once` unless it says so. */
 export interface UnnamedTool extends Partial<Omit<Tool, NamedApart>> {
   readonly name?: never;
+  /** `provider`: a tool that a provider defines, as its package makes it, with `id`, `args` and `isProviderExecuted`. */
+  readonly type?: unknown;
+  readonly id?: unknown;
+  readonly args?: unknown;
+  readonly isProviderExecuted?: unknown;
   /** A text, or a function of `{ context }` that gives one: it is asked once. */
   readonly description?: unknown;
   readonly inputSchema: unknown;
@@ -37,7 +46,7 @@ export interface UnnamedTool extends Partial<Omit<Tool, NamedApart>> {
 export const OWN_OPTIONS: OptionShape<Omit<UnnamedTool, NamedApart>> = {
   ...({ effect: 'any?', reconcile: 'any?', inDoubt: 'any?', handles: 'any?', tags: 'any?', loading: 'any?' } as const),
   ...({ mimeTypes: 'any?', scopes: 'any?', examples: 'any?', timeoutMs: 'any?', retries: 'any?' } as const),
-  ...({ backoff: 'any?', concurrency: 'any?', costUsd: 'any?' } as const),
+  ...({ backoff: 'any?', concurrency: 'any?', costUsd: 'any?', providerOptions: 'any?' } as const),
 };
 const OWN = Object.keys(OWN_OPTIONS) as (keyof typeof OWN_OPTIONS)[];
 

@@ -300,6 +300,16 @@ const REMARKS: { readonly [T in RemarkType]: Remark<T> } = {
 export const remarks: readonly Remark[] = Object.values(REMARKS);
 export const remarked = (): Promise<readonly RunEvent[]> => events([{ decision: call('works'), remarks }]);
 
+/** A run whose model's provider has searched by itself. */
+export const hosted = (): Promise<readonly RunEvent[]> => {
+  const act = { toolCallId: 'srv_1', toolName: 'web_search' };
+  const parts = [
+    { type: 'tool-call', ...act, input: { query: 'sun' }, providerExecuted: true },
+    { type: 'tool-result', ...act, output: { type: 'json', value: [] } },
+  ];
+  return events([{ decision: call('works'), providerState: { provider: 'p', parts } }]);
+};
+
 export const compaction: CompactionAttempt = {
   compaction: {
     summary: { goals: ['g'], facts: [], pending: [], lastOutputDigest: '', note: '' },

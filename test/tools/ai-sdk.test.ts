@@ -228,8 +228,9 @@ describe('what else a tool of the AI SDK or of MCP has', () => {
     ['onInputStart', () => undefined, /has onInputStart, .*run\.events\(\)/],
     ['onInputDelta', () => undefined, /has onInputDelta/],
     ['onInputAvailable', () => undefined, /has onInputAvailable/],
-    ['providerOptions', { openai: { a: 1 } }, /has providerOptions, .*react\(\{ model, providerOptions \}\)/],
-    ['type', 'provider', /has the type "provider", which its provider defines/],
+    ['providerOptions', { openai: 'a' }, /has providerOptions that are no options by the name of a provider/],
+    ['type', 'provider', /has the type provider, and no id and args/],
+    ['type', 'provider-defined', /has the type "provider-defined"; give a tool/],
     ['parameters', {}, /Write inputSchema/],
   ])('is refused by its name where it cannot be: %s', (key, given, message) => {
     const refusal = expect.objectContaining({ code: 'invalid_config', message: expect.stringMatching(message) });

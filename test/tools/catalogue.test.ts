@@ -268,12 +268,18 @@ describe('the authorised view', () => {
     ).toBeDefined();
   });
 
-  it('keeps the names of what the runtime adds', () => {
-    const code = 'tool_name_taken';
-    const builtin = made('artifact_fetch');
-    expect(() => createCatalogue([made('artifact_fetch')], [builtin])).toThrow(expect.objectContaining({ code }));
-    const byName = { artifact_fetch: made('artifact_fetch') };
-    expect(() => createCatalogue(byName, [builtin])).toThrow(expect.objectContaining({ code }));
+  it('gives what the runtime adds another name where the program has one of its name', () => {
+    const builtin = later('artifact_fetch', { effect: 'read' });
+    const own = made('artifact_fetch', { effect: 'once' });
+    for (const tools of [[own], { artifact_fetch: own }]) {
+      const view = createCatalogue(tools, [builtin]).view([], ['artifact_fetch']);
+      expect(view.list()).toMatchObject([
+        { name: 'artifact_fetch', effect: 'once' },
+        { name: 'pilotage_artifact_fetch', effect: 'read' },
+      ]);
+    }
+    const both = [own, made('pilotage_artifact_fetch')];
+    expect(() => createCatalogue(both, [builtin])).toThrow(expect.objectContaining({ code: 'tool_name_taken' }));
   });
 
   it('shows the search only to those who have something to find', () => {

@@ -2,14 +2,18 @@
 
 import {
   type AwaitTask,
+  addUsage,
   captureForGood,
   defined,
   type Json,
   type JsonObject,
   type Move,
   PilotageError,
+  providerActs,
   type Remark,
   type RunView,
+  type ToolView,
+  type Usage,
   validateDecision,
 } from '#core';
 import type { ModelAnswer, ReadyModel, Reply, StopReason } from '#model';
@@ -18,7 +22,7 @@ import { isWaitingAnswer } from '#prompt';
 import { type Decided, decideFromReply } from './decide.ts';
 import type { MadeCalls } from './made-calls.ts';
 import { endsByCall, mayStartTasks, type ReactOptions } from './options.ts';
-import type { ReadOptions } from './read-reply.ts';
+import { hostedAs, type ReadOptions } from './read-reply.ts';
 import type { Requests } from './requests.ts';
 
 export interface MoveMaking {
@@ -56,13 +60,29 @@ export function moveOf(asked: ModelAnswer, before: readonly Remark[], view: RunV
   if (fault !== undefined) move.fault = fault;
   if (before.length + tries.length + repairs.length > 0) move.remarks = [...before, ...tries, ...repairs];
   if (reply.reasoning !== '') move.reasoning = reply.reasoning;
-  if (usage !== undefined) move.usage = usage;
-  // What ends a run is its payload, and is never replayed.
-  if (decision.kind === 'finish' && fault === undefined) return move;
+  const paid = withHosted(usage, reply, view.tools);
+  if (paid !== undefined) move.usage = paid;
+  // What ends a run is its payload, and is never replayed; what the provider did on the way is told.
+  if (decision.kind === 'finish' && fault === undefined) {
+    if (reply.providerState !== undefined && providerActs(reply.providerState).length > 0)
+      move.providerState = reply.providerState;
+    return move;
+  }
   if (text !== '') move.text = fault === undefined ? text : text.slice(0, MAX_FAULTY_CHARS);
   // Its parts belong to a message that was accepted as it came.
   if (reply.providerState !== undefined && fault === undefined) move.providerState = reply.providerState;
   return move;
+}
+
+/** With the price of what the provider has carried out, as far as the program has told it. */
+function withHosted(usage: Usage | undefined, { providerState }: Reply, { hosted }: ToolView): Usage | undefined {
+  if (hosted === undefined || providerState === undefined) return usage;
+  let costMicroUsd = 0;
+  for (const { type, toolName } of providerActs(providerState)) {
+    const tool = type === 'tool-call' ? hostedAs(hosted, toolName) : undefined;
+    costMicroUsd += tool?.provider?.costMicroUsd ?? 0;
+  }
+  return costMicroUsd === 0 ? usage : addUsage(usage, { costMicroUsd });
 }
 
 /** How many characters of a reply that could not be used are kept and shown to the model again. */

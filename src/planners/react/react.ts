@@ -21,6 +21,7 @@ import {
 import {
   type AskOptions,
   askModel,
+  assertOffered,
   isFormatRefusal,
   type ModelAnswer,
   oneLower,
@@ -214,6 +215,7 @@ export function react(options: ReactOptions): Planner {
     version: VERSION,
     wakeMode: 'push',
     modelDriven: true,
+    assertOffered: (tools) => assertOffered(pool.models, tools),
     ...asksModels([...pool.models, summariser], [fallback]),
     next: (view, signal) => (view.streaming ? streamMove(view, signal) : generateMove(view, signal)),
   };

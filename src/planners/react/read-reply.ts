@@ -11,6 +11,7 @@ import {
   shownName,
   type ToolSchema,
   type ToolView,
+  takesText,
   wireName,
 } from '#core';
 import type { ModelCall, Reply, StopReason } from '#model';
@@ -124,16 +125,56 @@ export function readReply(reply: Reply, options: ReadOptions): ReadReply {
   return readLeaked(reply, options);
 }
 
-function readNative({ text, calls }: Reply, callable: Callable): ReadReply {
+function readNative({ text, calls, finish }: Reply, callable: Callable): ReadReply {
   const issues: ParseIssue[] = [];
   const read: ReadCall[] = [];
-  for (const call of calls) read.push(readNativeCall(call, callable, issues));
+  for (const call of calls) {
+    if (call.asksLeave === true) read.push(readQuestion(call, callable));
+    else read.push(readNativeCall(call, callable, issues, call === calls.at(-1) && CUT_OFF.has(finish)));
+  }
   return { text, calls: read, remarks: remarksOf(issues) };
 }
 
-function readNativeCall({ tool: name, callId, input }: ModelCall, callable: Callable, issues: ParseIssue[]): ReadCall {
+/** The provider asks leave for a call that it would carry out itself: the question is a call of the tool that was offered. */
+function readQuestion({ tool: name, callId, input }: ModelCall, { tools: { hosted = [] } }: Callable): ReadCall {
+  const args = { tool: name, input: jsonIn(input) ?? input };
+  const asking = hostedAs(hosted, name);
+  if (asking !== undefined) return { tool: asking.name, callId, args };
+  const message = `No tool was offered that could ask leave for ${shownName(name)}.`;
+  return { tool: name, callId, args, refusal: faultData('tool_not_offered', message) };
+}
+
+/** The tool that was offered to the provider, of which it calls one under this name: servers of MCP have names of their own for what they do. */
+export function hostedAs(hosted: readonly ToolSchema[], name: string): ToolSchema | undefined {
+  return (
+    hosted.find((tool) => wireName(tool.name) === name) ??
+    hosted.find(({ provider }) => provider?.id.endsWith('.mcp') === true)
+  );
+}
+
+function jsonIn(input: string): Json | undefined {
+  try {
+    return JSON.parse(input) as Json;
+  } catch {
+    return undefined;
+  }
+}
+
+/** @param mayBeCut the reply ended before the model was done, and this is its last call. */
+function readNativeCall(
+  { tool: name, callId, input }: ModelCall,
+  callable: Callable,
+  issues: ParseIssue[],
+  mayBeCut: boolean,
+): ReadCall {
   const { tools, tasks } = callable;
   const tool = ownName(name, callable);
+  if (takesText(tools.get(tool))) {
+    const text = jsonIn(input);
+    const args = typeof text === 'string' ? text : input;
+    // Where a text ends nobody can see.
+    return mayBeCut ? { tool, callId, args, refusal: cutRefusal(tool) } : { tool, callId, args };
+  }
   // Some providers send nothing for a call without arguments.
   if (input.trim() === '') return { tool, callId, args: {} };
   const known = reservedTools(tasks).find(({ name }) => name === tool) ?? tools.get(tool) ?? { name: tool };
@@ -164,7 +205,7 @@ function readLeaked({ text, finish }: Reply, options: ReadOptions): ReadReply {
   if (unknown !== undefined) return { ...words, unreadable: `There is no tool named "${shownName(unknown.tool)}".` };
   const issues: ParseIssue[] = [];
   const calls = reading.calls.map(({ tool, args }) =>
-    readNativeCall({ tool, callId: '', input: JSON.stringify(args) }, options, issues),
+    readNativeCall({ tool, callId: '', input: JSON.stringify(args) }, options, issues, false),
   );
   if (issues.some(({ code }) => !HARMLESS.has(code))) return { ...words, unreadable: BROKEN_TEMPLATE };
   const leaked = { code: 'repaired', message: 'The calls were written as text in place of native calls.' };

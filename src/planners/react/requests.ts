@@ -5,6 +5,7 @@ import type {
   LanguageModelV4FunctionTool,
   LanguageModelV4Message,
   LanguageModelV4Prompt,
+  LanguageModelV4ProviderTool,
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
 import {
@@ -186,13 +187,15 @@ export class Requests {
     });
   }
 
-  #toolsOf(view: RunView): LanguageModelV4FunctionTool[] {
+  #toolsOf(view: RunView): OfferedTool[] {
     const list = view.tools.list();
     const controls = this.#controlsOf(view);
     const known = this.#declared.get(controls);
     let declared = known?.get(list);
     if (declared === undefined) {
-      declared = [...controls, ...list].map((tool) => functionTool(tool, this.#options.maxToolExamples));
+      // Tools that are found come last, so that the request only grows.
+      const { hosted = [] } = view.tools;
+      declared = [...hosted, ...controls, ...list].map((tool) => declaredTool(tool, this.#options.maxToolExamples));
       known?.set(list, declared);
     }
     return declared;
@@ -250,7 +253,9 @@ export function withCompaction(trajectory: Trajectory, compaction: Compaction): 
 }
 
 /** By the list of tools that they were made from, so that the same list is always the same objects. */
-type DeclaredTools = WeakMap<readonly ToolSchema[], LanguageModelV4FunctionTool[]>;
+type DeclaredTools = WeakMap<readonly ToolSchema[], OfferedTool[]>;
+
+type OfferedTool = LanguageModelV4FunctionTool | LanguageModelV4ProviderTool;
 
 type Settings = Omit<LanguageModelV4CallOptions, 'prompt'>;
 
@@ -281,10 +286,16 @@ function mergeOptions(
   return merged;
 }
 
-function functionTool(tool: DeclaredTool, maxExamples: number | undefined): LanguageModelV4FunctionTool {
-  const { name, inputSchema } = tool;
+/** A provider's own tool is told by its type and its settings, every other as a function. */
+function declaredTool(tool: DeclaredTool, maxExamples: number | undefined): OfferedTool {
+  const { inputSchema, provider, providerOptions } = tool;
+  const name = wireName(tool.name);
+  if (provider !== undefined) return { type: 'provider', id: provider.id, name, args: { ...provider.args } };
   const description = toolDescription(tool, maxExamples);
-  return { type: 'function', name: wireName(name), description, inputSchema: inputSchema as JSONSchema7 };
+  const declared = { type: 'function' as const, name, description, inputSchema: inputSchema as JSONSchema7 };
+  return providerOptions === undefined
+    ? declared
+    : { ...declared, providerOptions: providerOptions as SharedV4ProviderOptions };
 }
 
 const DAY_MS = 86_400_000;

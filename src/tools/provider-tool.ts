@@ -1,0 +1,79 @@
+/**
+ * Tools that a provider defines, as its package gives them: `anthropic.tools.webSearch_20250305()`. What the provider carries out itself is
+ * never called here; what its models call by a type of the provider's own runs here like any tool.
+ */
+import { isJsonObject, type Json, PilotageError, type ProviderTool } from '#core';
+import type { Tool } from './tool.ts';
+import { OWN_OPTIONS, type UnnamedTool, withName } from './unnamed-tool.ts';
+
+/** A tool with its name, and what its provider is told of it. */
+export interface NamedTool {
+  readonly tool: Tool;
+  readonly provider: Omit<ProviderTool, 'costMicroUsd'>;
+}
+
+export function isProviderTool({ type }: UnnamedTool): boolean {
+  return type === 'provider';
+}
+
+/** @throws PilotageError `invalid_config` for what no package of a provider makes; `tool_without_execute` for a tool that runs here. */
+export function namedProviderTool(name: string, given: UnnamedTool): NamedTool {
+  const { id, args = {} } = given;
+  if (!isId(id) || typeof args !== 'object' || args === null) {
+    const message = `The tool ${name} has the type provider, and no id and args. Take it from the provider's package, such as anthropic.tools.webSearch_20250305().`;
+    throw new PilotageError('invalid_config', message);
+  }
+  if (Object.keys(given.providerOptions ?? {}).length > 0) {
+    const message = `The tool ${name} (${id}) has providerOptions, which no package sends with a tool of its provider. Give what the provider is to know where the tool is made.`;
+    throw new PilotageError('invalid_config', message);
+  }
+  const hosted = typeof given.execute !== 'function';
+  if (hosted) assertHosted(name, id, given);
+  const provider = { id, args: { ...args }, hosted };
+  return { tool: withName(name, hosted ? permission(given) : given), provider };
+}
+
+function isId(id: unknown): id is ProviderTool['id'] {
+  return typeof id === 'string' && /^[^.]+\.[^.]+$/.test(id);
+}
+
+/** Tools whose packages say that they run elsewhere, and which OpenAI carries out all the same: a search unasked, a shell in a container of its own. */
+const MAY_BE_HOSTED: Readonly<Record<string, (args: unknown) => boolean>> = {
+  'openai.tool_search': (args) => !isJsonObject(args) || args['execution'] !== 'client',
+  'openai.shell': (args) =>
+    isJsonObject(args) && isJsonObject(args['environment']) && args['environment']['type'] !== 'local',
+};
+
+/** What a program may say of a tool that its provider carries out. */
+const HOSTED_OPTIONS: readonly string[] = ['scopes', 'tags', 'costUsd'];
+
+function assertHosted(name: string, id: string, given: UnnamedTool): void {
+  const { isProviderExecuted, args } = given;
+  if (isProviderExecuted === false && MAY_BE_HOSTED[id]?.(args) !== true) {
+    throw new PilotageError(
+      'tool_without_execute',
+      `The tool ${name} (${id}) is called by the model and carried out here, and has no execute function. Give it where the tool is made: { execute }.`,
+    );
+  }
+  const options = new Map<string, unknown>(Object.entries(given));
+  const idle = Object.keys(OWN_OPTIONS).find((key) => options.get(key) !== undefined && !HOSTED_OPTIONS.includes(key));
+  if (idle === undefined) return;
+  throw new PilotageError(
+    'invalid_config',
+    `The tool ${name} (${id}) is carried out by its provider, where ${idle} says nothing. Leave it out; needsApproval, scopes and costUsd count.`,
+  );
+}
+
+/** What a provider asks leave for: a call that it would carry out. */
+const ASKED = {
+  type: 'object',
+  properties: { tool: { type: 'string' }, input: {} },
+  required: ['tool', 'input'],
+  additionalProperties: false,
+} satisfies Json;
+
+/** Where the provider asks, the question is a call like any other, with its gate. Once that has let it pass, carrying it out is to say yes. */
+function permission(given: UnnamedTool): UnnamedTool {
+  const { outputSchema: _, needsApproval = true, ...rest } = given;
+  return { ...rest, inputSchema: ASKED, needsApproval, effect: 'pure', execute: () => ({ approved: true }) };
+}
