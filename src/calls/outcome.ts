@@ -27,7 +27,7 @@ import { mayBeLarge, storeLargeValue } from './large-values.ts';
 
 interface Owned {
   readonly identity: Identity;
-  /** Of the run, for whoever reads on in a large value. */
+  /** The run's tools, among them what reads on in a large value. */
   readonly tools?: Pick<ToolView, 'get'>;
 }
 interface Stores {

@@ -117,7 +117,7 @@ export function createCatalogue(tools: ToolSet, builtins: readonly Tool[] = [], 
   };
   for (const tool of listOf(tools)) add(tool);
   const own = new Set<string>();
-  for (const tool of builtins) {
+  for (const { tool } of listOf(builtins)) {
     const name = ready.has(tool.name) ? givenWay(tool.name) : tool.name;
     add({ tool: { ...tool, name } });
     own.add(name);

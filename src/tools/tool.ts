@@ -114,7 +114,7 @@ export interface ApprovalGate<A = unknown> {
    * Whether this call needs an approval. Default: every call does. The function is called once, and its answer is recorded. When it
    * throws, the call is refused.
    */
-  readonly when?: (args: A, context: GateContext) => boolean | Promise<boolean>;
+  when?(args: A, context: GateContext): boolean | Promise<boolean>;
   /** Why an approval is needed; shown to the person who decides. At most 1,000 characters. */
   readonly reason?: string;
   /** Who may approve. `another`: anyone but the run's own user. Default `anyone`. */
