@@ -127,14 +127,15 @@ describe('discovery', () => {
     expect([toolSearch.name, toolGet.name]).toEqual([TOOL_SEARCH, TOOL_GET]);
     const store = () => world({ planner: script() }).journal.artifacts;
     expect(artifactFetch(store).name).toBe(ARTIFACT_FETCH);
-    for (const name of [TOOL_SEARCH, TOOL_GET, ARTIFACT_FETCH]) {
-      const own = make(name, () => 1);
-      for (const tools of [[own], { [name]: own }]) {
-        expect(() => createRuntime({ planner: script(), tools })).toThrow(
-          expect.objectContaining({ code: 'tool_name_taken' }),
-        );
-      }
-    }
+  });
+
+  it.each([TOOL_SEARCH, TOOL_GET])('gives %s another name where the program has a tool of that name', async (name) => {
+    const search = name === TOOL_SEARCH ? `pilotage_${name}` : TOOL_SEARCH;
+    const decisions = [call(name), call(search, { query: 'csv' })];
+    const { lists, state } = await play(decisions, [make(name, () => 'own'), later('csv_read')]);
+    expect(lists[0]).toEqual([name, `pilotage_${name}`, name === TOOL_SEARCH ? TOOL_GET : TOOL_SEARCH].sort());
+    expect(lists.at(-1)).toEqual([...(lists[0] ?? []), 'csv_read']);
+    expect(observations(state)).toMatchObject(['own', { count: 1 }]);
   });
 
   it('DT-14 a deferred tool that is called before it was found runs, and is listed from then on', async () => {

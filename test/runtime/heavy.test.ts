@@ -197,10 +197,22 @@ describe('artifact_fetch', () => {
     ]);
   });
 
-  it('keeps its name for itself', () => {
-    expect(() => world({ planner: script(), tools: [make('artifact_fetch', () => 1)] })).toThrow(
-      expect.objectContaining({ code: 'tool_name_taken' }),
-    );
+  it('gives way to a tool of the program of its name, and is told under its own', async () => {
+    const planner = watched(({ trajectory }) => {
+      const [outcome] = trajectory.step(0)?.calls.map((made) => made.outcome) ?? [];
+      if (trajectory.count > 1) return { kind: 'finish', reason: 'goal' };
+      if (outcome?.kind !== 'value') return call('big');
+      return call('pilotage_artifact_fetch', { ref: outcome.artifact?.artifactRef ?? '' });
+    });
+    const tools = [make('artifact_fetch', () => 'own'), make('big', () => 'x'.repeat(40_000))];
+    const run = await start(world({ planner, tools }));
+    await run.result();
+    const [preview, page] = observations(await run.state());
+    expect(preview).toMatchObject({ read_on: expect.stringContaining('Call pilotage_artifact_fetch with ref') });
+    expect(page).toMatchObject({ found: true, text: expect.stringContaining('xxx') });
+    const own = ['artifact_fetch', 'big'];
+    const listed = planner.views.map(({ tools: view }) => view.list().map(({ name }) => name));
+    expect(listed).toEqual([own, [...own, 'pilotage_artifact_fetch'], [...own, 'pilotage_artifact_fetch']]);
   });
 });
 
