@@ -7,7 +7,8 @@ import {
   defined,
   describeThrown,
   type Entry,
-  type FinishReason,
+  isJsonObject,
+  type Json,
   type Limits,
   local,
   PilotageError,
@@ -237,22 +238,29 @@ function showJson(terminal: Terminal): Shown {
 function showProgress(terminal: Terminal, seen: PlanSeen): Shown {
   const lines = new EventLines({ texts: !terminal.isLive, plan: seen });
   let streamed = '';
+  /** What of it was streamed in steps before, of which the step is the rest. */
+  let beginning = '';
   let step = -1;
   let isLineOpen = false;
   return {
     event: (event) => {
       if (event.type === 'token') {
         if (!terminal.isLive || event.channel !== 'text') return;
-        if (event.step !== step) streamed = '';
+        if (event.step !== step) streamed = beginning;
         step = event.step;
         streamed += event.text;
         isLineOpen = !event.text.endsWith('\n');
         terminal.write(harmless(event.text));
         return;
       }
+      if (event.type === 'planner.decision') {
+        beginning = event.partial === undefined ? '' : streamed;
+        // The rest of the reply comes in the same line.
+        if (beginning !== '') return;
+      }
       if (isLineOpen) terminal.write('\n');
       isLineOpen = false;
-      if (event.type === 'token.reset') streamed = '';
+      if (event.type === 'token.reset') streamed = beginning;
       for (const { text, tone } of lines.of(event)) terminal.note(text, tone);
     },
     plan: (plan, draw) => {
@@ -276,7 +284,12 @@ function conclude(id: string, result: RunResult, { options, terminal, streamed }
   switch (result.status) {
     case 'finished':
       if (result.answer !== undefined) say(result.answer);
-      else if (result.reason !== 'goal') terminal.note(endText(result.reason), 'bad');
+      if (
+        result.reason === 'refused' ||
+        result.reason === 'length' ||
+        (result.answer === undefined && result.reason !== 'goal')
+      )
+        terminal.note(endText(result), 'bad');
       return;
     case 'failed':
       terminal.note(`The run failed: ${shortLine(result.error.message, 500)} (${result.error.code})`, 'bad');
@@ -295,12 +308,21 @@ function conclude(id: string, result: RunResult, { options, terminal, streamed }
 /** How runs fail when nodes of their plan have. */
 const RETRIED: ReadonlySet<string> = new Set(['plan_failed', 'node_exception', 'node_timeout']);
 
-function endText(reason: FinishReason): string {
+function endText({ reason, metadata }: Extract<RunResult, { status: 'finished' }>): string {
+  if (reason === 'refused') return refusedText(metadata?.['refusal']);
+  if (reason === 'length') return 'The run ended: the answer is not whole, since a reply may not be longer (length).';
   const axis = ceilingOf(reason);
   if (axis === undefined) return `The run ended: ${reason}.`;
   return axis === 'deadline'
     ? `The run ended: its time is over (${reason}).`
     : `The run ended: its limit of ${axis} is used up (${reason}).`;
+}
+
+function refusedText(refusal: Json | undefined): string {
+  const { model, category, message } = isJsonObject(refusal) ? refusal : {};
+  const who = typeof model === 'string' ? shortLine(model, 60) : 'the model';
+  const said = [category, message].filter((text) => typeof text === 'string').map((text) => shortLine(text, 500));
+  return `The run ended: ${[`${who} refused`, ...said].join(': ')} (refused).`;
 }
 
 export function showPauses(id: string, pauses: readonly PauseNotice[], options: Options, terminal: Terminal): void {

@@ -247,6 +247,7 @@ export {
   unescaped,
 } from './reference.ts';
 export {
+  distinctSources,
   isOwnRemark,
   MAX_OWN_REMARKS,
   type OutputMode,
@@ -260,6 +261,7 @@ export {
   type RepairCounter,
   type RepairTier,
   remarkName,
+  type Source,
   whyNoRemark,
 } from './remark.ts';
 export { askedWaitMs, headerIn } from './retry-after.ts';
@@ -278,8 +280,13 @@ export {
   type MoveNotes,
   observe,
   observeBranches,
+  PARTIAL_REPLIES,
+  type PartialReply,
+  partsBefore,
+  type ReplySteps,
   type Step,
   stepError,
+  textOfParts,
 } from './step.ts';
 export {
   type BackgroundResult,

@@ -343,7 +343,7 @@ function closedPortOf(error: unknown): number | undefined {
 }
 
 /** The provider's own words for what is wrong, as OpenAI and those who follow it, Anthropic, and Google spell them. */
-function providerWordsOf(error: unknown): readonly unknown[] {
+export function providerWordsOf(error: unknown): readonly unknown[] {
   return layersOf(error).flatMap((layer) =>
     [layer, field(layer, 'data'), repliedIn(layer)].flatMap((said) => {
       const inner = field(said, 'error');

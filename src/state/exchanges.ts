@@ -13,6 +13,7 @@ import {
   shownName,
   wordsIn,
 } from '#core';
+import { wholeText } from './blocked-calls.ts';
 import type { OpenPause, RunState } from './state.ts';
 
 export interface Exchange {
@@ -37,12 +38,13 @@ export function exchangesOf(state: RunState): readonly Exchange[] {
     for (; (steering[heard]?.atStep ?? Infinity) <= step.index; heard += 1)
       talk.hear(wordsOf(steering[heard]?.control));
     if (step.decision.kind !== 'request_pause' || step.decision.reason !== 'await_input') continue;
-    talk.say(step.text);
+    talk.say(wholeText(state, step.index, step.text));
     talk.hear(answerIn(step.calls[0]?.outcome));
   }
   for (; heard < steering.length; heard += 1) talk.hear(wordsOf(steering[heard]?.control));
   const decision = open?.move.decision;
-  if (decision?.kind === 'request_pause' && decision.reason === 'await_input') talk.say(open?.move.text);
+  if (open !== null && decision?.kind === 'request_pause' && decision.reason === 'await_input')
+    talk.say(wholeText(state, open.move.step, open.move.text));
   return talk.end(ending?.kind === 'finished' && ending.reason === 'goal' ? ending : standingOf(state));
 }
 

@@ -103,6 +103,7 @@ function seenIn(entry: EntryBody): readonly string[] {
     ...refusals,
     ...(entry.remarks ?? []).map(({ type }) => type),
     ...(entry.fault === undefined ? [] : [entry.fault.code]),
+    ...(entry.partial === undefined ? [] : [entry.partial]),
   ];
 }
 
@@ -111,7 +112,8 @@ const MUST_BE_SEEN = [
   'goal by react.reply',
   'goal by react.finish',
   'goal by the fallback',
-  'no_path by react.reply',
+  'length by react.reply',
+  'refused by react.reply',
   'no_path by react.ladder',
   'max_steps by steps',
   'planner.repair_guidance_injected',
@@ -122,6 +124,9 @@ const MUST_BE_SEEN = [
   'reply_truncated',
   'reply_interrupted',
   'reply_unreadable',
+  'reply_refused',
+  'cut_off',
+  'paused',
   'too_many_calls',
   'call_unsure',
   'call_repeated',

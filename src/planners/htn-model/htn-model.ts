@@ -164,7 +164,7 @@ function methodIn(text: string, methods: readonly string[]): string {
 /**
  * For `htn({ fill })`: asks the model for the steps of the task, each a call of a tool or a message. Steps that no tool can
  * carry out go back to it once, with all that is wrong with them. When they are no good then either, the run fails with
- * `plan_invalid`. While the model is away, the run waits for it.
+ * `plan_invalid`; when the model refuses, the run ends as `refused`. While the model is away, the run waits for it.
  * @throws PilotageError `invalid_config` for a value that is not a model, and for wrong prices.
  */
 export function fillWith(model: LanguageModel | ModelEntry, options: HtnModelOptions = {}): FillLeaf & AsksModels {
@@ -185,7 +185,8 @@ export function fillWith(model: LanguageModel | ModelEntry, options: HtnModelOpt
       remarks.push(...asked.remarks);
       if (asked.usage !== undefined) usage = addUsage(usage, asked.usage);
       if (asked.ok) return { steps: asked.value, remarks, ...defined({ usage }) };
-      if (repair.length > 0) throw asked.error;
+      // Who refuses is not asked once more.
+      if (repair.length > 0 || asked.reply.refusal !== undefined) throw asked.error;
       repair = repairTurns(asked.reply.text, asked.error);
     }
   };

@@ -156,7 +156,9 @@ function stepSizes(view: RunView, requests: Requests, model: ReadyModel): readon
 function cutOf({ trajectory }: RunView, steps: readonly number[], need: Need, worth: number): number | undefined {
   const { tokens, budget } = need;
   const fixed = tokens - sumOf(steps);
-  const kept = chooseCut(steps, Math.max(0, budget - fixed) * KEPT_SHARE);
+  let kept = chooseCut(steps, Math.max(0, budget - fixed) * KEPT_SHARE);
+  // A reply that has come in several steps stays whole.
+  while (trajectory.step(trajectory.count - kept - 1)?.partial !== undefined && kept < steps.length) kept += 1;
   const summedUp = sumOf(steps.slice(0, steps.length - kept));
   return summedUp > 0 && summedUp >= budget * worth ? trajectory.count - kept : undefined;
 }
