@@ -276,6 +276,8 @@ export {
   type HandleNote,
   type HandleState,
   type HeldBack,
+  isBeforeRest,
+  isRefusedReply,
   MAX_AT_ONCE,
   type MoveNotes,
   observe,

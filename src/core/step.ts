@@ -127,17 +127,28 @@ export interface ReplySteps {
  * answered anew: what was said before it belongs to no reply any more.
  */
 export function partsBefore(steps: ReplySteps, index: number): readonly Step[] {
-  if (steps.step(index - 1)?.partial === undefined) return NO_PARTS;
+  const last = steps.step(index - 1);
+  if (last === undefined || !isBeforeRest(last)) return NO_PARTS;
   const isUpToHere = ({ atStep }: { readonly atStep: number }): boolean => atStep <= index;
   const { atStep: told = 0 } = steps.steering.findLast(isUpToHere) ?? {};
   const { atStep: came = 0 } = steps.background.findLast(isUpToHere) ?? {};
   const parts: Step[] = [];
   for (let at = index - 1; at >= Math.max(told, came); at -= 1) {
     const part = steps.step(at);
-    if (part?.partial === undefined) break;
-    parts.push(part);
+    if (part === undefined || !isBeforeRest(part)) break;
+    if (part.partial !== undefined) parts.push(part);
   }
   return parts.reverse();
+}
+
+/** The next step has the rest of a reply. A model that refuses to go on leaves the rest to the next one. */
+export function isBeforeRest(step: Step): boolean {
+  return step.partial !== undefined || isRefusedReply(step);
+}
+
+/** The reply of a model that did not want to answer: no other model, nor this one later, is told of it. */
+export function isRefusedReply({ error, calls }: Step): boolean {
+  return error?.code === 'reply_refused' && calls.length === 0;
 }
 
 const NO_PARTS: readonly Step[] = Object.freeze([]);

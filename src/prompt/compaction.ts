@@ -5,6 +5,7 @@
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import {
   isJsonObject,
+  isRefusedReply,
   type Json,
   type JsonObject,
   jsonText,
@@ -19,7 +20,7 @@ import {
 } from '#core';
 import { callBlock, resultFrame } from './call-turns.ts';
 import { aboutFrames, enclose, encloseJson, frame, jsonLine, type UserWords, userTurn } from './frame.ts';
-import { callsOf, errorText, isRefusedReply, replyTo, shownCalls, toldText } from './step-parts.ts';
+import { callsOf, errorText, replyTo, shownCalls, toldText } from './step-parts.ts';
 import { groupText } from './untrusted.ts';
 import { steeringText } from './user-turn.ts';
 

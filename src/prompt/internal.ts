@@ -31,7 +31,7 @@ export {
 } from './frame.ts';
 export { FINISH_BY_CALL, GUIDANCE, guidanceTurn, tierOf } from './guidance.ts';
 export { restoreParts } from './provider-parts.ts';
-export { callsOf, errorText, isRefusedReply, isWaitingAnswer } from './step-parts.ts';
+export { callsOf, errorText, isWaitingAnswer } from './step-parts.ts';
 export { hintLines, repeatedCall, systemPrompt, unsureCall } from './system-prompt.ts';
 export type { DeclaredTool } from './tool-text.ts';
 export { CONTROL_TOOLS, finishTool, toolDescription, toolEntry } from './tool-text.ts';

@@ -99,11 +99,6 @@ export function isWaitingAnswer({ decision, provenance }: Step): boolean {
   return decision.kind === 'await_task' && provenance?.['answered'] === true;
 }
 
-/** The reply of a model that did not want to answer: no other model, nor this one later, is told of it. */
-export function isRefusedReply({ error, calls }: Step): boolean {
-  return error?.code === 'reply_refused' && calls.length === 0;
-}
-
 /**
  * What the model reads after a step without calls, as markup.
  * @param write how a user's own words are written.

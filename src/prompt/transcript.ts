@@ -9,6 +9,7 @@ import {
   type BackgroundResult,
   type Compaction,
   defined,
+  isRefusedReply,
   isWokenByTasks,
   type RunContext,
   type RunView,
@@ -40,7 +41,6 @@ import {
 } from './provider-parts.ts';
 import {
   callsOf,
-  isRefusedReply,
   isWaitingAnswer,
   replyTo,
   type StepCall,
@@ -212,7 +212,7 @@ export class Transcript {
       this.#lastResult = result;
     }
     const isNews = keeps === undefined && this.#messages.length > from;
-    if (isNews && trajectory.step(step - 1)?.partial !== undefined) this.#breakOff(from);
+    if (isNews && goesOnAt(trajectory, step)) this.#breakOff(from);
   }
 
   /**
@@ -330,6 +330,13 @@ export class Transcript {
     if (made !== undefined) this.#messages.push(made);
     this.#addNews(stored, names, view);
   }
+}
+
+/** A reply was to go on in that step. */
+function goesOnAt(trajectory: Trajectory, step: number): boolean {
+  let before = trajectory.step(step - 1);
+  while (before !== undefined && isRefusedReply(before)) before = trajectory.step(before.index - 1);
+  return before?.partial !== undefined;
 }
 
 const ANEW =

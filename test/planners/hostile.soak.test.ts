@@ -58,6 +58,7 @@ async function play(seed: number): Promise<Outcome> {
       clock: hastyClock(),
       ...(random() < 0.3 ? { fallback: finish({ payload: 'by the fallback' }) } : {}),
       ...(random() < 0.3 ? { parallelToolCalls: false } : {}),
+      ...(random() < 0.3 ? { continuations: 0 } : {}),
     }),
     tools: [
       ...['search', 'read'].map((name) =>
@@ -80,17 +81,21 @@ async function play(seed: number): Promise<Outcome> {
   const result = await run.result();
   const entries = (await journal.read(run.id)) as readonly EntryBody[];
   await runtime.close();
+  const isPaused = entries.some((entry) => entry.kind === 'moved' && entry.partial === 'paused');
   const requests = models.flatMap((model) => model.calls);
   return {
     status: result.status,
     why: result.status === 'failed' ? result.error.message : '',
     steps: entries.filter((entry) => entry.kind === 'moved').length,
     requests: requests.length,
-    faults: requests.flatMap(({ prompt }) => chatFault(prompt) ?? []),
+    faults: requests.flatMap(({ prompt }) => chatFault(prompt) ?? []).filter((fault) => !isPaused || fault !== PAUSED),
     seen: [...entries.flatMap(seenIn), ...paid.map((q) => `paid ${q}`)],
     paid,
   };
 }
+
+/** Nothing stands behind a turn with which its provider is to go on. */
+const PAUSED = 'it ends with assistant';
 
 function seenIn(entry: EntryBody): readonly string[] {
   if (entry.kind === 'finished') {

@@ -19,7 +19,15 @@ import {
   type ToolView,
   type Usage,
 } from '#core';
-import { askStructured, type LanguageModel, type ModelEntry, type Prices, readyModel, type Structured } from '#model';
+import {
+  askStructured,
+  type LanguageModel,
+  type ModelEntry,
+  type Prices,
+  readyModel,
+  type Structured,
+  usageOfError,
+} from '#model';
 import { parseToolArgs } from '#parse';
 import { asksModels } from '#planners';
 import type { ChooseMethod, FillLeaf, HtnStep, HtnTask } from '#planners/htn';
@@ -120,13 +128,20 @@ export function chooseWith(
 ): ChooseMethod & AsksModels {
   const asker = askerOf(model, options);
   const choose: ChooseMethod = async (task, methods, run, signal) => {
-    const asked = await asker.ask({
-      prompt: [userTurn(choicePrompt(task, methods, run, options))],
-      schema: choiceSchema(methods),
-      name: 'choice',
-      parse: (text) => methodIn(text, methods),
-      signal,
-    });
+    let asked: Structured<string>;
+    try {
+      asked = await asker.ask({
+        prompt: [userTurn(choicePrompt(task, methods, run, options))],
+        schema: choiceSchema(methods),
+        name: 'choice',
+        parse: (text) => methodIn(text, methods),
+        signal,
+      });
+    } catch (error) {
+      // A refusal names no way either.
+      if (!PilotageError.is(error, 'model_refused')) throw error;
+      return { method: error.message, ...defined({ usage: usageOfError(error) }) };
+    }
     const { remarks, usage } = asked;
     const method = asked.ok ? asked.value : asked.reply.text;
     return { method, remarks, ...defined({ usage }) };

@@ -127,9 +127,14 @@ function decideRead(
   if (calls.length > 0) return decideCalls(calls, reply, text, options);
   if (droppedCall !== undefined) return decideCut(reply, droppedCall);
   const decided = decideText({ ...reply, text }, reply.text, unreadable, options);
+  if (options.parts.length === 0) return decided;
   // What was said before stands in the steps before.
-  return options.parts.length === 0 ? decided : { ...decided, text: reply.text };
+  const { fault } = decided;
+  return { ...decided, text: reply.text, ...(fault && { fault: { ...fault, message: `${fault.message} ${ANEW}` } }) };
 }
+
+/** After a fault no rest follows: the model does not know of which reply. */
+const ANEW = 'Give the whole answer again, from its beginning.';
 
 /** The tool of a last call that ends in the middle. */
 function cutCall({ calls, finish }: Reply): string | undefined {

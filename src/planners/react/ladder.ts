@@ -7,6 +7,7 @@ import {
   branchesOf,
   type ErrorData,
   type Finish,
+  isRefusedReply,
   type Move,
   type PilotageError,
   type Remark,
@@ -15,7 +16,6 @@ import {
   type Trajectory,
 } from '#core';
 import { type ReadyModel, usageOfError } from '#model';
-import { isRefusedReply } from '#prompt';
 
 /** What can be wrong with a model's reply. */
 type FaultCode =

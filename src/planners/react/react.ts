@@ -14,6 +14,7 @@ import {
   type OutputMode,
   PilotageError,
   type Planner,
+  partsBefore,
   type Remark,
   type RunView,
   systemClock,
@@ -84,7 +85,7 @@ export function react(options: ReactOptions): Planner {
       return { kind: 'ladder', move: hadTries ? exhausted(rung) : full(view, left) };
     }
     // Whoever goes on with a reply is told nothing else: a paused one has no turn behind it.
-    const goesOn = view.trajectory.step(view.trajectory.count - 1)?.partial !== undefined;
+    const goesOn = partsBefore(view.trajectory, view.trajectory.count).length > 0;
     const isCalm = goesOn || (rung === CALM && view.noProgress === undefined);
     const guidance = isCalm ? undefined : guidanceTurn(rung.counters, view.noProgress, endsByCall(options, view));
     const remarks: Remark[] = guidance === undefined ? [] : [...guidance.remarks];
