@@ -349,7 +349,8 @@ export function providerWordsOf(error: unknown): readonly unknown[] {
       const inner = field(said, 'error');
       const details = field(inner, 'details');
       const reasons = Array.isArray(details) ? details.slice(0, MAX_DETAILS).map((one) => field(one, 'reason')) : [];
-      const worded = [inner, field(inner, 'error'), said];
+      // The last is that of a response which OpenAI tells in a stream.
+      const worded = [inner, field(inner, 'error'), said, field(field(said, 'response'), 'error')];
       return [...worded.flatMap((at) => [field(at, 'code'), field(at, 'type')]), ...reasons];
     }),
   );

@@ -58,8 +58,8 @@ export function providerStateOf(
   for (const part of content) {
     switch (part.type) {
       case 'text':
-        if (part.text !== '' || part.providerMetadata !== undefined)
-          parts.push({ type: 'text', text: part.text, ...optionsOf(part) });
+        if ((part.text ?? '') !== '' || part.providerMetadata !== undefined)
+          parts.push({ type: 'text', text: part.text ?? '', ...optionsOf(part) });
         break;
       case 'reasoning':
         parts.push({ type: 'reasoning', ...(thoughts === 1 ? {} : { text: part.text }), ...optionsOf(part) });

@@ -14,7 +14,7 @@ import type {
   SharedV4ProviderMetadata,
   SharedV4Warning,
 } from '@ai-sdk/provider';
-import { type Json, type Source, type SpokenDelta, systemClock, type Usage } from '#core';
+import { fieldOf, type Json, type Source, type SpokenDelta, systemClock, type Usage } from '#core';
 import { BrokenReply } from './failure.ts';
 import { providerStateOf } from './provider-state.ts';
 import { meansRefusal, type Refusal, refusalIn } from './refusal.ts';
@@ -62,8 +62,16 @@ export interface Reply {
 
 /** What a model gave in one piece. @throws BrokenReply for a reply that is too large. */
 export function generatedReply(model: LanguageModelV4, generated: LanguageModelV4GenerateResult): Reply {
-  const { response } = generated;
-  return replyOf(generated, response?.modelId ?? model.modelId, model.provider);
+  const { response, finishReason } = generated;
+  const why = finishReason.raw === 'incomplete' ? whyIncomplete(response?.body) : undefined;
+  const given = why === undefined ? generated : { ...generated, finishReason: { unified: 'other' as const, raw: why } };
+  return replyOf(given, response?.modelId ?? model.modelId, model.provider);
+}
+
+/** Why a response of that status is not whole: xAI's package tells it of streams alone, and has another word when there are calls. */
+function whyIncomplete(body: unknown): string | undefined {
+  const reason = fieldOf(fieldOf(body, 'incomplete_details'), 'reason');
+  return typeof reason === 'string' ? reason : undefined;
 }
 
 export interface StreamOptions {
@@ -148,7 +156,8 @@ function replyOf(given: Given, modelId: string, provider: string): Reply {
   const calls: ModelCall[] = [];
   assertReplySize(content.reduce((chars, part) => chars + charsOf(part), 0));
   for (const part of content) {
-    if (part.type === 'text') text += part.text;
+    // A package that has no place for the words of a refusal gives a text without any.
+    if (part.type === 'text') text += part.text ?? '';
     else if (part.type === 'reasoning') reasoning += part.text;
     else if (part.type === 'tool-call' && part.providerExecuted !== true) {
       calls.push({ callId: part.toolCallId, tool: part.toolName, input: part.input });
@@ -171,7 +180,7 @@ function replyOf(given: Given, modelId: string, provider: string): Reply {
 }
 
 function charsOf(part: LanguageModelV4Content): number {
-  if (part.type === 'text' || part.type === 'reasoning') return part.text.length;
+  if (part.type === 'text' || part.type === 'reasoning') return part.text?.length ?? 0;
   if (part.type === 'tool-result') return JSON.stringify(part.result).length;
   return part.type === 'tool-call' ? part.input.length : 0;
 }
