@@ -4,6 +4,7 @@ import {
   type Control,
   type ControlType,
   type ErrorData,
+  isJsonObject,
   isTaskTool,
   type Json,
   MESSAGE_TOOL,
@@ -83,7 +84,7 @@ export class EventLines {
       case 'planner.max_steps_exceeded':
         return [line('bad', `! all ${count(event.maxSteps, 'step')} are used up`)];
       case 'planner.finish':
-        return [line(event.reason === 'goal' ? 'good' : 'bad', `■ finished: ${event.reason}`)];
+        return [line(event.reason === 'goal' ? 'good' : 'bad', `■ finished: ${event.reason}${endWords(event)}`)];
       case 'planner.error':
         return [
           line('bad', `✗ failed: ${event.error.code}: ${shortLine(event.error.message, 300)}`),
@@ -222,6 +223,16 @@ export class EventLines {
     const text = name === '' ? message : message.replace(`branch ${call}`, () => name);
     return `${shortLine(code, 60)}: ${shortLine(text, 160)}`;
   }
+}
+
+/** What is to be known of such an end, whatever the answer says. */
+function endWords({ reason, metadata }: RunEvent<'planner.finish'>): string {
+  if (reason === 'length') return '  the answer is not whole: a reply may not be longer';
+  const refusal = metadata?.['refusal'];
+  if (!isJsonObject(refusal)) return '';
+  const { model, category, message } = refusal;
+  const said = [model, category, message].filter((text) => typeof text === 'string');
+  return `  ${shortLine(said.join(': '), 300)}`;
 }
 
 /** The address of a page, or the name of a document. */

@@ -7,8 +7,7 @@ import {
   defined,
   describeThrown,
   type Entry,
-  isJsonObject,
-  type Json,
+  type FinishReason,
   type Limits,
   local,
   PilotageError,
@@ -284,12 +283,7 @@ function conclude(id: string, result: RunResult, { options, terminal, streamed }
   switch (result.status) {
     case 'finished':
       if (result.answer !== undefined) say(result.answer);
-      if (
-        result.reason === 'refused' ||
-        result.reason === 'length' ||
-        (result.answer === undefined && result.reason !== 'goal')
-      )
-        terminal.note(endText(result), 'bad');
+      else if (result.reason !== 'goal') terminal.note(endText(result.reason), 'bad');
       return;
     case 'failed':
       terminal.note(`The run failed: ${shortLine(result.error.message, 500)} (${result.error.code})`, 'bad');
@@ -308,21 +302,12 @@ function conclude(id: string, result: RunResult, { options, terminal, streamed }
 /** How runs fail when nodes of their plan have. */
 const RETRIED: ReadonlySet<string> = new Set(['plan_failed', 'node_exception', 'node_timeout']);
 
-function endText({ reason, metadata }: Extract<RunResult, { status: 'finished' }>): string {
-  if (reason === 'refused') return refusedText(metadata?.['refusal']);
-  if (reason === 'length') return 'The run ended: the answer is not whole, since a reply may not be longer (length).';
+function endText(reason: FinishReason): string {
   const axis = ceilingOf(reason);
   if (axis === undefined) return `The run ended: ${reason}.`;
   return axis === 'deadline'
     ? `The run ended: its time is over (${reason}).`
     : `The run ended: its limit of ${axis} is used up (${reason}).`;
-}
-
-function refusedText(refusal: Json | undefined): string {
-  const { model, category, message } = isJsonObject(refusal) ? refusal : {};
-  const who = typeof model === 'string' ? shortLine(model, 60) : 'the model';
-  const said = [category, message].filter((text) => typeof text === 'string').map((text) => shortLine(text, 500));
-  return `The run ended: ${[`${who} refused`, ...said].join(': ')} (refused).`;
 }
 
 export function showPauses(id: string, pauses: readonly PauseNotice[], options: Options, terminal: Terminal): void {

@@ -285,7 +285,6 @@ export {
   PARTIAL_REPLIES,
   type PartialReply,
   partsBefore,
-  type ReplySteps,
   type Step,
   stepError,
   textOfParts,

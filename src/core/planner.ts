@@ -32,7 +32,7 @@ export interface Move extends MoveNotes {
   /**
    * Set when the model's reply is not whole and can go on: because the limit of its length cut it off, or because its provider paused
    * it. The move is recorded as a step, and the planner is asked for the rest; `decision` is what the planner would end the run with now.
-   * The planner itself limits how often it goes on. It is no fault.
+   * The planner itself limits how often it goes on. It does not count as a fault.
    */
   readonly partial?: PartialReply;
 }

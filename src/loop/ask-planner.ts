@@ -294,7 +294,7 @@ function failedBy(thrown: unknown, step: number, ask: Ask): readonly EntryBody[]
       {},
     );
   }
-  if (isOurs && code === 'model_refused') return refusedBy(message, data ?? {}, step, ask);
+  if (isOurs && code === 'model_refused') return refusedEnding(message, data ?? {}, step, ask);
   if (!isOurs || code !== 'model_unavailable') return [plannerEnded(thrown, step, ask)];
   const given = data?.['usage'];
   const error = { code, message, ...(data === undefined ? {} : { data }) };
@@ -302,7 +302,7 @@ function failedBy(thrown: unknown, step: number, ask: Ask): readonly EntryBody[]
 }
 
 /** Nor has a planner failed whose model refuses: that is how the run ends. */
-function refusedBy(message: string, data: JsonObject, step: number, { deps }: Ask): readonly EntryBody[] {
+function refusedEnding(message: string, data: JsonObject, step: number, { deps }: Ask): readonly EntryBody[] {
   const { usage, model, refusal } = data;
   const about = { ...defined({ model }), message, ...(isJsonObject(refusal) ? refusal : {}) };
   const metadata = captureObject<JsonObject>({ via: deps.planner.name, refusal: about }, 'metadata').json;

@@ -5,7 +5,7 @@
 import { defined, fieldOf as field, PilotageError, type Usage } from '#core';
 import { layersOf, providerWordsOf } from './failure.ts';
 
-export interface Refusal {
+export interface ModelRefusal {
   /** What it is about, or what has refused, in the provider's own word. */
   readonly category?: string;
   /** Why, in the provider's words. */
@@ -43,7 +43,10 @@ export function meansRefusal(raw: string | undefined): boolean {
 const BARE: ReadonlySet<string> = new Set(['refusal', 'content_filter', 'content_filtered', 'stop', 'completed']);
 
 /** What is said beside a reply that was refused. @param metadata by the names of providers. */
-export function refusalIn(raw: string | undefined, metadata: Readonly<Record<string, unknown>> | undefined): Refusal {
+export function refusalIn(
+  raw: string | undefined,
+  metadata: Readonly<Record<string, unknown>> | undefined,
+): ModelRefusal {
   for (const said of Object.values(metadata ?? {})) {
     const stopped = field(said, 'stopDetails'); // Anthropic
     const prompt = field(said, 'promptFeedback'); // Google, as the next two
@@ -82,7 +85,7 @@ const ABOUT_SAFETY = /usage polic|safety reasons/i;
 const SENTENCES = /^Content Exists Risk$|^Content violates usage guidelines/;
 
 /** The refusal that an error of a model is; `undefined` for any other error. */
-export function refusalOf(error: unknown): Refusal | undefined {
+export function refusalOf(error: unknown): ModelRefusal | undefined {
   const words = providerWordsOf(error);
   const texts = textsOf(error);
   const isPrompt = words.includes(PROMPT_CODE) && texts.some((text) => ABOUT_SAFETY.test(text));
@@ -91,13 +94,18 @@ export function refusalOf(error: unknown): Refusal | undefined {
 }
 
 /** The error, whose data has the `model` and the `refusal`. */
-export function refusalError(refused: Refusal, cause: unknown, model: string, usage: Usage | undefined): PilotageError {
+export function refusalError(
+  refused: ModelRefusal,
+  cause: unknown,
+  model: string,
+  usage: Usage | undefined,
+): PilotageError {
   const data = { model, refusal: { ...refused }, ...(usage === undefined ? {} : { usage: { ...usage } }) };
   return new PilotageError('model_refused', refusalText(refused, model), { data, cause });
 }
 
 /** In one sentence, for people and planners. */
-export function refusalText({ category, message }: Refusal, model: string): string {
+export function refusalText({ category, message }: ModelRefusal, model: string): string {
   const about = category === undefined ? '' : ` (${category})`;
   return `The model ${model}, or its provider, refused the request${about}${message === undefined ? '.' : `: ${message}`}`;
 }
@@ -140,7 +148,7 @@ function first(...values: readonly unknown[]): string | undefined {
   return values.find((value) => typeof value === 'string' && value !== '') as string | undefined;
 }
 
-function refusal(category: string | undefined, message: string | undefined): Refusal {
+function refusal(category: string | undefined, message: string | undefined): ModelRefusal {
   return defined({
     category: category?.slice(0, MAX_CATEGORY_CHARS).toWellFormed(),
     message: message?.slice(0, MAX_MESSAGE_CHARS).toWellFormed(),

@@ -17,7 +17,7 @@ import type {
 import { fieldOf, type Json, type Source, type SpokenDelta, systemClock, type Usage } from '#core';
 import { BrokenReply } from './failure.ts';
 import { providerStateOf } from './provider-state.ts';
-import { meansRefusal, type Refusal, refusalIn } from './refusal.ts';
+import { type ModelRefusal, meansRefusal, refusalIn } from './refusal.ts';
 import { sourcesIn } from './sources.ts';
 import { usageOf } from './usage.ts';
 import { type Pace, paceOf, type Watch } from './watch.ts';
@@ -45,7 +45,7 @@ export interface Reply {
   readonly providerFinish?: string;
   readonly modelId: string;
   /** What was said of why the model, or its provider, did not answer; set for a `content-filter`. */
-  readonly refusal?: Refusal;
+  readonly refusal?: ModelRefusal;
   /** What the reply was written from, as the provider says; absent when it says nothing. */
   readonly sources?: readonly Source[];
   /** True: the reply was cut off since the model's window was full. */

@@ -5,7 +5,7 @@ import { defined, distinctSources, type Source } from '#core';
 /** The most sources that are kept of one reply, and characters of what they are called. */
 export const MAX_SOURCES = 100;
 const MAX_NAME_CHARS = 500;
-/** A longer address is no address that anybody could open: half of one is another one. */
+/** Longer addresses are left out, since half of one leads somewhere else. */
 const MAX_URL_CHARS = 4_000;
 
 const NONE: readonly Source[] = Object.freeze([]);

@@ -1,7 +1,7 @@
 /** What providers say when they, or their models, do not want to answer. */
 import { APICallError } from '@ai-sdk/provider';
 import { describe, expect, it } from 'vitest';
-import { failureData, type Refusal, refusalIn, refusalOf } from '#model';
+import { failureData, type ModelRefusal, refusalIn, refusalOf } from '#model';
 
 function httpError(status: number, body: object): APICallError {
   const error = (body as { error?: { message?: string } | string }).error;
@@ -19,7 +19,7 @@ const AZURE = 'The response was filtered due to the prompt triggering the conten
 const OPENAI = 'Invalid prompt: your prompt was flagged as potentially violating our usage policy.';
 
 describe('an error that is a refusal', () => {
-  it.each<[string, unknown, Refusal]>([
+  it.each<[string, unknown, ModelRefusal]>([
     [
       'of Azure, with the filters that it was',
       httpError(400, {
@@ -90,7 +90,7 @@ describe('an error that is a refusal', () => {
 });
 
 describe('what is said beside a reply that was refused', () => {
-  it.each<[string, string | undefined, Record<string, unknown> | undefined, Refusal]>([
+  it.each<[string, string | undefined, Record<string, unknown> | undefined, ModelRefusal]>([
     ['nothing', undefined, undefined, {}],
     ['the bare word', 'content_filter', {}, {}],
     ['a word that says more', 'ERROR_TOXIC', undefined, { category: 'ERROR_TOXIC' }],

@@ -25,7 +25,7 @@ import {
   textOfParts,
   validateDecision,
 } from '#core';
-import { type ReadyModel, type Refusal, type Reply, refusalText } from '#model';
+import { type ModelRefusal, type ReadyModel, type Reply, refusalText } from '#model';
 import { coerceToSchema } from '#parse';
 import { CONTROL_TOOLS } from '#prompt';
 import { type AnswerForm, misfitsIn } from './answer-form.ts';
@@ -73,7 +73,10 @@ export interface Decided {
 }
 
 export function decideFromReply(given: Reply, options: DecideOptions): Decided {
-  if (given.refusal !== undefined) return decideRefused(given, given.refusal, options);
+  if (given.refusal !== undefined) {
+    const { refusal, text, providerFinish } = given;
+    return refusedBy({ refusal, text, providerFinish, model: options.model, models: options.models });
+  }
   const droppedCall = cutCall(given);
   // A reply that broke off in the middle of its last call has the calls before it.
   const reply = droppedCall === undefined ? given : { ...given, calls: given.calls.slice(0, -1) };
@@ -85,20 +88,16 @@ export function decideFromReply(given: Reply, options: DecideOptions): Decided {
   return decided;
 }
 
-/** Nothing of a reply that was refused is carried out, its calls neither. With nobody else to ask, that is how the run ends. */
-function decideRefused({ text, providerFinish }: Reply, refusal: Refusal, { model, models }: DecideOptions): Decided {
-  return refused({ refusal, text, providerFinish, model, models });
-}
-
 /** What was refused, in a reply or in place of one. */
-export interface Refused extends Pick<DecideOptions, 'model' | 'models'> {
-  readonly refusal: Refusal;
+export interface RefusedReply extends Pick<DecideOptions, 'model' | 'models'> {
+  readonly refusal: ModelRefusal;
   /** What was said before it was refused, or in refusing. */
   readonly text: string;
   readonly providerFinish?: string | undefined;
 }
 
-export function refused({ refusal, text, providerFinish: finish, model, models }: Refused): Decided {
+/** Nothing of it is carried out, its calls neither. With nobody else to ask, that is how the run ends. */
+export function refusedBy({ refusal, text, providerFinish: finish, model, models }: RefusedReply): Decided {
   const { name } = model;
   const about = { model: name, ...defined({ finish }), ...refusal };
   const metadata = { via: 'react.reply', stop_reason: 'content-filter', refusal: about };

@@ -14,7 +14,7 @@ import {
   type Usage,
   validateDecision,
 } from '#core';
-import type { ModelAnswer, ReadyModel, Reply, StopReason } from '#model';
+import type { AskOptions, ModelAnswer, ReadyModel, Reply, StopReason } from '#model';
 import type { ModelPool } from '#planners';
 import { isWaitingAnswer } from '#prompt';
 import { type Decided, decideFromReply } from './decide.ts';
@@ -47,17 +47,16 @@ export class PlainProvenance {
 
 const NO_REMARKS: readonly Remark[] = [];
 
-/** A reply, and what was known when it was asked for. */
-export interface Answered {
-  readonly asked: ModelAnswer;
-  readonly before: readonly Remark[];
-  /** The models that could be asked. */
-  readonly models: readonly ReadyModel[];
+/** What was known when the reply was asked for. */
+export interface AskedWith {
+  readonly remarks: readonly Remark[];
+  /** With the models that could be asked. */
+  readonly asking: Pick<AskOptions, 'models'>;
 }
 
-export function moveOf({ asked, before, models }: Answered, view: RunView, making: MoveMaking): Move {
+export function moveOf(asked: ModelAnswer, turn: AskedWith, view: RunView, making: MoveMaking): Move {
   const { reply, model, remarks: tries, usage, latencyMs } = asked;
-  const decided = decideWith(asked, models, view, making);
+  const decided = decideWith(asked, turn, view, making);
   const { decision, fault, partial, text, remarks: repairs = NO_REMARKS } = decided;
   for (const tried of tries) if (tried.type === 'model.fallback') making.pool.record(tried.from, { succeeded: false });
   making.pool.record(model.name, { ...measured(decided), latencyMs });
@@ -65,6 +64,7 @@ export function moveOf({ asked, before, models }: Answered, view: RunView, makin
   const move: { -readonly [K in keyof Move]: Move[K] } = { decision, provenance: provenanceOf(asked, decided, making) };
   if (fault !== undefined) move.fault = fault;
   if (partial !== undefined) move.partial = partial;
+  const { remarks: before } = turn;
   if (before.length + tries.length + repairs.length > 0) move.remarks = [...before, ...tries, ...repairs];
   if (reply.reasoning !== '') move.reasoning = reply.reasoning;
   if (usage !== undefined) move.usage = usage;
@@ -110,7 +110,7 @@ export function refusedMove(
 
 function decideWith(
   { reply, model }: ModelAnswer,
-  models: readonly ReadyModel[],
+  { asking: { models } }: AskedWith,
   view: RunView,
   making: MoveMaking,
 ): Decided {

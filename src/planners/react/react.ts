@@ -24,9 +24,9 @@ import {
   askModel,
   isFormatRefusal,
   type ModelAnswer,
+  type ModelRefusal,
   oneLower,
   type ReadyModel,
-  type Refusal,
   streamModel,
   usageOfError,
 } from '#model';
@@ -34,10 +34,10 @@ import { askFallback, asksModels, modelPool } from '#planners';
 import { guidanceTurn, unreadableInputs } from '#prompt';
 import { answerForm } from './answer-form.ts';
 import { compactor, summariserOf } from './compact.ts';
-import { refused } from './decide.ts';
+import { refusedBy } from './decide.ts';
 import { CALM, exhausted, modelsLeft, rungOf, unavailable } from './ladder.ts';
 import { MadeCalls } from './made-calls.ts';
-import { type Answered, moveOf, PlainProvenance, readingOf, refusedMove } from './move.ts';
+import { moveOf, PlainProvenance, readingOf, refusedMove } from './move.ts';
 import { assertReactOptions, DEFAULT_REASKS, endsByCall, type ReactOptions } from './options.ts';
 import { Requests } from './requests.ts';
 import { Counts, exhaustedMove, mayBeSent, overflowFrom, overflowMove, replyTokens } from './room.ts';
@@ -139,8 +139,8 @@ export function react(options: ReactOptions): Planner {
     }
     if (PilotageError.is(error, 'model_refused')) {
       pool.record(model.name, { succeeded: false });
-      const refusal = (error.data?.['refusal'] ?? {}) as Refusal;
-      const decided = refused({ refusal, text: '', model, models: turn.asking.models });
+      const refusal = (error.data?.['refusal'] ?? {}) as ModelRefusal;
+      const decided = refusedBy({ refusal, text: '', model, models: turn.asking.models });
       return refusedMove(decided, turn.remarks, usageOfError(error), model);
     }
     if (form === undefined || !isFormatRefusal(error)) {
@@ -161,7 +161,7 @@ export function react(options: ReactOptions): Planner {
     for (;;) {
       try {
         const asked = await askModel(turn.asking);
-        const move = unread(asked, turn, view) ?? moveOf(answered(asked, turn), view, making);
+        const move = unread(asked, turn, view) ?? moveOf(asked, turn, view, making);
         return isRefused(move) ? await endOrFallBack(move, view, signal) : move;
       } catch (error) {
         const move = recover(error, turn, view);
@@ -179,7 +179,7 @@ export function react(options: ReactOptions): Planner {
         const asked = yield* proseOnly(streamModel(turn.asking), reading);
         const unfit = unread(asked, turn, view);
         if (unfit === undefined) {
-          const move = moveOf(answered(asked, turn), view, making);
+          const move = moveOf(asked, turn, view, making);
           return isRefused(move) ? yield* fallBackStreaming(move, view, signal) : move;
         }
         yield { type: 'reset' };
@@ -240,10 +240,6 @@ export function react(options: ReactOptions): Planner {
 }
 
 const GOES_ON: ReadonlySet<string> = new Set(['context_window_exceeded', 'context_exhausted', 'reply_refused']);
-
-function answered(asked: ModelAnswer, { remarks, asking }: ModelTurn): Answered {
-  return { asked, before: remarks, models: asking.models };
-}
 
 /** No model is left that could be asked. */
 function isRefused({ decision, fault }: Move): boolean {
