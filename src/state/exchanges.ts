@@ -6,6 +6,7 @@ import {
   branchesOf,
   type Control,
   type Finished,
+  type FinishReason,
   type InputArtifact,
   isWokenByTasks,
   jsonText,
@@ -80,11 +81,17 @@ class Talk {
   }
 }
 
+const UNANSWERED: Readonly<Partial<Record<FinishReason, string>>> = {
+  cancelled: 'It was cancelled.',
+  refused: 'The model refused to answer.',
+  length: 'The answer did not become whole.',
+};
+
 /** Why a run has no answer. */
 function standingOf(state: RunState): string {
   const { ending, pauses, tasks } = state;
   if (ending !== null) {
-    return ending.kind === 'finished' && ending.reason === 'cancelled' ? 'It was cancelled.' : 'There is no answer.';
+    return (ending.kind === 'finished' ? UNANSWERED[ending.reason] : undefined) ?? 'There is no answer.';
   }
   const waits = [
     ...pauses.map((pause) => waitOf(pause, state)),
