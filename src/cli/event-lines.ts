@@ -4,12 +4,15 @@ import {
   type Control,
   type ControlType,
   type ErrorData,
+  isJsonObject,
   isTaskTool,
   type Json,
   MESSAGE_TOOL,
   type Outcome,
   type OwnRemarkType,
+  type PartialReply,
   type RunEvent,
+  type Source,
   type Usage,
   wordsIn,
 } from '#core';
@@ -81,7 +84,7 @@ export class EventLines {
       case 'planner.max_steps_exceeded':
         return [line('bad', `! all ${count(event.maxSteps, 'step')} are used up`)];
       case 'planner.finish':
-        return [line(event.reason === 'goal' ? 'good' : 'bad', `■ finished: ${event.reason}`)];
+        return [line(event.reason === 'goal' ? 'good' : 'bad', `■ finished: ${event.reason}${endWords(event)}`)];
       case 'planner.error':
         return [
           line('bad', `✗ failed: ${event.error.code}: ${shortLine(event.error.message, 300)}`),
@@ -171,6 +174,8 @@ export class EventLines {
             `  ${shortLine(event.tool, 60)} ${event.isError ? 'failed' : 'gave'} ${shortLine(terminalJson(event.output), 120)} (at the provider)`,
           ),
         ];
+      case 'model.sources':
+        return event.sources.map((source) => line('quiet', `  source: ${sourceText(source)}`));
       case 'input.unreadable':
         return [
           line('bad', `! the attachment ${shortLine(event.fileName ?? event.artifactRef, 100)} could not be read`),
@@ -227,6 +232,24 @@ export class EventLines {
     const text = name === '' ? message : message.replace(`branch ${call}`, () => name);
     return `${shortLine(code, 60)}: ${shortLine(text, 160)}`;
   }
+}
+
+/** What is to be known of such an end, whatever the answer says. */
+function endWords({ reason, metadata }: RunEvent<'planner.finish'>): string {
+  if (reason === 'length') return '  the answer is not whole: a reply may not be longer';
+  const refusal = metadata?.['refusal'];
+  if (!isJsonObject(refusal)) return '';
+  const { model, category, message } = refusal;
+  const said = [model, category, message].filter((text) => typeof text === 'string');
+  return `  ${shortLine(said.join(': '), 300)}`;
+}
+
+/** The address of a page, or the name of a document. */
+export function sourceText(source: Source): string {
+  if (source.type === 'document') return shortLine(source.filename ?? source.title, 200);
+  return source.title === undefined
+    ? shortLine(source.url, 300)
+    : `${shortLine(source.title, 100)}  ${shortLine(source.url, 300)}`;
 }
 
 function heldText({ by, tool, limit, calls }: RunEvent<'tool.held_back'>): string {
@@ -315,16 +338,21 @@ const DECISIONS: Readonly<Record<string, string>> = {
 };
 
 function decisionLines(event: RunEvent<'planner.decision'>, seen: PlanSeen, texts: boolean): Line[] {
-  const { step, decisionKind, tool, latencyMs, usage, text, rejected } = event;
+  const { step, decisionKind, tool, latencyMs, usage, text, rejected, partial } = event;
   const plan = seen.view(step);
   const named = tool === undefined ? (DECISIONS[decisionKind] ?? decisionKind) : shortLine(tool, 60);
-  const what = plan === undefined ? named : planWords(plan);
+  const what = partial === undefined ? (plan === undefined ? named : planWords(plan)) : PARTS[partial];
   const words = [`● step ${step + 1}`, what, duration(latencyMs), ...usageWords(usage)];
   const lines = [line('plain', words.join('  '))];
   if (texts && text !== undefined && text !== '') lines.push(line('quiet', `  “${shortLine(text, 200)}”`));
   if (rejected !== undefined) lines.push(line('bad', `  ✗ not carried out: ${shortLine(rejected.message, 200)}`));
   return lines;
 }
+
+const PARTS: Readonly<Record<PartialReply, string>> = {
+  cut_off: 'the reply is cut off, and goes on',
+  paused: 'the reply is paused, and goes on',
+};
 
 function reopenedText({ retries }: RunEvent<'run.reopened'>): string {
   if (retries === undefined) return '▶ had failed, and goes on';

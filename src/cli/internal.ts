@@ -6,4 +6,5 @@ export { pauseLines } from './pause-lines.ts';
 export { PlanSeen } from './plan-lines.ts';
 export { graphLines, planLines, treeLines } from './plan-text.ts';
 export { chooseModel } from './project.ts';
+export { runCommand } from './run-command.ts';
 export { duration, harmless, shellWord, shortLine, size, terminalJson } from './text.ts';

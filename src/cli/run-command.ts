@@ -237,22 +237,29 @@ function showJson(terminal: Terminal): Shown {
 function showProgress(terminal: Terminal, seen: PlanSeen): Shown {
   const lines = new EventLines({ texts: !terminal.isLive, plan: seen });
   let streamed = '';
+  /** What of it was streamed in steps before, of which the step is the rest. */
+  let beginning = '';
   let step = -1;
   let isLineOpen = false;
   return {
     event: (event) => {
       if (event.type === 'token') {
         if (!terminal.isLive || event.channel !== 'text') return;
-        if (event.step !== step) streamed = '';
+        if (event.step !== step) streamed = beginning;
         step = event.step;
         streamed += event.text;
         isLineOpen = !event.text.endsWith('\n');
         terminal.write(harmless(event.text));
         return;
       }
+      if (event.type === 'planner.decision') {
+        beginning = event.partial === undefined ? '' : streamed;
+        // The rest of the reply comes in the same line.
+        if (beginning !== '') return;
+      }
       if (isLineOpen) terminal.write('\n');
       isLineOpen = false;
-      if (event.type === 'token.reset') streamed = '';
+      if (event.type === 'token.reset') streamed = beginning;
       for (const { text, tone } of lines.of(event)) terminal.note(text, tone);
     },
     plan: (plan, draw) => {

@@ -101,6 +101,7 @@ const REACT: ConfigShape<Omit<ReactPart, DriverKey>> = {
   tasks: flag,
   answerSchema: jsonObject,
   reasks: whole(0),
+  continuations: whole(0),
   fallback: aPlanner,
   retries: whole(0),
   stallMs: whole(1),

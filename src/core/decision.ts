@@ -4,8 +4,21 @@ import type { Json, JsonObject } from './json.ts';
 import { CEILING_REASONS, type CeilingReason, type Limits } from './limits.ts';
 import type { ArtifactRef, FailureKind } from './outcome.ts';
 
-/** `no_path`: the planner sees no way to the goal. A run that a limit ends has a reason of its own (`CeilingReason`). */
-export type FinishReason = 'goal' | 'no_path' | 'cancelled' | 'constraints_conflict' | CeilingReason;
+/**
+ * - `no_path`: the planner sees no way to the goal.
+ * - `refused`: the model, or its provider, did not want to answer. The metadata has what was said, as `refusal`.
+ * - `length`: the answer is not whole, for the limit of a reply's length cut it off. The payload is the text so far.
+ *
+ * A run that a limit ends has a reason of its own (`CeilingReason`).
+ */
+export type FinishReason =
+  | 'goal'
+  | 'no_path'
+  | 'refused'
+  | 'length'
+  | 'cancelled'
+  | 'constraints_conflict'
+  | CeilingReason;
 /** What a planner may pause for. */
 export type AskReason = 'approval_required' | 'await_input' | 'external_event' | 'constraints_conflict';
 /**
@@ -18,6 +31,8 @@ export type PauseReason = AskReason | 'in_doubt' | 'model_unavailable' | 'contex
 export const FINISH_REASONS: readonly FinishReason[] = [
   'goal',
   'no_path',
+  'refused',
+  'length',
   'cancelled',
   'constraints_conflict',
   ...Object.values(CEILING_REASONS),

@@ -8,7 +8,7 @@ import type { Json, JsonObject } from './json.ts';
 import type { RunLimits, TaskShare, Usage } from './limits.ts';
 import type { ArtifactRef, Outcome, PauseVerdict } from './outcome.ts';
 import type { Remark } from './remark.ts';
-import type { AtOnce, CallPlace, HandleNote, MoveNotes } from './step.ts';
+import type { AtOnce, CallPlace, HandleNote, MoveNotes, PartialReply } from './step.ts';
 import type { OnCancel, TaskEnd, TaskKind, TaskOrigin, TaskPause } from './task.ts';
 import type { Continued, Turn } from './turn.ts';
 
@@ -154,6 +154,8 @@ export interface Moved extends MoveNotes {
   readonly rejected?: ErrorData;
   /** Set when the planner's model gave nothing that can be carried out; `decision` is what the planner would end the run with now. */
   readonly fault?: ErrorData;
+  /** Set when the move is the beginning of a reply that goes on in the next step; `decision` is what the planner would end the run with now. */
+  readonly partial?: PartialReply;
   /** The tools that the model was shown, when they were not all: no other is called. */
   readonly offered?: readonly string[];
   /** True: `decision` is the beginning of a plan that is carried out while the planner still makes the rest. */

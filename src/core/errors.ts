@@ -8,7 +8,7 @@ import type { JsonObject } from './json.ts';
  * What follows from an error of each code.
  * - `caller`: the error is thrown to the caller; nothing was written.
  * - `planner`: the error is an outcome that the planner sees; the run goes on.
- * - `run`: the error ends the run as failed.
+ * - `run`: the error ends the run: as failed, or, for `model_refused`, as `refused`.
  * - `retry`: the store could not write now; the same append is tried again.
  */
 export const ERROR_CONSEQUENCES = {
@@ -85,6 +85,7 @@ export const ERROR_CONSEQUENCES = {
   parallel_invalid_join: 'run',
   planner_failed: 'run',
   context_window_exceeded: 'run',
+  model_refused: 'run',
   memory_block_unserializable: 'caller',
   unknown_decision_kind: 'caller',
   unserializable: 'planner',

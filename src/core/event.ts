@@ -12,7 +12,7 @@ import type { Json, JsonObject } from './json.ts';
 import type { RunLimits, Usage } from './limits.ts';
 import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { RemarkPayloads } from './remark.ts';
-import type { CallPlace, HeldBack } from './step.ts';
+import type { CallPlace, HeldBack, PartialReply } from './step.ts';
 import type { TaskEnd, TaskKind, TaskPause, TaskStatus } from './task.ts';
 
 interface CallEndedPayload {
@@ -49,6 +49,8 @@ export interface EventPayloads extends RemarkPayloads {
     readonly usage?: Usage;
     readonly latencyMs: number;
     readonly rejected?: ErrorData;
+    /** The reply is not whole, and goes on in the next step. */
+    readonly partial?: PartialReply;
   };
   /**
    * Like the four events that end or skip a call, this event comes also for the nodes `_message` and `_finish` of a plan, which no

@@ -248,6 +248,7 @@ export {
   unescaped,
 } from './reference.ts';
 export {
+  distinctSources,
   isOwnRemark,
   MAX_OWN_REMARKS,
   type OutputMode,
@@ -261,6 +262,7 @@ export {
   type RepairCounter,
   type RepairTier,
   remarkName,
+  type Source,
   whyNoRemark,
 } from './remark.ts';
 export { askedWaitMs, headerIn } from './retry-after.ts';
@@ -275,12 +277,18 @@ export {
   type HandleNote,
   type HandleState,
   type HeldBack,
+  isBeforeRest,
+  isRefusedReply,
   MAX_AT_ONCE,
   type MoveNotes,
   observe,
   observeBranches,
+  PARTIAL_REPLIES,
+  type PartialReply,
+  partsBefore,
   type Step,
   stepError,
+  textOfParts,
 } from './step.ts';
 export {
   type BackgroundResult,

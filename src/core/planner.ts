@@ -6,7 +6,7 @@ import type { Compaction, CompactionAttempt, CompactionFailures, ContextLimit, O
 import { type ErrorData, PilotageError } from './errors.ts';
 import type { Identity } from './identity.ts';
 import { assertKnownKeys, type OptionShape } from './options.ts';
-import type { MoveNotes, Step } from './step.ts';
+import type { MoveNotes, PartialReply, Step } from './step.ts';
 import type { BackgroundResult, GroupView, TaskOrigin, TaskView } from './task.ts';
 import type { ToolSchema, ToolView } from './tool.ts';
 import type { Turn } from './turn.ts';
@@ -29,6 +29,12 @@ export interface Move extends MoveNotes {
    * for a shorter history (`compact`). With `context_exhausted` the run pauses, since no request fits.
    */
   readonly fault?: ErrorData;
+  /**
+   * Set when the model's reply is not whole and can go on: because the limit of its length cut it off, or because its provider paused
+   * it. The move is recorded as a step, and the planner is asked for the rest; `decision` is what the planner would end the run with now.
+   * The planner itself limits how often it goes on. It does not count as a fault.
+   */
+  readonly partial?: PartialReply;
 }
 
 /** The data of a fault `context_window_exceeded`. */

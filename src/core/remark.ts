@@ -7,6 +7,26 @@ export type RepairTier = 'reminder' | 'warning' | 'critical';
 export type RepairCounter = 'finish' | 'args' | 'multi_action' | 'reply';
 export type OutputMode = 'json_schema' | 'json_object' | 'text';
 
+/** What a provider says that a reply was written from: a page, or a document. */
+export type Source =
+  | { readonly type: 'url'; readonly url: string; readonly title?: string }
+  | {
+      readonly type: 'document';
+      readonly title: string;
+      readonly mediaType: string;
+      readonly filename?: string;
+    };
+
+/** Sources without those that come a second time, in their order: a page is known by its address. */
+export function distinctSources(sources: readonly Source[]): readonly Source[] {
+  const known = new Map<string, Source>();
+  for (const source of sources) {
+    const key = source.type === 'url' ? source.url : JSON.stringify([source.title, source.mediaType, source.filename]);
+    if (!known.has(key)) known.set(key, source);
+  }
+  return [...known.values()];
+}
+
 export interface RemarkPayloads {
   /** A hint was added to this request, because a fault had come `count` times in a row. */
   'planner.repair_guidance_injected': {
@@ -32,6 +52,8 @@ export interface RemarkPayloads {
   'model.usage_refused': { readonly model: string; readonly why: string };
   /** What the provider said that it could not do as asked, or that will not stay: at most 10, each of at most 500 characters. */
   'model.warned': { readonly model: string; readonly warnings: readonly string[] };
+  /** Sources that the provider names for the reply, without those that cannot be told apart from an earlier one of it. */
+  'model.sources': { readonly model: string; readonly sources: readonly Source[] };
   /** Documents were looked up for the prompt of a plan. With an error, the plan is made without documents. */
   'plan.retrieved': {
     readonly documents: number;
@@ -132,6 +154,13 @@ const maybe =
   (value) =>
     value === undefined || field(value);
 
+const isSource: Field = (value) => {
+  if (!isJsonObject(value)) return false;
+  if (value['type'] === 'url') return text(value['url']) && maybe(text)(value['title']);
+  const { type, title, mediaType, filename } = value;
+  return type === 'document' && text(title) && text(mediaType) && maybe(text)(filename);
+};
+
 /** What readers take for granted of each remark of ours. */
 const FIELDS: { readonly [K in KnownType]: { readonly [F in keyof RemarkPayloads[K]]-?: Field } } = {
   'planner.repair_guidance_injected': { tier: text, counter: text, count: number },
@@ -143,6 +172,7 @@ const FIELDS: { readonly [K in KnownType]: { readonly [F in keyof RemarkPayloads
   'model.output_downgraded': { model: text, from: text, to: text },
   'model.usage_refused': { model: text, why: text },
   'model.warned': { model: text, warnings: listOf(text) },
+  'model.sources': { model: text, sources: listOf(isSource) },
   'plan.retrieved': { documents: number, tokens: number, cut: number, error: maybe(told) },
   'plan.try': {
     try: number,

@@ -64,6 +64,14 @@ export interface MoveNotes {
   readonly remarks?: readonly Remark[];
 }
 
+/**
+ * Why a reply is not whole. `cut_off`: its length has reached a limit. `paused`: its provider has interrupted its own work, and goes on when
+ * it gets back what there is.
+ */
+export type PartialReply = 'cut_off' | 'paused';
+
+export const PARTIAL_REPLIES: readonly PartialReply[] = ['cut_off', 'paused'];
+
 /** The place of a call in its run. */
 export interface CallPlace {
   readonly step: number;
@@ -101,8 +109,53 @@ export interface Step extends MoveNotes {
   readonly atOnce?: AtOnce;
   /** The error of the step as a whole: its join was not met, its set-up was refused, or the planner's reply was not a move. */
   readonly error?: ErrorData;
+  /** The step is the beginning of a reply that goes on in the next step. */
+  readonly partial?: PartialReply;
   readonly startedAt: number;
   readonly endedAt: number;
+}
+
+/** What a reply that has come in several steps is read from; a trajectory, or the state of a run. */
+export interface ReplySteps {
+  step(index: number): Step | undefined;
+  readonly steering: readonly { readonly atStep: number }[];
+  readonly background: readonly { readonly atStep: number }[];
+}
+
+/**
+ * The steps of the reply that goes on in the step of this index, oldest first. What came in between, such as a message of the user, was
+ * answered anew: what was said before it belongs to no reply any more.
+ */
+export function partsBefore(steps: ReplySteps, index: number): readonly Step[] {
+  const last = steps.step(index - 1);
+  if (last === undefined || !isBeforeRest(last)) return NO_PARTS;
+  const isUpToHere = ({ atStep }: { readonly atStep: number }): boolean => atStep <= index;
+  const { atStep: told = 0 } = steps.steering.findLast(isUpToHere) ?? {};
+  const { atStep: came = 0 } = steps.background.findLast(isUpToHere) ?? {};
+  const parts: Step[] = [];
+  for (let at = index - 1; at >= Math.max(told, came); at -= 1) {
+    const part = steps.step(at);
+    if (part === undefined || !isBeforeRest(part)) break;
+    if (part.partial !== undefined) parts.push(part);
+  }
+  return parts.reverse();
+}
+
+/** The next step has the rest of a reply. A model that refuses to go on leaves the rest to the next one. */
+export function isBeforeRest(step: Step): boolean {
+  return step.partial !== undefined || isRefusedReply(step);
+}
+
+/** The reply of a model that did not want to answer: no other model, nor this one later, is told of it. */
+export function isRefusedReply({ error, calls }: Step): boolean {
+  return error?.code === 'reply_refused' && calls.length === 0;
+}
+
+const NO_PARTS: readonly Step[] = Object.freeze([]);
+
+/** What the parts of a reply say together. */
+export function textOfParts(parts: readonly Step[]): string {
+  return parts.map(({ text = '' }) => text).join('');
 }
 
 // The observation of a step, which the planner sees: the join applied to the outcomes of the branches. It is

@@ -8,6 +8,7 @@ import {
   checkDecision,
   type Decision,
   type Delta,
+  defined,
   describeThrown,
   type EntryBody,
   ERROR_CONSEQUENCES,
@@ -17,6 +18,7 @@ import {
   type Finished,
   isJsonObject,
   type Json,
+  type JsonObject,
   type Move,
   type Moved,
   type MoveSource,
@@ -37,6 +39,7 @@ import {
   atOnceFor,
   type Mutable,
   offeredIn,
+  partialIn,
   readMove,
   type StreamedText,
   say,
@@ -233,6 +236,8 @@ function entriesOf(
     const offered = offeredIn(move);
     if (offered !== undefined) moved.offered = offered;
     if (move.fault !== undefined) moved.fault = captureObject<ErrorData>(move.fault, 'move.fault').json;
+    const partial = partialIn(move);
+    if (partial !== undefined) moved.partial = partial;
     decision = checkDecision(captured);
   } catch (thrown) {
     if (!PilotageError.is(thrown)) throw thrown; // The planner has failed.
@@ -252,7 +257,7 @@ function entriesOf(
     default:
       break;
   }
-  if (moved.fault !== undefined) return [moved];
+  if (moved.fault !== undefined || moved.partial !== undefined) return [moved];
   if (decision.kind === 'finish') return finished(decision, ask).then((ending) => [moved, ending]);
   if (decision.kind === 'request_pause') return [moved, paused(decision, step, ask)];
   const { atOnce } = atOnceFor(decision, ask.tools, ask.deps.limit);
@@ -289,10 +294,22 @@ function failedBy(thrown: unknown, step: number, ask: Ask): readonly EntryBody[]
       {},
     );
   }
+  if (isOurs && code === 'model_refused') return refusedEnding(message, data ?? {}, step, ask);
   if (!isOurs || code !== 'model_unavailable') return [plannerEnded(thrown, step, ask)];
   const given = data?.['usage'];
   const error = { code, message, ...(data === undefined ? {} : { data }) };
   return modelAway(ask, error, given === undefined ? {} : { usage: readUsage(given).usage });
+}
+
+/** Nor has a planner failed whose model refuses: that is how the run ends. */
+function refusedEnding(message: string, data: JsonObject, step: number, { deps }: Ask): readonly EntryBody[] {
+  const { usage, model, refusal } = data;
+  const about = { ...defined({ model }), message, ...(isJsonObject(refusal) ? refusal : {}) };
+  const metadata = captureObject<JsonObject>({ via: deps.planner.name, refusal: about }, 'metadata').json;
+  const decision = Object.freeze({ kind: 'finish', reason: 'refused', metadata } as const);
+  const moved: Mutable<Moved> = { kind: 'moved', step, decision, startedAt: deps.clock.now() };
+  if (usage !== undefined) moved.usage = readUsage(usage).usage;
+  return [moved, { kind: 'finished', reason: 'refused', metadata }];
 }
 
 /** The end of the run; or the pause in which somebody is asked what is to become of a plan that has failed. */

@@ -16,6 +16,8 @@ import {
   MAX_OWN_REMARKS,
   type Move,
   type MoveNotes,
+  PARTIAL_REPLIES,
+  type PartialReply,
   PilotageError,
   type Remark,
   readUsage,
@@ -92,8 +94,8 @@ export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 /** What a planner gave, as a move: each of its fields is read once. @throws what reading it throws. */
 export function readMove(made: Decision | Move): Move {
   if (!isMove(made)) return { decision: made };
-  const { decision, text, reasoning, usage, providerState, provenance, remarks, fault, offered } = made;
-  const notes = { text, reasoning, usage, providerState, provenance, remarks, fault, offered };
+  const { decision, text, reasoning, usage, providerState, provenance, remarks, fault, partial, offered } = made;
+  const notes = { text, reasoning, usage, providerState, provenance, remarks, fault, partial, offered };
   // What has no field of its own is left out where it is taken.
   return { decision, ...notes } as Move;
 }
@@ -125,6 +127,14 @@ export function offeredIn({ offered }: Move): readonly string[] | undefined {
   const names = capture<readonly unknown[]>(offered, 'move.offered').json;
   if (Array.isArray(names) && names.every((name) => typeof name === 'string')) return names;
   throw new PilotageError('invalid_decision', 'The field offered of a move must be a list of names of tools.');
+}
+
+/** @throws PilotageError `invalid_decision`. */
+export function partialIn({ partial }: Move): PartialReply | undefined {
+  if (partial === undefined || PARTIAL_REPLIES.includes(partial)) return partial;
+  const given = JSON.stringify(partial) ?? typeof partial;
+  const message = `The field partial of a move is ${given}; give one of ${PARTIAL_REPLIES.join(', ')}, or leave it out.`;
+  throw new PilotageError('invalid_decision', message);
 }
 
 function remarksOf(given: readonly Remark[]): readonly Remark[] {

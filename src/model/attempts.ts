@@ -11,6 +11,7 @@ import {
   type JsonObject,
   PilotageError,
   type Remark,
+  type Source,
   type SpokenDelta,
   steadyMs,
   type Usage,
@@ -26,6 +27,7 @@ import {
   whyUnavailable,
 } from './failure.ts';
 import { overflowError, overflowOf } from './overflow.ts';
+import { refusalError, refusalOf } from './refusal.ts';
 import { generatedReply, type Reply, StreamedContent, streamedReply, streamReply } from './reply.ts';
 import { estimated, priced } from './usage.ts';
 import { paceOf, Watch } from './watch.ts';
@@ -72,7 +74,7 @@ export interface ModelAnswer {
 
 /**
  * @throws the reason of the signal; PilotageError `context_window_exceeded` for a request that does not fit, with `data.model` and
- * `data.overflow`; another failure that is the request's fault, as it is; PilotageError `model_unavailable` when no model is available, with `data.why` (an `Unavailable`), `data.tries`, perhaps `data.retryAfterMs`, and the last failure as its cause.
+ * `data.overflow`; PilotageError `model_refused` for a request that is refused for what it says, with `data.model` and `data.refusal`; another failure that is the request's fault, as it is; PilotageError `model_unavailable` when no model is available, with `data.why` (an `Unavailable`), `data.tries`, perhaps `data.retryAfterMs`, and the last failure as its cause.
  */
 export async function askModel(options: AskOptions): Promise<ModelAnswer> {
   const tries = new Tries(options);
@@ -188,7 +190,12 @@ class Tries {
     ALIVE.add(this.model.model);
     const usage = this.#count(reply);
     if (reply.warnings !== undefined) this.#noteWarnings(reply.warnings);
+    if (reply.sources !== undefined) this.#noteSources(reply.sources);
     return { reply, model: this.model, remarks: this.#remarks, usage, latencyMs: Math.round(tookMs) };
+  }
+
+  #noteSources(sources: readonly Source[]): void {
+    this.#remarks = [...this.#remarks, { type: 'model.sources', model: this.model.name, sources }];
   }
 
   #noteWarnings(given: NonNullable<Reply['warnings']>): void {
@@ -204,6 +211,11 @@ class Tries {
     if (overflow !== undefined) {
       if (said !== undefined) this.#count(said);
       throw overflowError(overflow, error, this.model.name, this.#usage);
+    }
+    const refused = refusalOf(error);
+    if (refused !== undefined) {
+      if (said !== undefined) this.#count(said);
+      throw refusalError(refused, error, this.model.name, this.#usage);
     }
     const why = this.#whyUnavailable(error, inStream);
     if (why === undefined) throw error;

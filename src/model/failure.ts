@@ -343,13 +343,14 @@ function closedPortOf(error: unknown): number | undefined {
 }
 
 /** The provider's own words for what is wrong, as OpenAI and those who follow it, Anthropic, and Google spell them. */
-function providerWordsOf(error: unknown): readonly unknown[] {
+export function providerWordsOf(error: unknown): readonly unknown[] {
   return layersOf(error).flatMap((layer) =>
     [layer, field(layer, 'data'), repliedIn(layer)].flatMap((said) => {
       const inner = field(said, 'error');
       const details = field(inner, 'details');
       const reasons = Array.isArray(details) ? details.slice(0, MAX_DETAILS).map((one) => field(one, 'reason')) : [];
-      const worded = [inner, field(inner, 'error'), said];
+      // The last is that of a response which OpenAI tells in a stream.
+      const worded = [inner, field(inner, 'error'), said, field(field(said, 'response'), 'error')];
       return [...worded.flatMap((at) => [field(at, 'code'), field(at, 'type')]), ...reasons];
     }),
   );

@@ -44,17 +44,24 @@ export interface ProviderState {
   readonly parts: readonly StoredPart[];
 }
 
-/** `undefined` when one text and the calls after it make the same message. */
-export function providerStateOf(content: readonly LanguageModelV4Content[], provider: string): Json | undefined {
-  if (isPlain(content)) return undefined;
+/**
+ * `undefined` when one text and the calls after it make the same message.
+ * @param isPaused its provider goes on with the message, and nobody else: whose it is counts, however plain it is.
+ */
+export function providerStateOf(
+  content: readonly LanguageModelV4Content[],
+  provider: string,
+  isPaused: boolean,
+): Json | undefined {
+  if (!isPaused && isPlain(content)) return undefined;
   const parts: StoredPart[] = [];
   const thoughts = content.filter(({ type }) => type === 'reasoning').length;
   let calls = 0;
   for (const part of content) {
     switch (part.type) {
       case 'text':
-        if (part.text !== '' || part.providerMetadata !== undefined)
-          parts.push({ type: 'text', text: part.text, ...optionsOf(part) });
+        if ((part.text ?? '') !== '' || part.providerMetadata !== undefined)
+          parts.push({ type: 'text', text: part.text ?? '', ...optionsOf(part) });
         break;
       case 'reasoning':
         parts.push({ type: 'reasoning', ...(thoughts === 1 ? {} : { text: part.text }), ...optionsOf(part) });

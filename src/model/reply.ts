@@ -12,16 +12,22 @@ import type {
   LanguageModelV4ToolCall,
   LanguageModelV4ToolResult,
   LanguageModelV4Usage,
+  SharedV4ProviderMetadata,
   SharedV4Warning,
 } from '@ai-sdk/provider';
-import { type Json, type SpokenDelta, systemClock, type Usage } from '#core';
+import { fieldOf, type Json, type Source, type SpokenDelta, systemClock, type Usage } from '#core';
 import { BrokenReply } from './failure.ts';
 import { providerStateOf } from './provider-state.ts';
+import { type ModelRefusal, meansRefusal, refusalIn } from './refusal.ts';
+import { sourcesIn } from './sources.ts';
 import { usageOf } from './usage.ts';
 import { type Pace, paceOf, type Watch } from './watch.ts';
 
-/** Why the model stopped: `content-filter` is also a refusal; `interrupted` is a stream that just ended. */
-export type StopReason = LanguageModelV4FinishReason['unified'];
+/**
+ * Why the model stopped: `content-filter` is also a refusal; `interrupted` is a stream that just ended; `pause` is a reply that its provider
+ * goes on with when it gets it back.
+ */
+export type StopReason = LanguageModelV4FinishReason['unified'] | 'pause';
 
 export interface ModelCall {
   /** The id as the provider gave it, which may be empty, and may not be unique. */
@@ -41,6 +47,10 @@ export interface Reply {
   /** Why it stopped, in the provider's own word; absent when that is the word of `finish`. */
   readonly providerFinish?: string;
   readonly modelId: string;
+  /** What was said of why the model, or its provider, did not answer; set for a `content-filter`. */
+  readonly refusal?: ModelRefusal;
+  /** What the reply was written from, as the provider says; absent when it says nothing. */
+  readonly sources?: readonly Source[];
   /** True: the reply was cut off since the model's window was full. */
   readonly windowFull?: true;
   /** The usage that the provider reported, as far as it can be true. */
@@ -55,8 +65,16 @@ export interface Reply {
 
 /** What a model gave in one piece. @throws BrokenReply for a reply that is too large. */
 export function generatedReply(model: LanguageModelV4, generated: LanguageModelV4GenerateResult): Reply {
-  const { content, finishReason, usage, response, warnings } = generated;
-  return replyOf(content, finishReason, usage, warnings, response?.modelId ?? model.modelId, model.provider);
+  const { response, finishReason } = generated;
+  const why = finishReason.raw === 'incomplete' ? whyIncomplete(response?.body) : undefined;
+  const given = why === undefined ? generated : { ...generated, finishReason: { unified: 'other' as const, raw: why } };
+  return replyOf(given, response?.modelId ?? model.modelId, model.provider);
+}
+
+/** Why a response of that status is not whole: xAI's package tells it of streams alone, and has another word when there are calls. */
+function whyIncomplete(body: unknown): string | undefined {
+  const reason = fieldOf(fieldOf(body, 'incomplete_details'), 'reason');
+  return typeof reason === 'string' ? reason : undefined;
 }
 
 export interface StreamOptions {
@@ -117,8 +135,7 @@ async function* inPieces({ type, text }: Prose, pace: Pace): AsyncGenerator<Pros
 
 /** The reply as far as it came. */
 export function streamedReply(model: LanguageModelV4, streamed: StreamedContent): Reply {
-  const { content, finishReason, usage, warnings, modelId = model.modelId } = streamed;
-  return replyOf(content, finishReason, usage, warnings, modelId, model.provider);
+  return replyOf(streamed, streamed.modelId ?? model.modelId, model.provider);
 }
 
 /** Does nothing to a stream that is at its end. */
@@ -127,20 +144,23 @@ function abandon(stream: Pick<ReadableStream, 'cancel'>): void {
   stream.cancel().catch(() => undefined);
 }
 
-function replyOf(
-  content: readonly LanguageModelV4Content[],
-  finishReason: LanguageModelV4FinishReason,
-  modelUsage: LanguageModelV4Usage | undefined,
-  warnings: readonly SharedV4Warning[] | undefined,
-  modelId: string,
-  provider: string,
-): Reply {
+interface Given {
+  readonly content: readonly LanguageModelV4Content[];
+  readonly finishReason: LanguageModelV4FinishReason;
+  readonly usage: LanguageModelV4Usage | undefined;
+  readonly warnings?: readonly SharedV4Warning[] | undefined;
+  readonly providerMetadata?: SharedV4ProviderMetadata | undefined;
+}
+
+function replyOf(given: Given, modelId: string, provider: string): Reply {
+  const { content, finishReason, usage: modelUsage, warnings } = given;
   let text = '';
   let reasoning = '';
   const calls: ModelCall[] = [];
   assertReplySize(content.reduce((chars, part) => chars + charsOf(part), 0));
   for (const part of content) {
-    if (part.type === 'text') text += part.text;
+    // A package that has no place for the words of a refusal gives a text without any.
+    if (part.type === 'text') text += part.text ?? '';
     else if (part.type === 'reasoning') reasoning += part.text;
     else if (part.type === 'tool-call' && part.providerExecuted !== true) {
       calls.push({ callId: part.toolCallId, tool: part.toolName, input: part.input });
@@ -150,11 +170,14 @@ function replyOf(
   const reply: { -readonly [K in keyof Reply]: Reply[K] } = { text, reasoning, calls, finish, modelId };
   if (finishReason.raw === 'model_context_window_exceeded') reply.windowFull = true;
   if (finishReason.raw !== undefined && finishReason.raw !== finish) reply.providerFinish = finishReason.raw;
+  if (finish === 'content-filter') reply.refusal = refusalIn(finishReason.raw, given.providerMetadata);
+  const sources = sourcesIn(content);
+  if (sources.length > 0) reply.sources = sources;
   const { usage, refused } = usageOf(modelUsage);
   if (usage !== undefined) reply.usage = usage;
   if (refused !== undefined) reply.refusedUsage = refused;
   if (Array.isArray(warnings) && warnings.length > 0) reply.warnings = warnings;
-  const providerState = providerStateOf(content, provider);
+  const providerState = providerStateOf(content, provider, finish === 'pause');
   if (providerState !== undefined) reply.providerState = providerState;
   return reply;
 }
@@ -170,7 +193,7 @@ function askedCall(
 }
 
 function charsOf(part: LanguageModelV4Content): number {
-  if (part.type === 'text' || part.type === 'reasoning') return part.text.length;
+  if (part.type === 'text' || part.type === 'reasoning') return part.text?.length ?? 0;
   if (part.type === 'tool-result') return JSON.stringify(part.result).length;
   return part.type === 'tool-call' ? part.input.length : 0;
 }
@@ -186,8 +209,11 @@ const CUTTING: ReadonlySet<string | undefined> = new Set([
 
 /** Gateways that pass a provider's word through leave it without a meaning of its own. */
 function stopReasonOf({ unified, raw }: LanguageModelV4FinishReason): StopReason {
-  if (unified === 'other' && CUTTING.has(raw)) return 'length';
-  return raw === 'refusal' ? 'content-filter' : unified;
+  // Packages say `stop` of a pause, for nothing is wrong with it.
+  if (raw === 'pause_turn') return 'pause';
+  if (unified !== 'other') return raw === 'refusal' ? 'content-filter' : unified;
+  if (CUTTING.has(raw)) return 'length';
+  return meansRefusal(raw) ? 'content-filter' : unified;
 }
 
 /** The most characters of one reply: more than any model gives at once, and few enough to be read without keeping others waiting. */
@@ -211,6 +237,7 @@ export class StreamedContent {
   readonly content: LanguageModelV4Content[] = [];
   /** A stream that ends without a finish part was interrupted. */
   finishReason: LanguageModelV4FinishReason = { unified: 'interrupted', raw: undefined };
+  providerMetadata: SharedV4ProviderMetadata | undefined;
   usage: LanguageModelV4Usage | undefined;
   modelId: string | undefined;
   warnings: readonly SharedV4Warning[] = [];
@@ -244,6 +271,7 @@ export class StreamedContent {
         return undefined;
       case 'custom':
       case 'tool-approval-request':
+      case 'source':
         this.content.push(part);
         return undefined;
       case 'tool-result':
@@ -258,12 +286,13 @@ export class StreamedContent {
       case 'finish':
         this.finished = true;
         this.finishReason = part.finishReason;
+        this.providerMetadata = part.providerMetadata;
         this.usage = part.usage;
         return undefined;
       case 'error':
         throw part.error;
       default:
-        return undefined; // sources, files, raw chunks and what providers add later
+        return undefined; // files, raw chunks and what providers add later
     }
   }
 
@@ -274,7 +303,7 @@ export class StreamedContent {
 
   #addProse(
     type: ProseContent['type'],
-    part: { type: string; id: string; delta?: string; providerMetadata?: ProseContent['providerMetadata'] },
+    part: Pick<LanguageModelV4Text, 'providerMetadata' | 'citations'> & { type: string; id: string; delta?: string },
   ): Prose | undefined {
     const key = `${type}:${part.id}`;
     // The same id may begin a second block.
@@ -282,6 +311,7 @@ export class StreamedContent {
     const prose = begun ?? this.#begin(key, { type, text: '' });
     // The last metadata counts: a signature comes at the end of the block that it signs.
     if (part.providerMetadata !== undefined) prose.providerMetadata = part.providerMetadata;
+    if (part.citations !== undefined && prose.type === 'text') prose.citations = part.citations;
     if (part.delta === undefined || part.delta === '') return undefined;
     prose.text += part.delta;
     return { type, text: part.delta };

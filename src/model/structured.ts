@@ -4,6 +4,7 @@ import { addUsage, defined, type JsonObject, type OutputMode, PilotageError, typ
 import { type AskOptions, askModel } from './attempts.ts';
 import type { ReadyModel } from './entry.ts';
 import { statusOf } from './failure.ts';
+import { refusalError } from './refusal.ts';
 import type { Reply } from './reply.ts';
 
 export interface StructuredFormat {
@@ -33,7 +34,7 @@ export type Structured<T> = {
   readonly usage?: Usage;
 } & Read<T>;
 
-/** `error` is what `parse` threw, of the last reply. */
+/** `error` is what `parse` threw, of the last reply; of one that was refused it is a PilotageError `model_refused`. */
 type Read<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly error: unknown; readonly reply: Reply };
@@ -57,7 +58,7 @@ export function structuredFormat(mode: OutputMode, schema: JsonObject, name: str
 
 /** The provider refuses the request, which may be for its response format. Only a lower mode can tell. */
 export function isFormatRefusal(error: unknown): boolean {
-  if (PilotageError.is(error, 'context_window_exceeded')) return false;
+  if (PilotageError.is(error, 'context_window_exceeded') || PilotageError.is(error, 'model_refused')) return false;
   const status = statusOf(error);
   return status === 400 || status === 422;
 }
@@ -89,7 +90,7 @@ export async function askStructured<T>(options: StructuredOptions<T>): Promise<S
       lower(below);
       continue;
     }
-    const read = readWith(parse, reply);
+    const read = readWith(parse, reply, model.name);
     if (below !== undefined) {
       const unread = !read.ok && !isCut(reply);
       // Where the provider did not pass the format on, an answer that fits is luck.
@@ -100,7 +101,10 @@ export async function askStructured<T>(options: StructuredOptions<T>): Promise<S
   }
 }
 
-function readWith<T>(parse: (text: string) => T, reply: Reply): Read<T> {
+function readWith<T>(parse: (text: string) => T, reply: Reply, model: string): Read<T> {
+  const { refusal } = reply;
+  // Words of refusal may look like an answer, where any text will do.
+  if (refusal !== undefined) return { ok: false, error: refusalError(refusal, undefined, model, undefined), reply };
   try {
     return { ok: true, value: parse(reply.text) };
   } catch (error) {

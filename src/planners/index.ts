@@ -33,6 +33,7 @@ export type {
   Overflow,
   OverflowData,
   OwnRemarkType,
+  PartialReply,
   PauseReason,
   PauseVerdict,
   PlanFault,

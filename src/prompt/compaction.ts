@@ -5,6 +5,7 @@
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import {
   isJsonObject,
+  isRefusedReply,
   type Json,
   type JsonObject,
   jsonText,
@@ -58,7 +59,7 @@ export function summaryRequest(
       if (came !== undefined) steps.push(enclose('task_results', groupText(came.group), {}, maxChars));
     }
     const step = trajectory.step(index);
-    if (step !== undefined) steps.push(stepText(step, startOfWords, maxChars));
+    if (step !== undefined && !isRefusedReply(step)) steps.push(stepText(step, startOfWords, maxChars));
   }
   parts.push(frame('earlier_steps', steps.join('\n\n')));
   const fold = compaction === undefined ? '' : ' The summary covers all that was done before them: carry it on.';
@@ -86,7 +87,7 @@ function stepText(step: Step, startOfWords: UserWords, maxChars: number): string
   const { calls, told } = shownCalls(step, false);
   const lines = [`Step ${step.index + 1}`];
   if (step.text !== undefined && step.text !== '') lines.push(enclose('agent_reply', step.text, {}, maxChars));
-  if (calls.length + told.length === 0) lines.push(replyTo(step, startOfWords, maxChars));
+  if (calls.length + told.length === 0 && step.partial === undefined) lines.push(replyTo(step, startOfWords, maxChars));
   if (calls.length > 0) lines.push(enclose('agent_reply', callBlock(calls), {}, maxChars));
   for (const [index, call] of calls.entries()) lines.push(resultFrame(call, index, maxChars));
   if (told.length > 0) lines.push(toldText(told, maxChars));
@@ -104,7 +105,7 @@ export function plainSummary({ goal, trajectory }: RunView, before: number): Sum
   const lines: string[] = [];
   for (let index = Math.max(from, before - PLAIN_LINES); index < before; index += 1) {
     const step = trajectory.step(index);
-    if (step !== undefined) lines.push(plainLine(step));
+    if (step !== undefined && !isRefusedReply(step)) lines.push(plainLine(step));
   }
   const told = [...(earlier?.summary.facts ?? []), ...lines].slice(-PLAIN_LINES);
   return {

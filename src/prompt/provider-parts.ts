@@ -123,6 +123,21 @@ export function replayed(reasoning: string): string {
   return `My reasoning at this step:\n${reasoning}`;
 }
 
+/** The reply is the recipient's own, in its own parts. */
+export function isOwnReply({ providerState: state }: OwnForm, to: Recipient): boolean {
+  return isProviderState(state) && isOwnState(state, to);
+}
+
+/** The parts of a turn that its provider has not finished, without the calls of its own that have no result. */
+export function withoutOpenCalls(content: readonly AssistantPart[], known: Set<string>): AssistantPart[] {
+  const results = new Set(content.flatMap((part) => (part.type === 'tool-result' ? [part.toolCallId] : [])));
+  return content.filter((part) => {
+    const isOpen = part.type === 'tool-call' && part.providerExecuted === true && !results.has(part.toolCallId);
+    if (isOpen) known.delete(part.toolCallId);
+    return !isOpen;
+  });
+}
+
 function isOwnState({ provider }: ProviderState, to: Recipient): boolean {
   return provider === undefined || to.provider === undefined || provider === to.provider;
 }

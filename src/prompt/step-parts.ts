@@ -105,7 +105,8 @@ export function isWaitingAnswer({ decision, provenance }: Step): boolean {
  * @param maxChars of each other text that Pilotage did not write.
  */
 export function replyTo(step: Step, write: UserWords, maxChars?: number): string {
-  const { error, calls } = step;
+  const { error, calls, partial } = step;
+  if (partial !== undefined) return note(partial === 'cut_off' ? GO_ON : RESUME);
   if (error !== undefined && wasRefused(step)) {
     return `Your last reply was not accepted:\n${enclose('reply_error', errorText(error), {}, maxChars)}`;
   }
@@ -116,6 +117,12 @@ export function replyTo(step: Step, write: UserWords, maxChars?: number): string
     ? note('No message of the user. Tasks have ended.')
     : verdictText(outcome.verdict, outcome.payload, write);
 }
+
+const GO_ON =
+  'Your reply has reached the limit of its length, and ends there. Go on exactly where it ends, in the middle of a word if need be: what you ' +
+  'write now is put behind it as it is. Repeat nothing, and do not speak of the interruption.';
+/** For whoever goes on with the paused turn of another provider's model. */
+const RESUME = 'The reply was interrupted there. Go on with it.';
 
 /** The texts of the assistant's turn beside its calls: what it said, then its reasoning if that is replayed. */
 export function saidIn({ text = '', reasoning = '' }: Step, replay: ReasoningReplay): string[] {

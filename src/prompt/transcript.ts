@@ -9,6 +9,7 @@ import {
   type BackgroundResult,
   type Compaction,
   defined,
+  isRefusedReply,
   isWokenByTasks,
   type RunContext,
   type RunView,
@@ -30,7 +31,14 @@ import {
   userTurn,
   userWordsIn,
 } from './frame.ts';
-import { type AssistantPart, actsOfProvider, type Recipient, restoreParts } from './provider-parts.ts';
+import {
+  type AssistantPart,
+  actsOfProvider,
+  isOwnReply,
+  type Recipient,
+  restoreParts,
+  withoutOpenCalls,
+} from './provider-parts.ts';
 import {
   callsOf,
   isWaitingAnswer,
@@ -195,6 +203,7 @@ export class Transcript {
   /** What came in before a step: messages, then what tasks came to. A summary has all but what `keeps` wants. */
   #addArrivals(trajectory: Trajectory, step: number, keeps?: (turn: SteeringTurn) => boolean): void {
     const { background } = trajectory;
+    const from = this.#messages.length;
     this.#addTurns(trajectory, ({ atStep }) => atStep <= step, keeps);
     for (; this.#results < background.length; this.#results += 1) {
       const result = background[this.#results] as BackgroundResult;
@@ -202,6 +211,21 @@ export class Transcript {
       if (keeps === undefined) this.#messages.push(taskTurn(quotedJson(groupText(result.group))));
       this.#lastResult = result;
     }
+    const isNews = keeps === undefined && this.#messages.length > from;
+    if (isNews && goesOnAt(trajectory, step)) this.#breakOff(from);
+  }
+
+  /**
+   * The reply before the message at `from` goes on no more, for something came in between: it begins anew. No provider takes a turn of its
+   * own with calls that it has not finished when another turn stands behind it.
+   */
+  #breakOff(from: number): void {
+    const last = this.#messages[from - 1];
+    if (last?.role === 'assistant') {
+      const content = withoutOpenCalls(last.content, this.#known);
+      this.#messages.splice(from - 1, 1, ...(content.length === 0 ? [] : [{ ...last, content }]));
+    }
+    this.#messages.push(userTurn(note(ANEW)));
   }
 
   /** What was said between the question of the step and its answer. */
@@ -220,12 +244,16 @@ export class Transcript {
   }
 
   #addStep(step: Step, view: RunView): void {
+    if (isRefusedReply(step)) return;
     const { mode, replay, tasks = true } = this.#options;
     const { calls, told } = shownCalls(step, tasks);
     const said = saidIn(step, replay);
     if (calls.length + told.length === 0) {
-      const content = this.#ownWords(step) ?? said.map((text) => ({ type: 'text' as const, text }));
+      const own = this.#ownWords(step);
+      const content = own ?? said.map((text) => ({ type: 'text' as const, text }));
       if (content.length > 0) this.#messages.push({ role: 'assistant', content });
+      // Its provider goes on with its own turn, when nothing stands behind it.
+      if (step.partial === 'paused' && own !== undefined && isOwnReply(step, this.#options)) return;
       this.#addActsOfProvider(step);
       this.#addBeforeAnswer(view.trajectory, step);
       const reply = replyTo(step, this.#write);
@@ -304,6 +332,16 @@ export class Transcript {
     this.#addNews(stored, names, view);
   }
 }
+
+/** A reply was to go on in that step. */
+function goesOnAt(trajectory: Trajectory, step: number): boolean {
+  let before = trajectory.step(step - 1);
+  while (before !== undefined && isRefusedReply(before)) before = trajectory.step(before.index - 1);
+  return before?.partial !== undefined;
+}
+
+const ANEW =
+  'This came in before your last reply was whole. Do not go on with that reply: reply again, with this in mind.';
 
 const ANSWERED = 'Your last reply did not end the run, for a task was under way. Reply again with this in mind.';
 

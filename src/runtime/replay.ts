@@ -6,6 +6,7 @@ import {
   captureObject,
   type Decision,
   deepFreeze,
+  defined,
   describeThrown,
   type Entry,
   type ErrorData,
@@ -14,6 +15,7 @@ import {
   type Move,
   type Moved,
   type MoveSource,
+  type PartialReply,
   PilotageError,
   type Planner,
   type RunView,
@@ -58,6 +60,8 @@ export interface ReplayedMove {
   readonly decision?: Decision;
   /** Set when the decision did not pass validation, or stands in for a reply that could not be used. */
   readonly error?: ErrorData;
+  /** Set for the beginning of a reply that goes on in the next step. */
+  readonly partial?: PartialReply;
 }
 
 /**
@@ -86,14 +90,14 @@ export async function replayRun(request: ReplayRequest): Promise<ReplayReport> {
   return report;
 }
 
-function recordedMove({ decision, rejected, fault }: Moved): ReplayedMove {
-  const error = rejected ?? fault;
-  return error === undefined ? { decision } : { decision, error };
+function recordedMove({ decision, rejected, fault, partial }: Moved): ReplayedMove {
+  return { decision, ...defined({ error: rejected ?? fault, partial }) };
 }
 
 function isSame(recorded: ReplayedMove, now: ReplayedMove): boolean {
   if (recorded.decision === undefined || now.decision === undefined) return false;
-  return recorded.error?.code === now.error?.code && sameDecision(recorded.decision, now.decision);
+  if (recorded.error?.code !== now.error?.code || recorded.partial !== now.partial) return false;
+  return sameDecision(recorded.decision, now.decision);
 }
 
 async function ask(planner: ReplayRequest['planner'], view: RunView, signal: AbortSignal): Promise<ReplayedMove> {
@@ -120,10 +124,9 @@ async function drained(source: MoveSource): Promise<Decision | Move> {
   }
 }
 
-function moveOf({ decision, fault }: Move): ReplayedMove {
+function moveOf({ decision, fault, partial }: Move): ReplayedMove {
   try {
-    const valid = validateDecision(decision);
-    return fault === undefined ? { decision: valid } : { decision: valid, error: fault };
+    return { decision: validateDecision(decision), ...defined({ error: fault, partial }) };
   } catch (thrown) {
     return { ...asFarAsJson(decision), error: errorOf(thrown) };
   }

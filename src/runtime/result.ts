@@ -8,6 +8,7 @@ import {
   type Json,
   type JsonObject,
   type Scope,
+  type Source,
 } from '#core';
 import { type ArtifactStore, storedJsonIfAny } from '#journal';
 import { isPaused, type OpenPause, pausesOfTasks, type RunState, type RunTotals, saidWith } from '#state';
@@ -23,6 +24,8 @@ export type RunResult =
       /** The payload is the reference of the artifact that holds it; `Run.payload` gives the whole. */
       readonly stored?: true;
       readonly metadata?: JsonObject;
+      /** What the providers of the run's models say that its replies were written from, each once, in order. Absent: nothing. */
+      readonly sources?: readonly Source[];
       readonly usage: Readonly<RunTotals>;
     }
   | { readonly status: 'failed'; readonly error: ErrorData; readonly usage: Readonly<RunTotals> }
@@ -88,7 +91,7 @@ async function withArgs(pause: PauseNotice, scope: Scope, artifacts: ArtifactSto
  * artifact.
  */
 export function runResultOf(state: RunState): RunResult | undefined {
-  const { ending, totals } = state;
+  const { ending, totals, sources } = state;
   const usage = { ...totals };
   if (ending?.kind === 'failed') return { status: 'failed', error: ending.error, usage };
   if (ending?.kind === 'finished') {
@@ -100,6 +103,7 @@ export function runResultOf(state: RunState): RunResult | undefined {
       ...defined({ answer }),
       usage,
       ...defined({ payload, stored, metadata }),
+      ...(sources.length > 0 && { sources }),
     };
   }
   if (!isPaused(state)) return undefined;

@@ -15,7 +15,9 @@ import {
   judgeBranch,
   nothingJudged,
   type Paused,
+  partsBefore,
   type TaskPause,
+  textOfParts,
   winnersOf,
   withdrawsQuestions,
 } from '#core';
@@ -315,8 +317,22 @@ function taskPause(run: string, { token, reason, payload, expiresAt }: OpenPause
 }
 
 /** What the planner said in the step that this pause of the run belongs to. */
-export function saidWith({ open }: Pick<RunState, 'open'>, { step }: OpenPause): string | undefined {
-  return step === undefined ? undefined : open?.move.text;
+export function saidWith(
+  { open, steps, steering, background }: Pick<RunState, 'open' | 'steps' | 'steering' | 'background'>,
+  { step }: Pick<OpenPause, 'step'>,
+): string | undefined {
+  if (step === undefined || open === null) return undefined;
+  return wholeText({ steps, steering, background }, step, open.move.text);
+}
+
+/** What was said in the step of this index, with the beginning of it where that has come in steps before it. */
+export function wholeText(
+  { steps, steering, background }: Pick<RunState, 'steps' | 'steering' | 'background'>,
+  index: number,
+  text: string | undefined,
+): string | undefined {
+  const parts = partsBefore({ step: (at) => steps[at], steering, background }, index);
+  return parts.length === 0 ? text : textOfParts(parts) + (text ?? '');
 }
 
 /** The next time at which a wait of the run ends by itself. While the run is held, no wait ends. */

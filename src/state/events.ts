@@ -141,7 +141,7 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
 }
 
 function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
-  const { decision, reasoning, text, usage, step } = move;
+  const { decision, reasoning, text, usage, step, partial } = move;
   const rejected = move.rejected ?? move.fault;
   const events = [
     ...remarkEvents(entry, move, identity),
@@ -152,7 +152,7 @@ function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
       reasoningChars: reasoning === undefined ? 0 : [...reasoning].length,
       latencyMs: since(move.startedAt, entry.at),
       ...(decision.kind === 'call_tool' && typeof decision.tool === 'string' ? { tool: decision.tool } : {}),
-      ...defined({ reasoningTrace: reasoning, text, usage, rejected }),
+      ...defined({ reasoningTrace: reasoning, text, usage, rejected, partial }),
     }),
   ];
   if (rejected !== undefined) return events;

@@ -6,6 +6,7 @@ import {
   branchesOf,
   type Control,
   type Finished,
+  type FinishReason,
   type InputArtifact,
   isWokenByTasks,
   jsonText,
@@ -13,6 +14,7 @@ import {
   shownName,
   wordsIn,
 } from '#core';
+import { wholeText } from './blocked-calls.ts';
 import type { OpenPause, RunState } from './state.ts';
 
 export interface Exchange {
@@ -37,12 +39,13 @@ export function exchangesOf(state: RunState): readonly Exchange[] {
     for (; (steering[heard]?.atStep ?? Infinity) <= step.index; heard += 1)
       talk.hear(wordsOf(steering[heard]?.control));
     if (step.decision.kind !== 'request_pause' || step.decision.reason !== 'await_input') continue;
-    talk.say(step.text);
+    talk.say(wholeText(state, step.index, step.text));
     talk.hear(answerIn(step.calls[0]?.outcome));
   }
   for (; heard < steering.length; heard += 1) talk.hear(wordsOf(steering[heard]?.control));
   const decision = open?.move.decision;
-  if (decision?.kind === 'request_pause' && decision.reason === 'await_input') talk.say(open?.move.text);
+  if (open !== null && decision?.kind === 'request_pause' && decision.reason === 'await_input')
+    talk.say(wholeText(state, open.move.step, open.move.text));
   return talk.end(ending?.kind === 'finished' && ending.reason === 'goal' ? ending : standingOf(state));
 }
 
@@ -78,11 +81,17 @@ class Talk {
   }
 }
 
+const UNANSWERED: Readonly<Partial<Record<FinishReason, string>>> = {
+  cancelled: 'It was cancelled.',
+  refused: 'The model refused to answer.',
+  length: 'The answer did not become whole.',
+};
+
 /** Why a run has no answer. */
 function standingOf(state: RunState): string {
   const { ending, pauses, tasks } = state;
   if (ending !== null) {
-    return ending.kind === 'finished' && ending.reason === 'cancelled' ? 'It was cancelled.' : 'There is no answer.';
+    return (ending.kind === 'finished' ? UNANSWERED[ending.reason] : undefined) ?? 'There is no answer.';
   }
   const waits = [
     ...pauses.map((pause) => waitOf(pause, state)),

@@ -10,6 +10,7 @@ import {
   type ControlTaken,
   countUsage,
   deepFreeze,
+  distinctSources,
   type Entry,
   isDismissal,
   type ModelAway,
@@ -17,6 +18,7 @@ import {
   messageOf,
   PilotageError,
   type PlanGrown,
+  type Remark,
   type RunContext,
   SHOWN_SKILLS,
   type Shortened,
@@ -41,6 +43,7 @@ import {
   closeStep,
   corrupt,
   grownMove,
+  isMoveCarriedOut,
   openOf,
 } from './open-step.ts';
 import { reopenStep } from './retry.ts';
@@ -95,6 +98,7 @@ export function openState(entry: Entry): RunState {
     compactionFailures: null,
     contextLimits: NONE,
     overflows: null,
+    sources: NONE,
     totals: { steps: 0, taskSteps: 0, calls: 0, taskCalls: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },
     ending: null,
   };
@@ -341,9 +345,10 @@ function awayFor(before: ModelAwayState | null, { retryAt }: ModelAway, at: numb
 
 function applyMove(state: RunState, move: Moved, entry: Entry): void {
   addUsage(state.totals, move.usage);
+  if (move.remarks !== undefined) noteSources(state, move.remarks);
   state.modelAway = null;
   state.fresh = [];
-  const isCarriedOut = move.rejected === undefined && move.fault === undefined;
+  const isCarriedOut = isMoveCarriedOut(move);
   state.rejections = move.rejected === undefined ? 0 : state.rejections + 1;
   if (move.decision.kind === 'finish' && isCarriedOut) return;
   state.totals.steps += 1;
@@ -365,12 +370,20 @@ function applyMove(state: RunState, move: Moved, entry: Entry): void {
   else state.open = open;
 }
 
+function noteSources(state: RunState, remarks: readonly Remark[]): void {
+  for (const remark of remarks) {
+    if (remark.type === 'model.sources')
+      state.sources = distinctSources([...state.sources, ...(remark as Remark<'model.sources'>).sources]);
+  }
+}
+
 function applyPlanGrown(state: RunState, grown: PlanGrown, entry: Entry): void {
   const open = openOf(state, entry, grown.step);
   open.move = grownMove(open.move, grown);
   for (const _ of grown.branches) open.calls.push(null);
   open.pending += grown.branches.length;
   addUsage(state.totals, grown.usage);
+  if (grown.remarks !== undefined) noteSources(state, grown.remarks);
   if (grown.done !== true) return;
   open.pending -= 1;
   if (open.pending === 0) closeStep(state, open, entry.at);

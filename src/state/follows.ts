@@ -15,7 +15,7 @@ import {
   type Resumed,
   type Step,
 } from '#core';
-import { grownMove, nodeEdits } from './open-step.ts';
+import { grownMove, isMoveCarriedOut, nodeEdits } from './open-step.ts';
 import { openedAgain } from './retry.ts';
 import { hasBegun, nextStep, type OpenPause, type OpenStep, type RunState } from './state.ts';
 
@@ -240,7 +240,7 @@ class Prospect {
 
   #noteMove(move: Moved): void {
     this.#steps = [];
-    const isCarriedOut = move.rejected === undefined && move.fault === undefined;
+    const isCarriedOut = isMoveCarriedOut(move);
     if (isCarriedOut && move.decision.kind === 'finish') return;
     this.#next += 1;
     const size = isCarriedOut ? slotsOf(move.decision) : 0;

@@ -128,8 +128,13 @@ export function takePromise({ promised }: OpenStep, call: number): number {
   return index === -1 ? 0 : (promised.splice(index, 1)[0]?.costMicroUsd ?? 0);
 }
 
+/** Whether the decision of the move is done. What a planner's model could not be understood in, or has not said to its end, is not. */
+export function isMoveCarriedOut({ rejected, fault, partial }: Moved): boolean {
+  return rejected === undefined && fault === undefined && partial === undefined;
+}
+
 export function closeStep(state: RunState, { move, calls, approvals, edits }: OpenStep, endedAt: number): void {
-  const { decision, startedAt, rejected, fault } = move;
+  const { decision, startedAt, rejected, fault, partial } = move;
   const ended = calls as CallRecord[];
   const error = rejected ?? fault ?? stepError(decision, ended);
   const step: { -readonly [K in keyof Step]: Step[K] } = {
@@ -147,6 +152,7 @@ export function closeStep(state: RunState, { move, calls, approvals, edits }: Op
   if (move.remarks !== undefined) step.remarks = move.remarks;
   if (move.atOnce !== undefined) step.atOnce = move.atOnce;
   if (error !== undefined) step.error = error;
+  if (partial !== undefined) step.partial = partial;
   if (approvals.length > 0 || edits.length > 0) {
     const given = givenArgs(approvals, edits);
     if (given.length > 0) step.given = given;

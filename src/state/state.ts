@@ -22,6 +22,7 @@ import {
   type Pin,
   type RunContext,
   type RunLimits,
+  type Source,
   type SteeringTurn,
   type Step,
   type TaskEnd,
@@ -239,6 +240,8 @@ export interface RunState {
   contextLimits: readonly ContextLimit[];
   /** The last step whose request did not fit, and how often it did not. */
   overflows: { readonly step: number; readonly times: number } | null;
+  /** What replies were written from, as their providers say, each once. Replaced when it grows. */
+  sources: readonly Source[];
   ending: Ending | null;
 }
 

@@ -6,6 +6,7 @@ import {
   type EntryBody,
   type Failed,
   type Finished,
+  isJsonObject,
   type Json,
   type TaskEnd,
   type TaskMessage,
@@ -80,8 +81,19 @@ export function endOf(task: string, ending: Ending | Finished | Failed): Omit<Ta
   if (reason === 'goal') return { task, status: 'complete', ...result };
   const data = metadata === undefined ? {} : { data: metadata };
   const unsure = metadata?.['in_doubt'] === undefined ? '' : ` ${unsureText(metadata['in_doubt'])}`;
-  const error = { code: reason, message: `The task ended with ${reason}.${unsure}`, ...data };
+  const error = { code: reason, message: `The task ended with ${reason}.${refusedText(ending)}${unsure}`, ...data };
   return { task, status: reason === 'cancelled' ? 'cancelled' : 'failed', ...result, error };
+}
+
+const MAX_WORDS_CHARS = 500;
+
+/** What the model of the task said, so that whoever gave the task away need not ask it again. */
+function refusedText({ metadata, payload }: Pick<Finished, 'metadata' | 'payload'>): string {
+  const refusal = metadata?.['refusal'];
+  if (!isJsonObject(refusal)) return '';
+  const { category, message = typeof payload === 'string' ? payload.slice(0, MAX_WORDS_CHARS) : undefined } = refusal;
+  const said = [category, message].filter((text) => typeof text === 'string');
+  return said.length === 0 ? ' Its model refused.' : ` Its model refused: ${said.join(': ')}`;
 }
 
 /** Who decides next is not to take for undone what may have happened. */

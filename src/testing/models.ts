@@ -162,15 +162,22 @@ function scripted(reply: ScriptedReply, index: number): Scripted {
   assertKnownKeys(`The reply ${index} of the script`, reply, REPLY_KEYS);
   for (const call of reply.calls ?? []) assertKnownKeys(`A call of the reply ${index} of the script`, call, CALL_KEYS);
   const content = contentOf(reply, index);
-  const unified = reply.finish ?? (content.some((part) => part.type === 'tool-call') ? 'tool-calls' : 'stop');
+  const finish = reply.finish ?? (content.some((part) => part.type === 'tool-call') ? 'tool-calls' : 'stop');
   const result = {
     content,
-    finishReason: { unified, raw: undefined },
+    finishReason: finishReasonOf(finish),
     usage: modelUsage(reply.usage),
     warnings: [...(reply.warnings ?? [])],
   };
   return { script: reply, result, failed: 'error' in reply };
 }
+
+/** As a package tells it: of a pause only the provider's own word says that it is one. */
+function finishReasonOf(finish: StopReason): LanguageModelV4FinishReason {
+  return finish === 'pause' ? { unified: 'stop', raw: PAUSE } : { unified: finish, raw: undefined };
+}
+
+const PAUSE = 'pause_turn';
 
 function contentOf({ text, reasoning, calls = [], content }: ScriptedReply, index: number): LanguageModelV4Content[] {
   if (content !== undefined) return [...content];
@@ -351,5 +358,5 @@ function replyOf(
   usage: LanguageModelV4Usage | undefined,
 ): ScriptedReply {
   const { usage: used } = usageOf(usage);
-  return { content, finish: finishReason.unified, ...defined({ usage: used }) };
+  return { content, finish: finishReason.raw === PAUSE ? 'pause' : finishReason.unified, ...defined({ usage: used }) };
 }

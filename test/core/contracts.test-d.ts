@@ -49,6 +49,8 @@ describe('PC-02 a decision', () => {
     expectTypeOf<FinishReason>().toEqualTypeOf<
       | 'goal'
       | 'no_path'
+      | 'refused'
+      | 'length'
       | 'cancelled'
       | 'constraints_conflict'
       | 'max_steps'

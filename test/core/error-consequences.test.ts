@@ -388,7 +388,7 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     });
   },
   journal_conflict: () => caller('journal_conflict', () => appendTo(memoryJournal(), 1, 5)),
-  journal_newer: () => caller('journal_newer', () => decodeEntry('{"v":4,"kind":"moved"}', 1)),
+  journal_newer: () => caller('journal_newer', () => decodeEntry('{"v":5,"kind":"moved"}', 1)),
   journal_corrupt: () => caller('journal_corrupt', () => foldEntries([])),
   journal_entry_unknown: () => caller('journal_entry_unknown', () => decodeEntry('{"v":1,"kind":"dreamt"}', 1)),
   journal_read_only: () => refusedAppend('journal_read_only'),
@@ -405,6 +405,21 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
   parallel_cap_exceeded: () => run('parallel_cap_exceeded', parallel(Array(51).fill('works'))),
   parallel_invalid_join: () => run('parallel_invalid_join', parallel(['works'], { join: { kind: 'n', n: 2 } })),
   planner_failed: () => run('planner_failed', undefined),
+  model_refused: async () => {
+    const data = { model: 'm', refusal: { category: 'bio', message: 'Not this.' }, usage: { inputTokens: 7 } };
+    const planner = {
+      name: 'p',
+      next: () => Promise.reject(new PilotageError('model_refused', 'It refused.', { data })),
+    };
+    const started = await runtimeOf({ planner }).start('q', { identity: local('ana') });
+    expect(await started.result()).toMatchObject({
+      status: 'finished',
+      reason: 'refused',
+      metadata: { via: 'p', refusal: { model: 'm', category: 'bio', message: 'Not this.' } },
+      usage: { inputTokens: 7 },
+    });
+    return 'run';
+  },
   context_window_exceeded: async () => {
     const planner = { name: 'p', next: () => Promise.reject(new PilotageError('context_window_exceeded', 'too long')) };
     const started = await runtimeOf({ planner }).start('q', { identity: local('ana') });

@@ -10,6 +10,7 @@ import {
   type Move,
   type MoveNotes,
   type Outcome,
+  type PartialReply,
   type SteeringTurn,
   type Step,
   type TaskEnd,
@@ -25,12 +26,14 @@ export interface StepOptions extends MoveNotes {
   readonly records?: readonly Partial<CallRecord>[];
   /** The step was not accepted, or its reply was no move. */
   readonly error?: ErrorData;
+  /** The reply goes on in the next step. */
+  readonly partial?: PartialReply;
 }
 
 /** A step as it comes back from a journal. Default: every call gave `"done"`. */
 export function stepOf(index: number, decision: Decision, options: StepOptions = {}): Step {
   const { outcomes = [], records = [], error, ...notes } = options;
-  const slots = error === undefined ? branchesOf(decision).length || 1 : 0;
+  const slots = error === undefined && notes.partial === undefined ? branchesOf(decision).length || 1 : 0;
   const calls = Array.from({ length: slots }, (_, call) => ({
     outcome: outcomes[call] ?? value('done'),
     startedAt: 0,

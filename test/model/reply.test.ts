@@ -39,7 +39,7 @@ const usage = {
   inputTokens: { total: 7, noCache: 7, cacheRead: 0, cacheWrite: 0 },
   outputTokens: { total: 3, text: 3, reasoning: 0 },
 };
-const finish = (unified: Reply['finish'], raw?: string): LanguageModelV4StreamPart => ({
+const finish = (unified: Exclude<Reply['finish'], 'pause'>, raw?: string): LanguageModelV4StreamPart => ({
   type: 'finish',
   usage,
   finishReason: { unified, raw },

@@ -95,7 +95,10 @@ function hostileReply(random: Random): ScriptedReply {
     case 0:
       return {};
     case 1:
-      return { text, finish: pick(random, ['length', 'content-filter', 'interrupted', 'error', 'other'] as const) };
+      return {
+        text,
+        finish: pick(random, ['length', 'pause', 'content-filter', 'interrupted', 'error', 'other'] as const),
+      };
     case 2:
       return { calls: [call(random)], finish: pick(random, ['length', 'interrupted', 'stop'] as const), usage };
     case 3:

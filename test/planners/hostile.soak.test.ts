@@ -58,6 +58,7 @@ async function play(seed: number): Promise<Outcome> {
       clock: hastyClock(),
       ...(random() < 0.3 ? { fallback: finish({ payload: 'by the fallback' }) } : {}),
       ...(random() < 0.3 ? { parallelToolCalls: false } : {}),
+      ...(random() < 0.3 ? { continuations: 0 } : {}),
     }),
     tools: [
       ...['search', 'read'].map((name) =>
@@ -80,17 +81,21 @@ async function play(seed: number): Promise<Outcome> {
   const result = await run.result();
   const entries = (await journal.read(run.id)) as readonly EntryBody[];
   await runtime.close();
+  const isPaused = entries.some((entry) => entry.kind === 'moved' && entry.partial === 'paused');
   const requests = models.flatMap((model) => model.calls);
   return {
     status: result.status,
     why: result.status === 'failed' ? result.error.message : '',
     steps: entries.filter((entry) => entry.kind === 'moved').length,
     requests: requests.length,
-    faults: requests.flatMap(({ prompt }) => chatFault(prompt) ?? []),
+    faults: requests.flatMap(({ prompt }) => chatFault(prompt) ?? []).filter((fault) => !isPaused || fault !== PAUSED),
     seen: [...entries.flatMap(seenIn), ...paid.map((q) => `paid ${q}`)],
     paid,
   };
 }
+
+/** Nothing stands behind a turn with which its provider is to go on. */
+const PAUSED = 'it ends with assistant';
 
 function seenIn(entry: EntryBody): readonly string[] {
   if (entry.kind === 'finished') {
@@ -103,6 +108,7 @@ function seenIn(entry: EntryBody): readonly string[] {
     ...refusals,
     ...(entry.remarks ?? []).map(({ type }) => type),
     ...(entry.fault === undefined ? [] : [entry.fault.code]),
+    ...(entry.partial === undefined ? [] : [entry.partial]),
   ];
 }
 
@@ -111,7 +117,8 @@ const MUST_BE_SEEN = [
   'goal by react.reply',
   'goal by react.finish',
   'goal by the fallback',
-  'no_path by react.reply',
+  'length by react.reply',
+  'refused by react.reply',
   'no_path by react.ladder',
   'max_steps by steps',
   'planner.repair_guidance_injected',
@@ -122,6 +129,9 @@ const MUST_BE_SEEN = [
   'reply_truncated',
   'reply_interrupted',
   'reply_unreadable',
+  'reply_refused',
+  'cut_off',
+  'paused',
   'too_many_calls',
   'call_unsure',
   'call_repeated',

@@ -167,7 +167,6 @@ describe('a plan in a text', () => {
     ['', 'stop', 'plan_unreadable'],
     ['I would rather not.', 'stop', 'plan_unreadable'],
     ['{"answer": 42}', 'stop', 'plan_unreadable'],
-    ['', 'content-filter', 'plan_unreadable'],
     ['First I', 'length', 'plan_cut'],
     ['', 'interrupted', 'plan_cut'],
   ] as const)('AG-19 of %j, ended by %s, comes the fault %3$s', (text, finish, code) => {

@@ -95,21 +95,22 @@ describe('what a reply decides', () => {
   });
 
   it.each([
-    'length',
-    'content-filter',
-    'error',
-    'interrupted',
-  ] as const)('RA-18 %s is never the goal', async (finish) => {
-    const metadata = { via: 'react.reply', stop_reason: finish };
-    const answer = { kind: 'finish', reason: 'no_path', payload: 'half an ans', metadata };
-    expect(await decisionFor({ text: 'half an ans', finish })).toEqual(answer);
-    const converse = await decisionFor({ text: 'half an ans', finish }, { converse: true });
+    ['length', 'length'],
+    ['content-filter', 'refused'],
+    ['error', 'no_path'],
+    ['interrupted', 'no_path'],
+  ] as const)('RA-18 %s is never the goal', async (finish, reason) => {
+    const refusal = reason === 'refused' ? { refusal: { model: 'scripted' } } : {};
+    const metadata = { via: 'react.reply', stop_reason: finish, ...refusal };
+    const answer = { kind: 'finish', reason, payload: 'half an ans', metadata };
+    expect(await decisionFor({ text: 'half an ans', finish }, { continuations: 0 })).toEqual(answer);
+    const converse = await decisionFor({ text: 'half an ans', finish }, { continuations: 0, converse: true });
     expect(converse).toEqual(answer);
     // A stream that ends before anything was said is asked for again (see `attempts`).
     const nothing = await ask(react({ model: scriptedModel([{ finish }]) }), view);
-    expect(nothing.decision).toEqual({ kind: 'finish', reason: 'no_path', metadata });
+    expect(nothing.decision).toEqual({ kind: 'finish', reason, metadata });
     const finished = await decisionFor({ finish, calls: [{ tool: '_finish', args: { answer: 'x' } }] });
-    expect(finished).toMatchObject({ kind: 'finish', reason: 'no_path' });
+    expect(finished).toMatchObject({ kind: 'finish', reason });
   });
 
   it('RA-18 a cut reply keeps its whole calls, drops the cut one and says so', async () => {
@@ -123,7 +124,7 @@ describe('what a reply decides', () => {
     expect(both.provenance).toEqual({ model: 'scripted', finish: 'length' });
     const none = await moveFor({ text: 'so far', calls: [cut], finish: 'length' });
     expect(none.fault).toMatchObject({ code: 'reply_truncated' });
-    expect(none.decision).toMatchObject({ reason: 'no_path', payload: 'so far', metadata: { stop_reason: 'length' } });
+    expect(none.decision).toMatchObject({ reason: 'length', payload: 'so far', metadata: { stop_reason: 'length' } });
     expect(none.provenance).toMatchObject({ droppedCall: 'read' });
   });
 

@@ -242,7 +242,7 @@ describe('an answer in text while tasks are under way', () => {
     const finish = { calls: [{ tool: '_finish', args: { answer: 'enough' } }] };
     expect(await decisionFor(finish, { groups })).toMatchObject({ kind: 'finish', reason: 'goal', payload: 'enough' });
     const cut = { ...answer, finish: 'length' as const };
-    expect(await decisionFor(cut, { groups })).toMatchObject({ kind: 'finish', reason: 'no_path' });
+    expect(await decisionFor(cut, { groups })).toMatchObject({ kind: 'finish', reason: 'length' });
   });
 
   it('closes a group that was left open: its results would never come', async () => {

@@ -108,6 +108,10 @@ const RENDERED: Readonly<Record<string, () => string>> = {
     ),
   'native transcript': () => shown(messagesOf(runView(run))),
   'text transcript': () => shown(messagesOf(runView(run), TEXT)),
+  'cut off': () => {
+    const step = stepOf(0, { kind: 'finish', reason: 'length' }, { text: 'It is in a', partial: 'cut_off' });
+    return shown(messagesOf(runView({ tools, query: 'Which file?', steps: [step] })).slice(-2));
+  },
   'task results': () =>
     shown(
       messagesOf(

@@ -276,6 +276,11 @@ const REMARKS: { readonly [T in RemarkType]: Remark<T> } = {
   'model.fallback': { type: 'model.fallback', from: 'a', to: 'b', error: { code: 'http_503', message: 'busy' } },
   'model.output_downgraded': { type: 'model.output_downgraded', model: 'a', from: 'json_schema', to: 'json_object' },
   'model.usage_refused': { type: 'model.usage_refused', model: 'a', why: 'inputTokens is -1' },
+  'model.sources': {
+    type: 'model.sources',
+    model: 'a',
+    sources: [{ type: 'url', url: 'https://a.test/', title: 'A' }],
+  },
   'model.warned': { type: 'model.warned', model: 'a', warnings: ['unsupported: topK'] },
   'input.unreadable': { type: 'input.unreadable', artifactRef: 'art_1', fileName: 'plan.pdf' },
   'plan.retrieved': { type: 'plan.retrieved', documents: 3, tokens: 900, cut: 1 },

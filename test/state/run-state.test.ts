@@ -123,6 +123,7 @@ describe('the fold', () => {
       agent: 'p',
       limits: { steps: 5 },
       scopes: [],
+      sources: [],
       startedAt: 100,
       updatedAt: 100,
       steps: [],

@@ -2,7 +2,7 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider';
 import { generateText, jsonSchema, type LanguageModelUsage, tool as sdkTool, stepCountIs, streamText } from 'ai';
 import { defined, type Json, local } from '#core';
-import { react } from '#planners/react';
+import { type ReactOptions, react } from '#planners/react';
 import type { Run, RunResult } from '#runtime';
 import { tool } from '#tools';
 import { ImpatientClock } from '../kit/impatient-clock.ts';
@@ -17,7 +17,7 @@ export interface Ours {
 }
 
 /** Our agent asks that model, as a run of this id. Nobody waits between its tries. */
-export async function askOurs(model: LanguageModelV4, stream: boolean, id?: string): Promise<Ours> {
+export async function askOurs(model: ReactOptions['model'], stream: boolean, id?: string): Promise<Ours> {
   const made: Json[] = [];
   const weather = tool({
     ...WEATHER,

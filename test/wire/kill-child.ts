@@ -36,8 +36,9 @@ async function play({ id, provider, stream }: (typeof KILLED)[number]): Promise<
   const read = stream ? drain(run) : undefined;
   if (!isFirst) await run.resume();
   await read;
-  const { status } = await run.result();
-  say(`ended ${id} ${status}`);
+  const result = await run.result();
+  say(`ended ${id} ${result.status}`);
+  if (result.status === 'finished') say(`answer ${id} ${result.answer ?? ''}`);
   await runtime.close();
 }
 

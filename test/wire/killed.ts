@@ -30,4 +30,15 @@ export function fullReply({ places }: Provider): Saying {
   return { said, stop: 'calls' };
 }
 
+/** A first reply that the output limit cut off, and a second one that its provider paused, where it does so. */
+export const PIECES: (provider: Provider) => readonly [Saying, Saying] = ({ places }) => [
+  {
+    said: [...(places.includes('sealed') ? [{ thought: 'Hm.', sealed: 'c2lnbmF0dXJl' }] : []), { text: 'One, ' }],
+    stop: 'length',
+  },
+  places.includes('paused')
+    ? { said: [{ text: 'two, ' }, { search: 'srvtoolu_1' }], stop: 'paused' }
+    : { said: [{ text: 'two, ' }], stop: 'length' },
+];
+
 export const LAST: Saying = { said: [{ text: 'It is sunny.' }], stop: 'end' };

@@ -22,7 +22,11 @@ const DIFFERENCES = {
     'The AI SDK ends with the error in the middle of an answer, or with the result of a call for which nobody asked to the end. We make the same request again, and carry out nothing of the reply that broke off.',
   cutCall:
     'The AI SDK gives the model an error as the result of a call that the output limit cut off, or throws. We say what happened, and ask again.',
-  cutText: 'The AI SDK gives half of a text as the text. Half of a text is not the answer of a run.',
+  cutText: 'The AI SDK gives half of a text as the text. Our run asks for the rest, and answers with the whole.',
+  refused:
+    'The AI SDK gives the words of a refusal, or none, as the text. Our run ends as refused, with what was said of it.',
+  paused:
+    'The AI SDK gives what came before a pause as the text, unless a call of the provider is open. Our run goes on with it.',
 } as const;
 
 interface Dialogue {
@@ -203,12 +207,100 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))('
     if (mine.state.steps.length === 0) expect(second).toEqual(first);
   });
 
-  it.each([false, true])('a text that the output limit cut off (streamed: %s)', async (stream) => {
-    const answers = [answerOf(provider, { said: [STORY], stop: 'length' }, stream), end(stream)];
+  it.each(FORMS)('a text that the output limit cut off, $form', async ({ stream, cut }) => {
+    const thought = provider.places.includes('sealed')
+      ? [SEALED]
+      : provider.places.includes('thought')
+        ? [THOUGHT]
+        : [];
+    const answers = [answerOf(provider, { said: [...thought, STORY], stop: 'length' }, stream), end(stream)];
     const { mine, sdk } = await play(provider, answers, stream, cut);
     expect(sdk).toMatchObject({ text: STORY.text, requests: { length: 1 } });
-    expect(mine.result, DIFFERENCES.cutText).not.toMatchObject({ reason: 'goal', answer: STORY.text });
-    expect(mine.requests[0] && toldIn(mine.requests[0])).toEqual(sdk.requests[0] && toldIn(sdk.requests[0]));
+    expect(mine.result, DIFFERENCES.cutText).toMatchObject({
+      reason: 'goal',
+      answer: 'Once upon a time there was a cat.In Zürich the sun ☀️ shines.',
+    });
+    expect(mine.state.steps).toMatchObject([{ partial: 'cut_off', text: STORY.text }]);
+    const [first, second, ...more] = mine.requests.map(toldIn);
+    expect(more).toEqual([]);
+    expect(first).toEqual(sdk.requests[0] && toldIn(sdk.requests[0]));
+    const told = JSON.stringify(second);
+    // OpenAI keeps what it said, and is given the ids of it.
+    const isKept = told.includes('item_reference');
+    const said = isKept ? '"msg_1"' : STORY.text;
+    expect(told).toContain(said);
+    expect(told.indexOf('Your reply has reached the limit')).toBeGreaterThan(told.indexOf(said));
+    if (provider.places.includes('sealed') && !isKept) expect(told).toContain(SEALED.sealed);
+  });
+
+  it.each(FORMS)('a text that is cut off again and again, $form', async ({ stream, cut }) => {
+    const { mine } = await play(provider, [answerOf(provider, { said: [STORY], stop: 'length' }, stream)], stream, cut);
+    expect(mine.result).toMatchObject({ reason: 'length', answer: STORY.text.repeat(4) });
+    expect(mine.requests).toHaveLength(4);
+  });
+
+  const { refusal } = provider;
+  it.skipIf(refusal === undefined).each(FORMS)('a refusal, $form', async ({ stream, cut }) => {
+    const calls = provider.places.includes('calls') ? [zurich] : [];
+    const answers = [answerOf(provider, { said: [STORY, ...calls], stop: 'refused' }, stream), end(stream)];
+    const { mine } = await play(provider, answers, stream, cut);
+    expect(mine.result, DIFFERENCES.refused).toMatchObject({
+      status: 'finished',
+      reason: 'refused',
+      answer: STORY.text,
+      metadata: { stop_reason: 'content-filter', refusal: { model: expect.any(String), ...refusal } },
+    });
+    expect(mine.made).toEqual([]);
+    expect(mine.requests).toHaveLength(1);
+  });
+
+  it.skipIf(refusal === undefined).each(FORMS)(
+    'a refusal without a word, and another model, $form',
+    async ({ stream, cut }) => {
+      const answers = [answerOf(provider, { said: [], stop: 'refused' }, stream), end(stream)];
+      const { fetch, requests } = wire(answers, cut);
+      const models = ['first', 'second'].map((name) => {
+        return { name, model: provider.model({ baseURL: 'http://provider.test/v1', fetch }) };
+      });
+      const mine = await askOurs(models, stream);
+      expect(mine.result).toMatchObject({ reason: 'goal', answer: 'In Zürich the sun ☀️ shines.' });
+      expect(mine.state.steps).toMatchObject([
+        { error: { code: 'reply_refused' }, provenance: { modelName: 'first' } },
+      ]);
+      const [first, second, ...more] = requests.map(({ body }) => body);
+      expect(more).toEqual([]);
+      expect(second).toEqual(first);
+    },
+  );
+
+  it.skipIf(!provider.places.includes('paused')).each(FORMS)(
+    'a reply that is paused, $form',
+    async ({ stream, cut }) => {
+      const found = { search: 'srvtoolu_1', found: 'https://sun.test/' };
+      const pause: Saying = { said: [SEALED, STORY, found, { search: 'srvtoolu_2' }], stop: 'paused' };
+      const answers = [answerOf(provider, pause, stream), end(stream)];
+      const { mine } = await play(provider, answers, stream, cut);
+      expect(mine.result, DIFFERENCES.paused).toMatchObject({
+        reason: 'goal',
+        answer: 'Once upon a time there was a cat.In Zürich the sun ☀️ shines.',
+        sources: [{ type: 'url', url: 'https://sun.test/', title: 'Sun' }],
+      });
+      const [first, second, ...more] = mine.requests;
+      expect(more).toEqual([]);
+      const before = first?.body['messages'] as readonly Json[];
+      const { content } = provider.whole(pause) as never;
+      // Marks for the cache aside, the reply goes back as it came, and nothing stands behind it.
+      expect(unmarked((second?.body['messages'] as readonly Json[]).slice(before.length))).toEqual([
+        { role: 'assistant', content },
+      ]);
+    },
+  );
+
+  it.skipIf(!provider.places.includes('paused'))('a reply that is paused for ever', async () => {
+    const pause: Saying = { said: [{ search: 'srvtoolu_1', found: 'https://sun.test/' }], stop: 'paused' };
+    const { mine } = await play(provider, [answerOf(provider, pause, false)], false, cut);
+    expect(mine.result).toMatchObject({ reason: 'length', metadata: { stop_reason: 'pause' } });
+    expect(mine.requests).toHaveLength(17);
   });
 
   // Google sends a call in one piece, or not at all.

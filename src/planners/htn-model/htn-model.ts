@@ -19,7 +19,15 @@ import {
   type ToolView,
   type Usage,
 } from '#core';
-import { askStructured, type LanguageModel, type ModelEntry, type Prices, readyModel, type Structured } from '#model';
+import {
+  askStructured,
+  type LanguageModel,
+  type ModelEntry,
+  type Prices,
+  readyModel,
+  type Structured,
+  usageOfError,
+} from '#model';
 import { parseToolArgs } from '#parse';
 import { asksModels } from '#planners';
 import type { ChooseMethod, FillLeaf, HtnStep, HtnTask } from '#planners/htn';
@@ -120,13 +128,20 @@ export function chooseWith(
 ): ChooseMethod & AsksModels {
   const asker = askerOf(model, options);
   const choose: ChooseMethod = async (task, methods, run, signal) => {
-    const asked = await asker.ask({
-      prompt: [userTurn(choicePrompt(task, methods, run, options))],
-      schema: choiceSchema(methods),
-      name: 'choice',
-      parse: (text) => methodIn(text, methods),
-      signal,
-    });
+    let asked: Structured<string>;
+    try {
+      asked = await asker.ask({
+        prompt: [userTurn(choicePrompt(task, methods, run, options))],
+        schema: choiceSchema(methods),
+        name: 'choice',
+        parse: (text) => methodIn(text, methods),
+        signal,
+      });
+    } catch (error) {
+      // A refusal names no way either.
+      if (!PilotageError.is(error, 'model_refused')) throw error;
+      return { method: error.message, ...defined({ usage: usageOfError(error) }) };
+    }
     const { remarks, usage } = asked;
     const method = asked.ok ? asked.value : asked.reply.text;
     return { method, remarks, ...defined({ usage }) };
@@ -164,7 +179,7 @@ function methodIn(text: string, methods: readonly string[]): string {
 /**
  * For `htn({ fill })`: asks the model for the steps of the task, each a call of a tool or a message. Steps that no tool can
  * carry out go back to it once, with all that is wrong with them. When they are no good then either, the run fails with
- * `plan_invalid`. While the model is away, the run waits for it.
+ * `plan_invalid`; when the model refuses, the run ends as `refused`. While the model is away, the run waits for it.
  * @throws PilotageError `invalid_config` for a value that is not a model, and for wrong prices.
  */
 export function fillWith(model: LanguageModel | ModelEntry, options: HtnModelOptions = {}): FillLeaf & AsksModels {
@@ -185,7 +200,8 @@ export function fillWith(model: LanguageModel | ModelEntry, options: HtnModelOpt
       remarks.push(...asked.remarks);
       if (asked.usage !== undefined) usage = addUsage(usage, asked.usage);
       if (asked.ok) return { steps: asked.value, remarks, ...defined({ usage }) };
-      if (repair.length > 0) throw asked.error;
+      // Who refuses is not asked once more.
+      if (repair.length > 0 || asked.reply.refusal !== undefined) throw asked.error;
       repair = repairTurns(asked.reply.text, asked.error);
     }
   };

@@ -114,7 +114,7 @@ async function* planMove(
   }
   const { usage, remarks: told = [] } = notesOf(making);
   const { away } = making.tries;
-  const ending = refusedPlan(reasonOf(made, making), `pipeline.${made.because}`, redacted(made.faults, setup));
+  const ending = endWithout(made, making);
   // One of the models may still give the plan, unless somebody else does.
   if (made.because === 'exhausted' && away !== undefined && setup.fallback === undefined) {
     return withNotes({ decision: ending, fault: away.toJSON() }, told, usage);
@@ -123,9 +123,20 @@ async function* planMove(
   return yield* giveUp(withNotes(failed, told, usage), setup, run, signal);
 }
 
-/** A limit ends the run in its own words. */
-function reasonOf({ because }: { readonly because: NoPlan }, { tries }: PlanMaking): FinishReason {
-  return because === 'ceiling' && tries.ceiling !== undefined ? CEILING_REASONS[tries.ceiling] : 'no_path';
+type Without = Extract<MadePlan, { kind: 'none' }>;
+
+function endWithout(made: Without, making: PlanMaking): Finish {
+  const reason = reasonOf(made, making);
+  const { metadata, ...ending } = refusedPlan(reason, `pipeline.${made.because}`, redacted(made.faults, making.setup));
+  const { refusal } = making.tries;
+  return { ...ending, metadata: reason === 'refused' ? { ...metadata, ...defined({ refusal }) } : { ...metadata } };
+}
+
+/** A limit ends the run in its own words; so do models all of which have refused. */
+function reasonOf({ because, faults }: Without, { tries }: PlanMaking): FinishReason {
+  if (because === 'ceiling' && tries.ceiling !== undefined) return CEILING_REASONS[tries.ceiling];
+  const isRefused = faults.length > 0 && faults.every(({ code }) => code === 'model_refused');
+  return isRefused ? 'refused' : 'no_path';
 }
 
 function begin(setup: Setup, run: RunView, work: GoalProgress, prompt: Prompt, signal: AbortSignal): PlanMaking {

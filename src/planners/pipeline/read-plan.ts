@@ -201,8 +201,7 @@ function cutFault({ finish }: PlanReply): PlanFault {
 }
 
 function nothingIn(reply: PlanReply): PlanFault {
-  const { finish, text, calls } = reply;
-  if (finish === 'content-filter') return { code: 'plan_unreadable', message: 'The model, or its provider, refused.' };
+  const { text, calls } = reply;
   if (isCutOff(reply)) return cutFault(reply);
   const [call] = calls;
   if (call !== undefined) {

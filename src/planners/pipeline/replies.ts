@@ -204,6 +204,8 @@ class LineReader {
 
   async *#ended(asked: ModelAnswer): AsyncGenerator<Delta, Tried<Read>> {
     const { reply } = asked;
+    const refused = this.#making.tries.refused(asked);
+    if (refused !== undefined) return this.#begun.ended(asked, this.#output, { ...refused, ...this.#left() });
     yield* this.#takeAll(this.#lines.end());
     const faults = [...this.#faults, ...this.#lines.lost];
     if (this.#lines.fault !== undefined) faults.push(this.#lines.fault);

@@ -4,7 +4,9 @@ import {
   addUsage,
   asJson,
   defined,
+  isJsonObject,
   type Json,
+  type JsonObject,
   PilotageError,
   type PlanFault,
   type PlanTry,
@@ -14,7 +16,15 @@ import {
   steadyMs,
   type Usage,
 } from '#core';
-import { askModel, failureData, type ModelAnswer, type ReadyModel, type Reply, usageOfError } from '#model';
+import {
+  askModel,
+  failureData,
+  type ModelAnswer,
+  type ReadyModel,
+  type Reply,
+  refusalError,
+  usageOfError,
+} from '#model';
 import type { ReadyPlan } from '#plans';
 import type { Setup } from './options.ts';
 
@@ -39,13 +49,16 @@ export interface Judged {
   readonly remarks?: readonly Remark[];
 }
 
+/** A call without a reply, or with one that was refused: nobody judges it. */
+type Failed = Judged & { readonly result: 'failed' };
+
 export interface Tried<J extends Judged = Judged> {
   readonly number: number;
   readonly call: ModelRequest;
   /** Raw, as the model gave it. */
   readonly output: string;
   /** A failed call was judged by nobody. */
-  readonly judged: J | (Judged & { readonly result: 'failed' });
+  readonly judged: J | Failed;
 }
 
 export class Tries {
@@ -58,6 +71,7 @@ export class Tries {
   #usage: Usage | undefined;
   #count = 0;
   #away: PilotageError | undefined;
+  #refusal: JsonObject | undefined;
 
   constructor(
     setup: Pick<Setup, 'redact' | 'patience' | 'note'>,
@@ -82,6 +96,24 @@ export class Tries {
   /** Why no plan could be had of a model that was not there, of the last such try. */
   get away(): PilotageError | undefined {
     return this.#away;
+  }
+
+  /** What the last model that refused said, with its name. */
+  get refusal(): JsonObject | undefined {
+    return this.#refusal;
+  }
+
+  /** A reply that was refused is judged by nobody: its model is not asked again. */
+  refused({ reply, model }: ModelAnswer): Failed | undefined {
+    const { refusal } = reply;
+    if (refusal === undefined) return undefined;
+    return this.#noteRefusal(refusalError(refusal, undefined, model.name, undefined));
+  }
+
+  #noteRefusal({ code, message, data }: PilotageError): Failed {
+    const { model = null, refusal } = data ?? {};
+    this.#refusal = { model, ...(isJsonObject(refusal) ? refusal : {}) };
+    return { result: 'failed', faults: [{ code, message }] };
   }
 
   /** What this move has used leaves nothing of it for the run; `undefined`: something is left of both. */
@@ -111,7 +143,7 @@ export class Tries {
     } catch (error) {
       return begun.failed(error, '', Math.round(steadyMs(patience.clock) - startedAt));
     }
-    return begun.ended(asked, rawOutput(asked.reply), await judge(asked.reply));
+    return begun.ended<J>(asked, rawOutput(asked.reply), this.refused(asked) ?? (await judge(asked.reply)));
   }
 
   /** For a call that the caller makes itself. @throws the reason of the signal. */
@@ -146,7 +178,7 @@ export class Tries {
       note(kept);
     };
     return {
-      ended: <J extends Judged>(asked: ModelAnswer, output: string, judged: J): Tried<J> => {
+      ended: <J extends Judged>(asked: ModelAnswer, output: string, judged: J | Failed): Tried<J> => {
         this.remarks.push(...asked.remarks);
         record(output, asked.latencyMs, judged, asked.usage);
         this.remarks.push(...(judged.remarks ?? []));
@@ -159,7 +191,9 @@ export class Tries {
       failed: (error, output, latencyMs) => {
         this.#signal.throwIfAborted();
         if (PilotageError.is(error, 'model_unavailable') && ASKS_FOR_A_PLAN.has(purpose)) this.#away = error;
-        const judged = { result: 'failed' as const, faults: [failureData(error)] };
+        const judged = PilotageError.is(error, 'model_refused')
+          ? this.#noteRefusal(error)
+          : { result: 'failed' as const, faults: [failureData(error)] };
         record(output, latencyMs, judged, usageOfError(error));
         return { number, call, output, judged };
       },
@@ -168,7 +202,7 @@ export class Tries {
 }
 
 export interface BegunTry {
-  ended<J extends Judged>(asked: ModelAnswer, output: string, judged: J): Tried<J>;
+  ended<J extends Judged>(asked: ModelAnswer, output: string, judged: J | Failed): Tried<J>;
   /** The caller wants no more of the reply. What it cost is not known. */
   brokenOff<J extends Judged>(output: string, latencyMs: number, judged: J): Tried<J>;
   /** @throws the reason of the signal, when that is why. */

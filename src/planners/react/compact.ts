@@ -9,6 +9,7 @@ import {
   type CompactionAttempt,
   type CompactionErrorCode,
   describeThrown,
+  isBeforeRest,
   isJsonObject,
   type Json,
   jsonEquals,
@@ -156,7 +157,12 @@ function stepSizes(view: RunView, requests: Requests, model: ReadyModel): readon
 function cutOf({ trajectory }: RunView, steps: readonly number[], need: Need, worth: number): number | undefined {
   const { tokens, budget } = need;
   const fixed = tokens - sumOf(steps);
-  const kept = chooseCut(steps, Math.max(0, budget - fixed) * KEPT_SHARE);
+  let kept = chooseCut(steps, Math.max(0, budget - fixed) * KEPT_SHARE);
+  // A reply that has come in several steps stays whole.
+  for (let before = trajectory.step(trajectory.count - kept - 1); kept < steps.length; kept += 1) {
+    if (before === undefined || !isBeforeRest(before)) break;
+    before = trajectory.step(before.index - 1);
+  }
   const summedUp = sumOf(steps.slice(0, steps.length - kept));
   return summedUp > 0 && summedUp >= budget * worth ? trajectory.count - kept : undefined;
 }

@@ -5,6 +5,7 @@ import {
   type Branch,
   type CallTool,
   type Decision,
+  defined,
   type ErrorData,
   FINISH_TOOL,
   type Finish,
@@ -15,13 +16,16 @@ import {
   literal,
   MAX_BRANCHES,
   MESSAGE_TOOL,
+  type PartialReply,
   PilotageError,
   type Remark,
+  type Step,
   shownName,
   taskCall,
+  textOfParts,
   validateDecision,
 } from '#core';
-import type { Reply } from '#model';
+import { type ModelRefusal, type ReadyModel, type Reply, refusalText } from '#model';
 import { coerceToSchema } from '#parse';
 import { CONTROL_TOOLS } from '#prompt';
 import { type AnswerForm, misfitsIn } from './answer-form.ts';
@@ -30,6 +34,13 @@ import { CUT_OFF, type ReadCall, type ReadOptions, type ReadReply, readReply } f
 
 export interface DecideOptions {
   readonly reading: ReadOptions;
+  /** The steps that have the beginning of the reply; mostly none. */
+  readonly parts: readonly Step[];
+  /** How often a text that was cut off goes on. */
+  readonly continuations: number;
+  /** The model whose reply it is, and those that can be asked. */
+  readonly model: ReadyModel;
+  readonly models: readonly ReadyModel[];
   /** What an answer in text waits for before it ends the run. */
   readonly wait: AwaitTask | undefined;
   /** Makes ids that are unique in the run, one for each given. */
@@ -45,6 +56,8 @@ export interface Decided {
   readonly decision: Decision;
   /** The model is to be asked again. */
   readonly fault?: ErrorData;
+  /** The model is to be asked for the rest. */
+  readonly partial?: PartialReply;
   /** What was said beside the calls; with a fault all that was said. */
   readonly text: string;
   /** What was repaired on the way. */
@@ -60,16 +73,46 @@ export interface Decided {
 }
 
 export function decideFromReply(given: Reply, options: DecideOptions): Decided {
-  if (given.finish === 'content-filter') return { decision: stopped(given), text: '' };
+  if (given.refusal !== undefined) {
+    const { refusal, text, providerFinish } = given;
+    return refusedBy({ refusal, text, providerFinish, model: options.model, models: options.models });
+  }
   const droppedCall = cutCall(given);
   // A reply that broke off in the middle of its last call has the calls before it.
   const reply = droppedCall === undefined ? given : { ...given, calls: given.calls.slice(0, -1) };
-  const read = readReply(reply, options.reading);
+  const read = readWhole(reply, options);
   const decided: Mutable<Decided> = decideRead(read, reply, droppedCall, options);
   decided.remarks = read.remarks;
   if (droppedCall !== undefined) decided.droppedCall = droppedCall;
   for (const { again } of read.calls) if (again !== undefined) decided.again = [...(decided.again ?? []), again];
   return decided;
+}
+
+/** What was refused, in a reply or in place of one. */
+export interface RefusedReply extends Pick<DecideOptions, 'model' | 'models'> {
+  readonly refusal: ModelRefusal;
+  /** What was said before it was refused, or in refusing. */
+  readonly text: string;
+  readonly providerFinish?: string | undefined;
+}
+
+/** Nothing of it is carried out, its calls neither. With nobody else to ask, that is how the run ends. */
+export function refusedBy({ refusal, text, providerFinish: finish, model, models }: RefusedReply): Decided {
+  const { name } = model;
+  const about = { model: name, ...defined({ finish }), ...refusal };
+  const metadata = { via: 'react.reply', stop_reason: 'content-filter', refusal: about };
+  const decision = end('refused', metadata, text === '' ? undefined : text);
+  if (models.every((other) => other === model)) return { decision, text };
+  return { decision, text, fault: faultData('reply_refused', refusalText(refusal, name)) };
+}
+
+/** A reply that began in earlier steps is read as a whole. A call that it makes now has only the words of now beside it. */
+function readWhole(reply: Reply, { parts, reading }: DecideOptions): ReadReply {
+  if (parts.length === 0) return readReply(reply, reading);
+  const whole = readReply({ ...reply, text: textOfParts(parts) + reply.text }, reading);
+  if (whole.calls.length === 0) return whole;
+  const now = readReply(reply, reading);
+  return now.calls.length > 0 ? now : { ...whole, text: '' };
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -81,10 +124,16 @@ function decideRead(
   options: DecideOptions,
 ): Decided {
   if (calls.length > 0) return decideCalls(calls, reply, text, options);
-  return droppedCall === undefined
-    ? decideText({ ...reply, text }, unreadable, options)
-    : decideCut(reply, droppedCall);
+  if (droppedCall !== undefined) return decideCut(reply, droppedCall);
+  const decided = decideText({ ...reply, text }, reply.text, unreadable, options);
+  if (options.parts.length === 0) return decided;
+  // What was said before stands in the steps before.
+  const { fault } = decided;
+  return { ...decided, text: reply.text, ...(fault && { fault: { ...fault, message: `${fault.message} ${ANEW}` } }) };
 }
+
+/** After a fault no rest follows: the model does not know of which reply. */
+const ANEW = 'Give the whole answer again, from its beginning.';
 
 /** The tool of a last call that ends in the middle. */
 function cutCall({ calls, finish }: Reply): string | undefined {
@@ -106,15 +155,21 @@ function decideCut(reply: Reply, tool: string): Decided {
   return { decision: stopped(reply), text: reply.text, fault: faultData('reply_truncated', message) };
 }
 
-function decideText(reply: Reply, unreadable: string | undefined, options: DecideOptions): Decided {
+/** @param said the words of this reply alone, as they came; `reply` has the text of the whole. */
+function decideText(reply: Reply, said: string, unreadable: string | undefined, options: DecideOptions): Decided {
   const { text, finish } = reply;
+  const isNothing = said.trim() === '' && reply.providerState === undefined;
+  if (finish === 'pause' && !isNothing) return decidePartial('paused', reply, said, options);
   if (CUT_OFF.has(finish)) {
-    // A text that is too long would be too long again; one that was torn off would not.
-    if (finish === 'length' && text !== '' && unreadable === undefined) return { decision: stopped(reply), text };
+    // Without a word, or with half of a call, there is nothing that could go on.
+    if (finish === 'length' && said.trim() !== '' && text.trim() !== '' && unreadable === undefined) {
+      return wholeAnswer(text, options) ?? decidePartial('cut_off', reply, said, options);
+    }
     const message = 'The reply ended before it was complete. Answer again, and more briefly.';
     return { decision: stopped(reply), text, fault: faultData('reply_interrupted', message) };
   }
-  if (text.trim() === '') {
+  // A reply that was cut off at its very end has nothing more to say; a pause goes on.
+  if (text.trim() === '' || finish === 'pause') {
     const message = 'The reply was empty: neither text nor a tool call.';
     const decision = end('no_path', { via: 'react.reply', followup: true });
     return { decision, text: '', fault: faultData('reply_empty', message) };
@@ -130,6 +185,28 @@ function decideText(reply: Reply, unreadable: string | undefined, options: Decid
   if ('answer' in read) return { decision: end('goal', { via: 'react.reply' }, read.answer), text };
   const decision = end('no_path', { via: 'react.reply' }, text);
   return { decision, text, fault: faultData('answer_invalid', read.misfit) };
+}
+
+/** How often in a row a provider may pause a reply: it does so after some ten calls of its own each time. */
+const MAX_PAUSES = 16;
+
+function decidePartial(partial: PartialReply, reply: Reply, said: string, options: DecideOptions): Decided {
+  const { text } = reply;
+  const most = partial === 'paused' ? MAX_PAUSES : options.continuations;
+  const before = options.parts.filter((part) => part.partial === partial).length;
+  if (before >= most) return { decision: stopped(reply), text };
+  const { payload: _, ...decision } = stopped(reply);
+  // Without the thoughts that it began with, but to its very end, where the rest is joined to it.
+  const at = said.lastIndexOf(text);
+  return { decision, partial, text: at === -1 ? text : said.slice(at) };
+}
+
+/** JSON that is whole and fits has no rest, whatever limit it has reached. */
+function wholeAnswer(text: string, { reading, converse, wait }: DecideOptions): Decided | undefined {
+  if (reading.readAnswer === undefined || converse || wait !== undefined) return undefined;
+  if (!/^\s*[{[]/.test(text) || !isWhole(text)) return undefined;
+  const read = reading.readAnswer(text);
+  return 'answer' in read ? { decision: end('goal', { via: 'react.reply' }, read.answer), text } : undefined;
 }
 
 function decideCalls(calls: readonly ReadCall[], reply: Reply, text: string, options: DecideOptions): Decided {
@@ -204,7 +281,8 @@ function beside(call: ReadCall, { reading: { tasks } }: DecideOptions): ReadCall
 
 /** What there is of the text is kept, but it is never called the goal. */
 function stopped({ finish, text }: Reply): Finish {
-  return end('no_path', { via: 'react.reply', stop_reason: finish }, text === '' ? undefined : text);
+  const reason = finish === 'length' || finish === 'pause' ? 'length' : 'no_path';
+  return end(reason, { via: 'react.reply', stop_reason: finish }, text === '' ? undefined : text);
 }
 
 function end(reason: Finish['reason'], metadata: JsonObject, payload?: Json): Finish {

@@ -7,6 +7,7 @@ import {
   branchesOf,
   type ErrorData,
   type Finish,
+  isRefusedReply,
   type Move,
   type PilotageError,
   type Remark,
@@ -22,6 +23,7 @@ type FaultCode =
   | 'reply_truncated'
   | 'reply_interrupted'
   | 'reply_unreadable'
+  | 'reply_refused'
   | 'call_unsure'
   | 'call_repeated'
   | 'answer_invalid'
@@ -46,6 +48,8 @@ const FAULTS: Readonly<Record<FaultCode, RepairCounter>> = {
   reply_interrupted: 'reply',
   /** Text that was meant to be a call, and that nothing could be made of. */
   reply_unreadable: 'reply',
+  /** The model, or its provider, does not want to answer. It is not asked again, and the next model is. */
+  reply_refused: 'reply',
   /** A call that changes something, in a form that may be mere talk of it. */
   call_unsure: 'reply',
   /** A call that was made before, without a reason to make it again. */
@@ -136,6 +140,8 @@ export function rungOf(trajectory: Trajectory, reasks: number): Rung {
   let first = count;
   for (let partly = 0; first > 0 && partly < LOOK_BACK; first -= 1) {
     const step = trajectory.step(first - 1);
+    // The beginning of a reply is neither a fault nor the end of one: how often there is one is bounded.
+    if (step?.partial !== undefined) continue;
     if (step === undefined || !isFaulty(step)) break;
     if (madeProgress(step)) partly += 1;
   }
@@ -173,9 +179,11 @@ class Climb {
   }
 
   add(step: Step): void {
+    this.#current = modelOf(step);
+    // Who has begun a reply goes on with it.
+    if (step.partial !== undefined) return;
     const faults = faultsOf(step);
     this.#count(faults);
-    this.#current = modelOf(step);
     if (madeProgress(step)) {
       this.#tries.clear();
       this.#failed = 0;
@@ -184,6 +192,10 @@ class Climb {
     }
     this.#failed += 1;
     this.#faults.push(...faults);
+    if (isRefusedReply(step)) {
+      this.#nextModel();
+      return;
+    }
     for (const counter of new Set(faults.map((fault) => fault.counter))) {
       this.#tries.set(counter, (this.#tries.get(counter) ?? 0) + 1);
     }

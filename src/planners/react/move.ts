@@ -9,6 +9,7 @@ import {
   type JsonObject,
   type Move,
   PilotageError,
+  partsBefore,
   providerActs,
   type Remark,
   type RunView,
@@ -16,12 +17,12 @@ import {
   type Usage,
   validateDecision,
 } from '#core';
-import type { ModelAnswer, ReadyModel, Reply, StopReason } from '#model';
+import type { AskOptions, ModelAnswer, ReadyModel, Reply, StopReason } from '#model';
 import type { ModelPool } from '#planners';
 import { isWaitingAnswer } from '#prompt';
 import { type Decided, decideFromReply } from './decide.ts';
 import type { MadeCalls } from './made-calls.ts';
-import { endsByCall, mayStartTasks, type ReactOptions } from './options.ts';
+import { DEFAULT_CONTINUATIONS, endsByCall, mayStartTasks, type ReactOptions } from './options.ts';
 import { hostedAs, type ReadOptions } from './read-reply.ts';
 import type { Requests } from './requests.ts';
 
@@ -49,21 +50,30 @@ export class PlainProvenance {
 
 const NO_REMARKS: readonly Remark[] = [];
 
-export function moveOf(asked: ModelAnswer, before: readonly Remark[], view: RunView, making: MoveMaking): Move {
+/** What was known when the reply was asked for. */
+export interface AskedWith {
+  readonly remarks: readonly Remark[];
+  /** With the models that could be asked. */
+  readonly asking: Pick<AskOptions, 'models'>;
+}
+
+export function moveOf(asked: ModelAnswer, turn: AskedWith, view: RunView, making: MoveMaking): Move {
   const { reply, model, remarks: tries, usage, latencyMs } = asked;
-  const decided = decideWith(asked, view, making);
-  const { decision, fault, text, remarks: repairs = NO_REMARKS } = decided;
+  const decided = decideWith(asked, turn, view, making);
+  const { decision, fault, partial, text, remarks: repairs = NO_REMARKS } = decided;
   for (const tried of tries) if (tried.type === 'model.fallback') making.pool.record(tried.from, { succeeded: false });
   making.pool.record(model.name, { ...measured(decided), latencyMs });
   making.requests.noteTokens(view, model, reply.usage?.inputTokens);
   const move: { -readonly [K in keyof Move]: Move[K] } = { decision, provenance: provenanceOf(asked, decided, making) };
   if (fault !== undefined) move.fault = fault;
+  if (partial !== undefined) move.partial = partial;
+  const { remarks: before } = turn;
   if (before.length + tries.length + repairs.length > 0) move.remarks = [...before, ...tries, ...repairs];
   if (reply.reasoning !== '') move.reasoning = reply.reasoning;
   const paid = withHosted(usage, reply, view.tools);
   if (paid !== undefined) move.usage = paid;
   // What ends a run is its payload, and is never replayed; what the provider did on the way is told.
-  if (decision.kind === 'finish' && fault === undefined) {
+  if (decision.kind === 'finish' && fault === undefined && partial === undefined) {
     if (reply.providerState !== undefined && providerActs(reply.providerState).length > 0)
       move.providerState = reply.providerState;
     return move;
@@ -105,12 +115,33 @@ export function readingOf(
   };
 }
 
-function decideWith({ reply, model }: ModelAnswer, view: RunView, making: MoveMaking): Decided {
+/** The move for a request that was refused before there was a reply. */
+export function refusedMove(
+  decided: Decided,
+  remarks: readonly Remark[],
+  usage: Usage | undefined,
+  model: ReadyModel,
+): Move {
+  const { decision, fault } = decided;
+  const provenance = { model: model.name, finish: 'content-filter' };
+  return { decision, provenance, remarks, ...defined({ fault, usage }) };
+}
+
+function decideWith(
+  { reply, model }: ModelAnswer,
+  { asking: { models } }: AskedWith,
+  view: RunView,
+  making: MoveMaking,
+): Decided {
   const { options, requests } = making;
-  const { converse = false, parallelToolCalls = true } = options;
+  const { converse = false, parallelToolCalls = true, continuations = DEFAULT_CONTINUATIONS } = options;
   const reading = readingOf(model, view, making);
   const decided = decideFromReply(reply, {
     reading,
+    parts: partsBefore(view.trajectory, view.trajectory.count),
+    continuations,
+    model,
+    models,
     wait: reading.tasks ? waitBeforeEnd(view) : undefined,
     callIds: (wanted) => requests.callIds(view, model, wanted),
     converse,
@@ -169,6 +200,7 @@ function provenanceOf(
 }
 
 function measured({ fault, decision }: Decided): { parsed: boolean; valid?: boolean; succeeded: boolean } {
+  if (decision.kind === 'finish' && decision.reason === 'refused') return { parsed: true, succeeded: false };
   if (fault !== undefined) return { parsed: false, succeeded: false };
   const valid =
     decision.kind === 'call_tool'

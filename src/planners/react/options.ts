@@ -51,7 +51,11 @@ export interface ReactOptions {
   readonly answerSchema?: object;
   /** How often in a row a model is asked again after a faulty reply, before the next model is asked. Default 2. */
   readonly reasks?: number;
-  /** The planner that takes over for the rest of the run when every model has had its tries. Without it the run ends with `no_path`. */
+  /**
+   * How often an answer that the limit of a reply's length cut off is continued before the run ends as `length`; 0 for never. Default 3.
+   */
+  readonly continuations?: number;
+  /** The planner that takes over for the rest of the run when every model has had its tries. Without it the run ends with `no_path`, or, when the last of them refused, as `refused`. */
   readonly fallback?: Planner | PlannerFunction;
   /** How many further tries one model gets after a failure that may pass, such as a 503. Default 2. */
   readonly retries?: number;
@@ -78,6 +82,7 @@ export interface CompactionOptions {
 }
 
 export const DEFAULT_REASKS = 2;
+export const DEFAULT_CONTINUATIONS = 3;
 
 /** Whether the run may start tasks: the option is set, and the run is not at the greatest depth. */
 export function mayStartTasks({ tasks = false }: ReactOptions, view: RunView): boolean {
@@ -100,6 +105,7 @@ const OPTIONS: OptionShape<ReactOptions> = {
   tasks: 'flag?',
   answerSchema: 'any?',
   reasks: 'whole?',
+  continuations: 'whole?',
   fallback: 'any?',
   retries: 'whole?',
   stallMs: 'count?',

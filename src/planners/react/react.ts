@@ -14,6 +14,7 @@ import {
   type OutputMode,
   PilotageError,
   type Planner,
+  partsBefore,
   type Remark,
   type RunView,
   systemClock,
@@ -24,17 +25,20 @@ import {
   assertOffered,
   isFormatRefusal,
   type ModelAnswer,
+  type ModelRefusal,
   oneLower,
   type ReadyModel,
   streamModel,
+  usageOfError,
 } from '#model';
 import { askFallback, asksModels, modelPool } from '#planners';
 import { guidanceTurn, unreadableInputs } from '#prompt';
 import { answerForm } from './answer-form.ts';
 import { compactor, summariserOf } from './compact.ts';
+import { refusedBy } from './decide.ts';
 import { CALM, exhausted, modelsLeft, rungOf, unavailable } from './ladder.ts';
 import { MadeCalls } from './made-calls.ts';
-import { moveOf, PlainProvenance, readingOf } from './move.ts';
+import { moveOf, PlainProvenance, readingOf, refusedMove } from './move.ts';
 import { assertReactOptions, DEFAULT_REASKS, endsByCall, type ReactOptions } from './options.ts';
 import { Requests } from './requests.ts';
 import { Counts, exhaustedMove, mayBeSent, overflowFrom, overflowMove, replyTokens } from './room.ts';
@@ -81,7 +85,9 @@ export function react(options: ReactOptions): Planner {
       const hadTries = left.length === 0 || rung.spent.length > 0;
       return { kind: 'ladder', move: hadTries ? exhausted(rung) : full(view, left) };
     }
-    const isCalm = rung === CALM && view.noProgress === undefined;
+    // Whoever goes on with a reply is told nothing else: a paused one has no turn behind it.
+    const goesOn = partsBefore(view.trajectory, view.trajectory.count).length > 0;
+    const isCalm = goesOn || (rung === CALM && view.noProgress === undefined);
     const guidance = isCalm ? undefined : guidanceTurn(rung.counters, view.noProgress, endsByCall(options, view));
     const remarks: Remark[] = guidance === undefined ? [] : [...guidance.remarks];
     if (view.trajectory.count === 0) remarks.push(...unreadableInputs(view));
@@ -132,6 +138,12 @@ export function react(options: ReactOptions): Planner {
       for (const name of triedModels(error)) pool.record(name, { succeeded: false });
       return unavailable(error, turn.remarks, fallback !== undefined);
     }
+    if (PilotageError.is(error, 'model_refused')) {
+      pool.record(model.name, { succeeded: false });
+      const refusal = (error.data?.['refusal'] ?? {}) as ModelRefusal;
+      const decided = refusedBy({ refusal, text: '', model, models: turn.asking.models });
+      return refusedMove(decided, turn.remarks, usageOfError(error), model);
+    }
     if (form === undefined || !isFormatRefusal(error)) {
       if (!turn.asking.signal.aborted) pool.record(model.name, { succeeded: false });
       throw error;
@@ -150,7 +162,8 @@ export function react(options: ReactOptions): Planner {
     for (;;) {
       try {
         const asked = await askModel(turn.asking);
-        return unread(asked, turn, view) ?? moveOf(asked, turn.remarks, view, making);
+        const move = unread(asked, turn, view) ?? moveOf(asked, turn, view, making);
+        return isRefused(move) ? await endOrFallBack(move, view, signal) : move;
       } catch (error) {
         const move = recover(error, turn, view);
         if (move !== undefined) return endOrFallBack(move, view, signal);
@@ -165,10 +178,13 @@ export function react(options: ReactOptions): Planner {
       try {
         const reading = () => readingOf(turn.asked, view, making);
         const asked = yield* proseOnly(streamModel(turn.asking), reading);
-        const move = unread(asked, turn, view);
-        if (move === undefined) return moveOf(asked, turn.remarks, view, making);
+        const unfit = unread(asked, turn, view);
+        if (unfit === undefined) {
+          const move = moveOf(asked, turn, view, making);
+          return isRefused(move) ? yield* fallBackStreaming(move, view, signal) : move;
+        }
         yield { type: 'reset' };
-        return move;
+        return unfit;
       } catch (error) {
         const move = recover(error, turn, view);
         // What was said before the stream broke off is void.
@@ -191,9 +207,12 @@ export function react(options: ReactOptions): Planner {
     return fallback !== undefined && trajectory.step(trajectory.count - 1)?.provenance?.['fallback'] === fallback.name;
   }
 
-  /** Nobody takes over for a request that is too long: it is made again, shorter, or the run waits for a larger window. */
+  /**
+   * Nobody takes over for a request that is too long: it is made again, shorter, or the run waits for a larger window. Nor while
+   * another model can be asked.
+   */
   function takesOver({ fault }: Move): Planner | undefined {
-    return fault !== undefined && TOO_LONG.has(fault.code) ? undefined : fallback;
+    return fault !== undefined && GOES_ON.has(fault.code) ? undefined : fallback;
   }
 
   async function endOrFallBack(ending: Move, view: RunView, signal: AbortSignal): Promise<Move> {
@@ -222,7 +241,12 @@ export function react(options: ReactOptions): Planner {
   return Object.freeze({ ...planner, compact: compactor({ options, pool, requests, summariser }) });
 }
 
-const TOO_LONG: ReadonlySet<string> = new Set(['context_window_exceeded', 'context_exhausted']);
+const GOES_ON: ReadonlySet<string> = new Set(['context_window_exceeded', 'context_exhausted', 'reply_refused']);
+
+/** No model is left that could be asked. */
+function isRefused({ decision, fault }: Move): boolean {
+  return decision.kind === 'finish' && decision.reason === 'refused' && fault === undefined;
+}
 
 /** What makes a JSON Schema may give it a type, and functions, of its own. @throws PilotageError `invalid_config`. */
 function answerSchemaOf(given: object): JsonObject {

@@ -7,10 +7,17 @@ import { crc32 } from 'node:zlib';
 import { createAmazonBedrock } from '@ai-sdk/amazon-bedrock';
 import { createAmazonBedrockAnthropic } from '@ai-sdk/amazon-bedrock/anthropic';
 import type { Json, JsonObject } from '#core';
-import { streamEvents, whole as wholeMessage } from './anthropic.ts';
+import { refusal, streamEvents, whole as wholeMessage } from './anthropic.ts';
 import { argsObject, bytesOf, COUNTS, halves, type Provider, type Said, type Saying } from './saying.ts';
 
-const STOPS = { end: 'end_turn', calls: 'tool_use', length: 'max_tokens' } as const;
+const STOPS = {
+  end: 'end_turn',
+  calls: 'tool_use',
+  length: 'max_tokens',
+  refused: 'guardrail_intervened',
+  paused: 'end_turn',
+} as const;
+const trace = { guardrail: { actionReason: 'Guardrail blocked.' } };
 const usage = {
   inputTokens: COUNTS.input - COUNTS.cached,
   cacheReadInputTokens: COUNTS.cached,
@@ -71,6 +78,7 @@ function block(part: Said): JsonObject {
           },
         };
   }
+  if ('search' in part) throw new Error('Converse has no searches.');
   return { toolUse: { toolUseId: part.call, name: 'weather', input: argsObject(part.args) } };
 }
 
@@ -83,6 +91,7 @@ function blockFrames(part: Said, contentBlockIndex: number): Uint8Array[] {
     const signed = part.sealed === undefined ? [] : [piece({ reasoningContent: { signature: part.sealed } })];
     return [...halves(part.thought).map((text) => piece({ reasoningContent: { text } })), ...signed, end];
   }
+  if ('search' in part) throw new Error('Converse has no searches.');
   const start = { toolUse: { toolUseId: part.call, name: 'weather' } };
   return [
     event('contentBlockStart', { contentBlockIndex, start }),
@@ -96,7 +105,7 @@ function frames({ said, stop }: Saying): Uint8Array[] {
     event('messageStart', { role: 'assistant' }),
     ...said.flatMap(blockFrames),
     event('messageStop', { stopReason: STOPS[stop] }),
-    event('metadata', { usage, metrics: { latencyMs: 5 } }),
+    event('metadata', { usage, metrics: { latencyMs: 5 }, ...(stop === 'refused' ? { trace } : {}) }),
   ];
 }
 
@@ -109,11 +118,13 @@ export const bedrocks: readonly Provider[] = [
     model: (at) => createAmazonBedrock({ ...place, ...at })('anthropic.claude-sonnet-4-5-20250929-v1:0'),
     places: ['calls', 'thought', 'sealed', 'between'],
     noArgs: ['{}', ''],
+    refusal: { finish: 'guardrail_intervened', category: 'guardrail_intervened', message: 'Guardrail blocked.' },
     whole: ({ said, stop }) => ({
       output: { message: { role: 'assistant', content: said.map(block) } },
       stopReason: STOPS[stop],
       usage,
       metrics: { latencyMs: 5 },
+      ...(stop === 'refused' ? { trace } : {}),
     }),
     frames,
     mime: 'application/vnd.amazon.eventstream',
@@ -123,8 +134,9 @@ export const bedrocks: readonly Provider[] = [
   {
     name: 'amazon-bedrock, anthropic',
     model: (at) => createAmazonBedrockAnthropic({ ...place, ...at })('anthropic.claude-sonnet-4-5-20250929-v1:0'),
-    places: ['calls', 'thought', 'sealed', 'between'],
+    places: ['calls', 'thought', 'sealed', 'between', 'paused'],
     noArgs: ['', '{}'],
+    refusal,
     whole: wholeMessage,
     frames: (saying) =>
       streamEvents(saying).map((each) =>

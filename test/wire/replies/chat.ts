@@ -23,9 +23,19 @@ interface Dialect {
   /** The usage comes with the last chunk and not behind it. */
   readonly usageWith?: 'last' | 'x_groq';
   readonly failure?: Json;
+  /** What stands in place of no text. Default null. */
+  readonly noText?: '';
 }
 
-const STOPS = { end: 'stop', calls: 'tool_calls', length: 'length' } as const;
+const STOPS = {
+  end: 'stop',
+  calls: 'tool_calls',
+  length: 'length',
+  refused: 'content_filter',
+  paused: 'stop',
+} as const;
+/** The word says no more than that it was refused. */
+const refusedBare = { finish: 'content_filter' } as const;
 const totals = {
   prompt_tokens: COUNTS.input,
   completion_tokens: COUNTS.output,
@@ -73,11 +83,11 @@ const SERVER_ERROR = {
   error: { message: 'The server had an error while processing your request.', type: 'server_error', code: null },
 };
 
-function message(said: readonly Said[], { thought }: Dialect): JsonObject {
+function message(said: readonly Said[], { thought, noText }: Dialect): JsonObject {
   const texts = said.flatMap((part) => ('text' in part ? [part.text] : []));
   const thoughts = said.flatMap((part) => ('thought' in part ? [part.thought] : []));
   const calls = said.flatMap((part) => ('call' in part ? [callOf(part.call, part.args)] : []));
-  const content = texts.length === 0 ? null : texts.join('');
+  const content = texts.length === 0 ? (noText ?? null) : texts.join('');
   return {
     role: 'assistant',
     content: thought === 'chunks' && thoughts.length > 0 ? chunksOf(thoughts, texts) : content,
@@ -98,6 +108,7 @@ function callOf(id: string, args: string): JsonObject {
 }
 
 function deltas(part: Said, index: number, { thought, wholeCalls = false }: Dialect): JsonObject[] {
+  if ('search' in part) return [];
   if ('text' in part) return halves(part.text).map((content) => ({ content }));
   if ('thought' in part) {
     if (thought === undefined) return [];
@@ -113,18 +124,18 @@ function deltas(part: Said, index: number, { thought, wholeCalls = false }: Dial
 }
 
 /** @param message as the server says that a request is too long. */
-function refusal(message: string, more: JsonObject = {}): Provider['tooLong'] {
+function tooLong(message: string, more: JsonObject = {}): Provider['tooLong'] {
   return { status: 400, json: { error: { message, type: 'invalid_request_error', ...more } } };
 }
 
-const TOO_LONG = refusal(
+const TOO_LONG = tooLong(
   "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens. Please reduce the length of the messages.",
   { param: 'messages', code: 'context_length_exceeded' },
 );
 
 const apiKey = 'k';
-const thinking = { places: ['calls', 'thought'], noArgs: ['{}', ''] } as const;
-const plain = { places: ['calls'], noArgs: ['{}', ''] } as const;
+const thinking = { places: ['calls', 'thought'], noArgs: ['{}', ''], refusal: refusedBare } as const;
+const plain = { places: ['calls'], noArgs: ['{}', ''], refusal: refusedBare } as const;
 
 export const chats: readonly Provider[] = [
   {
@@ -146,7 +157,7 @@ export const chats: readonly Provider[] = [
     model: (at) => createGroq({ apiKey, ...at })('openai/gpt-oss-120b'),
     ...thinking,
     ...protocol({ thought: 'reasoning', usageWith: 'x_groq' }),
-    tooLong: refusal('Please reduce the length of the messages or completion.', {
+    tooLong: tooLong('Please reduce the length of the messages or completion.', {
       param: 'messages',
       code: 'context_length_exceeded',
     }),
@@ -164,7 +175,7 @@ export const chats: readonly Provider[] = [
         completion_tokens_details: { reasoning_tokens: COUNTS.thought },
       },
     }),
-    tooLong: refusal(
+    tooLong: tooLong(
       "This model's maximum context length is 131072 tokens. However, you requested 140000 tokens (132000 in the messages, 8000 in the completion). Please reduce the length of the messages or completion.",
       { param: null, code: 'invalid_request_error' },
     ),
@@ -191,14 +202,14 @@ export const chats: readonly Provider[] = [
     model: (at) => createAlibaba({ apiKey, ...at })('qwen3-max'),
     ...thinking,
     ...protocol({ thought: 'reasoning_content' }),
-    tooLong: refusal('Range of input length should be [1, 258048]', { param: null, code: 'invalid_parameter_error' }),
+    tooLong: tooLong('Range of input length should be [1, 258048]', { param: null, code: 'invalid_parameter_error' }),
   },
   {
     name: 'moonshotai',
     model: (at) => createMoonshotAI({ apiKey, ...at })('kimi-k2-thinking'),
     ...thinking,
     ...protocol({ thought: 'reasoning_content', usage: { cached_tokens: COUNTS.cached } }),
-    tooLong: refusal('Invalid request: Your request exceeded model token limit: 262144'),
+    tooLong: tooLong('Invalid request: Your request exceeded model token limit: 262144'),
   },
   {
     name: 'openai-compatible',
@@ -212,8 +223,9 @@ export const chats: readonly Provider[] = [
     model: (at) => createPerplexity({ apiKey, ...at })('sonar-pro'),
     places: [],
     noArgs: [],
-    ...protocol({ usageWith: 'last', usage: {} }),
-    tooLong: refusal('Input is too long for the requested model: the context window of 200000 tokens was exceeded.', {
+    refusal: refusedBare,
+    ...protocol({ usageWith: 'last', usage: {}, noText: '' }),
+    tooLong: tooLong('Input is too long for the requested model: the context window of 200000 tokens was exceeded.', {
       code: 400,
     }),
   },

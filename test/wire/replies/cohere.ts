@@ -3,7 +3,13 @@ import { createCohere } from '@ai-sdk/cohere';
 import type { Json, JsonObject } from '#core';
 import { COUNTS, events, halves, type Provider, type Said, type Saying } from './saying.ts';
 
-const STOPS = { end: 'COMPLETE', calls: 'TOOL_CALL', length: 'MAX_TOKENS' } as const;
+const STOPS = {
+  end: 'COMPLETE',
+  calls: 'TOOL_CALL',
+  length: 'MAX_TOKENS',
+  refused: 'ERROR_TOXIC',
+  paused: 'COMPLETE',
+} as const;
 const tokens = { input_tokens: COUNTS.input, output_tokens: COUNTS.output };
 const usage = { billed_units: tokens, tokens, cached_tokens: COUNTS.cached };
 
@@ -66,6 +72,7 @@ function frames({ said, stop }: Saying): Uint8Array[] {
 }
 
 function wordsOf(part: Exclude<Said, { call: string }>): string {
+  if ('search' in part) throw new Error('Cohere has no searches.');
   return 'text' in part ? part.text : part.thought;
 }
 
@@ -74,6 +81,7 @@ export const cohere: Provider = {
   model: (at) => createCohere({ apiKey: 'k', ...at })('command-a-reasoning-08-2025'),
   places: ['calls', 'thought'],
   noArgs: ['{}', 'null', ''],
+  refusal: { finish: 'ERROR_TOXIC', category: 'ERROR_TOXIC' },
   whole,
   frames,
   mime: 'text/event-stream',

@@ -3,7 +3,7 @@ import { createGoogle } from '@ai-sdk/google';
 import type { Json, JsonObject } from '#core';
 import { argsObject, COUNTS, events, halves, type Provider, type Said } from './saying.ts';
 
-const STOPS = { end: 'STOP', calls: 'STOP', length: 'MAX_TOKENS' } as const;
+const STOPS = { end: 'STOP', calls: 'STOP', length: 'MAX_TOKENS', refused: 'SAFETY', paused: 'STOP' } as const;
 const usageMetadata = {
   promptTokenCount: COUNTS.input,
   cachedContentTokenCount: COUNTS.cached,
@@ -12,11 +12,16 @@ const usageMetadata = {
   totalTokenCount: COUNTS.input + COUNTS.output,
 };
 
+const safetyRatings = [
+  { category: 'HARM_CATEGORY_HARASSMENT', probability: 'NEGLIGIBLE' },
+  { category: 'HARM_CATEGORY_DANGEROUS_CONTENT', probability: 'HIGH', blocked: true },
+];
+
 function response(parts: readonly Json[], finishReason?: string): Json {
+  const ended = finishReason === undefined ? {} : { finishReason };
+  const rated = finishReason === STOPS.refused ? { safetyRatings } : {};
   return {
-    candidates: [
-      { index: 0, content: { role: 'model', parts }, ...(finishReason === undefined ? {} : { finishReason }) },
-    ],
+    candidates: [{ index: 0, content: { role: 'model', parts }, ...ended, ...rated }],
     usageMetadata,
     modelVersion: 'gemini-3-pro-preview',
     responseId: 'r1',
@@ -33,6 +38,7 @@ function part(said: Said): JsonObject {
       ...(said.sealed === undefined ? {} : { thoughtSignature: said.sealed }),
     };
   }
+  if ('search' in said) throw new Error('Google searches without a call.');
   const functionCall = { name: 'weather', ...(said.args === '' ? {} : { args: argsObject(said.args) }) };
   return { functionCall, thoughtSignature: `sealed-${said.call}` };
 }
@@ -52,6 +58,7 @@ export const google: Provider = {
   model: (at) => createGoogle({ apiKey: 'k', ...at })('gemini-3-pro-preview'),
   places: ['calls', 'thought', 'sealed', 'between'],
   noArgs: ['{}', ''],
+  refusal: { finish: 'SAFETY', category: 'HARM_CATEGORY_DANGEROUS_CONTENT' },
   whole: ({ said, stop }) => response(said.map(part), STOPS[stop]),
   frames: ({ said, stop }) =>
     events([

@@ -3,7 +3,13 @@ import { createGoogle } from '@ai-sdk/google';
 import type { Json, JsonObject } from '#core';
 import { argsObject, COUNTS, events, halves, type Provider, type Said, type Saying } from './saying.ts';
 
-const STOPS = { end: 'completed', calls: 'requires_action', length: 'incomplete' } as const;
+const STOPS = {
+  end: 'completed',
+  calls: 'requires_action',
+  length: 'incomplete',
+  refused: 'failed',
+  paused: 'completed',
+} as const;
 const usage = {
   total_input_tokens: COUNTS.input,
   total_cached_tokens: COUNTS.cached,
@@ -22,6 +28,7 @@ function step(said: Said): JsonObject {
       ...(said.sealed === undefined ? {} : { signature: said.sealed }),
     };
   }
+  if ('search' in said) throw new Error('Its searches are tried elsewhere.');
   return {
     type: 'function_call',
     id: said.call,
@@ -46,6 +53,7 @@ function stepEvents(said: Said, index: number): JsonObject[] {
       end,
     ];
   }
+  if ('search' in said) throw new Error('Its searches are tried elsewhere.');
   return [
     begin({ type: 'function_call', id: said.call, name: 'weather', signature: `sealed-${said.call}` }),
     ...halves(said.args).map((args) => piece({ type: 'arguments_delta', arguments: args })),

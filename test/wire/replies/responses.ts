@@ -15,11 +15,13 @@ const usage = {
   total_tokens: COUNTS.input + COUNTS.output,
 };
 
+const INCOMPLETE = { length: 'max_output_tokens', refused: 'content_filter' } as const;
+
 function ended({ said, stop }: Saying): JsonObject {
   return {
     ...head,
-    status: stop === 'length' ? 'incomplete' : 'completed',
-    incomplete_details: stop === 'length' ? { reason: 'max_output_tokens' } : null,
+    status: stop in INCOMPLETE ? 'incomplete' : 'completed',
+    incomplete_details: stop in INCOMPLETE ? { reason: INCOMPLETE[stop as keyof typeof INCOMPLETE] } : null,
     error: null,
     output: said.map((part, index) => item(part, index)),
     usage,
@@ -45,6 +47,7 @@ function item(part: Said, index: number): JsonObject {
       ...(part.sealed === undefined ? {} : { encrypted_content: part.sealed }),
     };
   }
+  if ('search' in part) throw new Error('Searches of responses are tried elsewhere.');
   return {
     type: 'function_call',
     id: `fc_${index}`,
@@ -114,6 +117,7 @@ function itemEvents(part: Said, output_index: number): JsonObject[] {
           ];
     return [begin({ summary: [] }), ...said, end];
   }
+  if ('search' in part) throw new Error('Searches of responses are tried elsewhere.');
   return [
     begin({ arguments: '' }),
     ...halves(part.args).map((delta) => ({ type: 'response.function_call_arguments.delta', ...at, delta })),
@@ -125,6 +129,7 @@ function itemEvents(part: Said, output_index: number): JsonObject[] {
 const protocol = {
   places: ['calls', 'thought', 'sealed', 'between'],
   noArgs: ['{}', ''],
+  refusal: { finish: 'content_filter' },
   whole: ended,
   frames,
   mime: 'text/event-stream',

@@ -8,11 +8,13 @@ export type Said =
   /** Reasoning, with the signature or the encrypted content that the provider wants back. */
   | { readonly thought: string; readonly sealed?: string }
   /** A call of `weather` with this id; its arguments are text as they came, which may be nothing or half of it. */
-  | { readonly call: string; readonly args: string };
+  | { readonly call: string; readonly args: string }
+  /** A search that the provider makes itself, with this id; `found` is the page that it found, when it came in the same reply. */
+  | { readonly search: string; readonly found?: string };
 
 export interface Saying {
   readonly said: readonly Said[];
-  readonly stop: 'end' | 'calls' | 'length';
+  readonly stop: 'end' | 'calls' | 'length' | 'refused' | 'paused';
 }
 
 export interface Protocol {
@@ -31,8 +33,8 @@ export interface At {
   readonly fetch: typeof globalThis.fetch;
 }
 
-/** What a protocol has a place for. `between`: texts and reasoning between calls. `sealed`: reasoning that is signed or encrypted. */
-export type Place = 'calls' | 'thought' | 'sealed' | 'between';
+/** What a protocol has a place for. `between`: texts and reasoning between calls. `sealed`: reasoning that is signed or encrypted. `paused`: replies that the provider interrupts. */
+export type Place = 'calls' | 'thought' | 'sealed' | 'between' | 'paused';
 
 export interface Provider extends Protocol {
   readonly name: string;
@@ -40,6 +42,8 @@ export interface Provider extends Protocol {
   readonly places: readonly Place[];
   /** The arguments of a call without arguments, as this provider sends them. */
   readonly noArgs: readonly string[];
+  /** What a run says of a reply that was refused, beside the model; absent for a protocol without one. */
+  readonly refusal?: JsonObject;
   /** The answer to a request that does not fit. */
   readonly tooLong: { readonly status: number; readonly json: Json };
 }
