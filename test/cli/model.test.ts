@@ -104,9 +104,9 @@ describe('pilotage run with a model', () => {
 
   it('says how a run ended by its exit code', async () => {
     const folder = makeFolder();
-    const { flags } = await serve([{ text: 'half an ans', finishReason: 'length' }]);
+    const { flags } = await serve(() => ({ text: 'half. ', finishReason: 'length' }));
     const cut = await folder.run(['run', 'x', ...flags]);
-    expect(cut).toMatchObject({ code: 1, stdout: 'half an ans\n' });
+    expect(cut).toMatchObject({ code: 1, stdout: 'half. half. half. half.\n' });
     const { flags: refused } = await serve([{ error: { status: 401, message: 'wrong key' } }]);
     const keyless = await folder.run(['run', 'x', ...refused]);
     expect(keyless).toMatchObject({ code: 5, stdout: '', stderr: expect.stringContaining('refused the key') });

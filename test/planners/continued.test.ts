@@ -5,7 +5,14 @@ import { encodeEntry, local } from '#core';
 import { createModelRegistry } from '#model';
 import { react } from '#planners/react';
 import { createRuntime } from '#runtime';
-import { type ReplyFunction, type ScriptedModel, type ScriptedReply, scriptedModel } from '#testing';
+import {
+  assertCrashProof,
+  crashEverywhere,
+  type ReplyFunction,
+  type ScriptedModel,
+  type ScriptedReply,
+  scriptedModel,
+} from '#testing';
 import { tool } from '#tools';
 import { collect, only } from '../kit/events.ts';
 import { temporaryFile } from '../kit/files.ts';
@@ -344,6 +351,17 @@ describe('crashes, forks and replays', () => {
     expect(model.calls).toHaveLength(2);
     expect(model.calls[0]?.prompt).toEqual(stuck.calls[1]?.prompt);
     await second.close();
+  });
+
+  it('a crash at any write leaves no piece out, and none twice', async () => {
+    const report = await crashEverywhere({
+      name: 'a reply in pieces',
+      tools: () => [],
+      query: 'q',
+      planner: react({ model: scriptedModel(answers, { record: false }) }),
+    });
+    assertCrashProof(report);
+    expect(report.points.filter((point) => point.includes('append moved'))).toHaveLength(6);
   });
 
   it('a replay decides the same, and a fork goes on from between two pieces', async () => {

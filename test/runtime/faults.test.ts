@@ -295,7 +295,8 @@ describe('what a planner remarks', () => {
 describe('what a planner throws', () => {
   const codes = Object.keys(ERROR_CONSEQUENCES) as ErrorCode[];
   const thrown = (code: ErrorCode) => new PilotageError(code, 'No way on.', { data: { share: 97 } });
-  const endings = codes.filter((code) => ERROR_CONSEQUENCES[code] === 'run');
+  // A model that refuses is how a run ends, and no failure of it.
+  const endings = codes.filter((code) => ERROR_CONSEQUENCES[code] === 'run' && code !== 'model_refused');
 
   it('ends a run with the code of context_window_exceeded among others', () => {
     expect(endings).toContain('context_window_exceeded');
@@ -324,7 +325,7 @@ describe('what a planner throws', () => {
   });
 
   it.each(
-    codes.filter((code) => !endings.includes(code) && code !== 'model_unavailable'),
+    codes.filter((code) => !endings.includes(code) && code !== 'model_unavailable' && code !== 'model_refused'),
   )('ER-03 %s is no way to end a run: the planner has failed, because of it', async (code) => {
     const { result } = await played(() => {
       throw thrown(code);

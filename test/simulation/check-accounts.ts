@@ -141,8 +141,9 @@ export class Account {
   }
 
   /** To finish is no step, unless it did not come to that. */
-  #step({ decision, rejected, fault }: Extract<Entry, { kind: 'moved' }>): void {
-    if (decision.kind === 'finish' && rejected === undefined && fault === undefined) return;
+  #step({ decision, rejected, fault, partial }: Extract<Entry, { kind: 'moved' }>): void {
+    const isCarriedOut = rejected === undefined && fault === undefined && partial === undefined;
+    if (decision.kind === 'finish' && isCarriedOut) return;
     this.used.steps += 1;
     this.ownSteps += 1;
   }

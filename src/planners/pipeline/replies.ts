@@ -247,7 +247,7 @@ class LineReader {
   }
 }
 
-const CUT_OFF: ReadonlySet<StopReason> = new Set(['length', 'content-filter', 'interrupted', 'error']);
+const CUT_OFF: ReadonlySet<StopReason> = new Set(['length', 'pause', 'content-filter', 'interrupted', 'error']);
 
 function cutOff(finish: StopReason): PlanFault {
   return { code: 'plan_cut', message: `The reply ended before it was complete (${finish}).` };
