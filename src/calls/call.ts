@@ -26,6 +26,7 @@ import { inDoubt, isNotSent, type Unsure, unsureOf } from './doubt.ts';
 import { approvalFor, loginFor, type PauseAsk } from './gates.ts';
 import type { Handed } from './handles.ts';
 import { doubtOf, settleDoubt } from './look-up.ts';
+import { outcomeOfValue } from './model-output.ts';
 import {
   abortedOutcome,
   cancelled,
@@ -36,7 +37,6 @@ import {
   mayRetry,
   retryDelayMs,
   settledError,
-  valueOutcome,
   waitsTooLong,
 } from './outcome.ts';
 
@@ -288,7 +288,7 @@ function attemptOnce(making: Making, attempt: number): Concluded | Promise<Concl
     },
     (settled) => {
       context.end();
-      return outcomeOf(settled, attempt, call, tool, ports);
+      return outcomeOf(settled, attempt, making);
     },
     { timeoutMs: tool.timeoutMs, signal, isHeardOut: isOnce },
   );
@@ -392,14 +392,11 @@ const NOT_DONE: Outcome = { kind: 'error', error: { code: 'not_done', message: '
 function outcomeOf(
   settled: Settled<unknown>,
   attempt: number,
-  call: Call,
-  tool: ReadyFunction,
-  ports: DispatchPorts,
+  { call, tool, args, ports }: Making,
 ): Concluded | Promise<Outcome> {
   if (settled.kind === 'value') {
     const { value } = settled;
-    const { turns } = ports;
-    return turns.read(() => valueOutcome(value, call, tool, ports, () => turns.take()));
+    return ports.turns.read(() => outcomeOfValue(value, { call, tool, args }, ports));
   }
   const isStopped = call.attempt.aborted;
   const login = settled.kind === 'thrown' ? loginFor(settled.error, tool.schema.name) : undefined;

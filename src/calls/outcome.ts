@@ -10,6 +10,7 @@ import {
   type ErrorCode,
   type ErrorData,
   type Identity,
+  type Json,
   type Outcome,
   type TaskEnd,
   Thrown,
@@ -155,12 +156,17 @@ export function valueLost({ message, ...error }: ErrorData, { effect }: Valued):
   return { kind: 'error', error: { ...error, code, message: told } };
 }
 
+/** `undefined`: the value fits its tool's output schema. */
+export async function misfitOf(value: Json, tool: Valued): Promise<Outcome | undefined> {
+  const checked = await tool.checkValue?.(value);
+  if (checked?.ok !== false) return undefined;
+  const message = `The value of ${tool.schema.name} does not fit its output schema: ${checked.why}.`;
+  return valueLost({ code: 'tool_invalid_output', message }, tool);
+}
+
 async function checkAndStore(captured: Captured, call: Owned, tool: Valued, ports: Stores): Promise<Outcome> {
-  const checked = await tool.checkValue?.(captured.json);
-  if (checked?.ok === false) {
-    const message = `The value of ${tool.schema.name} does not fit its output schema: ${checked.why}.`;
-    return valueLost({ code: 'tool_invalid_output', message }, tool);
-  }
+  const misfit = await misfitOf(captured.json, tool);
+  if (misfit !== undefined) return misfit;
   if (!mayBeLarge(captured)) return { kind: 'value', value: captured.json };
   return storeLargeValue(captured, tool.schema.name, call.identity, ports.artifacts);
 }

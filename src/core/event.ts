@@ -3,6 +3,7 @@
  * numbers; only `token`, `token.reset`, `tool.chunk`, `tool.late` and
  * `task.progress` are not recorded, and `run.paused` marks the end of what a reader of a paused run gets.
  */
+import type { InputArtifact } from './artifact.ts';
 import type { Caller, Control } from './control.ts';
 import type { FinishReason, PauseReason } from './decision.ts';
 import type { Overflow } from './entry.ts';
@@ -50,6 +51,8 @@ export interface EventPayloads extends RemarkPayloads {
     readonly latencyMs: number;
     readonly rejected?: ErrorData;
   };
+  /** The model has made these files. They are artifacts of the session. */
+  'planner.files': { readonly step: number; readonly files: readonly InputArtifact[] };
   /**
    * Like the four events that end or skip a call, this event comes also for the nodes `_message` and `_finish` of a plan, which no
    * tool carries out.

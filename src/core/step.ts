@@ -1,4 +1,5 @@
 /** A step: a decision that was carried out, with its outcomes; and what planners and callers are told of it. */
+import type { InputArtifact } from './artifact.ts';
 import type { ArtifactRow } from './context.ts';
 import { type Branch, branchesOf, type Decision, type FinishReason } from './decision.ts';
 import type { ErrorData } from './errors.ts';
@@ -93,6 +94,8 @@ export interface CallRecord {
 export interface Step extends MoveNotes {
   readonly index: number;
   readonly decision: Decision;
+  /** Files that the model has made, as artifacts of the session. */
+  readonly files?: readonly InputArtifact[];
   /** One record for each branch, in branch order; a pause, a spawn or an await has one record. */
   readonly calls: readonly CallRecord[];
   /** Arguments that somebody gave to calls in place of those that were decided, as in a plan: with references and escapes. */

@@ -15,7 +15,9 @@ import {
   type ErrorData,
   type Failed,
   type Finished,
+  type InputArtifact,
   isJsonObject,
+  isMove,
   type Json,
   type Move,
   type Moved,
@@ -44,6 +46,7 @@ import {
   wrongUsage,
 } from './ask.ts';
 import { Growing, Growth } from './growth.ts';
+import { assertFiles, storedFiles } from './inputs.ts';
 import { modelAway } from './model-away.ts';
 import { priceMissing, uncounted } from './prices.ts';
 import { contextExhausted, shortened, tooLong } from './too-long.ts';
@@ -60,7 +63,7 @@ export function askPlanner(ask: Ask): Made | Promise<Made> {
     return [plannerFailed(priceMissing(deps.agent, deps.unpriced), step)];
   }
   const startedAt = deps.clock.now();
-  const view = viewOf(state, ask.tools, ask.tell !== undefined, ask.inputs, ask.history);
+  const view = viewOf(state, ask.tools, ask.tell !== undefined, ask.inputs, ask.history, ask.media);
   const isDue = state.compactedAt < step || state.contextLimits.length > 0;
   if (deps.planner.compact !== undefined && isDue) return compactFirst(ask, view, startedAt);
   return askForMove(ask, view, startedAt);
@@ -143,11 +146,22 @@ function answerOf(
   if (typeof made !== 'object' || made === null) {
     return [plannerFailed(new Error(`next() returned ${describeThrown(made)} in place of a decision`), step)];
   }
+  const entries = (files?: readonly InputArtifact[]): ReturnType<typeof entriesOf> => {
+    try {
+      return entriesOf(readMove(made), step, startedAt, ask, files);
+    } catch (thrown) {
+      return [plannerFailed(thrown, step)];
+    }
+  };
+  let files: Move['made'];
   try {
-    return entriesOf(readMove(made), step, startedAt, ask);
+    files = isMove(made) ? made.made : undefined;
+    if (files !== undefined) assertFiles(files);
   } catch (thrown) {
     return [plannerFailed(thrown, step)];
   }
+  // Stored before the entry that names them.
+  return files === undefined ? entries() : storedFiles(files, ask.state.identity, ask.deps.artifacts).then(entries);
 }
 
 /** The beginning of the plan. The planner goes on when the driver knows of it. */
@@ -222,6 +236,7 @@ function entriesOf(
   step: number,
   startedAt: number,
   ask: Ask,
+  files: readonly InputArtifact[] = NO_FILES,
 ): readonly EntryBody[] | Promise<readonly EntryBody[]> {
   const { decision: proposed } = move;
   const moved: Mutable<Moved> = { kind: 'moved', step, decision: proposed, startedAt };
@@ -253,7 +268,8 @@ function entriesOf(
       break;
   }
   if (moved.fault !== undefined) return [moved];
-  if (decision.kind === 'finish') return finished(decision, ask).then((ending) => [moved, ending]);
+  if (decision.kind === 'finish') return finished(decision, files, ask).then((ending) => [moved, ending]);
+  if (files.length > 0) moved.files = files;
   if (decision.kind === 'request_pause') return [moved, paused(decision, step, ask)];
   const { atOnce } = atOnceFor(decision, ask.tools, ask.deps.limit);
   if (atOnce !== undefined) moved.atOnce = atOnce;
@@ -335,13 +351,20 @@ function endsRun(code: string): boolean {
   return Object.hasOwn(ERROR_CONSEQUENCES, code) && ERROR_CONSEQUENCES[code as ErrorCode] === 'run';
 }
 
-async function finished(decision: Extract<Decision, { kind: 'finish' }>, ask: Ask): Promise<Finished> {
+const NO_FILES: readonly InputArtifact[] = [];
+
+async function finished(
+  decision: Extract<Decision, { kind: 'finish' }>,
+  files: readonly InputArtifact[],
+  ask: Ask,
+): Promise<Finished> {
   const { reason, payload, stored, metadata } = decision;
   const ending = {
     kind: 'finished' as const,
     reason,
     ...(stored === undefined ? {} : { stored }),
     ...(metadata === undefined ? {} : { metadata }),
+    ...(files.length === 0 ? {} : { files }),
   };
   if (payload === undefined) return ending;
   const answer = payload as Json;

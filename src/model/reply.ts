@@ -13,9 +13,9 @@ import type {
   LanguageModelV4Usage,
   SharedV4Warning,
 } from '@ai-sdk/provider';
-import { type Json, type SpokenDelta, systemClock, type Usage } from '#core';
+import { type InputFile, type Json, type SpokenDelta, systemClock, type Usage } from '#core';
 import { BrokenReply } from './failure.ts';
-import { providerStateOf } from './provider-state.ts';
+import { pictureIn, providerStateOf } from './provider-state.ts';
 import { usageOf } from './usage.ts';
 import { type Pace, paceOf, type Watch } from './watch.ts';
 
@@ -46,6 +46,8 @@ export interface Reply {
   readonly refusedUsage?: string;
   /** Warnings of the provider about what it could not do as asked; absent when there are none. */
   readonly warnings?: readonly SharedV4Warning[];
+  /** Files that the model has made, in their order; absent when there are none. */
+  readonly files?: readonly InputFile[];
   /** The parts of the reply (a `ProviderState`), when its text and calls alone do not make the same message. */
   readonly providerState?: Json;
 }
@@ -151,14 +153,16 @@ function replyOf(
   if (usage !== undefined) reply.usage = usage;
   if (refused !== undefined) reply.refusedUsage = refused;
   if (Array.isArray(warnings) && warnings.length > 0) reply.warnings = warnings;
-  const providerState = providerStateOf(content, provider);
+  const files: InputFile[] = [];
+  const providerState = providerStateOf(content, provider, files);
+  if (files.length > 0) reply.files = files;
   if (providerState !== undefined) reply.providerState = providerState;
   return reply;
 }
 
 function charsOf(part: LanguageModelV4Content): number {
   if (part.type === 'text' || part.type === 'reasoning') return part.text.length;
-  if (part.type === 'tool-result') return JSON.stringify(part.result).length;
+  if (part.type === 'tool-result') return pictureIn(part) === undefined ? JSON.stringify(part.result).length : 0;
   return part.type === 'tool-call' ? part.input.length : 0;
 }
 
@@ -230,6 +234,8 @@ export class StreamedContent {
         this.#addCall(part);
         return undefined;
       case 'custom':
+      case 'file':
+      case 'reasoning-file':
         this.content.push(part);
         return undefined;
       case 'tool-result':
@@ -249,7 +255,7 @@ export class StreamedContent {
       case 'error':
         throw part.error;
       default:
-        return undefined; // sources, files, raw chunks and what providers add later
+        return undefined; // sources, raw chunks and what providers add later
     }
   }
 

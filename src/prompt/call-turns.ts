@@ -5,8 +5,9 @@ import type {
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
 import { isJsonObject, shownName, wireName } from '#core';
-import { frame, userTurn } from './frame.ts';
+import { frame } from './frame.ts';
 import { callOptions, type OwnForm, type Recipient, restoreBesideText, restoreParts } from './provider-parts.ts';
+import { filesTurn, nativeResult, type Shown, type StepFiles, textResult } from './result-files.ts';
 import { type StepCall, toolResultOf } from './step-parts.ts';
 
 /** The turns of a step are made for whoever is asked. */
@@ -19,34 +20,44 @@ export interface StepTurns {
   readonly to: Recipient;
   /** Ids of the calls that providers have carried out, as far as the request has them. */
   readonly known: Set<string>;
+  readonly files: StepFiles;
 }
 
 /** @param ids one for each call, unique in the request. */
-export function addNativeTurns({ messages, form, calls, said, to, known }: StepTurns, ids: readonly string[]): void {
+export function addNativeTurns(
+  { messages, form, calls, said, to, known, files }: StepTurns,
+  ids: readonly string[],
+): void {
   const options = callOptions(form, to);
   const parts: LanguageModelV4ToolCallPart[] = [];
   const results: LanguageModelV4ToolResultPart[] = [];
+  const behind: Shown[] = [];
   for (let index = 0; index < calls.length; index += 1) {
-    const { tool, args, outcome } = calls[index] as StepCall;
+    const call = calls[index] as StepCall;
+    const { tool, args } = call;
     const toolCallId = ids[index] as string;
     const toolName = wireName(tool);
     // Arguments that were no object are in the journal as they came; providers refuse them in a history.
     parts.push({ type: 'tool-call', toolCallId, toolName, input: isJsonObject(args) ? args : {} });
-    const result = { type: 'tool-result' as const, toolCallId, toolName, output: toolResultOf(outcome) };
+    const result = { type: 'tool-result' as const, toolCallId, toolName, output: nativeResult(call, files, behind) };
     const noted = options[index];
     results.push(noted === undefined ? result : ({ ...result, providerOptions: noted } as typeof result));
   }
   const spoken = said.length === 0 ? parts : [...said.map((text) => ({ type: 'text' as const, text })), ...parts];
-  const content = restoreParts(form, parts, to, known) ?? spoken;
+  const content = restoreParts(form, parts, to, known, files.media) ?? spoken;
   messages.push({ role: 'assistant', content }, { role: 'tool', content: results });
+  const shown = filesTurn(behind);
+  if (shown !== undefined) messages.push(shown);
 }
 
-export function addTextTurns({ messages, form, calls, said, to, known }: StepTurns): void {
-  const { parts, isWhole } = restoreBesideText(form, to, known);
+export function addTextTurns({ messages, form, calls, said, to, known, files }: StepTurns): void {
+  const { parts, isWhole } = restoreBesideText(form, to, known, files.media);
+  const behind: Shown[] = [];
+  const results = calls.map((call, index) => resultIn(call, index, textResult(call, files, behind))).join('\n');
   const written = { type: 'text' as const, text: [...said, callBlock(calls)].join('\n\n') };
   messages.push(
     { role: 'assistant', content: isWhole ? [...parts] : [...parts, written] },
-    userTurn(calls.map((call, index) => resultFrame(call, index)).join('\n')),
+    { role: 'user', content: [{ type: 'text', text: results }, ...behind] },
   );
 }
 
@@ -59,8 +70,12 @@ export function callBlock(calls: readonly StepCall[]): string {
 }
 
 /** The outcome of a call, in a frame that says which call it was. @param maxChars of each text that Pilotage did not write. */
-export function resultFrame({ tool, outcome }: StepCall, index: number, maxChars?: number): string {
-  return frame('tool_result', toolResultOf(outcome, maxChars).value, { tool: shownName(tool), call: index + 1 });
+export function resultFrame(call: StepCall, index: number, maxChars?: number): string {
+  return resultIn(call, index, toolResultOf(call.outcome, maxChars).value);
+}
+
+function resultIn({ tool }: StepCall, index: number, markup: string): string {
+  return frame('tool_result', markup, { tool: shownName(tool), call: index + 1 });
 }
 
 /** How the ids of calls begin that no provider has named. */

@@ -4,6 +4,7 @@ import {
   defined,
   type ErrorData,
   type FinishReason,
+  type InputArtifact,
   isJsonObject,
   type Json,
   type JsonObject,
@@ -23,6 +24,8 @@ export type RunResult =
       /** The payload is the reference of the artifact that holds it; `Run.payload` gives the whole. */
       readonly stored?: true;
       readonly metadata?: JsonObject;
+      /** Files that the run's model has made, in all of its replies; absent when there are none. They are artifacts of the session. */
+      readonly files?: readonly InputArtifact[];
       readonly usage: Readonly<RunTotals>;
     }
   | { readonly status: 'failed'; readonly error: ErrorData; readonly usage: Readonly<RunTotals> }
@@ -83,6 +86,12 @@ async function withArgs(pause: PauseNotice, scope: Scope, artifacts: ArtifactSto
   return args === undefined ? pause : { ...pause, payload: { ...rest, args } };
 }
 
+function filesOf({ steps, ending }: RunState): readonly InputArtifact[] | undefined {
+  const last = ending?.kind === 'finished' ? ending.files : undefined;
+  if (steps.every(({ files }) => files === undefined)) return last;
+  return [...steps.flatMap(({ files = [] }) => files), ...(last ?? [])];
+}
+
 /**
  * The result of a run that has ended or is paused; `undefined` while it is going. It has no answer where that is stored as an
  * artifact.
@@ -99,7 +108,7 @@ export function runResultOf(state: RunState): RunResult | undefined {
       reason,
       ...defined({ answer }),
       usage,
-      ...defined({ payload, stored, metadata }),
+      ...defined({ payload, stored, metadata, files: filesOf(state) }),
     };
   }
   if (!isPaused(state)) return undefined;

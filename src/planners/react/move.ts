@@ -57,6 +57,7 @@ export function moveOf(asked: ModelAnswer, before: readonly Remark[], view: RunV
   if (before.length + tries.length + repairs.length > 0) move.remarks = [...before, ...tries, ...repairs];
   if (reply.reasoning !== '') move.reasoning = reply.reasoning;
   if (usage !== undefined) move.usage = usage;
+  if (reply.files !== undefined && fault === undefined) move.made = reply.files;
   // What ends a run is its payload, and is never replayed.
   if (decision.kind === 'finish' && fault === undefined) return move;
   if (text !== '') move.text = fault === undefined ? text : text.slice(0, MAX_FAULTY_CHARS);

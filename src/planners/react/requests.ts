@@ -28,7 +28,9 @@ import {
   type ReadyModel,
   structuredFormat,
   TokenCounter,
+  takesInResults,
   takesMedia,
+  takesUrl,
 } from '#model';
 import { CONTROL_TOOLS, type DeclaredTool, finishTool, systemPrompt, Transcript, toolDescription } from '#prompt';
 import type { AnswerForm } from './answer-form.ts';
@@ -181,6 +183,8 @@ export class Requests {
       replay: view.context.reasoningReplay ?? reasoningReplay,
       tasks,
       takes: (mime) => takesMedia(model, mime),
+      takesInResults: (mime) => takesInResults(model.model, mime),
+      takesUrl: (mime, url) => takesUrl(model.model, mime, url),
       ...defined({ historyChars: historyChars(options.compaction?.budgetTokens, model) }),
       ...examples,
     });
