@@ -12,6 +12,7 @@ import {
   describeThrown,
   type ErrorData,
   type HandleNote,
+  isResultFile,
   type Json,
   LazySignal,
   type Outcome,
@@ -314,10 +315,7 @@ function listed(
   if (outcome.kind !== 'value') return withFound(result, newlyFound(call, ports, []));
   if (context?.hasSaved === true) return withSaved(result, call, ports, context);
   const names = context?.discovered ?? NO_NAMES;
-  return withFound(
-    result,
-    newlyFound(call, ports, outcome.artifact === undefined ? names : [...names, ARTIFACT_FETCH]),
-  );
+  return withFound(result, newlyFound(call, ports, isReadOn(outcome) ? [...names, ARTIFACT_FETCH] : names));
 }
 
 async function withSaved(
@@ -330,6 +328,15 @@ async function withSaved(
   if (artifacts.length === 0) return withFound(result, newlyFound(call, ports, context.discovered));
   return withFound({ ...result, artifacts }, newlyFound(call, ports, [...context.discovered, ARTIFACT_FETCH]));
 }
+
+/** Something of it was stored that is text. */
+function isReadOn({ artifact, modelOutput }: Extract<Outcome, { kind: 'value' }>): boolean {
+  if (artifact !== undefined) return true;
+  if (modelOutput?.type !== 'content') return false;
+  return modelOutput.value.some((part) => isResultFile(part) && TEXT.test(part.mime));
+}
+
+const TEXT = /^(?:text\/|application\/json)/;
 
 const NO_NAMES: readonly string[] = [];
 const NO_NOTES: readonly HandleNote[] = [];

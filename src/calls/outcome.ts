@@ -10,6 +10,7 @@ import {
   type ErrorCode,
   type ErrorData,
   type Identity,
+  type InputArtifact,
   type Json,
   type Outcome,
   type TaskEnd,
@@ -188,7 +189,13 @@ export async function outcomeOfTask(
   tool: ReadyTool | undefined,
   ports: Owned & Stores,
 ): Promise<Outcome> {
-  const { status, result = null, stored, error = { code: status, message: `The task ended as ${status}.` } } = end;
+  const {
+    status,
+    result = null,
+    stored,
+    files,
+    error = { code: status, message: `The task ended as ${status}.` },
+  } = end;
   if (status !== 'complete') {
     if (error.data?.['in_doubt'] !== undefined) return { kind: 'unknown', error };
     return { kind: status === 'cancelled' ? 'cancelled' : 'error', error };
@@ -196,8 +203,21 @@ export async function outcomeOfTask(
   const { identity, artifacts } = ports;
   try {
     const value = stored === undefined ? result : await storedJson(result, identity, artifacts);
-    return await valueOutcome(value, ports, tool ?? { schema: { name }, checkValue: undefined }, ports);
+    const outcome = await valueOutcome(value, ports, tool ?? { schema: { name }, checkValue: undefined }, ports);
+    return files === undefined || outcome.kind !== 'value'
+      ? outcome
+      : withFiles(outcome, files, end.result === undefined);
   } catch (thrown) {
     return { kind: 'error', error: errorData(thrown) };
   }
+}
+
+/** A model is shown the files that the model of the task has made. */
+function withFiles(
+  outcome: Extract<Outcome, { kind: 'value' }>,
+  files: readonly InputArtifact[],
+  isFilesAlone: boolean,
+): Outcome {
+  const parts = files.map((file) => ({ ...file, type: 'file' as const }));
+  return { ...outcome, modelOutput: { type: 'content', value: isFilesAlone ? parts : [{ type: 'value' }, ...parts] } };
 }

@@ -290,6 +290,7 @@ export {
   type MoveNotes,
   observe,
   observeBranches,
+  resultFilesOf,
   type Step,
   stepError,
 } from './step.ts';

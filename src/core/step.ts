@@ -5,6 +5,7 @@ import { type Branch, branchesOf, type Decision, type FinishReason } from './dec
 import type { ErrorData } from './errors.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import type { Usage } from './limits.ts';
+import { isResultFile, type ResultFile } from './model-output.ts';
 import { errorOf, type Outcome } from './outcome.ts';
 import type { Remark } from './remark.ts';
 
@@ -235,3 +236,17 @@ export function answerEnvelope(reason: FinishReason, payload: Json | undefined, 
     tool_calls: steps.reduce((sum, { calls, decision }) => sum + (calls.length && branchesOf(decision).length), 0),
   });
 }
+
+/** The files in the results of a step, in their order. */
+export function resultFilesOf({ calls }: Step): readonly ResultFile[] {
+  let files: ResultFile[] | undefined;
+  for (const { outcome } of calls) {
+    const output = outcome.kind === 'value' ? outcome.modelOutput : undefined;
+    if (output?.type !== 'content') continue;
+    const found = output.value.filter(isResultFile);
+    if (found.length > 0) files = [...(files ?? []), ...found];
+  }
+  return files ?? NO_FILES;
+}
+
+const NO_FILES: readonly ResultFile[] = [];

@@ -145,6 +145,8 @@ function replyOf(
       calls.push({ callId: part.toolCallId, tool: part.toolName, input: part.input });
     }
   }
+  // A file that stands at a URL is no file of the session: whoever reads the reply gets the URL.
+  if (text.trim() === '' && calls.length === 0) text = urlsIn(content) || text;
   const finish = stopReasonOf(finishReason);
   const reply: { -readonly [K in keyof Reply]: Reply[K] } = { text, reasoning, calls, finish, modelId };
   if (finishReason.raw === 'model_context_window_exceeded') reply.windowFull = true;
@@ -158,6 +160,13 @@ function replyOf(
   if (files.length > 0) reply.files = files;
   if (providerState !== undefined) reply.providerState = providerState;
   return reply;
+}
+
+function urlsIn(content: readonly LanguageModelV4Content[]): string {
+  const urls = content.flatMap((part) =>
+    part.type === 'file' && part.data.type === 'url' ? [String(part.data.url)] : [],
+  );
+  return urls.join('\n');
 }
 
 function charsOf(part: LanguageModelV4Content): number {

@@ -1,25 +1,11 @@
 /** The files that a run's steps have: those in results of its calls, and those that its model has made. Which of them a planner is shown. */
-import { type Compaction, type InputArtifact, isResultFile, type ResultFile, type Step } from '#core';
+import { type Compaction, type InputArtifact, type ResultFile, resultFilesOf, type Step } from '#core';
 
 /**
  * So many files of results stay, the newest. Only when there are more than twice as many do the older ones leave, in one go: a provider's
  * cache reads everything before the first that left, and everything at the other steps.
  */
 const KEPT_FILES = 8;
-
-/** The files in the results of a step, in their order. */
-export function resultFilesOf({ calls }: Step): readonly ResultFile[] {
-  let files: ResultFile[] | undefined;
-  for (const { outcome } of calls) {
-    const output = outcome.kind === 'value' ? outcome.modelOutput : undefined;
-    if (output?.type !== 'content') continue;
-    const found = output.value.filter(isResultFile);
-    if (found.length > 0) files = [...(files ?? []), ...found];
-  }
-  return files ?? NO_FILES;
-}
-
-const NO_FILES: readonly ResultFile[] = [];
 
 /** Depends on the steps alone, and on nothing that a process knows: a restart shows the same files. */
 export class ShownFiles {
