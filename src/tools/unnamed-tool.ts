@@ -72,10 +72,15 @@ export function withName(name: string, tool: UnnamedTool): Tool {
     inputSchema: schemaOf(name, 'inputSchema', tool.inputSchema),
     ...(outputSchema === undefined ? {} : { outputSchema: schemaOf(name, 'outputSchema', outputSchema) }),
     ...defined({ needsApproval: asked }),
-    ...(typeof toModelOutput === 'function' ? { toModelOutput: toModelOutput.bind(tool) } : {}),
+    ...defined({ toModelOutput: modelOutputOf(toModelOutput, tool) }),
     execute: (input, call) =>
       chained(contextOf(call), (context) => resultOf(execute.call(tool, input, withCall(call, context)), call)),
   };
+}
+
+/** What is no function is refused where the tool is made ready. */
+function modelOutputOf(given: unknown, tool: UnnamedTool): Tool['toModelOutput'] {
+  return typeof given === 'function' ? given.bind(tool) : (given as undefined);
 }
 
 /** Options that the AI SDK has under other names. */
