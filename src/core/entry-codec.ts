@@ -5,7 +5,7 @@ import { deepFreeze, isJsonObject, type JsonObject } from './json.ts';
 import { readDecision } from './validate-decision.ts';
 
 /** The newest version of the entry format. */
-export const ENTRY_VERSION = 3;
+export const ENTRY_VERSION = 4;
 /** The version of all entries that code of version 2 reads rightly: processes of both share a journal. */
 const COMMON_VERSION = 2;
 
@@ -42,12 +42,24 @@ const KINDS: Readonly<Record<EntryKind, true>> = {
 /** The stored text of an entry. `seq` is the store's own column. */
 export function encodeEntry(entry: Entry): string {
   const { seq: _, ...body } = entry;
-  return JSON.stringify({ v: isMisreadBefore(entry) ? ENTRY_VERSION : COMMON_VERSION, ...body });
+  return JSON.stringify({ v: versionOf(entry), ...body });
 }
 
-/** Code that does not know these verdicts would make the call. */
-function isMisreadBefore(entry: Entry): boolean {
-  return entry.kind === 'resumed' && (entry.verdict === 'superseded' || entry.verdict === 'answer');
+/** Older code than that would misread the entry. */
+function versionOf(entry: Entry): number {
+  switch (entry.kind) {
+    case 'resumed':
+      // Code that does not know these verdicts would make the call.
+      return entry.verdict === 'superseded' || entry.verdict === 'answer' ? 3 : COMMON_VERSION;
+    case 'call_ended':
+      // A reference would be taken for the value that it stands in.
+      return entry.outcome.kind === 'value' && entry.outcome.media !== undefined ? 4 : COMMON_VERSION;
+    case 'moved':
+      // A part of the reply would be sent without its file.
+      return entry.files === undefined ? COMMON_VERSION : 4;
+    default:
+      return COMMON_VERSION;
+  }
 }
 
 /**
@@ -67,7 +79,7 @@ export function decodeEntry(text: string, seq: number): Entry {
     throw new PilotageError('journal_corrupt', `Entry ${seq} is not an object. Restore the journal from a backup.`);
   }
   const { v, kind } = stored;
-  if (v !== 1 && v !== COMMON_VERSION && v !== ENTRY_VERSION) {
+  if (v !== 1 && v !== COMMON_VERSION && v !== 3 && v !== ENTRY_VERSION) {
     throw new PilotageError(
       'journal_newer',
       `Entry ${seq} has format ${String(v)}; this version of Pilotage reads up to ${ENTRY_VERSION}. Upgrade Pilotage.`,

@@ -169,7 +169,7 @@ describe('text that is no entry', () => {
   });
 
   it('of another format says that it is newer', () => {
-    expect(refusal('{"v":4,"kind":"moved"}')).toMatchObject({
+    expect(refusal('{"v":5,"kind":"moved"}')).toMatchObject({
       code: 'journal_newer',
       message: expect.stringContaining('format 4'),
     });

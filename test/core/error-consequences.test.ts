@@ -388,7 +388,7 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     });
   },
   journal_conflict: () => caller('journal_conflict', () => appendTo(memoryJournal(), 1, 5)),
-  journal_newer: () => caller('journal_newer', () => decodeEntry('{"v":4,"kind":"moved"}', 1)),
+  journal_newer: () => caller('journal_newer', () => decodeEntry('{"v":5,"kind":"moved"}', 1)),
   journal_corrupt: () => caller('journal_corrupt', () => foldEntries([])),
   journal_entry_unknown: () => caller('journal_entry_unknown', () => decodeEntry('{"v":1,"kind":"dreamt"}', 1)),
   journal_read_only: () => refusedAppend('journal_read_only'),
