@@ -110,6 +110,7 @@ const SHOWN: Readonly<Record<string, readonly RegExp[]>> = {
   '23-hand-over.ts': [/^refunds asks: Which order .*\ndesk says: .*A-17, are paid back/],
   // The words that the person has added.
   '24-mail-assistant.ts': [/^52017 characters to /, /characters: 52028/, /\nThe mail is out\.\n$/],
+  '26-screenshot.ts': [/^I was shown 1 picture\.$/m, /^in the journal: its reference$/m],
   '25-long-chat.ts': [/^You have written 1000 times\.\n1000 replies\n$/],
 };
 
