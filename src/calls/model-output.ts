@@ -159,7 +159,8 @@ const DEEPEST = 512;
 
 /** The value with references in place of the files that were stored. It is as the tool gave it, and may be anything; what is no plain data stays. */
 function withoutFiles(value: unknown, stored: StoredFiles, taken: TakenMedia[], at = '', depth = 0): unknown {
-  const found = stored.of(value);
+  // What is short may stand there for something else.
+  const found = typeof value === 'string' && value.length < LEAST_CHARS ? undefined : stored.of(value);
   if (found !== undefined) {
     const { artifactRef, mime, sizeBytes } = found;
     const prefix =

@@ -146,13 +146,6 @@ function answerOf(
   if (typeof made !== 'object' || made === null) {
     return [plannerFailed(new Error(`next() returned ${describeThrown(made)} in place of a decision`), step)];
   }
-  const entries = (files?: readonly InputArtifact[]): ReturnType<typeof entriesOf> => {
-    try {
-      return entriesOf(readMove(made), step, startedAt, ask, files);
-    } catch (thrown) {
-      return [plannerFailed(thrown, step)];
-    }
-  };
   let files: Move['made'];
   try {
     files = isMove(made) ? made.made : undefined;
@@ -160,8 +153,26 @@ function answerOf(
   } catch (thrown) {
     return [plannerFailed(thrown, step)];
   }
+  if (files === undefined) return entriesOrFailure(made, step, startedAt, ask);
   // Stored before the entry that names them.
-  return files === undefined ? entries() : storedFiles(files, ask.state.identity, ask.deps.artifacts).then(entries);
+  const { identity } = ask.state;
+  return storedFiles(files, identity, ask.deps.artifacts).then((stored) =>
+    entriesOrFailure(made, step, startedAt, ask, stored),
+  );
+}
+
+function entriesOrFailure(
+  made: Decision | Move,
+  step: number,
+  startedAt: number,
+  ask: Ask,
+  files?: readonly InputArtifact[],
+): readonly EntryBody[] | Promise<readonly EntryBody[]> {
+  try {
+    return entriesOf(readMove(made), step, startedAt, ask, files);
+  } catch (thrown) {
+    return [plannerFailed(thrown, step)];
+  }
 }
 
 /** The beginning of the plan. The planner goes on when the driver knows of it. */

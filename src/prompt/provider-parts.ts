@@ -57,7 +57,8 @@ export function restoreParts(
       if (isOwn && goesBack(part, to)) restored.push(thought as AssistantPart);
       else if (to.replay === 'text') thoughts.push(thought.text);
     } else if (part.type === 'file' || part.type === 'reasoning-file') {
-      const file = isOwn ? ownFile(part, files, media) : undefined;
+      const goes = isOwn && (part.type === 'file' || to.sendReasoning !== false);
+      const file = goes ? ownFile(part, files, media) : undefined;
       if (file !== undefined) restored.push(file);
     } else if (isOwn) {
       if (part.type === 'tool-call') known.add(part.toolCallId);

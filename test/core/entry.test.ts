@@ -191,7 +191,7 @@ describe('text that is no entry', () => {
   it('of another format says that it is newer', () => {
     expect(refusal('{"v":5,"kind":"moved"}')).toMatchObject({
       code: 'journal_newer',
-      message: expect.stringContaining('format 4'),
+      message: expect.stringContaining('format 5'),
     });
   });
 

@@ -146,6 +146,31 @@ it('later calls get the value as the tool gave it', async () => {
   expect(heard).toEqual([{ whole: value }]);
 });
 
+it('what is short stays in the value, where it may stand for something else', async () => {
+  const { outcome } = await outcomeOf(gives({ a: '', b: 'QQ==' }, file({ type: 'data', data: 'QQ==' })));
+  expect(outcome).toMatchObject({
+    value: { a: '', b: 'QQ==' },
+    modelOutput: { value: [{ type: 'file', sizeBytes: 1 }] },
+  });
+  expect(outcome).not.toHaveProperty('media');
+});
+
+it('secrets are redacted in what a model reads, too', async () => {
+  const secret = `ghp_${'a1B2c3D4'.repeat(5)}`;
+  const parts = [{ type: 'text', text: `The token is ${secret}.` }, ...file({ type: 'data', data: PICTURE }).value];
+  const { runtime, journal } = world({
+    planner: modelled(call('look')),
+    tools: [gives({ ok: true }, { type: 'content', value: parts })],
+    redact: { also: ['results'] } as never,
+  });
+  const run = await start({ runtime });
+  await run.result();
+  const entries = JSON.stringify(await journal.read(run.id));
+  expect(entries).toContain('The token is [redacted');
+  expect(entries).not.toContain(secret);
+  expect(entries).toMatch(/"artifactRef":"art_[0-9a-f]{32}"/);
+});
+
 describe('when it is asked', () => {
   it('once, with the arguments of the call and the value as it was given', async () => {
     const asked: unknown[] = [];

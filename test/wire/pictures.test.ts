@@ -141,10 +141,18 @@ describe('a tool of MCP', () => {
   const content = [
     { type: 'text', text },
     { type: 'image', data: PICTURE, mimeType: 'image/png' },
-    { type: 'audio', data: base64(Buffer.from('a voice that is heard')), mimeType: 'audio/wav' },
+    {
+      type: 'audio',
+      data: base64(Buffer.from('a voice that is heard, and heard for long enough to be a file')),
+      mimeType: 'audio/wav',
+    },
     {
       type: 'resource',
-      resource: { uri: 'file:///a.pdf', mimeType: 'application/pdf', blob: base64(Buffer.from('%PDF-1.7 pages')) },
+      resource: {
+        uri: 'file:///a.pdf',
+        mimeType: 'application/pdf',
+        blob: base64(Buffer.from('%PDF-1.7 with pages and pages and pages of words in it')),
+      },
     },
     { type: 'resource', resource: { uri: 'file:///a.txt', mimeType: 'text/plain', text: 'the words of a.txt' } },
     { type: 'resource_link', uri: 'https://example.test/b', name: 'b' },
@@ -157,11 +165,13 @@ describe('a tool of MCP', () => {
     });
     expect(pathsOf(second, PICTURE)).toEqual(IN_ANTHROPIC);
     expect(pathsOf(second, 'the words of a.txt')).toHaveLength(1);
-    expect(pathsOf(second, base64(Buffer.from('%PDF-1.7 pages')))).toEqual(IN_ANTHROPIC);
+    expect(pathsOf(second, base64(Buffer.from('%PDF-1.7 with pages and pages and pages of words in it')))).toEqual(
+      IN_ANTHROPIC,
+    );
     const words = JSON.stringify(second);
     for (const told of ['audio/wav', 'https://example.test/b']) expect(words).toContain(told);
     for (const { data = 'none' } of content as { data?: string }[]) expect(entries).not.toContain(data);
-    expect(entries).not.toContain(base64(Buffer.from('%PDF-1.7 pages')));
+    expect(entries).not.toContain(base64(Buffer.from('%PDF-1.7 with pages and pages and pages of words in it')));
     expect(entries.split(text)).toHaveLength(2);
     expect(state.steps[0]?.calls[0]?.outcome).toMatchObject({
       kind: 'value',
