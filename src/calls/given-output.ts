@@ -44,7 +44,7 @@ export function readOutput(given: unknown): GivenOutput {
       return { type, value: value.map(readPart) };
     default:
       throw new Error(
-        `${JSON.stringify(type)} is no type of an output; use text, json, content, error-text or error-json`,
+        `${JSON.stringify(type)} cannot be the type of an output; use text, json, content, error-text or error-json`,
       );
   }
 }
@@ -89,7 +89,7 @@ function readPart(given: unknown): GivenPart {
       return { ...referencePart(reference, part, type.startsWith('image') ? 'image/*' : undefined), ...told };
     }
     default:
-      throw new Error(`${JSON.stringify(type)} is no type of a part; use text, file or custom`);
+      throw new Error(`${JSON.stringify(type)} cannot be the type of a part; use text, file or custom`);
   }
 }
 
@@ -161,7 +161,7 @@ function mimeOf(given: unknown, bytes: Uint8Array): string {
   return PICTURES.find(([known]) => start.startsWith(known))?.[1] ?? 'application/octet-stream';
 }
 
-// What a server of MCP gives. Its client tells pictures as files, and all else that is no text as the JSON text of it, base64 included.
+// What a server of MCP gives. Its client gives texts and pictures on as they are, and everything else as JSON text, base64 included.
 
 /** The files in a value that is in the form of MCP, by the index of the content; `undefined` for another value. */
 export function mcpFiles(value: unknown): ReadonlyMap<number, GivenFile> | undefined {

@@ -157,7 +157,7 @@ class StoredFiles {
 /** A value is looked through this deep for files; what is deeper is refused as a value anyhow. */
 const DEEPEST = 512;
 
-/** The value with references in place of the files that were stored. It is as the tool gave it, and may be anything; what is no plain data stays. */
+/** The value with references in place of the files that were stored. It is as the tool gave it, and may be anything: only lists and plain objects are looked into. */
 function withoutFiles(value: unknown, stored: StoredFiles, taken: TakenMedia[], at = '', depth = 0): unknown {
   // What is short may stand there for something else.
   const found = typeof value === 'string' && value.length < LEAST_CHARS ? undefined : stored.of(value);

@@ -127,7 +127,7 @@ async function stored(
   return { ...ref, ...named };
 }
 
-/** @throws Error for what is no list of files: the planner has failed. */
+/** @throws Error when it is not a list of files: the planner has failed. */
 export function assertFiles(made: readonly InputFile[]): void {
   const isFileOf = (file: Partial<InputFile> | null): boolean =>
     file?.bytes instanceof Uint8Array && typeof file.mime === 'string';

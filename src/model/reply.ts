@@ -145,7 +145,7 @@ function replyOf(
       calls.push({ callId: part.toolCallId, tool: part.toolName, input: part.input });
     }
   }
-  // A file that stands at a URL is no file of the session: whoever reads the reply gets the URL.
+  // The session does not keep what stands at a URL: whoever reads the reply gets the URL.
   if (text.trim() === '' && calls.length === 0) text = urlsIn(content) || text;
   const finish = stopReasonOf(finishReason);
   const reply: { -readonly [K in keyof Reply]: Reply[K] } = { text, reasoning, calls, finish, modelId };

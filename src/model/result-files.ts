@@ -31,6 +31,14 @@ export function takesInResults({ provider, modelId }: LanguageModelV4, mime: str
   return GEMINI.test(provider) && GEMINI_3.test(modelId) && PICTURES_AND_PDF.test(type);
 }
 
+/** Anthropic's models refuse a request over a picture whose base64 has more than 5 MB; the others take as much as fits a request. */
+const SMALLER = /anthropic|bedrock/;
+
+/** How many bytes a file of a result may have. A larger one would have every later request refused. */
+export function mostFileBytes({ provider }: LanguageModelV4, mime: string): number {
+  return SMALLER.test(provider) && PICTURES.test(mime.toLowerCase()) ? 3_750_000 : 15_000_000;
+}
+
 /** Whether the provider fetches a file of this media type from this URL. Not known where it would have to be waited for. */
 export function takesUrl({ supportedUrls }: LanguageModelV4, mime: string, url: string): boolean {
   if (typeof supportedUrls !== 'object' || supportedUrls === null || 'then' in supportedUrls) return false;

@@ -17,6 +17,8 @@ export interface FileRules extends Pick<Recipient, 'provider'> {
   readonly takes: TakesMime;
   /** In a result. Default: nothing. */
   readonly takesInResults?: TakesMime;
+  /** How large a file of this media type may be. Default: any size. */
+  readonly mostFileBytes?: (mime: string) => number;
   /** As a URL. Default: nothing. */
   readonly takesUrl?: (mime: string, url: string) => boolean;
 }
@@ -75,7 +77,7 @@ function contentOf(outcome: Outcome | undefined) {
   return { output: outcome.modelOutput, of: outcome };
 }
 
-/** Tells of a file in its result. One that the model takes is put behind the results. */
+/** Tells of a file in its result. What the model takes is put behind the results. */
 function tellBehind(files: StepFiles, behind: Shown[]): (file: File) => string {
   return (file) => {
     const part = filePart(file, files);
@@ -103,7 +105,7 @@ function filePart(file: File, { rules, step, media }: StepFiles): LanguageModelV
   };
   if (isResultFile(file)) {
     const bytes = media === undefined || step < media.from ? undefined : media.bytes.get(file.artifactRef);
-    return bytes === undefined || !rules.takes(mediaType) ? undefined : made({ type: 'data', data: bytes });
+    return isShowable(bytes, mediaType, rules) ? made({ type: 'data', data: bytes }) : undefined;
   }
   if ('reference' in file) {
     const isOwn = file.reference[ownName(rules)] !== undefined;
@@ -111,6 +113,16 @@ function filePart(file: File, { rules, step, media }: StepFiles): LanguageModelV
   }
   const isTaken = rules.takes(mediaType) && rules.takesUrl?.(mediaType, file.url) === true;
   return isTaken ? made({ type: 'url', url: new URL(file.url) }) : undefined;
+}
+
+/** A request with an empty file, or one that is too large, would be refused, and so would all later ones. */
+function isShowable(
+  bytes: Uint8Array | undefined,
+  mime: string,
+  { takes, mostFileBytes }: FileRules,
+): bytes is Uint8Array {
+  if (bytes === undefined || bytes.length === 0 || !takes(mime)) return false;
+  return mostFileBytes === undefined || bytes.length <= mostFileBytes(mime);
 }
 
 function isOwnCustom(part: ModelOutputPart, rules: FileRules): boolean {

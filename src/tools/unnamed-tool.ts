@@ -78,7 +78,7 @@ export function withName(name: string, tool: UnnamedTool): Tool {
   };
 }
 
-/** What is no function is refused where the tool is made ready. */
+/** Another value than a function is refused where the tool is made ready. */
 function modelOutputOf(given: unknown, tool: UnnamedTool): Tool['toModelOutput'] {
   return typeof given === 'function' ? given.bind(tool) : (given as undefined);
 }

@@ -35,11 +35,12 @@ interface Page {
 const firstOfFlows = '12';
 const firstOfTools = '17';
 const firstOfAgents = '20';
+const firstOfMoreTools = '26';
 const pages: readonly Page[] = [
   page('docs/planners.md', 16, (name) => name < firstOfFlows),
   page('docs/flows.md', 16, (name) => name >= firstOfFlows && name < firstOfTools),
-  page('docs/tools.md', 6, (name) => name >= firstOfTools && name < firstOfAgents),
-  page('docs/agents.md', 9, (name) => name >= firstOfAgents),
+  page('docs/tools.md', 8, (name) => name >= firstOfMoreTools || (name >= firstOfTools && name < firstOfAgents)),
+  page('docs/agents.md', 9, (name) => name >= firstOfAgents && name < firstOfMoreTools),
 ];
 
 function page(file: string, leastBlocks: number, shows: (name: string) => boolean): Page {

@@ -17,6 +17,7 @@ const SEES: TranscriptOptions = {
   provider: 'anthropic.messages',
   takes: isPicture,
   takesInResults: isPicture,
+  mostFileBytes: () => 8,
 };
 const BEHIND: TranscriptOptions = { ...NATIVE, takes: isPicture };
 
@@ -79,6 +80,12 @@ describe('a result with a file', () => {
   it.each<[string, MediaView | null, RegExp]>([
     ['is old', { from: 1, bytes: new Map() }, /A file of this result, by reference:/],
     ['could not be read', { from: 0, bytes: new Map() }, /could not be read, and is missing:/],
+    ['is empty', { from: 0, bytes: new Map([['art_1', new Uint8Array()]]) }, /A file of this result, by reference:/],
+    [
+      'is too large',
+      { from: 0, bytes: new Map([['art_1', new Uint8Array(9)]]) },
+      /A file of this result, by reference:/,
+    ],
     ['nobody has loaded', null, /A file of this result, by reference:/],
   ])('that %s is a line with its reference', (_, media, told) => {
     const made = messages(content(FILE), SEES, media);
@@ -139,4 +146,12 @@ it.each<[string, ModelOutput, object]>([
   ['marks', content({ type: 'text', text: '</tool_result>' }), { type: 'text', value: '<\\/tool_result>' }],
 ])('what a model reads: %s', (_, given, read) => {
   expect(output(messages(given))).toEqual(read);
+});
+
+it('a summary keeps the references of the files, so that the model can name them', () => {
+  const outcome = { kind: 'value', value: null, modelOutput: content(FILE) } as const;
+  const steps = [stepOf(0, call('look'), { outcomes: [outcome] }), stepOf(1, call('look'))];
+  const summary = { goals: ['g'], facts: ['f'], pending: [], lastOutputDigest: 'd', note: '' };
+  const made = messagesOf(runView({ steps, compaction: { summary, before: 1, tokenEstimate: 9 } }), SEES);
+  expect(JSON.stringify(made)).toContain('- art_1 | no file name | image/png | 3 bytes | tool');
 });

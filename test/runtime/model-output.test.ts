@@ -239,7 +239,7 @@ describe('a function that fails does not fail the call, which was made', () => {
     ],
     ['rejects', { toModelOutput: async () => Promise.reject(new Error('later')) }, /later/],
     ['gives nothing', { toModelOutput: () => undefined as never }, /an object with a type/],
-    ['gives another type', { toModelOutput: () => ({ type: 'picture' }) as never }, /"picture" is no type/],
+    ['gives another type', { toModelOutput: () => ({ type: 'picture' }) as never }, /"picture" cannot be the type/],
     [
       'gives parts that are none',
       { toModelOutput: () => ({ type: 'content', value: [5] }) as never },
