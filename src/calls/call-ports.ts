@@ -68,6 +68,8 @@ export interface DispatchPorts {
   readonly spending: ToolSpending;
   /** What the run was started with beside its query. */
   readonly meta: JsonObject;
+  /** A model reads what the calls of the run come to. */
+  readonly isReadByModel: boolean;
   /** The skills of the run. */
   readonly skills: SkillView;
   /** Tells whoever reads the run, or one above it, of a chunk. */

@@ -13,6 +13,7 @@ import {
   describeThrown,
   type ErrorData,
   type HandleNote,
+  isResultFile,
   type Json,
   LazySignal,
   type Outcome,
@@ -27,6 +28,7 @@ import { inDoubt, isNotSent, type Unsure, unsureOf } from './doubt.ts';
 import { approvalFor, loginFor, type PauseAsk } from './gates.ts';
 import type { Handed } from './handles.ts';
 import { doubtOf, settleDoubt } from './look-up.ts';
+import { outcomeOfValue } from './model-output.ts';
 import {
   abortedOutcome,
   cancelled,
@@ -37,7 +39,6 @@ import {
   mayRetry,
   retryDelayMs,
   settledError,
-  valueOutcome,
   waitsTooLong,
 } from './outcome.ts';
 
@@ -289,7 +290,7 @@ function attemptOnce(making: Making, attempt: number): Concluded | Promise<Concl
     },
     (settled) => {
       context.end();
-      return outcomeOf(settled, attempt, call, tool, ports);
+      return outcomeOf(settled, attempt, making);
     },
     { timeoutMs: tool.timeoutMs, signal, isHeardOut: isOnce },
   );
@@ -315,10 +316,7 @@ function listed(
   if (outcome.kind !== 'value') return withFound(result, newlyFound(call, ports, []));
   if (context?.hasSaved === true) return withSaved(result, call, ports, context);
   const names = context?.discovered ?? NO_NAMES;
-  return withFound(
-    result,
-    newlyFound(call, ports, outcome.artifact === undefined ? names : [...names, ARTIFACT_FETCH]),
-  );
+  return withFound(result, newlyFound(call, ports, isReadOn(outcome) ? [...names, ARTIFACT_FETCH] : names));
 }
 
 async function withSaved(
@@ -331,6 +329,15 @@ async function withSaved(
   if (artifacts.length === 0) return withFound(result, newlyFound(call, ports, context.discovered));
   return withFound({ ...result, artifacts }, newlyFound(call, ports, [...context.discovered, ARTIFACT_FETCH]));
 }
+
+/** Something of it was stored that is text. */
+function isReadOn({ artifact, modelOutput }: Extract<Outcome, { kind: 'value' }>): boolean {
+  if (artifact !== undefined) return true;
+  if (modelOutput?.type !== 'content') return false;
+  return modelOutput.value.some((part) => isResultFile(part) && TEXT.test(part.mime));
+}
+
+const TEXT = /^(?:text\/|application\/json)/;
 
 const NO_NAMES: readonly string[] = [];
 const NO_NOTES: readonly HandleNote[] = [];
@@ -394,14 +401,11 @@ const NOT_DONE: Outcome = { kind: 'error', error: { code: 'not_done', message: '
 function outcomeOf(
   settled: Settled<unknown>,
   attempt: number,
-  call: Call,
-  tool: ReadyFunction,
-  ports: DispatchPorts,
+  { call, tool, args, ports }: Making,
 ): Concluded | Promise<Outcome> {
   if (settled.kind === 'value') {
     const { value } = settled;
-    const { turns } = ports;
-    return turns.read(() => valueOutcome(value, call, tool, ports, () => turns.take()));
+    return ports.turns.read(() => outcomeOfValue(value, { call, tool, args }, ports));
   }
   const isStopped = call.attempt.aborted;
   const login = settled.kind === 'thrown' ? loginFor(settled.error, tool.schema.name) : undefined;

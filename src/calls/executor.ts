@@ -124,6 +124,7 @@ export class Calls {
       prove: () => ports.prove(),
       reserve: (call, tool, costMicroUsd) => this.#reserve(call, tool, costMicroUsd),
       random: () => deps.random(),
+      isReadByModel: deps.planner.modelDriven === true,
       meta: state.context.meta ?? NO_META,
       skills: skillView(state.context.skills),
       tellChunk: (call, piece) => this.#tellChunk(call, piece),

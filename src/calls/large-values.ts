@@ -13,8 +13,10 @@ import {
   type JsonObject,
   LARGE_VALUE_BYTES,
   type Outcome,
+  replacedAt,
   reservedAct,
   type Scope,
+  type TakenMedia,
 } from '#core';
 import { type ArtifactStore, storedJson, storedJsonIfAny, storeIfLarge, storeValue } from '#journal';
 import type { Tool } from '#tools';
@@ -49,7 +51,7 @@ export async function shorterValue(
   scope: Scope,
   artifacts: ArtifactStore,
 ): Promise<{ readonly value: Json; readonly artifact: ArtifactRef }> {
-  const whole = await wholeValue(outcome, scope, artifacts);
+  const whole = await recordedValue(outcome, scope, artifacts);
   const artifact = outcome.artifact ?? (await storeValue(whole, scope, artifacts, aboutResult(tool)));
   const value = previewOf(whole, tool, artifact.artifactRef, artifact.sizeBytes, bytes);
   return { value, artifact };
@@ -146,7 +148,28 @@ function isContinuation(byte: number | undefined): boolean {
 
 /** The whole value behind an outcome. @throws PilotageError `artifact_not_found`. */
 export async function wholeValue(outcome: ValueOutcome, scope: Scope, artifacts: ArtifactStore): Promise<Json> {
-  return outcome.artifact === undefined ? outcome.value : storedJson({ ...outcome.artifact }, scope, artifacts);
+  const value = await recordedValue(outcome, scope, artifacts);
+  return outcome.media === undefined ? value : withMedia(value, outcome.media, scope, artifacts);
+}
+
+/** The value without the files that were taken out of it. */
+async function recordedValue({ value, artifact }: ValueOutcome, scope: Scope, artifacts: ArtifactStore): Promise<Json> {
+  return artifact === undefined ? value : storedJson({ ...artifact }, scope, artifacts);
+}
+
+/** The value with its files in it, as its tool gave it. What the store has no more stays a reference. */
+async function withMedia(
+  value: Json,
+  media: readonly TakenMedia[],
+  scope: Scope,
+  artifacts: ArtifactStore,
+): Promise<Json> {
+  const found = new Map<string, Json>();
+  for (const { at, artifact, prefix = '' } of media) {
+    const bytes = (await artifacts.get(scope, artifact.artifactRef))?.bytes;
+    if (bytes !== undefined) found.set(at, prefix + Buffer.from(bytes).toString('base64'));
+  }
+  return replacedAt(value, found);
 }
 
 /** What a run has answered, in words; `undefined` when it said nothing, or the store has no words of it. */

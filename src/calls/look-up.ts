@@ -6,7 +6,8 @@ import type { Call, DispatchPorts } from './call-ports.ts';
 import { CallContext } from './context.ts';
 import { type Doubt, inDoubt, type Unsure } from './doubt.ts';
 import type { PauseAsk } from './gates.ts';
-import { errorData, mayRetry, retryDelayMs, valueLost, valueOutcome } from './outcome.ts';
+import { outcomeOfValue, type ValuedCall } from './model-output.ts';
+import { errorData, mayRetry, retryDelayMs, valueLost } from './outcome.ts';
 
 interface LookedUp {
   /** `undefined`: nothing says what became of it. */
@@ -81,7 +82,7 @@ async function lookUp(call: Call, tool: ReadyFunction, args: unknown, ports: Dis
       { timeoutMs, signal, isLookUp: true },
     );
     if (asked.kind === 'value') {
-      return { found: await foundBy(asked.value, call, tool, ports), context };
+      return { found: await foundBy(asked.value, { call, tool, args }, ports), context };
     }
     if (attempt > safeRetries || !mayRetry(asked, undefined)) return { found: undefined, context };
     await call.attempt.pause(retryDelayMs(backoff, attempt, ports.random()));
@@ -89,19 +90,14 @@ async function lookUp(call: Call, tool: ReadyFunction, args: unknown, ports: Dis
 }
 
 /** What a tool's answer says. It may be anything, and is read once. */
-async function foundBy(
-  answer: Reconciled,
-  call: Call,
-  tool: ReadyFunction,
-  ports: DispatchPorts,
-): Promise<LookedUp['found']> {
+async function foundBy(answer: Reconciled, of: ValuedCall, ports: DispatchPorts): Promise<LookedUp['found']> {
   const status = fieldOf(answer, 'status');
   if (status !== 'done') return status === 'not_done' ? 'not_done' : undefined;
   let value: unknown;
   try {
     value = (answer as Reconciled & { readonly status: 'done' }).value;
   } catch (thrown) {
-    return valueLost(errorData(thrown), tool);
+    return valueLost(errorData(thrown), of.tool);
   }
-  return valueOutcome(value, call, tool, ports);
+  return outcomeOfValue(value, of, ports);
 }

@@ -12,6 +12,8 @@ import {
   type ErrorCode,
   type ErrorData,
   type Identity,
+  type InputArtifact,
+  type Json,
   type Outcome,
   type TaskEnd,
   Thrown,
@@ -160,12 +162,17 @@ export function valueLost({ message, ...error }: ErrorData, { effect }: Valued):
   return { kind: 'error', error: { ...error, code, message: told } };
 }
 
+/** `undefined`: the value fits its tool's output schema. */
+export async function misfitOf(value: Json, tool: Valued): Promise<Outcome | undefined> {
+  const checked = await tool.checkValue?.(value);
+  if (checked?.ok !== false) return undefined;
+  const message = `The value of ${tool.schema.name} does not fit its output schema: ${checked.why}.`;
+  return valueLost({ code: 'tool_invalid_output', message }, tool);
+}
+
 async function checkAndStore(captured: Captured, call: Owned, tool: Valued, ports: Stores): Promise<Outcome> {
-  const checked = await tool.checkValue?.(captured.json);
-  if (checked?.ok === false) {
-    const message = `The value of ${tool.schema.name} does not fit its output schema: ${checked.why}.`;
-    return valueLost({ code: 'tool_invalid_output', message }, tool);
-  }
+  const misfit = await misfitOf(captured.json, tool);
+  if (misfit !== undefined) return misfit;
   if (!mayBeLarge(captured)) return { kind: 'value', value: captured.json };
   const reader = call.tools && builtinName(call.tools, ARTIFACT_FETCH);
   return storeLargeValue(captured, tool.schema.name, call.identity, ports.artifacts, reader);
@@ -188,7 +195,13 @@ export async function outcomeOfTask(
   tool: ReadyTool | undefined,
   ports: Owned & Stores,
 ): Promise<Outcome> {
-  const { status, result = null, stored, error = { code: status, message: `The task ended as ${status}.` } } = end;
+  const {
+    status,
+    result = null,
+    stored,
+    files,
+    error = { code: status, message: `The task ended as ${status}.` },
+  } = end;
   if (status !== 'complete') {
     if (error.data?.['in_doubt'] !== undefined) return { kind: 'unknown', error };
     return { kind: status === 'cancelled' ? 'cancelled' : 'error', error };
@@ -196,8 +209,21 @@ export async function outcomeOfTask(
   const { identity, artifacts } = ports;
   try {
     const value = stored === undefined ? result : await storedJson(result, identity, artifacts);
-    return await valueOutcome(value, ports, tool ?? { schema: { name }, checkValue: undefined }, ports);
+    const outcome = await valueOutcome(value, ports, tool ?? { schema: { name }, checkValue: undefined }, ports);
+    return files === undefined || outcome.kind !== 'value'
+      ? outcome
+      : withFiles(outcome, files, end.result === undefined);
   } catch (thrown) {
     return { kind: 'error', error: errorData(thrown) };
   }
+}
+
+/** A model is shown the files that the model of the task has made. */
+function withFiles(
+  outcome: Extract<Outcome, { kind: 'value' }>,
+  files: readonly InputArtifact[],
+  isFilesAlone: boolean,
+): Outcome {
+  const parts = files.map((file) => ({ ...file, type: 'file' as const }));
+  return { ...outcome, modelOutput: { type: 'content', value: isFilesAlone ? parts : [{ type: 'value' }, ...parts] } };
 }

@@ -21,7 +21,17 @@ import { about } from './pause-lines.ts';
 import { faultLines, type PlanSeen, planEventLines } from './plan-lines.ts';
 import { toolText } from './plan-text.ts';
 import { type Line, line, type Tone } from './terminal.ts';
-import { count, dollars, duration, harmless, shortArgs, shortLine, terminalJson, tokenWords } from './text.ts';
+import {
+  count,
+  dollars,
+  duration,
+  fileText,
+  harmless,
+  shortArgs,
+  shortLine,
+  terminalJson,
+  tokenWords,
+} from './text.ts';
 
 export class EventLines {
   /** What the calls of the step under way were asked. */
@@ -52,6 +62,8 @@ export class EventLines {
       case 'planner.decision':
         this.#args.clear();
         return decisionLines(event, this.#plan, this.#texts);
+      case 'planner.files':
+        return event.files.map((file) => line('plain', `  ◇ ${fileText(file)}`));
       case 'tool.invoked':
         this.#args.set(`${event.step}.${event.call}`, shortArgs(event.args));
         return [];

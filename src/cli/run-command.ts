@@ -24,7 +24,7 @@ import { planLines, treeLines } from './plan-text.ts';
 import { findProject, journalOf, type Project, setUpProject, whenFree, withJournal } from './project.ts';
 import { survey } from './survey.ts';
 import { codeOfResult, EXIT, type Terminal, UsageError } from './terminal.ts';
-import { count, dollars, harmless, shortLine, terminalJson, tokenWords } from './text.ts';
+import { count, dollars, fileText, harmless, shortLine, terminalJson, tokenWords } from './text.ts';
 
 /** @returns the exit code. */
 export async function runCommand(goal: string, options: Options, terminal: Terminal): Promise<number> {
@@ -282,6 +282,7 @@ function conclude(id: string, result: RunResult, { options, terminal, streamed }
   };
   switch (result.status) {
     case 'finished':
+      for (const file of result.files ?? []) terminal.note(fileText(file), 'strong');
       if (result.answer !== undefined) say(result.answer);
       else if (result.reason !== 'goal') terminal.note(endText(result.reason), 'bad');
       return;

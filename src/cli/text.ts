@@ -1,5 +1,5 @@
 /** Text for people: nothing that a model, a tool or a file says may command the terminal it is shown on. */
-import { branchesOf, type Decision, type Json, type Outcome, type UsageTotals } from '#core';
+import { branchesOf, type Decision, type InputArtifact, type Json, type Outcome, type UsageTotals } from '#core';
 
 // Control characters but tab and newline, and the marks that turn the direction of text around.
 const COMMANDING = /(?![\t\n])[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
@@ -15,6 +15,11 @@ export function shortLine(text: string, chars: number): string {
   const start = text.slice(0, chars + 1).replace(/\s+/g, ' ');
   const clean = harmless(start.trim());
   return text.length > chars ? `${clean.slice(0, chars - 1).toWellFormed()}…` : clean;
+}
+
+export function fileText({ artifactRef, mime, sizeBytes, fileName }: InputArtifact): string {
+  const named = fileName === undefined ? '' : ` ${shortLine(fileName, 100)}`;
+  return `file ${artifactRef}${named} (${shortLine(mime, 60)}, ${sizeBytes.toLocaleString('en')} bytes)`;
 }
 
 /** JSON on one line. Still JSON, but what terminals obey is escaped. */

@@ -1,6 +1,6 @@
 /** What a run is given beside its query. All of it is recorded when the run starts, so that every request can be rebuilt. */
+import type { ArtifactRef, InputArtifact } from './artifact.ts';
 import type { Json, JsonObject } from './json.ts';
-import type { ArtifactRef } from './outcome.ts';
 
 /** Advice to a planner. An absent field is not mentioned to the model. */
 export interface PlanningHints {
@@ -30,8 +30,11 @@ export interface Skill {
   readonly steps?: readonly string[];
 }
 
-/** An attachment of the query. */
-export interface InputArtifact extends ArtifactRef {
+/** Bytes that are stored as an artifact of the session: an attachment that is given to a run, or a file that its model has made. */
+export interface InputFile {
+  readonly bytes: Uint8Array;
+  /** Media type, such as `image/png`. */
+  readonly mime: string;
   readonly fileName?: string;
 }
 

@@ -1,9 +1,10 @@
 /** Steering messages. Each is stored in the run's inbox before it is acknowledged, and applied at a step boundary. */
+
+import type { ArtifactRef } from './artifact.ts';
 import { captureObject } from './capture.ts';
 import { PilotageError } from './errors.ts';
 import { assertIdentity, type Scope } from './identity.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
-import type { ArtifactRef } from './outcome.ts';
 import type { TaskMessage } from './task.ts';
 
 export const CONTROL_TYPES = [

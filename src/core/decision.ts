@@ -1,8 +1,10 @@
 /** The six things a planner can decide. The union is sealed: the loop knows these and no others. */
+
+import type { ArtifactRef } from './artifact.ts';
 import type { ErrorData } from './errors.ts';
 import type { Json, JsonObject } from './json.ts';
 import { CEILING_REASONS, type CeilingReason, type Limits } from './limits.ts';
-import type { ArtifactRef, FailureKind } from './outcome.ts';
+import type { FailureKind } from './outcome.ts';
 
 /**
  * - `no_path`: the planner sees no way to the goal.

@@ -45,14 +45,21 @@ export function encodeEntry(entry: Entry): string {
   return JSON.stringify({ v: versionOf(entry), ...body });
 }
 
-/** The first version whose code does not misread the entry. */
+/** Older code than that would misread the entry. */
 function versionOf(entry: Entry): number {
-  // Before, half of a reply was taken for the end of the run.
-  if (entry.kind === 'moved') return entry.partial === undefined ? COMMON_VERSION : ENTRY_VERSION;
-  // Before, a call with one of these verdicts was made.
-  return entry.kind === 'resumed' && (entry.verdict === 'superseded' || entry.verdict === 'answer')
-    ? 3
-    : COMMON_VERSION;
+  switch (entry.kind) {
+    case 'resumed':
+      // Code that does not know these verdicts would make the call.
+      return entry.verdict === 'superseded' || entry.verdict === 'answer' ? 3 : COMMON_VERSION;
+    case 'call_ended':
+      // A reference would be taken for the value that it stands in.
+      return entry.outcome.kind === 'value' && entry.outcome.media !== undefined ? 4 : COMMON_VERSION;
+    case 'moved':
+      // A part of the reply would be sent without its file, and half of a reply would be taken for the end of the run.
+      return entry.files === undefined && entry.partial === undefined ? COMMON_VERSION : 4;
+    default:
+      return COMMON_VERSION;
+  }
 }
 
 const VERSIONS: ReadonlySet<unknown> = new Set([1, COMMON_VERSION, 3, ENTRY_VERSION]);

@@ -1,4 +1,5 @@
 /** The entries of a run's journal. A run is nothing but the list of its entries; everything else is computed from them. */
+import type { ArtifactRef, InputArtifact } from './artifact.ts';
 import type { ArtifactRow, RunContext } from './context.ts';
 import type { Caller, Control, WhileAsked } from './control.ts';
 import type { Branch, Decision, FinishReason, PauseReason } from './decision.ts';
@@ -6,7 +7,7 @@ import type { ErrorData } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { RunLimits, TaskShare, Usage } from './limits.ts';
-import type { ArtifactRef, Outcome, PauseVerdict } from './outcome.ts';
+import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { Remark } from './remark.ts';
 import type { AtOnce, CallPlace, HandleNote, MoveNotes, PartialReply } from './step.ts';
 import type { OnCancel, TaskEnd, TaskKind, TaskOrigin, TaskPause } from './task.ts';
@@ -148,6 +149,8 @@ export interface Moved extends MoveNotes {
   readonly kind: 'moved';
   readonly step: number;
   readonly decision: Decision;
+  /** Files that the model has made. Of a move that ends the run they stand in the entry of its end. */
+  readonly files?: readonly InputArtifact[];
   /** When the planner was asked. Milliseconds since the epoch. */
   readonly startedAt: number;
   /** Set when the decision did not pass validation: `decision` may then have any shape, and nothing of it was carried out. */
@@ -439,6 +442,8 @@ export interface Finished {
   /** The payload is the reference of the artifact that holds it. */
   readonly stored?: true;
   readonly metadata?: JsonObject;
+  /** Files that the last reply of the run's model has made. */
+  readonly files?: readonly InputArtifact[];
 }
 export interface Failed {
   readonly kind: 'failed';

@@ -3,6 +3,7 @@
  * numbers; only `token`, `token.reset`, `tool.chunk`, `tool.late` and
  * `task.progress` are not recorded, and `run.paused` marks the end of what a reader of a paused run gets.
  */
+import type { InputArtifact } from './artifact.ts';
 import type { Caller, Control } from './control.ts';
 import type { FinishReason, PauseReason } from './decision.ts';
 import type { Overflow } from './entry.ts';
@@ -52,6 +53,8 @@ export interface EventPayloads extends RemarkPayloads {
     /** The reply is not whole, and goes on in the next step. */
     readonly partial?: PartialReply;
   };
+  /** The model has made these files. They are artifacts of the session. */
+  'planner.files': { readonly step: number; readonly files: readonly InputArtifact[] };
   /**
    * Like the four events that end or skip a call, this event comes also for the nodes `_message` and `_finish` of a plan, which no
    * tool carries out.

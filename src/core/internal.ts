@@ -1,4 +1,5 @@
 /** What the other rooms and the tests may use of `core`. */
+export type { ArtifactRef, InputArtifact } from './artifact.ts';
 export {
   BranchEnds,
   BranchGraph,
@@ -26,7 +27,7 @@ export {
 export { type Clock, LazySignal, LONGEST_NAP_MS, limitTime, steadyMs, systemClock } from './clock.ts';
 export {
   type ArtifactRow,
-  type InputArtifact,
+  type InputFile,
   type LoadedInput,
   type PlanningHints,
   type ReasoningReplay,
@@ -186,6 +187,17 @@ export {
   usdOf,
   whyNoUsd,
 } from './limits.ts';
+export {
+  isResultFile,
+  type MediaView,
+  type ModelOutput,
+  type ModelOutputPart,
+  mediaNote,
+  pointerTo,
+  type ResultFile,
+  replacedAt,
+  type TakenMedia,
+} from './model-output.ts';
 export { nearest, oneLine, shownName, wireName } from './names.ts';
 export {
   assertKnownKeys,
@@ -199,11 +211,11 @@ export {
   readOptions,
 } from './options.ts';
 export {
-  type ArtifactRef,
   errorOf,
   type FailureKind,
   failureKindOf,
   isPassedOver,
+  isWholeValue,
   isWokenByTasks,
   type Outcome,
   type PauseVerdict,
@@ -286,6 +298,7 @@ export {
   PARTIAL_REPLIES,
   type PartialReply,
   partsBefore,
+  resultFilesOf,
   type Step,
   stepError,
   textOfParts,

@@ -1,14 +1,8 @@
 /** The outcome of a call. Every call has exactly one. */
+import type { ArtifactRef } from './artifact.ts';
 import type { ErrorData } from './errors.ts';
 import type { Json, JsonObject } from './json.ts';
-
-/** A large value kept beside the journal, addressed by its content. */
-export interface ArtifactRef {
-  /** `art_` and the first 32 hex digits (128 bits) of the SHA-256 of the bytes. */
-  readonly artifactRef: string;
-  readonly mime: string;
-  readonly sizeBytes: number;
-}
+import type { ModelOutput, TakenMedia } from './model-output.ts';
 
 /** The answer to what a planner asks. `superseded`: nobody answered before the goal changed, or a message came. */
 export type Verdict = 'approve' | 'reject' | 'resume' | 'timeout' | 'superseded';
@@ -16,8 +10,17 @@ export type Verdict = 'approve' | 'reject' | 'resume' | 'timeout' | 'superseded'
 export type PauseVerdict = Verdict | 'settle' | 'answer';
 
 export type Outcome =
-  /** The tool's value. With `artifact`, the value is a preview and the artifact has the whole. */
-  | { readonly kind: 'value'; readonly value: Json; readonly artifact?: ArtifactRef }
+  /** The tool's value. */
+  | {
+      readonly kind: 'value';
+      readonly value: Json;
+      /** The whole value, of which `value` is a preview. */
+      readonly artifact?: ArtifactRef;
+      /** Files that were taken out of the value. */
+      readonly media?: readonly TakenMedia[];
+      /** What a model reads in place of the value, where the tool has `toModelOutput`. */
+      readonly modelOutput?: ModelOutput;
+    }
   | { readonly kind: 'error'; readonly error: ErrorData }
   /** The call may or may not have happened: its `once` tool has `inDoubt: 'tell'`, or its run was cancelled. */
   | { readonly kind: 'unknown'; readonly error: ErrorData }
@@ -30,6 +33,11 @@ export type Outcome =
   | { readonly kind: 'skipped'; readonly error: ErrorData }
   /** The answer to a pause. */
   | { readonly kind: 'verdict'; readonly verdict: Verdict; readonly payload?: JsonObject };
+
+/** The tool's value stands in the outcome as it is. */
+export function isWholeValue({ artifact, media }: Extract<Outcome, { kind: 'value' }>): boolean {
+  return artifact === undefined && media === undefined;
+}
 
 /** Kinds of failures: somebody rejected the call, or nobody approved it in time (`rejected`), or any other failure. */
 export type FailureKind = 'error' | 'rejected';

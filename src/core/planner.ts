@@ -1,10 +1,11 @@
 /** The planner's interface: a planner is asked for one decision at a time, and knows nothing of how decisions are carried out. */
-import type { LoadedInput, RunContext, SkillView } from './context.ts';
+import type { InputFile, LoadedInput, RunContext, SkillView } from './context.ts';
 import { type Control, WHILE_ASKED, type WhileAsked } from './control.ts';
 import type { Branch, Decision } from './decision.ts';
 import type { Compaction, CompactionAttempt, CompactionFailures, ContextLimit, Overflow } from './entry.ts';
 import { type ErrorData, PilotageError } from './errors.ts';
 import type { Identity } from './identity.ts';
+import type { MediaView } from './model-output.ts';
 import { assertKnownKeys, type OptionShape } from './options.ts';
 import type { MoveNotes, PartialReply, Step } from './step.ts';
 import type { BackgroundResult, GroupView, TaskOrigin, TaskView } from './task.ts';
@@ -15,6 +16,8 @@ export type WakeMode = 'push' | 'poll' | 'hybrid';
 
 export interface Move extends MoveNotes {
   readonly decision: Decision;
+  /** Files that the model has made. The runtime stores them; the step, or the end of the run, has their references. */
+  readonly made?: readonly InputFile[];
   /**
    * The names of the tools that were shown to whoever decided, such as a model. A call of another tool is not made, and comes to the
    * error `tool_not_offered`. Starting tasks and waiting for them are no calls of tools. Absent: all tools of the view.
@@ -119,6 +122,8 @@ export interface RunView {
   /** The attachments of the query, in order, with their bytes. */
   readonly inputs: readonly LoadedInput[];
   readonly trajectory: Trajectory;
+  /** The files that its steps have to show; absent when there are none. */
+  readonly media?: MediaView;
   /** Controls applied since the last step, in order. */
   readonly controls: readonly Control[];
   readonly tools: ToolView;

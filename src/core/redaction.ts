@@ -14,6 +14,7 @@ import type { Branch, Decision } from './decision.ts';
 import type { CallEnded, EntryBody } from './entry.ts';
 import { describeThrown, type ErrorData, PilotageError } from './errors.ts';
 import { asJson, deepFreeze, isJsonObject, type Json, type JsonObject, mapTexts } from './json.ts';
+import type { ModelOutput } from './model-output.ts';
 import { assertOptions, type OptionShape } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import { KnownSecrets, knownSecrets, LEAST_SECRET_CHARS, redactor } from './secrets.ts';
@@ -215,8 +216,12 @@ export class Redaction {
 
   #outcome(outcome: Outcome): Outcome {
     switch (outcome.kind) {
-      case 'value':
-        return within(outcome, this.#of('results'), ['value']);
+      case 'value': {
+        const clean = this.#of('results');
+        const told = within(outcome, clean, ['value']);
+        if (clean === undefined || told.modelOutput === undefined) return told;
+        return { ...told, modelOutput: outputOf(told.modelOutput, clean) };
+      }
       case 'verdict':
         return within(outcome, this.#knownIn(), ['payload']);
       default: {
@@ -272,6 +277,14 @@ function within<T extends object>(of: T, clean: Clean | undefined, fields: reado
   }
   return changed ?? of;
 }
+
+/** References stay what they are. */
+function outputOf(output: ModelOutput, clean: Clean): ModelOutput {
+  if (output.type !== 'content') return mapTexts(asJson(output), clean) as unknown as ModelOutput;
+  return { ...output, value: output.value.map((part) => within(part, clean, OF_PARTS as never)) };
+}
+
+const OF_PARTS = ['text', 'url', 'fileName', 'providerOptions'] as const;
 
 function parted(payload: JsonObject, clean: Clean, kept: readonly string[]): JsonObject {
   return within(

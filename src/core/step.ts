@@ -1,9 +1,11 @@
 /** A step: a decision that was carried out, with its outcomes; and what planners and callers are told of it. */
+import type { InputArtifact } from './artifact.ts';
 import type { ArtifactRow } from './context.ts';
 import { type Branch, branchesOf, type Decision, type FinishReason } from './decision.ts';
 import type { ErrorData } from './errors.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import type { Usage } from './limits.ts';
+import { isResultFile, type ResultFile } from './model-output.ts';
 import { errorOf, type Outcome } from './outcome.ts';
 import type { Remark } from './remark.ts';
 
@@ -101,6 +103,8 @@ export interface CallRecord {
 export interface Step extends MoveNotes {
   readonly index: number;
   readonly decision: Decision;
+  /** Files that the model has made, as artifacts of the session. */
+  readonly files?: readonly InputArtifact[];
   /** One record for each branch, in branch order; a pause, a spawn or an await has one record. */
   readonly calls: readonly CallRecord[];
   /** Arguments that somebody gave to calls in place of those that were decided, as in a plan: with references and escapes. */
@@ -285,3 +289,17 @@ export function answerEnvelope(reason: FinishReason, payload: Json | undefined, 
     tool_calls: steps.reduce((sum, { calls, decision }) => sum + (calls.length && branchesOf(decision).length), 0),
   });
 }
+
+/** The files in the results of a step, in their order. */
+export function resultFilesOf({ calls }: Step): readonly ResultFile[] {
+  let files: ResultFile[] | undefined;
+  for (const { outcome } of calls) {
+    const output = outcome.kind === 'value' ? outcome.modelOutput : undefined;
+    if (output?.type !== 'content') continue;
+    const found = output.value.filter(isResultFile);
+    if (found.length > 0) files = [...(files ?? []), ...found];
+  }
+  return files ?? NO_FILES;
+}
+
+const NO_FILES: readonly ResultFile[] = [];

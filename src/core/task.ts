@@ -1,4 +1,5 @@
 /** Tasks: runs that a run has started. What a run knows of them, and what runs tell each other. */
+import type { InputArtifact } from './artifact.ts';
 import type { AwaitTask, Decision, PauseReason, SpawnSpec, SpawnTask, TaskLimits } from './decision.ts';
 import type { ErrorData } from './errors.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
@@ -71,6 +72,8 @@ export interface TaskEnd {
   readonly result?: Json;
   /** The result is the reference of the artifact that holds it. */
   readonly stored?: true;
+  /** Files that its model has made with its last reply. */
+  readonly files?: readonly InputArtifact[];
   readonly error?: ErrorData;
   readonly usage: TaskUsage;
 }

@@ -16,7 +16,9 @@ import {
   type ErrorData,
   type Failed,
   type Finished,
+  type InputArtifact,
   isJsonObject,
+  isMove,
   type Json,
   type JsonObject,
   type Move,
@@ -47,6 +49,7 @@ import {
   wrongUsage,
 } from './ask.ts';
 import { Growing, Growth } from './growth.ts';
+import { assertFiles, storedFiles } from './inputs.ts';
 import { modelAway } from './model-away.ts';
 import { priceMissing, uncounted } from './prices.ts';
 import { contextExhausted, shortened, tooLong } from './too-long.ts';
@@ -63,7 +66,7 @@ export function askPlanner(ask: Ask): Made | Promise<Made> {
     return [plannerFailed(priceMissing(deps.agent, deps.unpriced), step)];
   }
   const startedAt = deps.clock.now();
-  const view = viewOf(state, ask.tools, ask.tell !== undefined, ask.inputs, ask.history);
+  const view = viewOf(state, ask.tools, ask.tell !== undefined, ask.inputs, ask.history, ask.media);
   const isDue = state.compactedAt < step || state.contextLimits.length > 0;
   if (deps.planner.compact !== undefined && isDue) return compactFirst(ask, view, startedAt);
   return askForMove(ask, view, startedAt);
@@ -146,8 +149,30 @@ function answerOf(
   if (typeof made !== 'object' || made === null) {
     return [plannerFailed(new Error(`next() returned ${describeThrown(made)} in place of a decision`), step)];
   }
+  let files: Move['made'];
   try {
-    return entriesOf(readMove(made), step, startedAt, ask);
+    files = isMove(made) ? made.made : undefined;
+    if (files !== undefined) assertFiles(files);
+  } catch (thrown) {
+    return [plannerFailed(thrown, step)];
+  }
+  if (files === undefined) return entriesOrFailure(made, step, startedAt, ask);
+  // Stored before the entry that names them.
+  const { identity } = ask.state;
+  return storedFiles(files, identity, ask.deps.artifacts).then((stored) =>
+    entriesOrFailure(made, step, startedAt, ask, stored),
+  );
+}
+
+function entriesOrFailure(
+  made: Decision | Move,
+  step: number,
+  startedAt: number,
+  ask: Ask,
+  files?: readonly InputArtifact[],
+): readonly EntryBody[] | Promise<readonly EntryBody[]> {
+  try {
+    return entriesOf(readMove(made), step, startedAt, ask, files);
   } catch (thrown) {
     return [plannerFailed(thrown, step)];
   }
@@ -225,6 +250,7 @@ function entriesOf(
   step: number,
   startedAt: number,
   ask: Ask,
+  files: readonly InputArtifact[] = NO_FILES,
 ): readonly EntryBody[] | Promise<readonly EntryBody[]> {
   const { decision: proposed } = move;
   const moved: Mutable<Moved> = { kind: 'moved', step, decision: proposed, startedAt };
@@ -257,8 +283,11 @@ function entriesOf(
     default:
       break;
   }
-  if (moved.fault !== undefined || moved.partial !== undefined) return [moved];
-  if (decision.kind === 'finish') return finished(decision, ask).then((ending) => [moved, ending]);
+  if (moved.fault !== undefined) return [moved];
+  if (decision.kind === 'finish' && moved.partial === undefined)
+    return finished(decision, files, ask).then((ending) => [moved, ending]);
+  if (files.length > 0) moved.files = files;
+  if (moved.partial !== undefined) return [moved];
   if (decision.kind === 'request_pause') return [moved, paused(decision, step, ask)];
   const { atOnce } = atOnceFor(decision, ask.tools, ask.deps.limit);
   if (atOnce !== undefined) moved.atOnce = atOnce;
@@ -352,13 +381,20 @@ function endsRun(code: string): boolean {
   return Object.hasOwn(ERROR_CONSEQUENCES, code) && ERROR_CONSEQUENCES[code as ErrorCode] === 'run';
 }
 
-async function finished(decision: Extract<Decision, { kind: 'finish' }>, ask: Ask): Promise<Finished> {
+const NO_FILES: readonly InputArtifact[] = [];
+
+async function finished(
+  decision: Extract<Decision, { kind: 'finish' }>,
+  files: readonly InputArtifact[],
+  ask: Ask,
+): Promise<Finished> {
   const { reason, payload, stored, metadata } = decision;
   const ending = {
     kind: 'finished' as const,
     reason,
     ...(stored === undefined ? {} : { stored }),
     ...(metadata === undefined ? {} : { metadata }),
+    ...(files.length === 0 ? {} : { files }),
   };
   if (payload === undefined) return ending;
   const answer = payload as Json;

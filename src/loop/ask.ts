@@ -14,6 +14,7 @@ import {
   type LazySignal,
   type LoadedInput,
   MAX_OWN_REMARKS,
+  type MediaView,
   type Move,
   type MoveNotes,
   PARTIAL_REPLIES,
@@ -38,6 +39,8 @@ export interface Ask {
   readonly inputs: readonly LoadedInput[];
   /** The turns before the query, when they had to be loaded. */
   readonly history: readonly Turn[] | undefined;
+  /** The files of the steps, when there are any. */
+  readonly media: MediaView | undefined;
   readonly attempt: Attempt;
   /** The run's own signal, the same for each of its moves. */
   readonly signal: LazySignal;

@@ -84,15 +84,15 @@ async function sessionTurns({ runs, turns }: Continued, scope: Scope, sources: T
   return told.toReversed().flat();
 }
 
+const UNREADABLE = '(a message that cannot be read any more)';
+
 async function exchangesIn(run: string, head: number, journal: TurnSources['journal']): Promise<readonly Exchange[]> {
   try {
     return exchangesOf(foldEntries(await journal.read(run, 1, head)));
   } catch (error) {
     // A damaged run must not stop all later ones of its session.
     if (!isOfRun(error)) throw error;
-    return [
-      { user: '(a message that cannot be read any more)', inputs: [], said: [], unanswered: 'The run is damaged.' },
-    ];
+    return [{ user: UNREADABLE, inputs: [], said: [], files: [], unanswered: 'The run is damaged.' }];
   }
 }
 
@@ -104,18 +104,22 @@ function isOfRun(error: unknown): boolean {
 
 /** Keeps the roles alternating, which some servers insist on. */
 async function turnsOf(exchange: Exchange, scope: Scope, artifacts: ArtifactStore): Promise<Turn[]> {
-  const { user, inputs, said, answer, unanswered } = exchange;
+  const { user, inputs, said, files, answer, unanswered } = exchange;
   const answered = answer === undefined ? undefined : await answerOf(answer, scope, artifacts);
   const why =
-    answer === undefined ? unanswered : answered === undefined || answered === '' ? 'There is no answer.' : undefined;
-  const words = [...said, answered ?? '', why === undefined ? '' : `(${why})`];
-  return [userTurn(user, inputs), { role: 'assistant', text: words.filter((text) => text !== '').join('\n\n') }];
+    answer === undefined
+      ? unanswered
+      : (answered === undefined || answered === '') && files.length === 0
+        ? 'There is no answer.'
+        : undefined;
+  const words = [...said, answered ?? '', why === undefined ? '' : `(${why})`].filter((text) => text !== '');
+  return [turnWith('user', user, inputs), turnWith('assistant', words.join('\n\n'), files)];
 }
 
-function userTurn(text: string, inputs: readonly InputArtifact[]): Turn {
-  if (inputs.length === 0) return { role: 'user', text };
+function turnWith(role: 'user' | 'assistant', text: string, inputs: readonly InputArtifact[]): Turn {
+  if (inputs.length === 0) return { role, text };
   const files = inputs.map((input): TurnPart => ({ type: 'file', ...input }));
-  return { role: 'user', text, parts: text === '' ? files : [{ type: 'text', text }, ...files] };
+  return { role, text, parts: text === '' ? files : [{ type: 'text', text }, ...files] };
 }
 
 async function withFiles(turn: Turn, scope: Scope, artifacts: ArtifactStore): Promise<Turn> {

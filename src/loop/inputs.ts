@@ -1,9 +1,11 @@
 /** What a run is given beside its query: attachments, memory, skills, and what its session has stored. */
 import {
   capture,
+  deepFreeze,
   defined,
   type Identity,
   type InputArtifact,
+  type InputFile,
   isJsonObject,
   type Json,
   type LoadedInput,
@@ -13,14 +15,6 @@ import {
 } from '#core';
 import type { ArtifactStore } from '#journal';
 import type { Agent } from '#tools';
-
-/** Bytes that are stored as an artifact of the session when the run starts. */
-export interface InputFile {
-  readonly bytes: Uint8Array;
-  /** Media type, such as `image/png`. */
-  readonly mime: string;
-  readonly fileName?: string;
-}
 
 /** The parts of a run's context that the caller gives; the rest is found out at the start. */
 export type GivenContext = Omit<RunContext, 'inputs' | 'artifacts'>;
@@ -48,7 +42,7 @@ export async function contextAtStart(
   // Before the attachments are stored: they have a place of their own.
   const { rows, total } = await store.list(identity, MANIFEST_ROWS);
   if (rows.length > 0) made.artifacts = { rows, more: total - rows.length };
-  if (inputs.length > 0) made.inputs = await Promise.all(inputs.map((input) => stored(input, identity, store)));
+  if (inputs.length > 0) made.inputs = await Promise.all(inputs.map((input) => stored(input, 'user', identity, store)));
   if (Object.keys(made).length === 0) return undefined;
   return capture<RunContext>(made, 'context').json;
 }
@@ -121,15 +115,33 @@ function isReference({ artifactRef, sizeBytes }: InputArtifact): boolean {
 
 async function stored(
   input: InputArtifact | InputFile,
+  source: string,
   identity: Identity,
   store: ArtifactStore,
 ): Promise<InputArtifact> {
   const { mime, fileName } = input;
   const named = fileName === undefined ? {} : { fileName };
   const ref = isFile(input)
-    ? await store.put(identity, input.bytes, { mime, ...named, source: 'user' })
+    ? await store.put(identity, input.bytes, { mime, ...named, source })
     : { artifactRef: input.artifactRef, mime, sizeBytes: input.sizeBytes };
   return { ...ref, ...named };
+}
+
+/** @throws Error when it is not a list of files: the planner has failed. */
+export function assertFiles(made: readonly InputFile[]): void {
+  const isFileOf = (file: Partial<InputFile> | null): boolean =>
+    file?.bytes instanceof Uint8Array && typeof file.mime === 'string';
+  if (Array.isArray(made) && made.every(isFileOf)) return;
+  throw new Error('the field made of a move must be a list of { bytes, mime }, with bytes as a Uint8Array');
+}
+
+/** The files that a model has made, as artifacts of the session. @throws an error of the store. */
+export async function storedFiles(
+  made: readonly InputFile[],
+  identity: Identity,
+  store: ArtifactStore,
+): Promise<readonly InputArtifact[]> {
+  return deepFreeze(await Promise.all(made.map((file) => stored(file, 'model', identity, store))));
 }
 
 /**

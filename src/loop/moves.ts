@@ -9,6 +9,7 @@ import type { DriverDeps } from './driver-deps.ts';
 import { earlierTurns, hasEarlierTurns } from './earlier-turns.ts';
 import { cutOff } from './growth.ts';
 import { loadInputs } from './inputs.ts';
+import { ShownMedia } from './media.ts';
 
 export interface MovePorts {
   readonly deps: DriverDeps;
@@ -35,6 +36,7 @@ export class Moves {
   readonly #signal = new LazySignal();
   /** What the run was given and does not stand in its entries, once it was read. */
   #given: Given | undefined;
+  readonly #media = new ShownMedia();
   /** The planner, while it goes on with the plan of the open step. */
   #growth: PlanGrowth | undefined;
 
@@ -53,11 +55,13 @@ export class Moves {
    * again.
    */
   next(): readonly EntryBody[] | undefined | Promise<readonly EntryBody[] | undefined> {
+    const { state, deps } = this.#ports;
     if (this.#given === undefined) {
-      const { state } = this.#ports;
       if (state.context.inputs !== undefined || hasEarlierTurns(state)) return this.#load();
       this.#given = NOTHING_GIVEN;
     }
+    const loading = this.#media.load(state, deps.artifacts);
+    if (loading !== undefined) return loading;
     // Stopped: why is in the inbox.
     return this.#attempt.aborted ? undefined : askPlanner(this.#ask());
   }
@@ -94,6 +98,7 @@ export class Moves {
       state,
       tools: tools(),
       ...(this.#given ?? NOTHING_GIVEN),
+      media: this.#media.view,
       attempt: this.#attempt,
       signal: this.#signal,
       tell: deps.hub.wantsTokens(state.identity.run) ? this.#teller() : undefined,

@@ -147,12 +147,16 @@ export function readyModels(
   return Object.freeze(models);
 }
 
+/** No model takes these, and a request with one is refused. Whose does names the type. */
+const NO_PICTURES: ReadonlySet<string> = new Set(['image/svg+xml', 'image/tiff', 'image/bmp', 'image/x-icon']);
+
 /** Whether the model takes a file of this media type. A pattern for all types does not count: no model takes them all. */
 export function takesMedia({ inputs }: ReadyModel, mime: string): boolean {
   const [full = ''] = mime.toLowerCase().split(';');
   const type = full.trim();
   const slash = type.indexOf('/');
   if (slash <= 0) return false;
+  if (NO_PICTURES.has(type)) return inputs.includes(type);
   const family = `${type.slice(0, slash)}/*`;
   return family !== '*/*' && (inputs.includes(type) || inputs.includes(family));
 }

@@ -3,7 +3,7 @@
  * encrypted content) and what the provider did itself. It is the `providerState` of a step whose move a model of this room made.
  */
 import type { LanguageModelV4Content, LanguageModelV4ToolResult } from '@ai-sdk/provider';
-import { asJson, defined, type Json, type JsonObject } from '#core';
+import { asJson, defined, type InputFile, isJsonObject, type Json, type JsonObject } from '#core';
 
 type WithOptions = { readonly providerOptions?: JsonObject };
 
@@ -12,6 +12,9 @@ export type StoredPart =
   /** Without a text of its own it is the reasoning of the step. */
   | ({ readonly type: 'reasoning'; readonly text?: string } & WithOptions)
   | ({ readonly type: 'custom'; readonly kind: string } & WithOptions)
+  /** The step's file with this index, or one that stands at a URL. */
+  | ({ readonly type: 'file' | 'reasoning-file' } & WithOptions &
+      ({ readonly file: number } | { readonly url: string; readonly mediaType: string }))
   /** The step's call with this index: its id and its input are the step's. */
   | ({ readonly type: 'call'; readonly call: number } & WithOptions)
   /** The provider asks leave for a call of its own: the answer is the outcome of the step's call with this index. */
@@ -47,11 +50,13 @@ export interface ProviderState {
 /**
  * `undefined` when one text and the calls after it make the same message.
  * @param isPaused its provider goes on with the message, and nobody else: whose it is counts, however plain it is.
+ * @param files is given the files of the reply: no bytes stand in the state.
  */
 export function providerStateOf(
   content: readonly LanguageModelV4Content[],
   provider: string,
   isPaused: boolean,
+  files: InputFile[] = [],
 ): Json | undefined {
   if (!isPaused && isPlain(content)) return undefined;
   const parts: StoredPart[] = [];
@@ -87,10 +92,14 @@ export function providerStateOf(
         parts.push({ type: 'approval', call: calls++, approvalId: part.approvalId });
         break;
       case 'tool-result':
-        parts.push(resultPart(part));
+        parts.push(resultPart(part, files));
+        break;
+      case 'file':
+      case 'reasoning-file':
+        parts.push(filePart(part, files));
         break;
       default:
-        break; // files and sources are not sent back
+        break; // sources are not sent back
     }
   }
   return parts.length === 0 ? undefined : asJson({ provider, parts } satisfies ProviderState);
@@ -108,7 +117,7 @@ function isPlain(content: readonly LanguageModelV4Content[]): boolean {
       if (part.providerMetadata !== undefined || part.providerExecuted === true) return false;
       // A text that comes now would stand behind the call.
       isAfterText = true;
-    } else if (part.type !== 'file' && part.type !== 'source') return false;
+    } else if (part.type !== 'source') return false;
   }
   return true;
 }
@@ -123,8 +132,40 @@ function inputOf(input: string): Json {
   }
 }
 
-function resultPart(part: LanguageModelV4ToolResult): ProviderResultPart {
-  const { toolCallId, toolName, result, isError = false } = part;
+function filePart(
+  part: Extract<LanguageModelV4Content, { type: 'file' | 'reasoning-file' }>,
+  files: InputFile[],
+): StoredPart {
+  const { type, mediaType, data } = part;
+  if (data.type === 'url') return { type, url: String(data.url), mediaType, ...optionsOf(part) };
+  files.push({ bytes: bytesOf(data.data), mime: mediaType });
+  return { type, file: files.length - 1, ...optionsOf(part) };
+}
+
+function bytesOf(data: Uint8Array | string): Uint8Array {
+  return typeof data === 'string' ? Buffer.from(data, 'base64') : data;
+}
+
+/** How pictures begin, in base64. */
+const PICTURES: readonly (readonly [start: string, mime: string])[] = [
+  ['iVBORw0KGgo', 'image/png'],
+  ['/9j/', 'image/jpeg'],
+  ['UklGR', 'image/webp'],
+];
+
+/** The picture that a provider's own tool has made: its result is base64 alone, which the provider knows by the id of the call. */
+export function pictureIn({ result }: LanguageModelV4ToolResult): InputFile | undefined {
+  const data = isJsonObject(result) && Object.keys(result).length === 1 ? result['result'] : undefined;
+  if (typeof data !== 'string') return undefined;
+  const mime = PICTURES.find(([start]) => data.startsWith(start))?.[1];
+  return mime === undefined ? undefined : { bytes: bytesOf(data), mime };
+}
+
+function resultPart(part: LanguageModelV4ToolResult, files: InputFile[]): ProviderResultPart {
+  const { toolCallId, toolName, isError = false } = part;
+  const picture = pictureIn(part);
+  if (picture !== undefined) files.push(picture);
+  const result = picture === undefined ? part.result : { file: files.length - 1 };
   const output =
     typeof result === 'string'
       ? { type: isError ? ('error-text' as const) : ('text' as const), value: result }

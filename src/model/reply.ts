@@ -15,9 +15,9 @@ import type {
   SharedV4ProviderMetadata,
   SharedV4Warning,
 } from '@ai-sdk/provider';
-import { fieldOf, type Json, type Source, type SpokenDelta, systemClock, type Usage } from '#core';
+import { fieldOf, type InputFile, type Json, type Source, type SpokenDelta, systemClock, type Usage } from '#core';
 import { BrokenReply } from './failure.ts';
-import { providerStateOf } from './provider-state.ts';
+import { pictureIn, providerStateOf } from './provider-state.ts';
 import { type ModelRefusal, meansRefusal, refusalIn } from './refusal.ts';
 import { sourcesIn } from './sources.ts';
 import { usageOf } from './usage.ts';
@@ -59,6 +59,8 @@ export interface Reply {
   readonly refusedUsage?: string;
   /** Warnings of the provider about what it could not do as asked; absent when there are none. */
   readonly warnings?: readonly SharedV4Warning[];
+  /** Files that the model has made, in their order; absent when there are none. */
+  readonly files?: readonly InputFile[];
   /** The parts of the reply (a `ProviderState`), when its text and calls alone do not make the same message. */
   readonly providerState?: Json;
 }
@@ -166,6 +168,8 @@ function replyOf(given: Given, modelId: string, provider: string): Reply {
       calls.push({ callId: part.toolCallId, tool: part.toolName, input: part.input });
     } else if (part.type === 'tool-approval-request') calls.push(askedCall(part, content));
   }
+  // The session does not keep what stands at a URL: whoever reads the reply gets the URL.
+  if (text.trim() === '' && calls.length === 0) text = urlsIn(content) || text;
   const finish = stopReasonOf(finishReason);
   const reply: { -readonly [K in keyof Reply]: Reply[K] } = { text, reasoning, calls, finish, modelId };
   if (finishReason.raw === 'model_context_window_exceeded') reply.windowFull = true;
@@ -177,7 +181,9 @@ function replyOf(given: Given, modelId: string, provider: string): Reply {
   if (usage !== undefined) reply.usage = usage;
   if (refused !== undefined) reply.refusedUsage = refused;
   if (Array.isArray(warnings) && warnings.length > 0) reply.warnings = warnings;
-  const providerState = providerStateOf(content, provider, finish === 'pause');
+  const files: InputFile[] = [];
+  const providerState = providerStateOf(content, provider, finish === 'pause', files);
+  if (files.length > 0) reply.files = files;
   if (providerState !== undefined) reply.providerState = providerState;
   return reply;
 }
@@ -192,9 +198,16 @@ function askedCall(
   return { callId, tool, input, asksLeave: true };
 }
 
+function urlsIn(content: readonly LanguageModelV4Content[]): string {
+  const urls = content.flatMap((part) =>
+    part.type === 'file' && part.data.type === 'url' ? [String(part.data.url)] : [],
+  );
+  return urls.join('\n');
+}
+
 function charsOf(part: LanguageModelV4Content): number {
   if (part.type === 'text' || part.type === 'reasoning') return part.text?.length ?? 0;
-  if (part.type === 'tool-result') return JSON.stringify(part.result).length;
+  if (part.type === 'tool-result') return pictureIn(part) === undefined ? JSON.stringify(part.result).length : 0;
   return part.type === 'tool-call' ? part.input.length : 0;
 }
 
@@ -272,6 +285,8 @@ export class StreamedContent {
       case 'custom':
       case 'tool-approval-request':
       case 'source':
+      case 'file':
+      case 'reasoning-file':
         this.content.push(part);
         return undefined;
       case 'tool-result':
@@ -292,7 +307,7 @@ export class StreamedContent {
       case 'error':
         throw part.error;
       default:
-        return undefined; // files, raw chunks and what providers add later
+        return undefined; // raw chunks and what providers add later
     }
   }
 

@@ -14,6 +14,7 @@ import {
   type Finish,
   fillReferences,
   isPassedOver,
+  isWholeValue,
   type Json,
   type JsonObject,
   MESSAGE_TOOL,
@@ -253,7 +254,7 @@ export function earlierPlaces({ trajectory }: RunView, isWhole: boolean): Readon
     if (single === undefined && planIdOf(step) === undefined) continue;
     for (const [call, branch] of branchesOf(step.decision).entries()) {
       const outcome = step.calls[call]?.outcome;
-      if (outcome?.kind !== 'value' || (isWhole && outcome.artifact !== undefined)) continue;
+      if (outcome?.kind !== 'value' || (isWhole && !isWholeValue(outcome))) continue;
       const id = branchId(branch, call);
       places.set(single ?? id, { step: index, branch: id });
     }
@@ -329,7 +330,7 @@ function earlierValue({ trajectory }: RunView, { $from, path = '', step = -1 }: 
   const index =
     decision === undefined ? -1 : branchesOf(decision).findIndex((each, at) => branchId(each, at) === $from);
   const outcome: Outcome | undefined = calls[index]?.outcome;
-  if (outcome?.kind === 'value' && outcome.artifact !== undefined) return undefined;
+  if (outcome?.kind === 'value' && !isWholeValue(outcome)) return undefined;
   const found = outcome?.kind === 'value' ? atPointer(outcome.value, path) : undefined;
   if (found !== undefined) return found;
   const where = `the result of ${JSON.stringify($from)} of step ${step}`;

@@ -1,7 +1,7 @@
 /** The turns of a step with calls: the assistant's with the calls, and the one that answers them. */
 import type { LanguageModelV4Message, LanguageModelV4ToolCallPart } from '@ai-sdk/provider';
 import { isJsonObject, type Outcome, shownName, type ToolView, takesText, wireName } from '#core';
-import { frame, userTurn } from './frame.ts';
+import { frame } from './frame.ts';
 import {
   callOptions,
   type OwnForm,
@@ -10,7 +10,8 @@ import {
   restoreBesideText,
   restoreParts,
 } from './provider-parts.ts';
-import { nativeResultOf } from './provider-results.ts';
+import { providerForm } from './provider-results.ts';
+import { filesTurn, nativeResult, type Shown, type StepFiles, textResult } from './result-files.ts';
 import { type StepCall, toolResultOf } from './step-parts.ts';
 
 /** The turns of a step are made for whoever is asked. */
@@ -24,19 +25,22 @@ export interface StepTurns {
   /** Ids of the calls that providers have carried out, as far as the request has them. */
   readonly known: Set<string>;
   readonly tools: Pick<ToolView, 'get'>;
+  readonly files: StepFiles;
 }
 
 type ToolTurn = Extract<LanguageModelV4Message, { role: 'tool' }>;
 
 /** @param ids one for each call, unique in the request. */
 export function addNativeTurns(turns: StepTurns, ids: readonly string[]): void {
-  const { messages, form, calls, said, to, known, tools } = turns;
+  const { messages, form, calls, said, to, known, files, tools } = turns;
   const options = callOptions(form, to);
   const questions = questionsOf(form, to);
   const parts: LanguageModelV4ToolCallPart[] = [];
   const results: ToolTurn['content'] = [];
+  const behind: Shown[] = [];
   for (let index = 0; index < calls.length; index += 1) {
-    const { tool, args, outcome } = calls[index] as StepCall;
+    const call = calls[index] as StepCall;
+    const { tool, args, outcome } = call;
     const toolCallId = ids[index] as string;
     const toolName = wireName(tool);
     const schema = tools.get(tool);
@@ -48,14 +52,16 @@ export function addNativeTurns(turns: StepTurns, ids: readonly string[]): void {
       results.push(leave(approvalId, outcome));
       continue;
     }
-    const output = nativeResultOf(outcome, schema?.provider);
+    const output = providerForm(outcome, schema?.provider) ?? nativeResult(call, files, behind);
     const result = { type: 'tool-result' as const, toolCallId, toolName, output };
     const noted = options[index];
     results.push(noted === undefined ? result : ({ ...result, providerOptions: noted } as typeof result));
   }
   const spoken = said.length === 0 ? parts : [...said.map((text) => ({ type: 'text' as const, text })), ...parts];
-  const content = restoreParts(form, parts, to, known) ?? spoken;
+  const content = restoreParts(form, parts, to, known, files.media) ?? spoken;
   messages.push({ role: 'assistant', content }, { role: 'tool', content: results });
+  const shown = filesTurn(behind);
+  if (shown !== undefined) messages.push(shown);
 }
 
 /** The answer to a provider that asks whether it may make a call. */
@@ -64,12 +70,14 @@ function leave(approvalId: string, outcome: Outcome | undefined): ToolTurn['cont
   return { type: 'tool-approval-response', approvalId, approved: false, reason: toolResultOf(outcome).value };
 }
 
-export function addTextTurns({ messages, form, calls, said, to, known }: StepTurns): void {
-  const { parts, isWhole } = restoreBesideText(form, to, known);
+export function addTextTurns({ messages, form, calls, said, to, known, files }: StepTurns): void {
+  const { parts, isWhole } = restoreBesideText(form, to, known, files.media);
+  const behind: Shown[] = [];
+  const results = calls.map((call, index) => resultIn(call, index, textResult(call, files, behind))).join('\n');
   const written = { type: 'text' as const, text: [...said, callBlock(calls)].join('\n\n') };
   messages.push(
     { role: 'assistant', content: isWhole ? [...parts] : [...parts, written] },
-    userTurn(calls.map((call, index) => resultFrame(call, index)).join('\n')),
+    { role: 'user', content: [{ type: 'text', text: results }, ...behind] },
   );
 }
 
@@ -82,8 +90,12 @@ export function callBlock(calls: readonly StepCall[]): string {
 }
 
 /** The outcome of a call, in a frame that says which call it was. @param maxChars of each text that Pilotage did not write. */
-export function resultFrame({ tool, outcome }: StepCall, index: number, maxChars?: number): string {
-  return frame('tool_result', toolResultOf(outcome, maxChars).value, { tool: shownName(tool), call: index + 1 });
+export function resultFrame(call: StepCall, index: number, maxChars?: number): string {
+  return resultIn(call, index, toolResultOf(call.outcome, maxChars).value);
+}
+
+function resultIn({ tool }: StepCall, index: number, markup: string): string {
+  return frame('tool_result', markup, { tool: shownName(tool), call: index + 1 });
 }
 
 /** How the ids of calls begin that no provider has named. */

@@ -43,8 +43,7 @@ export function earlierMessages(
   return turns.flatMap((turn, index): LanguageModelV4Message[] => {
     const { role, parts = [{ type: 'text', text: turn.text }] } = turn;
     const made = turns[index + 1]?.role === 'tool' ? [] : filesMade(turns, index);
-    const after: LanguageModelV4Message[] =
-      made.length === 0 ? [] : [{ role: 'user', content: [textPart(note(FILES_MADE)), ...made.map(file)] }];
+    const after: LanguageModelV4Message[] = made.length === 0 ? [] : [madeTurn(made.map(file))];
     if (role === 'user') {
       const content = parts.flatMap((part): (LanguageModelV4TextPart | LanguageModelV4FilePart)[] => {
         if (part.type === 'file') return [file(part)];
@@ -78,6 +77,13 @@ export function earlierMessages(
 }
 
 type File = Extract<TurnPart, { type: 'file' }>;
+
+/** Files that a model has made, in a message of their own. */
+export function madeTurn(
+  files: readonly (LanguageModelV4TextPart | LanguageModelV4FilePart)[],
+): LanguageModelV4Message {
+  return { role: 'user', content: [textPart(note(FILES_MADE)), ...files] };
+}
 
 const FILES_MADE = 'Made by you in the reply before:';
 

@@ -1,13 +1,22 @@
 /** What goes back of a reply in its own parts, and what another provider is told of it. */
 import type { LanguageModelV4Message, LanguageModelV4ToolCallPart } from '@ai-sdk/provider';
-import { isJsonObject, type Json, type JsonObject, jsonText, type ReasoningReplay, type Step } from '#core';
+import {
+  type InputArtifact,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  jsonText,
+  type MediaView,
+  type ReasoningReplay,
+  type Step,
+} from '#core';
 import type { ProviderCallPart, ProviderResultPart, ProviderState, StoredPart } from '#model';
 import { frame, quoted } from './frame.ts';
 
 export type AssistantPart = (LanguageModelV4Message & { role: 'assistant' })['content'][number];
 
 /** The own parts of a step's reply, and the reasoning that one of them may stand for. */
-export type OwnForm = Pick<Step, 'providerState' | 'reasoning'>;
+export type OwnForm = Pick<Step, 'providerState' | 'reasoning' | 'files'>;
 
 /** Who is asked now. */
 export interface Recipient {
@@ -22,12 +31,14 @@ export interface Recipient {
 /**
  * The reply's own parts with the calls in their places. `undefined` for a state that was made elsewhere, or that has no place for each of the calls.
  * @param known ids of the provider's own calls that the request has; a result whose call is not among them is left out.
+ * @param media has the bytes of the files.
  */
 export function restoreParts(
-  { providerState: state, reasoning = '' }: OwnForm,
+  { providerState: state, reasoning = '', files = [] }: OwnForm,
   calls: readonly LanguageModelV4ToolCallPart[],
   to: Recipient,
   known: Set<string> = new Set(),
+  media?: MediaView,
 ): AssistantPart[] | undefined {
   if (!isProviderState(state)) return undefined;
   const isOwn = isOwnState(state, to);
@@ -49,6 +60,10 @@ export function restoreParts(
       const thought = { ...part, text: part.text ?? reasoning };
       if (isOwn && goesBack(part, to)) restored.push(thought as AssistantPart);
       else if (to.replay === 'text') thoughts.push(thought.text);
+    } else if (part.type === 'file' || part.type === 'reasoning-file') {
+      const goes = isOwn && (part.type === 'file' || to.sendReasoning !== false);
+      const file = goes ? ownFile(part, files, media) : undefined;
+      if (file !== undefined) restored.push(file);
     } else if (isOwn) {
       if (part.type === 'tool-call') known.add(part.toolCallId);
       if (part.type !== 'tool-result' || known.has(part.toolCallId)) restored.push(part as AssistantPart);
@@ -63,6 +78,29 @@ export function restoreParts(
   return restored.toSpliced(firstCall === -1 ? restored.length : firstCall, 0, text(replayed(told)));
 }
 
+/** `undefined`: its bytes are not there. */
+function ownFile(
+  part: StoredPart & { readonly type: 'file' | 'reasoning-file' },
+  files: readonly InputArtifact[],
+  media: MediaView | undefined,
+): AssistantPart | undefined {
+  const { type, providerOptions } = part;
+  const told = providerOptions === undefined ? {} : { providerOptions };
+  if ('url' in part) {
+    const { url, mediaType } = part;
+    return { type, mediaType, data: { type: 'url', url: new URL(url) }, ...told } as AssistantPart;
+  }
+  const { mime, artifactRef } = files[part.file] ?? {};
+  const bytes = artifactRef === undefined ? undefined : media?.bytes.get(artifactRef);
+  if (mime === undefined || bytes === undefined) return undefined;
+  return { type, mediaType: mime, data: { type: 'data', data: bytes }, ...told } as AssistantPart;
+}
+
+/** The files of a reply that do not go back as its parts: the model is another provider's. */
+export function filesForOthers({ providerState: state, files = [] }: OwnForm, to: Recipient): readonly InputArtifact[] {
+  return files.length === 0 || (isProviderState(state) && isOwnState(state, to)) ? [] : files;
+}
+
 /** What the provider has signed goes back as it came, whatever else is told in words. */
 function goesBack({ providerOptions }: StoredPart & { readonly type: 'reasoning' }, to: Recipient): boolean {
   return to.sendReasoning !== false && (providerOptions !== undefined || to.replay !== 'text');
@@ -73,11 +111,12 @@ export function restoreBesideText(
   step: OwnForm,
   to: Recipient,
   known: Set<string>,
+  media: MediaView | undefined,
 ): { readonly parts: readonly AssistantPart[]; readonly isWhole: boolean } {
   const { providerState: state } = step;
   if (!isProviderState(state) || !isOwnState(state, to)) return { parts: [], isWhole: false };
   const isNative = state.parts.some(({ type }) => type === 'call');
-  const restored = restoreParts(step, [], to, known) ?? [];
+  const restored = restoreParts(step, [], to, known, media) ?? [];
   if (!isNative && state.parts.some(isOpaque)) return { parts: restored, isWhole: true };
   return { parts: restored.filter(({ type }) => type !== 'text'), isWhole: false };
 }

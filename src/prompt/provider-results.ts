@@ -24,10 +24,10 @@ const FORMS: Readonly<Record<string, (text: string, failed: boolean) => Json>> =
   'openai.tool_search': () => ({ tools: [] }),
 };
 
-/** @param provider absent for a tool of the program's own. */
-export function nativeResultOf(outcome: Outcome | undefined, provider: ProviderTool | undefined): Output {
+/** `undefined`: the tool has no form of its own, and is told like any. @param provider absent for a tool of the program's own. */
+export function providerForm(outcome: Outcome | undefined, provider: ProviderTool | undefined): Output | undefined {
   const form = provider === undefined ? undefined : FORMS[provider.id];
-  if (form === undefined) return toolResultOf(outcome);
+  if (form === undefined) return undefined;
   const isWhole = outcome?.kind === 'value' && outcome.artifact === undefined;
   if (isWhole) return { type: 'json', value: mapTexts(outcome.value, quoted) };
   const { type, value } = toolResultOf(outcome);

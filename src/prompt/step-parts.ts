@@ -6,17 +6,22 @@ import type { LanguageModelV4ToolResultPart } from '@ai-sdk/provider';
 import {
   AWAIT_TOOL,
   type AwaitTask,
+  atPointer,
   branchesOf,
   defined,
   type ErrorData,
   isJsonObject,
   isPlan,
   isPlanTool,
+  isResultFile,
   isTaskTool,
   isWokenByTasks,
   type Json,
   type JsonObject,
   jsonText,
+  type ModelOutput,
+  type ModelOutputPart,
+  mediaNote,
   type Outcome,
   type ReasoningReplay,
   reservedAct,
@@ -27,7 +32,17 @@ import {
   type Verdict,
   wordsIn,
 } from '#core';
-import { enclose, frame, framedWords, jsonLine, note, quoted, quotedJson, type UserWords } from './frame.ts';
+import {
+  enclose,
+  encloseJson,
+  frame,
+  framedWords,
+  jsonLine,
+  note,
+  quoted,
+  quotedJson,
+  type UserWords,
+} from './frame.ts';
 import { replayed } from './provider-parts.ts';
 
 export interface StepCall {
@@ -157,7 +172,7 @@ function awaitArgs({ taskId, groupId, timeoutMs }: AwaitTask): JsonObject {
 // What the model reads in place of an outcome. A value passes as it is, line breaks and tabs included; what the
 // runtime says begins with a frame, which no value can.
 
-type ToolResultOutput = Extract<LanguageModelV4ToolResultPart['output'], { type: 'text' | 'error-text' }>;
+type TextOutput = Extract<LanguageModelV4ToolResultPart['output'], { type: 'text' | 'error-text' }>;
 
 const NEVER_STARTED: ErrorData = { code: 'branch_not_started', message: 'The call was never started.' };
 
@@ -165,12 +180,18 @@ const NEVER_STARTED: ErrorData = { code: 'branch_not_started', message: 'The cal
  * The result of a call, as markup. A call without an outcome was never started.
  * @param maxChars of each text that Pilotage did not write.
  */
-export function toolResultOf(outcome: Outcome | undefined, maxChars?: number): ToolResultOutput {
+export function toolResultOf(
+  outcome: Outcome | undefined,
+  maxChars?: number,
+  tellFile: (file: FilePart) => string = fileNote,
+): TextOutput {
   if (outcome === undefined) return errorOutput(NEVER_STARTED, '', maxChars);
   switch (outcome.kind) {
     case 'value': {
-      const value = valueText(outcome.value, maxChars);
-      return { type: 'text', value: outcome.artifact === undefined ? value : frame('stored_result', value) };
+      const { modelOutput } = outcome;
+      return modelOutput === undefined || modelOutput.type === 'failed'
+        ? { type: 'text', value: plainValue(outcome, maxChars) }
+        : outputText(modelOutput, outcome, maxChars, tellFile);
     }
     case 'error':
       return errorOutput(outcome.error, '', maxChars);
@@ -191,7 +212,7 @@ export function toolResultOf(outcome: Outcome | undefined, maxChars?: number): T
   }
 }
 
-function errorOutput(error: ErrorData, meaning: string, maxChars: number | undefined): ToolResultOutput {
+function errorOutput(error: ErrorData, meaning: string, maxChars: number | undefined): TextOutput {
   const framed = enclose('call_error', errorText(error), {}, maxChars);
   return { type: 'error-text', value: meaning === '' ? framed : `${framed}\n${meaning}` };
 }
@@ -210,6 +231,72 @@ export function verdictText(verdict: Verdict, payload: JsonObject | undefined, w
   if (verdict === 'resume' && typeof (payload?.['message'] ?? payload?.['reason']) === 'string') return write(words);
   const answer = { approve: 'Approved.', reject: 'Rejected.', resume: 'Go on.' }[verdict];
   return Object.keys(payload ?? {}).length === 0 ? note(answer) : `${note(answer)}\n${write(words)}`;
+}
+
+type ValueOutcome = Extract<Outcome, { kind: 'value' }>;
+type FilePart = Extract<ModelOutputPart, { type: 'file' }>;
+
+function plainValue({ value, artifact }: ValueOutcome, maxChars?: number): string {
+  const text = valueText(value, maxChars);
+  return artifact === undefined ? text : frame('stored_result', text);
+}
+
+/** What the tool has made of its value for a model, as markup. @param tellFile a file, as markup. */
+function outputText(
+  output: Exclude<ModelOutput, { type: 'failed' }>,
+  of: ValueOutcome,
+  maxChars: number | undefined,
+  tellFile: (file: FilePart) => string,
+): TextOutput {
+  switch (output.type) {
+    case 'json':
+      return { type: 'text', value: valueText(output.value, maxChars) };
+    case 'error-json':
+    case 'error-text':
+      return { type: 'error-text', value: enclose('call_error', jsonText(output.value), {}, maxChars) };
+    case 'execution-denied':
+      return {
+        type: 'error-text',
+        value: enclose('call_error', `The call was denied: ${output.reason ?? 'no reason was given'}`),
+      };
+    case 'content': {
+      const said = output.value.map((part) => partText(part, of, maxChars, tellFile)).filter((text) => text !== '');
+      return output.isError === true
+        ? { type: 'error-text', value: frame('call_error', said.join('\n')) }
+        : { type: 'text', value: said.join('\n') };
+    }
+    default:
+      return output satisfies never;
+  }
+}
+
+/** One part of what a model reads of a result, as markup. */
+export function partText(
+  part: ModelOutputPart,
+  of: ValueOutcome,
+  maxChars: number | undefined,
+  tellFile: (file: FilePart) => string,
+): string {
+  switch (part.type) {
+    case 'text':
+      return quoted('text' in part ? part.text : jsonText(atPointer(of.value, part.at) ?? ''), maxChars);
+    case 'value':
+      return plainValue(of, maxChars);
+    case 'file':
+      return tellFile(part);
+    default:
+      return '';
+  }
+}
+
+/** A file of a result that is not shown, as markup. */
+export function fileNote(file: FilePart, words: string = 'A file of this result, by reference:'): string {
+  const { fileName } = file;
+  const named = defined({ file_name: fileName });
+  if (isResultFile(file))
+    return `${words}\n${encloseJson('attachment', JSON.stringify({ ...mediaNote(file), ...named }))}`;
+  const where = 'url' in file ? { url: file.url } : { reference: file.reference };
+  return `A file of this result:\n${encloseJson('attachment', JSON.stringify({ ...where, mime: file.mediaType, ...named }))}`;
 }
 
 function valueText(value: Json, maxChars: number | undefined): string {

@@ -11,6 +11,7 @@ import {
   defined,
   isRefusedReply,
   isWokenByTasks,
+  type MediaView,
   type RunContext,
   type RunView,
   type SteeringTurn,
@@ -20,7 +21,7 @@ import {
 } from '#core';
 import { addNativeTurns, addTextTurns, MADE_ID } from './call-turns.ts';
 import { type ActLine, actLines, shownActs } from './compaction.ts';
-import { earlierMessages, systemWords } from './earlier-turns.ts';
+import { earlierMessages, madeTurn, systemWords } from './earlier-turns.ts';
 import {
   assistantTurn,
   type CallMode,
@@ -34,11 +35,13 @@ import {
 import {
   type AssistantPart,
   actsOfProvider,
+  filesForOthers,
   isOwnReply,
   type Recipient,
   restoreParts,
   withoutOpenCalls,
 } from './provider-parts.ts';
+import type { FileRules } from './result-files.ts';
 import {
   callsOf,
   isWaitingAnswer,
@@ -60,12 +63,10 @@ import {
   summaryTurn,
   taskTurn,
 } from './untrusted.ts';
-import { isSpoken, requestTurn, steeringText, type TakesMime } from './user-turn.ts';
+import { filePart, isSpoken, requestTurn, steeringText } from './user-turn.ts';
 
-export interface TranscriptOptions extends Recipient {
+export interface TranscriptOptions extends Recipient, FileRules {
   readonly mode: CallMode;
-  /** What the model can be sent as a file. */
-  readonly takes: TakesMime;
   /** False: the model cannot start tasks or wait for them, so that it is not shown calls that did. Default true. */
   readonly tasks?: boolean;
   /** How many characters the texts of earlier turns may have together; longer ones are cut off, and say so. Default: any number. */
@@ -89,6 +90,8 @@ export class Transcript {
   readonly #context: RunContext;
   readonly #startedAt: number;
   readonly #compaction: Compaction | undefined;
+  /** From which step on files of results are shown. */
+  readonly #from: number | undefined;
   readonly #starts: number[] = [];
   #steps: number;
   #turns = 0;
@@ -110,6 +113,7 @@ export class Transcript {
     this.#context = view.context;
     this.#startedAt = view.startedAt;
     this.#compaction = trajectory.compaction;
+    this.#from = view.media?.from;
     const request = requestTurn(view, takes, write);
     this.#messages = [
       { role: 'system', content: [system, ...systemWords(view.history)].join('\n\n') },
@@ -121,9 +125,10 @@ export class Transcript {
     if (trajectory.compaction !== undefined) this.#addSummary(trajectory.compaction, view);
   }
 
-  /** False when this is not the beginning of that run: another run, other tools, or a newer summary. */
-  fits({ tools, query, history, context, startedAt, trajectory }: RunView): boolean {
+  /** False when this is not the beginning of that run: another run, other tools, a newer summary, or files that have become old. */
+  fits({ tools, query, history, context, startedAt, trajectory, media }: RunView): boolean {
     return (
+      (this.#from ?? 0) === (media?.from ?? 0) &&
       sameTools(this.#tools, tools.all()) &&
       this.#query === query &&
       this.#history === history &&
@@ -249,12 +254,12 @@ export class Transcript {
     const { calls, told } = shownCalls(step, tasks);
     const said = saidIn(step, replay);
     if (calls.length + told.length === 0) {
-      const own = this.#ownWords(step);
+      const own = this.#ownWords(step, view.media);
       const content = own ?? said.map((text) => ({ type: 'text' as const, text }));
       if (content.length > 0) this.#messages.push({ role: 'assistant', content });
       // Its provider goes on with its own turn, when nothing stands behind it.
       if (step.partial === 'paused' && own !== undefined && isOwnReply(step, this.#options)) return;
-      this.#addActsOfProvider(step);
+      this.#addOthersActs(step, view);
       this.#addBeforeAnswer(view.trajectory, step);
       const reply = replyTo(step, this.#write);
       this.#messages.push(isWaitingAnswer(step) ? taskTurn(reply, ANSWERED) : userTurn(reply));
@@ -263,13 +268,14 @@ export class Transcript {
     const ids = this.#claimIds(step, calls);
     // The provider's form of a reply has a place for each of its calls.
     const form = told.length === 0 ? step : {};
-    const { tools } = view;
-    const turns = { messages: this.#messages, form, calls, said, to: this.#options, known: this.#known, tools };
+    const { tools, media } = view;
+    const files = { rules: this.#options, step: step.index, media };
+    const turns = { messages: this.#messages, form, calls, said, to: this.#options, known: this.#known, files, tools };
     if (calls.length === 0) {
       if (said.length > 0) this.#messages.push(assistantTurn(said.join('\n\n')));
     } else if (mode === 'native') addNativeTurns(turns, ids);
     else addTextTurns(turns);
-    this.#addActsOfProvider(step);
+    this.#addOthersActs(step, view);
     if (told.length > 0) this.#messages.push(userTurn(toldText(told)));
     const lost = lostHandlesText(step);
     if (lost !== undefined) this.#messages.push(userTurn(note(lost)));
@@ -278,14 +284,21 @@ export class Transcript {
   }
 
   /** The reply's own form without calls; one that was not accepted is told by its text alone. */
-  #ownWords(step: Step): AssistantPart[] | undefined {
-    const content = step.error === undefined ? restoreParts(step, [], this.#options, this.#known) : undefined;
+  #ownWords(step: Step, media: MediaView | undefined): AssistantPart[] | undefined {
+    const content = step.error === undefined ? restoreParts(step, [], this.#options, this.#known, media) : undefined;
     return content?.length === 0 ? undefined : content;
   }
 
-  #addActsOfProvider(step: Step): void {
-    const acts = step.error === undefined ? actsOfProvider(step, this.#options) : undefined;
+  /** What another provider and its model have done and made. */
+  #addOthersActs(step: Step, { media, tools }: RunView): void {
+    if (step.error !== undefined) return;
+    const acts = actsOfProvider(step, this.#options);
     if (acts !== undefined) this.#messages.push(userTurn(acts));
+    const files = filesForOthers(step, this.#options);
+    if (files.length === 0) return;
+    const { takes } = this.#options;
+    const loaded = files.map((file) => ({ ...file, ...defined({ bytes: media?.bytes.get(file.artifactRef) }) }));
+    this.#messages.push(madeTurn(loaded.map((file) => filePart(file, takes, tools, 'an earlier message'))));
   }
 
   /** What a step made known beside its results. */

@@ -12,6 +12,7 @@ import {
   defined,
   type ErrorData,
   type GroupView,
+  type InputArtifact,
   isJsonObject,
   type Json,
   type JsonObject,
@@ -20,6 +21,7 @@ import {
   PilotageError,
   type RunContext,
   reservedAct,
+  resultFilesOf,
   SHOWN_SKILLS,
   SKILL_GET,
   SKILL_SEARCH,
@@ -190,8 +192,10 @@ export function artifactLines(rows: readonly ArtifactRow[], more = 0): string[] 
 }
 
 /** The values that a step stored: artifacts of its tools, and results that were too large to be sent. */
-export function artifactsOf({ decision, calls }: Step, options: { readonly results: boolean }): readonly ArtifactRow[] {
+export function artifactsOf(step: Step, options: { readonly results: boolean }): readonly ArtifactRow[] {
+  const { decision, calls } = step;
   const rows: ArtifactRow[] = [];
+
   for (const [index, { outcome, artifacts, endedAt }] of calls.entries()) {
     if (artifacts !== undefined) rows.push(...artifacts);
     if (!options.results || outcome.kind !== 'value' || outcome.artifact === undefined) continue;
@@ -199,7 +203,26 @@ export function artifactsOf({ decision, calls }: Step, options: { readonly resul
     const source = tool === undefined ? 'unknown' : (reservedAct(tool) ?? `tool: ${shownName(tool)}`);
     rows.push({ ...outcome.artifact, source, createdAt: endedAt });
   }
-  return rows;
+  if (!options.results) return rows;
+  const known = new Set(rows.map(({ artifactRef }) => artifactRef));
+  return [...rows, ...filesOf(step).filter(({ artifactRef }) => !known.has(artifactRef))];
+}
+
+/** The files of the results, and of the reply. */
+function filesOf(step: Step): readonly ArtifactRow[] {
+  const { files = [], endedAt } = step;
+  return [
+    ...resultFilesOf(step).map((file) => rowOf(file, 'tool', endedAt)),
+    ...files.map((file) => rowOf(file, 'model', endedAt)),
+  ];
+}
+
+function rowOf(
+  { artifactRef, mime, sizeBytes, fileName }: InputArtifact,
+  source: string,
+  createdAt: number,
+): ArtifactRow {
+  return { artifactRef, mime, sizeBytes, source, createdAt, ...defined({ fileName }) };
 }
 
 function lineOf({ artifactRef, fileName, mime, sizeBytes, source }: ArtifactRow): string {

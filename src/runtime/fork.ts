@@ -18,6 +18,7 @@ import {
   type EntryBody,
   type ForkOrigin,
   type Identity,
+  isWholeValue,
   type Json,
   jsonEquals,
   type Limits,
@@ -320,7 +321,7 @@ function withStoredResult(entries: readonly Entry[], scope: Scope, artifacts: Ar
     entries.map(async (entry): Promise<Entry> => {
       if (entry.kind !== 'call_ended' || entry.outcome.kind !== 'value') return entry;
       const value = capture(entry.outcome.value, 'result.value');
-      if (entry.outcome.artifact !== undefined || !mayBeLarge(value)) return entry;
+      if (!isWholeValue(entry.outcome) || !mayBeLarge(value)) return entry;
       const outcome = await storeLargeValue(value, toolOf(entries, entry), scope, artifacts);
       if (outcome.artifact === undefined) return entry;
       return { ...entry, outcome, discovered: [...new Set(entry.discovered).add(ARTIFACT_FETCH)] };

@@ -5,7 +5,7 @@ export { isVerdict } from '../loop/answers.ts';
 export { takeMessages } from '../loop/controls.ts';
 export { turnsOfRun } from '../loop/earlier-turns.ts';
 export { HeldLease, momentOf } from '../loop/held-lease.ts';
-export type { GivenContext, InputFile } from '../loop/inputs.ts';
+export type { GivenContext } from '../loop/inputs.ts';
 export { loadInputs } from '../loop/inputs.ts';
 export type { ProgressGuard } from '../loop/progress-guard.ts';
 export { limitsWithin } from '../tasks/budget-share.ts';

@@ -23,7 +23,9 @@ import {
   type Turn,
   validateDecision,
 } from '#core';
+import type { ArtifactStore } from '#journal';
 import { applyEntry, openState, sameDecision, viewOf, wholeMove, withheldTools } from '#state';
+import { ShownMedia } from '../loop/media.ts';
 
 export interface ReplayRequest {
   /** The whole journal of the run. */
@@ -36,6 +38,8 @@ export interface ReplayRequest {
   readonly inputs?: readonly LoadedInput[];
   /** The turns before the query, when they had to be loaded. */
   readonly history?: readonly Turn[];
+  /** Has the files of the steps. Default: there are none. */
+  readonly artifacts?: ArtifactStore;
   readonly signal?: AbortSignal;
 }
 
@@ -70,7 +74,8 @@ export interface ReplayedMove {
  * @throws the signal's reason when it is aborted; PilotageError `journal_corrupt`.
  */
 export async function replayRun(request: ReplayRequest): Promise<ReplayReport> {
-  const { entries, planner, toolsOf, inputs, history, signal = new AbortController().signal } = request;
+  const { entries, planner, toolsOf, inputs, history, artifacts, signal = new AbortController().signal } = request;
+  const media = new ShownMedia();
   const [first, ...rest] = entries;
   if (first === undefined) throw new PilotageError('journal_corrupt', 'The journal of the run is empty.');
   const state = openState(deepFreeze(first));
@@ -79,7 +84,9 @@ export async function replayRun(request: ReplayRequest): Promise<ReplayReport> {
   const report = { run: state.identity.run, from, compared: 0 };
   for (const [index, entry] of rest.entries()) {
     if (entry.kind === 'moved' && entry.step >= from) {
-      const view = viewOf(state, toolsOf(state.scopes, state.found, withheldTools(state)), false, inputs, history);
+      if (artifacts !== undefined) await media.load(state, artifacts);
+      const tools = toolsOf(state.scopes, state.found, withheldTools(state));
+      const view = viewOf(state, tools, false, inputs, history, media.view);
       const now = await untilAborted(ask(planner, view, signal), signal);
       report.compared += 1;
       const recorded = recordedMove(wholeMove(entry, rest, index + 1));

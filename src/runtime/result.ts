@@ -4,6 +4,7 @@ import {
   defined,
   type ErrorData,
   type FinishReason,
+  type InputArtifact,
   isJsonObject,
   type Json,
   type JsonObject,
@@ -26,6 +27,8 @@ export type RunResult =
       readonly metadata?: JsonObject;
       /** What the providers of the run's models say that its replies were written from, each once, in order. Absent: nothing. */
       readonly sources?: readonly Source[];
+      /** Files that the run's model has made, in all of its replies; absent when there are none. They are artifacts of the session. */
+      readonly files?: readonly InputArtifact[];
       readonly usage: Readonly<RunTotals>;
     }
   | { readonly status: 'failed'; readonly error: ErrorData; readonly usage: Readonly<RunTotals> }
@@ -86,6 +89,12 @@ async function withArgs(pause: PauseNotice, scope: Scope, artifacts: ArtifactSto
   return args === undefined ? pause : { ...pause, payload: { ...rest, args } };
 }
 
+function filesOf({ steps, ending }: RunState): readonly InputArtifact[] | undefined {
+  const last = ending?.kind === 'finished' ? ending.files : undefined;
+  if (steps.every(({ files }) => files === undefined)) return last;
+  return [...steps.flatMap(({ files = [] }) => files), ...(last ?? [])];
+}
+
 /**
  * The result of a run that has ended or is paused; `undefined` while it is going. It has no answer where that is stored as an
  * artifact.
@@ -102,7 +111,7 @@ export function runResultOf(state: RunState): RunResult | undefined {
       reason,
       ...defined({ answer }),
       usage,
-      ...defined({ payload, stored, metadata }),
+      ...defined({ payload, stored, metadata, files: filesOf(state) }),
       ...(sources.length > 0 && { sources }),
     };
   }

@@ -107,7 +107,7 @@ export class RunHost {
     const state = foldEntries(entries.slice(0, 1));
     const inputs = await loadInputs(state.context.inputs ?? [], state.identity, artifacts);
     const history = await earlierTurns(state, this.deps);
-    return replayRun({ entries, planner, toolsOf, inputs, history, ...defined({ signal }) });
+    return replayRun({ entries, planner, toolsOf, inputs, history, artifacts, ...defined({ signal }) });
   }
 
   /** Whether some agent shows readers the progress of its tasks. */

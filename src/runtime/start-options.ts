@@ -7,6 +7,7 @@ import {
   assertWhileAsked,
   type Identity,
   type InputArtifact,
+  type InputFile,
   isOptionsRecord,
   type Limits,
   type OptionShape,
@@ -17,7 +18,7 @@ import {
   type WhileAsked,
 } from '#core';
 import type { Journal } from '#journal';
-import type { GivenContext, InputFile } from '../loop/inputs.ts';
+import type { GivenContext } from '../loop/inputs.ts';
 import type { GivenTurn } from './given-history.ts';
 
 export interface StartOptions {

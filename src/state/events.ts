@@ -16,6 +16,7 @@ import {
   type Finished,
   type GroupEnded,
   type Identity,
+  type InputArtifact,
   type Json,
   type JsonObject,
   MESSAGE_TOOL,
@@ -37,7 +38,7 @@ import {
 import { stepsCounted } from './budget.ts';
 import { grownMove, isNews, nodeEdits, REMOVED } from './open-step.ts';
 import { heldBack } from './plan-view.ts';
-import { openBranches, type RunState } from './state.ts';
+import { nextStep, openBranches, type RunState } from './state.ts';
 
 /** Makes an event of a type from an entry's position and time. */
 export function event<T extends EventType>(
@@ -159,6 +160,7 @@ function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
   return [
     ...events,
     ...providerEvents(entry, move, identity),
+    ...filesEvents(entry, step, move.files, identity),
     ...invokedEvents(entry, step, branchesOf(decision), 0, identity),
     ...heldEvents(entry, move, identity),
   ];
@@ -178,6 +180,15 @@ function providerEvents(entry: Entry, { step, providerState }: Moved, identity: 
       isError: type.startsWith('error'),
     });
   });
+}
+
+function filesEvents(
+  entry: Entry,
+  step: number,
+  files: readonly InputArtifact[] | undefined,
+  identity: Identity,
+): RunEvent[] {
+  return files === undefined ? [] : [event('planner.files', entry, identity, { step, files })];
 }
 
 function heldEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
@@ -335,12 +346,13 @@ function since(startedAt: number, endedAt: number): number {
 }
 
 function finishEvents(entry: Entry, finished: Finished, before: RunState): RunEvent[] {
-  const { reason, payload, metadata } = finished;
+  const { reason, payload, metadata, files } = finished;
+  const made = filesEvents(entry, nextStep(before), files, before.identity);
   const ending = event('planner.finish', entry, before.identity, {
     reason,
     ...defined({ payload, metadata }),
   });
-  if (metadata?.['max_steps_exceeded'] !== true) return [ending];
+  if (metadata?.['max_steps_exceeded'] !== true) return [...made, ending];
   const last = before.steps.at(-1);
   const lastTool = last === undefined || last.calls.length === 0 ? undefined : branchesOf(last.decision).at(-1)?.tool;
   const exceeded = event('planner.max_steps_exceeded', entry, before.identity, {
@@ -348,7 +360,7 @@ function finishEvents(entry: Entry, finished: Finished, before: RunState): RunEv
     stepsObserved: stepsCounted(before),
     ...defined({ lastTool }),
   });
-  return [exceeded, ending];
+  return [...made, exceeded, ending];
 }
 
 function taskEvents(

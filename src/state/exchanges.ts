@@ -24,6 +24,8 @@ export interface Exchange {
   readonly inputs: readonly InputArtifact[];
   /** What the run said to it, before its answer. */
   readonly said: readonly string[];
+  /** Files that the run's model has made for it. */
+  readonly files: readonly InputArtifact[];
   /** The answer with which the run ended. Its payload may be the reference of an artifact. */
   readonly answer?: Pick<Finished, 'payload' | 'stored'>;
   /** Set when there is no answer: a sentence that says why not, such as what the run waits for. */
@@ -38,12 +40,15 @@ export function exchangesOf(state: RunState): readonly Exchange[] {
   for (const step of steps) {
     for (; (steering[heard]?.atStep ?? Infinity) <= step.index; heard += 1)
       talk.hear(wordsOf(steering[heard]?.control));
+    talk.make(step.files);
     if (step.decision.kind !== 'request_pause' || step.decision.reason !== 'await_input') continue;
     talk.say(wholeText(state, step.index, step.text));
     talk.hear(answerIn(step.calls[0]?.outcome));
   }
   for (; heard < steering.length; heard += 1) talk.hear(wordsOf(steering[heard]?.control));
   const decision = open?.move.decision;
+  talk.make(open?.move.files);
+  if (ending?.kind === 'finished') talk.make(ending.files);
   if (open !== null && decision?.kind === 'request_pause' && decision.reason === 'await_input')
     talk.say(wholeText(state, open.move.step, open.move.text));
   return talk.end(ending?.kind === 'finished' && ending.reason === 'goal' ? ending : standingOf(state));
@@ -55,14 +60,18 @@ class Talk {
   readonly #exchanges: Mutable<Exchange>[];
 
   constructor({ query, context }: RunState) {
-    this.#exchanges = [{ user: query, inputs: context.inputs ?? [], said: [] }];
+    this.#exchanges = [{ user: query, inputs: context.inputs ?? [], said: [], files: [] }];
   }
 
   hear(words: string): void {
     if (words === '') return;
     const last = this.#last;
-    if (last.said.length > 0) this.#exchanges.push({ user: words, inputs: [], said: [] });
+    if (last.said.length > 0) this.#exchanges.push({ user: words, inputs: [], said: [], files: [] });
     else last.user = last.user === '' ? words : `${last.user}\n\n${words}`;
+  }
+
+  make(files: readonly InputArtifact[] | undefined): void {
+    if (files !== undefined) this.#last.files = [...this.#last.files, ...files];
   }
 
   say(words: string | undefined): void {

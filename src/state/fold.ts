@@ -10,6 +10,7 @@ import {
   type ControlTaken,
   countUsage,
   deepFreeze,
+  defined,
   distinctSources,
   type Entry,
   isDismissal,
@@ -404,7 +405,11 @@ function applyShortened(state: RunState, { results }: Shortened): void {
     const result = results.find((one) => one.call === call);
     if (result === undefined) return record;
     const { value, artifact } = result;
-    return Object.freeze({ ...record, outcome: Object.freeze({ kind: 'value', value, artifact }) });
+    const media = record.outcome.kind === 'value' ? record.outcome.media : undefined;
+    return Object.freeze({
+      ...record,
+      outcome: Object.freeze({ kind: 'value', value, artifact, ...defined({ media }) }),
+    });
   });
   state.steps = state.steps.with(-1, Object.freeze({ ...last, calls: Object.freeze(calls) }));
   if (!state.found.includes(ARTIFACT_FETCH)) state.found = [...state.found, ARTIFACT_FETCH];

@@ -48,6 +48,7 @@ export { event, eventsOf, type Redact, redacted } from './events.ts';
 export { type Exchange, exchangesOf } from './exchanges.ts';
 export { applyEntry, applyFitting, foldEntries, openState } from './fold.ts';
 export { misfitAmong } from './follows.ts';
+export { ShownFiles } from './media.ts';
 export { nodeEdits, wholeMove } from './open-step.ts';
 export {
   atOnceOf,

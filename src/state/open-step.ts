@@ -147,6 +147,7 @@ export function closeStep(state: RunState, { move, calls, approvals, edits }: Op
   if (move.text !== undefined) step.text = move.text;
   if (move.reasoning !== undefined) step.reasoning = move.reasoning;
   if (move.usage !== undefined) step.usage = move.usage;
+  if (move.files !== undefined) step.files = move.files;
   if (move.providerState !== undefined) step.providerState = move.providerState;
   if (move.provenance !== undefined) step.provenance = move.provenance;
   if (move.remarks !== undefined) step.remarks = move.remarks;

@@ -14,6 +14,7 @@ import {
   type ForkOrigin,
   type HandleState,
   type Identity,
+  type InputArtifact,
   type Json,
   type JsonObject,
   type Moved,
@@ -153,6 +154,7 @@ export type Ending =
       readonly payload?: Json;
       readonly stored?: true;
       readonly metadata?: JsonObject;
+      readonly files?: readonly InputArtifact[];
     }
   | { readonly kind: 'failed'; readonly error: ErrorData };
 

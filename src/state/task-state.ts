@@ -69,8 +69,8 @@ function sealGroup(state: RunState, id: string): void {
 }
 
 export function applyTaskEnded(state: RunState, ended: TaskEnded): void {
-  const { task, status, result, stored, error, usage } = ended;
-  const end: TaskEnd = defined({ task, status, usage, result, stored, error });
+  const { task, status, result, stored, files, error, usage } = ended;
+  const end: TaskEnd = defined({ task, status, usage, result, stored, files, error });
   const own = state.tasks.findLast((candidate) => candidate.id === task);
   if (own === undefined) {
     state.otherEnds = [...state.otherEnds, deepFreeze(end)];

@@ -146,6 +146,9 @@ function backgroundOf(state: RunState): Record<string, GroupView> {
 
 function artifactsOf({ context, steps, startedAt }: RunState): ArtifactRow[] {
   const given = (context.inputs ?? []).map((input) => ({ ...input, source: 'user', createdAt: startedAt }));
+  const files = steps.flatMap(
+    (step) => step.files?.map((file) => ({ ...file, source: 'model', createdAt: step.endedAt })) ?? [],
+  );
   const made = steps.flatMap(({ calls, decision }) =>
     calls.flatMap(({ artifacts = [], outcome, endedAt }) => {
       const source = decision.kind === 'call_tool' ? `tool: ${decision.tool}` : 'unknown';
@@ -156,7 +159,7 @@ function artifactsOf({ context, steps, startedAt }: RunState): ArtifactRow[] {
       return [...artifacts, ...whole];
     }),
   );
-  return [...given, ...(context.artifacts?.rows ?? []), ...made];
+  return [...given, ...(context.artifacts?.rows ?? []), ...made, ...files];
 }
 
 function namedArtifacts(rows: readonly ArtifactRow[]): Record<string, ArtifactRow> {

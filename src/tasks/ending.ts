@@ -2,6 +2,7 @@
 
 import {
   countUsage,
+  defined,
   detailsOf,
   type EntryBody,
   type Failed,
@@ -75,10 +76,10 @@ export function taskEndOf(state: RunState): TaskEnd | undefined {
 /** How this ending reads, without what was used. */
 export function endOf(task: string, ending: Ending | Finished | Failed): Omit<TaskEnd, 'usage'> {
   if (ending.kind === 'failed') return { task, status: 'failed', error: ending.error };
-  const { reason, payload, stored, metadata } = ending;
+  const { reason, payload, stored, metadata, files } = ending;
   const whole = stored === undefined ? {} : { stored };
   const result = payload === undefined ? {} : { result: payload, ...whole };
-  if (reason === 'goal') return { task, status: 'complete', ...result };
+  if (reason === 'goal') return { task, status: 'complete', ...result, ...defined({ files }) };
   const data = metadata === undefined ? {} : { data: metadata };
   const unsure = metadata?.['in_doubt'] === undefined ? '' : ` ${unsureText(metadata['in_doubt'])}`;
   const error = { code: reason, message: `The task ended with ${reason}.${refusedText(ending)}${unsure}`, ...data };

@@ -11,6 +11,7 @@ import {
   type Identity,
   type LoadedInput,
   local,
+  type MediaView,
   type OptionShape,
   type RunContext,
   type RunView,
@@ -46,6 +47,7 @@ export interface RunViewOptions {
   readonly background?: readonly BackgroundResult[];
   readonly noProgress?: NonNullable<RunView['noProgress']>;
   readonly streaming?: boolean;
+  readonly media?: MediaView;
 }
 
 const NO_HISTORY: readonly Turn[] = [];
@@ -56,7 +58,7 @@ const OPTIONS: OptionShape<RunViewOptions> = {
   ...({ steps: 'any?', steering: 'any?', compaction: 'any?', compactionFailures: 'any?', controls: 'any?' } as const),
   ...({ contextLimits: 'any?' } as const),
   ...({ tools: 'any?', startedAt: 'any?', tasks: 'any?', groups: 'any?', background: 'any?' } as const),
-  ...({ noProgress: 'any?', streaming: 'any?' } as const),
+  ...({ noProgress: 'any?', streaming: 'any?', media: 'any?' } as const),
 };
 /** What a view has beside: one view may be made of another, `runView({ ...view, steps })`. */
 const MADE: OptionShape<Omit<RunView, keyof RunViewOptions>> = {
@@ -70,7 +72,7 @@ const NO_TOOLS: ToolView = toolView([]);
 /** Makes a run view. Default: a fresh run of `local('test')` with the query `hello`, no tools, started on 2 January 2026. */
 export function runView(options: RunViewOptions = {}): RunView {
   assertKnownKeys('runView', options, Object.keys(OPTIONS), Object.keys(MADE));
-  const { query = 'hello', steps = [], noProgress } = options;
+  const { query = 'hello', steps = [], noProgress, media } = options;
   return Object.freeze({
     identity: options.identity ?? local('test'),
     query,
@@ -86,7 +88,7 @@ export function runView(options: RunViewOptions = {}): RunView {
     startedAt: options.startedAt ?? Date.UTC(2026, 0, 2, 23, 59),
     rejections: 0,
     tasks: options.tasks ?? false,
-    ...defined({ noProgress }),
+    ...defined({ noProgress, media }),
     streaming: options.streaming ?? false,
   });
 }

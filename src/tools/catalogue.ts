@@ -318,6 +318,12 @@ function readyFunction(tool: Tool, owner: string, ready: Ready, costMicroUsd: nu
       `${owner} has no execute function. Give \`execute\`, which does what the tool is for.`,
     );
   }
+  if (tool.toModelOutput !== undefined && typeof tool.toModelOutput !== 'function') {
+    throw new PilotageError(
+      'invalid_config',
+      `${owner}: \`toModelOutput\` must be a function of { toolCallId, input, output }.`,
+    );
+  }
   const { timeoutMs = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES } = tool;
   assertWhole(owner, { timeoutMs, retries });
   const backoff = backoffOf(tool, owner);

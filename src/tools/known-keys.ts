@@ -6,6 +6,7 @@ import { OWN_OPTIONS } from './unnamed-tool.ts';
 
 const TOOL: OptionShape<Partial<Tool & AgentTool>> = {
   ...({ name: 'any?', description: 'any?', inputSchema: 'any?', outputSchema: 'any?', execute: 'any?' } as const),
+  ...({ toModelOutput: 'any?' } as const),
   ...({ needsApproval: 'any?', agent: 'any?', prompt: 'any?' } as const),
   ...OWN_OPTIONS,
 };
@@ -29,7 +30,6 @@ const OF_PROVIDER = ['id', 'args', 'isProviderExecuted', 'supportsDeferredResult
 const INPUT_EVENTS = 'the events of the run tell of its calls (run.events()), so leave it out';
 /** Keys of AI SDK tools that are not carried out, and what to do in place of them. */
 const NOT_CARRIED_OUT: Readonly<Record<string, string>> = {
-  toModelOutput: 'a model reads the value of execute, so let execute give what it is to read, and leave it out',
   onInputStart: INPUT_EVENTS,
   onInputDelta: INPUT_EVENTS,
   onInputAvailable: INPUT_EVENTS,
@@ -54,8 +54,6 @@ export function assertUnnamedKeys(owner: string, tool: object): void {
   assertKnownKeys(owner, tool, TOOL_KEYS, beside);
   for (const [key, instead] of Object.entries(NOT_CARRIED_OUT)) {
     if (isNothing(given[key])) continue;
-    // A client of MCP gives it to each of its tools; it says the same as the value, in other words.
-    if (key === 'toModelOutput' && '_meta' in given) continue;
     throw new PilotageError('invalid_config', `${owner} has ${key}, which is not carried out here: ${instead}.`);
   }
   assertParts(owner, tool);

@@ -1,9 +1,11 @@
 /** The definition of a tool: what a user writes to give an agent a capability. */
-import type { LanguageModelV4 } from '@ai-sdk/provider';
+import type { LanguageModelV4, LanguageModelV4ToolResultPart } from '@ai-sdk/provider';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { ArtifactRef, Effect, Identity, Json, JsonObject, Loading, SkillView, ToolView } from '#core';
 import type { LanguageModel, ModelEntry } from '#model';
 import type { HandleSet, LiveHandles, NoHandles } from './handle.ts';
+
+type ToolResultOutput = LanguageModelV4ToolResultPart['output'];
 
 /** A Standard Schema (zod, valibot, arktype …) or a plain JSON Schema object. */
 export type InputSchema = StandardSchemaV1 | JsonObject;
@@ -135,7 +137,7 @@ export interface Backoff {
   readonly maxMs?: number;
 }
 
-export interface ToolOptions<S extends InputSchema = InputSchema, H extends HandleSet = NoHandles> {
+export interface ToolOptions<S extends InputSchema = InputSchema, H extends HandleSet = NoHandles, V = unknown> {
   /** The name that the model calls. It must not begin with `_`: such names are reserved for planners. */
   readonly name: string;
   readonly description: string;
@@ -146,7 +148,17 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
    * Makes the call. The value must be JSON. Throw a `ToolFailure` to say whether trying again may help. An async generator sends each value
    * that it yields as a piece, as `context.emit` does; the last one is the value.
    */
-  execute(args: InputOf<S>, context: ToolContext<H>): unknown;
+  execute(args: InputOf<S>, context: ToolContext<H>): V | Promise<V> | AsyncIterable<V>;
+  /**
+   * What a model reads in place of the value, in the words of the AI SDK: a text, JSON, or texts and files. Asked once, when the value is
+   * there, and recorded with it; not for calls that no model reads, such as those of a flow. An artifact of the session is
+   * `{ type: 'file', mediaType, data: { type: 'reference', reference: { pilotage: artifactRef } } }`. When it throws, the model reads the value.
+   */
+  toModelOutput?(about: {
+    readonly toolCallId: string;
+    readonly input: InputOf<S>;
+    readonly output: V;
+  }): ToolResultOutput | PromiseLike<ToolResultOutput>;
   /**
    * Called when nobody knows whether a `once` call has happened, because its process died, or it was under way at its time limit
    * or when it was aborted. When it fails in a way that may pass, it is tried again, as often as `retries` says.
@@ -200,9 +212,9 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
 export type Tool = ToolOptions<InputSchema, HandleSet>;
 
 /** Types the arguments of `execute` from the schema. The result is the plain object that was passed in. */
-export function tool<const S extends InputSchema, H extends HandleSet = NoHandles>(
-  options: ToolOptions<S, H>,
-): ToolOptions<S, H> {
+export function tool<const S extends InputSchema, H extends HandleSet = NoHandles, V = unknown>(
+  options: ToolOptions<S, H, V>,
+): ToolOptions<S, H, V> {
   return options;
 }
 

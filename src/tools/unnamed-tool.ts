@@ -19,6 +19,7 @@ type NamedApart =
   | 'outputSchema'
   | 'needsApproval'
   | 'execute'
+  | 'toModelOutput'
   | 'contextSchema'
   | 'context';
 
@@ -36,6 +37,7 @@ export interface UnnamedTool extends Partial<Omit<Tool, NamedApart>> {
   readonly outputSchema?: unknown;
   readonly needsApproval?: unknown;
   readonly execute?: unknown;
+  readonly toModelOutput?: unknown;
   /** What the context of an AI SDK tool has to be. */
   readonly contextSchema?: unknown;
   /** The context of an AI SDK tool, which `execute` and `needsApproval` get: an object for all calls, or a function that makes it for each call. */
@@ -52,7 +54,7 @@ const OWN = Object.keys(OWN_OPTIONS) as (keyof typeof OWN_OPTIONS)[];
 
 /** @throws PilotageError `tool_without_execute`, `tool_schema_invalid`, or `invalid_config` for its description or its context. */
 export function withName(name: string, tool: UnnamedTool): Tool {
-  const { execute, needsApproval } = tool;
+  const { execute, needsApproval, toModelOutput } = tool;
   if (typeof execute !== 'function') {
     throw new PilotageError(
       'tool_without_execute',
@@ -79,9 +81,15 @@ export function withName(name: string, tool: UnnamedTool): Tool {
     inputSchema: schemaOf(name, 'inputSchema', tool.inputSchema),
     ...(outputSchema === undefined ? {} : { outputSchema: schemaOf(name, 'outputSchema', outputSchema) }),
     ...defined({ needsApproval: asked }),
+    ...defined({ toModelOutput: modelOutputOf(toModelOutput, tool) }),
     execute: (input, call) =>
       chained(contextOf(call), (context) => resultOf(execute.call(tool, input, withCall(call, context)), call)),
   };
+}
+
+/** Another value than a function is refused where the tool is made ready. */
+function modelOutputOf(given: unknown, tool: UnnamedTool): Tool['toModelOutput'] {
+  return typeof given === 'function' ? given.bind(tool) : (given as undefined);
 }
 
 /** Options that the AI SDK has under other names. */

@@ -5,7 +5,9 @@ import { OWN_OPTIONS, type UnnamedTool } from './unnamed-tool.ts';
 
 /** What Pilotage knows of a tool, and the AI SDK does not; `description` and `needsApproval` stand in place of the tool's own. */
 export interface AddedOptions
-  extends Partial<Omit<Tool, 'name' | 'description' | 'inputSchema' | 'outputSchema' | 'needsApproval' | 'execute'>> {
+  extends Partial<
+    Omit<Tool, 'name' | 'description' | 'inputSchema' | 'outputSchema' | 'needsApproval' | 'execute' | 'toModelOutput'>
+  > {
   readonly description?: string;
   readonly needsApproval?: boolean | ApprovalGate['when'] | ApprovalGate;
   /**

@@ -132,6 +132,26 @@ describe('the stored text of an entry', () => {
     expect(encodeEntry(entry)).toBe('{"v":2,"kind":"call_began","step":2,"call":0,"at":99}');
   });
 
+  it('older code does not read what it would misread: references in the place of files', () => {
+    const artifact = { artifactRef: 'art_1', mime: 'image/png', sizeBytes: 3 };
+    const ended = { kind: 'call_ended', step: 0, call: 0, attempts: 1, seq: 3, at: 1 } as const;
+    const plain: Entry = { ...ended, outcome: { kind: 'value', value: 1, modelOutput: { type: 'json', value: 2 } } };
+    const taken: Entry = { ...ended, outcome: { kind: 'value', value: {}, media: [{ at: '/a', artifact }] } };
+    const moved = {
+      kind: 'moved',
+      step: 0,
+      startedAt: 1,
+      seq: 2,
+      at: 1,
+      decision: { kind: 'finish', reason: 'goal' },
+    } as const;
+    const versions = [plain, taken, moved, { ...moved, files: [artifact] }].map(
+      (entry) => JSON.parse(encodeEntry(entry)).v,
+    );
+    expect(versions).toEqual([2, 4, 2, 4]);
+    expect(decodeEntry(encodeEntry(taken), 3)).toStrictEqual(taken);
+  });
+
   it('TJ-03 the smallest entry is a valid object', () => {
     expect(decodeEntry('{"v":1,"kind":"failed","error":{"code":"c","message":""},"at":0}', 1)).toMatchObject({
       kind: 'failed',

@@ -35,11 +35,12 @@ interface Page {
 const firstOfFlows = '12';
 const firstOfTools = '17';
 const firstOfAgents = '20';
+const firstOfMoreTools = '26';
 const pages: readonly Page[] = [
   page('docs/planners.md', 16, (name) => name < firstOfFlows),
   page('docs/flows.md', 16, (name) => name >= firstOfFlows && name < firstOfTools),
-  page('docs/tools.md', 6, (name) => name >= firstOfTools && name < firstOfAgents),
-  page('docs/agents.md', 9, (name) => name >= firstOfAgents),
+  page('docs/tools.md', 8, (name) => name >= firstOfMoreTools || (name >= firstOfTools && name < firstOfAgents)),
+  page('docs/agents.md', 9, (name) => name >= firstOfAgents && name < firstOfMoreTools),
 ];
 
 function page(file: string, leastBlocks: number, shows: (name: string) => boolean): Page {
@@ -110,6 +111,7 @@ const SHOWN: Readonly<Record<string, readonly RegExp[]>> = {
   '23-hand-over.ts': [/^refunds asks: Which order .*\ndesk says: .*A-17, are paid back/],
   // The words that the person has added.
   '24-mail-assistant.ts': [/^52017 characters to /, /characters: 52028/, /\nThe mail is out\.\n$/],
+  '26-screenshot.ts': [/^I was shown 1 picture\.$/m, /^in the journal: its reference$/m],
   '25-long-chat.ts': [/^You have written 1000 times\.\n1000 replies\n$/],
 };
 

@@ -64,6 +64,37 @@ const row = {
 const context = (given: RunViewOptions['context'], how = NATIVE) =>
   textOf(messagesOf(runView(given === undefined ? {} : { context: given }), how)[0] as LanguageModelV4Message);
 
+/** A call whose result has a picture, which the model takes, and a page, which it does not. */
+const looked: RunViewOptions = {
+  tools,
+  query: 'What is on the page?',
+  steps: [
+    stepOf(0, call('look', {}, 'c1'), {
+      outcomes: [
+        {
+          kind: 'value',
+          value: null,
+          modelOutput: {
+            type: 'content',
+            value: [
+              { type: 'text', text: 'The page:' },
+              { type: 'file', artifactRef: 'art_31f0', mime: 'image/png', sizeBytes: 5120, fileName: 'page.png' },
+              { type: 'file', artifactRef: 'art_8c2d', mime: 'application/pdf', sizeBytes: 90_112 },
+            ],
+          },
+        },
+      ],
+    }),
+  ],
+  media: {
+    from: 0,
+    bytes: new Map([
+      ['art_31f0', bytes],
+      ['art_8c2d', bytes],
+    ]),
+  },
+};
+
 /** What each marked block of the page has to say. */
 const RENDERED: Readonly<Record<string, () => string>> = {
   'default prompt': () => systemPrompt(base, runView({ tools }), 'native'),
@@ -108,6 +139,8 @@ const RENDERED: Readonly<Record<string, () => string>> = {
     ),
   'native transcript': () => shown(messagesOf(runView(run))),
   'text transcript': () => shown(messagesOf(runView(run), TEXT)),
+  'files of results': () =>
+    shown(messagesOf(runView(looked), { ...NATIVE, takes: (mime) => mime === 'image/png' }).slice(1)),
   'cut off': () => {
     const step = stepOf(0, { kind: 'finish', reason: 'length' }, { text: 'It is in a', partial: 'cut_off' });
     return shown(messagesOf(runView({ tools, query: 'Which file?', steps: [step] })).slice(-2));

@@ -1,7 +1,7 @@
 /** Plays a script: all processes on one journal, in virtual time, to the end of every run. */
-import { type Identity, type JsonObject, PilotageError } from '#core';
+import { type Identity, type InputFile, type JsonObject, PilotageError } from '#core';
 import type { Journal } from '#journal';
-import type { InputFile, Runtime, StartOptions } from '#runtime';
+import type { Runtime, StartOptions } from '#runtime';
 import { SeededAmbient } from './ambient.ts';
 import { checkEnd } from './check.ts';
 import { checkQuiet } from './check-quiet.ts';

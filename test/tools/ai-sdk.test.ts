@@ -209,7 +209,7 @@ describe('what else a tool of the AI SDK or of MCP has', () => {
     const listed = { name: 'x', description: 'd', inputSchema: { type: 'object' }, execute, ...ofServer };
     expect(createCatalogue([listed]).view([]).get('x')).toMatchObject({ effect: 'once' });
     const { name: _, ...unnamed } = listed;
-    const ofClient = { ...unnamed, providerMetadata: {}, toModelOutput: () => ({ type: 'json', value: 1 }) };
+    const ofClient = { ...unnamed, providerMetadata: {} };
     expect(createCatalogue({ x: ofClient }).view([]).get('x')).toMatchObject({ effect: 'once' });
     const own = { ...KEYS, loading: 'always', examples: [{ args: { n: 2 } }] };
     expect(
@@ -220,11 +220,7 @@ describe('what else a tool of the AI SDK or of MCP has', () => {
   });
 
   it.each<[string, unknown, RegExp]>([
-    [
-      'toModelOutput',
-      () => ({ type: 'text', value: 'x' }),
-      /The tool x has toModelOutput, .*let execute give what it is to read/,
-    ],
+    ['toModelOutput', 'a text', /The tool x: `toModelOutput` must be a function/],
     ['onInputStart', () => undefined, /has onInputStart, .*run\.events\(\)/],
     ['onInputDelta', () => undefined, /has onInputDelta/],
     ['onInputAvailable', () => undefined, /has onInputAvailable/],

@@ -14,6 +14,7 @@ import {
   type Json,
   jsonEquals,
   jsonText,
+  type Outcome,
   PilotageError,
   type Planner,
   type RunView,
@@ -178,7 +179,7 @@ const LEAST_PREVIEW_BYTES = 200;
 function shorteningOf({ trajectory }: RunView, steps: readonly number[], need: Need): Shortening | undefined {
   const last = trajectory.step(trajectory.count - 1);
   if (last === undefined) return undefined;
-  const sizes = last.calls.map(({ outcome }) => (outcome.kind === 'value' ? jsonText(outcome.value).length : 0));
+  const sizes = last.calls.map(({ outcome }) => (outcome.kind === 'value' ? sizeOf(outcome) : 0));
   const large = sizes.filter((size) => size > LEAST_PREVIEW_BYTES + PREVIEW_BYTES).length;
   if (large === 0) return undefined;
   const room = Math.max(0, need.budget - need.tokens + (steps.at(-1) ?? 0));
@@ -189,6 +190,15 @@ function shorteningOf({ trajectory }: RunView, steps: readonly number[], need: N
   const calls = sizes.flatMap((size, call) => (size > bytes + PREVIEW_BYTES ? [call] : []));
   return calls.length === 0 ? undefined : { calls, bytes };
 }
+
+/** A preview has no files: they are left out with the rest. */
+function sizeOf({ value, modelOutput }: Extract<Outcome, { kind: 'value' }>): number {
+  const files = modelOutput?.type === 'content' ? modelOutput.value.filter(({ type }) => type === 'file').length : 0;
+  return jsonText(value).length + files * FILE_BYTES;
+}
+
+/** About as much text as has the tokens of a picture. */
+const FILE_BYTES = 6_000;
 
 function sumOf(numbers: readonly number[]): number {
   return numbers.reduce((sum, number) => sum + number, 0);

@@ -168,8 +168,9 @@ function decideText(reply: Reply, said: string, unreadable: string | undefined, 
     const message = 'The reply ended before it was complete. Answer again, and more briefly.';
     return { decision: stopped(reply), text, fault: faultData('reply_interrupted', message) };
   }
+  const isFileAlone = text.trim() === '' && reply.files !== undefined;
   // A reply that was cut off at its very end has nothing more to say; a pause goes on.
-  if (text.trim() === '' || finish === 'pause') {
+  if ((text.trim() === '' && !isFileAlone) || finish === 'pause') {
     const message = 'The reply was empty: neither text nor a tool call.';
     const decision = end('no_path', { via: 'react.reply', followup: true });
     return { decision, text: '', fault: faultData('reply_empty', message) };
@@ -181,7 +182,7 @@ function decideText(reply: Reply, said: string, unreadable: string | undefined, 
   const { converse, wait } = options;
   if (converse) return { decision: { kind: 'request_pause', reason: 'await_input' }, text };
   if (wait !== undefined) return { decision: wait, text, answered: true };
-  const read = options.reading.readAnswer?.(text) ?? { answer: text };
+  const read = options.reading.readAnswer?.(text) ?? { answer: isFileAlone ? undefined : text };
   if ('answer' in read) return { decision: end('goal', { via: 'react.reply' }, read.answer), text };
   const decision = end('no_path', { via: 'react.reply' }, text);
   return { decision, text, fault: faultData('answer_invalid', read.misfit) };

@@ -72,6 +72,7 @@ export function moveOf(asked: ModelAnswer, turn: AskedWith, view: RunView, makin
   if (reply.reasoning !== '') move.reasoning = reply.reasoning;
   const paid = withHosted(usage, reply, view.tools);
   if (paid !== undefined) move.usage = paid;
+  if (reply.files !== undefined && fault === undefined) move.made = reply.files;
   // What ends a run is its payload, and is never replayed; what the provider did on the way is told.
   if (decision.kind === 'finish' && fault === undefined && partial === undefined) {
     if (reply.providerState !== undefined && providerActs(reply.providerState).length > 0)

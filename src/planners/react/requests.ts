@@ -25,11 +25,14 @@ import {
   cachedRequest,
   cacheUseOf,
   estimateTokens,
+  mostFileBytes,
   oneCallAtATime,
   type ReadyModel,
   structuredFormat,
   TokenCounter,
+  takesInResults,
   takesMedia,
+  takesUrl,
 } from '#model';
 import { CONTROL_TOOLS, type DeclaredTool, finishTool, systemPrompt, Transcript, toolDescription } from '#prompt';
 import type { AnswerForm } from './answer-form.ts';
@@ -182,6 +185,9 @@ export class Requests {
       replay: view.context.reasoningReplay ?? reasoningReplay,
       tasks,
       takes: (mime) => takesMedia(model, mime),
+      takesInResults: (mime) => takesInResults(model.model, mime),
+      mostFileBytes: (mime) => mostFileBytes(model.model, mime),
+      takesUrl: (mime, url) => takesUrl(model.model, mime, url),
       ...defined({ historyChars: historyChars(options.compaction?.budgetTokens, model) }),
       ...examples,
     });

@@ -136,7 +136,7 @@ export function callName(run: string, step: number, call: number): string {
   return `${taskPath(run)} ${step}.${call}`.trim();
 }
 
-function viewText({ trajectory, tools: _, ...rest }: RunView): string {
+function viewText({ trajectory, tools: _, media: __, ...rest }: RunView): string {
   const { steps, steering, tasks, groups, background, compaction } = trajectory;
   return JSON.stringify({ ...rest, steps, steering, tasks, groups: [...groups], background, compaction });
 }

@@ -1,0 +1,14 @@
+/** What the session keeps beside the journal: large values, attachments, files that tools and models make. */
+
+/** A large value kept beside the journal, addressed by its content. */
+export interface ArtifactRef {
+  /** `art_` and the first 32 hex digits (128 bits) of the SHA-256 of the bytes. */
+  readonly artifactRef: string;
+  readonly mime: string;
+  readonly sizeBytes: number;
+}
+
+/** An artifact that is a file, such as an attachment of the query. */
+export interface InputArtifact extends ArtifactRef {
+  readonly fileName?: string;
+}

@@ -1,0 +1,63 @@
+/** The files that a run's steps have: those in results of its calls, and those that its model has made. Which of them a planner is shown. */
+import { type Compaction, type InputArtifact, type ResultFile, resultFilesOf, type Step } from '#core';
+
+/**
+ * So many files of results stay, the newest. Only when there are more than twice as many do the older ones leave, in one go: a provider's
+ * cache reads everything before the first that left, and everything at the other steps.
+ */
+const KEPT_FILES = 8;
+
+/** Depends on the steps alone, and on nothing that a process knows: a restart shows the same files. */
+export class ShownFiles {
+  #seen = 0;
+  #last: Step | undefined;
+  #compaction: Compaction | null = null;
+  /** The steps of which the files in results are shown, oldest first. */
+  #kept: { readonly step: number; readonly files: readonly ResultFile[] }[] = [];
+  #count = 0;
+  #from = 0;
+  #made: InputArtifact[] = [];
+
+  /** Files in the results of steps before this one are old. */
+  get from(): number {
+    return this.#from;
+  }
+
+  get all(): readonly InputArtifact[] {
+    return [...this.#made, ...this.#kept.flatMap(({ files }) => files)];
+  }
+
+  /** Reads on in the steps. @returns whether other files are shown now. */
+  readOn(steps: readonly Step[], compaction: Compaction | null): boolean {
+    let isOther = false;
+    // A step may be opened again, or its results become previews; a summary stands in place of steps.
+    if (compaction !== this.#compaction || (this.#seen > 0 && steps[this.#seen - 1] !== this.#last)) {
+      isOther = this.#kept.length + this.#made.length > 0;
+      this.#compaction = compaction;
+      this.#seen = compaction?.before ?? 0;
+      this.#kept = [];
+      this.#made = [];
+      this.#count = 0;
+      this.#from = 0;
+    }
+    for (; this.#seen < steps.length; this.#seen += 1) if (this.#add(steps[this.#seen] as Step)) isOther = true;
+    this.#last = steps[this.#seen - 1];
+    return isOther;
+  }
+
+  #add(step: Step): boolean {
+    if (step.files !== undefined) this.#made.push(...step.files);
+    const files = resultFilesOf(step);
+    if (files.length === 0) return step.files !== undefined;
+    this.#kept.push({ step: step.index, files });
+    this.#count += files.length;
+    if (this.#count <= 2 * KEPT_FILES) return true;
+    for (;;) {
+      const [oldest, next] = this.#kept;
+      if (oldest === undefined || next === undefined || this.#count - oldest.files.length < KEPT_FILES) return true;
+      this.#count -= oldest.files.length;
+      this.#from = next.step;
+      this.#kept.shift();
+    }
+  }
+}
