@@ -313,6 +313,8 @@ export {
   ARTIFACT_FETCH,
   AWAIT_TOOL,
   builtinName,
+  calledName,
+  calledNameIn,
   type Effect,
   FINISH_TOOL,
   givenWay,

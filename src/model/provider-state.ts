@@ -15,7 +15,13 @@ export type StoredPart =
   /** The step's call with this index: its id and its input are the step's. */
   | ({ readonly type: 'call'; readonly call: number } & WithOptions)
   /** The provider asks leave for a call of its own: the answer is the outcome of the step's call with this index. */
-  | { readonly type: 'approval'; readonly call: number; readonly approvalId: string }
+  | {
+      readonly type: 'approval';
+      readonly call: number;
+      readonly approvalId: string;
+      /** Of the provider's call, which has not been made. */
+      readonly toolCallId: string;
+    }
   | ProviderCallPart
   | ProviderResultPart;
 
@@ -26,7 +32,11 @@ export type ProviderCallPart = {
   readonly toolName: string;
   readonly input: Json;
   readonly providerExecuted: true;
-} & WithOptions;
+} & OwnName &
+  WithOptions;
+
+/** The program's name for the tool, where its provider has another one. */
+type OwnName = { readonly tool?: string };
 
 /** What it gave; it may come in a later reply than the call. */
 export type ProviderResultPart = {
@@ -36,7 +46,8 @@ export type ProviderResultPart = {
   readonly output:
     | { readonly type: 'text' | 'error-text'; readonly value: string }
     | { readonly type: 'json' | 'error-json'; readonly value: Json };
-} & WithOptions;
+} & OwnName &
+  WithOptions;
 
 export interface ProviderState {
   /** The provider as its package calls it, such as `anthropic.messages`; absent in journals of before. */
@@ -77,7 +88,7 @@ export function providerStateOf(content: readonly LanguageModelV4Content[], prov
         break;
       }
       case 'tool-approval-request':
-        parts.push({ type: 'approval', call: calls++, approvalId: part.approvalId });
+        parts.push({ type: 'approval', call: calls++, approvalId: part.approvalId, toolCallId: part.toolCallId });
         break;
       case 'tool-result':
         parts.push(resultPart(part));

@@ -6,7 +6,16 @@ import type {
   LanguageModelV4ToolCallPart,
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
-import { isJsonObject, type RunView, shownName, type Turn, type TurnPart, type TurnResult, wireName } from '#core';
+import {
+  calledNameIn,
+  isJsonObject,
+  type RunView,
+  shownName,
+  type ToolView,
+  type Turn,
+  type TurnPart,
+  type TurnResult,
+} from '#core';
 import { callBlock, MADE_ID } from './call-turns.ts';
 import { type CallMode, enclose, encloseJson, frame, note, quoted, quotedJson, type UserWords } from './frame.ts';
 import type { AssistantPart } from './provider-parts.ts';
@@ -60,7 +69,7 @@ export function earlierMessages(
           case 'reasoning':
             return [withOptions(part, { type: 'reasoning', text: part.text })];
           case 'tool-call':
-            return [withOptions(part, mode === 'native' ? nativeCall(part, ids) : textPart(writtenCall(part)))];
+            return [withOptions(part, mode === 'native' ? nativeCall(part, ids, tools) : textPart(writtenCall(part)))];
           default:
             return [];
         }
@@ -71,7 +80,7 @@ export function earlierMessages(
     if (mode === 'text')
       return [withOptions(turn, { role: 'user', content: [textPart(resultFrames(results, cut))] }), ...after];
     return [
-      withOptions(turn, { role: 'tool', content: results.map((part) => nativeResult(part, ids, cut)) }),
+      withOptions(turn, { role: 'tool', content: results.map((part) => nativeResult(part, ids, tools, cut)) }),
       ...after,
     ];
   });
@@ -113,12 +122,16 @@ class CallIds {
 
 type Call = Extract<TurnPart, { type: 'tool-call' }>;
 
-function nativeCall({ toolCallId, toolName, input }: Call, ids: CallIds): LanguageModelV4ToolCallPart {
+function nativeCall(
+  { toolCallId, toolName, input }: Call,
+  ids: CallIds,
+  tools: Pick<ToolView, 'get'>,
+): LanguageModelV4ToolCallPart {
   const id = ids.of(toolCallId);
   return {
     type: 'tool-call',
     toolCallId: id,
-    toolName: wireName(toolName),
+    toolName: calledNameIn(tools, toolName),
     input: isJsonObject(input) ? input : {},
   };
 }
@@ -127,13 +140,18 @@ function writtenCall({ toolName, input }: Call): string {
   return callBlock([{ tool: toolName, args: input, callId: undefined, outcome: undefined }]);
 }
 
-function nativeResult(result: TurnResult, ids: CallIds, cut: number): LanguageModelV4ToolResultPart {
+function nativeResult(
+  result: TurnResult,
+  ids: CallIds,
+  tools: Pick<ToolView, 'get'>,
+  cut: number,
+): LanguageModelV4ToolResultPart {
   const { toolCallId, toolName, output } = result;
   const type = output.type === 'text' || output.type === 'json' ? 'text' : 'error-text';
   return withOptions(result, {
     type: 'tool-result',
     toolCallId: ids.of(toolCallId),
-    toolName: wireName(toolName),
+    toolName: calledNameIn(tools, toolName),
     output: { type, value: resultMarkup(output, cut) },
   });
 }

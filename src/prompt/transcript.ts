@@ -30,7 +30,7 @@ import {
   userTurn,
   userWordsIn,
 } from './frame.ts';
-import { type AssistantPart, actsOfProvider, type Recipient, restoreParts } from './provider-parts.ts';
+import { type AssistantPart, actsOfProvider, isTold, type Recipient, restoreParts } from './provider-parts.ts';
 import {
   callsOf,
   isWaitingAnswer,
@@ -249,14 +249,14 @@ export class Transcript {
       this.#addNews(artifactsOf(step, { results: false }), found(step), view);
   }
 
-  /** The reply's own form without calls; one that was not accepted is told by its text alone. */
+  /** The reply's own form without calls; one that was not accepted is told by its text alone, unless its provider had done something. */
   #ownWords(step: Step): AssistantPart[] | undefined {
-    const content = step.error === undefined ? restoreParts(step, [], this.#options, this.#known) : undefined;
+    const content = isTold(step) ? restoreParts(step, [], this.#options, this.#known) : undefined;
     return content?.length === 0 ? undefined : content;
   }
 
   #addActsOfProvider(step: Step): void {
-    const acts = step.error === undefined ? actsOfProvider(step, this.#options) : undefined;
+    const acts = isTold(step) ? actsOfProvider(step, this.#options) : undefined;
     if (acts !== undefined) this.#messages.push(userTurn(acts));
   }
 

@@ -10,6 +10,7 @@ import type {
 } from '@ai-sdk/provider';
 import {
   type Compaction,
+  calledName,
   defined,
   FINISH_TOOL,
   type Identity,
@@ -17,7 +18,6 @@ import {
   type RunView,
   type ToolSchema,
   type Trajectory,
-  wireName,
 } from '#core';
 import {
   type CacheUse,
@@ -289,7 +289,7 @@ function mergeOptions(
 /** A provider's own tool is told by its type and its settings, every other as a function. */
 function declaredTool(tool: DeclaredTool, maxExamples: number | undefined): OfferedTool {
   const { inputSchema, provider, providerOptions } = tool;
-  const name = wireName(tool.name);
+  const name = calledName(tool);
   if (provider !== undefined) return { type: 'provider', id: provider.id, name, args: { ...provider.args } };
   const description = toolDescription(tool, maxExamples);
   const declared = { type: 'function' as const, name, description, inputSchema: inputSchema as JSONSchema7 };

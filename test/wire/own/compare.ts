@@ -13,7 +13,7 @@ export interface Case {
   /** The tools, whose functions note what they were called with. */
   readonly tools: (made: Json[]) => Record<string, object>;
   /** The contents of each reply, and why it stopped. */
-  readonly replies: readonly (readonly [readonly JsonObject[], string])[];
+  readonly replies: readonly Reply[];
   /** What the tools of the program are called with. */
   readonly made?: readonly Json[];
   /** What the provider did, as the events tell it; calls alone where a package tells results only in streams. */
@@ -23,11 +23,12 @@ export interface Case {
 }
 
 export const END = 'All is done.';
-export const endOf = {
+type Reply = readonly [readonly JsonObject[], string];
+export const endOf: { readonly anthropic: Reply; readonly openai: Reply; readonly google: Reply } = {
   anthropic: [[says.anthropic(END)], 'end_turn'],
   openai: [[says.openai(END)], 'stop'],
   google: [[says.google(END)], 'STOP'],
-} as const;
+};
 
 export const noting =
   (made: Json[], value: Json) =>
@@ -56,7 +57,7 @@ export function comparing(cases: Cases): void {
       expect(own.result).toMatchObject({ status: 'finished', reason: 'goal', answer });
       // Calls of one reply run at once.
       expect(mine).toHaveLength(made.length);
-      expect(mine).toEqual(expect.arrayContaining([...made]));
+      expect(mine).toEqual(expect.arrayContaining(made as unknown[]));
       expect(sdk).toEqual(made);
       expect(own.requests).toHaveLength(their.length);
       expect(toldInAll(own.requests)).toEqual(toldInAll(their));

@@ -86,7 +86,8 @@ export function toldInAll(requests: readonly WireRequest[]): Json {
 }
 
 function unmarked(value: Json): Json {
-  if (Array.isArray(value)) return value.map(unmarked);
+  if (Array.isArray(value))
+    return value.filter((each) => !isJsonObject(each) || each['cachePoint'] === undefined).map(unmarked);
   if (!isJsonObject(value)) return value;
   const kept = Object.entries(value).filter(([key]) => key !== 'cache_control');
   return Object.fromEntries(kept.map(([key, each]): [string, Json] => [key, unmarked(each as Json)])) as JsonObject;
