@@ -128,11 +128,13 @@ function inputOf(input: string): Json {
 }
 
 function resultPart(part: LanguageModelV4ToolResult): ProviderResultPart {
-  const { toolCallId, toolName, result, isError = false } = part;
+  const { toolCallId, toolName, isError = false } = part;
+  // A provider's package may have none, whatever its type says.
+  const result: Json = (part.result as Json | undefined) ?? null;
   const output =
     typeof result === 'string'
       ? { type: isError ? ('error-text' as const) : ('text' as const), value: result }
-      : { type: isError ? ('error-json' as const) : ('json' as const), value: result as Json };
+      : { type: isError ? ('error-json' as const) : ('json' as const), value: result };
   return { type: 'tool-result', toolCallId, toolName, output, ...optionsOf(part) };
 }
 

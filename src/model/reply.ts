@@ -179,7 +179,7 @@ function charsOf(part: LanguageModelV4Content): number {
 }
 
 function resultChars(part: LanguageModelV4Content): number {
-  return part.type === 'tool-result' ? JSON.stringify(part.result).length : 0;
+  return part.type === 'tool-result' ? JSON.stringify(part.result ?? null).length : 0;
 }
 
 /** Words for the limit of the output, as far as packages leave them without a meaning: xAI's of a reply in one piece, and those that a gateway passes through. */

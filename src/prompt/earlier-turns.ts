@@ -15,10 +15,12 @@ import {
   type Turn,
   type TurnPart,
   type TurnResult,
+  takesText,
 } from '#core';
 import { callBlock, MADE_ID } from './call-turns.ts';
 import { type CallMode, enclose, encloseJson, frame, note, quoted, quotedJson, type UserWords } from './frame.ts';
 import type { AssistantPart } from './provider-parts.ts';
+import { inFormOf } from './provider-results.ts';
 import { filePart, type TakesMime } from './user-turn.ts';
 
 export interface EarlierTurnsOptions {
@@ -132,7 +134,7 @@ function nativeCall(
     type: 'tool-call',
     toolCallId: id,
     toolName: calledNameIn(tools, toolName),
-    input: isJsonObject(input) ? input : {},
+    input: isJsonObject(input) || (typeof input === 'string' && takesText(tools.get(toolName))) ? input : {},
   };
 }
 
@@ -148,11 +150,12 @@ function nativeResult(
 ): LanguageModelV4ToolResultPart {
   const { toolCallId, toolName, output } = result;
   const type = output.type === 'text' || output.type === 'json' ? 'text' : 'error-text';
+  const whole = output.type === 'json' && resultText(output).length <= cut ? output.value : undefined;
   return withOptions(result, {
     type: 'tool-result',
     toolCallId: ids.of(toolCallId),
     toolName: calledNameIn(tools, toolName),
-    output: { type, value: resultMarkup(output, cut) },
+    output: inFormOf(tools.get(toolName)?.provider, { type, value: resultMarkup(output, cut) }, whole),
   });
 }
 

@@ -8,6 +8,7 @@ import { quoted } from './frame.ts';
 import { toolResultOf } from './step-parts.ts';
 
 type Output = LanguageModelV4ToolResultPart['output'];
+type Told = Extract<Output, { type: 'text' | 'error-text' }>;
 
 /** What a text is in the form of a tool: an error, or the preview of a value that is too large. */
 const FORMS: Readonly<Record<string, (text: string, failed: boolean) => Json>> = {
@@ -26,10 +27,15 @@ const FORMS: Readonly<Record<string, (text: string, failed: boolean) => Json>> =
 
 /** @param provider absent for a tool of the program's own. */
 export function nativeResultOf(outcome: Outcome | undefined, provider: ProviderTool | undefined): Output {
+  if (provider === undefined) return toolResultOf(outcome);
+  const whole = outcome?.kind === 'value' && outcome.artifact === undefined ? outcome.value : undefined;
+  return inFormOf(provider, toolResultOf(outcome), whole);
+}
+
+/** The same of a result as it is told in words. @param whole the value, where all of it is told. */
+export function inFormOf(provider: ProviderTool | undefined, told: Told, whole: Json | undefined): Output {
   const form = provider === undefined ? undefined : FORMS[provider.id];
-  if (form === undefined) return toolResultOf(outcome);
-  const isWhole = outcome?.kind === 'value' && outcome.artifact === undefined;
-  if (isWhole) return { type: 'json', value: mapTexts(outcome.value, quoted) };
-  const { type, value } = toolResultOf(outcome);
-  return { type: 'json', value: form(value, type === 'error-text') };
+  if (form === undefined) return told;
+  const value = whole === undefined ? form(told.value, told.type === 'error-text') : mapTexts(whole, quoted);
+  return { type: 'json', value };
 }

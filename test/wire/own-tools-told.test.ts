@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '#core';
 import { withTools } from '#pilotage/tools';
 import { react } from '#planners/react';
+import { scriptedModel } from '#testing';
 import type { ToolSet } from '#tools';
 import { start, world } from '../kit/world.ts';
 import { interactions } from './own/more-protocols.ts';
@@ -156,4 +157,13 @@ it('no setting of a tool is recorded or told, also when its provider refuses it'
   told.push(await made.journal.read(run.id, 1), made.faults.map(String));
   expect(JSON.stringify(requests[0]?.body)).toContain('never-recorded');
   expect(JSON.stringify(told)).not.toContain('never-recorded');
+});
+
+it('a result that is nothing, against its type, is no failure of the model', async () => {
+  const nothing = { type: 'tool-result', toolCallId: 'p', toolName: 'web_search', result: undefined } as never;
+  const asked = { type: 'tool-call', toolCallId: 'p', toolName: 'web_search', input: 'null' } as const;
+  const content = [{ ...asked, providerExecuted: true }, nothing, { type: 'text', text: 'Done.' } as const];
+  const model = scriptedModel([{ content, finish: 'stop' }]);
+  const run = await start(world({ planner: react({ model }), tools: { web_search: search() } }));
+  expect(await run.result()).toMatchObject({ status: 'finished', answer: 'Done.' });
 });
