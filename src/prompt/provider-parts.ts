@@ -146,6 +146,21 @@ export function isTold({ error, providerState: state }: Pick<Step, 'error' | 'pr
   return state.parts.every(({ type }) => type !== 'call' && type !== 'approval');
 }
 
+/**
+ * Calls of the step come out of code that the provider runs, and that goes on when it has their results: until then a request may tell
+ * nothing but these, and no part of it may become a summary.
+ */
+export function awaitsCode({ providerState: state }: Pick<Step, 'providerState'>): boolean {
+  return isProviderState(state) && state.parts.some((part) => part.type === 'call' && hasCaller(part.providerOptions));
+}
+
+function hasCaller(options: JsonObject | undefined): boolean {
+  return Object.values(options ?? {}).some((noted) => {
+    const caller = isJsonObject(noted) ? noted['caller'] : undefined;
+    return isJsonObject(caller) && caller['type'] !== 'direct';
+  });
+}
+
 /** The part as the provider takes it, without the program's name for its tool. */
 function asSent(part: Exclude<StoredPart, { readonly type: 'call' | 'approval' }>): AssistantPart {
   if (!('tool' in part)) return part as AssistantPart;

@@ -2,8 +2,9 @@
 import { anthropic as anthropicTools } from '@ai-sdk/anthropic';
 import { google as googleTools } from '@ai-sdk/google';
 import { openai as openaiTools } from '@ai-sdk/openai';
+import type { LanguageModelV4 } from '@ai-sdk/provider';
 import { describe, expect, it } from 'vitest';
-import type { JsonObject } from '#core';
+import { defined, type Json, type JsonObject } from '#core';
 import { withTools } from '#pilotage/tools';
 import { react } from '#planners/react';
 import { scriptedModel } from '#testing';
@@ -166,4 +167,72 @@ it('a result that is nothing, against its type, is no failure of the model', asy
   const model = scriptedModel([{ content, finish: 'stop' }]);
   const run = await start(world({ planner: react({ model }), tools: { web_search: search() } }));
   expect(await run.result()).toMatchObject({ status: 'finished', answer: 'Done.' });
+});
+
+describe("while code of the provider's waits for results", () => {
+  const caller = { type: 'code_execution_20260120', tool_id: 'srvtoolu_9' };
+  const asks = (id: string, n: Json): JsonObject => ({
+    ...{ type: 'tool_use', id, name: 'price', input: { n } },
+    caller,
+  });
+  const begun = { type: 'server_tool_use', id: 'srvtoolu_9', name: 'code_execution', input: { code: 'loop()' } };
+  const ran = {
+    ...{ type: 'code_execution_tool_result', tool_use_id: 'srvtoolu_9' },
+    content: { type: 'code_execution_result', stdout: 'ok', stderr: '', return_code: 0, content: [] },
+  };
+  const replies = [
+    [[begun, asks('toolu_1', 1)], 'tool_use'],
+    [[asks('toolu_2', 2)], 'tool_use'],
+    [[ran, { type: 'tool_use', id: 'toolu_3', name: 'price', input: { n: 3 } }], 'tool_use'],
+    END,
+  ] as const;
+  const tools = (execute: (args: JsonObject) => unknown): ToolSet => ({
+    code_execution: anthropicTools.tools.codeExecution_20260120(),
+    price: {
+      inputSchema: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
+      effect: 'read',
+      providerOptions: { anthropic: { allowedCallers: ['code_execution_20260120'] } },
+      execute: execute as never,
+    },
+  });
+  const answering = (summariser?: LanguageModelV4) => {
+    const answers = replies.map(([blocks, stop]) => anthropic.answer(blocks, stop, false));
+    const { fetch, requests } = wire(answers, whole);
+    const compaction = summariser && { budgetTokens: 600, summariser };
+    const model = anthropic.model({ baseURL: 'http://127.0.0.1/v1', fetch });
+    return { planner: react({ model, ...defined({ compaction }) }), requests };
+  };
+  /** The types of the blocks of the last turn. */
+  const lastOf = (body: JsonObject | undefined) =>
+    ((messagesOf(body).at(-1)?.['content'] ?? []) as readonly JsonObject[]).map(({ type }) => type);
+
+  it('a request has nothing but these in its last turn; what came in is told behind what the code gave', async () => {
+    const { planner, requests } = answering();
+    const execute = (): string => {
+      if (requests.length === 1) void run.steer('USER_MESSAGE', { message: 'Hurry.' });
+      return 'x'.repeat(10);
+    };
+    const made = world({ planner, tools: tools(execute) });
+    const run = await start(made);
+    expect(await run.result()).toMatchObject({ status: 'finished', answer: 'Done.' });
+    expect(requests.map(({ body }) => lastOf(body))).toEqual([
+      ['text'],
+      ['tool_result'],
+      ['tool_result'],
+      ['tool_result', 'text'],
+    ]);
+    expect(JSON.stringify(messagesOf(requests[3]?.body).at(-1))).toContain('Hurry.');
+  });
+
+  it('none of its steps becomes a summary', async () => {
+    const summary = { goals: ['Do it.'], facts: ['Prices.'], pending: [], lastOutputDigest: 'Prices.', note: '' };
+    const summariser = scriptedModel(() => ({ text: JSON.stringify(summary) }));
+    const { planner, requests } = answering(summariser);
+    const run = await start(world({ planner, tools: tools(() => 'long '.repeat(600)) }));
+    expect(await run.result()).toMatchObject({ status: 'finished', answer: 'Done.' });
+    for (const { body } of requests.slice(1, 3)) expect(JSON.stringify(body)).toContain('"id":"srvtoolu_9"');
+    // When the code has ended, all of it goes at once.
+    const [, , , end] = requests.map(({ body }) => JSON.stringify(messagesOf(body)));
+    expect(end?.includes('"id":"srvtoolu_9"')).toBe(end?.includes('"tool_use_id":"srvtoolu_9"'));
+  });
 });

@@ -34,7 +34,15 @@ import {
   workFor,
 } from '#parse';
 import type { ModelPool } from '#planners';
-import { chooseCut, plainSummary, readSummary, SUMMARY_PARTS, SUMMARY_SCHEMA, summaryRequest } from '#prompt';
+import {
+  awaitsCode,
+  chooseCut,
+  plainSummary,
+  readSummary,
+  SUMMARY_PARTS,
+  SUMMARY_SCHEMA,
+  summaryRequest,
+} from '#prompt';
 import { misfitsIn } from './answer-form.ts';
 import type { ReactOptions } from './options.ts';
 import { type Requests, withCompaction } from './requests.ts';
@@ -156,7 +164,11 @@ function stepSizes(view: RunView, requests: Requests, model: ReadyModel): readon
 function cutOf({ trajectory }: RunView, steps: readonly number[], need: Need, worth: number): number | undefined {
   const { tokens, budget } = need;
   const fixed = tokens - sumOf(steps);
-  const kept = chooseCut(steps, Math.max(0, budget - fixed) * KEPT_SHARE);
+  let kept = chooseCut(steps, Math.max(0, budget - fixed) * KEPT_SHARE);
+  for (; kept < steps.length; kept += 1) {
+    const last = trajectory.step(trajectory.count - kept - 1);
+    if (last === undefined || !awaitsCode(last)) break;
+  }
   const summedUp = sumOf(steps.slice(0, steps.length - kept));
   return summedUp > 0 && summedUp >= budget * worth ? trajectory.count - kept : undefined;
 }

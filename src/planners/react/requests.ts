@@ -31,7 +31,15 @@ import {
   TokenCounter,
   takesMedia,
 } from '#model';
-import { CONTROL_TOOLS, type DeclaredTool, finishTool, systemPrompt, Transcript, toolDescription } from '#prompt';
+import {
+  awaitsCode,
+  CONTROL_TOOLS,
+  type DeclaredTool,
+  finishTool,
+  systemPrompt,
+  Transcript,
+  toolDescription,
+} from '#prompt';
 import type { AnswerForm } from './answer-form.ts';
 import { endsByCall, mayStartTasks, type ReactOptions } from './options.ts';
 
@@ -66,10 +74,12 @@ export class Requests {
     reminder: LanguageModelV4Message | undefined,
     format: OutputMode | undefined,
   ): LanguageModelV4CallOptions {
-    const request = this.#plain(view, model, reminder, format);
+    const last = reminder && view.trajectory.step(view.trajectory.count - 1);
+    const due = last !== undefined && awaitsCode(last) ? undefined : reminder;
+    const request = this.#plain(view, model, due, format);
     const { cache } = this.#settingsOf(model);
     if (cache === undefined) return request;
-    return cachedRequest(request, cache, { identity: view.identity, once: reminder === undefined ? 0 : 1 });
+    return cachedRequest(request, cache, { identity: view.identity, once: due === undefined ? 0 : 1 });
   }
 
   #plain(
