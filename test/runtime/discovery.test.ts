@@ -1,7 +1,7 @@
 /** Deferred tools: found by a call, recorded with it, listed from the next step on. */
 import { describe, expect, it } from 'vitest';
 import { ARTIFACT_FETCH, type Decision, local, type RunView, TOOL_GET, TOOL_SEARCH } from '#core';
-import { artifactFetch, createRuntime } from '#runtime';
+import { artifactFetch } from '#runtime';
 import { foldEntries } from '#state';
 import { type Tool, ToolFailure, toolGet, toolSearch } from '#tools';
 import { call, parallel, script, watched } from '../kit/decisions.ts';
