@@ -2,7 +2,7 @@
  * Tools that a provider defines, as its package gives them: `anthropic.tools.webSearch_20250305()`. What the provider carries out itself is
  * never called here; what its models call by a type of the provider's own runs here like any tool.
  */
-import { defined, isJsonObject, type Json, PilotageError, type ProviderTool } from '#core';
+import { defined, isJsonObject, type Json, knowKeysOf, PilotageError, type ProviderTool } from '#core';
 import type { Tool } from './tool.ts';
 import { OWN_OPTIONS, type UnnamedTool, withName } from './unnamed-tool.ts';
 
@@ -27,11 +27,19 @@ export function namedProviderTool(name: string, given: UnnamedTool): NamedTool {
     const message = `The tool ${name} (${id}) has providerOptions, which no package sends with a tool of its provider. Give what the provider is to know where the tool is made.`;
     throw new PilotageError('invalid_config', message);
   }
+  for (const settings of [args, ...Object.values(args)]) knowKeysOf(textsOf(settings));
   const hosted = typeof given.execute !== 'function';
   if (hosted) assertHosted(name, id, given);
   const provider = { id, args: { ...args }, hosted, ...defined({ name: nameAtProvider(id) }) };
   const { description = isJsonObject(args) ? args['description'] : undefined } = given;
   return { tool: withName(name, hosted ? permission(given) : { ...given, description }), provider };
+}
+
+/** Headers and tokens of a remote server stand among the settings; a provider may repeat them in what it says of a failure. */
+function textsOf(settings: unknown): Record<string, string> {
+  const entries: [string, unknown][] =
+    typeof settings === 'object' && settings !== null ? Object.entries(settings) : [];
+  return Object.fromEntries(entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'));
 }
 
 function isId(id: unknown): id is ProviderTool['id'] {

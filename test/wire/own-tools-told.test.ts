@@ -146,8 +146,11 @@ it('whoever sums up the steps reads what the provider did in them', async () => 
 });
 
 it('no setting of a tool is recorded or told, also when its provider refuses it', async () => {
-  const refusal = jsonAnswer({ error: { message: 'Bad tool.', type: 'invalid_request_error', code: 'bad' } }, 400);
-  const headers = { authorization: 'Bearer never-recorded' };
+  const refusal = jsonAnswer(
+    { error: { message: 'Nobody is vault-never-recorded-1.', type: 'invalid_request_error', code: 'bad' } },
+    400,
+  );
+  const headers = { authorization: 'Bearer vault-never-recorded-1' };
   const mcp = openaiTools.tools.mcp({ serverLabel: 'files', serverUrl: 'https://files.example/mcp', headers });
   const { fetch, requests } = wire([refusal], whole);
   const model = openai.model({ baseURL: 'http://127.0.0.1/v1', fetch });
