@@ -16,8 +16,8 @@ export type ProviderAct = {
 const NONE: readonly ProviderAct[] = Object.freeze([]);
 
 /**
- * The acts in their order. A call for which the provider asks leave is none: it has not been made. A state of another form has none, since a
- * planner may keep there what it likes.
+ * The acts in their order. A call for which the provider asks leave is left out, since it has not been made. A state of another form has no
+ * acts: a planner may keep there what it likes.
  */
 export function providerActs(state: Json | undefined): readonly ProviderAct[] {
   const parts = isJsonObject(state) ? state['parts'] : undefined;

@@ -19,7 +19,7 @@ export type StoredPart =
       readonly type: 'approval';
       readonly call: number;
       readonly approvalId: string;
-      /** Of the provider's call, which has not been made. */
+      /** The id of the provider's call, which has not been made. */
       readonly toolCallId: string;
     }
   | ProviderCallPart
