@@ -334,6 +334,8 @@ export {
   ARTIFACT_FETCH,
   AWAIT_TOOL,
   builtinName,
+  calledName,
+  calledNameIn,
   type Effect,
   FINISH_TOOL,
   givenWay,

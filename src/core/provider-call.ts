@@ -2,21 +2,34 @@
 import { isJsonObject, type Json } from './json.ts';
 
 /** A call of the provider's own, or what came of one: that may stand in a later reply than its call. */
-export type ProviderAct =
-  | { readonly type: 'tool-call'; readonly toolCallId: string; readonly toolName: string; readonly input: Json }
-  | {
-      readonly type: 'tool-result';
-      readonly toolCallId: string;
-      readonly toolName: string;
-      readonly output: { readonly type: string; readonly value: Json };
-    };
+export type ProviderAct = {
+  readonly toolCallId: string;
+  /** As the provider calls it. */
+  readonly toolName: string;
+  /** The program's name for it, where that is another one. */
+  readonly tool?: string;
+} & (
+  | { readonly type: 'tool-call'; readonly input: Json }
+  | { readonly type: 'tool-result'; readonly output: { readonly type: string; readonly value: Json } }
+);
 
 const NONE: readonly ProviderAct[] = Object.freeze([]);
 
-/** The acts in their order. A state of another form has none: a planner may keep there what it likes. */
+/**
+ * The acts in their order. A call for which the provider asks leave is left out, since it has not been made. A state of another form has no
+ * acts: a planner may keep there what it likes.
+ */
 export function providerActs(state: Json | undefined): readonly ProviderAct[] {
   const parts = isJsonObject(state) ? state['parts'] : undefined;
-  return Array.isArray(parts) ? parts.filter(isAct) : NONE;
+  if (!Array.isArray(parts)) return NONE;
+  const acts = parts.filter(isAct);
+  if (acts.length === 0) return NONE;
+  const asked = new Set(
+    parts.flatMap((part) => (isJsonObject(part) && part['type'] === 'approval' ? [part['toolCallId']] : [])),
+  );
+  return asked.size === 0
+    ? acts
+    : acts.filter(({ type, toolCallId }) => type !== 'tool-call' || !asked.has(toolCallId));
 }
 
 function isAct(part: unknown): part is ProviderAct {

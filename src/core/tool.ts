@@ -1,6 +1,7 @@
 /** What a planner may know of a tool, never its function; the program's policy about calls; and the names of tools that are always there. */
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
+import { wireName } from './names.ts';
 
 /**
  * What a call may do to the world, which decides what happens after a crash in the middle of it.
@@ -40,12 +41,25 @@ export function takesText(tool: ToolSchema | undefined): boolean {
 export interface ProviderTool {
   /** The type of the tool, such as `anthropic.web_search_20250305`: the provider's name and its word for the tool. */
   readonly id: `${string}.${string}`;
+  /** The name by which its models call it, whatever the program calls it; absent where the program names the tool. */
+  readonly name?: string;
   /** Settings of the tool. They go to the provider alone, and are never recorded: they may hold keys. */
   readonly args: Readonly<Record<string, unknown>>;
   /** True: the provider carries the calls out itself. False: its models call the tool, and the runtime carries it out. */
   readonly hosted: boolean;
   /** What one call that the provider carries out costs, in millionths of a US dollar. */
   readonly costMicroUsd: number;
+}
+
+/** The name under which a model is offered the tool, and calls it. */
+export function calledName({ name, provider }: Pick<ToolSchema, 'name' | 'provider'>): string {
+  return provider?.name ?? wireName(name);
+}
+
+/** The same by the tool's own name, also of a tool that is not among these any more. */
+export function calledNameIn({ get }: Pick<ToolView, 'get'>, name: string): string {
+  const tool = get(name);
+  return tool === undefined ? wireName(name) : calledName(tool);
 }
 
 /** The tools that this run's identity may use. Another tool's name gives the same answer as a name nobody knows. */

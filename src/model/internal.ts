@@ -15,7 +15,7 @@ export {
 } from './failure.ts';
 export type { Counted } from './overflow.ts';
 export { overflowIn, overflowOf, roomFor, silentOverflow } from './overflow.ts';
-export type { ProviderCallPart, ProviderResultPart, ProviderState, StoredPart } from './provider-state.ts';
+export type { ProviderState, StoredPart } from './provider-state.ts';
 export { assertOffered } from './provider-tools.ts';
 export { type ModelRefusal, refusalError, refusalIn, refusalOf, refusalText } from './refusal.ts';
 export type { MeasuresData, ModelCallResult, ModelRegistry, Needs, RecordedModelCall } from './registry.ts';

@@ -18,7 +18,13 @@ export type StoredPart =
   /** The step's call with this index: its id and its input are the step's. */
   | ({ readonly type: 'call'; readonly call: number } & WithOptions)
   /** The provider asks leave for a call of its own: the answer is the outcome of the step's call with this index. */
-  | { readonly type: 'approval'; readonly call: number; readonly approvalId: string }
+  | {
+      readonly type: 'approval';
+      readonly call: number;
+      readonly approvalId: string;
+      /** The id of the provider's call, which has not been made. */
+      readonly toolCallId: string;
+    }
   | ProviderCallPart
   | ProviderResultPart;
 
@@ -29,7 +35,11 @@ export type ProviderCallPart = {
   readonly toolName: string;
   readonly input: Json;
   readonly providerExecuted: true;
-} & WithOptions;
+} & OwnName &
+  WithOptions;
+
+/** The program's name for the tool, where its provider has another one. */
+type OwnName = { readonly tool?: string };
 
 /** What it gave; it may come in a later reply than the call. */
 export type ProviderResultPart = {
@@ -39,7 +49,8 @@ export type ProviderResultPart = {
   readonly output:
     | { readonly type: 'text' | 'error-text'; readonly value: string }
     | { readonly type: 'json' | 'error-json'; readonly value: Json };
-} & WithOptions;
+} & OwnName &
+  WithOptions;
 
 export interface ProviderState {
   /** The provider as its package calls it, such as `anthropic.messages`; absent in journals of before. */
@@ -89,7 +100,7 @@ export function providerStateOf(
         break;
       }
       case 'tool-approval-request':
-        parts.push({ type: 'approval', call: calls++, approvalId: part.approvalId });
+        parts.push({ type: 'approval', call: calls++, approvalId: part.approvalId, toolCallId: part.toolCallId });
         break;
       case 'tool-result':
         parts.push(resultPart(part, files));
@@ -154,7 +165,7 @@ const PICTURES: readonly (readonly [start: string, mime: string])[] = [
 ];
 
 /** The picture that a provider's own tool has made: its result is base64 alone, which the provider knows by the id of the call. */
-export function pictureIn({ result }: LanguageModelV4ToolResult): InputFile | undefined {
+function pictureIn({ result }: LanguageModelV4ToolResult): InputFile | undefined {
   const data = isJsonObject(result) && Object.keys(result).length === 1 ? result['result'] : undefined;
   if (typeof data !== 'string') return undefined;
   const mime = PICTURES.find(([start]) => data.startsWith(start))?.[1];
@@ -165,11 +176,13 @@ function resultPart(part: LanguageModelV4ToolResult, files: InputFile[]): Provid
   const { toolCallId, toolName, isError = false } = part;
   const picture = pictureIn(part);
   if (picture !== undefined) files.push(picture);
-  const result = picture === undefined ? part.result : { file: files.length - 1 };
+  // A provider's package may have none, whatever its type says.
+  const given = (part.result as Json | undefined) ?? null;
+  const result: Json = picture === undefined ? given : { file: files.length - 1 };
   const output =
     typeof result === 'string'
       ? { type: isError ? ('error-text' as const) : ('text' as const), value: result }
-      : { type: isError ? ('error-json' as const) : ('json' as const), value: result as Json };
+      : { type: isError ? ('error-json' as const) : ('json' as const), value: result };
   return { type: 'tool-result', toolCallId, toolName, output, ...optionsOf(part) };
 }
 

@@ -17,7 +17,7 @@ import type {
 } from '@ai-sdk/provider';
 import { fieldOf, type InputFile, type Json, type Source, type SpokenDelta, systemClock, type Usage } from '#core';
 import { BrokenReply } from './failure.ts';
-import { pictureIn, providerStateOf } from './provider-state.ts';
+import { providerStateOf } from './provider-state.ts';
 import { type ModelRefusal, meansRefusal, refusalIn } from './refusal.ts';
 import { sourcesIn } from './sources.ts';
 import { usageOf } from './usage.ts';
@@ -160,6 +160,10 @@ function replyOf(given: Given, modelId: string, provider: string): Reply {
   let reasoning = '';
   const calls: ModelCall[] = [];
   assertReplySize(content.reduce((chars, part) => chars + charsOf(part), 0));
+  assertReplySize(
+    content.reduce((chars, part) => chars + resultChars(part), 0),
+    MAX_RESULT_CHARS,
+  );
   for (const part of content) {
     // A package that has no place for the words of a refusal gives a text without any.
     if (part.type === 'text') text += part.text ?? '';
@@ -207,8 +211,11 @@ function urlsIn(content: readonly LanguageModelV4Content[]): string {
 
 function charsOf(part: LanguageModelV4Content): number {
   if (part.type === 'text' || part.type === 'reasoning') return part.text?.length ?? 0;
-  if (part.type === 'tool-result') return pictureIn(part) === undefined ? JSON.stringify(part.result).length : 0;
   return part.type === 'tool-call' ? part.input.length : 0;
+}
+
+function resultChars(part: LanguageModelV4Content): number {
+  return part.type === 'tool-result' ? JSON.stringify(part.result ?? null).length : 0;
 }
 
 /** Words for the limit of the output, as far as packages leave them without a meaning: xAI's of a reply in one piece, and those that a gateway passes through. */
@@ -232,10 +239,13 @@ function stopReasonOf({ unified, raw }: LanguageModelV4FinishReason): StopReason
 /** The most characters of one reply: more than any model gives at once, and few enough to be read without keeping others waiting. */
 const MAX_REPLY_CHARS = 2_000_000;
 
+/** The same of what the provider's own tools gave, such as pages and documents, which the model did not write. */
+const MAX_RESULT_CHARS = 32_000_000;
+
 /** @throws BrokenReply when a reply has more characters than are read. */
-function assertReplySize(chars: number): void {
-  if (chars <= MAX_REPLY_CHARS) return;
-  const message = `The model went on after ${MAX_REPLY_CHARS} characters, and was broken off.`;
+function assertReplySize(chars: number, most: number = MAX_REPLY_CHARS): void {
+  if (chars <= most) return;
+  const message = `The model went on after ${most} characters, and was broken off.`;
   throw new BrokenReply('model_reply_too_large', message);
 }
 

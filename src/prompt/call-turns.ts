@@ -1,7 +1,7 @@
 /** The turns of a step with calls: the assistant's with the calls, and the one that answers them. */
 import type { LanguageModelV4Message, LanguageModelV4ToolCallPart } from '@ai-sdk/provider';
-import { isJsonObject, type Outcome, shownName, type ToolView, takesText, wireName } from '#core';
-import { frame } from './frame.ts';
+import { calledNameIn, isJsonObject, type Outcome, shownName, type ToolView, takesText } from '#core';
+import { frame, userTurn } from './frame.ts';
 import {
   callOptions,
   type OwnForm,
@@ -38,18 +38,20 @@ export function addNativeTurns(turns: StepTurns, ids: readonly string[]): void {
   const parts: LanguageModelV4ToolCallPart[] = [];
   const results: ToolTurn['content'] = [];
   const behind: Shown[] = [];
+  const refused: string[] = [];
   for (let index = 0; index < calls.length; index += 1) {
     const call = calls[index] as StepCall;
     const { tool, args, outcome } = call;
     const toolCallId = ids[index] as string;
-    const toolName = wireName(tool);
     const schema = tools.get(tool);
+    const toolName = calledNameIn(tools, tool);
     // Arguments that were no object are in the journal as they came; providers refuse them in a history.
     const input = isJsonObject(args) || (takesText(schema) && typeof args === 'string') ? args : {};
     parts.push({ type: 'tool-call', toolCallId, toolName, input });
     const approvalId = questions.get(index);
     if (approvalId !== undefined) {
       results.push(leave(approvalId, outcome));
+      if (outcome?.kind !== 'value') refused.push(refusalFrame(call, index));
       continue;
     }
     const output = providerForm(outcome, schema?.provider) ?? nativeResult(call, files, behind);
@@ -62,6 +64,7 @@ export function addNativeTurns(turns: StepTurns, ids: readonly string[]): void {
   messages.push({ role: 'assistant', content }, { role: 'tool', content: results });
   const shown = filesTurn(behind);
   if (shown !== undefined) messages.push(shown);
+  if (refused.length > 0) messages.push(userTurn([NO_LEAVE, ...refused].join('\n')));
 }
 
 /** The answer to a provider that asks whether it may make a call. */
@@ -69,6 +72,15 @@ function leave(approvalId: string, outcome: Outcome | undefined): ToolTurn['cont
   if (outcome?.kind === 'value') return { type: 'tool-approval-response', approvalId, approved: true };
   return { type: 'tool-approval-response', approvalId, approved: false, reason: toolResultOf(outcome).value };
 }
+
+/** Providers take a no without its reason, which the model has to know. */
+function refusalFrame(call: StepCall, index: number): string {
+  const { tool, args } = call;
+  const asked = isJsonObject(args) && typeof args['tool'] === 'string' ? args['tool'] : tool;
+  return resultFrame({ ...call, tool: asked }, index);
+}
+
+const NO_LEAVE = 'These calls of yours were not allowed, and not made:';
 
 export function addTextTurns({ messages, form, calls, said, to, known, files }: StepTurns): void {
   const { parts, isWhole } = restoreBesideText(form, to, known, files.media);

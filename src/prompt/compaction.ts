@@ -20,6 +20,7 @@ import {
 } from '#core';
 import { callBlock, resultFrame } from './call-turns.ts';
 import { aboutFrames, enclose, encloseJson, frame, jsonLine, type UserWords, userTurn } from './frame.ts';
+import { actsText } from './provider-parts.ts';
 import { callsOf, errorText, replyTo, shownCalls, toldText } from './step-parts.ts';
 import { groupText } from './untrusted.ts';
 import { steeringText } from './user-turn.ts';
@@ -91,6 +92,8 @@ function stepText(step: Step, startOfWords: UserWords, maxChars: number): string
   if (calls.length > 0) lines.push(enclose('agent_reply', callBlock(calls), {}, maxChars));
   for (const [index, call] of calls.entries()) lines.push(resultFrame(call, index, maxChars));
   if (told.length > 0) lines.push(toldText(told, maxChars));
+  const acts = actsText(step.providerState, maxChars);
+  if (acts !== undefined) lines.push(acts);
   return lines.join('\n');
 }
 

@@ -6,10 +6,21 @@ import type {
   LanguageModelV4ToolCallPart,
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
-import { isJsonObject, type RunView, shownName, type Turn, type TurnPart, type TurnResult, wireName } from '#core';
+import {
+  calledNameIn,
+  isJsonObject,
+  type RunView,
+  shownName,
+  type ToolView,
+  type Turn,
+  type TurnPart,
+  type TurnResult,
+  takesText,
+} from '#core';
 import { callBlock, MADE_ID } from './call-turns.ts';
 import { type CallMode, enclose, encloseJson, frame, note, quoted, quotedJson, type UserWords } from './frame.ts';
 import type { AssistantPart } from './provider-parts.ts';
+import { inFormOf } from './provider-results.ts';
 import { filePart, type TakesMime } from './user-turn.ts';
 
 export interface EarlierTurnsOptions {
@@ -59,7 +70,7 @@ export function earlierMessages(
           case 'reasoning':
             return [withOptions(part, { type: 'reasoning', text: part.text })];
           case 'tool-call':
-            return [withOptions(part, mode === 'native' ? nativeCall(part, ids) : textPart(writtenCall(part)))];
+            return [withOptions(part, mode === 'native' ? nativeCall(part, ids, tools) : textPart(writtenCall(part)))];
           default:
             return [];
         }
@@ -70,7 +81,7 @@ export function earlierMessages(
     if (mode === 'text')
       return [withOptions(turn, { role: 'user', content: [textPart(resultFrames(results, cut))] }), ...after];
     return [
-      withOptions(turn, { role: 'tool', content: results.map((part) => nativeResult(part, ids, cut)) }),
+      withOptions(turn, { role: 'tool', content: results.map((part) => nativeResult(part, ids, tools, cut)) }),
       ...after,
     ];
   });
@@ -119,13 +130,17 @@ class CallIds {
 
 type Call = Extract<TurnPart, { type: 'tool-call' }>;
 
-function nativeCall({ toolCallId, toolName, input }: Call, ids: CallIds): LanguageModelV4ToolCallPart {
+function nativeCall(
+  { toolCallId, toolName, input }: Call,
+  ids: CallIds,
+  tools: Pick<ToolView, 'get'>,
+): LanguageModelV4ToolCallPart {
   const id = ids.of(toolCallId);
   return {
     type: 'tool-call',
     toolCallId: id,
-    toolName: wireName(toolName),
-    input: isJsonObject(input) ? input : {},
+    toolName: calledNameIn(tools, toolName),
+    input: isJsonObject(input) || (typeof input === 'string' && takesText(tools.get(toolName))) ? input : {},
   };
 }
 
@@ -133,14 +148,20 @@ function writtenCall({ toolName, input }: Call): string {
   return callBlock([{ tool: toolName, args: input, callId: undefined, outcome: undefined }]);
 }
 
-function nativeResult(result: TurnResult, ids: CallIds, cut: number): LanguageModelV4ToolResultPart {
+function nativeResult(
+  result: TurnResult,
+  ids: CallIds,
+  tools: Pick<ToolView, 'get'>,
+  cut: number,
+): LanguageModelV4ToolResultPart {
   const { toolCallId, toolName, output } = result;
   const type = output.type === 'text' || output.type === 'json' ? 'text' : 'error-text';
+  const whole = output.type === 'json' && resultText(output).length <= cut ? output.value : undefined;
   return withOptions(result, {
     type: 'tool-result',
     toolCallId: ids.of(toolCallId),
-    toolName: wireName(toolName),
-    output: { type, value: resultMarkup(output, cut) },
+    toolName: calledNameIn(tools, toolName),
+    output: inFormOf(tools.get(toolName)?.provider, { type, value: resultMarkup(output, cut) }, whole),
   });
 }
 

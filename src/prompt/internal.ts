@@ -30,7 +30,7 @@ export {
   userWordsIn,
 } from './frame.ts';
 export { FINISH_BY_CALL, GUIDANCE, guidanceTurn, tierOf } from './guidance.ts';
-export { restoreParts } from './provider-parts.ts';
+export { awaitsCode, restoreParts } from './provider-parts.ts';
 export { callsOf, errorText, isWaitingAnswer } from './step-parts.ts';
 export { hintLines, repeatedCall, systemPrompt, unsureCall } from './system-prompt.ts';
 export type { DeclaredTool } from './tool-text.ts';

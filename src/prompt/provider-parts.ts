@@ -7,10 +7,11 @@ import {
   type JsonObject,
   jsonText,
   type MediaView,
+  providerActs,
   type ReasoningReplay,
   type Step,
 } from '#core';
-import type { ProviderCallPart, ProviderResultPart, ProviderState, StoredPart } from '#model';
+import type { ProviderState, StoredPart } from '#model';
 import { frame, quoted } from './frame.ts';
 
 export type AssistantPart = (LanguageModelV4Message & { role: 'assistant' })['content'][number];
@@ -66,7 +67,7 @@ export function restoreParts(
       if (file !== undefined) restored.push(file);
     } else if (isOwn) {
       if (part.type === 'tool-call') known.add(part.toolCallId);
-      if (part.type !== 'tool-result' || known.has(part.toolCallId)) restored.push(part as AssistantPart);
+      if (part.type !== 'tool-result' || known.has(part.toolCallId)) restored.push(asSent(part));
     } else if (part.type === 'text') {
       restored.push(text(part.text));
     }
@@ -140,15 +141,19 @@ const NO_QUESTIONS: ReadonlyMap<number, string> = new Map();
 
 /** What another provider did itself in the step, as markup. `undefined`: nothing, or the parts themselves go back. */
 export function actsOfProvider({ providerState: state }: OwnForm, to: Recipient): string | undefined {
-  if (!isProviderState(state) || isOwnState(state, to)) return undefined;
-  const results = state.parts.filter((part): part is ProviderResultPart => part.type === 'tool-result');
-  const frames = state.parts
-    .filter((part): part is ProviderCallPart => part.type === 'tool-call')
-    .map(({ toolCallId, toolName, input }) => {
-      const output = results.find((result) => result.toolCallId === toolCallId)?.output.value;
-      const said = [jsonText(input), ...(output === undefined ? [] : [jsonText(output)])];
-      return frame('also_done', said.map((each) => quoted(each, ACT_CHARS)).join('\n'), { what: toolName });
-    });
+  return isProviderState(state) && !isOwnState(state, to) ? actsText(state, ACT_CHARS) : undefined;
+}
+
+/** What the provider did itself, as markup. @param maxChars of each text. */
+export function actsText(state: Json | undefined, maxChars: number): string | undefined {
+  const acts = providerActs(state);
+  const frames = acts.flatMap((act) => {
+    if (act.type !== 'tool-call') return [];
+    const { toolCallId, toolName, tool = toolName, input } = act;
+    const result = acts.find((other) => other.type === 'tool-result' && other.toolCallId === toolCallId);
+    const said = [jsonText(input), ...(result?.type === 'tool-result' ? [jsonText(result.output.value)] : [])];
+    return [frame('also_done', said.map((each) => quoted(each, maxChars)).join('\n'), { what: tool })];
+  });
   return frames.length === 0 ? undefined : [ACTS_OF_PROVIDER, ...frames].join('\n');
 }
 
@@ -179,6 +184,35 @@ export function withoutOpenCalls(content: readonly AssistantPart[], known: Set<s
 
 function isOwnState({ provider }: ProviderState, to: Recipient): boolean {
   return provider === undefined || to.provider === undefined || provider === to.provider;
+}
+
+/** Whether the reply's own parts count: of one that was not accepted, what its provider did is done all the same, unless calls that were not made stand beside it. */
+export function isTold({ error, providerState: state }: Pick<Step, 'error' | 'providerState'>): boolean {
+  if (error === undefined) return true;
+  if (!isProviderState(state) || providerActs(state).length === 0) return false;
+  return state.parts.every(({ type }) => type !== 'call' && type !== 'approval');
+}
+
+/**
+ * Calls of the step come out of code that the provider runs, and that goes on when it has their results: until then a request may tell
+ * nothing but these, and no part of it may become a summary.
+ */
+export function awaitsCode({ providerState: state }: Pick<Step, 'providerState'>): boolean {
+  return isProviderState(state) && state.parts.some((part) => part.type === 'call' && hasCaller(part.providerOptions));
+}
+
+function hasCaller(options: JsonObject | undefined): boolean {
+  return Object.values(options ?? {}).some((noted) => {
+    const caller = isJsonObject(noted) ? noted['caller'] : undefined;
+    return isJsonObject(caller) && caller['type'] !== 'direct';
+  });
+}
+
+/** The part as the provider takes it, without the program's name for its tool. */
+function asSent(part: Exclude<StoredPart, { readonly type: 'call' | 'approval' }>): AssistantPart {
+  if (!('tool' in part)) return part as AssistantPart;
+  const { tool: _, ...sent } = part;
+  return sent as AssistantPart;
 }
 
 /** Its text alone does not say it. */

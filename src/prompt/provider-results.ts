@@ -8,6 +8,7 @@ import { quoted } from './frame.ts';
 import { toolResultOf } from './step-parts.ts';
 
 type Output = LanguageModelV4ToolResultPart['output'];
+type Told = Extract<Output, { type: 'text' | 'error-text' }>;
 
 /** What a text is in the form of a tool: an error, or the preview of a value that is too large. */
 const FORMS: Readonly<Record<string, (text: string, failed: boolean) => Json>> = {
@@ -26,10 +27,15 @@ const FORMS: Readonly<Record<string, (text: string, failed: boolean) => Json>> =
 
 /** `undefined`: the tool has no form of its own, and is told like any. @param provider absent for a tool of the program's own. */
 export function providerForm(outcome: Outcome | undefined, provider: ProviderTool | undefined): Output | undefined {
+  if (provider === undefined || !Object.hasOwn(FORMS, provider.id)) return undefined;
+  const whole = outcome?.kind === 'value' && outcome.artifact === undefined ? outcome.value : undefined;
+  return inFormOf(provider, toolResultOf(outcome), whole);
+}
+
+/** A result that is told in words, in the form of its tool. @param whole the value, where all of it is told. */
+export function inFormOf(provider: ProviderTool | undefined, told: Told, whole: Json | undefined): Output {
   const form = provider === undefined ? undefined : FORMS[provider.id];
-  if (form === undefined) return undefined;
-  const isWhole = outcome?.kind === 'value' && outcome.artifact === undefined;
-  if (isWhole) return { type: 'json', value: mapTexts(outcome.value, quoted) };
-  const { type, value } = toolResultOf(outcome);
-  return { type: 'json', value: form(value, type === 'error-text') };
+  if (form === undefined) return told;
+  const value = whole === undefined ? form(told.value, told.type === 'error-text') : mapTexts(whole, quoted);
+  return { type: 'json', value };
 }

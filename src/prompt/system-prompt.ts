@@ -40,14 +40,15 @@ export interface PromptParts {
 /** @param mode in text mode the prompt also says how to write a call, and has the schemas of the tools. */
 export function systemPrompt(parts: PromptParts, view: RunView, mode: CallMode): string {
   const tools = startingTools(view, parts);
-  const hasTools = tools.length > 0;
+  // What the provider carries out is declared to its model, and helps it as any tool does.
+  const hasTools = tools.length > 0 || view.tools.hosted !== undefined;
   const own = parts.systemPrompt?.trim() ? [parts.systemPrompt] : workingSections(parts, view, mode, hasTools);
   const sections = [
     ...own,
     section('framed_text', aboutFrames(mode)),
     mode === 'text' && hasTools ? section('tool_calling', toolCalling(parts, view)) : '',
     section('answer_format', answerFormat(parts)),
-    section('available_tools', toolList(tools, parts, mode)),
+    section('available_tools', hasTools && tools.length === 0 ? '' : toolList(tools, parts, mode)),
     section('additional_guidance', parts.guidance?.trim() ?? ''),
     section('planning_constraints', quoted(hintLines(view.context.hints ?? {}).join('\n'))),
   ];

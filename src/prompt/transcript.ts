@@ -35,8 +35,10 @@ import {
 import {
   type AssistantPart,
   actsOfProvider,
+  awaitsCode,
   filesForOthers,
   isOwnReply,
+  isTold,
   type Recipient,
   restoreParts,
   withoutOpenCalls,
@@ -93,6 +95,8 @@ export class Transcript {
   /** From which step on files of results are shown. */
   readonly #from: number | undefined;
   readonly #starts: number[] = [];
+  /** What is told once the provider's code has its results. */
+  readonly #later: LanguageModelV4Message[] = [];
   #steps: number;
   #turns = 0;
   #results = 0;
@@ -161,13 +165,20 @@ export class Transcript {
     const { trajectory } = view;
     for (; this.#steps < trajectory.count; this.#steps += 1) {
       this.#starts.push(this.#messages.length);
-      this.#addArrivals(trajectory, this.#steps);
+      this.#addWaiting(trajectory);
       const step = trajectory.step(this.#steps) as Step;
       this.#addStep(step, view);
       this.#lastStep = step;
     }
-    this.#addArrivals(trajectory, this.#steps);
+    this.#addWaiting(trajectory);
     return this.#messages.slice();
+  }
+
+  /** What is told between two steps, unless code of the provider's waits for nothing but results: then it is told behind the next. */
+  #addWaiting(trajectory: Trajectory): void {
+    if (this.#lastStep !== undefined && awaitsCode(this.#lastStep)) return;
+    if (this.#later.length > 0) this.#messages.push(...this.#later.splice(0));
+    this.#addArrivals(trajectory, this.#steps);
   }
 
   /** Messages so far. */
@@ -276,22 +287,23 @@ export class Transcript {
     } else if (mode === 'native') addNativeTurns(turns, ids);
     else addTextTurns(turns);
     this.#addOthersActs(step, view);
-    if (told.length > 0) this.#messages.push(userTurn(toldText(told)));
+    const to = awaitsCode(step) ? this.#later : this.#messages;
+    if (told.length > 0) to.push(userTurn(toldText(told)));
     const lost = lostHandlesText(step);
-    if (lost !== undefined) this.#messages.push(userTurn(note(lost)));
+    if (lost !== undefined) to.push(userTurn(note(lost)));
     if (step.calls.some(({ artifacts, discovered }) => artifacts !== undefined || discovered !== undefined))
-      this.#addNews(artifactsOf(step, { results: false }), found(step), view);
+      this.#addNews(artifactsOf(step, { results: false }), found(step), view, to);
   }
 
-  /** The reply's own form without calls; one that was not accepted is told by its text alone. */
+  /** The reply's own form without calls; one that was not accepted is told by its text alone, unless its provider had done something. */
   #ownWords(step: Step, media: MediaView | undefined): AssistantPart[] | undefined {
-    const content = step.error === undefined ? restoreParts(step, [], this.#options, this.#known, media) : undefined;
+    const content = isTold(step) ? restoreParts(step, [], this.#options, this.#known, media) : undefined;
     return content?.length === 0 ? undefined : content;
   }
 
   /** What another provider and its model have done and made. */
   #addOthersActs(step: Step, { media, tools }: RunView): void {
-    if (step.error !== undefined) return;
+    if (!isTold(step)) return;
     const acts = actsOfProvider(step, this.#options);
     if (acts !== undefined) this.#messages.push(userTurn(acts));
     const files = filesForOthers(step, this.#options);
@@ -302,9 +314,9 @@ export class Transcript {
   }
 
   /** What a step made known beside its results. */
-  #addNews(stored: readonly ArtifactRow[], names: readonly string[], view: RunView): void {
+  #addNews(stored: readonly ArtifactRow[], names: readonly string[], view: RunView, to = this.#messages): void {
     const turn = artifactTurn(artifactLines(stored));
-    if (turn !== undefined) this.#messages.push(turn);
+    if (turn !== undefined) to.push(turn);
     // With native calls the request itself declares the tools that were found.
     if (names.length > 0 && this.#options.mode === 'text') this.#announce(names, view);
   }

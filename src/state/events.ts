@@ -144,7 +144,7 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
 function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
   const { decision, reasoning, text, usage, step, partial } = move;
   const rejected = move.rejected ?? move.fault;
-  const events = [
+  const events: RunEvent[] = [
     ...remarkEvents(entry, move, identity),
     event('planner.decision', entry, identity, {
       step,
@@ -156,10 +156,10 @@ function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
       ...defined({ reasoningTrace: reasoning, text, usage, rejected, partial }),
     }),
   ];
+  events.push(...providerEvents(entry, move, identity));
   if (rejected !== undefined) return events;
   return [
     ...events,
-    ...providerEvents(entry, move, identity),
     ...filesEvents(entry, step, move.files, identity),
     ...invokedEvents(entry, step, branchesOf(decision), 0, identity),
     ...heldEvents(entry, move, identity),
@@ -168,7 +168,7 @@ function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
 
 function providerEvents(entry: Entry, { step, providerState }: Moved, identity: Identity): RunEvent[] {
   return providerActs(providerState).map((act) => {
-    const { toolCallId: callId, toolName: tool } = act;
+    const { toolCallId: callId, toolName, tool = toolName } = act;
     if (act.type === 'tool-call')
       return event('provider.invoked', entry, identity, { step, callId, tool, input: act.input });
     const { type, value: output } = act.output;

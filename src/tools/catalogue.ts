@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import {
   assertTexts,
   builtinName,
+  calledName,
   captureObject,
   defined,
   describeThrown,
@@ -27,7 +28,6 @@ import {
   type ToolSchema,
   type ToolView,
   whyNoUsd,
-  wireName,
 } from '#core';
 import type { Agent, AgentTool, AnyTool, ToolSet, Unnamed } from './agent.ts';
 import { assertDistinct, type NamedHandle, namedHandles } from './handle.ts';
@@ -117,16 +117,16 @@ export function createCatalogue(tools: ToolSet, builtins: readonly Tool[] = [], 
   };
   for (const tool of listOf(tools)) add(tool);
   const own = new Set<string>();
+  const called = new Map<string, string>();
+  for (const [name, { schema }] of ready) {
+    const other = called.get(calledName(schema));
+    if (other !== undefined) throw sameCall(calledName(schema), name, other);
+    called.set(calledName(schema), name);
+  }
   for (const { tool } of listOf(builtins)) {
-    const name = ready.has(tool.name) ? givenWay(tool.name) : tool.name;
+    const name = ready.has(tool.name) || called.has(tool.name) ? givenWay(tool.name) : tool.name;
     add({ tool: { ...tool, name } });
     own.add(name);
-  }
-  for (const name of ready.keys()) {
-    const wire = wireName(name);
-    if (wire === name || !ready.has(wire)) continue;
-    const message = `The tool ${JSON.stringify(shownName(name))} is ${wire} on the wire, and another tool has that name. Rename one.`;
-    throw new PilotageError('tool_name_taken', message);
   }
   assertDistinct([...ready.values()].flatMap((tool) => ('source' in tool ? (tool.handles ?? []) : [])));
   const sorted = [...ready.values()].sort((a, b) => (a.schema.name < b.schema.name ? -1 : 1));
@@ -148,6 +148,12 @@ export function createCatalogue(tools: ToolSet, builtins: readonly Tool[] = [], 
       );
     },
   };
+}
+
+function sameCall(called: string, ...tools: readonly string[]): PilotageError {
+  const names = tools.map((name) => JSON.stringify(shownName(name))).join(' and ');
+  const message = `A model would call both of the tools ${names} as ${called}. Rename one; a tool that a provider defines has the name that the provider gives it, so leave it or the other tool out.`;
+  return new PilotageError('tool_name_taken', message);
 }
 
 /** What was made for this key before, or a new one. The oldest gives way: scopes and finds come from outside. */

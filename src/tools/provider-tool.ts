@@ -2,7 +2,7 @@
  * Tools that a provider defines, as its package gives them: `anthropic.tools.webSearch_20250305()`. What the provider carries out itself is
  * never called here; what its models call by a type of the provider's own runs here like any tool.
  */
-import { isJsonObject, type Json, PilotageError, type ProviderTool } from '#core';
+import { defined, isJsonObject, type Json, knowKeysOf, PilotageError, type ProviderTool } from '#core';
 import type { Tool } from './tool.ts';
 import { OWN_OPTIONS, type UnnamedTool, withName } from './unnamed-tool.ts';
 
@@ -27,10 +27,19 @@ export function namedProviderTool(name: string, given: UnnamedTool): NamedTool {
     const message = `The tool ${name} (${id}) has providerOptions, which no package sends with a tool of its provider. Give what the provider is to know where the tool is made.`;
     throw new PilotageError('invalid_config', message);
   }
+  for (const settings of [args, ...Object.values(args)]) knowKeysOf(textsOf(settings));
   const hosted = typeof given.execute !== 'function';
   if (hosted) assertHosted(name, id, given);
-  const provider = { id, args: { ...args }, hosted };
-  return { tool: withName(name, hosted ? permission(given) : given), provider };
+  const provider = { id, args: { ...args }, hosted, ...defined({ name: nameAtProvider(id) }) };
+  const { description = isJsonObject(args) ? args['description'] : undefined } = given;
+  return { tool: withName(name, hosted ? permission(given) : { ...given, description }), provider };
+}
+
+/** Headers and tokens of a remote server stand among the settings; a provider may repeat them in what it says of a failure. */
+function textsOf(settings: unknown): Record<string, string> {
+  const entries: [string, unknown][] =
+    typeof settings === 'object' && settings !== null ? Object.entries(settings) : [];
+  return Object.fromEntries(entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'));
 }
 
 function isId(id: unknown): id is ProviderTool['id'] {
@@ -44,12 +53,37 @@ const MAY_BE_HOSTED: Readonly<Record<string, (args: unknown) => boolean>> = {
     isJsonObject(args) && isJsonObject(args['environment']) && args['environment']['type'] !== 'local',
 };
 
+/** Providers that give their tools the names by which their models call them. */
+const NAMING = /^(?:anthropic|openai|google|xai|groq|mistral)\./;
+/** Tools of theirs that the program names, since it may have several of a type. */
+const NAMED_BY_PROGRAM = /^(?:openai\.custom|\w+\.mcp(?:_server)?)$/;
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  'anthropic.text_editor_20241022': 'str_replace_editor',
+  'anthropic.text_editor_20250124': 'str_replace_editor',
+  'anthropic.text_editor_20250429': 'str_replace_based_edit_tool',
+  'anthropic.text_editor_20250728': 'str_replace_based_edit_tool',
+  'anthropic.computer_toolset_20260801': 'computer',
+  'anthropic.tool_search_regex_20251119': 'tool_search_tool_regex',
+  'anthropic.tool_search_bm25_20251119': 'tool_search_tool_bm25',
+};
+
+/** Mostly the type without its date. */
+function nameAtProvider(id: ProviderTool['id']): string | undefined {
+  if (!NAMING.test(id) || NAMED_BY_PROGRAM.test(id)) return undefined;
+  return OTHER_NAMES[id] ?? id.slice(id.indexOf('.') + 1).replace(/_\d{8}$/, '');
+}
+
+const RUNS_HERE =
+  /^(?:anthropic\.(?:bash|text_editor|computer|memory)_|openai\.(?:custom|local_shell|apply_patch|shell)$)/;
+
 /** What a program may say of a tool that its provider carries out. */
 const HOSTED_OPTIONS: readonly string[] = ['scopes', 'tags', 'costUsd'];
 
 function assertHosted(name: string, id: string, given: UnnamedTool): void {
   const { isProviderExecuted, args } = given;
-  if (isProviderExecuted === false && MAY_BE_HOSTED[id]?.(args) !== true) {
+  // AI SDK 6 does not say who carries a tool out.
+  const runsHere = isProviderExecuted === false || (isProviderExecuted === undefined && RUNS_HERE.test(id));
+  if (runsHere && MAY_BE_HOSTED[id]?.(args) !== true) {
     throw new PilotageError(
       'tool_without_execute',
       `The tool ${name} (${id}) is called by the model and carried out here, and has no execute function. Give it where the tool is made: { execute }.`,

@@ -9,7 +9,7 @@ import { openaiCompatible } from '#model/openai-compatible';
 import { createRuntime } from '#pilotage';
 import { createCatalogue, withTools } from '#pilotage/tools';
 import { react } from '#planners/react';
-import type { ToolSet } from '#tools';
+import { type ToolSet, toolSearch } from '#tools';
 
 const apiKey = 'k';
 const claude = createAnthropic({ apiKey })('claude-sonnet-4-5');
@@ -76,6 +76,18 @@ describe('a tool of a kind of the provider that runs here', () => {
     );
   });
 
+  it('needs it too where its package does not say who carries it out, as those of AI SDK 6', () => {
+    const { isProviderExecuted: _, ...shell } = openaiTools.tools.shell({});
+    expect(() => createCatalogue({ shell })).toThrow(invalid(/execute/, 'tool_without_execute'));
+    const { isProviderExecuted: __, ...web } = openaiTools.tools.webSearch({});
+    expect(createCatalogue({ web }).view([]).hosted).toHaveLength(1);
+  });
+
+  it("has its settings' description, for planners that show it to their model", () => {
+    const sql = openaiTools.tools.customTool({ description: 'Runs SQL.', execute: async () => 'x' });
+    expect(createCatalogue({ sql }).view([]).get('sql')).toMatchObject({ description: 'Runs SQL.' });
+  });
+
   it('runs elsewhere where its settings say so', () => {
     const tools = {
       shell: openaiTools.tools.shell({ environment: { type: 'containerAuto' } }),
@@ -108,6 +120,31 @@ describe('a tool of a kind of the provider that runs here', () => {
       effect: 'read',
       costMicroUsd: 500_000,
     });
+  });
+});
+
+describe('the name that the provider gives a tool', () => {
+  const weather = { inputSchema: { type: 'object' }, execute: () => 'sunny' };
+
+  it.each<[string, ToolSet]>([
+    ['a tool of the program', { look: search(), web_search: weather }],
+    ['another tool of that type', { look: search(), find: search() }],
+    ['a newer one', { look: search(), find: anthropicTools.tools.webSearch_20260209({}) }],
+    ['a tool that runs here', { shell: bash(), bash: weather }],
+  ])('is refused beside %s of that name', (_, tools) => {
+    expect(() => createCatalogue(tools)).toThrow(invalid(/A model would call both of the tools/, 'tool_name_taken'));
+  });
+
+  it('is the program’s to give where it may have several', () => {
+    const server = (serverLabel: string) => openaiTools.tools.mcp({ serverLabel, serverUrl: 'https://a.example' });
+    const custom = () => openaiTools.tools.customTool({ execute: async () => 'x' });
+    expect(() => createCatalogue({ a: server('a'), b: server('b'), sql: custom(), lark: custom() })).not.toThrow();
+  });
+
+  it("makes Pilotage's own tool give way", () => {
+    const tools = { find: openaiTools.tools.toolSearch(), weather: { ...weather, loading: 'deferred' as const } };
+    const view = createCatalogue(tools, [toolSearch]).view([]);
+    expect(view.all().map(({ name }) => name)).toEqual(['pilotage_tool_search', 'weather']);
   });
 });
 
@@ -153,5 +190,13 @@ describe('can be offered', () => {
     ],
   ])('not to %s', (_, model, tools, message) => {
     expect(made(model, tools)).toThrow(invalid(message));
+  });
+
+  it('not to a planner that takes over and whose model does not know it', () => {
+    const fallback = react({ model: { model: claude, toolCalls: 'text' } });
+    const planner = react({ model: claude, fallback });
+    expect(() => createRuntime({ planner, tools: { bash: bash() }, journal: memoryJournal() })).toThrow(
+      invalid(/calls tools in its text/),
+    );
   });
 });

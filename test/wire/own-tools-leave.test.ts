@@ -5,6 +5,7 @@ import type { Json, JsonObject } from '#core';
 import { withTools } from '#pilotage/tools';
 import { react } from '#planners/react';
 import { createRuntime, type Run } from '#runtime';
+import { scriptedModel } from '#testing';
 
 import { temporaryFile } from '../kit/files.ts';
 import { openJournal } from '../kit/sqlite.ts';
@@ -107,6 +108,63 @@ describe.each([false, true])('streamed: %s', (stream) => {
       { call_id: 'call_w', output: 'sunny' },
     ]);
   });
+});
+
+it('the reason of a no is told to the model, for which its provider has no place', async () => {
+  const { requests } = await ours(files(), answersTo([QUESTION], false), async (run) => {
+    const asked = await run.result();
+    if (asked.status !== 'paused') throw new Error('The run is not paused.');
+    await run.reject(asked.pauses[0]?.token ?? '', { reason: 'that file is needed' });
+  });
+  const { content } = (requests[1]?.body['input'] as JsonObject[]).at(-1) ?? {};
+  expect(content).toMatchObject([
+    { text: expect.stringMatching(/not allowed[\s\S]*mcp\.remove[\s\S]*that file is needed/) },
+  ]);
+});
+
+it('what only was asked for is no call of the provider: it is told and paid once, when it has been made', async () => {
+  const tools = () => withTools(files(), { mcp: { costUsd: 1 } });
+  const made = await ours(tools(), answersTo([QUESTION], false), (run) => answer(run, 'approve'));
+  expect(made.result.usage.costMicroUsd).toBe(1_000_000);
+  expect(made.events.filter(({ type }) => type === 'provider.invoked')).toMatchObject([
+    { step: 1, tool: 'mcp.remove' },
+  ]);
+  const { answers, ...asked } = answersTo([QUESTION], false);
+  const refused = await ours(
+    tools(),
+    { ...asked, answers: [...answers.slice(0, 1), openai.answer([END], 'stop', false)] },
+    (run) => answer(run, 'reject'),
+  );
+  expect(refused.result.usage.costMicroUsd).toBe(0);
+  expect(refused.events.filter(({ type }) => type.startsWith('provider.'))).toEqual([]);
+});
+
+it('two questions under one id are told no, since a yes to one would be a yes to the other', async () => {
+  const both = [asks('mcpr_1', 'read', '{}'), asks('mcpr_1', 'remove', '{"path":"/b"}')];
+  const { requests, result } = await ours(files(), answersTo(both, false));
+  expect(result).toMatchObject({ status: 'finished', reason: 'goal' });
+  expect(approvals(requests[1]?.body ?? {})).toMatchObject([{ approve: false }]);
+});
+
+it('a question for a call of which nothing was told is answered with no, and nobody is asked', async () => {
+  const model = scriptedModel([
+    { content: [{ type: 'tool-approval-request', approvalId: 'ask_1', toolCallId: 'nowhere' }], finish: 'tool-calls' },
+    { text: 'Done.' },
+  ]);
+  const run = await start(world({ planner: react({ model }), tools: files() }));
+  expect(await run.result()).toMatchObject({ status: 'finished', answer: 'Done.' });
+  const { steps } = await run.state();
+  expect(steps[0]?.calls[0]?.outcome).toMatchObject({ kind: 'error', error: { code: 'tool_not_offered' } });
+});
+
+it('arguments of a question may be anything', async () => {
+  let shown: JsonObject | undefined;
+  await ours(files(), answersTo([asks('mcpr_1', 'remove', 'null')], false), async (run) => {
+    const asked = await run.result();
+    shown = asked.status === 'paused' ? asked.pauses[0]?.payload : undefined;
+    await answer(run, 'approve');
+  });
+  expect(shown).toMatchObject({ args: { tool: 'mcp.remove', input: null } });
 });
 
 it('a rule of the program answers for people', async () => {

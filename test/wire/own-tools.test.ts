@@ -6,33 +6,10 @@ import { anthropic as anthropicTools } from '@ai-sdk/anthropic';
 import { google as googleTools } from '@ai-sdk/google';
 import { openai as openaiTools } from '@ai-sdk/openai';
 import { xai as xaiTools } from '@ai-sdk/xai';
-import { jsonSchema, type ToolSet as SdkTools } from 'ai';
-import { describe, expect, it } from 'vitest';
-import type { Json, JsonObject } from '#core';
-import type { ToolSet } from '#tools';
-import { ours, theirs, toldInAll } from './own/play.ts';
-import { anthropic, google, type OwnProtocol, openai, says, xai } from './own/protocols.ts';
-import { anywhere, type Cut, whole } from './pieces.ts';
-
-interface Case {
-  readonly protocol: OwnProtocol;
-  /** The tools, whose functions note what they were called with. */
-  readonly tools: (made: Json[]) => Record<string, object>;
-  /** The contents of each reply, and why it stopped. */
-  readonly replies: readonly (readonly [readonly JsonObject[], string])[];
-  /** What the tools of the program are called with. */
-  readonly made?: readonly Json[];
-  /** What the provider did, as the events tell it. */
-  readonly acts?: readonly JsonObject[];
-  readonly answer?: string;
-}
-
-const END = 'All is done.';
-const endOf = {
-  anthropic: [[says.anthropic(END)], 'end_turn'],
-  openai: [[says.openai(END)], 'stop'],
-  google: [[says.google(END)], 'STOP'],
-} as const;
+import { jsonSchema } from 'ai';
+import type { JsonObject } from '#core';
+import { type Cases, comparing, END, endOf, noting } from './own/compare.ts';
+import { anthropic, google, openai, says, xai } from './own/protocols.ts';
 
 const FOUND = [
   {
@@ -45,14 +22,7 @@ const SEARCHED: readonly JsonObject[] = [
   { type: 'web_search_tool_result', tool_use_id: 'srvtoolu_1', content: FOUND },
 ];
 
-const noting =
-  (made: Json[], value: Json) =>
-  async (input: unknown): Promise<Json> => {
-    made.push(input as Json);
-    return value;
-  };
-
-const CASES: Readonly<Record<string, Case>> = {
+const CASES: Cases = {
   'Anthropic: a search, and the answer in the same reply': {
     protocol: anthropic,
     tools: () => ({ web_search: anthropicTools.tools.webSearch_20250305({ maxUses: 2 }) }),
@@ -343,23 +313,4 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 };
 
-const FORMS: readonly { readonly form: string; readonly stream: boolean; readonly cut: Cut }[] = [
-  { form: 'in one piece', stream: false, cut: whole },
-  { form: 'streamed, cut anywhere', stream: true, cut: anywhere(7) },
-];
-
-describe.each(Object.entries(CASES))('%s', (_, { protocol, tools, replies, made = [], acts = [], answer = END }) => {
-  it.each(FORMS)('$form', async ({ stream, cut }) => {
-    const answers = replies.map(([contents, stop]) => protocol.answer(contents, stop, stream));
-    const asked = { protocol, answers, stream, cut };
-    const [mine, sdk]: [Json[], Json[]] = [[], []];
-    const own = await ours(tools(mine) as ToolSet, asked);
-    const their = await theirs(tools(sdk) as SdkTools, asked);
-    expect(own.result).toMatchObject({ status: 'finished', reason: 'goal', answer });
-    expect(mine).toEqual(made);
-    expect(sdk).toEqual(made);
-    expect(own.requests).toHaveLength(their.length);
-    expect(toldInAll(own.requests)).toEqual(toldInAll(their));
-    expect(own.events.filter(({ type }) => type.startsWith('provider.'))).toMatchObject(acts);
-  });
-});
+comparing(CASES);

@@ -36,7 +36,15 @@ import {
   workFor,
 } from '#parse';
 import type { ModelPool } from '#planners';
-import { chooseCut, plainSummary, readSummary, SUMMARY_PARTS, SUMMARY_SCHEMA, summaryRequest } from '#prompt';
+import {
+  awaitsCode,
+  chooseCut,
+  plainSummary,
+  readSummary,
+  SUMMARY_PARTS,
+  SUMMARY_SCHEMA,
+  summaryRequest,
+} from '#prompt';
 import { misfitsIn } from './answer-form.ts';
 import type { ReactOptions } from './options.ts';
 import { type Requests, withCompaction } from './requests.ts';
@@ -159,10 +167,10 @@ function cutOf({ trajectory }: RunView, steps: readonly number[], need: Need, wo
   const { tokens, budget } = need;
   const fixed = tokens - sumOf(steps);
   let kept = chooseCut(steps, Math.max(0, budget - fixed) * KEPT_SHARE);
-  // A reply that has come in several steps stays whole.
-  for (let before = trajectory.step(trajectory.count - kept - 1); kept < steps.length; kept += 1) {
-    if (before === undefined || !isBeforeRest(before)) break;
-    before = trajectory.step(before.index - 1);
+  // A reply that has come in several steps stays whole, and so does code of the provider's with the calls that it makes.
+  for (; kept < steps.length; kept += 1) {
+    const before = trajectory.step(trajectory.count - kept - 1);
+    if (before === undefined || !(isBeforeRest(before) || awaitsCode(before))) break;
   }
   const summedUp = sumOf(steps.slice(0, steps.length - kept));
   return summedUp > 0 && summedUp >= budget * worth ? trajectory.count - kept : undefined;

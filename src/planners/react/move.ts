@@ -3,8 +3,10 @@
 import {
   type AwaitTask,
   addUsage,
+  calledName,
   captureForGood,
   defined,
+  isJsonObject,
   type Json,
   type JsonObject,
   type Move,
@@ -23,7 +25,7 @@ import { isWaitingAnswer } from '#prompt';
 import { type Decided, decideFromReply } from './decide.ts';
 import type { MadeCalls } from './made-calls.ts';
 import { DEFAULT_CONTINUATIONS, endsByCall, mayStartTasks, type ReactOptions } from './options.ts';
-import { hostedAs, type ReadOptions } from './read-reply.ts';
+import { CUT_OFF, hostedAs, type ReadOptions } from './read-reply.ts';
 import type { Requests } from './requests.ts';
 
 export interface MoveMaking {
@@ -73,16 +75,35 @@ export function moveOf(asked: ModelAnswer, turn: AskedWith, view: RunView, makin
   const paid = withHosted(usage, reply, view.tools);
   if (paid !== undefined) move.usage = paid;
   if (reply.files !== undefined && fault === undefined) move.made = reply.files;
-  // What ends a run is its payload, and is never replayed; what the provider did on the way is told.
-  if (decision.kind === 'finish' && fault === undefined && partial === undefined) {
-    if (reply.providerState !== undefined && providerActs(reply.providerState).length > 0)
-      move.providerState = reply.providerState;
-    return move;
-  }
-  if (text !== '') move.text = fault === undefined ? text : text.slice(0, MAX_FAULTY_CHARS);
-  // Its parts belong to a message that was accepted as it came.
-  if (reply.providerState !== undefined && fault === undefined) move.providerState = reply.providerState;
+  const isEnd = decision.kind === 'finish' && fault === undefined && partial === undefined;
+  if (text !== '' && !isEnd) move.text = fault === undefined ? text : text.slice(0, MAX_FAULTY_CHARS);
+  const { providerState: state } = reply;
+  if (state !== undefined && (isEnd ? hasActs(state) : fault === undefined || isWhole(reply)))
+    move.providerState = withOwnNames(state, view.tools);
   return move;
+}
+
+/**
+ * What ends a run is never replayed, and of a reply that was not accepted only what its provider did is: it need not be done again. All
+ * other parts belong to a message that was accepted as it came.
+ */
+function hasActs(state: Json): boolean {
+  return providerActs(state).length > 0;
+}
+
+function isWhole({ providerState, calls, finish }: Reply): boolean {
+  return calls.length === 0 && !CUT_OFF.has(finish) && providerState !== undefined && hasActs(providerState);
+}
+
+/** With the program's names for what its provider calls otherwise. */
+function withOwnNames(state: Json, { hosted }: ToolView): Json {
+  if (hosted === undefined || !isJsonObject(state) || !Array.isArray(state['parts'])) return state;
+  const parts = state['parts'].map((part) => {
+    if (!isJsonObject(part) || typeof part['toolName'] !== 'string') return part;
+    const own = hosted.find((tool) => calledName(tool) === part['toolName'])?.name ?? part['toolName'];
+    return own === part['toolName'] ? part : { ...part, tool: own };
+  });
+  return { ...state, parts };
 }
 
 /** With the price of what the provider has carried out, as far as the program has told it. */

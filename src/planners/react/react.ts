@@ -234,7 +234,10 @@ export function react(options: ReactOptions): Planner {
     version: VERSION,
     wakeMode: 'push',
     modelDriven: true,
-    assertOffered: (tools) => assertOffered(pool.models, tools),
+    assertOffered: (tools) => {
+      assertOffered(pool.models, tools);
+      fallback?.assertOffered?.(tools);
+    },
     ...asksModels([...pool.models, summariser], [fallback]),
     next: (view, signal) => (view.streaming ? streamMove(view, signal) : generateMove(view, signal)),
   };

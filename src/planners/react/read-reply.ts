@@ -3,6 +3,7 @@
  * an answer that has to fit a schema.
  */
 import {
+  calledName,
   type ErrorData,
   FINISH_TOOL,
   isJsonObject,
@@ -12,7 +13,6 @@ import {
   type ToolSchema,
   type ToolView,
   takesText,
-  wireName,
 } from '#core';
 import type { ModelCall, Reply, StopReason } from '#model';
 import {
@@ -129,25 +129,33 @@ function readNative({ text, calls, finish }: Reply, callable: Callable): ReadRep
   const issues: ParseIssue[] = [];
   const read: ReadCall[] = [];
   for (const call of calls) {
-    if (call.asksLeave === true) read.push(readQuestion(call, callable));
+    if (call.asksLeave === true) read.push(readQuestion(call, calls, callable));
     else read.push(readNativeCall(call, callable, issues, call === calls.at(-1) && CUT_OFF.has(finish)));
   }
   return { text, calls: read, remarks: remarksOf(issues) };
 }
 
 /** The provider asks leave for a call that it would carry out itself: the question is a call of the tool that was offered. */
-function readQuestion({ tool: name, callId, input }: ModelCall, { tools: { hosted = [] } }: Callable): ReadCall {
-  const args = { tool: name, input: jsonIn(input) ?? input };
+function readQuestion(call: ModelCall, all: readonly ModelCall[], { tools: { hosted = [] } }: Callable): ReadCall {
+  const { tool: name, callId, input } = call;
+  const read = jsonIn(input);
+  const args = { tool: name, input: read === undefined ? input : read };
   const asking = hostedAs(hosted, name);
-  if (asking !== undefined) return { tool: asking.name, callId, args };
-  const message = `No tool was offered that could ask leave for ${shownName(name)}.`;
-  return { tool: name, callId, args, refusal: faultData('tool_not_offered', message) };
+  const refused = (message: string): ReadCall => {
+    return { tool: asking?.name ?? name, callId, args, refusal: faultData('tool_not_offered', message) };
+  };
+  if (name === '') return refused('The provider asked leave for a call of which it did not tell.');
+  if (asking === undefined) return refused(`No tool was offered that could ask leave for ${shownName(name)}.`);
+  // One yes would hold for what another was told no.
+  const isOneOfTwo = all.some((other) => other !== call && other.asksLeave === true && other.callId === callId);
+  if (isOneOfTwo) return refused('The provider asked leave for several calls under one id, so that none is given.');
+  return { tool: asking.name, callId, args };
 }
 
 /** The tool that was offered to the provider, of which it calls one under this name: servers of MCP have names of their own for what they do. */
 export function hostedAs(hosted: readonly ToolSchema[], name: string): ToolSchema | undefined {
   return (
-    hosted.find((tool) => wireName(tool.name) === name) ??
+    hosted.find((tool) => calledName(tool) === name) ??
     hosted.find(({ provider }) => provider?.id.endsWith('.mcp') === true)
   );
 }
@@ -225,8 +233,9 @@ const HARMLESS: ReadonlySet<ParseIssue['code']> = new Set([
 
 /** The tool's own name for that by which the model knows it. */
 function ownName(name: string, { tools }: Callable): string {
-  if (tools.get(name) !== undefined) return name;
-  return tools.all().find((tool) => tool.name !== name && wireName(tool.name) === name)?.name ?? name;
+  const known = tools.get(name);
+  if (known !== undefined && calledName(known) === name) return name;
+  return tools.all().find((tool) => calledName(tool) === name)?.name ?? name;
 }
 
 function isOffered(tool: string, { tools, tasks, finish }: Callable): boolean {

@@ -10,6 +10,7 @@ import type {
 } from '@ai-sdk/provider';
 import {
   type Compaction,
+  calledName,
   defined,
   FINISH_TOOL,
   type Identity,
@@ -17,7 +18,6 @@ import {
   type RunView,
   type ToolSchema,
   type Trajectory,
-  wireName,
 } from '#core';
 import {
   type CacheUse,
@@ -34,7 +34,15 @@ import {
   takesMedia,
   takesUrl,
 } from '#model';
-import { CONTROL_TOOLS, type DeclaredTool, finishTool, systemPrompt, Transcript, toolDescription } from '#prompt';
+import {
+  awaitsCode,
+  CONTROL_TOOLS,
+  type DeclaredTool,
+  finishTool,
+  systemPrompt,
+  Transcript,
+  toolDescription,
+} from '#prompt';
 import type { AnswerForm } from './answer-form.ts';
 import { endsByCall, mayStartTasks, type ReactOptions } from './options.ts';
 
@@ -69,10 +77,12 @@ export class Requests {
     reminder: LanguageModelV4Message | undefined,
     format: OutputMode | undefined,
   ): LanguageModelV4CallOptions {
-    const request = this.#plain(view, model, reminder, format);
+    const last = reminder && view.trajectory.step(view.trajectory.count - 1);
+    const due = last !== undefined && awaitsCode(last) ? undefined : reminder;
+    const request = this.#plain(view, model, due, format);
     const { cache } = this.#settingsOf(model);
     if (cache === undefined) return request;
-    return cachedRequest(request, cache, { identity: view.identity, once: reminder === undefined ? 0 : 1 });
+    return cachedRequest(request, cache, { identity: view.identity, once: due === undefined ? 0 : 1 });
   }
 
   #plain(
@@ -295,7 +305,7 @@ function mergeOptions(
 /** A provider's own tool is told by its type and its settings, every other as a function. */
 function declaredTool(tool: DeclaredTool, maxExamples: number | undefined): OfferedTool {
   const { inputSchema, provider, providerOptions } = tool;
-  const name = wireName(tool.name);
+  const name = calledName(tool);
   if (provider !== undefined) return { type: 'provider', id: provider.id, name, args: { ...provider.args } };
   const description = toolDescription(tool, maxExamples);
   const declared = { type: 'function' as const, name, description, inputSchema: inputSchema as JSONSchema7 };

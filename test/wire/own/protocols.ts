@@ -18,24 +18,28 @@ const apiKey = 'k';
 const MESSAGE = { type: 'message', id: 'msg_1', role: 'assistant', model: 'claude-sonnet-4-5', stop_sequence: null };
 const USAGE = { input_tokens: 90, output_tokens: 30 };
 
-function sse(data: readonly JsonObject[], named: boolean): Answer {
+export function sse(data: readonly JsonObject[], named: boolean): Answer {
   return { status: 200, mime: 'text/event-stream', body: Buffer.concat(events(data, { named })) };
 }
 
 function anthropicAnswer(blocks: readonly JsonObject[], stop_reason: string, stream: boolean): Answer {
-  if (!stream) return jsonAnswer({ ...MESSAGE, content: blocks, stop_reason, usage: USAGE });
-  return sse(
-    [
-      {
-        type: 'message_start',
-        message: { ...MESSAGE, content: [], stop_reason: null, usage: { ...USAGE, output_tokens: 1 } },
-      },
-      ...blocks.flatMap(blockEvents),
-      { type: 'message_delta', delta: { stop_reason, stop_sequence: null }, usage: { output_tokens: 30 } },
-      { type: 'message_stop' },
-    ],
-    true,
-  );
+  return stream ? sse(anthropicEvents(blocks, stop_reason), true) : anthropicMessage(blocks, stop_reason);
+}
+
+export function anthropicMessage(content: readonly JsonObject[], stop_reason: string): Answer {
+  return jsonAnswer({ ...MESSAGE, content, stop_reason, usage: USAGE });
+}
+
+export function anthropicEvents(blocks: readonly JsonObject[], stop_reason: string): JsonObject[] {
+  return [
+    {
+      type: 'message_start',
+      message: { ...MESSAGE, content: [], stop_reason: null, usage: { ...USAGE, output_tokens: 1 } },
+    },
+    ...blocks.flatMap(blockEvents),
+    { type: 'message_delta', delta: { stop_reason, stop_sequence: null }, usage: { output_tokens: 30 } },
+    { type: 'message_stop' },
+  ];
 }
 
 function blockEvents(block: JsonObject, index: number): JsonObject[] {
@@ -44,10 +48,15 @@ function blockEvents(block: JsonObject, index: number): JsonObject[] {
   const pieces =
     type === 'text'
       ? halves(String(text)).map((half) => piece({ type: 'text_delta', text: half }))
-      : input === undefined
+      : // What a remote server is asked comes whole.
+        input === undefined || type === 'mcp_tool_use'
         ? []
         : ['', ...halves(JSON.stringify(input))].map((half) => piece({ type: 'input_json_delta', partial_json: half }));
-  const begun = { ...block, ...(type === 'text' ? { text: '' } : {}), ...(input === undefined ? {} : { input: {} }) };
+  const begun = {
+    ...block,
+    ...(type === 'text' ? { text: '' } : {}),
+    ...(pieces.length === 0 || type === 'text' ? {} : { input: {} }),
+  };
   return [
     { type: 'content_block_start', index, content_block: begun },
     ...pieces,
@@ -57,7 +66,7 @@ function blockEvents(block: JsonObject, index: number): JsonObject[] {
 
 const RESPONSE = { id: 'resp_1', object: 'response', created_at: 1_700_000_000, model: 'gpt-x' };
 
-function responsesAnswer(output: readonly JsonObject[], _stop: string, stream: boolean): Answer {
+export function responsesAnswer(output: readonly JsonObject[], _stop: string, stream: boolean): Answer {
   const usage = {
     ...USAGE,
     total_tokens: 120,
@@ -102,12 +111,14 @@ function itemEvents(item: JsonObject, output_index: number): JsonObject[] {
       return [begin({ arguments: '' }), ...pieces('response.function_call_arguments.delta', item['arguments']), whole];
     case 'custom_tool_call':
       return [begin({ input: '' }), ...pieces('response.custom_tool_call_input.delta', item['input']), whole];
+    case 'program_output':
+      return [begin({ status: 'incomplete' }), whole];
     default:
       return [begin({}), whole];
   }
 }
 
-function geminiAnswer(parts: readonly JsonObject[], finishReason: string, stream: boolean): Answer {
+export function geminiAnswer(parts: readonly JsonObject[], finishReason: string, stream: boolean): Answer {
   const usageMetadata = { promptTokenCount: 90, candidatesTokenCount: 30, totalTokenCount: 120 };
   const chunk = (some: readonly JsonObject[], more: JsonObject): JsonObject => ({
     candidates: [{ index: 0, content: { role: 'model', parts: some }, ...more }],

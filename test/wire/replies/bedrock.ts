@@ -54,7 +54,7 @@ function header(name: string, value: string): Buffer {
   ]);
 }
 
-function event(type: string, payload: Json): Uint8Array {
+export function event(type: string, payload: Json): Uint8Array {
   return frame({ ':event-type': type, ':content-type': 'application/json', ':message-type': 'event' }, payload);
 }
 
