@@ -18,6 +18,7 @@ import {
   type MoveNotes,
   PilotageError,
   type Remark,
+  type RunCache,
   readUsage,
   remarkName,
   type SpokenDelta,
@@ -36,6 +37,8 @@ export interface Ask {
   readonly inputs: readonly LoadedInput[];
   /** The turns before the query, when they had to be loaded. */
   readonly history: readonly Turn[] | undefined;
+  /** What the planner keeps of the run. */
+  readonly cache: RunCache;
   readonly attempt: Attempt;
   /** The run's own signal, the same for each of its moves. */
   readonly signal: LazySignal;

@@ -1,5 +1,5 @@
 /** The moves of a run's planner, one after another under the run's one signal, and the plan that it goes on with. */
-import { type EntryBody, LazySignal, type LoadedInput, type SpokenDelta, type Turn } from '#core';
+import { type EntryBody, LazySignal, type LoadedInput, RunCache, type SpokenDelta, type Turn } from '#core';
 import { nextStep, type OpenStep, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
 import { Attempt } from '../calls/attempt.ts';
@@ -33,6 +33,7 @@ export class Moves {
   readonly #ports: MovePorts;
   readonly #attempt: Attempt;
   readonly #signal = new LazySignal();
+  readonly #cache = new RunCache();
   /** What the run was given and does not stand in its entries, once it was read. */
   #given: Given | undefined;
   /** The planner, while it goes on with the plan of the open step. */
@@ -94,6 +95,7 @@ export class Moves {
       state,
       tools: tools(),
       ...(this.#given ?? NOTHING_GIVEN),
+      cache: this.#cache,
       attempt: this.#attempt,
       signal: this.#signal,
       tell: deps.hub.wantsTokens(state.identity.run) ? this.#teller() : undefined,

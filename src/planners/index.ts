@@ -47,6 +47,7 @@ export type {
   RepairTier,
   RequestPause,
   Route,
+  RunCache,
   RunContext,
   RunView,
   Shortening,

@@ -16,6 +16,7 @@ import {
   type MoveSource,
   PilotageError,
   type Planner,
+  RunCache,
   type RunView,
   type ToolView,
   type Turn,
@@ -73,9 +74,11 @@ export async function replayRun(request: ReplayRequest): Promise<ReplayReport> {
   // A task of a fork has taken its steps itself.
   const from = state.task === null ? (state.fork?.step ?? 0) : 0;
   const report = { run: state.identity.run, from, compared: 0 };
+  const cache = new RunCache();
   for (const [index, entry] of rest.entries()) {
     if (entry.kind === 'moved' && entry.step >= from) {
-      const view = viewOf(state, toolsOf(state.scopes, state.found, withheldTools(state)), false, inputs, history);
+      const tools = toolsOf(state.scopes, state.found, withheldTools(state));
+      const view = viewOf(state, tools, false, inputs, history, cache);
       const now = await untilAborted(ask(planner, view, signal), signal);
       report.compared += 1;
       const recorded = recordedMove(wholeMove(entry, rest, index + 1));

@@ -138,8 +138,7 @@ function fromStarted(
   const { agent, limits, scopes, pin = null, task = null, fork = null, whileAsked = 'withdraw' } = entry;
   const renamedTools = {};
   return {
-    // Its own: what is kept by it, such as the messages for a model, goes with the state and not with the journal.
-    identity: Object.freeze({ ...identity }),
+    identity,
     query,
     goal: query,
     history,

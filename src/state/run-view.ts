@@ -10,6 +10,7 @@ import {
   type GroupView,
   type LoadedInput,
   MAX_TASK_DEPTH,
+  RunCache,
   type RunView,
   SPAWN_TOOL,
   type SteeringTurn,
@@ -30,6 +31,7 @@ const NO_INPUTS: readonly LoadedInput[] = Object.freeze([]);
 /**
  * @param inputs the attachments of the query, with their bytes; they are not part of the state.
  * @param history the turns before the query, with the bytes of their files.
+ * @param cache what planners have kept of the run.
  */
 export function viewOf(
   state: RunState,
@@ -37,6 +39,7 @@ export function viewOf(
   streaming: boolean,
   inputs: readonly LoadedInput[] = NO_INPUTS,
   history: readonly Turn[] = state.history,
+  cache: RunCache = new RunCache(),
 ): RunView {
   const noProgress = noProgressAt(state);
   const view: { -readonly [K in keyof RunView]: RunView[K] } = {
@@ -55,6 +58,7 @@ export function viewOf(
     rejections: state.rejections,
     tasks: (state.task?.depth ?? 0) < MAX_TASK_DEPTH && withheldTools(state)?.includes(SPAWN_TOOL) !== true,
     streaming,
+    cache,
   };
   if (state.task !== null) view.task = originOf(state.task);
   if (noProgress !== undefined) view.noProgress = noProgress;

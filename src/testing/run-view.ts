@@ -12,6 +12,7 @@ import {
   type LoadedInput,
   local,
   type OptionShape,
+  RunCache,
   type RunContext,
   type RunView,
   type SteeringTurn,
@@ -46,6 +47,8 @@ export interface RunViewOptions {
   readonly background?: readonly BackgroundResult[];
   readonly noProgress?: NonNullable<RunView['noProgress']>;
   readonly streaming?: boolean;
+  /** What the planner has kept of the run, from the view before. Default nothing. */
+  readonly cache?: RunCache;
 }
 
 const NO_HISTORY: readonly Turn[] = [];
@@ -56,7 +59,7 @@ const OPTIONS: OptionShape<RunViewOptions> = {
   ...({ steps: 'any?', steering: 'any?', compaction: 'any?', compactionFailures: 'any?', controls: 'any?' } as const),
   ...({ contextLimits: 'any?' } as const),
   ...({ tools: 'any?', startedAt: 'any?', tasks: 'any?', groups: 'any?', background: 'any?' } as const),
-  ...({ noProgress: 'any?', streaming: 'any?' } as const),
+  ...({ noProgress: 'any?', streaming: 'any?', cache: 'any?' } as const),
 };
 /** What a view has beside: one view may be made of another, `runView({ ...view, steps })`. */
 const MADE: OptionShape<Omit<RunView, keyof RunViewOptions>> = {
@@ -88,6 +91,7 @@ export function runView(options: RunViewOptions = {}): RunView {
     tasks: options.tasks ?? false,
     ...defined({ noProgress }),
     streaming: options.streaming ?? false,
+    cache: options.cache ?? new RunCache(),
   });
 }
 
