@@ -96,9 +96,8 @@ export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 export function readMove(made: Decision | Move): Move {
   if (!isMove(made)) return { decision: made };
   const { decision, text, reasoning, usage, providerState, provenance, remarks, fault, offered } = made;
-  const notes = { text, reasoning, usage, providerState, provenance, remarks, fault, offered };
   // What has no field of its own is left out where it is taken.
-  return { decision, ...notes } as Move;
+  return { decision, text, reasoning, usage, providerState, provenance, remarks, fault, offered } as Move;
 }
 
 /**

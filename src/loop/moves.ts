@@ -38,6 +38,10 @@ export class Moves {
   #given: Given | undefined;
   /** The planner, while it goes on with the plan of the open step. */
   #growth: PlanGrowth | undefined;
+  readonly #grows = (growth: PlanGrowth): void => {
+    this.#growth = growth;
+    growth.onMore = this.#ports.onMore;
+  };
 
   constructor(ports: MovePorts) {
     this.#ports = ports;
@@ -60,7 +64,7 @@ export class Moves {
       this.#given = NOTHING_GIVEN;
     }
     // Stopped: why is in the inbox.
-    return this.#attempt.aborted ? undefined : askPlanner(this.#ask());
+    return this.#attempt.aborted ? undefined : askPlanner(this.#ask(this.#given));
   }
 
   /** However long it takes: what was true before it, of the time too, may be so no more. */
@@ -88,22 +92,21 @@ export class Moves {
     this.#attempt.abort(reason, isPatient);
   }
 
-  #ask(): Ask {
-    const { deps, state, tools, isEnding, onMore } = this.#ports;
+  #ask({ inputs, history }: Given): Ask {
+    const { deps, state, tools, isEnding } = this.#ports;
+    const tell = deps.hub.wantsTokens(state.identity.run) ? this.#teller() : undefined;
     return {
       deps,
       state,
       tools: tools(),
-      ...(this.#given ?? NOTHING_GIVEN),
+      inputs,
+      history,
       cache: this.#cache,
       attempt: this.#attempt,
       signal: this.#signal,
-      tell: deps.hub.wantsTokens(state.identity.run) ? this.#teller() : undefined,
+      tell,
       isEnding,
-      grows: (growth) => {
-        this.#growth = growth;
-        growth.onMore = onMore;
-      },
+      grows: this.#grows,
     };
   }
 

@@ -347,7 +347,8 @@ function applyMove(state: RunState, move: Moved, entry: Entry): void {
   if (move.decision.kind === 'finish' && isCarriedOut) return;
   state.totals.steps += 1;
   const slots = isCarriedOut ? slotsOf(move.decision) : 0;
-  const calls = new Array<CallRecord | null>(slots).fill(null);
+  const calls: (CallRecord | null)[] = [];
+  while (calls.length < slots) calls.push(null);
   const open = {
     move,
     calls,
