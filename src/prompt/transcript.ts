@@ -7,6 +7,7 @@ import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import {
   type ArtifactRow,
   type BackgroundResult,
+  type CallRecord,
   type Compaction,
   defined,
   isWokenByTasks,
@@ -242,10 +243,10 @@ export class Transcript {
     else addTextTurns(turns);
     this.#addActsOfProvider(step);
     if (told.length > 0) this.#messages.push(userTurn(toldText(told)));
+    if (leftNothing(step)) return;
     const lost = lostHandlesText(step);
     if (lost !== undefined) this.#messages.push(userTurn(note(lost)));
-    if (step.calls.some(({ artifacts, discovered }) => artifacts !== undefined || discovered !== undefined))
-      this.#addNews(artifactsOf(step, { results: false }), found(step), view);
+    this.#addNews(artifactsOf(step, { results: false }), found(step), view);
   }
 
   /** The reply's own form without calls; one that was not accepted is told by its text alone. */
@@ -311,6 +312,15 @@ function sameTools(left: readonly ToolSchema[], right: readonly ToolSchema[]): b
   return left === right || (left.length === right.length && left.every((tool, index) => tool === right[index]));
 }
 
+/** The calls of the step left nothing beside their results: so it is with nearly all steps. */
+function leftNothing({ calls }: Step): boolean {
+  for (let index = 0; index < calls.length; index += 1) {
+    const { artifacts, discovered, handles } = calls[index] as CallRecord;
+    if (artifacts !== undefined || discovered !== undefined || handles !== undefined) return false;
+  }
+  return true;
+}
+
 /** The tools that a step made known. */
 function found({ calls }: Step): readonly string[] {
   return calls.flatMap((call) => call.discovered ?? []);
@@ -332,7 +342,6 @@ function spokenIn({ calls }: Step, write: UserWords): readonly string[] {
 
 /** `undefined`: nothing that earlier steps used was lost. A call that was refused for it says so itself. */
 function lostHandlesText({ calls }: Step): string | undefined {
-  if (calls.every(({ handles }) => handles === undefined)) return undefined;
   const reopened = calls.flatMap(({ handles = [] }) =>
     handles.filter(({ opening, lost }) => opening > 1 && lost !== true),
   );

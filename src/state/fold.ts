@@ -341,7 +341,7 @@ function awayFor(before: ModelAwayState | null, { retryAt }: ModelAway, at: numb
 function applyMove(state: RunState, move: Moved, entry: Entry): void {
   addUsage(state.totals, move.usage);
   state.modelAway = null;
-  state.fresh = [];
+  state.fresh = NONE;
   const isCarriedOut = move.rejected === undefined && move.fault === undefined;
   state.rejections = move.rejected === undefined ? 0 : state.rejections + 1;
   if (move.decision.kind === 'finish' && isCarriedOut) return;

@@ -50,7 +50,7 @@ export function viewOf(
     context: state.context,
     inputs,
     trajectory: new StepsSoFar(state),
-    controls: Object.freeze(state.fresh),
+    controls: shown(state.fresh),
     tools,
     skills: skillView(state.context.skills),
     budget: budgetOf(state),
@@ -91,6 +91,13 @@ function budgetOf(state: RunState): BudgetView {
   return Object.freeze(budget);
 }
 
+const NONE: readonly never[] = Object.freeze([]);
+
+/** A list that a planner is shown is never changed. */
+function shown<T>(list: readonly T[]): readonly T[] {
+  return list.length === 0 ? NONE : Object.freeze(list);
+}
+
 /** The first `count` steps of a list that only grows: no copy a step, and later steps stay out of sight. */
 class StepsSoFar implements Trajectory {
   readonly count: number;
@@ -107,9 +114,9 @@ class StepsSoFar implements Trajectory {
     this.#steps = state.steps;
     this.#groups = state.groups;
     this.count = state.steps.length;
-    this.steering = Object.freeze(state.steering);
-    this.tasks = Object.freeze(state.tasks);
-    this.background = Object.freeze(state.background);
+    this.steering = shown(state.steering);
+    this.tasks = shown(state.tasks);
+    this.background = shown(state.background);
     if (state.compaction !== null) this.compaction = state.compaction;
     if (state.compactionFailures !== null) this.compactionFailures = state.compactionFailures;
     if (state.contextLimits.length > 0) this.contextLimits = state.contextLimits;

@@ -143,7 +143,7 @@ function readNativeCall({ tool: name, callId, input }: ModelCall, callable: Call
     const message = `The arguments of ${shownName(tool)} are not a JSON object. Send an object that fits the schema of the tool.`;
     return { tool, callId, args: input, refusal: faultData('tool_invalid_args', message) };
   }
-  issues.push(...parsed.issues);
+  if (parsed.issues.length > 0) issues.push(...parsed.issues);
   if (parsed.issues.some(isCut)) return { tool, callId, args: parsed.args, refusal: cutRefusal(tool) };
   return { tool, callId, args: parsed.args };
 }
