@@ -62,16 +62,33 @@ export function openState(entry: Entry): RunState {
       `A run begins with the entry 'started' at seq 1, not '${entry.kind}' at ${entry.seq}.`,
     );
   }
+  const { at, identity, query, history = NO_HISTORY, continues = null, context = NO_CONTEXT } = entry;
+  const { conversation = true, agent, limits, scopes, pin = null, task = null, fork = null } = entry;
+  // In one piece, with nothing spread into it: every step reads most of it.
   return {
     head: 1,
-    ...fromStarted(entry),
-    startedAt: entry.at,
-    updatedAt: entry.at,
+    identity,
+    query,
+    goal: query,
+    history,
+    continues,
+    context,
+    conversation,
+    agent,
+    limits,
+    scopes,
+    pin,
+    task,
+    fork,
+    whileAsked: entry.whileAsked ?? 'withdraw',
+    renamedTools: {},
+    startedAt: at,
+    updatedAt: at,
     steps: [],
     open: null,
     pauses: [],
     steering: [],
-    fresh: [],
+    fresh: NONE,
     cancel: null,
     reopenings: 0,
     messagesTaken: 0,
@@ -112,48 +129,6 @@ function foundAtStart({ context, history = NO_HISTORY }: Started): readonly stri
   const hasFiles = history.some(({ parts }) => parts?.some(({ type }) => type === 'file'));
   const reads = inputs === undefined && artifacts === undefined && !hasFiles ? NOTHING_FOUND : [ARTIFACT_FETCH];
   return skills.length <= SHOWN_SKILLS ? reads : [...reads, SKILL_SEARCH, SKILL_GET];
-}
-
-function fromStarted(
-  entry: Started,
-): Pick<
-  RunState,
-  | 'identity'
-  | 'query'
-  | 'goal'
-  | 'history'
-  | 'continues'
-  | 'context'
-  | 'conversation'
-  | 'agent'
-  | 'limits'
-  | 'scopes'
-  | 'pin'
-  | 'task'
-  | 'fork'
-  | 'whileAsked'
-  | 'renamedTools'
-> {
-  const { identity, query, history = NO_HISTORY, continues = null, context = NO_CONTEXT, conversation = true } = entry;
-  const { agent, limits, scopes, pin = null, task = null, fork = null, whileAsked = 'withdraw' } = entry;
-  const renamedTools = {};
-  return {
-    identity,
-    query,
-    goal: query,
-    history,
-    continues,
-    context,
-    conversation,
-    agent,
-    limits,
-    scopes,
-    pin,
-    task,
-    fork,
-    whileAsked,
-    renamedTools,
-  };
 }
 
 /** Folds a whole journal. Entries are frozen on the way: planners and readers share their parts. */
