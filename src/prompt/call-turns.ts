@@ -24,18 +24,23 @@ export interface StepTurns {
 /** @param ids one for each call, unique in the request. */
 export function addNativeTurns({ messages, form, calls, said, to, known }: StepTurns, ids: readonly string[]): void {
   const options = callOptions(form, to);
-  const parts: LanguageModelV4ToolCallPart[] = [];
-  const results: LanguageModelV4ToolResultPart[] = [];
-  for (let index = 0; index < calls.length; index += 1) {
-    const { tool, args, outcome } = calls[index] as StepCall;
-    const toolCallId = ids[index] as string;
-    const toolName = wireName(tool);
+  // Lists of just that length: what is pushed to takes room for many more, and these are kept as long as the run goes on.
+  const parts = calls.map(({ tool, args }, index): LanguageModelV4ToolCallPart => {
     // Arguments that were no object are in the journal as they came; providers refuse them in a history.
-    parts.push({ type: 'tool-call', toolCallId, toolName, input: isJsonObject(args) ? args : {} });
-    const result = { type: 'tool-result' as const, toolCallId, toolName, output: toolResultOf(outcome) };
+    const input = isJsonObject(args) ? args : {};
+    return { type: 'tool-call', toolCallId: ids[index] as string, toolName: wireName(tool), input };
+  });
+  const results = calls.map(({ tool, outcome }, index): LanguageModelV4ToolResultPart => {
+    const toolCallId = ids[index] as string;
+    const result = {
+      type: 'tool-result' as const,
+      toolCallId,
+      toolName: wireName(tool),
+      output: toolResultOf(outcome),
+    };
     const noted = options[index];
-    results.push(noted === undefined ? result : ({ ...result, providerOptions: noted } as typeof result));
-  }
+    return noted === undefined ? result : ({ ...result, providerOptions: noted } as typeof result);
+  });
   const spoken = said.length === 0 ? parts : [...said.map((text) => ({ type: 'text' as const, text })), ...parts];
   const content = restoreParts(form, parts, to, known) ?? spoken;
   messages.push({ role: 'assistant', content }, { role: 'tool', content: results });

@@ -322,8 +322,7 @@ function applyMove(state: RunState, move: Moved, entry: Entry): void {
   if (move.decision.kind === 'finish' && isCarriedOut) return;
   state.totals.steps += 1;
   const slots = isCarriedOut ? slotsOf(move.decision) : 0;
-  const calls: (CallRecord | null)[] = [];
-  while (calls.length < slots) calls.push(null);
+  const calls: (CallRecord | null)[] = slots === 1 ? [null] : new Array(slots).fill(null);
   const open = {
     move,
     calls,

@@ -126,8 +126,7 @@ export function readReply(reply: Reply, options: ReadOptions): ReadReply {
 
 function readNative({ text, calls }: Reply, callable: Callable): ReadReply {
   const issues: ParseIssue[] = [];
-  const read: ReadCall[] = [];
-  for (const call of calls) read.push(readNativeCall(call, callable, issues));
+  const read = calls.map((call) => readNativeCall(call, callable, issues));
   return { text, calls: read, remarks: remarksOf(issues) };
 }
 
