@@ -176,13 +176,11 @@ export class Transcript {
    * of the call. An id of that form is never taken from a provider, so that the made ones stay unique.
    */
   uniqueCallIds(wanted: readonly (string | undefined)[], step: number, single: boolean): string[] {
-    const ids: string[] = [];
-    for (let index = 0; index < wanted.length; index += 1) {
-      const id = wanted[index] ?? '';
-      const usable = id !== '' && !id.startsWith(MADE_ID) && !this.#callIds.has(id) && !ids.includes(id);
-      ids.push(usable ? id : single ? `${MADE_ID}${step}` : `${MADE_ID}${step}.${index}`);
-    }
-    return ids;
+    return wanted.map((id = '', index) => {
+      const isFirst = wanted.indexOf(id) === index;
+      if (isFirst && id !== '' && !id.startsWith(MADE_ID) && !this.#callIds.has(id)) return id;
+      return single ? `${MADE_ID}${step}` : `${MADE_ID}${step}.${index}`;
+    });
   }
 
   /** The ids of a step's calls, which are taken from then on. */
