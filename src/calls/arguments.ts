@@ -99,9 +99,12 @@ type RecordOf = (id: string) => CallRecord | null | undefined;
  * in its value, or to a step that is not earlier; `artifact_not_found` when the store has a value no more.
  */
 export function argsOf(open: OpenStep, index: number, branch: Branch, ports: OpenArgsPorts): Json | Promise<Json> {
-  const approved = open.approvals.find(({ call }) => call === index)?.args;
+  const { approvals, edits } = open;
+  const isAsDecided = approvals.length === 0 && edits.length === 0 && branch.routes === undefined;
+  if (isAsDecided && open.move.decision.kind !== 'call_parallel') return branch.args;
+  const approved = approvals.find(({ call }) => call === index)?.args;
   if (approved !== undefined) return approved;
-  const edited = open.edits.find(({ call }) => call === index)?.args;
+  const edited = edits.find(({ call }) => call === index)?.args;
   const recordOf: RecordOf = (id) => {
     const at = ports.indexOf(id);
     return at === undefined ? undefined : open.calls[at];

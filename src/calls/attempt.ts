@@ -81,15 +81,29 @@ export class Attempt {
     this.#isLookUp = isLookUp;
     const stopped = isLookUp ? this.#aborted : (this.#aborted ?? this.#dismissed);
     if (stopped !== undefined) signal.abort(stopped.reason);
-    const begun = begin(work, signal);
-    if ('kind' in begun) return conclude(begun);
-    return new Promise((resolve, reject) => {
-      const hearing = new Hearing(this, { options, signal, conclude, resolve, reject });
-      hearing.hear(begun.made);
+    let made: T | PromiseLike<T>;
+    try {
+      made = work(signal);
+    } catch (error) {
+      return conclude({ kind: 'thrown', error: Thrown.of(error) });
+    }
+    return isThenable(made) ? this.#hear(made, signal, conclude, options) : conclude({ kind: 'value', value: made });
+  }
+
+  #hear<T, R>(
+    made: PromiseLike<T>,
+    signal: LazySignal,
+    conclude: (settled: Settled<T>) => R | Promise<R>,
+    options: AttemptOptions,
+  ): Promise<R> {
+    return new Promise((resolve) => {
+      const { timeoutMs, isHeardOut = false } = options;
+      const hearing = new Hearing(this, signal, isHeardOut, conclude, resolve);
+      hearing.hear(made);
       if (!hearing.isOpen) return;
-      if (stopped !== undefined) return hearing.giveUp(this.#graceMs);
+      if (signal.aborted) return hearing.giveUp(this.#graceMs);
       this.#hearing = hearing;
-      if (options.timeoutMs !== undefined) hearing.limit(options.timeoutMs);
+      if (timeoutMs !== undefined) hearing.limit(timeoutMs);
     });
   }
 
@@ -126,26 +140,29 @@ export class Attempt {
 
 const NO_OPTIONS: AttemptOptions = {};
 
-/** A wait for work that is under way: its options, and who waits. */
-interface Wait<T, R> {
-  readonly options: AttemptOptions;
-  readonly signal: LazySignal;
-  readonly conclude: (settled: Settled<T>) => R | Promise<R>;
-  readonly resolve: (result: R | Promise<R>) => void;
-  readonly reject: (error: unknown) => void;
-}
-
 /** Listens to work that is under way. The first of its value, its error, its time limit and the end of a grace is how it settled. */
 class Hearing<T, R> {
   readonly #attempt: Attempt;
-  readonly #wait: Wait<T, R>;
+  readonly #signal: LazySignal;
+  readonly #isHeardOut: boolean;
+  readonly #conclude: (settled: Settled<T>) => R | Promise<R>;
+  readonly #resolve: (result: R | Promise<R>) => void;
   #isLate = false;
   #cancelTimer: (() => void) | undefined;
   isOpen = true;
 
-  constructor(attempt: Attempt, wait: Wait<T, R>) {
+  constructor(
+    attempt: Attempt,
+    signal: LazySignal,
+    isHeardOut: boolean,
+    conclude: (settled: Settled<T>) => R | Promise<R>,
+    resolve: (result: R | Promise<R>) => void,
+  ) {
     this.#attempt = attempt;
-    this.#wait = wait;
+    this.#signal = signal;
+    this.#isHeardOut = isHeardOut;
+    this.#conclude = conclude;
+    this.#resolve = resolve;
   }
 
   hear(made: PromiseLike<T>): void {
@@ -162,21 +179,19 @@ class Hearing<T, R> {
 
   /** From now on its time limit counts. */
   limit(timeoutMs: number): void {
-    const { options, signal } = this.#wait;
-    const { isHeardOut = false } = options;
     const { clock } = this.#attempt;
     this.#cancelTimer = limitTime(clock, timeoutMs, () => {
-      this.#isLate = isHeardOut;
-      if (isHeardOut) this.#cancelTimer = clock.after(ABORT_GRACE_MS, () => this.#timeOut());
+      this.#isLate = this.#isHeardOut;
+      if (this.#isHeardOut) this.#cancelTimer = clock.after(ABORT_GRACE_MS, () => this.#timeOut());
       else this.#timeOut();
-      signal.abort(new PilotageError('tool_timeout', `The time limit of ${timeoutMs} ms has passed.`));
+      this.#signal.abort(new PilotageError('tool_timeout', `The time limit of ${timeoutMs} ms has passed.`));
     });
   }
 
   /** Aborts the attempt, which then has `graceMs` to end, or more when it is heard out. */
   giveUp(graceMs: number): void {
     this.#cancelTimer?.();
-    const leftMs = this.#wait.options.isHeardOut === true ? ABORT_GRACE_MS : graceMs;
+    const leftMs = this.#isHeardOut ? ABORT_GRACE_MS : graceMs;
     this.#cancelTimer = this.#attempt.clock.after(leftMs, () => this.#end({ kind: 'abandoned' }));
   }
 
@@ -193,25 +208,11 @@ class Hearing<T, R> {
     this.isOpen = false;
     this.#cancelTimer?.();
     this.#attempt.heard();
-    const { conclude, resolve, reject } = this.#wait;
     try {
-      resolve(conclude(settled));
+      this.#resolve(this.#conclude(settled));
     } catch (error) {
-      reject(error);
+      this.#resolve(Promise.reject(error));
     }
-  }
-}
-
-/** Starts the work: how it ended at once, or what goes on. */
-function begin<T>(
-  work: (signal: LazySignal) => T | PromiseLike<T>,
-  signal: LazySignal,
-): Settled<T> | { readonly made: PromiseLike<T> } {
-  try {
-    const made = work(signal);
-    return isThenable(made) ? { made } : { kind: 'value', value: made };
-  } catch (error) {
-    return { kind: 'thrown', error: Thrown.of(error) };
   }
 }
 

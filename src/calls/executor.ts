@@ -67,9 +67,15 @@ export interface CallPorts {
   tools(): AuthorisedTools;
 }
 
+/** At most `MAX_AT_ONCE` are under way: a list of so few is looked through in less time than a table is changed in. */
+interface CallInFlight {
+  readonly call: number;
+  readonly attempt: Attempt;
+}
+
 export class Calls {
   readonly #ports: CallPorts;
-  readonly #inFlight = new Map<number, Attempt>();
+  readonly #inFlight: CallInFlight[] = [];
   readonly #landed: Landed[] = [];
   /** Calls that have ended since the schedule was last told. */
   #returned: number[] = [];
@@ -138,22 +144,22 @@ export class Calls {
   }
 
   get inFlight(): number {
-    return this.#inFlight.size;
+    return this.#inFlight.length;
   }
 
   /** Whether the call is under way here, or its outcome is not recorded yet. */
   isInFlight(call: number): boolean {
-    return this.#inFlight.has(call) || this.#returned.includes(call);
+    return this.#inFlight.some((one) => one.call === call) || this.#returned.includes(call);
   }
 
   /** True when nothing is in flight, and every result has been taken. */
   get isIdle(): boolean {
-    return this.#inFlight.size === 0 && this.#landed.length === 0;
+    return this.#inFlight.length === 0 && this.#landed.length === 0;
   }
 
   abort(reason: unknown, isPatient: boolean): void {
-    for (const attempt of this.#inFlight.values()) attempt.abort(reason, isPatient);
-    if (this.#inFlight.size === 0) this.nudge();
+    for (const { attempt } of this.#inFlight) attempt.abort(reason, isPatient);
+    if (this.#inFlight.length === 0) this.nudge();
   }
 
   /**
@@ -189,8 +195,8 @@ export class Calls {
     // Calls that ended while the last results were being written count as ended, although the state does not say so yet.
     if (this.#landed.length > 0) return Promise.resolve(this.take());
     tellSchedule(schedule, state, open, decision, this.#returned.splice(0));
-    if (schedule.isMet) for (const attempt of this.#inFlight.values()) attempt.dismiss(isMet());
-    if (this.#inFlight.size === 0) this.#unasked.clear();
+    if (schedule.isMet) for (const { attempt } of this.#inFlight) attempt.dismiss(isMet());
+    if (this.#inFlight.length === 0) this.#unasked.clear();
     const over = unpark(schedule, state, open, deps.clock.now(), this.#unasked);
     const settled = schedule.takeSettled();
     if (settled.length > 0) return Promise.resolve(settling(open, settled));
@@ -200,7 +206,7 @@ export class Calls {
     const isHeldNow = isHeld(state);
     // Calls that tasks carry out may end also while the run is held; no other call begins.
     const waited = isHeldNow ? over.filter((call) => isAgentCall(open, call)) : over;
-    while (!isHeldNow && this.#inFlight.size + carried.length < schedule.concurrency) {
+    while (!isHeldNow && this.#inFlight.length + carried.length < schedule.concurrency) {
       const call = schedule.next((tool) => this.#mayStart(schedule, tool, carried));
       if (call === undefined) break;
       this.#start(open, call, schedule.branch(call));
@@ -222,7 +228,7 @@ export class Calls {
   }
 
   #hasMoreToCome(): boolean {
-    return this.#inFlight.size > 0 || this.#ports.state.open?.move.growing === true;
+    return this.#inFlight.length > 0 || this.#ports.state.open?.move.growing === true;
   }
 
   /** Ends the wait for calls in flight, or for more of the plan, without a result: the driver has something else to look at. */
@@ -233,12 +239,12 @@ export class Calls {
 
   /** Waits until a call has ended, or nothing is in flight. */
   async untilLanded(): Promise<void> {
-    if (this.#landed.length === 0 && this.#inFlight.size > 0) await this.#change();
+    if (this.#landed.length === 0 && this.#inFlight.length > 0) await this.#change();
   }
 
   /** Waits until nothing is in flight. The results can then be taken. */
   async settle(): Promise<void> {
-    while (this.#inFlight.size > 0) await this.#change();
+    while (this.#inFlight.length > 0) await this.#change();
   }
 
   /** Takes the results that were not taken yet. Tasks start one at a time, since each gets a share of what is left at its start. */
@@ -265,7 +271,9 @@ export class Calls {
   #mayStart(schedule: Schedule, tool: string, carried: readonly number[]): boolean {
     const limit = this.#ports.tools().ready(tool)?.concurrency ?? Number.POSITIVE_INFINITY;
     if (limit === Number.POSITIVE_INFINITY) return true;
-    const busy = [...this.#inFlight.keys(), ...carried].filter((call) => schedule.branch(call).tool === tool);
+    const busy = [...this.#inFlight.map(({ call }) => call), ...carried].filter(
+      (call) => schedule.branch(call).tool === tool,
+    );
     return busy.length < limit;
   }
 
@@ -273,13 +281,13 @@ export class Calls {
   #start(open: OpenStep, index: number, branch: Branch): void {
     this.#begin(open, index, branch).then(
       (landed) => {
-        this.#inFlight.delete(index);
+        this.#isOver(index);
         this.#returned.push(index);
         this.#landed.push(landed);
         this.#wake?.();
       },
       (error: unknown) => {
-        this.#inFlight.delete(index);
+        this.#isOver(index);
         this.#refusal = { error };
         this.#wake?.();
       },
@@ -294,11 +302,20 @@ export class Calls {
     return open === undefined ? { entries: [] } : asLanding(this.#landedCall(open, 0, ended));
   }
 
+  #isUnderWay(call: number, attempt: Attempt): void {
+    this.#inFlight.push({ call, attempt });
+  }
+
+  #isOver(call: number): void {
+    const at = this.#inFlight.findIndex((one) => one.call === call);
+    if (at !== -1) this.#inFlight.splice(at, 1);
+  }
+
   /** The call of a step that has no other is not under way any more. */
   aloneIsOver(): void {
     if (this.#alone === undefined) return;
     this.#alone = undefined;
-    this.#inFlight.delete(0);
+    this.#isOver(0);
   }
 
   #beginAlone(open: OpenStep, branch: Branch): Promise<Landing | Dispatched> {
@@ -318,7 +335,7 @@ export class Calls {
     const carried = open.waits.find(({ call, agentCall }) => call === index && agentCall !== undefined);
     if (carried !== undefined) return this.#endAgentCall(open, branch, carried);
     if (isTaskTool(branch.tool)) {
-      this.#inFlight.set(index, new Attempt(this.#ports.deps.clock, () => {}));
+      this.#isUnderWay(index, new Attempt(this.#ports.deps.clock, () => {}));
       return this.#tasks.begin(open, { index, branch });
     }
     const away = hasNewGoal(this.#ports.state) && !hasBegun(open, index) ? awayCall(open, index) : undefined;
@@ -384,7 +401,7 @@ export class Calls {
   /** Whether other calls are under way or not recorded yet, apart from those that do not fit either. */
   #hasOthers(call: number): boolean {
     if (this.#landed.some((landed) => typeof landed === 'function' || landed.length > 0)) return true;
-    return [...this.#inFlight.keys()].some((other) => other !== call && !this.#unasked.has(other));
+    return this.#inFlight.some(({ call: other }) => other !== call && !this.#unasked.has(other));
   }
 
   #landedCall(open: OpenStep, index: number, result: Dispatched): Landed {
@@ -411,7 +428,7 @@ export class Calls {
     const { deps, state, tools } = this.#ports;
     const { end } = state.tasks.findLast(({ id }) => id === task) ?? {};
     if (end === undefined) return [];
-    this.#inFlight.set(call, new Attempt(deps.clock, () => {}));
+    this.#isUnderWay(call, new Attempt(deps.clock, () => {}));
     const { identity } = state;
     const { tool } = branch;
     const outcome = await outcomeOfTask(end, tool, tools().ready(tool), { identity, artifacts: deps.artifacts });
@@ -432,7 +449,7 @@ export class Calls {
   async #beginGiven(open: OpenStep, index: number, branch: Branch): Promise<Landed> {
     const { deps, state } = this.#ports;
     const at = { step: open.move.step, call: index };
-    this.#inFlight.set(index, new Attempt(deps.clock, () => {}));
+    this.#isUnderWay(index, new Attempt(deps.clock, () => {}));
     if (branch.refusal !== undefined) return failed(at, branch.refusal);
     const startedAt = deps.clock.now();
     try {
@@ -455,7 +472,7 @@ export class Calls {
     const attempt = new Attempt(deps.clock, () =>
       deps.hub.tell(identity.run, { type: 'late', step, call: index, tool }),
     );
-    this.#inFlight.set(index, attempt);
+    this.#isUnderWay(index, attempt);
     const idempotencyKey = this.#keyOf({ step, call: index });
     const begun = open.began.length === 0 ? undefined : open.began.find((one) => one.call === index);
     const interrupted = begun !== undefined;

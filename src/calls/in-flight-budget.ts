@@ -21,8 +21,8 @@ export class InFlightBudget {
   readonly #state: RunState;
   /** Reserved for a task whose start is being written. */
   #spawning: Amounts = NOTHING;
-  /** Indexes of the calls of `#open` that were started. */
-  readonly #started = new Set<number>();
+  /** Indexes of the calls of `#open` that were started: at most `MAX_AT_ONCE`. */
+  readonly #started: number[] = [];
   #spending: Spending = { tokens: 0, costMicroUsd: 0 };
   #open: OpenStep | undefined;
   /** Money of calls that are started and that the state may not have counted yet, by their indexes. */
@@ -38,20 +38,20 @@ export class InFlightBudget {
    */
   reserve(open: OpenStep, call: number, costMicroUsd: number): Shortage | undefined {
     const calls = leftOn(this.#state, 'calls') ?? Number.POSITIVE_INFINITY;
-    const started = this.underWay(open);
+    const started = this.#underWay(open);
     // A call that did not happen and is made again has its place already; its money too, unless others have used it up meanwhile.
-    const others = started.has(call) ? started.size - 1 : started.size;
-    started.delete(call);
+    this.giveBack(call);
+    const others = started.length;
     this.#money.delete(call);
     const callsLeft = calls - others - (this.#spawning.calls ?? 0);
     if (callsLeft < 1) return { axis: 'calls', left: Math.max(0, callsLeft) };
     const left = costMicroUsd > 0 ? this.#moneyLeft(call) : Number.POSITIVE_INFINITY;
     if (costMicroUsd > left) {
       // What a dead process began counts as a call, whatever becomes of it.
-      if (open.began.some((one) => one.call === call)) started.add(call);
+      if (open.began.some((one) => one.call === call)) started.push(call);
       return { axis: 'cost', left: Math.max(0, left) };
     }
-    started.add(call);
+    started.push(call);
     if (costMicroUsd > 0) this.#money.set(call, costMicroUsd);
     return undefined;
   }
@@ -63,7 +63,8 @@ export class InFlightBudget {
 
   /** Gives back the place of a call that did not start. */
   giveBack(call: number): void {
-    this.#started.delete(call);
+    const at = this.#started.indexOf(call);
+    if (at !== -1) this.#started.splice(at, 1);
   }
 
   /** Sets aside what tools may use, or have used, beside the prices of their calls, until the state has counted it. */
@@ -90,7 +91,7 @@ export class InFlightBudget {
   /** Reserves the share of a task until the start of the task is written. */
   lend(start: (taken: Amounts) => Landing): Landing {
     const { open } = this.#state;
-    const calls = open === null ? 0 : this.underWay(open).size;
+    const calls = open === null ? 0 : this.#underWay(open).length;
     const { tokens, costMicroUsd } = this.#spending;
     const landing = start({ costMicroUsd: this.#promised() + costMicroUsd, calls, tokens });
     const [spawned] = landing.entries;
@@ -103,23 +104,33 @@ export class InFlightBudget {
     this.#spawning = NOTHING;
   }
 
+  /** Takes the place of a call that costs nothing of its own. */
+  begins(open: OpenStep, call: number): void {
+    if (!this.isUnderWay(open, call)) this.#started.push(call);
+  }
+
+  isUnderWay(open: OpenStep, call: number): boolean {
+    return this.#underWay(open).includes(call);
+  }
+
   /**
    * Calls started in the open step but not yet recorded, including those that a crashed process started. Each counts once against the
    * budget, however it ends.
    */
-  underWay(open: OpenStep): Set<number> {
+  #underWay(open: OpenStep): number[] {
     const started = this.#started;
     if (this.#open !== open) {
       this.#open = open;
+      while (started.length > 0) started.pop();
       // To clear an empty table makes a new one.
-      if (started.size > 0) started.clear();
       if (this.#money.size > 0) this.#money.clear();
-      for (const { call } of open.began) started.add(call);
-      for (const { call } of open.away) started.add(call);
+      for (const { call } of open.began) if (isUncounted(open, call) && !started.includes(call)) started.push(call);
+      for (const { call } of open.away) if (isUncounted(open, call) && !started.includes(call)) started.push(call);
     }
-    for (const call of started) {
-      if (open.calls[call] === null && !open.waits.some((wait) => wait.call === call)) continue;
-      started.delete(call);
+    for (let at = started.length - 1; at >= 0; at -= 1) {
+      const call = started[at] as number;
+      if (isUncounted(open, call)) continue;
+      started.splice(at, 1);
       this.#money.delete(call);
     }
     return started;
@@ -137,6 +148,11 @@ export class InFlightBudget {
     for (const [call, money] of this.#money) if (!known.some((promise) => promise.call === call)) sum += money;
     return sum;
   }
+}
+
+/** The state does not count the call yet: it has no outcome, and no task of it is under way. */
+function isUncounted({ calls, waits }: OpenStep, call: number): boolean {
+  return calls[call] === null && !waits.some((wait) => wait.call === call);
 }
 
 /** A call that does not fit. Money is in millionths of a dollar. */

@@ -78,7 +78,7 @@ export class TaskCalls {
   spawnAgentCall(open: OpenStep, call: number, { tool, args, query }: TaskAsk): Landing {
     const { deps, state, budget } = this.#ports;
     const at = { step: open.move.step, call };
-    budget.underWay(open).add(call);
+    budget.begins(open, call);
     const { schema, concurrency: atOnce } = tool;
     const { name } = tool.agent;
     const agent = deps.agentNamed(name);
@@ -102,12 +102,11 @@ export class TaskCalls {
 
   #beside(open: OpenStep, call: number): Beside {
     const { state, budget, tools } = this.#ports;
-    const started = budget.underWay(open);
     const known = tools();
     return besideOf(
       state,
       call,
-      (other) => started.has(other),
+      (other) => budget.isUnderWay(open, other),
       (name) => {
         const tool = known.ready(name);
         return tool !== undefined && 'agent' in tool ? undefined : (tool?.costMicroUsd ?? 0);

@@ -100,8 +100,8 @@ const DEFAULT_LIMIT = 10;
 const MAX_WORDS = 16;
 const NONE: readonly Skill[] = Object.freeze([]);
 
-export function skillView(skills: readonly Skill[] = NONE): SkillView {
-  return new GivenSkills(skills);
+export function skillView(skills?: readonly Skill[]): SkillView {
+  return skills === undefined ? NO_SKILLS : new GivenSkills(skills);
 }
 
 class GivenSkills implements SkillView {
@@ -128,6 +128,8 @@ class GivenSkills implements SkillView {
       .slice(0, Math.max(0, limit));
   }
 }
+
+const NO_SKILLS: SkillView = new GivenSkills(NONE);
 
 /** The share of the query's words that the skill has; a word of its name or title counts whole, one of the rest half. */
 function scoreOf({ name, title, description = '', steps = [] }: Skill, query: string): number {

@@ -26,8 +26,8 @@ export function local(user: string, options: { session?: string; run?: string } 
 
 /** A sortable, unique run id: `run_` + base-36 time + random letters. */
 export function newRunId(): string {
-  const random = crypto.randomUUID().replaceAll('-', '').slice(0, 12);
-  return `run_${Date.now().toString(36)}${random}`;
+  const random = crypto.randomUUID();
+  return `run_${Date.now().toString(36)}${random.slice(0, 8)}${random.slice(9, 13)}`;
 }
 
 /** @throws PilotageError `identity_required` naming the parts that are missing, blank or no well-formed text. */

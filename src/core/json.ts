@@ -64,7 +64,11 @@ export function jsonEquals(left: Json | undefined, right: Json | undefined): boo
   // What differs is mostly found before the keys of both are counted.
   let keys = 0;
   for (const key in left) {
-    if (!Object.hasOwn(right, key) || !jsonEquals(left[key], right[key])) return false;
+    const value = left[key];
+    // No JSON value is one of what every object inherits.
+    if (value !== right[key]) {
+      if (typeof value !== 'object' || !Object.hasOwn(right, key) || !jsonEquals(value, right[key])) return false;
+    }
     keys += 1;
   }
   return keys === Object.keys(right).length;

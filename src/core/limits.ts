@@ -61,15 +61,21 @@ export function readUsage(given: unknown): ReadUsage {
   takeAmount(usage, 'cachedInputTokens', said.cachedInputTokens, wrong);
   takeAmount(usage, 'cacheWriteInputTokens', said.cacheWriteInputTokens, wrong);
   takeAmount(usage, 'reasoningTokens', said.reasoningTokens, wrong);
-  for (const part of DETAILS) {
-    const whole = usage[WITHIN[part]];
-    const amount = usage[part] ?? 0;
-    if (whole === undefined || amount <= whole) continue;
-    wrong.push(`${part} is ${amount}, of ${whole} ${WITHIN[part]}`);
-    delete usage[part];
+  if (hasDetails(usage)) {
+    for (const part of DETAILS) {
+      const whole = usage[WITHIN[part]];
+      const amount = usage[part] ?? 0;
+      if (whole === undefined || amount <= whole) continue;
+      wrong.push(`${part} is ${amount}, of ${whole} ${WITHIN[part]}`);
+      delete usage[part];
+    }
   }
   if (said.estimated === true) usage.estimated = true;
   return wrong.length === 0 ? { usage } : { usage, wrong: wrong.join('; ') };
+}
+
+function hasDetails({ cachedInputTokens, cacheWriteInputTokens, reasoningTokens }: Usage): boolean {
+  return cachedInputTokens !== undefined || cacheWriteInputTokens !== undefined || reasoningTokens !== undefined;
 }
 
 /** Each part is written out where it is read: a usage is read in every step, and a loop over names takes five times as long. */
@@ -124,8 +130,10 @@ export function countUsage(totals: UsageTotals, usage: Usage): void {
   totals.inputTokens = added(totals.inputTokens, usage.inputTokens);
   totals.outputTokens = added(totals.outputTokens, usage.outputTokens);
   totals.costMicroUsd = added(totals.costMicroUsd, usage.costMicroUsd);
-  for (const part of DETAILS) {
-    if (usage[part] !== undefined) totals[part] = added(totals[part] ?? 0, usage[part]);
+  if (hasDetails(usage)) {
+    for (const part of DETAILS) {
+      if (usage[part] !== undefined) totals[part] = added(totals[part] ?? 0, usage[part]);
+    }
   }
   if (usage.estimated === true) totals.estimated = true;
 }

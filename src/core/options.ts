@@ -94,9 +94,8 @@ export function assertKnownKeys(
   beside: readonly string[] = [],
   mayHaveOwn: boolean = typeof given === 'object' && given !== null && !isPlain(given),
 ): asserts given is object {
-  const list = `${known.length === 1 ? 'Its only option is' : 'Its options are'} ${known.join(', ')}.`;
   if (!isOptionsRecord(given)) {
-    throw refusal(`${of} takes an object of options, and was given ${shown(given)}. ${list}`);
+    throw refusal(`${of} takes an object of options, and was given ${shown(given)}. ${listOf(known)}`);
   }
   const own = Object.keys(given);
   for (const name of isPlain(given) ? own : [...own, ...inheritedOf(given)]) {
@@ -104,10 +103,14 @@ export function assertKnownKeys(
     const meant = meantBy(name, known);
     if (!mayHaveOwn || (meant?.option !== undefined && Reflect.get(given, meant.option) === undefined)) {
       throw refusal(
-        `${of} has no option ${JSON.stringify(name)}.${meant === undefined ? '' : ` ${meant.advice}`} ${list}`,
+        `${of} has no option ${JSON.stringify(name)}.${meant === undefined ? '' : ` ${meant.advice}`} ${listOf(known)}`,
       );
     }
   }
+}
+
+function listOf(known: readonly string[]): string {
+  return `${known.length === 1 ? 'Its only option is' : 'Its options are'} ${known.join(', ')}.`;
 }
 
 interface Meant {

@@ -142,6 +142,39 @@ export interface RunView {
   readonly noProgress?: { readonly period: number; readonly times: number };
   /** True: somebody reads the events of the run, and streamed tokens reach them. */
   readonly streaming: boolean;
+  /** What planners have kept of this run, each under an object of its own. */
+  readonly cache: RunCache;
+}
+
+/**
+ * What planners keep of a run from one move to the next. It goes with the run: another process that goes on with it begins with none, so
+ * that only what can be made again from the view belongs here. Nothing in it is part of the view.
+ */
+export class RunCache {
+  #values: Map<object, unknown> | undefined;
+
+  get(key: object): unknown {
+    return this.#values?.get(key);
+  }
+
+  set(key: object, value: unknown): void {
+    this.#values ??= new Map();
+    this.#values.set(key, value);
+  }
+}
+
+/**
+ * One value of each run, in the cache of its view. A `WeakMap` by the run would do the same, but young collections keep all that its values
+ * hold, also of runs that have ended: to copy that took an eighth of a step.
+ */
+export class PerRun<T> {
+  get({ cache }: Pick<RunView, 'cache'>): T | undefined {
+    return cache.get(this) as T | undefined;
+  }
+
+  set({ cache }: Pick<RunView, 'cache'>, value: T | undefined): void {
+    cache.set(this, value);
+  }
 }
 
 export type MoveSource = Decision | Move | Promise<Decision | Move> | AsyncGenerator<Delta, Decision | Move>;

@@ -58,6 +58,7 @@ export class MemoryArtifacts implements ArtifactStore {
   async list(scope: Scope, limit: number): Promise<{ rows: readonly ArtifactRow[]; total: number }> {
     this.#access.assertOpen();
     assertCounts({ limit });
+    if (this.#scopes.size === 0) return { rows: [], total: 0 };
     const stored = [...(this.#scopes.get(ownedBy(scope))?.values() ?? [])];
     const rows = stored.map(({ row }) => row).sort(newestFirst);
     return { rows: rows.slice(0, limit), total: rows.length };

@@ -76,9 +76,10 @@ interface StoredRun {
   readonly age: number;
   readonly createdAt: number;
   readonly entries: Entry[];
-  readonly inbox: Map<string, Received>;
+  /** Most runs are never told anything: `NO_INBOX` and `NOT_TOLD` are theirs until they are. */
+  inbox: Map<string, Received>;
   /** Ids of all messages that the run has ever had. */
-  readonly told: Set<string>;
+  told: Set<string>;
   priority: number;
   status: RunStatus;
   updatedAt: number;
@@ -91,6 +92,10 @@ interface StoredRun {
   workLeftAt: number | undefined;
   problem: ErrorData | undefined;
 }
+
+/** Nothing is added to these. */
+const NO_INBOX: StoredRun['inbox'] = new Map();
+const NOT_TOLD: StoredRun['told'] = new Set();
 
 class MemoryJournal implements Journal {
   readonly artifacts: ArtifactStore;
@@ -127,8 +132,8 @@ class MemoryJournal implements Journal {
       age: this.#runs.size,
       createdAt: now,
       entries: [...entries],
-      inbox: new Map(),
-      told: new Set(),
+      inbox: NO_INBOX,
+      told: NOT_TOLD,
       priority,
       status: 'pending',
       updatedAt: now,
@@ -288,6 +293,10 @@ class MemoryJournal implements Journal {
   }
 
   #put(run: StoredRun, message: Message, now: number): void {
+    if (run.told === NOT_TOLD) {
+      run.told = new Set();
+      run.inbox = new Map();
+    }
     run.told.add(message.id);
     run.inbox.set(message.id, { message, storedAt: now });
     run.signals += 1;

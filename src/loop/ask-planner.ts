@@ -66,7 +66,7 @@ export function askPlanner(ask: Ask): Made | Promise<Made> {
     return [plannerFailed(priceMissing(deps.agent, deps.unpriced), step)];
   }
   const startedAt = deps.clock.now();
-  const view = viewOf(state, ask.tools, ask.tell !== undefined, ask.inputs, ask.history, ask.media);
+  const view = viewOf(state, ask.tools, ask.tell !== undefined, ask.inputs, ask.history, ask.cache, ask.media);
   const isDue = state.compactedAt < step || state.contextLimits.length > 0;
   if (deps.planner.compact !== undefined && isDue) return compactFirst(ask, view, startedAt);
   return askForMove(ask, view, startedAt);

@@ -21,6 +21,7 @@ import {
   type PartialReply,
   PilotageError,
   type Remark,
+  type RunCache,
   readUsage,
   remarkName,
   type SpokenDelta,
@@ -41,6 +42,8 @@ export interface Ask {
   readonly history: readonly Turn[] | undefined;
   /** The files of the steps, when there are any. */
   readonly media: MediaView | undefined;
+  /** What the planner keeps of the run. */
+  readonly cache: RunCache;
   readonly attempt: Attempt;
   /** The run's own signal, the same for each of its moves. */
   readonly signal: LazySignal;
@@ -98,9 +101,8 @@ export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 export function readMove(made: Decision | Move): Move {
   if (!isMove(made)) return { decision: made };
   const { decision, text, reasoning, usage, providerState, provenance, remarks, fault, partial, offered } = made;
-  const notes = { text, reasoning, usage, providerState, provenance, remarks, fault, partial, offered };
   // What has no field of its own is left out where it is taken.
-  return { decision, ...notes } as Move;
+  return { decision, text, reasoning, usage, providerState, provenance, remarks, fault, partial, offered } as Move;
 }
 
 /**

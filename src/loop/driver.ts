@@ -20,7 +20,7 @@ import {
   resolveWakeMode,
 } from '#core';
 import type { Claim } from '#journal';
-import { isBlocked, isHeld, nextStep, nextTimeout, type RunState, withheldTools } from '#state';
+import { isBlocked, isHeld, nextStep, nextTimeout, type OpenStep, type RunState, withheldTools } from '#state';
 import type { AuthorisedTools } from '#tools';
 import { Calls } from '../calls/executor.ts';
 import { turn } from '../calls/large-values.ts';
@@ -255,7 +255,8 @@ export class RunDriver {
   #nextLanding(): ReturnType<Calls['advance']> {
     const { open } = this.state;
     if (open === null || this.#stop !== undefined) return this.#landed();
-    return this.#untilTimeout(() => this.#calls.advance(open));
+    const at = nextTimeout(this.state);
+    return at === null ? this.#calls.advance(open) : this.#advanceUntil(at, open);
   }
 
   /** Writes down what landed, unless the run was stopped meanwhile and somebody else is to find it out. */
@@ -278,12 +279,16 @@ export class RunDriver {
   }
 
   /** Waits for calls in flight, at most until the time of the next time limit or expiry. */
-  #untilTimeout<T>(wait: () => Promise<T>): Promise<T> {
+  async #advanceUntil(at: number, open: OpenStep): ReturnType<Calls['advance']> {
     const { clock } = this.#deps;
-    const at = nextTimeout(this.state);
-    if (at === null || at <= clock.now()) return wait();
-    const cancel = clock.after(Math.min(at - clock.now(), LONGEST_NAP_MS), () => this.#calls.nudge());
-    return wait().finally(cancel);
+    const leftMs = at - clock.now();
+    if (leftMs <= 0) return this.#calls.advance(open);
+    const cancel = clock.after(Math.min(leftMs, LONGEST_NAP_MS), () => this.#calls.nudge());
+    try {
+      return await this.#calls.advance(open);
+    } finally {
+      cancel();
+    }
   }
 
   /** Starts nothing more. Calls under way are recorded as they end, and one of them may end the step. */

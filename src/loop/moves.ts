@@ -1,5 +1,5 @@
 /** The moves of a run's planner, one after another under the run's one signal, and the plan that it goes on with. */
-import { type EntryBody, LazySignal, type LoadedInput, type SpokenDelta, type Turn } from '#core';
+import { type EntryBody, LazySignal, type LoadedInput, RunCache, type SpokenDelta, type Turn } from '#core';
 import { nextStep, type OpenStep, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
 import { Attempt } from '../calls/attempt.ts';
@@ -34,11 +34,16 @@ export class Moves {
   readonly #ports: MovePorts;
   readonly #attempt: Attempt;
   readonly #signal = new LazySignal();
+  readonly #cache = new RunCache();
   /** What the run was given and does not stand in its entries, once it was read. */
   #given: Given | undefined;
   readonly #media = new ShownMedia();
   /** The planner, while it goes on with the plan of the open step. */
   #growth: PlanGrowth | undefined;
+  readonly #grows = (growth: PlanGrowth): void => {
+    this.#growth = growth;
+    growth.onMore = this.#ports.onMore;
+  };
 
   constructor(ports: MovePorts) {
     this.#ports = ports;
@@ -63,7 +68,7 @@ export class Moves {
     const loading = this.#media.load(state, deps.artifacts);
     if (loading !== undefined) return loading;
     // Stopped: why is in the inbox.
-    return this.#attempt.aborted ? undefined : askPlanner(this.#ask());
+    return this.#attempt.aborted ? undefined : askPlanner(this.#ask(this.#given));
   }
 
   /** However long it takes: what was true before it, of the time too, may be so no more. */
@@ -91,22 +96,22 @@ export class Moves {
     this.#attempt.abort(reason, isPatient);
   }
 
-  #ask(): Ask {
-    const { deps, state, tools, isEnding, onMore } = this.#ports;
+  #ask({ inputs, history }: Given): Ask {
+    const { deps, state, tools, isEnding } = this.#ports;
+    const tell = deps.hub.wantsTokens(state.identity.run) ? this.#teller() : undefined;
     return {
       deps,
       state,
       tools: tools(),
-      ...(this.#given ?? NOTHING_GIVEN),
       media: this.#media.view,
+      inputs,
+      history,
+      cache: this.#cache,
       attempt: this.#attempt,
       signal: this.#signal,
-      tell: deps.hub.wantsTokens(state.identity.run) ? this.#teller() : undefined,
+      tell,
       isEnding,
-      grows: (growth) => {
-        this.#growth = growth;
-        growth.onMore = onMore;
-      },
+      grows: this.#grows,
     };
   }
 

@@ -268,7 +268,26 @@ function assertFollows(state: RunState, bodies: readonly EntryBody[]): void {
 }
 
 function toEntries(bodies: readonly EntryBody[], head: number, at: number): readonly Entry[] {
-  return bodies.map((body, index) => frozen({ ...body, seq: head + 1 + index, at }));
+  return bodies.map((body, index) => frozen(toEntry(body, head + 1 + index, at)));
+}
+
+/** What most steps leave has one of two shapes. Made in one piece, it is one object in memory, for as long as the run is kept. */
+function toEntry(body: EntryBody, seq: number, at: number): Entry {
+  if (body.kind === 'moved' && body.usage !== undefined && body.provenance !== undefined && hasKeys(body, 6)) {
+    const { kind, step, decision, startedAt, usage, provenance } = body;
+    return { kind, step, decision, startedAt, usage, provenance, seq, at };
+  }
+  if (body.kind === 'call_ended' && body.startedAt !== undefined && hasKeys(body, 6)) {
+    const { kind, step, call, outcome, attempts, startedAt } = body;
+    return { kind, step, call, outcome, attempts, startedAt, seq, at };
+  }
+  return { ...body, seq, at };
+}
+
+function hasKeys(body: EntryBody, count: number): boolean {
+  let keys = 0;
+  for (const _ in body) keys += 1;
+  return keys === count;
 }
 
 /** Most parts were frozen when they were captured; a deep walk of every entry would look at all of them again. */

@@ -241,13 +241,13 @@ function remedyFor({ kind }: Overflow): string {
 
 /** What a reply, though it came, says of the size of its request. */
 export function overflowIn({ windowFull, finish, text, reasoning, calls, usage }: Reply): Overflow | undefined {
+  if (windowFull !== true && finish !== 'length') return undefined;
   const { inputTokens, outputTokens } = usage ?? {};
-  const sent = known({ sentTokens: inputTokens });
+  const overflow: Overflow = { kind: 'input', ...known({ sentTokens: inputTokens }) };
   // Where the reply filled most of the window, a shorter request would not help.
-  if (windowFull === true) return (inputTokens ?? 0) >= (outputTokens ?? 0) ? { kind: 'input', ...sent } : undefined;
+  if (windowFull === true) return (inputTokens ?? 0) >= (outputTokens ?? 0) ? overflow : undefined;
   const isNothing = text === '' && reasoning === '' && calls.length === 0;
-  const noRoom = finish === 'length' && isNothing && outputTokens === 0 && (inputTokens ?? 0) >= LEAST_WINDOW;
-  return noRoom ? { kind: 'input', ...sent } : undefined;
+  return isNothing && outputTokens === 0 && (inputTokens ?? 0) >= LEAST_WINDOW ? overflow : undefined;
 }
 
 /** A request, as long as we count it and as its server has counted it. */

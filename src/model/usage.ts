@@ -75,26 +75,35 @@ export interface ProviderUsage {
 export function usageOf(given: LanguageModelV4Usage | undefined): ProviderUsage {
   // A provider need not keep to its type.
   const { inputTokens, outputTokens }: Partial<LanguageModelV4Usage> = given ?? {};
-  const usage: { -readonly [K in keyof Usage]: Usage[K] } = {};
   const wrong: string[] = [];
-  const take = (part: (typeof TOKENS)[number], value: unknown, most: number): void => {
-    if (value === undefined || value === null) return;
+  const taken = (part: (typeof TOKENS)[number], value: unknown, most: number): number | undefined => {
+    if (value === undefined || value === null) return undefined;
     const amount = amountOf(value, most);
     if (amount === undefined) wrong.push(`${part} is ${shownAmount(value)}`);
-    else if (amount > 0 || part === 'outputTokens') usage[part] = amount;
+    return amount;
   };
-  take(
+  const input = taken(
     'inputTokens',
     inputTokens?.total ?? sumOf(inputTokens?.noCache, inputTokens?.cacheRead, inputTokens?.cacheWrite),
     MOST_TOKENS,
   );
-  take('outputTokens', outputTokens?.total ?? sumOf(outputTokens?.text, outputTokens?.reasoning), MOST_TOKENS);
-  const input = usage.inputTokens ?? 0;
-  take('cachedInputTokens', inputTokens?.cacheRead, input);
-  take('cacheWriteInputTokens', inputTokens?.cacheWrite, input - (usage.cachedInputTokens ?? 0));
-  take('reasoningTokens', outputTokens?.reasoning, usage.outputTokens ?? 0);
+  const output = taken(
+    'outputTokens',
+    outputTokens?.total ?? sumOf(outputTokens?.text, outputTokens?.reasoning),
+    MOST_TOKENS,
+  );
+  const cached = taken('cachedInputTokens', inputTokens?.cacheRead, input ?? 0);
+  const cacheWrite = taken('cacheWriteInputTokens', inputTokens?.cacheWrite, (input ?? 0) - (cached ?? 0));
+  const reasoning = taken('reasoningTokens', outputTokens?.reasoning, output ?? 0);
+  const usage: { -readonly [K in keyof Usage]: Usage[K] } = {};
+  // A reply may have no output; of the other parts 0 says nothing.
+  if (input) usage.inputTokens = input;
+  if (output !== undefined) usage.outputTokens = output;
+  if (cached) usage.cachedInputTokens = cached;
+  if (cacheWrite) usage.cacheWriteInputTokens = cacheWrite;
+  if (reasoning) usage.reasoningTokens = reasoning;
   const said: { -readonly [K in keyof ProviderUsage]: ProviderUsage[K] } = {};
-  if (Object.keys(usage).length > 0) said.usage = usage;
+  if (input || output !== undefined || cached || cacheWrite || reasoning) said.usage = usage;
   if (wrong.length > 0) said.refused = wrong.join('; ');
   return said;
 }

@@ -37,7 +37,8 @@ export function fitArguments(
 
 /** Fits arguments that are known to be JSON. */
 export function fitJsonArguments(args: JsonObject, tool: ParseTool): FittedArguments {
-  return fitNamed(args, true, tool, NO_SOURCES, []);
+  const schema = schemaOf(tool);
+  return fits(args, schema, schema) ? { args, issues: NO_ISSUES } : coerceNamed(args, schema, NO_SOURCES, []);
 }
 
 export const NO_SOURCES: ReadonlyMap<object, string> = new Map();
@@ -52,6 +53,17 @@ function fitNamed(
   const schema = schemaOf(tool);
   if (isJson && fits(named as JsonObject, schema, schema)) return { args: named as JsonObject, issues };
   if (!isJson) reportVariables(named, issues);
+  return coerceNamed(named, schema, sources, issues);
+}
+
+const NO_ISSUES: readonly ParseIssue[] = [];
+
+function coerceNamed(
+  named: LooseObject,
+  schema: JsonObject,
+  sources: ReadonlyMap<object, string>,
+  issues: ParseIssue[],
+): FittedArguments {
   const coercion: Coercion = { root: schema, issues, sources };
   return { args: coerceFields(named, followReference(schema, schema) ?? schema, '', coercion, 0), issues };
 }

@@ -11,7 +11,7 @@ import { readContainer } from './value-reader.ts';
 
 export interface ParsedArguments {
   readonly args: JsonObject;
-  readonly issues: ParseIssue[];
+  readonly issues: readonly ParseIssue[];
 }
 
 /**
@@ -30,8 +30,7 @@ export function parseToolArgs(text: string, tool: ParseTool, limits?: ParseLimit
 function fitStrict(value: JsonObject, tool: ParseTool): ParsedArguments {
   const named = unwrapCall(value, tool);
   if (named !== value) return fitWritten(named, [], tool, NO_SOURCES, [REPAIRED]);
-  const { args, issues } = fitJsonArguments(value, tool);
-  return { args, issues: [...issues] };
+  return fitJsonArguments(value, tool);
 }
 
 function fitObject(

@@ -52,6 +52,7 @@ export type {
   RequestPause,
   ResultFile,
   Route,
+  RunCache,
   RunContext,
   RunView,
   Shortening,

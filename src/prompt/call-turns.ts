@@ -35,30 +35,28 @@ export function addNativeTurns(turns: StepTurns, ids: readonly string[]): void {
   const { messages, form, calls, said, to, known, files, tools } = turns;
   const options = callOptions(form, to);
   const questions = questionsOf(form, to);
-  const parts: LanguageModelV4ToolCallPart[] = [];
-  const results: ToolTurn['content'] = [];
   const behind: Shown[] = [];
   const refused: string[] = [];
-  for (let index = 0; index < calls.length; index += 1) {
-    const call = calls[index] as StepCall;
-    const { tool, args, outcome } = call;
-    const toolCallId = ids[index] as string;
-    const schema = tools.get(tool);
-    const toolName = calledNameIn(tools, tool);
+  // Lists of just that length: what is pushed to takes room for many more, and these are kept as long as the run goes on.
+  const parts = calls.map(({ tool, args }, index): LanguageModelV4ToolCallPart => {
     // Arguments that were no object are in the journal as they came; providers refuse them in a history.
-    const input = isJsonObject(args) || (takesText(schema) && typeof args === 'string') ? args : {};
-    parts.push({ type: 'tool-call', toolCallId, toolName, input });
+    const isFit = isJsonObject(args) || (typeof args === 'string' && takesText(tools.get(tool)));
+    const toolName = calledNameIn(tools, tool);
+    return { type: 'tool-call', toolCallId: ids[index] as string, toolName, input: isFit ? args : {} };
+  });
+  const results = calls.map((call, index): ToolTurn['content'][number] => {
+    const { tool, outcome } = call;
     const approvalId = questions.get(index);
     if (approvalId !== undefined) {
-      results.push(leave(approvalId, outcome));
       if (outcome?.kind !== 'value') refused.push(refusalFrame(call, index));
-      continue;
+      return leave(approvalId, outcome);
     }
-    const output = providerForm(outcome, schema?.provider) ?? nativeResult(call, files, behind);
+    const output = providerForm(outcome, tools.get(tool)?.provider) ?? nativeResult(call, files, behind);
+    const { toolCallId, toolName } = parts[index] as LanguageModelV4ToolCallPart;
     const result = { type: 'tool-result' as const, toolCallId, toolName, output };
     const noted = options[index];
-    results.push(noted === undefined ? result : ({ ...result, providerOptions: noted } as typeof result));
-  }
+    return noted === undefined ? result : ({ ...result, providerOptions: noted } as typeof result);
+  });
   const spoken = said.length === 0 ? parts : [...said.map((text) => ({ type: 'text' as const, text })), ...parts];
   const content = restoreParts(form, parts, to, known, files.media) ?? spoken;
   messages.push({ role: 'assistant', content }, { role: 'tool', content: results });

@@ -75,6 +75,8 @@ export function callsOf(step: Step): readonly StepCall[] {
   }
 }
 
+const NONE: readonly never[] = [];
+
 /**
  * The calls of a step as a model is shown them: those that it could make, and what else was done, which is told and not shown as a call.
  * A reserved call that was refused is the mistake of a model, and stands with its error.
@@ -85,12 +87,12 @@ export function shownCalls(
   tasks: boolean,
 ): { readonly calls: readonly StepCall[]; readonly told: readonly StepCall[] } {
   const all = callsOf(step);
+  if (!all.some(({ tool }) => isPlanTool(tool) || isTaskTool(tool))) return { calls: all, told: NONE };
   const branches = branchesOf(step.decision);
   const isTold = ({ tool }: StepCall, index: number): boolean => {
     if (isPlanTool(tool)) return isPlan(step.decision);
     return isTaskTool(tool) && !tasks && branches[index]?.refusal === undefined;
   };
-  if (!all.some(isTold)) return { calls: all, told: [] };
   return { calls: all.filter((call, index) => !isTold(call, index)), told: all.filter(isTold) };
 }
 

@@ -7,6 +7,7 @@ import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import {
   type ArtifactRow,
   type BackgroundResult,
+  type CallRecord,
   type Compaction,
   defined,
   isRefusedReply,
@@ -199,13 +200,11 @@ export class Transcript {
    * of the call. An id of that form is never taken from a provider, so that the made ones stay unique.
    */
   uniqueCallIds(wanted: readonly (string | undefined)[], step: number, single: boolean): string[] {
-    const ids: string[] = [];
-    for (let index = 0; index < wanted.length; index += 1) {
-      const id = wanted[index] ?? '';
-      const usable = id !== '' && !id.startsWith(MADE_ID) && !this.#callIds.has(id) && !ids.includes(id);
-      ids.push(usable ? id : single ? `${MADE_ID}${step}` : `${MADE_ID}${step}.${index}`);
-    }
-    return ids;
+    return wanted.map((id = '', index) => {
+      const isFirst = wanted.indexOf(id) === index;
+      if (isFirst && id !== '' && !id.startsWith(MADE_ID) && !this.#callIds.has(id)) return id;
+      return single ? `${MADE_ID}${step}` : `${MADE_ID}${step}.${index}`;
+    });
   }
 
   /** The ids of a step's calls, which are taken from then on. */
@@ -289,10 +288,10 @@ export class Transcript {
     this.#addOthersActs(step, view);
     const to = awaitsCode(step) ? this.#later : this.#messages;
     if (told.length > 0) to.push(userTurn(toldText(told)));
+    if (leftNothing(step)) return;
     const lost = lostHandlesText(step);
     if (lost !== undefined) to.push(userTurn(note(lost)));
-    if (step.calls.some(({ artifacts, discovered }) => artifacts !== undefined || discovered !== undefined))
-      this.#addNews(artifactsOf(step, { results: false }), found(step), view, to);
+    this.#addNews(artifactsOf(step, { results: false }), found(step), view, to);
   }
 
   /** The reply's own form without calls; one that was not accepted is told by its text alone, unless its provider had done something. */
@@ -375,6 +374,15 @@ function sameTools(left: readonly ToolSchema[], right: readonly ToolSchema[]): b
   return left === right || (left.length === right.length && left.every((tool, index) => tool === right[index]));
 }
 
+/** The calls of the step left nothing beside their results: so it is with nearly all steps. */
+function leftNothing({ calls }: Step): boolean {
+  for (let index = 0; index < calls.length; index += 1) {
+    const { artifacts, discovered, handles } = calls[index] as CallRecord;
+    if (artifacts !== undefined || discovered !== undefined || handles !== undefined) return false;
+  }
+  return true;
+}
+
 /** The tools that a step made known. */
 function found({ calls }: Step): readonly string[] {
   return calls.flatMap((call) => call.discovered ?? []);
@@ -396,7 +404,6 @@ function spokenIn({ calls }: Step, write: UserWords): readonly string[] {
 
 /** `undefined`: nothing that earlier steps used was lost. A call that was refused for it says so itself. */
 function lostHandlesText({ calls }: Step): string | undefined {
-  if (calls.every(({ handles }) => handles === undefined)) return undefined;
   const reopened = calls.flatMap(({ handles = [] }) =>
     handles.filter(({ opening, lost }) => opening > 1 && lost !== true),
   );

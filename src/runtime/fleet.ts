@@ -478,7 +478,8 @@ export class Fleet {
     this.#alarms.clear(run);
     this.#refusals.forget(run);
     before?.driver.stop('lost');
-    const exit = Promise.all([turn, before?.exit]).then(() => this.#loans.within(run, () => driver.drive()));
+    const ready = before === undefined ? turn : Promise.all([turn, before.exit]);
+    const exit = ready.then(() => this.#loans.within(run, () => driver.drive()));
     const live: Live = { driver, slot, lender, exit, awaited: false, done: exit.then((how) => this.#letGo(live, how)) };
     this.#live.set(run, live);
     if (this.#closing) driver.stop('closing');

@@ -18,6 +18,7 @@ import {
   type PartialReply,
   PilotageError,
   type Planner,
+  RunCache,
   type RunView,
   type ToolView,
   type Turn,
@@ -82,11 +83,12 @@ export async function replayRun(request: ReplayRequest): Promise<ReplayReport> {
   // A task of a fork has taken its steps itself.
   const from = state.task === null ? (state.fork?.step ?? 0) : 0;
   const report = { run: state.identity.run, from, compared: 0 };
+  const cache = new RunCache();
   for (const [index, entry] of rest.entries()) {
     if (entry.kind === 'moved' && entry.step >= from) {
       if (artifacts !== undefined) await media.load(state, artifacts);
       const tools = toolsOf(state.scopes, state.found, withheldTools(state));
-      const view = viewOf(state, tools, false, inputs, history, media.view);
+      const view = viewOf(state, tools, false, inputs, history, cache, media.view);
       const now = await untilAborted(ask(planner, view, signal), signal);
       report.compared += 1;
       const recorded = recordedMove(wholeMove(entry, rest, index + 1));

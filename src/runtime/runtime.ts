@@ -170,6 +170,7 @@ const QUERY: OptionShape<RunQuery> = {
   after: 'text?',
 };
 
+const NO_SCOPES: readonly string[] = Object.freeze([]);
 const DEFAULT_LEASE_MS = 5_000;
 const DEFAULT_LIVE_RUNS = 10;
 /** How many leases a process may stand still before an effect that it has under way can meet a second one. */
@@ -344,19 +345,21 @@ export class Runtime {
     assertRunLimits(given);
     assertPriced(agent, unpriced, given.costUsd !== undefined);
     const at = this.#clock.now();
-    const body = {
-      kind: 'started' as const,
+    const { scopes = NO_SCOPES } = options;
+    return {
+      kind: 'started',
       identity,
-      query,
+      query: capture<string>(query, 'run.query').json,
       agent,
       limits: limitsWithin(runLimitsOf(given), limits, at),
-      scopes: options.scopes ?? [],
-      pin: pinOf(planner, toolsOf(options.scopes ?? [], [])),
+      scopes: capture<readonly string[]>(scopes, 'run.scopes').json,
+      pin: pinOf(planner, toolsOf(scopes, [])),
       ...(options.conversation === false ? { conversation: false } : {}),
       ...((options.whileAsked ?? planner.whileAsked) === 'keep' ? { whileAsked: 'keep' } : {}),
-      ...defined({ asked }),
+      ...defined({ asked: asked && capture<StartRequest>(asked, 'run.asked').json }),
+      seq: 1,
+      at,
     };
-    return capture<Entry>({ ...body, seq: 1, at }, 'run').json;
   }
 
   #agentFor({ agent }: StartOptions): ReadyAgent {

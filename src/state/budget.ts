@@ -25,10 +25,26 @@ export function leftOf(state: RunState): Amounts {
 
 /** What is left on this axis, from 0 up; `undefined` when it has no limit. */
 export function leftOn(state: RunState, axis: SumAxis): number | undefined {
-  const limit = state.limits[axis];
+  const limit = limitOn(state, axis);
   if (limit === undefined) return undefined;
   const promised = axis === 'costMicroUsd' ? promisedTo(state) : 0;
   return Math.max(0, limit - spentOn(state, axis) - setAsideFor(state, axis) - promised);
+}
+
+/** Each is written out: every step asks for several, and to look a name up takes five times as long. */
+function limitOn({ limits }: Pick<RunState, 'limits'>, axis: SumAxis): number | undefined {
+  switch (axis) {
+    case 'steps':
+      return limits.steps;
+    case 'calls':
+      return limits.calls;
+    case 'costMicroUsd':
+      return limits.costMicroUsd;
+    case 'tokens':
+      return limits.tokens;
+    default:
+      return axis satisfies never;
+  }
 }
 
 /** Money of calls under way. */
@@ -107,7 +123,7 @@ export function reachedLimit(
     return { axis: 'steps', lent: false };
   }
   for (const axis of costless ? STEPS_ALONE : STEP_AXES) {
-    const limit = state.limits[axis];
+    const limit = limitOn(state, axis);
     if (limit === undefined) continue;
     const room = limit - spentOn(state, axis);
     if (room <= 0) return { axis: NAMES[axis], lent: false };

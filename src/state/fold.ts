@@ -66,16 +66,33 @@ export function openState(entry: Entry): RunState {
       `A run begins with the entry 'started' at seq 1, not '${entry.kind}' at ${entry.seq}.`,
     );
   }
+  const { at, identity, query, history = NO_HISTORY, continues = null, context = NO_CONTEXT } = entry;
+  const { conversation = true, agent, limits, scopes, pin = null, task = null, fork = null } = entry;
+  // In one piece, with nothing spread into it: every step reads most of it.
   return {
     head: 1,
-    ...fromStarted(entry),
-    startedAt: entry.at,
-    updatedAt: entry.at,
+    identity,
+    query,
+    goal: query,
+    history,
+    continues,
+    context,
+    conversation,
+    agent,
+    limits,
+    scopes,
+    pin,
+    task,
+    fork,
+    whileAsked: entry.whileAsked ?? 'withdraw',
+    renamedTools: {},
+    startedAt: at,
+    updatedAt: at,
     steps: [],
     open: null,
     pauses: [],
     steering: [],
-    fresh: [],
+    fresh: NONE,
     cancel: null,
     reopenings: 0,
     messagesTaken: 0,
@@ -117,49 +134,6 @@ function foundAtStart({ context, history = NO_HISTORY }: Started): readonly stri
   const hasFiles = history.some(({ parts }) => parts?.some(({ type }) => type === 'file'));
   const reads = inputs === undefined && artifacts === undefined && !hasFiles ? NOTHING_FOUND : [ARTIFACT_FETCH];
   return skills.length <= SHOWN_SKILLS ? reads : [...reads, SKILL_SEARCH, SKILL_GET];
-}
-
-function fromStarted(
-  entry: Started,
-): Pick<
-  RunState,
-  | 'identity'
-  | 'query'
-  | 'goal'
-  | 'history'
-  | 'continues'
-  | 'context'
-  | 'conversation'
-  | 'agent'
-  | 'limits'
-  | 'scopes'
-  | 'pin'
-  | 'task'
-  | 'fork'
-  | 'whileAsked'
-  | 'renamedTools'
-> {
-  const { identity, query, history = NO_HISTORY, continues = null, context = NO_CONTEXT, conversation = true } = entry;
-  const { agent, limits, scopes, pin = null, task = null, fork = null, whileAsked = 'withdraw' } = entry;
-  const renamedTools = {};
-  return {
-    // Its own: what is kept by it, such as the messages for a model, goes with the state and not with the journal.
-    identity: Object.freeze({ ...identity }),
-    query,
-    goal: query,
-    history,
-    continues,
-    context,
-    conversation,
-    agent,
-    limits,
-    scopes,
-    pin,
-    task,
-    fork,
-    whileAsked,
-    renamedTools,
-  };
 }
 
 /** Folds a whole journal. Entries are frozen on the way: planners and readers share their parts. */
@@ -348,13 +322,13 @@ function applyMove(state: RunState, move: Moved, entry: Entry): void {
   addUsage(state.totals, move.usage);
   if (move.remarks !== undefined) noteSources(state, move.remarks);
   state.modelAway = null;
-  state.fresh = [];
+  state.fresh = NONE;
   const isCarriedOut = isMoveCarriedOut(move);
   state.rejections = move.rejected === undefined ? 0 : state.rejections + 1;
   if (move.decision.kind === 'finish' && isCarriedOut) return;
   state.totals.steps += 1;
   const slots = isCarriedOut ? slotsOf(move.decision) : 0;
-  const calls = new Array<CallRecord | null>(slots).fill(null);
+  const calls: (CallRecord | null)[] = slots === 1 ? [null] : new Array(slots).fill(null);
   const open = {
     move,
     calls,

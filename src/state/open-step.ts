@@ -57,13 +57,9 @@ export function applyCallAway(state: RunState, away: CallAway, entry: Entry): vo
 export function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry): void {
   const open = openOf(state, entry, ended.step);
   const { outcome, startedAt, attempts, discovered, artifacts, handles, reuses } = ended;
-  const record: { -readonly [K in keyof CallRecord]: CallRecord[K] } = {
-    outcome,
-    endedAt: entry.at,
-    attempts,
-    seq: entry.seq,
-  };
-  if (startedAt !== undefined) record.startedAt = startedAt;
+  const { at: endedAt, seq } = entry;
+  const record: { -readonly [K in keyof CallRecord]: CallRecord[K] } =
+    startedAt === undefined ? { outcome, endedAt, attempts, seq } : { outcome, endedAt, attempts, seq, startedAt };
   if (artifacts !== undefined) record.artifacts = artifacts;
   if (handles !== undefined) {
     record.handles = handles;
@@ -134,22 +130,21 @@ export function isMoveCarriedOut({ rejected, fault, partial }: Moved): boolean {
 }
 
 export function closeStep(state: RunState, { move, calls, approvals, edits }: OpenStep, endedAt: number): void {
-  const { decision, startedAt, rejected, fault, partial } = move;
-  const ended = calls as CallRecord[];
+  const { step: index, decision, startedAt, rejected, fault, partial, usage, provenance } = move;
+  const ended = Object.freeze(calls as CallRecord[]);
   const error = rejected ?? fault ?? stepError(decision, ended);
-  const step: { -readonly [K in keyof Step]: Step[K] } = {
-    index: move.step,
-    decision,
-    calls: Object.freeze(ended),
-    startedAt,
-    endedAt,
-  };
+  const made = { index, decision, calls: ended, startedAt, endedAt };
+  // Most steps have both: in one piece each is one object in memory, for as long as the run is.
+  const step: { -readonly [K in keyof Step]: Step[K] } =
+    usage === undefined || provenance === undefined
+      ? made
+      : { index, decision, calls: ended, startedAt, endedAt, usage, provenance };
   if (move.text !== undefined) step.text = move.text;
   if (move.reasoning !== undefined) step.reasoning = move.reasoning;
-  if (move.usage !== undefined) step.usage = move.usage;
+  if (usage !== undefined) step.usage = usage;
   if (move.files !== undefined) step.files = move.files;
   if (move.providerState !== undefined) step.providerState = move.providerState;
-  if (move.provenance !== undefined) step.provenance = move.provenance;
+  if (provenance !== undefined) step.provenance = provenance;
   if (move.remarks !== undefined) step.remarks = move.remarks;
   if (move.atOnce !== undefined) step.atOnce = move.atOnce;
   if (error !== undefined) step.error = error;

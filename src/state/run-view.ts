@@ -11,6 +11,7 @@ import {
   type LoadedInput,
   MAX_TASK_DEPTH,
   type MediaView,
+  RunCache,
   type RunView,
   SPAWN_TOOL,
   type SteeringTurn,
@@ -31,6 +32,7 @@ const NO_INPUTS: readonly LoadedInput[] = Object.freeze([]);
 /**
  * @param inputs the attachments of the query, with their bytes; they are not part of the state.
  * @param history the turns before the query, with the bytes of their files.
+ * @param cache what planners have kept of the run.
  * @param media the files of the steps, with their bytes.
  */
 export function viewOf(
@@ -39,6 +41,7 @@ export function viewOf(
   streaming: boolean,
   inputs: readonly LoadedInput[] = NO_INPUTS,
   history: readonly Turn[] = state.history,
+  cache: RunCache = new RunCache(),
   media?: MediaView,
 ): RunView {
   const noProgress = noProgressAt(state);
@@ -50,7 +53,7 @@ export function viewOf(
     context: state.context,
     inputs,
     trajectory: new StepsSoFar(state),
-    controls: Object.freeze(state.fresh),
+    controls: shown(state.fresh),
     tools,
     skills: skillView(state.context.skills),
     budget: budgetOf(state),
@@ -58,6 +61,7 @@ export function viewOf(
     rejections: state.rejections,
     tasks: (state.task?.depth ?? 0) < MAX_TASK_DEPTH && withheldTools(state)?.includes(SPAWN_TOOL) !== true,
     streaming,
+    cache,
   };
   if (media !== undefined) view.media = media;
   if (state.task !== null) view.task = originOf(state.task);
@@ -91,6 +95,13 @@ function budgetOf(state: RunState): BudgetView {
   return Object.freeze(budget);
 }
 
+const NONE: readonly never[] = Object.freeze([]);
+
+/** A list that a planner is shown is never changed. */
+function shown<T>(list: readonly T[]): readonly T[] {
+  return list.length === 0 ? NONE : Object.freeze(list);
+}
+
 /** The first `count` steps of a list that only grows: no copy a step, and later steps stay out of sight. */
 class StepsSoFar implements Trajectory {
   readonly count: number;
@@ -107,9 +118,9 @@ class StepsSoFar implements Trajectory {
     this.#steps = state.steps;
     this.#groups = state.groups;
     this.count = state.steps.length;
-    this.steering = Object.freeze(state.steering);
-    this.tasks = Object.freeze(state.tasks);
-    this.background = Object.freeze(state.background);
+    this.steering = shown(state.steering);
+    this.tasks = shown(state.tasks);
+    this.background = shown(state.background);
     if (state.compaction !== null) this.compaction = state.compaction;
     if (state.compactionFailures !== null) this.compactionFailures = state.compactionFailures;
     if (state.contextLimits.length > 0) this.contextLimits = state.contextLimits;

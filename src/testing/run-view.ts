@@ -13,6 +13,7 @@ import {
   local,
   type MediaView,
   type OptionShape,
+  RunCache,
   type RunContext,
   type RunView,
   type SteeringTurn,
@@ -48,6 +49,8 @@ export interface RunViewOptions {
   readonly noProgress?: NonNullable<RunView['noProgress']>;
   readonly streaming?: boolean;
   readonly media?: MediaView;
+  /** What the planner has kept of the run, from the view before. Default nothing. */
+  readonly cache?: RunCache;
 }
 
 const NO_HISTORY: readonly Turn[] = [];
@@ -58,7 +61,7 @@ const OPTIONS: OptionShape<RunViewOptions> = {
   ...({ steps: 'any?', steering: 'any?', compaction: 'any?', compactionFailures: 'any?', controls: 'any?' } as const),
   ...({ contextLimits: 'any?' } as const),
   ...({ tools: 'any?', startedAt: 'any?', tasks: 'any?', groups: 'any?', background: 'any?' } as const),
-  ...({ noProgress: 'any?', streaming: 'any?', media: 'any?' } as const),
+  ...({ noProgress: 'any?', streaming: 'any?', media: 'any?', cache: 'any?' } as const),
 };
 /** What a view has beside: one view may be made of another, `runView({ ...view, steps })`. */
 const MADE: OptionShape<Omit<RunView, keyof RunViewOptions>> = {
@@ -90,6 +93,7 @@ export function runView(options: RunViewOptions = {}): RunView {
     tasks: options.tasks ?? false,
     ...defined({ noProgress, media }),
     streaming: options.streaming ?? false,
+    cache: options.cache ?? new RunCache(),
   });
 }
 

@@ -47,6 +47,21 @@ describe('what a run needs to begin', () => {
     expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal', answer: 'hello' });
   });
 
+  it('what a planner keeps of a run is there at its next move, and is nothing of another run', async () => {
+    const key = {};
+    const found: unknown[] = [];
+    const { runtime } = world({
+      tools: [echo],
+      planner: ({ cache, query, trajectory }) => {
+        found.push(cache.get(key));
+        cache.set(key, `${query} ${trajectory.count}`);
+        return trajectory.count === 2 ? finish() : call('echo');
+      },
+    });
+    for (const query of ['one', 'two']) await (await runtime.start(query)).result();
+    expect(found).toEqual([undefined, 'one 0', 'one 1', undefined, 'two 0', 'two 1']);
+  });
+
   it('RL-16 has written that the run started before the planner is asked', async () => {
     const heads: (number | undefined)[] = [];
     const { journal, ...rest } = world({

@@ -3,11 +3,11 @@
  * model which speaks of a call has not made it once more. It is a cache of the steps, which are read once each.
  */
 import {
-  type Identity,
   isJsonObject,
   type Json,
   type JsonObject,
   type Outcome,
+  PerRun,
   type RunView,
   type Step,
   type ToolView,
@@ -21,14 +21,14 @@ export interface MadeCall {
 }
 
 export class MadeCalls {
-  readonly #runs = new WeakMap<Identity, CallsOfRun>();
+  readonly #runs = new PerRun<CallsOfRun>();
 
   /** The last call like this one that was made, or may have been made, in the run. A call that failed was not made. */
   find(view: RunView, tool: string, args: Json): MadeCall | undefined {
-    let calls = this.#runs.get(view.identity);
+    let calls = this.#runs.get(view);
     if (calls?.isPastOf(view) !== true) {
       calls = new CallsOfRun();
-      this.#runs.set(view.identity, calls);
+      this.#runs.set(view, calls);
     }
     calls.extend(view);
     return calls.made.get(keyOf(tool, args, view.tools));

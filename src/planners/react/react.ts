@@ -80,7 +80,7 @@ export function react(options: ReactOptions): Planner {
     if (!requests.knows(view)) assertIdentity(view.identity);
     const rung = rungOf(view.trajectory, reasks);
     const left = tookOver(view) ? [] : modelsLeft(pool.ranked(), rung);
-    const models = left.filter((model) => mayBeSent(view, model, requests));
+    const models = sendable(left, view);
     if (models.length === 0) {
       const hadTries = left.length === 0 || rung.spent.length > 0;
       return { kind: 'ladder', move: hadTries ? exhausted(rung) : full(view, left) };
@@ -99,6 +99,14 @@ export function react(options: ReactOptions): Planner {
       asking: { ...patience, models, signal, requestFor: (model) => requestFor(model, turn, view, guidance?.message) },
     };
     return turn;
+  }
+
+  /** Those of the models that can be sent the request: mostly all of them. */
+  function sendable(models: readonly ReadyModel[], view: RunView): readonly ReadyModel[] {
+    for (const model of models) {
+      if (!mayBeSent(view, model, requests)) return models.filter((other) => mayBeSent(view, other, requests));
+    }
+    return models;
   }
 
   function requestFor(

@@ -127,11 +127,11 @@ export function readReply(reply: Reply, options: ReadOptions): ReadReply {
 
 function readNative({ text, calls, finish }: Reply, callable: Callable): ReadReply {
   const issues: ParseIssue[] = [];
-  const read: ReadCall[] = [];
-  for (const call of calls) {
-    if (call.asksLeave === true) read.push(readQuestion(call, calls, callable));
-    else read.push(readNativeCall(call, callable, issues, call === calls.at(-1) && CUT_OFF.has(finish)));
-  }
+  const read = calls.map((call) =>
+    call.asksLeave === true
+      ? readQuestion(call, calls, callable)
+      : readNativeCall(call, callable, issues, call === calls.at(-1) && CUT_OFF.has(finish)),
+  );
   return { text, calls: read, remarks: remarksOf(issues) };
 }
 
@@ -192,7 +192,7 @@ function readNativeCall(
     const message = `The arguments of ${shownName(tool)} are not a JSON object. Send an object that fits the schema of the tool.`;
     return { tool, callId, args: input, refusal: faultData('tool_invalid_args', message) };
   }
-  issues.push(...parsed.issues);
+  if (parsed.issues.length > 0) issues.push(...parsed.issues);
   if (parsed.issues.some(isCut)) return { tool, callId, args: parsed.args, refusal: cutRefusal(tool) };
   return { tool, callId, args: parsed.args };
 }

@@ -13,8 +13,8 @@ import {
   calledName,
   defined,
   FINISH_TOOL,
-  type Identity,
   type OutputMode,
+  PerRun,
   type RunView,
   type ToolSchema,
   type Trajectory,
@@ -51,8 +51,8 @@ export class Requests {
   readonly #form: AnswerForm | undefined;
   readonly #settings = new Map<ReadyModel, ModelSettings>();
   /** Messages of runs that go on, by the run and then the model: they are told differently to different models. */
-  readonly #transcripts = new WeakMap<Identity, Map<ReadyModel, Transcript>>();
-  readonly #meters = new WeakMap<Identity, TokenMeter>();
+  readonly #transcripts = new PerRun<Map<ReadyModel, Transcript>>();
+  readonly #meters = new PerRun<TokenMeter>();
   readonly #systems = new SystemPrompts();
   /** With the controls of a run, which are the same list for all runs that have the same. */
   readonly #declared = new WeakMap<readonly DeclaredTool[], DeclaredTools>();
@@ -104,8 +104,8 @@ export class Requests {
   }
 
   /** A request of that run was made before. */
-  knows({ identity }: RunView): boolean {
-    return this.#transcripts.has(identity);
+  knows(view: RunView): boolean {
+    return this.#transcripts.get(view) !== undefined;
   }
 
   /** The messages, as a list of the caller's own. */
@@ -128,11 +128,11 @@ export class Requests {
     return this.#meterOf(view).estimate(this.#plain(view, model, undefined, undefined), model, view);
   }
 
-  #meterOf({ identity }: RunView): TokenMeter {
-    let meter = this.#meters.get(identity);
+  #meterOf(view: RunView): TokenMeter {
+    let meter = this.#meters.get(view);
     if (meter === undefined) {
       meter = new TokenMeter();
-      this.#meters.set(identity, meter);
+      this.#meters.set(view, meter);
     }
     return meter;
   }
@@ -145,7 +145,7 @@ export class Requests {
   /** What the provider counted for the request of this view. Only a run whose tokens are asked for has a meter. */
   noteTokens(view: RunView, model: ReadyModel, inputTokens: number | undefined): void {
     if (inputTokens === undefined || this.#options.buildPrompt !== undefined) return;
-    this.#meters.get(view.identity)?.note(model, view.trajectory.compaction, {
+    this.#meters.get(view)?.note(model, view.trajectory.compaction, {
       inputTokens,
       messages: this.transcriptOf(view, model).length,
       tools: model.toolCalls === 'native' ? this.#toolsOf(view).length : 0,
@@ -162,12 +162,12 @@ export class Requests {
   }
 
   transcriptOf(view: RunView, model: ReadyModel): Transcript {
-    let ofRun = this.#transcripts.get(view.identity);
+    let ofRun = this.#transcripts.get(view);
     const known = ofRun?.get(model);
     if (known?.fits(view)) return known;
     if (ofRun === undefined) {
       ofRun = new Map();
-      this.#transcripts.set(view.identity, ofRun);
+      this.#transcripts.set(view, ofRun);
     }
     const made = this.#begin(view, model);
     ofRun.set(model, made);

@@ -1,9 +1,9 @@
 /** How much room the models of a run have: what they state, and what the run has learnt. */
 import {
   type ContextLimit,
-  type Identity,
   type Move,
   type Overflow,
+  PerRun,
   PilotageError,
   type Remark,
   type RunView,
@@ -51,10 +51,7 @@ export function replyTokens(
 
 /** The last replies of each run, by its model: what was counted of their requests. */
 export class Counts {
-  readonly #last = new WeakMap<
-    Identity,
-    { readonly model: ReadyModel; readonly turn: unknown; readonly counted: Counted }
-  >();
+  readonly #last = new PerRun<{ readonly model: ReadyModel; readonly turn: unknown; readonly counted: Counted }>();
 
   /** What a reply says of its request's size. Its own words count first, and then what its server has counted. */
   overflowOf({ reply, model }: ModelAnswer, view: RunView, requests: Requests): Overflow | undefined {
@@ -65,10 +62,10 @@ export class Counts {
     if (server < LEAST || cachedInputTokens > 0) return undefined;
     const counted = { own: requests.ownTokensOf(view, model), server };
     const turn = turnOf(view);
-    const last = this.#last.get(view.identity);
+    const last = this.#last.get(view);
     const overflow = silentOverflow(counted, last?.model === model && last.turn === turn ? last.counted : undefined);
-    if (overflow === undefined) this.#last.set(view.identity, { model, turn, counted });
-    else this.#last.delete(view.identity);
+    if (overflow === undefined) this.#last.set(view, { model, turn, counted });
+    else this.#last.set(view, undefined);
     return overflow;
   }
 }
