@@ -37,6 +37,7 @@ export function addNativeTurns(turns: StepTurns, ids: readonly string[]): void {
   const questions = questionsOf(form, to);
   const behind: Shown[] = [];
   const refused: string[] = [];
+  const apart: string[] = [];
   // Lists of just that length: what is pushed to takes room for many more, and these are kept as long as the run goes on.
   const parts = calls.map(({ tool, args }, index): LanguageModelV4ToolCallPart => {
     // Arguments that were no object are in the journal as they came; providers refuse them in a history.
@@ -51,7 +52,9 @@ export function addNativeTurns(turns: StepTurns, ids: readonly string[]): void {
       if (outcome?.kind !== 'value') refused.push(refusalFrame(call, index));
       return leave(approvalId, outcome);
     }
-    const output = providerForm(outcome, tools.get(tool)?.provider) ?? nativeResult(call, files, behind);
+    const formed = providerForm(outcome, tools.get(tool)?.provider, files);
+    if (formed?.isWordless === true) apart.push(resultIn(call, index, textResult(call, files, behind)));
+    const output = formed?.output ?? nativeResult(call, files, behind);
     const { toolCallId, toolName } = parts[index] as LanguageModelV4ToolCallPart;
     const result = { type: 'tool-result' as const, toolCallId, toolName, output };
     const noted = options[index];
@@ -63,6 +66,7 @@ export function addNativeTurns(turns: StepTurns, ids: readonly string[]): void {
   const shown = filesTurn(behind);
   if (shown !== undefined) messages.push(shown);
   if (refused.length > 0) messages.push(userTurn([NO_LEAVE, ...refused].join('\n')));
+  if (apart.length > 0) messages.push(toldApart(apart));
 }
 
 /** The answer to a provider that asks whether it may make a call. */
@@ -78,6 +82,12 @@ function refusalFrame(call: StepCall, index: number): string {
   return resultFrame({ ...call, tool: asked }, index);
 }
 
+/** What calls came to, in frames, whose results have no place for words. */
+export function toldApart(frames: readonly string[]): LanguageModelV4Message {
+  return userTurn([TOLD_APART, ...frames].join('\n'));
+}
+
+const TOLD_APART = 'What these calls of yours came to, for which there is no place in their results:';
 const NO_LEAVE = 'These calls of yours were not allowed, and not made:';
 
 export function addTextTurns({ messages, form, calls, said, to, known, files }: StepTurns): void {
