@@ -17,6 +17,8 @@ import { type StepCall, toolResultOf } from './step-parts.ts';
 /** The turns of a step are made for whoever is asked. */
 export interface StepTurns {
   readonly messages: LanguageModelV4Message[];
+  /** What stands behind the results. */
+  readonly after: LanguageModelV4Message[];
   /** The reply's own parts; empty where it has no place for each of the calls. */
   readonly form: OwnForm;
   readonly calls: readonly StepCall[];
@@ -32,7 +34,7 @@ type ToolTurn = Extract<LanguageModelV4Message, { role: 'tool' }>;
 
 /** @param ids one for each call, unique in the request. */
 export function addNativeTurns(turns: StepTurns, ids: readonly string[]): void {
-  const { messages, form, calls, said, to, known, files, tools } = turns;
+  const { messages, after, form, calls, said, to, known, files, tools } = turns;
   const options = callOptions(form, to);
   const questions = questionsOf(form, to);
   const behind: Shown[] = [];
@@ -64,9 +66,9 @@ export function addNativeTurns(turns: StepTurns, ids: readonly string[]): void {
   const content = restoreParts(form, parts, to, known, files.media) ?? spoken;
   messages.push({ role: 'assistant', content }, { role: 'tool', content: results });
   const shown = filesTurn(behind);
-  if (shown !== undefined) messages.push(shown);
-  if (refused.length > 0) messages.push(userTurn([NO_LEAVE, ...refused].join('\n')));
-  if (apart.length > 0) messages.push(toldApart(apart));
+  if (shown !== undefined) after.push(shown);
+  if (refused.length > 0) after.push(userTurn([NO_LEAVE, ...refused].join('\n')));
+  if (apart.length > 0) after.push(toldApart(apart));
 }
 
 /** The answer to a provider that asks whether it may make a call. */
