@@ -1,5 +1,5 @@
 /** What the other rooms and the tests may use of `core`. */
-export type { ArtifactRef, InputArtifact } from './artifact.ts';
+export { type ArtifactRef, type InputArtifact, pictureType } from './artifact.ts';
 export {
   BranchEnds,
   BranchGraph,

@@ -3,7 +3,7 @@
  * encrypted content) and what the provider did itself. It is the `providerState` of a step whose move a model of this room made.
  */
 import type { LanguageModelV4Content, LanguageModelV4ToolResult } from '@ai-sdk/provider';
-import { asJson, defined, type InputFile, isJsonObject, type Json, type JsonObject } from '#core';
+import { asJson, defined, type InputFile, isJsonObject, type Json, type JsonObject, pictureType } from '#core';
 
 type WithOptions = { readonly providerOptions?: JsonObject };
 
@@ -157,18 +157,11 @@ function bytesOf(data: Uint8Array | string): Uint8Array {
   return typeof data === 'string' ? Buffer.from(data, 'base64') : data;
 }
 
-/** How pictures begin, in base64. */
-const PICTURES: readonly (readonly [start: string, mime: string])[] = [
-  ['iVBORw0KGgo', 'image/png'],
-  ['/9j/', 'image/jpeg'],
-  ['UklGR', 'image/webp'],
-];
-
 /** The picture that a provider's own tool has made: its result is base64 alone, which the provider knows by the id of the call. */
 function pictureIn({ result }: LanguageModelV4ToolResult): InputFile | undefined {
   const data = isJsonObject(result) && Object.keys(result).length === 1 ? result['result'] : undefined;
   if (typeof data !== 'string') return undefined;
-  const mime = PICTURES.find(([start]) => data.startsWith(start))?.[1];
+  const mime = pictureType(Buffer.from(data.slice(0, 16), 'base64'));
   return mime === undefined ? undefined : { bytes: bytesOf(data), mime };
 }
 

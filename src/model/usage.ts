@@ -278,7 +278,7 @@ function outputTokens(output: ToolOutput): number {
       return textTokens(output.value);
     case 'json':
     case 'error-json':
-      return jsonTokens(output.value);
+      return formTokens(output.value);
     case 'execution-denied':
       return textTokens(output.reason ?? '');
     case 'content':
@@ -294,6 +294,17 @@ function outputTokens(output: ToolOutput): number {
 
 function fileTokens(data: Extract<Part, { type: 'file' }>['data']): number {
   return data.type === 'text' ? textTokens(data.text) : FILE_TOKENS;
+}
+
+/** A screenshot in a form of its provider's is base64 within the JSON. */
+function formTokens(value: unknown): number {
+  let files = 0;
+  const text = JSON.stringify(value, (key, each: unknown) => {
+    if (key !== 'imageUrl' || typeof each !== 'string' || !each.startsWith('data:')) return each;
+    files += 1;
+    return '';
+  });
+  return textTokens(text ?? '') + files * FILE_TOKENS;
 }
 
 function toolTokens(tool: Tool): number {

@@ -17,6 +17,8 @@ import { type StepCall, toolResultOf } from './step-parts.ts';
 /** The turns of a step are made for whoever is asked. */
 export interface StepTurns {
   readonly messages: LanguageModelV4Message[];
+  /** What stands behind the results. */
+  readonly after: LanguageModelV4Message[];
   /** The reply's own parts; empty where it has no place for each of the calls. */
   readonly form: OwnForm;
   readonly calls: readonly StepCall[];
@@ -32,11 +34,12 @@ type ToolTurn = Extract<LanguageModelV4Message, { role: 'tool' }>;
 
 /** @param ids one for each call, unique in the request. */
 export function addNativeTurns(turns: StepTurns, ids: readonly string[]): void {
-  const { messages, form, calls, said, to, known, files, tools } = turns;
+  const { messages, after, form, calls, said, to, known, files, tools } = turns;
   const options = callOptions(form, to);
   const questions = questionsOf(form, to);
   const behind: Shown[] = [];
   const refused: string[] = [];
+  const apart: string[] = [];
   // Lists of just that length: what is pushed to takes room for many more, and these are kept as long as the run goes on.
   const parts = calls.map(({ tool, args }, index): LanguageModelV4ToolCallPart => {
     // Arguments that were no object are in the journal as they came; providers refuse them in a history.
@@ -51,7 +54,9 @@ export function addNativeTurns(turns: StepTurns, ids: readonly string[]): void {
       if (outcome?.kind !== 'value') refused.push(refusalFrame(call, index));
       return leave(approvalId, outcome);
     }
-    const output = providerForm(outcome, tools.get(tool)?.provider) ?? nativeResult(call, files, behind);
+    const formed = providerForm(outcome, tools.get(tool)?.provider, files);
+    if (formed?.isWordless === true) apart.push(resultIn(call, index, textResult(call, files, behind)));
+    const output = formed?.output ?? nativeResult(call, files, behind);
     const { toolCallId, toolName } = parts[index] as LanguageModelV4ToolCallPart;
     const result = { type: 'tool-result' as const, toolCallId, toolName, output };
     const noted = options[index];
@@ -61,8 +66,9 @@ export function addNativeTurns(turns: StepTurns, ids: readonly string[]): void {
   const content = restoreParts(form, parts, to, known, files.media) ?? spoken;
   messages.push({ role: 'assistant', content }, { role: 'tool', content: results });
   const shown = filesTurn(behind);
-  if (shown !== undefined) messages.push(shown);
-  if (refused.length > 0) messages.push(userTurn([NO_LEAVE, ...refused].join('\n')));
+  if (shown !== undefined) after.push(shown);
+  if (refused.length > 0) after.push(userTurn([NO_LEAVE, ...refused].join('\n')));
+  if (apart.length > 0) after.push(toldApart(apart));
 }
 
 /** The answer to a provider that asks whether it may make a call. */
@@ -78,6 +84,12 @@ function refusalFrame(call: StepCall, index: number): string {
   return resultFrame({ ...call, tool: asked }, index);
 }
 
+/** What calls came to, in frames, whose results have no place for words. */
+export function toldApart(frames: readonly string[]): LanguageModelV4Message {
+  return userTurn([TOLD_APART, ...frames].join('\n'));
+}
+
+const TOLD_APART = 'What these calls of yours came to, for which there is no place in their results:';
 const NO_LEAVE = 'These calls of yours were not allowed, and not made:';
 
 export function addTextTurns({ messages, form, calls, said, to, known, files }: StepTurns): void {

@@ -17,7 +17,7 @@ import {
   type TurnResult,
   takesText,
 } from '#core';
-import { callBlock, MADE_ID } from './call-turns.ts';
+import { callBlock, MADE_ID, toldApart } from './call-turns.ts';
 import { type CallMode, enclose, encloseJson, frame, note, quoted, quotedJson, type UserWords } from './frame.ts';
 import type { AssistantPart } from './provider-parts.ts';
 import { inFormOf } from './provider-results.ts';
@@ -80,10 +80,9 @@ export function earlierMessages(
     const results = parts.filter((part) => part.type === 'tool-result');
     if (mode === 'text')
       return [withOptions(turn, { role: 'user', content: [textPart(resultFrames(results, cut))] }), ...after];
-    return [
-      withOptions(turn, { role: 'tool', content: results.map((part) => nativeResult(part, ids, tools, cut)) }),
-      ...after,
-    ];
+    const apart: string[] = [];
+    const content = results.map((part) => nativeResult(part, ids, tools, cut, apart));
+    return [withOptions(turn, { role: 'tool', content }), ...(apart.length === 0 ? [] : [toldApart(apart)]), ...after];
   });
 }
 
@@ -148,20 +147,25 @@ function writtenCall({ toolName, input }: Call): string {
   return callBlock([{ tool: toolName, args: input, callId: undefined, outcome: undefined }]);
 }
 
+/** @param apart is given what stands behind the results. */
 function nativeResult(
   result: TurnResult,
   ids: CallIds,
   tools: Pick<ToolView, 'get'>,
   cut: number,
+  apart: string[],
 ): LanguageModelV4ToolResultPart {
-  const { toolCallId, toolName, output } = result;
-  const type = output.type === 'text' || output.type === 'json' ? 'text' : 'error-text';
-  const whole = output.type === 'json' && resultText(output).length <= cut ? output.value : undefined;
+  const { toolCallId, toolName, output: given } = result;
+  const type = given.type === 'text' || given.type === 'json' ? 'text' : 'error-text';
+  const whole = given.type === 'json' && resultText(given).length <= cut ? given.value : undefined;
+  const told = { type, value: resultMarkup(given, cut) } as const;
+  const { output, isWordless } = inFormOf(tools.get(toolName)?.provider, told, whole);
+  if (isWordless) apart.push(frame('tool_result', told.value, { tool: shownName(toolName) }));
   return withOptions(result, {
     type: 'tool-result',
     toolCallId: ids.of(toolCallId),
     toolName: calledNameIn(tools, toolName),
-    output: inFormOf(tools.get(toolName)?.provider, { type, value: resultMarkup(output, cut) }, whole),
+    output,
   });
 }
 

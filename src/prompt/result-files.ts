@@ -5,7 +5,15 @@ import type {
   LanguageModelV4TextPart,
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
-import { defined, isResultFile, type JsonObject, type MediaView, type ModelOutputPart, type Outcome } from '#core';
+import {
+  type ArtifactRef,
+  defined,
+  isResultFile,
+  type JsonObject,
+  type MediaView,
+  type ModelOutputPart,
+  type Outcome,
+} from '#core';
 import { note } from './frame.ts';
 import type { Recipient } from './provider-parts.ts';
 import { fileNote, partText, type StepCall, toolResultOf } from './step-parts.ts';
@@ -104,8 +112,8 @@ function filePart(file: File, { rules, step, media }: StepFiles): LanguageModelV
     return withOptions({ type: 'file', mediaType, data, ...defined({ filename: fileName }) }, providerOptions);
   };
   if (isResultFile(file)) {
-    const bytes = media === undefined || step < media.from ? undefined : media.bytes.get(file.artifactRef);
-    return isShowable(bytes, mediaType, rules) ? made({ type: 'data', data: bytes }) : undefined;
+    const bytes = shownBytes(file, { rules, step, media });
+    return bytes === undefined ? undefined : made({ type: 'data', data: bytes });
   }
   if ('reference' in file) {
     const isOwn = file.reference[ownName(rules)] !== undefined;
@@ -113,6 +121,15 @@ function filePart(file: File, { rules, step, media }: StepFiles): LanguageModelV
   }
   const isTaken = rules.takes(mediaType) && rules.takesUrl?.(mediaType, file.url) === true;
   return isTaken ? made({ type: 'url', url: new URL(file.url) }) : undefined;
+}
+
+/** The bytes of a file of these results, where the model can be sent them. */
+export function shownBytes(
+  { artifactRef, mime }: ArtifactRef,
+  { rules, step, media }: StepFiles,
+): Uint8Array | undefined {
+  const bytes = media === undefined || step < media.from ? undefined : media.bytes.get(artifactRef);
+  return isShowable(bytes, mime, rules) ? bytes : undefined;
 }
 
 /** A request with an empty file, or one that is too large, would be refused, and so would all later ones. */

@@ -280,18 +280,28 @@ export class Transcript {
     const form = told.length === 0 ? step : {};
     const { tools, media } = view;
     const files = { rules: this.#options, step: step.index, media };
-    const turns = { messages: this.#messages, form, calls, said, to: this.#options, known: this.#known, files, tools };
+    const after = awaitsCode(step) ? this.#later : this.#messages;
+    const turns = {
+      messages: this.#messages,
+      after,
+      form,
+      calls,
+      said,
+      to: this.#options,
+      known: this.#known,
+      files,
+      tools,
+    };
     if (calls.length === 0) {
       if (said.length > 0) this.#messages.push(assistantTurn(said.join('\n\n')));
     } else if (mode === 'native') addNativeTurns(turns, ids);
     else addTextTurns(turns);
     this.#addOthersActs(step, view);
-    const to = awaitsCode(step) ? this.#later : this.#messages;
-    if (told.length > 0) to.push(userTurn(toldText(told)));
+    if (told.length > 0) after.push(userTurn(toldText(told)));
     if (leftNothing(step)) return;
     const lost = lostHandlesText(step);
-    if (lost !== undefined) to.push(userTurn(note(lost)));
-    this.#addNews(artifactsOf(step, { results: false }), found(step), view, to);
+    if (lost !== undefined) after.push(userTurn(note(lost)));
+    this.#addNews(artifactsOf(step, { results: false }), found(step), view, after);
   }
 
   /** The reply's own form without calls; one that was not accepted is told by its text alone, unless its provider had done something. */

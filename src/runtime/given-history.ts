@@ -11,6 +11,7 @@ import {
   type Json,
   type JsonObject,
   PilotageError,
+  pictureType,
   type Turn,
   type TurnCall,
   type TurnFile,
@@ -208,7 +209,7 @@ function fileOf(fields: Fields, at: string): GivenFile | TurnFile {
     return { type, artifactRef, mime: stringOf(mime, `${at}.mime`), sizeBytes: sizeBytes as number, ...named };
   }
   const { bytes, mediaType } = bytesOf(type === 'image' ? image : data, `${at}.${type === 'image' ? 'image' : 'data'}`);
-  const stated = fields['mediaType'] ?? mediaType ?? (type === 'image' ? imageTypeOf(bytes) : undefined);
+  const stated = fields['mediaType'] ?? mediaType ?? (type === 'image' ? pictureType(bytes) : undefined);
   if (typeof stated !== 'string' || stated === '') throw refusal(`${at} needs its mediaType, such as image/png.`);
   if (bytes.length === 0) throw refusal(`${at} is an empty file, which no provider takes. Leave it out.`);
   return { type: 'file', bytes, mime: stated, ...named };
@@ -257,15 +258,6 @@ function isUriText(text: string): boolean {
 
 function typeIn(mediaType: string | undefined): Pick<Bytes, 'mediaType'> {
   return mediaType === undefined || mediaType === '' ? {} : { mediaType };
-}
-
-/** By its first bytes, for a picture of which the caller does not say what it is. */
-function imageTypeOf(bytes: Uint8Array): string | undefined {
-  const start = Buffer.from(bytes.subarray(0, 12)).toString('latin1');
-  if (start.startsWith('\x89PNG')) return 'image/png';
-  if (start.startsWith('\xff\xd8\xff')) return 'image/jpeg';
-  if (start.startsWith('GIF8')) return 'image/gif';
-  return start.startsWith('RIFF') && start.endsWith('WEBP') ? 'image/webp' : undefined;
 }
 
 /** Providers refuse a request in which a call has no result, or a result no call. */

@@ -7,7 +7,6 @@ import {
   type ControlType,
   defined,
   type ErrorCode,
-  type EventPayloads,
   type Json,
   type JsonObject,
   type Limits,
@@ -25,7 +24,6 @@ import {
   foldEntries,
   isPaused,
   namedNodes,
-  nextStep,
   type Redact,
   type RunSnapshot,
   type RunState,
@@ -36,7 +34,6 @@ import {
   wakesByTasks,
 } from '#state';
 import { isVerdict } from '../loop/answers.ts';
-import type { Notice } from '../loop/notices.ts';
 import { addressee, hearing, pausesBelow } from './addressee.ts';
 import {
   ANSWER_WORDS,
@@ -54,6 +51,7 @@ import {
 } from './answers.ts';
 import { Follower, type FollowOptions, keptAlive } from './follow.ts';
 import { type ForkOptions, readForkOptions } from './fork.ts';
+import { passingEvent } from './passing-events.ts';
 import type { ReopenAs } from './reopen.ts';
 import { type Diagnosis, diagnose, type RepairOptions, repairRun } from './repair.ts';
 import type { ReplayReport } from './replay.ts';
@@ -200,6 +198,15 @@ export class Run {
     if (payload === undefined || stored === undefined) return payload;
     const { identity } = await this.#folded();
     return storedJson(payload, identity, this.#host.deps.artifacts);
+  }
+
+  /**
+   * A file of the run's session, such as one of the `files` of its result. `undefined` when the session has none of this reference.
+   * @throws PilotageError `run_not_found`.
+   */
+  async artifact(artifactRef: string): Promise<{ readonly bytes: Uint8Array; readonly mime: string } | undefined> {
+    const { identity } = await this.#folded();
+    return this.#host.deps.artifacts.get(identity, artifactRef);
   }
 
   /** The run as the journal has it now. @throws PilotageError `run_not_found`. */
@@ -572,27 +579,4 @@ function unlessOldNews(error: unknown): void {
 function pausedEvent(state: RunState): RunEvent {
   const at = { seq: state.head, at: state.updatedAt };
   return event('run.paused', at, state.identity, { pauses: answerable(state) });
-}
-
-/** What the journal has brought already may be ahead of the driver's notices: nothing comes after the end of its call. */
-function isUnderWay({ run, step, call }: EventPayloads['tool.chunk'], { identity, open, tasks }: RunState): boolean {
-  if (run === identity.run) return open?.move.step === step && open.calls[call] === null;
-  return tasks.every(({ id, end }) => end === undefined || (run !== id && !run.startsWith(`${id}.`)));
-}
-
-function passingEvent(notice: Exclude<Notice, { type: 'entry' | 'exit' }>, state: RunState): readonly RunEvent[] {
-  const at = { seq: state.head, at: state.updatedAt };
-  if (notice.type === 'late') {
-    const { step, call, tool } = notice;
-    return [event('tool.late', at, state.identity, { step, call, tool })];
-  }
-  if (notice.type === 'progress') return [event('task.progress', at, state.identity, notice.progress)];
-  if (notice.type === 'chunk') {
-    return isUnderWay(notice.chunk, state) ? [event('tool.chunk', at, state.identity, notice.chunk)] : [];
-  }
-  const { step, delta, offset } = notice;
-  // The step's decision was read from the journal already: the text is in it.
-  if (step < nextStep(state) || state.ending !== null) return [];
-  if (delta.type === 'reset') return [event('token.reset', at, state.identity, { step })];
-  return [event('token', at, state.identity, { step, channel: delta.type, text: delta.text, offset })];
 }

@@ -1,9 +1,10 @@
 /** `pilotage/tools`: tools of a workspace, the catalogue of a run's tools, and the parts that `tool`, `agentTool` and `handle` of the root are given. */
 export type { Effect, PolicyCall, ToolPolicy } from '#core';
 export type { AgentTool, AgentToolOptions, AnyTool, ToolSet } from './agent.ts';
-export type { AuthorisedTools, Catalogue, ReadyTool } from './catalogue.ts';
+export type { AuthorisedTools, Catalogue } from './catalogue.ts';
 export { createCatalogue } from './catalogue.ts';
 export type { HandleClosing, HandleContext, HandleReason, HandleSet, LiveHandles, NoHandles } from './handle.ts';
+export type { ReadyTool } from './ready-tool.ts';
 export type { Checked } from './schema.ts';
 export type {
   ApprovalGate,

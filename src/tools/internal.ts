@@ -20,11 +20,6 @@ export {
   agentsOf,
   type Catalogue,
   createCatalogue,
-  DEFAULT_RETRIES,
-  DEFAULT_TIMEOUT_MS,
-  type ReadyAgentTool,
-  type ReadyFunction,
-  type ReadyTool,
 } from './catalogue.ts';
 export {
   DEFAULT_OPEN_MS,
@@ -36,6 +31,13 @@ export {
   type NoHandles,
 } from './handle.ts';
 export { resultOf } from './pieces.ts';
+export {
+  DEFAULT_RETRIES,
+  DEFAULT_TIMEOUT_MS,
+  type ReadyAgentTool,
+  type ReadyFunction,
+  type ReadyTool,
+} from './ready-tool.ts';
 export { type Checked, checkOf, jsonSchemaOf, type ValueCheck } from './schema.ts';
 export {
   type ApprovalGate,

@@ -32,7 +32,7 @@ export function namedProviderTool(name: string, given: UnnamedTool): NamedTool {
   if (hosted) assertHosted(name, id, given);
   const provider = { id, args: { ...args }, hosted, ...defined({ name: nameAtProvider(id) }) };
   const { description = isJsonObject(args) ? args['description'] : undefined } = given;
-  return { tool: withName(name, hosted ? permission(given) : { ...given, description }), provider };
+  return { tool: withName(name, hosted ? permission(given) : { ...given, description, ...SHOWING[id] }), provider };
 }
 
 /** Headers and tokens of a remote server stand among the settings; a provider may repeat them in what it says of a failure. */
@@ -40,6 +40,18 @@ function textsOf(settings: unknown): Record<string, string> {
   const entries: [string, unknown][] =
     typeof settings === 'object' && settings !== null ? Object.entries(settings) : [];
   return Object.fromEntries(entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'));
+}
+
+/** The files that are in results of a provider's own form. They go back in that form, whatever else a model would be told. */
+const SHOWING: Readonly<Record<string, Pick<UnnamedTool, 'toModelOutput'>>> = {
+  'openai.computer': { toModelOutput: ({ output }: { readonly output: unknown }) => screenshotIn(output) },
+};
+
+function screenshotIn(output: unknown): object {
+  const shot = isJsonObject(output) && isJsonObject(output['output']) ? output['output']['imageUrl'] : undefined;
+  return typeof shot === 'string' && shot.startsWith('data:')
+    ? { type: 'content', value: [{ type: 'file', mediaType: 'image/*', data: { type: 'url', url: shot } }] }
+    : { type: 'json', value: output };
 }
 
 function isId(id: unknown): id is ProviderTool['id'] {

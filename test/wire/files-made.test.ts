@@ -169,3 +169,17 @@ it('the next run of the session has the file that the one before was answered wi
   expect(pathsOf(sent.requests[1]?.body['contents'] as Json, PICTURE)).toHaveLength(1);
   expect(JSON.stringify(sent.requests[1]?.body)).not.toContain('There is no answer.');
 });
+
+it('whoever has a handle of the run reads the files of its result, and nothing of another session', async () => {
+  const journal = memoryJournal();
+  const sent = wire([gemini([DRAWN], false), gemini([{ text: 'Nothing.' }], false)], whole);
+  const runtime = createRuntime({ planner: react({ model: google(sent) }), tools: [], journal });
+  const run = await runtime.start('Draw the sky.', { identity: local('ana', { session: 'art' }) });
+  const result = await run.result();
+  const [{ artifactRef } = { artifactRef: '' }] = result.status === 'finished' ? (result.files ?? []) : [];
+  const read = await runtime.run(run.id).artifact(artifactRef);
+  expect(read).toEqual({ bytes: new Uint8Array(png()), mime: 'image/png' });
+  const other = await runtime.start('Look.', { identity: local('ana', { session: 'other' }) });
+  await other.result();
+  expect(await other.artifact(artifactRef)).toBeUndefined();
+});

@@ -13,6 +13,7 @@ import { start, world } from '../kit/world.ts';
 import { interactions } from './own/more-protocols.ts';
 import { ours } from './own/play.ts';
 import { anthropic, openai, says } from './own/protocols.ts';
+import { base64, png } from './pictures.ts';
 import { anywhere, jsonAnswer, whole, wire } from './pieces.ts';
 
 const found = (encrypted_content: string): readonly JsonObject[] => [
@@ -189,13 +190,14 @@ describe("while code of the provider's waits for results", () => {
     [[ran, { type: 'tool_use', id: 'toolu_3', name: 'price', input: { n: 3 } }], 'tool_use'],
     END,
   ] as const;
-  const tools = (execute: (args: JsonObject) => unknown): ToolSet => ({
+  const tools = (execute: (args: JsonObject) => unknown, more: object = {}): ToolSet => ({
     code_execution: anthropicTools.tools.codeExecution_20260120(),
     price: {
       inputSchema: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
       effect: 'read',
       providerOptions: { anthropic: { allowedCallers: ['code_execution_20260120'] } },
       execute: execute as never,
+      ...more,
     },
   });
   const answering = (summariser?: LanguageModelV4) => {
@@ -227,6 +229,21 @@ describe("while code of the provider's waits for results", () => {
     expect(JSON.stringify(messagesOf(requests[3]?.body).at(-1))).toContain('Hurry.');
   });
 
+  it('nor the picture of a result that is an error', async () => {
+    const { planner, requests } = answering();
+    const failed = { content: [{ type: 'image', data: base64(png()), mimeType: 'image/png' }], isError: true };
+    const toModelOutput = ({ output }: { output: typeof failed }) => inContent(output.content);
+    const price = () => (requests.length === 1 ? failed : { content: [] });
+    const run = await start(world({ planner, tools: tools(price, { toModelOutput }) }));
+    expect(await run.result()).toMatchObject({ status: 'finished', answer: 'Done.' });
+    expect(requests.map(({ body }) => lastOf(body))).toEqual([
+      ['text'],
+      ['tool_result'],
+      ['tool_result'],
+      ['tool_result', 'text', 'text', 'image'],
+    ]);
+  });
+
   it('none of its steps becomes a summary', async () => {
     const summary = { goals: ['Do it.'], facts: ['Prices.'], pending: [], lastOutputDigest: 'Prices.', note: '' };
     const summariser = scriptedModel(() => ({ text: JSON.stringify(summary) }));
@@ -239,3 +256,11 @@ describe("while code of the provider's waits for results", () => {
     expect(end?.includes('"id":"srvtoolu_9"')).toBe(end?.includes('"tool_use_id":"srvtoolu_9"'));
   });
 });
+
+/** As a client of MCP tells it. */
+function inContent(content: readonly { readonly data: string; readonly mimeType: string }[]): object {
+  return {
+    type: 'content',
+    value: content.map(({ data, mimeType }) => ({ type: 'file', mediaType: mimeType, data: { type: 'data', data } })),
+  };
+}

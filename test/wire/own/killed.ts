@@ -1,11 +1,12 @@
 /** The runs whose process is killed among calls of tools that providers define: what the model says, and the tools. */
 import { anthropic as anthropicTools } from '@ai-sdk/anthropic';
 import { openai as openaiTools } from '@ai-sdk/openai';
-import type { Json, JsonObject } from '#core';
+import { asJson, type Json, type JsonObject } from '#core';
 import { withTools } from '#pilotage/tools';
 import type { Run } from '#runtime';
 import type { ToolSet } from '#tools';
 import type { Answer } from '../pieces.ts';
+import { computerCall, largeShot } from './computer.ts';
 import { anthropic, type OwnProtocol, openai, says } from './protocols.ts';
 
 export interface KilledOwn {
@@ -73,6 +74,15 @@ const KINDS: Readonly<Record<string, Kind>> = {
       withTools(
         { sql: openaiTools.tools.customTool({ execute: ((sql: string) => enter(`1 row of ${sql}`)) as never }) },
         { sql: { effect: 'read' } },
+      ),
+  },
+  computer: {
+    protocol: openai,
+    first: [computerCall(1)],
+    tools: (enter) =>
+      withTools(
+        { computer: openaiTools.tools.computer({ execute: (() => enter(asJson(largeShot(1)))) as never }) },
+        { computer: { effect: 'read' } },
       ),
   },
   once: {

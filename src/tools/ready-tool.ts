@@ -1,0 +1,243 @@
+/** A tool made ready for dispatch: its options are checked once, and defaults filled in. */
+import {
+  assertTexts,
+  captureObject,
+  defined,
+  describeThrown,
+  type Effect,
+  isOptionsRecord,
+  type JsonObject,
+  type Loading,
+  microUsdOf,
+  PilotageError,
+  type ProviderTool,
+  shownAmount,
+  type ToolSchema,
+  whyNoUsd,
+} from '#core';
+import type { Agent, AgentTool, AnyTool } from './agent.ts';
+import { type NamedHandle, namedHandles } from './handle.ts';
+import { assertToolKeys } from './known-keys.ts';
+import type { NamedTool } from './provider-tool.ts';
+import { checkOf, jsonSchemaOf, rankedExamples, type ValueCheck } from './schema.ts';
+import type { ApprovalGate, Backoff, Tool } from './tool.ts';
+
+export const DEFAULT_TIMEOUT_MS = 30_000;
+export const DEFAULT_RETRIES = 3;
+
+/** A tool made ready: defaults filled in, checks prepared. */
+export type ReadyTool = ReadyFunction | ReadyAgentTool;
+
+interface Ready {
+  readonly schema: ToolSchema;
+  readonly checkArgs: ValueCheck;
+  readonly checkValue: ValueCheck | undefined;
+  readonly effect: Effect;
+  readonly concurrency: number;
+  readonly scopes: readonly string[];
+  /** The approval that is asked for before a call is made. */
+  readonly gate: ApprovalGate | undefined;
+}
+
+/** A tool whose own function carries out its calls. */
+export interface ReadyFunction extends Ready {
+  readonly timeoutMs: number;
+  readonly retries: number;
+  /** How often a call is made again that has not happened, also of a `once` tool, and how often `reconcile` is asked again. */
+  readonly safeRetries: number;
+  readonly backoff: Required<Backoff>;
+  readonly costMicroUsd: number;
+  /** The handles that the tool needs; absent when it needs none. */
+  readonly handles: readonly NamedHandle[] | undefined;
+  readonly source: Tool;
+}
+
+/** A tool whose calls are tasks. */
+export interface ReadyAgentTool extends Ready {
+  readonly agent: Agent;
+  readonly prompt: AgentTool['prompt'];
+}
+
+export function isAgentTool(tool: unknown): tool is AgentTool {
+  return typeof tool === 'object' && tool !== null && 'agent' in tool;
+}
+
+/** @throws PilotageError for what no run could use. */
+export function readyTool(tool: AnyTool, provider: NamedTool['provider'] | undefined): ReadyTool {
+  if (typeof tool?.name !== 'string' || tool.name.trim() === '') {
+    throw new PilotageError('tool_name_empty', 'A tool has no name. Give it a name that the model can call.');
+  }
+  const owner = `The tool ${tool.name}`;
+  if (tool.name.startsWith('_')) {
+    throw new PilotageError(
+      'invalid_config',
+      `${owner} has a name that begins with _. Rename it: such names are reserved, as _finish and _spawn_task are.`,
+    );
+  }
+  assertToolKeys(owner, tool);
+  if (typeof tool.description !== 'string') {
+    throw new PilotageError('invalid_config', `${owner} has no description. Say what it does; the model reads it.`);
+  }
+  if (!isAgentTool(tool)) {
+    const costMicroUsd = priceOf(tool, owner);
+    const offered = provider && Object.freeze({ ...provider, costMicroUsd: provider.hosted ? costMicroUsd : 0 });
+    // What the provider carries out costs something there; a question whether it may costs nothing.
+    return readyFunction(tool, owner, readyOf(tool, owner, offered), provider?.hosted === true ? 0 : costMicroUsd);
+  }
+  const ready = readyOf(tool, owner);
+  if ('execute' in tool || 'costUsd' in tool || 'handles' in tool) {
+    throw new PilotageError(
+      'invalid_config',
+      `${owner} is carried out by an agent: leave out execute, handles and costUsd. It costs what the agent's runs use.`,
+    );
+  }
+  if (tool.prompt !== undefined && typeof tool.prompt !== 'function') {
+    const message = `${owner} has the prompt ${shownAmount(tool.prompt)}; give a function that makes a text of the arguments.`;
+    throw new PilotageError('invalid_config', message);
+  }
+  return { ...ready, agent: tool.agent, prompt: tool.prompt?.bind(tool) };
+}
+
+function readyFunction(tool: Tool, owner: string, ready: Ready, costMicroUsd: number): ReadyFunction {
+  if (typeof tool.execute !== 'function') {
+    throw new PilotageError(
+      'tool_without_execute',
+      `${owner} has no execute function. Give \`execute\`, which does what the tool is for.`,
+    );
+  }
+  if (tool.toModelOutput !== undefined && typeof tool.toModelOutput !== 'function') {
+    throw new PilotageError(
+      'invalid_config',
+      `${owner}: \`toModelOutput\` must be a function of { toolCallId, input, output }.`,
+    );
+  }
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES } = tool;
+  assertWhole(owner, { timeoutMs, retries });
+  const backoff = backoffOf(tool, owner);
+  if (tool.inDoubt !== undefined && tool.inDoubt !== 'hold' && tool.inDoubt !== 'tell') {
+    throw new PilotageError('invalid_config', `${owner}: \`inDoubt\` must be 'hold' or 'tell'.`);
+  }
+  const handles = namedHandles(tool.handles, owner);
+  const tries = { retries: ready.effect === 'once' ? 0 : retries, safeRetries: retries };
+  return { ...ready, timeoutMs, ...tries, backoff, costMicroUsd, handles, source: tool };
+}
+
+/** The price in millionths of a US dollar. It is checked, since a wrong price would make calls free. */
+function priceOf(tool: Tool, owner: string): number {
+  const { costUsd = 0 } = tool;
+  const why = whyNoUsd(costUsd);
+  if (why === undefined) return microUsdOf(costUsd);
+  throw new PilotageError('invalid_config', `${owner} has the price costUsd ${shownAmount(costUsd)}; ${why}.`);
+}
+
+function backoffOf({ backoff = {} }: Tool, owner: string): Required<Backoff> {
+  if (isOptionsRecord(backoff)) {
+    const { baseMs = 100, multiplier = 2, maxMs = 30_000 }: Backoff = backoff;
+    if (isAtLeast(baseMs, 0) && isAtLeast(multiplier, 1) && isAtLeast(maxMs, 0)) return { baseMs, multiplier, maxMs };
+  }
+  throw new PilotageError(
+    'invalid_config',
+    `${owner}: \`backoff\` must be { baseMs, multiplier, maxMs }, with milliseconds from 0 up and a multiplier from 1 up.`,
+  );
+}
+
+function isAtLeast(value: number, least: number): boolean {
+  return Number.isFinite(value) && value >= least;
+}
+
+function readyOf(tool: AnyTool, owner: string, provider?: ProviderTool): Ready {
+  const { effect = 'once', loading = 'always', concurrency = Number.POSITIVE_INFINITY } = tool;
+  if (tool.concurrency !== undefined) assertWhole(owner, { concurrency });
+  assertEffect(owner, effect);
+  assertLoading(owner, loading);
+  const { scopes = [], tags = [], mimeTypes } = tool;
+  assertTexts(`${owner}: \`scopes\``, scopes, "['mail.send']");
+  assertTexts(`${owner}: \`tags\``, tags, "['mail']");
+  if (mimeTypes !== undefined) assertTexts(`${owner}: \`mimeTypes\``, mimeTypes, "['text/csv']");
+  const inputSchema = jsonSchemaOf(tool.inputSchema, owner);
+  const checkArgs = checkOf(tool.inputSchema, owner);
+  const { name, description } = tool;
+  return {
+    schema: Object.freeze({
+      name,
+      description,
+      inputSchema,
+      effect,
+      loading,
+      tags: Object.freeze([...tags]),
+      examples: rankedExamples(tool, inputSchema, checkArgs),
+      ...(mimeTypes === undefined ? {} : { mimeTypes: Object.freeze([...mimeTypes]) }),
+      ...defined({ provider, providerOptions: providerOptionsOf(tool, owner) }),
+    }),
+    checkArgs,
+    checkValue: tool.outputSchema === undefined ? undefined : checkOf(tool.outputSchema, `${owner}'s output`),
+    effect,
+    concurrency,
+    scopes,
+    gate: gateOf(tool, owner),
+  };
+}
+
+function providerOptionsOf({ providerOptions }: AnyTool, owner: string): JsonObject | undefined {
+  if (providerOptions === undefined) return undefined;
+  const why = `${owner} has providerOptions that are no options by the name of a provider, such as { anthropic: { deferLoading: true } }`;
+  if (!isOptionsRecord(providerOptions) || !Object.values(providerOptions).every(isOptionsRecord)) {
+    throw new PilotageError('invalid_config', `${why}.`);
+  }
+  try {
+    return captureObject(providerOptions, 'providerOptions').json;
+  } catch (cause) {
+    throw new PilotageError('invalid_config', `${why}: ${describeThrown(cause)}`, { cause });
+  }
+}
+
+function gateOf({ needsApproval }: AnyTool, owner: string): ApprovalGate | undefined {
+  if (needsApproval === undefined || needsApproval === false) return undefined;
+  if (needsApproval === true) return {};
+  if (typeof needsApproval === 'function') return { when: needsApproval };
+  if (isGate(needsApproval)) return needsApproval;
+  throw new PilotageError(
+    'invalid_config',
+    `${owner}: \`needsApproval\` must be true, a function, or { when, reason, approver, onReject, expiresInMs }.`,
+  );
+}
+
+const MAX_REASON_CHARS = 1_000;
+
+function isGate(given: unknown): given is ApprovalGate {
+  if (typeof given !== 'object' || given === null) return false;
+  const { when, reason = '', approver = 'anyone', onReject = 'tell', expiresInMs = 0 } = given as ApprovalGate;
+  return (
+    (when === undefined || typeof when === 'function') &&
+    typeof reason === 'string' &&
+    reason.length <= MAX_REASON_CHARS &&
+    (approver === 'anyone' || approver === 'another') &&
+    (onReject === 'tell' || onReject === 'end') &&
+    Number.isFinite(expiresInMs) &&
+    expiresInMs >= 0
+  );
+}
+
+function assertEffect(owner: string, effect: string): void {
+  if (effect === 'pure' || effect === 'read' || effect === 'keyed' || effect === 'once') return;
+  throw new PilotageError(
+    'invalid_config',
+    `${owner} has the effect ${JSON.stringify(effect)}; use pure, read, keyed or once.`,
+  );
+}
+
+function assertLoading(owner: string, loading: Loading): void {
+  if (loading === 'always' || loading === 'deferred') return;
+  throw new PilotageError(
+    'invalid_config',
+    `${owner} has the loading ${JSON.stringify(loading)}; use always or deferred.`,
+  );
+}
+
+function assertWhole(owner: string, values: Readonly<Record<string, number>>): void {
+  for (const [name, value] of Object.entries(values)) {
+    const least = name === 'timeoutMs' || name === 'concurrency' ? 1 : 0;
+    if (Number.isInteger(value) && value >= least) continue;
+    throw new PilotageError('invalid_config', `${owner} has ${name} ${value}; give a whole number from ${least} up.`);
+  }
+}
