@@ -1,5 +1,5 @@
 /** What `toModelOutput` of a tool gave, in any of the forms that the AI SDK knows, older ones too. It may be anything, and is checked. */
-import { captureObject, defined, isJsonObject, type JsonObject, type ModelOutputPart } from '#core';
+import { captureObject, defined, isJsonObject, type JsonObject, type ModelOutputPart, pictureTypeOf } from '#core';
 
 /** A file that is not stored yet. */
 export interface GivenFile {
@@ -145,20 +145,11 @@ function referencePart(given: unknown, part: Fields, otherwise = 'application/oc
   return { type: 'file', reference, mediaType, ...nameIn(part) };
 }
 
-/** How pictures begin, in hexadecimal digits. */
-const PICTURES: readonly (readonly [start: string, mime: string])[] = [
-  ['89504e47', 'image/png'],
-  ['ffd8ff', 'image/jpeg'],
-  ['47494638', 'image/gif'],
-  ['52494646', 'image/webp'],
-];
-
 /** The media type, which may have been given in part (`image`, `image/*`). */
 function mimeOf(given: unknown, bytes: Uint8Array): string {
   const type = typeof given === 'string' ? given.trim() : '';
   if (/^[^/\s]+\/[^/\s*]+/.test(type)) return type;
-  const start = Buffer.from(bytes.subarray(0, 4)).toString('hex');
-  return PICTURES.find(([known]) => start.startsWith(known))?.[1] ?? 'application/octet-stream';
+  return pictureTypeOf(bytes) ?? 'application/octet-stream';
 }
 
 // What a server of MCP gives. Its client gives texts and pictures on as they are, and everything else as JSON text, base64 included.

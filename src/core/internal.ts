@@ -187,6 +187,7 @@ export {
   usdOf,
   whyNoUsd,
 } from './limits.ts';
+export { mediaTypeOf, pictureTypeOf } from './media-type.ts';
 export {
   isResultFile,
   type MediaView,

@@ -17,7 +17,7 @@ import type {
 } from '@ai-sdk/provider';
 import { fieldOf, type InputFile, type Json, type Source, type SpokenDelta, systemClock, type Usage } from '#core';
 import { BrokenReply } from './failure.ts';
-import { providerStateOf } from './provider-state.ts';
+import { providerStateOf, urlOf } from './provider-state.ts';
 import { type ModelRefusal, meansRefusal, refusalIn } from './refusal.ts';
 import { sourcesIn } from './sources.ts';
 import { usageOf } from './usage.ts';
@@ -203,9 +203,7 @@ function askedCall(
 }
 
 function urlsIn(content: readonly LanguageModelV4Content[]): string {
-  const urls = content.flatMap((part) =>
-    part.type === 'file' && part.data.type === 'url' ? [String(part.data.url)] : [],
-  );
+  const urls = content.flatMap((part) => (part.type === 'file' ? (urlOf(part) ?? []) : []));
   return urls.join('\n');
 }
 

@@ -6,22 +6,9 @@ import type {
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
 import { defined, isResultFile, type JsonObject, type MediaView, type ModelOutputPart, type Outcome } from '#core';
+import { type FileRules, shownType } from './file-rules.ts';
 import { note } from './frame.ts';
-import type { Recipient } from './provider-parts.ts';
 import { fileNote, partText, type StepCall, toolResultOf } from './step-parts.ts';
-import type { TakesMime } from './user-turn.ts';
-
-/** What of the files of results a model can be sent. */
-export interface FileRules extends Pick<Recipient, 'provider'> {
-  /** As a file at all. */
-  readonly takes: TakesMime;
-  /** In a result. Default: nothing. */
-  readonly takesInResults?: TakesMime;
-  /** How large a file of this media type may be. Default: any size. */
-  readonly mostFileBytes?: (mime: string) => number;
-  /** As a URL. Default: nothing. */
-  readonly takesUrl?: (mime: string, url: string) => boolean;
-}
 
 /** The files of one step's results. */
 export interface StepFiles {
@@ -99,30 +86,21 @@ function isGone(artifactRef: string, { step, media }: StepFiles): boolean {
 /** The file as the model can be sent it; `undefined`: it is told. */
 function filePart(file: File, { rules, step, media }: StepFiles): LanguageModelV4FilePart | undefined {
   const { fileName, providerOptions } = file;
-  const mediaType = isResultFile(file) ? file.mime : file.mediaType;
-  const made = (data: LanguageModelV4FilePart['data']): LanguageModelV4FilePart => {
+  const made = (data: LanguageModelV4FilePart['data'], mediaType: string): LanguageModelV4FilePart => {
     return withOptions({ type: 'file', mediaType, data, ...defined({ filename: fileName }) }, providerOptions);
   };
   if (isResultFile(file)) {
     const bytes = media === undefined || step < media.from ? undefined : media.bytes.get(file.artifactRef);
-    return isShowable(bytes, mediaType, rules) ? made({ type: 'data', data: bytes }) : undefined;
+    const mediaType = bytes && shownType(bytes, file.mime, rules);
+    return bytes && mediaType !== undefined ? made({ type: 'data', data: bytes }, mediaType) : undefined;
   }
+  const { mediaType } = file;
   if ('reference' in file) {
     const isOwn = file.reference[ownName(rules)] !== undefined;
-    return isOwn ? made({ type: 'reference', reference: { ...file.reference } }) : undefined;
+    return isOwn ? made({ type: 'reference', reference: { ...file.reference } }, mediaType) : undefined;
   }
   const isTaken = rules.takes(mediaType) && rules.takesUrl?.(mediaType, file.url) === true;
-  return isTaken ? made({ type: 'url', url: new URL(file.url) }) : undefined;
-}
-
-/** A request with an empty file, or one that is too large, would be refused, and so would all later ones. */
-function isShowable(
-  bytes: Uint8Array | undefined,
-  mime: string,
-  { takes, mostFileBytes }: FileRules,
-): bytes is Uint8Array {
-  if (bytes === undefined || bytes.length === 0 || !takes(mime)) return false;
-  return mostFileBytes === undefined || bytes.length <= mostFileBytes(mime);
+  return isTaken ? made({ type: 'url', url: new URL(file.url) }, mediaType) : undefined;
 }
 
 function isOwnCustom(part: ModelOutputPart, rules: FileRules): boolean {
