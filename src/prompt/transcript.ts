@@ -109,7 +109,7 @@ export class Transcript {
   constructor(system: string, view: RunView, options: TranscriptOptions) {
     const { trajectory } = view;
     this.#options = options;
-    const { mode, historyChars } = options;
+    const { mode, takes, historyChars } = options;
     const write = userWordsIn(mode);
     this.#write = write;
     this.#tools = view.tools.all();
@@ -119,7 +119,8 @@ export class Transcript {
     this.#startedAt = view.startedAt;
     this.#compaction = trajectory.compaction;
     this.#from = view.media?.from;
-    const request = requestTurn(view, options, write);
+    // Of what a user attaches nobody but the provider says how large it may be.
+    const request = requestTurn(view, { takes }, write);
     this.#messages = [
       { role: 'system', content: [system, ...systemWords(view.history)].join('\n\n') },
       ...contextTurns(view.context, view.tools),

@@ -17,14 +17,18 @@ import {
   type ToolView,
   wordsIn,
 } from '#core';
-import { type FileRules, shownType } from './file-rules.ts';
+import { type AttachmentRules, shownType } from './file-rules.ts';
 import { enclose, encloseJson, note, type UserWords } from './frame.ts';
 
 /**
  * `undefined` when a conversation just goes on: the history has the request, and there is nothing to add.
  * @param write how the user's own words are written.
  */
-export function requestTurn(view: RunView, rules: FileRules, write: UserWords): LanguageModelV4Message | undefined {
+export function requestTurn(
+  view: RunView,
+  rules: AttachmentRules,
+  write: UserWords,
+): LanguageModelV4Message | undefined {
   const { query, inputs, history, tools } = view;
   const content: (LanguageModelV4TextPart | LanguageModelV4FilePart)[] = [];
   if (query !== '') content.push({ type: 'text', text: write(query) });
@@ -49,7 +53,7 @@ export function unreadableInputs({
 /** @param of which message the file is an attachment of. */
 export function filePart(
   input: LoadedInput,
-  rules: FileRules,
+  rules: AttachmentRules,
   tools: ToolView,
   of: 'this request' | 'an earlier message',
 ): LanguageModelV4TextPart | LanguageModelV4FilePart {

@@ -70,7 +70,10 @@ describe('a model of version 3', () => {
     const model = oldReplies('old.chat', [picture, CALLED], [SAID]);
     const result = await play(model, shot({ type: 'text', text: 'clear' }));
     expect(result).toMatchObject({ answer: 'Done.', files: [{ mime: 'image/png', sizeBytes: png().length }] });
-    expect(model.doGenerateCalls[1]?.prompt[2]?.content[0]).toMatchObject({ type: 'file', data: new Uint8Array(png()) });
+    expect(model.doGenerateCalls[1]?.prompt[2]?.content[0]).toMatchObject({
+      type: 'file',
+      data: new Uint8Array(png()),
+    });
   });
 
   it('is shown the picture of a result in its form', async () => {
@@ -152,4 +155,22 @@ describe('in a result', () => {
   it.each(['https://', 'https://exa mple/a.png'])('the URL %s, which is none, is told', async (url) => {
     expect(await readOf({ type: 'image-url', url })).toContain(url);
   });
+});
+
+it('an attachment that is no picture is told, and one is sent as what it is, however large', async () => {
+  const { fetch, requests } = wire([answerOf(anthropic, LAST, false)], whole);
+  const claude = anthropic.model({ baseURL: 'http://provider.test', fetch });
+  const runtime = createRuntime({ planner: react({ model: claude }), journal: memoryJournal() });
+  const large = Buffer.concat([png(), Buffer.alloc(4_000_000)]);
+  const inputs = [
+    { bytes: Buffer.from('<html>'), mime: 'image/png' },
+    { bytes: large, mime: 'image/jpeg' },
+  ];
+  await (await runtime.start('Look.', { identity: local('ana'), inputs })).result();
+  const [turn] = requests[0]?.body['messages'] as readonly { content: readonly JsonObject[] }[];
+  expect(turn?.content).toMatchObject([
+    { type: 'text' },
+    { type: 'text', text: expect.stringContaining('"size_bytes":6') },
+    { type: 'image', source: { media_type: 'image/png', data: base64(large) } },
+  ]);
 });
