@@ -1,8 +1,8 @@
-/** What a file is. What somebody calls it may be wrong, and a provider refuses a picture that is none, or is another one. */
+/** What a file is. What somebody calls it may be wrong, and a provider refuses a picture whose bytes say something else. */
 
 /** How pictures begin, in hexadecimal digits. */
 const PICTURES: readonly (readonly [start: RegExp, mime: string])[] = [
-  [/^89504e470d0a1a0a/, 'image/png'],
+  [/^89504e47/, 'image/png'],
   [/^ffd8ff/, 'image/jpeg'],
   [/^47494638/, 'image/gif'],
   [/^52494646.{8}57454250/, 'image/webp'],

@@ -21,7 +21,7 @@ export interface FileRules extends AttachmentRules, Pick<Recipient, 'provider'> 
 
 /**
  * The media type under which the model is sent a file; `undefined`: it is told of it. A request with an empty file, one that is too large, or a
- * picture that is none would be refused, and so would all later ones.
+ * picture without the bytes of one would be refused, and so would all later ones.
  */
 export function shownType(
   bytes: Uint8Array,

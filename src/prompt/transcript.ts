@@ -119,7 +119,7 @@ export class Transcript {
     this.#startedAt = view.startedAt;
     this.#compaction = trajectory.compaction;
     this.#from = view.media?.from;
-    // Of what a user attaches nobody but the provider says how large it may be.
+    // How large an attachment of the user may be nobody knows but the provider.
     const request = requestTurn(view, { takes }, write);
     this.#messages = [
       { role: 'system', content: [system, ...systemWords(view.history)].join('\n\n') },
