@@ -1,5 +1,5 @@
 /** What `toModelOutput` of a tool gave, in any of the forms that the AI SDK knows, older ones too. It may be anything, and is checked. */
-import { captureObject, defined, isJsonObject, type JsonObject, type ModelOutputPart, pictureType } from '#core';
+import { captureObject, defined, isJsonObject, type JsonObject, type ModelOutputPart, pictureTypeOf } from '#core';
 
 /** A file that is not stored yet. */
 export interface GivenFile {
@@ -149,7 +149,7 @@ function referencePart(given: unknown, part: Fields, otherwise = 'application/oc
 function mimeOf(given: unknown, bytes: Uint8Array): string {
   const type = typeof given === 'string' ? given.trim() : '';
   if (/^[^/\s]+\/[^/\s*]+/.test(type)) return type;
-  return pictureType(bytes) ?? 'application/octet-stream';
+  return pictureTypeOf(bytes) ?? 'application/octet-stream';
 }
 
 // What a server of MCP gives. Its client gives texts and pictures on as they are, and everything else as JSON text, base64 included.

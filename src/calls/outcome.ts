@@ -14,6 +14,7 @@ import {
   type Identity,
   type InputArtifact,
   type Json,
+  type JsonObject,
   type Outcome,
   type TaskEnd,
   Thrown,
@@ -197,9 +198,10 @@ export async function outcomeOfTask(
 ): Promise<Outcome> {
   const {
     status,
-    result = null,
     stored,
     files,
+    // Files alone are an answer too, and a plan has no other way to them.
+    result = files === undefined ? null : { files: files.map(fileRef) },
     error = { code: status, message: `The task ended as ${status}.` },
   } = end;
   if (status !== 'complete') {
@@ -216,6 +218,10 @@ export async function outcomeOfTask(
   } catch (thrown) {
     return { kind: 'error', error: errorData(thrown) };
   }
+}
+
+function fileRef({ artifactRef, mime, sizeBytes }: InputArtifact): JsonObject {
+  return { artifactRef, mime, sizeBytes };
 }
 
 /** A model is shown the files that the model of the task has made. */

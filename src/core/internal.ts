@@ -1,5 +1,5 @@
 /** What the other rooms and the tests may use of `core`. */
-export { type ArtifactRef, type InputArtifact, pictureType } from './artifact.ts';
+export type { ArtifactRef, InputArtifact } from './artifact.ts';
 export {
   BranchEnds,
   BranchGraph,
@@ -187,6 +187,7 @@ export {
   usdOf,
   whyNoUsd,
 } from './limits.ts';
+export { mediaTypeOf, pictureTypeOf } from './media-type.ts';
 export {
   isResultFile,
   type MediaView,

@@ -199,10 +199,17 @@ export class Redaction {
     const known = this.#knownIn();
     const told = within(body, this.all, (body.kind === 'moved' ? TOLD : TOLD_BY_PARTS) as never);
     const said = within(within(told, this.#of('texts'), SAID), known, NOTED);
-    if (known === undefined) return said;
-    if (said.kind === 'plan_grown')
-      return { ...said, branches: said.branches.map((branch) => branchOf(branch, known)) };
-    return { ...said, decision: decisionOf(said.decision, known, said.rejected !== undefined) };
+    if (said.kind === 'plan_grown') {
+      return known === undefined ? said : { ...said, branches: said.branches.map((branch) => branchOf(branch, known)) };
+    }
+    const ended = this.#about(said.decision);
+    if (known !== undefined) return { ...said, decision: decisionOf(ended, known, said.rejected !== undefined) };
+    return ended === said.decision ? said : { ...said, decision: ended };
+  }
+
+  /** The metadata of an end say what a server said, as they do where the run has ended. */
+  #about(decision: Decision): Decision {
+    return decision.kind === 'finish' ? within(decision, this.all, ['metadata'] as never) : decision;
   }
 
   #ended(body: CallEnded): CallEnded {

@@ -8,6 +8,7 @@ import type {
   LanguageModelV4CallOptions,
   LanguageModelV4FilePart,
   LanguageModelV4Message,
+  LanguageModelV4ToolResultPart,
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
 import { assertKnownKeys, defined, type OptionShape, type OutputMode, PilotageError } from '#core';
@@ -220,7 +221,7 @@ function notAModel(what: string): PilotageError {
   );
 }
 
-// Wraps a model of version 3 as one of version 4. Of what is used here, only the data of files has another shape.
+// Wraps a model of version 3 as one of version 4. Of what is used here, only files have another shape; those of replies are read in both.
 
 function asVersion4(model: LanguageModelV3): LanguageModelV4 {
   // The rest is the same, so that its results are taken as they are.
@@ -242,13 +243,26 @@ function withPlainFiles(options: LanguageModelV4CallOptions): LanguageModelV4Cal
   return { ...options, prompt: options.prompt.map((message) => (hasFile(message) ? plainFiles(message) : message)) };
 }
 
+type MessagePart = Exclude<LanguageModelV4Message['content'], string>[number];
+type ResultContent = Extract<LanguageModelV4ToolResultPart['output'], { type: 'content' }>;
+
 function hasFile({ content }: LanguageModelV4Message): boolean {
-  return typeof content !== 'string' && content.some((part) => part.type === 'file');
+  return typeof content !== 'string' && content.some((part) => part.type === 'file' || filesIn(part) !== undefined);
+}
+
+/** What a result has beside texts. */
+function filesIn(part: MessagePart): ResultContent | undefined {
+  if (part.type !== 'tool-result' || part.output.type !== 'content') return undefined;
+  return part.output.value.some(({ type }) => type === 'file') ? part.output : undefined;
 }
 
 function plainFiles(message: LanguageModelV4Message): LanguageModelV4Message {
   if (typeof message.content === 'string') return message;
-  const content = message.content.map((part) => (part.type === 'file' ? { ...part, data: plainData(part) } : part));
+  const content = message.content.map((part: MessagePart) => {
+    if (part.type === 'file') return { ...part, data: plainData(part) };
+    const output = filesIn(part);
+    return output === undefined ? part : { ...part, output: { ...output, value: output.value.map(plainInResult) } };
+  });
   return { ...message, content } as unknown as LanguageModelV4Message;
 }
 
@@ -266,6 +280,30 @@ function plainData({ data }: LanguageModelV4FilePart): unknown {
     default:
       return data satisfies never;
   }
+}
+
+/** In results version 3 has a type for each kind of file, and bytes as base64. */
+function plainInResult(part: ResultContent['value'][number]): object {
+  if (part.type !== 'file') return part;
+  const { data, ...about } = part;
+  const kind = about.mediaType.startsWith('image/') ? 'image' : 'file';
+  switch (data.type) {
+    case 'data':
+      return { ...about, type: `${kind}-data`, data: base64Of(data.data) };
+    case 'url':
+      return { ...about, type: `${kind}-url`, url: data.url.href };
+    case 'text':
+      return { ...about, type: `${kind}-data`, data: base64Of(new TextEncoder().encode(data.text)) };
+    case 'reference':
+      return { ...about, type: 'file-id', fileId: data.reference };
+    default:
+      return data satisfies never;
+  }
+}
+
+function base64Of(data: Uint8Array | string): string {
+  if (typeof data === 'string') return data;
+  return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
 }
 
 /**

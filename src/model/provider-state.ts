@@ -3,7 +3,16 @@
  * encrypted content) and what the provider did itself. It is the `providerState` of a step whose move a model of this room made.
  */
 import type { LanguageModelV4Content, LanguageModelV4ToolResult } from '@ai-sdk/provider';
-import { asJson, defined, type InputFile, isJsonObject, type Json, type JsonObject, pictureType } from '#core';
+import {
+  asJson,
+  defined,
+  fieldOf,
+  type InputFile,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  pictureTypeOf,
+} from '#core';
 
 type WithOptions = { readonly providerOptions?: JsonObject };
 
@@ -106,9 +115,11 @@ export function providerStateOf(
         parts.push(resultPart(part, files));
         break;
       case 'file':
-      case 'reasoning-file':
-        parts.push(filePart(part, files));
+      case 'reasoning-file': {
+        const file = filePart(part, files);
+        if (file !== undefined) parts.push(file);
         break;
+      }
       default:
         break; // sources are not sent back
     }
@@ -143,26 +154,42 @@ function inputOf(input: string): Json {
   }
 }
 
-function filePart(
-  part: Extract<LanguageModelV4Content, { type: 'file' | 'reasoning-file' }>,
-  files: InputFile[],
-): StoredPart {
-  const { type, mediaType, data } = part;
-  if (data.type === 'url') return { type, url: String(data.url), mediaType, ...optionsOf(part) };
-  files.push({ bytes: bytesOf(data.data), mime: mediaType });
+type FileContent = Extract<LanguageModelV4Content, { type: 'file' | 'reasoning-file' }>;
+
+/** A part without a type of its own may be anything. */
+const UNKNOWN_TYPE = 'application/octet-stream';
+
+/** `undefined` for a file that is nothing: when it came back, its provider would refuse each later request. */
+function filePart(part: FileContent, files: InputFile[]): StoredPart | undefined {
+  const { type, mediaType = UNKNOWN_TYPE } = part;
+  const url = urlOf(part);
+  if (url !== undefined) return { type, url, mediaType, ...optionsOf(part) };
+  const bytes = bytesOf(fieldOf(part.data, 'data') ?? part.data);
+  if (bytes === undefined || bytes.length === 0) return undefined;
+  files.push({ bytes, mime: mediaType });
   return { type, file: files.length - 1, ...optionsOf(part) };
 }
 
-function bytesOf(data: Uint8Array | string): Uint8Array {
-  return typeof data === 'string' ? Buffer.from(data, 'base64') : data;
+/** Where the file stands; `undefined` for one that came with the reply. */
+export function urlOf({ data }: FileContent): string | undefined {
+  const url = fieldOf(data, 'url');
+  return url !== undefined && URL.canParse(String(url)) ? String(url) : undefined;
+}
+
+/** @param data of a file: a model of version 3 gives it as it is, and one of version 4 in an object. */
+function bytesOf(data: unknown): Uint8Array | undefined {
+  if (data instanceof Uint8Array) return data;
+  if (typeof data !== 'string') return undefined;
+  return Buffer.from(data.startsWith('data:') ? data.slice(data.indexOf(',') + 1) : data, 'base64');
 }
 
 /** The picture that a provider's own tool has made: its result is base64 alone, which the provider knows by the id of the call. */
 function pictureIn({ result }: LanguageModelV4ToolResult): InputFile | undefined {
   const data = isJsonObject(result) && Object.keys(result).length === 1 ? result['result'] : undefined;
   if (typeof data !== 'string') return undefined;
-  const mime = pictureType(Buffer.from(data.slice(0, 16), 'base64'));
-  return mime === undefined ? undefined : { bytes: bytesOf(data), mime };
+  const bytes = bytesOf(data);
+  const mime = bytes && pictureTypeOf(bytes);
+  return mime === undefined || bytes === undefined ? undefined : { bytes, mime };
 }
 
 function resultPart(part: LanguageModelV4ToolResult, files: InputFile[]): ProviderResultPart {

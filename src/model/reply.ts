@@ -17,7 +17,7 @@ import type {
 } from '@ai-sdk/provider';
 import { fieldOf, type InputFile, type Json, type Source, type SpokenDelta, systemClock, type Usage } from '#core';
 import { BrokenReply } from './failure.ts';
-import { providerStateOf } from './provider-state.ts';
+import { providerStateOf, urlOf } from './provider-state.ts';
 import { type ModelRefusal, meansRefusal, refusalIn } from './refusal.ts';
 import { sourcesIn } from './sources.ts';
 import { usageOf } from './usage.ts';
@@ -203,9 +203,7 @@ function askedCall(
 }
 
 function urlsIn(content: readonly LanguageModelV4Content[]): string {
-  const urls = content.flatMap((part) =>
-    part.type === 'file' && part.data.type === 'url' ? [String(part.data.url)] : [],
-  );
+  const urls = content.flatMap((part) => (part.type === 'file' ? (urlOf(part) ?? []) : []));
   return urls.join('\n');
 }
 
@@ -225,6 +223,22 @@ const CUTTING: ReadonlySet<string | undefined> = new Set([
   'max_output_tokens',
   'MAX_TOKENS',
   'model_length',
+  'ERROR_LIMIT',
+]);
+
+/** Words for a reply that its server has not brought to its end, as far as packages leave them without a meaning. */
+const BROKEN: ReadonlySet<string | undefined> = new Set([
+  'error', // OpenRouter
+  'abort', // vLLM, SGLang
+  'network_error', // Zhipu
+  'insufficient_system_resource', // DeepSeek
+  'TIMEOUT', // Cohere
+  'malformed_model_output', // Bedrock
+  'malformed_tool_use',
+  'MALFORMED_FUNCTION_CALL', // Google
+  'MALFORMED_RESPONSE',
+  'UNEXPECTED_TOOL_CALL',
+  'TOO_MANY_TOOL_CALLS',
 ]);
 
 /** Gateways that pass a provider's word through leave it without a meaning of its own. */
@@ -233,6 +247,7 @@ function stopReasonOf({ unified, raw }: LanguageModelV4FinishReason): StopReason
   if (raw === 'pause_turn') return 'pause';
   if (unified !== 'other') return raw === 'refusal' ? 'content-filter' : unified;
   if (CUTTING.has(raw)) return 'length';
+  if (BROKEN.has(raw)) return 'error';
   return meansRefusal(raw) ? 'content-filter' : unified;
 }
 

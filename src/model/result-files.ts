@@ -41,7 +41,9 @@ export function mostFileBytes({ provider }: LanguageModelV4, mime: string): numb
 
 /** Whether the provider fetches a file of this media type from this URL. Not known where it would have to be waited for. */
 export function takesUrl({ supportedUrls }: LanguageModelV4, mime: string, url: string): boolean {
-  if (typeof supportedUrls !== 'object' || supportedUrls === null || 'then' in supportedUrls) return false;
+  // A text that is no URL stands in no request.
+  if (!URL.canParse(url) || typeof supportedUrls !== 'object' || supportedUrls === null || 'then' in supportedUrls)
+    return false;
   const family = `${mime.slice(0, mime.indexOf('/'))}/*`;
   return Object.entries(supportedUrls).some(
     ([type, urls]) =>

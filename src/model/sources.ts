@@ -27,10 +27,12 @@ function namesSources(part: LanguageModelV4Content): boolean {
 function sourceOf(named: LanguageModelV4Source): readonly Source[] {
   if (named.sourceType === 'url') {
     const { url, title } = named;
-    return url.length > MAX_URL_CHARS ? NONE : [{ type: 'url', url, ...defined({ title: nameOf(title) }) }];
+    return typeof url !== 'string' || url.length > MAX_URL_CHARS
+      ? NONE
+      : [{ type: 'url', url, ...defined({ title: nameOf(title) }) }];
   }
   if (named.sourceType !== 'document') return NONE;
-  const { title, mediaType, filename } = named;
+  const { title, mediaType = 'application/octet-stream', filename } = named;
   const name = nameOf(title) ?? 'Document';
   return [{ type: 'document', title: name, mediaType, ...defined({ filename: nameOf(filename) }) }];
 }

@@ -18,14 +18,15 @@ import {
   takesText,
 } from '#core';
 import { callBlock, MADE_ID, toldApart } from './call-turns.ts';
+import type { AttachmentRules } from './file-rules.ts';
 import { type CallMode, enclose, encloseJson, frame, note, quoted, quotedJson, type UserWords } from './frame.ts';
 import type { AssistantPart } from './provider-parts.ts';
 import { inFormOf } from './provider-results.ts';
-import { filePart, type TakesMime } from './user-turn.ts';
+import { filePart } from './user-turn.ts';
 
 export interface EarlierTurnsOptions {
   readonly mode: CallMode;
-  readonly takes: TakesMime;
+  readonly rules: AttachmentRules;
   /** How a user's own words are written. */
   readonly write: UserWords;
   /**
@@ -43,21 +44,22 @@ export function systemWords(history: readonly Turn[]): readonly string[] {
 /** @param callIds the ids of calls, which are taken from then on. */
 export function earlierMessages(
   { history, tools }: Pick<RunView, 'history' | 'tools'>,
-  { mode, takes, write, maxChars = Number.POSITIVE_INFINITY }: EarlierTurnsOptions,
+  { mode, rules, write, maxChars = Number.POSITIVE_INFINITY }: EarlierTurnsOptions,
   callIds: Set<string>,
 ): LanguageModelV4Message[] {
   const turns = history.filter(({ role, text, parts }) => role !== 'system' && (text !== '' || parts !== undefined));
   const cut = cutTo(textSizes(turns), maxChars);
   const ids = new CallIds(callIds);
-  const file = (part: File): LanguageModelV4TextPart | LanguageModelV4FilePart =>
-    withOptions(part, filePart(part, takes, tools, 'an earlier message'));
+  const file = (part: File, to: AttachmentRules = rules): LanguageModelV4TextPart | LanguageModelV4FilePart =>
+    withOptions(part, filePart(part, to, tools, 'an earlier message'));
+  const attached = { takes: rules.takes };
   return turns.flatMap((turn, index): LanguageModelV4Message[] => {
     const { role, parts = [{ type: 'text', text: turn.text }] } = turn;
     const made = turns[index + 1]?.role === 'tool' ? [] : filesMade(turns, index);
-    const after: LanguageModelV4Message[] = made.length === 0 ? [] : [madeTurn(made.map(file))];
+    const after: LanguageModelV4Message[] = made.length === 0 ? [] : [madeTurn(made.map((part) => file(part)))];
     if (role === 'user') {
       const content = parts.flatMap((part): (LanguageModelV4TextPart | LanguageModelV4FilePart)[] => {
-        if (part.type === 'file') return [file(part)];
+        if (part.type === 'file') return [file(part, attached)];
         return part.type === 'text' ? [withOptions(part, textPart(shortened(part.text, cut, write)))] : [];
       });
       return [withOptions(turn, { role, content })];

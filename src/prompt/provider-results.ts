@@ -5,7 +5,7 @@
 import type { LanguageModelV4ToolResultPart } from '@ai-sdk/provider';
 import { type Json, mapTexts, type Outcome, type ProviderTool, replacedAt, type TakenMedia } from '#core';
 import { quoted } from './frame.ts';
-import { type StepFiles, shownBytes } from './result-files.ts';
+import { type StepFiles, shownFile } from './result-files.ts';
 import { toolResultOf } from './step-parts.ts';
 
 type Output = LanguageModelV4ToolResultPart['output'];
@@ -57,9 +57,9 @@ const NO_FILES: ReadonlyMap<string, Json> = new Map();
 function shownIn(media: readonly TakenMedia[], files: StepFiles): ReadonlyMap<string, Json> | undefined {
   const found = new Map<string, Json>();
   for (const { at, artifact, prefix = '' } of media) {
-    const bytes = shownBytes(artifact, files);
-    if (bytes === undefined) return undefined;
-    found.set(at, prefix + Buffer.from(bytes).toString('base64'));
+    const shown = shownFile(artifact, files);
+    if (shown === undefined) return undefined;
+    found.set(at, prefix + Buffer.from(shown.bytes).toString('base64'));
   }
   return found;
 }

@@ -14,22 +14,9 @@ import {
   type ModelOutputPart,
   type Outcome,
 } from '#core';
+import { type FileRules, shownType } from './file-rules.ts';
 import { note } from './frame.ts';
-import type { Recipient } from './provider-parts.ts';
 import { fileNote, partText, type StepCall, toolResultOf } from './step-parts.ts';
-import type { TakesMime } from './user-turn.ts';
-
-/** What of the files of results a model can be sent. */
-export interface FileRules extends Pick<Recipient, 'provider'> {
-  /** As a file at all. */
-  readonly takes: TakesMime;
-  /** In a result. Default: nothing. */
-  readonly takesInResults?: TakesMime;
-  /** How large a file of this media type may be. Default: any size. */
-  readonly mostFileBytes?: (mime: string) => number;
-  /** As a URL. Default: nothing. */
-  readonly takesUrl?: (mime: string, url: string) => boolean;
-}
 
 /** The files of one step's results. */
 export interface StepFiles {
@@ -107,39 +94,30 @@ function isGone(artifactRef: string, { step, media }: StepFiles): boolean {
 /** The file as the model can be sent it; `undefined`: it is told. */
 function filePart(file: File, { rules, step, media }: StepFiles): LanguageModelV4FilePart | undefined {
   const { fileName, providerOptions } = file;
-  const mediaType = isResultFile(file) ? file.mime : file.mediaType;
-  const made = (data: LanguageModelV4FilePart['data']): LanguageModelV4FilePart => {
+  const made = (data: LanguageModelV4FilePart['data'], mediaType: string): LanguageModelV4FilePart => {
     return withOptions({ type: 'file', mediaType, data, ...defined({ filename: fileName }) }, providerOptions);
   };
   if (isResultFile(file)) {
-    const bytes = shownBytes(file, { rules, step, media });
-    return bytes === undefined ? undefined : made({ type: 'data', data: bytes });
+    const shown = shownFile(file, { rules, step, media });
+    return shown && made({ type: 'data', data: shown.bytes }, shown.mediaType);
   }
+  const { mediaType } = file;
   if ('reference' in file) {
     const isOwn = file.reference[ownName(rules)] !== undefined;
-    return isOwn ? made({ type: 'reference', reference: { ...file.reference } }) : undefined;
+    return isOwn ? made({ type: 'reference', reference: { ...file.reference } }, mediaType) : undefined;
   }
   const isTaken = rules.takes(mediaType) && rules.takesUrl?.(mediaType, file.url) === true;
-  return isTaken ? made({ type: 'url', url: new URL(file.url) }) : undefined;
+  return isTaken ? made({ type: 'url', url: new URL(file.url) }, mediaType) : undefined;
 }
 
-/** The bytes of a file of these results, where the model can be sent them. */
-export function shownBytes(
+/** A file of these results with its bytes, where the model can be sent it. */
+export function shownFile(
   { artifactRef, mime }: ArtifactRef,
   { rules, step, media }: StepFiles,
-): Uint8Array | undefined {
+): { readonly bytes: Uint8Array; readonly mediaType: string } | undefined {
   const bytes = media === undefined || step < media.from ? undefined : media.bytes.get(artifactRef);
-  return isShowable(bytes, mime, rules) ? bytes : undefined;
-}
-
-/** A request with an empty file, or one that is too large, would be refused, and so would all later ones. */
-function isShowable(
-  bytes: Uint8Array | undefined,
-  mime: string,
-  { takes, mostFileBytes }: FileRules,
-): bytes is Uint8Array {
-  if (bytes === undefined || bytes.length === 0 || !takes(mime)) return false;
-  return mostFileBytes === undefined || bytes.length <= mostFileBytes(mime);
+  const mediaType = bytes && shownType(bytes, mime, rules);
+  return bytes && mediaType !== undefined ? { bytes, mediaType } : undefined;
 }
 
 function isOwnCustom(part: ModelOutputPart, rules: FileRules): boolean {

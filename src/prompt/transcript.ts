@@ -23,6 +23,7 @@ import {
 import { addNativeTurns, addTextTurns, MADE_ID } from './call-turns.ts';
 import { type ActLine, actLines, shownActs } from './compaction.ts';
 import { earlierMessages, madeTurn, systemWords } from './earlier-turns.ts';
+import type { FileRules } from './file-rules.ts';
 import {
   assistantTurn,
   type CallMode,
@@ -44,7 +45,6 @@ import {
   restoreParts,
   withoutOpenCalls,
 } from './provider-parts.ts';
-import type { FileRules } from './result-files.ts';
 import {
   callsOf,
   isWaitingAnswer,
@@ -119,11 +119,12 @@ export class Transcript {
     this.#startedAt = view.startedAt;
     this.#compaction = trajectory.compaction;
     this.#from = view.media?.from;
-    const request = requestTurn(view, takes, write);
+    // How large an attachment of the user may be nobody knows but the provider.
+    const request = requestTurn(view, { takes }, write);
     this.#messages = [
       { role: 'system', content: [system, ...systemWords(view.history)].join('\n\n') },
       ...contextTurns(view.context, view.tools),
-      ...earlierMessages(view, { mode, takes, write, ...defined({ maxChars: historyChars }) }, this.#callIds),
+      ...earlierMessages(view, { mode, rules: options, write, ...defined({ maxChars: historyChars }) }, this.#callIds),
       ...(request === undefined ? [] : [request]),
     ];
     this.#steps = 0;
@@ -317,9 +318,8 @@ export class Transcript {
     if (acts !== undefined) this.#messages.push(userTurn(acts));
     const files = filesForOthers(step, this.#options);
     if (files.length === 0) return;
-    const { takes } = this.#options;
     const loaded = files.map((file) => ({ ...file, ...defined({ bytes: media?.bytes.get(file.artifactRef) }) }));
-    this.#messages.push(madeTurn(loaded.map((file) => filePart(file, takes, tools, 'an earlier message'))));
+    this.#messages.push(madeTurn(loaded.map((file) => filePart(file, this.#options, tools, 'an earlier message'))));
   }
 
   /** What a step made known beside its results. */

@@ -17,20 +17,22 @@ import {
   type ToolView,
   wordsIn,
 } from '#core';
+import { type AttachmentRules, shownType } from './file-rules.ts';
 import { enclose, encloseJson, note, type UserWords } from './frame.ts';
-
-/** Whether the model can be sent files of this MIME type. */
-export type TakesMime = (mime: string) => boolean;
 
 /**
  * `undefined` when a conversation just goes on: the history has the request, and there is nothing to add.
  * @param write how the user's own words are written.
  */
-export function requestTurn(view: RunView, takes: TakesMime, write: UserWords): LanguageModelV4Message | undefined {
+export function requestTurn(
+  view: RunView,
+  rules: AttachmentRules,
+  write: UserWords,
+): LanguageModelV4Message | undefined {
   const { query, inputs, history, tools } = view;
   const content: (LanguageModelV4TextPart | LanguageModelV4FilePart)[] = [];
   if (query !== '') content.push({ type: 'text', text: write(query) });
-  for (const input of inputs) content.push(filePart(input, takes, tools, 'this request'));
+  for (const input of inputs) content.push(filePart(input, rules, tools, 'this request'));
   if (content.length > 0) return { role: 'user', content };
   if (history.some(({ role, text, parts }) => role !== 'system' && (text !== '' || parts !== undefined)))
     return undefined;
@@ -51,7 +53,7 @@ export function unreadableInputs({
 /** @param of which message the file is an attachment of. */
 export function filePart(
   input: LoadedInput,
-  takes: TakesMime,
+  rules: AttachmentRules,
   tools: ToolView,
   of: 'this request' | 'an earlier message',
 ): LanguageModelV4TextPart | LanguageModelV4FilePart {
@@ -60,11 +62,12 @@ export function filePart(
     const missing = { artifact_ref: artifactRef, ...defined({ file_name: fileName }) };
     return attachment(`An attachment of ${of} could not be read, and is missing:`, missing);
   }
-  const mediaType = mime.trim() || 'application/octet-stream';
-  if (takes(mediaType)) {
-    const file: LanguageModelV4FilePart = { type: 'file', mediaType, data: { type: 'data', data: bytes } };
+  const shown = shownType(bytes, mime, rules);
+  if (shown !== undefined) {
+    const file: LanguageModelV4FilePart = { type: 'file', mediaType: shown, data: { type: 'data', data: bytes } };
     return fileName === undefined ? file : { ...file, filename: fileName };
   }
+  const mediaType = mime.trim() || 'application/octet-stream';
   const reader = readersAtStart(tools).find((tool) => readsMedia(tool, mediaType));
   const stub: JsonObject = {
     artifact_ref: artifactRef,

@@ -11,7 +11,7 @@ import {
   type Json,
   type JsonObject,
   PilotageError,
-  pictureType,
+  pictureTypeOf,
   type Turn,
   type TurnCall,
   type TurnFile,
@@ -209,7 +209,7 @@ function fileOf(fields: Fields, at: string): GivenFile | TurnFile {
     return { type, artifactRef, mime: stringOf(mime, `${at}.mime`), sizeBytes: sizeBytes as number, ...named };
   }
   const { bytes, mediaType } = bytesOf(type === 'image' ? image : data, `${at}.${type === 'image' ? 'image' : 'data'}`);
-  const stated = fields['mediaType'] ?? mediaType ?? (type === 'image' ? pictureType(bytes) : undefined);
+  const stated = fields['mediaType'] ?? mediaType ?? (type === 'image' ? pictureTypeOf(bytes) : undefined);
   if (typeof stated !== 'string' || stated === '') throw refusal(`${at} needs its mediaType, such as image/png.`);
   if (bytes.length === 0) throw refusal(`${at} is an empty file, which no provider takes. Leave it out.`);
   return { type: 'file', bytes, mime: stated, ...named };

@@ -92,9 +92,14 @@ const MAX_WORDS_CHARS = 500;
 function refusedText({ metadata, payload }: Pick<Finished, 'metadata' | 'payload'>): string {
   const refusal = metadata?.['refusal'];
   if (!isJsonObject(refusal)) return '';
-  const { category, message = typeof payload === 'string' ? payload.slice(0, MAX_WORDS_CHARS) : undefined } = refusal;
+  const { category, message = typeof payload === 'string' ? startOf(payload) : undefined } = refusal;
   const said = [category, message].filter((text) => typeof text === 'string');
   return said.length === 0 ? ' Its model refused.' : ` Its model refused: ${said.join(': ')}`;
+}
+
+/** Half of a letter would have the owner's next request refused. */
+function startOf(text: string): string {
+  return text.slice(0, MAX_WORDS_CHARS).toWellFormed();
 }
 
 /** Who decides next is not to take for undone what may have happened. */

@@ -374,6 +374,13 @@ describe('errors of a model', () => {
     expect(shownTexts(events)).toEqual(['all of it']);
   });
 
+  it('what was streamed of a reply that its model then refused is taken back before the fallback planner speaks', async () => {
+    const model = scriptedModel([{ text: 'I would say', finish: 'content-filter' }]);
+    const { events, result } = await playStreamed({ model, react: { fallback: script(finish('all of it')) } });
+    expect(result).toMatchObject({ answer: 'all of it' });
+    expect(shownTexts(events)).toEqual(['']);
+  });
+
   it('what was streamed of a model that then failed for good is taken back before the run waits', async () => {
     const model = scriptedModel([{ text: 'a half ans', error: httpError(503), errorAt: 'read' }]);
     const { events, result } = await playStreamed({ model, react: { retries: 0 }, patienceMs: 0 });

@@ -16,7 +16,7 @@ import { start } from '../kit/world.ts';
 import { chat, chatFaults, good, input, type PlayOptions, play, reactWorld, read, wordsOf } from './played.ts';
 
 const DONE: ScriptedReply = { text: 'done' };
-const png = { bytes: Buffer.alloc(2_000_000, 7), mime: 'image/png', fileName: 'map.png' };
+const png = { bytes: Buffer.alloc(2_000_000, '\x89PNG\r\n\x1a\n', 'latin1'), mime: 'image/png', fileName: 'map.png' };
 const pdf = { bytes: Buffer.from('%PDF-1.7'), mime: 'application/pdf', fileName: 'terms.pdf' };
 const mp3 = { bytes: Buffer.from('ID3'), mime: 'audio/mpeg' };
 const csv = { bytes: Buffer.from('a,b'), mime: 'text/csv', fileName: 'rows.csv' };

@@ -12,7 +12,7 @@ it('leave with the result that has them, which becomes a preview', async () => {
     return { type: 'file', artifactRef: `art_${at}`, mime: 'image/png', sizeBytes: 3 };
   });
   const outcome = { kind: 'value', value: null, modelOutput: { type: 'content', value: files } } as const;
-  const bytes = new Map(files.map((_, at) => [`art_${at}`, new Uint8Array(3)]));
+  const bytes = new Map(files.map((_, at) => [`art_${at}`, Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')]));
   const planner = react({ model: createAnthropic({ apiKey: 'k' })('claude-sonnet-4-5') });
   const view = (tokens: number) =>
     runView({

@@ -203,6 +203,16 @@ it('a task that is refused tells its owner so, and a tool that is an agent too',
   expect(result).toMatchObject({ reason: 'goal' });
 });
 
+it('what the owner of a refused task is told of its words never ends in half of a letter', async () => {
+  const words = `${'n'.repeat(499)}😀 and more`;
+  const sub = agent({ name: 'sub', planner: react({ model: named('sub', [refusing(words)]) }) });
+  const model = named('m', [{ calls: [{ tool: 'sub', args: { input: 'x' } }] }, said('It does not want to.')]);
+  await play({ model, tools: [agentTool(sub, { description: 'Asks the other one.' })] });
+  const sent = JSON.stringify(model.calls[1]?.prompt);
+  expect(sent).toContain('n'.repeat(499));
+  expect(sent).not.toContain('\\ud83d');
+});
+
 describe('planners that ask for more than an answer', () => {
   const plan = said(JSON.stringify({ steps: [{ id: 'end', type: 'finish', input: 'planned' }] }));
 

@@ -12,7 +12,7 @@ import { DISCOVERY, TOOLS } from '../kit/tool-schemas.ts';
 const DOC = fileURLToPath(new URL('../../docs/prompting.md', import.meta.url));
 const tools = toolView(TOOLS);
 const base = { converse: false };
-const bytes = new Uint8Array(3);
+const bytes = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 
 const sections = (text: string, ...tags: string[]) =>
   tags.map((tag) => text.match(new RegExp(`<${tag}>\\n[\\s\\S]*?\\n</${tag}>`))?.[0] ?? '').join('\n\n');

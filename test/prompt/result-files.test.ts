@@ -8,7 +8,7 @@ import { call } from '../kit/decisions.ts';
 import { messagesOf, NATIVE, TEXT } from '../kit/messages.ts';
 import { stepOf } from '../kit/steps.ts';
 
-const BYTES = new Uint8Array([1, 2, 3]);
+const BYTES = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 const FILE: ModelOutputPart = { type: 'file', artifactRef: 'art_1', mime: 'image/png', sizeBytes: 3 };
 const MEDIA: MediaView = { from: 0, bytes: new Map([['art_1', BYTES]]) };
 const isPicture = (mime: string): boolean => mime.startsWith('image/');
@@ -83,7 +83,7 @@ describe('a result with a file', () => {
     ['is empty', { from: 0, bytes: new Map([['art_1', new Uint8Array()]]) }, /A file of this result, by reference:/],
     [
       'is too large',
-      { from: 0, bytes: new Map([['art_1', new Uint8Array(9)]]) },
+      { from: 0, bytes: new Map([['art_1', Buffer.concat([BYTES, BYTES])]]) },
       /A file of this result, by reference:/,
     ],
     ['nobody has loaded', null, /A file of this result, by reference:/],

@@ -4,7 +4,7 @@ import { requestTurn, unreadableInputs, userWordsIn } from '#prompt';
 import { type RunViewOptions, runView, toolView } from '#testing';
 
 /** More than the 32 KiB from which results are stored: an attachment is not a result. */
-const bytes = new Uint8Array(40_000).fill(7);
+const bytes = Buffer.alloc(40_000, '\x89PNG\r\n\x1a\n', 'latin1');
 const png: LoadedInput = { artifactRef: 'art_p', mime: 'image/png', sizeBytes: bytes.length, fileName: 'a.png', bytes };
 const pdf: LoadedInput = { artifactRef: 'art_d', mime: 'application/pdf', sizeBytes: 9, bytes: new Uint8Array(9) };
 
@@ -13,7 +13,7 @@ const takes =
   (mime: string) =>
     types.includes(mime);
 const parts = (options: RunViewOptions, ...types: string[]) =>
-  requestTurn(runView(options), takes(...types), userWordsIn('native'))?.content;
+  requestTurn(runView(options), { takes: takes(...types) }, userWordsIn('native'))?.content;
 const text = (said: string) => ({ type: 'text', text: said });
 const file = ({ mime, bytes: data, fileName }: LoadedInput) => ({
   ...{ type: 'file', mediaType: mime, data: { type: 'data', data } },

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Decision, Json, Outcome, Planner } from '#core';
 import { memoryJournal } from '#journal';
+import { graph } from '#planners/graph';
 import { agent, agentTool, type Tool, tool } from '#tools';
 import { call, finish, parallel, script } from '../kit/decisions.ts';
 import { start, world } from '../kit/world.ts';
@@ -280,6 +281,28 @@ it('files that the model of an agent tool has made are shown to the model that c
   const run = await start({ runtime });
   await run.result();
   expect((await run.state()).steps[0]?.calls[0]?.outcome).toMatchObject({ kind: 'value', modelOutput: seen });
+});
+
+it('a plan gets the files of an agent that has given nothing else', async () => {
+  const painter = agent({
+    name: 'painter',
+    planner: () => ({
+      decision: { kind: 'finish', reason: 'goal' },
+      made: [{ bytes: png(), mime: 'image/png' }],
+    }),
+  });
+  const look = tool({ name: 'look', description: 'd', effect: 'read', inputSchema: ANY, execute: (args) => args });
+  const steps = [
+    { id: 'paint', type: 'tool', toolId: 'painter', input: { input: 'a sky' }, after: [] },
+    { id: 'look', type: 'tool', toolId: 'look', input: { at: { $from: 'paint', path: '/files/0/artifactRef' } } },
+    { id: 'end', type: 'finish', input: { $from: 'look' } },
+  ];
+  const planner = graph({ plan: { planId: 'p', steps } as never });
+  const { runtime } = world({ planner, tools: [agentTool(painter, { description: 'Paints.' }), look] });
+  expect(await (await start({ runtime })).result()).toMatchObject({
+    reason: 'goal',
+    payload: { at: expect.stringMatching(/^art_/) },
+  });
 });
 
 it('files of a move that are none fail the planner', async () => {

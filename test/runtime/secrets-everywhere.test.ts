@@ -33,6 +33,22 @@ describe('a secret is left out of', () => {
     expect(written).not.toContain(GITHUB);
   });
 
+  it('what is written of a refused request, also when the next model is asked', async () => {
+    const message = `Refused. You sent ${KEY} and ${GITHUB}.`;
+    const data = { error: { code: 'content_policy_violation', message } };
+    const refused = Object.assign(httpError(400), { message, data });
+    const refuses = (modelId: string) => scriptedModel([{ error: refused, errorAt: 'call' }], { modelId });
+    for (const rules of [redact, {}]) {
+      const made = world({ planner: react({ model: [refuses('a'), refuses('b')] }), redact: rules });
+      const run = await start(made);
+      expect(await run.result()).toMatchObject({ reason: 'refused' });
+      const written = JSON.stringify(await made.journal.read(run.id));
+      expect(written).toContain('reply_refused');
+      expect(written).not.toContain(GITHUB);
+      expect(written.includes(KEY)).toBe(rules !== redact);
+    }
+  });
+
   it('the goal and the result of a fork', async () => {
     const made = world({ planner: script(call('echo'), pause), tools: [make('echo', () => 1)], redact });
     const run = await start(made);

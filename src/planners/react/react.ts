@@ -189,7 +189,10 @@ export function react(options: ReactOptions): Planner {
         const unfit = unread(asked, turn, view);
         if (unfit === undefined) {
           const move = moveOf(asked, turn, view, making);
-          return isRefused(move) ? yield* fallBackStreaming(move, view, signal) : move;
+          if (!isRefused(move)) return move;
+          // Whoever takes over says something else.
+          if (takesOver(move) !== undefined) yield { type: 'reset' };
+          return yield* fallBackStreaming(move, view, signal);
         }
         yield { type: 'reset' };
         return unfit;
