@@ -247,10 +247,11 @@ export function loadSqlite(): typeof import('node:sqlite') {
 }
 
 function makeFolder(path: string): void {
-  if (path === '' || path === ':memory:') {
+  // Who writes `memory` means a journal in memory; a file of that name is './memory'.
+  if (path === '' || path === ':memory:' || path === 'memory') {
     throw new PilotageError(
       'invalid_config',
-      'sqliteJournal needs the path of a file; memoryJournal() keeps a journal without a file.',
+      `A journal needs the path of a file, and was given ${JSON.stringify(path)}. memoryJournal() of pilotage/journal/memory keeps a journal without a file.`,
     );
   }
   try {
