@@ -87,7 +87,7 @@ export function createCatalogue(tools: ToolSet, builtins: readonly Tool[] = [], 
   assertDistinct([...ready.values()].flatMap((tool) => ('source' in tool ? (tool.handles ?? []) : [])));
   const sorted = [...ready.values()].sort((a, b) => (a.schema.name < b.schema.name ? -1 : 1));
   const ofProviders = sorted.map(({ schema }) => schema).filter(({ provider }) => provider !== undefined);
-  assertOneGate(sorted);
+  assertAlike(sorted);
   const allowed = new Map<string, Allowed>();
   const views = new Map<string, AuthorisedTools>();
   return {
@@ -235,21 +235,27 @@ function shortHash(text: string): string {
 }
 
 /**
- * A provider that asks leave for a call names the call, and not which of several tools of one type asks: one rule must not decide over what
- * another was written for.
+ * A provider names the call that it asks leave for, or has made, and not which of several tools of one type it belongs to: no rule, approver or
+ * price of one tool must count for what is another's.
  * @throws PilotageError `invalid_config`.
  */
-function assertOneGate(tools: readonly ReadyTool[]): void {
-  const ruled = tools.filter(({ schema: { provider }, gate }) => provider?.hosted === true && !asksAlways(gate));
-  for (const { schema } of ruled) {
-    const other = tools.find((tool) => tool.schema !== schema && tool.schema.provider?.id === schema.provider?.id);
+function assertAlike(tools: readonly ReadyTool[]): void {
+  const hosted = tools.filter(({ schema }) => schema.provider?.hosted === true);
+  for (const [index, { schema, gate }] of hosted.entries()) {
+    const other = hosted.slice(0, index).find((tool) => tool.schema.provider?.id === schema.provider?.id);
     if (other === undefined) continue;
-    const names = [schema.name, other.schema.name].map((name) => JSON.stringify(name)).join(' and ');
-    const message = `The tools ${names} are both ${schema.provider?.id}, and their provider does not say which of them asks for approval. Leave needsApproval out, so that each question is asked.`;
+    const isAlike =
+      schema.provider?.costMicroUsd === other.schema.provider?.costMicroUsd && isSameGate(gate, other.gate);
+    if (isAlike) continue;
+    const names = [other.schema.name, schema.name].map((name) => JSON.stringify(name)).join(' and ');
+    const message = `The tools ${names} are both ${schema.provider?.id}, and their provider does not say to which of them a call belongs. Give both the same costUsd and needsApproval without a rule, or leave these out.`;
     throw new PilotageError('invalid_config', message);
   }
 }
 
-function asksAlways(gate: ApprovalGate | undefined): boolean {
-  return gate !== undefined && gate.when === undefined;
+/** Two rules are never the same. */
+function isSameGate(one: ApprovalGate | undefined, other: ApprovalGate | undefined): boolean {
+  if (one === undefined || other === undefined) return one === other;
+  if (one.when !== undefined || other.when !== undefined) return false;
+  return (['reason', 'approver', 'onReject', 'expiresInMs'] as const).every((option) => one[option] === other[option]);
 }

@@ -183,14 +183,39 @@ it('a rule of the program answers for people', async () => {
   expect(approvals(requests[1]?.body ?? {})).toMatchObject([{ approve: true }]);
 });
 
-it('two servers of one type cannot have rules of their own, since nobody says which of them asks', () => {
+describe('two servers of one type, since nobody says which of them asks', () => {
   const two = { one: files().mcp, other: files().mcp };
   const { fetch } = wire([], whole);
   const planner = react({ model: openai.model({ baseURL: 'http://127.0.0.1/v1', fetch }) });
-  expect(() => world({ planner, tools: withTools(two, { one: { needsApproval: false } }) })).toThrow(
-    expect.objectContaining({ code: 'invalid_config', message: expect.stringContaining('openai.mcp') }),
-  );
-  expect(() => world({ planner, tools: two })).not.toThrow();
+  const made = (options: Parameters<typeof withTools<typeof two>>[1]) => () =>
+    world({ planner, tools: withTools(two, options) });
+  const rule = () => true;
+
+  it.each<[string, Parameters<typeof made>[0]]>([
+    ['a rule for one', { one: { needsApproval: rule } }],
+    ['one rule for both', { one: { needsApproval: rule }, other: { needsApproval: rule } }],
+    ['one that asks nobody', { one: { needsApproval: false } }],
+    ['an approver for the second', { other: { needsApproval: { approver: 'another' } } }],
+    ['a price for one', { other: { costUsd: 0.01 } }],
+  ])('cannot have %s', (_, options) => {
+    expect(made(options)).toThrow(
+      expect.objectContaining({ code: 'invalid_config', message: expect.stringContaining('openai.mcp') }),
+    );
+  });
+
+  it.each<[string, Parameters<typeof made>[0]]>([
+    ['nothing said of them', {}],
+    [
+      'the same said of both',
+      {
+        one: { costUsd: 0.01, needsApproval: { approver: 'another' } },
+        other: { costUsd: 0.01, needsApproval: { approver: 'another' } },
+      },
+    ],
+    ['nobody asked for either', { one: { needsApproval: false }, other: { needsApproval: false } }],
+  ])('may have %s', (_, options) => {
+    expect(made(options)).not.toThrow();
+  });
 });
 
 it('what asks without having been offered is told no', async () => {
