@@ -183,7 +183,7 @@ export class EventLines {
         return [
           line(
             event.isError ? 'bad' : 'quiet',
-            `  ${shortLine(event.tool, 60)} ${event.isError ? 'failed' : 'gave'} ${shortLine(terminalJson(event.output), 120)} (at the provider)`,
+            `  ${shortLine(event.tool, 60)} ${event.isError ? 'failed' : 'gave'} ${shortLine(terminalJson(event.output), 120)} (by the provider)`,
           ),
         ];
       case 'model.sources':
