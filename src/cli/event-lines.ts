@@ -59,6 +59,10 @@ export class EventLines {
         return [
           line('strong', `▶ ${event.identity.run}  ${shortLine(event.agent, 60)}: ${shortLine(event.query, 160)}`),
         ];
+      case 'turn.started':
+        return event.continues.length === 0
+          ? []
+          : [line('quiet', `  goes on from ${count(event.continues.length, 'earlier turn', 'earlier turns')}`)];
       case 'planner.decision':
         this.#args.clear();
         return decisionLines(event, this.#plan, this.#texts);

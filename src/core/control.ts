@@ -6,6 +6,7 @@ import { PilotageError } from './errors.ts';
 import { assertIdentity, type Scope } from './identity.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import type { TaskMessage } from './task.ts';
+import type { TurnMessage } from './turn.ts';
 
 export const CONTROL_TYPES = [
   'INJECT_CONTEXT',
@@ -65,6 +66,8 @@ export interface Control {
    * it: from a sender it is dropped.
    */
   readonly withdraws?: 'REDIRECT' | 'USER_MESSAGE';
+  /** Set on a USER_MESSAGE that came through the run's session. Only the runtime sets it: from a sender it is dropped. */
+  readonly turnMessage?: TurnMessage;
 }
 
 /** What a message of the user does to questions that are open: it withdraws them, or is heard when they have been answered. */

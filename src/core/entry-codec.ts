@@ -11,6 +11,7 @@ const COMMON_VERSION = 2;
 
 const KINDS: Readonly<Record<EntryKind, true>> = {
   started: true,
+  turn_started: true,
   moved: true,
   plan_grown: true,
   call_began: true,

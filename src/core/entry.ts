@@ -11,7 +11,7 @@ import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { Remark } from './remark.ts';
 import type { AtOnce, CallPlace, HandleNote, MoveNotes, PartialReply } from './step.ts';
 import type { OnCancel, TaskEnd, TaskKind, TaskOrigin, TaskPause } from './task.ts';
-import type { Continued, Turn } from './turn.ts';
+import type { Continued, Turn, TurnOrigin } from './turn.ts';
 
 /** A summary in place of a run's first steps. The steps stay in the journal; only requests to a model get shorter. */
 export interface Summary {
@@ -129,8 +129,10 @@ export interface Started {
   readonly query: string;
   /** Earlier turns as the caller gave them. */
   readonly history?: readonly Turn[];
-  /** Earlier turns that are told from the session's runs. */
+  /** Earlier turns that are told from the session's runs, of a run that began at once. */
   readonly continues?: Continued;
+  /** Set when messages of a session began the run. */
+  readonly turn?: TurnOrigin;
   readonly context?: RunContext;
   /** False for a run that is not a turn of its session's conversation, such as a background task. */
   readonly conversation?: boolean;
@@ -144,6 +146,15 @@ export interface Started {
   readonly asked?: StartRequest;
   /** What a message of the user does to open questions. Default `withdraw`. */
   readonly whileAsked?: WhileAsked;
+}
+/** The turn of a run has come: what it is told of the turns before it. */
+export interface TurnStarted {
+  readonly kind: 'turn_started';
+  readonly continues: Continued;
+  /** What the run works for, when it has the messages of a turn that it has interrupted beside its own. */
+  readonly query?: string;
+  /** The attachments of these messages. */
+  readonly inputs?: readonly InputArtifact[];
 }
 export interface Moved extends MoveNotes {
   readonly kind: 'moved';
@@ -454,6 +465,7 @@ export interface Failed {
 
 export type EntryBody =
   | Started
+  | TurnStarted
   | Moved
   | PlanGrown
   | CallBegan

@@ -113,6 +113,8 @@ export const ERROR_CONSEQUENCES = {
   cancelled: 'planner',
   lease_lost: 'caller',
   journal_conflict: 'caller',
+  session_changed: 'caller',
+  session_busy: 'caller',
   entry_refused: 'caller',
   journal_newer: 'caller',
   journal_corrupt: 'caller',

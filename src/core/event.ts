@@ -29,6 +29,12 @@ interface CallEndedPayload {
 
 export interface EventPayloads extends RemarkPayloads {
   'run.started': { readonly query: string; readonly agent: string };
+  /** The turn of a run of a session has come. `continues`: the runs that it is told of; `messages`: the ids of the messages that it answers. */
+  'turn.started': {
+    readonly query: string;
+    readonly continues: readonly string[];
+    readonly messages: readonly string[];
+  };
   /** A piece of the model's answer. `offset` counts characters of this kind in this step, so that a gap shows. */
   token: {
     readonly step: number;

@@ -126,6 +126,7 @@ export {
   type Summary,
   type TaskEnded,
   type TaskPaused,
+  type TurnStarted,
   type Watched,
 } from './entry.ts';
 export { decodeEntry, ENTRY_VERSION, encodeEntry } from './entry-codec.ts';
@@ -359,7 +360,18 @@ export {
   type ToolView,
   takesText,
 } from './tool.ts';
-export type { Continued, Turn, TurnCall, TurnFile, TurnPart, TurnResult } from './turn.ts';
+export {
+  type Continued,
+  SESSION_MESSAGE,
+  TURN_RUN,
+  type Turn,
+  type TurnCall,
+  type TurnFile,
+  type TurnMessage,
+  type TurnOrigin,
+  type TurnPart,
+  type TurnResult,
+} from './turn.ts';
 export {
   captureDecision,
   checkDecision,

@@ -131,6 +131,8 @@ export class Redaction {
     switch (body.kind) {
       case 'started':
         return this.#started(body);
+      case 'turn_started':
+        return within(body, this.#of('goals'), ['query']);
       case 'moved':
       case 'plan_grown':
         return this.#move(body);

@@ -50,6 +50,28 @@ export interface TurnResult extends PartNotes {
     | { readonly type: 'execution-denied'; readonly reason?: string };
 }
 
+/** The messages of a conversation that a run was started with, and which turn it goes on from. */
+export interface TurnOrigin {
+  /** In the order in which they were accepted. */
+  readonly messages: readonly TurnMessage[];
+  /** The turn that it goes on from; `null`: it is the first. Absent: the turn before it, or that of `replaces`. */
+  readonly after?: string | null;
+  /** The turn in whose place it stands, on a branch of its own. */
+  readonly replaces?: string;
+  /** The turn that this one has interrupted, and whose messages are its own, too. */
+  readonly interrupts?: string;
+}
+
+/** Ids of controls begin like this that carry a message of a session into a run. */
+export const SESSION_MESSAGE = 'message_';
+/** Ids of runs begin like this; what follows is the same in that of a run and of the control whose message has begun it. */
+export const TURN_RUN = 'run_';
+
+export interface TurnMessage {
+  /** Unique in the session. */
+  readonly id: string;
+}
+
 /** The runs of the session that a run is told of. What they said is read from their entries: it is not recorded a second time. */
 export interface Continued {
   /** In the order in which they were started. */
@@ -60,4 +82,6 @@ export interface Continued {
   }[];
   /** How many turns are told at most; of each run at least its last one. */
   readonly turns: number;
+  /** Turns on other branches of the conversation: what they did stays done, and is told; what was said in them is not. Absent: none. */
+  readonly aside?: Continued['runs'];
 }

@@ -63,6 +63,10 @@ export class MemoryArtifacts implements ArtifactStore {
     const rows = stored.map(({ row }) => row).sort(newestFirst);
     return { rows: rows.slice(0, limit), total: rows.length };
   }
+
+  delete(scope: Scope): void {
+    this.#scopes.delete(ownedBy(scope));
+  }
 }
 
 function newestFirst(one: ArtifactRow, other: ArtifactRow): number {

@@ -9,14 +9,17 @@ import {
   isCapped,
   type Message,
   type OptionShape,
+  type Scope,
+  SESSION_MESSAGE,
   type Started,
+  scopeKey,
   systemClock,
 } from '#core';
 import { LeaseWatch } from './lease-watch.ts';
 import { MemoryArtifacts, MemorySessions } from './memory-stores.ts';
+import { MemoryTurns, type StoredTurn } from './memory-turns.ts';
 import type {
   Append,
-  ArtifactStore,
   Claim,
   ClaimRequest,
   Examined,
@@ -29,6 +32,9 @@ import type {
   RunQuery,
   RunRecord,
   RunStatus,
+  Sending,
+  Sent,
+  SessionStore,
   SignalOptions,
   Told,
 } from './port.ts';
@@ -39,23 +45,29 @@ import {
   assertCurrent,
   assertInTime,
   assertLease,
+  assertMayGoOn,
   assertNewRun,
   assertOwnStarts,
   assertPriority,
   assertRoom,
   assertSeen,
+  assertSessionSeen,
   assertTakesSignals,
   assertTreeLimit,
   beginningOf,
+  cannotDelete,
   dueAt,
   hasEnded,
+  isTurn,
   journalClosed,
   mayLive,
   mayReopen,
   type Owned,
+  ownedBy,
   pageSize,
   runNotFound,
   type StoredTree,
+  sessionBusy,
   wholeMs,
 } from './rules.ts';
 import { Watchers } from './watchers.ts';
@@ -68,7 +80,7 @@ export function memoryJournal(options: { readonly clock?: Clock } = {}): Journal
   return new MemoryJournal(options.clock ?? systemClock);
 }
 
-interface StoredRun {
+interface StoredRun extends StoredTurn {
   readonly identity: Identity;
   readonly first: Started;
   agent: string;
@@ -98,13 +110,17 @@ const NO_INBOX: StoredRun['inbox'] = new Map();
 const NOT_TOLD: StoredRun['told'] = new Set();
 
 class MemoryJournal implements Journal {
-  readonly artifacts: ArtifactStore;
+  readonly artifacts: MemoryArtifacts;
   readonly memory: MemorySessions;
+  readonly sessions: SessionStore;
   readonly #clock: Clock;
   readonly #runs = new Map<string, StoredRun>();
   readonly #unended = new Set<StoredRun>();
   /** How many unfinished runs each root has under it. */
   readonly #trees = new Map<string, number>();
+  readonly #turns = new MemoryTurns<StoredRun>();
+  /** In which runs messages of sessions were heard, by the ids of their controls. */
+  readonly #messages = new Map<string, string>();
   readonly #watchers = new Watchers();
   readonly #leaseWatch: LeaseWatch<StoredRun>;
   #closed = false;
@@ -115,6 +131,21 @@ class MemoryJournal implements Journal {
     const assertOpen = (): void => this.#assertOpen();
     this.artifacts = new MemoryArtifacts({ assertOpen, now: () => this.#clock.now() });
     this.memory = new MemorySessions(assertOpen);
+    this.sessions = {
+      get: async (scope) => {
+        assertOpen();
+        return this.#turns.record(scope);
+      },
+      list: async (query) => {
+        assertOpen();
+        return this.#turns.list(query);
+      },
+      set: async (scope, facts) => {
+        assertOpen();
+        this.#turns.set(scope, facts);
+      },
+      delete: async (scope) => this.#deleteSession(scope),
+    };
   }
 
   async create(run: NewRun): Promise<Claim | undefined> {
@@ -123,7 +154,7 @@ class MemoryJournal implements Journal {
   }
 
   #create(run: NewRun, first: Started, now: number): Claim | undefined {
-    const { identity, priority, entries, claim } = run;
+    const { identity, priority, entries, claim, waits } = run;
     if (this.#runs.has(identity.run)) return undefined;
     const stored: StoredRun = {
       identity,
@@ -144,12 +175,54 @@ class MemoryJournal implements Journal {
       leaseUntil: 0,
       workLeftAt: undefined,
       problem: undefined,
+      turn: 0,
+      waits: undefined,
     };
+    if (isTurn(first)) this.#turns.add(stored, waits);
     this.#runs.set(identity.run, stored);
     this.#unended.add(stored);
     this.#countLive(stored, 1);
     this.#watchers.wake(identity.run);
-    return claim && grant(stored, claim, now);
+    if (stored.turn > 0) this.#watchers.wakeSession(identity);
+    return claim && stored.waits !== true ? grant(stored, claim, now) : undefined;
+  }
+
+  async send({ scope, known, seen, starts, tells = [] }: Sending): Promise<Sent> {
+    this.#assertOpen();
+    const first = starts && assertNewRun(starts);
+    const before = this.#acceptedIn(known);
+    if (before !== undefined) return { run: before };
+    assertSessionSeen({ scope, known, seen }, this.#turns.record(scope));
+    for (const { run, message } of tells) if (isCapped(message)) assertRoom(run, countCapped(this.#run(run).inbox));
+    const now = this.#clock.now();
+    const claim = starts && first && this.#create(starts, first, now);
+    if (starts !== undefined) this.#turns.set(scope, { branch: null });
+    for (const told of tells) this.#tell(told, now);
+    return { claim };
+  }
+
+  #acceptedIn({ run, control }: Sending['known']): string | undefined {
+    if (this.#runs.has(run)) return run;
+    return this.#messages.get(control);
+  }
+
+  async #deleteSession(scope: Scope): Promise<number> {
+    this.#assertOpen();
+    const key = ownedBy(scope);
+    const now = this.#clock.now();
+    const runs = [...this.#runs.values()].filter(({ identity }) => scopeKey(identity) === key);
+    for (const { identity, owner, leaseUntil, status } of runs) {
+      if (hasEnded(status) || owner === undefined || leaseUntil <= now) continue;
+      throw sessionBusy(cannotDelete(scope), identity.run);
+    }
+    for (const run of runs) {
+      if (!hasEnded(run.status)) this.#setStatus(run, 'cancelled');
+      this.#runs.delete(run.identity.run);
+      for (const id of run.told) this.#messages.delete(id);
+    }
+    this.#turns.delete(scope);
+    this.artifacts.delete(scope);
+    return runs.length;
   }
 
   /** At once: a promise would be a good part of the cost. */
@@ -174,11 +247,12 @@ class MemoryJournal implements Journal {
     for (const entry of append.entries) run.entries.push(entry);
     if (append.takes !== undefined) for (const id of append.takes) run.inbox.delete(id);
     run.agent = agentAfter(append) ?? run.agent;
+    // Before this run ends: the turn that comes next may be one of them.
+    if (starts !== undefined) for (const [start, first] of starts) this.#create(start, first, now);
     if (append.status !== undefined) this.#setStatus(run, append.status);
     if (append.leaseMs !== undefined) run.leaseUntil = wholeMs(now + append.leaseMs, 'leaseMs');
     run.updatedAt = now;
     this.#watchers.wake(append.run);
-    if (starts !== undefined) for (const [start, first] of starts) this.#create(start, first, now);
     if (append.tells !== undefined) for (const told of append.tells) this.#tell(told, now);
   }
 
@@ -219,11 +293,21 @@ class MemoryJournal implements Journal {
   async list(query: RunQuery): Promise<RunRecord[]> {
     this.#assertOpen();
     const limit = pageSize(query);
-    const before = query.after === undefined ? this.#runs.size : this.#run(query.after).age;
     const now = this.#clock.now();
-    const newestFirst = [...this.#runs.values()].slice(0, before).reverse();
+    const newestFirst = this.#newestFirst(query);
     const found = newestFirst.filter((run) => matches(run, query)).slice(0, limit);
     return found.map((run) => recordOf(run, now));
+  }
+
+  #newestFirst({ after, beforeTurn, tenant = '', user = '', session = '' }: RunQuery): readonly StoredRun[] {
+    if (beforeTurn !== undefined) {
+      return this.#turns
+        .of({ tenant, user, session })
+        .slice(0, Math.max(0, beforeTurn - 1))
+        .reverse();
+    }
+    const { age = Number.POSITIVE_INFINITY } = after === undefined ? {} : this.#run(after);
+    return [...this.#runs.values()].filter((run) => run.age < age).reverse();
   }
 
   async claim(request: ClaimRequest): Promise<Claim | undefined> {
@@ -239,12 +323,14 @@ class MemoryJournal implements Journal {
       const run = this.#runs.get(request.run);
       if (run === undefined) return undefined;
       const mayHave = hasEnded(run.status) ? mayReopen(run.status, request) : free(run);
+      if (hasEnded(run.status) && mayHave) assertMayGoOn(run.identity.run, this.#turns.otherInTurn(run));
       return mayHave ? grant(run, request, now) : undefined;
     }
     const passedOver = new Set(request.exceptRuns);
     let best: StoredRun | undefined;
     for (const run of this.#unended) {
-      if (run.wakeAt === null || run.wakeAt > now || !isWanted(run, request) || !free(run)) continue;
+      if (run.wakeAt === null || run.wakeAt > now || run.waits === true || !isWanted(run, request) || !free(run))
+        continue;
       if (passedOver.has(run.identity.run)) continue;
       if (best === undefined || comesFirst(run, best)) best = run;
     }
@@ -298,6 +384,7 @@ class MemoryJournal implements Journal {
       run.inbox = new Map();
     }
     run.told.add(message.id);
+    if (message.id.startsWith(SESSION_MESSAGE)) this.#messages.set(message.id, run.identity.run);
     run.inbox.set(message.id, { message, storedAt: now });
     run.signals += 1;
     run.wakeAt = 0;
@@ -347,6 +434,11 @@ class MemoryJournal implements Journal {
     return this.#watchers.add(run, wake);
   }
 
+  watchSession(scope: Scope, wake: () => void): () => void {
+    this.#assertOpen();
+    return this.#watchers.addSession(scope, wake);
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     this.#watchers.clear();
@@ -373,7 +465,19 @@ class MemoryJournal implements Journal {
     run.status = status;
     if (hasEnded(status)) this.#unended.delete(run);
     else this.#unended.add(run);
-    if (this.#unended.size !== had) this.#countLive(run, this.#unended.size - had);
+    if (this.#unended.size === had) return;
+    this.#countLive(run, this.#unended.size - had);
+    if (run.turn > 0) this.#turnOver(run);
+  }
+
+  #turnOver(run: StoredRun): void {
+    if (!hasEnded(run.status)) {
+      this.#turns.reopened(run);
+      return;
+    }
+    const next = this.#turns.ended(run);
+    if (next !== undefined) this.#watchers.wake(next.identity.run);
+    this.#watchers.wakeSession(run.identity);
   }
 
   #countLive({ first }: StoredRun, change: number): void {
@@ -405,7 +509,9 @@ function grant(run: StoredRun, lease: ClaimRequest, now: number): Claim {
   run.problem = undefined;
   if (run.status === 'pending' || run.status === 'waiting') run.status = 'running';
   run.fence += 1;
-  const claim = { run: run.identity.run, fence: run.fence, head: run.entries.length, signals: run.signals, before };
+  const { identity, fence, entries, signals, waits } = run;
+  const turn = waits === true ? { waits } : undefined;
+  const claim = { run: identity.run, fence, head: entries.length, signals, before, ...turn };
   return run.workLeftAt === undefined ? claim : { ...claim, workLeftMsAgo: Math.max(0, now - run.workLeftAt) };
 }
 
@@ -423,11 +529,14 @@ function matches(run: StoredRun, query: RunQuery): boolean {
 
 function recordOf(run: StoredRun, now: number): RunRecord {
   const { identity, first, agent, status, priority, createdAt, updatedAt, entries, owner, leaseUntil, problem } = run;
-  const wakeAt = hasEnded(status) ? null : run.wakeAt;
+  const isWaiting = run.waits === true && !hasEnded(status);
+  const wakeAt = hasEnded(status) || isWaiting ? null : run.wakeAt;
   return {
     identity,
     status,
     ...beginningOf(first),
+    ...(run.turn > 0 ? { turn: run.turn } : {}),
+    ...(isWaiting ? { waits: true } : {}),
     agent,
     priority,
     createdAt,

@@ -10,7 +10,7 @@
  * J5 If a former owner may still be at work on the run's calls, each later claim says how long ago it had the lease.
  * J6 A message has the time at which the store accepted it; that time alone decides whether it came in time.
  */
-import type { ArtifactRef, ArtifactRow, Entry, ErrorData, Identity, Message, Scope } from '#core';
+import type { ArtifactRef, ArtifactRow, Entry, ErrorData, Identity, Message, Scope, TurnOrigin } from '#core';
 
 /** The journal of a runtime that was given none; relative to the current folder. */
 export const DEFAULT_JOURNAL_PATH = '.pilotage/pilotage.db';
@@ -29,8 +29,13 @@ export interface NewRun {
   readonly priority: number;
   /** The first entries, from seq 1. */
   readonly entries: readonly Entry[];
-  /** Claims the new run in the same commit. */
+  /** Claims the new run in the same commit, unless it waits for its turn. */
   readonly claim?: LeaseRequest;
+  /**
+   * The run is a turn of its session that waits until the turns before it have ended: behind all of them (`last`), or before those that wait
+   * too (`next`). Absent: it waits for nobody.
+   */
+  readonly waits?: 'last' | 'next';
 }
 
 /** A message from one run to another, stored in the commit that makes it true. */
@@ -78,6 +83,8 @@ export interface Claim {
   readonly workLeftMsAgo?: number;
   /** For `release`, from whoever finds that it cannot go on with the run. */
   readonly before: Standing;
+  /** True: the run waits for the turns before it. It may only be ended, or given back. */
+  readonly waits?: true;
 }
 
 /** The state of a run when it was claimed. */
@@ -159,6 +166,12 @@ export interface RunRecord {
   readonly root?: string;
   /** False for a run that is not a turn of its session's conversation, such as a task. */
   readonly conversation?: false;
+  /** Its place among the turns of its session's conversation, from 1. That of a turn that waits may still grow. */
+  readonly turn?: number;
+  /** The messages that began it, and which turn it goes on from. */
+  readonly turnOrigin?: TurnOrigin;
+  /** True: it waits until the turns before it have ended, and is not due. */
+  readonly waits?: true;
   readonly createdAt: number;
   readonly updatedAt: number;
   /**
@@ -187,6 +200,8 @@ export interface RunQuery {
   readonly parent?: string | null;
   /** Only runs created at or after this time. Milliseconds since the epoch. */
   readonly since?: number;
+  /** With `tenant`, `user` and `session`: only turns of the conversation before this one, the last of them first. */
+  readonly beforeTurn?: number;
   /** How many runs a page has, newest first. Default 50, at most 200. */
   readonly limit?: number;
   /** The last run of the page before: only older runs are listed. */
@@ -228,6 +243,25 @@ export interface RepairRequest {
   /** Messages that are taken out of the inbox. */
   readonly drops: readonly string[];
 }
+
+/** A message of a conversation: it begins a turn, is told to the turn that is under way, or both. */
+export interface Sending {
+  readonly scope: Scope;
+  /** The run and the control that exist when the message was accepted before. */
+  readonly known: { readonly run: string; readonly control: string };
+  /** What the caller has seen, and decided on. */
+  readonly seen: {
+    /** The turn that is under way; `null`: none. With `signals`, it has had no more of them. */
+    readonly live: { readonly run: string; readonly signals?: number } | null;
+    /** As `SessionRecord.branch`. */
+    readonly branch: string | null;
+  };
+  readonly starts?: NewRun;
+  readonly tells?: readonly Told[];
+}
+
+/** What became of a message. `run`: where it was accepted before, in which case nothing has changed. */
+export type Sent = { readonly run: string } | { readonly claim: Claim | undefined };
 
 export interface Journal {
   /**
@@ -289,6 +323,13 @@ export interface Journal {
    */
   signal(run: string, message: Message, options?: SignalOptions): Promise<boolean>;
 
+  /**
+   * Stores a message of a conversation once, with all that follows from it, in one commit. The branch that somebody has switched to is left by a
+   * message that begins a turn.
+   * @throws PilotageError `session_changed` when the session is not as the caller has seen it; `inbox_full`, and as `create`.
+   */
+  send(sending: Sending): Promise<Sent>;
+
   /** Messages that the run has not taken yet, in the order in which they came. @throws PilotageError `run_not_found`. */
   inbox(run: string): Promise<Received[]>;
 
@@ -311,7 +352,12 @@ export interface Journal {
    */
   watch(run: string, wake: () => void): () => void;
 
+  /** The same for turns that are added to a session, and such that have come to their turn. */
+  watchSession(scope: Scope, wake: () => void): () => void;
+
   readonly artifacts: ArtifactStore;
+
+  readonly sessions: SessionStore;
 
   readonly memory: SessionMemoryStore;
 
@@ -333,6 +379,50 @@ export interface ArtifactAbout {
   readonly fileName?: string;
   /** `tool: <name>`, `user`, … Default `unknown`. */
   readonly source?: string;
+}
+
+/** A session as the store counts it. What was said in it stands in the entries of its runs. */
+export interface SessionRecord extends Scope {
+  readonly title?: string;
+  /** The turn whose branch somebody has switched to. Absent: the newest turn's. */
+  readonly branch?: string;
+  /** How many turns it has, those that wait included. */
+  readonly turns: number;
+  /** How many turns wait for the one that is under way. */
+  readonly waiting: number;
+  /** The newest of the turns that are under way, with the number of signals that it has had. */
+  readonly live?: { readonly run: string; readonly status: RunStatus; readonly signals: number };
+  /** When its first and its last turn were created, by the store's clock. Milliseconds since the epoch. */
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+export interface SessionQuery {
+  readonly tenant: string;
+  readonly user?: string;
+  /** Only sessions whose last turn was created at or after this time. Milliseconds since the epoch. */
+  readonly since?: number;
+  /** Only sessions whose name or title has this text, in any case. */
+  readonly text?: string;
+  /** How many sessions a page has, those with the newest turns first. Default 50, at most 200. */
+  readonly limit?: number;
+  /** The last session of the page before. */
+  readonly after?: Pick<SessionRecord, 'user' | 'session' | 'updatedAt'>;
+}
+
+export interface SessionStore {
+  /** `undefined` for a session without turns. */
+  get(scope: Scope): Promise<SessionRecord | undefined>;
+  /** @throws PilotageError `invalid_config` for a page over 200 or below 1. */
+  list(query: SessionQuery): Promise<SessionRecord[]>;
+  /** `null` takes the title, or the branch, away. */
+  set(scope: Scope, facts: { readonly title?: string | null; readonly branch?: string | null }): Promise<void>;
+  /**
+   * Removes the session with all its runs, tasks included, and its artifacts.
+   * @returns how many runs there were.
+   * @throws PilotageError `session_busy` while a process has one of them.
+   */
+  delete(scope: Scope): Promise<number>;
 }
 
 // The memory of a session is its runs: what was said stands in their entries. Beside them there is only the summary of older runs.

@@ -13,6 +13,9 @@ import type {
   RunQuery,
   RunRecord,
   RunStatus,
+  Sending,
+  SessionQuery,
+  SessionRecord,
   SessionSummary,
 } from './port.ts';
 
@@ -39,14 +42,56 @@ export function assertNewRun(run: NewRun): Started {
 }
 
 /** What a record tells of how the run began. */
-export function beginningOf(first: Started): Pick<RunRecord, 'query' | 'agent' | 'parent' | 'root' | 'conversation'> {
-  const { query, agent, task, conversation = true } = first;
+export function beginningOf(
+  first: Started,
+): Pick<RunRecord, 'query' | 'agent' | 'parent' | 'root' | 'conversation' | 'turnOrigin'> {
+  const { query, agent, task, conversation = true, turn } = first;
   return {
     query,
     agent,
+    ...(turn === undefined ? {} : { turnOrigin: turn }),
     ...(task === undefined ? {} : { parent: task.parent, root: task.root }),
     ...(conversation ? {} : { conversation: false }),
   };
+}
+
+/** Whether the run is a turn of its session's conversation. */
+export function isTurn({ conversation, task }: Started): boolean {
+  return conversation !== false && task === undefined;
+}
+
+/** @throws PilotageError `session_changed` when the session is not as the sender has seen it. */
+export function assertSessionSeen(
+  { scope: { session }, seen }: Sending,
+  now: Pick<SessionRecord, 'live' | 'branch'> | undefined,
+): void {
+  const { live, branch } = now ?? {};
+  const isSameTurn = (seen.live?.run ?? null) === (live?.run ?? null);
+  const heardAll = seen.live?.signals === undefined || seen.live.signals === live?.signals;
+  if (isSameTurn && heardAll && seen.branch === (branch ?? null)) return;
+  throw new PilotageError(
+    'session_changed',
+    `Nothing was stored: the session ${session} is not as it was read. Read it again, and decide anew.`,
+    { data: { session } },
+  );
+}
+
+/** @throws PilotageError `session_busy` when a failed turn is reopened while another one is under way. */
+export function assertMayGoOn(run: string, live: string | undefined): void {
+  if (live === undefined) return;
+  throw sessionBusy(
+    `Run ${run} cannot go on while another turn of its session is under way (run ${live}). Wait for it, or cancel it.`,
+    live,
+  );
+}
+
+export function cannotDelete({ session }: Scope): string {
+  return `The session ${session} was not deleted: a process has one of its runs. Cancel that run first.`;
+}
+
+/** @param run the turn that is under way. */
+export function sessionBusy(message: string, run: string): PilotageError {
+  return new PilotageError('session_busy', message, { data: { run } });
 }
 
 /** @throws PilotageError `invalid_config` for a priority that is not a whole number. */
@@ -195,10 +240,10 @@ export function dueAt({ wakeInMs = 0, asBefore }: Pick<Park, 'wakeInMs' | 'asBef
 }
 
 /** @throws PilotageError `invalid_config` for a page over 200 or below 1. */
-export function pageSize(query: RunQuery): number {
+export function pageSize(query: Pick<RunQuery | SessionQuery, 'limit'>): number {
   const limit = query.limit ?? DEFAULT_PAGE;
   if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_PAGE) return limit;
-  throw new PilotageError('invalid_config', `A page of ${limit} runs cannot be listed; ask for 1 to ${MAX_PAGE}.`);
+  throw new PilotageError('invalid_config', `A page of ${limit} cannot be listed; ask for 1 to ${MAX_PAGE}.`);
 }
 
 /** The key of what belongs to a session. @throws PilotageError `identity_required` for a scope that is not complete. */

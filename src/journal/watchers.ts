@@ -1,4 +1,6 @@
-/** Who wants to hear that a run has news. */
+/** Who wants to hear that a run, or a session, has news. */
+import { type Scope, scopeKey } from '#core';
+
 export class Watchers {
   readonly #wakes = new Map<string, Set<() => void>>();
 
@@ -24,6 +26,14 @@ export class Watchers {
     for (const watch of this.#wakes.get(run) ?? []) queueMicrotask(watch);
   }
 
+  addSession(scope: Scope, wake: () => void): () => void {
+    return this.add(sessionKey(scope), wake);
+  }
+
+  wakeSession(scope: Scope): void {
+    if (this.#wakes.size > 0) this.wake(sessionKey(scope));
+  }
+
   wakeAll(): void {
     for (const run of this.#wakes.keys()) this.wake(run);
   }
@@ -32,4 +42,9 @@ export class Watchers {
     for (const watches of this.#wakes.values()) watches.clear();
     this.#wakes.clear();
   }
+}
+
+/** No id of a run begins like this. */
+function sessionKey(scope: Scope): string {
+  return `/session/${scopeKey(scope)}`;
 }

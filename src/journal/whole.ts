@@ -28,6 +28,8 @@ import type {
   NewRun,
   Received,
   RepairRequest,
+  Sending,
+  Sent,
   SignalOptions,
   StoredText,
 } from './port.ts';
@@ -55,12 +57,14 @@ export function wholeJournal(journal: Journal): Journal {
 class WholeJournal implements Journal {
   readonly artifacts: Journal['artifacts'];
   readonly memory: Journal['memory'];
+  readonly sessions: Journal['sessions'];
   readonly #journal: Journal;
 
   constructor(journal: Journal) {
     this.#journal = journal;
     this.artifacts = journal.artifacts;
     this.memory = journal.memory;
+    this.sessions = journal.sessions;
   }
 
   async create(run: NewRun): Promise<Claim | undefined> {
@@ -133,12 +137,20 @@ class WholeJournal implements Journal {
     return this.#journal.repair({ ...request, entries: await this.#withReferences(request.entries, scope) });
   }
 
+  async send(sending: Sending): Promise<Sent> {
+    const { tells } = sending;
+    if (tells === undefined) return this.#journal.send(sending);
+    const large = tells.map(async ({ run, message }) => ({ run, message: await this.#signalled(run, message) }));
+    return this.#journal.send({ ...sending, tells: await Promise.all(large) });
+  }
+
   get: Journal['get'] = (run) => this.#journal.get(run);
   list: Journal['list'] = (query) => this.#journal.list(query);
   claim: Journal['claim'] = (request) => this.#journal.claim(request);
   renew: Journal['renew'] = (leases, leaseMs) => this.#journal.renew(leases, leaseMs);
   release: Journal['release'] = (lease, park) => this.#journal.release(lease, park);
   watch: Journal['watch'] = (run, wake) => this.#journal.watch(run, wake);
+  watchSession: Journal['watchSession'] = (scope, wake) => this.#journal.watchSession(scope, wake);
   close: Journal['close'] = () => this.#journal.close();
 
   async #scopeOf(run: string): Promise<Scope> {

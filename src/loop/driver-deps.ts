@@ -7,8 +7,10 @@ import {
   type NamedModel,
   type Planner,
   type Redaction,
+  type TurnStarted,
 } from '#core';
 import type { ArtifactStore, Journal } from '#journal';
+import type { RunState } from '#state';
 import type { Agent, AgentLimits, AuthorisedTools } from '#tools';
 import type { AtWork } from '../calls/doubt.ts';
 import type { Handles } from '../calls/handles.ts';
@@ -66,6 +68,8 @@ export interface DriverDeps extends Pick<ReadyAgent, 'agent' | 'planner' | 'tool
   /** How long runs wait for their models. Absent: as long as is usual. */
   readonly patienceMs?: number;
   newToken(): string;
+  /** What a turn of a session, whose turn has come, is told of the turns before it. */
+  turnStarted(state: RunState): Promise<TurnStarted>;
   /** Called for a run that was told something, or that was just stored: some process must drive it. */
   woke(run: string): void;
   /** The tasks that carry out nodes of the run which are retried go on. */

@@ -62,7 +62,7 @@ export class Moves {
   next(): readonly EntryBody[] | undefined | Promise<readonly EntryBody[] | undefined> {
     const { state, deps } = this.#ports;
     if (this.#given === undefined) {
-      if (state.context.inputs !== undefined || hasEarlierTurns(state)) return this.#load();
+      if (state.context.inputs !== undefined || hasEarlierTurns(state) || isTurnToBegin(state)) return this.#load();
       this.#given = NOTHING_GIVEN;
     }
     const loading = this.#media.load(state, deps.artifacts);
@@ -72,8 +72,9 @@ export class Moves {
   }
 
   /** However long it takes: what was true before it, of the time too, may be so no more. */
-  async #load(): Promise<undefined> {
+  async #load(): Promise<readonly EntryBody[] | undefined> {
     const { state, deps } = this.#ports;
+    if (isTurnToBegin(state)) return [await deps.turnStarted(state)];
     const inputs = await loadInputs(state.context.inputs ?? [], state.identity, deps.artifacts);
     this.#given = { inputs, history: hasEarlierTurns(state) ? await earlierTurns(state, deps) : undefined };
   }
@@ -134,4 +135,9 @@ export class Moves {
       offsets[delta.type] += delta.text.length;
     };
   }
+}
+
+/** A turn of a session that does not know yet what it goes on from. */
+function isTurnToBegin({ turn, continues, history }: RunState): boolean {
+  return turn !== null && continues === null && history.length === 0;
 }

@@ -11,6 +11,7 @@ import {
   type RunRecord,
   type RunStatus,
   runNotFound,
+  type Sending,
 } from '#journal';
 import { foldEntries, isPaused, type RunState } from '#state';
 import type { RunDriver } from '../loop/driver.ts';
@@ -25,6 +26,7 @@ import { PickUp, type PickUpOptions, Refusals } from './pick-up.ts';
 import { type ReopenAs, type Reopening, reopen, reopenTasks } from './reopen.ts';
 import { isForOthers, sendControl } from './send-control.ts';
 import { type Slot, type SlotLimits, Slots, type Waiting } from './slots.ts';
+import { TurnsToCome } from './turns-to-come.ts';
 
 export interface FleetOptions extends PickUpOptions {
   readonly slots: SlotLimits;
@@ -71,6 +73,7 @@ export class Fleet {
   readonly #loans: Loans;
   readonly #pickUp: PickUp;
   readonly #owner = ownerName();
+  readonly #toCome: TurnsToCome;
   /** What is to be done about a run soon: tried again, or looked at. */
   readonly #later = new Map<string, () => void>();
   /** A program that takes over no due runs still goes on with those that it knows. */
@@ -89,6 +92,7 @@ export class Fleet {
     this.#slots = new Slots(options.slots);
     this.#loans = new Loans(this.#slots, (run) => this.#live.get(run));
     this.#pickUp = new PickUp(deps, options);
+    this.#toCome = new TurnsToCome(deps.journal, (run) => this.wake(run));
     this.#refusals = new Refusals(deps.clock);
     this.#alarms = new Alarms(deps.clock, (run) => this.#looked(run, () => this.#ring(run)));
   }
@@ -99,20 +103,43 @@ export class Fleet {
   }
 
   /** Stores a run, and drives it if there is a slot and the run was not there before. False when it is not driven. */
-  async launch(run: NewRun): Promise<boolean> {
-    const { identity } = run;
-    const slot = this.#takeSlot(identity.tenant);
+  launch(run: NewRun): Promise<boolean> {
+    return this.#stored(run, (leased) => this.#deps.journal.create(leased));
+  }
+
+  /**
+   * Stores a message of a session, and drives the run that it begins when its turn has come.
+   * @returns the run in which the message was accepted before.
+   */
+  async sendMessage(sending: Sending): Promise<string | undefined> {
+    let before: string | undefined;
+    const send = async (request: Sending): Promise<Claim | undefined> => {
+      const sent = await this.#deps.journal.send(request);
+      if ('claim' in sent) return sent.claim;
+      before = sent.run;
+      return undefined;
+    };
+    const { starts } = sending;
+    const isDriven = await (starts === undefined
+      ? send(sending)
+      : this.#stored(starts, (leased) => send({ ...sending, starts: leased })));
+    if (starts !== undefined && isDriven === false && before === undefined) this.#toCome.expect(starts.identity.run);
+    return before;
+  }
+
+  /** With a lease of this process, if there is a slot. @returns whether the run is driven here. */
+  async #stored(run: NewRun, store: (leased: NewRun) => Promise<Claim | undefined>): Promise<boolean> {
+    const slot = this.#takeSlot(run.identity.tenant);
     const lease = slot !== undefined ? { claim: { owner: this.#owner, leaseMs: this.#options.leaseMs } } : {};
     const askedAt = momentOf(this.#deps.clock);
     let claim: Claim | undefined;
     try {
-      claim = await this.#deps.journal.create({ ...run, ...lease });
+      claim = await store({ ...run, ...lease });
     } finally {
       if (slot !== undefined && claim === undefined) this.#leave({ slot });
     }
     if (slot === undefined || claim === undefined) return false;
-    const state = foldEntries(run.entries);
-    this.#drive(this.#pickUp.driver(claim, state, askedAt), { slot });
+    this.#drive(this.#pickUp.driver(claim, foldEntries(run.entries), askedAt), { slot });
     return true;
   }
 
@@ -135,6 +162,7 @@ export class Fleet {
     this.#closing = true;
     this.#stopWork?.();
     for (const cancel of this.#later.values()) cancel();
+    this.#toCome.stop();
     this.#alarms.stop();
     this.#slots.clear();
     for (const { driver } of this.#live.values()) driver.leave();
@@ -296,22 +324,33 @@ export class Fleet {
         throw error;
       },
     );
-    const live = this.#live.get(run);
+    if (this.#live.has(run) || control.type !== 'PRIORITIZE') {
+      return this.#hears(control, { run, tenant: identity.tenant, priority });
+    }
+    const now = control.payload?.['priority'];
+    this.enqueue({ run, tenant: identity.tenant, priority: typeof now === 'number' ? now : priority });
+    return true;
+  }
+
+  /** A message of a session was stored in the inbox of the run: somebody drives it then. */
+  async told(run: string): Promise<void> {
+    const { identity, priority } = await this.#record(run);
+    await this.#hears({ type: 'USER_MESSAGE' }, { run, tenant: identity.tenant, priority });
+  }
+
+  /** @returns false when only a process with the run's own code can take what was said. */
+  async #hears(control: Pick<Control, 'type'>, waiting: Waiting): Promise<boolean> {
+    const live = this.#live.get(waiting.run);
     if (live !== undefined) {
       live.driver.poke();
       return true;
     }
-    if (control.type !== 'PRIORITIZE') {
-      try {
-        await this.#driveNow({ run, tenant: identity.tenant, priority });
-      } catch (error) {
-        if (!isForOthers(control, error)) throw error;
-        return false;
-      }
-      return true;
+    try {
+      await this.#driveNow(waiting);
+    } catch (error) {
+      if (!isForOthers(control, error)) throw error;
+      return false;
     }
-    const now = control.payload?.['priority'];
-    this.enqueue({ run, tenant: identity.tenant, priority: typeof now === 'number' ? now : priority });
     return true;
   }
 
@@ -362,7 +401,9 @@ export class Fleet {
   }
 
   async #wakeStored(run: string, acceptChanges: boolean): Promise<void> {
-    const { identity, priority, status, wakeAt = 0, readAt } = await this.#record(run);
+    const { identity, priority, status, wakeAt = 0, readAt, waits } = await this.#record(run);
+    if (waits === true) return;
+    this.#toCome.forget(run);
     if (this.#closing || hasEnded(status)) return;
     // What is parked is left alone until its time, or until somebody says something to it; its tasks may not be.
     if (wakeAt === null) return this.#wakeTasks(run);
@@ -491,7 +532,10 @@ export class Fleet {
     const { run, tenant } = driver.state.identity;
     if (this.#live.get(run) === live) this.#live.delete(run);
     const error = exitError(exit, run);
-    if (exit.kind === 'ended') this.#options.onEnded(driver.state);
+    if (exit.kind === 'ended') {
+      this.#options.onEnded(driver.state);
+      if (driver.state.turn !== null) this.#looked(run, () => this.#toCome.wakeNext(driver.state.identity));
+    }
     if (exit.kind === 'broken' && !awaited && !this.#deps.hub.hasListeners(run)) this.#deps.onFault(exit.error);
     this.#deps.hub.tell(run, error === undefined ? { type: 'exit' } : { type: 'exit', error });
     if (this.#live.size === 0) this.#stopBeat?.();

@@ -29,6 +29,8 @@ export { Run } from './run.ts';
 export type { RuntimeOptions } from './runtime.ts';
 export { createRuntime, Runtime } from './runtime.ts';
 export { sendControl } from './send-control.ts';
+export type { Session } from './session.ts';
+export type { SessionEvent } from './session-events.ts';
 export type { MemoryOptions, SummaryInput } from './session-memory.ts';
 export type { StartOptions } from './start-options.ts';
 export type { TaskRecord } from './task-record.ts';

@@ -37,6 +37,10 @@ export class PickUp {
   async claimed(claim: Claim, askedAt: Moment, acceptChanges = false): Promise<RunDriver | undefined> {
     const { journal, onFault, redaction } = this.#deps;
     try {
+      if (claim.waits === true && !(await this.#isCancelled(claim))) {
+        await this.giveBack(claim);
+        return undefined;
+      }
       const state = foldEntries(await journal.read(claim.run));
       const repin = await this.#repinFor(state, acceptChanges);
       if (repin !== undefined) await this.#append(state, claim, repin);
@@ -49,6 +53,12 @@ export class PickUp {
       await this.#release(claim, { ...park, problem }).catch((second: unknown) => onFault(second));
       throw error;
     }
+  }
+
+  /** A turn that waits for the turns before it is only ended. */
+  async #isCancelled({ run }: Claim): Promise<boolean> {
+    const received = await this.#deps.journal.inbox(run);
+    return received.some(({ message }) => message.type === 'CANCEL');
   }
 
   /** As it was. */

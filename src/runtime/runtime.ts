@@ -15,7 +15,6 @@ import {
   describeThrown,
   type Entry,
   fieldOf,
-  givenLimits,
   type Identity,
   jsonEquals,
   knowKeysOf,
@@ -25,7 +24,6 @@ import {
   PilotageError,
   Redaction,
   type RedactionOptions,
-  runLimitsOf,
   type StartRequest,
   systemClock,
   type ToolPolicy,
@@ -48,19 +46,17 @@ import { assertParallelCalls, createCatalogue, skillGet, skillSearch, toolGet, t
 import { AtWork } from '../calls/doubt.ts';
 import { Handles } from '../calls/handles.ts';
 import { artifactFetch, LargeTurns } from '../calls/large-values.ts';
-import type { DriverDeps, ReadyAgent } from '../loop/driver-deps.ts';
-import { contextAtStart, withReadArgs } from '../loop/inputs.ts';
+import type { DriverDeps } from '../loop/driver-deps.ts';
 import { NoticeHub } from '../loop/notices.ts';
 import { assertPriced } from '../loop/prices.ts';
 import { assertProgressGuard, type ProgressGuard } from '../loop/progress-guard.ts';
-import { limitsWithin } from '../tasks/budget-share.ts';
-import { pinOf } from '../tasks/spawn.ts';
 import { type AgentParts, Agents, agentsGiven } from './agents.ts';
 import { Fleet } from './fleet.ts';
-import { readHistory, storedHistory } from './given-history.ts';
+import { assertStart, firstEntry, type Starting } from './new-run.ts';
 import type { Migrate } from './pins.ts';
 import { Run } from './run.ts';
 import { RunHost } from './run-host.ts';
+import { Session, type SessionOptions } from './session.ts';
 import {
   assertMemoryOptions,
   type MemoryOptions,
@@ -68,10 +64,11 @@ import {
   type Remembering,
   rememberedFor,
   SummaryKeeper,
-  withMaterial,
 } from './session-memory.ts';
+import { turnStarted } from './session-path.ts';
+import { Sessions } from './sessions.ts';
 import type { SlotLimits } from './slots.ts';
-import { assertNoTaskId, assertStartOptions, type StartOptions } from './start-options.ts';
+import { assertNoTaskId, type StartOptions } from './start-options.ts';
 import { Tasks } from './tasks.ts';
 
 export interface RuntimeOptions extends AgentParts {
@@ -159,6 +156,10 @@ const OPTIONS: OptionShape<RuntimeOptions> = {
   onFault: 'function?',
 };
 const RUN: OptionShape<{ as?: Caller }> = { as: 'object?' };
+const SESSION: OptionShape<SessionOptions> = {
+  ...({ identity: 'object?', limits: 'object?', agent: 'text?', scopes: 'list?', priority: 'any?' } as const),
+  ...({ context: 'object?', whileAsked: 'any?' } as const),
+};
 const QUERY: OptionShape<RunQuery> = {
   tenant: 'text?',
   user: 'text?',
@@ -168,9 +169,9 @@ const QUERY: OptionShape<RunQuery> = {
   since: 'moment?',
   limit: 'any?',
   after: 'text?',
+  beforeTurn: 'any?',
 };
 
-const NO_SCOPES: readonly string[] = Object.freeze([]);
 const DEFAULT_LEASE_MS = 5_000;
 const DEFAULT_LIVE_RUNS = 10;
 /** How many leases a process may stand still before an effect that it has under way can meet a second one. */
@@ -204,6 +205,12 @@ export class Runtime {
     },
     (query, options, asked) => this.#start(query, options, asked),
   );
+
+  /** The sessions of the journal: list, get, delete, and give titles. */
+  readonly sessions: Sessions = new Sessions(() => {
+    this.#assertOpen();
+    return this.#driverDeps().journal;
+  });
 
   constructor(options: RuntimeOptions) {
     assertOptions('createRuntime', options, OPTIONS);
@@ -244,28 +251,18 @@ export class Runtime {
 
   async #start(query: string, options: StartOptions, asked?: StartRequest): Promise<Run> {
     this.#assertOpen();
-    assertStartOptions(options);
-    options.signal?.throwIfAborted();
+    assertStart(query, options);
     // An identity that got lost on the way here must not put the runs of all users together.
     const owner = 'identity' in options ? options.identity : local('local');
     assertIdentity(owner);
     const identity = capture<Identity>(pickIdentity(owner), 'identity').json;
-    const started = this.#startedEntry(query, identity, options, asked);
-    const { priority = 0 } = options;
-    if (!Number.isInteger(priority) || Math.abs(priority) > 1000) {
-      throw new PilotageError('invalid_config', `priority is ${priority}; give a whole number from -1000 to 1000.`);
-    }
-    const deps = this.#driverDeps();
-    await assertNoTaskId(deps.journal, identity.run);
-    const turns = options.history && readHistory(options.history);
-    const given = await withReadArgs(options, identity, this.#agentFor(options).readArgs);
-    const context = await contextAtStart(given, identity, deps.artifacts);
-    const history = turns && (await storedHistory(turns, identity, deps.artifacts));
-    const remembered = await this.#remembered(identity, options);
-    const entry = this.#redaction.entry(withMaterial(started, context, { ...defined({ history }), ...remembered }));
+    await assertNoTaskId(this.#driverDeps().journal, identity.run);
+    const remembered = (): Promise<Remembered | undefined> => this.#remembered(identity, options);
+    const entry = await firstEntry(this.#starting(), query, identity, options, { asked, remembered });
     this.#assertOpen();
     options.signal?.throwIfAborted();
     const fleet = this.#readyFleet();
+    const { priority = 0 } = options;
     if (!(await fleet.launch({ identity, priority, entries: [entry] }))) {
       await this.#assertSameRun(entry, options.agent);
       fleet.enqueue({ run: identity.run, tenant: identity.tenant, priority });
@@ -273,6 +270,11 @@ export class Runtime {
     const host = this.#readyHost();
     host.cancelOn(options.signal, identity.run);
     return new Run(identity.run, host);
+  }
+
+  #starting(): Starting {
+    const { limits } = this.#options;
+    return { agents: this.#agents, clock: this.#clock, limits, deps: this.#driverDeps() };
   }
 
   /**
@@ -287,6 +289,18 @@ export class Runtime {
     if (typeof id !== 'string')
       throw new PilotageError('invalid_config', 'A run is named by its id, a string such as run.id of a handle.');
     return new Run(id, this.#readyHost(), options.as);
+  }
+
+  /**
+   * Makes a handle of a session: a conversation whose turns are runs, one after another, whichever processes send to it and drive it. It begins
+   * with the first message.
+   * @param options what its turns are started with.
+   * @throws PilotageError `identity_required`, `invalid_config`.
+   */
+  session(id: string, options: SessionOptions = {}): Session {
+    this.#assertOpen();
+    assertOptions('session', options, SESSION);
+    return new Session(id, options, this.#readyHost(), this.#starting());
   }
 
   #readyHost(): RunHost {
@@ -335,35 +349,6 @@ export class Runtime {
     this.#hub.close(new PilotageError('runtime_closed', 'The runtime was closed; the run is not followed any more.'));
     const { journal } = this.#options;
     if (journal === undefined || typeof journal === 'string') await this.#deps?.journal.close();
-  }
-
-  #startedEntry(query: string, identity: Identity, options: StartOptions, asked?: StartRequest): Entry {
-    if (typeof query !== 'string')
-      throw new PilotageError('invalid_config', 'The query must be a string, such as the goal of the user.');
-    const { agent, planner, toolsOf, limits, unpriced } = this.#agentFor(options);
-    const given = { ...givenLimits(this.#options.limits), ...givenLimits(options.limits) };
-    assertRunLimits(given);
-    assertPriced(agent, unpriced, given.costUsd !== undefined);
-    const at = this.#clock.now();
-    const { scopes = NO_SCOPES } = options;
-    return {
-      kind: 'started',
-      identity,
-      query: capture<string>(query, 'run.query').json,
-      agent,
-      limits: limitsWithin(runLimitsOf(given), limits, at),
-      scopes: capture<readonly string[]>(scopes, 'run.scopes').json,
-      pin: pinOf(planner, toolsOf(scopes, [])),
-      ...(options.conversation === false ? { conversation: false } : {}),
-      ...((options.whileAsked ?? planner.whileAsked) === 'keep' ? { whileAsked: 'keep' } : {}),
-      ...defined({ asked: asked && capture<StartRequest>(asked, 'run.asked').json }),
-      seq: 1,
-      at,
-    };
-  }
-
-  #agentFor({ agent }: StartOptions): ReadyAgent {
-    return agent === undefined ? this.#agents.default : this.#agents.named(agent);
   }
 
   async #remembered(scope: Identity, { history, conversation }: StartOptions): Promise<Remembered | undefined> {
@@ -445,6 +430,7 @@ export class Runtime {
       hub: this.#hub,
       progress: this.#options.progress ?? {},
       ...defined({ patienceMs: this.#options.patienceMs }),
+      turnStarted: (state) => turnStarted(state, journal, this.#memory?.turns),
       newToken: () => `pause_${crypto.randomUUID().replaceAll('-', '')}`,
       woke: (run) => this.#readyFleet().wake(run),
       reopenTasks: (run, by) => this.#readyFleet().reopenTasks(run, by),

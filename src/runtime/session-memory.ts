@@ -5,15 +5,11 @@
 import {
   assertOptions,
   type Continued,
-  deepFreeze,
   defined,
-  type Entry,
   type Json,
   type OptionShape,
   PilotageError,
-  type RunContext,
   type Scope,
-  type Started,
   scopeKey,
 } from '#core';
 import type { Journal, RunQuery, RunRecord, RunStatus, SessionSummary } from '#journal';
@@ -103,20 +99,6 @@ export async function rememberedFor(journal: Journal, scope: Scope, options: Rem
       ? {}
       : { conversationMemory: { strategy: 'summary', summary: summary.text } }),
   };
-}
-
-/** The first entry, with what the run is given. Options of the caller about the conversation win over the memory. */
-export function withMaterial(
-  started: Entry,
-  given: RunContext | undefined,
-  { history, continues, conversationMemory }: Remembered & Pick<Started, 'history'>,
-): Entry {
-  const context = { ...defined({ conversationMemory }), ...given };
-  return deepFreeze({
-    ...started,
-    ...defined({ history, continues }),
-    ...(Object.keys(context).length === 0 ? {} : { context }),
-  });
 }
 
 const PAGE = 200;

@@ -89,6 +89,12 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
     case 'watched':
     case 'group_ended':
       return taskEvents(entry, entry, before);
+    case 'turn_started': {
+      const { query = before.query, continues } = entry;
+      const messages = (before.turn?.messages ?? []).map(({ id }) => id);
+      const runs = continues.runs.map(({ run }) => run);
+      return [event('turn.started', entry, identity, { query, continues: runs, messages })];
+    }
     case 'no_progress': {
       const { step, period, times } = entry;
       return [event('planner.no_progress', entry, identity, { step, period, times })];

@@ -76,6 +76,7 @@ export function openState(entry: Entry): RunState {
     goal: query,
     history,
     continues,
+    turn: entry.turn ?? null,
     context,
     conversation,
     agent,
@@ -240,6 +241,15 @@ function apply(state: RunState, entry: Entry): void {
     case 'no_progress':
       state.noProgress = Object.freeze({ step: entry.step, period: entry.period, times: entry.times });
       return;
+    case 'turn_started': {
+      const { continues, query, inputs } = entry;
+      state.continues = continues;
+      if (inputs !== undefined) state.context = Object.freeze({ ...state.context, inputs });
+      if (query === undefined) return;
+      state.query = query;
+      if (state.steering.length === 0) state.goal = query;
+      return;
+    }
     case 'repinned':
       state.agent = entry.agent;
       state.pin = entry.pin;

@@ -33,6 +33,7 @@ import {
   type TaskUsage,
   type TaskView,
   type Turn,
+  type TurnOrigin,
   type Usage,
   type UsageTotals,
   type WhileAsked,
@@ -178,6 +179,8 @@ export interface RunState {
   history: readonly Turn[];
   /** The runs of the session that the run is told of. */
   continues: Continued | null;
+  /** The messages of a session that began the run. */
+  turn: TurnOrigin | null;
   context: RunContext;
   /** True: the run is a turn of its session's conversation. */
   conversation: boolean;

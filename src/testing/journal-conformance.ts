@@ -11,6 +11,7 @@ import { entryCases, repairCases } from './journal-cases/entries.ts';
 import { inboxCases } from './journal-cases/inbox.ts';
 import type { JournalCase } from './journal-cases/kit.ts';
 import { leaseCases } from './journal-cases/leases.ts';
+import { sessionCases } from './journal-cases/sessions.ts';
 import { listingCases, statusCases } from './journal-cases/statuses.ts';
 import { taskCases } from './journal-cases/tasks.ts';
 import { VirtualClock } from './time-and-chance.ts';
@@ -43,6 +44,7 @@ export function journalConformance(options: JournalConformanceOptions): Conforma
     ...inboxCases,
     ...taskCases,
     ...listingCases,
+    ...sessionCases,
     ...artifactCases,
     ...sessionMemoryCases,
   ];

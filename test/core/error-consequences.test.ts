@@ -2,7 +2,7 @@
 import { tmpdir } from 'node:os';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { decodeEntry, ERROR_CONSEQUENCES, type ErrorCode, type ErrorConsequence, PilotageError } from '#core';
-import type { Claim } from '#journal';
+import type { Claim, RunRecord } from '#journal';
 import { memoryJournal } from '#journal';
 import { askModel, readyModel } from '#model';
 import {
@@ -388,6 +388,17 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     });
   },
   journal_conflict: () => caller('journal_conflict', () => appendTo(memoryJournal(), 1, 5)),
+  session_changed: () =>
+    caller('session_changed', () => {
+      const seen = { live: { run: 'another' }, branch: null };
+      return memoryJournal().send({ scope: local('ana'), known: { run: 'r', control: 'message_r' }, seen });
+    }),
+  session_busy: async () => {
+    const journal = memoryJournal();
+    const { run } = await stored(journal);
+    const { identity } = (await journal.get(run)) as RunRecord;
+    return caller('session_busy', () => journal.sessions.delete(identity));
+  },
   journal_newer: () => caller('journal_newer', () => decodeEntry('{"v":5,"kind":"moved"}', 1)),
   journal_corrupt: () => caller('journal_corrupt', () => foldEntries([])),
   journal_entry_unknown: () => caller('journal_entry_unknown', () => decodeEntry('{"v":1,"kind":"dreamt"}', 1)),

@@ -419,6 +419,15 @@ const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
     times: count,
     ...position,
   }),
+  turn_started: fc.record(
+    {
+      kind: fc.constant('turn_started' as const),
+      continues: fc.record({ runs: fc.array(fc.record({ run: text, head: fc.nat() })), turns: fc.nat() }),
+      query: text,
+      ...position,
+    },
+    { requiredKeys: ['kind', 'continues', 'seq', 'at'] },
+  ),
   repinned: fc.record(
     {
       kind: fc.constant('repinned' as const),

@@ -139,7 +139,15 @@ describe('the file of an older version', () => {
       insertOldRun(db, 'over', { fence: 1, owner: 'dead', leaseUntil: 9e15, status: 'finished' });
     });
     const journal = openJournal(path);
-    const parts = { query: 'query of new', agent: 'deep "x"', priority: 4, createdAt: 10, updatedAt: 20, head: 2 };
+    const parts = {
+      query: 'query of new',
+      agent: 'deep "x"',
+      priority: 4,
+      createdAt: 10,
+      updatedAt: 20,
+      head: 2,
+      turn: 1,
+    };
     expect(await journal.get('new')).toEqual({
       identity: identity('new'),
       status: 'pending',

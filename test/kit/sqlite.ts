@@ -1,8 +1,8 @@
 /** SQLite files: opened as journals, looked into, and measured. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { onTestFinished } from 'vitest';
-import type { Journal } from '#journal';
+import { type Journal, MIGRATIONS } from '#journal';
 import { type SqliteJournalOptions, sqliteJournal } from '#journal/sqlite';
 
 export function openJournal(path: string, more: Partial<SqliteJournalOptions> = {}): Journal {
@@ -23,20 +23,27 @@ export function withDatabase<T>(path: string, use: (db: DatabaseSync) => T): T {
 
 /** Brings a file of the present format back to format 8. */
 export function makeOlder(path: string): void {
-  withDatabase(path, (db) =>
-    db.exec(`
-      DROP INDEX runs_live;
-      CREATE INDEX runs_root ON runs (root) WHERE root IS NOT NULL;
-      CREATE TABLE session_turns (
-        scope TEXT NOT NULL, number INTEGER NOT NULL, run TEXT NOT NULL UNIQUE, user TEXT NOT NULL, assistant TEXT,
-        at INTEGER NOT NULL, PRIMARY KEY (scope, number)
-      ) STRICT, WITHOUT ROWID;
-      ALTER TABLE session_summaries ADD COLUMN covers INTEGER NOT NULL DEFAULT 0;
-      ALTER TABLE session_summaries DROP COLUMN through;
-      ALTER TABLE session_summaries DROP COLUMN without;
-      PRAGMA user_version = 8`),
-  );
+  const older = `${path}-older`;
+  withDatabase(older, (db) => {
+    for (const migration of MIGRATIONS.slice(0, OLDER)) db.exec(migration);
+    db.exec(`PRAGMA user_version = ${OLDER}; ATTACH '${path}' AS today`);
+    const tables = db.prepare("SELECT name FROM main.sqlite_schema WHERE type = 'table'").all();
+    for (const { name } of tables) {
+      const columnsIn = (schema: string): unknown[] =>
+        db
+          .prepare(`SELECT name FROM pragma_table_info('${name}', '${schema}')`)
+          .all()
+          .map((column) => column['name']);
+      const both = columnsIn('main').filter((column) => columnsIn('today').includes(column));
+      if (both.length > 0) db.exec(`INSERT INTO main.${name} (${both}) SELECT ${both} FROM today.${name}`);
+    }
+    db.exec('DETACH today; PRAGMA journal_mode = WAL');
+  });
+  for (const rest of ['-wal', '-shm']) rmSync(`${path}${rest}`, { force: true });
+  renameSync(older, path);
 }
+
+const OLDER = 8;
 
 const WAL_HEADER_BYTES = 32;
 

@@ -54,6 +54,7 @@ export interface StoreOptions {
 export class SimulatedStore implements Journal {
   readonly artifacts: ArtifactStore;
   readonly memory: SessionMemoryStore;
+  readonly sessions: Journal['sessions'];
   readonly #options: StoreOptions;
 
   constructor(options: StoreOptions) {
@@ -69,6 +70,8 @@ export class SimulatedStore implements Journal {
       summarise: (scope, expected, summary) =>
         this.#operation('append', () => inner.memory.summarise(scope, expected, summary)),
     };
+    // The programs of the simulation have no sessions.
+    this.sessions = inner.sessions;
   }
 
   create(run: NewRun): Promise<Claim | undefined> {
@@ -190,6 +193,9 @@ export class SimulatedStore implements Journal {
     const { inner, process, hear = (told) => told() } = this.#options;
     return inner.watch(run, () => hear(() => process.deliver(wake)));
   }
+
+  send: Journal['send'] = (sending) => this.#options.inner.send(sending);
+  watchSession: Journal['watchSession'] = (scope, wake) => this.#options.inner.watchSession(scope, wake);
 
   async close(): Promise<void> {}
 

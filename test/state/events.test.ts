@@ -80,6 +80,14 @@ const EMITTERS: { readonly [T in EventType]: () => Promise<readonly RunEvent[]> 
   'task.progress': watchedTask,
   'planner.no_progress': () => events([call('works'), call('works'), call('works')]),
   'run.repinned': repinned,
+  'turn.started': async () => {
+    const runtime = createRuntime({ planner: () => ({ kind: 'finish', reason: 'goal' }), journal: memoryJournal() });
+    const { turn } = await runtime.session('default', { identity: { tenant: 'local', user: 'ana' } }).send('hello');
+    const seen: RunEvent[] = [];
+    for await (const event of runtime.run(turn).events()) seen.push(event);
+    await runtime.close();
+    return seen;
+  },
   'run.paused': () => events([pause()]),
   'control.received': () => steered('USER_MESSAGE'),
   'control.undelivered': overtaken,
@@ -152,6 +160,7 @@ const FIELDS: { readonly [T in EventType]: readonly (keyof EventPayloads[T])[] }
   'task.progress': ['taskId', 'status', 'entries'],
   'planner.no_progress': ['step', 'period', 'times'],
   'run.repinned': ['agent'],
+  'turn.started': ['query', 'continues', 'messages'],
   'run.paused': ['pauses'],
   'control.received': ['control'],
   'control.undelivered': ['control'],

@@ -8,6 +8,7 @@ import {
   type Message,
   type OptionShape,
   PilotageError,
+  type Scope,
   systemClock,
 } from '#core';
 import type {
@@ -24,10 +25,13 @@ import type {
   RepairRequest,
   RunQuery,
   RunRecord,
+  Sending,
+  Sent,
   SessionMemoryStore,
+  SessionStore,
   SignalOptions,
 } from '../port.ts';
-import { assertLease, assertPriority, dueAt, journalClosed, pageSize, wholeMs } from '../rules.ts';
+import { assertLease, assertPriority, dueAt, hasEnded, isTurn, journalClosed, pageSize, wholeMs } from '../rules.ts';
 import { Watchers } from '../watchers.ts';
 import { SqliteGuard } from './guard.ts';
 import { OpeningJournal } from './opening.ts';
@@ -35,8 +39,16 @@ import { ReadingJournal } from './reading.ts';
 import { SqliteRecords, SqliteRepairs } from './records.ts';
 import { SqliteRows } from './runs.ts';
 import { openDatabase } from './schema.ts';
-import { encodeAppend, encodeMessage, encodeRun, type PreparedStatement, prepared } from './statements.ts';
+import {
+  encodeAppend,
+  encodeMessage,
+  encodeRun,
+  encodeSending,
+  type PreparedStatement,
+  prepared,
+} from './statements.ts';
 import { SqliteArtifacts, SqliteSessions, type StoreAccess } from './stores.ts';
+import { SqliteTurns } from './turns.ts';
 import { GroupWriter } from './writer.ts';
 
 export interface SqliteJournalOptions {
@@ -103,6 +115,7 @@ function assertValues({ synchronous = 'full' }: SqliteJournalOptions): void {
 export class SqliteJournal implements Journal {
   readonly artifacts: ArtifactStore;
   readonly memory: SessionMemoryStore;
+  readonly sessions: SessionStore;
   readonly #db: DatabaseSync;
   readonly #guard: SqliteGuard;
   readonly #clock: Clock;
@@ -110,6 +123,7 @@ export class SqliteJournal implements Journal {
   readonly #rows: SqliteRows;
   readonly #records: SqliteRecords;
   readonly #repairs: SqliteRepairs;
+  readonly #turns: SqliteTurns;
   readonly #writer: GroupWriter;
   readonly #watchers = new Watchers();
   readonly #dataVersion: PreparedStatement;
@@ -130,7 +144,18 @@ export class SqliteJournal implements Journal {
     };
     this.artifacts = new SqliteArtifacts(db, access);
     this.memory = new SqliteSessions(db, access);
-    this.#rows = new SqliteRows(db, this.#clock);
+    const turns = new SqliteTurns(db);
+    this.#turns = turns;
+    this.sessions = {
+      get: async (scope) => this.#read(() => turns.record(scope)),
+      list: async (query) => this.#read(() => turns.list(query)),
+      set: async (scope, facts) => {
+        await this.#writer.write(() => turns.set(scope, facts));
+        this.#watchers.wakeSession(scope);
+      },
+      delete: async (scope) => this.#writer.write(() => turns.delete(scope, this.#now())),
+    };
+    this.#rows = new SqliteRows(db, this.#clock, turns);
     this.#records = new SqliteRecords(db);
     this.#repairs = new SqliteRepairs(db);
   }
@@ -139,13 +164,31 @@ export class SqliteJournal implements Journal {
     const text = encodeRun(run);
     const claim = await this.#writer.write(() => this.#rows.create(text, this.#clock.now()));
     this.#watchers.wake(run.identity.run);
+    if (isTurn(text.first)) this.#watchers.wakeSession(run.identity);
     return claim;
+  }
+
+  async send(sending: Sending): Promise<Sent> {
+    const text = encodeSending(sending);
+    const sent = await this.#writer.write(() => this.#rows.send(text, this.#clock.now()));
+    const { starts, tells = [] } = sending;
+    if (starts !== undefined) this.#watchers.wake(starts.identity.run);
+    for (const told of tells) this.#watchers.wake(told.run);
+    this.#watchers.wakeSession(sending.scope);
+    return sent;
+  }
+
+  #hasItsTurn(run: string): void {
+    this.#watchers.wake(run);
+    const scope = this.#turns.scopeOf(run);
+    if (scope !== undefined) this.#watchers.wakeSession(scope);
   }
 
   async append(append: Append): Promise<void> {
     const text = encodeAppend(append);
-    await this.#writer.write(() => this.#rows.append(text, this.#clock.now()));
+    const next = await this.#writer.write(() => this.#rows.append(text, this.#clock.now()));
     this.#watchers.wake(append.run);
+    if (next !== undefined) this.#hasItsTurn(next);
     for (const start of append.starts ?? []) this.#watchers.wake(start.identity.run);
     for (const told of append.tells ?? []) this.#watchers.wake(told.run);
   }
@@ -203,13 +246,25 @@ export class SqliteJournal implements Journal {
 
   async repair(request: RepairRequest): Promise<void> {
     const bodies = request.entries.map(encodeEntry);
-    await this.#writer.write(() => this.#repairs.repair(request, bodies, this.#now()));
+    const next = await this.#writer.write(() => {
+      this.#repairs.repair(request, bodies, this.#now());
+      return hasEnded(request.status) ? this.#turns.ended(request.run) : undefined;
+    });
     this.#watchers.wake(request.run);
+    if (next !== undefined) this.#hasItsTurn(next);
   }
 
   watch(run: string, wake: () => void): () => void {
+    return this.#watching(() => this.#watchers.add(run, wake));
+  }
+
+  watchSession(scope: Scope, wake: () => void): () => void {
+    return this.#watching(() => this.#watchers.addSession(scope, wake));
+  }
+
+  #watching(add: () => () => void): () => void {
     if (this.#closing !== undefined) throw journalClosed();
-    const stop = this.#watchers.add(run, wake);
+    const stop = add();
     this.#poll ??= this.#watchOthers();
     return () => {
       stop();

@@ -3,8 +3,8 @@
  * present format. Each operation waits for that lock as a write of an open file does, without holding up the event loop, and is refused
  * with `journal_busy` after the same time; the next one tries again.
  */
-import { PilotageError } from '#core';
-import type { ArtifactStore, Journal, SessionMemoryStore } from '../port.ts';
+import { PilotageError, type Scope } from '#core';
+import type { ArtifactStore, Journal, SessionMemoryStore, SessionStore } from '../port.ts';
 import { journalClosed } from '../rules.ts';
 
 const RETRY_MS = 20;
@@ -35,6 +35,13 @@ export class OpeningJournal implements Journal {
     summarise: (scope, expected, summary) => this.#with(({ memory }) => memory.summarise(scope, expected, summary)),
   };
 
+  readonly sessions: SessionStore = {
+    get: (scope) => this.#with(({ sessions }) => sessions.get(scope)),
+    list: (query) => this.#with(({ sessions }) => sessions.list(query)),
+    set: (scope, facts) => this.#with(({ sessions }) => sessions.set(scope, facts)),
+    delete: (scope) => this.#with(({ sessions }) => sessions.delete(scope)),
+  };
+
   create: Journal['create'] = (run) => this.#with((journal) => journal.create(run));
   append: Journal['append'] = (append) => this.#with(async (journal) => journal.append(append));
   read: Journal['read'] = (run, from, limit) => this.#with((journal) => journal.read(run, from, limit));
@@ -44,16 +51,25 @@ export class OpeningJournal implements Journal {
   renew: Journal['renew'] = (leases, leaseMs) => this.#with((journal) => journal.renew(leases, leaseMs));
   release: Journal['release'] = (lease, park) => this.#with((journal) => journal.release(lease, park));
   signal: Journal['signal'] = (run, message, options) => this.#with((journal) => journal.signal(run, message, options));
+  send: Journal['send'] = (sending) => this.#with((journal) => journal.send(sending));
   inbox: Journal['inbox'] = (run) => this.#with((journal) => journal.inbox(run));
   examine: Journal['examine'] = (run) => this.#with((journal) => journal.examine(run));
   repair: Journal['repair'] = (request) => this.#with((journal) => journal.repair(request));
 
   watch(run: string, wake: () => void): () => void {
+    return this.#watch((journal) => journal.watch(run, wake), wake);
+  }
+
+  watchSession(scope: Scope, wake: () => void): () => void {
+    return this.#watch((journal) => journal.watchSession(scope, wake), wake);
+  }
+
+  #watch(watch: (journal: Journal) => () => void, wake: () => void): () => void {
     if (this.#closed) throw journalClosed();
-    if (this.#opened !== undefined) return this.#opened.watch(run, wake);
+    if (this.#opened !== undefined) return watch(this.#opened);
     let stop: (() => void) | undefined;
     const begin = (journal: Journal): void => {
-      stop = journal.watch(run, wake);
+      stop = watch(journal);
       wake();
     };
     this.#watches.add(begin);

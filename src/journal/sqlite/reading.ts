@@ -1,8 +1,8 @@
 /** A SQLite journal that is only looked at: nothing is written, made, claimed or brought to another format. */
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { PilotageError } from '#core';
-import type { ArtifactStore, Journal, RunQuery, SessionMemoryStore } from '../port.ts';
+import { PilotageError, type Scope } from '#core';
+import type { ArtifactStore, Journal, RunQuery, SessionMemoryStore, SessionStore } from '../port.ts';
 import { journalClosed } from '../rules.ts';
 import { Watchers } from '../watchers.ts';
 import { footprintOf, openStill, type Still } from './still.ts';
@@ -57,6 +57,13 @@ export class ReadingJournal implements Journal {
     summarise: () => this.#refuse(),
   };
 
+  readonly sessions: SessionStore = {
+    get: (scope) => this.#read((journal) => journal.sessions.get(scope)),
+    list: (query) => this.#read((journal) => journal.sessions.list(query)),
+    set: () => this.#refuse(),
+    delete: () => this.#refuse(),
+  };
+
   read: Journal['read'] = (run, from, limit) => this.#read((journal) => journal.read(run, from, limit));
   get: Journal['get'] = (run) => this.#read((journal) => journal.get(run));
   list: Journal['list'] = (query: RunQuery) => this.#read((journal) => journal.list(query));
@@ -69,10 +76,19 @@ export class ReadingJournal implements Journal {
   release: Journal['release'] = () => this.#refuse();
   signal: Journal['signal'] = () => this.#refuse();
   repair: Journal['repair'] = () => this.#refuse();
+  send: Journal['send'] = () => this.#refuse();
 
   watch(run: string, wake: () => void): () => void {
+    return this.#watch(() => this.#watchers.add(run, wake));
+  }
+
+  watchSession(scope: Scope, wake: () => void): () => void {
+    return this.#watch(() => this.#watchers.addSession(scope, wake));
+  }
+
+  #watch(add: () => () => void): () => void {
     if (this.#closed) throw journalClosed();
-    const stop = this.#watchers.add(run, wake);
+    const stop = add();
     this.#poll ??= this.#watchOthers();
     return () => {
       stop();

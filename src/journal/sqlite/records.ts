@@ -24,6 +24,8 @@ interface RecordRow {
   readonly parent: string | null;
   readonly root: string | null;
   readonly problem: string | null;
+  readonly turn: number | null;
+  readonly waits: number | null;
 }
 
 export interface EntryRow {
@@ -72,7 +74,9 @@ export class SqliteRecords {
     }
     // A key is given once, in the order of creation.
     if (query.after !== undefined) filter('key < ?', this.#key(query.after));
-    const sql = `${FIND_RECORD} ${['TRUE', ...where].join(' AND ')} ORDER BY key DESC LIMIT ?`;
+    if (query.beforeTurn !== undefined) filter('turn < ?', query.beforeTurn);
+    const order = query.beforeTurn === undefined ? 'key' : 'turn';
+    const sql = `${FIND_RECORD} ${['TRUE', ...where].join(' AND ')} ORDER BY ${order} DESC LIMIT ?`;
     const rows = this.#db.prepare(sql).all(...values, limit) as unknown as RecordRow[];
     return rows.map((row) => recordOf(row, now));
   }
@@ -100,11 +104,14 @@ export function decodeRow(run: string, row: EntryRow): Entry {
 function recordOf(row: RecordRow, now: number): RunRecord {
   const { id, tenant, user, session, status, priority, head, owner, lease_until: until } = row;
   const { problem, ...beginning } = beginningIn(row);
-  const wakeAt = hasEnded(status) ? null : row.wake_at;
+  const isWaiting = row.waits === 1 && !hasEnded(status);
+  const wakeAt = hasEnded(status) || isWaiting ? null : row.wake_at;
   return {
     identity: { tenant, user, session, run: id },
     status,
     ...beginning,
+    ...(row.turn === null ? {} : { turn: row.turn }),
+    ...(isWaiting ? { waits: true } : {}),
     agent: row.agent,
     priority,
     createdAt: row.created_at,
@@ -117,7 +124,7 @@ function recordOf(row: RecordRow, now: number): RunRecord {
   };
 }
 
-type Beginning = Pick<RunRecord, 'query' | 'parent' | 'root' | 'conversation' | 'problem'>;
+type Beginning = Pick<RunRecord, 'query' | 'parent' | 'root' | 'conversation' | 'turnOrigin' | 'problem'>;
 
 /** A run whose beginning cannot be read is listed with its problem, so that it hides no other run. */
 function beginningIn(row: RecordRow): Beginning {

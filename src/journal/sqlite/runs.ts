@@ -5,17 +5,20 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type Clock, type Entry, type Message, PilotageError, steadyMs } from '#core';
 import { LeaseWatch, MAX_LEASE_MS } from '../lease-watch.ts';
-import type { Append, Claim, ClaimRequest, Park, Received, Renewal, RunStatus, SignalOptions } from '../port.ts';
+import type { Append, Claim, ClaimRequest, Park, Received, Renewal, RunStatus, Sent, SignalOptions } from '../port.ts';
 import {
   assertCurrent,
   assertInTime,
+  assertMayGoOn,
   assertOwnStarts,
   assertRoom,
   assertSeen,
+  assertSessionSeen,
   assertTakesSignals,
   assertTreeLimit,
   dueAt,
   hasEnded,
+  isTurn,
   mayLive,
   mayReopen,
   type Owned,
@@ -31,8 +34,10 @@ import {
   type PreparedStatement,
   prepared,
   type RunText,
+  type SendingText,
   type ToldText,
 } from './statements.ts';
+import type { SqliteTurns } from './turns.ts';
 
 interface RunRow {
   readonly key: number;
@@ -47,6 +52,7 @@ interface RunRow {
   readonly work_left_at: number | null;
   readonly agent: string;
   readonly tenant: string;
+  readonly waits: number | null;
 }
 
 interface FarRow {
@@ -56,7 +62,7 @@ interface FarRow {
 }
 
 const FIND_RUN = `
-  SELECT key, id, status, agent, tenant, ${HEAD} AS head, signals, fence, wake_at, owner, lease_until, work_left_at
+  SELECT key, id, status, agent, tenant, ${HEAD} AS head, signals, fence, wake_at, owner, lease_until, work_left_at, waits
   FROM runs WHERE `;
 const firstInLine = (due: string, further: string): string => `(
   SELECT key FROM runs
@@ -134,14 +140,16 @@ function statementsOn(db: DatabaseSync) {
 export class SqliteRows {
   readonly #sql: Statements;
   readonly #inbox: SqliteInbox;
+  readonly #turns: SqliteTurns;
   readonly #passedOver: SqlitePassedOver;
   readonly #clock: Clock;
   readonly #leaseWatch: LeaseWatch<number>;
   /** By the steady clock. */
   #lookedFarAt = Number.NEGATIVE_INFINITY;
 
-  constructor(db: DatabaseSync, clock: Clock) {
+  constructor(db: DatabaseSync, clock: Clock, turns: SqliteTurns) {
     this.#clock = clock;
+    this.#turns = turns;
     this.#leaseWatch = new LeaseWatch(clock);
     this.#passedOver = new SqlitePassedOver(db);
     this.#sql = statementsOn(db);
@@ -156,10 +164,12 @@ export class SqliteRows {
     const inserted = this.#sql.insertRun().run(row);
     if (inserted.changes === 0) return undefined;
     for (const [index, body] of bodies.entries()) this.#appendEntry({ run: id, fence: 0 }, index, body, now);
-    return run.claim && this.#grant(Number(inserted.lastInsertRowid), run.claim, time);
+    const waits = isTurn(first) && this.#turns.add(run.identity, run.waits);
+    return run.claim && !waits ? this.#grant(Number(inserted.lastInsertRowid), run.claim, time) : undefined;
   }
 
-  append({ append, bodies, agent, starts, tells }: AppendText, time: number): void {
+  /** @returns the turn whose turn it is, when these entries end the one before it. */
+  append({ append, bodies, agent, starts, tells }: AppendText, time: number): string | undefined {
     const now = Math.floor(time);
     const { run, expected, leaseMs, takes, status } = append;
     const row = starts !== undefined || leaseMs !== undefined ? this.#assertMay(append) : undefined;
@@ -174,10 +184,25 @@ export class SqliteRows {
       this.#sql.renew().run(wholeMs(time + leaseMs, 'leaseMs'), row.key);
     }
     for (const id of takes ?? []) this.#inbox.take(run, id);
+    // Before this run ends: the turn that comes next may be one of them.
+    for (const start of starts ?? []) this.create(start, now);
     if (status !== undefined) this.#sql.setStatus().run({ status, run, now });
     if (agent !== undefined) this.#sql.setAgent().run(agent, run);
-    for (const start of starts ?? []) this.create(start, now);
     for (const told of tells ?? []) this.#tell(told, now);
+    return status !== undefined && hasEnded(status) ? this.#turns.ended(run) : undefined;
+  }
+
+  send({ sending, starts, tells }: SendingText, time: number): Sent {
+    const before = this.#turns.acceptedIn(sending.known);
+    if (before !== undefined) return { run: before };
+    assertSessionSeen(sending, this.#turns.record(sending.scope));
+    for (const { run, message } of tells) {
+      if (message.isCapped) assertRoom(run, this.#inbox.waitingControls(this.#find(run).key));
+    }
+    const claim = starts && this.create(starts, time);
+    if (starts !== undefined) this.#turns.set(sending.scope, { branch: null });
+    for (const told of tells) this.#tell(told, Math.floor(time));
+    return { claim };
   }
 
   /** What only some appends have to be asked; the insert of an entry asks the rest. */
@@ -240,7 +265,11 @@ export class SqliteRows {
     }
     const row = this.#sql.findRun().get(request.run) as RunRow | undefined;
     if (row === undefined) return undefined;
-    if (hasEnded(row.status)) return mayReopen(row.status, request) ? row.key : undefined;
+    if (hasEnded(row.status)) {
+      if (!mayReopen(row.status, request)) return undefined;
+      assertMayGoOn(row.id, this.#turns.otherInTurn(row.id));
+      return row.key;
+    }
     const { lease_until: until } = row;
     const free = until === null || until <= now || row.owner === request.from;
     return free || this.#leaseWatch.isOver(row.key, { ...row, until }, now) ? row.key : undefined;
@@ -281,7 +310,8 @@ export class SqliteRows {
     const workLeftAt = row.owner !== null && mayLive(row.owner, lease) ? Math.ceil(now) : row.work_left_at;
     this.#sql.grant().run(lease.owner, wholeMs(now + lease.leaseMs, 'leaseMs'), workLeftAt, key);
     const before = { status: row.status, wakeAt: row.wake_at };
-    const claim = { run: row.id, fence: row.fence + 1, head: row.head, signals: row.signals, before };
+    const waits = row.waits === 1 ? ({ waits: true } as const) : undefined;
+    const claim = { run: row.id, fence: row.fence + 1, head: row.head, signals: row.signals, before, ...waits };
     return workLeftAt === null ? claim : { ...claim, workLeftMsAgo: Math.max(0, now - workLeftAt) };
   }
 

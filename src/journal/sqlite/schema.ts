@@ -5,7 +5,7 @@
 import { closeSync, mkdirSync, openSync, readSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { PilotageError } from '#core';
+import { PilotageError, SESSION_MESSAGE } from '#core';
 import { damaged, idOf, isBusy, isOpenHere, storeError } from './file.ts';
 
 /** "pilo" in ASCII, at byte 68 of the file: what says that a database is a journal of ours. */
@@ -27,6 +27,8 @@ const MAGIC = 'SQLite format 3\0';
  * session were stored beside its runs, in the order in which these had ended, and a summary covered the first `covers` of them.
  * `stored_at` is when a message was accepted; of those from before version 6 it is 0.
  * `work_left_at` is when a run was last taken from, or given back by, an owner that may be at its calls still; NULL never.
+ * `turn` is the place of a run among the turns of its session. `waits` is 1 while the turns before it keep it from being due, 0 when its turn has
+ * come, and NULL for a run that waits for nobody. What people say of a session itself stands in `session_facts`.
  * `problem` is the error with which its last owner let go of a run, until somebody claims it.
  */
 export const MIGRATIONS: readonly string[] = [
@@ -187,6 +189,40 @@ export const MIGRATIONS: readonly string[] = [
   );
   ALTER TABLE session_summaries DROP COLUMN covers;
   DROP TABLE session_turns;
+  `,
+  // Turns of a conversation are numbered, and wait for each other.
+  `
+  ALTER TABLE runs ADD COLUMN turn INTEGER;
+  ALTER TABLE runs ADD COLUMN waits INTEGER;
+  UPDATE runs SET turn = numbered.turn FROM (
+    SELECT runs.key, row_number() OVER (PARTITION BY tenant, user, session ORDER BY runs.key) AS turn
+    FROM runs JOIN entries AS first ON first.id = (runs.key << 32) + 1
+    WHERE parent IS NULL AND json_valid(first.body) AND coalesce(first.body ->> '$.conversation', 1) <> 0
+  ) AS numbered WHERE numbered.key = runs.key;
+  DROP INDEX runs_due;
+  ALTER TABLE runs DROP COLUMN due_at;
+  ALTER TABLE runs ADD COLUMN due_at INTEGER AS (
+    CASE
+      WHEN status IN ('finished', 'failed', 'cancelled') THEN NULL
+      WHEN owner IS NOT NULL THEN lease_until
+      WHEN waits = 1 THEN NULL
+      ELSE wake_at
+    END
+  );
+  CREATE INDEX runs_due ON runs (agent, due_at, priority DESC, key, tenant) WHERE due_at IS NOT NULL;
+  DROP INDEX runs_scope;
+  CREATE INDEX runs_turns ON runs (tenant, user, session, turn);
+  CREATE INDEX runs_open_turns ON runs (tenant, user, session, turn)
+    WHERE turn IS NOT NULL AND status NOT IN ('finished', 'failed', 'cancelled');
+  CREATE INDEX controls_messages ON controls (id) WHERE id GLOB '${SESSION_MESSAGE}*';
+  CREATE TABLE session_facts (
+    tenant TEXT NOT NULL,
+    user TEXT NOT NULL,
+    session TEXT NOT NULL,
+    title TEXT,
+    branch TEXT,
+    PRIMARY KEY (tenant, user, session)
+  ) STRICT, WITHOUT ROWID;
   `,
 ];
 

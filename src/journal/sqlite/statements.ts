@@ -1,7 +1,7 @@
 /** What statements are run with: their texts are prepared once, and what is to be written is encoded before the transaction. */
 import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite';
 import { encodeEntry, isCapped, type Message, type Started } from '#core';
-import type { Append, NewRun } from '../port.ts';
+import type { Append, NewRun, Sending, Told } from '../port.ts';
 import { agentAfter, assertConsecutive, assertLease, assertNewRun } from '../rules.ts';
 
 type Values = readonly (SQLInputValue | Readonly<Record<string, SQLInputValue>>)[];
@@ -54,6 +54,12 @@ export interface AppendText {
   readonly tells: readonly ToldText[] | undefined;
 }
 
+export interface SendingText {
+  readonly sending: Sending;
+  readonly starts: RunText | undefined;
+  readonly tells: readonly ToldText[];
+}
+
 /** @throws PilotageError as `Journal.create` does. */
 export function encodeRun(run: NewRun): RunText {
   return { run, first: assertNewRun(run), bodies: run.entries.map(encodeEntry) };
@@ -68,6 +74,16 @@ export function encodeAppend(append: Append): AppendText {
   assertConsecutive(append);
   if (append.leaseMs !== undefined) assertLease({ leaseMs: append.leaseMs });
   const bodies = append.entries.map(encodeEntry);
-  const tells = append.tells?.map(({ run, message }) => ({ run, message: encodeMessage(message) }));
+  const tells = append.tells?.map(encodeTold);
   return { append, bodies, agent: agentAfter(append), starts: append.starts?.map(encodeRun), tells };
+}
+
+function encodeTold({ run, message }: Told): ToldText {
+  return { run, message: encodeMessage(message) };
+}
+
+/** @throws PilotageError as `Journal.create` does. */
+export function encodeSending(sending: Sending): SendingText {
+  const { starts, tells = [] } = sending;
+  return { sending, starts: starts && encodeRun(starts), tells: tells.map(encodeTold) };
 }

@@ -2,7 +2,7 @@
  * A journal as a process that can die sees it: before and after each write is a moment at which the process may die, and
  * a dead one writes and hears nothing more. What the store has taken is noted outside.
  */
-import { type Entry, type Message, PilotageError } from '#core';
+import { type Entry, type Message, PilotageError, type Scope } from '#core';
 import type {
   Append,
   ArtifactStore,
@@ -17,7 +17,10 @@ import type {
   RepairRequest,
   RunQuery,
   RunRecord,
+  Sending,
+  Sent,
   SessionMemoryStore,
+  SessionStore,
   SignalOptions,
 } from '#journal';
 import type { CrashProcess } from './process.ts';
@@ -26,6 +29,7 @@ import { type CrashRecord, taskPath } from './record.ts';
 export class FaultyJournal implements Journal {
   readonly artifacts: ArtifactStore;
   readonly memory: SessionMemoryStore;
+  readonly sessions: SessionStore;
   readonly #inner: Journal;
   readonly #process: CrashProcess;
   readonly #record: CrashRecord;
@@ -47,6 +51,22 @@ export class FaultyJournal implements Journal {
       summarise: (scope, expected, summary) =>
         this.#write('memory.summarise', () => inner.memory.summarise(scope, expected, summary)),
     };
+    this.sessions = {
+      get: (scope) => process.guard(() => inner.sessions.get(scope)),
+      list: (query) => process.guard(() => inner.sessions.list(query)),
+      set: (scope, facts) => this.#write('sessions.set', () => inner.sessions.set(scope, facts)),
+      delete: (scope) => this.#write('sessions.delete', () => inner.sessions.delete(scope)),
+    };
+  }
+
+  send(sending: Sending): Promise<Sent> {
+    const { starts } = sending;
+    if (starts?.claim !== undefined) this.#record.owners.set(starts.identity.run, starts.claim.owner);
+    return this.#write('send', async () => {
+      const sent = await this.#inner.send(sending);
+      if (starts !== undefined && 'claim' in sent) await this.#acknowledge(starts.identity.run, starts.entries);
+      return sent;
+    });
   }
 
   create(run: NewRun): Promise<Claim | undefined> {
@@ -117,6 +137,12 @@ export class FaultyJournal implements Journal {
 
   watch(run: string, wake: () => void): () => void {
     return this.#inner.watch(run, () => {
+      if (this.#process.alive) wake();
+    });
+  }
+
+  watchSession(scope: Scope, wake: () => void): () => void {
+    return this.#inner.watchSession(scope, () => {
       if (this.#process.alive) wake();
     });
   }

@@ -151,7 +151,14 @@ export const entryCases: readonly JournalCase[] = [
     async run({ journal, clock }) {
       const createdAt = clock.now();
       await journal.create(newRun('r1', { priority: 7 }));
-      const parts = { identity: identity('r1'), query: 'query of r1', agent: 'finish', priority: 7, createdAt };
+      const parts = {
+        identity: identity('r1'),
+        query: 'query of r1',
+        agent: 'finish',
+        priority: 7,
+        createdAt,
+        turn: 1,
+      };
       const pending = { ...parts, status: 'pending', updatedAt: createdAt, readAt: createdAt, head: 1 };
       assert.deepEqual(await journal.get('r1'), pending);
       const claim = present(await journal.claim(ana));
@@ -185,6 +192,11 @@ export const entryCases: readonly JournalCase[] = [
         journal.artifacts.put(scope, Buffer.from('x'), { mime: 'text/plain' }),
         journal.artifacts.get(scope, 'art_x'),
         journal.artifacts.list(scope, 1),
+        journal.sessions.get(scope),
+        journal.sessions.list({ tenant: 'acme' }),
+        journal.sessions.set(scope, { title: 'x' }),
+        journal.sessions.delete(scope),
+        journal.send({ scope, known: { run: 'r3', control: 'message_3' }, seen: { live: null, branch: null } }),
         journal.memory.summary(scope),
         journal.memory.summarise(scope, undefined, {
           text: '',

@@ -1,0 +1,199 @@
+/** The statements on the turns of sessions: their order, which of them wait, and what is said of sessions themselves. */
+import type { DatabaseSync } from 'node:sqlite';
+import { type Identity, type Scope, SESSION_MESSAGE } from '#core';
+import type { NewRun, RunStatus, Sending, SessionQuery, SessionRecord } from '../port.ts';
+import { cannotDelete, ownedBy, pageSize, sessionBusy } from '../rules.ts';
+import { type PreparedStatement, prepared } from './statements.ts';
+
+const IN_SCOPE = 'tenant = :tenant AND user = :user AND session = :session';
+/** As the partial index says it. */
+const IS_OPEN = "turn IS NOT NULL AND status NOT IN ('finished', 'failed', 'cancelled')";
+const SAME_SCOPE = 'open.tenant = this.tenant AND open.user = this.user AND open.session = this.session';
+const OPEN_IS_OPEN = "open.turn IS NOT NULL AND open.status NOT IN ('finished', 'failed', 'cancelled')";
+/** The last turn, for each session: found by one look into the index for each of them. */
+const SESSIONS = `
+  WITH RECURSIVE names (user, session) AS (
+    SELECT * FROM (
+      SELECT user, session FROM runs
+      WHERE tenant = :tenant AND turn IS NOT NULL AND user >= coalesce(:user, '') ORDER BY user, session LIMIT 1
+    )
+    UNION ALL
+    SELECT (SELECT user FROM runs WHERE tenant = :tenant AND turn IS NOT NULL
+        AND (user, session) > (names.user, names.session) ORDER BY user, session LIMIT 1),
+      (SELECT session FROM runs WHERE tenant = :tenant AND turn IS NOT NULL
+        AND (user, session) > (names.user, names.session) ORDER BY user, session LIMIT 1)
+    FROM names WHERE names.user IS NOT NULL AND (:user IS NULL OR names.user = :user)
+  )
+  SELECT names.user, names.session, facts.title, (
+      SELECT max(created_at) FROM (
+        SELECT created_at FROM runs WHERE runs.tenant = :tenant AND runs.user = names.user AND runs.session = names.session
+          AND turn IS NOT NULL ORDER BY turn DESC LIMIT 1
+      )
+    ) AS updated_at
+  FROM names LEFT JOIN session_facts AS facts
+    ON facts.tenant = :tenant AND facts.user = names.user AND facts.session = names.session
+  WHERE names.user IS NOT NULL AND (:user IS NULL OR names.user = :user) AND updated_at >= :since
+    AND (:text IS NULL OR instr(lower(names.session), :text) OR instr(lower(coalesce(facts.title, '')), :text))
+    AND (:afterAt IS NULL OR updated_at < :afterAt
+      OR (updated_at = :afterAt AND (names.user, names.session) > (:afterUser, :afterSession)))
+  ORDER BY updated_at DESC, names.user, names.session LIMIT :limit`;
+
+interface OpenRow {
+  readonly id: string;
+  readonly status: RunStatus;
+  readonly signals: number;
+  readonly waits: number | null;
+}
+
+type Statements = ReturnType<typeof statementsOn>;
+
+function statementsOn(db: DatabaseSync) {
+  const sql = prepared(db);
+  return {
+    isWaited: sql(`SELECT 1 FROM runs INDEXED BY runs_open_turns WHERE ${IN_SCOPE} AND ${IS_OPEN} LIMIT 1`),
+    last: sql(`SELECT turn, created_at FROM runs WHERE ${IN_SCOPE} AND turn IS NOT NULL ORDER BY turn DESC LIMIT 1`),
+    first: sql(`SELECT created_at FROM runs WHERE ${IN_SCOPE} AND turn IS NOT NULL ORDER BY turn LIMIT 1`),
+    // Those that wait stand at the end.
+    lastInTurn: sql(`
+      SELECT turn FROM runs WHERE ${IN_SCOPE} AND turn IS NOT NULL AND waits IS NOT 1 ORDER BY turn DESC LIMIT 1`),
+    makeRoom: sql(`UPDATE runs SET turn = turn + 1 WHERE ${IN_SCOPE} AND turn > :behind`),
+    place: sql('UPDATE runs SET turn = :turn, waits = :waits WHERE id = :run'),
+    next: sql(`
+      UPDATE runs SET waits = 0 WHERE waits = 1 AND key = (
+        SELECT open.key FROM runs AS this JOIN runs AS open INDEXED BY runs_open_turns ON ${SAME_SCOPE} AND ${OPEN_IS_OPEN}
+        WHERE this.id = ? ORDER BY open.waits IS 1, open.turn LIMIT 1
+      ) RETURNING id`),
+    otherInTurn: sql(`
+      SELECT open.id FROM runs AS this JOIN runs AS open INDEXED BY runs_open_turns ON ${SAME_SCOPE} AND ${OPEN_IS_OPEN}
+      WHERE this.id = ? AND this.waits = 0 AND open.waits = 0 AND open.key <> this.key LIMIT 1`),
+    scopeOf: sql('SELECT tenant, user, session FROM runs WHERE id = ? AND turn IS NOT NULL'),
+    open: sql(`
+      SELECT id, status, signals, waits FROM runs INDEXED BY runs_open_turns WHERE ${IN_SCOPE} AND ${IS_OPEN} ORDER BY turn`),
+    acceptedIn: sql(`
+      SELECT :run AS run FROM runs WHERE id = :run
+      UNION ALL
+      SELECT runs.id FROM controls INDEXED BY controls_messages JOIN runs ON runs.key = controls.run
+      WHERE controls.id = :control AND controls.id GLOB '${SESSION_MESSAGE}*' LIMIT 1`),
+    facts: sql(`SELECT title, branch FROM session_facts WHERE ${IN_SCOPE}`),
+    setFacts: sql(`
+      INSERT INTO session_facts (tenant, user, session, title, branch) VALUES (:tenant, :user, :session, :title, :branch)
+      ON CONFLICT DO UPDATE SET title = excluded.title, branch = excluded.branch`),
+    sessions: sql(SESSIONS),
+    held: sql(`
+      SELECT id FROM runs WHERE ${IN_SCOPE} AND owner IS NOT NULL AND lease_until > :now
+        AND status NOT IN ('finished', 'failed', 'cancelled') LIMIT 1`),
+    dropControls: sql(`DELETE FROM controls WHERE run IN (SELECT key FROM runs WHERE ${IN_SCOPE})`),
+    dropEntries: sql('DELETE FROM entries WHERE id BETWEEN (:key << 32) AND (:key << 32) + 4294967295'),
+    keys: sql(`SELECT key FROM runs WHERE ${IN_SCOPE}`),
+    dropRuns: sql(`DELETE FROM runs WHERE ${IN_SCOPE}`),
+    dropFacts: sql(`DELETE FROM session_facts WHERE ${IN_SCOPE}`),
+    dropArtifacts: sql('DELETE FROM artifacts WHERE scope = ?'),
+    dropArtifactRows: sql('DELETE FROM artifact_rows WHERE scope = ?'),
+  } satisfies Record<string, PreparedStatement>;
+}
+
+interface Facts {
+  readonly title: string | null;
+  readonly branch: string | null;
+}
+
+/** Everything here is synchronous, and called inside the writer's transaction where it writes. */
+export class SqliteTurns {
+  readonly #sql: Statements;
+
+  constructor(db: DatabaseSync) {
+    this.#sql = statementsOn(db);
+  }
+
+  /** Gives a run that was just stored its place. @returns whether it waits. */
+  add(identity: Identity, waits: NewRun['waits']): boolean {
+    const scope = scopeOf(identity);
+    const isWaiting = waits !== undefined && this.#sql.isWaited().get(scope) !== undefined;
+    let turn = Number(this.#sql.last().get(scope)?.['turn'] ?? 0) + 1;
+    if (waits === 'next') {
+      const behind = Number(this.#sql.lastInTurn().get(scope)?.['turn'] ?? 0);
+      this.#sql.makeRoom().run({ ...scope, behind });
+      turn = behind + 1;
+    }
+    this.#sql.place().run({ turn, waits: waits === undefined ? null : Number(isWaiting), run: identity.run });
+    return isWaiting;
+  }
+
+  /** @returns the turn whose turn it is now that this run has ended. */
+  ended(run: string): string | undefined {
+    return this.#sql.next().get<{ id: string }>(run)?.id;
+  }
+
+  otherInTurn(run: string): string | undefined {
+    return this.#sql.otherInTurn().get<{ id: string }>(run)?.id;
+  }
+
+  /** The session of a turn. */
+  scopeOf(run: string): Scope | undefined {
+    return this.#sql.scopeOf().get<Scope>(run);
+  }
+
+  acceptedIn({ run, control }: Sending['known']): string | undefined {
+    return this.#sql.acceptedIn().get<{ run: string }>({ run, control })?.run;
+  }
+
+  record(of: Scope): SessionRecord | undefined {
+    ownedBy(of);
+    const scope = scopeOf(of);
+    const last = this.#sql.last().get<{ turn: number; created_at: number }>(scope);
+    if (last === undefined) return undefined;
+    const { title, branch } = this.#facts(scope);
+    const open = this.#sql.open().all<OpenRow>(scope);
+    const live = open.findLast(({ waits }) => waits !== 1);
+    return {
+      ...scope,
+      ...(title === null ? {} : { title }),
+      ...(branch === null ? {} : { branch }),
+      turns: last.turn,
+      waiting: open.filter(({ waits }) => waits === 1).length,
+      ...(live === undefined ? {} : { live: { run: live.id, status: live.status, signals: live.signals } }),
+      createdAt: Number(this.#sql.first().get(scope)?.['created_at']),
+      updatedAt: last.created_at,
+    };
+  }
+
+  list(query: SessionQuery): SessionRecord[] {
+    const { tenant, user = null, since = 0, text, after } = query;
+    const found = this.#sql.sessions().all<Pick<Scope, 'user' | 'session'>>({
+      ...{ tenant, user, since, text: text?.toLowerCase() ?? null, limit: pageSize(query) },
+      ...{ afterAt: after?.updatedAt ?? null, afterUser: after?.user ?? '', afterSession: after?.session ?? '' },
+    });
+    return found.flatMap(({ user, session }) => this.record({ tenant, user, session }) ?? []);
+  }
+
+  set(of: Scope, facts: { readonly title?: string | null; readonly branch?: string | null }): void {
+    ownedBy(of);
+    const scope = scopeOf(of);
+    if (this.#sql.last().get(scope) === undefined) return;
+    const before = this.#facts(scope);
+    const { title = before.title, branch = before.branch } = facts;
+    if (title !== before.title || branch !== before.branch) this.#sql.setFacts().run({ ...scope, title, branch });
+  }
+
+  delete(of: Scope, now: number): number {
+    const key = ownedBy(of);
+    const scope = scopeOf(of);
+    const held = this.#sql.held().get<{ id: string }>({ ...scope, now });
+    if (held !== undefined) throw sessionBusy(cannotDelete(of), held.id);
+    this.#sql.dropControls().run(scope);
+    for (const { key: run } of this.#sql.keys().all<{ key: number }>(scope)) this.#sql.dropEntries().run({ key: run });
+    const { changes } = this.#sql.dropRuns().run(scope);
+    this.#sql.dropFacts().run(scope);
+    this.#sql.dropArtifacts().run(key);
+    this.#sql.dropArtifactRows().run(key);
+    return Number(changes);
+  }
+
+  #facts(scope: Record<keyof Scope, string>): Facts {
+    return this.#sql.facts().get<Facts>(scope) ?? { title: null, branch: null };
+  }
+}
+
+function scopeOf({ tenant, user, session }: Scope): Record<keyof Scope, string> {
+  return { tenant, user, session };
+}

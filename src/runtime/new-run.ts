@@ -1,0 +1,107 @@
+/** The first entry of a run: what the caller gave is checked, captured, and put into the store where it is a file. */
+import {
+  assertRunLimits,
+  type Clock,
+  capture,
+  deepFreeze,
+  defined,
+  type Entry,
+  givenLimits,
+  type Identity,
+  type Limits,
+  PilotageError,
+  runLimitsOf,
+  type Started,
+  type StartRequest,
+  type TurnOrigin,
+} from '#core';
+import type { DriverDeps, ReadyAgent } from '../loop/driver-deps.ts';
+import { contextAtStart, withReadArgs } from '../loop/inputs.ts';
+import { assertPriced } from '../loop/prices.ts';
+import { limitsWithin } from '../tasks/budget-share.ts';
+import { pinOf } from '../tasks/spawn.ts';
+import type { Agents } from './agents.ts';
+import { readHistory, storedHistory } from './given-history.ts';
+import type { Remembered } from './session-memory.ts';
+import { assertStartOptions, type StartOptions } from './start-options.ts';
+
+export interface Starting {
+  readonly agents: Agents;
+  readonly clock: Clock;
+  /** Limits of runs that do not set their own. */
+  readonly limits: Limits | undefined;
+  readonly deps: Pick<DriverDeps, 'artifacts' | 'redaction'>;
+}
+
+/** What the entry has beside what the caller gave. */
+interface Beside {
+  readonly asked?: StartRequest | undefined;
+  readonly turn?: TurnOrigin;
+  /** Asked last, when everything else is known to be right. */
+  readonly remembered?: () => Promise<Remembered | undefined>;
+}
+
+const NO_SCOPES: readonly string[] = Object.freeze([]);
+
+/** @throws PilotageError as `Runtime.start`. */
+export function assertStart(query: string, options: StartOptions): void {
+  assertStartOptions(options);
+  const { priority = 0, signal } = options;
+  signal?.throwIfAborted();
+  if (typeof query !== 'string')
+    throw new PilotageError('invalid_config', 'The query must be a string, such as the goal of the user.');
+  if (Number.isInteger(priority) && Math.abs(priority) <= 1000) return;
+  throw new PilotageError('invalid_config', `priority is ${priority}; give a whole number from -1000 to 1000.`);
+}
+
+/** @throws PilotageError as `Runtime.start`. */
+export async function firstEntry(
+  starting: Starting,
+  query: string,
+  identity: Identity,
+  options: StartOptions,
+  { asked, turn, remembered }: Beside,
+): Promise<Entry> {
+  const { agents, deps } = starting;
+  const agent = options.agent === undefined ? agents.default : agents.named(options.agent);
+  const started = beginning(starting, agent, query, identity, options);
+  const turns = options.history && readHistory(options.history);
+  const given = await withReadArgs(options, identity, agent.readArgs);
+  const context = await contextAtStart(given, identity, deps.artifacts);
+  const history = turns && (await storedHistory(turns, identity, deps.artifacts));
+  const { conversationMemory, continues } = (await remembered?.()) ?? {};
+  // What the caller says about the conversation wins over the memory.
+  const whole = { ...defined({ conversationMemory }), ...context };
+  const more = {
+    ...defined({ asked: asked && capture<StartRequest>(asked, 'run.asked').json, turn, history, continues }),
+    ...(Object.keys(whole).length === 0 ? {} : { context: whole }),
+  };
+  return deps.redaction.entry(deepFreeze({ ...started, ...more }));
+}
+
+function beginning(
+  { clock, limits: general }: Starting,
+  { agent, planner, toolsOf, limits, unpriced }: ReadyAgent,
+  query: string,
+  identity: Identity,
+  options: StartOptions,
+): Entry & Started {
+  const given = { ...givenLimits(general), ...givenLimits(options.limits) };
+  assertRunLimits(given);
+  assertPriced(agent, unpriced, given.costUsd !== undefined);
+  const at = clock.now();
+  const { scopes = NO_SCOPES } = options;
+  return {
+    kind: 'started',
+    identity,
+    query: capture<string>(query, 'run.query').json,
+    agent,
+    limits: limitsWithin(runLimitsOf(given), limits, at),
+    scopes: capture<readonly string[]>(scopes, 'run.scopes').json,
+    pin: pinOf(planner, toolsOf(scopes, [])),
+    ...(options.conversation === false ? { conversation: false } : {}),
+    ...((options.whileAsked ?? planner.whileAsked) === 'keep' ? { whileAsked: 'keep' } : {}),
+    seq: 1,
+    at,
+  };
+}

@@ -1,0 +1,105 @@
+/** The events of a session: those of its turns, one turn after another, in the order of their acceptance. */
+import type { RunEvent, Scope } from '#core';
+import type { RunRecord } from '#journal';
+import { eventsOf } from '#state';
+import { Follower, keptAlive } from './follow.ts';
+import { passingEvent } from './passing-events.ts';
+import type { RunHost } from './run-host.ts';
+
+/** An event of a run with its place in the session. */
+export type SessionEvent = RunEvent & {
+  /**
+   * Where the session's reader is with this event: it grows from entry to entry and from turn to turn. `events({ from: position + 1 })` goes on behind
+   * it. Tokens and others that are not recorded have the position of what was recorded before them.
+   */
+  readonly position: number;
+};
+
+export interface SessionEventOptions {
+  /** The position of the first event. Default 0: from the beginning. */
+  readonly from?: number;
+  /** Ends the stream when it is aborted. */
+  readonly signal?: AbortSignal;
+}
+
+/** Positions of one turn: as many as an entry's number can be. */
+const TURN = 2 ** 32;
+
+export function positionOf(turn: number, seq: number): number {
+  return turn * TURN + seq;
+}
+
+/** Goes on for ever: over pauses, and to turns that come later. */
+export async function* sessionEvents(
+  host: RunHost,
+  scope: Scope,
+  { from = 0, signal }: SessionEventOptions,
+): AsyncGenerator<SessionEvent, void> {
+  let turn = Math.max(1, Math.floor(from / TURN));
+  let seq = from >= TURN ? from % TURN : 0;
+  while (signal?.aborted !== true) {
+    const record = await turnAt(host, scope, turn, signal);
+    if (record === undefined) return;
+    yield* turnEvents(host, record, turn, seq, signal);
+    turn += 1;
+    seq = 0;
+  }
+}
+
+/** The turn of this number, as soon as it is there and the turn before it has ended. */
+async function turnAt(
+  { deps, fleet }: RunHost,
+  { tenant, user, session }: Scope,
+  turn: number,
+  signal: AbortSignal | undefined,
+): Promise<RunRecord | undefined> {
+  const { journal, clock } = deps;
+  let wake = (): void => {};
+  const unwatch = journal.watchSession({ tenant, user, session }, () => wake());
+  const stop = (): void => wake();
+  signal?.addEventListener('abort', stop);
+  try {
+    while (signal?.aborted !== true) {
+      const news = new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      const [record] = await journal.list({ tenant, user, session, beforeTurn: turn + 1, limit: 1 });
+      if (record?.turn === turn) return record;
+      await fleet.waiting(session, keptAlive(news, clock));
+    }
+    return undefined;
+  } finally {
+    signal?.removeEventListener('abort', stop);
+    unwatch();
+  }
+}
+
+async function* turnEvents(
+  host: RunHost,
+  { identity: { run } }: RunRecord,
+  turn: number,
+  from: number,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<SessionEvent, void> {
+  let seen = 0;
+  const placed = (event: RunEvent, seq: number): SessionEvent => ({ ...event, position: positionOf(turn, seq) });
+  const follower = new Follower<SessionEvent>({
+    ...host.sourcesOf(run),
+    tokens: true,
+    onCaughtUp: (state) => host.fleet.remind(state),
+    onEntry: (entry, before) => {
+      seen = entry.seq;
+      return entry.seq < from ? [] : eventsOf(entry, before).map((event) => placed(event, entry.seq));
+    },
+    onPassing: (notice, state) => passingEvent(notice, state).map((event) => placed(event, seen)),
+    isOver: (state) => state.ending !== null,
+  });
+  const stop = (): void => follower.stop();
+  if (signal?.aborted === true) return;
+  signal?.addEventListener('abort', stop);
+  try {
+    yield* follower.follow();
+  } finally {
+    signal?.removeEventListener('abort', stop);
+  }
+}

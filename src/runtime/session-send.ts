@@ -1,0 +1,168 @@
+/** Puts a message into a session: it begins a turn, or is told to the turn that is under way, in one commit. */
+import { createHash } from 'node:crypto';
+import {
+  type Control,
+  captureObject,
+  defined,
+  type Identity,
+  PilotageError,
+  type Scope,
+  SESSION_MESSAGE,
+  scopeKey,
+  TURN_RUN,
+  type TurnOrigin,
+} from '#core';
+import type { NewRun, Sending, SessionRecord, Told } from '#journal';
+import { foldEntries } from '#state';
+import { isQuestion } from '../loop/controls.ts';
+import { firstEntry, type Starting } from './new-run.ts';
+import type { RunHost } from './run-host.ts';
+import type { StartOptions } from './start-options.ts';
+
+/** What a message does while a turn is under way. */
+export const BUSY_MODES = ['queue', 'steer', 'interrupt', 'reject'] as const;
+export type BusyMode = (typeof BUSY_MODES)[number];
+
+/** What became of a message. `known`: it was accepted before. */
+export type Acceptance = 'started' | 'queued' | 'steered' | 'interrupts' | 'known';
+
+export interface Outgoing {
+  readonly id: string;
+  readonly query: string;
+  readonly busy: BusyMode;
+  readonly options: StartOptions;
+  /** Where the turn stands, if not behind the last one. */
+  readonly place?: Pick<TurnOrigin, 'after' | 'replaces'>;
+}
+
+export interface Accepted {
+  /** The run that has the message. */
+  readonly run: string;
+  readonly as: Acceptance;
+}
+
+/** Ids that follow from the message's, so that it is accepted once. */
+export function idsOf(scope: Scope, message: string): { readonly run: string; readonly control: string } {
+  const digest = createHash('sha256')
+    .update(`${scopeKey(scope)}\n${message}`)
+    .digest('hex')
+    .slice(0, 32);
+  return { run: `${TURN_RUN}${digest}`, control: `${SESSION_MESSAGE}${digest}` };
+}
+
+export class Sender {
+  readonly #host: RunHost;
+  readonly #starting: Starting;
+
+  constructor(host: RunHost, starting: Starting) {
+    this.#host = host;
+    this.#starting = starting;
+  }
+
+  /** @throws PilotageError `session_busy`, or as `Runtime.start`. */
+  async send(scope: Scope, outgoing: Outgoing): Promise<Accepted> {
+    const { journal } = this.#host.deps;
+    const known = idsOf(scope, outgoing.id);
+    const identity: Identity = { ...scope, run: known.run };
+    for (;;) {
+      const record = await journal.sessions.get(scope);
+      const way = await this.#wayFor(outgoing, record);
+      const seen = { live: way.seen, branch: record?.branch ?? null };
+      const branch = record?.branch;
+      const place = outgoing.place ?? (branch === undefined ? {} : { after: branch });
+      const request: Sending = {
+        scope,
+        known,
+        seen,
+        ...(way.as === 'steered'
+          ? { tells: [{ run: way.run, message: this.#steering(known, outgoing) }] }
+          : await this.#turn(identity, outgoing, way, place)),
+      };
+      try {
+        return await this.#sent(request, way, known.run);
+      } catch (error) {
+        if (!PilotageError.is(error, 'session_changed')) throw error;
+      }
+    }
+  }
+
+  /** The turn that the message has begun, if it has begun one. */
+  turnOf(scope: Scope, message: string): string {
+    return idsOf(scope, message).run;
+  }
+
+  async #sent(request: Sending, way: Way, run: string): Promise<Accepted> {
+    const { fleet } = this.#host;
+    const before = await fleet.sendMessage(request);
+    if (before !== undefined) return { run: before, as: 'known' };
+    if (way.as === 'steered') {
+      await fleet.told(way.run);
+      return { run: way.run, as: 'steered' };
+    }
+    if (way.as === 'interrupts') await fleet.told(way.run);
+    return { run, as: way.as };
+  }
+
+  async #wayFor({ busy }: Outgoing, record: SessionRecord | undefined): Promise<Way> {
+    const { live } = record ?? {};
+    if (live === undefined) return { as: 'started', seen: null };
+    const { run, signals } = live;
+    if (live.status === 'paused' && (await this.#asksItsUser(run)))
+      return { as: 'steered', run, seen: { run, signals } };
+    switch (busy) {
+      case 'queue':
+        return { as: 'queued', seen: { run } };
+      case 'steer':
+        return { as: 'steered', run, seen: { run } };
+      case 'interrupt':
+        return { as: 'interrupts', run, seen: { run } };
+      case 'reject':
+        throw new PilotageError(
+          'session_busy',
+          `The session ${record?.session} has a turn under way (run ${run}). Wait for it, or send the message with busy: 'queue', 'steer' or 'interrupt'.`,
+          { data: { run } },
+        );
+      default:
+        return busy satisfies never;
+    }
+  }
+
+  /** Its planner has asked the user, and nobody has answered. */
+  async #asksItsUser(run: string): Promise<boolean> {
+    const { journal } = this.#host.deps;
+    if ((await journal.inbox(run)).length > 0) return false;
+    return foldEntries(await journal.read(run)).pauses.some(isQuestion);
+  }
+
+  async #turn(
+    identity: Identity,
+    { id, query, options }: Outgoing,
+    way: Exclude<Way, { as: 'steered' }>,
+    place: Pick<TurnOrigin, 'after' | 'replaces'>,
+  ): Promise<Pick<Sending, 'starts' | 'tells'>> {
+    const interrupts = way.as === 'interrupts' ? way.run : undefined;
+    const turn: TurnOrigin = { messages: [{ id }], ...place, ...defined({ interrupts }) };
+    const entry = await firstEntry(this.#starting, query, identity, options, { turn });
+    const { priority = 0 } = options;
+    const waits = interrupts === undefined ? 'last' : 'next';
+    const starts: NewRun = { identity, priority, entries: [entry], waits };
+    return { starts, ...(interrupts === undefined ? {} : { tells: [interrupting(interrupts, identity.run)] }) };
+  }
+
+  /** A run that ends before it hears of the message begins the next turn with it. */
+  #steering({ control }: Sending['known'], { id, query }: Outgoing): Control {
+    const { json: payload } = captureObject({ message: query }, 'message');
+    return this.#starting.deps.redaction.control({ id: control, type: 'USER_MESSAGE', payload, turnMessage: { id } });
+  }
+}
+
+function interrupting(run: string, by: string): Told {
+  const payload = { reason: 'The user has sent another message.', by };
+  return { run, message: { id: `interrupt_${by}`, type: 'CANCEL', payload } };
+}
+
+/** How a message goes on its way, as the session is. */
+type Way =
+  | { readonly as: 'started'; readonly seen: null }
+  | { readonly as: 'queued'; readonly seen: { readonly run: string } }
+  | { readonly as: 'steered' | 'interrupts'; readonly run: string; readonly seen: Sending['seen']['live'] };

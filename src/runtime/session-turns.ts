@@ -1,0 +1,140 @@
+/** The turns of a session as its readers see them: each is computed from the entries of its run. */
+import { defined, type Scope, type TurnMessage } from '#core';
+import { type Journal, type RunRecord, type RunStatus, runNotFound } from '#journal';
+import { type Exchange, exchangesOf, foldEntries } from '#state';
+import { answerOf } from '../calls/large-values.ts';
+import type { DriverDeps } from '../loop/driver-deps.ts';
+import { turnsBefore, wayBack } from './session-path.ts';
+
+/** A turn of a session: what the user said, and what came of it. */
+export interface TurnView {
+  /** The id of the turn, which is the id of its run. */
+  readonly turn: string;
+  /** Its place in the session, from 1. That of a turn that waits may still grow. */
+  readonly number: number;
+  readonly status: RunStatus;
+  /** True: it waits until the turns before it have ended. */
+  readonly waits?: true;
+  /** The agent that has it. */
+  readonly agent: string;
+  /** The ids of its messages, in the order of acceptance; those of a turn that it has interrupted first. Empty for a run of `runtime.start`. */
+  readonly messages: readonly TurnMessage[];
+  /** What the user said, and what was said to it; several when the run asked its user, or was written to while it was at work. */
+  readonly exchanges: readonly { readonly user: string; readonly assistant: string | null }[];
+  /** The turn in whose place it stands. */
+  readonly replaces?: string;
+  /** The turns that it has interrupted, and whose messages it has taken over. */
+  readonly interrupts?: readonly string[];
+  readonly createdAt: number;
+}
+
+export interface SessionBranch {
+  /** The last turn of the branch: its name for `switchTo`. */
+  readonly turn: string;
+  /** The first turn of it that no branch before it has; `null` for the first branch. */
+  readonly from: string | null;
+  /** True: new messages go on from here. */
+  readonly active: boolean;
+}
+
+type TurnDeps = Pick<DriverDeps, 'journal' | 'artifacts'>;
+
+/** The last turn of the branch on which the session is. */
+export async function activeTurn(journal: Journal, scope: Scope): Promise<RunRecord | undefined> {
+  const record = await journal.sessions.get(scope);
+  if (record === undefined) return undefined;
+  if (record.branch !== undefined) return journal.get(record.branch);
+  for await (const last of turnsBefore(journal, scope, record.turns + 1)) return last;
+  return undefined;
+}
+
+/** The records of the turns of the active branch, oldest first; at most the last `limit` of them. */
+export async function activeRecords(journal: Journal, scope: Scope, limit: number): Promise<readonly RunRecord[]> {
+  const last = await activeTurn(journal, scope);
+  if (last?.turn === undefined) return [];
+  const { turns } = await wayBack(journal, scope, { turn: last.turn, origin: last.turnOrigin, limit: limit - 1 });
+  return [last, ...turns].reverse();
+}
+
+/** @throws PilotageError `run_not_found` for a turn that the session has not. */
+export async function turnOf(journal: Journal, { tenant, user, session }: Scope, turn: string): Promise<RunRecord> {
+  const record = await journal.get(turn);
+  const is = record?.identity;
+  if (record?.turn === undefined || is?.tenant !== tenant || is.user !== user || is.session !== session)
+    throw runNotFound(turn);
+  return record;
+}
+
+export async function sessionTurns(deps: TurnDeps, scope: Scope, limit: number): Promise<readonly TurnView[]> {
+  const records = await activeRecords(deps.journal, scope, limit);
+  const views = await Promise.all(records.map((record) => turnView(deps, record)));
+  const turns: TurnView[] = [];
+  for (const view of views) {
+    const { interrupts: [cut] = [] } = view;
+    const before = turns.at(-1);
+    // The messages of an interrupted turn are those of the turn that has interrupted it.
+    if (cut === undefined || before?.turn !== cut || before.status !== 'cancelled') turns.push(view);
+    else turns.splice(-1, 1, takingOver(view, before));
+  }
+  return turns;
+}
+
+function takingOver(view: TurnView, cut: TurnView): TurnView {
+  return {
+    ...view,
+    messages: [...cut.messages, ...view.messages],
+    interrupts: [...(cut.interrupts ?? []), cut.turn],
+  };
+}
+
+async function turnView({ journal, artifacts }: TurnDeps, record: RunRecord): Promise<TurnView> {
+  const { identity, turn = 0, status, waits, agent, turnOrigin, createdAt, head } = record;
+  const entries = await journal.read(identity.run, 1, head);
+  const state = foldEntries(entries);
+  const heard = entries.flatMap((entry) =>
+    entry.kind === 'control' && entry.applied && entry.control.turnMessage !== undefined
+      ? [entry.control.turnMessage]
+      : [],
+  );
+  const told = async ({ user, said, answer }: Exchange): Promise<TurnView['exchanges'][number]> => {
+    const words = [...said, (answer && (await answerOf(answer, identity, artifacts))) ?? ''].filter(
+      (text) => text !== '',
+    );
+    return { user, assistant: words.length === 0 ? null : words.join('\n\n') };
+  };
+  const { interrupts } = turnOrigin ?? {};
+  return {
+    turn: identity.run,
+    number: turn,
+    status,
+    ...defined({ waits }),
+    agent,
+    messages: [...(turnOrigin?.messages ?? []), ...heard],
+    exchanges: await Promise.all(exchangesOf(state).map(told)),
+    ...defined({ replaces: turnOrigin?.replaces, interrupts: interrupts === undefined ? undefined : [interrupts] }),
+    createdAt,
+  };
+}
+
+/** The branches of the session, in the order in which they were begun. */
+export async function branchesOfSession(journal: Journal, scope: Scope): Promise<readonly SessionBranch[]> {
+  const active = (await activeTurn(journal, scope))?.identity.run;
+  const session = await journal.sessions.get(scope);
+  const records: RunRecord[] = [];
+  for await (const record of turnsBefore(journal, scope, (session?.turns ?? 0) + 1)) records.push(record);
+  const parents = new Map<string, string | null>();
+  const branches: { turn: string; from: string | null }[] = [];
+  let previous: string | null = null;
+  for (const {
+    identity: { run },
+    turnOrigin: origin,
+  } of records.reverse()) {
+    const { after = origin?.replaces === undefined ? previous : (parents.get(origin.replaces) ?? null) } = origin ?? {};
+    parents.set(run, after);
+    const continued: { turn: string; from: string | null } | undefined = branches.find(({ turn }) => turn === after);
+    if (continued !== undefined) continued.turn = run;
+    else branches.push({ turn: run, from: branches.length === 0 ? null : run });
+    previous = run;
+  }
+  return branches.map(({ turn, from }) => ({ turn, from, active: turn === active }));
+}

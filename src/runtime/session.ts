@@ -1,0 +1,207 @@
+/** A handle of one session: a conversation that one can talk to, from any process. The handle holds no state. */
+import {
+  assertIdentity,
+  assertOptions,
+  assertWords,
+  capture,
+  defined,
+  type Identity,
+  type OptionShape,
+  PilotageError,
+  type Scope,
+} from '#core';
+import type { SessionRecord } from '#journal';
+import { foldEntries } from '#state';
+import { assertStart, type Starting } from './new-run.ts';
+import type { RunResult } from './result.ts';
+import { Run } from './run.ts';
+import type { RunHost } from './run-host.ts';
+import { type SessionEvent, type SessionEventOptions, sessionEvents } from './session-events.ts';
+import { type Acceptance, BUSY_MODES, type BusyMode, type Outgoing, Sender } from './session-send.ts';
+import {
+  activeTurn,
+  branchesOfSession,
+  type SessionBranch,
+  sessionTurns,
+  type TurnView,
+  turnOf,
+} from './session-turns.ts';
+import type { StartOptions } from './start-options.ts';
+
+export interface SessionOptions
+  extends Omit<StartOptions, 'identity' | 'history' | 'conversation' | 'signal' | 'inputs'> {
+  /** Whose session it is. Default: tenant and user are named `local`. Leave the key out for it. */
+  readonly identity?: Pick<Identity, 'tenant' | 'user'>;
+}
+
+export interface SendOptions extends Pick<StartOptions, 'inputs'> {
+  /**
+   * What becomes of the message while a turn is under way. `queue`: it begins the next turn, when this one has ended. `steer`: it is told to the turn that
+   * is under way, or begins the next one if that ends before. `interrupt`: what is under way is cancelled, and the next turn has the messages of both.
+   * `reject`: it is refused. A turn that has asked its user hears it in any case, as the answer. Default `queue`.
+   */
+  readonly busy?: BusyMode;
+  /** An id of the message, unique in the session: the same message sent again changes nothing. Default: a fresh one. */
+  readonly id?: string;
+}
+
+/** A message that was accepted. */
+export interface SentMessage {
+  readonly id: string;
+  /** The turn that has the message, which is a run. A steered one is that of the turn that was under way. */
+  readonly turn: string;
+  readonly as: Acceptance;
+  /** Waits until the turn that has the message has ended or is paused. */
+  result(): Promise<RunResult>;
+}
+
+const SEND: OptionShape<SendOptions> = { busy: 'text?', id: 'text?', inputs: 'list?' };
+const EVENTS: OptionShape<SessionEventOptions> = { from: 'whole?', signal: 'signal?' };
+const TURNS: OptionShape<{ limit?: number }> = { limit: 'count?' };
+const CANCEL: OptionShape<{ waiting?: boolean }> = { waiting: 'flag?' };
+const DEFAULT_TURNS = 100;
+
+export class Session {
+  readonly id: string;
+  readonly #scope: Scope;
+  readonly #host: RunHost;
+  readonly #options: StartOptions;
+  readonly #sender: Sender;
+
+  /** @throws PilotageError `identity_required`. */
+  constructor(id: string, { identity, ...options }: SessionOptions, host: RunHost, starting: Starting) {
+    const { tenant, user } = identity ?? { tenant: 'local', user: 'local' };
+    assertIdentity({ tenant, user, session: id, run: '-' });
+    this.id = id;
+    this.#scope = capture<Scope & Record<string, string>>({ tenant, user, session: id }, 'identity').json;
+    this.#host = host;
+    this.#options = options;
+    this.#sender = new Sender(host, starting);
+  }
+
+  /**
+   * Accepts a message, in one commit. It is stored when this returns, and in exactly one turn.
+   * @throws PilotageError `session_busy` with `busy: 'reject'`, `inbox_full`, or as `Runtime.start`.
+   */
+  async send(message: string, options: SendOptions = {}): Promise<SentMessage> {
+    assertOptions('send', options, SEND);
+    return this.#send(message, options, {});
+  }
+
+  async #send(query: string, options: SendOptions, place: Outgoing['place'] & object): Promise<SentMessage> {
+    const { busy = 'queue', id = `message-${crypto.randomUUID()}`, inputs } = options;
+    assertWords('send', 'busy', [busy], BUSY_MODES);
+    const given: StartOptions = { ...this.#options, ...defined({ inputs }) };
+    assertStart(query, given);
+    const isPlaced = Object.keys(place).length > 0;
+    const outgoing: Outgoing = { id, query, busy, options: given, ...(isPlaced ? { place } : {}) };
+    const { run, as } = await this.#sender.send(this.#scope, outgoing);
+    return { id, turn: run, as, result: () => this.#resultOf(id, run) };
+  }
+
+  /** Where the message is in the end: a steered one may have begun a turn of its own. */
+  async #resultOf(id: string, run: string): Promise<RunResult> {
+    const result = await new Run(run, this.#host).result();
+    const own = this.#sender.turnOf(this.#scope, id);
+    if (own === run || (await this.#host.deps.journal.get(own)) === undefined) return result;
+    return new Run(own, this.#host).result();
+  }
+
+  /**
+   * The events of all turns in the order of the turns, over pauses, and of turns that come later: the stream goes on until its reader leaves, or
+   * the signal is aborted. Every reader gets the same recorded events in the same order. What a turn records after the next one has begun,
+   * because somebody resumed it, comes only to readers who have not passed it.
+   */
+  events(options: SessionEventOptions = {}): AsyncGenerator<SessionEvent, void> {
+    assertOptions('events', options, EVENTS);
+    return sessionEvents(this.#host, this.#scope, options);
+  }
+
+  /** The turns of the branch on which the session is, oldest first; the last 100 of them, or `limit`. */
+  turns(options: { readonly limit?: number } = {}): Promise<readonly TurnView[]> {
+    assertOptions('turns', options, TURNS);
+    return sessionTurns(this.#host.deps, this.#scope, options.limit ?? DEFAULT_TURNS);
+  }
+
+  /**
+   * Waits until no turn is under way, or one waits for a person. @returns the result of the last turn; `undefined` for a session without turns.
+   */
+  async result(): Promise<RunResult | undefined> {
+    const { journal } = this.#host.deps;
+    for (;;) {
+      const record = await journal.sessions.get(this.#scope);
+      if (record === undefined) return undefined;
+      const run = record.live?.run ?? (await activeTurn(journal, this.#scope))?.identity.run;
+      if (run === undefined) return undefined;
+      const result = await new Run(run, this.#host).result();
+      const now = await journal.sessions.get(this.#scope);
+      if (result.status === 'paused' || now?.live === undefined) return result;
+    }
+  }
+
+  /** Cancels the turn that is under way; with `waiting`, also those that wait. */
+  async cancel(options: { readonly waiting?: boolean } = {}): Promise<void> {
+    assertOptions('cancel', options, CANCEL);
+    const { journal } = this.#host.deps;
+    const record = await journal.sessions.get(this.#scope);
+    if (record === undefined) return;
+    const runs = record.live === undefined ? [] : [record.live.run];
+    if (options.waiting === true) runs.unshift(...(await this.#waiting(record)));
+    for (const run of runs) await new Run(run, this.#host).cancel().catch(unlessEnded);
+  }
+
+  async #waiting({ turns, waiting }: SessionRecord): Promise<readonly string[]> {
+    if (waiting === 0) return [];
+    const { journal } = this.#host.deps;
+    const last = await journal.list({ ...this.#scope, beforeTurn: turns + 1, limit: Math.min(waiting, 200) });
+    return last.filter(({ waits }) => waits === true).map(({ identity }) => identity.run);
+  }
+
+  /**
+   * Sends another message in the place of a turn's, on a branch of its own that goes on from the turn before it. Nothing is erased. What the turns of
+   * the other branch did stays done, and the model is told of it.
+   * @throws PilotageError `run_not_found` for a turn that the session has not, or as `send`.
+   */
+  async edit(turn: string, message: string, options: SendOptions = {}): Promise<SentMessage> {
+    assertOptions('edit', options, SEND);
+    await turnOf(this.#host.deps.journal, this.#scope, turn);
+    return this.#send(message, options, { replaces: turn });
+  }
+
+  /** Answers the message of a turn once more, as `edit` with the same message. */
+  async regenerate(turn: string, options: Omit<SendOptions, 'inputs'> = {}): Promise<SentMessage> {
+    assertOptions('regenerate', options, SEND);
+    const { journal } = this.#host.deps;
+    await turnOf(journal, this.#scope, turn);
+    const { query, context } = foldEntries(await journal.read(turn));
+    const { inputs } = context;
+    return this.#send(query, { ...options, ...defined({ inputs }) }, { replaces: turn });
+  }
+
+  /** The branches that edits and regenerations have made, in the order in which they were begun. */
+  branches(): Promise<readonly SessionBranch[]> {
+    return branchesOfSession(this.#host.deps.journal, this.#scope);
+  }
+
+  /**
+   * The next message goes on from this turn. @throws PilotageError `run_not_found` for a turn that the session has not, `session_busy` while a
+   * turn is under way.
+   */
+  async switchTo(turn: string): Promise<void> {
+    const { journal } = this.#host.deps;
+    await turnOf(journal, this.#scope, turn);
+    const { live } = (await journal.sessions.get(this.#scope)) ?? {};
+    if (live !== undefined) {
+      throw new PilotageError(
+        'session_busy',
+        `The session ${this.id} has a turn under way (run ${live.run}). Wait for it, or cancel it, before you go to another branch.`,
+        { data: { run: live.run } },
+      );
+    }
+    await journal.sessions.set(this.#scope, { branch: turn });
+  }
+}
+
+function unlessEnded(error: unknown): void {
+  if (!PilotageError.is(error, 'run_ended')) throw error;
+}

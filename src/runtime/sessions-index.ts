@@ -1,0 +1,7 @@
+/** `pilotage/sessions`: what `runtime.session` and `runtime.sessions` take and give. */
+export type { TurnMessage } from '#core';
+export type { SendOptions, SentMessage, Session, SessionOptions } from './session.ts';
+export type { SessionEvent, SessionEventOptions } from './session-events.ts';
+export type { Acceptance, BusyMode } from './session-send.ts';
+export type { SessionBranch, TurnView } from './session-turns.ts';
+export type { Sessions } from './sessions.ts';

@@ -1,0 +1,255 @@
+/** Turns of sessions: their order, which of them wait, and messages that are accepted once. */
+import assert from 'node:assert/strict';
+import type { Identity } from '#core';
+import type { Journal, NewRun, RunStatus, Sending } from '#journal';
+import {
+  ana,
+  control,
+  expectCode,
+  identity,
+  type JournalCase,
+  newRun,
+  newTask,
+  present,
+  startedEntry,
+  step,
+} from './kit.ts';
+
+const SCOPE = { tenant: 'acme', user: 'ana', session: 's1' };
+
+/** A message that begins the turn `run`. */
+function sending(run: string, live: string | null, more: Partial<Sending> = {}, start: Partial<NewRun> = {}): Sending {
+  return {
+    scope: SCOPE,
+    known: { run, control: `message_${run}` },
+    seen: { live: live === null ? null : { run: live }, branch: null },
+    starts: newRun(run, { waits: 'last', ...start }),
+    ...more,
+  };
+}
+
+/** A message that is told to the turn `run`. */
+function telling(run: string, id: string): Sending {
+  return {
+    scope: SCOPE,
+    known: { run: `own-${id}`, control: `message_${id}` },
+    seen: { live: { run }, branch: null },
+    tells: [{ run, message: control(`message_${id}`) }],
+  };
+}
+
+async function endTurn(
+  journal: Journal,
+  run: string,
+  status: RunStatus = 'finished',
+  starts: readonly NewRun[] = [],
+): Promise<void> {
+  const claim = present(await journal.claim({ ...ana, run }));
+  await journal.append(step(claim, claim.head, { status, starts }));
+}
+
+/** The turns in their order, those that wait in brackets. */
+async function order(journal: Journal): Promise<string[]> {
+  const turns = await journal.list({ ...SCOPE, beforeTurn: 1_000, limit: 200 });
+  return turns.reverse().map(({ identity: { run }, waits }) => (waits === true ? `(${run})` : run));
+}
+
+const due = async (journal: Journal): Promise<string | undefined> => (await journal.claim(ana))?.run;
+
+export const sessionCases: readonly JournalCase[] = [
+  {
+    name: 'turns are numbered in the order of acceptance; tasks and runs beside the conversation have no number',
+    async run({ journal }) {
+      await journal.create(newRun('r1'));
+      await journal.create(newRun('other', { entries: [startedEntry(identity('other'), { conversation: false })] }));
+      await journal.create(newTask('task', 'r1'));
+      await journal.create(newRun('elsewhere', { identity: identity('elsewhere', { session: 's2' }) }));
+      await journal.send(sending('r2', 'r1'));
+      const number = async (run: string): Promise<number | undefined> => (await journal.get(run))?.turn;
+      assert.deepEqual(await Promise.all(['r1', 'other', 'task', 'elsewhere', 'r2'].map(number)), [
+        1,
+        undefined,
+        undefined,
+        1,
+        2,
+      ]);
+      assert.deepEqual(
+        (await journal.list({ ...SCOPE, beforeTurn: 2 })).map(({ identity: { run } }) => run),
+        ['r1'],
+      );
+    },
+  },
+  {
+    name: 'a turn that waits is due when the turns before it have ended, whatever is said to it',
+    async run({ journal }) {
+      assert.deepEqual(Object.keys(await journal.send(sending('r1', null))), ['claim']);
+      await journal.send(sending('r2', 'r1'));
+      await journal.send(sending('r3', 'r1'));
+      assert.deepEqual(await order(journal), ['r1', '(r2)', '(r3)']);
+      assert.equal((await journal.get('r2'))?.wakeAt, null);
+      await journal.signal('r2', control('c1'));
+      assert.equal(await due(journal), 'r1');
+      assert.equal(await due(journal), undefined);
+      const lease = present(await journal.claim({ ...ana, run: 'r1', from: 'ana' }));
+      await journal.append(step(lease, lease.head, { status: 'finished' }));
+      assert.deepEqual(await order(journal), ['r1', 'r2', '(r3)']);
+      assert.equal(await due(journal), 'r2');
+      assert.equal(await due(journal), undefined);
+    },
+  },
+  {
+    name: 'a turn that waits can be claimed by its name, which says so, and is given back as it was',
+    async run({ journal }) {
+      await journal.send(sending('r1', null));
+      await journal.send(sending('r2', 'r1', {}, { claim: ana }));
+      const claim = present(await journal.claim({ ...ana, run: 'r2' }));
+      assert.equal(claim.waits, true);
+      await journal.release(claim, { seenSignals: claim.signals, asBefore: claim.before });
+      assert.deepEqual(await order(journal), ['r1', '(r2)']);
+      await endTurn(journal, 'r1');
+      assert.equal(await due(journal), 'r2');
+    },
+  },
+  {
+    name: 'a turn that is ended while it waits lets nobody pass the turn that is under way',
+    async run({ journal }) {
+      await journal.send(sending('r1', null));
+      await journal.send(sending('r2', 'r1'));
+      await journal.send(sending('r3', 'r1'));
+      await endTurn(journal, 'r2', 'cancelled');
+      assert.deepEqual(await order(journal), ['r1', 'r2', '(r3)']);
+      assert.deepEqual((await journal.sessions.get(SCOPE))?.live, { run: 'r1', status: 'pending', signals: 0 });
+      await endTurn(journal, 'r1');
+      assert.equal(await due(journal), 'r3');
+    },
+  },
+  {
+    name: 'a turn that comes next stands before those that wait, also when the end of a turn starts it',
+    async run({ journal }) {
+      await journal.send(sending('r1', null));
+      await journal.send(sending('r2', 'r1'));
+      await journal.send(sending('r3', 'r1', {}, { waits: 'next' }));
+      assert.deepEqual(await order(journal), ['r1', '(r3)', '(r2)']);
+      await endTurn(journal, 'r1', 'finished', [newRun('r4', { waits: 'next' })]);
+      assert.deepEqual(await order(journal), ['r1', 'r4', '(r3)', '(r2)']);
+      assert.equal(await due(journal), 'r4');
+      assert.equal(await due(journal), undefined);
+    },
+  },
+  {
+    name: 'a message is accepted once, as a turn or by a turn that hears it',
+    async run({ journal }) {
+      await journal.send(sending('r1', null));
+      assert.deepEqual(await journal.send(sending('r1', null)), { run: 'r1' });
+      await journal.send(telling('r1', 'm'));
+      assert.deepEqual(await journal.send(telling('r1', 'm')), { run: 'r1' });
+      assert.equal((await journal.inbox('r1')).length, 1);
+      const again = { ...sending('own-m', 'r1'), known: { run: 'own-m', control: 'message_m' } };
+      assert.deepEqual(await journal.send(again), { run: 'r1' });
+      assert.equal(await journal.get('own-m'), undefined);
+    },
+  },
+  {
+    name: 'a message is refused when the session is not as its sender has seen it, and nothing is stored',
+    async run({ journal }) {
+      await journal.send(sending('r1', null));
+      await expectCode(journal.send(sending('r2', null)), 'session_changed');
+      const seen = { live: { run: 'r1', signals: 0 }, branch: null };
+      await journal.send({ ...telling('r1', 'm1'), seen });
+      await expectCode(journal.send({ ...telling('r1', 'm2'), seen }), 'session_changed');
+      await endTurn(journal, 'r1');
+      await expectCode(journal.send(telling('r1', 'm2')), 'session_changed');
+      await journal.sessions.set(SCOPE, { branch: 'r1' });
+      await expectCode(journal.send(sending('r2', null)), 'session_changed');
+      await journal.send(sending('r2', null, { seen: { live: null, branch: 'r1' } }));
+      assert.equal((await journal.sessions.get(SCOPE))?.branch, undefined);
+      assert.deepEqual(await order(journal), ['r1', 'r2']);
+    },
+  },
+  {
+    name: 'a failed turn is not reopened while another turn is under way',
+    async run({ journal }) {
+      await journal.send(sending('r1', null));
+      await journal.send(sending('r2', 'r1'));
+      await endTurn(journal, 'r1', 'failed');
+      const error = await expectCode(journal.claim({ ...ana, run: 'r1', reopens: true }), 'session_busy');
+      assert.equal(error.data?.['run'], 'r2');
+      await endTurn(journal, 'r2');
+      present(await journal.claim({ ...ana, run: 'r1', reopens: true }));
+    },
+  },
+  {
+    name: 'sessions are listed by their newest turns, in pages, by user, time, name and title',
+    async run({ journal, clock }) {
+      const made: Identity[] = [];
+      for (const [user, session] of [
+        ['ana', 'a'],
+        ['ana', 'b'],
+        ['ben', 'a'],
+        ['ana', 'c'],
+        ['ana', 'a'],
+      ] as const) {
+        clock.advance(1_000);
+        const id = identity(`${user}-${session}-${made.length}`, { user, session });
+        made.push(id);
+        await journal.create(newRun(id.run, { identity: id }));
+      }
+      const from = clock.now() - 1_000;
+      await journal.sessions.set({ tenant: 'acme', user: 'ana', session: 'b' }, { title: 'A trip to Rome' });
+      const names = async (query: object): Promise<string[]> =>
+        (await journal.sessions.list({ tenant: 'acme', ...query })).map(({ user, session }) => `${user}/${session}`);
+      assert.deepEqual(await names({}), ['ana/a', 'ana/c', 'ben/a', 'ana/b']);
+      assert.deepEqual(await names({ user: 'ana' }), ['ana/a', 'ana/c', 'ana/b']);
+      assert.deepEqual(await names({ since: from }), ['ana/a', 'ana/c']);
+      assert.deepEqual(await names({ text: 'ROME' }), ['ana/b']);
+      assert.deepEqual(await names({ text: '%' }), []);
+      const [, second] = await journal.sessions.list({ tenant: 'acme', limit: 2 });
+      assert.deepEqual(await names({ limit: 2, after: present(second) }), ['ben/a', 'ana/b']);
+      assert.deepEqual(await journal.sessions.list({ tenant: 'else' }), []);
+      await expectCode(journal.sessions.list({ tenant: 'acme', limit: 201 }), 'invalid_config');
+      const first = present(await journal.sessions.get({ tenant: 'acme', user: 'ana', session: 'a' }));
+      assert.deepEqual([first.turns, first.waiting, first.live?.run], [2, 0, 'ana-a-4']);
+      assert.equal(await journal.sessions.get({ tenant: 'acme', user: 'ana', session: 'none' }), undefined);
+    },
+  },
+  {
+    name: 'a session is deleted with its runs, tasks, messages and artifacts, and no other',
+    async run({ journal, clock }) {
+      await journal.send(sending('r1', null));
+      await journal.create(newTask('task', 'r1'));
+      await journal.send(telling('r1', 'm'));
+      const { artifactRef } = await journal.artifacts.put(SCOPE, Buffer.from('x'), { mime: 'text/plain' });
+      await journal.create(newRun('other', { identity: identity('other', { session: 's2' }) }));
+      const claim = present(await journal.claim({ ...ana, run: 'r1' }));
+      await expectCode(journal.sessions.delete(SCOPE), 'session_busy');
+      clock.advance(ana.leaseMs + 1);
+      assert.equal(await journal.sessions.delete(SCOPE), 2);
+      await expectCode(journal.append(step(claim, 1)), 'run_not_found');
+      assert.equal(await journal.get('r1'), undefined);
+      assert.equal(await journal.artifacts.get(SCOPE, artifactRef), undefined);
+      assert.equal(await journal.sessions.get(SCOPE), undefined);
+      assert.equal((await journal.list({})).length, 1);
+      assert.deepEqual(Object.keys(await journal.send(sending('r1', null))), ['claim']);
+      await journal.send(telling('r1', 'm'));
+      assert.equal((await journal.inbox('r1')).length, 1);
+    },
+  },
+  {
+    name: 'whoever watches a session hears of new turns, and of turns that have come to their turn',
+    async run({ journal }) {
+      let wakes = 0;
+      const stop = journal.watchSession(SCOPE, () => {
+        wakes += 1;
+      });
+      const heard = async (act: Promise<unknown>): Promise<void> => {
+        const before = wakes;
+        await act;
+        while (wakes === before) await new Promise((resolve) => setImmediate(resolve));
+      };
+      await heard(journal.send(sending('r1', null)));
+      await heard(journal.send(sending('r2', 'r1')));
+      await heard(endTurn(journal, 'r1'));
+      stop();
+    },
+  },
+];
