@@ -1,5 +1,16 @@
 /** A call under way: what it is, what it needs of the runtime, and its result. */
-import type { Branch, CallPlace, CallResult, Clock, Identity, Json, JsonObject, SkillView, ToolSchema } from '#core';
+import type {
+  Branch,
+  CallPlace,
+  CallResult,
+  Clock,
+  ErrorData,
+  Identity,
+  Json,
+  JsonObject,
+  SkillView,
+  ToolSchema,
+} from '#core';
 import type { ArtifactStore } from '#journal';
 import type { ApprovedCall, AwayCall, OpenStep } from '#state';
 import type { AuthorisedTools, NamedHandle, ReadyAgentTool } from '#tools';
@@ -97,6 +108,8 @@ export interface DispatchPorts {
     tool: ToolSchema,
     costMicroUsd: number | undefined,
   ): CallResult | HeldCall | undefined;
+  /** Why the run cannot hand the conversation over to the agent. */
+  whyNotTo(agent: string): ErrorData | undefined;
   /** The deferred tools that the run has found. */
   found(): readonly string[];
   /** What an equal call of an earlier step has left. */

@@ -19,7 +19,15 @@ import {
   type Outcome,
 } from '#core';
 import { mayGiveUp } from '#state';
-import { askedOf, type ReadyAgentTool, type ReadyFunction, type ReadyTool, resultOf } from '#tools';
+import {
+  askedOf,
+  type HandsOver,
+  nameOf,
+  type ReadyAgentTool,
+  type ReadyFunction,
+  type ReadyTool,
+  resultOf,
+} from '#tools';
 import { type PreparedCall, prepareCall } from './arguments.ts';
 import type { Settled } from './attempt.ts';
 import type { AwayAsk, Call, DispatchPorts, HeldCall, TaskAsk } from './call-ports.ts';
@@ -191,6 +199,9 @@ async function make(
   ports: DispatchPorts,
   given: Json,
 ): Promise<CallResult | PauseAsk | HeldCall | AwayAsk> {
+  const { handsOver } = tool.source;
+  const stays = handsOver && ports.whyNotTo(nameOf(handsOver));
+  if (stays !== undefined) return { outcome: { kind: 'error', error: stays }, attempts: 0 };
   const isOnce = tool.effect === 'once' || call.begunOnce;
   const cost = tool.costMicroUsd > 0 ? tool.costMicroUsd : undefined;
   const startedAt = call.away?.startedAt ?? call.begunAt ?? ports.clock.now();
@@ -219,13 +230,19 @@ async function make(
     if (outcome.kind === 'unsure') return settle(making, outcome);
     if (outcome.kind === 'pause') return outcome;
     if (outcome.kind !== 'passing') {
-      return listed(ended(outcome, startedAt, attempt, cost, making.handed?.notes), call, ports, making.context);
+      const result = ended(outcome, startedAt, attempt, cost, making.handed?.notes);
+      return listed(handsOver === undefined ? result : handingOver(result, handsOver), call, ports, making.context);
     }
     const { error, askedMs } = outcome;
     const waitMs = Math.max(retryDelayMs(tool.backoff, attempt, ports.random()), askedMs);
     if (waitMs > LONGEST_STAY_MS) return { kind: 'away', error, attempts: attempt, startedAt, waitMs };
     await call.attempt.pause(waitMs);
   }
+}
+
+function handingOver(result: CallResult, to: HandsOver): CallResult {
+  if (result.outcome.kind !== 'value') return result;
+  return { ...result, handsOver: { agent: nameOf(to), history: to.history } };
 }
 
 /** Takes the place of the call in the budget. What it comes to when it is not made. */

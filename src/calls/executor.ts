@@ -10,6 +10,7 @@ import {
   callEnded,
   capture,
   type EntryBody,
+  type ErrorData,
   isPlan,
   isPlanTool,
   isTaskTool,
@@ -134,6 +135,7 @@ export class Calls {
       meta: state.context.meta ?? NO_META,
       skills: skillView(state.context.skills),
       tellChunk: (call, piece) => this.#tellChunk(call, piece),
+      whyNotTo: (agent) => whyNotTo(agent, state, deps),
       found: () => state.found,
       resolveArgs: (call) => this.#resolveArgs(call),
       hand: ({ open, attempt }, wanted) => deps.handles.hand(state, { step: open.move.step, attempt }, wanted),
@@ -553,4 +555,15 @@ function isMet(): PilotageError {
     'cancelled',
     'The join has what it needed, the plan has ended, or another branch has failed.',
   );
+}
+
+/** Why the run cannot hand its conversation over to the agent. */
+function whyNotTo(agent: string, { task }: RunState, { agentNamed }: DriverDeps): ErrorData | undefined {
+  if (task !== null) {
+    const message =
+      'A task cannot hand over: another run waits for its result. Finish with what the other agent has to know.';
+    return { code: 'handoff_refused', message };
+  }
+  if (agentNamed(agent) !== undefined) return undefined;
+  return { code: 'agent_unknown', message: `There is no agent ${JSON.stringify(agent)} here. Answer without it.` };
 }

@@ -228,6 +228,18 @@ export interface CallResult {
    * key of that call.
    */
   readonly reuses?: CallPlace;
+  /** The run ends when its step is over, and one of this agent goes on with the conversation. */
+  readonly handsOver?: HandOver;
+}
+/** Who goes on with a conversation, and what of it that agent is told. */
+export interface HandOver {
+  readonly agent: string;
+  readonly history: 'all' | 'none';
+}
+/** The run that goes on where another one has ended, stored in the commit of that ending. */
+export interface Successor {
+  readonly run: string;
+  readonly agent: string;
 }
 export interface CallEnded extends CallResult, CallPlace {
   readonly kind: 'call_ended';
@@ -455,6 +467,10 @@ export interface Finished {
   readonly metadata?: JsonObject;
   /** Files that the last reply of the run's model has made. */
   readonly files?: readonly InputArtifact[];
+  /** With the reasons `continued` and `handed_over`: which run goes on. */
+  readonly successor?: Successor;
+  /** What a run that is continued leaves to its successor. */
+  readonly carry?: Json;
 }
 export interface Failed {
   readonly kind: 'failed';
@@ -499,7 +515,7 @@ export type Entry = EntryBody & { readonly seq: number; readonly at: number };
 
 /** The one place that makes the entry of a call that has come to its end. */
 export function callEnded({ step, call }: CallPlace, result: CallResult): CallEnded {
-  const { outcome, startedAt, attempts, costMicroUsd, discovered, artifacts, handles, reuses } = result;
+  const { outcome, startedAt, attempts, costMicroUsd, discovered, artifacts, handles, reuses, handsOver } = result;
   const ended: { -readonly [K in keyof CallEnded]: CallEnded[K] } = {
     kind: 'call_ended',
     step,
@@ -513,5 +529,6 @@ export function callEnded({ step, call }: CallPlace, result: CallResult): CallEn
   if (artifacts !== undefined) ended.artifacts = artifacts;
   if (handles !== undefined) ended.handles = handles;
   if (reuses !== undefined) ended.reuses = reuses;
+  if (handsOver !== undefined) ended.handsOver = handsOver;
   return ended;
 }

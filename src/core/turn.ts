@@ -58,6 +58,8 @@ export interface TurnOrigin {
   readonly after?: string | null;
   /** The turn in whose place it stands, on a branch of its own. */
   readonly replaces?: string;
+  /** The turn that it goes on with, for another agent has taken over or its run was continued: it has the messages of that one. */
+  readonly succeeds?: string;
   /** The turn that this one has interrupted, and whose messages are its own, too. */
   readonly interrupts?: string;
 }

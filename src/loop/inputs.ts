@@ -17,7 +17,7 @@ import type { ArtifactStore } from '#journal';
 import type { Agent } from '#tools';
 
 /** The parts of a run's context that the caller gives; the rest is found out at the start. */
-export type GivenContext = Omit<RunContext, 'inputs' | 'artifacts'>;
+export type GivenContext = Omit<RunContext, 'inputs' | 'artifacts' | 'carried'>;
 
 interface StartMaterial {
   readonly context?: GivenContext;

@@ -164,14 +164,16 @@ export class Run {
       isOver: (state) => isSettled(state) && !(host.showsTasks && host.showsTasksOf(state) && wakesByTasks(state)),
       onOver: (state) => (state.ending === null ? shown([pausedEvent(state)]) : []),
     });
-    return this.#as === undefined ? follower.follow() : readAfter(() => this.#assertMayRead(), follower);
+    const next = (): AsyncGenerator<RunEvent, void> | undefined =>
+      this.#successor(follower.state)?.events(defined({ redact }));
+    return readOn(() => this.#assertMayRead(), follower, next);
   }
 
   /** Waits until the run has ended or is paused. @throws PilotageError `run_not_found`. */
   async result(): Promise<RunResult> {
     await this.#assertMayRead();
     const driven = await this.#host.fleet.settled(this.id);
-    const own = driven && (await wholeResultOf(driven, this.#host.deps.artifacts));
+    const own = await this.#resultIn(driven);
     if (own !== undefined) return own;
     const follower = new Follower<never>({
       ...this.#sources(false),
@@ -180,10 +182,22 @@ export class Run {
       isOver: isSettled,
     });
     for await (const _ of follower.follow());
-    const { state } = follower;
-    const result = state && (await wholeResultOf(state, this.#host.deps.artifacts));
+    const result = await this.#resultIn(follower.state);
     if (result !== undefined) return result;
     throw new PilotageError('run_not_found', `The run ${this.id} has neither ended nor paused.`);
+  }
+
+  /** That of the run that goes on where this one has ended, if there is one. */
+  async #resultIn(state: RunState | undefined): Promise<RunResult | undefined> {
+    const successor = this.#successor(state);
+    if (successor !== undefined) return successor.result();
+    return state && wholeResultOf(state, this.#host.deps.artifacts);
+  }
+
+  #successor(state: RunState | undefined): Run | undefined {
+    const ending = state?.ending;
+    if (ending?.kind !== 'finished' || ending.successor === undefined) return undefined;
+    return new Run(ending.successor.run, this.#host, this.#as);
   }
 
   /**
@@ -209,9 +223,10 @@ export class Run {
     return this.#host.deps.artifacts.get(identity, artifactRef);
   }
 
-  /** The run as the journal has it now. @throws PilotageError `run_not_found`. */
+  /** The run as the journal has it now, or the one that goes on where it has ended. @throws PilotageError `run_not_found`. */
   async state(): Promise<RunSnapshot> {
-    return snapshotOf(await this.#folded());
+    const state = await this.#folded();
+    return this.#successor(state)?.state() ?? snapshotOf(state);
   }
 
   async #folded(): Promise<RunState> {
@@ -414,6 +429,16 @@ export class Run {
   async steer(type: ControlType, payload?: JsonObject, options: SteerOptions = {}): Promise<void> {
     assertOptions('steer', options, STEER);
     assertUntil('steer', options);
+    try {
+      await this.#steer(type, payload, options);
+    } catch (error) {
+      const successor = PilotageError.is(error, 'run_ended') ? this.#successor(await this.#folded()) : undefined;
+      if (successor === undefined) throw error;
+      await successor.steer(type, payload, options);
+    }
+  }
+
+  async #steer(type: ControlType, payload: JsonObject | undefined, options: SteerOptions): Promise<void> {
     const { until = isVerdict({ type }) ? 'applied' : 'stored' } = options;
     const id = `control_${crypto.randomUUID().replaceAll('-', '')}`;
     const given = payload === undefined ? {} : { payload };
@@ -537,9 +562,15 @@ export class Run {
   }
 }
 
-async function* readAfter(mayRead: () => Promise<void>, follower: Follower<RunEvent>): AsyncGenerator<RunEvent, void> {
+/** The events of the run, and of the run that goes on where it has ended. */
+async function* readOn(
+  mayRead: () => Promise<void>,
+  follower: Follower<RunEvent>,
+  next: () => AsyncGenerator<RunEvent, void> | undefined,
+): AsyncGenerator<RunEvent, void> {
   await mayRead();
   yield* follower.follow();
+  yield* next() ?? [];
 }
 
 /** Whether nothing more comes until somebody answers a pause. */

@@ -23,6 +23,8 @@ export interface TurnView {
   readonly exchanges: readonly { readonly user: string; readonly assistant: string | null }[];
   /** The turn in whose place it stands. */
   readonly replaces?: string;
+  /** The run with which the turn began, when another run goes on with it: the conversation was handed over, or the run was continued. */
+  readonly succeeds?: string;
   /** The turns that it has interrupted, and whose messages it has taken over. */
   readonly interrupts?: readonly string[];
   readonly createdAt: number;
@@ -65,18 +67,40 @@ export async function turnOf(journal: Journal, { tenant, user, session }: Scope,
   return record;
 }
 
+/** The run with which a turn began that other runs have gone on with. */
+export async function beginningOfTurn(journal: Journal, record: RunRecord): Promise<RunRecord> {
+  const before = record.turnOrigin?.succeeds;
+  const found = before === undefined ? undefined : await journal.get(before);
+  return found === undefined ? record : beginningOfTurn(journal, found);
+}
+
+/** The same, or the turn that it has interrupted, and whose messages it has. */
+export async function whollyReplaced(journal: Journal, record: RunRecord): Promise<string> {
+  const first = await beginningOfTurn(journal, record);
+  const cut = first.turnOrigin?.interrupts;
+  const found = cut === undefined ? undefined : await journal.get(cut);
+  return found?.status === 'cancelled' ? whollyReplaced(journal, found) : first.identity.run;
+}
+
 export async function sessionTurns(deps: TurnDeps, scope: Scope, limit: number): Promise<readonly TurnView[]> {
   const records = await activeRecords(deps.journal, scope, limit);
   const views = await Promise.all(records.map((record) => turnView(deps, record)));
   const turns: TurnView[] = [];
   for (const view of views) {
-    const { interrupts: [cut] = [] } = view;
+    const { interrupts: [cut] = [], succeeds } = view;
     const before = turns.at(-1);
-    // The messages of an interrupted turn are those of the turn that has interrupted it.
-    if (cut === undefined || before?.turn !== cut || before.status !== 'cancelled') turns.push(view);
-    else turns.splice(-1, 1, takingOver(view, before));
+    // The messages of an interrupted turn are those of the turn that has interrupted it; those of a turn that was handed over, too.
+    if (before !== undefined && before.turn === succeeds) turns.splice(-1, 1, goingOn(view, before));
+    else if (before?.turn === cut && before?.status === 'cancelled') turns.splice(-1, 1, takingOver(view, before));
+    else turns.push(view);
   }
   return turns;
+}
+
+function goingOn(view: TurnView, before: TurnView): TurnView {
+  const exchanges = [...before.exchanges, ...view.exchanges];
+  const { turn, status, agent } = view;
+  return { ...before, turn, status, agent, exchanges, messages: [...before.messages, ...view.messages] };
 }
 
 function takingOver(view: TurnView, cut: TurnView): TurnView {
@@ -102,7 +126,7 @@ async function turnView({ journal, artifacts }: TurnDeps, record: RunRecord): Pr
     );
     return { user, assistant: words.length === 0 ? null : words.join('\n\n') };
   };
-  const { interrupts } = turnOrigin ?? {};
+  const { interrupts, succeeds } = turnOrigin ?? {};
   return {
     turn: identity.run,
     number: turn,
@@ -111,7 +135,11 @@ async function turnView({ journal, artifacts }: TurnDeps, record: RunRecord): Pr
     agent,
     messages: [...(turnOrigin?.messages ?? []), ...heard],
     exchanges: await Promise.all(exchangesOf(state).map(told)),
-    ...defined({ replaces: turnOrigin?.replaces, interrupts: interrupts === undefined ? undefined : [interrupts] }),
+    ...defined({
+      succeeds,
+      replaces: turnOrigin?.replaces,
+      interrupts: interrupts === undefined ? undefined : [interrupts],
+    }),
     createdAt,
   };
 }

@@ -105,6 +105,7 @@ export function openState(entry: Entry): RunState {
     withdrawn: NONE,
     watchers: NONE,
     rejectedCall: null,
+    handsOver: null,
     noProgress: null,
     modelAway: null,
     beforeTurn: AT_START,

@@ -3,6 +3,7 @@ import {
   type BackgroundResult,
   branchesOf,
   type CallAway,
+  type CallPlace,
   type CallRecord,
   type Compaction,
   type CompactionFailures,
@@ -13,6 +14,7 @@ import {
   type FinishReason,
   type ForkOrigin,
   type HandleState,
+  type HandOver,
   type Identity,
   type InputArtifact,
   type Json,
@@ -26,6 +28,7 @@ import {
   type Source,
   type SteeringTurn,
   type Step,
+  type Successor,
   type TaskEnd,
   type TaskOrigin,
   type TaskPause,
@@ -156,6 +159,8 @@ export type Ending =
       readonly stored?: true;
       readonly metadata?: JsonObject;
       readonly files?: readonly InputArtifact[];
+      /** The run that goes on where this one has ended. */
+      readonly successor?: Successor;
     }
   | { readonly kind: 'failed'; readonly error: ErrorData };
 
@@ -222,6 +227,8 @@ export interface RunState {
   watchers: readonly string[];
   /** The token of the pause at which somebody rejected a call whose rejection ends the run; otherwise `null`. */
   rejectedCall: string | null;
+  /** Set when a call of the last step, or of the open one, hands the conversation over. */
+  handsOver: (HandOver & CallPlace) | null;
   noProgress: { readonly step: number; readonly period: number; readonly times: number } | null;
   /** Set while no model can be asked for the next move; `null` when a model answered, or nobody has tried since the run was resumed. */
   modelAway: ModelAwayState | null;

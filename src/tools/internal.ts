@@ -1,4 +1,5 @@
 /** What the other rooms and the tests may use of `tools`. */
+
 export {
   type Agent,
   type AgentLimits,
@@ -30,6 +31,8 @@ export {
   type NamedHandle,
   type NoHandles,
 } from './handle.ts';
+export type { HandoffOptions, HandsOver } from './handoff.ts';
+export { handoff, nameOf } from './handoff.ts';
 export { resultOf } from './pieces.ts';
 export {
   DEFAULT_RETRIES,

@@ -4,6 +4,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { ArtifactRef, Effect, Identity, Json, JsonObject, Loading, SkillView, ToolView } from '#core';
 import type { LanguageModel, ModelEntry } from '#model';
 import type { HandleSet, LiveHandles, NoHandles } from './handle.ts';
+import type { HandsOver } from './handoff.ts';
 
 type ToolResultOutput = LanguageModelV4ToolResultPart['output'];
 
@@ -204,6 +205,8 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
   readonly costUsd?: number;
   /** Arguments that show how the tool is used. They are checked against the schema. */
   readonly examples?: readonly ToolExample[];
+  /** What `handoff` sets: a call that ends with a value hands the conversation over. */
+  readonly handsOver?: HandsOver;
   /** Options that the model's provider gets with the tool, by its name: `{ anthropic: { deferLoading: true } }`. */
   readonly providerOptions?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }

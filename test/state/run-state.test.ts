@@ -114,6 +114,7 @@ describe('the fold', () => {
       head: 1,
       beforeTurn: { steps: 0, taskSteps: 0 },
       continues: null,
+      handsOver: null,
       turn: null,
       identity: { tenant: 't', user: 'u', session: 's', run: 'r' },
       query: 'q',
