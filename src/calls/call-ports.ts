@@ -16,6 +16,7 @@ import type { ApprovedCall, AwayCall, OpenStep } from '#state';
 import type { AuthorisedTools, NamedHandle, ReadyAgentTool } from '#tools';
 import type { HeldLease } from '../loop/held-lease.ts';
 import type { Attempt } from './attempt.ts';
+import type { CallsAside } from './calls-aside.ts';
 import type { OwnCall, Piece } from './context.ts';
 import type { AtWork } from './doubt.ts';
 import type { Earlier } from './earlier-calls.ts';
@@ -114,6 +115,8 @@ export interface DispatchPorts {
   found(): readonly string[];
   /** What an equal call of an earlier step has left. */
   earlier(call: Call, args: Json): Promise<Earlier | undefined>;
+  /** What turns on other branches of the conversation have done. */
+  readonly aside: CallsAside;
   /** The idempotency key of a call of the run. */
   keyOf(place: CallPlace): string;
   /** The arguments, as approved or with references replaced by the values of earlier branches. */

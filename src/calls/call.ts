@@ -33,7 +33,7 @@ import type { Settled } from './attempt.ts';
 import type { AwayAsk, Call, DispatchPorts, HeldCall, TaskAsk } from './call-ports.ts';
 import { CallContext } from './context.ts';
 import { inDoubt, isNotSent, type Unsure, unsureOf } from './doubt.ts';
-import { approvalFor, loginFor, type PauseAsk } from './gates.ts';
+import { approvalFor, approvalToRepeat, loginFor, type PauseAsk } from './gates.ts';
 import type { Handed } from './handles.ts';
 import { doubtOf, settleDoubt } from './look-up.ts';
 import { outcomeOfValue } from './model-output.ts';
@@ -61,7 +61,9 @@ export function dispatch(call: Call, ports: DispatchPorts): Promise<Dispatched> 
   if (prepared instanceof Promise || 'error' in prepared) return admit(call, prepared, ports);
   const { tool, args, given } = prepared;
   const asks = call.held || call.branch.reuse === true || call.tools.policy !== undefined || tool.gate !== undefined;
-  return asks || 'agent' in tool ? admit(call, prepared, ports) : make(call, tool, args, ports, given);
+  return asks || 'agent' in tool || ports.aside.concerns(tool.effect)
+    ? admit(call, prepared, ports)
+    : make(call, tool, args, ports, given);
 }
 
 /** The arguments, resolved and checked. Whatever goes wrong is an error of the call. */
@@ -115,6 +117,9 @@ async function admit(
     if (asked?.kind === 'pause') return call.attempt.aborted ? { outcome: cancelled(), attempts: 0 } : asked;
     if (asked !== undefined) return { outcome: { kind: 'error', error: asked.error }, attempts: 0 };
   }
+  const isAsked = call.approval === undefined && !call.interrupted && ports.aside.concerns(tool.effect);
+  const madeIn = isAsked ? await ports.aside.find(branch.tool, given) : undefined;
+  if (madeIn !== undefined) return approvalToRepeat(tool, given, madeIn, call.identity, ports.artifacts);
   if (isCarried) return askForTask(call, tool, args, ports);
   if (earlier === undefined || earlier.outcome !== undefined) return make(call, tool, args, ports, given);
   const { place: reuses } = earlier;

@@ -44,9 +44,10 @@ import { argsOf } from './arguments.ts';
 import { Attempt } from './attempt.ts';
 import { type Dispatched, dispatch, newlyFound } from './call.ts';
 import type { Call, DispatchPorts, HeldCall } from './call-ports.ts';
+import { CallsAside } from './calls-aside.ts';
 import type { OwnCall, Piece } from './context.ts';
 import { keyPrefixOf } from './doubt.ts';
-import { EarlierCalls, type EarlierPorts } from './earlier-calls.ts';
+import { EarlierCalls, type EarlierPorts, type KnownTool } from './earlier-calls.ts';
 import { askForRaise, asksForRaise, InFlightBudget, type Lacking } from './in-flight-budget.ts';
 import { storeLargeValue } from './large-values.ts';
 import { cancelled, errorData, failed, failedOutcome, noRoom, outcomeOfTask } from './outcome.ts';
@@ -104,7 +105,8 @@ export class Calls {
     const { deps, state } = ports;
     const { identity } = state;
     const { clock, artifacts } = deps;
-    this.#earlier = new EarlierCalls({ state, artifacts, toolOf: (tool) => this.#toolOf(tool) });
+    const toolOf = (tool: string): KnownTool | undefined => this.#toolOf(tool);
+    this.#earlier = new EarlierCalls({ state, artifacts, toolOf });
     this.#budget = new InFlightBudget(state);
     this.#tasks = new TaskCalls({
       deps,
@@ -140,6 +142,7 @@ export class Calls {
       resolveArgs: (call) => this.#resolveArgs(call),
       hand: ({ open, attempt }, wanted) => deps.handles.hand(state, { step: open.move.step, attempt }, wanted),
       earlier: ({ branch }, args) => this.#earlier.find(branch.tool, args),
+      aside: new CallsAside({ state, journal: deps.journal, artifacts, toolOf }),
       keyOf: (place) => this.#keyOf(place),
     };
     this.#keyPrefix = keyPrefixOf(identity);
