@@ -129,7 +129,8 @@ export function agentsOf(tools: ToolSet): readonly Agent[] {
   return given.flatMap((tool) => {
     if (isAgentTool(tool)) return [tool.agent];
     const { handsOver } = tool as Partial<Pick<Tool, 'handsOver'>>;
-    return handsOver === undefined || typeof handsOver.to === 'string' ? [] : [handsOver.to];
+    // Whether it is an agent is asked where agents are gathered.
+    return handsOver === undefined || typeof handsOver.to === 'string' ? [] : [handsOver.to as Agent];
   });
 }
 

@@ -1,15 +1,7 @@
 /** Tools with which a model hands the conversation over to another agent. */
 import { defined, type OptionShape, PilotageError, readOptions, shownAmount } from '#core';
 import { type Agent, asAgent } from './agent.ts';
-import type { InputSchema, Tool } from './tool.ts';
-
-/** What a tool that hands over names. */
-export interface HandsOver {
-  /** The agent, or the name of one that the runtime has. */
-  readonly to: Agent | string;
-  /** What the agent is told of the conversation: all of it, or nothing but the input. */
-  readonly history: 'all' | 'none';
-}
+import type { HandsOver, InputSchema, Tool } from './tool.ts';
 
 export interface HandoffOptions extends Pick<Tool, 'needsApproval' | 'scopes'> {
   /** The name of the tool. Default: `transfer_to_` and the agent's name. */

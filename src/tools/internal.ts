@@ -31,7 +31,7 @@ export {
   type NamedHandle,
   type NoHandles,
 } from './handle.ts';
-export type { HandoffOptions, HandsOver } from './handoff.ts';
+export type { HandoffOptions } from './handoff.ts';
 export { handoff, nameOf } from './handoff.ts';
 export { resultOf } from './pieces.ts';
 export {
@@ -48,6 +48,7 @@ export {
   type Backoff,
   type GateContext,
   type GivenModel,
+  type HandsOver,
   type InputSchema,
   LoginRequired,
   NotSent,
