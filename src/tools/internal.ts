@@ -31,7 +31,6 @@ export {
   type NamedHandle,
   type NoHandles,
 } from './handle.ts';
-export type { HandoffOptions } from './handoff.ts';
 export { handoff, nameOf } from './handoff.ts';
 export { resultOf } from './pieces.ts';
 export {
