@@ -229,6 +229,9 @@ export {
   assertWhileAsked,
   type BudgetView,
   type Delta,
+  type EarlierEnd,
+  type EarlierRun,
+  type EarlierRuns,
   isMove,
   type Move,
   type MoveSource,
@@ -305,6 +308,7 @@ export {
   type Step,
   stepError,
   textOfParts,
+  userAnswer,
 } from './step.ts';
 export {
   type BackgroundResult,
@@ -359,7 +363,15 @@ export {
   type ToolView,
   takesText,
 } from './tool.ts';
-export type { Continued, Turn, TurnCall, TurnFile, TurnPart, TurnResult } from './turn.ts';
+export {
+  type Continued,
+  keptFrom,
+  type Turn,
+  type TurnCall,
+  type TurnFile,
+  type TurnPart,
+  type TurnResult,
+} from './turn.ts';
 export {
   captureDecision,
   checkDecision,

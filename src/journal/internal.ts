@@ -28,8 +28,6 @@ export {
   type RunQuery,
   type RunRecord,
   type RunStatus,
-  type SessionMemoryStore,
-  type SessionSummary,
   type SignalOptions,
   type StoredMessage,
   type Told,

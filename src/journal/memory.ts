@@ -13,7 +13,7 @@ import {
   systemClock,
 } from '#core';
 import { LeaseWatch } from './lease-watch.ts';
-import { MemoryArtifacts, MemorySessions } from './memory-stores.ts';
+import { MemoryArtifacts } from './memory-stores.ts';
 import type {
   Append,
   ArtifactStore,
@@ -99,7 +99,6 @@ const NOT_TOLD: StoredRun['told'] = new Set();
 
 class MemoryJournal implements Journal {
   readonly artifacts: ArtifactStore;
-  readonly memory: MemorySessions;
   readonly #clock: Clock;
   readonly #runs = new Map<string, StoredRun>();
   readonly #unended = new Set<StoredRun>();
@@ -114,7 +113,6 @@ class MemoryJournal implements Journal {
     this.#leaseWatch = new LeaseWatch(clock);
     const assertOpen = (): void => this.#assertOpen();
     this.artifacts = new MemoryArtifacts({ assertOpen, now: () => this.#clock.now() });
-    this.memory = new MemorySessions(assertOpen);
   }
 
   async create(run: NewRun): Promise<Claim | undefined> {

@@ -54,13 +54,11 @@ export function wholeJournal(journal: Journal): Journal {
 
 class WholeJournal implements Journal {
   readonly artifacts: Journal['artifacts'];
-  readonly memory: Journal['memory'];
   readonly #journal: Journal;
 
   constructor(journal: Journal) {
     this.#journal = journal;
     this.artifacts = journal.artifacts;
-    this.memory = journal.memory;
   }
 
   async create(run: NewRun): Promise<Claim | undefined> {

@@ -10,6 +10,7 @@ import {
   assertWords,
   type Caller,
   type Clock,
+  type Continued,
   capture,
   defined,
   describeThrown,
@@ -53,6 +54,7 @@ import { contextAtStart, withReadArgs } from '../loop/inputs.ts';
 import { NoticeHub } from '../loop/notices.ts';
 import { assertPriced } from '../loop/prices.ts';
 import { assertProgressGuard, type ProgressGuard } from '../loop/progress-guard.ts';
+import { ToldRuns } from '../loop/told-runs.ts';
 import { limitsWithin } from '../tasks/budget-share.ts';
 import { pinOf } from '../tasks/spawn.ts';
 import { type AgentParts, Agents, agentsGiven } from './agents.ts';
@@ -64,10 +66,8 @@ import { RunHost } from './run-host.ts';
 import {
   assertMemoryOptions,
   type MemoryOptions,
-  type Remembered,
   type Remembering,
   rememberedFor,
-  SummaryKeeper,
   withMaterial,
 } from './session-memory.ts';
 import type { SlotLimits } from './slots.ts';
@@ -189,11 +189,11 @@ export class Runtime {
   readonly #redaction: Redaction;
   readonly #atWork = new AtWork();
   readonly #turns = new LargeTurns();
+  readonly #told = new ToldRuns();
   readonly #slots: SlotLimits;
   #deps: DriverDeps | undefined;
   #fleet: Fleet | undefined;
   readonly #memory: Remembering | undefined;
-  #summaries: SummaryKeeper | undefined;
   #host: RunHost | undefined;
   #closing: Promise<void> | undefined;
   /** Tasks: runs that are started once under a key, found, listed, stopped and watched. */
@@ -261,8 +261,8 @@ export class Runtime {
     const given = await withReadArgs(options, identity, this.#agentFor(options).readArgs);
     const context = await contextAtStart(given, identity, deps.artifacts);
     const history = turns && (await storedHistory(turns, identity, deps.artifacts));
-    const remembered = await this.#remembered(identity, options);
-    const entry = this.#redaction.entry(withMaterial(started, context, { ...defined({ history }), ...remembered }));
+    const continues = await this.#remembered(identity, options);
+    const entry = this.#redaction.entry(withMaterial(started, context, { ...defined({ history, continues }) }));
     this.#assertOpen();
     options.signal?.throwIfAborted();
     const fleet = this.#readyFleet();
@@ -331,7 +331,6 @@ export class Runtime {
     this.#host?.close();
     await this.#fleet?.close(graceMs);
     await this.#deps?.handles.close();
-    await this.#summaries?.close();
     this.#hub.close(new PilotageError('runtime_closed', 'The runtime was closed; the run is not followed any more.'));
     const { journal } = this.#options;
     if (journal === undefined || typeof journal === 'string') await this.#deps?.journal.close();
@@ -366,9 +365,9 @@ export class Runtime {
     return agent === undefined ? this.#agents.default : this.#agents.named(agent);
   }
 
-  async #remembered(scope: Identity, { history, conversation }: StartOptions): Promise<Remembered | undefined> {
+  async #remembered(scope: Identity, { history, conversation }: StartOptions): Promise<Continued | undefined> {
     if (this.#memory === undefined || history !== undefined || conversation === false) return undefined;
-    return rememberedFor(this.#driverDeps().journal, scope, this.#memory);
+    return rememberedFor(scope, this.#memory, this.#driverDeps());
   }
 
   /** Refuses a run id that somebody else used, and the id of a run that was started with something else. */
@@ -408,10 +407,7 @@ export class Runtime {
       takeoverGraceMs,
       migrate: this.#options.migrate,
       agents: this.#agents.names,
-      onEnded: ({ identity, conversation }) => {
-        this.#host?.forget(identity.run);
-        if (conversation) this.#summaries?.turnEnded(identity);
-      },
+      onEnded: ({ identity }) => this.#host?.forget(identity.run),
     });
     return this.#fleet;
   }
@@ -440,6 +436,7 @@ export class Runtime {
       clock: this.#clock,
       atWork: this.#atWork,
       turns: this.#turns,
+      told: this.#told,
       random: this.#options.random ?? Math.random,
       handles: new Handles({ clock: this.#clock, onFault: (error) => this.#fault(error) }),
       hub: this.#hub,
@@ -450,9 +447,6 @@ export class Runtime {
       reopenTasks: (run, by) => this.#readyFleet().reopenTasks(run, by),
       onFault: (error) => this.#fault(error),
     };
-    if (this.#memory?.strategy === 'summary') {
-      this.#summaries = new SummaryKeeper(deps, this.#memory);
-    }
     return deps;
   }
 

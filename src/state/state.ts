@@ -18,6 +18,7 @@ import {
   type Json,
   type JsonObject,
   type Moved,
+  type MoveNotes,
   type OnCancel,
   type PauseReason,
   type Pin,
@@ -244,6 +245,8 @@ export interface RunState {
   overflows: { readonly step: number; readonly times: number } | null;
   /** What replies were written from, as their providers say, each once. Replaced when it grows. */
   sources: readonly Source[];
+  /** What the model said with the move that ended the run. */
+  reply: Pick<MoveNotes, 'text' | 'reasoning' | 'providerState'> | null;
   ending: Ending | null;
 }
 

@@ -31,9 +31,10 @@ export function makeOlder(path: string): void {
         scope TEXT NOT NULL, number INTEGER NOT NULL, run TEXT NOT NULL UNIQUE, user TEXT NOT NULL, assistant TEXT,
         at INTEGER NOT NULL, PRIMARY KEY (scope, number)
       ) STRICT, WITHOUT ROWID;
-      ALTER TABLE session_summaries ADD COLUMN covers INTEGER NOT NULL DEFAULT 0;
-      ALTER TABLE session_summaries DROP COLUMN through;
-      ALTER TABLE session_summaries DROP COLUMN without;
+      CREATE TABLE session_summaries (
+        scope TEXT PRIMARY KEY, text TEXT NOT NULL, covers INTEGER NOT NULL, health TEXT NOT NULL,
+        failures INTEGER NOT NULL, updated_at INTEGER NOT NULL
+      ) STRICT, WITHOUT ROWID;
       PRAGMA user_version = 8`),
   );
 }

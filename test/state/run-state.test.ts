@@ -147,6 +147,7 @@ describe('the fold', () => {
       watchers: [],
       whileAsked: 'withdraw',
       rejectedCall: null,
+      reply: null,
       noProgress: null,
       modelAway: null,
       watchedFrom: 0,

@@ -24,7 +24,6 @@ import type {
   RepairRequest,
   RunQuery,
   RunRecord,
-  SessionMemoryStore,
   SignalOptions,
 } from '../port.ts';
 import { assertLease, assertPriority, dueAt, journalClosed, pageSize, wholeMs } from '../rules.ts';
@@ -36,7 +35,7 @@ import { SqliteRecords, SqliteRepairs } from './records.ts';
 import { SqliteRows } from './runs.ts';
 import { openDatabase } from './schema.ts';
 import { encodeAppend, encodeMessage, encodeRun, type PreparedStatement, prepared } from './statements.ts';
-import { SqliteArtifacts, SqliteSessions, type StoreAccess } from './stores.ts';
+import { SqliteArtifacts, type StoreAccess } from './stores.ts';
 import { GroupWriter } from './writer.ts';
 
 export interface SqliteJournalOptions {
@@ -102,7 +101,6 @@ function assertValues({ synchronous = 'full' }: SqliteJournalOptions): void {
 
 export class SqliteJournal implements Journal {
   readonly artifacts: ArtifactStore;
-  readonly memory: SessionMemoryStore;
   readonly #db: DatabaseSync;
   readonly #guard: SqliteGuard;
   readonly #clock: Clock;
@@ -129,7 +127,6 @@ export class SqliteJournal implements Journal {
       write: (run) => this.#writer.write(() => run(this.#now())),
     };
     this.artifacts = new SqliteArtifacts(db, access);
-    this.memory = new SqliteSessions(db, access);
     this.#rows = new SqliteRows(db, this.#clock);
     this.#records = new SqliteRecords(db);
     this.#repairs = new SqliteRepairs(db);

@@ -17,7 +17,6 @@ import type {
   RepairRequest,
   RunQuery,
   RunRecord,
-  SessionMemoryStore,
   SignalOptions,
 } from '#journal';
 import type { CrashProcess } from './process.ts';
@@ -25,7 +24,6 @@ import { type CrashRecord, taskPath } from './record.ts';
 
 export class FaultyJournal implements Journal {
   readonly artifacts: ArtifactStore;
-  readonly memory: SessionMemoryStore;
   readonly #inner: Journal;
   readonly #process: CrashProcess;
   readonly #record: CrashRecord;
@@ -41,11 +39,6 @@ export class FaultyJournal implements Journal {
       put: (scope, bytes, about) => this.#write('artifacts.put', () => inner.artifacts.put(scope, bytes, about)),
       get: (scope, artifactRef) => process.guard(() => inner.artifacts.get(scope, artifactRef)),
       list: (scope, limit) => process.guard(() => inner.artifacts.list(scope, limit)),
-    };
-    this.memory = {
-      summary: (scope) => process.guard(() => inner.memory.summary(scope)),
-      summarise: (scope, expected, summary) =>
-        this.#write('memory.summarise', () => inner.memory.summarise(scope, expected, summary)),
     };
   }
 

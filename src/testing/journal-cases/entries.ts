@@ -185,15 +185,6 @@ export const entryCases: readonly JournalCase[] = [
         journal.artifacts.put(scope, Buffer.from('x'), { mime: 'text/plain' }),
         journal.artifacts.get(scope, 'art_x'),
         journal.artifacts.list(scope, 1),
-        journal.memory.summary(scope),
-        journal.memory.summarise(scope, undefined, {
-          text: '',
-          through: '',
-          without: [],
-          health: 'healthy',
-          failures: 0,
-          updatedAt: 1,
-        }),
       ]) {
         await expectCode(call, 'journal_closed');
       }
