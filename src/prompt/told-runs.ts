@@ -153,17 +153,25 @@ function replyOf(
 ): readonly AssistantPart[] {
   const { text = '', answer = '', unanswered, files = [] } = end;
   // Of a reply that came in pieces the others stand in the steps before.
-  const isLastPiece = textOfParts(partsBefore(trajectory, trajectory.count)).concat(text).trim() === answer.trim();
-  const said = unanswered === undefined && !isLastPiece ? answer : text;
-  const isOwn = text === said && isOwnReply(end, options);
-  const own = isOwn && maxChars === undefined ? restoreParts({ ...end, files }, [], options, known, media) : undefined;
+  const before = textOfParts(partsBefore(trajectory, trajectory.count));
+  const said = unanswered !== undefined ? text : answer.startsWith(before) ? answer.slice(before.length) : answer;
+  const own =
+    maxChars === undefined && isOwnReply(end, options)
+      ? restoreParts({ ...end, files }, [], options, known, media)
+      : undefined;
   const words = maxChars === undefined ? said : cutText(said, maxChars, (whole) => whole);
-  const parts: AssistantPart[] = own ?? (words === '' ? [] : [{ type: 'text', text: words }]);
+  const plain: AssistantPart[] = words === '' ? [] : [{ type: 'text', text: words }];
+  // An answer that was read out of the reply, such as a form that was filled in, stands in its place.
+  const parts = own !== undefined && textIn(own).trim() === said.trim() ? own : plain;
   const why = unanswered ?? (parts.length + files.length === 0 ? NO_ANSWER : undefined);
   return why === undefined ? parts : [...parts, { type: 'text', text: `(${why})` }];
 }
 
 const NO_ANSWER = 'There is no answer.';
+
+function textIn(parts: readonly AssistantPart[]): string {
+  return parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
+}
 
 /** Each of the two texts of a run that is too long has half of what there is. */
 function cutText(text: string, maxChars: number, write: (text: string) => string): string {

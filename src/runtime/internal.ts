@@ -29,6 +29,7 @@ export type { RuntimeOptions } from './runtime.ts';
 export { createRuntime, Runtime } from './runtime.ts';
 export { sendControl } from './send-control.ts';
 export type { MemoryOptions } from './session-memory.ts';
+export { continuedAfter } from './session-memory.ts';
 export type { StartOptions } from './start-options.ts';
 export type { TaskRecord } from './task-record.ts';
 export type { GroupResolved, SpawnOptions, TaskQuery } from './tasks.ts';
