@@ -13,7 +13,7 @@ import {
 } from '#core';
 import { MADE_ID } from './call-turns.ts';
 import { coveredRuns, plainSummary } from './compaction.ts';
-import { LEAST_CHARS, shortened } from './earlier-turns.ts';
+import { cutShort, LEAST_CHARS } from './earlier-turns.ts';
 import { note, userTurn } from './frame.ts';
 import { type AssistantPart, isOwnReply, restoreParts } from './provider-parts.ts';
 import { type RequestParts, RunMessages, type StepsView } from './run-messages.ts';
@@ -21,7 +21,7 @@ import { replyTo } from './step-parts.ts';
 import { callsMadeTurn, summaryTurn } from './untrusted.ts';
 import { filePart } from './user-turn.ts';
 
-export interface ToldRuns {
+export interface ToldEarlier {
   readonly messages: readonly LanguageModelV4Message[];
   /** Where each run begins that the run's own summary does not cover. */
   readonly starts: readonly number[];
@@ -43,7 +43,7 @@ export function toldRuns(
   view: RunView,
   parts: RequestParts,
   { maxChars = Number.POSITIVE_INFINITY }: { readonly maxChars?: number },
-): ToldRuns {
+): ToldEarlier {
   const { compaction } = view.trajectory;
   const runs = earlier.runs.slice(coveredRuns(earlier, compaction));
   const summary = compaction?.earlier === undefined ? earlier.summary : compaction.before > 0 ? undefined : compaction;
@@ -152,7 +152,7 @@ function replyOf(
   maxChars: number | undefined,
 ): readonly AssistantPart[] {
   const { text = '', answer = '', unanswered, files = [] } = end;
-  // Of a reply that came in pieces the others stand in the steps before.
+  // Where a reply came in pieces, the others stand in the steps before.
   const before = textOfParts(partsBefore(trajectory, trajectory.count));
   const said = unanswered !== undefined ? text : answer.startsWith(before) ? answer.slice(before.length) : answer;
   const own =
@@ -175,7 +175,7 @@ function textIn(parts: readonly AssistantPart[]): string {
 
 /** Each of the two texts of a run that is too long has half of what there is. */
 function cutText(text: string, maxChars: number, write: (text: string) => string): string {
-  return shortened(text, Math.max(LEAST_CHARS, Math.floor(maxChars / 2)), write);
+  return cutShort(text, Math.max(LEAST_CHARS, Math.floor(maxChars / 2)), write);
 }
 
 function charsOf(messages: readonly LanguageModelV4Message[]): number {

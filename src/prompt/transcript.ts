@@ -62,7 +62,7 @@ export class Transcript {
       this.runsLeftOut = 0;
     } else {
       // What changes with each run comes behind what the session has said, so that the provider's cache holds from one run to the next.
-      const told = toldRuns(earlier, view, parts, limit);
+      const told = toldRuns(earlier, view, callsNothing(view, options) ? inText(parts) : parts, limit);
       const at = this.#messages.length;
       this.#messages.push(...told.messages);
       this.runsEnd = this.#messages.length;
@@ -121,9 +121,19 @@ export class Transcript {
   }
 }
 
-/** The summary has its place between the request and the steps of its run. One that covers no steps stands before the earlier runs that are left. */
+/** The summary has its place between the request and the steps of its run. Where it covers no steps, it stands before the earlier runs that are left. */
 export function standsInside({ before, earlier }: Compaction): boolean {
   return before > 0 || earlier === undefined;
+}
+
+/** The request declares no tools, and servers such as Anthropic's refuse calls in it then: those of earlier runs are told as text. */
+function callsNothing({ tools }: RunView, { mode, tasks = true }: TranscriptOptions): boolean {
+  if (mode === 'text' || tasks || tools.hosted !== undefined) return false;
+  return !tools.all().some(({ loading }) => loading === 'always');
+}
+
+function inText(parts: RequestParts): RequestParts {
+  return { ...parts, options: { ...parts.options, mode: 'text' } };
 }
 
 /** Views of one run may hold copies of the list; its schemas are the same ones. */

@@ -61,7 +61,7 @@ function endOf(state: RunState): ToldRun['end'] {
   return { unanswered, ...defined({ text, reasoning, providerState, files }) };
 }
 
-/** The step whose calls have not all ended. A question to the user is no such step: what it says is how the run stands. */
+/** The step whose calls have not all ended. A question to the user does not count: what it says is how the run stands. */
 function openStep(state: RunState): Step | undefined {
   const { open } = state;
   if (open === null || open.move.decision.kind === 'request_pause') return undefined;

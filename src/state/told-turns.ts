@@ -73,7 +73,7 @@ function stepTurns(step: Step, run: string, trajectory: Trajectory): readonly Tu
   // A reply that came in pieces is told with the last of them.
   if (step.partial !== undefined && branches.length === 0) return [];
   const text = saidAt(trajectory, step.index, step.text);
-  // Of a reply that was not accepted nothing was carried out.
+  // Nothing of a reply that was not accepted was carried out.
   if (error !== undefined && records.length === 0) return [];
   const left = branches.length - 2 * CALLS_AT_AN_END;
   const isTold = (index: number): boolean =>

@@ -144,6 +144,24 @@ describe('the transcript of a session', () => {
     await second.close();
   });
 
+  it('is text for an agent without tools, whose requests may have no calls', async () => {
+    const path = temporaryFile();
+    const { tools } = bookings();
+    const first = await life({
+      ...{ path, tools },
+      answers: [claudeSays(use('toolu_a', 'book', { what: 'A' })), claudeSays(text('Booked.'))],
+    });
+    await first.say('book A');
+    await first.close();
+    const second = await life({ path, answers: [claudeSays(text('Booking bk-1.'))] });
+    await second.say('what did you book?');
+    expect(second.requests[0]?.body).not.toHaveProperty('tools');
+    const messages = messagesOf(second.requests[0]);
+    expect(partsIn(messages, 'tool_use')).toEqual([]);
+    expect(said(messages)).toContain('bk-1');
+    await second.close();
+  });
+
   it('is the same for a run whose process was killed, and which goes on in another', async () => {
     const server = await wireServer([
       claudeSays(thinking('First A.'), use('toolu_a', 'book', { what: 'A' })),

@@ -275,7 +275,7 @@ async function summarise(of: Summarising, signal: AbortSignal): Promise<Compacti
     const made = cut.earlier === undefined ? [] : earlierActs(view, place);
     const compaction = { summary, ...cut, tokenEstimate, ...(made.length === 0 ? {} : { made }) };
     const { before: now, after } = requests.tokensWith(view, asked, compaction);
-    // Of turns that have no room there is nothing in the request that could get shorter.
+    // Turns that have no room are not in the request, which gets no shorter without them.
     if (after < now || requests.transcriptOf(view, asked).runsLeftOut > 0)
       return usage === undefined ? { compaction } : { compaction, usage };
     const message = `The summary is not shorter than the steps: about ${after} tokens with it, ${now} without.`;

@@ -94,7 +94,7 @@ function saysMore(state: Json): boolean {
   );
 }
 
-/** Of a reply that was not accepted only what its provider did is replayed: it need not be done again. */
+/** Only what its provider did is replayed of a reply that was not accepted: it need not be done again. */
 function hasActs(state: Json): boolean {
   return providerActs(state).length > 0;
 }
