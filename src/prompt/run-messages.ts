@@ -230,7 +230,9 @@ export class RunMessages {
     if (isRefusedReply(step)) return;
     const { mode, replay, tasks = true } = this.#parts.options;
     const all = shownCalls(step, tasks);
-    const { calls, told, left } = this.#earlier === undefined ? { ...all, left: 0 } : fewCalls(all);
+    const few = this.#earlier === undefined ? undefined : fewCalls(all);
+    const { calls, told } = few ?? all;
+    const left = few?.left ?? 0;
     const said = saidIn(step, replay);
     if (calls.length + told.length === 0) {
       const own = this.#ownWords(step, view.media);

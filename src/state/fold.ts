@@ -328,7 +328,7 @@ function applyMove(state: RunState, move: Moved, entry: Entry): void {
   state.rejections = move.rejected === undefined ? 0 : state.rejections + 1;
   if (move.decision.kind === 'finish' && isCarriedOut) {
     const { text, reasoning, providerState } = move;
-    state.reply = defined({ text, reasoning, providerState });
+    if ((text ?? reasoning ?? providerState) !== undefined) state.reply = defined({ text, reasoning, providerState });
     return;
   }
   state.totals.steps += 1;
