@@ -55,7 +55,6 @@ export type {
   RuntimeOptions,
   SpawnOptions,
   StartOptions,
-  SummaryInput,
   TaskQuery,
   TaskRecord,
   Tasks,

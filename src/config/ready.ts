@@ -59,7 +59,7 @@ const CONFIG: ConfigShape<Config> = {
     tokens: anything,
     onCeiling: anything,
   }),
-  memory: shape({ strategy: anything, turns: anything, summarise: anything, retries: anything }),
+  memory: shape({ strategy: anything, turns: anything }),
   parallelCalls: anything,
   maxLiveRuns: whole(1),
   maxLiveRunsPerTenant: whole(1),

@@ -42,6 +42,10 @@ export interface Compaction {
   readonly before: number;
   /** Estimated tokens of the request that was found too long. */
   readonly tokenEstimate: number;
+  /** The summary covers the earlier turns too, up to and with this run of the session. Absent: none of them. */
+  readonly earlier?: string;
+  /** The calls of those turns that may have changed something, a line each, as they were recorded. Absent: there were none. */
+  readonly made?: readonly string[];
 }
 
 /**

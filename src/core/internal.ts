@@ -232,6 +232,9 @@ export {
   assertWhileAsked,
   type BudgetView,
   type Delta,
+  type EarlierEnd,
+  type EarlierRun,
+  type EarlierRuns,
   isMove,
   type Move,
   type MoveSource,
@@ -308,6 +311,7 @@ export {
   type Step,
   stepError,
   textOfParts,
+  userAnswer,
 } from './step.ts';
 export {
   type BackgroundResult,
@@ -364,6 +368,7 @@ export {
 } from './tool.ts';
 export {
   type Continued,
+  keptFrom,
   SESSION_MESSAGE,
   TURN_RUN,
   type Turn,

@@ -86,4 +86,22 @@ export interface Continued {
   readonly turns: number;
   /** Turns on other branches of the conversation: what they did stays done, and is told; what was said in them is not. Absent: none. */
   readonly aside?: Continued['runs'];
+  /** The run whose newest summary stands for the turns before `runs`. */
+  readonly summary?: { readonly run: string; readonly head: number };
+}
+
+/**
+ * Where the turns begin that are told when all of them may have `most` together. When they have more, so many of the oldest leave in one go that
+ * half of it is free again: a provider's cache holds until then, and later turns are told the same beginning. The newest always stays.
+ * @param sizes oldest first, in the unit of `most`.
+ */
+export function keptFrom(sizes: readonly number[], most: number): number {
+  let from = 0;
+  let sum = 0;
+  for (const [index, size] of sizes.entries()) {
+    sum += size;
+    if (sum <= most) continue;
+    for (; from < index && sum > most / 2; from += 1) sum -= sizes[from] ?? 0;
+  }
+  return from;
 }

@@ -67,7 +67,17 @@ export function askPlanner(ask: Ask): Made | Promise<Made> {
     return [plannerFailed(priceMissing(deps.agent, deps.unpriced), step)];
   }
   const startedAt = deps.clock.now();
-  const view = viewOf(state, ask.tools, ask.tell !== undefined, ask.inputs, ask.history, ask.cache, ask.media);
+  const { before } = ask;
+  const view = viewOf(
+    state,
+    ask.tools,
+    ask.tell !== undefined,
+    ask.inputs,
+    before?.history,
+    ask.cache,
+    ask.media,
+    before?.earlier,
+  );
   const isDue = state.compactedAt < step || state.contextLimits.length > 0;
   if (deps.planner.compact !== undefined && isDue) return compactFirst(ask, view, startedAt);
   return askForMove(ask, view, startedAt);
@@ -123,9 +133,9 @@ function compactionEntry(
   if (wrong !== undefined) throw wrongUsage('compaction', wrong);
   const usage = attempt.usage === undefined ? {} : { usage: used };
   if ('compaction' in attempt) {
-    const { summary, before, tokenEstimate } = attempt.compaction;
+    const { summary, before, tokenEstimate, earlier, made } = attempt.compaction;
     if (isJsonObject(summary) && Number.isInteger(before) && before >= 0 && before <= step) {
-      return { kind: 'compacted', step, summary, before, tokenEstimate, ...usage };
+      return { kind: 'compacted', step, summary, before, tokenEstimate, ...defined({ earlier, made }), ...usage };
     }
     throw new Error(`the summary covers the steps before ${before}, and ${step} have been taken`);
   }

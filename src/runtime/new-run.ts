@@ -2,6 +2,7 @@
 import {
   assertRunLimits,
   type Clock,
+  type Continued,
   capture,
   deepFreeze,
   defined,
@@ -22,7 +23,6 @@ import { limitsWithin } from '../tasks/budget-share.ts';
 import { pinOf } from '../tasks/spawn.ts';
 import type { Agents } from './agents.ts';
 import { readHistory, storedHistory } from './given-history.ts';
-import type { Remembered } from './session-memory.ts';
 import { assertStartOptions, type StartOptions } from './start-options.ts';
 
 export interface Starting {
@@ -38,7 +38,7 @@ interface Beside {
   readonly asked?: StartRequest | undefined;
   readonly turn?: TurnOrigin;
   /** Asked last, when everything else is known to be right. */
-  readonly remembered?: () => Promise<Remembered | undefined>;
+  readonly remembered?: () => Promise<Continued | undefined>;
 }
 
 const NO_SCOPES: readonly string[] = Object.freeze([]);
@@ -69,12 +69,14 @@ export async function firstEntry(
   const given = await withReadArgs(options, identity, agent.readArgs);
   const context = await contextAtStart(given, identity, deps.artifacts);
   const history = turns && (await storedHistory(turns, identity, deps.artifacts));
-  const { conversationMemory, continues } = (await remembered?.()) ?? {};
-  // What the caller says about the conversation wins over the memory.
-  const whole = { ...defined({ conversationMemory }), ...context };
   const more = {
-    ...defined({ asked: asked && capture<StartRequest>(asked, 'run.asked').json, turn, history, continues }),
-    ...(Object.keys(whole).length === 0 ? {} : { context: whole }),
+    ...defined({
+      asked: asked && capture<StartRequest>(asked, 'run.asked').json,
+      turn,
+      history,
+      context,
+      continues: await remembered?.(),
+    }),
   };
   return deps.redaction.entry(deepFreeze({ ...started, ...more }));
 }

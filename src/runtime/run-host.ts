@@ -106,8 +106,8 @@ export class RunHost {
     const entries = await journal.read(run);
     const state = foldEntries(entries.slice(0, 1));
     const inputs = await loadInputs(state.context.inputs ?? [], state.identity, artifacts);
-    const history = await earlierTurns(state, this.deps);
-    return replayRun({ entries, planner, toolsOf, inputs, history, artifacts, ...defined({ signal }) });
+    const before = await earlierTurns(state, this.deps);
+    return replayRun({ entries, planner, toolsOf, inputs, before, artifacts, ...defined({ signal }) });
   }
 
   /** Whether some agent shows readers the progress of its tasks. */

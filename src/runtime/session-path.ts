@@ -2,17 +2,13 @@
  * The way through a session to one of its turns. A session is a tree: each turn goes on from another one, which is the turn before it, or
  * the one that its sender has chosen. What a turn is told of the turns before it is decided when its turn has come.
  */
-import { defined, type InputArtifact, type Scope, type TurnOrigin, type TurnStarted } from '#core';
+import { type Continued, defined, type InputArtifact, type Scope, type TurnOrigin, type TurnStarted } from '#core';
 import type { Journal, RunRecord } from '#journal';
-import { exchangesOf, foldEntries, type RunState } from '#state';
+import { type RunState, turnsOf } from '#state';
+import type { KnownRun } from '../loop/told-runs.ts';
+import { continuedAfter, DEFAULT_TURNS, type MemorySources } from './session-memory.ts';
 
-type TurnJournal = Pick<Journal, 'get' | 'list' | 'read'>;
-
-/** How many turns are told whole at least, where there are so many; there may be twice as many. */
-export const WINDOW_TURNS = 20;
 const PAGE = 50;
-/** The turn's own entry stands among its first, behind what was said to it while it waited. */
-const FIRST_ENTRIES = 300;
 
 /** Which turn comes next on the way back: this one, any, the one that this one goes on from, or none. */
 type Wanted = { readonly run: string } | { readonly before: string } | 'any' | undefined;
@@ -46,23 +42,21 @@ interface Way {
 interface WayBack {
   readonly turn: number;
   readonly origin: TurnOrigin | undefined;
-  readonly from?: number;
   readonly limit?: number;
 }
 
-/** The way back from a turn. @param from no turn up to this one is looked for. @param limit how many turns are wanted at most. */
+/** The way back from a turn. @param limit how many turns are wanted at most. */
 export async function wayBack(
   journal: Pick<Journal, 'list'>,
   scope: Scope,
-  { turn, origin, from = 0, limit = Number.POSITIVE_INFINITY }: WayBack,
+  { turn, origin, limit = Number.POSITIVE_INFINITY }: WayBack,
 ): Promise<Way> {
   const turns: RunRecord[] = [];
   const beside: RunRecord[] = [];
   let wanted = wantedBy(origin);
   for await (const record of turnsBefore(journal, scope, turn)) {
-    const { identity, turn: at = 0, turnOrigin } = record;
-    const isSought = typeof wanted === 'object' && 'before' in wanted;
-    if (wanted === undefined || turns.length >= limit || (at <= from && !isSought)) break;
+    const { identity, turnOrigin } = record;
+    if (wanted === undefined || turns.length >= limit) break;
     if (wanted === 'any' || ('run' in wanted && wanted.run === identity.run)) {
       turns.push(record);
       wanted = wantedBy(turnOrigin);
@@ -74,57 +68,52 @@ export async function wayBack(
   return { turns, beside };
 }
 
-/** The first turn that is told, so that the beginning of what is told moves once in `window` turns. */
-function toldFrom(turn: number, window: number): number {
-  return Math.max(0, (Math.ceil(turn / window) - 2) * window);
-}
-
 /**
  * The entry with which a turn begins whose turn has come.
  * @throws PilotageError of a store that cannot be read for now.
  */
 export async function turnStarted(
   { identity, turn: origin, query, context }: RunState,
-  journal: TurnJournal,
-  window: number = WINDOW_TURNS,
+  sources: MemorySources,
+  window: number = DEFAULT_TURNS,
 ): Promise<TurnStarted> {
+  const { journal, told } = sources;
   const { turn = 1 } = (await journal.get(identity.run)) ?? {};
-  const way = await wayBack(journal, identity, { turn, origin: origin ?? undefined, from: toldFrom(turn, window) });
+  const way = await wayBack(journal, identity, { turn, origin: origin ?? undefined, limit: window + 1 });
   const [before] = way.turns;
-  const interrupted = before?.identity.run === origin?.interrupts ? before : undefined;
-  const cut =
-    interrupted?.status === 'cancelled' ? foldEntries(await journal.read(interrupted.identity.run)) : undefined;
-  const told = cut !== undefined && hasDoneNothing(cut) ? way.turns.slice(1) : way.turns;
-  const runs = told.map(({ identity: { run }, head }) => ({ run, head })).reverse();
-  const known = before === undefined ? [] : await asideOf(before.identity.run, journal);
-  const passed = way.beside.map(({ identity: { run }, head }) => ({ run, head })).reverse();
-  const aside = [...known.filter(({ run }) => passed.every((turn) => turn.run !== run)), ...passed];
+  const known = before && (await told.of(before.identity.run, before.head, identity, sources));
+  const isCut = before?.identity.run === origin?.interrupts && before?.status === 'cancelled';
+  const path = way.turns.map(({ identity: { run }, head }) => ({ run, head })).reverse();
+  const continued = known === undefined ? { runs: [], turns: window } : continuedAfter(path, known, window);
+  // A turn that was interrupted before it had done anything leaves nothing but its messages.
+  const runs = isCut && known !== undefined && hasDoneNothing(known) ? continued.runs.slice(0, -1) : continued.runs;
+  const aside = withAside(known?.continues?.aside ?? [], way.beside);
   return {
     kind: 'turn_started',
-    continues: { runs, turns: 2 * window, ...(aside.length === 0 ? {} : { aside }) },
-    ...(cut === undefined ? {} : withInterrupted(cut, { query, inputs: context.inputs })),
+    continues: { ...continued, runs, ...(aside.length === 0 ? {} : { aside }) },
+    ...(isCut && known !== undefined ? withInterrupted(known, { query, inputs: context.inputs }) : {}),
   };
 }
 
-function hasDoneNothing({ steps, open }: RunState): boolean {
-  return steps.length === 0 && open === null;
+function hasDoneNothing({ told: { trajectory } }: KnownRun): boolean {
+  return trajectory.count === 0;
 }
 
 function withInterrupted(
-  cut: RunState,
+  { told }: KnownRun,
   own: { readonly query: string; readonly inputs: readonly InputArtifact[] | undefined },
 ): Pick<TurnStarted, 'query' | 'inputs'> {
-  const said = exchangesOf(cut).map(({ user }) => user);
-  const inputs = [...(cut.context.inputs ?? []), ...(own.inputs ?? [])];
+  const said = turnsOf(told).flatMap(({ role, text }) => (role === 'user' ? [text] : []));
+  const before = told.inputs.map(({ bytes: _, ...input }) => input);
+  const inputs = [...before, ...(own.inputs ?? [])];
   const query = [...said, own.query].filter((text) => text !== '').join('\n\n');
   return { query, ...defined({ inputs: inputs.length === 0 ? undefined : inputs }) };
 }
 
-type Aside = NonNullable<TurnStarted['continues']['aside']>;
+type Runs = Continued['runs'];
 
-/** What the turn before was told of, as it was then. */
-async function asideOf(run: string, journal: TurnJournal): Promise<Aside> {
-  const entries = await journal.read(run, 1, FIRST_ENTRIES);
-  const started = entries.find((entry) => entry.kind === 'turn_started');
-  return started?.continues.aside ?? [];
+/** What the turn before was told of other branches, and the turns that were passed by since. @param beside the last of them first. */
+function withAside(known: Runs, beside: readonly RunRecord[]): Runs {
+  const passed = beside.map(({ identity: { run }, head }) => ({ run, head })).reverse();
+  return [...known.filter(({ run }) => passed.every((turn) => turn.run !== run)), ...passed];
 }

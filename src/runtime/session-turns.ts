@@ -1,9 +1,9 @@
 /** The turns of a session as its readers see them: each is computed from the entries of its run. */
 import { defined, type Scope, type TurnMessage } from '#core';
 import { type Journal, type RunRecord, type RunStatus, runNotFound } from '#journal';
-import { type Exchange, exchangesOf, foldEntries } from '#state';
-import { answerOf } from '../calls/large-values.ts';
-import type { DriverDeps } from '../loop/driver-deps.ts';
+import { turnsOf } from '#state';
+import type { KnownRun } from '../loop/told-runs.ts';
+import type { MemorySources } from './session-memory.ts';
 import { turnsBefore, wayBack } from './session-path.ts';
 
 /** A turn of a session: what the user said, and what came of it. */
@@ -38,8 +38,6 @@ export interface SessionBranch {
   /** True: new messages go on from here. */
   readonly active: boolean;
 }
-
-type TurnDeps = Pick<DriverDeps, 'journal' | 'artifacts'>;
 
 /** The last turn of the branch on which the session is. */
 export async function activeTurn(journal: Journal, scope: Scope): Promise<RunRecord | undefined> {
@@ -82,9 +80,9 @@ export async function whollyReplaced(journal: Journal, record: RunRecord): Promi
   return found?.status === 'cancelled' ? whollyReplaced(journal, found) : first.identity.run;
 }
 
-export async function sessionTurns(deps: TurnDeps, scope: Scope, limit: number): Promise<readonly TurnView[]> {
-  const records = await activeRecords(deps.journal, scope, limit);
-  const views = await Promise.all(records.map((record) => turnView(deps, record)));
+export async function sessionTurns(sources: MemorySources, scope: Scope, limit: number): Promise<readonly TurnView[]> {
+  const records = await activeRecords(sources.journal, scope, limit);
+  const views = await Promise.all(records.map((record) => turnView(sources, record)));
   const turns: TurnView[] = [];
   for (const view of views) {
     const { interrupts: [cut] = [], succeeds } = view;
@@ -111,21 +109,9 @@ function takingOver(view: TurnView, cut: TurnView): TurnView {
   };
 }
 
-async function turnView({ journal, artifacts }: TurnDeps, record: RunRecord): Promise<TurnView> {
+async function turnView(sources: MemorySources, record: RunRecord): Promise<TurnView> {
   const { identity, turn = 0, status, waits, agent, turnOrigin, createdAt, head } = record;
-  const entries = await journal.read(identity.run, 1, head);
-  const state = foldEntries(entries);
-  const heard = entries.flatMap((entry) =>
-    entry.kind === 'control' && entry.applied && entry.control.turnMessage !== undefined
-      ? [entry.control.turnMessage]
-      : [],
-  );
-  const told = async ({ user, said, answer }: Exchange): Promise<TurnView['exchanges'][number]> => {
-    const words = [...said, (answer && (await answerOf(answer, identity, artifacts))) ?? ''].filter(
-      (text) => text !== '',
-    );
-    return { user, assistant: words.length === 0 ? null : words.join('\n\n') };
-  };
+  const { told, heard } = await sources.told.of(identity.run, head, identity, sources);
   const { interrupts, succeeds } = turnOrigin ?? {};
   return {
     turn: identity.run,
@@ -134,7 +120,7 @@ async function turnView({ journal, artifacts }: TurnDeps, record: RunRecord): Pr
     ...defined({ waits }),
     agent,
     messages: [...(turnOrigin?.messages ?? []), ...heard],
-    exchanges: await Promise.all(exchangesOf(state).map(told)),
+    exchanges: exchangesOf(told),
     ...defined({
       succeeds,
       replaces: turnOrigin?.replaces,
@@ -165,4 +151,22 @@ export async function branchesOfSession(journal: Journal, scope: Scope): Promise
     previous = run;
   }
   return branches.map(({ turn, from }) => ({ turn, from, active: turn === active }));
+}
+
+/** What was said on both sides. A reply beside calls is said, too. */
+function exchangesOf(told: KnownRun['told']): TurnView['exchanges'] {
+  const exchanges: { user: string; assistant: string | null }[] = [];
+  const { answer, text, unanswered } = told.end;
+  const last = (unanswered === undefined ? answer : text) ?? '';
+  const spoken = turnsOf(told)
+    .slice(0, -1)
+    .map(({ role, text: words }) => ({ role, words }));
+  for (const { role, words } of [...spoken, { role: 'assistant' as const, words: last }]) {
+    const now = exchanges.at(-1);
+    if (role === 'user') exchanges.push({ user: words, assistant: null });
+    else if (role === 'assistant' && words !== '' && now !== undefined) {
+      now.assistant = now.assistant === null ? words : `${now.assistant}\n\n${words}`;
+    }
+  }
+  return exchanges;
 }

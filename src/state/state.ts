@@ -20,6 +20,7 @@ import {
   type Json,
   type JsonObject,
   type Moved,
+  type MoveNotes,
   type OnCancel,
   type PauseReason,
   type Pin,
@@ -36,6 +37,7 @@ import {
   type TaskUsage,
   type TaskView,
   type Turn,
+  type TurnMessage,
   type TurnOrigin,
   type Usage,
   type UsageTotals,
@@ -186,6 +188,8 @@ export interface RunState {
   continues: Continued | null;
   /** The messages of a session that began the run. */
   turn: TurnOrigin | null;
+  /** Messages of its session that it has heard since. Replaced when it grows. */
+  heard: readonly TurnMessage[];
   context: RunContext;
   /** True: the run is a turn of its session's conversation. */
   conversation: boolean;
@@ -254,6 +258,8 @@ export interface RunState {
   overflows: { readonly step: number; readonly times: number } | null;
   /** What replies were written from, as their providers say, each once. Replaced when it grows. */
   sources: readonly Source[];
+  /** What the model said with the move that ended the run. */
+  reply: Pick<MoveNotes, 'text' | 'reasoning' | 'providerState'> | null;
   ending: Ending | null;
 }
 

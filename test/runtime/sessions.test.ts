@@ -21,7 +21,7 @@ const obeying: PlannerFunction = ({ query, trajectory: { count, steering } }) =>
 };
 
 const words = (turns: readonly Turn[] | undefined): string[] =>
-  (turns ?? []).map(({ role, text }) => `${role}: ${text}`);
+  (turns ?? []).flatMap(({ role, text }) => (text === '' ? [] : [`${role}: ${text}`]));
 
 const STORES = {
   memory: () => memoryJournal(),
