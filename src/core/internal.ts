@@ -138,7 +138,7 @@ export {
   fieldOf,
   PilotageError,
 } from './errors.ts';
-export type { EventPayloads, EventType, RunEvent } from './event.ts';
+export type { EventPayloads, EventType, RunEvent, TaskStep } from './event.ts';
 export { assertIdentity, type Identity, local, newRunId, type Scope, scopeKey } from './identity.ts';
 export {
   asJson,

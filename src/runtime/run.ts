@@ -19,8 +19,6 @@ import {
   answerable,
   assertRetrying,
   cannotRetry,
-  event,
-  eventsOf,
   foldEntries,
   isPaused,
   namedNodes,
@@ -28,10 +26,8 @@ import {
   type RunSnapshot,
   type RunState,
   type RunTrajectory,
-  redacted,
   snapshotOf,
   trajectoryOf,
-  wakesByTasks,
 } from '#state';
 import { isVerdict } from '../loop/answers.ts';
 import { addressee, hearing, pausesBelow } from './addressee.ts';
@@ -51,11 +47,11 @@ import {
 } from './answers.ts';
 import { Follower, type FollowOptions, keptAlive } from './follow.ts';
 import { type ForkOptions, readForkOptions } from './fork.ts';
-import { passingEvent } from './passing-events.ts';
 import type { ReopenAs } from './reopen.ts';
 import { type Diagnosis, diagnose, type RepairOptions, repairRun } from './repair.ts';
 import type { ReplayReport } from './replay.ts';
 import { type RunResult, wholeResultOf } from './result.ts';
+import { followRun, isSettled } from './run-events.ts';
 import type { RunHost, RunSources } from './run-host.ts';
 import { assertKnown, isForOthers, untilTaken } from './send-control.ts';
 
@@ -68,6 +64,14 @@ export interface EventOptions {
    * is in the step's decision, and the full value in the end of the call.
    */
   readonly redact?: Redact;
+  /**
+   * True: the events of the tasks below the run come too, each with its `path`. What a task does comes behind the event that it was started by, and
+   * before those of the run above that come of it: its pause, its end, the end of that run. Tasks that have ended before `from` are left
+   * out; of the others all is told. Default false.
+   */
+  readonly tasks?: boolean;
+  /** True: the stream goes on while the run is paused, until it has ended, and has no `run.paused`. Default false. */
+  readonly overPauses?: boolean;
 }
 
 export interface Resumption {
@@ -115,7 +119,7 @@ function assertUntil(of: string, { until }: SteerOptions): void {
   throw new PilotageError('invalid_config', message);
 }
 
-const EVENTS: OptionShape<EventOptions> = { from: 'whole?', redact: 'function?' };
+const EVENTS: OptionShape<EventOptions> = { from: 'whole?', redact: 'function?', tasks: 'flag?', overPauses: 'flag?' };
 const RESUMPTION: OptionShape<Resumption> = {
   token: 'any?',
   payload: 'any?',
@@ -144,26 +148,13 @@ export class Run {
 
   /**
    * The run's events from journal position `from` (default 1) on, in order. The stream ends when the run has ended, with
-   * `planner.finish` or `planner.error`, or is paused, with `run.paused`. Asking for events is what turns token streaming on.
+   * `planner.finish` or `planner.error`, or is paused, with `run.paused`. Asking for events is what turns token streaming on. With `tasks`, what
+   * the tasks below the run do comes between, at any depth.
    */
   events(options: EventOptions = {}): AsyncGenerator<RunEvent, void> {
     assertOptions('events', options, EVENTS);
-    const { from = 1, redact } = options;
-    const host = this.#host;
-    const shown = (events: readonly RunEvent[]): readonly RunEvent[] =>
-      redact === undefined ? events : events.map((event) => redacted(event, redact));
-    const follower = new Follower<RunEvent>({
-      ...this.#sources(redact === undefined),
-      onEntry: (entry, before) => (entry.seq < from ? [] : shown(eventsOf(entry, before))),
-      onPassing: (notice, state) =>
-        notice.type === 'progress' || redact === undefined ? passingEvent(notice, state) : [],
-      ...(host.showsTasks
-        ? { beside: (hear, state) => host.watchTasks(state, (progress) => hear({ type: 'progress', progress })) }
-        : {}),
-      // The planner waits in its own pause, so that only its tasks can be seen to move.
-      isOver: (state) => isSettled(state) && !(host.showsTasks && host.showsTasksOf(state) && wakesByTasks(state)),
-      onOver: (state) => (state.ending === null ? shown([pausedEvent(state)]) : []),
-    });
+    const { from = 1, ...rest } = options;
+    const follower = followRun(this.#host, this.id, { from, ...rest });
     return this.#as === undefined ? follower.follow() : readAfter(() => this.#assertMayRead(), follower);
   }
 
@@ -542,11 +533,6 @@ async function* readAfter(mayRead: () => Promise<void>, follower: Follower<RunEv
   yield* follower.follow();
 }
 
-/** Whether nothing more comes until somebody answers a pause. */
-function isSettled(state: RunState): boolean {
-  return state.ending !== null || isPaused(state);
-}
-
 /** Whether the run waits for an approval or another answer that `resume` alone cannot give. */
 function acceptsOnly({ pauses }: RunState, acceptChanges: boolean): boolean {
   if (!acceptChanges) return false;
@@ -574,9 +560,4 @@ function isOldNews(error: unknown): boolean {
 
 function unlessOldNews(error: unknown): void {
   if (!isOldNews(error)) throw error;
-}
-
-function pausedEvent(state: RunState): RunEvent {
-  const at = { seq: state.head, at: state.updatedAt };
-  return event('run.paused', at, state.identity, { pauses: answerable(state) });
 }

@@ -416,7 +416,7 @@ function memberOf({ id, end }: TaskView): EventPayloads['task.group_resolved']['
 export type Redact = (text: string) => string;
 
 /** Says where an event belongs and what it is; no text of a model, a tool or a person. */
-const POSITION: ReadonlySet<string> = new Set(['type', 'identity', 'seq', 'occurredAt']);
+const POSITION: ReadonlySet<string> = new Set(['type', 'identity', 'seq', 'occurredAt', 'path']);
 
 /** A copy of the event in which every text of its payload, keys too, has passed through. @throws what `redact` throws. */
 export function redacted(event: RunEvent, redact: Redact): RunEvent {
