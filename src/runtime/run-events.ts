@@ -17,7 +17,7 @@ export interface RunEvents {
 }
 
 /** Reads the events of a run. Nothing is read before the first `next()` of `follow()`. */
-export function followRun(host: RunHost, run: string, options: RunEvents): Follower<RunEvent> {
+export function followEvents(host: RunHost, run: string, options: RunEvents): Follower<RunEvent> {
   const { from, redact, overPauses = false, tasks = false } = options;
   return new Follower<RunEvent>({
     ...host.sourcesOf(run),

@@ -51,7 +51,7 @@ import type { ReopenAs } from './reopen.ts';
 import { type Diagnosis, diagnose, type RepairOptions, repairRun } from './repair.ts';
 import type { ReplayReport } from './replay.ts';
 import { type RunResult, wholeResultOf } from './result.ts';
-import { followRun, isSettled } from './run-events.ts';
+import { followEvents, isSettled } from './run-events.ts';
 import type { RunHost, RunSources } from './run-host.ts';
 import { assertKnown, isForOthers, untilTaken } from './send-control.ts';
 
@@ -154,7 +154,7 @@ export class Run {
   events(options: EventOptions = {}): AsyncGenerator<RunEvent, void> {
     assertOptions('events', options, EVENTS);
     const { from = 1, ...rest } = options;
-    const follower = followRun(this.#host, this.id, { from, ...rest });
+    const follower = followEvents(this.#host, this.id, { from, ...rest });
     return this.#as === undefined ? follower.follow() : readAfter(() => this.#assertMayRead(), follower);
   }
 

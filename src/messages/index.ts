@@ -1,0 +1,15 @@
+/** Conversations in the words of the AI SDK: for its functions and for its clients. Nothing of that package is loaded. */
+export type { TurnMessage } from './model-messages.ts';
+export { toModelMessages } from './model-messages.ts';
+export { openCalls } from './open-calls.ts';
+export type {
+  MessageAuthor,
+  OpenCall,
+  RunTurns,
+  TurnUIMessage,
+  UICall,
+  UIMetadata,
+  UIOptions,
+  UIPart,
+} from './ui-messages.ts';
+export { toUIMessages } from './ui-messages.ts';
