@@ -3,6 +3,7 @@
  * recorded, or takes a runtime from a configuration finds the rest at the subpath of that name; nothing is at two places.
  */
 export type {
+  Author,
   Caller,
   Clock,
   Control,
@@ -34,6 +35,7 @@ export type {
   Diagnosis,
   Divergence,
   EventOptions,
+  FileOptions,
   ForkOptions,
   ForkResult,
   GivenContext,
@@ -59,6 +61,7 @@ export type {
   TaskQuery,
   TaskRecord,
   Tasks,
+  UserMessage,
 } from '#runtime';
 export { createRuntime } from '#runtime';
 export type { Agent, AgentLimits, AgentOptions, Handle, Tool, ToolContext, ToolOptions } from '#tools';

@@ -11,6 +11,7 @@ import type { ErrorData } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { RunLimits, Usage } from './limits.ts';
+import type { Author } from './message.ts';
 import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { RemarkPayloads } from './remark.ts';
 import type { CallPlace, HeldBack, PartialReply } from './step.ts';
@@ -28,7 +29,7 @@ interface CallEndedPayload {
 }
 
 export interface EventPayloads extends RemarkPayloads {
-  'run.started': { readonly query: string; readonly agent: string };
+  'run.started': { readonly query: string; readonly agent: string; readonly author?: Author };
   /** A piece of the model's answer. `offset` counts characters of this kind in this step, so that a gap shows. */
   token: {
     readonly step: number;

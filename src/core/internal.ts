@@ -158,7 +158,6 @@ export {
   mapTexts,
   setField,
   thaw,
-  wordsIn,
 } from './json.ts';
 export {
   addUsage,
@@ -188,6 +187,7 @@ export {
   whyNoUsd,
 } from './limits.ts';
 export { mediaTypeOf, pictureTypeOf } from './media-type.ts';
+export { type Author, messageFiles, messageParts, readAuthor, wordsIn } from './message.ts';
 export {
   isResultFile,
   type MediaView,

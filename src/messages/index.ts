@@ -3,7 +3,6 @@ export type { TurnMessage } from './model-messages.ts';
 export { toModelMessages } from './model-messages.ts';
 export { openCalls } from './open-calls.ts';
 export type {
-  MessageAuthor,
   OpenCall,
   RunTurns,
   TurnUIMessage,

@@ -1,5 +1,6 @@
 /** What a conversation is to a client of the AI SDK (`useChat`): messages with parts, one of the user and one of the assistant at a time. */
 import {
+  type Author,
   assertOptions,
   defined,
   type Json,
@@ -52,18 +53,12 @@ export type UIPart =
   | { type: 'source-document'; sourceId: string; title: string; mediaType: string; filename?: string }
   | UICall;
 
-/** Who said a message, as the program that accepted it knows. */
-export interface MessageAuthor {
-  readonly id?: string;
-  readonly name?: string;
-}
-
 export interface UIMetadata {
   /** The run that the message is of. */
   run?: string;
   /** The number of the run's turn in its session. */
   turn?: number;
-  author?: MessageAuthor;
+  author?: Author;
 }
 
 export interface TurnUIMessage {

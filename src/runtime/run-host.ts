@@ -7,6 +7,7 @@ import { earlierTurns } from '../loop/earlier-turns.ts';
 import { loadInputs } from '../loop/inputs.ts';
 import type { Agents } from './agents.ts';
 import { CancelSignals, cancelRun } from './cancel-signals.ts';
+import type { FileOptions } from './fetch-file.ts';
 import type { Fleet } from './fleet.ts';
 import type { FollowOptions } from './follow.ts';
 import { type ForkOptions, forkRun } from './fork.ts';
@@ -20,14 +21,17 @@ export type RunSources = Pick<FollowOptions<never>, 'journal' | 'run' | 'hub' | 
 export class RunHost {
   readonly deps: DriverDeps;
   readonly fleet: Fleet;
+  /** How files are taken that are given by their URLs. */
+  readonly files: FileOptions;
   readonly #agents: Agents;
   readonly #assertOpen: () => void;
   readonly #signals: CancelSignals;
 
   /** @param assertOpen throws `runtime_closed` once the runtime is closed: a handle may live longer. */
-  constructor(deps: DriverDeps, fleet: Fleet, agents: Agents, assertOpen: () => void) {
+  constructor(deps: DriverDeps, fleet: Fleet, agents: Agents, assertOpen: () => void, files: FileOptions = {}) {
     this.deps = deps;
     this.fleet = fleet;
+    this.files = files;
     this.#agents = agents;
     this.#assertOpen = assertOpen;
     this.#signals = new CancelSignals({

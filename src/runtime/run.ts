@@ -54,6 +54,7 @@ import { type RunResult, wholeResultOf } from './result.ts';
 import { followEvents, isSettled } from './run-events.ts';
 import type { RunHost, RunSources } from './run-host.ts';
 import { assertKnown, isForOthers, untilTaken } from './send-control.ts';
+import { messagePayload, type UserMessage } from './user-message.ts';
 
 export interface EventOptions {
   /** The journal position of the first event, from 1. Default 1. */
@@ -395,6 +396,21 @@ export class Run {
     assertUntil('cancel', options);
     const { until, ...payload } = options;
     await this.steer('CANCEL', { ...payload }, until === undefined ? {} : { until });
+  }
+
+  /**
+   * Says something to the run, in words and with files, which are stored before the run can hear of them. To a run that asks its user (`await_input`), or waits for
+   * a task that does, it is the answer.
+   * @throws PilotageError `invalid_config`, `run_not_found`, `run_ended`, `scope_mismatch`, `url_refused` or `url_failed` for a file at a URL, or a store error.
+   */
+  async send(message: string | UserMessage, options: SteerOptions = {}): Promise<void> {
+    assertOptions('send', options, STEER);
+    const { identity } = await this.#folded();
+    return this.steer(
+      'USER_MESSAGE',
+      await messagePayload(message, identity, { ...this.#host.deps, files: this.#host.files }),
+      options,
+    );
   }
 
   /**

@@ -25,6 +25,7 @@ import {
   PilotageError,
   Redaction,
   type RedactionOptions,
+  readAuthor,
   runLimitsOf,
   type StartRequest,
   systemClock,
@@ -56,6 +57,7 @@ import { assertProgressGuard, type ProgressGuard } from '../loop/progress-guard.
 import { limitsWithin } from '../tasks/budget-share.ts';
 import { pinOf } from '../tasks/spawn.ts';
 import { type AgentParts, Agents, agentsGiven } from './agents.ts';
+import { assertFileOptions, type FileOptions } from './fetch-file.ts';
 import { Fleet } from './fleet.ts';
 import { readHistory, storedHistory } from './given-history.ts';
 import type { Migrate } from './pins.ts';
@@ -73,6 +75,7 @@ import {
 import type { SlotLimits } from './slots.ts';
 import { assertNoTaskId, assertStartOptions, type StartOptions } from './start-options.ts';
 import { Tasks } from './tasks.ts';
+import { fetchedFiles } from './user-message.ts';
 
 export interface RuntimeOptions extends AgentParts {
   /**
@@ -109,6 +112,8 @@ export interface RuntimeOptions extends AgentParts {
   readonly random?: () => number;
   /** How runs continue earlier runs of their session. Default: they do not. */
   readonly memory?: MemoryOptions;
+  /** How files of messages are taken. Default: by their bytes and their references alone. */
+  readonly files?: FileOptions;
   /** What happens to a run that repeats the same steps. Default: the planner is told after three times. */
   readonly progress?: ProgressGuard;
   /**
@@ -151,6 +156,7 @@ const OPTIONS: OptionShape<RuntimeOptions> = {
   clock: 'object?',
   random: 'function?',
   memory: 'object?',
+  files: 'object?',
   progress: 'object?',
   patienceMs: 'whole?',
   redact: 'object?',
@@ -171,6 +177,7 @@ const QUERY: OptionShape<RunQuery> = {
 };
 
 const NO_SCOPES: readonly string[] = Object.freeze([]);
+const NO_FILES: readonly never[] = Object.freeze([]);
 const DEFAULT_LEASE_MS = 5_000;
 const DEFAULT_LIVE_RUNS = 10;
 /** How many leases a process may stand still before an effect that it has under way can meet a second one. */
@@ -213,6 +220,7 @@ export class Runtime {
     if (options.limits !== undefined) assertRunLimits(options.limits);
     assertParallelCalls(options.parallelCalls, 'parallelCalls');
     if (options.journal !== undefined && typeof options.journal !== 'string') assertJournal(options.journal);
+    if (options.files !== undefined) assertFileOptions(options.files);
     if (options.progress !== undefined) assertProgressGuard(options.progress);
     if (options.leaseMs !== undefined) assertLease({ leaseMs: options.leaseMs });
     const { memory = { strategy: 'none' }, maxLiveRuns = DEFAULT_LIVE_RUNS } = options;
@@ -258,7 +266,13 @@ export class Runtime {
     const deps = this.#driverDeps();
     await assertNoTaskId(deps.journal, identity.run);
     const turns = options.history && readHistory(options.history);
-    const given = await withReadArgs(options, identity, this.#agentFor(options).readArgs);
+    const { context: about, inputs: files = NO_FILES } = options;
+    const inputs = files.length === 0 ? NO_FILES : await fetchedFiles(files, this.#options.files ?? {});
+    const given = await withReadArgs(
+      { ...defined({ context: about }), inputs },
+      identity,
+      this.#agentFor(options).readArgs,
+    );
     const context = await contextAtStart(given, identity, deps.artifacts);
     const history = turns && (await storedHistory(turns, identity, deps.artifacts));
     const remembered = await this.#remembered(identity, options);
@@ -290,7 +304,13 @@ export class Runtime {
   }
 
   #readyHost(): RunHost {
-    this.#host ??= new RunHost(this.#driverDeps(), this.#readyFleet(), this.#agents, () => this.#assertOpen());
+    this.#host ??= new RunHost(
+      this.#driverDeps(),
+      this.#readyFleet(),
+      this.#agents,
+      () => this.#assertOpen(),
+      this.#options.files,
+    );
     return this.#host;
   }
 
@@ -351,6 +371,7 @@ export class Runtime {
       identity,
       query: capture<string>(query, 'run.query').json,
       agent,
+      ...(options.author === undefined ? {} : { author: readAuthor(options.author, 'start', 'invalid_config') }),
       limits: limitsWithin(runLimitsOf(given), limits, at),
       scopes: capture<readonly string[]>(scopes, 'run.scopes').json,
       pin: pinOf(planner, toolsOf(scopes, [])),

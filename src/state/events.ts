@@ -53,8 +53,8 @@ export function event<T extends EventType>(
 /** The events of one entry. `before` is the state without it; a `started` entry has none. */
 export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[] {
   if (entry.kind === 'started') {
-    const { query, agent } = entry;
-    return [event('run.started', entry, entry.identity, { query, agent })];
+    const { query, agent, author } = entry;
+    return [event('run.started', entry, entry.identity, { query, agent, ...defined({ author }) })];
   }
   if (before === undefined) return [];
   const { identity } = before;

@@ -9,7 +9,10 @@ import {
   type FinishReason,
   type InputArtifact,
   isWokenByTasks,
+  type JsonObject,
   jsonText,
+  messageFiles,
+  messageParts,
   type Outcome,
   shownName,
   wordsIn,
@@ -39,13 +42,15 @@ export function exchangesOf(state: RunState): readonly Exchange[] {
   let heard = 0;
   for (const step of steps) {
     for (; (steering[heard]?.atStep ?? Infinity) <= step.index; heard += 1)
-      talk.hear(wordsOf(steering[heard]?.control));
+      talk.hear(wordsOf(steering[heard]?.control), filesOf(steering[heard]?.control));
     talk.make(step.files);
     if (step.decision.kind !== 'request_pause' || step.decision.reason !== 'await_input') continue;
     talk.say(wholeText(state, step.index, step.text));
-    talk.hear(answerIn(step.calls[0]?.outcome));
+    const outcome = step.calls[0]?.outcome;
+    talk.hear(answerIn(outcome), outcome?.kind === 'verdict' ? messageFiles(outcome.payload) : []);
   }
-  for (; heard < steering.length; heard += 1) talk.hear(wordsOf(steering[heard]?.control));
+  for (; heard < steering.length; heard += 1)
+    talk.hear(wordsOf(steering[heard]?.control), filesOf(steering[heard]?.control));
   const decision = open?.move.decision;
   talk.make(open?.move.files);
   if (ending?.kind === 'finished') talk.make(ending.files);
@@ -63,11 +68,15 @@ class Talk {
     this.#exchanges = [{ user: query, inputs: context.inputs ?? [], said: [], files: [] }];
   }
 
-  hear(words: string): void {
-    if (words === '') return;
+  hear(words: string, inputs: readonly InputArtifact[]): void {
+    if (words === '' && inputs.length === 0) return;
     const last = this.#last;
-    if (last.said.length > 0) this.#exchanges.push({ user: words, inputs: [], said: [], files: [] });
-    else last.user = last.user === '' ? words : `${last.user}\n\n${words}`;
+    if (last.said.length > 0) {
+      this.#exchanges.push({ user: words, inputs, said: [], files: [] });
+      return;
+    }
+    last.user = [last.user, words].filter((text) => text !== '').join('\n\n');
+    if (inputs.length > 0) last.inputs = [...last.inputs, ...inputs];
   }
 
   make(files: readonly InputArtifact[] | undefined): void {
@@ -130,15 +139,25 @@ function waitOf({ reason, call }: OpenPause, { open }: RunState): string {
   }
 }
 
+function filesOf(control: Control | undefined): readonly InputArtifact[] {
+  return control?.type === 'USER_MESSAGE' ? messageFiles(control.payload) : [];
+}
+
 function wordsOf(control: Control | undefined): string {
   const payload = control?.payload ?? {};
-  if (control?.type === 'USER_MESSAGE') return wordsIn(payload);
+  if (control?.type === 'USER_MESSAGE') return noticed(payload);
   return control?.type === 'REDIRECT' ? jsonText(payload['goal'] ?? '') : '';
+}
+
+/** A notice is no word of the user, and must not look like one in a later run either. */
+function noticed(payload: JsonObject): string {
+  const words = wordsIn(payload);
+  return messageParts(payload).notice ? `(A notice, which the user did not write: ${words})` : words;
 }
 
 /** What a person said to a pause; empty when nobody said anything. */
 function answerIn(outcome: Outcome | undefined): string {
   if (outcome?.kind !== 'verdict' || isWokenByTasks(outcome)) return '';
   const isUnanswered = outcome.verdict === 'timeout' || outcome.verdict === 'superseded';
-  return isUnanswered ? '' : wordsIn(outcome.payload ?? {});
+  return isUnanswered ? '' : noticed(outcome.payload ?? {});
 }

@@ -79,6 +79,7 @@ export function openState(entry: Entry): RunState {
     context,
     conversation,
     agent,
+    author: entry.author ?? null,
     limits,
     scopes,
     pin,

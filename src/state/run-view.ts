@@ -64,6 +64,7 @@ export function viewOf(
     cache,
   };
   if (media !== undefined) view.media = media;
+  if (state.author !== null) view.author = state.author;
   if (state.task !== null) view.task = originOf(state.task);
   if (noProgress !== undefined) view.noProgress = noProgress;
   return Object.freeze(view);
