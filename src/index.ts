@@ -3,7 +3,6 @@
  * recorded, or takes a runtime from a configuration finds the rest at the subpath of that name; nothing is at two places.
  */
 export type {
-  Author,
   Caller,
   Clock,
   Control,
@@ -35,7 +34,6 @@ export type {
   Diagnosis,
   Divergence,
   EventOptions,
-  FileOptions,
   ForkOptions,
   ForkResult,
   GivenContext,
@@ -61,7 +59,6 @@ export type {
   TaskQuery,
   TaskRecord,
   Tasks,
-  UserMessage,
 } from '#runtime';
 export { createRuntime } from '#runtime';
 export type { Agent, AgentLimits, AgentOptions, Handle, Tool, ToolContext, ToolOptions } from '#tools';

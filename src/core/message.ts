@@ -76,7 +76,7 @@ function isName(given: unknown): given is string {
 
 /**
  * The author as it is recorded.
- * @throws PilotageError `code` for what is none.
+ * @throws PilotageError `code` for anything else.
  */
 export function readAuthor(given: unknown, of: string, code: 'invalid_config' | 'payload_invalid'): Author {
   const author = authorIn(given);

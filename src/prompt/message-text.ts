@@ -3,10 +3,10 @@ import { type Author, type JsonObject, messageParts, wordsIn } from '#core';
 import { enclose, note, quotedJson, type UserWords } from './frame.ts';
 
 /**
- * What somebody has written, as markup: who it was stands above it, where that is known. A notice stands in a frame, since it is no word of the user.
+ * What somebody has written, as markup: who it was stands above it, where that is known. A notice stands in a frame, since the user did not write it.
  * Empty for a message of files alone.
  */
-export function messageText(payload: JsonObject, write: UserWords): string {
+export function writtenBy(payload: JsonObject, write: UserWords): string {
   const { author, notice, inputs } = messageParts(payload);
   const words = wordsIn(payload);
   if (!notice) return bySomebody(words === '' && inputs.length > 0 ? '' : write(words), author);

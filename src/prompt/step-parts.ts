@@ -42,7 +42,7 @@ import {
   quotedJson,
   type UserWords,
 } from './frame.ts';
-import { messageText } from './message-text.ts';
+import { writtenBy } from './message-text.ts';
 import { replayed } from './provider-parts.ts';
 
 export interface StepCall {
@@ -230,11 +230,9 @@ export function verdictText(verdict: Verdict, payload: JsonObject | undefined, w
   if (verdict === 'superseded')
     return note(`Nobody answered: ${String(payload?.['reason'] ?? 'the question was withdrawn')}.`);
   if (verdict === 'resume' && typeof (payload?.['message'] ?? payload?.['reason']) === 'string')
-    return messageText(payload ?? {}, write);
+    return writtenBy(payload ?? {}, write);
   const answer = { approve: 'Approved.', reject: 'Rejected.', resume: 'Go on.' }[verdict];
-  return Object.keys(payload ?? {}).length === 0
-    ? note(answer)
-    : `${note(answer)}\n${messageText(payload ?? {}, write)}`;
+  return Object.keys(payload ?? {}).length === 0 ? note(answer) : `${note(answer)}\n${writtenBy(payload ?? {}, write)}`;
 }
 
 type ValueOutcome = Extract<Outcome, { kind: 'value' }>;

@@ -6,38 +6,12 @@ import { lookup } from 'node:dns/promises';
 import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
-import { assertOptions, describeThrown, type InputFile, mediaTypeOf, type OptionShape, PilotageError } from '#core';
+import { describeThrown, type InputFile, mediaTypeOf, PilotageError } from '#core';
+import type { FetchOptions, FileAtUrl, FileOptions } from '#messages';
 import { isPublicAddress } from './public-address.ts';
 
-export interface FetchOptions {
-  /**
-   * Only files of these hosts are fetched: a name, or a name with its port (`files.example.com:8443`). Default: any. A host that is listed as an address
-   * (`127.0.0.1`, `[::1]`) is reached although it is private; a name never leads to a private address.
-   */
-  readonly allowHosts?: readonly string[];
-  /** How large a file may be. Default 20 MiB. */
-  readonly maxBytes?: number;
-  /** How long it may take until a file is here, in milliseconds. Default 30,000. */
-  readonly timeoutMs?: number;
-}
+export { isPublicAddress };
 
-export interface FileOptions {
-  /** Files may be given by their URLs, which this process fetches. Default: they are refused. */
-  readonly fetch?: true | FetchOptions;
-}
-
-/** A file by its URL. It is fetched once, when it is accepted, and stored as an artifact of the session. */
-export interface FileAtUrl {
-  /** `http:` or `https:`, without a user name or a password. */
-  readonly url: string;
-  /** Default: what the server calls it. */
-  readonly mime?: string;
-  /** Default: the last part of the address. */
-  readonly fileName?: string;
-}
-
-const FILES: OptionShape<FileOptions> = { fetch: 'any?' };
-const FETCH: OptionShape<FetchOptions> = { allowHosts: 'list?', maxBytes: 'count?', timeoutMs: 'count?' };
 const DEFAULT_MAX_BYTES = 20 * 1_024 * 1_024;
 const DEFAULT_TIMEOUT_MS = 30_000;
 const MAX_REDIRECTS = 3;
@@ -58,22 +32,6 @@ const SYSTEM: FetchPorts = {
   resolve: (host) => lookup(host, { all: true }),
   isPublic: isPublicAddress,
 };
-
-/** @throws PilotageError `invalid_config`. */
-export function assertFileOptions(files: FileOptions): void {
-  assertOptions('createRuntime({ files })', files, FILES);
-  const { fetch } = files;
-  if (fetch === undefined || fetch === true) return;
-  if (typeof fetch !== 'object' || fetch === null) {
-    throw new PilotageError('invalid_config', 'files.fetch must be true, or { allowHosts, maxBytes, timeoutMs }.');
-  }
-  assertOptions('createRuntime({ files: { fetch } })', fetch, FETCH);
-  if (fetch.allowHosts?.some((host) => typeof host !== 'string') !== true) return;
-  throw new PilotageError(
-    'invalid_config',
-    "files.fetch.allowHosts must be a list of hosts, such as ['files.example.com'].",
-  );
-}
 
 /**
  * @param options of the runtime.
@@ -144,13 +102,16 @@ async function reachable(
   const family = isIP(literal);
   if (family !== 0) {
     if (isListed === true || isPublic(literal)) return [{ address: literal, family }];
-    throw refused(given, `${literal} is no public address. A program that means it lists it: files.fetch.allowHosts.`);
+    throw refused(
+      given,
+      `${literal} is not a public address. A program that means it lists it: files.fetch.allowHosts.`,
+    );
   }
   const addresses = await resolve(hostname);
   if (addresses.length === 0) throw failed(given, `${hostname} has no address`);
   const hidden = addresses.find(({ address }) => !isPublic(address));
   if (hidden === undefined) return addresses;
-  throw refused(given, `${hostname} leads to ${hidden.address}, which is no public address.`);
+  throw refused(given, `${hostname} leads to ${hidden.address}, which is not a public address.`);
 }
 
 function ask(url: URL, addresses: readonly Address[], signal: AbortSignal): Promise<IncomingMessage> {

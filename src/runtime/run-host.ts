@@ -1,13 +1,13 @@
 /** What all handles of a runtime share: its journal, the fleet that drives runs here, and the agents that would go on with a run. */
 import { assertMaySend, type Caller, type Control, defined } from '#core';
 import { type RunRecord, runNotFound } from '#journal';
+import type { FileOptions } from '#messages';
 import { foldEntries, type RunState } from '#state';
 import type { DriverDeps, ReadyAgent } from '../loop/driver-deps.ts';
 import { earlierTurns } from '../loop/earlier-turns.ts';
 import { loadInputs } from '../loop/inputs.ts';
 import type { Agents } from './agents.ts';
 import { CancelSignals, cancelRun } from './cancel-signals.ts';
-import type { FileOptions } from './fetch-file.ts';
 import type { Fleet } from './fleet.ts';
 import type { FollowOptions } from './follow.ts';
 import { type ForkOptions, forkRun } from './fork.ts';

@@ -15,6 +15,7 @@ import {
   type RunEvent,
 } from '#core';
 import { storedJson } from '#journal';
+import type { UserMessage } from '#messages';
 import {
   answerable,
   assertRetrying,
@@ -54,7 +55,7 @@ import { type RunResult, wholeResultOf } from './result.ts';
 import { followEvents, isSettled } from './run-events.ts';
 import type { RunHost, RunSources } from './run-host.ts';
 import { assertKnown, isForOthers, untilTaken } from './send-control.ts';
-import { messagePayload, type UserMessage } from './user-message.ts';
+import { messagePayload } from './user-message.ts';
 
 export interface EventOptions {
   /** The journal position of the first event, from 1. Default 1. */

@@ -45,6 +45,7 @@ import {
   wholeJournal,
 } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
+import type { FileOptions } from '#messages';
 import { assertParallelCalls, createCatalogue, skillGet, skillSearch, toolGet, toolSearch } from '#tools';
 import { AtWork } from '../calls/doubt.ts';
 import { Handles } from '../calls/handles.ts';
@@ -57,7 +58,6 @@ import { assertProgressGuard, type ProgressGuard } from '../loop/progress-guard.
 import { limitsWithin } from '../tasks/budget-share.ts';
 import { pinOf } from '../tasks/spawn.ts';
 import { type AgentParts, Agents, agentsGiven } from './agents.ts';
-import { assertFileOptions, type FileOptions } from './fetch-file.ts';
 import { Fleet } from './fleet.ts';
 import { readHistory, storedHistory } from './given-history.ts';
 import type { Migrate } from './pins.ts';
@@ -75,7 +75,7 @@ import {
 import type { SlotLimits } from './slots.ts';
 import { assertNoTaskId, assertStartOptions, type StartOptions } from './start-options.ts';
 import { Tasks } from './tasks.ts';
-import { fetchedFiles } from './user-message.ts';
+import { assertFileOptions, fetchedFiles } from './user-message.ts';
 
 export interface RuntimeOptions extends AgentParts {
   /**

@@ -18,9 +18,9 @@ import {
   type WhileAsked,
 } from '#core';
 import type { Journal } from '#journal';
+import type { MessageFile } from '#messages';
 import type { GivenContext } from '../loop/inputs.ts';
 import type { GivenTurn } from './given-history.ts';
-import type { MessageFile } from './user-message.ts';
 
 export interface StartOptions {
   /**

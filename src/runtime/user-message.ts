@@ -1,6 +1,5 @@
 /** A message of the user as a program gives it, and as it is stored: files are artifacts of the session before anybody hears of them. */
 import {
-  type Author,
   assertOptions,
   defined,
   type InputArtifact,
@@ -12,23 +11,28 @@ import {
   type Scope,
 } from '#core';
 import type { ArtifactStore } from '#journal';
+import type { FetchOptions, FileAtUrl, FileOptions, MessageFile, UserMessage } from '#messages';
 import { assertInput, storedInput } from '../loop/inputs.ts';
-import { type FileAtUrl, type FileOptions, fetchFile } from './fetch-file.ts';
 
-/** A file of a message: its bytes, the reference of an artifact of the session, or its URL. */
-export type MessageFile = InputArtifact | InputFile | FileAtUrl;
-
-export interface UserMessage {
-  /** The words. Absent or empty: the message has files alone. */
-  readonly text?: string;
-  readonly inputs?: readonly MessageFile[];
-  /** Who has written it, as the program knows; models are told. A text is the name. */
-  readonly author?: Author | string;
-  /** True: a notice of the program, such as that a build has ended. Models are told that it is no word of the user. Default false. */
-  readonly notice?: boolean;
-}
-
+const FILES: OptionShape<FileOptions> = { fetch: 'any?' };
+const FETCH: OptionShape<FetchOptions> = { allowHosts: 'list?', maxBytes: 'count?', timeoutMs: 'count?' };
 const MESSAGE: OptionShape<UserMessage> = { text: 'any?', inputs: 'list?', author: 'any?', notice: 'flag?' };
+
+/** @throws PilotageError `invalid_config`. */
+export function assertFileOptions(files: FileOptions): void {
+  assertOptions('createRuntime({ files })', files, FILES);
+  const { fetch } = files;
+  if (fetch === undefined || fetch === true) return;
+  if (typeof fetch !== 'object' || fetch === null) {
+    throw new PilotageError('invalid_config', 'files.fetch must be true, or { allowHosts, maxBytes, timeoutMs }.');
+  }
+  assertOptions('createRuntime({ files: { fetch } })', fetch, FETCH);
+  if (fetch.allowHosts?.some((host) => typeof host !== 'string') !== true) return;
+  throw new PilotageError(
+    'invalid_config',
+    "files.fetch.allowHosts must be a list of hosts, such as ['files.example.com'].",
+  );
+}
 
 export interface MessageStores {
   readonly artifacts: ArtifactStore;
@@ -68,10 +72,16 @@ export async function fetchedFiles(
   inputs: readonly MessageFile[],
   files: FileOptions,
 ): Promise<readonly (InputArtifact | InputFile)[]> {
-  // One after another: a message with many addresses is no way to have many requests made at once.
+  // One after another: a message with many addresses must not make many requests at once.
   const fetched: (InputArtifact | InputFile)[] = [];
-  for (const input of inputs) fetched.push(isAtUrl(input) ? await fetchFile(input, files) : input);
+  for (const input of inputs) fetched.push(isAtUrl(input) ? await fetchedFile(input, files) : input);
   return fetched;
+}
+
+async function fetchedFile(file: FileAtUrl, files: FileOptions): Promise<InputFile> {
+  // A program that fetches nothing loads nothing for it.
+  const { fetchFile } = await import('./fetch-file.ts');
+  return fetchFile(file, files);
 }
 
 function isAtUrl(input: MessageFile): input is FileAtUrl {

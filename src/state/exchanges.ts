@@ -149,7 +149,7 @@ function wordsOf(control: Control | undefined): string {
   return control?.type === 'REDIRECT' ? jsonText(payload['goal'] ?? '') : '';
 }
 
-/** A notice is no word of the user, and must not look like one in a later run either. */
+/** The user did not write a notice, and it must not look as if in a later run either. */
 function noticed(payload: JsonObject): string {
   const words = wordsIn(payload);
   return messageParts(payload).notice ? `(A notice, which the user did not write: ${words})` : words;

@@ -3,8 +3,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { local } from '#core';
+import type { FileOptions } from '#messages';
 import { react } from '#planners/react';
-import { type FileOptions, fetchFile, isPublicAddress } from '#runtime';
+import { fetchFile, isPublicAddress } from '#runtime/fetch-file';
 import { scriptedModel } from '#testing';
 import { asks, finish, script } from '../kit/decisions.ts';
 import { entriesOf } from '../kit/run-record.ts';
@@ -143,7 +144,7 @@ describe('a file by its URL', () => {
   it('of a name that leads to a private address is refused, also when the name is listed and a redirect leads there', async () => {
     const files = { fetch: { allowHosts: ['localhost', '127.0.0.1'] } };
     await expect(fetchFile({ url: `http://localhost:${port}/page` }, files)).rejects.toMatchObject({
-      message: expect.stringMatching(/^.*localhost leads to (127\.0\.0\.1|::1), which is no public address\.$/),
+      message: expect.stringMatching(/^.*localhost leads to (127\.0\.0\.1|::1), which is not a public address\.$/),
     });
     await expect(fetchFile({ url: `${base}/name` }, files)).rejects.toMatchObject({ code: 'url_refused' });
   });
