@@ -67,6 +67,7 @@ const CONFIG: ConfigShape<Config> = {
   takeoverGraceMs: whole(0),
   patienceMs: whole(0),
   progress: shape<ProgressGuard>({ hintAfter: anything, action: anything, actAfter: anything }),
+  files: anything,
   policy: aFunction,
   redact: shape<RedactionOptions>({ rules: anything, also: anything }),
   migrate: aFunction,

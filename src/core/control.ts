@@ -5,6 +5,7 @@ import { captureObject } from './capture.ts';
 import { PilotageError } from './errors.ts';
 import { assertIdentity, type Scope } from './identity.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
+import { assertMessageParts } from './message.ts';
 import type { TaskMessage } from './task.ts';
 import type { TurnMessage } from './turn.ts';
 
@@ -193,6 +194,7 @@ function assertShape(type: ControlType, payload: JsonObject): void {
     const message = `The payload of ${type} needs ${key}, ${ARTICLES[kind]}; ${key} ${problem}.`;
     throw new PilotageError('payload_invalid', message, { data: { path: `payload.${key}` } });
   }
+  if (type === 'USER_MESSAGE') assertMessageParts(payload);
 }
 
 const ARTICLES: Readonly<Record<Kind, string>> = {

@@ -7,6 +7,7 @@ import type { ErrorData } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { RunLimits, TaskShare, Usage } from './limits.ts';
+import type { Author } from './message.ts';
 import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { Remark } from './remark.ts';
 import type { AtOnce, CallPlace, HandleNote, MoveNotes, PartialReply } from './step.ts';
@@ -141,6 +142,8 @@ export interface Started {
   /** False for a run that is not a turn of its session's conversation, such as a background task. */
   readonly conversation?: boolean;
   readonly agent: string;
+  /** Who has written the query. */
+  readonly author?: Author;
   readonly limits: RunLimits;
   /** The scopes this run's user holds; a tool that asks for others does not exist for it. */
   readonly scopes: readonly string[];

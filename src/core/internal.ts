@@ -141,7 +141,7 @@ export {
   fieldOf,
   PilotageError,
 } from './errors.ts';
-export type { EventPayloads, EventType, RunEvent } from './event.ts';
+export type { EventPayloads, EventType, RunEvent, TaskStep } from './event.ts';
 export { assertIdentity, type Identity, local, newRunId, type Scope, scopeKey } from './identity.ts';
 export {
   asJson,
@@ -161,7 +161,6 @@ export {
   mapTexts,
   setField,
   thaw,
-  wordsIn,
 } from './json.ts';
 export {
   addUsage,
@@ -191,6 +190,7 @@ export {
   whyNoUsd,
 } from './limits.ts';
 export { mediaTypeOf, pictureTypeOf } from './media-type.ts';
+export { type Author, messageFiles, messageParts, messageWords, readAuthor, wordsIn } from './message.ts';
 export {
   isResultFile,
   type MediaView,

@@ -5,6 +5,7 @@ import type { Branch, Decision } from './decision.ts';
 import type { Compaction, CompactionAttempt, CompactionFailures, ContextLimit, Overflow } from './entry.ts';
 import { type ErrorData, PilotageError } from './errors.ts';
 import type { Identity } from './identity.ts';
+import type { Author } from './message.ts';
 import type { MediaView } from './model-output.ts';
 import { assertKnownKeys, type OptionShape } from './options.ts';
 import type { MoveNotes, PartialReply, Step } from './step.ts';
@@ -144,6 +145,8 @@ export interface BudgetView {
 export interface RunView {
   readonly identity: Identity;
   readonly query: string;
+  /** Who has written the query, as far as the program has said. */
+  readonly author?: Author;
   /** What the run is to reach now: the query, until a REDIRECT replaces it. */
   readonly goal: string;
   /** Earlier turns of the conversation, oldest first, with the bytes of their files. */

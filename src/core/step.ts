@@ -3,8 +3,9 @@ import type { InputArtifact } from './artifact.ts';
 import type { ArtifactRow } from './context.ts';
 import { type Branch, branchesOf, type Decision, type FinishReason } from './decision.ts';
 import type { ErrorData } from './errors.ts';
-import { isJsonObject, type Json, type JsonObject, wordsIn } from './json.ts';
+import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import type { Usage } from './limits.ts';
+import { messageWords } from './message.ts';
 import { isResultFile, type ResultFile } from './model-output.ts';
 import { errorOf, isWokenByTasks, type Outcome } from './outcome.ts';
 import type { Remark } from './remark.ts';
@@ -310,5 +311,5 @@ export function userAnswer({ decision, calls }: Step): string {
   const outcome = calls[0]?.outcome;
   if (outcome?.kind !== 'verdict' || isWokenByTasks(outcome)) return '';
   const isUnanswered = outcome.verdict === 'timeout' || outcome.verdict === 'superseded';
-  return isUnanswered ? '' : wordsIn(outcome.payload ?? {});
+  return isUnanswered ? '' : messageWords(outcome.payload ?? {});
 }

@@ -9,9 +9,11 @@ import {
   type CallRecord,
   type Compaction,
   defined,
+  type InputArtifact,
   isRefusedReply,
   isWokenByTasks,
   type MediaView,
+  messageFiles,
   type RunView,
   type SteeringTurn,
   type Step,
@@ -55,7 +57,7 @@ import {
   summaryTurn,
   taskTurn,
 } from './untrusted.ts';
-import { filePart, isSpoken, steeringText } from './user-turn.ts';
+import { filePart, isSpoken, spokenTurn, steeringText } from './user-turn.ts';
 
 export interface MessageOptions extends Recipient, FileRules {
   readonly mode: CallMode;
@@ -137,12 +139,12 @@ export class RunMessages {
     const { trajectory } = view;
     for (; this.#steps < trajectory.count; this.#steps += 1) {
       this.#starts.push(this.#messages.length);
-      this.#addWaiting(trajectory);
+      this.#addWaiting(view);
       const step = trajectory.step(this.#steps) as Step;
       this.#addStep(step, view);
       this.#lastStep = step;
     }
-    this.#addWaiting(trajectory);
+    this.#addWaiting(view);
   }
 
   /** Passes by the steps before that one, and what was said before it. */
@@ -164,10 +166,10 @@ export class RunMessages {
   }
 
   /** What is told between two steps, unless code of the provider's waits for nothing but results: then it is told behind the next. */
-  #addWaiting(trajectory: Trajectory): void {
+  #addWaiting(view: StepsView): void {
     if (this.#lastStep !== undefined && awaitsCode(this.#lastStep)) return;
     if (this.#later.length > 0) this.#messages.push(...this.#later.splice(0));
-    this.#addArrivals(trajectory, this.#steps);
+    this.#addArrivals(view, this.#steps);
   }
 
   /** The ids of a step's calls, which are taken from then on. */
@@ -181,10 +183,11 @@ export class RunMessages {
   }
 
   /** What came in before a step: messages, then what tasks came to. A summary has all but what `keeps` wants. */
-  #addArrivals(trajectory: Trajectory, step: number, keeps?: (turn: SteeringTurn) => boolean): void {
+  #addArrivals(view: StepsView, step: number, keeps?: (turn: SteeringTurn) => boolean): void {
+    const { trajectory } = view;
     const { background } = trajectory;
     const from = this.#messages.length;
-    this.#addTurns(trajectory, ({ atStep }) => atStep <= step, keeps);
+    this.#addTurns(view, ({ atStep }) => atStep <= step, keeps);
     for (; this.#results < background.length; this.#results += 1) {
       const result = background[this.#results] as BackgroundResult;
       if (result.atStep > step) break;
@@ -212,18 +215,25 @@ export class RunMessages {
   }
 
   /** What was said between the question of the step and its answer. */
-  #addBeforeAnswer(trajectory: Trajectory, { index }: Step, keeps?: (turn: SteeringTurn) => boolean): void {
-    this.#addTurns(trajectory, ({ atStep, beforeAnswer }) => beforeAnswer === true && atStep === index + 1, keeps);
+  #addBeforeAnswer(view: StepsView, { index }: Step, keeps?: (turn: SteeringTurn) => boolean): void {
+    this.#addTurns(view, ({ atStep, beforeAnswer }) => beforeAnswer === true && atStep === index + 1, keeps);
   }
 
   /** The messages that come next, as long as they are of `those`. */
-  #addTurns({ steering }: Trajectory, those: (turn: SteeringTurn) => boolean, keeps?: typeof those): void {
+  #addTurns(view: StepsView, those: (turn: SteeringTurn) => boolean, keeps?: typeof those): void {
+    const { steering } = view.trajectory;
     for (; this.#turns < steering.length; this.#turns += 1) {
       const turn = steering[this.#turns] as SteeringTurn;
       if (!those(turn)) break;
-      if (keeps === undefined || keeps(turn)) this.#messages.push(userTurn(steeringText(turn, this.#parts.write)));
+      if (keeps === undefined || keeps(turn)) this.#messages.push(this.#spoken(turn, view));
       this.#lastTurn = turn;
     }
+  }
+
+  #spoken(turn: SteeringTurn, view: StepsView): LanguageModelV4Message {
+    const { type, payload } = turn.control;
+    const files = type === 'USER_MESSAGE' ? messageFiles(payload) : [];
+    return spokenTurn(steeringText(turn, this.#parts.write), files, this.#parts.options, view);
   }
 
   #addStep(step: Step, view: StepsView): void {
@@ -242,9 +252,10 @@ export class RunMessages {
       if (step.partial === 'paused' && own !== undefined && isOwnReply(step, this.#parts.options)) return;
       this.addOthersActs(step, view);
       if (userAnswer(step) !== '') this.exchanges.push(this.#messages.length);
-      this.#addBeforeAnswer(view.trajectory, step);
+      this.#addBeforeAnswer(view, step);
       const reply = replyTo(step, this.#parts.write);
-      this.#messages.push(isWaitingAnswer(step) ? taskTurn(reply, ANSWERED) : userTurn(reply));
+      const answer = spokenTurn(reply, filesOfAnswer(step), this.#parts.options, view);
+      this.#messages.push(isWaitingAnswer(step) ? taskTurn(reply, ANSWERED) : answer);
       return;
     }
     const ids = this.#claimIds(step, calls);
@@ -331,12 +342,13 @@ export class RunMessages {
     const acts: ActLine[] = [];
     this.#messages.push(summaryTurn(summary));
     for (; this.#steps < before; this.#steps += 1) {
-      this.#addArrivals(trajectory, this.#steps, isSpoken);
+      this.#addArrivals(view, this.#steps, isSpoken);
       const step = trajectory.step(this.#steps);
       if (step === undefined) break;
       this.#claimIds(step, callsOf(step));
-      this.#addBeforeAnswer(trajectory, step, isSpoken);
-      for (const words of spokenIn(step, this.#parts.write)) this.#messages.push(userTurn(words));
+      this.#addBeforeAnswer(view, step, isSpoken);
+      for (const words of spokenIn(step, this.#parts.write))
+        this.#messages.push(spokenTurn(words, filesOfAnswer(step), this.#parts.options, view));
       stored.push(...artifactsOf(step, { results: true }));
       names.push(...found(step));
       acts.push(...actLines(step, view.tools));
@@ -418,6 +430,12 @@ function spokenIn({ calls }: Step, write: UserWords): readonly string[] {
       ? [verdictText(outcome.verdict, outcome.payload, write)]
       : [],
   );
+}
+
+/** The files of the answer to a question of the run. */
+function filesOfAnswer({ decision, calls }: Step): readonly InputArtifact[] {
+  const outcome = decision.kind === 'request_pause' ? calls[0]?.outcome : undefined;
+  return outcome?.kind === 'verdict' ? messageFiles(outcome.payload) : [];
 }
 
 // The note to a model about live handles that were opened again: everything it did with the former values is gone.

@@ -11,11 +11,13 @@ import {
   type Identity,
   type Limits,
   PilotageError,
+  readAuthor,
   runLimitsOf,
   type Started,
   type StartRequest,
   type TurnOrigin,
 } from '#core';
+import type { FileOptions } from '#messages';
 import type { DriverDeps, ReadyAgent } from '../loop/driver-deps.ts';
 import { contextAtStart, withReadArgs } from '../loop/inputs.ts';
 import { assertPriced } from '../loop/prices.ts';
@@ -24,12 +26,15 @@ import { pinOf } from '../tasks/spawn.ts';
 import type { Agents } from './agents.ts';
 import { readHistory, storedHistory } from './given-history.ts';
 import { assertStartOptions, type StartOptions } from './start-options.ts';
+import { fetchedFiles } from './user-message.ts';
 
 export interface Starting {
   readonly agents: Agents;
   readonly clock: Clock;
   /** Limits of runs that do not set their own. */
   readonly limits: Limits | undefined;
+  /** How files of messages are taken. */
+  readonly files: FileOptions | undefined;
   readonly deps: Pick<DriverDeps, 'artifacts' | 'redaction'>;
 }
 
@@ -42,6 +47,7 @@ interface Beside {
 }
 
 const NO_SCOPES: readonly string[] = Object.freeze([]);
+const NO_FILES: readonly never[] = Object.freeze([]);
 
 /** @throws PilotageError as `Runtime.start`. */
 export function assertStart(query: string, options: StartOptions): void {
@@ -66,7 +72,9 @@ export async function firstEntry(
   const agent = options.agent === undefined ? agents.default : agents.named(options.agent);
   const started = beginning(starting, agent, query, identity, options);
   const turns = options.history && readHistory(options.history);
-  const given = await withReadArgs(options, identity, agent.readArgs);
+  const { context: about, inputs: files = NO_FILES } = options;
+  const inputs = files.length === 0 ? NO_FILES : await fetchedFiles(files, starting.files ?? {});
+  const given = await withReadArgs({ ...defined({ context: about }), inputs }, identity, agent.readArgs);
   const context = await contextAtStart(given, identity, deps.artifacts);
   const history = turns && (await storedHistory(turns, identity, deps.artifacts));
   const more = {
@@ -98,6 +106,7 @@ function beginning(
     identity,
     query: capture<string>(query, 'run.query').json,
     agent,
+    ...(options.author === undefined ? {} : { author: readAuthor(options.author, 'start', 'invalid_config') }),
     limits: limitsWithin(runLimitsOf(given), limits, at),
     scopes: capture<readonly string[]>(scopes, 'run.scopes').json,
     pin: pinOf(planner, toolsOf(scopes, [])),

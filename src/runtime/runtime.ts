@@ -43,6 +43,7 @@ import {
   wholeJournal,
 } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
+import type { FileOptions } from '#messages';
 import { assertParallelCalls, createCatalogue, skillGet, skillSearch, toolGet, toolSearch } from '#tools';
 import { AtWork } from '../calls/doubt.ts';
 import { Handles } from '../calls/handles.ts';
@@ -65,6 +66,7 @@ import { Sessions } from './sessions.ts';
 import type { SlotLimits } from './slots.ts';
 import { assertNoTaskId, type StartOptions } from './start-options.ts';
 import { Tasks } from './tasks.ts';
+import { assertFileOptions } from './user-message.ts';
 
 export interface RuntimeOptions extends AgentParts {
   /**
@@ -101,6 +103,8 @@ export interface RuntimeOptions extends AgentParts {
   readonly random?: () => number;
   /** How runs continue earlier runs of their session. Default: they do not. */
   readonly memory?: MemoryOptions;
+  /** How files of messages are taken. Default: by their bytes and their references alone. */
+  readonly files?: FileOptions;
   /** What happens to a run that repeats the same steps. Default: the planner is told after three times. */
   readonly progress?: ProgressGuard;
   /**
@@ -143,6 +147,7 @@ const OPTIONS: OptionShape<RuntimeOptions> = {
   clock: 'object?',
   random: 'function?',
   memory: 'object?',
+  files: 'object?',
   progress: 'object?',
   patienceMs: 'whole?',
   redact: 'object?',
@@ -215,6 +220,7 @@ export class Runtime {
     if (options.limits !== undefined) assertRunLimits(options.limits);
     assertParallelCalls(options.parallelCalls, 'parallelCalls');
     if (options.journal !== undefined && typeof options.journal !== 'string') assertJournal(options.journal);
+    if (options.files !== undefined) assertFileOptions(options.files);
     if (options.progress !== undefined) assertProgressGuard(options.progress);
     if (options.leaseMs !== undefined) assertLease({ leaseMs: options.leaseMs });
     const { memory = { strategy: 'none' }, maxLiveRuns = DEFAULT_LIVE_RUNS } = options;
@@ -268,8 +274,8 @@ export class Runtime {
   }
 
   #starting(): Starting {
-    const { limits } = this.#options;
-    return { agents: this.#agents, clock: this.#clock, limits, deps: this.#driverDeps() };
+    const { limits, files } = this.#options;
+    return { agents: this.#agents, clock: this.#clock, limits, files, deps: this.#driverDeps() };
   }
 
   /**
@@ -299,7 +305,13 @@ export class Runtime {
   }
 
   #readyHost(): RunHost {
-    this.#host ??= new RunHost(this.#driverDeps(), this.#readyFleet(), this.#agents, () => this.#assertOpen());
+    this.#host ??= new RunHost(
+      this.#driverDeps(),
+      this.#readyFleet(),
+      this.#agents,
+      () => this.#assertOpen(),
+      this.#options.files,
+    );
     return this.#host;
   }
 

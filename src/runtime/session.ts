@@ -31,7 +31,7 @@ import {
 import type { StartOptions } from './start-options.ts';
 
 export interface SessionOptions
-  extends Omit<StartOptions, 'identity' | 'history' | 'conversation' | 'signal' | 'inputs'> {
+  extends Omit<StartOptions, 'identity' | 'history' | 'conversation' | 'signal' | 'inputs' | 'author'> {
   /** Whose session it is. Default: tenant and user are named `local`. Leave the key out for it. */
   readonly identity?: Pick<Identity, 'tenant' | 'user'>;
 }
@@ -58,7 +58,7 @@ export interface SentMessage {
 }
 
 const SEND: OptionShape<SendOptions> = { busy: 'text?', id: 'text?', inputs: 'list?' };
-const EVENTS: OptionShape<SessionEventOptions> = { from: 'whole?', signal: 'signal?' };
+const EVENTS: OptionShape<SessionEventOptions> = { from: 'whole?', tasks: 'flag?', signal: 'signal?' };
 const TURNS: OptionShape<{ limit?: number }> = { limit: 'count?' };
 const CANCEL: OptionShape<{ waiting?: boolean }> = { waiting: 'flag?' };
 const DEFAULT_TURNS = 100;

@@ -81,6 +81,7 @@ export function openState(entry: Entry): RunState {
     context,
     conversation,
     agent,
+    author: entry.author ?? null,
     limits,
     scopes,
     pin,

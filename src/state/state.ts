@@ -1,5 +1,6 @@
 /** The state of a run, computed from its entries: plain JSON data that only the fold makes and changes. */
 import {
+  type Author,
   type BackgroundResult,
   branchesOf,
   type CallAway,
@@ -194,6 +195,8 @@ export interface RunState {
   /** True: the run is a turn of its session's conversation. */
   conversation: boolean;
   agent: string;
+  /** Who has written the query. */
+  author: Author | null;
   limits: RunLimits;
   scopes: readonly string[];
   pin: Pin | null;

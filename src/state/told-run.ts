@@ -35,7 +35,7 @@ export function toldRun(state: RunState): ToldRun {
   const open = openStep(state);
   const all = open === undefined ? steps : [...steps, open];
   const shown = new ShownFiles();
-  shown.readOn(all, compaction);
+  shown.readOn(all, compaction, state.steering);
   return {
     run: identity.run,
     query,

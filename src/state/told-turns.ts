@@ -10,6 +10,8 @@ import {
   isRefusedReply,
   type Json,
   jsonText,
+  messageFiles,
+  messageWords,
   partsBefore,
   SPAWN_TOOL,
   type SteeringTurn,
@@ -47,8 +49,10 @@ export function turnsOf({ run, query, inputs, trajectory, from = 0, end }: Earli
   );
   const hearUpTo = (step: number): void => {
     for (; heard >= 0 && (steering[heard]?.atStep ?? Infinity) <= step; heard += 1) {
-      const words = wordsOf(steering[heard] as SteeringTurn);
-      if (words !== '') hear(words);
+      const turn = steering[heard] as SteeringTurn;
+      const words = wordsOf(turn);
+      const files = turn.control.type === 'USER_MESSAGE' ? messageFiles(turn.control.payload) : [];
+      if (words !== '' || files.length > 0) hear(words, files);
     }
   };
   const start = Math.max(from, compaction?.before ?? 0);
@@ -60,7 +64,8 @@ export function turnsOf({ run, query, inputs, trajectory, from = 0, end }: Earli
     if (step === undefined || isRefusedReply(step)) continue;
     if (index >= start) turns.push(...stepTurns(step, run, trajectory));
     const answer = userAnswer(step);
-    if (answer !== '') hear(answer);
+    const files = filesOfAnswer(step);
+    if (answer !== '' || files.length > 0) hear(answer, files);
   }
   hearUpTo(Number.MAX_SAFE_INTEGER);
   turns.push(endTurn(end, trajectory));
@@ -168,7 +173,13 @@ export function summaryText(summary: Summary): string {
   return `(In place of what was said and done before, a summary of it: ${jsonText(asJson(summary))})`;
 }
 
+/** The files of the answer to a question of the run. */
+function filesOfAnswer({ decision, calls }: Step): readonly InputArtifact[] {
+  const outcome = decision.kind === 'request_pause' ? calls[0]?.outcome : undefined;
+  return outcome?.kind === 'verdict' ? messageFiles(outcome.payload) : [];
+}
+
 function wordsOf({ control: { type, payload = {} } }: SteeringTurn): string {
-  if (type === 'USER_MESSAGE') return wordsIn(payload);
+  if (type === 'USER_MESSAGE') return messageWords(payload);
   return type === 'REDIRECT' ? jsonText(payload['goal'] ?? '') : '';
 }

@@ -1,5 +1,6 @@
 /** A run view made by hand, for testing a planner without a runtime. */
 import {
+  type Author,
   assertKnownKeys,
   type BackgroundResult,
   type Compaction,
@@ -31,6 +32,7 @@ import {
 export interface RunViewOptions {
   readonly identity?: Identity;
   readonly query?: string;
+  readonly author?: Author;
   readonly goal?: string;
   readonly history?: readonly Turn[];
   readonly context?: RunContext;
@@ -59,7 +61,15 @@ const NO_HISTORY: readonly Turn[] = [];
 const NO_STEERING: readonly SteeringTurn[] = [];
 const NO_CONTEXT: RunContext = {};
 const OPTIONS: OptionShape<RunViewOptions> = {
-  ...({ identity: 'any?', query: 'any?', goal: 'any?', history: 'any?', context: 'any?', inputs: 'any?' } as const),
+  ...({
+    identity: 'any?',
+    query: 'any?',
+    author: 'any?',
+    goal: 'any?',
+    history: 'any?',
+    context: 'any?',
+    inputs: 'any?',
+  } as const),
   ...({ steps: 'any?', steering: 'any?', compaction: 'any?', compactionFailures: 'any?', controls: 'any?' } as const),
   ...({ contextLimits: 'any?' } as const),
   ...({ tools: 'any?', startedAt: 'any?', tasks: 'any?', groups: 'any?', background: 'any?' } as const),
@@ -77,10 +87,11 @@ const NO_TOOLS: ToolView = toolView([]);
 /** Makes a run view. Default: a fresh run of `local('test')` with the query `hello`, no tools, started on 2 January 2026. */
 export function runView(options: RunViewOptions = {}): RunView {
   assertKnownKeys('runView', options, Object.keys(OPTIONS), Object.keys(MADE));
-  const { query = 'hello', steps = [], noProgress, media, earlier } = options;
+  const { query = 'hello', steps = [], noProgress, media, earlier, author } = options;
   return Object.freeze({
     identity: options.identity ?? local('test'),
     query,
+    ...defined({ author }),
     goal: options.goal ?? query,
     history: options.history ?? NO_HISTORY,
     context: options.context ?? NO_CONTEXT,

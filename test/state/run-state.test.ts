@@ -112,6 +112,7 @@ describe('the fold', () => {
   it('opens with what the run started with', () => {
     expect(fold()).toEqual({
       head: 1,
+      author: null,
       beforeTurn: { steps: 0, taskSteps: 0 },
       continues: null,
       handsOver: null,

@@ -2,9 +2,11 @@
 import {
   branchesOf,
   defined,
+  type InputArtifact,
   isJsonObject,
   type Json,
   type JsonObject,
+  messageFiles,
   type Outcome,
   PilotageError,
   type RunView,
@@ -253,14 +255,16 @@ function blocks(texts: readonly string[]): string {
   return texts.map((text) => `${text}\n\n`).join('');
 }
 
+function stubOf({ artifactRef, mime, sizeBytes, fileName }: InputArtifact): JsonObject {
+  return { artifact_ref: artifactRef, mime, size_bytes: sizeBytes, ...defined({ file_name: fileName }) };
+}
+
 function contextBlocks({ context, history, inputs, trajectory }: RunView): string[] {
   const said = history.filter(({ text }) => text !== '').map(({ role, text }) => ({ role, text }));
-  const attached = inputs.map(({ artifactRef, mime, sizeBytes, fileName }) => ({
-    artifact_ref: artifactRef,
-    mime,
-    size_bytes: sizeBytes,
-    ...defined({ file_name: fileName }),
-  }));
+  const attached = inputs.map(stubOf);
+  const sent = trajectory.steering
+    .flatMap(({ control: { type, payload } }) => (type === 'USER_MESSAGE' ? messageFiles(payload) : []))
+    .map(stubOf);
   // The goal that a REDIRECT brought stands in its own place.
   const added = trajectory.steering
     .filter(({ control }) => control.type !== 'REDIRECT')
@@ -273,6 +277,9 @@ function contextBlocks({ context, history, inputs, trajectory }: RunView): strin
     ...(attached.length === 0
       ? []
       : [`Attachments of the goal, by reference:\n${encloseJson('attachment', lines(attached))}`]),
+    ...(sent.length === 0
+      ? []
+      : [`Attachments of later messages, by reference:\n${encloseJson('attachment', lines(sent))}`]),
     ...(added.length === 0 ? [] : [`What came in while the run went on:\n${added.join('\n')}`]),
   ];
 }
