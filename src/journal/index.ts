@@ -11,6 +11,7 @@ export {
   type LeaseRequest,
   type MemoryHealth,
   type NewRun,
+  type NewSnapshot,
   type Park,
   type Received,
   type Renewal,
@@ -22,7 +23,9 @@ export {
   type SessionMemoryStore,
   type SessionSummary,
   type SignalOptions,
+  type SnapshotStore,
   type StoredMessage,
+  type StoredSnapshot,
   type Told,
 } from './port.ts';
 export { wholeJournal } from './whole.ts';

@@ -31,6 +31,7 @@ export {
   type SessionMemoryStore,
   type SessionSummary,
   type SignalOptions,
+  type SnapshotStore,
   type StoredMessage,
   type Told,
 } from './port.ts';

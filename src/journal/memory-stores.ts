@@ -1,6 +1,14 @@
-/** Artifacts, and the summaries of sessions, in the memory of this process. */
+/** Artifacts, the summaries of sessions, and snapshots of runs, in the memory of this process. */
 import type { ArtifactRef, ArtifactRow, Scope } from '#core';
-import type { ArtifactAbout, ArtifactStore, SessionMemoryStore, SessionSummary } from './port.ts';
+import type {
+  ArtifactAbout,
+  ArtifactStore,
+  NewSnapshot,
+  SessionMemoryStore,
+  SessionSummary,
+  SnapshotStore,
+  StoredSnapshot,
+} from './port.ts';
 import { artifactDigest, assertCounts, assertSameContent, assertSummary, ownedBy } from './rules.ts';
 
 interface StoredArtifact {
@@ -89,5 +97,44 @@ export class MemorySessions implements SessionMemoryStore {
     if (this.#summaries.get(key)?.updatedAt !== expected) return false;
     this.#summaries.set(key, Object.freeze({ ...summary, without: Object.freeze([...summary.without]) }));
     return true;
+  }
+}
+
+/** Bytes are copied on the way in and out, as with any other store. */
+export class MemorySnapshots implements SnapshotStore {
+  readonly #fenceOf: (run: string) => number;
+  readonly #newest = new Map<string, StoredSnapshot & Pick<NewSnapshot, 'version'>>();
+
+  /** @param fenceOf throws `run_not_found`, or that the journal is closed. */
+  constructor(fenceOf: (run: string) => number) {
+    this.#fenceOf = fenceOf;
+  }
+
+  async newest(run: string, version: number): Promise<StoredSnapshot | undefined> {
+    this.#fenceOf(run);
+    const stored = this.#newest.get(run);
+    if (stored?.version !== version) return undefined;
+    const { head, body, blocks } = stored;
+    return { head, body: body.slice(), blocks: blocks.map((block) => block.slice()) };
+  }
+
+  async keep({ run, fence, version, head, body, from, blocks }: NewSnapshot): Promise<boolean> {
+    if (this.#fenceOf(run) !== fence) return false;
+    const stored = this.#newest.get(run);
+    const before = stored?.version === version ? stored : undefined;
+    if (before !== undefined && before.head >= head) return false;
+    const earlier = before?.blocks.slice(0, from) ?? [];
+    if (earlier.length < from) return false;
+    this.#newest.set(run, {
+      version,
+      head,
+      body: body.slice(),
+      blocks: [...earlier, ...blocks.map((block) => block.slice())],
+    });
+    return true;
+  }
+
+  forget(run: string): void {
+    this.#newest.delete(run);
   }
 }

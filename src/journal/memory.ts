@@ -13,7 +13,7 @@ import {
   systemClock,
 } from '#core';
 import { LeaseWatch } from './lease-watch.ts';
-import { MemoryArtifacts, MemorySessions } from './memory-stores.ts';
+import { MemoryArtifacts, MemorySessions, MemorySnapshots } from './memory-stores.ts';
 import type {
   Append,
   ArtifactStore,
@@ -100,6 +100,7 @@ const NOT_TOLD: StoredRun['told'] = new Set();
 class MemoryJournal implements Journal {
   readonly artifacts: ArtifactStore;
   readonly memory: MemorySessions;
+  readonly snapshots: MemorySnapshots;
   readonly #clock: Clock;
   readonly #runs = new Map<string, StoredRun>();
   readonly #unended = new Set<StoredRun>();
@@ -115,6 +116,7 @@ class MemoryJournal implements Journal {
     const assertOpen = (): void => this.#assertOpen();
     this.artifacts = new MemoryArtifacts({ assertOpen, now: () => this.#clock.now() });
     this.memory = new MemorySessions(assertOpen);
+    this.snapshots = new MemorySnapshots((run) => this.#run(run).fence);
   }
 
   async create(run: NewRun): Promise<Claim | undefined> {
@@ -332,6 +334,7 @@ class MemoryJournal implements Journal {
     run.entries.length = request.keep;
     run.entries.push(...request.entries);
     for (const id of request.drops) run.inbox.delete(id);
+    this.snapshots.forget(request.run);
     run.agent = request.agent;
     run.owner = undefined;
     run.fence += 1;

@@ -55,12 +55,14 @@ export function wholeJournal(journal: Journal): Journal {
 class WholeJournal implements Journal {
   readonly artifacts: Journal['artifacts'];
   readonly memory: Journal['memory'];
+  readonly snapshots: Journal['snapshots'];
   readonly #journal: Journal;
 
   constructor(journal: Journal) {
     this.#journal = journal;
     this.artifacts = journal.artifacts;
     this.memory = journal.memory;
+    this.snapshots = journal.snapshots;
   }
 
   async create(run: NewRun): Promise<Claim | undefined> {

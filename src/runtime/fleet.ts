@@ -142,6 +142,7 @@ export class Fleet {
     while (!this.#slots.isEmpty) await new Promise<void>((resolve) => this.#slots.onRoom(resolve));
     this.#cancelAbort();
     await Promise.all(this.#waking);
+    await this.#deps.states.settle();
     this.#stopBeat?.();
   }
 
@@ -286,7 +287,7 @@ export class Fleet {
    * @throws PilotageError as `sendControl`; for a `RESUME`, which asks this process to go on, also `run_changed`.
    */
   async send(run: string, control: Control): Promise<boolean> {
-    const { identity, priority } = await sendControl(this.#deps.journal, run, control, this.#deps.redaction).catch(
+    const { identity, priority } = await sendControl(this.#deps.journal, run, control, this.#deps).catch(
       async (error: unknown) => {
         if (await this.#missed(run, error)) {
           await this.claimAndDrive(run, false).catch((second: unknown) => {
@@ -491,6 +492,9 @@ export class Fleet {
     const { run, tenant } = driver.state.identity;
     if (this.#live.get(run) === live) this.#live.delete(run);
     const error = exitError(exit, run);
+    if (exit.kind === 'parked' || exit.kind === 'ended') {
+      this.#deps.states.letGo(driver.state, driver.kept, driver.lease.fence);
+    }
     if (exit.kind === 'ended') this.#options.onEnded(driver.state);
     if (exit.kind === 'broken' && !awaited && !this.#deps.hub.hasListeners(run)) this.#deps.onFault(exit.error);
     this.#deps.hub.tell(run, error === undefined ? { type: 'exit' } : { type: 'exit', error });

@@ -21,7 +21,6 @@ import {
   cannotRetry,
   event,
   eventsOf,
-  foldEntries,
   isPaused,
   namedNodes,
   type Redact,
@@ -150,10 +149,12 @@ export class Run {
     assertOptions('events', options, EVENTS);
     const { from = 1, redact } = options;
     const host = this.#host;
+    const { states } = host.deps;
     const shown = (events: readonly RunEvent[]): readonly RunEvent[] =>
       redact === undefined ? events : events.map((event) => redacted(event, redact));
     const follower = new Follower<RunEvent>({
       ...this.#sources(redact === undefined),
+      ...(from > 1 ? { begin: () => states.of(this.id, from - 1) } : {}),
       onEntry: (entry, before) => (entry.seq < from ? [] : shown(eventsOf(entry, before))),
       onPassing: (notice, state) =>
         notice.type === 'progress' || redact === undefined ? passingEvent(notice, state) : [],
@@ -173,12 +174,7 @@ export class Run {
     const driven = await this.#host.fleet.settled(this.id);
     const own = driven && (await wholeResultOf(driven, this.#host.deps.artifacts));
     if (own !== undefined) return own;
-    const follower = new Follower<never>({
-      ...this.#sources(false),
-      onEntry: () => [],
-      onPassing: () => [],
-      isOver: isSettled,
-    });
+    const follower = new Follower<never>({ ...this.#silent, isOver: isSettled });
     for await (const _ of follower.follow());
     const { state } = follower;
     const result = state && (await wholeResultOf(state, this.#host.deps.artifacts));
@@ -216,7 +212,7 @@ export class Run {
 
   async #folded(): Promise<RunState> {
     await this.#assertMayRead();
-    return foldEntries(await this.#host.deps.journal.read(this.id));
+    return this.#host.deps.states.of(this.id);
   }
 
   /** The run as one JSON value, to be kept and read without the journal. @throws PilotageError `run_not_found`. */
@@ -418,7 +414,7 @@ export class Run {
     const id = `control_${crypto.randomUUID().replaceAll('-', '')}`;
     const given = payload === undefined ? {} : { payload };
     const control: Control = { id, type, ...given, ...defined({ from: this.#as }) };
-    const to = await addressee(this.#host.deps.journal, this.id, control);
+    const to = await addressee(this.#host.deps.journal, this.id, control, this.#host.deps.states);
     if (to.run === this.id) return void (await this.#send(control, until));
     let isTaken: boolean;
     try {
@@ -439,9 +435,7 @@ export class Run {
   async #untilAnswered(token: string): Promise<void> {
     const hasHeard = await hearing(this.#host.deps.journal, this.id, token);
     const follower = new Follower<never>({
-      ...this.#sources(false),
-      onEntry: () => [],
-      onPassing: () => [],
+      ...this.#silent,
       isOver: (state) =>
         state.ending !== null || (hasHeard(state) && pausesBelow(state).every((pause) => pause.token !== token)),
     });
@@ -529,6 +523,12 @@ export class Run {
   /** For a caller, the run of somebody else does not exist. @throws PilotageError `run_not_found`. */
   async #assertMayRead(): Promise<void> {
     if (this.#as !== undefined) await assertKnown(this.#host.deps.journal, this.id, this.#as);
+  }
+
+  /** For a reader that only wants to know when the run has come so far. */
+  get #silent(): Omit<FollowOptions<never>, 'isOver'> {
+    const begin = (): Promise<RunState> => this.#host.deps.states.of(this.id);
+    return { ...this.#sources(false), begin, onEntry: () => [], onPassing: () => [] };
   }
 
   #sources(tokens: boolean): RunSources & Required<Pick<FollowOptions<never>, 'tokens' | 'onCaughtUp'>> {

@@ -50,6 +50,7 @@ import { Handles } from '../calls/handles.ts';
 import { artifactFetch, LargeTurns } from '../calls/large-values.ts';
 import type { DriverDeps, ReadyAgent } from '../loop/driver-deps.ts';
 import { contextAtStart, withReadArgs } from '../loop/inputs.ts';
+import { KnownStates } from '../loop/known-states.ts';
 import { NoticeHub } from '../loop/notices.ts';
 import { assertPriced } from '../loop/prices.ts';
 import { assertProgressGuard, type ProgressGuard } from '../loop/progress-guard.ts';
@@ -426,8 +427,10 @@ export class Runtime {
     const stored = typeof given === 'string' ? sqliteJournal({ path: given, clock: this.#clock }) : given;
     const journal = wholeJournal(stored);
     const { agent, planner, toolsOf, limit, unpriced } = this.#agents.default;
+    const onFault = (error: unknown): void => this.#fault(error);
     const deps: DriverDeps = {
       journal,
+      states: new KnownStates(journal, onFault),
       artifacts: patientArtifacts(cleanArtifacts(journal.artifacts, this.#redaction), this.#clock),
       redaction: this.#redaction,
       agent,
@@ -441,14 +444,14 @@ export class Runtime {
       atWork: this.#atWork,
       turns: this.#turns,
       random: this.#options.random ?? Math.random,
-      handles: new Handles({ clock: this.#clock, onFault: (error) => this.#fault(error) }),
+      handles: new Handles({ clock: this.#clock, onFault }),
       hub: this.#hub,
       progress: this.#options.progress ?? {},
       ...defined({ patienceMs: this.#options.patienceMs }),
       newToken: () => `pause_${crypto.randomUUID().replaceAll('-', '')}`,
       woke: (run) => this.#readyFleet().wake(run),
       reopenTasks: (run, by) => this.#readyFleet().reopenTasks(run, by),
-      onFault: (error) => this.#fault(error),
+      onFault,
     };
     if (this.#memory?.strategy === 'summary') {
       this.#summaries = new SummaryKeeper(deps, this.#memory);

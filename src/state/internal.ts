@@ -88,5 +88,6 @@ export {
   type TaskWait,
   withheldTools,
 } from './state.ts';
+export { copyState, FOLD_VERSION, type PackedState, packState, unpackState } from './stored-state.ts';
 export { freshUsage, groupView, restOf } from './task-state.ts';
 export { type RunTrajectory, readTrajectory, trajectoryOf } from './trajectory.ts';

@@ -89,6 +89,8 @@ export function snapshotOf(state: RunState): RunSnapshot {
     ending,
   } = state;
   const { steps, pauses, tasks, groups, background, totals } = state;
+  // Most of those who look do not look at the steps, of which there may be very many.
+  let known: readonly Step[] | undefined;
   return {
     head,
     identity,
@@ -102,7 +104,10 @@ export function snapshotOf(state: RunState): RunSnapshot {
     updatedAt,
     task,
     fork,
-    steps,
+    get steps() {
+      known ??= [...steps];
+      return known;
+    },
     open: open && { step: open.move.step, decision: open.move.decision, calls: open.calls },
     plan: planOf(state) ?? null,
     pauses,

@@ -17,6 +17,7 @@ import type {
   RunRecord,
   SessionMemoryStore,
   SignalOptions,
+  SnapshotStore,
 } from '#journal';
 import { never } from '#testing';
 import { checkOwner } from './check-owners.ts';
@@ -54,6 +55,7 @@ export interface StoreOptions {
 export class SimulatedStore implements Journal {
   readonly artifacts: ArtifactStore;
   readonly memory: SessionMemoryStore;
+  readonly snapshots: SnapshotStore;
   readonly #options: StoreOptions;
 
   constructor(options: StoreOptions) {
@@ -68,6 +70,10 @@ export class SimulatedStore implements Journal {
       summary: (scope) => this.#operation('read', () => inner.memory.summary(scope)),
       summarise: (scope, expected, summary) =>
         this.#operation('append', () => inner.memory.summarise(scope, expected, summary)),
+    };
+    this.snapshots = {
+      newest: (run, version) => this.#operation('read', () => inner.snapshots.newest(run, version)),
+      keep: (snapshot) => this.#operation('append', () => inner.snapshots.keep(snapshot)),
     };
   }
 

@@ -26,6 +26,7 @@ import type {
   RunRecord,
   SessionMemoryStore,
   SignalOptions,
+  SnapshotStore,
 } from '../port.ts';
 import { assertLease, assertPriority, dueAt, journalClosed, pageSize, wholeMs } from '../rules.ts';
 import { Watchers } from '../watchers.ts';
@@ -35,6 +36,7 @@ import { ReadingJournal } from './reading.ts';
 import { SqliteRecords, SqliteRepairs } from './records.ts';
 import { SqliteRows } from './runs.ts';
 import { openDatabase } from './schema.ts';
+import { SqliteSnapshots } from './snapshots.ts';
 import { encodeAppend, encodeMessage, encodeRun, type PreparedStatement, prepared } from './statements.ts';
 import { SqliteArtifacts, SqliteSessions, type StoreAccess } from './stores.ts';
 import { GroupWriter } from './writer.ts';
@@ -103,6 +105,7 @@ function assertValues({ synchronous = 'full' }: SqliteJournalOptions): void {
 export class SqliteJournal implements Journal {
   readonly artifacts: ArtifactStore;
   readonly memory: SessionMemoryStore;
+  readonly snapshots: SnapshotStore;
   readonly #db: DatabaseSync;
   readonly #guard: SqliteGuard;
   readonly #clock: Clock;
@@ -130,6 +133,7 @@ export class SqliteJournal implements Journal {
     };
     this.artifacts = new SqliteArtifacts(db, access);
     this.memory = new SqliteSessions(db, access);
+    this.snapshots = new SqliteSnapshots(db, access);
     this.#rows = new SqliteRows(db, this.#clock);
     this.#records = new SqliteRecords(db);
     this.#repairs = new SqliteRepairs(db);

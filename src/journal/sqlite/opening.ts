@@ -4,7 +4,7 @@
  * with `journal_busy` after the same time; the next one tries again.
  */
 import { PilotageError } from '#core';
-import type { ArtifactStore, Journal, SessionMemoryStore } from '../port.ts';
+import type { ArtifactStore, Journal, SessionMemoryStore, SnapshotStore } from '../port.ts';
 import { journalClosed } from '../rules.ts';
 
 const RETRY_MS = 20;
@@ -33,6 +33,11 @@ export class OpeningJournal implements Journal {
   readonly memory: SessionMemoryStore = {
     summary: (scope) => this.#with(({ memory }) => memory.summary(scope)),
     summarise: (scope, expected, summary) => this.#with(({ memory }) => memory.summarise(scope, expected, summary)),
+  };
+
+  readonly snapshots: SnapshotStore = {
+    newest: (run, version) => this.#with(({ snapshots }) => snapshots.newest(run, version)),
+    keep: (snapshot) => this.#with(({ snapshots }) => snapshots.keep(snapshot)),
   };
 
   create: Journal['create'] = (run) => this.#with((journal) => journal.create(run));

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { PilotageError } from '#core';
-import type { ArtifactStore, Journal, RunQuery, SessionMemoryStore } from '../port.ts';
+import type { ArtifactStore, Journal, RunQuery, SessionMemoryStore, SnapshotStore } from '../port.ts';
 import { journalClosed } from '../rules.ts';
 import { Watchers } from '../watchers.ts';
 import { footprintOf, openStill, type Still } from './still.ts';
@@ -55,6 +55,11 @@ export class ReadingJournal implements Journal {
   readonly memory: SessionMemoryStore = {
     summary: (scope) => this.#read((journal) => journal.memory.summary(scope)),
     summarise: () => this.#refuse(),
+  };
+
+  readonly snapshots: SnapshotStore = {
+    newest: (run, version) => this.#read((journal) => journal.snapshots.newest(run, version)),
+    keep: () => this.#refuse(),
   };
 
   read: Journal['read'] = (run, from, limit) => this.#read((journal) => journal.read(run, from, limit));

@@ -19,6 +19,7 @@ import type {
   RunRecord,
   SessionMemoryStore,
   SignalOptions,
+  SnapshotStore,
 } from '#journal';
 import type { CrashProcess } from './process.ts';
 import { type CrashRecord, taskPath } from './record.ts';
@@ -26,6 +27,7 @@ import { type CrashRecord, taskPath } from './record.ts';
 export class FaultyJournal implements Journal {
   readonly artifacts: ArtifactStore;
   readonly memory: SessionMemoryStore;
+  readonly snapshots: SnapshotStore;
   readonly #inner: Journal;
   readonly #process: CrashProcess;
   readonly #record: CrashRecord;
@@ -46,6 +48,10 @@ export class FaultyJournal implements Journal {
       summary: (scope) => process.guard(() => inner.memory.summary(scope)),
       summarise: (scope, expected, summary) =>
         this.#write('memory.summarise', () => inner.memory.summarise(scope, expected, summary)),
+    };
+    this.snapshots = {
+      newest: (run, version) => process.guard(() => inner.snapshots.newest(run, version)),
+      keep: (snapshot) => this.#write('snapshots.keep', () => inner.snapshots.keep(snapshot)),
     };
   }
 
