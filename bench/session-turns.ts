@@ -11,13 +11,12 @@ const USAGE = {
   outputTokens: { total: 5, text: 5, reasoning: 0 },
 };
 
-const SUMMARY = JSON.stringify({
-  goals: ['Talk with the user.'],
-  facts: ['The user talks of numbers.'],
-  pending: [],
-  lastOutputDigest: 'The last number was taken.',
-  note: '',
-});
+/** A summary that has not changed would be refused. */
+function summaryOf(prompt: LanguageModelV4Prompt): string {
+  const last = JSON.stringify(prompt).match(/my numbers is (\d+)(?!.*my numbers is)/)?.[1] ?? 'none';
+  const facts = ['The user talks of numbers.'];
+  return JSON.stringify({ goals: ['Talk.'], facts, pending: [], lastOutputDigest: `The last was ${last}.`, note: '' });
+}
 
 /** Answers at once, in a few words; a summariser's summary is as short. It keeps nothing. */
 function talkingModel(): LanguageModelV4 {
@@ -27,7 +26,9 @@ function talkingModel(): LanguageModelV4 {
     modelId: 'talking',
     supportedUrls: {},
     async doGenerate({ prompt }) {
-      const text = isForSummary(prompt) ? SUMMARY : 'I have taken the number; say the next one when you like.';
+      const text = isForSummary(prompt)
+        ? summaryOf(prompt)
+        : 'I have taken the number; say the next one when you like.';
       return {
         content: [{ type: 'text', text }],
         finishReason: { unified: 'stop', raw: 'stop' },

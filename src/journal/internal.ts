@@ -20,6 +20,7 @@ export {
   type Journal,
   type LeaseRequest,
   type NewRun,
+  type NewSnapshot,
   type Park,
   type Received,
   type Renewal,

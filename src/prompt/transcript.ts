@@ -342,29 +342,82 @@ export class Transcript {
       this.#messages.push(userTurn(`Tools that were found:\n${frame('found_tools', entries.join('\n'))}`));
   }
 
-  /** The summary in place of the first steps; the user's own words, found tools and stored values stay. */
+  /**
+   * The summary in place of the first steps; the user's own words, found tools and stored values stay. In a run without end these are the
+   * newest ones: what is far back stands in the summary alone.
+   */
   #addSummary({ summary, before }: Compaction, view: RunView): void {
     const { trajectory } = view;
     const stored: ArtifactRow[] = [];
     const names: string[] = [];
     const acts: ActLine[] = [];
     this.#messages.push(summaryTurn(summary));
+    const words = this.#messages.length;
+    let isLeftOut = false;
+    const leavesOut = (turn: SteeringTurn): boolean => {
+      if (isSpoken(turn)) isLeftOut = true;
+      return false;
+    };
+    const from = Math.max(0, before - FAR_STEPS);
+    if (from > 0) this.#passOver(trajectory, from).forEach(leavesOut);
     for (; this.#steps < before; this.#steps += 1) {
-      this.#addArrivals(trajectory, this.#steps, isSpoken);
+      const keeps = this.#steps < before - FAR_WORDS ? leavesOut : isSpoken;
+      this.#addArrivals(trajectory, this.#steps, keeps);
       const step = trajectory.step(this.#steps);
       if (step === undefined) break;
+      this.#lastStep = step;
+      this.#addBeforeAnswer(trajectory, step, keeps);
+      if (step.decision.kind === 'request_pause') {
+        if (keeps === leavesOut) isLeftOut = true;
+        else for (const said of spokenIn(step, this.#write)) this.#messages.push(userTurn(said));
+        continue;
+      }
       this.#claimIds(step, callsOf(step));
-      this.#addBeforeAnswer(trajectory, step, isSpoken);
-      for (const words of spokenIn(step, this.#write)) this.#messages.push(userTurn(words));
       stored.push(...artifactsOf(step, { results: true }));
       names.push(...found(step));
       acts.push(...actLines(step, view.tools));
-      this.#lastStep = step;
     }
+    const { historyChars = USUAL_CHARS } = this.#options;
+    const said = this.#messages.splice(words);
+    const newest = newestOf(said, historyChars * WORDS_SHARE);
+    if (isLeftOut || newest.length < said.length) this.#messages.push(userTurn(note(LEFT_OUT)));
+    this.#messages.push(...newest);
     const made = callsMadeTurn(shownActs(acts));
     if (made !== undefined) this.#messages.push(made);
     this.#addNews(stored, names, view);
   }
+
+  /** The steps before this one, and what came in before it, are told by the summary alone. @returns the messages among it. */
+  #passOver({ steering, background }: Trajectory, step: number): readonly SteeringTurn[] {
+    const isLater = ({ atStep }: { readonly atStep: number }): boolean => atStep >= step;
+    const turns = steering.findIndex(isLater);
+    const results = background.findIndex(isLater);
+    this.#steps = step;
+    this.#turns = turns === -1 ? steering.length : turns;
+    this.#results = results === -1 ? background.length : results;
+    return steering.slice(0, this.#turns);
+  }
+}
+
+/** So many steps before the cut are looked through for what stays beside their summary. */
+const FAR_STEPS = 1_000;
+/** And so many for what the user said. */
+const FAR_WORDS = 200;
+/** The user's words before the cut may have this share of what earlier turns of the session may have. */
+const WORDS_SHARE = 0.5;
+/** What these may have when nobody knows how much the model takes, in characters. */
+const USUAL_CHARS = 60_000;
+const LEFT_OUT = 'What the user said before the following is left out: the summary tells of it.';
+
+/** The newest messages that have no more characters together, but at least one. */
+function newestOf(messages: readonly LanguageModelV4Message[], maxChars: number): readonly LanguageModelV4Message[] {
+  let chars = 0;
+  const first = messages.findLastIndex(({ content }) => {
+    const parts = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content;
+    for (const part of parts) if (part.type === 'text') chars += part.text.length;
+    return chars > maxChars;
+  });
+  return messages.slice(Math.min(first + 1, Math.max(0, messages.length - 1)));
 }
 
 /** A reply was to go on in that step. */

@@ -90,6 +90,7 @@ export function openState(entry: Entry): RunState {
     startedAt: at,
     updatedAt: at,
     steps: [],
+    filesFrom: null,
     open: null,
     pauses: [],
     steering: [],

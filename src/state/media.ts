@@ -1,5 +1,6 @@
 /** The files that a run's steps have: those in results of its calls, and those that its model has made. Which of them a planner is shown. */
 import { type Compaction, type InputArtifact, type ResultFile, resultFilesOf, type Step } from '#core';
+import type { RunState } from './state.ts';
 
 /**
  * So many files of results stay, the newest. Only when there are more than twice as many do the older ones leave, in one go: a provider's
@@ -28,18 +29,24 @@ export class ShownFiles {
   }
 
   /** Reads on in the steps. @returns whether other files are shown now. */
-  readOn(steps: readonly Step[], compaction: Compaction | null): boolean {
+  readOn({ steps, compaction, filesFrom }: Pick<RunState, 'steps' | 'compaction' | 'filesFrom'>): boolean {
     let isOther = false;
+    if (filesFrom === null) {
+      // A summary has no files to take away.
+      this.#compaction = compaction;
+      return false;
+    }
     // A step may be opened again, or its results become previews; a summary stands in place of steps.
     if (compaction !== this.#compaction || (this.#seen > 0 && steps[this.#seen - 1] !== this.#last)) {
       isOther = this.#kept.length + this.#made.length > 0;
       this.#compaction = compaction;
-      this.#seen = compaction?.before ?? 0;
+      this.#seen = Math.max(compaction?.before ?? 0, filesFrom);
       this.#kept = [];
       this.#made = [];
       this.#count = 0;
       this.#from = 0;
     }
+    this.#seen = Math.max(this.#seen, filesFrom);
     for (; this.#seen < steps.length; this.#seen += 1) if (this.#add(steps[this.#seen] as Step)) isOther = true;
     this.#last = steps[this.#seen - 1];
     return isOther;

@@ -25,6 +25,7 @@ import {
   PilotageError,
   type PlanGrown,
   type Resumed,
+  resultFilesOf,
   type Step,
   stepError,
   type Usage,
@@ -153,8 +154,14 @@ export function closeStep(state: RunState, { move, calls, approvals, edits }: Op
     const given = givenArgs(approvals, edits);
     if (given.length > 0) step.given = given;
   }
+  if (state.filesFrom === null && hasFiles(step)) state.filesFrom = index;
   state.steps.push(Object.freeze(step));
   state.open = null;
+}
+
+/** Nearly no step has any. */
+function hasFiles(step: Step): boolean {
+  return step.files !== undefined || resultFilesOf(step).length > 0;
 }
 
 /** What was approved goes before what was changed in the plan. */

@@ -3,7 +3,7 @@
  * do not say, and whoever finds anything wrong with it folds them.
  */
 import { createHash } from 'node:crypto';
-import { deepFreeze, type Step } from '#core';
+import { deepFreeze } from '#core';
 import type { OpenStep, RunState } from './state.ts';
 import { copySteps, packBlocks, packJson, stepsBehindBlocks, stepsIn, storableBlocks, unpackJson } from './steps.ts';
 
@@ -23,28 +23,28 @@ export interface PackedState {
 }
 
 interface Body {
+  /** With the steps that no block has. */
   readonly state: RunState;
-  readonly behind: readonly Step[];
   readonly blocks: number;
 }
 
 /** @param from how many blocks are stored already. */
 export function packState(state: RunState, from: number): PackedState {
-  const { steps, ...rest } = state;
-  const body = { state: rest, behind: stepsBehindBlocks(steps), blocks: storableBlocks(steps) };
+  const { steps } = state;
+  const body: Body = { state: { ...state, steps: stepsBehindBlocks(steps) }, blocks: storableBlocks(steps) };
   return { head: state.head, body: sealed(packJson(body)), from, blocks: packBlocks(steps, from).map(sealed) };
 }
 
 /** `undefined`: something is wrong with it. @param blocks all that are stored; there may be more than the state has. */
 export function unpackState(body: Uint8Array, blocks: readonly Uint8Array[]): RunState | undefined {
   try {
-    const { state, behind, blocks: count } = unpackJson<Body>(unsealed(body));
+    const { state, blocks: count } = unpackJson<Body>(unsealed(body));
     if (blocks.length < count) return undefined;
-    const { open, totals, ...rest } = state;
-    deepFreeze(rest);
+    const { open, totals: _, steps, ...rest } = state;
+    for (const part of [...Object.values(rest), ...steps]) deepFreeze(part);
     if (open !== null) freezeParts(open);
-    const steps = stepsIn(blocks.slice(0, count).map(unsealed), deepFreeze(behind));
-    return { ...rest, open, totals, steps };
+    state.steps = stepsIn(blocks.slice(0, count).map(unsealed), steps);
+    return state;
   } catch {
     return undefined;
   }

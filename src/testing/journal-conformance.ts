@@ -11,6 +11,7 @@ import { entryCases, repairCases } from './journal-cases/entries.ts';
 import { inboxCases } from './journal-cases/inbox.ts';
 import type { JournalCase } from './journal-cases/kit.ts';
 import { leaseCases } from './journal-cases/leases.ts';
+import { snapshotCases } from './journal-cases/snapshots.ts';
 import { listingCases, statusCases } from './journal-cases/statuses.ts';
 import { taskCases } from './journal-cases/tasks.ts';
 import { VirtualClock } from './time-and-chance.ts';
@@ -45,6 +46,7 @@ export function journalConformance(options: JournalConformanceOptions): Conforma
     ...listingCases,
     ...artifactCases,
     ...sessionMemoryCases,
+    ...snapshotCases,
   ];
   if (options.durable === true) cases.push(...durableCases);
   return cases.map((check) => ({ name: check.name, run: () => runCase(check, options) }));

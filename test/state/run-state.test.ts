@@ -127,6 +127,7 @@ describe('the fold', () => {
       startedAt: 100,
       updatedAt: 100,
       steps: [],
+      filesFrom: null,
       open: null,
       pauses: [],
       steering: [],
