@@ -1,7 +1,7 @@
 /**
  * A conversation without end: what its 10,000th turn costs beside the hundredth, and how long another process takes to open it. A turn
- * is timed from the message to its answer; the model answers at once, and requests are compacted, so that it is sent about the same at every
- * turn.
+ * goes from the message to its answer; the model answers at once, and requests are compacted, so that it is sent about the same at every
+ * turn. The growth is of CPU, which hears less of what else the machine does.
  */
 import { join } from 'node:path';
 import { memoryJournal } from '#journal';
@@ -15,7 +15,8 @@ import { chatRuntime, startChat, takeTurn } from './session-turns.ts';
 import { TOOL_NAME } from './workload.ts';
 
 const TURNS = 10_000;
-/** The turns around the hundredth, and the last ones: each window has several compactions. */
+const HUNDREDTH = 100;
+/** So many turns around the hundredth, and the last ones: each window has several compactions. */
 const WINDOW = 100;
 const WARM_UP_CHATS = 4;
 const WARM_UP_TURNS = 150;
@@ -58,25 +59,48 @@ interface Growth {
   readonly growth: number;
 }
 
-/** Means, and not medians: what only some turns cost, such as a summary or a snapshot, is part of it. */
+/**
+ * The last turns of a long conversation take turns with those around the hundredth of another: a slow moment of the machine meets both. What only
+ * some turns cost, such as a summary or a snapshot, is part of it.
+ */
 async function growth(journal: Journal): Promise<Growth> {
   const runtime = chatRuntime(journal);
-  for (let chat = 0; chat < WARM_UP_CHATS; chat += 1) {
-    const run = await startChat(runtime);
-    for (let turn = 1; turn <= WARM_UP_TURNS; turn += 1) await takeTurn(run, turn);
+  for (let chat = 0; chat < WARM_UP_CHATS; chat += 1) await chatOf(runtime, WARM_UP_TURNS);
+  const long = await chatOf(runtime, TURNS - WINDOW);
+  const early: number[] = [];
+  const late: number[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const young = await chatOf(runtime, HUNDREDTH - WINDOW / 2);
+    for (let turn = 0; turn < WINDOW; turn += 1) {
+      early.push(await cpuMs(() => takeTurn(young, HUNDREDTH + turn)));
+      late.push(await cpuMs(() => takeTurn(long, TURNS + turn)));
+    }
   }
-  const run = await startChat(runtime);
-  const passedMs: number[] = [];
-  for (let turn = 1; turn <= TURNS; turn += 1) passedMs.push(await wallMs(() => takeTurn(run, turn)));
   await runtime.close();
   await journal.close();
-  const early = mean(passedMs.slice(WINDOW / 2, WINDOW / 2 + WINDOW));
-  const late = mean(passedMs.slice(-WINDOW));
-  return { run: run.id, early: short(early), late: short(late), growth: short(late / early) };
+  const [earlyMs, lateMs] = [mean(early), mean(late)];
+  return { run: long.id, early: short(earlyMs), late: short(lateMs), growth: short(lateMs / earlyMs) };
+}
+
+async function chatOf(runtime: Runtime, turns: number): Promise<Run> {
+  const run = await startChat(runtime);
+  for (let turn = 1; turn <= turns; turn += 1) await takeTurn(run, turn);
+  return run;
+}
+
+async function cpuMs(work: () => Promise<void>): Promise<number> {
+  const before = process.cpuUsage();
+  await work();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1_000;
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 function growthRow(where: string, { early, late, growth }: Growth): Row {
-  const note = `at most 1.5; the 10,000th takes ${late} ms, the hundredth ${early} ms`;
+  const note = `at most 1.5; the 10,000th takes ${late} ms of CPU, the hundredth ${early} ms`;
   return [`a turn of a conversation ${where}, the 10,000th over the hundredth`, String(growth), note];
 }
 
@@ -171,8 +195,4 @@ function openRow(what: string, { openMs, turnMs, foldMs }: Opening): Row {
     `${openMs} ms`,
     `at most 50; ${turnMs} ms to the end of another turn, ${foldMs} ms without a snapshot`,
   ];
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
