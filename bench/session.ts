@@ -179,7 +179,11 @@ async function opening(
 
 /** As a journal of before, which has none. */
 function withoutSnapshots(journal: Journal): Journal {
-  const snapshots: Journal['snapshots'] = { newest: async () => undefined, keep: async () => false };
+  const snapshots: Journal['snapshots'] = {
+    newest: async () => undefined,
+    keep: async () => false,
+    forget: async () => {},
+  };
   return new Proxy(journal, {
     get: (target, key) => {
       if (key === 'snapshots') return snapshots;

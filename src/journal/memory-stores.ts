@@ -134,7 +134,12 @@ export class MemorySnapshots implements SnapshotStore {
     return true;
   }
 
-  forget(run: string): void {
+  async forget(run: string): Promise<void> {
+    this.#fenceOf(run);
+    this.drop(run);
+  }
+
+  drop(run: string): void {
     this.#newest.delete(run);
   }
 }

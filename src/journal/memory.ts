@@ -334,7 +334,7 @@ class MemoryJournal implements Journal {
     run.entries.length = request.keep;
     run.entries.push(...request.entries);
     for (const id of request.drops) run.inbox.delete(id);
-    this.snapshots.forget(request.run);
+    this.snapshots.drop(request.run);
     run.agent = request.agent;
     run.owner = undefined;
     run.fence += 1;

@@ -368,6 +368,8 @@ export interface SnapshotStore {
    * first `from` blocks are not there.
    */
   keep(snapshot: NewSnapshot): Promise<boolean>;
+  /** The run has no snapshot any more. */
+  forget(run: string): Promise<void>;
 }
 
 // The memory of a session is its runs: what was said stands in their entries. Beside them there is only the summary of older runs.

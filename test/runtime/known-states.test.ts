@@ -4,7 +4,7 @@ import { type Entry, local, type RunEvent } from '#core';
 import { type Journal, memoryJournal } from '#journal';
 import { react } from '#planners/react';
 import { createRuntime, type Run, type Runtime } from '#runtime';
-import { FOLD_VERSION, foldEntries, snapshotOf } from '#state';
+import { FOLD_VERSION, foldEntries, packState, snapshotOf } from '#state';
 import { scriptedModel } from '#testing';
 import { temporaryFile } from '../kit/files.ts';
 import { changed } from '../kit/journals.ts';
@@ -142,7 +142,13 @@ describe.each([
     const body = kept.body.with(kept.body.length - 1, (kept.body.at(-1) ?? 0) ^ 1);
     for (const newest of [async () => ({ ...kept, body }), async () => undefined]) {
       const { journal, read } = counted(
-        changed(stored, { snapshots: { newest, keep: (snapshot) => stored.snapshots.keep(snapshot) } }),
+        changed(stored, {
+          snapshots: {
+            newest,
+            keep: (made) => stored.snapshots.keep(made),
+            forget: (run) => stored.snapshots.forget(run),
+          },
+        }),
       );
       const runtime = chatRuntime(journal);
       await say(runtime.run('r'), 'go on');
@@ -170,9 +176,11 @@ it('a run that another process has set right is read anew by those who know it',
   const path = temporaryFile();
   const journal = openJournal(path);
   const run = await startChat(chatRuntime(journal), 4);
-  await run.state();
+  await run.steer('REDIRECT', { goal: 'another goal' });
+  await run.result();
+  expect(await run.state()).toMatchObject({ goal: 'another goal' });
   withDatabase(path, (db) => {
-    const [{ id }] = db.prepare("SELECT id FROM entries WHERE body LIKE '%words 2%' ORDER BY id").all() as [
+    const [{ id }] = db.prepare("SELECT id FROM entries WHERE body LIKE '%another goal%' ORDER BY id").all() as [
       { id: number },
     ];
     db.prepare('UPDATE entries SET body = ? WHERE id = ?').run('{"kind":"unheard_of"}', id);
@@ -182,6 +190,31 @@ it('a run that another process has set right is read anew by those who know it',
   expect(await other.repair({ by: 'olga' })).toMatchObject({ run: 'r' });
   await expectAsFolded(other, journal);
   await expectAsFolded(run, journal);
+  expect(await run.state()).toMatchObject({ goal: 'hello' });
   const paused = (await recorded(run)).at(-1);
   expect(paused).toMatchObject({ type: 'run.paused', pauses: [{}, { payload: { by: 'repair' } }] });
+});
+
+it('a snapshot that says something else than the entries is found, and thrown away by a repair', async () => {
+  const journal = memoryJournal();
+  const run = await startChat(chatRuntime(journal), MANY_TURNS);
+  expect(await run.diagnose()).toBeUndefined();
+  const kept = await journal.snapshots.newest('r', FOLD_VERSION);
+  const state = foldEntries(await journal.read('r', 1, kept?.head));
+  const { body, blocks } = packState({ ...state, goal: 'another goal' }, 0);
+  const snapshots: Journal['snapshots'] = {
+    newest: async (id, version) => {
+      const stored = await journal.snapshots.newest(id, version);
+      return stored && { ...stored, body, blocks };
+    },
+    keep: (made) => journal.snapshots.keep(made),
+    forget: (id) => journal.snapshots.forget(id),
+  };
+  const other = chatRuntime(changed(journal, { snapshots })).run('r');
+  expect(await other.diagnose()).toMatchObject({ refused: [], messages: [], snapshot: kept?.head });
+  const before = await journal.read('r');
+  expect(await other.repair({ by: 'olga' })).toMatchObject({ snapshot: kept?.head });
+  expect(await journal.snapshots.newest('r', FOLD_VERSION)).toBeUndefined();
+  expect(await other.diagnose()).toBeUndefined();
+  expect(await journal.read('r')).toEqual(before);
 });

@@ -74,6 +74,7 @@ export class SimulatedStore implements Journal {
     this.snapshots = {
       newest: (run, version) => this.#operation('read', () => inner.snapshots.newest(run, version)),
       keep: (snapshot) => this.#operation('append', () => inner.snapshots.keep(snapshot)),
+      forget: (run) => this.#operation('append', () => inner.snapshots.forget(run)),
     };
   }
 

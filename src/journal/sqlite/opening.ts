@@ -38,6 +38,7 @@ export class OpeningJournal implements Journal {
   readonly snapshots: SnapshotStore = {
     newest: (run, version) => this.#with(({ snapshots }) => snapshots.newest(run, version)),
     keep: (snapshot) => this.#with(({ snapshots }) => snapshots.keep(snapshot)),
+    forget: (run) => this.#with(({ snapshots }) => snapshots.forget(run)),
   };
 
   create: Journal['create'] = (run) => this.#with((journal) => journal.create(run));

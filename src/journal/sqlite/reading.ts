@@ -60,6 +60,7 @@ export class ReadingJournal implements Journal {
   readonly snapshots: SnapshotStore = {
     newest: (run, version) => this.#read((journal) => journal.snapshots.newest(run, version)),
     keep: () => this.#refuse(),
+    forget: () => this.#refuse(),
   };
 
   read: Journal['read'] = (run, from, limit) => this.#read((journal) => journal.read(run, from, limit));

@@ -25,6 +25,7 @@ export class SqliteSnapshots implements SnapshotStore {
   readonly #set: PreparedStatement;
   readonly #dropFrom: PreparedStatement;
   readonly #add: PreparedStatement;
+  readonly #forget: PreparedStatement;
 
   constructor(db: DatabaseSync, access: StoreAccess) {
     const sql = prepared(db);
@@ -38,6 +39,7 @@ export class SqliteSnapshots implements SnapshotStore {
       INSERT INTO snapshots (run, version, head, body) VALUES (:key, :version, :head, :body)
       ON CONFLICT (run) DO UPDATE SET version = excluded.version, head = excluded.head, body = excluded.body`);
     this.#dropFrom = sql('DELETE FROM snapshot_blocks WHERE run = ? AND number >= ?');
+    this.#forget = sql('DELETE FROM snapshots WHERE run = ?');
     this.#add = sql('INSERT INTO snapshot_blocks (run, number, body) VALUES (?, ?, ?)');
   }
 
@@ -65,6 +67,10 @@ export class SqliteSnapshots implements SnapshotStore {
       this.#set().run({ key, version, head, body });
       return true;
     });
+  }
+
+  async forget(run: string): Promise<void> {
+    await this.#access.write(() => void this.#forget().run(this.#find(run).key));
   }
 
   #find(run: string): RunRow {

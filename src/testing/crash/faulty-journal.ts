@@ -52,6 +52,7 @@ export class FaultyJournal implements Journal {
     this.snapshots = {
       newest: (run, version) => process.guard(() => inner.snapshots.newest(run, version)),
       keep: (snapshot) => this.#write('snapshots.keep', () => inner.snapshots.keep(snapshot)),
+      forget: (run) => this.#write('snapshots.forget', () => inner.snapshots.forget(run)),
     };
   }
 

@@ -26,6 +26,12 @@ export const snapshotCases: readonly JournalCase[] = [
       assert.equal(await journal.snapshots.keep(snapshot('r1', fence, 2, { from: 2, blocks: bytes('c') })), true);
       const newest = present(await journal.snapshots.newest('r1', 1));
       assert.deepEqual([newest.head, [...newest.body], lettersOf(newest.blocks)], [2, [2], 'abc']);
+      await journal.snapshots.keep(snapshot('r1', fence, 3, { from: 3 }));
+      await journal.snapshots.forget('r1');
+      await journal.snapshots.forget('r1');
+      assert.equal(await journal.snapshots.newest('r1', 1), undefined);
+      assert.equal(await journal.snapshots.keep(snapshot('r1', fence, 4, { from: 3 })), false);
+      await expectCode(journal.snapshots.forget('nobody'), 'run_not_found');
       assert.equal(await journal.snapshots.newest('r2', 1), undefined);
       await expectCode(journal.snapshots.newest('nobody', 1), 'run_not_found');
       await expectCode(journal.snapshots.keep(snapshot('nobody', 1, 1)), 'run_not_found');
