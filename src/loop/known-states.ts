@@ -82,10 +82,19 @@ export class KnownStates {
     this.#entries -= known.state.head;
   }
 
-  /** A run is let go of: its state stays here, and is stored for other processes when it has become much longer. */
+  /**
+   * A run is let go of: its state stays here, and is stored for other processes when it has become much longer. One that has ended, and is
+   * not very long, is read again where somebody wants it: to keep it would cost most runs something for nothing.
+   */
   letGo(state: RunState, kept: Kept, fence: number): void {
-    this.keep(state, kept);
-    if (state.head - kept.stored.head >= PARKED_EVERY) this.#store(state, kept, fence);
+    const { ending, head, identity } = state;
+    const isOver = ending !== null;
+    if (isOver && head < DRIVEN_EVERY) {
+      this.forget(identity.run);
+      return;
+    }
+    this.keep(state, isOver ? undefined : kept);
+    if (head - kept.stored.head >= PARKED_EVERY) this.#store(state, kept, fence);
   }
 
   /** A run goes on, and may do so for long. */
