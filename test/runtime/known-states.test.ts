@@ -1,6 +1,6 @@
 /** What a runtime keeps of runs that it has driven or read, and what others find in the store: no turn folds a whole journal again. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Entry, local, type RunEvent } from '#core';
+import { type Decision, type Entry, local, type RunEvent, type RunView } from '#core';
 import { type Journal, memoryJournal } from '#journal';
 import { react } from '#planners/react';
 import { createRuntime, type Run, type Runtime } from '#runtime';
@@ -9,6 +9,7 @@ import { scriptedModel } from '#testing';
 import { temporaryFile } from '../kit/files.ts';
 import { changed } from '../kit/journals.ts';
 import { openJournal, withDatabase } from '../kit/sqlite.ts';
+import { make } from '../kit/tools.ts';
 
 /** After so many turns there is a snapshot: a turn has four entries. */
 const MANY_TURNS = 140;
@@ -217,4 +218,28 @@ it('a snapshot that says something else than the entries is found, and thrown aw
   expect(await journal.snapshots.newest('r', FOLD_VERSION)).toBeUndefined();
   expect(await other.diagnose()).toBeUndefined();
   expect(await journal.read('r')).toEqual(before);
+});
+
+it('a run that goes on and on has a snapshot long before it ends, and one that ends soon has none', async () => {
+  const journal = memoryJournal();
+  const echo = make('echo', ({ n }) => n as number, { effect: 'read' });
+  const next = ({ trajectory: { count }, query }: RunView): Decision =>
+    count < Number(query)
+      ? { kind: 'call_tool', tool: 'echo', args: { n: count } }
+      : { kind: 'finish', reason: 'goal' };
+  const runtime = createRuntime({ planner: { name: 'counts', next }, tools: [echo], journal });
+  onTestFinished(() => runtime.close());
+  const snapshotOfRun = async (run: string, steps: number): Promise<number | undefined> => {
+    const limits = { steps: steps + 1 };
+    await (await runtime.start(String(steps), { identity: local('ana', { run }), limits })).result();
+    return (await journal.snapshots.newest(run, FOLD_VERSION))?.head;
+  };
+  expect(await snapshotOfRun('short', 300)).toBeUndefined();
+  const head = (await snapshotOfRun('long', 2_150)) ?? 0;
+  expect(head).toBeGreaterThanOrEqual(4_000);
+  expect(head).toBeLessThan(4_200);
+  const other = createRuntime({ planner: { name: 'counts', next }, tools: [echo], journal });
+  onTestFinished(() => other.close());
+  await expectAsFolded(other.run('long'), journal);
+  expect(await other.run('long').result()).toMatchObject({ status: 'finished', usage: { steps: 2_150, calls: 2_150 } });
 });
