@@ -353,7 +353,7 @@ export interface NewSnapshot extends StoredSnapshot {
   readonly run: string;
   /** That of the lease under which the entries were written. */
   readonly fence: number;
-  /** Of the code that has made it, and can read it. */
+  /** The version of the code that has made it, and can read it. */
   readonly version: number;
   /** How many blocks are stored already: `blocks` are those behind them. */
   readonly from: number;

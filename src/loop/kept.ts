@@ -3,7 +3,7 @@ import { type LoadedInput, RunCache, type Turn } from '#core';
 import { ShownMedia } from './media.ts';
 
 /** What the run was given and does not stand in its entries. */
-export interface Given {
+export interface GivenToRun {
   /** The attachments with their bytes. */
   readonly inputs: readonly LoadedInput[];
   /** `undefined`: the turns stand in the state as they are shown. */
@@ -15,7 +15,7 @@ export class Kept {
   readonly cache: RunCache = new RunCache();
   readonly media: ShownMedia = new ShownMedia();
   /** Once it was read. */
-  given: Given | undefined;
+  given: GivenToRun | undefined;
   /** The newest snapshot that is known to be stored: the entries that it covers, and its blocks. */
   stored: { readonly head: number; readonly blocks: number } = NOTHING_STORED;
 

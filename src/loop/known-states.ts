@@ -83,8 +83,8 @@ export class KnownStates {
   }
 
   /**
-   * A run is let go of: its state stays here, and is stored for other processes when it has become much longer. One that has ended, and is
-   * not very long, is read again where somebody wants it: to keep it would cost most runs something for nothing.
+   * A run is let go of: its state stays here, and is stored for other processes when it has become much longer. An ended run that is not
+   * very long is read again where somebody wants it: to keep it would cost most runs something for nothing.
    */
   letGo(state: RunState, kept: Kept, fence: number): void {
     const { ending, head, identity } = state;

@@ -9,7 +9,7 @@ import type { DriverDeps } from './driver-deps.ts';
 import { earlierTurns, hasEarlierTurns } from './earlier-turns.ts';
 import { cutOff } from './growth.ts';
 import { loadInputs } from './inputs.ts';
-import type { Given, Kept } from './kept.ts';
+import type { GivenToRun, Kept } from './kept.ts';
 
 export interface MovePorts {
   readonly deps: DriverDeps;
@@ -22,7 +22,7 @@ export interface MovePorts {
   onMore(): void;
 }
 
-const NOTHING_GIVEN: Given = Object.freeze({ inputs: Object.freeze([]), history: undefined });
+const NOTHING_GIVEN: GivenToRun = Object.freeze({ inputs: Object.freeze([]), history: undefined });
 
 export class Moves {
   readonly #ports: MovePorts;
@@ -86,7 +86,7 @@ export class Moves {
     this.#attempt.abort(reason, isPatient);
   }
 
-  #ask({ inputs, history }: Given): Ask {
+  #ask({ inputs, history }: GivenToRun): Ask {
     const { deps, state, kept, tools, isEnding } = this.#ports;
     const tell = deps.hub.wantsTokens(state.identity.run) ? this.#teller() : undefined;
     return {
