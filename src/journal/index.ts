@@ -1,5 +1,5 @@
 /** `pilotage/journal`: the port of a store, for whoever writes one. The stores that are there have subpaths of their own. */
-export type { ArtifactRef, Message } from '#core';
+export type { ArtifactRef, Message, Namespace, StoreFilter, StoreHit, StoreItem, StoreWrite } from '#core';
 export {
   type Append,
   type ArtifactAbout,
@@ -9,12 +9,14 @@ export {
   type Examined,
   type Journal,
   type LeaseRequest,
+  type LongTermStore,
   type MemoryHealth,
   type NewRun,
   type Park,
   type Received,
   type Renewal,
   type RepairRequest,
+  type RevisedItem,
   RUN_STATUSES,
   type RunQuery,
   type RunRecord,
@@ -23,6 +25,8 @@ export {
   type SessionSummary,
   type SignalOptions,
   type StoredMessage,
+  type StoreLookup,
+  type StoreQuery,
   type Told,
 } from './port.ts';
 export { wholeJournal } from './whole.ts';

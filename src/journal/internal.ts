@@ -19,6 +19,7 @@ export {
   type Examined,
   type Journal,
   type LeaseRequest,
+  type LongTermStore,
   type NewRun,
   type Park,
   type Received,

@@ -1,6 +1,7 @@
 /** A journal in the memory of this process: for tests, and for runs that need not survive the process. */
 import {
   assertOptions,
+  assertStoreWrite,
   type Clock,
   type Entry,
   type ErrorData,
@@ -13,6 +14,7 @@ import {
   systemClock,
 } from '#core';
 import { LeaseWatch } from './lease-watch.ts';
+import { MemoryItems } from './memory-items.ts';
 import { MemoryArtifacts, MemorySessions } from './memory-stores.ts';
 import type {
   Append,
@@ -100,6 +102,7 @@ const NOT_TOLD: StoredRun['told'] = new Set();
 class MemoryJournal implements Journal {
   readonly artifacts: ArtifactStore;
   readonly memory: MemorySessions;
+  readonly store: MemoryItems;
   readonly #clock: Clock;
   readonly #runs = new Map<string, StoredRun>();
   readonly #unended = new Set<StoredRun>();
@@ -115,6 +118,7 @@ class MemoryJournal implements Journal {
     const assertOpen = (): void => this.#assertOpen();
     this.artifacts = new MemoryArtifacts({ assertOpen, now: () => this.#clock.now() });
     this.memory = new MemorySessions(assertOpen);
+    this.store = new MemoryItems({ assertOpen, now: () => this.#clock.now() });
   }
 
   async create(run: NewRun): Promise<Claim | undefined> {
@@ -168,6 +172,7 @@ class MemoryJournal implements Journal {
     if (append.leaseMs !== undefined) assertLease({ leaseMs: append.leaseMs });
     assertCurrent(append, { head: run.entries.length, fence: run.fence, owner: run.owner });
     assertSeen(append, run.signals);
+    if (append.writes !== undefined) for (const write of append.writes) assertStoreWrite(write);
     const starts = append.starts === undefined ? undefined : this.#mayStart(append, append.starts);
     // From here on nothing is refused.
     const now = this.#clock.now();
@@ -180,6 +185,7 @@ class MemoryJournal implements Journal {
     this.#watchers.wake(append.run);
     if (starts !== undefined) for (const [start, first] of starts) this.#create(start, first, now);
     if (append.tells !== undefined) for (const told of append.tells) this.#tell(told, now);
+    if (append.writes !== undefined) this.store.apply(append.writes);
   }
 
   #mayStart(append: Append, starts: readonly NewRun[]): [NewRun, Started][] {

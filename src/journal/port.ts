@@ -10,7 +10,20 @@
  * J5 If a former owner may still be at work on the run's calls, each later claim says how long ago it had the lease.
  * J6 A message has the time at which the store accepted it; that time alone decides whether it came in time.
  */
-import type { ArtifactRef, ArtifactRow, Entry, ErrorData, Identity, Message, Scope } from '#core';
+import type {
+  ArtifactRef,
+  ArtifactRow,
+  Entry,
+  ErrorData,
+  Identity,
+  Message,
+  Namespace,
+  Scope,
+  StoreFilter,
+  StoreHit,
+  StoreItem,
+  StoreWrite,
+} from '#core';
 
 /** The journal of a runtime that was given none; relative to the current folder. */
 export const DEFAULT_JOURNAL_PATH = '.pilotage/pilotage.db';
@@ -106,6 +119,8 @@ export interface Append {
    * exist are dropped.
    */
   readonly tells?: readonly Told[];
+  /** What calls that end with these entries have written to the long-term store, in order. */
+  readonly writes?: readonly StoreWrite[];
   /** Refuses the append when the run has had more signals than this. */
   readonly seenSignals?: number;
   /** Renews the lease in the same commit, from the time of the store's clock on, also when it is over. Refused for one that was released. */
@@ -315,6 +330,8 @@ export interface Journal {
 
   readonly memory: SessionMemoryStore;
 
+  readonly store: LongTermStore;
+
   /** Waits for work under way, and closes files and timers. A second call does nothing. */
   close(): Promise<void>;
 }
@@ -364,4 +381,45 @@ export interface SessionMemoryStore {
    * none was stored). @returns false when another writer was first.
    */
   summarise(scope: Scope, expected: number | undefined, summary: SessionSummary): Promise<boolean>;
+}
+
+export interface StoreQuery {
+  /** What lies there and below. Empty: everything. */
+  readonly namespace: Namespace;
+  readonly filter?: StoreFilter;
+  readonly limit: number;
+}
+
+/** Which items fit best. */
+export type StoreLookup =
+  /** By words, as `searchText` and `wordScore` of the core say. Items with none of the words are left out. */
+  | { readonly words: readonly string[]; readonly fields?: readonly string[] }
+  /** By the cosine of vectors. Items that have no vector of this index are left out: `unindexed` finds them. */
+  | { readonly index: string; readonly vector: Float32Array };
+
+/** An item as it was written once: writing it again gives it another revision, also after it was deleted. */
+export interface RevisedItem extends StoreItem {
+  readonly revision: number;
+}
+
+/**
+ * Items in namespaces that outlive runs and sessions. What has expired by the store's clock is not read any more, and is
+ * deleted with some later write. Texts are compared by their bytes. The store makes no vectors: it keeps those that it is given, and
+ * compares them exactly or with an index of its own.
+ */
+export interface LongTermStore {
+  /** All of them in one commit, in order. @throws PilotageError `store_refused` before anything is written. */
+  write(writes: readonly StoreWrite[]): Promise<void>;
+  get(namespace: Namespace, key: string): Promise<StoreItem | undefined>;
+  /** In the order of namespace and key. @param after the last item of the page before. */
+  list(query: StoreQuery, after?: Pick<StoreItem, 'namespace' | 'key'>): Promise<StoreItem[]>;
+  /** The best first. */
+  search(query: StoreQuery, lookup: StoreLookup): Promise<StoreHit[]>;
+  /** Items there and below that have no vector of this index yet. */
+  unindexed(namespace: Namespace, index: string, limit: number): Promise<RevisedItem[]>;
+  /** Gives vectors to items that have not been written since; each replaces the item's vector of any other index. */
+  setVectors(
+    index: string,
+    vectors: readonly { readonly revision: number; readonly vector: Float32Array }[],
+  ): Promise<void>;
 }

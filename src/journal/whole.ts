@@ -55,12 +55,14 @@ export function wholeJournal(journal: Journal): Journal {
 class WholeJournal implements Journal {
   readonly artifacts: Journal['artifacts'];
   readonly memory: Journal['memory'];
+  readonly store: Journal['store'];
   readonly #journal: Journal;
 
   constructor(journal: Journal) {
     this.#journal = journal;
     this.artifacts = journal.artifacts;
     this.memory = journal.memory;
+    this.store = journal.store;
   }
 
   async create(run: NewRun): Promise<Claim | undefined> {

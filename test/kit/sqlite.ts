@@ -34,6 +34,7 @@ export function makeOlder(path: string): void {
       ALTER TABLE session_summaries ADD COLUMN covers INTEGER NOT NULL DEFAULT 0;
       ALTER TABLE session_summaries DROP COLUMN through;
       ALTER TABLE session_summaries DROP COLUMN without;
+      DROP TABLE store_items;
       PRAGMA user_version = 8`),
   );
 }

@@ -8,6 +8,7 @@ import type {
   ClaimRequest,
   Examined,
   Journal,
+  LongTermStore,
   NewRun,
   Park,
   Received,
@@ -54,6 +55,7 @@ export interface StoreOptions {
 export class SimulatedStore implements Journal {
   readonly artifacts: ArtifactStore;
   readonly memory: SessionMemoryStore;
+  readonly store: LongTermStore;
   readonly #options: StoreOptions;
 
   constructor(options: StoreOptions) {
@@ -68,6 +70,15 @@ export class SimulatedStore implements Journal {
       summary: (scope) => this.#operation('read', () => inner.memory.summary(scope)),
       summarise: (scope, expected, summary) =>
         this.#operation('append', () => inner.memory.summarise(scope, expected, summary)),
+    };
+    this.store = {
+      write: (writes) => this.#operation('append', () => inner.store.write(writes)),
+      get: (namespace, key) => this.#operation('read', () => inner.store.get(namespace, key)),
+      list: (query, after) => this.#operation('read', () => inner.store.list(query, after)),
+      search: (query, lookup) => this.#operation('read', () => inner.store.search(query, lookup)),
+      unindexed: (namespace, index, limit) =>
+        this.#operation('read', () => inner.store.unindexed(namespace, index, limit)),
+      setVectors: (index, vectors) => this.#operation('append', () => inner.store.setVectors(index, vectors)),
     };
   }
 

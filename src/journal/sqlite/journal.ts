@@ -17,6 +17,7 @@ import type {
   ClaimRequest,
   Examined,
   Journal,
+  LongTermStore,
   NewRun,
   Park,
   Received,
@@ -30,6 +31,7 @@ import type {
 import { assertLease, assertPriority, dueAt, journalClosed, pageSize, wholeMs } from '../rules.ts';
 import { Watchers } from '../watchers.ts';
 import { SqliteGuard } from './guard.ts';
+import { SqliteItems } from './items.ts';
 import { OpeningJournal } from './opening.ts';
 import { ReadingJournal } from './reading.ts';
 import { SqliteRecords, SqliteRepairs } from './records.ts';
@@ -103,6 +105,7 @@ function assertValues({ synchronous = 'full' }: SqliteJournalOptions): void {
 export class SqliteJournal implements Journal {
   readonly artifacts: ArtifactStore;
   readonly memory: SessionMemoryStore;
+  readonly store: LongTermStore;
   readonly #db: DatabaseSync;
   readonly #guard: SqliteGuard;
   readonly #clock: Clock;
@@ -130,6 +133,7 @@ export class SqliteJournal implements Journal {
     };
     this.artifacts = new SqliteArtifacts(db, access);
     this.memory = new SqliteSessions(db, access);
+    this.store = new SqliteItems(db, access, () => this.#now());
     this.#rows = new SqliteRows(db, this.#clock);
     this.#records = new SqliteRecords(db);
     this.#repairs = new SqliteRepairs(db);

@@ -4,7 +4,7 @@
  * with `journal_busy` after the same time; the next one tries again.
  */
 import { PilotageError } from '#core';
-import type { ArtifactStore, Journal, SessionMemoryStore } from '../port.ts';
+import type { ArtifactStore, Journal, LongTermStore, SessionMemoryStore } from '../port.ts';
 import { journalClosed } from '../rules.ts';
 
 const RETRY_MS = 20;
@@ -33,6 +33,15 @@ export class OpeningJournal implements Journal {
   readonly memory: SessionMemoryStore = {
     summary: (scope) => this.#with(({ memory }) => memory.summary(scope)),
     summarise: (scope, expected, summary) => this.#with(({ memory }) => memory.summarise(scope, expected, summary)),
+  };
+
+  readonly store: LongTermStore = {
+    write: (writes) => this.#with(({ store }) => store.write(writes)),
+    get: (namespace, key) => this.#with(({ store }) => store.get(namespace, key)),
+    list: (query, after) => this.#with(({ store }) => store.list(query, after)),
+    search: (query, lookup) => this.#with(({ store }) => store.search(query, lookup)),
+    unindexed: (namespace, index, limit) => this.#with(({ store }) => store.unindexed(namespace, index, limit)),
+    setVectors: (index, vectors) => this.#with(({ store }) => store.setVectors(index, vectors)),
   };
 
   create: Journal['create'] = (run) => this.#with((journal) => journal.create(run));

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { PilotageError } from '#core';
-import type { ArtifactStore, Journal, RunQuery, SessionMemoryStore } from '../port.ts';
+import type { ArtifactStore, Journal, LongTermStore, RunQuery, SessionMemoryStore } from '../port.ts';
 import { journalClosed } from '../rules.ts';
 import { Watchers } from '../watchers.ts';
 import { footprintOf, openStill, type Still } from './still.ts';
@@ -55,6 +55,15 @@ export class ReadingJournal implements Journal {
   readonly memory: SessionMemoryStore = {
     summary: (scope) => this.#read((journal) => journal.memory.summary(scope)),
     summarise: () => this.#refuse(),
+  };
+
+  readonly store: LongTermStore = {
+    write: () => this.#refuse(),
+    get: (namespace, key) => this.#read(({ store }) => store.get(namespace, key)),
+    list: (query, after) => this.#read(({ store }) => store.list(query, after)),
+    search: (query, lookup) => this.#read(({ store }) => store.search(query, lookup)),
+    unindexed: (namespace, index, limit) => this.#read(({ store }) => store.unindexed(namespace, index, limit)),
+    setVectors: () => this.#refuse(),
   };
 
   read: Journal['read'] = (run, from, limit) => this.#read((journal) => journal.read(run, from, limit));

@@ -23,6 +23,7 @@ import {
   type StoredTree,
   wholeMs,
 } from '../rules.ts';
+import { ItemWriter } from './items.ts';
 import { decodeRow, type EntryRow } from './records.ts';
 import { HEAD, LAST_ENTRY } from './schema.ts';
 import {
@@ -134,6 +135,7 @@ function statementsOn(db: DatabaseSync) {
 export class SqliteRows {
   readonly #sql: Statements;
   readonly #inbox: SqliteInbox;
+  readonly #items: ItemWriter;
   readonly #passedOver: SqlitePassedOver;
   readonly #clock: Clock;
   readonly #leaseWatch: LeaseWatch<number>;
@@ -146,6 +148,7 @@ export class SqliteRows {
     this.#passedOver = new SqlitePassedOver(db);
     this.#sql = statementsOn(db);
     this.#inbox = new SqliteInbox(db);
+    this.#items = new ItemWriter(db);
   }
 
   create({ run, first, bodies }: RunText, time: number): Claim | undefined {
@@ -161,7 +164,7 @@ export class SqliteRows {
 
   append({ append, bodies, agent, starts, tells }: AppendText, time: number): void {
     const now = Math.floor(time);
-    const { run, expected, leaseMs, takes, status } = append;
+    const { run, expected, leaseMs, takes, status, writes } = append;
     const row = starts !== undefined || leaseMs !== undefined ? this.#assertMay(append) : undefined;
     let head = expected;
     for (const body of bodies) {
@@ -178,6 +181,7 @@ export class SqliteRows {
     if (agent !== undefined) this.#sql.setAgent().run(agent, run);
     for (const start of starts ?? []) this.create(start, now);
     for (const told of tells ?? []) this.#tell(told, now);
+    if (writes !== undefined) this.#items.write(writes, now);
   }
 
   /** What only some appends have to be asked; the insert of an entry asks the rest. */

@@ -10,6 +10,7 @@ import type {
   ClaimRequest,
   Examined,
   Journal,
+  LongTermStore,
   NewRun,
   Park,
   Received,
@@ -26,6 +27,7 @@ import { type CrashRecord, taskPath } from './record.ts';
 export class FaultyJournal implements Journal {
   readonly artifacts: ArtifactStore;
   readonly memory: SessionMemoryStore;
+  readonly store: LongTermStore;
   readonly #inner: Journal;
   readonly #process: CrashProcess;
   readonly #record: CrashRecord;
@@ -46,6 +48,14 @@ export class FaultyJournal implements Journal {
       summary: (scope) => process.guard(() => inner.memory.summary(scope)),
       summarise: (scope, expected, summary) =>
         this.#write('memory.summarise', () => inner.memory.summarise(scope, expected, summary)),
+    };
+    this.store = {
+      write: (writes) => this.#write('store.write', () => inner.store.write(writes)),
+      get: (namespace, key) => process.guard(() => inner.store.get(namespace, key)),
+      list: (query, after) => process.guard(() => inner.store.list(query, after)),
+      search: (query, lookup) => process.guard(() => inner.store.search(query, lookup)),
+      unindexed: (namespace, index, limit) => process.guard(() => inner.store.unindexed(namespace, index, limit)),
+      setVectors: (index, vectors) => this.#write('store.setVectors', () => inner.store.setVectors(index, vectors)),
     };
   }
 

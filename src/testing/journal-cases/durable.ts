@@ -40,11 +40,13 @@ export const durableCases: readonly JournalCase[] = [
         failures: 3,
         updatedAt: 5,
       });
+      await journal.store.write([{ namespace: ['acme', 'ana'], key: 'colour', value: 'blue', ttlMs: 60_000 }]);
       const ended = await createClaimed(journal, 'r3');
       await journal.append(step(ended, 1, { status: 'finished' }));
       const kept = async (from: Journal): Promise<unknown> => [
         await from.memory.summary(identity('r1')),
         await from.artifacts.list(identity('r1'), 5),
+        await from.store.list({ namespace: ['acme'], limit: 5 }),
       ];
       const remembered = await kept(journal);
       const before = { entries: await journal.read('r1'), records: await journal.list({}) };
