@@ -10,6 +10,7 @@ import type { RunLimits, TaskShare, Usage } from './limits.ts';
 import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { Remark } from './remark.ts';
 import type { AtOnce, CallPlace, HandleNote, MoveNotes, PartialReply } from './step.ts';
+import type { StoreUse } from './store.ts';
 import type { OnCancel, TaskEnd, TaskKind, TaskOrigin, TaskPause } from './task.ts';
 import type { Continued, Turn } from './turn.ts';
 
@@ -217,6 +218,8 @@ export interface CallResult {
    * key of that call.
    */
   readonly reuses?: CallPlace;
+  /** What its last attempt has read from the long-term store, and, when it ended with a value, written. */
+  readonly store?: StoreUse;
 }
 export interface CallEnded extends CallResult, CallPlace {
   readonly kind: 'call_ended';
@@ -487,7 +490,7 @@ export type Entry = EntryBody & { readonly seq: number; readonly at: number };
 
 /** The one place that makes the entry of a call that has come to its end. */
 export function callEnded({ step, call }: CallPlace, result: CallResult): CallEnded {
-  const { outcome, startedAt, attempts, costMicroUsd, discovered, artifacts, handles, reuses } = result;
+  const { outcome, startedAt, attempts, costMicroUsd, discovered, artifacts, handles, reuses, store } = result;
   const ended: { -readonly [K in keyof CallEnded]: CallEnded[K] } = {
     kind: 'call_ended',
     step,
@@ -501,5 +504,6 @@ export function callEnded({ step, call }: CallPlace, result: CallResult): CallEn
   if (artifacts !== undefined) ended.artifacts = artifacts;
   if (handles !== undefined) ended.handles = handles;
   if (reuses !== undefined) ended.reuses = reuses;
+  if (store !== undefined) ended.store = store;
   return ended;
 }

@@ -2,6 +2,7 @@
  * Long-term memory as data: items with a key in a namespace, what is asked of them, and how they are found. Pure, so that every store,
  * and what a call or a fork has written before a store has it, gives the same answers.
  */
+import type { ArtifactRef } from './artifact.ts';
 import { PilotageError } from './errors.ts';
 import { encodedBytes, isJsonObject, type Json, LARGE_VALUE_BYTES } from './json.ts';
 
@@ -44,14 +45,20 @@ export interface StoreWrite {
 }
 
 /** What a call has read. */
-export type StoreRead =
-  | { readonly op: 'get'; readonly namespace: Namespace; readonly key: string; readonly value?: Json }
-  | {
-      readonly op: 'list' | 'search';
-      readonly namespace: Namespace;
-      readonly query?: string;
-      readonly found: readonly (Pick<StoreItem, 'namespace' | 'key' | 'value'> & { readonly score?: number })[];
-    };
+export interface StoreRead {
+  readonly op: 'get' | 'list' | 'search';
+  readonly namespace: Namespace;
+  /** Whose value was asked for. */
+  readonly key?: string;
+  /** What was searched for. */
+  readonly query?: string;
+  readonly found: readonly FoundItem[];
+}
+
+export interface FoundItem extends Pick<StoreItem, 'namespace' | 'key'> {
+  readonly value?: Json;
+  readonly score?: number;
+}
 
 type Scalar = null | boolean | number | string;
 
@@ -78,7 +85,7 @@ const KEY_CHARS = 512;
 /** @throws PilotageError `store_refused` for a place where nothing can lie. */
 export function assertNamespace(given: unknown, least: number = 1): asserts given is Namespace {
   const parts: readonly unknown[] = Array.isArray(given) ? given : [];
-  // A hole in the list counts as a part that is no text.
+  // A hole in the list counts as a part of another kind.
   const isFit = Array.isArray(given) && Array.from(parts).every((part) => isName(part, PART_CHARS));
   if (isFit && parts.length >= least && parts.length <= MAX_PARTS) return;
   throw refused(
@@ -255,4 +262,49 @@ export function comparePlaces(one: Place, other: Place): number {
 
 function compareTexts(one: string, other: string): number {
   return one === other ? 0 : Buffer.compare(Buffer.from(one), Buffer.from(other));
+}
+
+/** How many items a list or a search gives at most, in one answer. */
+export const MOST_ITEMS = 1_000;
+
+export interface StoreListOptions {
+  readonly filter?: StoreFilter;
+  /** 1 to 1,000. Default 50, of a search 10. */
+  readonly limit?: number;
+}
+
+/** Long-term memory as programs and tools use it. A namespace, where only one is meant, is that of the item; lists and searches find what lies below it too. */
+export interface Store {
+  /**
+   * Puts a JSON value in the place of the one that is there, or anew. @param options `ttlMs`: how long it is read, in milliseconds.
+   * @throws PilotageError `store_refused` for a namespace, a key or a value that no store takes, `unserializable`.
+   */
+  put(namespace: Namespace, key: string, value: unknown, options?: { readonly ttlMs?: number }): Promise<void>;
+  /** `undefined` for what is not there, and for what has expired. */
+  get(namespace: Namespace, key: string): Promise<StoreItem | undefined>;
+  /**
+   * In the order of namespace and key. @param options `after`: the last item of the page before.
+   * @throws PilotageError `store_refused` for a filter that cannot be.
+   */
+  list(
+    namespace: Namespace,
+    options?: StoreListOptions & { readonly after?: Pick<StoreItem, 'namespace' | 'key'> },
+  ): Promise<StoreItem[]>;
+  /**
+   * What fits the query best, best first: by meaning, where the runtime's `store.index` has an embedding function; otherwise by its words.
+   * @throws PilotageError `store_refused`, `embedding_failed`.
+   */
+  search(namespace: Namespace, query: string, options?: StoreListOptions): Promise<StoreHit[]>;
+  /** Deletes the item, if it is there. */
+  delete(namespace: Namespace, key: string): Promise<void>;
+}
+
+/** What a call has read and written, by whole namespaces. */
+export interface StoreUse {
+  /** In order. Of more than 1 MiB, what is beyond it comes without values. */
+  readonly reads?: readonly StoreRead[];
+  /** The artifact with the list of reads, where it is too large to stand here. */
+  readonly readsStored?: ArtifactRef;
+  /** What was put into the store with this entry; of a fork, what lies over the store for it alone. */
+  readonly writes?: readonly StoreWrite[];
 }

@@ -1,5 +1,16 @@
 /** `pilotage/journal`: the port of a store, for whoever writes one. The stores that are there have subpaths of their own. */
-export type { ArtifactRef, Message, Namespace, StoreFilter, StoreHit, StoreItem, StoreWrite } from '#core';
+export type {
+  ArtifactRef,
+  Message,
+  Namespace,
+  Store,
+  StoreCondition,
+  StoreFilter,
+  StoreHit,
+  StoreItem,
+  StoreListOptions,
+  StoreWrite,
+} from '#core';
 export {
   type Append,
   type ArtifactAbout,
@@ -29,4 +40,5 @@ export {
   type StoreQuery,
   type Told,
 } from './port.ts';
+export type { StoreIndex } from './store-view.ts';
 export { wholeJournal } from './whole.ts';

@@ -3,12 +3,14 @@ import {
   type AtOnce,
   type Caller,
   type Clock,
+  type Identity,
   MAX_AT_ONCE,
   type NamedModel,
+  type Namespace,
   type Planner,
   type Redaction,
 } from '#core';
-import type { ArtifactStore, Journal } from '#journal';
+import type { ArtifactStore, Journal, StoreView } from '#journal';
 import type { Agent, AgentLimits, AuthorisedTools } from '#tools';
 import type { AtWork } from '../calls/doubt.ts';
 import type { Handles } from '../calls/handles.ts';
@@ -43,9 +45,17 @@ export interface ReadyAgent {
   readonly isFlow: boolean;
 }
 
+/** The long-term store, and where in it what belongs to somebody lies. */
+export interface LongTermMemory {
+  readonly view: StoreView;
+  /** @throws PilotageError `store_refused` for a namespace of the program's that cannot be. */
+  rootOf(owner: Pick<Identity, 'tenant' | 'user'>): Namespace;
+}
+
 export interface DriverDeps extends Pick<ReadyAgent, 'agent' | 'planner' | 'toolsOf' | 'limit' | 'unpriced'> {
   readonly journal: Journal;
   readonly artifacts: ArtifactStore;
+  readonly memory: LongTermMemory;
   /** Calls that this process has under way. */
   readonly atWork: AtWork;
   /** The pace at which large values are worked on, so that the event loop goes on. */

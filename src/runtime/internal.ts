@@ -31,6 +31,7 @@ export { createRuntime, Runtime } from './runtime.ts';
 export { sendControl } from './send-control.ts';
 export type { MemoryOptions, SummaryInput } from './session-memory.ts';
 export type { StartOptions } from './start-options.ts';
+export type { StoreOptions } from './store.ts';
 export type { TaskRecord } from './task-record.ts';
 export type { GroupResolved, SpawnOptions, TaskQuery } from './tasks.ts';
 export { Tasks } from './tasks.ts';

@@ -72,6 +72,7 @@ import {
 } from './session-memory.ts';
 import type { SlotLimits } from './slots.ts';
 import { assertNoTaskId, assertStartOptions, type StartOptions } from './start-options.ts';
+import { assertStoreOptions, longTermMemory, ProgramStore, type StoreOptions } from './store.ts';
 import { Tasks } from './tasks.ts';
 
 export interface RuntimeOptions extends AgentParts {
@@ -109,6 +110,8 @@ export interface RuntimeOptions extends AgentParts {
   readonly random?: () => number;
   /** How runs continue earlier runs of their session. Default: they do not. */
   readonly memory?: MemoryOptions;
+  /** Long-term memory: `runtime.store`, and `context.store` of tools. Default: items are found by words, and belong to their tenant and user. */
+  readonly store?: StoreOptions;
   /** What happens to a run that repeats the same steps. Default: the planner is told after three times. */
   readonly progress?: ProgressGuard;
   /**
@@ -151,6 +154,7 @@ const OPTIONS: OptionShape<RuntimeOptions> = {
   clock: 'object?',
   random: 'function?',
   memory: 'object?',
+  store: 'object?',
   progress: 'object?',
   patienceMs: 'whole?',
   redact: 'object?',
@@ -204,6 +208,11 @@ export class Runtime {
     },
     (query, options, asked) => this.#start(query, options, asked),
   );
+  /** Long-term memory: what outlives sessions. Any namespace; `store.of(identity)` is the part of one user. */
+  readonly store: ProgramStore = new ProgramStore(() => {
+    this.#assertOpen();
+    return this.#driverDeps();
+  });
 
   constructor(options: RuntimeOptions) {
     assertOptions('createRuntime', options, OPTIONS);
@@ -214,6 +223,7 @@ export class Runtime {
     assertParallelCalls(options.parallelCalls, 'parallelCalls');
     if (options.journal !== undefined && typeof options.journal !== 'string') assertJournal(options.journal);
     if (options.progress !== undefined) assertProgressGuard(options.progress);
+    if (options.store !== undefined) assertStoreOptions(options.store);
     if (options.leaseMs !== undefined) assertLease({ leaseMs: options.leaseMs });
     const { memory = { strategy: 'none' }, maxLiveRuns = DEFAULT_LIVE_RUNS } = options;
     this.#slots = { runs: maxLiveRuns, perTenant: options.maxLiveRunsPerTenant ?? DEFAULT_LIVE_RUNS };
@@ -429,6 +439,7 @@ export class Runtime {
     const deps: DriverDeps = {
       journal,
       artifacts: patientArtifacts(cleanArtifacts(journal.artifacts, this.#redaction), this.#clock),
+      memory: longTermMemory(journal, this.#clock, this.#options.store ?? {}),
       redaction: this.#redaction,
       agent,
       planner,
