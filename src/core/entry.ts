@@ -7,6 +7,7 @@ import type { ErrorData } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { RunLimits, TaskShare, Usage } from './limits.ts';
+import type { Recalled } from './memory.ts';
 import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { Remark } from './remark.ts';
 import type { AtOnce, CallPlace, HandleNote, MoveNotes, PartialReply } from './step.ts';
@@ -455,6 +456,11 @@ export interface Failed {
   readonly usage?: Usage;
 }
 
+/** What the run is told of the memory of its user: read before its first step, and the same for whoever goes on with it. */
+export interface RecalledMemory extends Recalled {
+  readonly kind: 'recalled';
+}
+
 export type EntryBody =
   | Started
   | Moved
@@ -474,6 +480,7 @@ export type EntryBody =
   | GroupEnded
   | NoProgress
   | Repinned
+  | RecalledMemory
   | Compacted
   | CompactionFailed
   | Overflowed

@@ -11,6 +11,7 @@ import type { ErrorData } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { RunLimits, Usage } from './limits.ts';
+import type { Recalled } from './memory.ts';
 import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { RemarkPayloads } from './remark.ts';
 import type { CallPlace, HeldBack, PartialReply } from './step.ts';
@@ -163,6 +164,8 @@ export interface EventPayloads extends RemarkPayloads {
   'task.progress': { readonly taskId: string; readonly status: TaskStatus; readonly entries: number };
   /** The last steps repeat: the same `period` steps came `times` times. */
   'planner.no_progress': { readonly step: number; readonly period: number; readonly times: number };
+  /** What the run is told of the memory of its user. Namespaces are whole. */
+  'memory.recalled': Recalled;
   /**
    * No model could be asked for the move of this step. The run tries again at `retryAt`; without `retryAt` it is paused, as the
    * next event says.

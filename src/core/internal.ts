@@ -113,6 +113,7 @@ export {
   type Paused,
   type Pin,
   type PlanGrown,
+  type RecalledMemory,
   type Reopened,
   type Repaired,
   type Repinned,
@@ -188,6 +189,16 @@ export {
   whyNoUsd,
 } from './limits.ts';
 export { mediaTypeOf, pictureTypeOf } from './media-type.ts';
+export {
+  type EndedRun,
+  type ExtractedFact,
+  FACTS,
+  MEMORY,
+  type PlannerMemory,
+  PROFILE,
+  type Recalled,
+  type RecalledItem,
+} from './memory.ts';
 export {
   isResultFile,
   type MediaView,
@@ -376,6 +387,7 @@ export {
   MESSAGE_TOOL,
   type PolicyCall,
   type ProviderTool,
+  REMEMBER,
   reservedAct,
   SKILL_GET,
   SKILL_SEARCH,

@@ -170,6 +170,8 @@ export class Redaction {
         return within(body, known, ['description']);
       case 'group_ended':
         return within(body, known, ['reason']);
+      case 'recalled':
+        return within(body, known, ['profile', 'items'] as never);
       case 'task_paused': {
         if (known === undefined) return body;
         return { ...body, pauses: body.pauses.map((pause) => within(pause, known, ['payload'])) };

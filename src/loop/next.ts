@@ -54,6 +54,8 @@ export type Next =
   | { readonly do: 'record'; readonly entries: readonly EntryBody[]; readonly cancels?: readonly string[] }
   /** These tasks carry out calls that are not needed any more. They are told so, and waited for. */
   | { readonly do: 'dismiss'; readonly tasks: readonly string[] }
+  /** The memory of its user is to be read. */
+  | { readonly do: 'recall' }
   | { readonly do: 'ask' }
   /** The open step has calls to start or to wait for. */
   | { readonly do: 'calls' }
@@ -69,6 +71,8 @@ export interface NextDeps {
   /** True: the planner's moves cost nothing. */
   readonly costless: boolean;
   readonly progress: ProgressGuard;
+  /** True: the planner is told what is remembered. */
+  readonly remembers: boolean;
   /** Whether this process has the call of the open step under way. */
   isInFlight(call: number): boolean;
   /** Whether this process has told the task that its call is not needed any more. */
@@ -79,6 +83,7 @@ export interface NextDeps {
 export const MAX_REJECTIONS = 3;
 
 const ASK: Next = { do: 'ask' };
+const RECALL: Next = { do: 'recall' };
 const CALLS: Next = { do: 'calls' };
 const END: Next = { do: 'end' };
 
@@ -137,7 +142,8 @@ function beforeMove(state: RunState, overdue: boolean, deps: NextDeps): Next {
   const { retryAt } = state.modelAway ?? {};
   if (retryAt !== undefined && mustWait(state, deps.clock.now())) return park(state, retryAt);
   const stuck = watchProgress(state, deps.progress, () => deps.newToken());
-  return stuck === undefined ? ASK : record([stuck]);
+  if (stuck !== undefined) return record([stuck]);
+  return deps.remembers && state.recalled === null && nextStep(state) === 0 ? RECALL : ASK;
 }
 
 /**

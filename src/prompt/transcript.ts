@@ -63,6 +63,7 @@ import {
   callsMadeTurn,
   contextTurns,
   groupText,
+  rememberedTurn,
   summaryTurn,
   taskTurn,
 } from './untrusted.ts';
@@ -121,10 +122,13 @@ export class Transcript {
     this.#from = view.media?.from;
     // How large an attachment of the user may be nobody knows but the provider.
     const request = requestTurn(view, { takes }, write);
+    const remembered = view.recalled && rememberedTurn(view.recalled, view.tools);
     this.#messages = [
       { role: 'system', content: [system, ...systemWords(view.history)].join('\n\n') },
       ...contextTurns(view.context, view.tools),
       ...earlierMessages(view, { mode, rules: options, write, ...defined({ maxChars: historyChars }) }, this.#callIds),
+      // Behind the turns that other runs of the session begin with too: what fits is another thing for each query.
+      ...(remembered === undefined ? [] : [remembered]),
       ...(request === undefined ? [] : [request]),
     ];
     this.#steps = 0;

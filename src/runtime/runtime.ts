@@ -44,7 +44,7 @@ import {
   wholeJournal,
 } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
-import { assertParallelCalls, createCatalogue, skillGet, skillSearch, toolGet, toolSearch } from '#tools';
+import { assertParallelCalls, createCatalogue, rememberTool, skillGet, skillSearch, toolGet, toolSearch } from '#tools';
 import { AtWork } from '../calls/doubt.ts';
 import { Handles } from '../calls/handles.ts';
 import { artifactFetch, LargeTurns } from '../calls/large-values.ts';
@@ -232,7 +232,14 @@ export class Runtime {
     const fetch = artifactFetch(() => this.#driverDeps().artifacts);
     const { policy } = options;
     const given = [fetch, toolSearch, toolGet, skillSearch, skillGet];
-    this.#agents = new Agents(agents, (own) => createCatalogue(own, given, policy), options.parallelCalls);
+    this.#agents = new Agents(
+      agents,
+      (own, memory) => {
+        const builtins = memory === undefined ? given : [...given, rememberTool(memory)];
+        return createCatalogue(own, builtins, policy);
+      },
+      options.parallelCalls,
+    );
     this.#options = options;
     for (const { agent, unpriced } of this.#agents.all) {
       assertPriced(agent, unpriced, options.limits?.costUsd !== undefined);

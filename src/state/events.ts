@@ -93,6 +93,10 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
       const { step, period, times } = entry;
       return [event('planner.no_progress', entry, identity, { step, period, times })];
     }
+    case 'recalled': {
+      const { profile, items } = entry;
+      return [event('memory.recalled', entry, identity, { items, ...defined({ profile }) })];
+    }
     case 'repinned': {
       const { agent, renamedTools } = entry;
       return [event('run.repinned', entry, identity, { agent, ...defined({ renamedTools }) })];

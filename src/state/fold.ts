@@ -76,6 +76,7 @@ export function openState(entry: Entry): RunState {
     goal: query,
     history,
     continues,
+    recalled: null,
     context,
     conversation,
     agent,
@@ -240,6 +241,11 @@ function apply(state: RunState, entry: Entry): void {
     case 'no_progress':
       state.noProgress = Object.freeze({ step: entry.step, period: entry.period, times: entry.times });
       return;
+    case 'recalled': {
+      const { profile, items } = entry;
+      state.recalled = profile === undefined ? { items } : { profile, items };
+      return;
+    }
     case 'repinned':
       state.agent = entry.agent;
       state.pin = entry.pin;

@@ -63,6 +63,7 @@ export function viewOf(
     streaming,
     cache,
   };
+  if (state.recalled !== null) view.recalled = state.recalled;
   if (media !== undefined) view.media = media;
   if (state.task !== null) view.task = originOf(state.task);
   if (noProgress !== undefined) view.noProgress = noProgress;

@@ -21,6 +21,7 @@ import {
   type OnCancel,
   type PauseReason,
   type Pin,
+  type Recalled,
   type RunContext,
   type RunLimits,
   type Source,
@@ -178,6 +179,8 @@ export interface RunState {
   history: readonly Turn[];
   /** The runs of the session that the run is told of. */
   continues: Continued | null;
+  /** What it is told of the memory of its user. */
+  recalled: Recalled | null;
   context: RunContext;
   /** True: the run is a turn of its session's conversation. */
   conversation: boolean;

@@ -13,6 +13,7 @@ import {
   local,
   type MediaView,
   type OptionShape,
+  type Recalled,
   RunCache,
   type RunContext,
   type RunView,
@@ -49,6 +50,7 @@ export interface RunViewOptions {
   readonly noProgress?: NonNullable<RunView['noProgress']>;
   readonly streaming?: boolean;
   readonly media?: MediaView;
+  readonly recalled?: Recalled;
   /** What the planner has kept of the run, from the view before. Default nothing. */
   readonly cache?: RunCache;
 }
@@ -61,7 +63,7 @@ const OPTIONS: OptionShape<RunViewOptions> = {
   ...({ steps: 'any?', steering: 'any?', compaction: 'any?', compactionFailures: 'any?', controls: 'any?' } as const),
   ...({ contextLimits: 'any?' } as const),
   ...({ tools: 'any?', startedAt: 'any?', tasks: 'any?', groups: 'any?', background: 'any?' } as const),
-  ...({ noProgress: 'any?', streaming: 'any?', media: 'any?', cache: 'any?' } as const),
+  ...({ noProgress: 'any?', streaming: 'any?', media: 'any?', recalled: 'any?', cache: 'any?' } as const),
 };
 /** What a view has beside: one view may be made of another, `runView({ ...view, steps })`. */
 const MADE: OptionShape<Omit<RunView, keyof RunViewOptions>> = {
@@ -75,7 +77,7 @@ const NO_TOOLS: ToolView = toolView([]);
 /** Makes a run view. Default: a fresh run of `local('test')` with the query `hello`, no tools, started on 2 January 2026. */
 export function runView(options: RunViewOptions = {}): RunView {
   assertKnownKeys('runView', options, Object.keys(OPTIONS), Object.keys(MADE));
-  const { query = 'hello', steps = [], noProgress, media } = options;
+  const { query = 'hello', steps = [], noProgress, media, recalled } = options;
   return Object.freeze({
     identity: options.identity ?? local('test'),
     query,
@@ -91,7 +93,7 @@ export function runView(options: RunViewOptions = {}): RunView {
     startedAt: options.startedAt ?? Date.UTC(2026, 0, 2, 23, 59),
     rejections: 0,
     tasks: options.tasks ?? false,
-    ...defined({ noProgress, media }),
+    ...defined({ noProgress, media, recalled }),
     streaming: options.streaming ?? false,
     cache: options.cache ?? new RunCache(),
   });

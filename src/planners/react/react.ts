@@ -39,7 +39,7 @@ import { refusedBy } from './decide.ts';
 import { CALM, exhausted, modelsLeft, rungOf, unavailable } from './ladder.ts';
 import { MadeCalls } from './made-calls.ts';
 import { moveOf, PlainProvenance, readingOf, refusedMove } from './move.ts';
-import { assertReactOptions, DEFAULT_REASKS, endsByCall, type ReactOptions } from './options.ts';
+import { assertReactOptions, DEFAULT_REASKS, DEFAULT_RECALL, endsByCall, type ReactOptions } from './options.ts';
 import { Requests } from './requests.ts';
 import { Counts, exhaustedMove, mayBeSent, overflowFrom, overflowMove, replyTokens } from './room.ts';
 import { proseOnly } from './text-stream.ts';
@@ -245,6 +245,7 @@ export function react(options: ReactOptions): Planner {
     version: VERSION,
     wakeMode: 'push',
     modelDriven: true,
+    ...remembersOf(options),
     assertOffered: (tools) => {
       assertOffered(pool.models, tools);
       fallback?.assertOffered?.(tools);
@@ -253,6 +254,10 @@ export function react(options: ReactOptions): Planner {
     next: (view, signal) => (view.streaming ? streamMove(view, signal) : generateMove(view, signal)),
   };
   return Object.freeze({ ...planner, compact: compactor({ options, pool, requests, summariser }) });
+}
+
+function remembersOf({ memory }: ReactOptions): Pick<Planner, 'remembers'> {
+  return memory === undefined ? {} : { remembers: Object.freeze({ recall: DEFAULT_RECALL, ...memory }) };
 }
 
 const GOES_ON: ReadonlySet<string> = new Set(['context_window_exceeded', 'context_exhausted', 'reply_refused']);
