@@ -108,7 +108,7 @@ const REACT: ConfigShape<Omit<ReactPart, DriverKey>> = {
   reasoningReplay: oneOf(['', 'never', 'text']),
   maxToolExamplesPerTool: whole(0),
   compaction: shape<CompactionOptions>({ budgetTokens: whole(1), summariser: anything }),
-  memory: shape<ReactMemory>({ profile: anything, recall: whole(0), extract: aFunction }),
+  memory: shape<ReactMemory>({ profile: anything, recall: whole(0), extract: anything }),
   maxOutputTokens: whole(1),
   temperature: amount,
   providerOptions: anObject,

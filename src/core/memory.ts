@@ -1,6 +1,6 @@
 /** What an agent remembers of its user: which part of the long-term store that is, and what a run is told of it. */
 import type { Identity } from './identity.ts';
-import type { Json, JsonObject } from './json.ts';
+import type { JsonObject } from './json.ts';
 import type { Step } from './step.ts';
 import type { Namespace, StoreItem, StoreSource } from './store.ts';
 
@@ -26,8 +26,8 @@ export interface EndedRun {
   readonly identity: Identity;
   readonly query: string;
   readonly steps: readonly Step[];
-  /** What it has finished with, or the preview of it where that is large. */
-  readonly answer?: Json;
+  /** What it has finished with, in words. */
+  readonly answer?: string;
 }
 
 export interface ExtractedFact {

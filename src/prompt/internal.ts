@@ -13,6 +13,7 @@ export {
   shownActs,
   summaryRequest,
 } from './compaction.ts';
+export { EXTRACTION_SCHEMA, extractionRequest, readExtraction } from './extraction.ts';
 export {
   aboutFrames,
   assistantTurn,

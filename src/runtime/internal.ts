@@ -32,6 +32,7 @@ export { sendControl } from './send-control.ts';
 export type { MemoryOptions, SummaryInput } from './session-memory.ts';
 export type { StartOptions } from './start-options.ts';
 export type { StoreOptions } from './store.ts';
+export { storeOn } from './store.ts';
 export type { TaskRecord } from './task-record.ts';
 export type { GroupResolved, SpawnOptions, TaskQuery } from './tasks.ts';
 export { Tasks } from './tasks.ts';

@@ -56,6 +56,7 @@ import { assertProgressGuard, type ProgressGuard } from '../loop/progress-guard.
 import { limitsWithin } from '../tasks/budget-share.ts';
 import { pinOf } from '../tasks/spawn.ts';
 import { type AgentParts, Agents, agentsGiven } from './agents.ts';
+import { type Extracted, type ExtractOptions, extractMemory } from './extract-memory.ts';
 import { Fleet } from './fleet.ts';
 import { readHistory, storedHistory } from './given-history.ts';
 import type { Migrate } from './pins.ts';
@@ -317,6 +318,16 @@ export class Runtime {
     assertOptions('list', query, QUERY);
     if (query.status !== undefined) assertWords('list', 'status', query.status, RUN_STATUSES);
     return this.#driverDeps().journal.list(query);
+  }
+
+  /**
+   * Reads runs that have finished and were not read before, of agents whose `memory` has `extract`, and writes what is worth remembering
+   * into the memory of their users, with where it comes from. For a program to call now and then; a run is read once, in whichever process.
+   * @throws PilotageError `invalid_config`, or a store error.
+   */
+  extractMemory(options: ExtractOptions = {}): Promise<Extracted> {
+    this.#assertOpen();
+    return extractMemory(this.#driverDeps(), options);
   }
 
   /**

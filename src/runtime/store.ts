@@ -65,6 +65,15 @@ interface Deps {
   readonly clock: Clock;
 }
 
+/** The store on a journal beside a runtime, without its index: nothing is searched there by meaning. */
+export function storeOn(
+  deps: Omit<Deps, 'memory'> & { readonly journal: Journal },
+  options: StoreOptions = {},
+): ProgramStore {
+  const memory = longTermMemory(deps.journal, deps.clock, options);
+  return new ProgramStore(() => ({ ...deps, memory }));
+}
+
 const EVERYTHING: Namespace = Object.freeze([]);
 
 /** The store of a runtime, or the part of it that belongs to one user. */

@@ -92,8 +92,11 @@ export interface ReactMemory {
   readonly profile?: object;
   /** How many remembered items a run is told of; 0 for none. Default 8. */
   readonly recall?: number;
-  /** A function that says what of a run that has ended is worth remembering. `runtime.extractMemory()` asks it. */
-  readonly extract?: NonNullable<PlannerMemory['extract']>;
+  /**
+   * What says what of a run that has ended is worth remembering: a function, or a model that is asked for it. `runtime.extractMemory()`
+   * asks it. Default: only the tool `remember` writes.
+   */
+  readonly extract?: NonNullable<PlannerMemory['extract']> | LanguageModel | ModelEntry;
 }
 
 export const DEFAULT_RECALL = 8;
@@ -134,7 +137,7 @@ const OPTIONS: OptionShape<ReactOptions> = {
   providerOptions: 'object?',
   clock: 'object?',
 };
-const MEMORY: OptionShape<ReactMemory> = { profile: 'schema?', recall: 'whole?', extract: 'function?' };
+const MEMORY: OptionShape<ReactMemory> = { profile: 'schema?', recall: 'whole?', extract: 'any?' };
 const COMPACTION: OptionShape<CompactionOptions> = { budgetTokens: 'count', summariser: 'any?' };
 
 /** @throws PilotageError `invalid_config` naming the option. */

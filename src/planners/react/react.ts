@@ -36,6 +36,7 @@ import { guidanceTurn, unreadableInputs } from '#prompt';
 import { answerForm } from './answer-form.ts';
 import { compactor, summariserOf } from './compact.ts';
 import { refusedBy } from './decide.ts';
+import { extractorOf } from './extract.ts';
 import { CALM, exhausted, modelsLeft, rungOf, unavailable } from './ladder.ts';
 import { MadeCalls } from './made-calls.ts';
 import { moveOf, PlainProvenance, readingOf, refusedMove } from './move.ts';
@@ -256,8 +257,12 @@ export function react(options: ReactOptions): Planner {
   return Object.freeze({ ...planner, compact: compactor({ options, pool, requests, summariser }) });
 }
 
-function remembersOf({ memory }: ReactOptions): Pick<Planner, 'remembers'> {
-  return memory === undefined ? {} : { remembers: Object.freeze({ recall: DEFAULT_RECALL, ...memory }) };
+function remembersOf(options: ReactOptions): Pick<Planner, 'remembers'> {
+  const { memory } = options;
+  if (memory === undefined) return {};
+  const { profile, recall = DEFAULT_RECALL } = memory;
+  const extract = extractorOf(options);
+  return { remembers: Object.freeze({ recall, ...defined({ profile, extract }) }) };
 }
 
 const GOES_ON: ReadonlySet<string> = new Set(['context_window_exceeded', 'context_exhausted', 'reply_refused']);
