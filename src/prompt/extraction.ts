@@ -30,7 +30,7 @@ export const EXTRACTION_SCHEMA: JsonObject = {
 };
 
 const TEXT_CHARS = 2_000;
-/** Of a longer run the last steps are read. */
+/** The last steps are read of a run that has more. */
 const MOST_CHARS = 60_000;
 
 export function extractionRequest({ query, steps, answer }: EndedRun): LanguageModelV4Message[] {

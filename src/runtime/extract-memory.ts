@@ -125,6 +125,6 @@ async function endedRun(state: RunState, artifacts: ArtifactStore): Promise<Ende
 }
 
 function unfit(run: string): PilotageError {
-  const message = `What was read out of run ${run} is no list of facts. Give a list of objects, such as [{ text: 'Ann likes green tea.', step: 0 }].`;
+  const message = `What was read out of run ${run} does not have the form of facts. Give a list of objects, such as [{ text: 'Ann likes green tea.', step: 0 }].`;
   return new PilotageError('invalid_config', message);
 }
