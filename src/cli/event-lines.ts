@@ -59,6 +59,8 @@ export class EventLines {
         return [
           line('strong', `▶ ${event.identity.run}  ${shortLine(event.agent, 60)}: ${shortLine(event.query, 160)}`),
         ];
+      case 'run.erased':
+        return [line('bad', `  its content was erased on ${new Date(event.erasedAt).toISOString()}`)];
       case 'planner.decision':
         this.#args.clear();
         return decisionLines(event, this.#plan, this.#texts);

@@ -14,6 +14,7 @@ export type CommandName =
   | 'replay'
   | 'repair'
   | 'memory'
+  | 'erase'
   | ControlName;
 
 const EXIT_CODES = `Exit codes:
@@ -55,6 +56,7 @@ Commands:
   repair <run>              set a run right that cannot be read
 
   memory list               what is remembered of a user; memory show, set and delete correct it
+  erase --user <name>       erase all content of a user: runs, artifacts, memory
 
   pilotage <command> --help   says more
   pilotage --version          the version
@@ -349,6 +351,19 @@ Options:
                          set anew lies in '["memory","facts"]', if nothing else is said
   --value <json>         what is set, such as '{"text": "Ann likes green tea."}'
   --json                 print one JSON object a line
+${JOURNAL_HELP}
+`,
+  erase: `Usage: pilotage erase --user <name> --yes [options]
+
+Erases all content of a user: what was said and done in their runs, their artifacts, the summaries of their sessions and their long-term memory.
+Of runs skeletons are left: kinds, ids, tools, statuses, numbers and times. A run that has not ended is cancelled. One that a process has under
+way is left as it is, and told: stop the process, and erase again. Nothing brings it back; backups are not touched.
+
+Options:
+  --user <name>          whose content
+  --tenant <name>        the user's tenant (default local)
+  --yes                  do it
+  --json                 print one line of JSON in place of words
 ${JOURNAL_HELP}
 `,
   repair: `Usage: pilotage repair <run> [options]

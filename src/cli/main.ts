@@ -67,6 +67,8 @@ async function commandOf({ command, subject, text, options }: Command, terminal:
       return (await import('./repair-command.ts')).repairCommand(subject, options, terminal);
     case 'memory':
       return (await import('./memory-command.ts')).memoryCommand(subject, text, options, terminal);
+    case 'erase':
+      return (await import('./erase-command.ts')).eraseCommand(options, terminal);
     case 'replay':
       return (await import('./fork-command.ts')).replayCommand(subject, options, terminal);
     default:

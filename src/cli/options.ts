@@ -70,6 +70,8 @@ export interface Options {
   readonly user?: string;
   readonly tenant?: string;
   readonly namespace?: readonly string[];
+  /** What cannot be taken back is meant. */
+  readonly yes: boolean;
   /** Who does it. */
   readonly by?: string;
   /** The stored run whose plan is shown. */
@@ -143,6 +145,7 @@ export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   fork: { ...DRIVING, at: TEXT, result: TEXT, call: TEXT, goal: TEXT, 'allow-effects': FLAG },
   replay: PLANNING,
   memory: { ...COMMON, user: TEXT, tenant: TEXT, namespace: TEXT, value: TEXT },
+  erase: { ...COMMON, user: TEXT, tenant: TEXT, yes: FLAG },
   repair: { ...COMMON, apply: FLAG, by: TEXT, reason: TEXT },
 };
 /** Options that say where a run is and how it is driven, not how far. */
@@ -188,6 +191,7 @@ const WORDS: Readonly<Partial<Record<CommandName, { readonly count: number; read
   run: { count: 1, wanted: 'one goal, in quotes' },
   plan: { count: 1, wanted: 'one goal, in quotes, or --run with a run' },
   list: { count: 0, wanted: 'no further words' },
+  erase: { count: 0, wanted: 'no further words' },
   send: { count: 2, wanted: 'a run and a message, in quotes' },
   redirect: { count: 2, wanted: 'a run and its new goal, in quotes' },
 };
@@ -245,6 +249,7 @@ function optionsOf(command: CommandName, values: Values): Options {
     allowEffects: flag('allow-effects'),
     dryRun: flag('dry-run'),
     apply: flag('apply'),
+    yes: flag('yes'),
     ...defined({
       by: text('by'),
       user: text('user'),

@@ -146,6 +146,8 @@ export interface Started {
   readonly asked?: StartRequest;
   /** What a message of the user does to open questions. Default `withdraw`. */
   readonly whileAsked?: WhileAsked;
+  /** When the content of the run was erased: what is left are skeletons of its entries. Milliseconds since the epoch. */
+  readonly erased?: number;
 }
 export interface Moved extends MoveNotes {
   readonly kind: 'moved';

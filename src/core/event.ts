@@ -15,6 +15,7 @@ import type { Recalled } from './memory.ts';
 import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { RemarkPayloads } from './remark.ts';
 import type { CallPlace, HeldBack, PartialReply } from './step.ts';
+import type { StoreUse } from './store.ts';
 import type { TaskEnd, TaskKind, TaskPause, TaskStatus } from './task.ts';
 
 interface CallEndedPayload {
@@ -26,10 +27,14 @@ interface CallEndedPayload {
   readonly attempts: number;
   /** The earlier, equal call whose outcome this call took. With attempts, this call was made under the key of that call. */
   readonly reuses?: CallPlace;
+  /** What it has read from the long-term store, and written to it. */
+  readonly store?: StoreUse;
 }
 
 export interface EventPayloads extends RemarkPayloads {
   'run.started': { readonly query: string; readonly agent: string };
+  /** The content of the run was erased: what follows are the skeletons of its entries. Comes right behind its start. */
+  'run.erased': { readonly erasedAt: number };
   /** A piece of the model's answer. `offset` counts characters of this kind in this step, so that a gap shows. */
   token: {
     readonly step: number;

@@ -293,6 +293,7 @@ export {
 } from './remark.ts';
 export { askedWaitMs, headerIn } from './retry-after.ts';
 export { knowKey, knowKeysOf, knownSecrets, type RedactRule, redactor } from './secrets.ts';
+export { skeletonOf } from './skeleton.ts';
 export {
   type AtOnce,
   answerEnvelope,

@@ -1,7 +1,7 @@
 /** Artifacts, and the summaries of sessions, in the memory of this process. */
 import type { ArtifactRef, ArtifactRow, Scope } from '#core';
 import type { ArtifactAbout, ArtifactStore, SessionMemoryStore, SessionSummary } from './port.ts';
-import { artifactDigest, assertCounts, assertSameContent, assertSummary, ownedBy } from './rules.ts';
+import { artifactDigest, assertCounts, assertSameContent, assertSummary, ownedBy, ownerKey } from './rules.ts';
 
 interface StoredArtifact {
   readonly bytes: Uint8Array;
@@ -63,6 +63,22 @@ export class MemoryArtifacts implements ArtifactStore {
     const rows = stored.map(({ row }) => row).sort(newestFirst);
     return { rows: rows.slice(0, limit), total: rows.length };
   }
+
+  async erase(owner: Pick<Scope, 'tenant' | 'user'>): Promise<number> {
+    this.#access.assertOpen();
+    let count = 0;
+    for (const [key, artifacts] of this.#scopes) {
+      if (!isOf(key, owner)) continue;
+      count += artifacts.size;
+      this.#scopes.delete(key);
+    }
+    return count;
+  }
+}
+
+/** Whether the key of a scope is that of a session of this user. */
+function isOf(key: string, { tenant, user }: Pick<Scope, 'tenant' | 'user'>): boolean {
+  return key.startsWith(ownerKey({ tenant, user }));
 }
 
 function newestFirst(one: ArtifactRow, other: ArtifactRow): number {
@@ -89,5 +105,10 @@ export class MemorySessions implements SessionMemoryStore {
     if (this.#summaries.get(key)?.updatedAt !== expected) return false;
     this.#summaries.set(key, Object.freeze({ ...summary, without: Object.freeze([...summary.without]) }));
     return true;
+  }
+
+  async erase(owner: Pick<Scope, 'tenant' | 'user'>): Promise<void> {
+    this.#assertOpen();
+    for (const key of this.#summaries.keys()) if (isOf(key, owner)) this.#summaries.delete(key);
   }
 }

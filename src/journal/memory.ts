@@ -72,7 +72,7 @@ export function memoryJournal(options: { readonly clock?: Clock } = {}): Journal
 
 interface StoredRun {
   readonly identity: Identity;
-  readonly first: Started;
+  first: Started;
   agent: string;
   /** Counts runs in the order of their creation. */
   readonly age: number;
@@ -335,6 +335,8 @@ class MemoryJournal implements Journal {
       signals: run.signals,
       isLeased,
     });
+    const [first] = request.entries;
+    if (first?.kind === 'started') run.first = first;
     run.entries.length = request.keep;
     run.entries.push(...request.entries);
     for (const id of request.drops) run.inbox.delete(id);

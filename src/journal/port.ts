@@ -174,6 +174,8 @@ export interface RunRecord {
   readonly root?: string;
   /** False for a run that is not a turn of its session's conversation, such as a task. */
   readonly conversation?: false;
+  /** When the content of the run was erased. Milliseconds since the epoch. */
+  readonly erased?: number;
   readonly createdAt: number;
   readonly updatedAt: number;
   /**
@@ -242,6 +244,8 @@ export interface RepairRequest {
   readonly agent: string;
   /** Messages that are taken out of the inbox. */
   readonly drops: readonly string[];
+  /** True: a person's content is erased, so that also the first entry is replaced: `keep` is 0. */
+  readonly erases?: true;
 }
 
 export interface Journal {
@@ -314,7 +318,8 @@ export interface Journal {
   examine(run: string): Promise<Examined>;
 
   /**
-   * Replaces entries that cannot stand: the one exception to J1, for an operator who has kept the entries that are taken out.
+   * Replaces entries that cannot stand, or whose content is to be erased: the one exception to J1, for an operator who has kept the entries
+   * that are taken out, or wants them gone.
    * The run is then due and without an owner.
    * @throws PilotageError `journal_conflict` when the run is not as it was examined, or a process has its lease; `run_not_found`.
    */
@@ -343,6 +348,8 @@ export interface ArtifactStore {
   get(scope: Scope, artifactRef: string): Promise<{ readonly bytes: Uint8Array; readonly mime: string } | undefined>;
   /** The artifacts of the scope, newest first and then by reference, without bytes. At most `limit` rows; `total` counts all. */
   list(scope: Scope, limit: number): Promise<{ readonly rows: readonly ArtifactRow[]; readonly total: number }>;
+  /** Deletes what is stored in all sessions of a user. @returns how many artifacts there were. */
+  erase(owner: Pick<Scope, 'tenant' | 'user'>): Promise<number>;
 }
 
 export interface ArtifactAbout {
@@ -381,6 +388,8 @@ export interface SessionMemoryStore {
    * none was stored). @returns false when another writer was first.
    */
   summarise(scope: Scope, expected: number | undefined, summary: SessionSummary): Promise<boolean>;
+  /** Deletes the summaries of all sessions of a user. */
+  erase(owner: Pick<Scope, 'tenant' | 'user'>): Promise<void>;
 }
 
 export interface StoreQuery {

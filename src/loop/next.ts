@@ -90,7 +90,7 @@ const END: Next = { do: 'end' };
 export function next(state: RunState, deps: NextDeps): Next {
   if (state.ending !== null) return END;
   const isDismissed = state.cancel !== null && isDismissal(state.cancel);
-  if (state.cancel !== null && !isDismissed) return record([...abandonCalls(state), cancelled(state)]);
+  if (state.cancel !== null && !isDismissed) return record(endCancelled(state));
   const { limits, open, pauses } = state;
   // An owner before may have cut calls off for it, and its clock may be ahead of this one: a run's time does not go back.
   const overdue = limits.deadlineAt !== undefined && Math.max(deps.clock.now(), state.updatedAt) >= limits.deadlineAt;
@@ -121,6 +121,11 @@ export function next(state: RunState, deps: NextDeps): Next {
   if (ended !== undefined) return { do: 'record', ...ended };
   if (open !== null) return wakePush(state, deps.wakeMode) ?? park(state);
   return beforeMove(state, overdue, deps);
+}
+
+/** What ends a run that is cancelled. */
+export function endCancelled(state: RunState): EntryBody[] {
+  return [...abandonCalls(state), cancelled(state)];
 }
 
 function dismiss(tasks: readonly string[], { isDismissed }: NextDeps): Next | undefined {

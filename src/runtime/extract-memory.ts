@@ -66,7 +66,7 @@ async function* endedRuns({ journal }: Deps, which: Omit<ExtractOptions, 'limit'
       limit: PAGE,
       ...defined({ after }),
     });
-    yield* page.filter(({ conversation }) => conversation !== false);
+    yield* page.filter(({ conversation, erased }) => conversation !== false && erased === undefined);
     after = page.at(-1)?.identity.run;
     if (page.length < PAGE) return;
   }

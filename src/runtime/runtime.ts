@@ -56,6 +56,8 @@ import { assertProgressGuard, type ProgressGuard } from '../loop/progress-guard.
 import { limitsWithin } from '../tasks/budget-share.ts';
 import { pinOf } from '../tasks/spawn.ts';
 import { type AgentParts, Agents, agentsGiven } from './agents.ts';
+import { cancelRun } from './cancel-signals.ts';
+import { type Erased, eraseUser } from './erase.ts';
 import { type Extracted, type ExtractOptions, extractMemory } from './extract-memory.ts';
 import { Fleet } from './fleet.ts';
 import { readHistory, storedHistory } from './given-history.ts';
@@ -73,7 +75,7 @@ import {
 } from './session-memory.ts';
 import type { SlotLimits } from './slots.ts';
 import { assertNoTaskId, assertStartOptions, type StartOptions } from './start-options.ts';
-import { assertStoreOptions, longTermMemory, ProgramStore, type StoreOptions } from './store.ts';
+import { assertStoreOptions, longTermMemory, ProgramStore, type StoreOptions, type StoreOwner } from './store.ts';
 import { Tasks } from './tasks.ts';
 
 export interface RuntimeOptions extends AgentParts {
@@ -318,6 +320,21 @@ export class Runtime {
     assertOptions('list', query, QUERY);
     if (query.status !== undefined) assertWords('list', 'status', query.status, RUN_STATUSES);
     return this.#driverDeps().journal.list(query);
+  }
+
+  /**
+   * Erases what belongs to one person: the content of their runs, of which skeletons are left that still fold, their artifacts, the
+   * summaries of their sessions and their long-term memory. A run that has not ended is cancelled; one that another process has under way is
+   * told to end and named in `left`: erase again then. Nothing brings it back.
+   * @throws PilotageError `identity_required`, or a store error.
+   */
+  erase({ tenant, user }: StoreOwner): Promise<Erased> {
+    this.#assertOpen();
+    const host = this.#readyHost();
+    return eraseUser(this.#driverDeps(), { tenant, user }, async (run) => {
+      await cancelRun(host.fleet, run, 'The content of its user is erased.');
+      if (host.fleet.drives(run)) await new Run(run, host).result();
+    });
   }
 
   /**

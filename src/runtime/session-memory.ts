@@ -181,8 +181,8 @@ async function openBefore(
   return found.reverse();
 }
 
-function isTurn({ conversation, parent }: RunRecord): boolean {
-  return conversation !== false && parent === undefined;
+function isTurn({ conversation, parent, erased }: RunRecord): boolean {
+  return conversation !== false && parent === undefined && erased === undefined;
 }
 
 function hasEnded({ status }: RunRecord): boolean {

@@ -53,8 +53,11 @@ export function event<T extends EventType>(
 /** The events of one entry. `before` is the state without it; a `started` entry has none. */
 export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[] {
   if (entry.kind === 'started') {
-    const { query, agent } = entry;
-    return [event('run.started', entry, entry.identity, { query, agent })];
+    const { query, agent, erased } = entry;
+    const started = event('run.started', entry, entry.identity, { query, agent });
+    return erased === undefined
+      ? [started]
+      : [started, event('run.erased', entry, entry.identity, { erasedAt: erased })];
   }
   if (before === undefined) return [];
   const { identity } = before;
@@ -260,7 +263,7 @@ function handleEvents(entry: Entry, ended: CallEnded, { handles, identity }: Run
 }
 
 function callEvent(entry: Entry, ended: CallEnded, before: RunState): RunEvent {
-  const { step, call, outcome, attempts, reuses } = ended;
+  const { step, call, outcome, attempts, reuses, store } = ended;
   const decision = before.open?.move.decision;
   const tool = openBranches(before)[call]?.tool ?? decision?.kind ?? '';
   const latencyMs = since(ended.startedAt ?? entry.at, entry.at);
@@ -268,7 +271,7 @@ function callEvent(entry: Entry, ended: CallEnded, before: RunState): RunEvent {
     outcome.kind === 'value' ? 'tool.completed' : outcome.kind === 'skipped' ? 'tool.skipped' : 'tool.failed';
   return event(type, entry, before.identity, {
     ...{ step, call, tool, outcome, latencyMs, attempts },
-    ...defined({ reuses }),
+    ...defined({ reuses, store }),
   });
 }
 

@@ -76,6 +76,7 @@ export function openState(entry: Entry): RunState {
     goal: query,
     history,
     continues,
+    erased: entry.erased ?? null,
     recalled: null,
     context,
     conversation,

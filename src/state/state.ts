@@ -179,6 +179,8 @@ export interface RunState {
   history: readonly Turn[];
   /** The runs of the session that the run is told of. */
   continues: Continued | null;
+  /** When its content was erased. */
+  erased: number | null;
   /** What it is told of the memory of its user. */
   recalled: Recalled | null;
   context: RunContext;

@@ -492,6 +492,7 @@ describe('the summary of a session', () => {
     const base = memoryJournal();
     const memory = {
       summary: base.memory.summary.bind(base.memory),
+      erase: base.memory.erase.bind(base.memory),
       summarise: () => Promise.reject(new PilotageError('journal_full', 'The disk is full.')),
     };
     const made = world({

@@ -65,11 +65,13 @@ export class SimulatedStore implements Journal {
       put: (scope, bytes, about) => this.#operation('artifact', () => inner.artifacts.put(scope, bytes, about)),
       get: (scope, artifactRef) => this.#operation('artifact', () => inner.artifacts.get(scope, artifactRef)),
       list: (scope, limit) => this.#operation('artifact', () => inner.artifacts.list(scope, limit)),
+      erase: (owner) => this.#operation('artifact', () => inner.artifacts.erase(owner)),
     };
     this.memory = {
       summary: (scope) => this.#operation('read', () => inner.memory.summary(scope)),
       summarise: (scope, expected, summary) =>
         this.#operation('append', () => inner.memory.summarise(scope, expected, summary)),
+      erase: (owner) => this.#operation('append', () => inner.memory.erase(owner)),
     };
     this.store = {
       write: (writes) => this.#operation('append', () => inner.store.write(writes)),

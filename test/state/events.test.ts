@@ -80,6 +80,17 @@ const EMITTERS: { readonly [T in EventType]: () => Promise<readonly RunEvent[]> 
   'task.progress': watchedTask,
   'planner.no_progress': () => events([call('works'), call('works'), call('works')]),
   'run.repinned': repinned,
+  'run.erased': async () => {
+    const journal = memoryJournal();
+    const identity = local('ana');
+    await record([call('works')], { tools, journal, identity });
+    const runtime = createRuntime({ planner: () => pause(), journal });
+    await runtime.erase(identity);
+    const seen: RunEvent[] = [];
+    for await (const event of runtime.run(identity.run).events()) seen.push(event);
+    await runtime.close();
+    return seen;
+  },
   'memory.recalled': () => events([call('works')], { remembers: { recall: 1 } }),
   'run.paused': () => events([pause()]),
   'control.received': () => steered('USER_MESSAGE'),
@@ -153,6 +164,7 @@ const FIELDS: { readonly [T in EventType]: readonly (keyof EventPayloads[T])[] }
   'task.progress': ['taskId', 'status', 'entries'],
   'planner.no_progress': ['step', 'period', 'times'],
   'run.repinned': ['agent'],
+  'run.erased': ['erasedAt'],
   'memory.recalled': ['items'],
   'run.paused': ['pauses'],
   'control.received': ['control'],

@@ -28,11 +28,13 @@ export class OpeningJournal implements Journal {
     put: (scope, bytes, about) => this.#with(({ artifacts }) => artifacts.put(scope, bytes, about)),
     get: (scope, ref) => this.#with(({ artifacts }) => artifacts.get(scope, ref)),
     list: (scope, limit) => this.#with(({ artifacts }) => artifacts.list(scope, limit)),
+    erase: (owner) => this.#with(({ artifacts }) => artifacts.erase(owner)),
   };
 
   readonly memory: SessionMemoryStore = {
     summary: (scope) => this.#with(({ memory }) => memory.summary(scope)),
     summarise: (scope, expected, summary) => this.#with(({ memory }) => memory.summarise(scope, expected, summary)),
+    erase: (owner) => this.#with(({ memory }) => memory.erase(owner)),
   };
 
   readonly store: LongTermStore = {

@@ -50,11 +50,13 @@ export class ReadingJournal implements Journal {
     put: () => this.#refuse(),
     get: (scope, ref) => this.#read((journal) => journal.artifacts.get(scope, ref)),
     list: (scope, limit) => this.#read((journal) => journal.artifacts.list(scope, limit)),
+    erase: () => this.#refuse(),
   };
 
   readonly memory: SessionMemoryStore = {
     summary: (scope) => this.#read((journal) => journal.memory.summary(scope)),
     summarise: () => this.#refuse(),
+    erase: () => this.#refuse(),
   };
 
   readonly store: LongTermStore = {

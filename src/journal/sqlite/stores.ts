@@ -2,7 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type ArtifactRef, type ArtifactRow, deepFreeze, PilotageError, type Scope } from '#core';
 import type { ArtifactAbout, ArtifactStore, MemoryHealth, SessionMemoryStore, SessionSummary } from '../port.ts';
-import { artifactDigest, assertCounts, assertSameContent, assertSummary, ownedBy } from '../rules.ts';
+import { artifactDigest, assertCounts, assertSameContent, assertSummary, ownedBy, ownerKey } from '../rules.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
 
 const LARGE_BYTES = 1 << 20;
@@ -36,6 +36,8 @@ export class SqliteArtifacts implements ArtifactStore {
   readonly #insertRow: PreparedStatement;
   readonly #rows: PreparedStatement;
   readonly #count: PreparedStatement;
+  readonly #erase: PreparedStatement;
+  readonly #eraseRows: PreparedStatement;
 
   constructor(db: DatabaseSync, access: StoreAccess) {
     const sql = prepared(db);
@@ -49,6 +51,8 @@ export class SqliteArtifacts implements ArtifactStore {
       SELECT ref, mime, size, file_name, source, created_at FROM artifact_rows
       WHERE scope = ? ORDER BY created_at DESC, ref LIMIT ?`);
     this.#count = sql('SELECT count(*) AS rows FROM artifact_rows WHERE scope = ?');
+    this.#erase = sql(`DELETE FROM artifacts WHERE ${OF_OWNER}`);
+    this.#eraseRows = sql(`DELETE FROM artifact_rows WHERE ${OF_OWNER}`);
   }
 
   async put(scope: Scope, bytes: Uint8Array, about: ArtifactAbout): Promise<ArtifactRef> {
@@ -90,7 +94,18 @@ export class SqliteArtifacts implements ArtifactStore {
       return { rows: rows.map(rowOf), total: Number(this.#count().get(key)?.['rows']) };
     });
   }
+
+  async erase(owner: Pick<Scope, 'tenant' | 'user'>): Promise<number> {
+    const of = { owner: ownerKey(owner) };
+    return this.#access.write(() => {
+      this.#eraseRows().run(of);
+      return Number(this.#erase().run(of).changes);
+    });
+  }
 }
+
+/** In SQL: the key of a scope begins with `:owner`, which ends with a slash; `0` is the character behind that. */
+const OF_OWNER = `scope >= :owner AND scope < substr(:owner, 1, length(:owner) - 1) || '0'`;
 
 function rowOf({ ref, mime, size, file_name: fileName, source, created_at: createdAt }: ListedRow): ArtifactRow {
   return { artifactRef: ref, mime, sizeBytes: size, source, createdAt, ...(fileName === null ? {} : { fileName }) };
@@ -110,6 +125,7 @@ export class SqliteSessions implements SessionMemoryStore {
   readonly #access: StoreAccess;
   readonly #summary: PreparedStatement;
   readonly #setSummary: PreparedStatement;
+  readonly #erase: PreparedStatement;
 
   constructor(db: DatabaseSync, access: StoreAccess) {
     const sql = prepared(db);
@@ -117,6 +133,7 @@ export class SqliteSessions implements SessionMemoryStore {
     this.#summary = sql(
       'SELECT text, through, without, health, failures, updated_at FROM session_summaries WHERE scope = ?',
     );
+    this.#erase = sql(`DELETE FROM session_summaries WHERE ${OF_OWNER}`);
     this.#setSummary = sql(`
       INSERT INTO session_summaries (scope, text, through, without, health, failures, updated_at)
       VALUES (:scope, :text, :through, :without, :health, :failures, :updatedAt)
@@ -142,6 +159,11 @@ export class SqliteSessions implements SessionMemoryStore {
       this.#setSummary().run(row);
       return true;
     });
+  }
+
+  async erase(owner: Pick<Scope, 'tenant' | 'user'>): Promise<void> {
+    const of = { owner: ownerKey(owner) };
+    await this.#access.write(() => void this.#erase().run(of));
   }
 }
 

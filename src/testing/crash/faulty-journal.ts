@@ -43,11 +43,13 @@ export class FaultyJournal implements Journal {
       put: (scope, bytes, about) => this.#write('artifacts.put', () => inner.artifacts.put(scope, bytes, about)),
       get: (scope, artifactRef) => process.guard(() => inner.artifacts.get(scope, artifactRef)),
       list: (scope, limit) => process.guard(() => inner.artifacts.list(scope, limit)),
+      erase: (owner) => this.#write('artifacts.erase', () => inner.artifacts.erase(owner)),
     };
     this.memory = {
       summary: (scope) => process.guard(() => inner.memory.summary(scope)),
       summarise: (scope, expected, summary) =>
         this.#write('memory.summarise', () => inner.memory.summarise(scope, expected, summary)),
+      erase: (owner) => this.#write('memory.erase', () => inner.memory.erase(owner)),
     };
     this.store = {
       write: (writes) => this.#write('store.write', () => inner.store.write(writes)),
