@@ -112,6 +112,8 @@ describe('the fold', () => {
   it('opens with what the run started with', () => {
     expect(fold()).toEqual({
       head: 1,
+      erased: null,
+      recalled: null,
       beforeTurn: { steps: 0, taskSteps: 0 },
       continues: null,
       identity: { tenant: 't', user: 'u', session: 's', run: 'r' },
