@@ -356,8 +356,8 @@ ${JOURNAL_HELP}
   erase: `Usage: pilotage erase --user <name> --yes [options]
 
 Erases all content of a user: what was said and done in their runs, their artifacts, the summaries of their sessions and their long-term memory.
-Of runs skeletons are left: kinds, ids, tools, statuses, numbers and times. A run that has not ended is cancelled. One that a process has under
-way is left as it is, and told: stop the process, and erase again. Nothing brings it back; backups are not touched.
+What is left are skeletons of runs: kinds, ids, tools, statuses, numbers and times. A run that has not ended is cancelled; while a process
+has it under way, it is left as it is, and told to end: erase again then. Nothing brings it back; backups are not touched.
 
 Options:
   --user <name>          whose content
