@@ -16,6 +16,7 @@ import type { ApprovedCall, AwayCall, OpenStep } from '#state';
 import type { AuthorisedTools, NamedHandle, ReadyAgentTool } from '#tools';
 import type { HeldLease } from '../loop/held-lease.ts';
 import type { Attempt } from './attempt.ts';
+import type { CallStorePorts } from './call-store.ts';
 import type { CallsAside } from './calls-aside.ts';
 import type { OwnCall, Piece } from './context.ts';
 import type { AtWork } from './doubt.ts';
@@ -78,6 +79,8 @@ export interface DispatchPorts {
   readonly turns: LargeTurns;
   /** What tools use beside their calls' own prices. */
   readonly spending: ToolSpending;
+  /** The long-term store for this run's calls. */
+  readonly store: CallStorePorts;
   /** What the run was started with beside its query. */
   readonly meta: JsonObject;
   /** A model reads what the calls of the run come to. */

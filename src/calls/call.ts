@@ -17,6 +17,7 @@ import {
   type Json,
   LazySignal,
   type Outcome,
+  type StoreUse,
 } from '#core';
 import { mayGiveUp } from '#state';
 import {
@@ -327,8 +328,31 @@ function notHanded({ error, notes }: Handed, tool: ReadyFunction, startedAt: num
   return ended({ kind: 'error', error: errorData(error, 'handle_failed') }, startedAt, 0, undefined, notes);
 }
 
-/** Adds to the result what the call found and stored. Only an attempt that ended with a value leaves something. */
+/** Adds to the result what the call found and stored, and what it has read and written in the long-term store. */
 function listed(
+  result: CallResult,
+  call: Call,
+  ports: DispatchPorts,
+  context?: CallContext,
+): CallResult | Promise<CallResult> {
+  const use = context?.storeUse(result.outcome.kind === 'value');
+  return use === undefined ? withMade(result, call, ports, context) : withUse(use, result, call, ports, context);
+}
+
+async function withUse(
+  using: Promise<StoreUse | undefined>,
+  result: CallResult,
+  call: Call,
+  ports: DispatchPorts,
+  context?: CallContext,
+): Promise<CallResult> {
+  const store = await using;
+  const made = await withMade(result, call, ports, context);
+  return store === undefined ? made : { ...made, store };
+}
+
+/** Only an attempt that ended with a value leaves something. */
+function withMade(
   result: CallResult,
   call: Call,
   ports: DispatchPorts,

@@ -14,10 +14,13 @@ import {
   type OptionShape,
   PilotageError,
   type SkillView,
+  type Store,
+  type StoreUse,
   type ToolView,
 } from '#core';
-import type { ArtifactStore } from '#journal';
+import { type ArtifactStore, storeIfLarge } from '#journal';
 import type { ArtifactDescription, HandleSet, ToolContext } from '#tools';
+import { CallStore, type CallStorePorts } from './call-store.ts';
 import type { LargeTurns } from './large-values.ts';
 import type { Spender } from './model-request.ts';
 import { callIsOver, type ToolSpending } from './spending.ts';
@@ -41,6 +44,8 @@ interface ContextPorts {
   readonly meta: JsonObject;
   /** Those of the run. */
   readonly skills: SkillView;
+  /** The long-term store for this run's calls. */
+  readonly store: CallStorePorts;
   /** Tells whoever reads the run, or one above it. */
   tellChunk(call: OwnCall, piece: Piece): void;
 }
@@ -61,6 +66,7 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
   readonly handles: Readonly<Record<string, unknown>>;
   #discovered: string[] | undefined;
   #saving: Promise<ArtifactRow>[] | undefined;
+  #store: CallStore | undefined;
   #emitted = 0;
   #isOver = false;
   #over: AbortController | undefined;
@@ -143,6 +149,25 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
       spent.catch(() => {});
       return spent;
     };
+  }
+
+  get store(): Store {
+    if (this.#store === undefined) {
+      const { step, call } = this.place;
+      const source = { run: this.identity.run, step, call };
+      this.#store = new CallStore(this.#ports.store, source, () => {
+        if (this.#isOver) throw callIsOver(this.tool, 'and uses the store no more');
+      });
+    }
+    return this.#store;
+  }
+
+  /** What it has read and written; `undefined` when it did not touch the store. @param hasValue the call has ended with a value. */
+  storeUse(hasValue: boolean): Promise<StoreUse | undefined> | undefined {
+    const { artifacts } = this.#ports;
+    const about = { fileName: `store-reads-${this.tool}.json`, source: `tool: ${this.tool}` };
+    if (this.#store?.isUsed !== true) return undefined;
+    return this.#store.use(hasValue, (reads) => storeIfLarge(reads, this.identity, artifacts, about));
   }
 
   /** A function of its own, as `emit` and `saveArtifact`: tools take them out of the context. */

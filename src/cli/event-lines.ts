@@ -64,6 +64,8 @@ export class EventLines {
         return event.continues.length === 0
           ? []
           : [line('quiet', `  goes on from ${count(event.continues.length, 'earlier turn', 'earlier turns')}`)];
+      case 'run.erased':
+        return [line('bad', `  its content was erased on ${new Date(event.erasedAt).toISOString()}`)];
       case 'planner.decision':
         this.#args.clear();
         return decisionLines(event, this.#plan, this.#texts);
@@ -143,6 +145,8 @@ export class EventLines {
         return [line('strong', reopenedText(event))];
       case 'run.repaired':
         return [line('bad', `⚒ set right by ${shortLine(event.by, 60)}: ${shortLine(event.problem.message, 200)}`)];
+      case 'memory.recalled':
+        return [line('quiet', `  ${recalledText(event)}`)];
       case 'run.repinned':
         return [line('strong', `▶ goes on with changed code (agent ${shortLine(event.agent, 60)})`)];
       case 'task.spawned':
@@ -333,6 +337,11 @@ function answerText({ verdict, reason, args, nodes, payload, by }: RunEvent<'pau
   if (edit !== undefined) words.push(`with ${terminalJson(edit)}`);
   if (typeof because === 'string') words.push(`“${shortLine(because, 160)}”`);
   return words.join('  ');
+}
+
+function recalledText({ profile, items }: RunEvent<'memory.recalled'>): string {
+  const notes = count(items.length, 'note');
+  return `remembered of this user: ${profile === undefined ? notes : `their profile, and ${notes}`}`;
 }
 
 function circleText({ period }: RunEvent<'planner.no_progress'>): string {

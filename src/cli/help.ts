@@ -13,6 +13,8 @@ export type CommandName =
   | 'fork'
   | 'replay'
   | 'repair'
+  | 'memory'
+  | 'erase'
   | ControlName;
 
 const EXIT_CODES = `Exit codes:
@@ -52,6 +54,9 @@ Commands:
   fork <run>                try another way from one of its steps on
   replay <run>              ask whether it would be decided in the same way today
   repair <run>              set a run right that cannot be read
+
+  memory list               what is remembered of a user; memory show, set and delete correct it
+  erase --user <name>       erase all content of a user: runs, artifacts, memory
 
   pilotage <command> --help   says more
   pilotage --version          the version
@@ -330,6 +335,36 @@ ${DRIVING_HELP}
 ${MODEL_HELP}
 
 ${EXIT_CODES}
+`,
+  memory: `Usage: pilotage memory list [options]
+       pilotage memory show <key> [options]
+       pilotage memory set <key> --value <json> [options]
+       pilotage memory delete <key> [options]
+
+Reads and corrects the long-term memory of a user: what agents have remembered, with the run and the step that it comes from, and what tools
+have stored. What is set has no run: a person has said it. A key that is in several namespaces needs --namespace.
+
+Options:
+  --user <name>          whose memory (default: you)
+  --tenant <name>        the user's tenant (default local)
+  --namespace <json>     a list of texts, such as '["memory","facts"]': list what lies in it, or which of several is meant. What is
+                         set anew lies in '["memory","facts"]', if nothing else is said
+  --value <json>         what is set, such as '{"text": "Ann likes green tea."}'
+  --json                 print one JSON object a line
+${JOURNAL_HELP}
+`,
+  erase: `Usage: pilotage erase --user <name> --yes [options]
+
+Erases all content of a user: what was said and done in their runs, their artifacts, the summaries of their sessions and their long-term memory.
+What is left are skeletons of runs: kinds, ids, tools, statuses, numbers and times. A run that has not ended is cancelled; while a process
+has it under way, it is left as it is, and told to end: erase again then. Nothing brings it back; backups are not touched.
+
+Options:
+  --user <name>          whose content
+  --tenant <name>        the user's tenant (default local)
+  --yes                  do it
+  --json                 print one line of JSON in place of words
+${JOURNAL_HELP}
 `,
   repair: `Usage: pilotage repair <run> [options]
 

@@ -107,6 +107,8 @@ function* heading(state: RunState): Generator<string> {
   if (task !== null) yield `task of  ${shortLine(task.parent, 80)}: ${shortLine(task.description, 160)}`;
   if (fork !== null)
     yield `fork of  ${shortLine(fork.run, 80)}, from step ${fork.step + 1} on, once calls ${fork.effects}`;
+  if (state.erased !== null)
+    yield `erased   ${new Date(state.erased).toISOString()}: only skeletons of its entries are left`;
   yield `query    ${shortLine(query, 300)}`;
   if (goal !== query) yield `goal     ${shortLine(goal, 300)}`;
   yield `agent    ${shortLine(agent, 80)}`;

@@ -17,8 +17,8 @@ export async function listCommand(options: Options, terminal: Terminal): Promise
   });
 }
 
-function row({ identity, status, createdAt, query, problem }: RunRecord): string {
+function row({ identity, status, createdAt, query, problem, erased }: RunRecord): string {
   const age = `${duration(Date.now() - createdAt)} ago`;
   const about = problem === undefined ? '' : `  ⚠ ${shortLine(problem.code, 60)}: ${shortLine(problem.message, 160)}`;
-  return `${shortLine(identity.run, 80).padEnd(24)}  ${status.padEnd(9)}  ${age.padEnd(16)}  ${shortLine(query, 80)}${about}`;
+  return `${shortLine(identity.run, 80).padEnd(24)}  ${status.padEnd(9)}  ${age.padEnd(16)}  ${erased === undefined ? shortLine(query, 80) : '(erased)'}${about}`;
 }

@@ -65,6 +65,10 @@ async function commandOf({ command, subject, text, options }: Command, terminal:
       return (await import('./fork-command.ts')).forkCommand(subject, options, terminal);
     case 'repair':
       return (await import('./repair-command.ts')).repairCommand(subject, options, terminal);
+    case 'memory':
+      return (await import('./memory-command.ts')).memoryCommand(subject, text, options, terminal);
+    case 'erase':
+      return (await import('./erase-command.ts')).eraseCommand(options, terminal);
     case 'replay':
       return (await import('./fork-command.ts')).replayCommand(subject, options, terminal);
     default:

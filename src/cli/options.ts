@@ -66,6 +66,12 @@ export interface Options {
   readonly dryRun: boolean;
   /** A repair is done, not only shown. */
   readonly apply: boolean;
+  /** Whose memory. */
+  readonly user?: string;
+  readonly tenant?: string;
+  readonly namespace?: readonly string[];
+  /** What cannot be taken back is meant. */
+  readonly yes: boolean;
   /** Who does it. */
   readonly by?: string;
   /** The stored run whose plan is shown. */
@@ -138,6 +144,8 @@ export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   pause: SENDING,
   fork: { ...DRIVING, at: TEXT, result: TEXT, call: TEXT, goal: TEXT, 'allow-effects': FLAG },
   replay: PLANNING,
+  memory: { ...COMMON, user: TEXT, tenant: TEXT, namespace: TEXT, value: TEXT },
+  erase: { ...COMMON, user: TEXT, tenant: TEXT, yes: FLAG },
   repair: { ...COMMON, apply: FLAG, by: TEXT, reason: TEXT },
 };
 /** Options that say where a run is and how it is driven, not how far. */
@@ -183,17 +191,34 @@ const WORDS: Readonly<Partial<Record<CommandName, { readonly count: number; read
   run: { count: 1, wanted: 'one goal, in quotes' },
   plan: { count: 1, wanted: 'one goal, in quotes, or --run with a run' },
   list: { count: 0, wanted: 'no further words' },
+  erase: { count: 0, wanted: 'no further words' },
   send: { count: 2, wanted: 'a run and a message, in quotes' },
   redirect: { count: 2, wanted: 'a run and its new goal, in quotes' },
 };
 
+const MEMORY_ACTS = ['list', 'show', 'set', 'delete'];
 const STORED_PLAN = { count: 0, wanted: 'either a goal or --run' };
 
 function wordsOf(command: CommandName, positionals: readonly string[], values: Values): readonly string[] {
+  if (command === 'memory') return memoryWords(positionals);
   const isStoredPlan = command === 'plan' && values['run'] !== undefined;
   const { count, wanted } = isStoredPlan ? STORED_PLAN : (WORDS[command] ?? ONE_RUN);
   if (positionals.length === count && positionals.every((word) => word.trim() !== '')) return positionals;
   throw new UsageError(`${command} takes ${wanted}.`);
+}
+
+function memoryWords(positionals: readonly string[]): readonly string[] {
+  const [act = '', key = '', ...more] = positionals;
+  const isFit = MEMORY_ACTS.includes(act) && (act === 'list' ? key === '' : key !== '') && more.length === 0;
+  if (isFit) return positionals;
+  throw new UsageError('memory takes list, or one of show, set and delete with a key.');
+}
+
+function namespaceOption(text: string | undefined): readonly string[] | undefined {
+  const value = jsonValue(text, 'namespace');
+  if (value === undefined) return undefined;
+  if (Array.isArray(value) && value.every((part: Json) => typeof part === 'string')) return value as readonly string[];
+  throw new UsageError(`--namespace takes a list of texts, such as --namespace '["memory", "facts"]'.`);
 }
 
 function happenedOf(did: boolean, didNot: boolean): boolean | undefined {
@@ -224,8 +249,12 @@ function optionsOf(command: CommandName, values: Values): Options {
     allowEffects: flag('allow-effects'),
     dryRun: flag('dry-run'),
     apply: flag('apply'),
+    yes: flag('yes'),
     ...defined({
       by: text('by'),
+      user: text('user'),
+      tenant: text('tenant'),
+      namespace: namespaceOption(text('namespace')),
       journal: text('journal'),
       config: text('config'),
       workspace: text('workspace'),

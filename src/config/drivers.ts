@@ -5,7 +5,7 @@ import { type DeterministicOptions, deterministic } from '#planners/deterministi
 import { type FinishOptions, finish } from '#planners/finish';
 import type { GraphOptions } from '#planners/graph';
 import type { PipelineOptions, ScorePlans } from '#planners/pipeline';
-import { type CompactionOptions, type ReactOptions, react } from '#planners/react';
+import { type CompactionOptions, type ReactMemory, type ReactOptions, react } from '#planners/react';
 import { type Environment, type ModelPart, type ModelsPart, prices, readModel, readModels } from './models.ts';
 import {
   aFunction,
@@ -108,6 +108,7 @@ const REACT: ConfigShape<Omit<ReactPart, DriverKey>> = {
   reasoningReplay: oneOf(['', 'never', 'text']),
   maxToolExamplesPerTool: whole(0),
   compaction: shape<CompactionOptions>({ budgetTokens: whole(1), summariser: anything }),
+  memory: shape<ReactMemory>({ profile: anything, recall: whole(0), extract: anything }),
   maxOutputTokens: whole(1),
   temperature: amount,
   providerOptions: anObject,

@@ -14,7 +14,7 @@ import {
   type RedactionOptions,
 } from '#core';
 import type { PlannerRegistry } from '#planners';
-import { createRuntime, type ProgressGuard, type RuntimeOptions } from '#runtime';
+import { createRuntime, type ProgressGuard, type RuntimeOptions, type StoreOptions } from '#runtime';
 import { type Config, hasAgentsAlone } from './config.ts';
 import { type DriverPart, shippedPlanners } from './drivers.ts';
 import {
@@ -60,6 +60,7 @@ const CONFIG: ConfigShape<Config> = {
     onCeiling: anything,
   }),
   memory: shape({ strategy: anything, turns: anything }),
+  store: shape<StoreOptions>({ index: anything, namespace: aFunction }),
   parallelCalls: anything,
   maxLiveRuns: whole(1),
   maxLiveRunsPerTenant: whole(1),

@@ -29,6 +29,7 @@ const KINDS: Readonly<Record<EntryKind, true>> = {
   group_ended: true,
   no_progress: true,
   repinned: true,
+  recalled: true,
   compacted: true,
   compaction_failed: true,
   overflowed: true,

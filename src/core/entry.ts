@@ -7,10 +7,12 @@ import type { ErrorData } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { RunLimits, TaskShare, Usage } from './limits.ts';
+import type { Recalled } from './memory.ts';
 import type { Author } from './message.ts';
 import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { Remark } from './remark.ts';
 import type { AtOnce, CallPlace, HandleNote, MoveNotes, PartialReply } from './step.ts';
+import type { StoreUse } from './store.ts';
 import type { OnCancel, TaskEnd, TaskKind, TaskOrigin, TaskPause } from './task.ts';
 import type { Continued, Turn, TurnOrigin } from './turn.ts';
 
@@ -153,6 +155,8 @@ export interface Started {
   readonly asked?: StartRequest;
   /** What a message of the user does to open questions. Default `withdraw`. */
   readonly whileAsked?: WhileAsked;
+  /** When the content of the run was erased: what is left are skeletons of its entries. Milliseconds since the epoch. */
+  readonly erased?: number;
 }
 /** The turn of a run has come: what it is told of the turns before it. */
 export interface TurnStarted {
@@ -237,6 +241,8 @@ export interface CallResult {
   readonly reuses?: CallPlace;
   /** The run ends when its step is over, and one of this agent goes on with the conversation. */
   readonly handsOver?: HandOver;
+  /** What its last attempt has read from the long-term store, and, when it ended with a value, written. */
+  readonly store?: StoreUse;
 }
 /** Who goes on with a conversation, and what of it that agent is told. */
 export interface HandOver {
@@ -486,6 +492,11 @@ export interface Failed {
   readonly usage?: Usage;
 }
 
+/** What the run is told of the memory of its user: read before its first step, and the same for whoever goes on with it. */
+export interface RecalledMemory extends Recalled {
+  readonly kind: 'recalled';
+}
+
 export type EntryBody =
   | Started
   | TurnStarted
@@ -506,6 +517,7 @@ export type EntryBody =
   | GroupEnded
   | NoProgress
   | Repinned
+  | RecalledMemory
   | Compacted
   | CompactionFailed
   | Overflowed
@@ -522,7 +534,8 @@ export type Entry = EntryBody & { readonly seq: number; readonly at: number };
 
 /** The one place that makes the entry of a call that has come to its end. */
 export function callEnded({ step, call }: CallPlace, result: CallResult): CallEnded {
-  const { outcome, startedAt, attempts, costMicroUsd, discovered, artifacts, handles, reuses, handsOver } = result;
+  const { outcome, startedAt, attempts, costMicroUsd, discovered, artifacts, handles, reuses, handsOver, store } =
+    result;
   const ended: { -readonly [K in keyof CallEnded]: CallEnded[K] } = {
     kind: 'call_ended',
     step,
@@ -537,5 +550,6 @@ export function callEnded({ step, call }: CallPlace, result: CallResult): CallEn
   if (handles !== undefined) ended.handles = handles;
   if (reuses !== undefined) ended.reuses = reuses;
   if (handsOver !== undefined) ended.handsOver = handsOver;
+  if (store !== undefined) ended.store = store;
   return ended;
 }

@@ -109,6 +109,8 @@ export const ERROR_CONSEQUENCES = {
   outcome_unknown: 'planner',
   not_sent: 'planner',
   tool_wait_too_long: 'planner',
+  store_refused: 'planner',
+  embedding_failed: 'planner',
   budget_exceeded: 'planner',
   workspace_refused: 'planner',
   model_unavailable: 'planner',

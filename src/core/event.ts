@@ -11,10 +11,12 @@ import type { ErrorData } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { RunLimits, Usage } from './limits.ts';
+import type { Recalled } from './memory.ts';
 import type { Author } from './message.ts';
 import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { RemarkPayloads } from './remark.ts';
 import type { CallPlace, HeldBack, PartialReply } from './step.ts';
+import type { StoreUse } from './store.ts';
 import type { TaskEnd, TaskKind, TaskPause, TaskStatus } from './task.ts';
 
 interface CallEndedPayload {
@@ -26,10 +28,14 @@ interface CallEndedPayload {
   readonly attempts: number;
   /** The earlier, equal call whose outcome this call took. With attempts, this call was made under the key of that call. */
   readonly reuses?: CallPlace;
+  /** What it has read from the long-term store, and written to it. */
+  readonly store?: StoreUse;
 }
 
 export interface EventPayloads extends RemarkPayloads {
   'run.started': { readonly query: string; readonly agent: string; readonly author?: Author };
+  /** The content of the run was erased: what follows are the skeletons of its entries. Comes right behind its start. */
+  'run.erased': { readonly erasedAt: number };
   /** The turn of a run of a session has come. `continues`: the runs that it is told of; `messages`: the ids of the messages that it answers. */
   'turn.started': {
     readonly query: string;
@@ -170,6 +176,8 @@ export interface EventPayloads extends RemarkPayloads {
   'task.progress': { readonly taskId: string; readonly status: TaskStatus; readonly entries: number };
   /** The last steps repeat: the same `period` steps came `times` times. */
   'planner.no_progress': { readonly step: number; readonly period: number; readonly times: number };
+  /** What the run is told of the memory of its user. Namespaces are whole. */
+  'memory.recalled': Recalled;
   /**
    * No model could be asked for the move of this step. The run tries again at `retryAt`; without `retryAt` it is paused, as the
    * next event says.

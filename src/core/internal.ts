@@ -114,6 +114,7 @@ export {
   type Paused,
   type Pin,
   type PlanGrown,
+  type RecalledMemory,
   type Reopened,
   type Repaired,
   type Repinned,
@@ -190,6 +191,16 @@ export {
   whyNoUsd,
 } from './limits.ts';
 export { mediaTypeOf, pictureTypeOf } from './media-type.ts';
+export {
+  type EndedRun,
+  type ExtractedFact,
+  FACTS,
+  MEMORY,
+  type PlannerMemory,
+  PROFILE,
+  type Recalled,
+  type RecalledItem,
+} from './memory.ts';
 export { type Author, messageFiles, messageParts, messageWords, readAuthor, wordsIn } from './message.ts';
 export {
   isResultFile,
@@ -288,6 +299,7 @@ export {
 } from './remark.ts';
 export { askedWaitMs, headerIn } from './retry-after.ts';
 export { knowKey, knowKeysOf, knownSecrets, type RedactRule, redactor } from './secrets.ts';
+export { skeletonOf } from './skeleton.ts';
 export {
   type AtOnce,
   answerEnvelope,
@@ -314,6 +326,34 @@ export {
   textOfParts,
   userAnswer,
 } from './step.ts';
+export {
+  assertKey,
+  assertNamespace,
+  assertStoreFilter,
+  assertStoreWrite,
+  bestHits,
+  comparePlaces,
+  cosine,
+  type FoundItem,
+  fitsFilter,
+  liesIn,
+  MOST_ITEMS,
+  type Namespace,
+  namespaceKey,
+  type Store,
+  type StoreCondition,
+  type StoreFilter,
+  type StoreHit,
+  type StoreItem,
+  type StoreListOptions,
+  type StoreRead,
+  type StoreSource,
+  type StoreUse,
+  type StoreWrite,
+  searchText,
+  wordScore,
+  wordsOf,
+} from './store.ts';
 export {
   type BackgroundResult,
   type GroupStatus,
@@ -356,6 +396,7 @@ export {
   MESSAGE_TOOL,
   type PolicyCall,
   type ProviderTool,
+  REMEMBER,
   reservedAct,
   SKILL_GET,
   SKILL_SEARCH,

@@ -5,6 +5,7 @@ import type { Branch, Decision } from './decision.ts';
 import type { Compaction, CompactionAttempt, CompactionFailures, ContextLimit, Overflow } from './entry.ts';
 import { type ErrorData, PilotageError } from './errors.ts';
 import type { Identity } from './identity.ts';
+import type { PlannerMemory, Recalled } from './memory.ts';
 import type { Author } from './message.ts';
 import type { MediaView } from './model-output.ts';
 import { assertKnownKeys, type OptionShape } from './options.ts';
@@ -155,6 +156,8 @@ export interface RunView {
   readonly earlier?: EarlierRuns;
   /** What the run was given beside its query. */
   readonly context: RunContext;
+  /** What is remembered of its user. Absent: the planner remembers nothing. */
+  readonly recalled?: Recalled;
   /** The attachments of the query, in order, with their bytes. */
   readonly inputs: readonly LoadedInput[];
   readonly trajectory: Trajectory;
@@ -246,6 +249,11 @@ export interface Planner extends AsksModels {
    * reads no messages. Default `withdraw`.
    */
   readonly whileAsked?: WhileAsked;
+  /**
+   * What it remembers of users. Its runs read it before their first step (`recalled` of the view), and have the tool `remember`. Absent:
+   * nothing.
+   */
+  readonly remembers?: PlannerMemory;
   /** True: a model makes the decisions. An invalid decision is then shown to it again before the run fails. */
   readonly modelDriven?: boolean;
   /**
@@ -274,7 +282,7 @@ export type PlannerFunction = (run: RunView, signal: AbortSignal) => MoveSource;
 
 const PLANNER: OptionShape<Planner> = {
   ...({ name: 'any', version: 'any?', wakeMode: 'any?', costless: 'any?', whileAsked: 'any?' } as const),
-  ...({ modelDriven: 'any?', onFailedPlan: 'any?', next: 'any', compact: 'any?' } as const),
+  ...({ remembers: 'any?', modelDriven: 'any?', onFailedPlan: 'any?', next: 'any', compact: 'any?' } as const),
   ...({ unpriced: 'any?', modelNamed: 'any?', assertOffered: 'any?' } as const),
 };
 const PLANNER_KEYS = Object.keys(PLANNER);

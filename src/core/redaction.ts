@@ -13,7 +13,7 @@ import type { Control } from './control.ts';
 import type { Branch, Decision } from './decision.ts';
 import type { CallEnded, EntryBody } from './entry.ts';
 import { describeThrown, type ErrorData, PilotageError } from './errors.ts';
-import { asJson, deepFreeze, isJsonObject, type Json, type JsonObject, mapTexts } from './json.ts';
+import { asJson, deepFreeze, defined, isJsonObject, type Json, type JsonObject, mapTexts } from './json.ts';
 import type { ModelOutput } from './model-output.ts';
 import { assertOptions, type OptionShape } from './options.ts';
 import type { Outcome } from './outcome.ts';
@@ -98,6 +98,12 @@ export class Redaction {
     return clean === words ? thrown : new Error(clean);
   }
 
+  /** What is put into the long-term store. */
+  item(value: Json): Json {
+    const clean = this.#of('results');
+    return clean === undefined ? value : mapTexts(value, clean);
+  }
+
   /** What is said to a run, before it is stored. */
   control(control: Control): Control {
     const { type, payload } = control;
@@ -166,6 +172,8 @@ export class Redaction {
         return within(body, known, ['description']);
       case 'group_ended':
         return within(body, known, ['reason']);
+      case 'recalled':
+        return within(body, known, ['profile', 'items'] as never);
       case 'task_paused': {
         if (known === undefined) return body;
         return { ...body, pauses: body.pauses.map((pause) => within(pause, known, ['payload'])) };
@@ -218,9 +226,10 @@ export class Redaction {
     const outcome = this.#outcome(body.outcome);
     const ended = outcome === body.outcome ? body : { ...body, outcome };
     const clean = this.#knownIn();
-    const rows = body.artifacts;
-    if (clean === undefined || rows === undefined) return ended;
-    return { ...ended, artifacts: rows.map((row) => within(row, clean, ['fileName'])) };
+    const { artifacts: rows, store } = body;
+    if (clean === undefined || (rows === undefined && store === undefined)) return ended;
+    const artifacts = rows?.map((row) => within(row, clean, ['fileName']));
+    return { ...ended, ...defined({ artifacts, store: store && within(store, clean, ['reads', 'writes'] as never) }) };
   }
 
   #outcome(outcome: Outcome): Outcome {

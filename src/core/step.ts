@@ -9,6 +9,7 @@ import { messageFiles, messageWords } from './message.ts';
 import { isResultFile, type ResultFile } from './model-output.ts';
 import { errorOf, isWokenByTasks, type Outcome } from './outcome.ts';
 import type { Remark } from './remark.ts';
+import type { StoreUse } from './store.ts';
 
 /** The most calls of one step that may run at once. */
 export const MAX_AT_ONCE = 50;
@@ -99,6 +100,8 @@ export interface CallRecord {
   readonly usage?: Usage;
   /** An earlier call of the same tool with the same arguments. This call took its outcome, or was made under its idempotency key. */
   readonly reuses?: CallPlace;
+  /** What it has read from the long-term store, and written to it. */
+  readonly store?: StoreUse;
 }
 
 export interface Step extends MoveNotes {

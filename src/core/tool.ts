@@ -104,6 +104,9 @@ export const ARTIFACT_FETCH = 'artifact_fetch';
 export const SKILL_SEARCH = 'skill_search';
 export const SKILL_GET = 'skill_get';
 
+/** Writes into the long-term memory of the user. There when the planner has memory. */
+export const REMEMBER = 'remember';
+
 /** Names that stand for decisions; as the tool of a branch they spawn or await a task beside other calls. */
 export const SPAWN_TOOL = '_spawn_task';
 export const AWAIT_TOOL = '_await_task';
@@ -133,7 +136,7 @@ export function reservedAct(tool: string): string | undefined {
   return RESERVED_ACTS.get(tool);
 }
 
-const BUILTINS: readonly string[] = [TOOL_SEARCH, TOOL_GET, ARTIFACT_FETCH, SKILL_SEARCH, SKILL_GET];
+const BUILTINS: readonly string[] = [TOOL_SEARCH, TOOL_GET, ARTIFACT_FETCH, SKILL_SEARCH, SKILL_GET, REMEMBER];
 
 /** A tool that a runtime brings along has this before its name when the program has a tool of that name: OpenAI's own is `tool_search` too. */
 const GIVEN_WAY = 'pilotage_';

@@ -1,5 +1,16 @@
 /** `pilotage/journal`: the port of a store, for whoever writes one. The stores that are there have subpaths of their own. */
-export type { ArtifactRef, Message } from '#core';
+export type {
+  ArtifactRef,
+  Message,
+  Namespace,
+  Store,
+  StoreCondition,
+  StoreFilter,
+  StoreHit,
+  StoreItem,
+  StoreListOptions,
+  StoreWrite,
+} from '#core';
 export {
   type Append,
   type ArtifactAbout,
@@ -9,12 +20,14 @@ export {
   type Examined,
   type Journal,
   type LeaseRequest,
+  type LongTermStore,
   type NewRun,
   type NewSnapshot,
   type Park,
   type Received,
   type Renewal,
   type RepairRequest,
+  type RevisedItem,
   RUN_STATUSES,
   type RunQuery,
   type RunRecord,
@@ -28,6 +41,9 @@ export {
   type SnapshotStore,
   type StoredMessage,
   type StoredSnapshot,
+  type StoreLookup,
+  type StoreQuery,
   type Told,
 } from './port.ts';
+export type { StoreIndex } from './store-view.ts';
 export { wholeJournal } from './whole.ts';

@@ -19,6 +19,7 @@ export {
   type Examined,
   type Journal,
   type LeaseRequest,
+  type LongTermStore,
   type NewRun,
   type NewSnapshot,
   type Park,
@@ -51,5 +52,6 @@ export {
 } from './rules.ts';
 export { FIND_DUE } from './sqlite/runs.ts';
 export { MIGRATIONS, openDatabase, SCHEMA_VERSION } from './sqlite/schema.ts';
+export { addToLayer, assertStoreIndex, type StoreIndex, type StoreLayer, StoreView } from './store-view.ts';
 export { storedJson, storedJsonIfAny, storeIfLarge, storeValue } from './stored-json.ts';
 export { isWhole, wholeJournal } from './whole.ts';

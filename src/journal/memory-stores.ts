@@ -1,7 +1,7 @@
 /** Artifacts, and snapshots of runs, in the memory of this process. */
 import type { ArtifactRef, ArtifactRow, Scope } from '#core';
 import type { ArtifactAbout, ArtifactStore, NewSnapshot, SnapshotStore, StoredSnapshot } from './port.ts';
-import { artifactDigest, assertCounts, assertSameContent, ownedBy } from './rules.ts';
+import { artifactDigest, assertCounts, assertSameContent, ownedBy, ownerKey } from './rules.ts';
 
 interface StoredArtifact {
   readonly bytes: Uint8Array;
@@ -67,6 +67,22 @@ export class MemoryArtifacts implements ArtifactStore {
   delete(scope: Scope): void {
     this.#scopes.delete(ownedBy(scope));
   }
+
+  async erase(owner: Pick<Scope, 'tenant' | 'user'>): Promise<number> {
+    this.#access.assertOpen();
+    let count = 0;
+    for (const [key, artifacts] of this.#scopes) {
+      if (!isOf(key, owner)) continue;
+      count += artifacts.size;
+      this.#scopes.delete(key);
+    }
+    return count;
+  }
+}
+
+/** Whether the key of a scope is that of a session of this user. */
+function isOf(key: string, { tenant, user }: Pick<Scope, 'tenant' | 'user'>): boolean {
+  return key.startsWith(ownerKey({ tenant, user }));
 }
 
 function newestFirst(one: ArtifactRow, other: ArtifactRow): number {

@@ -1,6 +1,7 @@
 /** A journal in the memory of this process: for tests, and for runs that need not survive the process. */
 import {
   assertOptions,
+  assertStoreWrite,
   type Clock,
   type Entry,
   type ErrorData,
@@ -16,6 +17,7 @@ import {
   systemClock,
 } from '#core';
 import { LeaseWatch } from './lease-watch.ts';
+import { MemoryItems } from './memory-items.ts';
 import { MemoryArtifacts, MemorySnapshots } from './memory-stores.ts';
 import { MemoryTurns, type StoredTurn } from './memory-turns.ts';
 import type {
@@ -82,7 +84,7 @@ export function memoryJournal(options: { readonly clock?: Clock } = {}): Journal
 
 interface StoredRun extends StoredTurn {
   readonly identity: Identity;
-  readonly first: Started;
+  first: Started;
   agent: string;
   /** Counts runs in the order of their creation. */
   readonly age: number;
@@ -113,6 +115,7 @@ class MemoryJournal implements Journal {
   readonly artifacts: MemoryArtifacts;
   readonly sessions: SessionStore;
   readonly snapshots: MemorySnapshots;
+  readonly store: MemoryItems;
   readonly #clock: Clock;
   readonly #runs = new Map<string, StoredRun>();
   readonly #unended = new Set<StoredRun>();
@@ -130,6 +133,7 @@ class MemoryJournal implements Journal {
     this.#leaseWatch = new LeaseWatch(clock);
     const assertOpen = (): void => this.#assertOpen();
     this.artifacts = new MemoryArtifacts({ assertOpen, now: () => this.#clock.now() });
+    this.store = new MemoryItems({ assertOpen, now: () => this.#clock.now() });
     this.snapshots = new MemorySnapshots((run) => this.#run(run).fence);
     this.sessions = {
       get: async (scope) => {
@@ -242,6 +246,7 @@ class MemoryJournal implements Journal {
     if (append.leaseMs !== undefined) assertLease({ leaseMs: append.leaseMs });
     assertCurrent(append, { head: run.entries.length, fence: run.fence, owner: run.owner });
     assertSeen(append, run.signals);
+    if (append.writes !== undefined) for (const write of append.writes) assertStoreWrite(write);
     const starts = append.starts === undefined ? undefined : this.#mayStart(append, append.starts);
     // From here on nothing is refused.
     const now = this.#clock.now();
@@ -255,6 +260,7 @@ class MemoryJournal implements Journal {
     run.updatedAt = now;
     this.#watchers.wake(append.run);
     if (append.tells !== undefined) for (const told of append.tells) this.#tell(told, now);
+    if (append.writes !== undefined) this.store.apply(append.writes);
   }
 
   #mayStart(append: Append, starts: readonly NewRun[]): [NewRun, Started][] {
@@ -417,6 +423,8 @@ class MemoryJournal implements Journal {
       signals: run.signals,
       isLeased,
     });
+    const [first] = request.entries;
+    if (first?.kind === 'started') run.first = first;
     run.entries.length = request.keep;
     run.entries.push(...request.entries);
     for (const id of request.drops) run.inbox.delete(id);

@@ -66,6 +66,7 @@ export function cleanArtifacts(store: ArtifactStore, redaction: Redaction): Arti
     },
     get: (scope, artifactRef) => store.get(scope, artifactRef),
     list: (scope, limit) => store.list(scope, limit),
+    erase: (owner) => store.erase(owner),
   };
 }
 
@@ -77,6 +78,7 @@ export function patientArtifacts(store: ArtifactStore, clock: Clock): ArtifactSt
     },
     get: (scope, artifactRef) => store.get(scope, artifactRef),
     list: (scope, limit) => store.list(scope, limit),
+    erase: (owner) => store.erase(owner),
   };
 }
 

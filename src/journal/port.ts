@@ -10,7 +10,21 @@
  * J5 If a former owner may still be at work on the run's calls, each later claim says how long ago it had the lease.
  * J6 A message has the time at which the store accepted it; that time alone decides whether it came in time.
  */
-import type { ArtifactRef, ArtifactRow, Entry, ErrorData, Identity, Message, Scope, TurnOrigin } from '#core';
+import type {
+  ArtifactRef,
+  ArtifactRow,
+  Entry,
+  ErrorData,
+  Identity,
+  Message,
+  Namespace,
+  Scope,
+  StoreFilter,
+  StoreHit,
+  StoreItem,
+  StoreWrite,
+  TurnOrigin,
+} from '#core';
 
 /** The journal of a runtime that was given none; relative to the current folder. */
 export const DEFAULT_JOURNAL_PATH = '.pilotage/pilotage.db';
@@ -113,6 +127,8 @@ export interface Append {
    * exist are dropped.
    */
   readonly tells?: readonly Told[];
+  /** What calls that end with these entries have written to the long-term store, in order. */
+  readonly writes?: readonly StoreWrite[];
   /** Refuses the append when the run has had more signals than this. */
   readonly seenSignals?: number;
   /** Renews the lease in the same commit, from the time of the store's clock on, also when it is over. Refused for one that was released. */
@@ -172,6 +188,8 @@ export interface RunRecord {
   readonly turnOrigin?: TurnOrigin;
   /** True: it waits until the turns before it have ended, and is not due. */
   readonly waits?: true;
+  /** When the content of the run was erased. Milliseconds since the epoch. */
+  readonly erased?: number;
   readonly createdAt: number;
   readonly updatedAt: number;
   /**
@@ -242,6 +260,8 @@ export interface RepairRequest {
   readonly agent: string;
   /** Messages that are taken out of the inbox. */
   readonly drops: readonly string[];
+  /** True: a person's content is erased, so that also the first entry is replaced: `keep` is 0. */
+  readonly erases?: true;
 }
 
 /** A message of a conversation: it begins a turn, is told to the turn that is under way, or both. */
@@ -340,8 +360,8 @@ export interface Journal {
   examine(run: string): Promise<Examined>;
 
   /**
-   * Replaces entries that cannot stand: the one exception to J1, for an operator who has kept the entries that are taken out. The run's
-   * snapshot is forgotten.
+   * Replaces entries that cannot stand, or whose content is to be erased: the one exception to J1, for an operator who has kept the entries
+   * that are taken out, or wants them gone. The run's snapshot is forgotten.
    * The run is then due and without an owner.
    * @throws PilotageError `journal_conflict` when the run is not as it was examined, or a process has its lease; `run_not_found`.
    */
@@ -362,6 +382,8 @@ export interface Journal {
 
   readonly snapshots: SnapshotStore;
 
+  readonly store: LongTermStore;
+
   /** Waits for work under way, and closes files and timers. A second call does nothing. */
   close(): Promise<void>;
 }
@@ -373,6 +395,8 @@ export interface ArtifactStore {
   get(scope: Scope, artifactRef: string): Promise<{ readonly bytes: Uint8Array; readonly mime: string } | undefined>;
   /** The artifacts of the scope, newest first and then by reference, without bytes. At most `limit` rows; `total` counts all. */
   list(scope: Scope, limit: number): Promise<{ readonly rows: readonly ArtifactRow[]; readonly total: number }>;
+  /** Deletes what is stored in all sessions of a user. @returns how many artifacts there were. */
+  erase(owner: Pick<Scope, 'tenant' | 'user'>): Promise<number>;
 }
 
 export interface ArtifactAbout {
@@ -458,4 +482,45 @@ export interface SnapshotStore {
   keep(snapshot: NewSnapshot): Promise<boolean>;
   /** The run has no snapshot any more. */
   forget(run: string): Promise<void>;
+}
+
+export interface StoreQuery {
+  /** What lies there and below. Empty: everything. */
+  readonly namespace: Namespace;
+  readonly filter?: StoreFilter;
+  readonly limit: number;
+}
+
+/** Which items fit best. */
+export type StoreLookup =
+  /** By words, as `searchText` and `wordScore` of the core say. Items with none of the words are left out. */
+  | { readonly words: readonly string[]; readonly fields?: readonly string[] }
+  /** By the cosine of vectors. Items that have no vector of this index are left out: `unindexed` finds them. */
+  | { readonly index: string; readonly vector: Float32Array };
+
+/** An item as it was written once: writing it again gives it another revision, also after it was deleted. */
+export interface RevisedItem extends StoreItem {
+  readonly revision: number;
+}
+
+/**
+ * Items in namespaces that outlive runs and sessions. What has expired by the store's clock is not read any more, and is
+ * deleted with some later write. Texts are compared by their bytes. The store makes no vectors: it keeps those that it is given, and
+ * compares them exactly or with an index of its own.
+ */
+export interface LongTermStore {
+  /** All of them in one commit, in order. @throws PilotageError `store_refused` before anything is written. */
+  write(writes: readonly StoreWrite[]): Promise<void>;
+  get(namespace: Namespace, key: string): Promise<StoreItem | undefined>;
+  /** In the order of namespace and key. @param after the last item of the page before. */
+  list(query: StoreQuery, after?: Pick<StoreItem, 'namespace' | 'key'>): Promise<StoreItem[]>;
+  /** The best first. */
+  search(query: StoreQuery, lookup: StoreLookup): Promise<StoreHit[]>;
+  /** Items there and below that have no vector of this index yet. */
+  unindexed(namespace: Namespace, index: string, limit: number): Promise<RevisedItem[]>;
+  /** Gives vectors to items that have not been written since; each replaces the item's vector of any other index. */
+  setVectors(
+    index: string,
+    vectors: readonly { readonly revision: number; readonly vector: Float32Array }[],
+  ): Promise<void>;
 }

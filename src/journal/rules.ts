@@ -43,14 +43,15 @@ export function assertNewRun(run: NewRun): Started {
 /** What a record tells of how the run began. */
 export function beginningOf(
   first: Started,
-): Pick<RunRecord, 'query' | 'agent' | 'parent' | 'root' | 'conversation' | 'turnOrigin'> {
-  const { query, agent, task, conversation = true, turn } = first;
+): Pick<RunRecord, 'query' | 'agent' | 'parent' | 'root' | 'conversation' | 'turnOrigin' | 'erased'> {
+  const { query, agent, task, conversation = true, turn, erased } = first;
   return {
     query,
     agent,
     ...(turn === undefined ? {} : { turnOrigin: turn }),
     ...(task === undefined ? {} : { parent: task.parent, root: task.root }),
     ...(conversation ? {} : { conversation: false }),
+    ...(erased === undefined ? {} : { erased }),
   };
 }
 
@@ -199,7 +200,7 @@ export function assertTreeLimit({ run, starts = [], treeLimit }: Append, tree: S
 
 /** @throws PilotageError `journal_conflict` when the run is not as it was examined, or somebody has it. */
 export function assertAsExamined(
-  { run, head, signals, keep, entries }: RepairRequest,
+  { run, head, signals, keep, entries, erases }: RepairRequest,
   now: {
     readonly head: number;
     /** The seq of the last stored entry, whatever the run's row says. */
@@ -209,7 +210,7 @@ export function assertAsExamined(
   },
 ): void {
   assertConsecutive({ run, fence: 0, expected: keep, entries });
-  const isWhole = keep >= 1 && keep + entries.length >= now.last;
+  const isWhole = (erases === true ? keep === 0 : keep >= 1) && keep + entries.length >= now.last;
   if (isWhole && now.head === head && now.signals === signals && !now.isLeased) return;
   const why = now.isLeased ? 'a process has the run: stop it, or wait until its lease is over' : 'the run has changed';
   throw new PilotageError('journal_conflict', `Run ${run} was not changed: ${why}. Examine the run again.`, {
@@ -249,6 +250,11 @@ export function pageSize(query: Pick<RunQuery | SessionQuery, 'limit'>): number 
 export function ownedBy(scope: Scope): string {
   assertIdentity({ tenant: scope.tenant, user: scope.user, session: scope.session, run: '-' });
   return scopeKey(scope);
+}
+
+/** With what the keys of the scopes of a user begin. @throws PilotageError `identity_required`. */
+export function ownerKey({ tenant, user }: Pick<Scope, 'tenant' | 'user'>): string {
+  return ownedBy({ tenant, user, session: '-' }).slice(0, -1);
 }
 
 /** @throws PilotageError `invalid_config` for a value that is not a whole number from 0 up. */

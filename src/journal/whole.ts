@@ -58,6 +58,7 @@ class WholeJournal implements Journal {
   readonly artifacts: Journal['artifacts'];
   readonly sessions: Journal['sessions'];
   readonly snapshots: Journal['snapshots'];
+  readonly store: Journal['store'];
   readonly #journal: Journal;
 
   constructor(journal: Journal) {
@@ -65,6 +66,7 @@ class WholeJournal implements Journal {
     this.artifacts = journal.artifacts;
     this.sessions = journal.sessions;
     this.snapshots = journal.snapshots;
+    this.store = journal.store;
   }
 
   async create(run: NewRun): Promise<Claim | undefined> {

@@ -3,13 +3,15 @@ import {
   type AtOnce,
   type Caller,
   type Clock,
+  type Identity,
   MAX_AT_ONCE,
   type NamedModel,
+  type Namespace,
   type Planner,
   type Redaction,
   type TurnStarted,
 } from '#core';
-import type { ArtifactStore, Journal } from '#journal';
+import type { ArtifactStore, Journal, StoreView } from '#journal';
 import type { RunState } from '#state';
 import type { Agent, AgentLimits, AuthorisedTools } from '#tools';
 import type { AtWork } from '../calls/doubt.ts';
@@ -47,11 +49,19 @@ export interface ReadyAgent {
   readonly isFlow: boolean;
 }
 
+/** The long-term store, and where in it what belongs to somebody lies. */
+export interface LongTermMemory {
+  readonly view: StoreView;
+  /** @throws PilotageError `store_refused` for a namespace of the program's that cannot be. */
+  rootOf(owner: Pick<Identity, 'tenant' | 'user'>): Namespace;
+}
+
 export interface DriverDeps extends Pick<ReadyAgent, 'agent' | 'planner' | 'toolsOf' | 'limit' | 'unpriced'> {
   readonly journal: Journal;
   readonly artifacts: ArtifactStore;
   /** What runs are told of earlier ones of their sessions, as far as it was read here. */
   readonly told: ToldRuns;
+  readonly memory: LongTermMemory;
   /** Runs of the journal, as far as they were read here. */
   readonly states: KnownStates;
   /** Calls that this process has under way. */

@@ -33,6 +33,7 @@ import { Kept } from './kept.ts';
 import { type Exit, giveBack, giveUp, type Held, lost, park, reasonOf } from './let-go.ts';
 import { Moves } from './moves.ts';
 import { type Next, type NextDeps, next } from './next.ts';
+import { recalled } from './recall.ts';
 import { type Changes, isEnding, RunWriter } from './run-writer.ts';
 
 type Stop = 'cancel' | 'dismissal' | 'deadline' | 'ending' | 'closing' | 'lost';
@@ -77,6 +78,7 @@ export class RunDriver {
       progress,
       wakeMode: resolveWakeMode(planner),
       costless: planner.costless === true,
+      remembers: planner.remembers !== undefined,
       isInFlight: (call) => this.#calls.isInFlight(call),
       isDismissed: (task) => this.#dismissed.has(task),
     };
@@ -182,6 +184,9 @@ export class RunDriver {
           break;
         case 'dismiss':
           await this.#dismiss(todo.tasks);
+          break;
+        case 'recall':
+          await this.#commit([await recalled(this.#deps, this.state)]);
           break;
         case 'ask': {
           const made = await this.#moves.next();

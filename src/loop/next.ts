@@ -56,6 +56,8 @@ export type Next =
   | { readonly do: 'record'; readonly entries: readonly EntryBody[]; readonly cancels?: readonly string[] }
   /** These tasks carry out calls that are not needed any more. They are told so, and waited for. */
   | { readonly do: 'dismiss'; readonly tasks: readonly string[] }
+  /** The memory of its user is to be read. */
+  | { readonly do: 'recall' }
   | { readonly do: 'ask' }
   /** The open step has calls to start or to wait for. */
   | { readonly do: 'calls' }
@@ -71,6 +73,8 @@ export interface NextDeps {
   /** True: the planner's moves cost nothing. */
   readonly costless: boolean;
   readonly progress: ProgressGuard;
+  /** True: the planner is told what is remembered. */
+  readonly remembers: boolean;
   /** Whether this process has the call of the open step under way. */
   isInFlight(call: number): boolean;
   /** Whether this process has told the task that its call is not needed any more. */
@@ -81,13 +85,14 @@ export interface NextDeps {
 export const MAX_REJECTIONS = 3;
 
 const ASK: Next = { do: 'ask' };
+const RECALL: Next = { do: 'recall' };
 const CALLS: Next = { do: 'calls' };
 const END: Next = { do: 'end' };
 
 export function next(state: RunState, deps: NextDeps): Next {
   if (state.ending !== null) return END;
   const isDismissed = state.cancel !== null && isDismissal(state.cancel);
-  if (state.cancel !== null && !isDismissed) return record([...abandonCalls(state), cancelled(state)]);
+  if (state.cancel !== null && !isDismissed) return record(endCancelled(state));
   const { limits, open, pauses } = state;
   // An owner before may have cut calls off for it, and its clock may be ahead of this one: a run's time does not go back.
   const overdue = limits.deadlineAt !== undefined && Math.max(deps.clock.now(), state.updatedAt) >= limits.deadlineAt;
@@ -120,6 +125,11 @@ export function next(state: RunState, deps: NextDeps): Next {
   return beforeMove(state, overdue, deps);
 }
 
+/** What ends a run that is cancelled. */
+export function endCancelled(state: RunState): EntryBody[] {
+  return [...abandonCalls(state), cancelled(state)];
+}
+
 function dismiss(tasks: readonly string[], { isDismissed }: NextDeps): Next | undefined {
   if (tasks.length === 0) return undefined;
   const untold = tasks.filter((task) => !isDismissed(task));
@@ -140,7 +150,8 @@ function beforeMove(state: RunState, overdue: boolean, deps: NextDeps): Next {
   const { retryAt } = state.modelAway ?? {};
   if (retryAt !== undefined && mustWait(state, deps.clock.now())) return park(state, retryAt);
   const stuck = watchProgress(state, deps.progress, () => deps.newToken());
-  return stuck === undefined ? ASK : record([stuck]);
+  if (stuck !== undefined) return record([stuck]);
+  return deps.remembers && state.recalled === null && nextStep(state) === 0 ? RECALL : ASK;
 }
 
 /**

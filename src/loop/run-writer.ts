@@ -8,7 +8,7 @@
  * L4 Whatever was said to the run before an append is known here when the append lands: a CANCEL that was stored before a call begins
  *    keeps it from beginning.
  */
-import { type CallBegan, deepFreeze, type Entry, type EntryBody, PilotageError } from '#core';
+import { type CallBegan, deepFreeze, type Entry, type EntryBody, PilotageError, type StoreWrite } from '#core';
 import { type Append, appendAgain, isTransientStoreError, type Received } from '#journal';
 import { applyFitting, misfitAmong, type RunState, statusAfter } from '#state';
 import { cascading, stopTasks } from '../tasks/cancel.ts';
@@ -19,7 +19,10 @@ import { type HeldLease, momentOf } from './held-lease.ts';
 import { runsAfter } from './next-turn.ts';
 
 /** What an append carries beside its entries. */
-export type Changes = Pick<Append, 'status' | 'takes' | 'tells' | 'starts' | 'treeLimit' | 'seenSignals' | 'leaseMs'>;
+export type Changes = Pick<
+  Append,
+  'status' | 'takes' | 'tells' | 'starts' | 'treeLimit' | 'writes' | 'seenSignals' | 'leaseMs'
+>;
 
 const NO_CHANGES: Changes = {};
 
@@ -240,11 +243,14 @@ export class RunWriter {
   #following(bodies: readonly EntryBody[], changes: Changes): Changes {
     const status = changes.status ?? statusAfter(bodies);
     const tells = toldBy(this.#state, bodies);
-    if (status === undefined && tells.length === 0) return changes;
+    // What a fork writes lies in its own entries, over the store, for itself alone.
+    const writes = this.#state.fork === null ? writesIn(bodies) : undefined;
+    if (status === undefined && tells.length === 0 && writes === undefined) return changes;
     return {
       ...changes,
       ...(status === undefined ? {} : { status }),
       ...(tells.length === 0 ? {} : { tells }),
+      ...(writes === undefined ? {} : { writes }),
     };
   }
 
@@ -268,6 +274,17 @@ function assertFollows(state: RunState, bodies: readonly EntryBody[]): void {
     `Nothing was appended to run ${run}: the entry ${body.kind} cannot follow entry ${state.head}, because ${why}. This is a fault of Pilotage; the run is whole, and can be resumed.`,
     { data: { run, kind: body.kind, head: state.head } },
   );
+}
+
+/** What calls that have ended have written to the long-term store; mostly nothing. */
+function writesIn(bodies: readonly EntryBody[]): StoreWrite[] | undefined {
+  let writes: StoreWrite[] | undefined;
+  for (const body of bodies) {
+    if (body.kind !== 'call_ended' || body.store?.writes === undefined) continue;
+    writes ??= [];
+    writes.push(...body.store.writes);
+  }
+  return writes;
 }
 
 function toEntries(bodies: readonly EntryBody[], head: number, at: number): readonly Entry[] {

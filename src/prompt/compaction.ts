@@ -144,7 +144,8 @@ export function chooseCut(sizes: readonly number[], budget: number): number {
   return kept;
 }
 
-function stepText(step: Step, startOfWords: UserWords, maxChars: number): string {
+/** One step, as whoever sums up or reads out of a run is told of it. */
+export function stepText(step: Step, startOfWords: UserWords, maxChars: number): string {
   const { calls, told } = shownCalls(step, false);
   const lines = [`Step ${step.index + 1}`];
   if (step.text !== undefined && step.text !== '') lines.push(enclose('agent_reply', step.text, {}, maxChars));

@@ -25,6 +25,7 @@ export const FRAMES = [
   // What a run was given, and what it found on its way.
   'read_only_external_memory',
   'read_only_conversation_memory',
+  'remembered',
   'retrieved',
   'skills_context',
   'session_artifacts',

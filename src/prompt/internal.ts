@@ -16,6 +16,7 @@ export {
   summaryRequest,
   summedUpTo,
 } from './compaction.ts';
+export { EXTRACTION_SCHEMA, extractionRequest, readExtraction } from './extraction.ts';
 export {
   aboutFrames,
   assistantTurn,

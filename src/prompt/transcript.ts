@@ -10,7 +10,7 @@ import { earlierMessages, systemWords } from './earlier-turns.ts';
 import { userWordsIn } from './frame.ts';
 import { type MessageOptions, type RequestParts, RunMessages, uniqueIds } from './run-messages.ts';
 import { toldRuns } from './told-runs.ts';
-import { contextTurns } from './untrusted.ts';
+import { contextTurns, rememberedTurn } from './untrusted.ts';
 import { requestTurn } from './user-turn.ts';
 
 export interface TranscriptOptions extends MessageOptions {
@@ -72,6 +72,9 @@ export class Transcript {
     }
     // How large an attachment of the user may be nobody knows but the provider.
     const request = requestTurn(view, { takes }, write);
+    const remembered = view.recalled && rememberedTurn(view.recalled, view.tools);
+    // Behind the turns that other runs of the session begin with too: what fits is another thing for each query.
+    if (remembered !== undefined) this.#messages.push(remembered);
     if (request !== undefined) this.#messages.push(request);
     this.#own = new RunMessages(this.#messages, parts);
     if (trajectory.compaction !== undefined && standsInside(trajectory.compaction))

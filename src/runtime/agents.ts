@@ -1,5 +1,13 @@
 /** The agents that a runtime knows. */
-import { asPlanner, defined, type NamedModel, PilotageError, type Planner, type PlannerFunction } from '#core';
+import {
+  asPlanner,
+  defined,
+  type NamedModel,
+  PilotageError,
+  type Planner,
+  type PlannerFunction,
+  type PlannerMemory,
+} from '#core';
 import { type Agent, type AgentLimits, agent, agentsOf, asAgent, type Catalogue, type ToolSet } from '#tools';
 import type { ReadyAgent } from '../loop/driver-deps.ts';
 import { callLimit } from '../loop/driver-deps.ts';
@@ -30,13 +38,19 @@ export class Agents {
    * @throws PilotageError `price_missing` for a limit of cost that could not hold, `invalid_config` for two agents of one name;
    * or a tool's registration error.
    */
-  constructor(given: readonly [Agent, ...Agent[]], catalogueOf: (tools: ToolSet) => Catalogue, atOnce?: number) {
+  constructor(
+    given: readonly [Agent, ...Agent[]],
+    catalogueOf: (tools: ToolSet, memory?: PlannerMemory) => Catalogue,
+    atOnce?: number,
+  ) {
     const catalogues = new Map<ToolSet, Catalogue>();
     const ready = (made: Agent): ReadyAgent => {
       const { name, planner, tools, limits, parallelCalls } = made;
       // Agents that have the very same set share what was made of it.
-      const catalogue = catalogues.get(tools) ?? catalogueOf(tools);
-      catalogues.set(tools, catalogue);
+      const { remembers } = planner;
+      const shared = remembers === undefined ? catalogues.get(tools) : undefined;
+      const catalogue = shared ?? catalogueOf(tools, remembers);
+      if (remembers === undefined) catalogues.set(tools, catalogue);
       assertToolsOffered(name, planner, catalogue);
       const limit = callLimit(atOnce, parallelCalls);
       const unpriced = unpricedOf(planner, tools);

@@ -119,8 +119,9 @@ function isRefusal(error: unknown): boolean {
   return PilotageError.is(error, 'payload_invalid') || PilotageError.is(error, 'budget_exceeded');
 }
 
-function assertReopens({ ending, task, identity: { run } }: RunState): void {
+function assertReopens({ ending, task, erased, identity: { run } }: RunState): void {
   if (ending === null) return;
+  if (erased !== null) throw new PilotageError('run_ended', `The content of run ${run} was erased: it cannot go on.`);
   if (ending.kind === 'finished') throw new PilotageError('run_ended', `The run ${run} has ended: ${ending.reason}.`);
   if (task === null) return;
   throw new PilotageError(

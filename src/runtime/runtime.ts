@@ -44,7 +44,7 @@ import {
 } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
 import type { FileOptions } from '#messages';
-import { assertParallelCalls, createCatalogue, skillGet, skillSearch, toolGet, toolSearch } from '#tools';
+import { assertParallelCalls, createCatalogue, rememberTool, skillGet, skillSearch, toolGet, toolSearch } from '#tools';
 import { AtWork } from '../calls/doubt.ts';
 import { Handles } from '../calls/handles.ts';
 import { artifactFetch, LargeTurns } from '../calls/large-values.ts';
@@ -55,6 +55,9 @@ import { assertPriced } from '../loop/prices.ts';
 import { assertProgressGuard, type ProgressGuard } from '../loop/progress-guard.ts';
 import { ToldRuns } from '../loop/told-runs.ts';
 import { type AgentParts, Agents, agentsGiven } from './agents.ts';
+import { cancelRun } from './cancel-signals.ts';
+import { type Erased, eraseUser } from './erase.ts';
+import { type Extracted, type ExtractOptions, extractMemory } from './extract-memory.ts';
 import { Fleet } from './fleet.ts';
 import { assertStart, firstEntry, type Starting } from './new-run.ts';
 import type { Migrate } from './pins.ts';
@@ -66,6 +69,7 @@ import { turnStarted } from './session-path.ts';
 import { Sessions } from './sessions.ts';
 import type { SlotLimits } from './slots.ts';
 import { assertNoTaskId, type StartOptions } from './start-options.ts';
+import { assertStoreOptions, longTermMemory, ProgramStore, type StoreOptions, type StoreOwner } from './store.ts';
 import { Tasks } from './tasks.ts';
 import { assertFileOptions } from './user-message.ts';
 
@@ -106,6 +110,8 @@ export interface RuntimeOptions extends AgentParts {
   readonly memory?: MemoryOptions;
   /** How files of messages are taken. Default: by their bytes and their references alone. */
   readonly files?: FileOptions;
+  /** Long-term memory: `runtime.store`, and `context.store` of tools. Default: items are found by words, and belong to their tenant and user. */
+  readonly store?: StoreOptions;
   /** What happens to a run that repeats the same steps. Default: the planner is told after three times. */
   readonly progress?: ProgressGuard;
   /**
@@ -149,6 +155,7 @@ const OPTIONS: OptionShape<RuntimeOptions> = {
   random: 'function?',
   memory: 'object?',
   files: 'object?',
+  store: 'object?',
   progress: 'object?',
   patienceMs: 'whole?',
   redact: 'object?',
@@ -206,11 +213,16 @@ export class Runtime {
     },
     (query, options, asked) => this.#start(query, options, asked),
   );
+  /** Long-term memory: what outlives sessions. Any namespace; `store.of(identity)` is the part of one user. */
+  readonly store: ProgramStore = new ProgramStore(() => {
+    this.#assertOpen();
+    return this.#driverDeps();
+  });
 
   /** The sessions of the journal: list, get, delete, and give titles. */
   readonly sessions: Sessions = new Sessions(() => {
     this.#assertOpen();
-    return this.#driverDeps().journal;
+    return this.#driverDeps();
   });
 
   constructor(options: RuntimeOptions) {
@@ -223,6 +235,7 @@ export class Runtime {
     if (options.journal !== undefined && typeof options.journal !== 'string') assertJournal(options.journal);
     if (options.files !== undefined) assertFileOptions(options.files);
     if (options.progress !== undefined) assertProgressGuard(options.progress);
+    if (options.store !== undefined) assertStoreOptions(options.store);
     if (options.leaseMs !== undefined) assertLease({ leaseMs: options.leaseMs });
     const { memory = { strategy: 'none' }, maxLiveRuns = DEFAULT_LIVE_RUNS } = options;
     this.#slots = { runs: maxLiveRuns, perTenant: options.maxLiveRunsPerTenant ?? DEFAULT_LIVE_RUNS };
@@ -231,7 +244,14 @@ export class Runtime {
     const fetch = artifactFetch(() => this.#driverDeps().artifacts);
     const { policy } = options;
     const given = [fetch, toolSearch, toolGet, skillSearch, skillGet];
-    this.#agents = new Agents(agents, (own) => createCatalogue(own, given, policy), options.parallelCalls);
+    this.#agents = new Agents(
+      agents,
+      (own, memory) => {
+        const builtins = memory === undefined ? given : [...given, rememberTool(memory)];
+        return createCatalogue(own, builtins, policy);
+      },
+      options.parallelCalls,
+    );
     this.#options = options;
     for (const { agent, unpriced } of this.#agents.all) {
       assertPriced(agent, unpriced, options.limits?.costUsd !== undefined);
@@ -322,6 +342,36 @@ export class Runtime {
     assertOptions('list', query, QUERY);
     if (query.status !== undefined) assertWords('list', 'status', query.status, RUN_STATUSES);
     return this.#driverDeps().journal.list(query);
+  }
+
+  /**
+   * Erases what belongs to one person: the content of their runs, of which skeletons are left that still fold, their artifacts, the
+   * summaries of their sessions and their long-term memory. A run that has not ended is cancelled; one that another process has under way is
+   * told to end and named in `left`: erase again then. Nothing brings it back.
+   * @throws PilotageError `identity_required`, or a store error.
+   */
+  erase({ tenant, user }: StoreOwner): Promise<Erased> {
+    this.#assertOpen();
+    const host = this.#readyHost();
+    const { journal, clock, memory, told, states } = this.#driverDeps();
+    const forget = (run: string): void => {
+      told.forget(run);
+      states.forget(run);
+    };
+    return eraseUser({ journal, clock, memory, forget }, { tenant, user }, async (run) => {
+      await cancelRun(host.fleet, run, 'The content of its user is erased.');
+      if (host.fleet.drives(run)) await new Run(run, host).result();
+    });
+  }
+
+  /**
+   * Reads runs that have finished and were not read before, of agents whose `memory` has `extract`, and writes what is worth remembering
+   * into the memory of their users, with where it comes from. For a program to call now and then; a run is read once, in whichever process.
+   * @throws PilotageError `invalid_config`, or a store error.
+   */
+  extractMemory(options: ExtractOptions = {}): Promise<Extracted> {
+    this.#assertOpen();
+    return extractMemory(this.#driverDeps(), options);
   }
 
   /**
@@ -420,6 +470,7 @@ export class Runtime {
       journal,
       states: new KnownStates(journal, onFault),
       artifacts: patientArtifacts(cleanArtifacts(journal.artifacts, this.#redaction), this.#clock),
+      memory: longTermMemory(journal, this.#clock, this.#options.store ?? {}),
       redaction: this.#redaction,
       agent,
       planner,

@@ -122,6 +122,6 @@ async function openBefore(journal: Journal, scope: Scope, after: string): Promis
   return open.reverse();
 }
 
-function isTurn({ conversation, parent }: Pick<RunRecord, 'conversation' | 'parent'>): boolean {
-  return conversation !== false && parent === undefined;
+function isTurn({ conversation, parent, erased }: Pick<RunRecord, 'conversation' | 'parent' | 'erased'>): boolean {
+  return conversation !== false && parent === undefined && erased === undefined;
 }

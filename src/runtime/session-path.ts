@@ -58,7 +58,8 @@ export async function wayBack(
     const { identity, turnOrigin } = record;
     if (wanted === undefined || turns.length >= limit) break;
     if (wanted === 'any' || ('run' in wanted && wanted.run === identity.run)) {
-      turns.push(record);
+      // Nothing is left of a turn whose content was erased.
+      if (record.erased === undefined) turns.push(record);
       wanted = wantedBy(turnOrigin);
       continue;
     }

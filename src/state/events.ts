@@ -53,8 +53,11 @@ export function event<T extends EventType>(
 /** The events of one entry. `before` is the state without it; a `started` entry has none. */
 export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[] {
   if (entry.kind === 'started') {
-    const { query, agent, author } = entry;
-    return [event('run.started', entry, entry.identity, { query, agent, ...defined({ author }) })];
+    const { query, agent, author, erased } = entry;
+    const started = event('run.started', entry, entry.identity, { query, agent, ...defined({ author }) });
+    return erased === undefined
+      ? [started]
+      : [started, event('run.erased', entry, entry.identity, { erasedAt: erased })];
   }
   if (before === undefined) return [];
   const { identity } = before;
@@ -98,6 +101,10 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
     case 'no_progress': {
       const { step, period, times } = entry;
       return [event('planner.no_progress', entry, identity, { step, period, times })];
+    }
+    case 'recalled': {
+      const { profile, items } = entry;
+      return [event('memory.recalled', entry, identity, { items, ...defined({ profile }) })];
     }
     case 'repinned': {
       const { agent, renamedTools } = entry;
@@ -262,7 +269,7 @@ function handleEvents(entry: Entry, ended: CallEnded, { handles, identity }: Run
 }
 
 function callEvent(entry: Entry, ended: CallEnded, before: RunState): RunEvent {
-  const { step, call, outcome, attempts, reuses } = ended;
+  const { step, call, outcome, attempts, reuses, store } = ended;
   const decision = before.open?.move.decision;
   const tool = openBranches(before)[call]?.tool ?? decision?.kind ?? '';
   const latencyMs = since(ended.startedAt ?? entry.at, entry.at);
@@ -270,7 +277,7 @@ function callEvent(entry: Entry, ended: CallEnded, before: RunState): RunEvent {
     outcome.kind === 'value' ? 'tool.completed' : outcome.kind === 'skipped' ? 'tool.skipped' : 'tool.failed';
   return event(type, entry, before.identity, {
     ...{ step, call, tool, outcome, latencyMs, attempts },
-    ...defined({ reuses }),
+    ...defined({ reuses, store }),
   });
 }
 

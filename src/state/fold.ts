@@ -79,6 +79,8 @@ export function openState(entry: Entry): RunState {
     continues,
     turn: entry.turn ?? null,
     heard: NONE,
+    erased: entry.erased ?? null,
+    recalled: null,
     context,
     conversation,
     agent,
@@ -250,6 +252,11 @@ function apply(state: RunState, entry: Entry): void {
     case 'no_progress':
       state.noProgress = Object.freeze({ step: entry.step, period: entry.period, times: entry.times });
       return;
+    case 'recalled': {
+      const { profile, items } = entry;
+      state.recalled = profile === undefined ? { items } : { profile, items };
+      return;
+    }
     case 'turn_started': {
       const { continues, query, inputs } = entry;
       state.continues = continues;

@@ -113,6 +113,8 @@ class Prospect {
       case 'spawned':
       case 'awaiting':
         return this.#callMisfit(body.step, body.call);
+      case 'recalled':
+        return this.#next === 0 ? undefined : 'the run has taken steps';
       case 'control':
         return body.control.stored && NOT_WHOLE;
       case 'paused':

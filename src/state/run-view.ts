@@ -66,6 +66,7 @@ export function viewOf(
     streaming,
     cache,
   };
+  if (state.recalled !== null) view.recalled = state.recalled;
   if (media !== undefined) view.media = media;
   if (earlier !== undefined) view.earlier = earlier;
   if (state.author !== null) view.author = state.author;

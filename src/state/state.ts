@@ -26,6 +26,7 @@ import {
   type OnCancel,
   type PauseReason,
   type Pin,
+  type Recalled,
   type RunContext,
   type RunLimits,
   type Source,
@@ -191,6 +192,10 @@ export interface RunState {
   turn: TurnOrigin | null;
   /** Messages of its session that it has heard since. Replaced when it grows. */
   heard: readonly AcceptedMessage[];
+  /** When its content was erased. */
+  erased: number | null;
+  /** What it is told of the memory of its user. */
+  recalled: Recalled | null;
   context: RunContext;
   /** True: the run is a turn of its session's conversation. */
   conversation: boolean;

@@ -14,6 +14,7 @@ import { leaseCases } from './journal-cases/leases.ts';
 import { sessionCases } from './journal-cases/sessions.ts';
 import { snapshotCases } from './journal-cases/snapshots.ts';
 import { listingCases, statusCases } from './journal-cases/statuses.ts';
+import { storeCases } from './journal-cases/store.ts';
 import { taskCases } from './journal-cases/tasks.ts';
 import { VirtualClock } from './time-and-chance.ts';
 
@@ -49,6 +50,7 @@ export function journalConformance(options: JournalConformanceOptions): Conforma
     ...artifactCases,
     ...sessionMemoryCases,
     ...snapshotCases,
+    ...storeCases,
   ];
   if (options.durable === true) cases.push(...durableCases);
   return cases.map((check) => ({ name: check.name, run: () => runCase(check, options) }));

@@ -15,6 +15,7 @@ import {
   local,
   type MediaView,
   type OptionShape,
+  type Recalled,
   RunCache,
   type RunContext,
   type RunView,
@@ -53,6 +54,7 @@ export interface RunViewOptions {
   readonly streaming?: boolean;
   readonly media?: MediaView;
   readonly earlier?: EarlierRuns;
+  readonly recalled?: Recalled;
   /** What the planner has kept of the run, from the view before. Default nothing. */
   readonly cache?: RunCache;
 }
@@ -73,7 +75,14 @@ const OPTIONS: OptionShape<RunViewOptions> = {
   ...({ steps: 'any?', steering: 'any?', compaction: 'any?', compactionFailures: 'any?', controls: 'any?' } as const),
   ...({ contextLimits: 'any?' } as const),
   ...({ tools: 'any?', startedAt: 'any?', tasks: 'any?', groups: 'any?', background: 'any?' } as const),
-  ...({ noProgress: 'any?', streaming: 'any?', media: 'any?', cache: 'any?', earlier: 'any?' } as const),
+  ...({
+    noProgress: 'any?',
+    streaming: 'any?',
+    media: 'any?',
+    cache: 'any?',
+    earlier: 'any?',
+    recalled: 'any?',
+  } as const),
 };
 /** What a view has beside: one view may be made of another, `runView({ ...view, steps })`. */
 const MADE: OptionShape<Omit<RunView, keyof RunViewOptions>> = {
@@ -87,7 +96,7 @@ const NO_TOOLS: ToolView = toolView([]);
 /** Makes a run view. Default: a fresh run of `local('test')` with the query `hello`, no tools, started on 2 January 2026. */
 export function runView(options: RunViewOptions = {}): RunView {
   assertKnownKeys('runView', options, Object.keys(OPTIONS), Object.keys(MADE));
-  const { query = 'hello', steps = [], noProgress, media, earlier, author } = options;
+  const { query = 'hello', steps = [], noProgress, media, earlier, recalled, author } = options;
   return Object.freeze({
     identity: options.identity ?? local('test'),
     query,
@@ -104,7 +113,7 @@ export function runView(options: RunViewOptions = {}): RunView {
     startedAt: options.startedAt ?? Date.UTC(2026, 0, 2, 23, 59),
     rejections: 0,
     tasks: options.tasks ?? false,
-    ...defined({ noProgress, media, earlier }),
+    ...defined({ noProgress, media, earlier, recalled }),
     streaming: options.streaming ?? false,
     cache: options.cache ?? new RunCache(),
   });

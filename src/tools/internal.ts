@@ -40,6 +40,7 @@ export {
   type ReadyFunction,
   type ReadyTool,
 } from './ready-tool.ts';
+export { factKey, profileCheck, rememberTool } from './remember.ts';
 export { type Checked, checkOf, jsonSchemaOf, type ValueCheck } from './schema.ts';
 export {
   type ApprovalGate,

@@ -1,7 +1,18 @@
 /** The definition of a tool: what a user writes to give an agent a capability. */
 import type { LanguageModelV4, LanguageModelV4ToolResultPart } from '@ai-sdk/provider';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import type { ArtifactRef, Effect, Identity, Json, JsonObject, Loading, Planner, SkillView, ToolView } from '#core';
+import type {
+  ArtifactRef,
+  Effect,
+  Identity,
+  Json,
+  JsonObject,
+  Loading,
+  Planner,
+  SkillView,
+  Store,
+  ToolView,
+} from '#core';
 import type { LanguageModel, ModelEntry } from '#model';
 import type { HandleSet, LiveHandles, NoHandles } from './handle.ts';
 
@@ -61,6 +72,12 @@ export interface ToolContext<H extends HandleSet = NoHandles> {
    * tools. `undefined` when there is nothing, and for what belongs to another session. @throws PilotageError of the store.
    */
   artifact(artifactRef: string): Promise<{ readonly bytes: Uint8Array; readonly mime: string } | undefined>;
+  /**
+   * Long-term memory of the user: each namespace is inside that of the run's tenant and user, or inside what the runtime's `store.namespace` says.
+   * What the call writes lands with its value, in one commit: a call that fails, or whose process dies, has written nothing. It reads its own
+   * writes. What it reads is recorded with its outcome. @throws PilotageError as `runtime.store`; `cancelled` after the call has ended.
+   */
+  readonly store: Store;
   /**
    * A model as `generateText` and its like take it. What it uses is recorded before the tool gets the reply, and counts against the limits of the run, however the
    * call ends. With a limit on tokens or cost, a reply is no longer than what is left, and requests wait for what others under way leave. Text that it streams

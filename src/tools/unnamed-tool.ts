@@ -120,12 +120,13 @@ function withCall(own: ToolContext, context: unknown): object {
     discover,
     saveArtifact,
     artifact,
+    store,
     model,
     spent,
   } = own;
   const ours: ToolContext = {
     ...{ signal, idempotencyKey, identity, attempt, tools, meta, skills, handles },
-    ...{ emit, discover, saveArtifact, artifact, model, spent },
+    ...{ emit, discover, saveArtifact, artifact, store, model, spent },
   };
   return { ...ours, ...callOf(own, context), abortSignal: signal };
 }

@@ -627,6 +627,13 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     });
     return planner('tool_wait_too_long', [call('away')], { tools: [{ ...away, retries: 1 }] });
   },
+  store_refused: () =>
+    planner('store_refused', [call('keeps')], { tools: [made('keeps', (_, { store }) => store.put([], '', 1))] }),
+  embedding_failed: () => {
+    const down = { index: { embed: () => Promise.reject(new Error('down')) } };
+    const finds = made('finds', (_, { store }) => store.search([], 'q'));
+    return planner('embedding_failed', [call('finds')], { tools: [finds], store: down });
+  },
   outcome_unknown: () =>
     plannerInTime(
       'outcome_unknown',

@@ -438,6 +438,15 @@ const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
     },
     { requiredKeys: ['kind', 'agent', 'pin', 'seq', 'at'] },
   ),
+  recalled: fc.record(
+    {
+      kind: fc.constant('recalled' as const),
+      profile: object,
+      items: fc.array(fc.record({ namespace: fc.array(text), key: text, value: json, score: fc.integer() })),
+      ...position,
+    },
+    { requiredKeys: ['kind', 'items', 'seq', 'at'] },
+  ),
   compacted: fc.record(
     {
       kind: fc.constant('compacted' as const),

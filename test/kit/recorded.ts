@@ -1,5 +1,6 @@
 /** Runs a list of decisions on a memory journal, and gives back everything that was recorded and told. */
 
+import { defined } from '#core';
 import { memoryJournal } from '#journal';
 import { createRuntime, type Identity, local, type Planner, type RunEvent, type RunResult } from '#pilotage';
 import type { Journal } from '#pilotage/journal';
@@ -17,6 +18,7 @@ export interface RecordOptions extends Partial<Omit<RuntimeOptions, 'planner' | 
   readonly query?: string;
   readonly modelDriven?: boolean;
   readonly compact?: NonNullable<Planner['compact']>;
+  readonly remembers?: NonNullable<Planner['remembers']>;
   readonly start?: Partial<StartOptions>;
   readonly journal?: Journal;
 }
@@ -44,11 +46,11 @@ export function scripted(script: Script, views: RunView[] = [], modelDriven = fa
 
 export async function record(script: Script, options: RecordOptions = {}): Promise<Recorded> {
   const { identity = local('ana'), query = 'q', tools = [], scopes = [], ...others } = options;
-  const { modelDriven, compact, start, ...rest } = others;
+  const { modelDriven, compact, remembers, start, ...rest } = others;
   const views: RunView[] = [];
   const journal = rest.journal ?? memoryJournal();
   const plain = scripted(script, views, modelDriven);
-  const planner = compact === undefined ? plain : { ...plain, compact };
+  const planner = { ...plain, ...defined({ compact, remembers }) };
   const runtime = createRuntime({ ...rest, planner, tools, journal });
   try {
     const run = await runtime.start(query, { identity, scopes, ...start });

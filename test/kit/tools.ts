@@ -12,6 +12,17 @@ export function make(name: string, run: Runs, more: Partial<Tool> = {}): Tool {
   return { name, description: name, inputSchema: ANY, effect: 'pure', execute: run, ...more } as Tool;
 }
 
+const refuses = (): Promise<never> => Promise.reject(new Error('No store is here.'));
+
+/** What a tool has that is called by hand. */
+export const noStore: ToolContext['store'] = {
+  put: refuses,
+  get: refuses,
+  list: refuses,
+  search: refuses,
+  delete: refuses,
+};
+
 /** A tool that gives back its arguments. */
 export const echo: Tool = make('echo', (args) => args);
 

@@ -1,4 +1,4 @@
-/** The numbered examples run as they stand, and `docs/planners.md`, `flows.md`, `tools.md` and `agents.md` show what they are and what they print. */
+/** The numbered examples run as they stand, and `docs/planners.md`, `flows.md`, `tools.md`, `agents.md` and `memory.md` show what they are and what they print. */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -36,11 +36,17 @@ const firstOfFlows = '12';
 const firstOfTools = '17';
 const firstOfAgents = '20';
 const firstOfMoreTools = '26';
+const firstOfMemory = '40';
 const pages: readonly Page[] = [
   page('docs/planners.md', 16, (name) => name < firstOfFlows),
   page('docs/flows.md', 16, (name) => name >= firstOfFlows && name < firstOfTools),
-  page('docs/tools.md', 8, (name) => name >= firstOfMoreTools || (name >= firstOfTools && name < firstOfAgents)),
+  page(
+    'docs/tools.md',
+    8,
+    (name) => (name >= firstOfMoreTools && name < firstOfMemory) || (name >= firstOfTools && name < firstOfAgents),
+  ),
   page('docs/agents.md', 9, (name) => name >= firstOfAgents && name < firstOfMoreTools),
+  page('docs/memory.md', 5, (name) => name >= firstOfMemory),
 ];
 
 function page(file: string, leastBlocks: number, shows: (name: string) => boolean): Page {
@@ -112,6 +118,8 @@ const SHOWN: Readonly<Record<string, readonly RegExp[]>> = {
   // The words that the person has added.
   '24-mail-assistant.ts': [/^52017 characters to /, /characters: 52028/, /\nThe mail is out\.\n$/],
   '26-screenshot.ts': [/^I was shown 1 picture\.$/m, /^in the journal: its reference$/m],
+  '40-store.ts': [/^note 0 of step 0 .*tea.*\nnote 1 of step 2 .*Momo.*\nfound .*Momo/, /^of Ben \[\]$/m],
+  '41-remember.ts': [/^Green tea, as ever\?$/m, /"profile":\{"city":"Ulm"\}/, /^profile \{ city: 'Ulm' \}$/m],
   '25-long-chat.ts': [/^You have written 1000 times\.\n1000 replies\n$/],
 };
 

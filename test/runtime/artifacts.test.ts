@@ -238,6 +238,7 @@ describe('saveArtifact', () => {
         put: () => Promise.reject(new PilotageError('journal_read_only', 'read only')),
         get: (...args) => base.artifacts.get(...args),
         list: (...args) => base.artifacts.list(...args),
+        erase: (...args) => base.artifacts.erase(...args),
       },
     });
     const careful = saver('careful', (_, { saveArtifact }) =>

@@ -6,7 +6,7 @@ import { toolView } from '#testing';
 import type { ToolContext } from '#tools';
 import { call, script, watched } from '../kit/decisions.ts';
 import { entriesOf, observations } from '../kit/run-record.ts';
-import { make } from '../kit/tools.ts';
+import { make, noStore } from '../kit/tools.ts';
 import { start, world } from '../kit/world.ts';
 
 async function heavy(value: Json) {
@@ -33,6 +33,7 @@ const contextOf = (identity: Identity): ToolContext => ({
   discover: () => {},
   saveArtifact: () => Promise.reject(new Error('nothing is stored here')),
   artifact: async () => undefined,
+  store: noStore,
   model: () => {
     throw new Error('no model is here');
   },

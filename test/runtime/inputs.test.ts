@@ -32,6 +32,7 @@ function artifactsWith(journal: Journal, changes: Partial<ArtifactStore>): Journ
     put: (...args) => artifacts.put(...args),
     get: (...args) => artifacts.get(...args),
     list: (...args) => artifacts.list(...args),
+    erase: (...args) => artifacts.erase(...args),
     ...changes,
   };
   return changed(journal, { artifacts: own });
@@ -113,6 +114,7 @@ describe('attachments', () => {
     const failing = (code: 'journal_corrupt' | 'journal_busy'): ArtifactStore => ({
       put: (...args) => artifacts.put(...args),
       list: (...args) => artifacts.list(...args),
+      erase: (...args) => artifacts.erase(...args),
       get: () => Promise.reject(new PilotageError(code, 'no')),
     });
     expect(await loadInputs([gone], identity, failing('journal_corrupt'))).toEqual([gone]);

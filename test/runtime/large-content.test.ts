@@ -193,6 +193,7 @@ function emptied(journal: Journal): Journal {
     put: (...args) => artifacts.put(...args),
     get: async () => undefined,
     list: (...args) => artifacts.list(...args),
+    erase: (...args) => artifacts.erase(...args),
   };
   return changed(journal, { artifacts: empty });
 }

@@ -55,6 +55,7 @@ describe('a store that cannot write now', () => {
         artifacts: {
           get: (scope, ref) => base.artifacts.get(scope, ref),
           list: (scope, limit) => base.artifacts.list(scope, limit),
+          erase: (owner) => base.artifacts.erase(owner),
           put: (scope, bytes, about) => {
             left -= 1;
             if (left >= 0) return Promise.reject(new PilotageError('journal_full', 'The disk is full.'));

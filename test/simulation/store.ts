@@ -8,6 +8,7 @@ import type {
   ClaimRequest,
   Examined,
   Journal,
+  LongTermStore,
   NewRun,
   Park,
   Received,
@@ -55,6 +56,7 @@ export class SimulatedStore implements Journal {
   readonly artifacts: ArtifactStore;
   readonly sessions: Journal['sessions'];
   readonly snapshots: SnapshotStore;
+  readonly store: LongTermStore;
   readonly #options: StoreOptions;
 
   constructor(options: StoreOptions) {
@@ -64,6 +66,16 @@ export class SimulatedStore implements Journal {
       put: (scope, bytes, about) => this.#operation('artifact', () => inner.artifacts.put(scope, bytes, about)),
       get: (scope, artifactRef) => this.#operation('artifact', () => inner.artifacts.get(scope, artifactRef)),
       list: (scope, limit) => this.#operation('artifact', () => inner.artifacts.list(scope, limit)),
+      erase: (owner) => this.#operation('artifact', () => inner.artifacts.erase(owner)),
+    };
+    this.store = {
+      write: (writes) => this.#operation('append', () => inner.store.write(writes)),
+      get: (namespace, key) => this.#operation('read', () => inner.store.get(namespace, key)),
+      list: (query, after) => this.#operation('read', () => inner.store.list(query, after)),
+      search: (query, lookup) => this.#operation('read', () => inner.store.search(query, lookup)),
+      unindexed: (namespace, index, limit) =>
+        this.#operation('read', () => inner.store.unindexed(namespace, index, limit)),
+      setVectors: (index, vectors) => this.#operation('append', () => inner.store.setVectors(index, vectors)),
     };
     // The programs of the simulation have no sessions.
     this.sessions = inner.sessions;

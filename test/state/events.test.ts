@@ -88,6 +88,18 @@ const EMITTERS: { readonly [T in EventType]: () => Promise<readonly RunEvent[]> 
     await runtime.close();
     return seen;
   },
+  'run.erased': async () => {
+    const journal = memoryJournal();
+    const identity = local('ana');
+    await record([call('works')], { tools, journal, identity });
+    const runtime = createRuntime({ planner: () => pause(), journal });
+    await runtime.erase(identity);
+    const seen: RunEvent[] = [];
+    for await (const event of runtime.run(identity.run).events()) seen.push(event);
+    await runtime.close();
+    return seen;
+  },
+  'memory.recalled': () => events([call('works')], { remembers: { recall: 1 } }),
   'run.paused': () => events([pause()]),
   'control.received': () => steered('USER_MESSAGE'),
   'control.undelivered': overtaken,
@@ -161,6 +173,8 @@ const FIELDS: { readonly [T in EventType]: readonly (keyof EventPayloads[T])[] }
   'planner.no_progress': ['step', 'period', 'times'],
   'run.repinned': ['agent'],
   'turn.started': ['query', 'continues', 'messages'],
+  'run.erased': ['erasedAt'],
+  'memory.recalled': ['items'],
   'run.paused': ['pauses'],
   'control.received': ['control'],
   'control.undelivered': ['control'],

@@ -113,6 +113,8 @@ describe('the fold', () => {
     expect(fold()).toEqual({
       head: 1,
       author: null,
+      erased: null,
+      recalled: null,
       beforeTurn: { steps: 0, taskSteps: 0 },
       continues: null,
       handsOver: null,

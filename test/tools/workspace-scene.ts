@@ -6,6 +6,7 @@ import { afterAll } from 'vitest';
 import { type Json, type JsonObject, skillView } from '#core';
 import { type ToolContext, ToolFailure } from '#tools';
 import { workspaceTools } from '#tools/workspace';
+import { noStore } from '../kit/tools.ts';
 
 export const SECRET = 'the-secret-outside';
 
@@ -54,7 +55,7 @@ export function contextOf(signal: AbortSignal = new AbortController().signal): T
   const model = (): never => {
     throw new Error('A workspace tool asks no model.');
   };
-  const none = { saveArtifact, artifact: async () => undefined, model, spent: async () => {} };
+  const none = { saveArtifact, artifact: async () => undefined, store: noStore, model, spent: async () => {} };
   const quiet = { emit: () => {}, discover: () => {}, ...none };
   return {
     signal,

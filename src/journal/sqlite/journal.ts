@@ -18,6 +18,7 @@ import type {
   ClaimRequest,
   Examined,
   Journal,
+  LongTermStore,
   NewRun,
   Park,
   Received,
@@ -34,6 +35,7 @@ import type {
 import { assertLease, assertPriority, dueAt, hasEnded, isTurn, journalClosed, pageSize, wholeMs } from '../rules.ts';
 import { Watchers } from '../watchers.ts';
 import { SqliteGuard } from './guard.ts';
+import { SqliteItems } from './items.ts';
 import { OpeningJournal } from './opening.ts';
 import { ReadingJournal } from './reading.ts';
 import { SqliteRecords, SqliteRepairs } from './records.ts';
@@ -117,6 +119,7 @@ export class SqliteJournal implements Journal {
   readonly artifacts: ArtifactStore;
   readonly sessions: SessionStore;
   readonly snapshots: SnapshotStore;
+  readonly store: LongTermStore;
   readonly #db: DatabaseSync;
   readonly #guard: SqliteGuard;
   readonly #clock: Clock;
@@ -156,6 +159,7 @@ export class SqliteJournal implements Journal {
       delete: async (scope) => this.#writer.write(() => turns.delete(scope, this.#now())),
     };
     this.snapshots = new SqliteSnapshots(db, access);
+    this.store = new SqliteItems(db, access, () => this.#now());
     this.#rows = new SqliteRows(db, this.#clock, turns);
     this.#records = new SqliteRecords(db);
     this.#repairs = new SqliteRepairs(db);

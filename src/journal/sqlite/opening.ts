@@ -4,7 +4,7 @@
  * with `journal_busy` after the same time; the next one tries again.
  */
 import { PilotageError, type Scope } from '#core';
-import type { ArtifactStore, Journal, SessionStore, SnapshotStore } from '../port.ts';
+import type { ArtifactStore, Journal, LongTermStore, SessionStore, SnapshotStore } from '../port.ts';
 import { journalClosed } from '../rules.ts';
 
 const RETRY_MS = 20;
@@ -28,6 +28,7 @@ export class OpeningJournal implements Journal {
     put: (scope, bytes, about) => this.#with(({ artifacts }) => artifacts.put(scope, bytes, about)),
     get: (scope, ref) => this.#with(({ artifacts }) => artifacts.get(scope, ref)),
     list: (scope, limit) => this.#with(({ artifacts }) => artifacts.list(scope, limit)),
+    erase: (owner) => this.#with(({ artifacts }) => artifacts.erase(owner)),
   };
 
   readonly sessions: SessionStore = {
@@ -35,6 +36,15 @@ export class OpeningJournal implements Journal {
     list: (query) => this.#with(({ sessions }) => sessions.list(query)),
     set: (scope, facts) => this.#with(({ sessions }) => sessions.set(scope, facts)),
     delete: (scope) => this.#with(({ sessions }) => sessions.delete(scope)),
+  };
+
+  readonly store: LongTermStore = {
+    write: (writes) => this.#with(({ store }) => store.write(writes)),
+    get: (namespace, key) => this.#with(({ store }) => store.get(namespace, key)),
+    list: (query, after) => this.#with(({ store }) => store.list(query, after)),
+    search: (query, lookup) => this.#with(({ store }) => store.search(query, lookup)),
+    unindexed: (namespace, index, limit) => this.#with(({ store }) => store.unindexed(namespace, index, limit)),
+    setVectors: (index, vectors) => this.#with(({ store }) => store.setVectors(index, vectors)),
   };
 
   readonly snapshots: SnapshotStore = {

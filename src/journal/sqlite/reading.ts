@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { PilotageError, type Scope } from '#core';
-import type { ArtifactStore, Journal, RunQuery, SessionStore, SnapshotStore } from '../port.ts';
+import type { ArtifactStore, Journal, LongTermStore, RunQuery, SessionStore, SnapshotStore } from '../port.ts';
 import { journalClosed } from '../rules.ts';
 import { Watchers } from '../watchers.ts';
 import { footprintOf, openStill, type Still } from './still.ts';
@@ -50,6 +50,7 @@ export class ReadingJournal implements Journal {
     put: () => this.#refuse(),
     get: (scope, ref) => this.#read((journal) => journal.artifacts.get(scope, ref)),
     list: (scope, limit) => this.#read((journal) => journal.artifacts.list(scope, limit)),
+    erase: () => this.#refuse(),
   };
 
   readonly sessions: SessionStore = {
@@ -57,6 +58,15 @@ export class ReadingJournal implements Journal {
     list: (query) => this.#read((journal) => journal.sessions.list(query)),
     set: () => this.#refuse(),
     delete: () => this.#refuse(),
+  };
+
+  readonly store: LongTermStore = {
+    write: () => this.#refuse(),
+    get: (namespace, key) => this.#read(({ store }) => store.get(namespace, key)),
+    list: (query, after) => this.#read(({ store }) => store.list(query, after)),
+    search: (query, lookup) => this.#read(({ store }) => store.search(query, lookup)),
+    unindexed: (namespace, index, limit) => this.#read(({ store }) => store.unindexed(namespace, index, limit)),
+    setVectors: () => this.#refuse(),
   };
 
   readonly snapshots: SnapshotStore = {

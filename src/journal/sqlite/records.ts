@@ -124,7 +124,7 @@ function recordOf(row: RecordRow, now: number): RunRecord {
   };
 }
 
-type Beginning = Pick<RunRecord, 'query' | 'parent' | 'root' | 'conversation' | 'turnOrigin' | 'problem'>;
+type Beginning = Pick<RunRecord, 'query' | 'parent' | 'root' | 'conversation' | 'turnOrigin' | 'erased' | 'problem'>;
 
 /** A run whose beginning cannot be read is listed with its problem, so that it hides no other run. */
 function beginningIn(row: RecordRow): Beginning {

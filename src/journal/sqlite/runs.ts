@@ -26,6 +26,7 @@ import {
   type StoredTree,
   wholeMs,
 } from '../rules.ts';
+import { ItemWriter } from './items.ts';
 import { decodeRow, type EntryRow } from './records.ts';
 import { HEAD, LAST_ENTRY } from './schema.ts';
 import {
@@ -141,6 +142,7 @@ export class SqliteRows {
   readonly #sql: Statements;
   readonly #inbox: SqliteInbox;
   readonly #turns: SqliteTurns;
+  readonly #items: ItemWriter;
   readonly #passedOver: SqlitePassedOver;
   readonly #clock: Clock;
   readonly #leaseWatch: LeaseWatch<number>;
@@ -154,6 +156,7 @@ export class SqliteRows {
     this.#passedOver = new SqlitePassedOver(db);
     this.#sql = statementsOn(db);
     this.#inbox = new SqliteInbox(db);
+    this.#items = new ItemWriter(db);
   }
 
   create({ run, first, bodies }: RunText, time: number): Claim | undefined {
@@ -171,7 +174,7 @@ export class SqliteRows {
   /** @returns the turn whose turn it is, when these entries end the one before it. */
   append({ append, bodies, agent, starts, tells }: AppendText, time: number): string | undefined {
     const now = Math.floor(time);
-    const { run, expected, leaseMs, takes, status } = append;
+    const { run, expected, leaseMs, takes, status, writes } = append;
     const row = starts !== undefined || leaseMs !== undefined ? this.#assertMay(append) : undefined;
     let head = expected;
     for (const body of bodies) {
@@ -189,6 +192,7 @@ export class SqliteRows {
     if (status !== undefined) this.#sql.setStatus().run({ status, run, now });
     if (agent !== undefined) this.#sql.setAgent().run(agent, run);
     for (const told of tells ?? []) this.#tell(told, now);
+    if (writes !== undefined) this.#items.write(writes, now);
     return status !== undefined && hasEnded(status) ? this.#turns.ended(run) : undefined;
   }
 

@@ -242,6 +242,23 @@ export const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (run, number)
   ) STRICT;
   `,
+  // Long-term memory. Each write makes a row with a number that was never used before; a namespace is a JSON list without its last bracket.
+  `
+  CREATE TABLE store_items (
+    revision INTEGER PRIMARY KEY AUTOINCREMENT,
+    namespace TEXT NOT NULL,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    source TEXT,
+    vector_index TEXT,
+    vector BLOB,
+    UNIQUE (namespace, key)
+  ) STRICT;
+  CREATE INDEX store_items_expiry ON store_items (expires_at) WHERE expires_at IS NOT NULL;
+  `,
 ];
 
 /** In SQL: the last entry that the log has of the run of a row of `runs`; NULL when it has none. */

@@ -1,6 +1,6 @@
 /** What statements are run with: their texts are prepared once, and what is to be written is encoded before the transaction. */
 import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite';
-import { encodeEntry, isCapped, type Message, type Started } from '#core';
+import { assertStoreWrite, encodeEntry, isCapped, type Message, type Started } from '#core';
 import type { Append, NewRun, Sending, Told } from '../port.ts';
 import { agentAfter, assertConsecutive, assertLease, assertNewRun } from '../rules.ts';
 
@@ -73,6 +73,7 @@ export function encodeMessage(message: Message): MessageText {
 export function encodeAppend(append: Append): AppendText {
   assertConsecutive(append);
   if (append.leaseMs !== undefined) assertLease({ leaseMs: append.leaseMs });
+  if (append.writes !== undefined) for (const write of append.writes) assertStoreWrite(write);
   const bodies = append.entries.map(encodeEntry);
   const tells = append.tells?.map(encodeTold);
   return { append, bodies, agent: agentAfter(append), starts: append.starts?.map(encodeRun), tells };

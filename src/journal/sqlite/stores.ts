@@ -2,7 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type ArtifactRef, type ArtifactRow, PilotageError, type Scope } from '#core';
 import type { ArtifactAbout, ArtifactStore } from '../port.ts';
-import { artifactDigest, assertCounts, assertSameContent, ownedBy } from '../rules.ts';
+import { artifactDigest, assertCounts, assertSameContent, ownedBy, ownerKey } from '../rules.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
 
 const LARGE_BYTES = 1 << 20;
@@ -36,6 +36,8 @@ export class SqliteArtifacts implements ArtifactStore {
   readonly #insertRow: PreparedStatement;
   readonly #rows: PreparedStatement;
   readonly #count: PreparedStatement;
+  readonly #erase: PreparedStatement;
+  readonly #eraseRows: PreparedStatement;
 
   constructor(db: DatabaseSync, access: StoreAccess) {
     const sql = prepared(db);
@@ -49,6 +51,8 @@ export class SqliteArtifacts implements ArtifactStore {
       SELECT ref, mime, size, file_name, source, created_at FROM artifact_rows
       WHERE scope = ? ORDER BY created_at DESC, ref LIMIT ?`);
     this.#count = sql('SELECT count(*) AS rows FROM artifact_rows WHERE scope = ?');
+    this.#erase = sql(`DELETE FROM artifacts WHERE ${OF_OWNER}`);
+    this.#eraseRows = sql(`DELETE FROM artifact_rows WHERE ${OF_OWNER}`);
   }
 
   async put(scope: Scope, bytes: Uint8Array, about: ArtifactAbout): Promise<ArtifactRef> {
@@ -90,7 +94,18 @@ export class SqliteArtifacts implements ArtifactStore {
       return { rows: rows.map(rowOf), total: Number(this.#count().get(key)?.['rows']) };
     });
   }
+
+  async erase(owner: Pick<Scope, 'tenant' | 'user'>): Promise<number> {
+    const of = { owner: ownerKey(owner) };
+    return this.#access.write(() => {
+      this.#eraseRows().run(of);
+      return Number(this.#erase().run(of).changes);
+    });
+  }
 }
+
+/** In SQL: the key of a scope begins with `:owner`, which ends with a slash; `0` is the character behind that. */
+const OF_OWNER = `scope >= :owner AND scope < substr(:owner, 1, length(:owner) - 1) || '0'`;
 
 function rowOf({ ref, mime, size, file_name: fileName, source, created_at: createdAt }: ListedRow): ArtifactRow {
   return { artifactRef: ref, mime, sizeBytes: size, source, createdAt, ...(fileName === null ? {} : { fileName }) };

@@ -428,7 +428,7 @@ function readOne(value: Json, earlier: Summary | undefined): SummaryReading {
 const OPENER = /[{<]/g;
 
 /** The objects of a text in order, also those inside others, but none of a thought. */
-function* objectsIn(text: string): Generator<{ readonly value: Json; readonly isCut: boolean }> {
+export function* objectsIn(text: string): Generator<{ readonly value: Json; readonly isCut: boolean }> {
   const { maxChars, maxDepth } = DEFAULT_PARSE_LIMITS;
   if (text.length > maxChars) return;
   const work = workFor(text, DEFAULT_PARSE_LIMITS);

@@ -9,6 +9,7 @@ import {
   PilotageError,
   type Planner,
   type PlannerFunction,
+  type PlannerMemory,
   type ReasoningReplay,
   type RunView,
 } from '#core';
@@ -66,6 +67,11 @@ export interface ReactOptions {
   /** How many examples are shown for each tool. Default 3. */
   readonly maxToolExamples?: number;
   readonly compaction?: CompactionOptions;
+  /**
+   * What is remembered of users in the runtime's long-term store. The model is told, at the start of each run, the profile of its user and
+   * what fits the query best, and has the tool `remember`. Default: nothing.
+   */
+  readonly memory?: ReactMemory;
   readonly maxOutputTokens?: number;
   readonly temperature?: number;
   /** Options that are passed on to the provider. */
@@ -81,6 +87,19 @@ export interface CompactionOptions {
   readonly summariser?: LanguageModel | ModelEntry;
 }
 
+export interface ReactMemory {
+  /** The schema of the profile: a Standard Schema, or a JSON Schema, of an object. Default: there are only facts. */
+  readonly profile?: object;
+  /** How many remembered items a run is told of; 0 for none. Default 8. */
+  readonly recall?: number;
+  /**
+   * What says what of a run that has ended is worth remembering: a function, or a model that is asked for it. `runtime.extractMemory()`
+   * asks it. Default: only the tool `remember` writes.
+   */
+  readonly extract?: NonNullable<PlannerMemory['extract']> | LanguageModel | ModelEntry;
+}
+
+export const DEFAULT_RECALL = 8;
 export const DEFAULT_REASKS = 2;
 export const DEFAULT_CONTINUATIONS = 3;
 
@@ -112,16 +131,19 @@ const OPTIONS: OptionShape<ReactOptions> = {
   reasoningReplay: 'any?',
   maxToolExamples: 'whole?',
   compaction: 'object?',
+  memory: 'object?',
   maxOutputTokens: 'count?',
   temperature: 'number?',
   providerOptions: 'object?',
   clock: 'object?',
 };
+const MEMORY: OptionShape<ReactMemory> = { profile: 'schema?', recall: 'whole?', extract: 'any?' };
 const COMPACTION: OptionShape<CompactionOptions> = { budgetTokens: 'count', summariser: 'any?' };
 
 /** @throws PilotageError `invalid_config` naming the option. */
 export function assertReactOptions(options: ReactOptions): void {
   assertKinds('react', options, OPTIONS);
+  if (options.memory !== undefined) assertKinds('the memory of react', options.memory, MEMORY);
   if (options.compaction !== undefined) assertKinds('the compaction of react', options.compaction, COMPACTION);
   const { reasoningReplay, answerSchema, buildPrompt } = options;
   if (reasoningReplay !== undefined && reasoningReplay !== 'never' && reasoningReplay !== 'text') {

@@ -36,10 +36,11 @@ import { guidanceTurn, unreadableInputs } from '#prompt';
 import { answerForm } from './answer-form.ts';
 import { compactor, summariserOf } from './compact.ts';
 import { refusedBy } from './decide.ts';
+import { extractorOf } from './extract.ts';
 import { CALM, exhausted, modelsLeft, rungOf, unavailable } from './ladder.ts';
 import { MadeCalls } from './made-calls.ts';
 import { moveOf, PlainProvenance, readingOf, refusedMove } from './move.ts';
-import { assertReactOptions, DEFAULT_REASKS, endsByCall, type ReactOptions } from './options.ts';
+import { assertReactOptions, DEFAULT_REASKS, DEFAULT_RECALL, endsByCall, type ReactOptions } from './options.ts';
 import { Requests } from './requests.ts';
 import { Counts, exhaustedMove, mayBeSent, overflowFrom, overflowMove, replyTokens } from './room.ts';
 import { proseOnly } from './text-stream.ts';
@@ -245,6 +246,7 @@ export function react(options: ReactOptions): Planner {
     version: VERSION,
     wakeMode: 'push',
     modelDriven: true,
+    ...remembersOf(options),
     assertOffered: (tools) => {
       assertOffered(pool.models, tools);
       fallback?.assertOffered?.(tools);
@@ -253,6 +255,14 @@ export function react(options: ReactOptions): Planner {
     next: (view, signal) => (view.streaming ? streamMove(view, signal) : generateMove(view, signal)),
   };
   return Object.freeze({ ...planner, compact: compactor({ options, pool, requests, summariser }) });
+}
+
+function remembersOf(options: ReactOptions): Pick<Planner, 'remembers'> {
+  const { memory } = options;
+  if (memory === undefined) return {};
+  const { profile, recall = DEFAULT_RECALL } = memory;
+  const extract = extractorOf(options);
+  return { remembers: Object.freeze({ recall, ...defined({ profile, extract }) }) };
 }
 
 const GOES_ON: ReadonlySet<string> = new Set(['context_window_exceeded', 'context_exhausted', 'reply_refused']);

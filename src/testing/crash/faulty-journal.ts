@@ -10,6 +10,7 @@ import type {
   ClaimRequest,
   Examined,
   Journal,
+  LongTermStore,
   NewRun,
   Park,
   Received,
@@ -30,6 +31,7 @@ export class FaultyJournal implements Journal {
   readonly artifacts: ArtifactStore;
   readonly sessions: SessionStore;
   readonly snapshots: SnapshotStore;
+  readonly store: LongTermStore;
   readonly #inner: Journal;
   readonly #process: CrashProcess;
   readonly #record: CrashRecord;
@@ -45,6 +47,15 @@ export class FaultyJournal implements Journal {
       put: (scope, bytes, about) => this.#write('artifacts.put', () => inner.artifacts.put(scope, bytes, about)),
       get: (scope, artifactRef) => process.guard(() => inner.artifacts.get(scope, artifactRef)),
       list: (scope, limit) => process.guard(() => inner.artifacts.list(scope, limit)),
+      erase: (owner) => this.#write('artifacts.erase', () => inner.artifacts.erase(owner)),
+    };
+    this.store = {
+      write: (writes) => this.#write('store.write', () => inner.store.write(writes)),
+      get: (namespace, key) => process.guard(() => inner.store.get(namespace, key)),
+      list: (query, after) => process.guard(() => inner.store.list(query, after)),
+      search: (query, lookup) => process.guard(() => inner.store.search(query, lookup)),
+      unindexed: (namespace, index, limit) => process.guard(() => inner.store.unindexed(namespace, index, limit)),
+      setVectors: (index, vectors) => this.#write('store.setVectors', () => inner.store.setVectors(index, vectors)),
     };
     this.sessions = {
       get: (scope) => process.guard(() => inner.sessions.get(scope)),

@@ -128,6 +128,55 @@ export const artifactCases: readonly JournalCase[] = [
       await expectCode(journal.artifacts.list(identity('r1', { session: '' }), 10), 'identity_required');
     },
   },
+  {
+    name: 'what is stored in the sessions of a user is erased, and nothing of anybody else',
+    async run({ journal }) {
+      const theirs = [identity('r1'), identity('r2', { session: 's/2' })];
+      const others = [
+        identity('r3', { user: 'an' }),
+        identity('r4', { user: 'ana0' }),
+        identity('r5', { tenant: 'acm' }),
+        identity('r6', { tenant: 'acme/ana', user: 's1' }),
+        identity('r7', { user: 'ana/s1' }),
+      ];
+      const [mine] = await Promise.all(
+        [...theirs, ...others].map((scope) => journal.artifacts.put(scope, Buffer.from('x'), { mime: 'text/plain' })),
+      );
+      const { tenant, user } = identity('any');
+      assert.equal(await journal.artifacts.erase({ tenant, user }), 2);
+      for (const scope of theirs) {
+        assert.deepEqual(await journal.artifacts.list(scope, 10), { rows: [], total: 0 });
+        assert.equal(await journal.artifacts.get(scope, mine?.artifactRef ?? ''), undefined);
+      }
+      for (const scope of others) {
+        assert.equal((await journal.artifacts.list(scope, 10)).total, 1, scope.user);
+      }
+      assert.equal(await journal.artifacts.erase({ tenant, user }), 0);
+      await expectCode(journal.artifacts.erase({ tenant, user: ' ' }), 'identity_required');
+    },
+  },
+  {
+    name: 'the content of a run is erased from its first entry on, and from its inbox, when it is as it was examined',
+    async run({ journal }) {
+      const claim = await createClaimed(journal, 'r1');
+      await journal.append(step(claim, 1, { status: 'finished' }));
+      const { signals } = await journal.examine('r1');
+      const entries = (await journal.read('r1')).map((entry) =>
+        entry.kind === 'started' ? { ...entry, query: '', erased: 5 } : entry,
+      );
+      const request = { run: 'r1', head: 2, signals, keep: 0, entries, agent: 'finish', drops: [] } as const;
+      await expectCode(journal.repair({ ...request, status: 'finished' }), 'journal_conflict');
+      await expectCode(journal.repair({ ...request, status: 'finished', head: 1, erases: true }), 'journal_conflict');
+      await journal.repair({ ...request, status: 'finished', erases: true });
+      assert.deepEqual(await journal.read('r1'), entries);
+      const record = present(await journal.get('r1'));
+      assert.deepEqual([record.query, record.erased, record.head, record.status], ['', 5, 2, 'finished']);
+      assert.deepEqual(
+        (await journal.list({})).map(({ query }) => query),
+        [''],
+      );
+    },
+  },
 ];
 
 export const sessionMemoryCases: readonly JournalCase[] = [

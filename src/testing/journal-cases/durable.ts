@@ -32,9 +32,13 @@ export const durableCases: readonly JournalCase[] = [
       await journal.create(newRun('r2', { priority: 4 }));
       await journal.append(step(claim, 3, { starts: [newTask('r1.0', 'r1')], tells: [told] }));
       const { artifactRef } = await journal.artifacts.put(identity('r1'), Buffer.from('bytes'), { mime: 'text/plain' });
+      await journal.store.write([{ namespace: ['acme', 'ana'], key: 'colour', value: 'blue', ttlMs: 60_000 }]);
       const ended = await createClaimed(journal, 'r3');
       await journal.append(step(ended, 1, { status: 'finished' }));
-      const kept = async (from: Journal): Promise<unknown> => [await from.artifacts.list(identity('r1'), 5)];
+      const kept = async (from: Journal): Promise<unknown> => [
+        await from.artifacts.list(identity('r1'), 5),
+        await from.store.list({ namespace: ['acme'], limit: 5 }),
+      ];
       const remembered = await kept(journal);
       const before = { entries: await journal.read('r1'), records: await journal.list({}) };
       await journal.close();

@@ -1,0 +1,153 @@
+/** Long-term memory in the memory of this process. */
+import {
+  assertStoreWrite,
+  bestHits,
+  comparePlaces,
+  cosine,
+  deepFreeze,
+  defined,
+  fitsFilter,
+  liesIn,
+  type Namespace,
+  namespaceKey,
+  type StoreHit,
+  type StoreItem,
+  type StoreWrite,
+  searchText,
+  wordScore,
+} from '#core';
+import type { LongTermStore, RevisedItem, StoreLookup, StoreQuery } from './port.ts';
+import { assertCounts } from './rules.ts';
+
+interface Kept {
+  readonly item: StoreItem;
+  readonly revision: number;
+  indexed: { readonly index: string; readonly vector: Float32Array } | undefined;
+}
+
+interface Access {
+  readonly assertOpen: () => void;
+  readonly now: () => number;
+}
+
+export class MemoryItems implements LongTermStore {
+  readonly #access: Access;
+  /** By the text of the namespace, then by the key. */
+  readonly #namespaces = new Map<string, Map<string, Kept>>();
+  #revisions = 0;
+  /** When the next item expires. */
+  #nextExpiry = Number.POSITIVE_INFINITY;
+
+  constructor(access: Access) {
+    this.#access = access;
+  }
+
+  async write(writes: readonly StoreWrite[]): Promise<void> {
+    this.#access.assertOpen();
+    for (const write of writes) assertStoreWrite(write);
+    this.apply(writes);
+  }
+
+  /** What was found fit to be written before. */
+  apply(writes: readonly StoreWrite[]): void {
+    const now = Math.floor(this.#access.now());
+    this.#sweep(now);
+    for (const write of writes) this.#apply(write, now);
+  }
+
+  #apply({ namespace, key, value, ttlMs, source }: StoreWrite, now: number): void {
+    const within = namespaceKey(namespace);
+    const items = this.#namespaces.get(within) ?? new Map<string, Kept>();
+    const before = items.get(key);
+    items.delete(key);
+    if (value !== undefined) {
+      const createdAt = before === undefined || isOver(before, now) ? now : before.item.createdAt;
+      const expiresAt = ttlMs === undefined ? undefined : now + ttlMs;
+      const item = {
+        namespace: [...namespace],
+        key,
+        value,
+        createdAt,
+        updatedAt: now,
+        ...defined({ expiresAt, source }),
+      };
+      this.#revisions += 1;
+      items.set(key, { item: deepFreeze(item), revision: this.#revisions, indexed: undefined });
+      this.#nextExpiry = Math.min(this.#nextExpiry, expiresAt ?? this.#nextExpiry);
+    }
+    if (items.size === 0) this.#namespaces.delete(within);
+    else this.#namespaces.set(within, items);
+  }
+
+  #sweep(now: number): void {
+    if (now < this.#nextExpiry) return;
+    this.#nextExpiry = Number.POSITIVE_INFINITY;
+    for (const [within, items] of this.#namespaces) {
+      for (const [key, kept] of items) {
+        if (isOver(kept, now)) items.delete(key);
+        else this.#nextExpiry = Math.min(this.#nextExpiry, kept.item.expiresAt ?? this.#nextExpiry);
+      }
+      if (items.size === 0) this.#namespaces.delete(within);
+    }
+  }
+
+  async get(namespace: Namespace, key: string): Promise<StoreItem | undefined> {
+    this.#access.assertOpen();
+    const kept = this.#namespaces.get(namespaceKey(namespace))?.get(key);
+    return kept === undefined || isOver(kept, this.#access.now()) ? undefined : kept.item;
+  }
+
+  async list(query: StoreQuery, after?: Pick<StoreItem, 'namespace' | 'key'>): Promise<StoreItem[]> {
+    const items = this.#in(query).map(({ item }) => item);
+    const rest = after === undefined ? items : items.filter((item) => comparePlaces(item, after) > 0);
+    return rest.slice(0, query.limit);
+  }
+
+  async search(query: StoreQuery, lookup: StoreLookup): Promise<StoreHit[]> {
+    const hits = this.#in(query).flatMap((kept): StoreHit[] => {
+      const score = scoreOf(kept, lookup);
+      return score === undefined ? [] : [{ ...kept.item, score }];
+    });
+    return bestHits(hits, query.limit);
+  }
+
+  async unindexed(namespace: Namespace, index: string, limit: number): Promise<RevisedItem[]> {
+    const kept = this.#in({ namespace, limit }).filter(({ indexed }) => indexed?.index !== index);
+    return kept.slice(0, limit).map(({ item, revision }) => ({ ...item, revision }));
+  }
+
+  async setVectors(
+    index: string,
+    vectors: readonly { readonly revision: number; readonly vector: Float32Array }[],
+  ): Promise<void> {
+    this.#access.assertOpen();
+    const given = new Map(vectors.map(({ revision, vector }) => [revision, vector]));
+    for (const items of this.#namespaces.values()) {
+      for (const kept of items.values()) {
+        const vector = given.get(kept.revision);
+        if (vector !== undefined) kept.indexed = { index, vector: vector.slice() };
+      }
+    }
+  }
+
+  /** In the order of namespace and key. */
+  #in({ namespace, filter, limit }: StoreQuery): Kept[] {
+    this.#access.assertOpen();
+    assertCounts({ limit });
+    const now = this.#access.now();
+    const within = namespaceKey(namespace);
+    return [...this.#namespaces]
+      .flatMap(([own, items]) => (liesIn(own, within) ? [...items.values()] : []))
+      .filter((kept) => !isOver(kept, now) && fitsFilter(kept.item.value, filter))
+      .sort((one, other) => comparePlaces(one.item, other.item));
+  }
+}
+
+function isOver({ item: { expiresAt } }: Kept, now: number): boolean {
+  return expiresAt !== undefined && expiresAt <= now;
+}
+
+function scoreOf({ item, indexed }: Kept, lookup: StoreLookup): number | undefined {
+  if ('words' in lookup) return wordScore(lookup.words, searchText(item.value, lookup.fields)) || undefined;
+  return indexed?.index === lookup.index ? cosine(indexed.vector, lookup.vector) : undefined;
+}

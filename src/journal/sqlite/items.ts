@@ -1,0 +1,220 @@
+/** Long-term memory in the file: a row for each item, with its vector. What is asked by words, by vectors or by fields is read row by row. */
+import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
+import {
+  assertStoreWrite,
+  bestHits,
+  cosine,
+  deepFreeze,
+  defined,
+  fitsFilter,
+  type Namespace,
+  namespaceKey,
+  type StoreHit,
+  type StoreItem,
+  type StoreWrite,
+  searchText,
+  wordScore,
+} from '#core';
+import type { LongTermStore, RevisedItem, StoreLookup, StoreQuery } from '../port.ts';
+import { assertCounts } from '../rules.ts';
+import { type PreparedStatement, prepared } from './statements.ts';
+import type { StoreAccess } from './stores.ts';
+
+interface ItemRow {
+  readonly revision: number;
+  readonly namespace: string;
+  readonly key: string;
+  readonly value: string;
+  readonly created_at: number;
+  readonly updated_at: number;
+  readonly expires_at: number | null;
+  readonly source: string | null;
+  readonly vector: Uint8Array | null;
+}
+
+type Place = Pick<StoreItem, 'namespace' | 'key'>;
+
+const COLUMNS = 'revision, namespace, key, value, created_at, updated_at, expires_at, source';
+// A comma follows the text of a namespace in the texts of those below it, and the hyphen is the character behind the comma.
+const IS_WITHIN = `(:all OR namespace = :within OR (namespace > :within || ',' AND namespace < :within || '-'))`;
+const IS_LIVE = '(expires_at IS NULL OR expires_at > :now)';
+/** So many items that have expired are deleted with each write: more than one write can add. */
+const SWEPT_AT_ONCE = 1_000;
+
+/** The statements that write; they run inside the transaction of whoever writes. */
+export class ItemWriter {
+  readonly #createdAt: PreparedStatement;
+  readonly #delete: PreparedStatement;
+  readonly #insert: PreparedStatement;
+  readonly #sweep: PreparedStatement;
+
+  constructor(db: DatabaseSync) {
+    const sql = prepared(db);
+    this.#createdAt = sql(`SELECT created_at FROM store_items WHERE namespace = :within AND key = :key AND ${IS_LIVE}`);
+    this.#delete = sql('DELETE FROM store_items WHERE namespace = ? AND key = ?');
+    this.#insert = sql(`
+      INSERT INTO store_items (namespace, key, value, created_at, updated_at, expires_at, source)
+      VALUES (:within, :key, :value, :createdAt, :now, :expiresAt, :source)`);
+    this.#sweep = sql(`
+      DELETE FROM store_items WHERE revision IN (
+        SELECT revision FROM store_items WHERE expires_at <= ? LIMIT ${SWEPT_AT_ONCE}
+      )`);
+  }
+
+  write(writes: readonly StoreWrite[], now: number): void {
+    for (const write of writes) this.#write(write, now);
+    this.#sweep().run(now);
+  }
+
+  #write({ namespace, key, value, ttlMs, source }: StoreWrite, now: number): void {
+    const within = namespaceKey(namespace);
+    const before = this.#createdAt().get<Pick<ItemRow, 'created_at'>>({ within, key, now });
+    this.#delete().run(within, key);
+    if (value === undefined) return;
+    this.#insert().run({
+      within,
+      key,
+      value: JSON.stringify(value),
+      createdAt: before?.created_at ?? now,
+      now,
+      expiresAt: ttlMs === undefined ? null : now + ttlMs,
+      source: source === undefined ? null : JSON.stringify(source),
+    });
+  }
+}
+
+export class SqliteItems implements LongTermStore {
+  readonly #access: StoreAccess;
+  readonly #now: () => number;
+  readonly #writer: ItemWriter;
+  readonly #find: PreparedStatement;
+  readonly #list: PreparedStatement;
+  readonly #vectors: PreparedStatement;
+  readonly #unindexed: PreparedStatement;
+  readonly #setVector: PreparedStatement;
+
+  constructor(db: DatabaseSync, access: StoreAccess, now: () => number) {
+    const sql = prepared(db);
+    this.#access = access;
+    this.#now = now;
+    this.#writer = new ItemWriter(db);
+    this.#find = sql(`SELECT ${COLUMNS} FROM store_items WHERE namespace = :within AND key = :key AND ${IS_LIVE}`);
+    this.#list = sql(`
+      SELECT ${COLUMNS} FROM store_items
+      WHERE ${IS_WITHIN} AND ${IS_LIVE} AND (namespace, key) > (:afterNamespace, :afterKey)
+      ORDER BY namespace, key LIMIT :limit`);
+    this.#vectors = sql(`
+      SELECT ${COLUMNS}, vector FROM store_items
+      WHERE ${IS_WITHIN} AND ${IS_LIVE} AND vector_index = :index ORDER BY namespace, key`);
+    this.#unindexed = sql(`
+      SELECT ${COLUMNS} FROM store_items
+      WHERE ${IS_WITHIN} AND ${IS_LIVE} AND vector_index IS NOT :index ORDER BY namespace, key LIMIT :limit`);
+    this.#setVector = sql('UPDATE store_items SET vector_index = ?, vector = ? WHERE revision = ?');
+  }
+
+  async write(writes: readonly StoreWrite[]): Promise<void> {
+    for (const write of writes) assertStoreWrite(write);
+    await this.#access.write((now) => this.#writer.write(writes, now));
+  }
+
+  async get(namespace: Namespace, key: string): Promise<StoreItem | undefined> {
+    const within = namespaceKey(namespace);
+    const row = this.#access.read(() => this.#find().get<ItemRow>({ within, key, now: this.#now() }));
+    return row && itemOf(row);
+  }
+
+  async list(query: StoreQuery, after?: Place): Promise<StoreItem[]> {
+    assertCounts({ limit: query.limit });
+    const { filter, limit } = query;
+    if (filter === undefined) return this.#page(query, after, limit).map(itemOf);
+    const found: StoreItem[] = [];
+    for (let from = after; found.length < limit; ) {
+      const page = this.#page(query, from, PAGE).map(itemOf);
+      found.push(...page.filter(({ value }) => fitsFilter(value, filter)));
+      from = page.at(-1);
+      if (page.length < PAGE) break;
+    }
+    return found.slice(0, limit);
+  }
+
+  async search(query: StoreQuery, lookup: StoreLookup): Promise<StoreHit[]> {
+    assertCounts({ limit: query.limit });
+    const hits = 'words' in lookup ? this.#byWords(query, lookup) : this.#byVector(query, lookup);
+    return bestHits(hits, query.limit);
+  }
+
+  #byWords(query: StoreQuery, { words, fields }: Extract<StoreLookup, { words: unknown }>): StoreHit[] {
+    const hits: StoreHit[] = [];
+    for (let from: Place | undefined; ; ) {
+      const page = this.#page(query, from, PAGE).map(itemOf);
+      for (const item of page) {
+        const score = fitsFilter(item.value, query.filter) ? wordScore(words, searchText(item.value, fields)) : 0;
+        if (score > 0) hits.push({ ...item, score });
+      }
+      from = page.at(-1);
+      if (page.length < PAGE) return hits;
+    }
+  }
+
+  #byVector(query: StoreQuery, { index, vector }: Extract<StoreLookup, { index: unknown }>): StoreHit[] {
+    const rows = this.#access.read(() => this.#vectors().all<ItemRow>({ ...this.#within(query.namespace), index }));
+    return rows.flatMap((row): StoreHit[] => {
+      const score = row.vector === null ? undefined : cosine(vectorOf(row.vector), vector);
+      if (score === undefined) return [];
+      const item = itemOf(row);
+      return fitsFilter(item.value, query.filter) ? [{ ...item, score }] : [];
+    });
+  }
+
+  async unindexed(namespace: Namespace, index: string, limit: number): Promise<RevisedItem[]> {
+    assertCounts({ limit });
+    const rows = this.#access.read(() => this.#unindexed().all<ItemRow>({ ...this.#within(namespace), index, limit }));
+    return rows.map((row) => ({ ...itemOf(row), revision: row.revision }));
+  }
+
+  async setVectors(
+    index: string,
+    vectors: readonly { readonly revision: number; readonly vector: Float32Array }[],
+  ): Promise<void> {
+    await this.#access.write(() => {
+      for (const { revision, vector } of vectors) this.#setVector().run(index, bytesOf(vector), revision);
+    });
+  }
+
+  #page({ namespace }: StoreQuery, after: Place | undefined, limit: number): ItemRow[] {
+    const afterNamespace = after === undefined ? '' : namespaceKey(after.namespace);
+    const place = { afterNamespace, afterKey: after?.key ?? '', limit };
+    return this.#access.read(() => this.#list().all<ItemRow>({ ...this.#within(namespace), ...place }));
+  }
+
+  #within(namespace: Namespace): Record<string, SQLInputValue> {
+    return { all: namespace.length === 0 ? 1 : 0, within: namespaceKey(namespace), now: this.#now() };
+  }
+}
+
+/** How many rows are read at once where more may have to be looked at than are asked for. */
+const PAGE = 500;
+
+function itemOf(row: ItemRow): StoreItem {
+  const { namespace, key, value, created_at: createdAt, updated_at: updatedAt, expires_at, source } = row;
+  return deepFreeze({
+    namespace: JSON.parse(`${namespace}]`),
+    key,
+    value: JSON.parse(value),
+    createdAt,
+    updatedAt,
+    ...defined({
+      expiresAt: expires_at ?? undefined,
+      source: source === null ? undefined : JSON.parse(source),
+    }),
+  });
+}
+
+function bytesOf(vector: Float32Array): Uint8Array {
+  return new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength);
+}
+
+/** The bytes may stand where no number of four bytes may begin. */
+function vectorOf(bytes: Uint8Array): Float32Array {
+  return new Float32Array(new Uint8Array(bytes).buffer);
+}

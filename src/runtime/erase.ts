@@ -1,0 +1,142 @@
+/**
+ * Erases what belongs to one person: the content of runs, artifacts, titles of sessions, and long-term memory. Each run is one commit, so
+ * that nothing is half done; what is left can be erased by doing it again.
+ */
+import {
+  assertIdentity,
+  assertOptions,
+  decodeEntry,
+  deepFreeze,
+  type Entry,
+  type EntryBody,
+  type Namespace,
+  type OptionShape,
+  PilotageError,
+  type StoreItem,
+  type StoreWrite,
+  skeletonOf,
+} from '#core';
+import { type Journal, patiently, type RunRecord, type SessionRecord } from '#journal';
+import { endedStatus, foldEntries } from '#state';
+import type { DriverDeps } from '../loop/driver-deps.ts';
+import { endCancelled } from '../loop/next.ts';
+import type { StoreOwner } from './store.ts';
+
+export interface Erased {
+  /** How many runs have lost their content now. */
+  readonly runs: number;
+  readonly artifacts: number;
+  /** Items of long-term memory. */
+  readonly items: number;
+  /** Runs that a process has under way, or that cannot be read, and why. The artifacts and titles of the person are kept as long as there are any. */
+  readonly left: readonly { readonly run: string; readonly error: PilotageError }[];
+}
+
+interface Deps extends Pick<DriverDeps, 'memory' | 'clock'> {
+  readonly journal: Journal;
+  /** What is kept of the run here is forgotten. */
+  readonly forget?: (run: string) => void;
+}
+
+const OWNER: OptionShape<StoreOwner> = { tenant: 'text', user: 'text' };
+const PAGE = 200;
+const ITEMS = 1_000;
+
+/** @param settle is asked to end a run that a process has. @throws PilotageError `identity_required`, or a store error. */
+export async function eraseUser(
+  deps: Deps,
+  { tenant, user }: StoreOwner,
+  settle: (run: string) => Promise<void> = async () => {},
+): Promise<Erased> {
+  assertOptions('erase', { tenant, user }, OWNER);
+  assertIdentity({ tenant, user, session: '-', run: '-' });
+  const { journal, clock, memory, forget } = deps;
+  const left: { run: string; error: PilotageError }[] = [];
+  const own = new Set<string>();
+  let runs = 0;
+  for await (const record of runsOf(journal, { tenant, user })) {
+    const { run } = record.identity;
+    own.add(run);
+    if (record.erased !== undefined) continue;
+    try {
+      await patiently(clock, () => eraseRun(journal, run, clock.now())).catch(async (error: unknown) => {
+        if (!PilotageError.is(error, 'journal_conflict')) throw error;
+        await settle(run);
+        await patiently(clock, () => eraseRun(journal, run, clock.now()));
+      });
+      forget?.(run);
+      runs += 1;
+    } catch (error) {
+      if (!PilotageError.is(error)) throw error;
+      left.push({ run, error });
+    }
+  }
+  const items = await eraseItems(deps, [tenant, user], () => true);
+  // Where the program has put the memory of several users together, it is known by its runs what this one has said.
+  const root = memory.rootOf({ tenant, user });
+  const shared = await eraseItems(deps, root, ({ source }) => source !== undefined && own.has(source.run));
+  if (left.length > 0) return { runs, artifacts: 0, items: items + shared, left };
+  await eraseTitles(journal, { tenant, user });
+  const artifacts = await patiently(clock, () => journal.artifacts.erase({ tenant, user }));
+  return { runs, artifacts, items: items + shared, left };
+}
+
+/** What people have called their sessions. */
+async function eraseTitles(journal: Journal, owner: StoreOwner): Promise<void> {
+  for (let after: SessionRecord | undefined; ; ) {
+    const page = await journal.sessions.list({ ...owner, limit: PAGE, ...(after === undefined ? {} : { after }) });
+    for (const session of page) if (session.title !== undefined) await journal.sessions.set(session, { title: null });
+    after = page.at(-1);
+    if (page.length < PAGE) return;
+  }
+}
+
+/** Tasks are runs too. */
+async function* runsOf(journal: Journal, owner: StoreOwner): AsyncGenerator<RunRecord> {
+  for (let after: string | undefined; ; ) {
+    const page = await journal.list({ ...owner, limit: PAGE, ...(after === undefined ? {} : { after }) });
+    yield* page;
+    after = page.at(-1)?.identity.run;
+    if (page.length < PAGE) return;
+  }
+}
+
+/** A run that has not ended is cancelled by it. @throws PilotageError `journal_conflict` while a process has the run. */
+async function eraseRun(journal: Journal, run: string, now: number): Promise<void> {
+  const { head, signals, entries: texts, inbox } = await journal.examine(run);
+  const entries = texts.map(({ seq, text }) => skeletonOf(decodeEntry(text, seq), now));
+  let state = foldEntries(entries);
+  if (state.ending === null) {
+    const cancel: EntryBody = { kind: 'control', control: { id: 'erased', type: 'CANCEL' }, applied: true };
+    entries.push(following(entries, cancel, now));
+    for (const body of endCancelled(foldEntries(entries))) entries.push(following(entries, body, now));
+    // A fault of ours is found before anything is written.
+    state = foldEntries(entries);
+  }
+  if (state.ending === null)
+    throw new PilotageError('entry_refused', `Run ${run} could not be ended: nothing was erased.`);
+  for (const entry of entries) deepFreeze(entry);
+  const drops = inbox.map(({ id }) => id);
+  const status = endedStatus(state.ending);
+  await journal.repair({ run, head, signals, keep: 0, entries, status, agent: state.agent, drops, erases: true });
+}
+
+function following(entries: readonly Entry[], body: EntryBody, at: number): Entry {
+  return { ...body, seq: entries.length + 1, at };
+}
+
+async function eraseItems(
+  { journal, clock }: Deps,
+  namespace: Namespace,
+  isTheirs: (item: StoreItem) => boolean,
+): Promise<number> {
+  let count = 0;
+  for (let after: StoreItem | undefined; ; ) {
+    const page = await journal.store.list({ namespace, limit: ITEMS }, after);
+    const writes = page.filter(isTheirs).map(({ namespace: within, key }): StoreWrite => ({ namespace: within, key }));
+    if (writes.length > 0) await patiently(clock, () => journal.store.write(writes));
+    count += writes.length;
+    after = page.at(-1);
+    if (page.length < ITEMS) return count;
+  }
+}
