@@ -5,15 +5,14 @@ import type { RunState } from '#state';
 
 const NONE: readonly NewRun[] = [];
 
-/** The turns that begin with them, the last of them first: each is put right behind the run that ends. */
+/** The turns that begin with them, before those that wait. */
 export function turnsAfter(state: RunState, late: readonly Received[], at: number): readonly NewRun[] {
   if (late.length === 0) return NONE;
-  const turns = late.flatMap(({ message }): NewRun[] => {
+  return late.flatMap(({ message }): NewRun[] => {
     if (!isControl(message) || message.turnMessage === undefined) return [];
     const run = `${TURN_RUN}${message.id.slice(SESSION_MESSAGE.length)}`;
     return [turnOf(state, run, message.turnMessage, wordsIn(message.payload ?? {}), at)];
   });
-  return turns.reverse();
 }
 
 /** It has the agent, the limits and the rights of the run that ends. */
