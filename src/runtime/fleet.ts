@@ -123,7 +123,10 @@ export class Fleet {
     const isDriven = await (starts === undefined
       ? send(sending)
       : this.#stored(starts, (leased) => send({ ...sending, starts: leased })));
-    if (starts !== undefined && isDriven === false && before === undefined) this.#toCome.expect(starts.identity.run);
+    const run = before ?? starts?.identity.run;
+    if (run === undefined || isDriven === true) return before;
+    this.#toCome.expect(run);
+    this.#looked(run, () => this.#toCome.wakeLive(sending.scope));
     return before;
   }
 
@@ -534,7 +537,7 @@ export class Fleet {
     const error = exitError(exit, run);
     if (exit.kind === 'ended') {
       this.#options.onEnded(driver.state);
-      if (driver.state.turn !== null) this.#looked(run, () => this.#toCome.wakeNext(driver.state.identity));
+      if (driver.state.turn !== null) this.#looked(run, () => this.#toCome.wakeLive(driver.state.identity));
     }
     if (exit.kind === 'broken' && !awaited && !this.#deps.hub.hasListeners(run)) this.#deps.onFault(exit.error);
     this.#deps.hub.tell(run, error === undefined ? { type: 'exit' } : { type: 'exit', error });

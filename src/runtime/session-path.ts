@@ -91,10 +91,9 @@ export async function turnStarted(
   const { turn = 1 } = (await journal.get(identity.run)) ?? {};
   const way = await wayBack(journal, identity, { turn, origin: origin ?? undefined, from: toldFrom(turn, window) });
   const [before] = way.turns;
-  const interrupted = before?.identity.run === origin?.interrupts ? before : undefined;
-  const cut =
-    interrupted?.status === 'cancelled' ? foldEntries(await journal.read(interrupted.identity.run)) : undefined;
-  const told = cut !== undefined && hasDoneNothing(cut) ? way.turns.slice(1) : way.turns;
+  const cut = await interruptedBy(origin?.interrupts, way.turns, journal);
+  const idle = new Set(cut.filter(hasDoneNothing).map(({ identity: { run } }) => run));
+  const told = way.turns.filter((record) => !idle.has(record.identity.run));
   const runs = told.map(({ identity: { run }, head }) => ({ run, head })).reverse();
   const known = before === undefined ? [] : await asideOf(before.identity.run, journal);
   const passed = way.beside.map(({ identity: { run }, head }) => ({ run, head })).reverse();
@@ -102,8 +101,25 @@ export async function turnStarted(
   return {
     kind: 'turn_started',
     continues: { runs, turns: 2 * window, ...(aside.length === 0 ? {} : { aside }) },
-    ...(cut === undefined ? {} : withInterrupted(cut, { query, inputs: context.inputs })),
+    ...(cut.length === 0 ? {} : withInterrupted(cut, { query, inputs: context.inputs })),
   };
+}
+
+/** The turn that was interrupted; and, when it was before its turn had come, also those whose messages it was to take over. Oldest first. */
+async function interruptedBy(
+  interrupts: string | undefined,
+  turns: readonly RunRecord[],
+  journal: TurnJournal,
+): Promise<readonly RunState[]> {
+  const cut: RunState[] = [];
+  let wanted = interrupts;
+  for (const { identity, status, turnOrigin } of turns) {
+    if (identity.run !== wanted || status !== 'cancelled') break;
+    const state = foldEntries(await journal.read(identity.run));
+    cut.unshift(state);
+    wanted = state.continues === null ? turnOrigin?.interrupts : undefined;
+  }
+  return cut;
 }
 
 function hasDoneNothing({ steps, open }: RunState): boolean {
@@ -111,11 +127,11 @@ function hasDoneNothing({ steps, open }: RunState): boolean {
 }
 
 function withInterrupted(
-  cut: RunState,
+  cut: readonly RunState[],
   own: { readonly query: string; readonly inputs: readonly InputArtifact[] | undefined },
 ): Pick<TurnStarted, 'query' | 'inputs'> {
-  const said = exchangesOf(cut).map(({ user }) => user);
-  const inputs = [...(cut.context.inputs ?? []), ...(own.inputs ?? [])];
+  const said = cut.flatMap(exchangesOf).map(({ user }) => user);
+  const inputs = [...cut.flatMap(({ context }) => context.inputs ?? []), ...(own.inputs ?? [])];
   const query = [...said, own.query].filter((text) => text !== '').join('\n\n');
   return { query, ...defined({ inputs: inputs.length === 0 ? undefined : inputs }) };
 }

@@ -12,11 +12,12 @@ import {
   TURN_RUN,
   type TurnOrigin,
 } from '#core';
-import type { NewRun, Sending, SessionRecord, Told } from '#journal';
+import type { NewRun, RunRecord, Sending, SessionRecord, Told } from '#journal';
 import { foldEntries } from '#state';
 import { isQuestion } from '../loop/controls.ts';
 import { firstEntry, type Starting } from './new-run.ts';
 import type { RunHost } from './run-host.ts';
+import { turnsBefore } from './session-path.ts';
 import type { StartOptions } from './start-options.ts';
 
 /** What a message does while a turn is under way. */
@@ -99,23 +100,31 @@ export class Sender {
       await fleet.told(way.run);
       return { run: way.run, as: 'steered' };
     }
-    if (way.as === 'interrupts') await fleet.told(way.run);
+    for (const { run: told } of request.tells ?? []) await fleet.told(told);
     return { run, as: way.as };
   }
 
-  async #wayFor({ busy }: Outgoing, record: SessionRecord | undefined): Promise<Way> {
+  async #wayFor({ busy, place }: Outgoing, record: SessionRecord | undefined): Promise<Way> {
     const { live } = record ?? {};
-    if (live === undefined) return { as: 'started', seen: null };
+    if (record === undefined || live === undefined) return { as: 'started', seen: null };
     const { run, signals } = live;
-    if (live.status === 'paused' && (await this.#asksItsUser(run)))
-      return { as: 'steered', run, seen: { run, signals } };
+    // Every interruption is a signal of the turn under way: of two senders, one sees what the other has done.
+    const interrupts = async (): Promise<Way> => ({
+      as: 'interrupts',
+      run: await this.#lastInterrupting(record, run),
+      seen: { run, signals },
+    });
+    if (live.status === 'paused' && (await this.#asksItsUser(run))) {
+      // What stands in the place of another message is no answer: the question is withdrawn.
+      return place === undefined ? { as: 'steered', run, seen: { run, signals } } : interrupts();
+    }
     switch (busy) {
       case 'queue':
         return { as: 'queued', seen: { run } };
       case 'steer':
         return { as: 'steered', run, seen: { run } };
       case 'interrupt':
-        return { as: 'interrupts', run, seen: { run } };
+        return interrupts();
       case 'reject':
         throw new PilotageError(
           'session_busy',
@@ -125,6 +134,24 @@ export class Sender {
       default:
         return busy satisfies never;
     }
+  }
+
+  /** The turn that waits to take the place of the one under way, and is interrupted in turn; that one itself when there is none. */
+  async #lastInterrupting({ waiting, turns, ...scope }: SessionRecord, live: string): Promise<string> {
+    if (waiting === 0) return live;
+    const behind: RunRecord[] = [];
+    for await (const record of turnsBefore(this.#host.deps.journal, scope, turns + 1)) {
+      if (record.identity.run === live) break;
+      behind.push(record);
+    }
+    let link = live;
+    let last = live;
+    for (const { identity, waits, turnOrigin } of behind.reverse()) {
+      if (turnOrigin?.interrupts !== link) continue;
+      link = identity.run;
+      if (waits === true) last = link;
+    }
+    return last;
   }
 
   /** Its planner has asked the user, and nobody has answered. */
@@ -146,7 +173,9 @@ export class Sender {
     const { priority = 0 } = options;
     const waits = interrupts === undefined ? 'last' : 'next';
     const starts: NewRun = { identity, priority, entries: [entry], waits };
-    return { starts, ...(interrupts === undefined ? {} : { tells: [interrupting(interrupts, identity.run)] }) };
+    if (interrupts === undefined || way.seen === null) return { starts };
+    const cancelled = new Set([way.seen.run, interrupts]);
+    return { starts, tells: [...cancelled].map((run) => interrupting(run, identity.run)) };
   }
 
   /** A run that ends before it hears of the message begins the next turn with it. */
@@ -165,4 +194,8 @@ function interrupting(run: string, by: string): Told {
 type Way =
   | { readonly as: 'started'; readonly seen: null }
   | { readonly as: 'queued'; readonly seen: { readonly run: string } }
-  | { readonly as: 'steered' | 'interrupts'; readonly run: string; readonly seen: Sending['seen']['live'] };
+  | {
+      readonly as: 'steered' | 'interrupts';
+      readonly run: string;
+      readonly seen: NonNullable<Sending['seen']['live']>;
+    };

@@ -29,10 +29,10 @@ export class TurnsToCome {
     this.#watched.delete(run);
   }
 
-  /** A turn of the session has ended here: the next one is woken. */
-  async wakeNext(scope: Scope): Promise<void> {
+  /** Whichever turn of the session is to be under way now: the one before it has ended here, or its process may have died. */
+  async wakeLive(scope: Scope): Promise<void> {
     const { live } = (await this.#journal.sessions.get(scope)) ?? {};
-    if (live?.status === 'pending') this.#wake(live.run);
+    if (live !== undefined) this.#wake(live.run);
   }
 
   stop(): void {

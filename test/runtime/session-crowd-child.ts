@@ -15,7 +15,13 @@ type BusyMode = NonNullable<NonNullable<Parameters<Session['send']>[1]>['busy']>
 /** What a process is told to do, with a number of its own. */
 export type Order = { readonly order: number } & (
   | { readonly does: 'send'; readonly id: string; readonly text: string; readonly busy: BusyMode }
-  | { readonly does: 'edit'; readonly id: string; readonly text: string; readonly busy: BusyMode; readonly turn: string }
+  | {
+      readonly does: 'edit';
+      readonly id: string;
+      readonly text: string;
+      readonly busy: BusyMode;
+      readonly turn: string;
+    }
   | { readonly does: 'regenerate'; readonly id: string; readonly busy: BusyMode; readonly turn: string }
   | { readonly does: 'cancel'; readonly waiting: boolean }
   | { readonly does: 'switch'; readonly turn: string }

@@ -149,11 +149,12 @@ class Crowd {
   #wish(id: string): Wish {
     const busy = this.#pick(['queue', 'queue', 'queue', 'steer', 'steer', 'interrupt', 'reject'] as const);
     const text = `${id} ${this.#pick(['plain', 'plain', 'work', 'work', 'slow', 'ask'])}`;
+    const other = busy === 'steer' ? 'queue' : busy;
     const turn = this.messages.length === 0 ? undefined : this.#pick(this.messages).turn;
     const dice = this.#random();
     if (turn === undefined || dice < 0.75) return { does: 'send', id, text, busy };
-    if (dice < 0.83) return { does: 'edit', id, text, busy, turn };
-    if (dice < 0.89) return { does: 'regenerate', id, busy, turn };
+    if (dice < 0.83) return { does: 'edit', id, text, busy: other, turn };
+    if (dice < 0.89) return { does: 'regenerate', id, busy: other, turn };
     if (dice < 0.95) return { does: 'cancel', waiting: dice < 0.91 };
     return { does: 'switch', turn };
   }
@@ -287,9 +288,7 @@ function assertNoOverlap(folder: string): void {
   const calls = lines.map((line) => line.split(' ') as [what: string, run: string, pid: string]);
   calls.forEach(([what, run, pid], index) => {
     if (what !== 'begin') return;
-    const end = calls.findIndex(
-      ([word, other, by], at) => at > index && word === 'end' && other === run && by === pid,
-    );
+    const end = calls.findIndex(([word, other, by], at) => at > index && word === 'end' && other === run && by === pid);
     const others = calls.slice(index, Math.max(index, end)).filter(([, other]) => other !== run);
     expect(others, `while ${run} was at work in ${pid}`).toEqual([]);
   });
