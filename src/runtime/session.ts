@@ -114,8 +114,8 @@ export class Session {
   }
 
   /**
-   * The events of all turns in the order of the turns, over pauses, and of turns that come later: the stream goes on until its reader leaves, or
-   * the signal is aborted. Every reader gets the same recorded events in the same order. What a turn records after the next one has begun,
+   * The events of all turns in the order of the turns, over pauses, and of turns that come later: the stream goes on until its reader leaves, the
+   * signal is aborted, or the session is deleted. Every reader gets the same recorded events in the same order. What a turn records after the next one has begun,
    * because somebody resumed it, comes only to readers who have not passed it.
    */
   events(options: SessionEventOptions = {}): AsyncGenerator<SessionEvent, void> {

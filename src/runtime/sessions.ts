@@ -35,7 +35,7 @@ export class Sessions {
     if (title !== null && (typeof title !== 'string' || title === '' || title.length > MAX_TITLE)) {
       throw new PilotageError('invalid_config', `A title is a text of 1 to ${MAX_TITLE} characters, or null for none.`);
     }
-    await this.#journal().sessions.set({ tenant, user, session }, { title });
+    await this.#journal().sessions.set({ tenant, user, session }, { title: title?.toWellFormed() ?? null });
   }
 
   /**

@@ -35,7 +35,7 @@ const SESSIONS = `
   FROM names LEFT JOIN session_facts AS facts
     ON facts.tenant = :tenant AND facts.user = names.user AND facts.session = names.session
   WHERE names.user IS NOT NULL AND (:user IS NULL OR names.user = :user) AND updated_at >= :since
-    AND (:text IS NULL OR instr(lower(names.session), :text) OR instr(lower(coalesce(facts.title, '')), :text))
+    AND (:text IS NULL OR has_text(names.session, :text) OR has_text(facts.title, :text))
     AND (:afterAt IS NULL OR updated_at < :afterAt
       OR (updated_at = :afterAt AND (names.user, names.session) > (:afterUser, :afterSession)))
   ORDER BY updated_at DESC, names.user, names.session LIMIT :limit`;
@@ -59,6 +59,10 @@ type Statements = ReturnType<typeof statementsOn>;
 
 function statementsOn(db: DatabaseSync) {
   const sql = prepared(db);
+  // SQLite itself knows the cases of ASCII alone.
+  db.function('has_text', { deterministic: true }, (given, text) =>
+    Number(typeof given === 'string' && given.toLowerCase().includes(String(text))),
+  );
   return {
     last: sql(`
       SELECT turn, created_at, waits FROM runs WHERE ${IN_SCOPE} AND turn IS NOT NULL ORDER BY turn DESC LIMIT 1`),

@@ -281,6 +281,12 @@ export const sessionCases: readonly JournalCase[] = [
       assert.deepEqual(await names({ since: from }), ['ana/a', 'ana/c']);
       assert.deepEqual(await names({ text: 'ROME' }), ['ana/b']);
       assert.deepEqual(await names({ text: '%' }), []);
+      const odd = { tenant: 'acme', user: 'ana', session: 'c' };
+      await journal.sessions.set(odd, { title: "Über 100% 'günstig'_\\ \u0000 \u{1F600}\n--" });
+      for (const text of ['ÜBER', '100%', "günstig'", '_\\', '\u0000 \u{1F600}', '--']) {
+        assert.deepEqual(await names({ text }), ['ana/c'], text);
+      }
+      for (const text of ['über_', '100_', '%%', '*']) assert.deepEqual(await names({ text }), [], text);
       const [, second] = await journal.sessions.list({ tenant: 'acme', limit: 2 });
       assert.deepEqual(await names({ limit: 2, after: present(second) }), ['ben/a', 'ana/b']);
       assert.deepEqual(await journal.sessions.list({ tenant: 'else' }), []);
