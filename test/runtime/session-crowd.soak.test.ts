@@ -28,7 +28,9 @@ const MINUTE_MS = 60_000;
 const SCOPE = { tenant: 'local', user: 'ana', session: CROWD_SESSION };
 
 /** Why a message may be refused. */
-const REASONS = ['session_busy', 'journal_busy', 'run_not_found'];
+const REASONS = ['session_busy', 'run_not_found'];
+/** A process that could not take it now, or is being closed: another one is asked. */
+const UNHEARD = ['journal_busy', 'journal_closed', 'runtime_closed'];
 
 const folders: string[] = [];
 afterAll(() => {
@@ -163,7 +165,7 @@ class Crowd {
   async #untilHeard(wish: Wish): Promise<Reply> {
     for (;;) {
       const reply = await this.#pick(this.#workers).ask(wish);
-      if (reply !== undefined && !('refused' in reply && ['journal_busy', 'runtime_closed'].includes(reply.refused)))
+      if (reply !== undefined && !('refused' in reply && UNHEARD.includes(reply.refused)))
         return reply;
       await sleep(5);
     }
@@ -260,7 +262,7 @@ function assertPlaced(messages: readonly Message[], places: ReadonlyMap<string, 
 /** What was accepted before another message was sent stands before it. */
 function assertInOrder(messages: readonly Message[], turns: readonly RunRecord[]): void {
   const numbers = new Map(turns.map(({ turn = 0, turnOrigin }) => [turnOrigin?.messages[0]?.id, turn]));
-  const queued = messages.filter(({ busy, id }) => busy === 'queue' && numbers.has(id));
+  const queued = messages.filter(({ as, id }) => (as === 'queued' || as === 'started') && numbers.has(id));
   for (const one of queued) {
     for (const other of queued) {
       if (one.endedAt >= other.begunAt) continue;
