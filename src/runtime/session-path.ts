@@ -36,6 +36,20 @@ export async function* turnsBefore(
   }
 }
 
+/** The turns of a session behind one, the first of them first. */
+export async function* turnsBehind(
+  journal: Pick<Journal, 'list'>,
+  { tenant, user, session }: Scope,
+  turn: number,
+): AsyncGenerator<RunRecord, void> {
+  for (let last = turn; ; last += PAGE) {
+    const page = await journal.list({ tenant, user, session, beforeTurn: last + PAGE + 1, limit: PAGE });
+    const behind = page.filter((record) => (record.turn ?? 0) > last);
+    yield* behind.reverse();
+    if (behind.length < PAGE) return;
+  }
+}
+
 interface Way {
   /** The turns on the way, the last of them first. */
   readonly turns: readonly RunRecord[];

@@ -12,12 +12,12 @@ import {
   TURN_RUN,
   type TurnOrigin,
 } from '#core';
-import type { NewRun, RunRecord, Sending, SessionRecord, Told } from '#journal';
+import type { NewRun, Sending, SessionRecord, Told } from '#journal';
 import { foldEntries } from '#state';
 import { isQuestion } from '../loop/controls.ts';
 import { firstEntry, type Starting } from './new-run.ts';
 import type { RunHost } from './run-host.ts';
-import { turnsBefore } from './session-path.ts';
+import { turnsBehind } from './session-path.ts';
 import type { StartOptions } from './start-options.ts';
 
 /** What a message does while a turn is under way. */
@@ -139,17 +139,15 @@ export class Sender {
   /** The turn that waits to take the place of the one under way, and is interrupted in turn; that one itself when there is none. */
   async #lastInterrupting({ waiting, turns, ...scope }: SessionRecord, live: string): Promise<string> {
     if (waiting === 0) return live;
-    const behind: RunRecord[] = [];
-    for await (const record of turnsBefore(this.#host.deps.journal, scope, turns + 1)) {
-      if (record.identity.run === live) break;
-      behind.push(record);
-    }
+    const { journal } = this.#host.deps;
+    const { turn = 0 } = (await journal.get(live)) ?? {};
     let link = live;
     let last = live;
-    for (const { identity, waits, turnOrigin } of behind.reverse()) {
-      if (turnOrigin?.interrupts !== link) continue;
-      link = identity.run;
-      if (waits === true) last = link;
+    for await (const { identity, waits, turnOrigin } of turnsBehind(journal, scope, turn)) {
+      if (turnOrigin?.interrupts === link) {
+        link = identity.run;
+        if (waits === true) last = link;
+      } else if (waits === true) break;
     }
     return last;
   }

@@ -15,6 +15,8 @@ import { aborted, advanceUntil, type Gate, gate } from '../kit/waiting.ts';
 
 const SCOPE = { tenant: 'local', user: 'local', session: 'model' };
 const LEASE_MS = 3_000;
+/** The clock is 250 ms further on with every second look: nothing takes so many leases. */
+const MOST_LOOKS = 200;
 
 /** What is done next, and by which of two processes. */
 interface Act {
@@ -245,7 +247,11 @@ class Play {
   /** Until the turns under way are being thought about, the store has what the model has, and nothing else. */
   async #settle(): Promise<void> {
     const { model } = this;
+    let looks = 0;
     await advanceUntil(this.clock, async () => {
+      looks += 1;
+      // What it is in place of that is said below.
+      if (looks > MOST_LOOKS) return true;
       const { turns = 0, waiting = 0, live } = (await this.journal.sessions.get(SCOPE)) ?? {};
       if (turns !== model.turns.length || waiting !== model.waiting.length) return false;
       await this.#name();
@@ -255,6 +261,7 @@ class Play {
       );
     });
     expect(await this.#order()).toEqual([model.turns, model.waiting]);
+    expect(looks, `nobody drives ${model.inTurn}`).toBeLessThan(MOST_LOOKS);
   }
 
   async #name(): Promise<void> {
