@@ -60,12 +60,13 @@ export class Sender {
     this.#starting = starting;
   }
 
-  /** @throws PilotageError `session_busy`, or as `Runtime.start`. */
+  /** @throws PilotageError `session_busy`, `runtime_closed`, or as `Runtime.start`. */
   async send(scope: Scope, outgoing: Outgoing): Promise<Accepted> {
     const { journal } = this.#host.deps;
     const known = idsOf(scope, outgoing.id);
     const identity: Identity = { ...scope, run: known.run };
     for (;;) {
+      this.#host.assertOpen();
       const record = await journal.sessions.get(scope);
       const way = await this.#wayFor(outgoing, record);
       const seen = { live: way.seen, branch: record?.branch ?? null };

@@ -1,13 +1,13 @@
 /** What happens to a session when its senders, and those who drive it, meet at the worst moments. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { PlannerFunction } from '#core';
-import { type Journal, memoryJournal } from '#journal';
+import { PilotageError, type PlannerFunction } from '#core';
+import { type Append, type Journal, memoryJournal } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
 import type { Session } from '#runtime';
 import { asks, call, finish, watched } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
 import { echo, holding } from '../kit/tools.ts';
-import { until } from '../kit/waiting.ts';
+import { advanceUntil, gate, until } from '../kit/waiting.ts';
 import { type WorldOptions, world } from '../kit/world.ts';
 
 const planner: PlannerFunction = ({ query, trajectory: { count } }) => {
@@ -226,6 +226,68 @@ describe.each(Object.entries(STORES))('a session in %s', (_name, open) => {
     expect(again.as).toBe('known');
     expect(await again.result()).toMatchObject({ answer: 're two' });
     expect(await second.runtime.run(busy.turn).result()).toMatchObject({ answer: 're hold one' });
+  });
+
+  it('a steered message begins one turn also when nobody knows whether the end was written that began it', async () => {
+    const stored = open();
+    let isUnsure = true;
+    const journal: Journal = new Proxy(stored, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name);
+        if (name !== 'append') return typeof value === 'function' ? value.bind(target) : value;
+        return async (append: Append): Promise<void> => {
+          await target.append(append);
+          if (append.starts === undefined || !isUnsure) return;
+          isUnsure = false;
+          throw new PilotageError('journal_unavailable', 'the answer was lost');
+        };
+      },
+    });
+    const thinking = gate();
+    const go = gate();
+    const next: PlannerFunction = async ({ query }) => {
+      if (query === 'slow') {
+        thinking.open();
+        await go.opened;
+      }
+      return finish(`re ${query}`);
+    };
+    const { session, clock } = talk({ journal, planner: { name: 'p', next } });
+    await session.send('slow', { id: 'm1' });
+    await thinking.opened;
+    await session.send('queued', { id: 'm3' });
+    const late = await session.send('late', { id: 'm2', busy: 'steer' });
+    go.open();
+    const isOver = async (): Promise<boolean> => (await session.turns()).every(({ status }) => status === 'finished');
+    await advanceUntil(clock, isOver);
+    expect(await late.result()).toMatchObject({ answer: 're late' });
+    expect(isUnsure).toBe(false);
+    expect(await messagesOf(session)).toEqual([['m1'], ['m2'], ['m3']]);
+  });
+
+  it('a fork leaves its turn, and is none', async () => {
+    const { session, runtime, held } = talk();
+    const first = await session.send('hold one', { id: 'm1' });
+    await held.entered;
+    const second = await session.send('two', { id: 'm2' });
+    const fork = await runtime.run(second.turn).fork();
+    expect(await fork.result()).toMatchObject({ answer: 're two' });
+    held.release();
+    await second.result();
+    const other = await runtime.run(first.turn).fork({ goal: 'three' });
+    expect(await other.result()).toMatchObject({ status: 'finished' });
+    expect(await messagesOf(session)).toEqual([['m1'], ['m2']]);
+    expect((await session.send('two', { id: 'm2' })).turn).toBe(second.turn);
+  });
+
+  it('says that the runtime is closed, and stores nothing', async () => {
+    const journal = open();
+    const { runtime } = talk({ journal });
+    const other = talk({ journal });
+    const session = runtime.session('talk');
+    await runtime.close();
+    await expect(session.send('x')).rejects.toMatchObject({ code: 'runtime_closed' });
+    expect(await other.session.turns()).toEqual([]);
   });
 
   it('reads on from any position, also behind the last event', async () => {

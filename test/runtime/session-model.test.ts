@@ -30,7 +30,8 @@ interface Act {
     | 'end'
     | 'cancel'
     | 'cancelAll'
-    | 'kill';
+    | 'freeze'
+    | 'thaw';
   readonly by: 0 | 1;
   readonly which: number;
 }
@@ -39,7 +40,7 @@ const acts = fc.array(
   fc.record<Act>({
     does: fc.constantFrom(
       ...(['queue', 'queue', 'steer', 'steer', 'interrupt', 'repeat', 'edit', 'beside'] as const),
-      ...(['end', 'end', 'end', 'cancel', 'cancelAll', 'kill'] as const),
+      ...(['end', 'end', 'end', 'cancel', 'cancelAll', 'freeze', 'thaw'] as const),
     ),
     by: fc.constantFrom(0, 1),
     which: fc.nat(99),
@@ -111,7 +112,8 @@ class Process {
   readonly session: Session;
   /** Runs that wait for their end here. */
   readonly thinking = new Map<string, Gate>();
-  #isDead = false;
+  /** Set while it stands still. */
+  #frozen: Gate | undefined;
 
   constructor(journal: Journal, clock: VirtualClock) {
     const next: PlannerFunction = async ({ query, identity: { run } }, signal) => {
@@ -136,10 +138,14 @@ class Process {
     this.session = this.runtime.session(SCOPE.session);
   }
 
-  /** The store does nothing more for it, and says nothing. */
-  kill(): void {
-    this.#isDead = true;
-    this.thinking.clear();
+  /** What it asks of the store is done when it thaws: by then others have its runs. */
+  freeze(): void {
+    this.#frozen = gate();
+  }
+
+  thaw(): void {
+    this.#frozen?.open();
+    this.#frozen = undefined;
   }
 
   #mortal<T extends object>(store: T): T {
@@ -149,8 +155,10 @@ class Process {
         if (typeof value === 'object' && value !== null) return this.#mortal(value);
         if (typeof value !== 'function') return value;
         return (...args: unknown[]): unknown => {
-          if (!this.#isDead) return Reflect.apply(value, target, args);
-          return String(name).startsWith('watch') ? () => {} : new Promise(() => {});
+          const apply = (): unknown => Reflect.apply(value, target, args);
+          return this.#frozen === undefined || String(name).startsWith('watch')
+            ? apply()
+            : this.#frozen.opened.then(apply);
         };
       },
     });
@@ -162,6 +170,7 @@ class Play {
   readonly clock = new VirtualClock();
   readonly journal: Journal;
   readonly processes: Process[];
+  readonly frozen: Process[] = [];
   /** The ids of runs, by their names in the model. */
   readonly runs = new Map<string, string>();
   readonly sent: string[] = [];
@@ -230,18 +239,26 @@ class Play {
         model.last = [];
         if (model.live !== undefined) model.cancel(model.live);
         break;
-      case 'kill':
+      case 'freeze':
         for (const turn of model.inTurn) {
           if (this.processes[by]?.thinking.has(this.runs.get(turn) ?? '') === true) model.hear(turn);
         }
-        this.processes[by]?.kill();
-        this.processes[by] = new Process(this.journal, this.clock);
+        this.processes[by]?.freeze();
+        this.frozen.push(...this.processes.splice(by, 1, new Process(this.journal, this.clock)));
+        break;
+      case 'thaw':
+        this.#thaw();
         break;
       default:
         does satisfies never;
     }
     if (['queue', 'edit', 'steer', 'interrupt'].includes(does)) this.sent.push(id);
     await this.#settle();
+  }
+
+  #thaw(): void {
+    for (const process of this.frozen) process.thaw();
+    this.processes.push(...this.frozen.splice(0));
   }
 
   /** Until the turns under way are being thought about, the store has what the model has, and nothing else. */
@@ -297,6 +314,7 @@ class Play {
   }
 
   async close(): Promise<void> {
+    this.#thaw();
     for (const { runtime } of this.processes) await runtime.close();
     await this.journal.close();
   }

@@ -210,8 +210,7 @@ export const MIGRATIONS: readonly string[] = [
     END
   );
   CREATE INDEX runs_due ON runs (agent, due_at, priority DESC, key, tenant) WHERE due_at IS NOT NULL;
-  DROP INDEX runs_scope;
-  CREATE INDEX runs_turns ON runs (tenant, user, session, turn);
+  CREATE INDEX runs_turns ON runs (tenant, user, session, turn) WHERE turn IS NOT NULL;
   CREATE INDEX runs_in_turn ON runs (tenant, user, session, turn)
     WHERE turn IS NOT NULL AND coalesce(waits, 0) = 0 AND status NOT IN ('finished', 'failed', 'cancelled');
   CREATE INDEX runs_waiting ON runs (tenant, user, session, turn)
