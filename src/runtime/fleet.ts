@@ -115,18 +115,15 @@ export class Fleet {
     let before: string | undefined;
     const send = async (request: Sending): Promise<Claim | undefined> => {
       const sent = await this.#deps.journal.send(request);
-      if ('claim' in sent) return sent.claim;
-      before = sent.run;
-      return undefined;
+      before = 'run' in sent ? sent.run : undefined;
+      return 'claim' in sent ? sent.claim : undefined;
     };
     const { starts } = sending;
     const isDriven = await (starts === undefined
       ? send(sending)
       : this.#stored(starts, (leased) => send({ ...sending, starts: leased })));
     const run = before ?? starts?.identity.run;
-    if (run === undefined || isDriven === true) return before;
-    this.#toCome.expect(run);
-    this.#looked(run, () => this.#toCome.wakeLive(sending.scope));
+    if (run !== undefined && isDriven !== true) this.#looked(run, () => this.#toCome.expect(run, sending.scope));
     return before;
   }
 

@@ -116,7 +116,7 @@ export class Sender {
       seen: { run, signals },
     });
     if (live.status === 'paused' && (await this.#asksItsUser(run))) {
-      // What stands in the place of another message is no answer: the question is withdrawn.
+      // An edit does not answer the question, which is withdrawn.
       return place === undefined ? { as: 'steered', run, seen: { run, signals } } : interrupts();
     }
     switch (busy) {

@@ -15,12 +15,13 @@ export class TurnsToCome {
     this.#wake = wake;
   }
 
-  /** A run was stored that waits, perhaps. */
-  expect(run: string): void {
+  /** A run was stored that waits, perhaps: for a turn whose process may have died. */
+  async expect(run: string, scope: Scope): Promise<void> {
     if (this.#isStopped) return;
     const unwatch = this.#watched.get(run) ?? this.#journal.watch(run, () => this.#wake(run));
     this.#watched.set(run, unwatch);
     this.#wake(run);
+    await this.wakeLive(scope);
   }
 
   /** Its turn has come, or it has ended. */

@@ -165,8 +165,7 @@ class Crowd {
   async #untilHeard(wish: Wish): Promise<Reply> {
     for (;;) {
       const reply = await this.#pick(this.#workers).ask(wish);
-      if (reply !== undefined && !('refused' in reply && UNHEARD.includes(reply.refused)))
-        return reply;
+      if (reply !== undefined && !('refused' in reply && UNHEARD.includes(reply.refused))) return reply;
       await sleep(5);
     }
   }
