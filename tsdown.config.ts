@@ -10,6 +10,7 @@ const config: UserConfig = defineConfig({
     'src/journal/memory.ts',
     'src/journal/sqlite.ts',
     'src/tools/index.ts',
+    'src/messages/index.ts',
     'src/model/index.ts',
     'src/model/openai-compatible.ts',
     'src/parse/index.ts',

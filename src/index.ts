@@ -55,11 +55,10 @@ export type {
   RuntimeOptions,
   SpawnOptions,
   StartOptions,
-  SummaryInput,
   TaskQuery,
   TaskRecord,
   Tasks,
 } from '#runtime';
 export { createRuntime } from '#runtime';
 export type { Agent, AgentLimits, AgentOptions, Handle, Tool, ToolContext, ToolOptions } from '#tools';
-export { agent, agentTool, handle, LoginRequired, ToolFailure, tool } from '#tools';
+export { agent, agentTool, handle, handoff, LoginRequired, ToolFailure, tool } from '#tools';

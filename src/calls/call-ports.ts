@@ -1,10 +1,22 @@
 /** A call under way: what it is, what it needs of the runtime, and its result. */
-import type { Branch, CallPlace, CallResult, Clock, Identity, Json, JsonObject, SkillView, ToolSchema } from '#core';
+import type {
+  Branch,
+  CallPlace,
+  CallResult,
+  Clock,
+  ErrorData,
+  Identity,
+  Json,
+  JsonObject,
+  SkillView,
+  ToolSchema,
+} from '#core';
 import type { ArtifactStore } from '#journal';
 import type { ApprovedCall, AwayCall, OpenStep } from '#state';
 import type { AuthorisedTools, NamedHandle, ReadyAgentTool } from '#tools';
 import type { HeldLease } from '../loop/held-lease.ts';
 import type { Attempt } from './attempt.ts';
+import type { CallsAside } from './calls-aside.ts';
 import type { OwnCall, Piece } from './context.ts';
 import type { AtWork } from './doubt.ts';
 import type { Earlier } from './earlier-calls.ts';
@@ -97,10 +109,14 @@ export interface DispatchPorts {
     tool: ToolSchema,
     costMicroUsd: number | undefined,
   ): CallResult | HeldCall | undefined;
+  /** Why the run cannot hand the conversation over to the agent. */
+  whyNotTo(agent: string): ErrorData | undefined;
   /** The deferred tools that the run has found. */
   found(): readonly string[];
   /** What an equal call of an earlier step has left. */
   earlier(call: Call, args: Json): Promise<Earlier | undefined>;
+  /** What turns on other branches of the conversation have done. */
+  readonly aside: CallsAside;
   /** The idempotency key of a call of the run. */
   keyOf(place: CallPlace): string;
   /** The arguments, as approved or with references replaced by the values of earlier branches. */

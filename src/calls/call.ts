@@ -19,13 +19,21 @@ import {
   type Outcome,
 } from '#core';
 import { mayGiveUp } from '#state';
-import { askedOf, type ReadyAgentTool, type ReadyFunction, type ReadyTool, resultOf } from '#tools';
+import {
+  askedOf,
+  type HandsOver,
+  type ReadyAgentTool,
+  type ReadyFunction,
+  type ReadyTool,
+  resultOf,
+  successorName,
+} from '#tools';
 import { type PreparedCall, prepareCall } from './arguments.ts';
 import type { Settled } from './attempt.ts';
 import type { AwayAsk, Call, DispatchPorts, HeldCall, TaskAsk } from './call-ports.ts';
 import { CallContext } from './context.ts';
 import { inDoubt, isNotSent, type Unsure, unsureOf } from './doubt.ts';
-import { approvalFor, loginFor, type PauseAsk } from './gates.ts';
+import { approvalFor, approvalToRepeat, loginFor, type PauseAsk } from './gates.ts';
 import type { Handed } from './handles.ts';
 import { doubtOf, settleDoubt } from './look-up.ts';
 import { outcomeOfValue } from './model-output.ts';
@@ -53,7 +61,9 @@ export function dispatch(call: Call, ports: DispatchPorts): Promise<Dispatched> 
   if (prepared instanceof Promise || 'error' in prepared) return admit(call, prepared, ports);
   const { tool, args, given } = prepared;
   const asks = call.held || call.branch.reuse === true || call.tools.policy !== undefined || tool.gate !== undefined;
-  return asks || 'agent' in tool ? admit(call, prepared, ports) : make(call, tool, args, ports, given);
+  return asks || 'agent' in tool || ports.aside.concerns(tool.effect)
+    ? admit(call, prepared, ports)
+    : make(call, tool, args, ports, given);
 }
 
 /** The arguments, resolved and checked. Whatever goes wrong is an error of the call. */
@@ -107,6 +117,9 @@ async function admit(
     if (asked?.kind === 'pause') return call.attempt.aborted ? { outcome: cancelled(), attempts: 0 } : asked;
     if (asked !== undefined) return { outcome: { kind: 'error', error: asked.error }, attempts: 0 };
   }
+  const isAsked = call.approval === undefined && !call.interrupted && ports.aside.concerns(tool.effect);
+  const madeIn = isAsked ? await ports.aside.find(branch.tool, given) : undefined;
+  if (madeIn !== undefined) return approvalToRepeat(tool, given, madeIn, call.identity, ports.artifacts);
   if (isCarried) return askForTask(call, tool, args, ports);
   if (earlier === undefined || earlier.outcome !== undefined) return make(call, tool, args, ports, given);
   const { place: reuses } = earlier;
@@ -191,6 +204,9 @@ async function make(
   ports: DispatchPorts,
   given: Json,
 ): Promise<CallResult | PauseAsk | HeldCall | AwayAsk> {
+  const { handsOver } = tool.source;
+  const stays = handsOver && ports.whyNotTo(successorName(handsOver));
+  if (stays !== undefined) return { outcome: { kind: 'error', error: stays }, attempts: 0 };
   const isOnce = tool.effect === 'once' || call.begunOnce;
   const cost = tool.costMicroUsd > 0 ? tool.costMicroUsd : undefined;
   const startedAt = call.away?.startedAt ?? call.begunAt ?? ports.clock.now();
@@ -219,13 +235,19 @@ async function make(
     if (outcome.kind === 'unsure') return settle(making, outcome);
     if (outcome.kind === 'pause') return outcome;
     if (outcome.kind !== 'passing') {
-      return listed(ended(outcome, startedAt, attempt, cost, making.handed?.notes), call, ports, making.context);
+      const result = ended(outcome, startedAt, attempt, cost, making.handed?.notes);
+      return listed(handsOver === undefined ? result : handingOver(result, handsOver), call, ports, making.context);
     }
     const { error, askedMs } = outcome;
     const waitMs = Math.max(retryDelayMs(tool.backoff, attempt, ports.random()), askedMs);
     if (waitMs > LONGEST_STAY_MS) return { kind: 'away', error, attempts: attempt, startedAt, waitMs };
     await call.attempt.pause(waitMs);
   }
+}
+
+function handingOver(result: CallResult, to: HandsOver): CallResult {
+  if (result.outcome.kind !== 'value') return result;
+  return { ...result, handsOver: { agent: successorName(to), history: to.history } };
 }
 
 /** Takes the place of the call in the budget. What it comes to when it is not made. */

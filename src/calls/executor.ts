@@ -10,6 +10,7 @@ import {
   callEnded,
   capture,
   type EntryBody,
+  type ErrorData,
   isPlan,
   isPlanTool,
   isTaskTool,
@@ -43,9 +44,10 @@ import { argsOf } from './arguments.ts';
 import { Attempt } from './attempt.ts';
 import { type Dispatched, dispatch, newlyFound } from './call.ts';
 import type { Call, DispatchPorts, HeldCall } from './call-ports.ts';
+import { CallsAside } from './calls-aside.ts';
 import type { OwnCall, Piece } from './context.ts';
 import { keyPrefixOf } from './doubt.ts';
-import { EarlierCalls, type EarlierPorts } from './earlier-calls.ts';
+import { EarlierCalls, type EarlierPorts, type KnownTool } from './earlier-calls.ts';
 import { askForRaise, asksForRaise, InFlightBudget, type Lacking } from './in-flight-budget.ts';
 import { storeLargeValue } from './large-values.ts';
 import { cancelled, errorData, failed, failedOutcome, noRoom, outcomeOfTask } from './outcome.ts';
@@ -103,7 +105,8 @@ export class Calls {
     const { deps, state } = ports;
     const { identity } = state;
     const { clock, artifacts } = deps;
-    this.#earlier = new EarlierCalls({ state, artifacts, toolOf: (tool) => this.#toolOf(tool) });
+    const toolOf = (tool: string): KnownTool | undefined => this.#toolOf(tool);
+    this.#earlier = new EarlierCalls({ state, artifacts, toolOf });
     this.#budget = new InFlightBudget(state);
     this.#tasks = new TaskCalls({
       deps,
@@ -134,10 +137,12 @@ export class Calls {
       meta: state.context.meta ?? NO_META,
       skills: skillView(state.context.skills),
       tellChunk: (call, piece) => this.#tellChunk(call, piece),
+      whyNotTo: (agent) => whyNotTo(agent, state, deps),
       found: () => state.found,
       resolveArgs: (call) => this.#resolveArgs(call),
       hand: ({ open, attempt }, wanted) => deps.handles.hand(state, { step: open.move.step, attempt }, wanted),
       earlier: ({ branch }, args) => this.#earlier.find(branch.tool, args),
+      aside: new CallsAside({ state, journal: deps.journal, artifacts, toolOf }),
       keyOf: (place) => this.#keyOf(place),
     };
     this.#keyPrefix = keyPrefixOf(identity);
@@ -553,4 +558,15 @@ function isMet(): PilotageError {
     'cancelled',
     'The join has what it needed, the plan has ended, or another branch has failed.',
   );
+}
+
+/** Why the run cannot hand its conversation over to the agent. */
+function whyNotTo(agent: string, { task }: RunState, { agentNamed }: DriverDeps): ErrorData | undefined {
+  if (task !== null) {
+    const message =
+      'A task cannot hand over: another run waits for its result. Finish with what the other agent has to know.';
+    return { code: 'handoff_refused', message };
+  }
+  if (agentNamed(agent) !== undefined) return undefined;
+  return { code: 'agent_unknown', message: `There is no agent ${JSON.stringify(agent)} here. Answer without it.` };
 }

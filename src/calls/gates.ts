@@ -62,6 +62,20 @@ export async function approvalFor(
   };
 }
 
+/** What a call waits for that a turn on another branch of the conversation, the run `madeIn`, has made already. */
+export async function approvalToRepeat(
+  { schema: { name } }: ReadyTool,
+  given: Json,
+  madeIn: string,
+  identity: Identity,
+  artifacts: ArtifactStore,
+): Promise<PauseAsk> {
+  const reason =
+    'An equal call was made in a turn that was replaced, and what it did stays done. Approve it to do it again.';
+  const shown = await shownArgs(given, name, identity, artifacts);
+  return { kind: 'pause', reason: 'approval_required', payload: { tool: name, ...shown, reason, made_in: madeIn } };
+}
+
 /** Nobody approves what is not shown: arguments that are too large to stand in the pause are stored, and read by whoever shows it. */
 async function shownArgs(args: Json, tool: string, identity: Identity, artifacts: ArtifactStore): Promise<JsonObject> {
   const digest = jsonDigest(args);

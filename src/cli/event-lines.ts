@@ -8,6 +8,7 @@ import {
   isTaskTool,
   type Json,
   MESSAGE_TOOL,
+  messageFiles,
   type Outcome,
   type OwnRemarkType,
   type PartialReply,
@@ -297,7 +298,10 @@ function isOfTask(tool: string): boolean {
 
 /** What the control says to the planner, whole. */
 function saidToPlanner({ type, payload = {} }: Control): string {
-  if (type === 'USER_MESSAGE') return inQuotes(wordsIn(payload));
+  if (type === 'USER_MESSAGE') {
+    const files = messageFiles(payload).map((file) => ` ◇ ${fileText(file)}`);
+    return `${inQuotes(wordsIn(payload))}${files.join('')}`;
+  }
   if (type === 'REDIRECT') return inQuotes(payload['goal']);
   return type === 'INJECT_CONTEXT' ? inQuotes(payload) : '';
 }

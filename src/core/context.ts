@@ -55,6 +55,8 @@ export interface ArtifactRow extends ArtifactRef {
 export type ReasoningReplay = 'never' | 'text';
 
 export interface RunContext {
+  /** What the run before has left to this one, which goes on where that one has ended. */
+  readonly carried?: Json;
   /** Arguments of a planner that is called like a function, such as the input of a flow. */
   readonly args?: Json;
   /**

@@ -5,8 +5,9 @@ import { captureObject } from './capture.ts';
 import { PilotageError } from './errors.ts';
 import { assertIdentity, type Scope } from './identity.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
+import { assertMessageParts } from './message.ts';
 import type { TaskMessage } from './task.ts';
-import type { TurnMessage } from './turn.ts';
+import type { AcceptedMessage } from './turn.ts';
 
 export const CONTROL_TYPES = [
   'INJECT_CONTEXT',
@@ -67,7 +68,7 @@ export interface Control {
    */
   readonly withdraws?: 'REDIRECT' | 'USER_MESSAGE';
   /** Set on a USER_MESSAGE that came through the run's session. Only the runtime sets it: from a sender it is dropped. */
-  readonly turnMessage?: TurnMessage;
+  readonly turnMessage?: AcceptedMessage;
 }
 
 /** What a message of the user does to questions that are open: it withdraws them, or is heard when they have been answered. */
@@ -193,6 +194,7 @@ function assertShape(type: ControlType, payload: JsonObject): void {
     const message = `The payload of ${type} needs ${key}, ${ARTICLES[kind]}; ${key} ${problem}.`;
     throw new PilotageError('payload_invalid', message, { data: { path: `payload.${key}` } });
   }
+  if (type === 'USER_MESSAGE') assertMessageParts(payload);
 }
 
 const ARTICLES: Readonly<Record<Kind, string>> = {

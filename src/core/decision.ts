@@ -11,6 +11,9 @@ import type { FailureKind } from './outcome.ts';
  * - `refused`: the model, or its provider, did not want to answer. The metadata has what was said, as `refusal`.
  * - `length`: the answer is not whole, for the limit of a reply's length cut it off. The payload is the text so far.
  *
+ * - `continued`: the run goes on in another one, under its own id, with what it has left to it (`continued`).
+ * - `handed_over`: another agent goes on with the conversation.
+ *
  * A run that a limit ends has a reason of its own (`CeilingReason`).
  */
 export type FinishReason =
@@ -18,6 +21,8 @@ export type FinishReason =
   | 'no_path'
   | 'refused'
   | 'length'
+  | 'continued'
+  | 'handed_over'
   | 'cancelled'
   | 'constraints_conflict'
   | CeilingReason;
@@ -35,6 +40,7 @@ export const FINISH_REASONS: readonly FinishReason[] = [
   'no_path',
   'refused',
   'length',
+  'continued',
   'cancelled',
   'constraints_conflict',
   ...Object.values(CEILING_REASONS),
@@ -180,6 +186,11 @@ export interface Finish {
   /** The payload is the reference of an artifact whose JSON is the result. */
   readonly stored?: true;
   readonly metadata?: JsonObject;
+  /**
+   * With the reason `continued`: what the run that goes on gets as `context.carried`. It begins without steps, with the same agent and query, and what is left
+   * of the limits on money, tokens and time. A task cannot be continued.
+   */
+  readonly continued?: Json;
 }
 
 /** A parallel call that carries out a plan. */

@@ -7,6 +7,7 @@ import type { ErrorData } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { RunLimits, TaskShare, Usage } from './limits.ts';
+import type { Author } from './message.ts';
 import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { Remark } from './remark.ts';
 import type { AtOnce, CallPlace, HandleNote, MoveNotes, PartialReply } from './step.ts';
@@ -42,6 +43,10 @@ export interface Compaction {
   readonly before: number;
   /** Estimated tokens of the request that was found too long. */
   readonly tokenEstimate: number;
+  /** The summary covers the earlier turns too, up to and with this run of the session. Absent: none of them. */
+  readonly earlier?: string;
+  /** The calls of those turns that may have changed something, a line each, as they were recorded. Absent: there were none. */
+  readonly made?: readonly string[];
 }
 
 /**
@@ -137,6 +142,8 @@ export interface Started {
   /** False for a run that is not a turn of its session's conversation, such as a background task. */
   readonly conversation?: boolean;
   readonly agent: string;
+  /** Who has written the query. */
+  readonly author?: Author;
   readonly limits: RunLimits;
   /** The scopes this run's user holds; a tool that asks for others does not exist for it. */
   readonly scopes: readonly string[];
@@ -228,6 +235,18 @@ export interface CallResult {
    * key of that call.
    */
   readonly reuses?: CallPlace;
+  /** The run ends when its step is over, and one of this agent goes on with the conversation. */
+  readonly handsOver?: HandOver;
+}
+/** Who goes on with a conversation, and what of it that agent is told. */
+export interface HandOver {
+  readonly agent: string;
+  readonly history: 'all' | 'none';
+}
+/** The run that goes on where another one has ended, stored in the commit of that ending. */
+export interface Successor {
+  readonly run: string;
+  readonly agent: string;
 }
 export interface CallEnded extends CallResult, CallPlace {
   readonly kind: 'call_ended';
@@ -455,6 +474,10 @@ export interface Finished {
   readonly metadata?: JsonObject;
   /** Files that the last reply of the run's model has made. */
   readonly files?: readonly InputArtifact[];
+  /** With the reasons `continued` and `handed_over`: which run goes on. */
+  readonly successor?: Successor;
+  /** What a run that is continued leaves to its successor. */
+  readonly carry?: Json;
 }
 export interface Failed {
   readonly kind: 'failed';
@@ -499,7 +522,7 @@ export type Entry = EntryBody & { readonly seq: number; readonly at: number };
 
 /** The one place that makes the entry of a call that has come to its end. */
 export function callEnded({ step, call }: CallPlace, result: CallResult): CallEnded {
-  const { outcome, startedAt, attempts, costMicroUsd, discovered, artifacts, handles, reuses } = result;
+  const { outcome, startedAt, attempts, costMicroUsd, discovered, artifacts, handles, reuses, handsOver } = result;
   const ended: { -readonly [K in keyof CallEnded]: CallEnded[K] } = {
     kind: 'call_ended',
     step,
@@ -513,5 +536,6 @@ export function callEnded({ step, call }: CallPlace, result: CallResult): CallEn
   if (artifacts !== undefined) ended.artifacts = artifacts;
   if (handles !== undefined) ended.handles = handles;
   if (reuses !== undefined) ended.reuses = reuses;
+  if (handsOver !== undefined) ended.handsOver = handsOver;
   return ended;
 }

@@ -19,6 +19,8 @@ export const ERROR_CONSEQUENCES = {
   run_not_found: 'caller',
   run_ended: 'caller',
   payload_invalid: 'caller',
+  url_refused: 'caller',
+  url_failed: 'caller',
   pause_not_found: 'caller',
   pause_expired: 'caller',
   scope_mismatch: 'caller',

@@ -11,6 +11,7 @@ import type { ErrorData } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { RunLimits, Usage } from './limits.ts';
+import type { Author } from './message.ts';
 import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { RemarkPayloads } from './remark.ts';
 import type { CallPlace, HeldBack, PartialReply } from './step.ts';
@@ -28,7 +29,7 @@ interface CallEndedPayload {
 }
 
 export interface EventPayloads extends RemarkPayloads {
-  'run.started': { readonly query: string; readonly agent: string };
+  'run.started': { readonly query: string; readonly agent: string; readonly author?: Author };
   /** The turn of a run of a session has come. `continues`: the runs that it is told of; `messages`: the ids of the messages that it answers. */
   'turn.started': {
     readonly query: string;
@@ -265,12 +266,26 @@ export interface EventPayloads extends RemarkPayloads {
 
 export type EventType = keyof EventPayloads;
 
-/** `seq` is the journal position that the event comes from; a token has the position it follows. */
+/** A task on the way from a run that is read to the run of an event, with the call that started it in the run above. */
+export interface TaskStep {
+  /** The id of the task. */
+  readonly run: string;
+  readonly step: number;
+  readonly call: number;
+  /** The name of the task's agent. */
+  readonly agent: string;
+}
+
+/**
+ * `seq` is the journal position that the event comes from; a token has the position it follows. `path`: the event is of a task below the run
+ * that is read (`events({ tasks: true })`), and these are the tasks that lead to it; `identity`, `seq` and `step` are those of the task.
+ */
 export type RunEvent<T extends EventType = EventType> = {
   [K in T]: {
     readonly type: K;
     readonly identity: Identity;
     readonly seq: number;
     readonly occurredAt: number;
+    readonly path?: readonly TaskStep[];
   } & EventPayloads[K];
 }[T];

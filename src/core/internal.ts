@@ -106,6 +106,7 @@ export {
   type Finished,
   type ForkOrigin,
   type GroupEnded,
+  type HandOver,
   type ModelAway,
   type Moved,
   type Overflow,
@@ -123,6 +124,7 @@ export {
   type Spawned,
   type Started,
   type StartRequest,
+  type Successor,
   type Summary,
   type TaskEnded,
   type TaskPaused,
@@ -139,7 +141,7 @@ export {
   fieldOf,
   PilotageError,
 } from './errors.ts';
-export type { EventPayloads, EventType, RunEvent } from './event.ts';
+export type { EventPayloads, EventType, RunEvent, TaskStep } from './event.ts';
 export { assertIdentity, type Identity, local, newRunId, type Scope, scopeKey } from './identity.ts';
 export {
   asJson,
@@ -159,7 +161,6 @@ export {
   mapTexts,
   setField,
   thaw,
-  wordsIn,
 } from './json.ts';
 export {
   addUsage,
@@ -189,6 +190,7 @@ export {
   whyNoUsd,
 } from './limits.ts';
 export { mediaTypeOf, pictureTypeOf } from './media-type.ts';
+export { type Author, messageFiles, messageParts, messageWords, readAuthor, wordsIn } from './message.ts';
 export {
   isResultFile,
   type MediaView,
@@ -230,6 +232,9 @@ export {
   assertWhileAsked,
   type BudgetView,
   type Delta,
+  type EarlierEnd,
+  type EarlierRun,
+  type EarlierRuns,
   isMove,
   type Move,
   type MoveSource,
@@ -306,6 +311,7 @@ export {
   type Step,
   stepError,
   textOfParts,
+  userAnswer,
 } from './step.ts';
 export {
   type BackgroundResult,
@@ -361,13 +367,14 @@ export {
   takesText,
 } from './tool.ts';
 export {
+  type AcceptedMessage,
   type Continued,
+  keptFrom,
   SESSION_MESSAGE,
   TURN_RUN,
   type Turn,
   type TurnCall,
   type TurnFile,
-  type TurnMessage,
   type TurnOrigin,
   type TurnPart,
   type TurnResult,

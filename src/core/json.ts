@@ -192,13 +192,3 @@ function textEnd(text: string, start: number): number {
 export function jsonText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
-
-/** What a person says in a message or an answer, as text: its `message`, or else its `reason`, and then as JSON what stands beside it. */
-export function wordsIn({ message, ...others }: JsonObject): string {
-  const { reason, ...more } = others;
-  const isReason = message === undefined && typeof reason === 'string';
-  const said = isReason ? reason : message;
-  const beside = isReason ? more : others;
-  const rest = Object.keys(beside).length === 0 ? [] : [JSON.stringify(beside)];
-  return (said === undefined ? rest : [jsonText(said), ...rest]).join('\n');
-}

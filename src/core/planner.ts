@@ -5,6 +5,7 @@ import type { Branch, Decision } from './decision.ts';
 import type { Compaction, CompactionAttempt, CompactionFailures, ContextLimit, Overflow } from './entry.ts';
 import { type ErrorData, PilotageError } from './errors.ts';
 import type { Identity } from './identity.ts';
+import type { Author } from './message.ts';
 import type { MediaView } from './model-output.ts';
 import { assertKnownKeys, type OptionShape } from './options.ts';
 import type { MoveNotes, PartialReply, Step } from './step.ts';
@@ -98,6 +99,37 @@ export interface Trajectory {
   readonly contextLimits?: readonly ContextLimit[];
 }
 
+/** A run of the session before this one, as this one is told of it: what its own planner was shown, and what became of it. */
+export interface EarlierRun {
+  readonly run: string;
+  readonly query: string;
+  /** The attachments of the query, with their bytes. */
+  readonly inputs: readonly LoadedInput[];
+  /** Also a step whose calls had not all ended: such a call has an outcome that says so. */
+  readonly trajectory: Trajectory;
+  /** The files of its steps and of its last reply. */
+  readonly media?: MediaView;
+  /** It is told from this step on, which begins with the user's answer to the step before. Absent: from its beginning. */
+  readonly from?: number;
+  readonly end: EarlierEnd;
+}
+
+/** What an earlier run came to, as far as this run is told. */
+export interface EarlierEnd extends Pick<MoveNotes, 'text' | 'reasoning' | 'providerState'> {
+  /** The answer that it ended with. Absent or empty: there is none. */
+  readonly answer?: string;
+  /** A sentence that says why there is no answer, such as what the run waits for. */
+  readonly unanswered?: string;
+  /** Files that the model made with its last reply. */
+  readonly files?: readonly LoadedInput[];
+}
+
+/** The runs of the session that a run is told of, oldest first, and what stands for those before them. */
+export interface EarlierRuns {
+  readonly runs: readonly EarlierRun[];
+  readonly summary?: Pick<Compaction, 'summary' | 'made'>;
+}
+
 /** What is left of the run's budget. An absent part is unlimited. */
 export interface BudgetView {
   readonly stepsLeft: number;
@@ -113,10 +145,14 @@ export interface BudgetView {
 export interface RunView {
   readonly identity: Identity;
   readonly query: string;
+  /** Who has written the query, as far as the program has said. */
+  readonly author?: Author;
   /** What the run is to reach now: the query, until a REDIRECT replaces it. */
   readonly goal: string;
   /** Earlier turns of the conversation, oldest first, with the bytes of their files. */
   readonly history: readonly Turn[];
+  /** The runs that `history` is made of, with all that their planners saw. Absent: the caller gave the history, or there is none. */
+  readonly earlier?: EarlierRuns;
   /** What the run was given beside its query. */
   readonly context: RunContext;
   /** The attachments of the query, in order, with their bytes. */

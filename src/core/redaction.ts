@@ -159,7 +159,7 @@ export class Redaction {
       case 'finished':
         return within(within(body, this.#of('texts'), ['payload']), this.all, ['metadata']);
       case 'compacted':
-        return within(body, known, ['summary']);
+        return within(body, known, ['summary', 'made']);
       case 'shortened':
         return within(body, this.#of('results'), ['results'] as never);
       case 'spawned':

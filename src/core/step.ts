@@ -5,8 +5,9 @@ import { type Branch, branchesOf, type Decision, type FinishReason } from './dec
 import type { ErrorData } from './errors.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import type { Usage } from './limits.ts';
+import { messageWords } from './message.ts';
 import { isResultFile, type ResultFile } from './model-output.ts';
-import { errorOf, type Outcome } from './outcome.ts';
+import { errorOf, isWokenByTasks, type Outcome } from './outcome.ts';
 import type { Remark } from './remark.ts';
 
 /** The most calls of one step that may run at once. */
@@ -303,3 +304,12 @@ export function resultFilesOf({ calls }: Step): readonly ResultFile[] {
 }
 
 const NO_FILES: readonly ResultFile[] = [];
+
+/** What the user said to the question of the step; empty when it asked nothing, or nobody said anything. */
+export function userAnswer({ decision, calls }: Step): string {
+  if (decision.kind !== 'request_pause' || decision.reason !== 'await_input') return '';
+  const outcome = calls[0]?.outcome;
+  if (outcome?.kind !== 'verdict' || isWokenByTasks(outcome)) return '';
+  const isUnanswered = outcome.verdict === 'timeout' || outcome.verdict === 'superseded';
+  return isUnanswered ? '' : messageWords(outcome.payload ?? {});
+}

@@ -53,11 +53,13 @@ export interface TurnResult extends PartNotes {
 /** The messages of a conversation that a run was started with, and which turn it goes on from. */
 export interface TurnOrigin {
   /** In the order in which they were accepted. */
-  readonly messages: readonly TurnMessage[];
+  readonly messages: readonly AcceptedMessage[];
   /** The turn that it goes on from; `null`: it is the first. Absent: the turn before it, or that of `replaces`. */
   readonly after?: string | null;
   /** The turn in whose place it stands, on a branch of its own. */
   readonly replaces?: string;
+  /** The turn that it goes on with, for another agent has taken over or its run was continued: it has the messages of that one. */
+  readonly succeeds?: string;
   /** The turn that this one has interrupted, and whose messages are its own, too. */
   readonly interrupts?: string;
 }
@@ -67,7 +69,7 @@ export const SESSION_MESSAGE = 'message_';
 /** Ids of runs begin like this; what follows is the same in that of a run and of the control whose message has begun it. */
 export const TURN_RUN = 'run_';
 
-export interface TurnMessage {
+export interface AcceptedMessage {
   /** Unique in the session. */
   readonly id: string;
 }
@@ -84,4 +86,22 @@ export interface Continued {
   readonly turns: number;
   /** Turns on other branches of the conversation: what they did stays done, and is told; what was said in them is not. Absent: none. */
   readonly aside?: Continued['runs'];
+  /** The run whose newest summary stands for the turns before `runs`. */
+  readonly summary?: { readonly run: string; readonly head: number };
+}
+
+/**
+ * Where the turns begin that are told when all of them may have `most` together. When they have more, so many of the oldest leave in one go that
+ * half of it is free again: a provider's cache holds until then, and later turns are told the same beginning. The newest always stays.
+ * @param sizes oldest first, in the unit of `most`.
+ */
+export function keptFrom(sizes: readonly number[], most: number): number {
+  let from = 0;
+  let sum = 0;
+  for (const [index, size] of sizes.entries()) {
+    sum += size;
+    if (sum <= most) continue;
+    for (; from < index && sum > most / 2; from += 1) sum -= sizes[from] ?? 0;
+  }
+  return from;
 }

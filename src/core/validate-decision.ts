@@ -65,7 +65,7 @@ const AWAIT: OptionShape<AwaitTask> = {
 };
 const PAUSE: OptionShape<RequestPause> = { kind: 'any', reason: 'any', payload: 'any?', expiresInMs: 'any?' };
 const FINISH: OptionShape<Finish> = {
-  ...({ kind: 'any', reason: 'any', payload: 'any?', stored: 'any?', metadata: 'any?' } as const),
+  ...({ kind: 'any', reason: 'any', payload: 'any?', stored: 'any?', metadata: 'any?', continued: 'any?' } as const),
 };
 const ROUTE: OptionShape<Route> = { args: 'any', after: 'any?', when: 'any?' };
 const BRANCH: OptionShape<Branch> = {
@@ -134,6 +134,8 @@ export function checkDecision(decision: Decision): Decision {
       if (decision.metadata !== undefined && !isJsonObject(decision.metadata))
         throw invalid('metadata must be an object');
       validateStored(decision);
+      if ((decision.reason === 'continued') !== (decision.continued !== undefined))
+        throw invalid('what a run leaves to its successor is given as continued, with the reason continued');
       break;
     default:
       throw unknownKind(decision);

@@ -1,7 +1,7 @@
-/** Artifacts, and the summaries of sessions, in the memory of this process. */
+/** Artifacts in the memory of this process. */
 import type { ArtifactRef, ArtifactRow, Scope } from '#core';
-import type { ArtifactAbout, ArtifactStore, SessionMemoryStore, SessionSummary } from './port.ts';
-import { artifactDigest, assertCounts, assertSameContent, assertSummary, ownedBy } from './rules.ts';
+import type { ArtifactAbout, ArtifactStore } from './port.ts';
+import { artifactDigest, assertCounts, assertSameContent, ownedBy } from './rules.ts';
 
 interface StoredArtifact {
   readonly bytes: Uint8Array;
@@ -71,27 +71,4 @@ export class MemoryArtifacts implements ArtifactStore {
 
 function newestFirst(one: ArtifactRow, other: ArtifactRow): number {
   return other.createdAt - one.createdAt || (one.artifactRef < other.artifactRef ? -1 : 1);
-}
-
-export class MemorySessions implements SessionMemoryStore {
-  readonly #assertOpen: () => void;
-  readonly #summaries = new Map<string, SessionSummary>();
-
-  constructor(assertOpen: () => void) {
-    this.#assertOpen = assertOpen;
-  }
-
-  async summary(scope: Scope): Promise<SessionSummary | undefined> {
-    this.#assertOpen();
-    return this.#summaries.get(ownedBy(scope));
-  }
-
-  async summarise(scope: Scope, expected: number | undefined, summary: SessionSummary): Promise<boolean> {
-    this.#assertOpen();
-    assertSummary(summary);
-    const key = ownedBy(scope);
-    if (this.#summaries.get(key)?.updatedAt !== expected) return false;
-    this.#summaries.set(key, Object.freeze({ ...summary, without: Object.freeze([...summary.without]) }));
-    return true;
-  }
 }

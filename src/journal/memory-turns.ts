@@ -43,7 +43,7 @@ export class MemoryTurns<T extends StoredTurn> {
     }
     const { turns, inTurn, waiting } = of;
     run.waits = waits === undefined ? undefined : inTurn.size > 0;
-    run.isNext = waits === 'next';
+    run.isNext = waits !== 'last';
     of.updatedAt = Math.floor(run.createdAt);
     const place = placeAmong(waiting, waits);
     const at = (waiting[place]?.turn ?? turns.length + 1) - 1;
@@ -120,7 +120,7 @@ export class MemoryTurns<T extends StoredTurn> {
 /** Before which of those that wait a turn is put. */
 function placeAmong(waiting: readonly StoredTurn[], waits: NewRun['waits']): number {
   if (waits === 'last') return waiting.length;
-  if (waits === undefined) return 0;
+  if (waits !== 'next') return 0;
   const behind = waiting.findIndex(({ isNext }) => !isNext);
   return behind === -1 ? waiting.length : behind;
 }

@@ -16,7 +16,7 @@ import {
   systemClock,
 } from '#core';
 import { LeaseWatch } from './lease-watch.ts';
-import { MemoryArtifacts, MemorySessions } from './memory-stores.ts';
+import { MemoryArtifacts } from './memory-stores.ts';
 import { MemoryTurns, type StoredTurn } from './memory-turns.ts';
 import type {
   Append,
@@ -113,7 +113,6 @@ const NOT_TOLD: StoredRun['told'] = new Set();
 
 class MemoryJournal implements Journal {
   readonly artifacts: MemoryArtifacts;
-  readonly memory: MemorySessions;
   readonly sessions: SessionStore;
   readonly #clock: Clock;
   readonly #runs = new Map<string, StoredRun>();
@@ -134,7 +133,6 @@ class MemoryJournal implements Journal {
     this.#leaseWatch = new LeaseWatch(clock);
     const assertOpen = (): void => this.#assertOpen();
     this.artifacts = new MemoryArtifacts({ assertOpen, now: () => this.#clock.now() });
-    this.memory = new MemorySessions(assertOpen);
     this.sessions = {
       get: async (scope) => {
         assertOpen();

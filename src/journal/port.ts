@@ -32,10 +32,10 @@ export interface NewRun {
   /** Claims the new run in the same commit, unless it waits for its turn. */
   readonly claim?: LeaseRequest;
   /**
-   * The run is a turn of its session that waits until the turns before it have ended: behind all of them (`last`), or before those that were put
-   * last and wait too (`next`). Absent: it waits for nobody, and stands before those that wait.
+   * The run is a turn of its session that waits until the turns before it have ended: behind all of them (`last`), before those that were put
+   * last and wait too (`next`), or before all of them (`first`). Absent: it waits for nobody, and stands before those that wait.
    */
-  readonly waits?: 'last' | 'next';
+  readonly waits?: 'last' | 'next' | 'first';
 }
 
 /** A message from one run to another, stored in the commit that makes it true. */
@@ -361,8 +361,6 @@ export interface Journal {
 
   readonly sessions: SessionStore;
 
-  readonly memory: SessionMemoryStore;
-
   /** Waits for work under way, and closes files and timers. A second call does nothing. */
   close(): Promise<void>;
 }
@@ -425,35 +423,4 @@ export interface SessionStore {
    * @throws PilotageError `session_busy` while a process has one of them.
    */
   delete(scope: Scope): Promise<number>;
-}
-
-// The memory of a session is its runs: what was said stands in their entries. Beside them there is only the summary of older runs.
-
-/**
- * - `healthy`: the summary is up to date.
- * - `retrying`: the last try to extend it failed, and another will follow.
- * - `degraded`: too many tries failed; runs that are neither covered nor recent are not told of until a try succeeds.
- */
-export type MemoryHealth = 'healthy' | 'retrying' | 'degraded';
-
-export interface SessionSummary {
-  readonly text: string;
-  /** The newest run that the text covers, in the order in which the runs were started; empty when it covers none. */
-  readonly through: string;
-  /** Runs before that one that the text does not cover, because they had not ended. */
-  readonly without: readonly string[];
-  readonly health: MemoryHealth;
-  /** How many tries in a row failed. */
-  readonly failures: number;
-  readonly updatedAt: number;
-}
-
-export interface SessionMemoryStore {
-  /** `undefined` for a session without a summary, and for one of another tenant, user or session alike. */
-  summary(scope: Scope): Promise<SessionSummary | undefined>;
-  /**
-   * Replaces the summary if the stored one is the one that `expected` was read from: the same `updatedAt` (`undefined`:
-   * none was stored). @returns false when another writer was first.
-   */
-  summarise(scope: Scope, expected: number | undefined, summary: SessionSummary): Promise<boolean>;
 }

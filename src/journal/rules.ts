@@ -16,7 +16,6 @@ import type {
   Sending,
   SessionQuery,
   SessionRecord,
-  SessionSummary,
 } from './port.ts';
 
 const DEFAULT_PAGE = 50;
@@ -285,11 +284,6 @@ export function assertCounts(counts: Readonly<Record<string, number>>): void {
 export function agentAfter({ entries }: Append): string | undefined {
   for (const entry of entries) if (entry.kind === 'repinned') return entry.agent;
   return undefined;
-}
-
-/** @throws PilotageError `invalid_config` for impossible numbers. */
-export function assertSummary({ failures, updatedAt }: SessionSummary): void {
-  assertCounts({ failures, updatedAt });
 }
 
 export function hasEnded(status: RunStatus): boolean {

@@ -56,14 +56,12 @@ export function wholeJournal(journal: Journal): Journal {
 
 class WholeJournal implements Journal {
   readonly artifacts: Journal['artifacts'];
-  readonly memory: Journal['memory'];
   readonly sessions: Journal['sessions'];
   readonly #journal: Journal;
 
   constructor(journal: Journal) {
     this.#journal = journal;
     this.artifacts = journal.artifacts;
-    this.memory = journal.memory;
     this.sessions = journal.sessions;
   }
 

@@ -24,6 +24,7 @@ import {
   type Move,
   type Moved,
   type MoveSource,
+  newRunId,
   type Paused,
   PilotageError,
   type Planner,
@@ -33,7 +34,7 @@ import {
   usageIn,
 } from '#core';
 import { storeIfLarge } from '#journal';
-import { failedPlan, nextStep, viewOf } from '#state';
+import { failedPlan, nextStep, type RunState, viewOf } from '#state';
 import type { Settled } from '../calls/attempt.ts';
 import { errorData } from '../calls/outcome.ts';
 import {
@@ -66,7 +67,17 @@ export function askPlanner(ask: Ask): Made | Promise<Made> {
     return [plannerFailed(priceMissing(deps.agent, deps.unpriced), step)];
   }
   const startedAt = deps.clock.now();
-  const view = viewOf(state, ask.tools, ask.tell !== undefined, ask.inputs, ask.history, ask.cache, ask.media);
+  const { before } = ask;
+  const view = viewOf(
+    state,
+    ask.tools,
+    ask.tell !== undefined,
+    ask.inputs,
+    before?.history,
+    ask.cache,
+    ask.media,
+    before?.earlier,
+  );
   const isDue = state.compactedAt < step || state.contextLimits.length > 0;
   if (deps.planner.compact !== undefined && isDue) return compactFirst(ask, view, startedAt);
   return askForMove(ask, view, startedAt);
@@ -122,9 +133,9 @@ function compactionEntry(
   if (wrong !== undefined) throw wrongUsage('compaction', wrong);
   const usage = attempt.usage === undefined ? {} : { usage: used };
   if ('compaction' in attempt) {
-    const { summary, before, tokenEstimate } = attempt.compaction;
+    const { summary, before, tokenEstimate, earlier, made } = attempt.compaction;
     if (isJsonObject(summary) && Number.isInteger(before) && before >= 0 && before <= step) {
-      return { kind: 'compacted', step, summary, before, tokenEstimate, ...usage };
+      return { kind: 'compacted', step, summary, before, tokenEstimate, ...defined({ earlier, made }), ...usage };
     }
     throw new Error(`the summary covers the steps before ${before}, and ${step} have been taken`);
   }
@@ -265,6 +276,7 @@ function entriesOf(
     const partial = partialIn(move);
     if (partial !== undefined) moved.partial = partial;
     decision = checkDecision(captured);
+    assertMayContinue(decision, ask.state);
   } catch (thrown) {
     if (!PilotageError.is(thrown)) throw thrown; // The planner has failed.
     // What the model said and used counts all the same.
@@ -381,6 +393,12 @@ function endsRun(code: string): boolean {
   return Object.hasOwn(ERROR_CONSEQUENCES, code) && ERROR_CONSEQUENCES[code as ErrorCode] === 'run';
 }
 
+/** Whoever waits for a task waits for that run. @throws PilotageError `invalid_decision`. */
+function assertMayContinue(decision: Decision, { task }: RunState): void {
+  if (task === null || decision.kind !== 'finish' || decision.reason !== 'continued') return;
+  throw new PilotageError('invalid_decision', 'A task cannot be continued: give what it has so far as its result.');
+}
+
 const NO_FILES: readonly InputArtifact[] = [];
 
 async function finished(
@@ -388,13 +406,15 @@ async function finished(
   files: readonly InputArtifact[],
   ask: Ask,
 ): Promise<Finished> {
-  const { reason, payload, stored, metadata } = decision;
+  const { reason, payload, stored, metadata, continued } = decision;
+  const { agent } = ask.state;
   const ending = {
     kind: 'finished' as const,
     reason,
     ...(stored === undefined ? {} : { stored }),
     ...(metadata === undefined ? {} : { metadata }),
     ...(files.length === 0 ? {} : { files }),
+    ...(continued === undefined ? {} : { carry: continued, successor: { run: newRunId(), agent } }),
   };
   if (payload === undefined) return ending;
   const answer = payload as Json;

@@ -25,13 +25,13 @@ import {
   readUsage,
   remarkName,
   type SpokenDelta,
-  type Turn,
   whyNoRemark,
 } from '#core';
 import type { RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
 import type { Attempt } from '../calls/attempt.ts';
 import type { CallLimit, DriverDeps } from './driver-deps.ts';
+import type { Before } from './earlier-turns.ts';
 
 export interface Ask {
   readonly deps: DriverDeps;
@@ -39,7 +39,7 @@ export interface Ask {
   readonly tools: AuthorisedTools;
   readonly inputs: readonly LoadedInput[];
   /** The turns before the query, when they had to be loaded. */
-  readonly history: readonly Turn[] | undefined;
+  readonly before: Before | undefined;
   /** The files of the steps, when there are any. */
   readonly media: MediaView | undefined;
   /** What the planner keeps of the run. */

@@ -17,6 +17,7 @@ import type { Handles } from '../calls/handles.ts';
 import type { LargeTurns } from '../calls/large-values.ts';
 import type { NoticeHub } from './notices.ts';
 import type { ProgressGuard } from './progress-guard.ts';
+import type { ToldRuns } from './told-runs.ts';
 
 /** The limit for all calls of a step that a runtime, or an agent, sets. */
 export type CallLimit = Required<Pick<AtOnce, 'calls' | 'by'>>;
@@ -48,6 +49,8 @@ export interface ReadyAgent {
 export interface DriverDeps extends Pick<ReadyAgent, 'agent' | 'planner' | 'toolsOf' | 'limit' | 'unpriced'> {
   readonly journal: Journal;
   readonly artifacts: ArtifactStore;
+  /** What runs are told of earlier ones of their sessions, as far as it was read here. */
+  readonly told: ToldRuns;
   /** Calls that this process has under way. */
   readonly atWork: AtWork;
   /** The pace at which large values are worked on, so that the event loop goes on. */

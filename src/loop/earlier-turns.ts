@@ -1,21 +1,28 @@
-/** The conversation before a run, as its planner is shown it: what the caller gave, or what the runs of the session said. */
+/** The conversation before a run, as its planner is shown it: what the caller gave, or the transcripts of the session's runs. */
 import {
   type Continued,
   deepFreeze,
-  type InputArtifact,
-  PilotageError,
+  type EarlierRun,
+  type EarlierRuns,
+  keptFrom,
   type Scope,
   type Turn,
   type TurnPart,
 } from '#core';
-import type { ArtifactStore, Journal } from '#journal';
-import { type Exchange, exchangesOf, foldEntries, type RunState } from '#state';
-import { answerOf } from '../calls/large-values.ts';
+import type { ArtifactStore } from '#journal';
+import { type RunState, summaryText, turnsOf } from '#state';
 import { loadInputs } from './inputs.ts';
+import type { KnownRun, ToldRuns, ToldSources } from './told-runs.ts';
 
-export interface TurnSources {
-  readonly journal: Pick<Journal, 'read'>;
-  readonly artifacts: ArtifactStore;
+export interface TurnSources extends ToldSources {
+  readonly told: ToldRuns;
+}
+
+/** What came before a run. */
+export interface Before {
+  readonly history: readonly Turn[];
+  /** Absent: the caller gave the history, or there is none. */
+  readonly earlier?: EarlierRuns;
 }
 
 /** Whether there is something to load before the planner can be asked. */
@@ -30,9 +37,15 @@ export function hasEarlierTurns({ continues, history }: Pick<RunState, 'continue
 export async function earlierTurns(
   { continues, history, identity }: Pick<RunState, 'continues' | 'history' | 'identity'>,
   sources: TurnSources,
-): Promise<readonly Turn[]> {
-  const turns = continues === null ? history : await sessionTurns(continues, identity, sources);
-  return deepFreezeTurns(await Promise.all(turns.map((turn) => withFiles(turn, identity, sources.artifacts))));
+): Promise<Before> {
+  if (continues === null) {
+    const turns = await Promise.all(history.map((turn) => withFiles(turn, identity, sources.artifacts)));
+    return { history: deepFreezeTurns(turns) };
+  }
+  const earlier = await earlierRuns(continues, identity, sources);
+  const { runs, summary } = earlier;
+  const before: Turn[] = summary === undefined ? [] : [{ role: 'assistant', text: summaryText(summary.summary) }];
+  return { history: deepFreezeTurns([...before, ...runs.flatMap(turnsOf)]), earlier };
 }
 
 /** Bytes cannot be frozen. */
@@ -45,81 +58,43 @@ function deepFreezeTurns(turns: readonly Turn[]): readonly Turn[] {
   return Object.freeze(turns);
 }
 
-/** A turn of a session as whoever sums it up gets it. */
-export interface SessionTurn {
-  readonly run: string;
-  readonly user: string;
-  /** `null`: there is no answer. */
-  readonly assistant: string | null;
+/**
+ * The transcripts that the run is told, oldest first. A run whose planner summed up what was before it tells the rest: the newest summary stands for
+ * all that it covers.
+ */
+async function earlierRuns(continues: Continued, scope: Scope, sources: TurnSources): Promise<EarlierRuns> {
+  const known = await Promise.all(continues.runs.map(({ run, head }) => sources.told.of(run, head, scope, sources)));
+  const last = known.findLast(hasSummedUp);
+  const told =
+    last === undefined
+      ? known
+      : known.slice(known.findIndex(({ told: { run } }) => run === last.compaction?.earlier) + 1);
+  const runs = Object.freeze(lastExchanges(told, continues.turns));
+  const summary = last === undefined ? await summaryOf(continues, scope, sources) : last.compaction;
+  // Where steps of its own are summed up with them, the summary stands in their place.
+  const isInside = last !== undefined && (last.compaction?.before ?? 0) > 0;
+  return Object.freeze(summary === null || isInside ? { runs } : { runs, summary });
 }
 
-/** What a run of the session has said, oldest first, with its texts whole. @param head how many of its entries count. */
-export async function turnsOfRun(
-  run: string,
-  head: number,
-  scope: Scope,
-  { journal, artifacts }: TurnSources,
-): Promise<readonly SessionTurn[]> {
-  const exchanges = await exchangesIn(run, head, journal);
-  return Promise.all(
-    exchanges.map(async (exchange) => {
-      const { said, answer } = exchange;
-      const texts = [...said, ...(answer === undefined ? [] : [await answerOf(answer, scope, artifacts)])];
-      const words = texts.filter((text) => text !== undefined && text !== '');
-      return { run, user: exchange.user, assistant: words.length === 0 ? null : words.join('\n\n') };
-    }),
-  );
+function hasSummedUp({ compaction }: Pick<KnownRun, 'compaction'>): boolean {
+  return compaction?.earlier !== undefined;
 }
 
-async function sessionTurns({ runs, turns }: Continued, scope: Scope, sources: TurnSources): Promise<Turn[]> {
-  let room = turns;
-  const told: Turn[][] = [];
-  for (const { run, head } of runs.toReversed()) {
-    const exchanges = await exchangesIn(run, head, sources.journal);
-    const shown = exchanges.slice(-Math.max(1, room));
-    room -= shown.length;
-    const pairs = await Promise.all(shown.map((exchange) => turnsOf(exchange, scope, sources.artifacts)));
-    told.push(pairs.flat());
-  }
-  return told.toReversed().flat();
+async function summaryOf({ summary }: Continued, scope: Scope, sources: TurnSources): Promise<KnownRun['compaction']> {
+  return summary === undefined ? null : (await sources.told.of(summary.run, summary.head, scope, sources)).compaction;
 }
 
-const UNREADABLE = '(a message that cannot be read any more)';
-
-async function exchangesIn(run: string, head: number, journal: TurnSources['journal']): Promise<readonly Exchange[]> {
-  try {
-    return exchangesOf(foldEntries(await journal.read(run, 1, head)));
-  } catch (error) {
-    // A damaged run must not stop all later ones of its session.
-    if (!isOfRun(error)) throw error;
-    return [{ user: UNREADABLE, inputs: [], said: [], files: [], unanswered: 'The run is damaged.' }];
-  }
-}
-
-/** Whether something is wrong with the run alone: its entries are damaged, or a newer version has written them. */
-function isOfRun(error: unknown): boolean {
-  if (PilotageError.is(error, 'journal_newer')) return error.data?.['run'] !== undefined;
-  return PilotageError.is(error, 'journal_corrupt') || PilotageError.is(error, 'journal_entry_unknown');
-}
-
-/** Keeps the roles alternating, which some servers insist on. */
-async function turnsOf(exchange: Exchange, scope: Scope, artifacts: ArtifactStore): Promise<Turn[]> {
-  const { user, inputs, said, files, answer, unanswered } = exchange;
-  const answered = answer === undefined ? undefined : await answerOf(answer, scope, artifacts);
-  const why =
-    answer === undefined
-      ? unanswered
-      : (answered === undefined || answered === '') && files.length === 0
-        ? 'There is no answer.'
-        : undefined;
-  const words = [...said, answered ?? '', why === undefined ? '' : `(${why})`].filter((text) => text !== '');
-  return [turnWith('user', user, inputs), turnWith('assistant', words.join('\n\n'), files)];
-}
-
-function turnWith(role: 'user' | 'assistant', text: string, inputs: readonly InputArtifact[]): Turn {
-  if (inputs.length === 0) return { role, text };
-  const files = inputs.map((input): TurnPart => ({ type: 'file', ...input }));
-  return { role, text, parts: text === '' ? files : [{ type: 'text', text }, ...files] };
+/** Each run as far as it is told: of all exchanges with the user the last ones, and of each run at least its last one. */
+function lastExchanges(known: readonly KnownRun[], turns: number): readonly EarlierRun[] {
+  const ones = known.flatMap(({ exchanges }) => exchanges.map(() => 1));
+  let left = keptFrom(ones, turns);
+  return known.map(({ told, exchanges }) => {
+    const skipped = Math.min(left, exchanges.length - 1);
+    left -= Math.min(left, exchanges.length);
+    const from = exchanges[skipped] ?? 0;
+    // What was summed up is short as it is.
+    return from === 0 || told.trajectory.compaction !== undefined ? told : Object.freeze({ ...told, from });
+  });
 }
 
 async function withFiles(turn: Turn, scope: Scope, artifacts: ArtifactStore): Promise<Turn> {

@@ -17,7 +17,7 @@ import type { ArtifactStore } from '#journal';
 import type { Agent } from '#tools';
 
 /** The parts of a run's context that the caller gives; the rest is found out at the start. */
-export type GivenContext = Omit<RunContext, 'inputs' | 'artifacts'>;
+export type GivenContext = Omit<RunContext, 'inputs' | 'artifacts' | 'carried'>;
 
 interface StartMaterial {
   readonly context?: GivenContext;
@@ -42,7 +42,8 @@ export async function contextAtStart(
   // Before the attachments are stored: they have a place of their own.
   const { rows, total } = await store.list(identity, MANIFEST_ROWS);
   if (rows.length > 0) made.artifacts = { rows, more: total - rows.length };
-  if (inputs.length > 0) made.inputs = await Promise.all(inputs.map((input) => stored(input, 'user', identity, store)));
+  if (inputs.length > 0)
+    made.inputs = await Promise.all(inputs.map((input) => storedInput(input, 'user', identity, store)));
   if (Object.keys(made).length === 0) return undefined;
   return capture<RunContext>(made, 'context').json;
 }
@@ -95,13 +96,13 @@ function assertBlock(name: string, block: Json, identity: Identity): void {
   }
 }
 
-function assertInput(input: InputArtifact | InputFile, index: number): void {
+export function assertInput(input: InputArtifact | InputFile, index: number): void {
   const { mime, fileName }: Partial<InputFile> = input ?? {};
   const isNamed = typeof mime === 'string' && (fileName === undefined || typeof fileName === 'string');
   if (isNamed && (isFile(input) ? input.bytes instanceof Uint8Array : isReference(input))) return;
   throw new PilotageError(
     'invalid_config',
-    `inputs[${index}] is not an attachment. Give { bytes, mime, fileName? } or { artifactRef, mime, sizeBytes, fileName? }.`,
+    `inputs[${index}] is not an attachment. Give { bytes, mime, fileName? }, { artifactRef, mime, sizeBytes, fileName? } or { url, mime?, fileName? }.`,
   );
 }
 
@@ -113,10 +114,11 @@ function isReference({ artifactRef, sizeBytes }: InputArtifact): boolean {
   return typeof artifactRef === 'string' && artifactRef !== '' && Number.isSafeInteger(sizeBytes);
 }
 
-async function stored(
+/** @param source who has made it. */
+export async function storedInput(
   input: InputArtifact | InputFile,
   source: string,
-  identity: Identity,
+  identity: Scope,
   store: ArtifactStore,
 ): Promise<InputArtifact> {
   const { mime, fileName } = input;
@@ -141,7 +143,7 @@ export async function storedFiles(
   identity: Identity,
   store: ArtifactStore,
 ): Promise<readonly InputArtifact[]> {
-  return deepFreeze(await Promise.all(made.map((file) => stored(file, 'model', identity, store))));
+  return deepFreeze(await Promise.all(made.map((file) => storedInput(file, 'model', identity, store))));
 }
 
 /**

@@ -1,12 +1,12 @@
 /** The moves of a run's planner, one after another under the run's one signal, and the plan that it goes on with. */
-import { type EntryBody, LazySignal, type LoadedInput, RunCache, type SpokenDelta, type Turn } from '#core';
+import { type EntryBody, LazySignal, type LoadedInput, RunCache, type SpokenDelta } from '#core';
 import { nextStep, type OpenStep, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
 import { Attempt } from '../calls/attempt.ts';
 import type { Ask, PlanGrowth } from './ask.ts';
 import { askPlanner } from './ask-planner.ts';
 import type { DriverDeps } from './driver-deps.ts';
-import { earlierTurns, hasEarlierTurns } from './earlier-turns.ts';
+import { type Before, earlierTurns, hasEarlierTurns } from './earlier-turns.ts';
 import { cutOff } from './growth.ts';
 import { loadInputs } from './inputs.ts';
 import { ShownMedia } from './media.ts';
@@ -25,10 +25,10 @@ interface Given {
   /** The attachments with their bytes. */
   readonly inputs: readonly LoadedInput[];
   /** `undefined`: the turns stand in the state as they are shown. */
-  readonly history: readonly Turn[] | undefined;
+  readonly before: Before | undefined;
 }
 
-const NOTHING_GIVEN: Given = Object.freeze({ inputs: Object.freeze([]), history: undefined });
+const NOTHING_GIVEN: Given = Object.freeze({ inputs: Object.freeze([]), before: undefined });
 
 export class Moves {
   readonly #ports: MovePorts;
@@ -76,7 +76,7 @@ export class Moves {
     const { state, deps } = this.#ports;
     if (isTurnToBegin(state)) return [await deps.turnStarted(state)];
     const inputs = await loadInputs(state.context.inputs ?? [], state.identity, deps.artifacts);
-    this.#given = { inputs, history: hasEarlierTurns(state) ? await earlierTurns(state, deps) : undefined };
+    this.#given = { inputs, before: hasEarlierTurns(state) ? await earlierTurns(state, deps) : undefined };
   }
 
   /** More of the plan that is being carried out. After a crash nobody goes on with it: it is whole as it is. */
@@ -97,7 +97,7 @@ export class Moves {
     this.#attempt.abort(reason, isPatient);
   }
 
-  #ask({ inputs, history }: Given): Ask {
+  #ask({ inputs, before }: Given): Ask {
     const { deps, state, tools, isEnding } = this.#ports;
     const tell = deps.hub.wantsTokens(state.identity.run) ? this.#teller() : undefined;
     return {
@@ -106,7 +106,7 @@ export class Moves {
       tools: tools(),
       media: this.#media.view,
       inputs,
-      history,
+      before,
       cache: this.#cache,
       attempt: this.#attempt,
       signal: this.#signal,

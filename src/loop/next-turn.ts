@@ -1,44 +1,135 @@
-/** Messages of a session that came to a run which was ending: each begins the next turn, in the commit of the ending. */
-import { type Entry, isControl, type RunLimits, SESSION_MESSAGE, TURN_RUN, type TurnMessage, wordsIn } from '#core';
+/** Runs that begin where another one ends, in the commit of its ending: the next turns of its session, and the run that goes on with what it did. */
+import {
+  type AcceptedMessage,
+  defined,
+  type EntryBody,
+  type Finished,
+  isControl,
+  isJsonObject,
+  type RunLimits,
+  SESSION_MESSAGE,
+  type Started,
+  TURN_RUN,
+  wordsIn,
+} from '#core';
 import type { NewRun, Received } from '#journal';
 import type { RunState } from '#state';
+import { limitsWithin } from '../tasks/budget-share.ts';
+import { pinOf } from '../tasks/spawn.ts';
+import type { DriverDeps } from './driver-deps.ts';
 
 const NONE: readonly NewRun[] = [];
+/** How many turns a run is told of that goes on from one which was told of none. */
+const TURNS = 40;
 
-/** The turns that begin with them, before those that wait. */
-export function turnsAfter(state: RunState, late: readonly Received[], at: number): readonly NewRun[] {
-  if (late.length === 0) return NONE;
-  return late.flatMap(({ message }): NewRun[] => {
+/** @param late what was said to the run while it was ending. They come before the turns that wait, behind the run that goes on. */
+export function runsAfter(
+  state: RunState,
+  bodies: readonly EntryBody[],
+  late: readonly Received[],
+  deps: Pick<DriverDeps, 'agentNamed' | 'clock'>,
+): readonly NewRun[] {
+  const last = bodies.at(-1);
+  const hasSuccessor = last?.kind === 'finished' && last.successor !== undefined;
+  if (late.length === 0 && !hasSuccessor) return NONE;
+  const at = deps.clock.now();
+  const successor = hasSuccessor ? successorOf(state, last, state.head + bodies.length, deps) : undefined;
+  const [first] = successor?.entries ?? [];
+  const { agent, pin } = first?.kind === 'started' ? first : state;
+  const turns = late.flatMap(({ message }): NewRun[] => {
     if (!isControl(message) || message.turnMessage === undefined) return [];
     const run = `${TURN_RUN}${message.id.slice(SESSION_MESSAGE.length)}`;
-    return [turnOf(state, run, message.turnMessage, wordsIn(message.payload ?? {}), at)];
+    const own = { agent, ...defined({ pin: pin ?? undefined }), query: wordsIn(message.payload ?? {}) };
+    return [turnOf(state, run, message.turnMessage, own, at)];
   });
+  return [...(successor === undefined ? [] : [successor]), ...turns];
 }
 
-/** It has the agent, the limits and the rights of the run that ends. */
-function turnOf(state: RunState, run: string, message: TurnMessage, query: string, at: number): NewRun {
-  const { agent, scopes, pin, whileAsked } = state;
+/** A message of a session that came too late begins a turn with the agent, the limits and the rights of the run that ends. */
+function turnOf(
+  state: RunState,
+  run: string,
+  message: AcceptedMessage,
+  own: Pick<Started, 'agent' | 'pin' | 'query'>,
+  at: number,
+): NewRun {
+  const { deadlineAt, ...limits } = state.limits;
+  // A deadline is as far away as it was for the run itself.
+  const left = deadlineAt === undefined ? limits : { ...limits, deadlineAt: at + (deadlineAt - state.startedAt) };
+  return began(state, run, at, { ...own, limits: left, turn: { messages: [message] } });
+}
+
+/** The run that goes on with the conversation, or with the work. It has what is left of the money, the tokens and the time. */
+function successorOf(
+  state: RunState,
+  { successor, reason, carry }: Finished,
+  head: number,
+  { agentNamed, clock }: Pick<DriverDeps, 'agentNamed' | 'clock'>,
+): NewRun | undefined {
+  const next = successor && agentNamed(successor.agent);
+  if (next === undefined || successor === undefined) return undefined;
+  const at = clock.now();
+  const { scopes, turn, identity } = state;
+  const limits = limitsWithin(leftOf(state), next.limits, at);
+  const pin = pinOf(next.planner, next.toolsOf(scopes, []));
+  const about = { agent: successor.agent, limits, pin };
+  const origin = turn === null ? {} : { turn: { messages: [], succeeds: identity.run } };
+  if (reason === 'continued') {
+    const continues = state.continues === null ? {} : { continues: state.continues };
+    const history = state.history.length === 0 ? {} : { history: state.history };
+    const query = state.goal;
+    return began(state, successor.run, at, { ...about, query, ...origin, ...continues, ...history, carry });
+  }
+  const query = askedWith(state) ?? state.goal;
+  return began(state, successor.run, at, { ...about, query, ...origin, ...toldTo(state, head) });
+}
+
+/** What the agent that takes over is told of the conversation, where the session does not say it when its turn has come. */
+function toldTo(state: RunState, head: number): Pick<Started, 'continues' | 'history' | 'turn'> {
+  const { identity, continues, history, turn } = state;
+  if (state.handsOver?.history === 'none') return { continues: { runs: [], turns: 0 } };
+  if (turn !== null) return {};
+  const runs = [...(continues?.runs ?? []), { run: identity.run, head }];
+  const given = history.length === 0 ? {} : { history };
+  return { continues: { runs, turns: continues?.turns ?? TURNS }, ...given };
+}
+
+/** What the model has said that the other agent is to do. */
+function askedWith({ handsOver, steps }: RunState): string | undefined {
+  const outcome = handsOver === null ? undefined : steps[handsOver.step]?.calls[handsOver.call]?.outcome;
+  const value = outcome?.kind === 'value' ? outcome.value : null;
+  const input = isJsonObject(value) ? value['input'] : undefined;
+  return typeof input === 'string' && input !== '' ? input : undefined;
+}
+
+function leftOf({ limits, totals }: RunState): RunLimits {
+  const { costMicroUsd, tokens, ...others } = limits;
+  return {
+    ...others,
+    ...(costMicroUsd === undefined ? {} : { costMicroUsd: Math.max(0, costMicroUsd - totals.costMicroUsd) }),
+    ...(tokens === undefined ? {} : { tokens: Math.max(0, tokens - totals.inputTokens - totals.outputTokens) }),
+  };
+}
+
+type Beginning = Pick<Started, 'query' | 'agent' | 'limits' | 'pin' | 'turn' | 'continues' | 'history'> & {
+  readonly carry?: Finished['carry'];
+};
+
+function began(state: RunState, run: string, at: number, { carry, ...own }: Beginning): NewRun {
+  const { scopes, whileAsked, conversation } = state;
   const identity = { ...state.identity, run };
-  const { inputs: _, ...context } = state.context;
-  const entry: Entry = {
+  const { inputs: _, ...before } = state.context;
+  const context = carry === undefined ? before : { ...before, carried: carry };
+  const started: Started = {
     kind: 'started',
     identity,
-    query,
-    agent,
-    limits: limitsFrom(state, at),
+    ...own,
     scopes,
-    ...(pin === null ? {} : { pin }),
     ...(Object.keys(context).length === 0 ? {} : { context }),
+    ...(conversation ? {} : { conversation }),
     ...(whileAsked === 'keep' ? { whileAsked } : {}),
-    turn: { messages: [message] },
-    seq: 1,
-    at,
   };
-  return { identity, priority: 0, entries: [entry], waits: 'next' };
-}
-
-/** A deadline is as far away as it was for the run itself. */
-function limitsFrom({ limits, startedAt }: RunState, at: number): RunLimits {
-  const { deadlineAt, ...own } = limits;
-  return deadlineAt === undefined ? own : { ...own, deadlineAt: at + (deadlineAt - startedAt) };
+  const entry = { ...started, seq: 1, at };
+  const waits = own.turn?.succeeds === undefined ? 'next' : 'first';
+  return { identity, priority: 0, entries: [entry], ...(own.turn === undefined ? {} : { waits }) };
 }

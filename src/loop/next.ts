@@ -15,8 +15,10 @@ import {
   type Decision,
   type EntryBody,
   type Finished,
+  type HandOver,
   isDismissal,
   type JsonObject,
+  newRunId,
   type Outcome,
   type Paused,
   type Resumed,
@@ -126,6 +128,7 @@ function dismiss(tasks: readonly string[], { isDismissed }: NextDeps): Next | un
 
 /** What a run needs between two steps when it waits for nothing. */
 function beforeMove(state: RunState, overdue: boolean, deps: NextDeps): Next {
+  if (state.handsOver !== null) return record([handedOver(state.handsOver)]);
   if (state.rejections >= MAX_REJECTIONS) return record([rejectedTooOften(state)]);
   const reached = reachedLimit(state, deps.costless);
   if (reached?.lent === true && !overdue) return park(state);
@@ -321,6 +324,11 @@ function ceiling(state: RunState, axis: CeilingAxis): Finished {
     reason: CEILING_REASONS[axis],
     metadata: axis === 'steps' ? { budget: axis, ...steps } : { budget: axis },
   };
+}
+
+/** The run of the other agent is started by the commit of this ending. */
+function handedOver({ agent }: HandOver): Finished {
+  return { kind: 'finished', reason: 'handed_over', successor: { run: newRunId(), agent } };
 }
 
 function rejectedTooOften(state: RunState): EntryBody {

@@ -16,7 +16,7 @@ import { toldBy } from '../tasks/ending.ts';
 import { takeUndelivered } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { type HeldLease, momentOf } from './held-lease.ts';
-import { turnsAfter } from './next-turn.ts';
+import { runsAfter } from './next-turn.ts';
 
 /** What an append carries beside its entries. */
 export type Changes = Pick<Append, 'status' | 'takes' | 'tells' | 'starts' | 'treeLimit' | 'seenSignals' | 'leaseMs'>;
@@ -137,7 +137,7 @@ export class RunWriter {
       const seen = [...bodies.slice(0, -1), ...takeUndelivered(run, late), ...bodies.slice(-1)];
       const seenSignals = this.#state.messagesTaken + late.length;
       try {
-        const starts = turnsAfter(this.#state, late, this.#deps.clock.now());
+        const starts = runsAfter(this.#state, seen, late, this.#deps);
         return await this.#append(seen, {
           takes: late.map(({ message }) => message.id),
           seenSignals,

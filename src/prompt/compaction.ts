@@ -4,6 +4,10 @@
  */
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import {
+  type Compaction,
+  defined,
+  type EarlierRun,
+  type EarlierRuns,
   isJsonObject,
   isRefusedReply,
   type Json,
@@ -17,6 +21,7 @@ import {
   type Summary,
   shownName,
   type ToolView,
+  type Trajectory,
 } from '#core';
 import { callBlock, resultFrame } from './call-turns.ts';
 import { aboutFrames, enclose, encloseJson, frame, jsonLine, type UserWords, userTurn } from './frame.ts';
@@ -33,20 +38,78 @@ ${aboutFrames('text')}
 Answer with one JSON object with the keys goals, facts and pending (lists of texts), lastOutputDigest and note (texts). All of
 them are needed; only pending and note may be empty. It must be much shorter than the steps.`;
 
+// What may be summed up stands in one row: the earlier runs of the session that the run is told of, and then its own steps. A place in it is a number.
+
+/** A place in the row of earlier runs and steps: what is before it is summed up. */
+export type Cut = Pick<Compaction, 'before' | 'earlier'>;
+
+type Summed = Pick<RunView, 'trajectory' | 'earlier'>;
+
+/** How many of the earlier runs the summary covers. */
+export function coveredRuns({ runs }: EarlierRuns, summary: Pick<Compaction, 'earlier'> | undefined): number {
+  return summary?.earlier === undefined ? 0 : runs.findIndex(({ run }) => run === summary.earlier) + 1;
+}
+
+/** The place from which on nothing is summed up yet. */
+export function summedUpTo({ trajectory: { compaction }, earlier = NOTHING }: Summed): number {
+  if (compaction === undefined) return 0;
+  return compaction.before > 0 ? earlier.runs.length + compaction.before : coveredRuns(earlier, compaction);
+}
+
+export function cutAt({ earlier = NOTHING }: Summed, place: number): Cut {
+  const { runs } = earlier;
+  const through = runs[Math.min(place, runs.length) - 1]?.run;
+  return { before: Math.max(0, place - runs.length), ...defined({ earlier: through }) };
+}
+
+const NOTHING: EarlierRuns = { runs: [] };
+
 /**
- * The messages that ask for a summary of the steps before `before`; an earlier summary is to be folded in.
+ * The messages that ask for a summary of what is before that place; an earlier summary is to be folded in.
  * @param maxChars of each text.
  */
-export function summaryRequest(
-  { query, trajectory }: RunView,
-  before: number,
-  maxChars: number = 4_000,
-): LanguageModelV4Message[] {
+export function summaryRequest(view: RunView, place: number, maxChars: number = 4_000): LanguageModelV4Message[] {
+  const { query, trajectory, earlier = NOTHING } = view;
   const startOfWords = (said: string): string => enclose('user_message', said, {}, maxChars);
-  const { compaction, steering, background } = trajectory;
-  const from = compaction?.before ?? 0;
+  const { compaction } = trajectory;
+  const done = summedUpTo(view);
   const parts = [startOfWords(query)];
-  if (compaction !== undefined) parts.push(encloseJson('earlier_summary', JSON.stringify(compaction.summary)));
+  const sofar = compaction?.summary ?? earlier.summary?.summary;
+  if (sofar !== undefined) parts.push(encloseJson('earlier_summary', JSON.stringify(sofar)));
+  const { before, earlier: through } = cutAt(view, place);
+  const runs = earlier.runs.slice(done, through === undefined ? 0 : coveredRuns(earlier, { earlier: through }));
+  const steps = [
+    ...runs.map((run) => runText(run, startOfWords, maxChars)),
+    ...stepTexts(trajectory, compaction?.before ?? 0, before, startOfWords, maxChars),
+  ];
+  parts.push(frame('earlier_steps', steps.join('\n\n')));
+  const fold = sofar === undefined ? '' : ' The summary covers all that was done before them: carry it on.';
+  parts.push(`Sum up these steps.${fold}`);
+  return [{ role: 'system', content: SUMMARISE }, userTurn(parts.join('\n\n'))];
+}
+
+/** A turn of the conversation, from where it is told to its answer. */
+function runText(run: EarlierRun, startOfWords: UserWords, maxChars: number): string {
+  const { query, trajectory, from = 0, end } = run;
+  const { compaction, count } = trajectory;
+  const { answer = '', text = '', unanswered } = end;
+  const said = unanswered === undefined ? answer : text;
+  const lines = ['An earlier turn of the conversation', startOfWords(query)];
+  if (compaction !== undefined) lines.push(encloseJson('earlier_summary', JSON.stringify(compaction.summary)));
+  lines.push(...stepTexts(trajectory, Math.max(from, compaction?.before ?? 0), count, startOfWords, maxChars));
+  if (said !== '') lines.push(enclose('agent_reply', said, {}, maxChars));
+  if (unanswered !== undefined) lines.push(unanswered);
+  return lines.join('\n');
+}
+
+function stepTexts(
+  trajectory: Trajectory,
+  from: number,
+  before: number,
+  startOfWords: UserWords,
+  maxChars: number,
+): string[] {
+  const { steering, background } = trajectory;
   const steps: string[] = [];
   let turn = steering.findIndex(({ atStep }) => atStep >= from);
   let result = background.findIndex(({ atStep }) => atStep >= from);
@@ -62,10 +125,7 @@ export function summaryRequest(
     const step = trajectory.step(index);
     if (step !== undefined && !isRefusedReply(step)) steps.push(stepText(step, startOfWords, maxChars));
   }
-  parts.push(frame('earlier_steps', steps.join('\n\n')));
-  const fold = compaction === undefined ? '' : ' The summary covers all that was done before them: carry it on.';
-  parts.push(`Sum up these steps.${fold}`);
-  return [{ role: 'system', content: SUMMARISE }, userTurn(parts.join('\n\n'))];
+  return steps;
 }
 
 /**
@@ -101,23 +161,31 @@ function stepText(step: Step, startOfWords: UserWords, maxChars: number): string
 const PLAIN_LINES = 12;
 const PLAIN_CHARS = 200;
 
-/** What the steps before `before` did, in as few words as a program can tell it: for a run that cannot go on without a summary. */
-export function plainSummary({ goal, trajectory }: RunView, before: number): Summary {
-  const earlier = trajectory.compaction;
-  const from = earlier?.before ?? 0;
-  const lines: string[] = [];
+/** What is before that place, in as few words as a program can tell it: for a run that cannot go on without a summary. */
+export function plainSummary(view: Pick<RunView, 'goal' | 'trajectory' | 'earlier'>, place: number): Summary {
+  const { goal, trajectory, earlier = NOTHING } = view;
+  const sofar = trajectory.compaction?.summary ?? earlier.summary?.summary;
+  const { before, earlier: through } = cutAt(view, place);
+  const from = trajectory.compaction?.before ?? 0;
+  const covered = through === undefined ? 0 : coveredRuns(earlier, { earlier: through });
+  const lines = earlier.runs.slice(summedUpTo(view), covered).slice(-PLAIN_LINES).map(plainTurn);
   for (let index = Math.max(from, before - PLAIN_LINES); index < before; index += 1) {
     const step = trajectory.step(index);
     if (step !== undefined && !isRefusedReply(step)) lines.push(plainLine(step));
   }
-  const told = [...(earlier?.summary.facts ?? []), ...lines].slice(-PLAIN_LINES);
+  const told = [...(sofar?.facts ?? []), ...lines].slice(-PLAIN_LINES);
+  const what = before > 0 ? `The steps up to ${before}` : 'Earlier turns';
   return {
-    goals: earlier?.summary.goals ?? [short(goal, MAX_ARGS)],
-    facts: [`The steps up to ${before} were left out. The last of them:`, ...told],
-    pending: earlier?.summary.pending ?? [],
+    goals: sofar?.goals ?? [short(goal, MAX_ARGS)],
+    facts: [`${what} were left out. The last of them:`, ...told],
+    pending: sofar?.pending ?? [],
     lastOutputDigest: lines.at(-1) ?? '',
     note: 'No model wrote this summary: what the steps gave has to be looked up again where it is needed.',
   };
+}
+
+function plainTurn({ query, end: { answer = '', unanswered } }: EarlierRun): string {
+  return `turn: ${short(query, PLAIN_CHARS)} → ${short(unanswered ?? answer, PLAIN_CHARS)}`;
 }
 
 function plainLine(step: Step): string {
@@ -208,14 +276,28 @@ export interface ActLine {
 }
 
 /** A line for each such call of a step, as data. */
-export function actLines(step: Step, tools: ToolView): ActLine[] {
+export function actLines(step: Step, tools: ToolView, where = `step ${step.index + 1}`): ActLine[] {
   return callsOf(step).flatMap(({ tool, args, outcome }) => {
     if (outcome === undefined || !mayHaveHappened(outcome)) return [];
     if (outcome.kind !== 'unknown' && !isAct(tool, tools)) return [];
     const call = `${reservedAct(tool) ?? shownName(tool)} ${short(jsonLine(args), MAX_ARGS)}`;
-    const text = `step ${step.index + 1}: ${call} → ${cameOf(outcome)}`;
+    const text = `${where}: ${call} → ${cameOf(outcome)}`;
     return [{ text, isOpen: outcome.kind !== 'value' }];
   });
+}
+
+/** Such calls of the earlier turns before that place, a line each: what a summary of these turns must not lose. */
+export function earlierActs({ trajectory, earlier = NOTHING, tools }: RunView, place: number): readonly string[] {
+  const { compaction } = trajectory;
+  const done = coveredRuns(earlier, compaction);
+  const known = (compaction?.earlier === undefined ? earlier.summary?.made : compaction.made) ?? [];
+  const lines = earlier.runs
+    .slice(done, place)
+    .flatMap((run) => [
+      ...(run.trajectory.compaction?.made ?? []),
+      ...shownActs(run.trajectory.steps.flatMap((step) => actLines(step, tools, 'in an earlier turn'))),
+    ]);
+  return [...known, ...lines].slice(-2 * MAX_LINES);
 }
 
 const MAX_ARGS = 300;

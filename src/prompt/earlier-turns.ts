@@ -60,7 +60,7 @@ export function earlierMessages(
     if (role === 'user') {
       const content = parts.flatMap((part): (LanguageModelV4TextPart | LanguageModelV4FilePart)[] => {
         if (part.type === 'file') return [file(part, attached)];
-        return part.type === 'text' ? [withOptions(part, textPart(shortened(part.text, cut, write)))] : [];
+        return part.type === 'text' ? [withOptions(part, textPart(cutShort(part.text, cut, write)))] : [];
       });
       return [withOptions(turn, { role, content })];
     }
@@ -68,7 +68,7 @@ export function earlierMessages(
       const content = parts.flatMap((part): AssistantPart[] => {
         switch (part.type) {
           case 'text':
-            return [withOptions(part, textPart(shortened(part.text, cut, (text) => text)))];
+            return [withOptions(part, textPart(cutShort(part.text, cut, (text) => text)))];
           case 'reasoning':
             return [withOptions(part, { type: 'reasoning', text: part.text })];
           case 'tool-call':
@@ -202,7 +202,7 @@ function withOptions<T extends object>({ providerOptions }: Pick<Turn, 'provider
 }
 
 /** The beginning of a text, and how much of it was left out. */
-function shortened(text: string, cut: number, write: (text: string) => string): string {
+export function cutShort(text: string, cut: number, write: (text: string) => string): string {
   if (text.length <= cut) return write(text);
   return `${write(text.slice(0, cut).toWellFormed())}\n${frame('left_out', `${text.length - cut} more characters`)}`;
 }
@@ -217,7 +217,7 @@ function textSizes(turns: readonly Turn[]): number[] {
 }
 
 /** A text that is cut off keeps at least this many characters. */
-const LEAST_CHARS = 200;
+export const LEAST_CHARS = 200;
 
 /** The greatest length to which all of them fit when the longer ones are cut down to it. */
 function cutTo(sizes: readonly number[], maxChars: number): number {

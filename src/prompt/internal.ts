@@ -4,6 +4,8 @@ export {
   actLines,
   cameOf,
   chooseCut,
+  cutAt,
+  earlierActs,
   isAct,
   mayHaveHappened,
   plainSummary,
@@ -12,6 +14,7 @@ export {
   SUMMARY_SCHEMA,
   shownActs,
   summaryRequest,
+  summedUpTo,
 } from './compaction.ts';
 export {
   aboutFrames,

@@ -30,7 +30,6 @@ import {
   type Step,
   unescaped,
   type Verdict,
-  wordsIn,
 } from '#core';
 import {
   enclose,
@@ -43,6 +42,7 @@ import {
   quotedJson,
   type UserWords,
 } from './frame.ts';
+import { writtenBy } from './message-text.ts';
 import { replayed } from './provider-parts.ts';
 
 export interface StepCall {
@@ -229,10 +229,10 @@ export function verdictText(verdict: Verdict, payload: JsonObject | undefined, w
   if (verdict === 'timeout') return note('No answer came in time.');
   if (verdict === 'superseded')
     return note(`Nobody answered: ${String(payload?.['reason'] ?? 'the question was withdrawn')}.`);
-  const words = wordsIn(payload ?? {});
-  if (verdict === 'resume' && typeof (payload?.['message'] ?? payload?.['reason']) === 'string') return write(words);
+  if (verdict === 'resume' && typeof (payload?.['message'] ?? payload?.['reason']) === 'string')
+    return writtenBy(payload ?? {}, write);
   const answer = { approve: 'Approved.', reject: 'Rejected.', resume: 'Go on.' }[verdict];
-  return Object.keys(payload ?? {}).length === 0 ? note(answer) : `${note(answer)}\n${write(words)}`;
+  return Object.keys(payload ?? {}).length === 0 ? note(answer) : `${note(answer)}\n${writtenBy(payload ?? {}, write)}`;
 }
 
 type ValueOutcome = Extract<Outcome, { kind: 'value' }>;

@@ -12,6 +12,26 @@ import { readable } from './readable.ts';
 /** A slow reader keeps at most this many tokens and chunks waiting; older ones are dropped, and their numbers show the gap. */
 const TOKEN_BACKLOG = 4_096;
 
+/** What waits for one reader, of the run and of all tasks below it together. */
+export interface Backlog {
+  tokens: number;
+}
+
+/** What is told of the tasks of a run, between the run's own entries. */
+export interface Below<T> {
+  /** Whether there is more to tell now. */
+  readonly isPending: boolean;
+  /** An entry has come of which nothing was told yet: a task of it may speak from now on. */
+  hear(entry: Entry): void;
+  /** What is told before the entry. */
+  before(entry: Entry): AsyncGenerator<T, void>;
+  /** The entry was told. `state`: with it. */
+  after(entry: Entry, state: RunState): void;
+  /** What has come until now. */
+  pull(): AsyncGenerator<T, void>;
+  close(): void;
+}
+
 export interface FollowOptions<T> {
   readonly journal: Journal;
   readonly run: string;
@@ -35,20 +55,29 @@ export interface FollowOptions<T> {
   readonly onCaughtUp?: (state: RunState) => void;
   /** The reader has seen all that it waits for. */
   readonly isOver: (state: RunState) => boolean;
+  /** Tells of the tasks below the run. */
+  readonly below?: (backlog: Backlog, onNews: () => void) => Below<T>;
+  /** For a task that is read for a reader of a run above: what waits for that reader, who is told that there is news. */
+  readonly backlog?: Backlog;
+  readonly onNews?: () => void;
 }
 
 export class Follower<T> {
   readonly #options: FollowOptions<T>;
-  readonly #queue: Notice[] = [];
+  readonly #backlog: Backlog;
+  readonly #below: Below<T> | undefined;
+  #queue: Notice[] = [];
   #stopped = false;
-  #tokens = 0;
   /** The journal may have more than was read. */
   #dirty = true;
   #wake: (() => void) | undefined;
+  #close: (() => void) | undefined;
   #state: RunState | undefined;
 
   constructor(options: FollowOptions<T>) {
     this.#options = options;
+    this.#backlog = options.backlog ?? { tokens: 0 };
+    this.#below = options.below?.(this.#backlog, () => this.#news());
   }
 
   /** The state as of what was yielded last. */
@@ -61,27 +90,46 @@ export class Follower<T> {
    * @throws the error that made this process let go of the run.
    */
   async *follow(): AsyncGenerator<T, void> {
-    const { hub, journal, run, tokens } = this.#options;
-    const unlisten = hub.listen(run, (notice) => this.#push(notice), tokens);
-    let unwatch = (): void => {};
+    const below = this.#below;
     const leave = this.#options.beside?.(
       (notice) => this.#push(notice),
       () => this.#state,
     );
     try {
-      unwatch = journal.watch(run, () => this.#changed());
+      this.open();
       while (!this.#isOver()) {
         if (this.#dirty) yield* this.#history();
-        yield* this.#live();
+        if (below === undefined) yield* this.#live();
+        else yield* this.#liveWith(below);
+        if (below !== undefined && this.#state?.ending === null) yield* below.pull();
         if (!this.#isOver()) await this.#more();
       }
       this.#caughtUp();
       if (!this.#stopped && this.#state !== undefined) yield* this.#options.onOver?.(this.#state) ?? [];
     } finally {
       leave?.();
+      this.close();
+    }
+  }
+
+  /** Begins to listen, for whoever takes what comes himself. */
+  open(): void {
+    if (this.#close !== undefined) return;
+    const { hub, journal, run, tokens } = this.#options;
+    const unlisten = hub.listen(run, (notice) => this.#push(notice), tokens);
+    this.#close = unlisten;
+    const unwatch = journal.watch(run, () => this.#changed());
+    this.#close = () => {
       unwatch();
       unlisten();
-    }
+    };
+  }
+
+  close(): void {
+    this.#close?.();
+    this.#below?.close();
+    this.#backlog.tokens -= this.#queue.filter(isToken).length;
+    this.#queue = [];
   }
 
   /** Ends the stream although nothing is over. */
@@ -90,33 +138,79 @@ export class Follower<T> {
     this.#wake?.();
   }
 
+  /**
+   * What there is now, until the reader has seen all that it waits for.
+   * @param upTo no more than up to this position, which the journal is known to have.
+   */
+  async *take(upTo?: number): AsyncGenerator<T, void> {
+    const below = this.#below;
+    const isThere = (): boolean =>
+      this.#state !== undefined && (this.#options.isOver(this.#state) || this.#state.head >= (upTo ?? Infinity));
+    if (below === undefined) return;
+    if (this.#state !== undefined) yield* this.#liveWith(below, isThere);
+    if (upTo !== undefined && !isThere()) this.#dirty = true;
+    while (!isThere() && this.#isPending) {
+      if (this.#dirty) yield* this.#history(isThere);
+      yield* this.#liveWith(below, isThere);
+      if (!isThere()) yield* below.pull();
+    }
+  }
+
   /** Everything the journal has beyond what was read. */
-  async *#history(): AsyncGenerator<T, void> {
+  async *#history(isThere?: () => boolean): AsyncGenerator<T, void> {
     this.#dirty = false;
     const { journal, run } = this.#options;
+    const below = this.#below;
     const { entries, problem } = await readable(journal, run, (this.#state?.head ?? 0) + 1);
     // What was told until now goes first: what the journal has beyond it came later.
-    if (this.#state !== undefined) yield* this.#live();
-    for (const entry of entries) yield* this.#see(entry);
+    if (this.#state !== undefined) yield* below === undefined ? this.#live() : this.#liveWith(below, isThere);
+    for (const entry of entries) {
+      if (isThere?.() === true) {
+        this.#dirty = true;
+        return;
+      }
+      yield* below === undefined ? this.#see(entry) : this.#seeWith(below, entry);
+      // A task is listened to from its start on: what it was heard to say stands between the entries that follow.
+      if (below !== undefined && entry.seq === 1) yield* this.#liveWith(below, isThere);
+    }
     if (problem !== undefined) throw problem;
   }
 
   *#live(): Generator<T, void> {
-    for (const notice of this.#queue.splice(0)) {
-      if (notice.type === 'entry') {
-        yield* this.#see(notice.entry);
-        continue;
+    for (const notice of this.#queue.splice(0)) yield* this.#heard(notice);
+  }
+
+  /** The same, with what is told of tasks between the entries. */
+  async *#liveWith(below: Below<T>, isThere?: () => boolean): AsyncGenerator<T, void> {
+    const notices = this.#queue;
+    this.#queue = [];
+    for (const [index, notice] of notices.entries()) {
+      if (isThere?.() === true) {
+        this.#queue = [...notices.slice(index), ...this.#queue];
+        return;
       }
-      if (notice.type === 'exit') {
-        if (notice.error !== undefined) throw notice.error;
-        this.#dirty = true;
-        continue;
-      }
-      if (isToken(notice)) this.#tokens -= 1;
-      // What passes by after the end has come is told to nobody.
-      const state = this.#state;
-      if (state !== undefined && !this.#options.isOver(state)) yield* this.#options.onPassing(notice, state);
+      yield* notice.type === 'entry' ? this.#seeWith(below, notice.entry) : this.#heard(notice);
     }
+  }
+
+  #heard(notice: Notice): readonly T[] {
+    if (notice.type === 'entry') return this.#see(notice.entry);
+    if (notice.type === 'exit') {
+      if (notice.error !== undefined && this.#options.backlog === undefined) throw notice.error;
+      this.#dirty = true;
+      return [];
+    }
+    if (isToken(notice)) this.#backlog.tokens -= 1;
+    // What passes by after the end has come is told to nobody.
+    const state = this.#state;
+    return state !== undefined && !this.#options.isOver(state) ? this.#options.onPassing(notice, state) : [];
+  }
+
+  async *#seeWith(below: Below<T>, entry: Entry): AsyncGenerator<T, void> {
+    if (entry.seq !== (this.#state?.head ?? 0) + 1) return yield* this.#see(entry);
+    yield* below.before(entry);
+    yield* this.#see(entry);
+    if (this.#state !== undefined) below.after(entry, this.#state);
   }
 
   /** What the history has brought already comes again from the driver, and the other way round. */
@@ -151,30 +245,43 @@ export class Follower<T> {
     return state !== undefined && !this.#dirty && this.#queue.length === 0 && this.#options.isOver(state);
   }
 
+  get #isPending(): boolean {
+    return this.#dirty || this.#queue.length > 0 || this.#below?.isPending === true;
+  }
+
   #push(notice: Notice): void {
-    if (isToken(notice)) {
-      this.#tokens += 1;
-      if (this.#tokens > TOKEN_BACKLOG) this.#dropOldestToken();
-    }
+    const below = this.#below;
+    // A reader of tasks hears their pieces from them.
+    if (below !== undefined && notice.type === 'chunk' && notice.chunk.run !== this.#options.run) return;
     this.#queue.push(notice);
+    if (isToken(notice)) {
+      this.#backlog.tokens += 1;
+      if (this.#backlog.tokens > TOKEN_BACKLOG) this.#dropOldestToken();
+    }
+    if (below !== undefined && notice.type === 'entry') below.hear(notice.entry);
+    this.#news();
+  }
+
+  #news(): void {
     this.#wake?.();
+    this.#options.onNews?.();
   }
 
   #changed(): void {
     if (this.#options.isDriven()) return;
     this.#dirty = true;
-    this.#wake?.();
+    this.#news();
   }
 
   #dropOldestToken(): void {
     const oldest = this.#queue.findIndex(isToken);
     if (oldest === -1) return;
     this.#queue.splice(oldest, 1);
-    this.#tokens -= 1;
+    this.#backlog.tokens -= 1;
   }
 
   async #more(): Promise<void> {
-    if (this.#dirty || this.#stopped || this.#queue.length > 0) return;
+    if (this.#isPending || this.#stopped) return;
     this.#caughtUp();
     const news = new Promise<void>((resolve) => {
       this.#wake = resolve;

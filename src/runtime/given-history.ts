@@ -1,6 +1,6 @@
 /**
- * The turns that a caller gives as the conversation before a run: as texts, as messages of the AI SDK (`ModelMessage`), or as turns that a
- * view has shown. Each is taken over as it is, or refused before anything is stored.
+ * The turns that a caller gives as the conversation before a run: as texts, as messages of the AI SDK (`ModelMessage`, `UIMessage`), or as turns
+ * that a view has shown. Each is taken over as it is, or refused before anything is stored.
  */
 import {
   assertKnownKeys,
@@ -19,10 +19,12 @@ import {
   type TurnResult,
 } from '#core';
 import type { ArtifactStore } from '#journal';
+import { type PlacedPart, readUIMessage, referenceIn } from '#messages';
 
 /**
  * A turn as a caller gives it: `{ role, text }`, or a message of the AI SDK. `content` is a text, or a list of parts: `text`, `file` and
  * `image` with their bytes (also as base64 or a data URL), `reasoning`, `tool-call` and `tool-result`; and `file` with an `artifactRef` of the session.
+ * A message of a client has `parts` and no `content`: calls have states there, and one without an outcome is told in words.
  */
 export type GivenTurn =
   | Turn
@@ -30,7 +32,8 @@ export type GivenTurn =
       readonly role: Turn['role'];
       readonly content: string | readonly object[];
       readonly providerOptions?: object;
-    };
+    }
+  | { readonly role: 'system' | 'user' | 'assistant'; readonly parts: readonly object[] };
 
 /** A file whose bytes are not stored yet. */
 interface GivenFile extends Pick<TurnFile, 'type' | 'mime' | 'fileName' | 'providerOptions'> {
@@ -87,8 +90,15 @@ function readTurn(given: unknown, at: string): readonly ReadTurn[] {
   }
   assertKnownKeys(at, fields, TURN_KEYS, BESIDE);
   const own = { role: role as Turn['role'], ...optionsOf(fields, at) };
-  const { text, parts, content = parts } = fields;
-  if (Array.isArray(content)) return turnsOf(own, content, `${at}.${parts === undefined ? 'content' : 'parts'}`);
+  const { text, parts, content = text === undefined ? undefined : parts } = fields;
+  if (content === undefined && Array.isArray(parts)) return clientTurns(own, parts, at);
+  if (Array.isArray(content)) {
+    const of = `${at}.${parts === undefined ? 'content' : 'parts'}`;
+    return turnsOf(
+      own,
+      content.map((part, index) => ({ part, at: `${of}[${index}]` })),
+    );
+  }
   const words = content ?? text;
   if (typeof words !== 'string' || (content !== undefined && text !== undefined && content !== text)) {
     throw refusal(`${at} is not a turn. Give { role, text }, or a message of the AI SDK: { role, content }.`);
@@ -98,12 +108,22 @@ function readTurn(given: unknown, at: string): readonly ReadTurn[] {
   return [{ ...own, text: words }];
 }
 
+/** What a message of a client says; nothing for one that says nothing to a model. */
+function clientTurns(own: Omit<ReadTurn, 'text'>, parts: readonly unknown[], at: string): readonly ReadTurn[] {
+  const { role } = own;
+  if (role === 'tool') {
+    const content = parts.map((part, index) => ({ part, at: `${at}.parts[${index}]` }));
+    return turnsOf(own, content);
+  }
+  return readUIMessage(role, parts, at).flatMap((message) => turnsOf({ ...own, role: message.role }, message.content));
+}
+
 /**
  * Results that a provider gave in the model's own message stand in turns of their own, as all results do, each before what the model said when
  * it had them.
  */
-function turnsOf(own: Omit<ReadTurn, 'text'>, content: readonly unknown[], at: string): readonly ReadTurn[] {
-  const parts = content.map((part, index) => readPart(part, own.role, `${at}[${index}]`));
+function turnsOf(own: Omit<ReadTurn, 'text'>, content: readonly PlacedPart[]): readonly ReadTurn[] {
+  const parts = content.map(({ part, at }) => readPart(part, own.role, at));
   if (own.role !== 'assistant') return [turnOf(own, parts)];
   const turns: ReadTurn[] = [];
   let spoken: Part[] = [];
@@ -208,11 +228,24 @@ function fileOf(fields: Fields, at: string): GivenFile | TurnFile {
       throw refusal(`${at} needs artifactRef, mime and sizeBytes, as the artifact has them.`);
     return { type, artifactRef, mime: stringOf(mime, `${at}.mime`), sizeBytes: sizeBytes as number, ...named };
   }
+  const reference = addressOf(data);
+  if (reference !== undefined) {
+    return { type: 'file', ...reference, mime: stringOf(fields['mediaType'], `${at}.mediaType`), ...named };
+  }
   const { bytes, mediaType } = bytesOf(type === 'image' ? image : data, `${at}.${type === 'image' ? 'image' : 'data'}`);
   const stated = fields['mediaType'] ?? mediaType ?? (type === 'image' ? pictureTypeOf(bytes) : undefined);
   if (typeof stated !== 'string' || stated === '') throw refusal(`${at} needs its mediaType, such as image/png.`);
   if (bytes.length === 0) throw refusal(`${at} is an empty file, which no provider takes. Leave it out.`);
   return { type: 'file', bytes, mime: stated, ...named };
+}
+
+/** The artifact of the session that the data of a file names. */
+function addressOf(data: unknown): ReturnType<typeof referenceIn> {
+  const { type, url }: Fields =
+    typeof data === 'object' && data !== null && !(data instanceof URL) ? (data as Fields) : {};
+  const address = type === 'url' ? url : data;
+  if (address instanceof URL) return referenceIn(address.href);
+  return typeof address === 'string' ? referenceIn(address) : undefined;
 }
 
 interface Bytes {

@@ -2,6 +2,7 @@
 import {
   assertRunLimits,
   type Clock,
+  type Continued,
   capture,
   deepFreeze,
   defined,
@@ -10,11 +11,13 @@ import {
   type Identity,
   type Limits,
   PilotageError,
+  readAuthor,
   runLimitsOf,
   type Started,
   type StartRequest,
   type TurnOrigin,
 } from '#core';
+import type { FileOptions } from '#messages';
 import type { DriverDeps, ReadyAgent } from '../loop/driver-deps.ts';
 import { contextAtStart, withReadArgs } from '../loop/inputs.ts';
 import { assertPriced } from '../loop/prices.ts';
@@ -22,14 +25,16 @@ import { limitsWithin } from '../tasks/budget-share.ts';
 import { pinOf } from '../tasks/spawn.ts';
 import type { Agents } from './agents.ts';
 import { readHistory, storedHistory } from './given-history.ts';
-import type { Remembered } from './session-memory.ts';
 import { assertStartOptions, type StartOptions } from './start-options.ts';
+import { fetchedFiles } from './user-message.ts';
 
 export interface Starting {
   readonly agents: Agents;
   readonly clock: Clock;
   /** Limits of runs that do not set their own. */
   readonly limits: Limits | undefined;
+  /** How files of messages are taken. */
+  readonly files: FileOptions | undefined;
   readonly deps: Pick<DriverDeps, 'artifacts' | 'redaction'>;
 }
 
@@ -38,10 +43,11 @@ interface Beside {
   readonly asked?: StartRequest | undefined;
   readonly turn?: TurnOrigin;
   /** Asked last, when everything else is known to be right. */
-  readonly remembered?: () => Promise<Remembered | undefined>;
+  readonly remembered?: () => Promise<Continued | undefined>;
 }
 
 const NO_SCOPES: readonly string[] = Object.freeze([]);
+const NO_FILES: readonly never[] = Object.freeze([]);
 
 /** @throws PilotageError as `Runtime.start`. */
 export function assertStart(query: string, options: StartOptions): void {
@@ -66,15 +72,19 @@ export async function firstEntry(
   const agent = options.agent === undefined ? agents.default : agents.named(options.agent);
   const started = beginning(starting, agent, query, identity, options);
   const turns = options.history && readHistory(options.history);
-  const given = await withReadArgs(options, identity, agent.readArgs);
+  const { context: about, inputs: files = NO_FILES } = options;
+  const inputs = files.length === 0 ? NO_FILES : await fetchedFiles(files, starting.files ?? {});
+  const given = await withReadArgs({ ...defined({ context: about }), inputs }, identity, agent.readArgs);
   const context = await contextAtStart(given, identity, deps.artifacts);
   const history = turns && (await storedHistory(turns, identity, deps.artifacts));
-  const { conversationMemory, continues } = (await remembered?.()) ?? {};
-  // What the caller says about the conversation wins over the memory.
-  const whole = { ...defined({ conversationMemory }), ...context };
   const more = {
-    ...defined({ asked: asked && capture<StartRequest>(asked, 'run.asked').json, turn, history, continues }),
-    ...(Object.keys(whole).length === 0 ? {} : { context: whole }),
+    ...defined({
+      asked: asked && capture<StartRequest>(asked, 'run.asked').json,
+      turn,
+      history,
+      context,
+      continues: await remembered?.(),
+    }),
   };
   return deps.redaction.entry(deepFreeze({ ...started, ...more }));
 }
@@ -96,6 +106,7 @@ function beginning(
     identity,
     query: capture<string>(query, 'run.query').json,
     agent,
+    ...(options.author === undefined ? {} : { author: readAuthor(options.author, 'start', 'invalid_config') }),
     limits: limitsWithin(runLimitsOf(given), limits, at),
     scopes: capture<readonly string[]>(scopes, 'run.scopes').json,
     pin: pinOf(planner, toolsOf(scopes, [])),

@@ -56,7 +56,7 @@ function read(text: string, seq: number): Entry | undefined {
 }
 
 /** Whether the error is about this run alone: the journal as a whole can be read. */
-function isUnreadable(error: unknown): error is PilotageError {
+export function isUnreadable(error: unknown): error is PilotageError {
   if (!PilotageError.is(error)) return false;
   const { code, data } = error;
   if (code === 'journal_entry_unknown' || code === 'unknown_decision_kind') return true;

@@ -21,11 +21,11 @@ import {
   RunCache,
   type RunView,
   type ToolView,
-  type Turn,
   validateDecision,
 } from '#core';
 import type { ArtifactStore } from '#journal';
 import { applyEntry, openState, sameDecision, viewOf, wholeMove, withheldTools } from '#state';
+import type { Before } from '../loop/earlier-turns.ts';
 import { ShownMedia } from '../loop/media.ts';
 
 export interface ReplayRequest {
@@ -38,7 +38,7 @@ export interface ReplayRequest {
   /** The attachments of the query, with their bytes. Default none. */
   readonly inputs?: readonly LoadedInput[];
   /** The turns before the query, when they had to be loaded. */
-  readonly history?: readonly Turn[];
+  readonly before?: Before;
   /** Has the files of the steps. Default: there are none. */
   readonly artifacts?: ArtifactStore;
   readonly signal?: AbortSignal;
@@ -75,7 +75,7 @@ export interface ReplayedMove {
  * @throws the signal's reason when it is aborted; PilotageError `journal_corrupt`.
  */
 export async function replayRun(request: ReplayRequest): Promise<ReplayReport> {
-  const { entries, planner, toolsOf, inputs, history, artifacts, signal = new AbortController().signal } = request;
+  const { entries, planner, toolsOf, inputs, before, artifacts, signal = new AbortController().signal } = request;
   const media = new ShownMedia();
   const [first, ...rest] = entries;
   if (first === undefined) throw new PilotageError('journal_corrupt', 'The journal of the run is empty.');
@@ -88,7 +88,7 @@ export async function replayRun(request: ReplayRequest): Promise<ReplayReport> {
     if (entry.kind === 'moved' && entry.step >= from) {
       if (artifacts !== undefined) await media.load(state, artifacts);
       const tools = toolsOf(state.scopes, state.found, withheldTools(state));
-      const view = viewOf(state, tools, false, inputs, history, cache, media.view);
+      const view = viewOf(state, tools, false, inputs, before?.history, cache, media.view, before?.earlier);
       const now = await untilAborted(ask(planner, view, signal), signal);
       report.compared += 1;
       const recorded = recordedMove(wholeMove(entry, rest, index + 1));

@@ -1,6 +1,7 @@
 /** What all handles of a runtime share: its journal, the fleet that drives runs here, and the agents that would go on with a run. */
 import { assertMaySend, type Caller, type Control, defined } from '#core';
 import { type RunRecord, runNotFound } from '#journal';
+import type { FileOptions } from '#messages';
 import { foldEntries, type RunState } from '#state';
 import type { DriverDeps, ReadyAgent } from '../loop/driver-deps.ts';
 import { earlierTurns } from '../loop/earlier-turns.ts';
@@ -20,14 +21,17 @@ export type RunSources = Pick<FollowOptions<never>, 'journal' | 'run' | 'hub' | 
 export class RunHost {
   readonly deps: DriverDeps;
   readonly fleet: Fleet;
+  /** How files are taken that are given by their URLs. */
+  readonly files: FileOptions;
   readonly #agents: Agents;
   /** @throws PilotageError `runtime_closed`: a handle may live longer. */
   readonly assertOpen: () => void;
   readonly #signals: CancelSignals;
 
-  constructor(deps: DriverDeps, fleet: Fleet, agents: Agents, assertOpen: () => void) {
+  constructor(deps: DriverDeps, fleet: Fleet, agents: Agents, assertOpen: () => void, files: FileOptions = {}) {
     this.deps = deps;
     this.fleet = fleet;
+    this.files = files;
     this.#agents = agents;
     this.assertOpen = assertOpen;
     this.#signals = new CancelSignals({
@@ -104,10 +108,12 @@ export class RunHost {
     const { journal, artifacts } = this.deps;
     const { planner, toolsOf } = await this.#successorOf(run);
     const entries = await journal.read(run);
-    const state = foldEntries(entries.slice(0, 1));
+    // What the run was told of stands in its first entry, or in that with which its turn has begun.
+    const began = entries.findIndex(({ kind }) => kind === 'turn_started');
+    const state = foldEntries(entries.slice(0, Math.max(1, began + 1)));
     const inputs = await loadInputs(state.context.inputs ?? [], state.identity, artifacts);
-    const history = await earlierTurns(state, this.deps);
-    return replayRun({ entries, planner, toolsOf, inputs, history, artifacts, ...defined({ signal }) });
+    const before = await earlierTurns(state, this.deps);
+    return replayRun({ entries, planner, toolsOf, inputs, before, artifacts, ...defined({ signal }) });
   }
 
   /** Whether some agent shows readers the progress of its tasks. */

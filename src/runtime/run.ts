@@ -15,12 +15,11 @@ import {
   type RunEvent,
 } from '#core';
 import { storedJson } from '#journal';
+import type { UserMessage } from '#messages';
 import {
   answerable,
   assertRetrying,
   cannotRetry,
-  event,
-  eventsOf,
   foldEntries,
   isPaused,
   namedNodes,
@@ -28,10 +27,8 @@ import {
   type RunSnapshot,
   type RunState,
   type RunTrajectory,
-  redacted,
   snapshotOf,
   trajectoryOf,
-  wakesByTasks,
 } from '#state';
 import { isVerdict } from '../loop/answers.ts';
 import { addressee, hearing, pausesBelow } from './addressee.ts';
@@ -51,13 +48,14 @@ import {
 } from './answers.ts';
 import { Follower, type FollowOptions, keptAlive } from './follow.ts';
 import { type ForkOptions, readForkOptions } from './fork.ts';
-import { passingEvent } from './passing-events.ts';
 import type { ReopenAs } from './reopen.ts';
 import { type Diagnosis, diagnose, type RepairOptions, repairRun } from './repair.ts';
 import type { ReplayReport } from './replay.ts';
 import { type RunResult, wholeResultOf } from './result.ts';
+import { followEvents, isSettled, readOn } from './run-events.ts';
 import type { RunHost, RunSources } from './run-host.ts';
 import { assertKnown, isForOthers, untilTaken } from './send-control.ts';
+import { messagePayload } from './user-message.ts';
 
 export interface EventOptions {
   /** The journal position of the first event, from 1. Default 1. */
@@ -68,6 +66,14 @@ export interface EventOptions {
    * is in the step's decision, and the full value in the end of the call.
    */
   readonly redact?: Redact;
+  /**
+   * True: the events of the tasks below the run come too, each with its `path`. What a task does comes behind the event that it was started by, and
+   * before those of the run above that come of it: its pause, its end, the end of that run. Tasks that have ended before `from` are left
+   * out; of the others all is told. Default false.
+   */
+  readonly tasks?: boolean;
+  /** True: the stream goes on while the run is paused, until it has ended, and has no `run.paused`. Default false. */
+  readonly overPauses?: boolean;
 }
 
 export interface Resumption {
@@ -115,7 +121,7 @@ function assertUntil(of: string, { until }: SteerOptions): void {
   throw new PilotageError('invalid_config', message);
 }
 
-const EVENTS: OptionShape<EventOptions> = { from: 'whole?', redact: 'function?' };
+const EVENTS: OptionShape<EventOptions> = { from: 'whole?', redact: 'function?', tasks: 'flag?', overPauses: 'flag?' };
 const RESUMPTION: OptionShape<Resumption> = {
   token: 'any?',
   payload: 'any?',
@@ -144,34 +150,22 @@ export class Run {
 
   /**
    * The run's events from journal position `from` (default 1) on, in order. The stream ends when the run has ended, with
-   * `planner.finish` or `planner.error`, or is paused, with `run.paused`. Asking for events is what turns token streaming on.
+   * `planner.finish` or `planner.error`, or is paused, with `run.paused`. Asking for events is what turns token streaming on. With `tasks`, what
+   * the tasks below the run do comes between, at any depth.
    */
   events(options: EventOptions = {}): AsyncGenerator<RunEvent, void> {
     assertOptions('events', options, EVENTS);
-    const { from = 1, redact } = options;
-    const host = this.#host;
-    const shown = (events: readonly RunEvent[]): readonly RunEvent[] =>
-      redact === undefined ? events : events.map((event) => redacted(event, redact));
-    const follower = new Follower<RunEvent>({
-      ...this.#sources(redact === undefined),
-      onEntry: (entry, before) => (entry.seq < from ? [] : shown(eventsOf(entry, before))),
-      onPassing: (notice, state) =>
-        notice.type === 'progress' || redact === undefined ? passingEvent(notice, state) : [],
-      ...(host.showsTasks
-        ? { beside: (hear, state) => host.watchTasks(state, (progress) => hear({ type: 'progress', progress })) }
-        : {}),
-      // The planner waits in its own pause, so that only its tasks can be seen to move.
-      isOver: (state) => isSettled(state) && !(host.showsTasks && host.showsTasksOf(state) && wakesByTasks(state)),
-      onOver: (state) => (state.ending === null ? shown([pausedEvent(state)]) : []),
-    });
-    return this.#as === undefined ? follower.follow() : readAfter(() => this.#assertMayRead(), follower);
+    const { from = 1, ...rest } = options;
+    const follower = followEvents(this.#host, this.id, { from, ...rest });
+    const next = (): AsyncGenerator<RunEvent, void> | undefined => this.#successor(follower.state)?.events(rest);
+    return readOn(() => this.#assertMayRead(), follower, next);
   }
 
   /** Waits until the run has ended or is paused. @throws PilotageError `run_not_found`. */
   async result(): Promise<RunResult> {
     await this.#assertMayRead();
     const driven = await this.#host.fleet.settled(this.id);
-    const own = driven && (await wholeResultOf(driven, this.#host.deps.artifacts));
+    const own = await this.#resultIn(driven);
     if (own !== undefined) return own;
     const follower = new Follower<never>({
       ...this.#sources(false),
@@ -180,10 +174,22 @@ export class Run {
       isOver: isSettled,
     });
     for await (const _ of follower.follow());
-    const { state } = follower;
-    const result = state && (await wholeResultOf(state, this.#host.deps.artifacts));
+    const result = await this.#resultIn(follower.state);
     if (result !== undefined) return result;
     throw new PilotageError('run_not_found', `The run ${this.id} has neither ended nor paused.`);
+  }
+
+  /** That of the run that goes on where this one has ended, if there is one. */
+  async #resultIn(state: RunState | undefined): Promise<RunResult | undefined> {
+    const successor = this.#successor(state);
+    if (successor !== undefined) return successor.result();
+    return state && wholeResultOf(state, this.#host.deps.artifacts);
+  }
+
+  #successor(state: RunState | undefined): Run | undefined {
+    const ending = state?.ending;
+    if (ending?.kind !== 'finished' || ending.successor === undefined) return undefined;
+    return new Run(ending.successor.run, this.#host, this.#as);
   }
 
   /**
@@ -209,9 +215,10 @@ export class Run {
     return this.#host.deps.artifacts.get(identity, artifactRef);
   }
 
-  /** The run as the journal has it now. @throws PilotageError `run_not_found`. */
+  /** The run as the journal has it now, or the one that goes on where it has ended. @throws PilotageError `run_not_found`. */
   async state(): Promise<RunSnapshot> {
-    return snapshotOf(await this.#folded());
+    const state = await this.#folded();
+    return this.#successor(state)?.state() ?? snapshotOf(state);
   }
 
   async #folded(): Promise<RunState> {
@@ -407,6 +414,21 @@ export class Run {
   }
 
   /**
+   * Says something to the run, in words and with files, which are stored before the run can hear of them. To a run that asks its user (`await_input`), or waits for
+   * a task that does, it is the answer.
+   * @throws PilotageError `invalid_config`, `run_not_found`, `run_ended`, `scope_mismatch`, `url_refused` or `url_failed` for a file at a URL, or a store error.
+   */
+  async send(message: string | UserMessage, options: SteerOptions = {}): Promise<void> {
+    assertOptions('send', options, STEER);
+    const { identity } = await this.#folded();
+    return this.steer(
+      'USER_MESSAGE',
+      await messagePayload(message, identity, { ...this.#host.deps, files: this.#host.files }),
+      options,
+    );
+  }
+
+  /**
    * Sends a control. A `USER_MESSAGE` to a run that asks its user (`await_input`), or waits for a task that does, is the answer. An answer to a pause (`APPROVE`, `REJECT`, `ANSWER`, `RESUME`, `SETTLE`), which may be refused, is waited for until the run
    * has taken it; anything else until it is stored, which is before the run hears of it.
    * @throws PilotageError why it was refused, or `run_ended`.
@@ -414,6 +436,16 @@ export class Run {
   async steer(type: ControlType, payload?: JsonObject, options: SteerOptions = {}): Promise<void> {
     assertOptions('steer', options, STEER);
     assertUntil('steer', options);
+    try {
+      await this.#steer(type, payload, options);
+    } catch (error) {
+      const successor = PilotageError.is(error, 'run_ended') ? this.#successor(await this.#folded()) : undefined;
+      if (successor === undefined) throw error;
+      await successor.steer(type, payload, options);
+    }
+  }
+
+  async #steer(type: ControlType, payload: JsonObject | undefined, options: SteerOptions): Promise<void> {
     const { until = isVerdict({ type }) ? 'applied' : 'stored' } = options;
     const id = `control_${crypto.randomUUID().replaceAll('-', '')}`;
     const given = payload === undefined ? {} : { payload };
@@ -537,16 +569,6 @@ export class Run {
   }
 }
 
-async function* readAfter(mayRead: () => Promise<void>, follower: Follower<RunEvent>): AsyncGenerator<RunEvent, void> {
-  await mayRead();
-  yield* follower.follow();
-}
-
-/** Whether nothing more comes until somebody answers a pause. */
-function isSettled(state: RunState): boolean {
-  return state.ending !== null || isPaused(state);
-}
-
 /** Whether the run waits for an approval or another answer that `resume` alone cannot give. */
 function acceptsOnly({ pauses }: RunState, acceptChanges: boolean): boolean {
   if (!acceptChanges) return false;
@@ -574,9 +596,4 @@ function isOldNews(error: unknown): boolean {
 
 function unlessOldNews(error: unknown): void {
   if (!isOldNews(error)) throw error;
-}
-
-function pausedEvent(state: RunState): RunEvent {
-  const at = { seq: state.head, at: state.updatedAt };
-  return event('run.paused', at, state.identity, { pauses: answerable(state) });
 }

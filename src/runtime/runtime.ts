@@ -10,6 +10,7 @@ import {
   assertWords,
   type Caller,
   type Clock,
+  type Continued,
   capture,
   defined,
   describeThrown,
@@ -42,6 +43,7 @@ import {
   wholeJournal,
 } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
+import type { FileOptions } from '#messages';
 import { assertParallelCalls, createCatalogue, skillGet, skillSearch, toolGet, toolSearch } from '#tools';
 import { AtWork } from '../calls/doubt.ts';
 import { Handles } from '../calls/handles.ts';
@@ -50,6 +52,7 @@ import type { DriverDeps } from '../loop/driver-deps.ts';
 import { NoticeHub } from '../loop/notices.ts';
 import { assertPriced } from '../loop/prices.ts';
 import { assertProgressGuard, type ProgressGuard } from '../loop/progress-guard.ts';
+import { ToldRuns } from '../loop/told-runs.ts';
 import { type AgentParts, Agents, agentsGiven } from './agents.ts';
 import { Fleet } from './fleet.ts';
 import { assertStart, firstEntry, type Starting } from './new-run.ts';
@@ -57,19 +60,13 @@ import type { Migrate } from './pins.ts';
 import { Run } from './run.ts';
 import { RunHost } from './run-host.ts';
 import { Session, type SessionOptions } from './session.ts';
-import {
-  assertMemoryOptions,
-  type MemoryOptions,
-  type Remembered,
-  type Remembering,
-  rememberedFor,
-  SummaryKeeper,
-} from './session-memory.ts';
+import { assertMemoryOptions, type MemoryOptions, type Remembering, rememberedFor } from './session-memory.ts';
 import { turnStarted } from './session-path.ts';
 import { Sessions } from './sessions.ts';
 import type { SlotLimits } from './slots.ts';
 import { assertNoTaskId, type StartOptions } from './start-options.ts';
 import { Tasks } from './tasks.ts';
+import { assertFileOptions } from './user-message.ts';
 
 export interface RuntimeOptions extends AgentParts {
   /**
@@ -106,6 +103,8 @@ export interface RuntimeOptions extends AgentParts {
   readonly random?: () => number;
   /** How runs continue earlier runs of their session. Default: they do not. */
   readonly memory?: MemoryOptions;
+  /** How files of messages are taken. Default: by their bytes and their references alone. */
+  readonly files?: FileOptions;
   /** What happens to a run that repeats the same steps. Default: the planner is told after three times. */
   readonly progress?: ProgressGuard;
   /**
@@ -148,6 +147,7 @@ const OPTIONS: OptionShape<RuntimeOptions> = {
   clock: 'object?',
   random: 'function?',
   memory: 'object?',
+  files: 'object?',
   progress: 'object?',
   patienceMs: 'whole?',
   redact: 'object?',
@@ -190,11 +190,11 @@ export class Runtime {
   readonly #redaction: Redaction;
   readonly #atWork = new AtWork();
   readonly #turns = new LargeTurns();
+  readonly #told = new ToldRuns();
   readonly #slots: SlotLimits;
   #deps: DriverDeps | undefined;
   #fleet: Fleet | undefined;
   readonly #memory: Remembering | undefined;
-  #summaries: SummaryKeeper | undefined;
   #host: RunHost | undefined;
   #closing: Promise<void> | undefined;
   /** Tasks: runs that are started once under a key, found, listed, stopped and watched. */
@@ -220,6 +220,7 @@ export class Runtime {
     if (options.limits !== undefined) assertRunLimits(options.limits);
     assertParallelCalls(options.parallelCalls, 'parallelCalls');
     if (options.journal !== undefined && typeof options.journal !== 'string') assertJournal(options.journal);
+    if (options.files !== undefined) assertFileOptions(options.files);
     if (options.progress !== undefined) assertProgressGuard(options.progress);
     if (options.leaseMs !== undefined) assertLease({ leaseMs: options.leaseMs });
     const { memory = { strategy: 'none' }, maxLiveRuns = DEFAULT_LIVE_RUNS } = options;
@@ -257,7 +258,7 @@ export class Runtime {
     assertIdentity(owner);
     const identity = capture<Identity>(pickIdentity(owner), 'identity').json;
     await assertNoTaskId(this.#driverDeps().journal, identity.run);
-    const remembered = (): Promise<Remembered | undefined> => this.#remembered(identity, options);
+    const remembered = (): Promise<Continued | undefined> => this.#remembered(identity, options);
     const entry = await firstEntry(this.#starting(), query, identity, options, { asked, remembered });
     this.#assertOpen();
     options.signal?.throwIfAborted();
@@ -273,8 +274,8 @@ export class Runtime {
   }
 
   #starting(): Starting {
-    const { limits } = this.#options;
-    return { agents: this.#agents, clock: this.#clock, limits, deps: this.#driverDeps() };
+    const { limits, files } = this.#options;
+    return { agents: this.#agents, clock: this.#clock, limits, files, deps: this.#driverDeps() };
   }
 
   /**
@@ -304,7 +305,13 @@ export class Runtime {
   }
 
   #readyHost(): RunHost {
-    this.#host ??= new RunHost(this.#driverDeps(), this.#readyFleet(), this.#agents, () => this.#assertOpen());
+    this.#host ??= new RunHost(
+      this.#driverDeps(),
+      this.#readyFleet(),
+      this.#agents,
+      () => this.#assertOpen(),
+      this.#options.files,
+    );
     return this.#host;
   }
 
@@ -345,15 +352,14 @@ export class Runtime {
     this.#host?.close();
     await this.#fleet?.close(graceMs);
     await this.#deps?.handles.close();
-    await this.#summaries?.close();
     this.#hub.close(new PilotageError('runtime_closed', 'The runtime was closed; the run is not followed any more.'));
     const { journal } = this.#options;
     if (journal === undefined || typeof journal === 'string') await this.#deps?.journal.close();
   }
 
-  async #remembered(scope: Identity, { history, conversation }: StartOptions): Promise<Remembered | undefined> {
+  async #remembered(scope: Identity, { history, conversation }: StartOptions): Promise<Continued | undefined> {
     if (this.#memory === undefined || history !== undefined || conversation === false) return undefined;
-    return rememberedFor(this.#driverDeps().journal, scope, this.#memory);
+    return rememberedFor(scope, this.#memory, this.#driverDeps());
   }
 
   /** Refuses a run id that somebody else used, and the id of a run that was started with something else. */
@@ -393,10 +399,7 @@ export class Runtime {
       takeoverGraceMs,
       migrate: this.#options.migrate,
       agents: this.#agents.names,
-      onEnded: ({ identity, conversation }) => {
-        this.#host?.forget(identity.run);
-        if (conversation) this.#summaries?.turnEnded(identity);
-      },
+      onEnded: ({ identity }) => this.#host?.forget(identity.run),
     });
     return this.#fleet;
   }
@@ -425,20 +428,18 @@ export class Runtime {
       clock: this.#clock,
       atWork: this.#atWork,
       turns: this.#turns,
+      told: this.#told,
       random: this.#options.random ?? Math.random,
       handles: new Handles({ clock: this.#clock, onFault: (error) => this.#fault(error) }),
       hub: this.#hub,
       progress: this.#options.progress ?? {},
       ...defined({ patienceMs: this.#options.patienceMs }),
-      turnStarted: (state) => turnStarted(state, journal, this.#memory?.turns),
+      turnStarted: (state) => turnStarted(state, deps, this.#memory?.turns),
       newToken: () => `pause_${crypto.randomUUID().replaceAll('-', '')}`,
       woke: (run) => this.#readyFleet().wake(run),
       reopenTasks: (run, by) => this.#readyFleet().reopenTasks(run, by),
       onFault: (error) => this.#fault(error),
     };
-    if (this.#memory?.strategy === 'summary') {
-      this.#summaries = new SummaryKeeper(deps, this.#memory);
-    }
     return deps;
   }
 

@@ -1,16 +1,15 @@
 /** The events of a session: those of its turns, one turn after another, in the order of their acceptance. */
 import { PilotageError, type RunEvent, type Scope } from '#core';
 import type { RunRecord } from '#journal';
-import { eventsOf } from '#state';
-import { Follower, keptAlive } from './follow.ts';
-import { passingEvent } from './passing-events.ts';
+import { keptAlive } from './follow.ts';
+import { followEvents } from './run-events.ts';
 import type { RunHost } from './run-host.ts';
 
 /** An event of a run with its place in the session. */
 export type SessionEvent = RunEvent & {
   /**
    * Where the session's reader is with this event: it grows from entry to entry and from turn to turn. `events({ from: position + 1 })` goes on behind
-   * it. Tokens and others that are not recorded have the position of what was recorded before them.
+   * it. Tokens and others that are not recorded, and those of tasks, have the position of what the turn recorded before them.
    */
   readonly position: number;
 };
@@ -18,6 +17,8 @@ export type SessionEvent = RunEvent & {
 export interface SessionEventOptions {
   /** The position of the first event. Default 0: from the beginning. */
   readonly from?: number;
+  /** True: the events of tasks below the turns come too, as with `run.events`. They have the position of the turn's own event before them. Default false. */
+  readonly tasks?: boolean;
   /** Ends the stream when it is aborted. */
   readonly signal?: AbortSignal;
 }
@@ -33,14 +34,15 @@ export function positionOf(turn: number, seq: number): number {
 export async function* sessionEvents(
   host: RunHost,
   scope: Scope,
-  { from = 0, signal }: SessionEventOptions,
+  options: SessionEventOptions,
 ): AsyncGenerator<SessionEvent, void> {
+  const { from = 0, signal } = options;
   let turn = Math.max(1, Math.floor(from / TURN));
   let seq = from >= TURN ? from % TURN : 0;
   while (signal?.aborted !== true) {
     const record = await turnAt(host, scope, turn, signal);
     if (record === undefined) return;
-    yield* turnEvents(host, record, turn, seq, signal);
+    yield* turnEvents(host, record, turn, seq, options);
     turn += 1;
     seq = 0;
   }
@@ -81,26 +83,18 @@ async function* turnEvents(
   { identity: { run } }: RunRecord,
   turn: number,
   from: number,
-  signal: AbortSignal | undefined,
+  { tasks = false, signal }: SessionEventOptions,
 ): AsyncGenerator<SessionEvent, void> {
-  let seen = 0;
-  const placed = (event: RunEvent, seq: number): SessionEvent => ({ ...event, position: positionOf(turn, seq) });
-  const follower = new Follower<SessionEvent>({
-    ...host.sourcesOf(run),
-    tokens: true,
-    onCaughtUp: (state) => host.fleet.remind(state),
-    onEntry: (entry, before) => {
-      seen = entry.seq;
-      return entry.seq < from ? [] : eventsOf(entry, before).map((event) => placed(event, entry.seq));
-    },
-    onPassing: (notice, state) => passingEvent(notice, state).map((event) => placed(event, seen)),
-    isOver: (state) => state.ending !== null,
-  });
+  const follower = followEvents(host, run, { from, tasks, overPauses: true });
   const stop = (): void => follower.stop();
   if (signal?.aborted === true) return;
   signal?.addEventListener('abort', stop);
+  let seen = 0;
   try {
-    yield* follower.follow();
+    for await (const event of follower.follow()) {
+      if (event.path === undefined) seen = event.seq;
+      yield { ...event, position: positionOf(turn, seen) };
+    }
   } catch (error) {
     if (!PilotageError.is(error, 'run_not_found')) throw error;
   } finally {

@@ -1,57 +1,28 @@
 /**
  * The memory of a session: which of its runs a new one is told of, in the order in which they were started. What they said is read from
- * their entries. A summary of older runs is updated in the background, and no result waits for it.
+ * their entries; what is before them stands in the summary of one of them, when its planner made one.
  */
-import {
-  assertOptions,
-  type Continued,
-  defined,
-  type Json,
-  type OptionShape,
-  PilotageError,
-  type Scope,
-  scopeKey,
-} from '#core';
-import type { Journal, RunQuery, RunRecord, RunStatus, SessionSummary } from '#journal';
-import type { DriverDeps } from '../loop/driver-deps.ts';
-import { type SessionTurn, turnsOfRun } from '../loop/earlier-turns.ts';
-
-export interface SummaryInput {
-  /** The summary of the turns before `turns`. `undefined`: no turn is summarised. */
-  readonly previous: string | undefined;
-  /** The turns that the new summary must cover in addition, oldest first. */
-  readonly turns: readonly SessionTurn[];
-}
+import { assertOptions, type Continued, defined, type OptionShape, PilotageError, type Scope } from '#core';
+import type { Journal, RunQuery, RunRecord, RunStatus } from '#journal';
+import type { KnownRun, ToldRuns, ToldSources } from '../loop/told-runs.ts';
 
 /** How the runs of a session continue the conversation. */
 export type MemoryOptions =
   | { readonly strategy: 'none' }
-  /** How many of the last turns are sent whole. Default 20. Runs that have not ended are told of also when they are older. */
-  | { readonly strategy: 'window'; readonly turns?: number }
-  /** The turns before the window are sent as a text that `summarise` writes, in the background and as time allows. */
-  | {
-      readonly strategy: 'summary';
-      readonly turns?: number;
-      /** Writes the summary. The function limits its own time, and stops when the signal is aborted. */
-      readonly summarise: (input: SummaryInput, signal: AbortSignal) => Promise<string>;
-      /** How many tries in a row may fail before only the window is sent. Default 3. */
-      readonly retries?: number;
-    };
+  /**
+   * How many of the last turns are told at most. When there are more, older ones leave until half as many are told. Default 20. Runs that have not
+   * ended are told of also when they are older.
+   */
+  | { readonly strategy: 'window'; readonly turns?: number };
 
 export type Remembering = Exclude<MemoryOptions, { readonly strategy: 'none' }>;
-type Summarising = Extract<MemoryOptions, { readonly strategy: 'summary' }>;
 
-type Every = { strategy: string; turns?: number; summarise?: unknown; retries?: number };
-const OPTIONS: OptionShape<Every> = { strategy: 'any', turns: 'any?', summarise: 'any?', retries: 'any?' };
-const DEFAULT_TURNS = 20;
-const DEFAULT_RETRIES = 3;
+type Every = { strategy: string; turns?: number };
+const OPTIONS: OptionShape<Every> = { strategy: 'any', turns: 'any?' };
+export const DEFAULT_TURNS = 20;
 /** How many older runs that have not ended are told of at most, the newest of them. */
 const OPEN_RUNS = 20;
 const UNENDED: readonly RunStatus[] = ['pending', 'running', 'waiting', 'paused'];
-/** The wait before a second try, in milliseconds; doubled for each further try, and shortened at random. */
-const BACKOFF_MS = 100;
-/** How long a summary that is being written may delay the closing of the runtime, in milliseconds. */
-const CLOSE_WAIT_MS = 5_000;
 
 /** @throws PilotageError `invalid_config` */
 export function assertMemoryOptions(options: MemoryOptions): void {
@@ -59,46 +30,61 @@ export function assertMemoryOptions(options: MemoryOptions): void {
   switch (options.strategy) {
     case 'none':
       return;
-    case 'window':
-      assertCount('turns', options.turns);
-      return;
-    case 'summary':
-      assertCount('turns', options.turns);
-      assertCount('retries', options.retries);
-      if (typeof options.summarise === 'function') return;
-      throw new PilotageError('invalid_config', 'memory.summarise must be a function: it writes the summary.');
+    case 'window': {
+      const { turns = 1 } = options;
+      if (Number.isSafeInteger(turns) && turns > 0) return;
+      throw new PilotageError('invalid_config', `memory.turns is ${turns}; give a whole number from 1 up.`);
+    }
     default:
       options satisfies never;
-      throw new PilotageError('invalid_config', 'memory.strategy must be none, window or summary.');
+      throw new PilotageError('invalid_config', 'memory.strategy must be none or window.');
   }
 }
 
-function assertCount(name: string, value: number | undefined): void {
-  if (value === undefined || (Number.isSafeInteger(value) && value > 0)) return;
-  throw new PilotageError('invalid_config', `memory.${name} is ${value}; give a whole number from 1 up.`);
+export interface MemorySources extends ToldSources {
+  readonly journal: Journal;
+  readonly told: ToldRuns;
 }
 
-export interface Remembered {
-  readonly continues?: Continued;
-  readonly conversationMemory?: Json;
+/** The runs that a new run of the session is told of. `undefined`: there are none. */
+export async function rememberedFor(
+  scope: Scope,
+  { turns = DEFAULT_TURNS }: Remembering,
+  sources: MemorySources,
+): Promise<Continued | undefined> {
+  // One more than are told shows that the window is full.
+  const path = await newestRuns(sources.journal, scope, turns + 1);
+  const parent = path.at(-1);
+  if (parent === undefined) return undefined;
+  const continued = continuedAfter(path, await sources.told.of(parent.run, parent.head, scope, sources), turns);
+  const older = await openBefore(sources.journal, scope, continued.runs[0]?.run ?? parent.run);
+  return { ...continued, runs: [...older, ...continued.runs] };
 }
 
-/** What a new run of the session is told. While the summary lags behind, up to twice the window is told whole. */
-export async function rememberedFor(journal: Journal, scope: Scope, options: Remembering): Promise<Remembered> {
-  const window = options.turns ?? DEFAULT_TURNS;
-  const summary = options.strategy === 'summary' ? await journal.memory.summary(scope) : undefined;
-  const most = options.strategy === 'window' || summary?.health === 'degraded' ? window : 2 * window;
-  const newest = await runsAfter(journal, scope, most, summary?.through);
-  // Runs that the summary covers are in the window all the same when there are few newer ones.
-  const last = summary !== undefined && newest.length < window ? await runsAfter(journal, scope, window) : newest;
-  const older = await openBefore(journal, scope, last, summary?.without);
-  const runs = [...older, ...last].map(({ identity: { run }, head }) => ({ run, head }));
-  return {
-    ...(runs.length === 0 ? {} : { continues: { runs, turns: Math.max(window, last.length) } }),
-    ...(summary === undefined || summary.text === ''
-      ? {}
-      : { conversationMemory: { strategy: 'summary', summary: summary.text } }),
-  };
+type PathRun = Continued['runs'][number];
+
+/**
+ * What a turn is told when these are the turns before it. It goes on from what the turn before it was told, so that requests begin alike: its
+ * window grows to `turns`, and then half of it leaves in one go. What its parent has summed up is not told again.
+ * @param path oldest first, at least `turns + 1` runs where there are as many.
+ * @param parent the last of them, as it is folded.
+ */
+export function continuedAfter(
+  path: readonly PathRun[],
+  { compaction, continues }: Pick<KnownRun, 'compaction' | 'continues'>,
+  turns: number,
+): Continued {
+  const last = path.at(-1);
+  const earlier = compaction?.earlier;
+  const before = continues?.runs ?? [];
+  const rest = before.slice(before.findIndex(({ run }) => run === earlier) + 1);
+  const summary = earlier === undefined || last === undefined ? continues?.summary : last;
+  const known = new Set(rest.map(({ run }) => run));
+  const start =
+    continues === null ? path.length - turns : path.findIndex((each) => known.has(each.run) || each === last);
+  const isFull = path.length - start > turns;
+  const from = isFull ? path.length - Math.max(1, Math.floor(turns / 2)) : start;
+  return { runs: path.slice(Math.max(0, from)), turns, ...defined({ summary }) };
 }
 
 const PAGE = 200;
@@ -107,212 +93,35 @@ const PAGE = 200;
 async function* newestFirst(
   journal: Journal,
   { tenant, user, session }: Scope,
-  query: Pick<RunQuery, 'after' | 'status'> = {},
-): AsyncGenerator<RunRecord> {
+  query: Pick<RunQuery, 'after' | 'status'> & { readonly limit?: number } = {},
+): AsyncGenerator<PathRun> {
+  const { limit = PAGE, ...rest } = query;
   for (let after = query.after; ; ) {
-    const page = await journal.list({
-      ...query,
-      tenant,
-      user,
-      session,
-      parent: null,
-      limit: PAGE,
-      ...defined({ after }),
-    });
-    yield* page.filter(isTurn);
+    const page = await journal.list({ ...rest, tenant, user, session, parent: null, limit, ...defined({ after }) });
+    for (const { identity, head, ...record } of page) if (isTurn(record)) yield { run: identity.run, head };
     after = page.at(-1)?.identity.run;
-    if (page.length < PAGE) return;
+    if (page.length < limit) return;
   }
 }
 
-/** The newest runs of the conversation, at most `limit`, those behind the run `behind` alone; the oldest of them first. */
-async function runsAfter(journal: Journal, scope: Scope, limit: number, behind = ''): Promise<readonly RunRecord[]> {
-  const found: RunRecord[] = [];
-  for await (const record of newestFirst(journal, scope)) {
-    if (record.identity.run === behind || found.length === limit) return found.reverse();
-    found.push(record);
+/** The newest runs of the conversation, at most so many; the oldest of them first. */
+async function newestRuns(journal: Journal, scope: Scope, count: number): Promise<readonly PathRun[]> {
+  const found: PathRun[] = [];
+  for await (const run of newestFirst(journal, scope, { limit: Math.min(PAGE, count) })) {
+    if (found.push(run) === count) break;
   }
   return found.reverse();
 }
 
-/** Runs before the last ones that have not ended, and those that had not when the summary passed them by. */
-async function openBefore(
-  journal: Journal,
-  scope: Scope,
-  last: readonly RunRecord[],
-  without: readonly string[] = [],
-): Promise<readonly RunRecord[]> {
-  const after = last[0]?.identity.run;
-  if (after === undefined) return [];
-  const open: RunRecord[] = [];
-  for await (const record of newestFirst(journal, scope, { after, status: UNENDED })) {
-    if (open.length === OPEN_RUNS) break;
-    open.push(record);
+/** Runs before this one that have not ended, oldest first. */
+async function openBefore(journal: Journal, scope: Scope, after: string): Promise<readonly PathRun[]> {
+  const open: PathRun[] = [];
+  for await (const run of newestFirst(journal, scope, { after, status: UNENDED })) {
+    if (open.push(run) === OPEN_RUNS) break;
   }
-  const known = new Set([...open, ...last].map(({ identity }) => identity.run));
-  const missed = new Set(without.filter((run) => !known.has(run)));
-  if (missed.size === 0) return open.reverse();
-  const most = open.length + missed.size;
-  // Those of the summary have their places among the others by the order of the store alone.
-  const found: RunRecord[] = [];
-  for await (const record of newestFirst(journal, scope, { after })) {
-    const { run } = record.identity;
-    if (missed.delete(run) || known.has(run)) found.push(record);
-    if (found.length === most) break;
-  }
-  return found.reverse();
+  return open.reverse();
 }
 
-function isTurn({ conversation, parent }: RunRecord): boolean {
+function isTurn({ conversation, parent }: Pick<RunRecord, 'conversation' | 'parent'>): boolean {
   return conversation !== false && parent === undefined;
-}
-
-function hasEnded({ status }: RunRecord): boolean {
-  return !UNENDED.includes(status);
-}
-
-type KeeperDeps = Pick<DriverDeps, 'clock' | 'redaction' | 'onFault' | 'journal' | 'artifacts'>;
-
-/** Updates summaries. For each session it writes one at a time; among processes the first to store wins. */
-export class SummaryKeeper {
-  readonly #deps: KeeperDeps;
-  readonly #options: Summarising;
-  readonly #window: number;
-  /** Sessions that are being updated. True: another run of the session has ended since. */
-  readonly #sessions = new Map<string, boolean>();
-  readonly #tasks = new Set<Promise<void>>();
-  readonly #waits = new Set<() => void>();
-  readonly #abort = new AbortController();
-  #closing = false;
-
-  constructor(deps: KeeperDeps, options: Summarising) {
-    this.#deps = deps;
-    this.#options = options;
-    this.#window = options.turns ?? DEFAULT_TURNS;
-  }
-
-  /** Called when a run of the session has ended. */
-  turnEnded(scope: Scope): void {
-    const key = scopeKey(scope);
-    const busy = this.#sessions.has(key);
-    this.#sessions.set(key, busy);
-    if (busy) return;
-    const task = this.#lookAfter(scope, key)
-      .catch(this.#deps.onFault)
-      .finally(() => this.#tasks.delete(task));
-    this.#tasks.add(task);
-  }
-
-  /** Waits for summaries that are being written, but not for another try, and not for long. */
-  async close(): Promise<void> {
-    this.#closing = true;
-    for (const stop of this.#waits) stop();
-    if (this.#tasks.size > 0) {
-      let cancel = (): void => {};
-      const timeIsUp = new Promise<void>((resolve) => {
-        cancel = this.#deps.clock.after(CLOSE_WAIT_MS, resolve);
-      });
-      await Promise.race([Promise.all(this.#tasks), timeIsUp]);
-      cancel();
-    }
-    this.#abort.abort(
-      new PilotageError('runtime_closed', 'The runtime is closed; the summary is written another time.'),
-    );
-  }
-
-  async #lookAfter(scope: Scope, key: string): Promise<void> {
-    try {
-      do {
-        this.#sessions.set(key, false);
-      } while ((await this.#catchUp(scope)) && this.#sessions.get(key) === true);
-    } finally {
-      this.#sessions.delete(key);
-    }
-  }
-
-  /** Returns false when an update is useless for now. */
-  async #catchUp(scope: Scope): Promise<boolean> {
-    const { journal } = this.#deps;
-    for (;;) {
-      const summary = await journal.memory.summary(scope);
-      const due = await this.#due(scope, summary);
-      if (due === undefined) return true;
-      const turns = await Promise.all(
-        due.runs.map(({ identity: { run }, head }) => turnsOfRun(run, head, scope, this.#deps)),
-      );
-      const next = await this.#extend(summary, turns.flat(), due);
-      // Closed: the store may be, too.
-      if (this.#abort.signal.aborted) return false;
-      const stored = await journal.memory.summarise(scope, summary?.updatedAt, next);
-      if (!stored) return true;
-      if (next.health === 'degraded') return false;
-      if (next.health === 'retrying' && !(await this.#mayRetry(next.failures))) return false;
-    }
-  }
-
-  /** What the summary is to cover next; `undefined`: nothing. A session that was not kept up for long is taken in parts. */
-  async #due(scope: Scope, summary: SessionSummary | undefined): Promise<Due | undefined> {
-    const { journal } = this.#deps;
-    const { through = '', without = [] } = summary ?? {};
-    const newer = await runsAfter(journal, scope, Number.POSITIVE_INFINITY, through);
-    const old = newer.slice(0, Math.max(0, newer.length - this.#window)).slice(0, 2 * this.#window);
-    const left = (await Promise.all(without.map((run) => journal.get(run)))).filter((record) => record !== undefined);
-    const runs = [...left, ...old].filter(hasEnded);
-    if (old.length === 0 && runs.length === 0) return undefined;
-    return {
-      runs,
-      through: old.at(-1)?.identity.run ?? through,
-      without: [...left, ...old].filter((record) => !hasEnded(record)).map(({ identity }) => identity.run),
-    };
-  }
-
-  /** The summary that also covers these turns; when writing it fails, the old summary with one more failure. */
-  async #extend(
-    old: SessionSummary | undefined,
-    turns: readonly SessionTurn[],
-    { through, without }: Due,
-  ): Promise<SessionSummary> {
-    const { clock, onFault, redaction } = this.#deps;
-    const { text: before = '', failures: failed = 0 } = old ?? {};
-    const updatedAt = (): number => Math.max(Math.floor(clock.now()), (old?.updatedAt ?? 0) + 1);
-    try {
-      const previous = before === '' ? undefined : before;
-      const written =
-        turns.length === 0 ? before : await this.#options.summarise({ previous, turns }, this.#abort.signal);
-      const text = turns.length === 0 ? before : redaction.known(assertText(written));
-      return { text, through, without, health: 'healthy', failures: 0, updatedAt: updatedAt() };
-    } catch (error) {
-      if (!this.#abort.signal.aborted) onFault(error);
-      const failures = failed + 1;
-      const health = failures < (this.#options.retries ?? DEFAULT_RETRIES) ? 'retrying' : 'degraded';
-      const { through: covered = '', without: left = [] } = old ?? {};
-      return { text: before, through: covered, without: left, health, failures, updatedAt: updatedAt() };
-    }
-  }
-
-  /** Waits for the next try. Returns false when the runtime is closing. */
-  async #mayRetry(failures: number): Promise<boolean> {
-    if (this.#closing) return false;
-    const delayMs = Math.random() * BACKOFF_MS * 2 ** (failures - 1);
-    await new Promise<void>((resolve) => {
-      const stop = (): void => {
-        cancel();
-        this.#waits.delete(stop);
-        resolve();
-      };
-      const cancel = this.#deps.clock.after(delayMs, stop);
-      this.#waits.add(stop);
-    });
-    return !this.#closing;
-  }
-}
-
-/** Runs that the next summary covers in addition, and how far it goes then. */
-interface Due extends Pick<SessionSummary, 'through' | 'without'> {
-  readonly runs: readonly RunRecord[];
-}
-
-function assertText(summary: unknown): string {
-  if (typeof summary === 'string' && summary.trim() !== '') return summary.toWellFormed();
-  throw new PilotageError('invalid_config', 'memory.summarise must return the summary, a string that is not empty.');
 }

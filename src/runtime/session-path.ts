@@ -2,17 +2,13 @@
  * The way through a session to one of its turns. A session is a tree: each turn goes on from another one, which is the turn before it, or
  * the one that its sender has chosen. What a turn is told of the turns before it is decided when its turn has come.
  */
-import { defined, type InputArtifact, type Scope, type TurnOrigin, type TurnStarted } from '#core';
+import { type Continued, defined, type InputArtifact, type Scope, type TurnOrigin, type TurnStarted } from '#core';
 import type { Journal, RunRecord } from '#journal';
-import { exchangesOf, foldEntries, type RunState } from '#state';
+import { type RunState, turnsOf } from '#state';
+import type { KnownRun } from '../loop/told-runs.ts';
+import { continuedAfter, DEFAULT_TURNS, type MemorySources } from './session-memory.ts';
 
-type TurnJournal = Pick<Journal, 'get' | 'list' | 'read'>;
-
-/** How many turns are told whole at least, where there are so many; there may be twice as many. */
-export const WINDOW_TURNS = 20;
 const PAGE = 50;
-/** The turn's own entry stands among its first, behind what was said to it while it waited. */
-const FIRST_ENTRIES = 300;
 
 /** Which turn comes next on the way back: this one, any, the one that this one goes on from, or none. */
 type Wanted = { readonly run: string } | { readonly before: string } | 'any' | undefined;
@@ -60,23 +56,21 @@ interface Way {
 interface WayBack {
   readonly turn: number;
   readonly origin: TurnOrigin | undefined;
-  readonly from?: number;
   readonly limit?: number;
 }
 
-/** The way back from a turn. @param from no turn up to this one is looked for. @param limit how many turns are wanted at most. */
+/** The way back from a turn. @param limit how many turns are wanted at most. */
 export async function wayBack(
   journal: Pick<Journal, 'list'>,
   scope: Scope,
-  { turn, origin, from = 0, limit = Number.POSITIVE_INFINITY }: WayBack,
+  { turn, origin, limit = Number.POSITIVE_INFINITY }: WayBack,
 ): Promise<Way> {
   const turns: RunRecord[] = [];
   const beside: RunRecord[] = [];
   let wanted = wantedBy(origin);
   for await (const record of turnsBefore(journal, scope, turn)) {
-    const { identity, turn: at = 0, turnOrigin } = record;
-    const isSought = typeof wanted === 'object' && 'before' in wanted;
-    if (wanted === undefined || turns.length >= limit || (at <= from && !isSought)) break;
+    const { identity, turnOrigin } = record;
+    if (wanted === undefined || turns.length >= limit) break;
     if (wanted === 'any' || ('run' in wanted && wanted.run === identity.run)) {
       turns.push(record);
       wanted = wantedBy(turnOrigin);
@@ -88,73 +82,87 @@ export async function wayBack(
   return { turns, beside };
 }
 
-/** The first turn that is told, so that the beginning of what is told moves once in `window` turns. */
-function toldFrom(turn: number, window: number): number {
-  return Math.max(0, (Math.ceil(turn / window) - 2) * window);
-}
-
 /**
  * The entry with which a turn begins whose turn has come.
  * @throws PilotageError of a store that cannot be read for now.
  */
 export async function turnStarted(
   { identity, turn: origin, query, context }: RunState,
-  journal: TurnJournal,
-  window: number = WINDOW_TURNS,
+  sources: MemorySources,
+  window: number = DEFAULT_TURNS,
 ): Promise<TurnStarted> {
+  const { journal } = sources;
   const { turn = 1 } = (await journal.get(identity.run)) ?? {};
-  const way = await wayBack(journal, identity, { turn, origin: origin ?? undefined, from: toldFrom(turn, window) });
-  const [before] = way.turns;
-  const cut = await interruptedBy(origin?.interrupts, way.turns, journal);
-  const idle = new Set(cut.filter(hasDoneNothing).map(({ identity: { run } }) => run));
-  const told = way.turns.filter((record) => !idle.has(record.identity.run));
-  const runs = told.map(({ identity: { run }, head }) => ({ run, head })).reverse();
-  const known = before === undefined ? [] : await asideOf(before.identity.run, journal);
-  const passed = way.beside.map(({ identity: { run }, head }) => ({ run, head })).reverse();
-  const aside = [...known.filter(({ run }) => passed.every((turn) => turn.run !== run)), ...passed];
+  const way = await wayBack(journal, identity, { turn, origin: origin ?? undefined, limit: window + 1 });
+  const before = await rightBefore(way.turns, identity, sources);
+  const cut = interruptedBy(origin?.interrupts, before);
+  const path = way.turns.map(({ identity: { run }, head }) => ({ run, head })).reverse();
+  const begun = path.length - before.length + 1;
+  const base = before.at(-1)?.known;
+  const continued =
+    base === undefined ? { runs: [], turns: window } : continuedAfter(path.slice(0, begun), base, window);
+  // A turn that was interrupted before it had done anything leaves nothing but its messages.
+  const idle = new Set(cut.filter(hasDoneNothing).map(({ told }) => told.run));
+  const runs = [...continued.runs, ...path.slice(begun)].filter(({ run }) => !idle.has(run));
+  const aside = withAside(base?.continues?.aside ?? [], way.beside);
   return {
     kind: 'turn_started',
-    continues: { runs, turns: 2 * window, ...(aside.length === 0 ? {} : { aside }) },
+    continues: { ...continued, runs, ...(aside.length === 0 ? {} : { aside }) },
     ...(cut.length === 0 ? {} : withInterrupted(cut, { query, inputs: context.inputs })),
   };
 }
 
-/** The turn that was interrupted; and, when it was before its turn had come, also those whose messages it was to take over. Oldest first. */
-async function interruptedBy(
-  interrupts: string | undefined,
+interface Before {
+  readonly record: RunRecord;
+  readonly known: KnownRun;
+}
+
+/** The turns right before, back to the one that had begun: the others were cancelled while they waited, and were told nothing. The last of them first. */
+async function rightBefore(
   turns: readonly RunRecord[],
-  journal: TurnJournal,
-): Promise<readonly RunState[]> {
-  const cut: RunState[] = [];
+  scope: Scope,
+  sources: MemorySources,
+): Promise<readonly Before[]> {
+  const found: Before[] = [];
+  for (const record of turns) {
+    const known = await sources.told.of(record.identity.run, record.head, scope, sources);
+    found.push({ record, known });
+    if (known.continues !== null || record.status !== 'cancelled') break;
+  }
+  return found;
+}
+
+/** The turn that was interrupted; and, when it was while it waited, also those whose messages it was to take over. Oldest first. */
+function interruptedBy(interrupts: string | undefined, before: readonly Before[]): readonly KnownRun[] {
+  const cut: KnownRun[] = [];
   let wanted = interrupts;
-  for (const { identity, status, turnOrigin } of turns) {
-    if (identity.run !== wanted || status !== 'cancelled') break;
-    const state = foldEntries(await journal.read(identity.run));
-    cut.unshift(state);
-    wanted = state.continues === null ? turnOrigin?.interrupts : undefined;
+  for (const { record, known } of before) {
+    if (record.identity.run !== wanted || record.status !== 'cancelled') break;
+    cut.unshift(known);
+    wanted = record.turnOrigin?.interrupts;
   }
   return cut;
 }
 
-function hasDoneNothing({ steps, open }: RunState): boolean {
-  return steps.length === 0 && open === null;
+function hasDoneNothing({ told: { trajectory } }: KnownRun): boolean {
+  return trajectory.count === 0;
 }
 
 function withInterrupted(
-  cut: readonly RunState[],
+  cut: readonly KnownRun[],
   own: { readonly query: string; readonly inputs: readonly InputArtifact[] | undefined },
 ): Pick<TurnStarted, 'query' | 'inputs'> {
-  const said = cut.flatMap(exchangesOf).map(({ user }) => user);
-  const inputs = [...cut.flatMap(({ context }) => context.inputs ?? []), ...(own.inputs ?? [])];
+  const said = cut.flatMap(({ told }) => turnsOf(told)).flatMap(({ role, text }) => (role === 'user' ? [text] : []));
+  const before = cut.flatMap(({ told }) => told.inputs.map(({ bytes: _, ...input }) => input));
+  const inputs = [...before, ...(own.inputs ?? [])];
   const query = [...said, own.query].filter((text) => text !== '').join('\n\n');
   return { query, ...defined({ inputs: inputs.length === 0 ? undefined : inputs }) };
 }
 
-type Aside = NonNullable<TurnStarted['continues']['aside']>;
+type Runs = Continued['runs'];
 
-/** What the turn before was told of, as it was then. */
-async function asideOf(run: string, journal: TurnJournal): Promise<Aside> {
-  const entries = await journal.read(run, 1, FIRST_ENTRIES);
-  const started = entries.find((entry) => entry.kind === 'turn_started');
-  return started?.continues.aside ?? [];
+/** What the turn before was told of other branches, and the turns that were passed by since. @param beside the last of them first. */
+function withAside(known: Runs, beside: readonly RunRecord[]): Runs {
+  const passed = beside.map(({ identity: { run }, head }) => ({ run, head })).reverse();
+  return [...known.filter(({ run }) => passed.every((turn) => turn.run !== run)), ...passed];
 }

@@ -18,6 +18,7 @@ import { isQuestion } from '../loop/controls.ts';
 import { firstEntry, type Starting } from './new-run.ts';
 import type { RunHost } from './run-host.ts';
 import { turnsBehind } from './session-path.ts';
+import { activeTurn } from './session-turns.ts';
 import type { StartOptions } from './start-options.ts';
 
 /** What a message does while a turn is under way. */
@@ -72,13 +73,14 @@ export class Sender {
       const seen = { live: way.seen, branch: record?.branch ?? null };
       const branch = record?.branch;
       const place = outgoing.place ?? (branch === undefined ? {} : { after: branch });
+      const last = record && (await activeTurn(journal, scope));
       const request: Sending = {
         scope,
         known,
         seen,
         ...(way.as === 'steered'
           ? { tells: [{ run: way.run, message: this.#steering(known, outgoing) }] }
-          : await this.#turn(identity, outgoing, way, place)),
+          : await this.#turn(identity, outgoing, way, place, last?.agent)),
       };
       try {
         return await this.#sent(request, way, known.run);
@@ -165,16 +167,23 @@ export class Sender {
     { id, query, options }: Outgoing,
     way: Exclude<Way, { as: 'steered' }>,
     place: Pick<TurnOrigin, 'after' | 'replaces'>,
+    lastAgent: string | undefined,
   ): Promise<Pick<Sending, 'starts' | 'tells'>> {
     const interrupts = way.as === 'interrupts' ? way.run : undefined;
     const turn: TurnOrigin = { messages: [{ id }], ...place, ...defined({ interrupts }) };
-    const entry = await firstEntry(this.#starting, query, identity, options, { turn });
+    const entry = await firstEntry(this.#starting, query, identity, this.#withAgent(options, lastAgent), { turn });
     const { priority = 0 } = options;
     const waits = interrupts === undefined ? 'last' : 'next';
     const starts: NewRun = { identity, priority, entries: [entry], waits };
     if (interrupts === undefined || way.seen === null) return { starts };
     const cancelled = new Set([way.seen.run, interrupts]);
     return { starts, tells: [...cancelled].map((run) => interrupting(run, identity.run)) };
+  }
+
+  /** The agent to which the conversation was handed over last has it, as long as the runtime knows that agent. */
+  #withAgent(options: StartOptions, lastAgent: string | undefined): StartOptions {
+    if (lastAgent === undefined || this.#starting.agents.find(lastAgent) === undefined) return options;
+    return { ...options, agent: lastAgent };
   }
 
   /** A run that ends before it hears of the message begins the next turn with it. */

@@ -1,9 +1,9 @@
 /** The turns of a session as its readers see them: each is computed from the entries of its run. */
-import { defined, type Scope, type TurnMessage } from '#core';
+import { type AcceptedMessage, defined, type Scope } from '#core';
 import { type Journal, type RunRecord, type RunStatus, runNotFound } from '#journal';
-import { type Exchange, exchangesOf, foldEntries } from '#state';
-import { answerOf } from '../calls/large-values.ts';
-import type { DriverDeps } from '../loop/driver-deps.ts';
+import { turnsOf } from '#state';
+import type { KnownRun } from '../loop/told-runs.ts';
+import type { MemorySources } from './session-memory.ts';
 import { turnsBefore, wayBack } from './session-path.ts';
 
 /** A turn of a session: what the user said, and what came of it. */
@@ -18,11 +18,13 @@ export interface TurnView {
   /** The agent that has it. */
   readonly agent: string;
   /** The ids of its messages, in the order of acceptance; those of a turn that it has interrupted first. Empty for a run of `runtime.start`. */
-  readonly messages: readonly TurnMessage[];
+  readonly messages: readonly AcceptedMessage[];
   /** What the user said, and what was said to it; several when the run asked its user, or was written to while it was at work. */
   readonly exchanges: readonly { readonly user: string; readonly assistant: string | null }[];
   /** The turn in whose place it stands. */
   readonly replaces?: string;
+  /** The run with which the turn began, when another run goes on with it: the conversation was handed over, or the run was continued. */
+  readonly succeeds?: string;
   /** The turns that it has interrupted, and whose messages it has taken over. */
   readonly interrupts?: readonly string[];
   readonly createdAt: number;
@@ -36,8 +38,6 @@ export interface SessionBranch {
   /** True: new messages go on from here. */
   readonly active: boolean;
 }
-
-type TurnDeps = Pick<DriverDeps, 'journal' | 'artifacts'>;
 
 /** The last turn of the branch on which the session is. */
 export async function activeTurn(journal: Journal, scope: Scope): Promise<RunRecord | undefined> {
@@ -65,18 +65,40 @@ export async function turnOf(journal: Journal, { tenant, user, session }: Scope,
   return record;
 }
 
-export async function sessionTurns(deps: TurnDeps, scope: Scope, limit: number): Promise<readonly TurnView[]> {
-  const records = await activeRecords(deps.journal, scope, limit);
-  const views = await Promise.all(records.map((record) => turnView(deps, record)));
+/** The run with which a turn began that other runs have gone on with. */
+export async function beginningOfTurn(journal: Journal, record: RunRecord): Promise<RunRecord> {
+  const before = record.turnOrigin?.succeeds;
+  const found = before === undefined ? undefined : await journal.get(before);
+  return found === undefined ? record : beginningOfTurn(journal, found);
+}
+
+/** The same, or the turn that it has interrupted, and whose messages it has. */
+export async function whollyReplaced(journal: Journal, record: RunRecord): Promise<string> {
+  const first = await beginningOfTurn(journal, record);
+  const cut = first.turnOrigin?.interrupts;
+  const found = cut === undefined ? undefined : await journal.get(cut);
+  return found?.status === 'cancelled' ? whollyReplaced(journal, found) : first.identity.run;
+}
+
+export async function sessionTurns(sources: MemorySources, scope: Scope, limit: number): Promise<readonly TurnView[]> {
+  const records = await activeRecords(sources.journal, scope, limit);
+  const views = await Promise.all(records.map((record) => turnView(sources, record)));
   const turns: TurnView[] = [];
   for (const view of views) {
-    const { interrupts: [cut] = [] } = view;
+    const { interrupts: [cut] = [], succeeds } = view;
     const before = turns.at(-1);
-    // The messages of an interrupted turn are those of the turn that has interrupted it.
-    if (cut === undefined || before?.turn !== cut || before.status !== 'cancelled') turns.push(view);
-    else turns.splice(-1, 1, takingOver(view, before));
+    // The messages of an interrupted turn are those of the turn that has interrupted it; those of a turn that was handed over, too.
+    if (before !== undefined && before.turn === succeeds) turns.splice(-1, 1, goingOn(view, before));
+    else if (before?.turn === cut && before?.status === 'cancelled') turns.splice(-1, 1, takingOver(view, before));
+    else turns.push(view);
   }
   return turns;
+}
+
+function goingOn(view: TurnView, before: TurnView): TurnView {
+  const exchanges = [...before.exchanges, ...view.exchanges];
+  const { turn, status, agent } = view;
+  return { ...before, turn, status, agent, exchanges, messages: [...before.messages, ...view.messages] };
 }
 
 function takingOver(view: TurnView, cut: TurnView): TurnView {
@@ -87,22 +109,10 @@ function takingOver(view: TurnView, cut: TurnView): TurnView {
   };
 }
 
-async function turnView({ journal, artifacts }: TurnDeps, record: RunRecord): Promise<TurnView> {
+async function turnView(sources: MemorySources, record: RunRecord): Promise<TurnView> {
   const { identity, turn = 0, status, waits, agent, turnOrigin, createdAt, head } = record;
-  const entries = await journal.read(identity.run, 1, head);
-  const state = foldEntries(entries);
-  const heard = entries.flatMap((entry) =>
-    entry.kind === 'control' && entry.applied && entry.control.turnMessage !== undefined
-      ? [entry.control.turnMessage]
-      : [],
-  );
-  const told = async ({ user, said, answer }: Exchange): Promise<TurnView['exchanges'][number]> => {
-    const words = [...said, (answer && (await answerOf(answer, identity, artifacts))) ?? ''].filter(
-      (text) => text !== '',
-    );
-    return { user, assistant: words.length === 0 ? null : words.join('\n\n') };
-  };
-  const { interrupts } = turnOrigin ?? {};
+  const { told, heard } = await sources.told.of(identity.run, head, identity, sources);
+  const { interrupts, succeeds } = turnOrigin ?? {};
   return {
     turn: identity.run,
     number: turn,
@@ -110,8 +120,12 @@ async function turnView({ journal, artifacts }: TurnDeps, record: RunRecord): Pr
     ...defined({ waits }),
     agent,
     messages: [...(turnOrigin?.messages ?? []), ...heard],
-    exchanges: await Promise.all(exchangesOf(state).map(told)),
-    ...defined({ replaces: turnOrigin?.replaces, interrupts: interrupts === undefined ? undefined : [interrupts] }),
+    exchanges: exchangesOf(told),
+    ...defined({
+      succeeds,
+      replaces: turnOrigin?.replaces,
+      interrupts: interrupts === undefined ? undefined : [interrupts],
+    }),
     createdAt,
   };
 }
@@ -137,4 +151,22 @@ export async function branchesOfSession(journal: Journal, scope: Scope): Promise
     previous = run;
   }
   return branches.map(({ turn, from }) => ({ turn, from, active: turn === active }));
+}
+
+/** What was said on both sides. A reply beside calls is said, too. */
+function exchangesOf(told: KnownRun['told']): TurnView['exchanges'] {
+  const exchanges: { user: string; assistant: string | null }[] = [];
+  const { answer, text, unanswered } = told.end;
+  const last = (unanswered === undefined ? answer : text) ?? '';
+  const spoken = turnsOf(told)
+    .slice(0, -1)
+    .map(({ role, text: words }) => ({ role, words }));
+  for (const { role, words } of [...spoken, { role: 'assistant' as const, words: last }]) {
+    const now = exchanges.at(-1);
+    if (role === 'user') exchanges.push({ user: words, assistant: null });
+    else if (role === 'assistant' && words !== '' && now !== undefined) {
+      now.assistant = now.assistant === null ? words : `${now.assistant}\n\n${words}`;
+    }
+  }
+  return exchanges;
 }

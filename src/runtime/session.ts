@@ -21,16 +21,18 @@ import { turnsBefore } from './session-path.ts';
 import { type Acceptance, BUSY_MODES, type BusyMode, type Outgoing, Sender } from './session-send.ts';
 import {
   activeTurn,
+  beginningOfTurn,
   branchesOfSession,
   type SessionBranch,
   sessionTurns,
   type TurnView,
   turnOf,
+  whollyReplaced,
 } from './session-turns.ts';
 import type { StartOptions } from './start-options.ts';
 
 export interface SessionOptions
-  extends Omit<StartOptions, 'identity' | 'history' | 'conversation' | 'signal' | 'inputs'> {
+  extends Omit<StartOptions, 'identity' | 'history' | 'conversation' | 'signal' | 'inputs' | 'author'> {
   /** Whose session it is. Default: tenant and user are named `local`. Leave the key out for it. */
   readonly identity?: Pick<Identity, 'tenant' | 'user'>;
 }
@@ -57,7 +59,7 @@ export interface SentMessage {
 }
 
 const SEND: OptionShape<SendOptions> = { busy: 'text?', id: 'text?', inputs: 'list?' };
-const EVENTS: OptionShape<SessionEventOptions> = { from: 'whole?', signal: 'signal?' };
+const EVENTS: OptionShape<SessionEventOptions> = { from: 'whole?', tasks: 'flag?', signal: 'signal?' };
 const TURNS: OptionShape<{ limit?: number }> = { limit: 'count?' };
 const CANCEL: OptionShape<{ waiting?: boolean }> = { waiting: 'flag?' };
 const DEFAULT_TURNS = 100;
@@ -175,18 +177,21 @@ export class Session {
    */
   async edit(turn: string, message: string, options: SendOptions = {}): Promise<SentMessage> {
     assertOptions('edit', options, SEND);
-    await turnOf(this.#host.deps.journal, this.#scope, turn);
-    return this.#send(message, options, { replaces: turn });
+    const { journal } = this.#host.deps;
+    const replaces = await whollyReplaced(journal, await turnOf(journal, this.#scope, turn));
+    return this.#send(message, options, { replaces });
   }
 
   /** Answers the message of a turn once more, as `edit` with the same message. */
   async regenerate(turn: string, options: Omit<SendOptions, 'inputs'> = {}): Promise<SentMessage> {
     assertOptions('regenerate', options, SEND);
     const { journal } = this.#host.deps;
-    await turnOf(journal, this.#scope, turn);
-    const { query, context } = foldEntries(await journal.read(turn));
+    const record = await turnOf(journal, this.#scope, turn);
+    const { identity } = await beginningOfTurn(journal, record);
+    const { query, context } = foldEntries(await journal.read(identity.run));
     const { inputs } = context;
-    return this.#send(query, { ...options, ...defined({ inputs }) }, { replaces: turn });
+    const replaces = await whollyReplaced(journal, record);
+    return this.#send(query, { ...options, ...defined({ inputs }) }, { replaces });
   }
 
   /** The branches that edits and regenerations have made, in the order in which they were begun. */

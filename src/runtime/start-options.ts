@@ -1,12 +1,12 @@
 /** Options with which a run is started. */
 
 import {
+  type Author,
   assertKnownKeys,
   assertOptions,
   assertTexts,
   assertWhileAsked,
   type Identity,
-  type InputArtifact,
   type InputFile,
   isOptionsRecord,
   type Limits,
@@ -18,6 +18,7 @@ import {
   type WhileAsked,
 } from '#core';
 import type { Journal } from '#journal';
+import type { MessageFile } from '#messages';
 import type { GivenContext } from '../loop/inputs.ts';
 import type { GivenTurn } from './given-history.ts';
 
@@ -57,8 +58,10 @@ export interface StartOptions {
    * planner says, or else `withdraw`. A REDIRECT always withdraws them.
    */
   readonly whileAsked?: WhileAsked;
-  /** Attachments: references of artifacts of the session, or bytes that are stored as such. */
-  readonly inputs?: readonly (InputArtifact | InputFile)[];
+  /** Attachments: references of artifacts of the session, or bytes that are stored as such, or URLs, if the runtime fetches files (`files`). */
+  readonly inputs?: readonly MessageFile[];
+  /** Who has written the query, as the program knows; models are told. A text is the name. */
+  readonly author?: Author | string;
 }
 
 export const START_OPTIONS: OptionShape<StartOptions> = {
@@ -72,6 +75,7 @@ export const START_OPTIONS: OptionShape<StartOptions> = {
   priority: 'any?',
   context: 'object?',
   inputs: 'list?',
+  author: 'any?',
   whileAsked: 'any?',
 };
 const CONTEXT: OptionShape<GivenContext> = {
@@ -94,7 +98,7 @@ const HINTED_BUDGET: OptionShape<NonNullable<PlanningHints['budget']>> = {
 };
 const SKILL: OptionShape<Skill> = { name: 'any', title: 'any', description: 'any?', steps: 'any?' };
 const FILE: OptionShape<InputFile> = { bytes: 'any', mime: 'any', fileName: 'any?' };
-const ATTACHMENT: readonly string[] = [...Object.keys(FILE), 'artifactRef', 'sizeBytes'];
+const ATTACHMENT: readonly string[] = [...Object.keys(FILE), 'artifactRef', 'sizeBytes', 'url'];
 /** What else the reference of a stored value has. */
 const ROW: readonly string[] = ['preview', 'source', 'createdAt'];
 

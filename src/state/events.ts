@@ -53,8 +53,8 @@ export function event<T extends EventType>(
 /** The events of one entry. `before` is the state without it; a `started` entry has none. */
 export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[] {
   if (entry.kind === 'started') {
-    const { query, agent } = entry;
-    return [event('run.started', entry, entry.identity, { query, agent })];
+    const { query, agent, author } = entry;
+    return [event('run.started', entry, entry.identity, { query, agent, ...defined({ author }) })];
   }
   if (before === undefined) return [];
   const { identity } = before;
@@ -422,7 +422,7 @@ function memberOf({ id, end }: TaskView): EventPayloads['task.group_resolved']['
 export type Redact = (text: string) => string;
 
 /** Says where an event belongs and what it is; no text of a model, a tool or a person. */
-const POSITION: ReadonlySet<string> = new Set(['type', 'identity', 'seq', 'occurredAt']);
+const POSITION: ReadonlySet<string> = new Set(['type', 'identity', 'seq', 'occurredAt', 'path']);
 
 /** A copy of the event in which every text of its payload, keys too, has passed through. @throws what `redact` throws. */
 export function redacted(event: RunEvent, redact: Redact): RunEvent {

@@ -77,9 +77,11 @@ export function openState(entry: Entry): RunState {
     history,
     continues,
     turn: entry.turn ?? null,
+    heard: NONE,
     context,
     conversation,
     agent,
+    author: entry.author ?? null,
     limits,
     scopes,
     pin,
@@ -105,6 +107,7 @@ export function openState(entry: Entry): RunState {
     withdrawn: NONE,
     watchers: NONE,
     rejectedCall: null,
+    handsOver: null,
     noProgress: null,
     modelAway: null,
     beforeTurn: AT_START,
@@ -119,6 +122,7 @@ export function openState(entry: Entry): RunState {
     overflows: null,
     sources: NONE,
     totals: { steps: 0, taskSteps: 0, calls: 0, taskCalls: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },
+    reply: null,
     ending: null,
   };
 }
@@ -215,6 +219,9 @@ function apply(state: RunState, entry: Entry): void {
     case 'control':
       countMessage(state, entry);
       if (entry.applied) applyControl(state, entry);
+      if (entry.applied && entry.control.turnMessage !== undefined) {
+        state.heard = [...state.heard, entry.control.turnMessage];
+      }
       if (entry.withdrew !== undefined) applyWithdrawn(state, entry.withdrew);
       return;
     case 'spawned':
@@ -335,7 +342,11 @@ function applyMove(state: RunState, move: Moved, entry: Entry): void {
   state.fresh = NONE;
   const isCarriedOut = isMoveCarriedOut(move);
   state.rejections = move.rejected === undefined ? 0 : state.rejections + 1;
-  if (move.decision.kind === 'finish' && isCarriedOut) return;
+  if (move.decision.kind === 'finish' && isCarriedOut) {
+    const { text, reasoning, providerState } = move;
+    if ((text ?? reasoning ?? providerState) !== undefined) state.reply = defined({ text, reasoning, providerState });
+    return;
+  }
   state.totals.steps += 1;
   const slots = isCarriedOut ? slotsOf(move.decision) : 0;
   const calls: (CallRecord | null)[] = slots === 1 ? [null] : new Array(slots).fill(null);
@@ -375,8 +386,8 @@ function applyPlanGrown(state: RunState, grown: PlanGrown, entry: Entry): void {
 }
 
 function applyCompacted(state: RunState, compacted: Compacted): void {
-  const { step, before, summary, tokenEstimate } = compacted;
-  state.compaction = Object.freeze({ summary, before, tokenEstimate });
+  const { step, before, summary, tokenEstimate, earlier, made } = compacted;
+  state.compaction = Object.freeze({ summary, before, tokenEstimate, ...defined({ earlier, made }) });
   state.compactedAt = step;
   state.compactionFailures = null;
   addUsage(state.totals, compacted.usage);

@@ -45,7 +45,6 @@ export {
 } from './budget.ts';
 export { compareRuns, type RunComparison, type RunSummary, type StepPair, type StepSummary } from './compare-runs.ts';
 export { event, eventsOf, type Redact, redacted } from './events.ts';
-export { type Exchange, exchangesOf } from './exchanges.ts';
 export { applyEntry, applyFitting, foldEntries, openState } from './fold.ts';
 export { misfitAmong } from './follows.ts';
 export { ShownFiles } from './media.ts';
@@ -89,4 +88,6 @@ export {
   withheldTools,
 } from './state.ts';
 export { freshUsage, groupView, restOf } from './task-state.ts';
+export { toldRun } from './told-run.ts';
+export { summaryText, turnsOf } from './told-turns.ts';
 export { type RunTrajectory, readTrajectory, trajectoryOf } from './trajectory.ts';

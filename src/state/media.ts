@@ -1,5 +1,16 @@
-/** The files that a run's steps have: those in results of its calls, and those that its model has made. Which of them a planner is shown. */
-import { type Compaction, type InputArtifact, type ResultFile, resultFilesOf, type Step } from '#core';
+/**
+ * The files that a run has come to on its way: those in results of its calls, those that its model has made, and those of messages and answers. Which of
+ * them a planner is shown.
+ */
+import {
+  type Compaction,
+  type InputArtifact,
+  messageFiles,
+  type ResultFile,
+  resultFilesOf,
+  type SteeringTurn,
+  type Step,
+} from '#core';
 
 /**
  * So many files of results stay, the newest. Only when there are more than twice as many do the older ones leave, in one go: a provider's
@@ -17,6 +28,9 @@ export class ShownFiles {
   #count = 0;
   #from = 0;
   #made: InputArtifact[] = [];
+  /** Attachments of messages, which stay as the words do, and how many messages were looked at. */
+  readonly #said: InputArtifact[] = [];
+  #heard = 0;
 
   /** Files in the results of steps before this one are old. */
   get from(): number {
@@ -24,12 +38,12 @@ export class ShownFiles {
   }
 
   get all(): readonly InputArtifact[] {
-    return [...this.#made, ...this.#kept.flatMap(({ files }) => files)];
+    return [...this.#said, ...this.#made, ...this.#kept.flatMap(({ files }) => files)];
   }
 
   /** Reads on in the steps. @returns whether other files are shown now. */
-  readOn(steps: readonly Step[], compaction: Compaction | null): boolean {
-    let isOther = false;
+  readOn(steps: readonly Step[], compaction: Compaction | null, steering: readonly SteeringTurn[]): boolean {
+    let isOther = this.#heard < steering.length && this.#hear(steering);
     // A step may be opened again, or its results become previews; a summary stands in place of steps.
     if (compaction !== this.#compaction || (this.#seen > 0 && steps[this.#seen - 1] !== this.#last)) {
       isOther = this.#kept.length + this.#made.length > 0;
@@ -45,8 +59,18 @@ export class ShownFiles {
     return isOther;
   }
 
+  #hear(steering: readonly SteeringTurn[]): boolean {
+    const before = this.#said.length;
+    for (; this.#heard < steering.length; this.#heard += 1) {
+      const { type, payload } = (steering[this.#heard] as SteeringTurn).control;
+      if (type === 'USER_MESSAGE') this.#said.push(...messageFiles(payload));
+    }
+    return this.#said.length > before;
+  }
+
   #add(step: Step): boolean {
     if (step.files !== undefined) this.#made.push(...step.files);
+    if (step.decision.kind === 'request_pause') return this.#answered(step);
     const files = resultFilesOf(step);
     if (files.length === 0) return step.files !== undefined;
     this.#kept.push({ step: step.index, files });
@@ -59,5 +83,12 @@ export class ShownFiles {
       this.#from = next.step;
       this.#kept.shift();
     }
+  }
+
+  #answered({ calls, files }: Step): boolean {
+    const outcome = calls[0]?.outcome;
+    const given = outcome?.kind === 'verdict' ? messageFiles(outcome.payload) : [];
+    this.#said.push(...given);
+    return files !== undefined || given.length > 0;
   }
 }

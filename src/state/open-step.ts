@@ -56,7 +56,7 @@ export function applyCallAway(state: RunState, away: CallAway, entry: Entry): vo
 
 export function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry): void {
   const open = openOf(state, entry, ended.step);
-  const { outcome, startedAt, attempts, discovered, artifacts, handles, reuses } = ended;
+  const { outcome, startedAt, attempts, discovered, artifacts, handles, reuses, handsOver } = ended;
   const { at: endedAt, seq } = entry;
   const record: { -readonly [K in keyof CallRecord]: CallRecord[K] } =
     startedAt === undefined ? { outcome, endedAt, attempts, seq } : { outcome, endedAt, attempts, seq, startedAt };
@@ -66,6 +66,7 @@ export function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry):
     state.handles = withNotes(state.handles, handles, ended.step);
   }
   if (reuses !== undefined) record.reuses = reuses;
+  if (handsOver !== undefined) state.handsOver = { ...handsOver, step: ended.step, call: ended.call };
   if (discovered !== undefined) {
     record.discovered = discovered;
     const fresh = discovered.filter((name) => !state.found.includes(name));

@@ -7,6 +7,7 @@ import {
   type ContextLimit,
   DEFAULT_STEP_LIMIT,
   deepFreeze,
+  type EarlierRuns,
   type GroupView,
   type LoadedInput,
   MAX_TASK_DEPTH,
@@ -34,6 +35,7 @@ const NO_INPUTS: readonly LoadedInput[] = Object.freeze([]);
  * @param history the turns before the query, with the bytes of their files.
  * @param cache what planners have kept of the run.
  * @param media the files of the steps, with their bytes.
+ * @param earlier the runs that `history` is made of.
  */
 export function viewOf(
   state: RunState,
@@ -43,6 +45,7 @@ export function viewOf(
   history: readonly Turn[] = state.history,
   cache: RunCache = new RunCache(),
   media?: MediaView,
+  earlier?: EarlierRuns,
 ): RunView {
   const noProgress = noProgressAt(state);
   const view: { -readonly [K in keyof RunView]: RunView[K] } = {
@@ -64,6 +67,8 @@ export function viewOf(
     cache,
   };
   if (media !== undefined) view.media = media;
+  if (earlier !== undefined) view.earlier = earlier;
+  if (state.author !== null) view.author = state.author;
   if (state.task !== null) view.task = originOf(state.task);
   if (noProgress !== undefined) view.noProgress = noProgress;
   return Object.freeze(view);
@@ -100,6 +105,11 @@ const NONE: readonly never[] = Object.freeze([]);
 /** A list that a planner is shown is never changed. */
 function shown<T>(list: readonly T[]): readonly T[] {
   return list.length === 0 ? NONE : Object.freeze(list);
+}
+
+/** The steps so far, with all that came in between. */
+export function stepsSoFar(state: RunState): Trajectory {
+  return new StepsSoFar(state);
 }
 
 /** The first `count` steps of a list that only grows: no copy a step, and later steps stay out of sight. */

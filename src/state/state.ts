@@ -1,8 +1,11 @@
 /** The state of a run, computed from its entries: plain JSON data that only the fold makes and changes. */
 import {
+  type AcceptedMessage,
+  type Author,
   type BackgroundResult,
   branchesOf,
   type CallAway,
+  type CallPlace,
   type CallRecord,
   type Compaction,
   type CompactionFailures,
@@ -13,11 +16,13 @@ import {
   type FinishReason,
   type ForkOrigin,
   type HandleState,
+  type HandOver,
   type Identity,
   type InputArtifact,
   type Json,
   type JsonObject,
   type Moved,
+  type MoveNotes,
   type OnCancel,
   type PauseReason,
   type Pin,
@@ -26,6 +31,7 @@ import {
   type Source,
   type SteeringTurn,
   type Step,
+  type Successor,
   type TaskEnd,
   type TaskOrigin,
   type TaskPause,
@@ -156,6 +162,8 @@ export type Ending =
       readonly stored?: true;
       readonly metadata?: JsonObject;
       readonly files?: readonly InputArtifact[];
+      /** The run that goes on where this one has ended. */
+      readonly successor?: Successor;
     }
   | { readonly kind: 'failed'; readonly error: ErrorData };
 
@@ -181,10 +189,14 @@ export interface RunState {
   continues: Continued | null;
   /** The messages of a session that began the run. */
   turn: TurnOrigin | null;
+  /** Messages of its session that it has heard since. Replaced when it grows. */
+  heard: readonly AcceptedMessage[];
   context: RunContext;
   /** True: the run is a turn of its session's conversation. */
   conversation: boolean;
   agent: string;
+  /** Who has written the query. */
+  author: Author | null;
   limits: RunLimits;
   scopes: readonly string[];
   pin: Pin | null;
@@ -222,6 +234,8 @@ export interface RunState {
   watchers: readonly string[];
   /** The token of the pause at which somebody rejected a call whose rejection ends the run; otherwise `null`. */
   rejectedCall: string | null;
+  /** Set when a call of the last step, or of the open one, hands the conversation over. */
+  handsOver: (HandOver & CallPlace) | null;
   noProgress: { readonly step: number; readonly period: number; readonly times: number } | null;
   /** Set while no model can be asked for the next move; `null` when a model answered, or nobody has tried since the run was resumed. */
   modelAway: ModelAwayState | null;
@@ -247,6 +261,8 @@ export interface RunState {
   overflows: { readonly step: number; readonly times: number } | null;
   /** What replies were written from, as their providers say, each once. Replaced when it grows. */
   sources: readonly Source[];
+  /** What the model said with the move that ended the run. */
+  reply: Pick<MoveNotes, 'text' | 'reasoning' | 'providerState'> | null;
   ending: Ending | null;
 }
 

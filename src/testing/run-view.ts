@@ -1,5 +1,6 @@
 /** A run view made by hand, for testing a planner without a runtime. */
 import {
+  type Author,
   assertKnownKeys,
   type BackgroundResult,
   type Compaction,
@@ -7,6 +8,7 @@ import {
   type ContextLimit,
   type Control,
   defined,
+  type EarlierRuns,
   type GroupView,
   type Identity,
   type LoadedInput,
@@ -30,6 +32,7 @@ import {
 export interface RunViewOptions {
   readonly identity?: Identity;
   readonly query?: string;
+  readonly author?: Author;
   readonly goal?: string;
   readonly history?: readonly Turn[];
   readonly context?: RunContext;
@@ -49,6 +52,7 @@ export interface RunViewOptions {
   readonly noProgress?: NonNullable<RunView['noProgress']>;
   readonly streaming?: boolean;
   readonly media?: MediaView;
+  readonly earlier?: EarlierRuns;
   /** What the planner has kept of the run, from the view before. Default nothing. */
   readonly cache?: RunCache;
 }
@@ -57,11 +61,19 @@ const NO_HISTORY: readonly Turn[] = [];
 const NO_STEERING: readonly SteeringTurn[] = [];
 const NO_CONTEXT: RunContext = {};
 const OPTIONS: OptionShape<RunViewOptions> = {
-  ...({ identity: 'any?', query: 'any?', goal: 'any?', history: 'any?', context: 'any?', inputs: 'any?' } as const),
+  ...({
+    identity: 'any?',
+    query: 'any?',
+    author: 'any?',
+    goal: 'any?',
+    history: 'any?',
+    context: 'any?',
+    inputs: 'any?',
+  } as const),
   ...({ steps: 'any?', steering: 'any?', compaction: 'any?', compactionFailures: 'any?', controls: 'any?' } as const),
   ...({ contextLimits: 'any?' } as const),
   ...({ tools: 'any?', startedAt: 'any?', tasks: 'any?', groups: 'any?', background: 'any?' } as const),
-  ...({ noProgress: 'any?', streaming: 'any?', media: 'any?', cache: 'any?' } as const),
+  ...({ noProgress: 'any?', streaming: 'any?', media: 'any?', cache: 'any?', earlier: 'any?' } as const),
 };
 /** What a view has beside: one view may be made of another, `runView({ ...view, steps })`. */
 const MADE: OptionShape<Omit<RunView, keyof RunViewOptions>> = {
@@ -75,10 +87,11 @@ const NO_TOOLS: ToolView = toolView([]);
 /** Makes a run view. Default: a fresh run of `local('test')` with the query `hello`, no tools, started on 2 January 2026. */
 export function runView(options: RunViewOptions = {}): RunView {
   assertKnownKeys('runView', options, Object.keys(OPTIONS), Object.keys(MADE));
-  const { query = 'hello', steps = [], noProgress, media } = options;
+  const { query = 'hello', steps = [], noProgress, media, earlier, author } = options;
   return Object.freeze({
     identity: options.identity ?? local('test'),
     query,
+    ...defined({ author }),
     goal: options.goal ?? query,
     history: options.history ?? NO_HISTORY,
     context: options.context ?? NO_CONTEXT,
@@ -91,7 +104,7 @@ export function runView(options: RunViewOptions = {}): RunView {
     startedAt: options.startedAt ?? Date.UTC(2026, 0, 2, 23, 59),
     rejections: 0,
     tasks: options.tasks ?? false,
-    ...defined({ noProgress, media }),
+    ...defined({ noProgress, media, earlier }),
     streaming: options.streaming ?? false,
     cache: options.cache ?? new RunCache(),
   });

@@ -51,7 +51,16 @@ export interface Agent {
 export interface AgentTool<S extends InputSchema = InputSchema>
   extends Omit<
     ToolOptions<S>,
-    'execute' | 'toModelOutput' | 'reconcile' | 'inDoubt' | 'timeoutMs' | 'retries' | 'backoff' | 'costUsd' | 'handles'
+    | 'execute'
+    | 'toModelOutput'
+    | 'handsOver'
+    | 'reconcile'
+    | 'inDoubt'
+    | 'timeoutMs'
+    | 'retries'
+    | 'backoff'
+    | 'costUsd'
+    | 'handles'
   > {
   /** The agent whose runs carry out the calls. */
   readonly agent: Agent;

@@ -126,7 +126,12 @@ function kept<T>(known: Map<string, T>, key: string, make: () => T): T {
 /** The agents that carry out tools of the set, each time they occur. Those of their own tools are not among them. */
 export function agentsOf(tools: ToolSet): readonly Agent[] {
   const given: readonly unknown[] = Array.isArray(tools) ? tools : Object.values(tools);
-  return given.flatMap((tool) => (isAgentTool(tool) ? [tool.agent] : []));
+  return given.flatMap((tool) => {
+    if (isAgentTool(tool)) return [tool.agent];
+    const { handsOver } = tool as Partial<Pick<Tool, 'handsOver'>>;
+    // Whether it is an agent is asked where agents are gathered.
+    return handsOver === undefined || typeof handsOver.to === 'string' ? [] : [handsOver.to as Agent];
+  });
 }
 
 /** A tool as it is given, with its name. */

@@ -4,6 +4,7 @@ export type { AgentTool, AgentToolOptions, AnyTool, ToolSet } from './agent.ts';
 export type { AuthorisedTools, Catalogue } from './catalogue.ts';
 export { createCatalogue } from './catalogue.ts';
 export type { HandleClosing, HandleContext, HandleReason, HandleSet, LiveHandles, NoHandles } from './handle.ts';
+export type { HandoffOptions } from './handoff.ts';
 export type { ReadyTool } from './ready-tool.ts';
 export type { Checked } from './schema.ts';
 export type {
@@ -12,6 +13,7 @@ export type {
   Backoff,
   GateContext,
   GivenModel,
+  HandsOver,
   InputOf,
   InputSchema,
   Reconciled,

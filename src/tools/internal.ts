@@ -1,4 +1,5 @@
 /** What the other rooms and the tests may use of `tools`. */
+
 export {
   type Agent,
   type AgentLimits,
@@ -30,6 +31,7 @@ export {
   type NamedHandle,
   type NoHandles,
 } from './handle.ts';
+export { handoff, successorName } from './handoff.ts';
 export { resultOf } from './pieces.ts';
 export {
   DEFAULT_RETRIES,
@@ -45,6 +47,7 @@ export {
   type Backoff,
   type GateContext,
   type GivenModel,
+  type HandsOver,
   type InputSchema,
   LoginRequired,
   NotSent,

@@ -1,7 +1,7 @@
 /** The definition of a tool: what a user writes to give an agent a capability. */
 import type { LanguageModelV4, LanguageModelV4ToolResultPart } from '@ai-sdk/provider';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import type { ArtifactRef, Effect, Identity, Json, JsonObject, Loading, SkillView, ToolView } from '#core';
+import type { ArtifactRef, Effect, Identity, Json, JsonObject, Loading, Planner, SkillView, ToolView } from '#core';
 import type { LanguageModel, ModelEntry } from '#model';
 import type { HandleSet, LiveHandles, NoHandles } from './handle.ts';
 
@@ -204,8 +204,18 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
   readonly costUsd?: number;
   /** Arguments that show how the tool is used. They are checked against the schema. */
   readonly examples?: readonly ToolExample[];
+  /** What `handoff` sets: a call that ends with a value hands the conversation over. */
+  readonly handsOver?: HandsOver;
   /** Options that the model's provider gets with the tool, by its name: `{ anthropic: { deferLoading: true } }`. */
   readonly providerOptions?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+}
+
+/** What a tool that hands over names. */
+export interface HandsOver {
+  /** The agent, or the name of one that the runtime has. */
+  readonly to: string | { readonly name: string; readonly planner: Planner };
+  /** What the agent is told of the conversation: all of it, or nothing but the input. */
+  readonly history: 'all' | 'none';
 }
 
 /** A tool of any argument type. Method bivariance lets `ToolOptions<S>` be assigned to it. */

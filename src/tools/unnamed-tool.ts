@@ -48,7 +48,7 @@ export interface UnnamedTool extends Partial<Omit<Tool, NamedApart>> {
 export const OWN_OPTIONS: OptionShape<Omit<UnnamedTool, NamedApart>> = {
   ...({ effect: 'any?', reconcile: 'any?', inDoubt: 'any?', handles: 'any?', tags: 'any?', loading: 'any?' } as const),
   ...({ mimeTypes: 'any?', scopes: 'any?', examples: 'any?', timeoutMs: 'any?', retries: 'any?' } as const),
-  ...({ backoff: 'any?', concurrency: 'any?', costUsd: 'any?', providerOptions: 'any?' } as const),
+  ...({ backoff: 'any?', concurrency: 'any?', costUsd: 'any?', providerOptions: 'any?', handsOver: 'any?' } as const),
 };
 const OWN = Object.keys(OWN_OPTIONS) as (keyof typeof OWN_OPTIONS)[];
 

@@ -161,7 +161,7 @@ describe('a configuration that is made ready', () => {
     ['memory', { memory: 'window' }],
     ['memory.strategy', { memory: { strategy: 'all' } }],
     ['memory.turns', { memory: { strategy: 'window', turns: 0 } }],
-    ['memory.summarise', { memory: { strategy: 'summary' } }],
+    ['memory.strategy', { memory: { strategy: 'summary' } }],
     ['maxLiveRuns', { maxLiveRuns: 0 }],
     ['maxLiveRunsPerTenant', { maxLiveRunsPerTenant: 1.5 }],
     ['leaseMs', { leaseMs: '5s' }],

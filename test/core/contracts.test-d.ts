@@ -51,6 +51,8 @@ describe('PC-02 a decision', () => {
       | 'no_path'
       | 'refused'
       | 'length'
+      | 'continued'
+      | 'handed_over'
       | 'cancelled'
       | 'constraints_conflict'
       | 'max_steps'

@@ -336,6 +336,17 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
       const ending = { kind: 'finished', reason: 'goal', seq: 2, at: 0 } as const;
       return journal.append({ run, fence: claim.fence, expected: 1, entries: [ending], seenSignals: claim.signals });
     }),
+  url_refused: () =>
+    caller('url_refused', () =>
+      runtimeOf({ planner: finish() }).start('q', { inputs: [{ url: 'https://a.example/' }] }),
+    ),
+  url_failed: () =>
+    caller('url_failed', () =>
+      // Nothing listens at this port.
+      runtimeOf({ planner: finish(), files: { fetch: { allowHosts: ['127.0.0.1'] } } }).start('q', {
+        inputs: [{ url: 'http://127.0.0.1:1/' }],
+      }),
+    ),
   unknown_control_type: () => caller('unknown_control_type', async () => (await paused()).steer('STOP' as never)),
   inbox_full: () =>
     caller('inbox_full', async () => {

@@ -106,28 +106,6 @@ describe('the file of an older version', () => {
     expect((await journal.artifacts.list(scope, 5)).total).toBe(1);
     const claim = { run: 'r1', fence: 1, head: 2, signals: 0 };
     await journal.append(step(claim, 2, { status: 'failed' }));
-    expect(await journal.memory.summary(scope)).toBeUndefined();
-  });
-
-  it('of format 9 keeps the summaries of its sessions, which covered the runs that had ended first', async () => {
-    const scope = identity('-');
-    const path = oldFile(9, (db) => {
-      const insertRun = db.prepare(
-        `INSERT INTO runs (id, tenant, user, session, priority, created_at, updated_at) VALUES (?, ?, ?, ?, 0, 1, 1)`,
-      );
-      for (const run of ['r1', 'r2', 'r3', 'r4']) insertRun.run(run, scope.tenant, scope.user, scope.session);
-      const insertTurn = db.prepare('INSERT INTO session_turns (scope, number, run, user, at) VALUES (?, ?, ?, ?, 1)');
-      for (const [number, run] of ['r2', 'r3', 'r1', 'r4'].entries()) insertTurn.run(scopeKey(scope), number, run, 'q');
-      db.prepare(`INSERT INTO session_summaries VALUES (?, 'so far', 2, 'healthy', 0, 5)`).run(scopeKey(scope));
-    });
-    expect(await openJournal(path).memory.summary(scope)).toEqual({
-      text: 'so far',
-      through: 'r3',
-      without: ['r1'],
-      health: 'healthy',
-      failures: 0,
-      updatedAt: 5,
-    });
   });
 
   it('of format 2 keeps its runs, and those that nobody has claimed are pending', async () => {

@@ -116,15 +116,6 @@ describe('a SQLite journal that is opened for reading', () => {
       () => journal.release(claim, { seenSignals: 0 }),
       () => journal.signal('r1', { id: 'c1', type: 'PAUSE' }),
       () => journal.artifacts.put(scope, new Uint8Array(1), { mime: 'x/y' }),
-      () =>
-        journal.memory.summarise(scope, undefined, {
-          text: '',
-          through: '',
-          without: [],
-          health: 'healthy',
-          failures: 0,
-          updatedAt: 0,
-        }),
     ]) {
       await expectCode(write(), 'journal_read_only');
     }

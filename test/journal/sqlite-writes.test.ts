@@ -106,7 +106,7 @@ describe('writes to a SQLite journal', () => {
     const claims = await Promise.all(Array.from({ length: 5 }, (_, index) => createClaimed(journal, `r${index}`)));
     const most = pragma('max_page_count');
     pragma(`max_page_count = ${pragma('page_count') + 3}`);
-    const large = claims.map((claim) => ({ ...step(claim, 1), entries: [stepEntry(2, 'x'.repeat(5_000))] }));
+    const large = claims.map((claim) => ({ ...step(claim, 1), entries: [stepEntry(2, 'x'.repeat(20_000))] }));
     const results = large.map((append) => journal.append(append));
     for (const result of results) {
       const error = await expectCode(result, 'journal_full');

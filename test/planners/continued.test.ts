@@ -217,7 +217,7 @@ describe('a text that does not end the run', () => {
     await first.result();
     await first.cancel({ until: 'applied' });
     await (await start(made, { identity: identity('two'), query: 'and?' })).result();
-    expect(JSON.stringify(model.calls.at(-1)?.prompt)).toContain('Which city?');
+    expect(JSON.stringify(model.calls.at(-1)?.prompt)).toMatch(/Which .*city\?/);
   });
 
   it('that waits for a task goes on first', async () => {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import { describe, expect, it } from 'vitest';
+import type { JsonObject, SteeringTurn } from '#core';
 import { FINISH_BY_CALL, finishTool, GUIDANCE, guidanceTurn, systemPrompt } from '#prompt';
 import { type RunViewOptions, runView, toolView } from '#testing';
 import { call } from '../kit/decisions.ts';
@@ -53,6 +54,10 @@ const run: RunViewOptions = {
   ],
   steering: [says(1, 'Only look at text files.')],
 };
+const spoken = (payload: JsonObject): SteeringTurn => ({
+  atStep: 0,
+  control: { id: JSON.stringify(payload), type: 'USER_MESSAGE', payload },
+});
 const row = {
   artifactRef: 'art_5f2a',
   fileName: 'rows.csv',
@@ -136,6 +141,19 @@ const RENDERED: Readonly<Record<string, () => string>> = {
           ],
         }),
       ).at(-1) as LanguageModelV4Message,
+    ),
+  authors: () =>
+    shown(
+      messagesOf(
+        runView({
+          query: 'Pay the bill.',
+          author: { id: 'u7', name: 'Ana' },
+          steering: [
+            spoken({ message: 'Wait for me.', author: 'Bo' }),
+            spoken({ message: 'The bill was changed.', notice: true, author: 'billing' }),
+          ],
+        }),
+      ),
     ),
   'native transcript': () => shown(messagesOf(runView(run))),
   'text transcript': () => shown(messagesOf(runView(run), TEXT)),

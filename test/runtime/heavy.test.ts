@@ -258,7 +258,7 @@ describe('references', () => {
     expect(result).toMatchObject({ status: 'finished', stored: true, payload: { mime: 'image/png' } });
     expect(result).not.toHaveProperty('answer');
     await (await start(made, { query: 'second', identity: local('ana', { session: 's' }) })).result();
-    expect(planner.views.at(-1)?.history).toHaveLength(2);
+    expect(planner.views.at(-1)?.history.at(-1)).toEqual({ role: 'assistant', text: '(There is no answer.)' });
   });
 
   it.each<[string, Json, string | undefined]>([

@@ -1,13 +1,14 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { local, PilotageError, type PlannerFunction, type Turn } from '#core';
-import { type Journal, memoryJournal, type SessionSummary } from '#journal';
-import { createRuntime, type MemoryOptions, type SummaryInput, turnsOfRun } from '#runtime';
+import { type Journal, memoryJournal } from '#journal';
+import { createRuntime, type MemoryOptions } from '#runtime';
+import { foldEntries, toldRun } from '#state';
 import { CrashProcess, CrashRecord, FaultyJournal, VirtualClock } from '#testing';
 import { call, finish, script, watched } from '../kit/decisions.ts';
 import { changed } from '../kit/journals.ts';
 import { entriesOf } from '../kit/run-record.ts';
 import { echo, holding } from '../kit/tools.ts';
-import { advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
+import { advanceUntil } from '../kit/waiting.ts';
 import { start, type World, world } from '../kit/world.ts';
 
 const WINDOW: MemoryOptions = { strategy: 'window' };
@@ -25,19 +26,16 @@ async function ask(made: World, query: string, more: Parameters<typeof start>[1]
   await run.result();
 }
 
-/** What the runs of a session said, in the order in which they were started, and how many of them its summary covers. */
+/** What the runs of a session said, in the order in which they were started. */
 async function remembered(journal: Journal, name = 's', user = 'ana', more: { readonly tenant?: string } = {}) {
-  const scope = { ...session(name, user), ...more };
-  const { tenant, session: its } = scope;
+  const { tenant, session: its } = { ...session(name, user), ...more };
   const records = await journal.list({ tenant, user, session: its, parent: null, limit: 200 });
   const runs = records.filter(({ conversation }) => conversation !== false).reverse();
-  const turns = await Promise.all(
-    runs.map(({ identity: { run }, head }) => turnsOfRun(run, head, scope, { journal, artifacts: journal.artifacts })),
-  );
-  const stored = await journal.memory.summary(scope);
-  const { through, without = [], ...summary } = stored ?? { through: '' };
-  const covers = runs.findIndex(({ identity }) => identity.run === through) + 1 - without.length;
-  return { turns: turns.flat(), count: turns.flat().length, summary: stored && { ...summary, covers } };
+  const turns = runs.map(async ({ identity: { run } }) => {
+    const { query, answer } = toldRun(foldEntries(await journal.read(run)));
+    return { run, user: query, assistant: answer?.payload ?? null };
+  });
+  return { turns: await Promise.all(turns), count: runs.length };
 }
 
 const words = (turns: readonly Turn[] | undefined): string[] =>
@@ -122,7 +120,9 @@ describe('the memory of a session', () => {
       'user: crash',
       'assistant: (There is no answer.)',
     ]);
-    expect(planner.views.at(-1)?.history.map(({ role }) => role)).toEqual(turns.flatMap(() => ['user', 'assistant']));
+    const roles = (one: string): string[] =>
+      one === 'stop me' ? ['user', 'assistant', 'tool', 'assistant'] : ['user', 'assistant'];
+    expect(planner.views.at(-1)?.history.map(({ role }) => role)).toEqual(turns.flatMap(({ user }) => roles(user)));
   });
 
   it('MS-11 has no turn of a run that nobody began by hand, and tells it nothing', async () => {
@@ -153,12 +153,24 @@ describe('the memory of a session', () => {
     await blocked.runtime.close();
   });
 
-  it('keeps the last turns of the window only', async () => {
+  it('has at most the turns of the window: when it is full, older ones leave until half of it is told', async () => {
     const planner = watched(answering);
-    const made = world({ planner, memory: { strategy: 'window', turns: 2 } });
-    for (const query of ['1', '2', '3', '4']) await ask(made, query);
-    expect(words(planner.views.at(-1)?.history)).toEqual(['user: 2', 'assistant: re 2', 'user: 3', 'assistant: re 3']);
-    expect((await remembered(made.journal)).count).toBe(4);
+    const made = world({ planner, memory: { strategy: 'window', turns: 4 } });
+    for (let query = 1; query <= 8; query += 1) await ask(made, String(query));
+    const told = planner.views.map(({ history }) =>
+      history.flatMap(({ role, text }) => (role === 'user' ? [text] : [])),
+    );
+    expect(told.map((texts) => texts.join(' '))).toEqual([
+      '',
+      '1',
+      '1 2',
+      '1 2 3',
+      '1 2 3 4',
+      '4 5',
+      '4 5 6',
+      '4 5 6 7',
+    ]);
+    expect((await remembered(made.journal)).count).toBe(8);
   });
 
   it('has every text whole', async () => {
@@ -191,7 +203,7 @@ describe('the memory of a session', () => {
     const run = later.runtime.run(paused.id);
     await run.resume();
     await run.result();
-    expect(words(planner.views.at(-1)?.history)).toEqual(['user: one', 'assistant: done']);
+    expect(words(planner.views.at(-1)?.history)).toEqual(['user: one', 'assistant: ', 'tool: ', 'assistant: done']);
     expect((await remembered(journal)).turns.map(({ user }) => user)).toEqual(['one', 'two', 'three']);
   });
 
@@ -203,12 +215,10 @@ describe('the memory of a session', () => {
     expect(await base.list({})).toEqual([]);
   });
 
-  const summarise = async (): Promise<string> => 'text';
   it.each([
     [{ strategy: 'window', turns: 0 }, 'memory.turns is 0'],
-    [{ strategy: 'summary', turns: 1.5, summarise }, 'memory.turns is 1.5'],
-    [{ strategy: 'summary', retries: 0, summarise }, 'memory.retries is 0'],
-    [{ strategy: 'summary' }, 'memory.summarise must be a function'],
+    [{ strategy: 'window', turns: 1.5 }, 'memory.turns is 1.5'],
+    [{ strategy: 'summary' }, 'memory.strategy must be none or window'],
     [{ strategy: 'all' }, 'memory.strategy must be'],
   ])('refuses %j', (memory, message) => {
     expect(() => createRuntime({ planner: answering, memory: memory as MemoryOptions })).toThrow(message);
@@ -268,240 +278,5 @@ describe('a crash around the ending', () => {
     await advanceUntil(clock, async () => (await run.state()).ending !== null);
     expect(lost).toBe(true);
     expect((await remembered(base)).turns).toMatchObject([{ user: 'one', assistant: 're one' }]);
-  });
-});
-
-interface Summarised extends World {
-  readonly inputs: SummaryInput[];
-  readonly planner: ReturnType<typeof watched>;
-  summary(): Promise<Awaited<ReturnType<typeof remembered>>['summary']>;
-}
-
-/** Keeps two turns, and writes the numbers of the turns that a summary covers. */
-function summarised(write: (call: number, signal: AbortSignal) => Promise<void> | void = () => {}): Summarised {
-  const inputs: SummaryInput[] = [];
-  const planner = watched(answering);
-  const made = world({
-    planner,
-    memory: {
-      strategy: 'summary',
-      turns: 2,
-      summarise: async (input: SummaryInput, signal: AbortSignal): Promise<string> => {
-        inputs.push(input);
-        await write(inputs.length, signal);
-        return [input.previous ?? 'of', ...input.turns.map(({ user }) => user)].join(' ');
-      },
-    },
-  });
-  onTestFinished(() => made.runtime.close());
-  return { ...made, inputs, planner, summary: async () => (await remembered(made.journal)).summary };
-}
-
-const users = (made: Summarised): string[] =>
-  (made.planner.views.at(-1)?.history ?? []).flatMap(({ role, text }) => (role === 'user' ? [text] : []));
-
-describe('the summary of a session', () => {
-  it('covers what is before the window, and is told beside the history', async () => {
-    const made = summarised();
-    for (const query of ['1', '2', '3', '4', '5']) {
-      await ask(made, query);
-      await quiet();
-    }
-    expect(made.inputs.map(({ previous, turns }) => [previous, turns.map(({ user }) => user)])).toEqual([
-      [undefined, ['1']],
-      ['of 1', ['2']],
-      ['of 1 2', ['3']],
-    ]);
-    expect(await made.summary()).toMatchObject({ text: 'of 1 2 3', covers: 3, health: 'healthy', failures: 0 });
-    const run = await start(made, { identity: session('s'), query: '6' });
-    await run.result();
-    expect(users(made)).toEqual(['4', '5']);
-    const [started] = await entriesOf(made.journal, run, 'started');
-    expect(started?.context?.conversationMemory).toEqual({ strategy: 'summary', summary: 'of 1 2 3' });
-    expect(made.planner.views.at(-1)?.context.conversationMemory).toEqual(started?.context?.conversationMemory);
-  });
-
-  it('gives way to what the caller says of the conversation', async () => {
-    const made = summarised();
-    for (const query of ['1', '2', '3']) await ask(made, query);
-    await until(async () => (await made.summary())?.covers === 1);
-    const mine = { note: 'mine' };
-    await ask(made, '4', { context: { conversationMemory: mine } });
-    expect(made.planner.views.at(-1)?.context.conversationMemory).toEqual(mine);
-    expect(Object.isFrozen(mine)).toBe(false);
-    expect(users(made)).toEqual(['2', '3']);
-  });
-
-  it('holds no result back; until it has caught up the window grows to twice its size', async () => {
-    const slow = gate();
-    const made = summarised(() => slow.opened);
-    const shown: string[][] = [];
-    for (const query of ['1', '2', '3', '4', '5', '6']) {
-      await ask(made, query);
-      shown.push(users(made));
-    }
-    expect(shown.slice(3)).toEqual([
-      ['1', '2', '3'],
-      ['1', '2', '3', '4'],
-      ['2', '3', '4', '5'],
-    ]);
-    expect(made.inputs).toHaveLength(1);
-    slow.open();
-    await until(async () => (await made.summary())?.covers === 4);
-    expect(await made.summary()).toMatchObject({ text: 'of 1 2 3 4' });
-    expect(made.inputs).toHaveLength(2);
-    await ask(made, '7');
-    expect(users(made)).toEqual(['5', '6']);
-  });
-
-  it('is tried again after a failure, later each time, and told to onFault', async () => {
-    const made = summarised((nth) => {
-      if (nth <= 2) throw new Error(`down ${nth}`);
-    });
-    for (const query of ['1', '2', '3']) await ask(made, query);
-    await until(async () => (await made.summary())?.failures === 1);
-    expect(await made.summary()).toMatchObject({ text: '', covers: 0, health: 'retrying' });
-    await ask(made, '4');
-    expect(users(made)).toEqual(['1', '2', '3']);
-    expect(made.planner.views.at(-1)?.context).toEqual({});
-    await advanceUntil(made.clock, async () => (await made.summary())?.health === 'healthy');
-    expect(await made.summary()).toMatchObject({ text: 'of 1 2', covers: 2, failures: 0 });
-    expect(made.faults.map(String)).toEqual(['Error: down 1', 'Error: down 2']);
-  });
-
-  it('that failed too often leaves the window alone, until a later ending brings it back', async () => {
-    let down = true;
-    const made = summarised(() => {
-      if (down) throw new Error('down');
-    });
-    for (const query of ['1', '2', '3', '4']) await ask(made, query);
-    await advanceUntil(made.clock, async () => (await made.summary())?.health === 'degraded');
-    expect(made.inputs).toHaveLength(3);
-    expect(made.clock.pending).toBe(0);
-    await ask(made, '5');
-    expect(users(made)).toEqual(['3', '4']);
-    await until(() => made.inputs.length === 4);
-    await until(async () => (await made.summary())?.failures === 4);
-    down = false;
-    await ask(made, '6');
-    await until(async () => (await made.summary())?.health === 'healthy');
-    expect(await made.summary()).toMatchObject({ text: 'of 1 2 3 4', covers: 4, failures: 0 });
-    await ask(made, '7');
-    expect(users(made)).toEqual(['5', '6']);
-  });
-
-  it('is taken in parts when much has to be caught up', async () => {
-    const journal = memoryJournal();
-    const plain = world({ planner: answering, memory: WINDOW, journal });
-    for (let count = 1; count <= 10; count += 1) await ask(plain, String(count));
-    const sizes: number[] = [];
-    const summarise = async ({ previous = 'of', turns }: SummaryInput): Promise<string> => {
-      sizes.push(turns.length);
-      return [previous, ...turns.map(({ user }) => user)].join(' ');
-    };
-    const made = world({ planner: answering, journal, memory: { strategy: 'summary', turns: 2, summarise } });
-    await ask(made, '11');
-    await until(async () => (await remembered(journal)).summary?.covers === 9);
-    expect((await remembered(journal)).summary?.text).toBe('of 1 2 3 4 5 6 7 8 9');
-    expect(sizes).toEqual([4, 4, 1]);
-    await made.runtime.close();
-  });
-
-  it('of another process that was first stays', async () => {
-    const slow = gate();
-    const made = summarised(() => slow.opened);
-    for (const query of ['1', '2', '3']) await ask(made, query);
-    await until(() => made.inputs.length === 1);
-    const [oldest] = (await made.journal.list({})).slice(-1);
-    const through = oldest?.identity.run ?? '';
-    const theirs: SessionSummary = {
-      text: 'theirs',
-      through,
-      without: [],
-      health: 'healthy',
-      failures: 0,
-      updatedAt: 1,
-    };
-    expect(await made.journal.memory.summarise(session('s'), undefined, theirs)).toBe(true);
-    slow.open();
-    await made.runtime.close();
-    expect(await made.journal.memory.summary(session('s'))).toEqual(theirs);
-    expect(made.faults).toEqual([]);
-  });
-
-  it('must be text', async () => {
-    const memory: MemoryOptions = { strategy: 'summary', turns: 1, retries: 1, summarise: async () => ' ' };
-    const made = world({ planner: answering, memory });
-    for (const query of ['1', '2']) await ask(made, query);
-    await until(async () => (await remembered(made.journal)).summary?.health === 'degraded');
-    expect(made.faults).toMatchObject([{ code: 'invalid_config' }]);
-    await made.runtime.close();
-  });
-
-  it('that is being written is waited for at the close', async () => {
-    const slow = gate();
-    const made = summarised(() => slow.opened);
-    for (const query of ['1', '2', '3']) await ask(made, query);
-    await until(() => made.inputs.length === 1);
-    let closed = false;
-    const closing = made.runtime.close().then(() => {
-      closed = true;
-    });
-    await quiet();
-    expect(closed).toBe(false);
-    slow.open();
-    await closing;
-    expect(await made.summary()).toMatchObject({ text: 'of 1' });
-    expect(made.clock.pending).toBe(0);
-  });
-
-  it('that takes too long is aborted at the close, and stores nothing', async () => {
-    let aborted = false;
-    const late = gate();
-    const made = summarised((_, signal) => {
-      signal.addEventListener('abort', () => {
-        aborted = true;
-      });
-      return late.opened;
-    });
-    for (const query of ['1', '2', '3']) await ask(made, query);
-    await until(() => made.inputs.length === 1);
-    const closing = made.runtime.close();
-    await quiet();
-    made.clock.advance(5_000);
-    await closing;
-    expect(aborted).toBe(true);
-    late.open();
-    await quiet();
-    expect(await made.summary()).toBeUndefined();
-    expect(made.faults).toEqual([]);
-  });
-
-  it('waits for no further try at the close', async () => {
-    const made = summarised(() => {
-      throw new Error('down');
-    });
-    for (const query of ['1', '2', '3']) await ask(made, query);
-    await until(async () => (await made.summary())?.failures === 1);
-    await made.runtime.close();
-    expect(made.inputs).toHaveLength(1);
-    expect(made.clock.pending).toBe(0);
-  });
-
-  it('cannot be stored: that is told, and the runs go on', async () => {
-    const base = memoryJournal();
-    const memory = {
-      summary: base.memory.summary.bind(base.memory),
-      summarise: () => Promise.reject(new PilotageError('journal_full', 'The disk is full.')),
-    };
-    const made = world({
-      planner: answering,
-      journal: changed(base, { memory }),
-      memory: { strategy: 'summary', turns: 1, summarise: async () => 'text' },
-    });
-    for (const query of ['1', '2']) await ask(made, query);
-    await until(() => made.faults.length === 1);
-    expect(made.faults).toMatchObject([{ code: 'journal_full' }]);
-    await made.runtime.close();
   });
 });

@@ -5,13 +5,12 @@ import type { Journal } from '#journal';
 import { memoryJournal } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
 import { react } from '#planners/react';
-import type { MemoryOptions, Run, StartOptions, SummaryInput } from '#runtime';
+import type { MemoryOptions, Run, StartOptions } from '#runtime';
 import { scriptedModel } from '#testing';
 import { asks, call, finish, watched } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
 import { entriesOf } from '../kit/run-record.ts';
 import { echo, holding, make } from '../kit/tools.ts';
-import { until } from '../kit/waiting.ts';
 import { start, type World, type WorldOptions, world } from '../kit/world.ts';
 
 const WINDOW: MemoryOptions = { strategy: 'window' };
@@ -25,8 +24,12 @@ const talk = () => {
 const ask = (made: World, query: string, more: Partial<StartOptions> = {}): Promise<Run> =>
   start(made, { ...more, identity: talk(), query });
 
+/** What is said; calls and their results by the names of tools. */
 const words = (turns: readonly Turn[] | undefined): string[] =>
-  (turns ?? []).map(({ role, text }) => `${role}: ${text}`);
+  (turns ?? []).map(({ role, text, parts = [] }) => {
+    const tools = parts.flatMap((part) => ('toolName' in part ? [part.toolName] : []));
+    return `${role}: ${[text, ...tools].filter((said) => said !== '').join(' ')}`;
+  });
 
 /** Does what the query says, and answers `re <query>`. */
 const obeying: PlannerFunction = ({ query, trajectory: { count } }) => {
@@ -59,6 +62,8 @@ describe('the memory of a session', () => {
     await slow.result();
     expect(await made.told()).toEqual([
       'user: hold: book a table',
+      'assistant: hold',
+      'tool: hold',
       'assistant: re hold: book a table',
       'user: no wait, cancel that',
       'assistant: re no wait, cancel that',
@@ -73,8 +78,12 @@ describe('the memory of a session', () => {
     await (await ask(made, 'wait for me')).result();
     expect(await made.told()).toEqual([
       'user: hold: book a table',
+      'assistant: hold',
+      'tool: hold',
       'assistant: (This is not finished: it is being worked on.)',
       'user: approve the deposit',
+      'assistant: pay',
+      'tool: pay',
       'assistant: (This is not finished: it waits for an approval of pay.)',
       'user: wait for me',
       "assistant: (This is not finished: it waits for the user's next message.)",
@@ -89,6 +98,8 @@ describe('the memory of a session', () => {
     for (const query of ['1', '2', '3']) await (await ask(made, query)).result();
     expect(await made.told()).toEqual([
       'user: approve the deposit',
+      'assistant: pay',
+      'tool: pay',
       'assistant: (This is not finished: it waits for an approval of pay.)',
       ...['2', '3'].flatMap((said) => [`user: ${said}`, `assistant: re ${said}`]),
     ]);
@@ -166,23 +177,26 @@ describe('the memory of a session', () => {
     });
     await (await ask(reading, 'six')).result();
     expect(replayed[0]).toEqual([
-      'user: three',
-      'assistant: reply 3',
       'user: four',
       "assistant: reply 4\n\n(This is not finished: it waits for the user's next message.)",
       'user: five',
-      "assistant: reply 4\n\n(This is not finished: it waits for the user's next message.)",
+      "assistant: reply 2\n\n(This is not finished: it waits for the user's next message.)",
     ]);
   });
 
-  it('of a run that a user spoke to while it was at work has both messages as one', async () => {
+  it('of a run that a user spoke to while it was at work has the message where it was heard', async () => {
     const made = session();
     const run = await ask(made, 'hold: a table');
     await made.held.entered;
     await run.steer('USER_MESSAGE', { message: 'for two' });
     made.held.release();
     await run.result();
-    expect((await made.told())[0]).toBe('user: hold: a table\n\nfor two');
+    expect((await made.told()).slice(0, 4)).toEqual([
+      'user: hold: a table',
+      'assistant: hold',
+      'tool: hold',
+      'user: for two',
+    ]);
   });
 
   it('goes on without what a damaged run said', async () => {
@@ -243,7 +257,7 @@ describe('what was attached', () => {
       ]);
     }
     const last = model.calls.at(-1)?.prompt ?? [];
-    expect(last[2]?.content).toMatchObject([{ type: 'text', text: 'What is this?' }, { type: 'file' }]);
+    expect(last[1]?.content).toMatchObject([{ type: 'text', text: 'What is this?' }, { type: 'file' }]);
   });
 
   it('of a session that others have is not told to them, and what is gone is named', async () => {
@@ -258,31 +272,5 @@ describe('what was attached', () => {
     expect(parts[2]).not.toHaveProperty('bytes');
     await (await start(made, { identity: local('ben', { session: 'talk' }), query: 'now' })).result();
     expect(made.planner.views.at(-1)?.history).toEqual([]);
-  });
-});
-
-describe('the summary of a session', () => {
-  it('passes by what has not ended, and takes it in when it has', async () => {
-    const inputs: SummaryInput[] = [];
-    const summarise = async (input: SummaryInput): Promise<string> => {
-      inputs.push(input);
-      return [input.previous ?? 'of', ...input.turns.map(({ user }) => user)].join(' ');
-    };
-    const made = session({ memory: { strategy: 'summary', turns: 1, summarise } });
-    const summary = () => made.journal.memory.summary(TALK);
-    const open = await ask(made, 'wait A');
-    await open.result();
-    for (const query of ['b', 'c', 'd']) await (await ask(made, query)).result();
-    await until(async () => (await summary())?.text === 'of b c');
-    expect((await summary())?.without).toEqual([open.id]);
-    expect((await made.told()).slice(0, 2)).toEqual([
-      'user: wait A',
-      "assistant: (This is not finished: it waits for the user's next message.)",
-    ]);
-    await open.resume({ payload: { message: 'go' } });
-    await open.result();
-    await until(async () => (await summary())?.without.length === 0);
-    expect((await summary())?.text).toMatch(/^of b c (wait A\n\ngo d|d wait A\n\ngo|wait A\n\ngo)/);
-    await made.runtime.close();
   });
 });

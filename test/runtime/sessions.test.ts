@@ -6,7 +6,7 @@ import { sqliteJournal } from '#journal/sqlite';
 import type { Session, SessionEvent } from '#runtime';
 import { asks, call, finish, watched } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
-import { echo, holding } from '../kit/tools.ts';
+import { echo, holding, make } from '../kit/tools.ts';
 import { until } from '../kit/waiting.ts';
 import { type WorldOptions, world } from '../kit/world.ts';
 
@@ -21,7 +21,7 @@ const obeying: PlannerFunction = ({ query, trajectory: { count, steering } }) =>
 };
 
 const words = (turns: readonly Turn[] | undefined): string[] =>
-  (turns ?? []).map(({ role, text }) => `${role}: ${text}`);
+  (turns ?? []).flatMap(({ role, text }) => (text === '' ? [] : [`${role}: ${text}`]));
 
 const STORES = {
   memory: () => memoryJournal(),
@@ -206,6 +206,32 @@ describe.each(Object.entries(STORES))('a session in %s', (_name, open) => {
     expect(await again.result()).toMatchObject({ answer: 're one' });
     expect(told()).toEqual([]);
     expect(await session.branches()).toHaveLength(3);
+  });
+
+  it('a branch does not repeat what a replaced turn has done, unless a person says so', async () => {
+    let paid = 0;
+    const pay = make('pay', () => (paid += 1), { effect: 'once' });
+    const planner: PlannerFunction = ({ query, trajectory: { count } }) =>
+      count === 0 ? call('pay', { to: query === 'pay bob' ? 'bob' : 'ana' }) : finish(`re ${query}`);
+    const { session, runtime } = talk({ planner, tools: [pay] });
+    const first = await session.send('pay');
+    await first.result();
+    const second = await session.edit(first.turn, 'pay, please');
+    const asked = await second.result();
+    expect(asked).toMatchObject({
+      status: 'paused',
+      pauses: [{ reason: 'approval_required', payload: { tool: 'pay', made_in: first.turn } }],
+    });
+    expect(paid).toBe(1);
+    await runtime.run(second.turn).reject(undefined, { reason: 'once is enough' });
+    expect(await second.result()).toMatchObject({ answer: 're pay, please' });
+    expect(await (await session.edit(second.turn, 'pay bob')).result()).toMatchObject({ answer: 're pay bob' });
+    expect(paid).toBe(2);
+    const again = await session.send('and again');
+    expect(await again.result()).toMatchObject({ status: 'paused' });
+    await runtime.run(again.turn).approve();
+    expect(await again.result()).toMatchObject({ answer: 're and again' });
+    expect(paid).toBe(3);
   });
 
   it('cancels what is under way, and what waits when it is told to', async () => {

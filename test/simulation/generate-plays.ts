@@ -22,13 +22,7 @@ export function rootMaterial(dice: Dice): Pick<Root, 'scopes' | 'files'> {
 }
 
 export function howItRemembers(dice: Dice): { readonly memory?: SimulatedMemory } {
-  return dice.maybe(0.08, () => ({
-    memory: {
-      strategy: dice.pick(['window', 'summary']),
-      turns: dice.between(1, 2),
-      ...dice.maybe(0.3, () => ({ failEvery: dice.between(1, 3) })),
-    },
-  }));
+  return dice.maybe(0.08, () => ({ memory: { turns: dice.between(1, 4) } }));
 }
 
 /** One run after the other in the same conversation, mostly. */

@@ -35,10 +35,7 @@ export interface SimulationScript {
 }
 
 export interface SimulatedMemory {
-  readonly strategy: 'window' | 'summary';
   readonly turns: number;
-  /** Every so manieth summary cannot be written. */
-  readonly failEvery?: number;
 }
 
 /** What the planner decides, by the index of the step; after the last one it finishes with `goal`. */

@@ -15,7 +15,6 @@ import type {
   RepairRequest,
   RunQuery,
   RunRecord,
-  SessionMemoryStore,
   SignalOptions,
 } from '#journal';
 import { never } from '#testing';
@@ -53,7 +52,6 @@ export interface StoreOptions {
 
 export class SimulatedStore implements Journal {
   readonly artifacts: ArtifactStore;
-  readonly memory: SessionMemoryStore;
   readonly sessions: Journal['sessions'];
   readonly #options: StoreOptions;
 
@@ -64,11 +62,6 @@ export class SimulatedStore implements Journal {
       put: (scope, bytes, about) => this.#operation('artifact', () => inner.artifacts.put(scope, bytes, about)),
       get: (scope, artifactRef) => this.#operation('artifact', () => inner.artifacts.get(scope, artifactRef)),
       list: (scope, limit) => this.#operation('artifact', () => inner.artifacts.list(scope, limit)),
-    };
-    this.memory = {
-      summary: (scope) => this.#operation('read', () => inner.memory.summary(scope)),
-      summarise: (scope, expected, summary) =>
-        this.#operation('append', () => inner.memory.summarise(scope, expected, summary)),
     };
     // The programs of the simulation have no sessions.
     this.sessions = inner.sessions;

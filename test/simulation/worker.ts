@@ -15,7 +15,7 @@ import type { OperationName } from './script-world.ts';
 import type { DiskTrouble, Storage } from './storage.ts';
 import { type OperationFault, SimulatedStore } from './store.ts';
 import { isOfAnotherVersion, isStoreError } from './store-errors.ts';
-import { policyIn, remembering, SUMMARY_FAILS } from './surroundings.ts';
+import { policyIn } from './surroundings.ts';
 import type { SimulatedTime } from './time.ts';
 import { simulatedTools, withCarried } from './tools.ts';
 
@@ -235,7 +235,7 @@ export class Worker {
       maxLiveRuns: script.slots,
       maxLiveRunsPerTenant: script.slotsPerTenant,
       policy: policyIn(process, ledger),
-      ...(script.memory === undefined ? {} : { memory: remembering(script.memory, process, ledger) }),
+      ...(script.memory === undefined ? {} : { memory: { strategy: 'window', ...script.memory } }),
       ...(script.progress === undefined ? {} : { progress: script.progress }),
       ...(script.upgrades || (process.isNewer && script.world.versions?.migrates) ? { migrate: () => ({}) } : {}),
       onFault: (error) => this.#onFault(error, process),
@@ -343,7 +343,6 @@ export class Worker {
   #onFault(error: unknown, process: SimulatedProcess): void {
     if (!process.alive) return;
     this.#world.ledger.tell(process.name, () => `reports: ${describeThrown(error)}`);
-    if (error instanceof Error && error.message === SUMMARY_FAILS) return;
     if (PilotageError.is(error, 'lease_lost') || isStoreError(error) || isOfAnotherVersion(error)) return;
     // The servers of scripted models are busy now and then, also as often in a row as they are tried.
     if (PilotageError.is(error, 'model_unavailable')) return;

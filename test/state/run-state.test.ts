@@ -112,8 +112,11 @@ describe('the fold', () => {
   it('opens with what the run started with', () => {
     expect(fold()).toEqual({
       head: 1,
+      author: null,
       beforeTurn: { steps: 0, taskSteps: 0 },
       continues: null,
+      handsOver: null,
+      heard: [],
       turn: null,
       identity: { tenant: 't', user: 'u', session: 's', run: 'r' },
       query: 'q',
@@ -148,6 +151,7 @@ describe('the fold', () => {
       watchers: [],
       whileAsked: 'withdraw',
       rejectedCall: null,
+      reply: null,
       noProgress: null,
       modelAway: null,
       watchedFrom: 0,

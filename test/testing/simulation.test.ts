@@ -64,7 +64,7 @@ describe('what the simulation plays', () => {
         return [id, { ...known, id, landed, endedAt, state: foldEntries(entries) }] as const;
       }),
     );
-    checkSessions(runs, { strategy: 'window', turns: 2 }, ledger, false);
+    checkSessions(runs, { turns: 2 }, ledger, false);
     expect(ledger.violations.map(({ invariant, run }) => [invariant, run])).toEqual([['session', 'r2']]);
   });
 });

@@ -27,7 +27,6 @@ import type {
   RunRecord,
   Sending,
   Sent,
-  SessionMemoryStore,
   SessionStore,
   SignalOptions,
 } from '../port.ts';
@@ -47,7 +46,7 @@ import {
   type PreparedStatement,
   prepared,
 } from './statements.ts';
-import { SqliteArtifacts, SqliteSessions, type StoreAccess } from './stores.ts';
+import { SqliteArtifacts, type StoreAccess } from './stores.ts';
 import { SqliteTurns } from './turns.ts';
 import { GroupWriter } from './writer.ts';
 
@@ -114,7 +113,6 @@ function assertValues({ synchronous = 'full' }: SqliteJournalOptions): void {
 
 export class SqliteJournal implements Journal {
   readonly artifacts: ArtifactStore;
-  readonly memory: SessionMemoryStore;
   readonly sessions: SessionStore;
   readonly #db: DatabaseSync;
   readonly #guard: SqliteGuard;
@@ -143,7 +141,6 @@ export class SqliteJournal implements Journal {
       write: (run) => this.#writer.write(() => run(this.#now())),
     };
     this.artifacts = new SqliteArtifacts(db, access);
-    this.memory = new SqliteSessions(db, access);
     const turns = new SqliteTurns(db);
     this.#turns = turns;
     this.sessions = {

@@ -4,7 +4,7 @@
  * with `journal_busy` after the same time; the next one tries again.
  */
 import { PilotageError, type Scope } from '#core';
-import type { ArtifactStore, Journal, SessionMemoryStore, SessionStore } from '../port.ts';
+import type { ArtifactStore, Journal, SessionStore } from '../port.ts';
 import { journalClosed } from '../rules.ts';
 
 const RETRY_MS = 20;
@@ -28,11 +28,6 @@ export class OpeningJournal implements Journal {
     put: (scope, bytes, about) => this.#with(({ artifacts }) => artifacts.put(scope, bytes, about)),
     get: (scope, ref) => this.#with(({ artifacts }) => artifacts.get(scope, ref)),
     list: (scope, limit) => this.#with(({ artifacts }) => artifacts.list(scope, limit)),
-  };
-
-  readonly memory: SessionMemoryStore = {
-    summary: (scope) => this.#with(({ memory }) => memory.summary(scope)),
-    summarise: (scope, expected, summary) => this.#with(({ memory }) => memory.summarise(scope, expected, summary)),
   };
 
   readonly sessions: SessionStore = {

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { PilotageError, type Scope } from '#core';
-import type { ArtifactStore, Journal, RunQuery, SessionMemoryStore, SessionStore } from '../port.ts';
+import type { ArtifactStore, Journal, RunQuery, SessionStore } from '../port.ts';
 import { journalClosed } from '../rules.ts';
 import { Watchers } from '../watchers.ts';
 import { footprintOf, openStill, type Still } from './still.ts';
@@ -50,11 +50,6 @@ export class ReadingJournal implements Journal {
     put: () => this.#refuse(),
     get: (scope, ref) => this.#read((journal) => journal.artifacts.get(scope, ref)),
     list: (scope, limit) => this.#read((journal) => journal.artifacts.list(scope, limit)),
-  };
-
-  readonly memory: SessionMemoryStore = {
-    summary: (scope) => this.#read((journal) => journal.memory.summary(scope)),
-    summarise: () => this.#refuse(),
   };
 
   readonly sessions: SessionStore = {

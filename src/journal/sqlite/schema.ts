@@ -23,8 +23,7 @@ const MAGIC = 'SQLite format 3\0';
  * `due_at` is when a run may be claimed: 0 now, NULL never by itself. A taken control keeps its id and loses its body;
  * since version 3 `controls` also holds messages between runs, which are not controls.
  * `artifact_rows` lists what `artifacts` holds without a look at the bytes; rows of before version 2 have the time 0.
- * A summary of a session covers its runs up to `through`, but for those `without`, a list of ids as JSON. Until version 9 the turns of a
- * session were stored beside its runs, in the order in which these had ended, and a summary covered the first `covers` of them.
+ * Until version 9 the turns of a session were stored beside its runs, and until version 10 summaries of older ones.
  * `stored_at` is when a message was accepted; of those from before version 6 it is 0.
  * `work_left_at` is when a run was last taken from, or given back by, an owner that may be at its calls still; NULL never.
  * `turn` is the place of a run among the turns of its session. `waits` is 1 while the turns before it keep it from being due, or 2 when it
@@ -224,6 +223,10 @@ export const MIGRATIONS: readonly string[] = [
     branch TEXT,
     PRIMARY KEY (tenant, user, session)
   ) STRICT, WITHOUT ROWID;
+  `,
+  // What older turns came to stands in the entries of a run that summed them up.
+  `
+  DROP TABLE session_summaries;
   `,
 ];
 

@@ -1,8 +1,8 @@
-/** What the file keeps beside runs: artifacts, one row for the same bytes in the same scope, and the summaries of sessions. */
+/** What the file keeps beside runs: artifacts, one row for the same bytes in the same scope. */
 import type { DatabaseSync } from 'node:sqlite';
-import { type ArtifactRef, type ArtifactRow, deepFreeze, PilotageError, type Scope } from '#core';
-import type { ArtifactAbout, ArtifactStore, MemoryHealth, SessionMemoryStore, SessionSummary } from '../port.ts';
-import { artifactDigest, assertCounts, assertSameContent, assertSummary, ownedBy } from '../rules.ts';
+import { type ArtifactRef, type ArtifactRow, PilotageError, type Scope } from '#core';
+import type { ArtifactAbout, ArtifactStore } from '../port.ts';
+import { artifactDigest, assertCounts, assertSameContent, ownedBy } from '../rules.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
 
 const LARGE_BYTES = 1 << 20;
@@ -94,57 +94,4 @@ export class SqliteArtifacts implements ArtifactStore {
 
 function rowOf({ ref, mime, size, file_name: fileName, source, created_at: createdAt }: ListedRow): ArtifactRow {
   return { artifactRef: ref, mime, sizeBytes: size, source, createdAt, ...(fileName === null ? {} : { fileName }) };
-}
-
-interface SummaryRow {
-  readonly text: string;
-  readonly through: string;
-  /** A list of ids of runs, as JSON. */
-  readonly without: string;
-  readonly health: MemoryHealth;
-  readonly failures: number;
-  readonly updated_at: number;
-}
-
-export class SqliteSessions implements SessionMemoryStore {
-  readonly #access: StoreAccess;
-  readonly #summary: PreparedStatement;
-  readonly #setSummary: PreparedStatement;
-
-  constructor(db: DatabaseSync, access: StoreAccess) {
-    const sql = prepared(db);
-    this.#access = access;
-    this.#summary = sql(
-      'SELECT text, through, without, health, failures, updated_at FROM session_summaries WHERE scope = ?',
-    );
-    this.#setSummary = sql(`
-      INSERT INTO session_summaries (scope, text, through, without, health, failures, updated_at)
-      VALUES (:scope, :text, :through, :without, :health, :failures, :updatedAt)
-      ON CONFLICT (scope) DO UPDATE SET
-        text = excluded.text, through = excluded.through, without = excluded.without, health = excluded.health,
-        failures = excluded.failures, updated_at = excluded.updated_at`);
-  }
-
-  async summary(scope: Scope): Promise<SessionSummary | undefined> {
-    const key = ownedBy(scope);
-    const row = this.#access.read(() => this.#summary().get(key)) as SummaryRow | undefined;
-    return row && summaryOf(row);
-  }
-
-  async summarise(scope: Scope, expected: number | undefined, summary: SessionSummary): Promise<boolean> {
-    assertSummary(summary);
-    const key = ownedBy(scope);
-    const { text, through, without, health, failures, updatedAt } = summary;
-    const row = { scope: key, text, through, without: JSON.stringify(without), health, failures, updatedAt };
-    return this.#access.write(() => {
-      const stored = this.#summary().get(key) as SummaryRow | undefined;
-      if (stored?.updated_at !== expected) return false;
-      this.#setSummary().run(row);
-      return true;
-    });
-  }
-}
-
-function summaryOf({ text, through, without, health, failures, updated_at: updatedAt }: SummaryRow): SessionSummary {
-  return deepFreeze({ text, through, without: JSON.parse(without), health, failures, updatedAt });
 }

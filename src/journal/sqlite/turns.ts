@@ -53,7 +53,7 @@ interface LiveRow {
 }
 
 /** How the column says that a turn waits. */
-const WAITS = { last: 1, next: 2 } as const;
+const WAITS = { last: 1, next: 2, first: 2 } as const;
 
 type Statements = ReturnType<typeof statementsOn>;
 
@@ -137,7 +137,7 @@ export class SqliteTurns {
   }
 
   /** The place of the first one that waits; of those put last when another comes next: it stands behind those that came next before it. */
-  #firstWaiting(scope: Record<keyof Scope, string>, waits: 'next' | undefined): number | undefined {
+  #firstWaiting(scope: Record<keyof Scope, string>, waits: Exclude<NewRun['waits'], 'last'>): number | undefined {
     const most = waits === 'next' ? WAITS.last : WAITS.next;
     return this.#sql.firstWaiting().get<{ turn: number }>({ ...scope, most })?.turn;
   }

@@ -2,14 +2,18 @@
 import {
   branchesOf,
   defined,
+  type InputArtifact,
   isJsonObject,
   type Json,
   type JsonObject,
+  jsonText,
+  messageFiles,
   type Outcome,
   PilotageError,
   type RunView,
   reservedAct,
   type Step,
+  type TurnResult,
 } from '#core';
 import { PLAN_SCHEMA, planIdOf, planNodes } from '#plans';
 import {
@@ -253,14 +257,16 @@ function blocks(texts: readonly string[]): string {
   return texts.map((text) => `${text}\n\n`).join('');
 }
 
+function stubOf({ artifactRef, mime, sizeBytes, fileName }: InputArtifact): JsonObject {
+  return { artifact_ref: artifactRef, mime, size_bytes: sizeBytes, ...defined({ file_name: fileName }) };
+}
+
 function contextBlocks({ context, history, inputs, trajectory }: RunView): string[] {
-  const said = history.filter(({ text }) => text !== '').map(({ role, text }) => ({ role, text }));
-  const attached = inputs.map(({ artifactRef, mime, sizeBytes, fileName }) => ({
-    artifact_ref: artifactRef,
-    mime,
-    size_bytes: sizeBytes,
-    ...defined({ file_name: fileName }),
-  }));
+  const said = history.flatMap(toldTurn);
+  const attached = inputs.map(stubOf);
+  const sent = trajectory.steering
+    .flatMap(({ control: { type, payload } }) => (type === 'USER_MESSAGE' ? messageFiles(payload) : []))
+    .map(stubOf);
   // The goal that a REDIRECT brought stands in its own place.
   const added = trajectory.steering
     .filter(({ control }) => control.type !== 'REDIRECT')
@@ -273,8 +279,37 @@ function contextBlocks({ context, history, inputs, trajectory }: RunView): strin
     ...(attached.length === 0
       ? []
       : [`Attachments of the goal, by reference:\n${encloseJson('attachment', lines(attached))}`]),
+    ...(sent.length === 0
+      ? []
+      : [`Attachments of later messages, by reference:\n${encloseJson('attachment', lines(sent))}`]),
     ...(added.length === 0 ? [] : [`What came in while the run went on:\n${added.join('\n')}`]),
   ];
+}
+
+/** So much is told of a result of an earlier turn: enough for the ids in it. */
+const RESULT_CHARS = 4_000;
+
+/** What was said, called and given in an earlier turn. */
+function toldTurn({ role, text, parts = [] }: RunView['history'][number]): JsonObject[] {
+  const calls = parts.flatMap((part) => (part.type === 'tool-call' ? [{ tool: part.toolName, args: part.input }] : []));
+  const results = parts.flatMap((part) =>
+    part.type === 'tool-result' ? [{ tool: part.toolName, result: startOf(part.output) }] : [],
+  );
+  if (text === '' && calls.length + results.length === 0) return [];
+  return [
+    {
+      role,
+      ...(text === '' ? {} : { text }),
+      ...(calls.length === 0 ? {} : { calls }),
+      ...(results.length === 0 ? {} : { results }),
+    },
+  ];
+}
+
+function startOf(output: TurnResult['output']): Json {
+  const value = output.type === 'execution-denied' ? `denied: ${output.reason ?? ''}` : output.value;
+  const text = jsonText(value);
+  return text.length <= RESULT_CHARS ? value : `${text.slice(0, RESULT_CHARS).toWellFormed()}…`;
 }
 
 function lines(values: readonly Json[]): string {

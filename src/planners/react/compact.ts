@@ -39,11 +39,14 @@ import type { ModelPool } from '#planners';
 import {
   awaitsCode,
   chooseCut,
+  cutAt,
+  earlierActs,
   plainSummary,
   readSummary,
   SUMMARY_PARTS,
   SUMMARY_SCHEMA,
   summaryRequest,
+  summedUpTo,
 } from '#prompt';
 import { misfitsIn } from './answer-form.ts';
 import type { ReactOptions } from './options.ts';
@@ -88,7 +91,7 @@ async function shorten(
   const asked = pool.ranked()[0] as ReadyModel;
   const isDue = isTimeToTry(view.trajectory);
   let need: Need | undefined;
-  let before: number | undefined;
+  let place: number | undefined;
   let canGoOn = true;
   try {
     need = needOf(view, asked, options.compaction?.budgetTokens, requests);
@@ -98,21 +101,21 @@ async function shorten(
     if (canGoOn && (!isDue || need.isLearnt) && options.compaction === undefined) return undefined;
     // The last chance to go on is not waited away.
     if (canGoOn && !isDue) return undefined;
-    const sizes = stepSizes(view, requests, asked);
+    const sizes = sizesOf(view, requests, asked);
     const hasFailed = view.trajectory.compactionFailures?.step === view.trajectory.count;
-    before = hasFailed ? undefined : cutOf(view, sizes, need, WORTH_SHARE);
-    if (before === undefined && !canGoOn) {
-      const shorter = shorteningOf(view, sizes, need);
+    place = hasFailed ? undefined : cutOf(view, sizes, need, WORTH_SHARE);
+    if (place === undefined && !canGoOn) {
+      const shorter = shorteningOf(view, sizes.told, need);
       if (shorter !== undefined) return { shorten: shorter, tokenEstimate: need.tokens };
-      before = hasFailed ? undefined : cutOf(view, sizes, need, 0);
+      place = hasFailed ? undefined : cutOf(view, sizes, need, 0);
     }
   } catch (error) {
     return isDue ? failed('estimator_error', error, need?.tokens ?? 0) : undefined;
   }
   // The newest step alone is left, or next to nothing before it.
-  if (before === undefined) return undefined;
+  if (place === undefined) return undefined;
   const model = given ?? asked;
-  return summarise({ view, before, model, asked, tokenEstimate: need.tokens, canGoOn, options, requests }, signal);
+  return summarise({ view, place, model, asked, tokenEstimate: need.tokens, canGoOn, options, requests }, signal);
 }
 
 /** How long the next request is, and how long it may be: with the user's own budget as far as counts of the provider go, else by our own. */
@@ -134,7 +137,9 @@ function needOf(
   if (most !== undefined && own >= most) return { tokens: own, budget: most, isLearnt: true };
   if (budgetTokens === undefined) return undefined;
   const tokens = requests.tokensOf(view, asked);
-  return tokens > budgetTokens ? { tokens, budget: budgetTokens, isLearnt: false } : undefined;
+  const isLong =
+    tokens > budgetTokens || (view.earlier !== undefined && requests.transcriptOf(view, asked).runsLeftOut > 0);
+  return isLong ? { tokens, budget: budgetTokens, isLearnt: false } : undefined;
 }
 
 /** After the first failure it is tried again two steps later, then after four, eight and so on, up to this many. */
@@ -151,29 +156,46 @@ function hasRoom(view: RunView, pool: ModelPool, requests: Requests): boolean {
   return pool.ranked().some((model) => mayBeSent(view, model, requests));
 }
 
-/** Tokens of each step that is sent in full, oldest first. */
-function stepSizes(view: RunView, requests: Requests, model: ReadyModel): readonly number[] {
+interface Sizes {
+  /** Tokens of each earlier run and each step that is sent in full, oldest first. */
+  readonly told: readonly number[];
+  /** How many earlier runs before them have no room. They are summed up with whatever is. */
+  readonly leftOut: number;
+}
+
+function sizesOf(view: RunView, requests: Requests, model: ReadyModel): Sizes {
   const transcript = requests.transcriptOf(view, model);
   const messages = transcript.upTo(view);
-  const starts = transcript.stepStarts;
-  return starts.map((start, index) => estimateTokens({ prompt: messages.slice(start, starts[index + 1]) }));
+  const { stepStarts, runStarts, runsLeftOut: leftOut } = transcript;
+  const runs = runStarts.slice(leftOut);
+  const sizeOf = (start: number, end: number | undefined): number =>
+    estimateTokens({ prompt: messages.slice(start, end) });
+  return {
+    told: [
+      ...runs.map((start, index) => sizeOf(start, runs[index + 1] ?? transcript.runsEnd)),
+      ...stepStarts.map((start, index) => sizeOf(start, stepStarts[index + 1])),
+    ],
+    leftOut,
+  };
 }
 
 /**
- * The step from which on everything is kept, when there is something worth summing up before it.
+ * The place from which on everything is kept, when there is something worth summing up before it.
  * @param worth less than this share of the budget is not.
  */
-function cutOf({ trajectory }: RunView, steps: readonly number[], need: Need, worth: number): number | undefined {
+function cutOf(view: RunView, { told, leftOut }: Sizes, need: Need, worth: number): number | undefined {
   const { tokens, budget } = need;
-  const fixed = tokens - sumOf(steps);
-  let kept = chooseCut(steps, Math.max(0, budget - fixed) * KEPT_SHARE);
+  const { trajectory, earlier } = view;
+  const fixed = tokens - sumOf(told);
+  const all = (earlier?.runs.length ?? 0) + trajectory.count;
+  let kept = chooseCut(told, Math.max(0, budget - fixed) * KEPT_SHARE);
   // A reply that has come in several steps stays whole, and so does code of the provider's with the calls that it makes.
-  for (; kept < steps.length; kept += 1) {
+  for (; kept < told.length; kept += 1) {
     const before = trajectory.step(trajectory.count - kept - 1);
     if (before === undefined || !(isBeforeRest(before) || awaitsCode(before))) break;
   }
-  const summedUp = sumOf(steps.slice(0, steps.length - kept));
-  return summedUp > 0 && summedUp >= budget * worth ? trajectory.count - kept : undefined;
+  const summedUp = sumOf(told.slice(0, told.length - kept));
+  return leftOut > 0 || (summedUp > 0 && summedUp >= budget * worth) ? all - kept : undefined;
 }
 
 /** The results of the newest step may have this share of what the rest of the request leaves. */
@@ -214,7 +236,8 @@ function sumOf(numbers: readonly number[]): number {
 
 interface Summarising {
   readonly view: RunView;
-  readonly before: number;
+  /** What is before it is summed up. */
+  readonly place: number;
   /** The summariser. */
   readonly model: ReadyModel;
   /** The model that is to be asked next, whose messages are to get shorter. */
@@ -227,7 +250,7 @@ interface Summarising {
 }
 
 async function summarise(of: Summarising, signal: AbortSignal): Promise<CompactionAttempt> {
-  const { view, before, asked, tokenEstimate, canGoOn, requests } = of;
+  const { view, place, asked, tokenEstimate, canGoOn, requests } = of;
   let usage: Usage | undefined;
   let failure: CompactionAttempt;
   try {
@@ -244,13 +267,17 @@ async function summarise(of: Summarising, signal: AbortSignal): Promise<Compacti
   }
   if (canGoOn || 'compaction' in failure) return failure;
   // The only way on: what was done is told without a model.
-  const plain = tried(plainSummary(view, before));
+  const plain = tried(plainSummary(view, place));
   return 'compaction' in plain ? plain : failure;
 
   function tried(summary: Summary): CompactionAttempt {
-    const compaction = { summary, before, tokenEstimate };
+    const cut = cutAt(view, place);
+    const made = cut.earlier === undefined ? [] : earlierActs(view, place);
+    const compaction = { summary, ...cut, tokenEstimate, ...(made.length === 0 ? {} : { made }) };
     const { before: now, after } = requests.tokensWith(view, asked, compaction);
-    if (after < now) return usage === undefined ? { compaction } : { compaction, usage };
+    // Turns that have no room are not in the request, which gets no shorter without them.
+    if (after < now || requests.transcriptOf(view, asked).runsLeftOut > 0)
+      return usage === undefined ? { compaction } : { compaction, usage };
     const message = `The summary is not shorter than the steps: about ${after} tokens with it, ${now} without.`;
     return failed('long_summary', message, tokenEstimate, usage);
   }
@@ -273,7 +300,7 @@ const MOST_TRIES = 6;
  * @throws what the summariser throws.
  */
 async function summaryOf(
-  { view, before, model, canGoOn, options, requests }: Summarising,
+  { view, place, model, canGoOn, options, requests }: Summarising,
   signal: AbortSignal,
   note: (used: Usage) => void,
 ): Promise<SummaryReading> {
@@ -281,10 +308,10 @@ async function summaryOf(
   const windows = [limitOf(view, model)?.tokens, model.contextTokens].filter((tokens) => tokens !== undefined);
   let most = windows.length === 0 ? undefined : Math.min(...windows) * PIECE_SHARE;
   let maxOutputTokens = replyTokens(view, model, requests, undefined);
-  const earlier = view.trajectory.compaction?.summary;
+  const earlier = (view.trajectory.compaction ?? view.earlier?.summary)?.summary;
   let sofar = view;
   for (let tries = 1; ; ) {
-    const piece = pieceOf(sofar, before, most);
+    const piece = pieceOf(sofar, place, most);
     let made: Structured<SummaryReading>;
     try {
       made = await askStructured({
@@ -309,14 +336,14 @@ async function summaryOf(
     }
     if (made.usage !== undefined) note(made.usage);
     if (!made.ok) throw made.error;
-    if ('refused' in made.value || piece.before === before) return made.value;
-    const done = { summary: made.value.summary, before: piece.before, tokenEstimate: piece.tokens };
+    if ('refused' in made.value || piece.place === place) return made.value;
+    const done = { summary: made.value.summary, ...cutAt(view, piece.place), tokenEstimate: piece.tokens };
     sofar = { ...view, trajectory: withCompaction(view.trajectory, done) };
   }
 }
 
 interface Piece {
-  readonly before: number;
+  readonly place: number;
   readonly prompt: LanguageModelV4Prompt;
   readonly tokens: number;
 }
@@ -325,28 +352,28 @@ interface Piece {
 const TEXT_CHARS = [4_000, 1_000, 250] as const;
 
 /** The first of the steps that are to be summed up: as many as fit. At least one step, as short as it can be told. */
-function pieceOf(view: RunView, before: number, most: number | undefined): Piece {
-  const from = view.trajectory.compaction?.before ?? 0;
+function pieceOf(view: RunView, place: number, most: number | undefined): Piece {
+  const from = summedUpTo(view);
   const upTo = (to: number, maxChars: number): Piece => {
     const prompt = summaryRequest(view, to, maxChars);
-    return { before: to, prompt, tokens: estimateTokens({ prompt }) };
+    return { place: to, prompt, tokens: estimateTokens({ prompt }) };
   };
-  let least = upTo(before, TEXT_CHARS[0]);
+  let least = upTo(place, TEXT_CHARS[0]);
   if (most === undefined || least.tokens <= most) return least;
   for (const maxChars of TEXT_CHARS) {
     least = upTo(from + 1, maxChars);
-    if (least.tokens <= most) return largest(least, before, (to) => upTo(to, maxChars), most);
+    if (least.tokens <= most) return largest(least, place, (to) => upTo(to, maxChars), most);
   }
   return least;
 }
 
 /** The longest piece that fits, between one that does and the whole. */
-function largest(fits: Piece, before: number, upTo: (to: number) => Piece, most: number): Piece {
+function largest(fits: Piece, place: number, upTo: (to: number) => Piece, most: number): Piece {
   let found = fits;
-  for (let over = before + 1; over - found.before > 1; ) {
-    const middle = upTo(Math.floor((found.before + over) / 2));
+  for (let over = place + 1; over - found.place > 1; ) {
+    const middle = upTo(Math.floor((found.place + over) / 2));
     if (middle.tokens <= most) found = middle;
-    else over = middle.before;
+    else over = middle.place;
   }
   return found;
 }

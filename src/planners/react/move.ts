@@ -78,15 +78,23 @@ export function moveOf(asked: ModelAnswer, turn: AskedWith, view: RunView, makin
   const isEnd = decision.kind === 'finish' && fault === undefined && partial === undefined;
   if (text !== '' && !isEnd) move.text = fault === undefined ? text : text.slice(0, MAX_FAULTY_CHARS);
   const { providerState: state } = reply;
-  if (state !== undefined && (isEnd ? hasActs(state) : fault === undefined || isWhole(reply)))
+  if (state !== undefined && (isEnd ? saysMore(state) : fault === undefined || isWhole(reply)))
     move.providerState = withOwnNames(state, view.tools);
   return move;
 }
 
-/**
- * What ends a run is never replayed, and of a reply that was not accepted only what its provider did is: it need not be done again. All
- * other parts belong to a message that was accepted as it came.
- */
+/** What ends a run is told to later runs of its session: its words are the answer, and what else its provider wants back stands in the state. */
+function saysMore(state: Json): boolean {
+  const parts = isJsonObject(state) && Array.isArray(state['parts']) ? state['parts'] : [];
+  return parts.some(
+    (part) =>
+      isJsonObject(part) &&
+      part['type'] !== 'call' &&
+      (part['type'] !== 'text' || part['providerOptions'] !== undefined),
+  );
+}
+
+/** Only what its provider did is replayed of a reply that was not accepted: it need not be done again. */
 function hasActs(state: Json): boolean {
   return providerActs(state).length > 0;
 }

@@ -19,7 +19,6 @@ import type {
   RunRecord,
   Sending,
   Sent,
-  SessionMemoryStore,
   SessionStore,
   SignalOptions,
 } from '#journal';
@@ -28,7 +27,6 @@ import { type CrashRecord, taskPath } from './record.ts';
 
 export class FaultyJournal implements Journal {
   readonly artifacts: ArtifactStore;
-  readonly memory: SessionMemoryStore;
   readonly sessions: SessionStore;
   readonly #inner: Journal;
   readonly #process: CrashProcess;
@@ -45,11 +43,6 @@ export class FaultyJournal implements Journal {
       put: (scope, bytes, about) => this.#write('artifacts.put', () => inner.artifacts.put(scope, bytes, about)),
       get: (scope, artifactRef) => process.guard(() => inner.artifacts.get(scope, artifactRef)),
       list: (scope, limit) => process.guard(() => inner.artifacts.list(scope, limit)),
-    };
-    this.memory = {
-      summary: (scope) => process.guard(() => inner.memory.summary(scope)),
-      summarise: (scope, expected, summary) =>
-        this.#write('memory.summarise', () => inner.memory.summarise(scope, expected, summary)),
     };
     this.sessions = {
       get: (scope) => process.guard(() => inner.sessions.get(scope)),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Entry } from '#core';
-import { artifactDigest, type SessionSummary } from '#journal';
+import { artifactDigest } from '#journal';
 import { createClaimed, expectCode, identity, type JournalCase, newRun, newTask, present, step } from './kit.ts';
 
 export const artifactCases: readonly JournalCase[] = [
@@ -130,18 +130,6 @@ export const artifactCases: readonly JournalCase[] = [
   },
 ];
 
-function summary(updatedAt: number, more: Partial<SessionSummary> = {}): SessionSummary {
-  return {
-    text: `text ${updatedAt}`,
-    through: 'r2',
-    without: ['r1'],
-    health: 'healthy',
-    failures: 0,
-    updatedAt,
-    ...more,
-  };
-}
-
 export const sessionMemoryCases: readonly JournalCase[] = [
   {
     name: 'the runs of a session are listed newest first, without its tasks, and say what is not a turn of it',
@@ -168,44 +156,6 @@ export const sessionMemoryCases: readonly JournalCase[] = [
         unended.map((record) => record.identity.run),
         ['last'],
       );
-    },
-  },
-  {
-    name: 'MS-08 a session remembers nothing of another tenant, user or session',
-    async run({ journal }) {
-      const others = (['tenant', 'user', 'session'] as const).map((part) => identity(`of_${part}`, { [part]: 'x' }));
-      const split = identity('split', { tenant: 'acme/ana', user: 's1' });
-      for (const owner of [identity('mine'), ...others, split]) {
-        assert.equal(await journal.memory.summary(owner), undefined);
-        assert.equal(await journal.memory.summarise(owner, undefined, summary(1, { text: owner.run })), true);
-      }
-      for (const owner of [identity('mine'), ...others, split]) {
-        assert.equal((await journal.memory.summary(owner))?.text, owner.run);
-      }
-      const nobody = identity('mine', { user: ' ' });
-      await expectCode(journal.memory.summary(nobody), 'identity_required');
-      await expectCode(journal.memory.summarise(nobody, undefined, summary(1)), 'identity_required');
-    },
-  },
-  {
-    name: 'a summary is replaced only by who has seen it',
-    async run({ journal }) {
-      const scope = identity('r1');
-      const stored = async (): Promise<SessionSummary | undefined> => journal.memory.summary(scope);
-      assert.equal(await journal.memory.summarise(scope, 5, summary(6)), false);
-      assert.equal(await stored(), undefined);
-      assert.equal(await journal.memory.summarise(scope, undefined, summary(10)), true);
-      assert.equal(await journal.memory.summarise(scope, undefined, summary(11)), false);
-      assert.deepEqual(await stored(), summary(10));
-      const both = await Promise.all([
-        journal.memory.summarise(scope, 10, summary(20, { health: 'retrying', failures: 1 })),
-        journal.memory.summarise(scope, 10, summary(21)),
-      ]);
-      assert.deepEqual(both.toSorted(), [false, true]);
-      assert.ok(Object.isFrozen((await stored())?.without));
-      assert.deepEqual(await stored(), both[0] ? summary(20, { health: 'retrying', failures: 1 }) : summary(21));
-      await expectCode(journal.memory.summarise(scope, 20, summary(30, { failures: -1 })), 'invalid_config');
-      await expectCode(journal.memory.summarise(scope, 20, summary(30.5)), 'invalid_config');
     },
   },
 ];

@@ -32,20 +32,9 @@ export const durableCases: readonly JournalCase[] = [
       await journal.create(newRun('r2', { priority: 4 }));
       await journal.append(step(claim, 3, { starts: [newTask('r1.0', 'r1')], tells: [told] }));
       const { artifactRef } = await journal.artifacts.put(identity('r1'), Buffer.from('bytes'), { mime: 'text/plain' });
-      await journal.memory.summarise(identity('r1'), undefined, {
-        text: 'so far',
-        through: 'r1',
-        without: [],
-        health: 'degraded',
-        failures: 3,
-        updatedAt: 5,
-      });
       const ended = await createClaimed(journal, 'r3');
       await journal.append(step(ended, 1, { status: 'finished' }));
-      const kept = async (from: Journal): Promise<unknown> => [
-        await from.memory.summary(identity('r1')),
-        await from.artifacts.list(identity('r1'), 5),
-      ];
+      const kept = async (from: Journal): Promise<unknown> => [await from.artifacts.list(identity('r1'), 5)];
       const remembered = await kept(journal);
       const before = { entries: await journal.read('r1'), records: await journal.list({}) };
       await journal.close();

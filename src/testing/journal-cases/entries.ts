@@ -197,15 +197,6 @@ export const entryCases: readonly JournalCase[] = [
         journal.sessions.set(scope, { title: 'x' }),
         journal.sessions.delete(scope),
         journal.send({ scope, known: { run: 'r3', control: 'message_3' }, seen: { live: null, branch: null } }),
-        journal.memory.summary(scope),
-        journal.memory.summarise(scope, undefined, {
-          text: '',
-          through: '',
-          without: [],
-          health: 'healthy',
-          failures: 0,
-          updatedAt: 1,
-        }),
       ]) {
         await expectCode(call, 'journal_closed');
       }

@@ -134,6 +134,11 @@ export const sessionCases: readonly JournalCase[] = [
       assert.deepEqual(await order(journal), ['r1', 'r3', '(r4)', '(r2)']);
       assert.equal(await due(journal), 'r3');
       assert.equal(await due(journal), undefined);
+      // What goes on with a turn goes before them all.
+      const lease = present(await journal.claim({ ...ana, run: 'r3', from: 'ana' }));
+      const starts = [newRun('r5', { waits: 'first' }), newRun('r6', { waits: 'next' })];
+      await journal.append(step(lease, lease.head, { status: 'finished', starts }));
+      assert.deepEqual(await order(journal), ['r1', 'r3', 'r5', '(r4)', '(r6)', '(r2)']);
     },
   },
   {

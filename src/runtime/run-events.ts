@@ -1,0 +1,114 @@
+/** The events of a run as one stream, with those of the tasks below it where somebody asks for them. */
+import type { RunEvent, TaskStep } from '#core';
+import { answerable, event, eventsOf, isPaused, type Redact, type RunState, redacted, wakesByTasks } from '#state';
+import { type Backlog, Follower, type FollowOptions } from './follow.ts';
+import { passingEvent } from './passing-events.ts';
+import type { RunHost } from './run-host.ts';
+import { type TaskPlace, TasksBelow } from './tasks-below.ts';
+
+export interface RunEvents {
+  /** The journal position of the run's first event, from 1. */
+  readonly from: number;
+  readonly redact?: Redact;
+  /** The events of tasks come too. */
+  readonly tasks?: boolean;
+  /** The stream goes on while the run is paused, until it has ended. */
+  readonly overPauses?: boolean;
+}
+
+/** Reads the events of a run. Nothing is read before the first `next()` of `follow()`. */
+export function followEvents(host: RunHost, run: string, options: RunEvents): Follower<RunEvent> {
+  const { from, redact, overPauses = false, tasks = false } = options;
+  return new Follower<RunEvent>({
+    ...host.sourcesOf(run),
+    ...toldWith(redact, from),
+    onCaughtUp: (state) => host.fleet.remind(state),
+    ...(host.showsTasks
+      ? { beside: (hear, state) => host.watchTasks(state, (progress) => hear({ type: 'progress', progress })) }
+      : {}),
+    // The planner waits in its own pause, so that only its tasks can be seen to move.
+    isOver: overPauses
+      ? ({ ending }) => ending !== null
+      : (state) => isSettled(state) && !(host.showsTasks && host.showsTasksOf(state) && wakesByTasks(state)),
+    onOver: (state) => (state.ending === null ? shownTo(redact, [pausedEvent(state)]) : []),
+    ...(tasks ? { below: (backlog, onNews) => tasksBelow({ host, redact, backlog }, from, () => [], onNews) } : {}),
+  });
+}
+
+/** The events of the run, and of the run that goes on where it has ended. */
+export async function* readOn(
+  mayRead: () => Promise<void>,
+  follower: Follower<RunEvent>,
+  next: () => AsyncGenerator<RunEvent, void> | undefined,
+): AsyncGenerator<RunEvent, void> {
+  await mayRead();
+  yield* follower.follow();
+  yield* next() ?? [];
+}
+
+/** Whether nothing more comes until somebody answers a pause. */
+export function isSettled(state: RunState): boolean {
+  return state.ending !== null || isPaused(state);
+}
+
+/** What a reader needs of every run in its stream. */
+interface Reader {
+  readonly host: RunHost;
+  readonly redact: Redact | undefined;
+  readonly backlog: Backlog;
+}
+
+/** The tasks that lead to a run. They are known once its first entry was read. */
+type Path = () => readonly TaskStep[];
+
+function tasksBelow(reader: Reader, from: number, above: Path, onNews: () => void): TasksBelow<RunEvent> {
+  return new TasksBelow<RunEvent>({
+    from,
+    onNews,
+    read: (place, told, onNewsOfTask) => followTask(reader, place, { told, above, onNews: onNewsOfTask }),
+  });
+}
+
+function followTask(
+  reader: Reader,
+  { task: run, step, call }: TaskPlace,
+  { told, above, onNews }: { readonly told: number; readonly above: Path; readonly onNews: () => void },
+): Follower<RunEvent> {
+  const { host, redact, backlog } = reader;
+  const { tokens, onEntry, onPassing } = toldWith(redact, told + 1);
+  let path: readonly TaskStep[] = [];
+  const placed = (events: readonly RunEvent[]): readonly RunEvent[] => events.map((each) => ({ ...each, path }));
+  return new Follower<RunEvent>({
+    ...host.sourcesOf(run),
+    ...{ tokens, backlog, onNews },
+    onEntry: (entry, before) => {
+      if (entry.kind === 'started') path = Object.freeze([...above(), { run, step, call, agent: entry.agent }]);
+      return placed(onEntry(entry, before));
+    },
+    onPassing: (notice, state) => placed(onPassing(notice, state)),
+    // Whether it goes on after it has ended is for the run above to say.
+    isOver: ({ ending, head }) => ending !== null && head > told,
+    below: (_, onNewsBelow) => tasksBelow(reader, told + 1, () => path, onNewsBelow),
+  });
+}
+
+function toldWith(
+  redact: Redact | undefined,
+  from: number,
+): Pick<FollowOptions<RunEvent>, 'onEntry' | 'onPassing' | 'tokens'> {
+  return {
+    tokens: redact === undefined,
+    onEntry: (entry, before) => (entry.seq < from ? [] : shownTo(redact, eventsOf(entry, before))),
+    onPassing: (notice, state) =>
+      notice.type === 'progress' || redact === undefined ? passingEvent(notice, state) : [],
+  };
+}
+
+function shownTo(redact: Redact | undefined, events: readonly RunEvent[]): readonly RunEvent[] {
+  return redact === undefined ? events : events.map((each) => redacted(each, redact));
+}
+
+function pausedEvent(state: RunState): RunEvent {
+  const at = { seq: state.head, at: state.updatedAt };
+  return event('run.paused', at, state.identity, { pauses: answerable(state) });
+}
