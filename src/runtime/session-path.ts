@@ -104,7 +104,7 @@ export async function turnStarted(
   // A turn that was interrupted before it had done anything leaves nothing but its messages.
   const idle = new Set(cut.filter(hasDoneNothing).map(({ told }) => told.run));
   const runs = [...continued.runs, ...path.slice(begun)].filter(({ run }) => !idle.has(run));
-  const aside = withAside(base?.continues?.aside ?? [], way.beside);
+  const aside = withAside(base?.continues?.aside ?? [], await doneBeside(way.beside, identity, sources));
   return {
     kind: 'turn_started',
     continues: { ...continued, runs, ...(aside.length === 0 ? {} : { aside }) },
@@ -161,8 +161,17 @@ function withInterrupted(
 
 type Runs = Continued['runs'];
 
-/** What the turn before was told of other branches, and the turns that were passed by since. @param beside the last of them first. */
-function withAside(known: Runs, beside: readonly RunRecord[]): Runs {
-  const passed = beside.map(({ identity: { run }, head }) => ({ run, head })).reverse();
+/** Those that have done something, oldest first: the others would be named in every turn that comes, and have nothing to tell. @param beside the last of them first. */
+async function doneBeside(beside: readonly RunRecord[], scope: Scope, sources: MemorySources): Promise<Runs> {
+  const done: Runs[number][] = [];
+  for (const { identity, head } of beside) {
+    const known = await sources.told.of(identity.run, head, scope, sources);
+    if (!hasDoneNothing(known)) done.push({ run: identity.run, head });
+  }
+  return done.reverse();
+}
+
+/** What the turn before was told of other branches, and what was passed by since. */
+function withAside(known: Runs, passed: Runs): Runs {
   return [...known.filter(({ run }) => passed.every((turn) => turn.run !== run)), ...passed];
 }

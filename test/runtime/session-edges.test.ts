@@ -280,6 +280,25 @@ describe.each(Object.entries(STORES))('a session in %s', (_name, open) => {
     expect((await session.send('two', { id: 'm2' })).turn).toBe(second.turn);
   });
 
+  it('names of the turns on other branches those that have done something', async () => {
+    const { session, held, journal } = talk();
+    const asideOf = async (run: string): Promise<readonly string[] | undefined> => {
+      const begun = (await journal.read(run)).find((entry) => entry.kind === 'turn_started');
+      return begun?.continues.aside?.map((turn) => turn.run);
+    };
+    held.release();
+    const first = await session.send('one');
+    await first.result();
+    await (await session.send('two')).result();
+    const worked = await session.send('hold three');
+    await worked.result();
+    const other = await session.edit(first.turn, 'other');
+    await other.result();
+    const on = await session.send('on');
+    await on.result();
+    expect([await asideOf(other.turn), await asideOf(on.turn)]).toEqual([[worked.turn], [worked.turn]]);
+  });
+
   it('says that the runtime is closed, and stores nothing', async () => {
     const journal = open();
     const { runtime } = talk({ journal });
