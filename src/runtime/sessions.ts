@@ -14,9 +14,12 @@ const MAX_TITLE = 200;
 
 export class Sessions {
   readonly #journal: () => Journal;
+  readonly #forget: () => void;
 
-  constructor(journal: () => Journal) {
+  /** @param forget what is kept here of runs: they may come again under the same ids. */
+  constructor(journal: () => Journal, forget: () => void) {
     this.#journal = journal;
+    this.#forget = forget;
   }
 
   /** Sessions of a tenant, or of one of its users, those with the newest turns first. @throws PilotageError `invalid_config`. */
@@ -43,6 +46,8 @@ export class Sessions {
    * @throws PilotageError `session_busy` while a process has one of them, `identity_required`.
    */
   async delete({ tenant, user, session }: Scope): Promise<number> {
-    return this.#journal().sessions.delete({ tenant, user, session });
+    const runs = await this.#journal().sessions.delete({ tenant, user, session });
+    this.#forget();
+    return runs;
   }
 }

@@ -299,6 +299,21 @@ describe.each(Object.entries(STORES))('a session in %s', (_name, open) => {
     expect([await asideOf(other.turn), await asideOf(on.turn)]).toEqual([[worked.turn], [worked.turn]]);
   });
 
+  it('remembers nothing of a session that was deleted, also when the same ids come again', async () => {
+    const { session, runtime, seen } = talk();
+    for (const word of ['old', 'new']) {
+      await (await session.send(`${word} one`, { id: 'm1' })).result();
+      await (await session.send(`${word} two`, { id: 'm2' })).result();
+      const told = seen.views.at(-1)?.history.map(({ text }) => text);
+      expect(told).toEqual([`${word} one`, `re ${word} one`]);
+      expect((await session.turns()).map(({ exchanges }) => exchanges[0]?.user)).toEqual([
+        `${word} one`,
+        `${word} two`,
+      ]);
+      await runtime.sessions.delete({ tenant: 'local', user: 'local', session: 'talk' });
+    }
+  });
+
   it('says that the runtime is closed, and stores nothing', async () => {
     const journal = open();
     const { runtime } = talk({ journal });
