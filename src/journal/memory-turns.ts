@@ -1,7 +1,7 @@
 /** The turns of sessions, in the memory of this process: their order, and which of them wait. */
 import { type Identity, type Scope, scopeKey } from '#core';
 import type { NewRun, RunStatus, SessionQuery, SessionRecord } from './port.ts';
-import { ownedBy, pageSize } from './rules.ts';
+import { assertMaySwitch, ownedBy, pageSize } from './rules.ts';
 
 /** What the order asks of a stored run. */
 export interface StoredTurn {
@@ -13,13 +13,17 @@ export interface StoredTurn {
   turn: number;
   /** True: it waits for the turns before it. False: it has waited. `undefined`: it waits for nobody. */
   waits: boolean | undefined;
+  /** It was put before those that were put last. */
+  isNext: boolean;
 }
 
 interface Session<T> {
   readonly scope: Scope;
   readonly turns: T[];
-  /** Those that have not ended. */
-  readonly open: Set<T>;
+  /** Those that have not ended and wait for nobody, in the order in which their turn came. */
+  readonly inTurn: Set<T>;
+  /** Those that wait, in their order: no turn behind the first of them is in turn. */
+  readonly waiting: T[];
   updatedAt: number;
   title: string | null;
   branch: string | null;
@@ -34,33 +38,44 @@ export class MemoryTurns<T extends StoredTurn> {
     let of = this.#sessions.get(key);
     if (of === undefined) {
       const scope = { tenant, user, session };
-      of = { scope, turns: [], open: new Set(), updatedAt: 0, title: null, branch: null };
+      of = { scope, turns: [], inTurn: new Set(), waiting: [], updatedAt: 0, title: null, branch: null };
       this.#sessions.set(key, of);
     }
-    const { turns, open } = of;
-    run.waits = waits === undefined ? undefined : open.size > 0;
-    open.add(run);
+    const { turns, inTurn, waiting } = of;
+    run.waits = waits === undefined ? undefined : inTurn.size > 0;
+    run.isNext = waits !== 'last';
     of.updatedAt = Math.floor(run.createdAt);
-    const at = waits === 'next' ? turns.length - countWaiting(turns) : turns.length;
+    const place = placeAmong(waiting, waits);
+    const at = (waiting[place]?.turn ?? turns.length + 1) - 1;
     turns.splice(at, 0, run);
     for (let index = at; index < turns.length; index += 1) (turns[index] as T).turn = index + 1;
+    if (run.waits === true) waiting.splice(place, 0, run);
+    else inTurn.add(run);
   }
 
   /** @returns the turn whose turn it is now that this one has ended; `undefined`: there is none, or one is still under way. */
   ended(run: T): T | undefined {
-    const { open } = this.#sessions.get(scopeKey(run.identity)) ?? {};
-    open?.delete(run);
-    let next: T | undefined;
-    for (const turn of open ?? []) {
-      if (turn.waits !== true) return undefined;
-      if (next === undefined || turn.turn < next.turn) next = turn;
-    }
-    if (next !== undefined) next.waits = false;
-    return next;
+    const { inTurn, waiting } = this.#sessions.get(scopeKey(run.identity)) ?? {};
+    if (inTurn === undefined || waiting === undefined) return undefined;
+    if (!inTurn.delete(run) && waiting.includes(run)) waiting.splice(waiting.indexOf(run), 1);
+    return this.#next(inTurn, waiting);
   }
 
-  reopened(run: T): void {
-    this.#sessions.get(scopeKey(run.identity))?.open.add(run);
+  /** @returns as `ended`: one that had ended while it waited may come back when nobody is under way. */
+  reopened(run: T): T | undefined {
+    const { inTurn, waiting } = this.#sessions.get(scopeKey(run.identity)) ?? {};
+    if (inTurn === undefined || waiting === undefined) return undefined;
+    if (run.waits !== true) inTurn.add(run);
+    else waiting.splice(waiting.filter(({ turn }) => turn < run.turn).length, 0, run);
+    return this.#next(inTurn, waiting);
+  }
+
+  #next(inTurn: Set<T>, waiting: T[]): T | undefined {
+    const next = inTurn.size > 0 ? undefined : waiting.shift();
+    if (next === undefined) return undefined;
+    next.waits = false;
+    inTurn.add(next);
+    return next;
   }
 
   /** The turns, oldest first. */
@@ -71,7 +86,7 @@ export class MemoryTurns<T extends StoredTurn> {
   /** Another turn that has its turn now, and for which a failed one may not go on. */
   otherInTurn({ identity, waits }: T): string | undefined {
     if (waits !== false) return undefined;
-    for (const turn of this.#sessions.get(scopeKey(identity))?.open ?? []) {
+    for (const turn of this.#sessions.get(scopeKey(identity))?.inTurn ?? []) {
       if (turn.identity !== identity && turn.waits === false) return turn.identity.run;
     }
     return undefined;
@@ -92,6 +107,7 @@ export class MemoryTurns<T extends StoredTurn> {
   set(scope: Scope, { title, branch }: { readonly title?: string | null; readonly branch?: string | null }): void {
     const session = this.#sessions.get(ownedBy(scope));
     if (session === undefined) return;
+    if (typeof branch === 'string') assertMaySwitch(scope, recordOf(session).live?.run);
     if (title !== undefined) session.title = title;
     if (branch !== undefined) session.branch = branch;
   }
@@ -101,24 +117,23 @@ export class MemoryTurns<T extends StoredTurn> {
   }
 }
 
-/** How many stand at the end that wait for their turn, and have not ended. */
-function countWaiting(turns: readonly StoredTurn[]): number {
-  return turns.length - 1 - turns.findLastIndex(({ waits }) => waits !== true);
+/** Before which of those that wait a turn is put. */
+function placeAmong(waiting: readonly StoredTurn[], waits: NewRun['waits']): number {
+  if (waits === 'last') return waiting.length;
+  if (waits !== 'next') return 0;
+  const behind = waiting.findIndex(({ isNext }) => !isNext);
+  return behind === -1 ? waiting.length : behind;
 }
 
-function recordOf({ scope, turns, open, updatedAt, title, branch }: Session<StoredTurn>): SessionRecord {
+function recordOf({ scope, turns, inTurn, waiting, updatedAt, title, branch }: Session<StoredTurn>): SessionRecord {
   let live: StoredTurn | undefined;
-  let waiting = 0;
-  for (const turn of open) {
-    if (turn.waits === true) waiting += 1;
-    else if (live === undefined || live.turn < turn.turn) live = turn;
-  }
+  for (const turn of inTurn) if (live === undefined || live.turn < turn.turn) live = turn;
   return {
     ...scope,
     ...(title === null ? {} : { title }),
     ...(branch === null ? {} : { branch }),
     turns: turns.length,
-    waiting,
+    waiting: waiting.length,
     ...(live === undefined ? {} : { live: { run: live.identity.run, status: live.status, signals: live.signals } }),
     createdAt: Math.floor(turns[0]?.createdAt ?? 0),
     updatedAt,

@@ -50,6 +50,7 @@ import {
   assertMayGoOn,
   assertNewRun,
   assertOwnStarts,
+  assertOwnTurn,
   assertPriority,
   assertRoom,
   assertSeen,
@@ -60,6 +61,7 @@ import {
   cannotDelete,
   dueAt,
   hasEnded,
+  isReopening,
   isTurn,
   journalClosed,
   mayLive,
@@ -119,10 +121,12 @@ class MemoryJournal implements Journal {
   readonly #clock: Clock;
   readonly #runs = new Map<string, StoredRun>();
   readonly #unended = new Set<StoredRun>();
+  /** How many runs there ever were. */
+  #born = 0;
   /** How many unfinished runs each root has under it. */
   readonly #trees = new Map<string, number>();
   readonly #turns = new MemoryTurns<StoredRun>();
-  /** In which runs messages of sessions were heard, by the ids of their controls. */
+  /** In which runs messages of sessions were heard, by their sessions and the ids of their controls. */
   readonly #messages = new Map<string, string>();
   readonly #watchers = new Watchers();
   readonly #leaseWatch: LeaseWatch<StoredRun>;
@@ -164,7 +168,7 @@ class MemoryJournal implements Journal {
       identity,
       first,
       agent: first.agent,
-      age: this.#runs.size,
+      age: this.#born,
       createdAt: now,
       entries: [...entries],
       inbox: NO_INBOX,
@@ -181,7 +185,9 @@ class MemoryJournal implements Journal {
       problem: undefined,
       turn: 0,
       waits: undefined,
+      isNext: false,
     };
+    this.#born += 1;
     if (isTurn(first)) this.#turns.add(stored, waits);
     this.#runs.set(identity.run, stored);
     this.#unended.add(stored);
@@ -194,7 +200,7 @@ class MemoryJournal implements Journal {
   async send({ scope, known, seen, starts, tells = [] }: Sending): Promise<Sent> {
     this.#assertOpen();
     const first = starts && assertNewRun(starts);
-    const before = this.#acceptedIn(known);
+    const before = this.#acceptedIn({ scope, known, seen });
     if (before !== undefined) return { run: before };
     assertSessionSeen({ scope, known, seen }, this.#turns.record(scope));
     for (const { run, message } of tells) if (isCapped(message)) assertRoom(run, countCapped(this.#run(run).inbox));
@@ -205,9 +211,12 @@ class MemoryJournal implements Journal {
     return { claim };
   }
 
-  #acceptedIn({ run, control }: Sending['known']): string | undefined {
-    if (this.#runs.has(run)) return run;
-    return this.#messages.get(control);
+  #acceptedIn(sending: Sending): string | undefined {
+    const { run, control } = sending.known;
+    const there = this.#runs.get(run);
+    if (there === undefined) return this.#messages.get(messageKey(sending.scope, control));
+    assertOwnTurn(sending, there.identity);
+    return run;
   }
 
   async #deleteSession(scope: Scope): Promise<number> {
@@ -222,11 +231,12 @@ class MemoryJournal implements Journal {
     for (const run of runs) {
       if (!hasEnded(run.status)) this.#setStatus(run, 'cancelled');
       this.#runs.delete(run.identity.run);
-      for (const id of run.told) this.#messages.delete(id);
+      for (const id of run.told) this.#messages.delete(messageKey(scope, id));
       this.snapshots.drop(run.identity.run);
     }
     this.#turns.delete(scope);
     this.artifacts.delete(scope);
+    this.#watchers.wakeAll();
     return runs.length;
   }
 
@@ -247,6 +257,7 @@ class MemoryJournal implements Journal {
     assertCurrent(append, { head: run.entries.length, fence: run.fence, owner: run.owner });
     assertSeen(append, run.signals);
     if (append.writes !== undefined) for (const write of append.writes) assertStoreWrite(write);
+    if (isReopening(append)) assertMayGoOn(append.run, this.#turns.otherInTurn(run));
     const starts = append.starts === undefined ? undefined : this.#mayStart(append, append.starts);
     // From here on nothing is refused.
     const now = this.#clock.now();
@@ -301,20 +312,23 @@ class MemoryJournal implements Journal {
     this.#assertOpen();
     const limit = pageSize(query);
     const now = this.#clock.now();
-    const newestFirst = this.#newestFirst(query);
-    const found = newestFirst.filter((run) => matches(run, query)).slice(0, limit);
-    return found.map((run) => recordOf(run, now));
+    const found: RunRecord[] = [];
+    for (const run of this.#newestFirst(query)) {
+      if (matches(run, query)) found.push(recordOf(run, now));
+      if (found.length === limit) break;
+    }
+    return found;
   }
 
-  #newestFirst({ after, beforeTurn, tenant = '', user = '', session = '' }: RunQuery): readonly StoredRun[] {
+  *#newestFirst({ after, beforeTurn, tenant = '', user = '', session = '' }: RunQuery): Generator<StoredRun, void> {
     if (beforeTurn !== undefined) {
-      return this.#turns
-        .of({ tenant, user, session })
-        .slice(0, Math.max(0, beforeTurn - 1))
-        .reverse();
+      const turns = this.#turns.of({ tenant, user, session });
+      // Not a copy of all for a page of them.
+      for (let at = Math.min(turns.length, beforeTurn - 1); at > 0; at -= 1) yield turns[at - 1] as StoredRun;
+      return;
     }
     const { age = Number.POSITIVE_INFINITY } = after === undefined ? {} : this.#run(after);
-    return [...this.#runs.values()].filter((run) => run.age < age).reverse();
+    yield* [...this.#runs.values()].filter((run) => run.age < age).reverse();
   }
 
   async claim(request: ClaimRequest): Promise<Claim | undefined> {
@@ -391,7 +405,8 @@ class MemoryJournal implements Journal {
       run.inbox = new Map();
     }
     run.told.add(message.id);
-    if (message.id.startsWith(SESSION_MESSAGE)) this.#messages.set(message.id, run.identity.run);
+    if (message.id.startsWith(SESSION_MESSAGE))
+      this.#messages.set(messageKey(run.identity, message.id), run.identity.run);
     run.inbox.set(message.id, { message, storedAt: now });
     run.signals += 1;
     run.wakeAt = 0;
@@ -481,11 +496,7 @@ class MemoryJournal implements Journal {
   }
 
   #turnOver(run: StoredRun): void {
-    if (!hasEnded(run.status)) {
-      this.#turns.reopened(run);
-      return;
-    }
-    const next = this.#turns.ended(run);
+    const next = hasEnded(run.status) ? this.#turns.ended(run) : this.#turns.reopened(run);
     if (next !== undefined) this.#watchers.wake(next.identity.run);
     this.#watchers.wakeSession(run.identity);
   }
@@ -494,6 +505,10 @@ class MemoryJournal implements Journal {
     const root = first.task?.root;
     if (root !== undefined) this.#trees.set(root, this.#liveUnder(root) + change);
   }
+}
+
+function messageKey(scope: Scope, control: string): string {
+  return `${scopeKey(scope)}/${control}`;
 }
 
 function countCapped(inbox: ReadonlyMap<string, Received>): number {

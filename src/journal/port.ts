@@ -46,10 +46,10 @@ export interface NewRun {
   /** Claims the new run in the same commit, unless it waits for its turn. */
   readonly claim?: LeaseRequest;
   /**
-   * The run is a turn of its session that waits until the turns before it have ended: behind all of them (`last`), or before those that wait
-   * too (`next`). Absent: it waits for nobody.
+   * The run is a turn of its session that waits until the turns before it have ended: behind all of them (`last`), before those that were put
+   * last and wait too (`next`), or before all of them (`first`). Absent: it waits for nobody, and stands before those that wait.
    */
-  readonly waits?: 'last' | 'next';
+  readonly waits?: 'last' | 'next' | 'first';
 }
 
 /** A message from one run to another, stored in the commit that makes it true. */
@@ -295,7 +295,8 @@ export interface Journal {
    * A lease that is over but that nobody has claimed still appends, and is renewed only with `leaseMs`. Ids in `takes` that are not in the inbox are ignored.
    * An old fence is reported before a head that moved: `journal_conflict` says that the fence is current.
    * @throws PilotageError `journal_conflict` (head moved), `lease_lost` (fence is old), `run_not_found`, `task_limit`,
-   * `task_id_taken` (a start has the id of a run that is not a task of its parent), `inbox_changed`, or a store error: always as a
+   * `task_id_taken` (a start has the id of a run that is not a task of its parent), `inbox_changed`, `session_busy` (a failed turn is
+   * reopened while another one is under way), or a store error: always as a
    * rejection. A store that has the entries at once gives nothing, and then nobody waits.
    */
   append(append: Append): Promise<void> | undefined;
@@ -346,7 +347,8 @@ export interface Journal {
   /**
    * Stores a message of a conversation once, with all that follows from it, in one commit. The branch that somebody has switched to is left by a
    * message that begins a turn.
-   * @throws PilotageError `session_changed` when the session is not as the caller has seen it; `inbox_full`, and as `create`.
+   * @throws PilotageError `session_changed` when the session is not as the caller has seen it; `scope_mismatch` when the run that it is to begin is
+   * there already, in another session; `inbox_full`, and as `create`.
    */
   send(sending: Sending): Promise<Sent>;
 
@@ -440,7 +442,7 @@ export interface SessionStore {
   get(scope: Scope): Promise<SessionRecord | undefined>;
   /** @throws PilotageError `invalid_config` for a page over 200 or below 1. */
   list(query: SessionQuery): Promise<SessionRecord[]>;
-  /** `null` takes the title, or the branch, away. */
+  /** `null` takes the title, or the branch, away. @throws PilotageError `session_busy` for a branch while a turn is under way. */
   set(scope: Scope, facts: { readonly title?: string | null; readonly branch?: string | null }): Promise<void>;
   /**
    * Removes the session with all its runs, tasks included, and its artifacts.

@@ -85,6 +85,27 @@ export function assertMayGoOn(run: string, live: string | undefined): void {
   );
 }
 
+/** Whether these entries let a run go on that has failed. */
+export function isReopening({ entries, status }: Append): boolean {
+  return status !== undefined && entries[0]?.kind === 'reopened';
+}
+
+/** @throws PilotageError `session_busy` when somebody switches to another branch while a turn is under way. */
+export function assertMaySwitch({ session }: Scope, live: string | undefined): void {
+  if (live === undefined) return;
+  throw sessionBusy(
+    `The session ${session} has a turn under way (run ${live}). Wait for it, or cancel it, before you go to another branch.`,
+    live,
+  );
+}
+
+/** @throws PilotageError `scope_mismatch` when the run that a message is to begin is there already, in another session. */
+export function assertOwnTurn({ scope, known: { run } }: Sending, there: Scope): void {
+  if (ownedBy(there) === ownedBy(scope)) return;
+  const message = `The run ${run}, which the message would begin, belongs to another session. Send the message with another id.`;
+  throw new PilotageError('scope_mismatch', message, { data: { run } });
+}
+
 export function cannotDelete({ session }: Scope): string {
   return `The session ${session} was not deleted: a process has one of its runs. Cancel that run first.`;
 }

@@ -75,6 +75,11 @@ export class KnownStates {
     }
   }
 
+  clear(): void {
+    this.#known.clear();
+    this.#entries = 0;
+  }
+
   forget(run: string): void {
     const known = this.#known.get(run);
     if (known === undefined) return;

@@ -22,7 +22,7 @@ const NONE: readonly NewRun[] = [];
 /** How many turns a run is told of that goes on from one which was told of none. */
 const TURNS = 40;
 
-/** @param late what was said to the run while it was ending. Each is put right behind the run that ends: the first one is the last of the list. */
+/** @param late what was said to the run while it was ending. They come before the turns that wait, behind the run that goes on. */
 export function runsAfter(
   state: RunState,
   bodies: readonly EntryBody[],
@@ -42,7 +42,7 @@ export function runsAfter(
     const own = { agent, ...defined({ pin: pin ?? undefined }), query: wordsIn(message.payload ?? {}) };
     return [turnOf(state, run, message.turnMessage, own, at)];
   });
-  return [...turns.reverse(), ...(successor === undefined ? [] : [successor])];
+  return [...(successor === undefined ? [] : [successor]), ...turns];
 }
 
 /** A message of a session that came too late begins a turn with the agent, the limits and the rights of the run that ends. */
@@ -130,5 +130,6 @@ function began(state: RunState, run: string, at: number, { carry, ...own }: Begi
     ...(whileAsked === 'keep' ? { whileAsked } : {}),
   };
   const entry = { ...started, seq: 1, at };
-  return { identity, priority: 0, entries: [entry], ...(own.turn === undefined ? {} : { waits: 'next' }) };
+  const waits = own.turn?.succeeds === undefined ? 'next' : 'first';
+  return { identity, priority: 0, entries: [entry], ...(own.turn === undefined ? {} : { waits }) };
 }

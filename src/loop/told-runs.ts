@@ -60,6 +60,12 @@ export class ToldRuns {
     for (const key of this.#kept.keys()) if (key.endsWith(`/${run}`)) this.#drop(key);
   }
 
+  /** Forgets all runs. */
+  clear(): void {
+    this.#kept.clear();
+    this.#bytes = 0;
+  }
+
   #keep(key: string, kept: Kept): void {
     this.#drop(key);
     this.#kept.set(key, kept);

@@ -115,15 +115,15 @@ export class Fleet {
     let before: string | undefined;
     const send = async (request: Sending): Promise<Claim | undefined> => {
       const sent = await this.#deps.journal.send(request);
-      if ('claim' in sent) return sent.claim;
-      before = sent.run;
-      return undefined;
+      before = 'run' in sent ? sent.run : undefined;
+      return 'claim' in sent ? sent.claim : undefined;
     };
     const { starts } = sending;
     const isDriven = await (starts === undefined
       ? send(sending)
       : this.#stored(starts, (leased) => send({ ...sending, starts: leased })));
-    if (starts !== undefined && isDriven === false && before === undefined) this.#toCome.expect(starts.identity.run);
+    const run = before ?? starts?.identity.run;
+    if (run !== undefined && isDriven !== true) this.#looked(run, () => this.#toCome.expect(run, sending.scope));
     return before;
   }
 
@@ -535,7 +535,7 @@ export class Fleet {
     const isEnded = exit.kind === 'ended';
     if (isEnded || exit.kind === 'parked') this.#deps.states.letGo(driver.state, driver.kept, driver.lease.fence);
     if (isEnded) this.#options.onEnded(driver.state);
-    if (isEnded && driver.state.turn !== null) this.#looked(run, () => this.#toCome.wakeNext(driver.state.identity));
+    if (isEnded && driver.state.turn !== null) this.#looked(run, () => this.#toCome.wakeLive(driver.state.identity));
     if (exit.kind === 'broken' && !awaited && !this.#deps.hub.hasListeners(run)) this.#deps.onFault(exit.error);
     this.#deps.hub.tell(run, error === undefined ? { type: 'exit' } : { type: 'exit', error });
     if (this.#live.size === 0) this.#stopBeat?.();

@@ -116,7 +116,8 @@ async function tryToReopen(
 
 /** The run stays as it is. */
 function isRefusal(error: unknown): boolean {
-  return PilotageError.is(error, 'payload_invalid') || PilotageError.is(error, 'budget_exceeded');
+  const codes = ['payload_invalid', 'budget_exceeded', 'session_busy'] as const;
+  return codes.some((code) => PilotageError.is(error, code));
 }
 
 function assertReopens({ ending, task, erased, identity: { run } }: RunState): void {

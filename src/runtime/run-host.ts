@@ -24,16 +24,16 @@ export class RunHost {
   /** How files are taken that are given by their URLs. */
   readonly files: FileOptions;
   readonly #agents: Agents;
-  readonly #assertOpen: () => void;
+  /** @throws PilotageError `runtime_closed`: a handle may live longer. */
+  readonly assertOpen: () => void;
   readonly #signals: CancelSignals;
 
-  /** @param assertOpen throws `runtime_closed` once the runtime is closed: a handle may live longer. */
   constructor(deps: DriverDeps, fleet: Fleet, agents: Agents, assertOpen: () => void, files: FileOptions = {}) {
     this.deps = deps;
     this.fleet = fleet;
     this.files = files;
     this.#agents = agents;
-    this.#assertOpen = assertOpen;
+    this.assertOpen = assertOpen;
     this.#signals = new CancelSignals({
       journal: deps.journal,
       isDriven: (run) => fleet.drives(run),
@@ -58,19 +58,19 @@ export class RunHost {
 
   /** Stores a control and sees that somebody drives the run. @returns false when only a process with the run's own code can take it. */
   async signal(run: string, control: Control): Promise<boolean> {
-    this.#assertOpen();
+    this.assertOpen();
     return this.fleet.send(run, control);
   }
 
   /** Records that the failed run goes on. @returns the run, and the tasks that go on with it. */
   async reopen(run: string, as: ReopenAs): Promise<readonly string[]> {
-    this.#assertOpen();
+    this.assertOpen();
     return this.fleet.reopen(run, as);
   }
 
   /** Drives the run here, unless another process does. `acceptChanges`: also when the code has changed since the run started. */
   async drive(run: string, acceptChanges: boolean): Promise<void> {
-    this.#assertOpen();
+    this.assertOpen();
     await this.fleet.claimAndDrive(run, acceptChanges);
   }
 
@@ -95,7 +95,7 @@ export class RunHost {
 
   /** @returns the id of the fork, which is driven. */
   async fork(run: string, options: ForkOptions): Promise<string> {
-    this.#assertOpen();
+    this.assertOpen();
     options.signal?.throwIfAborted();
     const forked = await forkRun({ ...this.deps, ...(await this.#successorOf(run)) }, run, options);
     this.cancelOn(options.signal, forked.run);
@@ -104,7 +104,7 @@ export class RunHost {
   }
 
   async replay(run: string, signal: AbortSignal | undefined): Promise<ReplayReport> {
-    this.#assertOpen();
+    this.assertOpen();
     const { journal, artifacts } = this.deps;
     const { planner, toolsOf } = await this.#successorOf(run);
     const entries = await journal.read(run);

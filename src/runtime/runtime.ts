@@ -220,10 +220,16 @@ export class Runtime {
   });
 
   /** The sessions of the journal: list, get, delete, and give titles. */
-  readonly sessions: Sessions = new Sessions(() => {
-    this.#assertOpen();
-    return this.#driverDeps();
-  });
+  readonly sessions: Sessions = new Sessions(
+    () => {
+      this.#assertOpen();
+      return this.#driverDeps().journal;
+    },
+    () => {
+      this.#told.clear();
+      this.#deps?.states.clear();
+    },
+  );
 
   constructor(options: RuntimeOptions) {
     assertOptions('createRuntime', options, OPTIONS);

@@ -1,5 +1,5 @@
 /** The events of a session: those of its turns, one turn after another, in the order of their acceptance. */
-import type { RunEvent, Scope } from '#core';
+import { PilotageError, type RunEvent, type Scope } from '#core';
 import type { RunRecord } from '#journal';
 import { keptAlive } from './follow.ts';
 import { followEvents } from './run-events.ts';
@@ -30,7 +30,7 @@ export function positionOf(turn: number, seq: number): number {
   return turn * TURN + seq;
 }
 
-/** Goes on for ever: over pauses, and to turns that come later. */
+/** Goes on until the session is deleted: over pauses, and to turns that come later. */
 export async function* sessionEvents(
   host: RunHost,
   scope: Scope,
@@ -67,6 +67,8 @@ async function turnAt(
       });
       const [record] = await journal.list({ tenant, user, session, beforeTurn: turn + 1, limit: 1 });
       if (record?.turn === turn) return record;
+      // The session was deleted, and perhaps begun anew.
+      if ((record?.turn ?? 0) < turn - 1) return undefined;
       await fleet.waiting(session, keptAlive(news, clock));
     }
     return undefined;
@@ -93,6 +95,8 @@ async function* turnEvents(
       if (event.path === undefined) seen = event.seq;
       yield { ...event, position: positionOf(turn, seen) };
     }
+  } catch (error) {
+    if (!PilotageError.is(error, 'run_not_found')) throw error;
   } finally {
     signal?.removeEventListener('abort', stop);
   }

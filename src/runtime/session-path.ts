@@ -32,6 +32,20 @@ export async function* turnsBefore(
   }
 }
 
+/** The turns of a session behind one, the first of them first. */
+export async function* turnsBehind(
+  journal: Pick<Journal, 'list'>,
+  { tenant, user, session }: Scope,
+  turn: number,
+): AsyncGenerator<RunRecord, void> {
+  for (let last = turn; ; last += PAGE) {
+    const page = await journal.list({ tenant, user, session, beforeTurn: last + PAGE + 1, limit: PAGE });
+    const behind = page.filter((record) => (record.turn ?? 0) > last);
+    yield* behind.reverse();
+    if (behind.length < PAGE) return;
+  }
+}
+
 interface Way {
   /** The turns on the way, the last of them first. */
   readonly turns: readonly RunRecord[];
@@ -78,22 +92,57 @@ export async function turnStarted(
   sources: MemorySources,
   window: number = DEFAULT_TURNS,
 ): Promise<TurnStarted> {
-  const { journal, told } = sources;
+  const { journal } = sources;
   const { turn = 1 } = (await journal.get(identity.run)) ?? {};
   const way = await wayBack(journal, identity, { turn, origin: origin ?? undefined, limit: window + 1 });
-  const [before] = way.turns;
-  const known = before && (await told.of(before.identity.run, before.head, identity, sources));
-  const isCut = before?.identity.run === origin?.interrupts && before?.status === 'cancelled';
+  const before = await rightBefore(way.turns, identity, sources);
+  const cut = interruptedBy(origin?.interrupts, before);
   const path = way.turns.map(({ identity: { run }, head }) => ({ run, head })).reverse();
-  const continued = known === undefined ? { runs: [], turns: window } : continuedAfter(path, known, window);
+  const begun = path.length - before.length + 1;
+  const base = before.at(-1)?.known;
+  const continued =
+    base === undefined ? { runs: [], turns: window } : continuedAfter(path.slice(0, begun), base, window);
   // A turn that was interrupted before it had done anything leaves nothing but its messages.
-  const runs = isCut && known !== undefined && hasDoneNothing(known) ? continued.runs.slice(0, -1) : continued.runs;
-  const aside = withAside(known?.continues?.aside ?? [], way.beside);
+  const idle = new Set(cut.filter(hasDoneNothing).map(({ told }) => told.run));
+  const runs = [...continued.runs, ...path.slice(begun)].filter(({ run }) => !idle.has(run));
+  const aside = withAside(base?.continues?.aside ?? [], await doneBeside(way.beside, identity, sources));
   return {
     kind: 'turn_started',
     continues: { ...continued, runs, ...(aside.length === 0 ? {} : { aside }) },
-    ...(isCut && known !== undefined ? withInterrupted(known, { query, inputs: context.inputs }) : {}),
+    ...(cut.length === 0 ? {} : withInterrupted(cut, { query, inputs: context.inputs })),
   };
+}
+
+interface Before {
+  readonly record: RunRecord;
+  readonly known: KnownRun;
+}
+
+/** The turns right before, back to the one that had begun: the others were cancelled while they waited, and were told nothing. The last of them first. */
+async function rightBefore(
+  turns: readonly RunRecord[],
+  scope: Scope,
+  sources: MemorySources,
+): Promise<readonly Before[]> {
+  const found: Before[] = [];
+  for (const record of turns) {
+    const known = await sources.told.of(record.identity.run, record.head, scope, sources);
+    found.push({ record, known });
+    if (known.continues !== null || record.status !== 'cancelled') break;
+  }
+  return found;
+}
+
+/** The turn that was interrupted; and, when it was while it waited, also those whose messages it was to take over. Oldest first. */
+function interruptedBy(interrupts: string | undefined, before: readonly Before[]): readonly KnownRun[] {
+  const cut: KnownRun[] = [];
+  let wanted = interrupts;
+  for (const { record, known } of before) {
+    if (record.identity.run !== wanted || record.status !== 'cancelled') break;
+    cut.unshift(known);
+    wanted = record.turnOrigin?.interrupts;
+  }
+  return cut;
 }
 
 function hasDoneNothing({ told: { trajectory } }: KnownRun): boolean {
@@ -101,11 +150,11 @@ function hasDoneNothing({ told: { trajectory } }: KnownRun): boolean {
 }
 
 function withInterrupted(
-  { told }: KnownRun,
+  cut: readonly KnownRun[],
   own: { readonly query: string; readonly inputs: readonly InputArtifact[] | undefined },
 ): Pick<TurnStarted, 'query' | 'inputs'> {
-  const said = turnsOf(told).flatMap(({ role, text }) => (role === 'user' ? [text] : []));
-  const before = told.inputs.map(({ bytes: _, ...input }) => input);
+  const said = cut.flatMap(({ told }) => turnsOf(told)).flatMap(({ role, text }) => (role === 'user' ? [text] : []));
+  const before = cut.flatMap(({ told }) => told.inputs.map(({ bytes: _, ...input }) => input));
   const inputs = [...before, ...(own.inputs ?? [])];
   const query = [...said, own.query].filter((text) => text !== '').join('\n\n');
   return { query, ...defined({ inputs: inputs.length === 0 ? undefined : inputs }) };
@@ -113,8 +162,17 @@ function withInterrupted(
 
 type Runs = Continued['runs'];
 
-/** What the turn before was told of other branches, and the turns that were passed by since. @param beside the last of them first. */
-function withAside(known: Runs, beside: readonly RunRecord[]): Runs {
-  const passed = beside.map(({ identity: { run }, head }) => ({ run, head })).reverse();
+/** Those that have done something, oldest first: the others would be named in every turn that comes, and have nothing to tell. @param beside the last of them first. */
+async function doneBeside(beside: readonly RunRecord[], scope: Scope, sources: MemorySources): Promise<Runs> {
+  const done: Runs[number][] = [];
+  for (const { identity, head } of beside) {
+    const known = await sources.told.of(identity.run, head, scope, sources);
+    if (!hasDoneNothing(known)) done.push({ run: identity.run, head });
+  }
+  return done.reverse();
+}
+
+/** What the turn before was told of other branches, and what was passed by since. */
+function withAside(known: Runs, passed: Runs): Runs {
   return [...known.filter(({ run }) => passed.every((turn) => turn.run !== run)), ...passed];
 }

@@ -17,6 +17,7 @@ import { foldEntries } from '#state';
 import { isQuestion } from '../loop/controls.ts';
 import { firstEntry, type Starting } from './new-run.ts';
 import type { RunHost } from './run-host.ts';
+import { turnsBehind } from './session-path.ts';
 import { activeTurn } from './session-turns.ts';
 import type { StartOptions } from './start-options.ts';
 
@@ -60,12 +61,13 @@ export class Sender {
     this.#starting = starting;
   }
 
-  /** @throws PilotageError `session_busy`, or as `Runtime.start`. */
+  /** @throws PilotageError `session_busy`, `runtime_closed`, or as `Runtime.start`. */
   async send(scope: Scope, outgoing: Outgoing): Promise<Accepted> {
     const { journal } = this.#host.deps;
     const known = idsOf(scope, outgoing.id);
     const identity: Identity = { ...scope, run: known.run };
     for (;;) {
+      this.#host.assertOpen();
       const record = await journal.sessions.get(scope);
       const way = await this.#wayFor(outgoing, record);
       const seen = { live: way.seen, branch: record?.branch ?? null };
@@ -101,23 +103,31 @@ export class Sender {
       await fleet.told(way.run);
       return { run: way.run, as: 'steered' };
     }
-    if (way.as === 'interrupts') await fleet.told(way.run);
+    for (const { run: told } of request.tells ?? []) await fleet.told(told);
     return { run, as: way.as };
   }
 
-  async #wayFor({ busy }: Outgoing, record: SessionRecord | undefined): Promise<Way> {
+  async #wayFor({ busy, place }: Outgoing, record: SessionRecord | undefined): Promise<Way> {
     const { live } = record ?? {};
-    if (live === undefined) return { as: 'started', seen: null };
+    if (record === undefined || live === undefined) return { as: 'started', seen: null };
     const { run, signals } = live;
-    if (live.status === 'paused' && (await this.#asksItsUser(run)))
-      return { as: 'steered', run, seen: { run, signals } };
+    // Every interruption is a signal of the turn under way: of two senders, one sees what the other has done.
+    const interrupts = async (): Promise<Way> => ({
+      as: 'interrupts',
+      run: await this.#lastInterrupting(record, run),
+      seen: { run, signals },
+    });
+    if (live.status === 'paused' && (await this.#asksItsUser(run))) {
+      // An edit does not answer the question, which is withdrawn.
+      return place === undefined ? { as: 'steered', run, seen: { run, signals } } : interrupts();
+    }
     switch (busy) {
       case 'queue':
         return { as: 'queued', seen: { run } };
       case 'steer':
         return { as: 'steered', run, seen: { run } };
       case 'interrupt':
-        return { as: 'interrupts', run, seen: { run } };
+        return interrupts();
       case 'reject':
         throw new PilotageError(
           'session_busy',
@@ -127,6 +137,22 @@ export class Sender {
       default:
         return busy satisfies never;
     }
+  }
+
+  /** The turn that waits to take the place of the one under way, and is interrupted in turn; that one itself when there is none. */
+  async #lastInterrupting({ waiting, turns, ...scope }: SessionRecord, live: string): Promise<string> {
+    if (waiting === 0) return live;
+    const { journal } = this.#host.deps;
+    const { turn = 0 } = (await journal.get(live)) ?? {};
+    let link = live;
+    let last = live;
+    for await (const { identity, waits, turnOrigin } of turnsBehind(journal, scope, turn)) {
+      if (turnOrigin?.interrupts === link) {
+        link = identity.run;
+        if (waits === true) last = link;
+      } else if (waits === true) break;
+    }
+    return last;
   }
 
   /** Its planner has asked the user, and nobody has answered. */
@@ -149,7 +175,9 @@ export class Sender {
     const { priority = 0 } = options;
     const waits = interrupts === undefined ? 'last' : 'next';
     const starts: NewRun = { identity, priority, entries: [entry], waits };
-    return { starts, ...(interrupts === undefined ? {} : { tells: [interrupting(interrupts, identity.run)] }) };
+    if (interrupts === undefined || way.seen === null) return { starts };
+    const cancelled = new Set([way.seen.run, interrupts]);
+    return { starts, tells: [...cancelled].map((run) => interrupting(run, identity.run)) };
   }
 
   /** The agent to which the conversation was handed over last has it, as long as the runtime knows that agent. */
@@ -174,4 +202,8 @@ function interrupting(run: string, by: string): Told {
 type Way =
   | { readonly as: 'started'; readonly seen: null }
   | { readonly as: 'queued'; readonly seen: { readonly run: string } }
-  | { readonly as: 'steered' | 'interrupts'; readonly run: string; readonly seen: Sending['seen']['live'] };
+  | {
+      readonly as: 'steered' | 'interrupts';
+      readonly run: string;
+      readonly seen: NonNullable<Sending['seen']['live']>;
+    };

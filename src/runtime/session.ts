@@ -17,6 +17,7 @@ import type { RunResult } from './result.ts';
 import { Run } from './run.ts';
 import type { RunHost } from './run-host.ts';
 import { type SessionEvent, type SessionEventOptions, sessionEvents } from './session-events.ts';
+import { turnsBefore } from './session-path.ts';
 import { type Acceptance, BUSY_MODES, type BusyMode, type Outgoing, Sender } from './session-send.ts';
 import {
   activeTurn,
@@ -40,7 +41,7 @@ export interface SendOptions extends Pick<StartOptions, 'inputs'> {
   /**
    * What becomes of the message while a turn is under way. `queue`: it begins the next turn, when this one has ended. `steer`: it is told to the turn that
    * is under way, or begins the next one if that ends before. `interrupt`: what is under way is cancelled, and the next turn has the messages of both.
-   * `reject`: it is refused. A turn that has asked its user hears it in any case, as the answer. Default `queue`.
+   * `reject`: it is refused. A turn that has asked its user hears it in any case, as the answer. `edit` and `regenerate` do not steer. Default `queue`.
    */
   readonly busy?: BusyMode;
   /** An id of the message, unique in the session: the same message sent again changes nothing. Default: a fresh one. */
@@ -62,6 +63,9 @@ const EVENTS: OptionShape<SessionEventOptions> = { from: 'whole?', tasks: 'flag?
 const TURNS: OptionShape<{ limit?: number }> = { limit: 'count?' };
 const CANCEL: OptionShape<{ waiting?: boolean }> = { waiting: 'flag?' };
 const DEFAULT_TURNS = 100;
+const MAX_MESSAGE_ID = 500;
+const CANNOT_STEER =
+  "A message in the place of another one begins a turn, and cannot be told to the turn that is under way. Give busy: 'queue', 'interrupt' or 'reject'.";
 
 export class Session {
   readonly id: string;
@@ -95,7 +99,9 @@ export class Session {
     assertWords('send', 'busy', [busy], BUSY_MODES);
     const given: StartOptions = { ...this.#options, ...defined({ inputs }) };
     assertStart(query, given);
+    assertMessageId(id);
     const isPlaced = Object.keys(place).length > 0;
+    if (isPlaced && busy === 'steer') throw new PilotageError('invalid_config', CANNOT_STEER);
     const outgoing: Outgoing = { id, query, busy, options: given, ...(isPlaced ? { place } : {}) };
     const { run, as } = await this.#sender.send(this.#scope, outgoing);
     return { id, turn: run, as, result: () => this.#resultOf(id, run) };
@@ -110,8 +116,8 @@ export class Session {
   }
 
   /**
-   * The events of all turns in the order of the turns, over pauses, and of turns that come later: the stream goes on until its reader leaves, or
-   * the signal is aborted. Every reader gets the same recorded events in the same order. What a turn records after the next one has begun,
+   * The events of all turns in the order of the turns, over pauses, and of turns that come later: the stream goes on until its reader leaves, the
+   * signal is aborted, or the session is deleted. Every reader gets the same recorded events in the same order. What a turn records after the next one has begun,
    * because somebody resumed it, comes only to readers who have not passed it.
    */
   events(options: SessionEventOptions = {}): AsyncGenerator<SessionEvent, void> {
@@ -155,13 +161,18 @@ export class Session {
   async #waiting({ turns, waiting }: SessionRecord): Promise<readonly string[]> {
     if (waiting === 0) return [];
     const { journal } = this.#host.deps;
-    const last = await journal.list({ ...this.#scope, beforeTurn: turns + 1, limit: Math.min(waiting, 200) });
-    return last.filter(({ waits }) => waits === true).map(({ identity }) => identity.run);
+    const found: string[] = [];
+    // Those that were cancelled stand among them.
+    for await (const { waits, identity } of turnsBefore(journal, this.#scope, turns + 1)) {
+      if (waits === true) found.push(identity.run);
+      if (found.length === waiting) break;
+    }
+    return found;
   }
 
   /**
    * Sends another message in the place of a turn's, on a branch of its own that goes on from the turn before it. Nothing is erased. What the turns of
-   * the other branch did stays done, and the model is told of it.
+   * the other branch did stays done, and the model is told of it. A turn that has asked its user is interrupted by it.
    * @throws PilotageError `run_not_found` for a turn that the session has not, or as `send`.
    */
   async edit(turn: string, message: string, options: SendOptions = {}): Promise<SentMessage> {
@@ -195,16 +206,14 @@ export class Session {
   async switchTo(turn: string): Promise<void> {
     const { journal } = this.#host.deps;
     await turnOf(journal, this.#scope, turn);
-    const { live } = (await journal.sessions.get(this.#scope)) ?? {};
-    if (live !== undefined) {
-      throw new PilotageError(
-        'session_busy',
-        `The session ${this.id} has a turn under way (run ${live.run}). Wait for it, or cancel it, before you go to another branch.`,
-        { data: { run: live.run } },
-      );
-    }
     await journal.sessions.set(this.#scope, { branch: turn });
   }
+}
+
+/** @throws PilotageError `invalid_config`. */
+function assertMessageId(id: string): void {
+  if (id.trim() !== '' && id.length <= MAX_MESSAGE_ID && id.isWellFormed()) return;
+  throw new PilotageError('invalid_config', `The id of a message is a text of 1 to ${MAX_MESSAGE_ID} characters.`);
 }
 
 function unlessEnded(error: unknown): void {

@@ -1,7 +1,6 @@
 /** The sessions of a journal, for whoever lists them. */
-import { assertOptions, defined, type OptionShape, PilotageError, type Scope } from '#core';
-import type { SessionQuery, SessionRecord } from '#journal';
-import type { DriverDeps } from '../loop/driver-deps.ts';
+import { assertOptions, type OptionShape, PilotageError, type Scope } from '#core';
+import type { Journal, SessionQuery, SessionRecord } from '#journal';
 
 const QUERY: OptionShape<SessionQuery> = {
   tenant: 'text',
@@ -12,24 +11,26 @@ const QUERY: OptionShape<SessionQuery> = {
   after: 'object?',
 };
 const MAX_TITLE = 200;
-const PAGE = 200;
 
 export class Sessions {
-  readonly #deps: () => Pick<DriverDeps, 'journal' | 'told' | 'states'>;
+  readonly #journal: () => Journal;
+  readonly #forget: () => void;
 
-  constructor(deps: () => Pick<DriverDeps, 'journal' | 'told' | 'states'>) {
-    this.#deps = deps;
+  /** @param forget what is kept here of runs: they may come again under the same ids. */
+  constructor(journal: () => Journal, forget: () => void) {
+    this.#journal = journal;
+    this.#forget = forget;
   }
 
   /** Sessions of a tenant, or of one of its users, those with the newest turns first. @throws PilotageError `invalid_config`. */
   async list(query: SessionQuery): Promise<SessionRecord[]> {
     assertOptions('sessions.list', query, QUERY);
-    return this.#deps().journal.sessions.list(query);
+    return this.#journal().sessions.list(query);
   }
 
   /** `undefined` for a session without turns. @throws PilotageError `identity_required`. */
   async get({ tenant, user, session }: Scope): Promise<SessionRecord | undefined> {
-    return this.#deps().journal.sessions.get({ tenant, user, session });
+    return this.#journal().sessions.get({ tenant, user, session });
   }
 
   /** Gives the session a title; `null` takes it away. A session without turns has none. @throws PilotageError `invalid_config`, `identity_required`. */
@@ -37,7 +38,7 @@ export class Sessions {
     if (title !== null && (typeof title !== 'string' || title === '' || title.length > MAX_TITLE)) {
       throw new PilotageError('invalid_config', `A title is a text of 1 to ${MAX_TITLE} characters, or null for none.`);
     }
-    await this.#deps().journal.sessions.set({ tenant, user, session }, { title });
+    await this.#journal().sessions.set({ tenant, user, session }, { title: title?.toWellFormed() ?? null });
   }
 
   /**
@@ -45,20 +46,8 @@ export class Sessions {
    * @throws PilotageError `session_busy` while a process has one of them, `identity_required`.
    */
   async delete({ tenant, user, session }: Scope): Promise<number> {
-    const scope = { tenant, user, session };
-    const { journal, told, states } = this.#deps();
-    const runs: string[] = [];
-    for (let after: string | undefined; ; ) {
-      const page = await journal.list({ ...scope, limit: PAGE, ...defined({ after }) });
-      runs.push(...page.map(({ identity }) => identity.run));
-      after = page.at(-1)?.identity.run;
-      if (page.length < PAGE) break;
-    }
-    const count = await journal.sessions.delete(scope);
-    for (const run of runs) {
-      told.forget(run);
-      states.forget(run);
-    }
-    return count;
+    const runs = await this.#journal().sessions.delete({ tenant, user, session });
+    this.#forget();
+    return runs;
   }
 }

@@ -15,12 +15,13 @@ export class TurnsToCome {
     this.#wake = wake;
   }
 
-  /** A run was stored that waits, perhaps. */
-  expect(run: string): void {
+  /** A run was stored that waits, perhaps: for a turn whose process may have died. */
+  async expect(run: string, scope: Scope): Promise<void> {
     if (this.#isStopped) return;
     const unwatch = this.#watched.get(run) ?? this.#journal.watch(run, () => this.#wake(run));
     this.#watched.set(run, unwatch);
     this.#wake(run);
+    await this.wakeLive(scope);
   }
 
   /** Its turn has come, or it has ended. */
@@ -29,10 +30,10 @@ export class TurnsToCome {
     this.#watched.delete(run);
   }
 
-  /** A turn of the session has ended here: the next one is woken. */
-  async wakeNext(scope: Scope): Promise<void> {
+  /** Whichever turn of the session is to be under way now: the one before it has ended here, or its process may have died. */
+  async wakeLive(scope: Scope): Promise<void> {
     const { live } = (await this.#journal.sessions.get(scope)) ?? {};
-    if (live?.status === 'pending') this.#wake(live.run);
+    if (live !== undefined) this.#wake(live.run);
   }
 
   stop(): void {

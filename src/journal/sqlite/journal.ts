@@ -32,7 +32,7 @@ import type {
   SignalOptions,
   SnapshotStore,
 } from '../port.ts';
-import { assertLease, assertPriority, dueAt, hasEnded, isTurn, journalClosed, pageSize, wholeMs } from '../rules.ts';
+import { assertLease, assertPriority, dueAt, isTurn, journalClosed, pageSize, wholeMs } from '../rules.ts';
 import { Watchers } from '../watchers.ts';
 import { SqliteGuard } from './guard.ts';
 import { SqliteItems } from './items.ts';
@@ -156,7 +156,11 @@ export class SqliteJournal implements Journal {
         await this.#writer.write(() => turns.set(scope, facts));
         this.#watchers.wakeSession(scope);
       },
-      delete: async (scope) => this.#writer.write(() => turns.delete(scope, this.#now())),
+      delete: async (scope) => {
+        const runs = await this.#writer.write(() => turns.delete(scope, this.#now()));
+        this.#watchers.wakeAll();
+        return runs;
+      },
     };
     this.snapshots = new SqliteSnapshots(db, access);
     this.store = new SqliteItems(db, access, () => this.#now());
@@ -253,7 +257,7 @@ export class SqliteJournal implements Journal {
     const bodies = request.entries.map(encodeEntry);
     const next = await this.#writer.write(() => {
       this.#repairs.repair(request, bodies, this.#now());
-      return hasEnded(request.status) ? this.#turns.ended(request.run) : undefined;
+      return this.#turns.ended(request.run);
     });
     this.#watchers.wake(request.run);
     if (next !== undefined) this.#hasItsTurn(next);

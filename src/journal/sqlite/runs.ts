@@ -18,6 +18,7 @@ import {
   assertTreeLimit,
   dueAt,
   hasEnded,
+  isReopening,
   isTurn,
   mayLive,
   mayReopen,
@@ -175,6 +176,7 @@ export class SqliteRows {
   append({ append, bodies, agent, starts, tells }: AppendText, time: number): string | undefined {
     const now = Math.floor(time);
     const { run, expected, leaseMs, takes, status, writes } = append;
+    if (isReopening(append)) assertMayGoOn(run, this.#turns.otherInTurn(run));
     const row = starts !== undefined || leaseMs !== undefined ? this.#assertMay(append) : undefined;
     let head = expected;
     for (const body of bodies) {
@@ -197,9 +199,9 @@ export class SqliteRows {
   }
 
   send({ sending, starts, tells }: SendingText, time: number): Sent {
-    const before = this.#turns.acceptedIn(sending.known);
+    const before = this.#turns.acceptedIn(sending);
     if (before !== undefined) return { run: before };
-    assertSessionSeen(sending, this.#turns.record(sending.scope));
+    assertSessionSeen(sending, this.#turns.standing(sending.scope));
     for (const { run, message } of tells) {
       if (message.isCapped) assertRoom(run, this.#inbox.waitingControls(this.#find(run).key));
     }
@@ -314,7 +316,7 @@ export class SqliteRows {
     const workLeftAt = row.owner !== null && mayLive(row.owner, lease) ? Math.ceil(now) : row.work_left_at;
     this.#sql.grant().run(lease.owner, wholeMs(now + lease.leaseMs, 'leaseMs'), workLeftAt, key);
     const before = { status: row.status, wakeAt: row.wake_at };
-    const waits = row.waits === 1 ? ({ waits: true } as const) : undefined;
+    const waits = (row.waits ?? 0) > 0 ? ({ waits: true } as const) : undefined;
     const claim = { run: row.id, fence: row.fence + 1, head: row.head, signals: row.signals, before, ...waits };
     return workLeftAt === null ? claim : { ...claim, workLeftMsAgo: Math.max(0, now - workLeftAt) };
   }

@@ -26,8 +26,8 @@ const MAGIC = 'SQLite format 3\0';
  * Until version 9 the turns of a session were stored beside its runs, and until version 10 summaries of older ones.
  * `stored_at` is when a message was accepted; of those from before version 6 it is 0.
  * `work_left_at` is when a run was last taken from, or given back by, an owner that may be at its calls still; NULL never.
- * `turn` is the place of a run among the turns of its session. `waits` is 1 while the turns before it keep it from being due, 0 when its turn has
- * come, and NULL for a run that waits for nobody. What people say of a session itself stands in `session_facts`.
+ * `turn` is the place of a run among the turns of its session. `waits` is 1 while the turns before it keep it from being due, or 2 when it
+ * stands before all that were put last; 0 when its turn has come, and NULL for a run that waits for nobody. What people say of a session itself stands in `session_facts`.
  * `problem` is the error with which its last owner let go of a run, until somebody claims it.
  */
 export const MIGRATIONS: readonly string[] = [
@@ -204,15 +204,16 @@ export const MIGRATIONS: readonly string[] = [
     CASE
       WHEN status IN ('finished', 'failed', 'cancelled') THEN NULL
       WHEN owner IS NOT NULL THEN lease_until
-      WHEN waits = 1 THEN NULL
+      WHEN waits > 0 THEN NULL
       ELSE wake_at
     END
   );
   CREATE INDEX runs_due ON runs (agent, due_at, priority DESC, key, tenant) WHERE due_at IS NOT NULL;
-  DROP INDEX runs_scope;
-  CREATE INDEX runs_turns ON runs (tenant, user, session, turn);
-  CREATE INDEX runs_open_turns ON runs (tenant, user, session, turn)
-    WHERE turn IS NOT NULL AND status NOT IN ('finished', 'failed', 'cancelled');
+  CREATE INDEX runs_turns ON runs (tenant, user, session, turn) WHERE turn IS NOT NULL;
+  CREATE INDEX runs_in_turn ON runs (tenant, user, session, turn)
+    WHERE turn IS NOT NULL AND coalesce(waits, 0) = 0 AND status NOT IN ('finished', 'failed', 'cancelled');
+  CREATE INDEX runs_waiting ON runs (tenant, user, session, turn)
+    WHERE waits > 0 AND status NOT IN ('finished', 'failed', 'cancelled');
   CREATE INDEX controls_messages ON controls (id) WHERE id GLOB '${SESSION_MESSAGE}*';
   CREATE TABLE session_facts (
     tenant TEXT NOT NULL,

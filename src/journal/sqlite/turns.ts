@@ -2,14 +2,16 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type Identity, type Scope, SESSION_MESSAGE } from '#core';
 import type { NewRun, RunStatus, Sending, SessionQuery, SessionRecord } from '../port.ts';
-import { cannotDelete, ownedBy, pageSize, sessionBusy } from '../rules.ts';
+import { assertMaySwitch, assertOwnTurn, cannotDelete, ownedBy, pageSize, sessionBusy } from '../rules.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
 
 const IN_SCOPE = 'tenant = :tenant AND user = :user AND session = :session';
-/** As the partial index says it. */
-const IS_OPEN = "turn IS NOT NULL AND status NOT IN ('finished', 'failed', 'cancelled')";
-const SAME_SCOPE = 'open.tenant = this.tenant AND open.user = this.user AND open.session = this.session';
-const OPEN_IS_OPEN = "open.turn IS NOT NULL AND open.status NOT IN ('finished', 'failed', 'cancelled')";
+/** As the partial indexes say it. */
+const inTurn = (of = ''): string =>
+  `${of}turn IS NOT NULL AND coalesce(${of}waits, 0) = 0 AND ${of}status NOT IN ('finished', 'failed', 'cancelled')`;
+const isWaiting = (of = ''): string => `${of}waits > 0 AND ${of}status NOT IN ('finished', 'failed', 'cancelled')`;
+const sameScope = (of: string): string =>
+  `${of}.tenant = this.tenant AND ${of}.user = this.user AND ${of}.session = this.session`;
 /** The last turn, for each session: found by one look into the index for each of them. */
 const SESSIONS = `
   WITH RECURSIVE names (user, session) AS (
@@ -33,47 +35,63 @@ const SESSIONS = `
   FROM names LEFT JOIN session_facts AS facts
     ON facts.tenant = :tenant AND facts.user = names.user AND facts.session = names.session
   WHERE names.user IS NOT NULL AND (:user IS NULL OR names.user = :user) AND updated_at >= :since
-    AND (:text IS NULL OR instr(lower(names.session), :text) OR instr(lower(coalesce(facts.title, '')), :text))
+    AND (:text IS NULL OR has_text(names.session, :text) OR has_text(facts.title, :text))
     AND (:afterAt IS NULL OR updated_at < :afterAt
       OR (updated_at = :afterAt AND (names.user, names.session) > (:afterUser, :afterSession)))
   ORDER BY updated_at DESC, names.user, names.session LIMIT :limit`;
 
-interface OpenRow {
-  readonly id: string;
-  readonly status: RunStatus;
-  readonly signals: number;
+interface LastRow {
+  readonly turn: number;
+  readonly created_at: number;
   readonly waits: number | null;
 }
+
+interface LiveRow {
+  readonly run: string;
+  readonly status: RunStatus;
+  readonly signals: number;
+}
+
+/** How the column says that a turn waits. */
+const WAITS = { last: 1, next: 2, first: 2 } as const;
 
 type Statements = ReturnType<typeof statementsOn>;
 
 function statementsOn(db: DatabaseSync) {
   const sql = prepared(db);
+  // SQLite itself knows the cases of ASCII alone.
+  db.function('has_text', { deterministic: true }, (given, text) =>
+    Number(typeof given === 'string' && given.toLowerCase().includes(String(text))),
+  );
   return {
-    isWaited: sql(`SELECT 1 FROM runs INDEXED BY runs_open_turns WHERE ${IN_SCOPE} AND ${IS_OPEN} LIMIT 1`),
-    last: sql(`SELECT turn, created_at FROM runs WHERE ${IN_SCOPE} AND turn IS NOT NULL ORDER BY turn DESC LIMIT 1`),
+    last: sql(`
+      SELECT turn, created_at, waits FROM runs WHERE ${IN_SCOPE} AND turn IS NOT NULL ORDER BY turn DESC LIMIT 1`),
     first: sql(`SELECT created_at FROM runs WHERE ${IN_SCOPE} AND turn IS NOT NULL ORDER BY turn LIMIT 1`),
     // Those that wait stand at the end.
-    lastInTurn: sql(`
-      SELECT turn FROM runs WHERE ${IN_SCOPE} AND turn IS NOT NULL AND waits IS NOT 1 ORDER BY turn DESC LIMIT 1`),
-    makeRoom: sql(`UPDATE runs SET turn = turn + 1 WHERE ${IN_SCOPE} AND turn > :behind`),
+    firstWaiting: sql(`
+      SELECT turn FROM runs INDEXED BY runs_waiting WHERE ${IN_SCOPE} AND ${isWaiting()} AND waits <= :most ORDER BY turn LIMIT 1`),
+    makeRoom: sql(`UPDATE runs SET turn = turn + 1 WHERE ${IN_SCOPE} AND turn >= :turn`),
     place: sql('UPDATE runs SET turn = :turn, waits = :waits WHERE id = :run'),
     next: sql(`
-      UPDATE runs SET waits = 0 WHERE waits = 1 AND key = (
-        SELECT open.key FROM runs AS this JOIN runs AS open INDEXED BY runs_open_turns ON ${SAME_SCOPE} AND ${OPEN_IS_OPEN}
-        WHERE this.id = ? ORDER BY open.waits IS 1, open.turn LIMIT 1
+      UPDATE runs SET waits = 0 WHERE key = (
+        SELECT next.key FROM runs AS this JOIN runs AS next INDEXED BY runs_waiting
+          ON ${sameScope('next')} AND ${isWaiting('next.')}
+        WHERE this.id = ? AND NOT EXISTS (
+          SELECT 1 FROM runs AS open INDEXED BY runs_in_turn WHERE ${sameScope('open')} AND ${inTurn('open.')}
+        ) ORDER BY next.turn LIMIT 1
       ) RETURNING id`),
     otherInTurn: sql(`
-      SELECT open.id FROM runs AS this JOIN runs AS open INDEXED BY runs_open_turns ON ${SAME_SCOPE} AND ${OPEN_IS_OPEN}
+      SELECT open.id FROM runs AS this JOIN runs AS open INDEXED BY runs_in_turn ON ${sameScope('open')} AND ${inTurn('open.')}
       WHERE this.id = ? AND this.waits = 0 AND open.waits = 0 AND open.key <> this.key LIMIT 1`),
     scopeOf: sql('SELECT tenant, user, session FROM runs WHERE id = ? AND turn IS NOT NULL'),
-    open: sql(`
-      SELECT id, status, signals, waits FROM runs INDEXED BY runs_open_turns WHERE ${IN_SCOPE} AND ${IS_OPEN} ORDER BY turn`),
-    acceptedIn: sql(`
-      SELECT :run AS run FROM runs WHERE id = :run
-      UNION ALL
-      SELECT runs.id FROM controls INDEXED BY controls_messages JOIN runs ON runs.key = controls.run
-      WHERE controls.id = :control AND controls.id GLOB '${SESSION_MESSAGE}*' LIMIT 1`),
+    live: sql(`
+      SELECT id AS run, status, signals FROM runs INDEXED BY runs_in_turn WHERE ${IN_SCOPE} AND ${inTurn()}
+      ORDER BY turn DESC LIMIT 1`),
+    waiting: sql(`SELECT count(*) AS waiting FROM runs INDEXED BY runs_waiting WHERE ${IN_SCOPE} AND ${isWaiting()}`),
+    ownerOf: sql('SELECT tenant, user, session FROM runs WHERE id = ?'),
+    heardIn: sql(`
+      SELECT runs.id AS run FROM controls INDEXED BY controls_messages JOIN runs ON runs.key = controls.run
+      WHERE controls.id = :control AND controls.id GLOB '${SESSION_MESSAGE}*' AND ${IN_SCOPE} LIMIT 1`),
     facts: sql(`SELECT title, branch FROM session_facts WHERE ${IN_SCOPE}`),
     setFacts: sql(`
       INSERT INTO session_facts (tenant, user, session, title, branch) VALUES (:tenant, :user, :session, :title, :branch)
@@ -110,15 +128,24 @@ export class SqliteTurns {
   /** Gives a run that was just stored its place. @returns whether it waits. */
   add(identity: Identity, waits: NewRun['waits']): boolean {
     const scope = scopeOf(identity);
-    const isWaiting = waits !== undefined && this.#sql.isWaited().get(scope) !== undefined;
-    let turn = Number(this.#sql.last().get(scope)?.['turn'] ?? 0) + 1;
-    if (waits === 'next') {
-      const behind = Number(this.#sql.lastInTurn().get(scope)?.['turn'] ?? 0);
-      this.#sql.makeRoom().run({ ...scope, behind });
-      turn = behind + 1;
-    }
-    this.#sql.place().run({ turn, waits: waits === undefined ? null : Number(isWaiting), run: identity.run });
-    return isWaiting;
+    const isBehind = waits !== undefined && this.#live(scope) !== undefined;
+    const last = this.#sql.last().get<LastRow>(scope);
+    const before = waits === 'last' || !last?.waits ? undefined : this.#firstWaiting(scope, waits);
+    const turn = before ?? (last?.turn ?? 0) + 1;
+    if (before !== undefined) this.#sql.makeRoom().run({ ...scope, turn });
+    const column = waits === undefined ? null : isBehind ? WAITS[waits] : 0;
+    this.#sql.place().run({ turn, waits: column, run: identity.run });
+    return isBehind;
+  }
+
+  /** The place of the first one that waits; of those put last when another comes next: it stands behind those that came next before it. */
+  #firstWaiting(scope: Record<keyof Scope, string>, waits: Exclude<NewRun['waits'], 'last'>): number | undefined {
+    const most = waits === 'next' ? WAITS.last : WAITS.next;
+    return this.#sql.firstWaiting().get<{ turn: number }>({ ...scope, most })?.turn;
+  }
+
+  #live(scope: Record<keyof Scope, string>): LiveRow | undefined {
+    return this.#sql.live().get<LiveRow>(scope);
   }
 
   /** @returns the turn whose turn it is now that this run has ended. */
@@ -135,28 +162,39 @@ export class SqliteTurns {
     return this.#sql.scopeOf().get<Scope>(run);
   }
 
-  acceptedIn({ run, control }: Sending['known']): string | undefined {
-    return this.#sql.acceptedIn().get<{ run: string }>({ run, control })?.run;
+  acceptedIn(sending: Sending): string | undefined {
+    const { scope, known } = sending;
+    const owner = this.#sql.ownerOf().get<Scope>(known.run);
+    if (owner === undefined) {
+      return this.#sql.heardIn().get<{ run: string }>({ ...scopeOf(scope), control: known.control })?.run;
+    }
+    assertOwnTurn(sending, owner);
+    return known.run;
   }
 
   record(of: Scope): SessionRecord | undefined {
     ownedBy(of);
     const scope = scopeOf(of);
-    const last = this.#sql.last().get<{ turn: number; created_at: number }>(scope);
+    const last = this.#sql.last().get<LastRow>(scope);
     if (last === undefined) return undefined;
-    const { title, branch } = this.#facts(scope);
-    const open = this.#sql.open().all<OpenRow>(scope);
-    const live = open.findLast(({ waits }) => waits !== 1);
+    const { title } = this.#facts(scope);
     return {
       ...scope,
       ...(title === null ? {} : { title }),
-      ...(branch === null ? {} : { branch }),
+      ...this.standing(scope),
       turns: last.turn,
-      waiting: open.filter(({ waits }) => waits === 1).length,
-      ...(live === undefined ? {} : { live: { run: live.id, status: live.status, signals: live.signals } }),
+      waiting: Number(this.#sql.waiting().get(scope)?.['waiting']),
       createdAt: Number(this.#sql.first().get(scope)?.['created_at']),
       updatedAt: last.created_at,
     };
+  }
+
+  /** What a sender has to have seen. */
+  standing(of: Scope): Pick<SessionRecord, 'live' | 'branch'> {
+    const scope = scopeOf(of);
+    const { branch } = this.#facts(scope);
+    const live = this.#live(scope);
+    return { ...(branch === null ? {} : { branch }), ...(live === undefined ? {} : { live: { ...live } }) };
   }
 
   list(query: SessionQuery): SessionRecord[] {
@@ -172,6 +210,7 @@ export class SqliteTurns {
     ownedBy(of);
     const scope = scopeOf(of);
     if (this.#sql.last().get(scope) === undefined) return;
+    if (typeof facts.branch === 'string') assertMaySwitch(of, this.#live(scope)?.run);
     const before = this.#facts(scope);
     const { title = before.title, branch = before.branch } = facts;
     if (title !== before.title || branch !== before.branch) this.#sql.setFacts().run({ ...scope, title, branch });

@@ -124,16 +124,89 @@ export const sessionCases: readonly JournalCase[] = [
     },
   },
   {
-    name: 'a turn that comes next stands before those that wait, also when the end of a turn starts it',
+    name: 'a turn that comes next stands before those that were put last, behind those that came next before it',
     async run({ journal }) {
       await journal.send(sending('r1', null));
       await journal.send(sending('r2', 'r1'));
       await journal.send(sending('r3', 'r1', {}, { waits: 'next' }));
       assert.deepEqual(await order(journal), ['r1', '(r3)', '(r2)']);
       await endTurn(journal, 'r1', 'finished', [newRun('r4', { waits: 'next' })]);
-      assert.deepEqual(await order(journal), ['r1', 'r4', '(r3)', '(r2)']);
-      assert.equal(await due(journal), 'r4');
+      assert.deepEqual(await order(journal), ['r1', 'r3', '(r4)', '(r2)']);
+      assert.equal(await due(journal), 'r3');
       assert.equal(await due(journal), undefined);
+      // What goes on with a turn goes before them all.
+      const lease = present(await journal.claim({ ...ana, run: 'r3', from: 'ana' }));
+      const starts = [newRun('r5', { waits: 'first' }), newRun('r6', { waits: 'next' })];
+      await journal.append(step(lease, lease.head, { status: 'finished', starts }));
+      assert.deepEqual(await order(journal), ['r1', 'r3', 'r5', '(r4)', '(r6)', '(r2)']);
+    },
+  },
+  {
+    name: 'a run that waits for nobody stands before the turns that wait, which wait for it too',
+    async run({ journal }) {
+      await journal.send(sending('r1', null));
+      await journal.send(sending('r2', 'r1'));
+      await journal.send(sending('r3', 'r1', {}, { waits: 'next' }));
+      await journal.create(newRun('beside'));
+      assert.deepEqual(await order(journal), ['r1', 'beside', '(r3)', '(r2)']);
+      await journal.send(sending('r4', 'beside', {}, { waits: 'next' }));
+      await endTurn(journal, 'r1');
+      assert.deepEqual(await order(journal), ['r1', 'beside', '(r3)', '(r4)', '(r2)']);
+      await endTurn(journal, 'beside');
+      assert.deepEqual(await order(journal), ['r1', 'beside', 'r3', '(r4)', '(r2)']);
+    },
+  },
+  {
+    name: 'a turn that has ended keeps its number, also one that was cancelled while it waited',
+    async run({ journal }) {
+      await journal.send(sending('r1', null));
+      await journal.send(sending('r2', 'r1'));
+      await endTurn(journal, 'r2', 'cancelled');
+      await endTurn(journal, 'r1');
+      await journal.create(newRun('beside'));
+      await journal.send(sending('r3', 'beside'));
+      await endTurn(journal, 'beside', 'finished', [newRun('r4', { waits: 'next' })]);
+      assert.deepEqual(await order(journal), ['r1', 'r2', 'beside', 'r4', '(r3)']);
+      assert.equal((await journal.sessions.get(SCOPE))?.waiting, 1);
+    },
+  },
+  {
+    name: 'what belongs to a session counts in no other, also when somebody knows its ids',
+    async run({ journal }) {
+      const other = identity('theirs', { session: 's2' });
+      await journal.create(newRun('theirs', { identity: other }));
+      await journal.signal('theirs', control('message_m'));
+      await journal.create(newRun('taken', { identity: identity('taken', { session: 's2' }) }));
+      await journal.send(sending('r1', null));
+      assert.deepEqual(await journal.send(telling('r1', 'm')), { claim: undefined });
+      assert.deepEqual(await journal.send(telling('r1', 'm')), { run: 'r1' });
+      await expectCode(journal.send(sending('taken', 'r1')), 'scope_mismatch');
+      assert.deepEqual(await order(journal), ['r1']);
+    },
+  },
+  {
+    name: 'nobody switches to another branch while a turn is under way',
+    async run({ journal }) {
+      await journal.send(sending('r1', null));
+      await expectCode(journal.sessions.set(SCOPE, { branch: 'r1', title: 'T' }), 'session_busy');
+      assert.equal((await journal.sessions.get(SCOPE))?.title, undefined);
+      await endTurn(journal, 'r1');
+      await journal.sessions.set(SCOPE, { branch: 'r1' });
+      assert.equal((await journal.sessions.get(SCOPE))?.branch, 'r1');
+    },
+  },
+  {
+    name: 'a turn that was cancelled while it waited and is repaired comes to its turn',
+    async run({ journal }) {
+      await journal.send(sending('r1', null));
+      await journal.send(sending('r2', 'r1'));
+      await endTurn(journal, 'r2', 'cancelled');
+      await endTurn(journal, 'r1');
+      const { head, signals } = await journal.examine('r2');
+      const request = { run: 'r2', head, signals, keep: head, entries: [], agent: 'function', drops: [] };
+      await journal.repair({ ...request, status: 'running' });
+      assert.equal((await journal.sessions.get(SCOPE))?.live?.run, 'r2');
+      assert.equal((await journal.get('r2'))?.waits, undefined);
     },
   },
   {
@@ -175,7 +248,17 @@ export const sessionCases: readonly JournalCase[] = [
       const error = await expectCode(journal.claim({ ...ana, run: 'r1', reopens: true }), 'session_busy');
       assert.equal(error.data?.['run'], 'r2');
       await endTurn(journal, 'r2');
-      present(await journal.claim({ ...ana, run: 'r1', reopens: true }));
+      const claim = present(await journal.claim({ ...ana, run: 'r1', reopens: true }));
+      // A message came first.
+      await journal.send(sending('r3', null));
+      const { fence, head } = claim;
+      const entries = [{ kind: 'reopened', seq: head + 1, at: 0 }] as const;
+      const reopened = { run: 'r1', fence, expected: head, entries, status: 'running' } as const;
+      await expectCode(Promise.resolve(journal.append(reopened)), 'session_busy');
+      assert.equal((await journal.get('r1'))?.status, 'failed');
+      await endTurn(journal, 'r3');
+      await journal.append(reopened);
+      assert.equal((await journal.sessions.get(SCOPE))?.live?.run, 'r1');
     },
   },
   {
@@ -203,6 +286,12 @@ export const sessionCases: readonly JournalCase[] = [
       assert.deepEqual(await names({ since: from }), ['ana/a', 'ana/c']);
       assert.deepEqual(await names({ text: 'ROME' }), ['ana/b']);
       assert.deepEqual(await names({ text: '%' }), []);
+      const odd = { tenant: 'acme', user: 'ana', session: 'c' };
+      await journal.sessions.set(odd, { title: "Über 100% 'günstig'_\\ \u0000 \u{1F600}\n--" });
+      for (const text of ['ÜBER', '100%', "günstig'", '_\\', '\u0000 \u{1F600}', '--']) {
+        assert.deepEqual(await names({ text }), ['ana/c'], text);
+      }
+      for (const text of ['über_', '100_', '%%', '*']) assert.deepEqual(await names({ text }), [], text);
       const [, second] = await journal.sessions.list({ tenant: 'acme', limit: 2 });
       assert.deepEqual(await names({ limit: 2, after: present(second) }), ['ben/a', 'ana/b']);
       assert.deepEqual(await journal.sessions.list({ tenant: 'else' }), []);
@@ -249,6 +338,8 @@ export const sessionCases: readonly JournalCase[] = [
       await heard(journal.send(sending('r1', null)));
       await heard(journal.send(sending('r2', 'r1')));
       await heard(endTurn(journal, 'r1'));
+      await endTurn(journal, 'r2');
+      await heard(journal.sessions.delete(SCOPE));
       stop();
     },
   },
