@@ -34,6 +34,12 @@ export interface EventPayloads extends RemarkPayloads {
     readonly query: string;
     readonly continues: readonly string[];
     readonly messages: readonly string[];
+    /** The turn that it goes on from, when somebody has chosen it; `null`: it is the first. Absent: the turn before it, or that of `replaces`. */
+    readonly after?: string | null;
+    /** The turn in whose place it stands, on a branch of its own. */
+    readonly replaces?: string;
+    /** The turn that was cancelled for it. */
+    readonly interrupts?: string;
   };
   /** A piece of the model's answer. `offset` counts characters of this kind in this step, so that a gap shows. */
   token: {

@@ -1,6 +1,6 @@
 /** The events of a session: those of its turns, one turn after another, in the order of their acceptance. */
 import type { RunEvent, Scope } from '#core';
-import type { RunRecord } from '#journal';
+import type { Journal, RunRecord } from '#journal';
 import { eventsOf } from '#state';
 import { Follower, keptAlive } from './follow.ts';
 import { passingEvent } from './passing-events.ts';
@@ -27,6 +27,16 @@ const TURN = 2 ** 32;
 
 export function positionOf(turn: number, seq: number): number {
   return turn * TURN + seq;
+}
+
+/** The position of what was recorded last in the turns that have begun; 0 for a session without turns. */
+export async function sessionPosition(
+  journal: Pick<Journal, 'sessions' | 'list'>,
+  { tenant, user, session }: Scope,
+): Promise<number> {
+  const { turns = 0, waiting = 0 } = (await journal.sessions.get({ tenant, user, session })) ?? {};
+  const [last] = await journal.list({ tenant, user, session, beforeTurn: turns - waiting + 1, limit: 1 });
+  return last?.turn === undefined ? 0 : positionOf(last.turn, last.head);
 }
 
 /** Goes on for ever: over pauses, and to turns that come later. */

@@ -4,6 +4,7 @@ import { type Journal, type RunRecord, type RunStatus, runNotFound } from '#jour
 import { type Exchange, exchangesOf, foldEntries } from '#state';
 import { answerOf } from '../calls/large-values.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
+import { positionOf } from './session-events.ts';
 import { turnsBefore, wayBack } from './session-path.ts';
 
 /** A turn of a session: what the user said, and what came of it. */
@@ -12,6 +13,8 @@ export interface TurnView {
   readonly turn: string;
   /** Its place in the session, from 1. That of a turn that waits may still grow. */
   readonly number: number;
+  /** The position of its first event: `events({ from: position })` begins with it. */
+  readonly position: number;
   readonly status: RunStatus;
   /** True: it waits until the turns before it have ended. */
   readonly waits?: true;
@@ -106,6 +109,7 @@ async function turnView({ journal, artifacts }: TurnDeps, record: RunRecord): Pr
   return {
     turn: identity.run,
     number: turn,
+    position: positionOf(turn, 1),
     status,
     ...defined({ waits }),
     agent,
