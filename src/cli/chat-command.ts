@@ -243,14 +243,20 @@ class Chat {
 
   /** The first time the turn under way is cancelled, the second time the chat is left. */
   #interrupt(): void {
-    const { session, terminal } = this.#of;
     if (this.#isInterrupted) {
       this.#leave(EXIT.interrupted).then(this.#left.resolve, this.#left.reject);
       return;
     }
     this.#isInterrupted = true;
-    terminal.note('Cancelling what is under way. Press Ctrl-C again to leave.', 'strong');
-    session.cancel().catch((error: unknown) => this.#left.reject(error));
+    this.#cancel().catch(this.#left.reject);
+  }
+
+  async #cancel(): Promise<void> {
+    const { session, runtime, scope, terminal } = this.#of;
+    const { live } = (await runtime.sessions.get(scope)) ?? {};
+    const what = live === undefined ? 'Nothing is under way.' : 'Cancelling what is under way.';
+    terminal.note(`${what} Press Ctrl-C again to leave.`, 'strong');
+    await session.cancel();
   }
 
   async #leave(code: number): Promise<number> {

@@ -21,7 +21,9 @@ export function turnLines({ number, status, waits, exchanges }: TurnView, whole:
   const state = waits === true ? 'waits' : status;
   const said = exchanges.flatMap(({ user, assistant }): [string, string][] => [
     ...shown(user).map((line, index): [string, string] => [index === 0 ? '>' : ' ', line]),
-    ...(assistant === null ? [] : shown(assistant).map((line): [string, string] => [' ', line])),
+    ...(assistant === null || assistant.trim() === ''
+      ? []
+      : shown(assistant).map((line): [string, string] => [' ', line])),
   ]);
   return said.map(([mark, line], index) => {
     const place = index === 0 ? String(number).padStart(3) : '   ';
