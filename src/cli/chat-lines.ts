@@ -131,7 +131,7 @@ function settleLine(which: { readonly token?: string }, said: string): ChatLine 
   return { kind: 'settle', ...which, happened: true, ...(value === undefined ? {} : { value }) };
 }
 
-/** `undefined` for what is none. */
+/** `undefined` for a text that cannot be read as JSON. */
 function json(text: string): Json | undefined {
   try {
     return JSON.parse(text) as Json;

@@ -2,7 +2,7 @@
 import type { RunEvent } from '#core';
 import type { Journal } from '#journal';
 import type { Runtime, Session, SessionEvent } from '#runtime';
-import { type Conclusion, conclude, isAboutPlan, type Shown, showProgress } from './follow-run.ts';
+import { type Conclusion, conclude, isAboutPlan, type ShownRun, showProgress } from './follow-run.ts';
 import type { Options } from './options.ts';
 import { commandsFor, type Ways } from './pause-lines.ts';
 import { PlanSeen } from './plan-lines.ts';
@@ -20,7 +20,7 @@ export interface ChatSurroundings {
 /** A turn that is shown. */
 interface ShownTurn {
   readonly run: string;
-  readonly show: Shown;
+  readonly show: ShownRun;
   readonly plan: PlanSeen;
 }
 

@@ -161,14 +161,14 @@ function watchSignals(
   };
 }
 
-export interface Shown {
+export interface ShownRun {
   event(event: RunEvent): void;
   plan(plan: PlanView, draw: (plan: PlanView) => readonly string[]): void;
   /** The text that the reader of stdout has seen of the last step. */
   streamed(): string;
 }
 
-function showJson(terminal: Terminal): Shown {
+function showJson(terminal: Terminal): ShownRun {
   return {
     event: (event) => terminal.write(`${terminalJson(event)}\n`),
     plan: (plan) => terminal.write(`${terminalJson({ type: 'plan', ...plan })}\n`),
@@ -176,7 +176,7 @@ function showJson(terminal: Terminal): Shown {
   };
 }
 
-export function showProgress(terminal: Terminal, seen: PlanSeen): Shown {
+export function showProgress(terminal: Terminal, seen: PlanSeen): ShownRun {
   const lines = new EventLines({ texts: !terminal.isLive, plan: seen });
   let streamed = '';
   /** What of it was streamed in steps before, of which the step is the rest. */

@@ -164,7 +164,7 @@ ${EXIT_CODES}
 
 Talks in a session: each line of the input is a message, and each message is answered by a turn, which is a run. What others do in the
 same session, from any process, is shown too. While a turn is under way more messages may be sent; they wait for it. The answers go to
-stdout, progress to stderr. Ctrl-C cancels the turn; a second one leaves. When the input is no terminal, a line is taken when the turns
+stdout, progress to stderr. Ctrl-C cancels the turn; a second one leaves. When the lines come over a pipe, each is taken when the turns
 before it have ended or wait for somebody, and the end of the input ends the chat.
 
 ${CHAT_HELP}

@@ -124,13 +124,13 @@ const DRIVING: ParseArgsOptionsConfig = {
   grace: TEXT,
 };
 const SENDING_MESSAGES: ParseArgsOptionsConfig = { session: TEXT, busy: TEXT, id: TEXT };
-const { json: _json, ...QUIET } = DRIVING;
+const { json: _json, chat: _chat, ...TALKING } = DRIVING;
 const SENDING: ParseArgsOptionsConfig = { ...COMMON, as: TEXT, admin: FLAG };
 const ANSWERING: ParseArgsOptionsConfig = { ...SENDING, token: TEXT, reason: TEXT, payload: TEXT };
 /** The options of each command. */
 export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   run: { ...DRIVING, ...SENDING_MESSAGES, agent: TEXT, input: TEXT },
-  chat: { ...QUIET, session: TEXT, agent: TEXT },
+  chat: { ...TALKING, session: TEXT, agent: TEXT },
   sessions: { ...COMMON, user: TEXT, tenant: TEXT, limit: TEXT },
   plan: { ...DRIVING, ...SENDING_MESSAGES, 'dry-run': FLAG, run: TEXT },
   resume: { ...DRIVING, message: TEXT, token: TEXT, payload: TEXT, nodes: TEXT, 'accept-changes': FLAG },

@@ -29,13 +29,14 @@ interface CallEndedPayload {
 
 export interface EventPayloads extends RemarkPayloads {
   'run.started': { readonly query: string; readonly agent: string };
-  /** The turn of a run of a session has come. `continues`: the runs that it is told of; `messages`: the ids of the messages that it answers. */
+  /**
+   * The turn of a run of a session has come. `continues`: the runs that it is told of, the last of which is the turn that it goes on from; `messages`:
+   * the ids of the messages that it answers.
+   */
   'turn.started': {
     readonly query: string;
     readonly continues: readonly string[];
     readonly messages: readonly string[];
-    /** The turn that it goes on from, when somebody has chosen it; `null`: it is the first. Absent: the turn before it, or that of `replaces`. */
-    readonly after?: string | null;
     /** The turn in whose place it stands, on a branch of its own. */
     readonly replaces?: string;
     /** The turn that was cancelled for it. */

@@ -33,7 +33,7 @@ export type { SentMessage, Session, SessionOptions } from './session.ts';
 export type { SessionEvent } from './session-events.ts';
 export type { MemoryOptions, SummaryInput } from './session-memory.ts';
 export type { BusyMode } from './session-send.ts';
-export type { SessionBranch, TurnView } from './session-turns.ts';
+export type { TurnView } from './session-turns.ts';
 export type { StartOptions } from './start-options.ts';
 export type { TaskRecord } from './task-record.ts';
 export type { GroupResolved, SpawnOptions, TaskQuery } from './tasks.ts';

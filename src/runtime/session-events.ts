@@ -10,7 +10,8 @@ import type { RunHost } from './run-host.ts';
 export type SessionEvent = RunEvent & {
   /**
    * Where the session's reader is with this event: it grows from entry to entry and from turn to turn. `events({ from: position + 1 })` goes on behind
-   * it. Tokens and others that are not recorded have the position of what was recorded before them.
+   * it. Events that are recorded together come together again, until the last of them was read. Tokens and others that are not recorded have the
+   * position of what was recorded before them.
    */
   readonly position: number;
 };
@@ -99,7 +100,9 @@ async function* turnEvents(
     onCaughtUp: (state) => host.fleet.remind(state),
     onEntry: (entry, before) => {
       seen = entry.seq;
-      return entry.seq < from ? [] : eventsOf(entry, before).map((event) => placed(event, entry.seq));
+      if (entry.seq < from) return [];
+      const events = eventsOf(entry, before);
+      return events.map((event, index) => placed(event, index < events.length - 1 ? entry.seq - 1 : entry.seq));
     },
     onPassing: (notice, state) => passingEvent(notice, state).map((event) => placed(event, seen)),
     isOver: (state) => state.ending !== null,

@@ -46,24 +46,26 @@ interface Way {
 interface WayBack {
   readonly turn: number;
   readonly origin: TurnOrigin | undefined;
-  readonly from?: number;
+  readonly window?: number;
   readonly limit?: number;
 }
 
-/** The way back from a turn. @param from no turn up to this one is looked for. @param limit how many turns are wanted at most. */
+/** The way back from a turn. @param window as for `toldFrom`, by the turn that it goes on from. @param limit how many turns are wanted at most. */
 export async function wayBack(
   journal: Pick<Journal, 'list'>,
   scope: Scope,
-  { turn, origin, from = 0, limit = Number.POSITIVE_INFINITY }: WayBack,
+  { turn, origin, window = Number.POSITIVE_INFINITY, limit = Number.POSITIVE_INFINITY }: WayBack,
 ): Promise<Way> {
   const turns: RunRecord[] = [];
   const beside: RunRecord[] = [];
   let wanted = wantedBy(origin);
+  let from = 0;
   for await (const record of turnsBefore(journal, scope, turn)) {
     const { identity, turn: at = 0, turnOrigin } = record;
     const isSought = typeof wanted === 'object' && 'before' in wanted;
     if (wanted === undefined || turns.length >= limit || (at <= from && !isSought)) break;
     if (wanted === 'any' || ('run' in wanted && wanted.run === identity.run)) {
+      if (turns.length === 0) from = toldFrom(at + 1, window);
       turns.push(record);
       wanted = wantedBy(turnOrigin);
       continue;
@@ -76,6 +78,7 @@ export async function wayBack(
 
 /** The first turn that is told, so that the beginning of what is told moves once in `window` turns. */
 function toldFrom(turn: number, window: number): number {
+  if (window === Number.POSITIVE_INFINITY) return 0;
   return Math.max(0, (Math.ceil(turn / window) - 2) * window);
 }
 
@@ -89,7 +92,7 @@ export async function turnStarted(
   window: number = WINDOW_TURNS,
 ): Promise<TurnStarted> {
   const { turn = 1 } = (await journal.get(identity.run)) ?? {};
-  const way = await wayBack(journal, identity, { turn, origin: origin ?? undefined, from: toldFrom(turn, window) });
+  const way = await wayBack(journal, identity, { turn, origin: origin ?? undefined, window });
   const [before] = way.turns;
   const interrupted = before?.identity.run === origin?.interrupts ? before : undefined;
   const cut =

@@ -13,7 +13,7 @@ export interface TurnView {
   readonly turn: string;
   /** Its place in the session, from 1. That of a turn that waits may still grow. */
   readonly number: number;
-  /** The position of its first event: `events({ from: position })` begins with it. */
+  /** The position of its first event, or of that of a turn whose messages it has taken over: `events({ from: position })` begins with it. */
   readonly position: number;
   readonly status: RunStatus;
   /** True: it waits until the turns before it have ended. */
@@ -85,6 +85,7 @@ export async function sessionTurns(deps: TurnDeps, scope: Scope, limit: number):
 function takingOver(view: TurnView, cut: TurnView): TurnView {
   return {
     ...view,
+    position: cut.position,
     messages: [...cut.messages, ...view.messages],
     interrupts: [...(cut.interrupts ?? []), cut.turn],
   };

@@ -91,10 +91,10 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
       return taskEvents(entry, entry, before);
     case 'turn_started': {
       const { query = before.query, continues } = entry;
-      const { messages = [], after, replaces, interrupts } = before.turn ?? {};
+      const { messages = [], replaces, interrupts } = before.turn ?? {};
       const runs = continues.runs.map(({ run }) => run);
       const ids = messages.map(({ id }) => id);
-      const place = defined({ after, replaces, interrupts });
+      const place = defined({ replaces, interrupts });
       return [event('turn.started', entry, identity, { query, continues: runs, messages: ids, ...place })];
     }
     case 'no_progress': {
