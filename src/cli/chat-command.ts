@@ -91,14 +91,15 @@ class Chat {
   async #begin(): Promise<number> {
     const { session, runtime, scope, terminal } = this.#of;
     const position = await session.position();
-    const turns = await session.turns({ limit: SHOWN_TURNS });
+    const { live, waiting = 0 } = (await runtime.sessions.get(scope)) ?? {};
+    const turns = await session.turns({ limit: SHOWN_TURNS + waiting + 1 });
     const isOpen = (status: string): boolean => status !== 'finished' && status !== 'failed' && status !== 'cancelled';
     const open = turns.find(({ status }) => isOpen(status));
     for (const turn of turns) {
-      if (isOpen(turn.status)) continue;
-      for (const line of turnLines(turn, false)) terminal.note(line, 'quiet');
+      // On a pipe nothing is said before they are shown.
+      if (isOpen(turn.status)) this.#expected.set(turn.turn, 0);
+      else for (const line of turnLines(turn, false)) terminal.note(line, 'quiet');
     }
-    const { live } = (await runtime.sessions.get(scope)) ?? {};
     if (live !== undefined && live.status !== 'paused') await runtime.run(live.run).resume().catch(this.#refused);
     return Math.min(position + 1, open?.position ?? Number.POSITIVE_INFINITY);
   }

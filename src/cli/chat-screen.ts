@@ -33,6 +33,8 @@ export class ChatScreen {
   /** The pauses that were shown last. */
   #shown = '';
   #turn: ShownTurn | undefined;
+  /** What the turn came to is shown behind the event of this number. */
+  #concludesAt = Number.POSITIVE_INFINITY;
   /** The turn that waits for somebody, as far as it is shown. */
   #paused: string | undefined;
   #wake: (() => void) | undefined;
@@ -94,11 +96,23 @@ export class ChatScreen {
       for (const entry of await this.#of.journal.read(run, event.seq, 1)) turn.plan.note(entry);
     }
     turn.show.event(event);
-    if (isSettling(event)) await this.#conclude(turn);
+    if (isEnd(event)) this.#concludesAt = event.seq;
+    else if (isQuestion(event)) this.#concludesAt = await this.#lastBeforePause(event);
+    if (event.seq >= this.#concludesAt) await this.#conclude(turn);
+  }
+
+  /** Calls beside the one that is asked about may have ended since: they are shown before what the turn waits for. */
+  async #lastBeforePause({ identity: { run }, seq }: SessionEvent): Promise<number> {
+    let last = seq;
+    for await (const event of this.#of.runtime.run(run).events({ from: seq + 1 })) {
+      if (event.type !== 'run.paused') last = event.seq;
+    }
+    return last;
   }
 
   #begin(run: string): ShownTurn {
     const plan = new PlanSeen();
+    this.#concludesAt = Number.POSITIVE_INFINITY;
     this.#turn = { run, plan, show: showProgress(this.#of.terminal, plan) };
     return this.#turn;
   }
@@ -106,6 +120,7 @@ export class ChatScreen {
   /** What is shown of a turn ends with what it came to, or with what it waits for. */
   async #conclude({ run, show }: ShownTurn): Promise<void> {
     const { runtime, options, terminal } = this.#of;
+    this.#concludesAt = Number.POSITIVE_INFINITY;
     const result = await runtime.run(run).result();
     const asks = result.status === 'paused' ? result.pauses.map(({ token }) => token).join(' ') : '';
     // Each of several questions has an event of its own.
@@ -121,9 +136,12 @@ export class ChatScreen {
   }
 }
 
-/** Nothing more comes of the turn, or somebody is asked something. */
-function isSettling({ type }: RunEvent): boolean {
-  return type === 'planner.finish' || type === 'planner.error' || type === 'pause.requested' || type === 'task.paused';
+function isEnd({ type }: RunEvent): boolean {
+  return type === 'planner.finish' || type === 'planner.error';
+}
+
+function isQuestion({ type }: RunEvent): boolean {
+  return type === 'pause.requested' || type === 'task.paused';
 }
 
 /** Lines of the chat in place of commands. A limit is raised by a command, and a message answers who waits for one. */

@@ -13,7 +13,7 @@ import {
   type TurnMessage,
   type TurnOrigin,
 } from '#core';
-import type { NewRun, RunRecord, Sending, SessionRecord, Told } from '#journal';
+import type { NewRun, Sending, SessionRecord, Told } from '#journal';
 import { foldEntries } from '#state';
 import { isQuestion } from '../loop/controls.ts';
 import { firstEntry, type Starting } from './new-run.ts';
@@ -33,7 +33,7 @@ export interface Outgoing {
   readonly busy: BusyMode;
   readonly options: StartOptions;
   /** The turn in whose place the message's is, if it is not behind the last one. */
-  readonly replaces?: RunRecord;
+  readonly replaces?: string;
   /** The messages that the turn answers, when they are those of the turn that it replaces. */
   readonly messages?: readonly TurnMessage[];
 }
@@ -69,7 +69,7 @@ export class Sender {
   /** @throws PilotageError `session_busy`, or as `Runtime.start`. */
   async send(scope: Scope, outgoing: Outgoing): Promise<Accepted> {
     const { journal } = this.#host.deps;
-    const replaces = outgoing.replaces?.identity.run;
+    const { replaces } = outgoing;
     const known = idsOf(scope, outgoing.id, replaces);
     const identity: Identity = { ...scope, run: known.run };
     for (;;) {

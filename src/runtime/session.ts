@@ -175,8 +175,8 @@ export class Session {
   async edit(turn: string, message: string, options: SendOptions = {}): Promise<SentMessage> {
     assertOptions('edit', options, SEND);
     assertTurnOfItsOwn('edit', options);
-    const replaces = await turnOf(this.#host.deps.journal, this.#scope, turn);
-    return this.#send(message, options, { replaces });
+    await turnOf(this.#host.deps.journal, this.#scope, turn);
+    return this.#send(message, options, { replaces: turn });
   }
 
   /**
@@ -187,11 +187,11 @@ export class Session {
     assertOptions('regenerate', options, SEND);
     assertTurnOfItsOwn('regenerate', options);
     const { journal } = this.#host.deps;
-    const replaces = await turnOf(journal, this.#scope, turn);
+    const record = await turnOf(journal, this.#scope, turn);
     const { query, context } = foldEntries(await journal.read(turn));
     const { inputs } = context;
-    const messages = replaces.turnOrigin?.messages;
-    return this.#send(query, { ...options, ...defined({ inputs }) }, { replaces, ...defined({ messages }) });
+    const messages = record.turnOrigin?.messages;
+    return this.#send(query, { ...options, ...defined({ inputs }) }, { replaces: turn, ...defined({ messages }) });
   }
 
   /** The branches that edits and regenerations have made, in the order in which they were begun. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type ChatLine, readChatLine } from '#cli';
+import { type ChatLine, parseCommandLine, readChatLine } from '#cli';
 
 const TOKEN = 'pause_0123';
 const LINES: readonly (readonly [string, ChatLine | undefined])[] = [
@@ -48,5 +48,20 @@ describe('a line of a chat', () => {
     '/resume now',
   ])('%j is wrong, and says what to write', (line) => {
     expect(readChatLine(line)).toEqual({ kind: 'wrong', why: expect.stringMatching(/takes|\/help/) });
+  });
+});
+
+describe('the commands of sessions', () => {
+  it.each([
+    [['chat', 'hello'], 'chat takes no further words'],
+    [['chat', '--json'], "Unknown option '--json'"],
+    [['sessions'], 'sessions takes one of list, show, delete, title'],
+    [['sessions', 'toString'], 'sessions takes one of'],
+    [['sessions', 'list', 'x'], 'sessions takes no further words after list'],
+    [['sessions', 'show'], 'sessions takes one session after show'],
+    [['sessions', 'title', 's'], 'sessions takes a session and a title'],
+    [['run', 'x', '--session', 's', '--busy', 'wait'], '--busy takes queue, steer, interrupt, reject'],
+  ])('%j is wrong usage', (args, text) => {
+    expect(() => parseCommandLine(args)).toThrow(text);
   });
 });

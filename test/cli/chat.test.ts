@@ -1,4 +1,6 @@
 /** `pilotage chat`, `run --session` and `sessions`: a conversation in a session, from several processes. */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { chattingFolder } from './chatting.ts';
 import type { Finished, Started } from './command.ts';
@@ -114,18 +116,26 @@ describe('two processes in one session', () => {
 });
 
 describe('a chat that does not end by itself', () => {
-  it('is killed in the middle of a turn, and the next one goes on with it and with what waited', async () => {
+  it('is killed in the middle of a turn, and whoever comes next goes on with it and with what waited', async () => {
     const folder = chattingFolder();
-    const killed = folder.start(['chat']);
-    say(killed, 'hold one', '/queue two');
-    await killed.untilOutput(/queued behind[\s\S]*tool: entered|tool: entered[\s\S]*queued behind/);
-    killed.child.kill('SIGKILL');
-    await killed.done;
-    folder.write('go', '');
+    const killed = async (...lines: string[]): Promise<void> => {
+      const chat = folder.start(['chat']);
+      say(chat, ...lines);
+      await chat.untilOutput(/queued behind[\s\S]*tool: entered|tool: entered[\s\S]*queued behind/);
+      chat.child.kill('SIGKILL');
+      await chat.done;
+      folder.write('go', '');
+    };
+    await killed('hold one', '/queue two');
+    expect(await folder.run(['run', '--session', 'chat', 'three'])).toMatchObject({ stdout: 're three\n', code: 0 });
+    rmSync(join(folder.path, 'go'));
+    await killed('hold four', '/queue five');
     const next = folder.start(['chat']);
-    say(next, 'three', '/turns');
+    say(next, '/turns');
     const { stdout, code } = await end(next);
-    expect(stdout).toMatch(/^re hold one \+ held\nre two\nre three\n {2}1 {2}> hold one\n[\s\S]* {2}3 {2}> three\n/);
+    expect(stdout).toMatch(
+      /^re hold four \+ held\nre five\n {2}1 {2}> hold one\n {7}re hold one \+ held\n[\s\S]* {2}5 {2}> five\n/,
+    );
     expect(code).toBe(0);
   });
 
