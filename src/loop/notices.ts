@@ -26,7 +26,7 @@ interface Said {
 
 export class NoticeHub {
   readonly #listeners = new Map<string, Set<Listener>>();
-  /** Of runs whose planners stream: a reader that comes in the middle gets it in one piece. */
+  /** By runs, while their planners stream: a reader that comes in the middle gets it in one piece. */
   readonly #said = new Map<string, Said>();
   #closed: { readonly error: unknown } | undefined;
 

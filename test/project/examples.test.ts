@@ -148,10 +148,10 @@ interface Block {
 
 /**
  * A line before each block says where it comes from: `<!-- file: 04-graph.ts -->`, or `output` for what that prints. What commands print stands in
- * `console` blocks, which a test of the command plays.
+ * `console` blocks without such a line, which a test of the command plays.
  */
 function blocksOf(markdown: string): Block[] {
-  const text = markdown.replaceAll(/```console\n[\s\S]*?```/g, '');
+  const text = markdown.replaceAll(/(?<!-->\n)```console\n[\s\S]*?```/g, '');
   const found = text.matchAll(/(?:<!-- (file|output): (\S+) -->\n)?```\w*\n([\s\S]*?)```/g);
   return Array.from(found, ([, kind, file, text = '']) => ({ kind, file, text }));
 }
