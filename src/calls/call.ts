@@ -22,11 +22,11 @@ import { mayGiveUp } from '#state';
 import {
   askedOf,
   type HandsOver,
-  nameOf,
   type ReadyAgentTool,
   type ReadyFunction,
   type ReadyTool,
   resultOf,
+  successorName,
 } from '#tools';
 import { type PreparedCall, prepareCall } from './arguments.ts';
 import type { Settled } from './attempt.ts';
@@ -205,7 +205,7 @@ async function make(
   given: Json,
 ): Promise<CallResult | PauseAsk | HeldCall | AwayAsk> {
   const { handsOver } = tool.source;
-  const stays = handsOver && ports.whyNotTo(nameOf(handsOver));
+  const stays = handsOver && ports.whyNotTo(successorName(handsOver));
   if (stays !== undefined) return { outcome: { kind: 'error', error: stays }, attempts: 0 };
   const isOnce = tool.effect === 'once' || call.begunOnce;
   const cost = tool.costMicroUsd > 0 ? tool.costMicroUsd : undefined;
@@ -247,7 +247,7 @@ async function make(
 
 function handingOver(result: CallResult, to: HandsOver): CallResult {
   if (result.outcome.kind !== 'value') return result;
-  return { ...result, handsOver: { agent: nameOf(to), history: to.history } };
+  return { ...result, handsOver: { agent: successorName(to), history: to.history } };
 }
 
 /** Takes the place of the call in the budget. What it comes to when it is not made. */

@@ -7,7 +7,7 @@ import { assertIdentity, type Scope } from './identity.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import { assertMessageParts } from './message.ts';
 import type { TaskMessage } from './task.ts';
-import type { TurnMessage } from './turn.ts';
+import type { AcceptedMessage } from './turn.ts';
 
 export const CONTROL_TYPES = [
   'INJECT_CONTEXT',
@@ -68,7 +68,7 @@ export interface Control {
    */
   readonly withdraws?: 'REDIRECT' | 'USER_MESSAGE';
   /** Set on a USER_MESSAGE that came through the run's session. Only the runtime sets it: from a sender it is dropped. */
-  readonly turnMessage?: TurnMessage;
+  readonly turnMessage?: AcceptedMessage;
 }
 
 /** What a message of the user does to questions that are open: it withdraws them, or is heard when they have been answered. */

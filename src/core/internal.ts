@@ -367,6 +367,7 @@ export {
   takesText,
 } from './tool.ts';
 export {
+  type AcceptedMessage,
   type Continued,
   keptFrom,
   SESSION_MESSAGE,
@@ -374,7 +375,6 @@ export {
   type Turn,
   type TurnCall,
   type TurnFile,
-  type TurnMessage,
   type TurnOrigin,
   type TurnPart,
   type TurnResult,

@@ -53,7 +53,7 @@ export interface TurnResult extends PartNotes {
 /** The messages of a conversation that a run was started with, and which turn it goes on from. */
 export interface TurnOrigin {
   /** In the order in which they were accepted. */
-  readonly messages: readonly TurnMessage[];
+  readonly messages: readonly AcceptedMessage[];
   /** The turn that it goes on from; `null`: it is the first. Absent: the turn before it, or that of `replaces`. */
   readonly after?: string | null;
   /** The turn in whose place it stands, on a branch of its own. */
@@ -69,7 +69,7 @@ export const SESSION_MESSAGE = 'message_';
 /** Ids of runs begin like this; what follows is the same in that of a run and of the control whose message has begun it. */
 export const TURN_RUN = 'run_';
 
-export interface TurnMessage {
+export interface AcceptedMessage {
   /** Unique in the session. */
   readonly id: string;
 }

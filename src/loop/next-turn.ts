@@ -1,5 +1,6 @@
 /** Runs that begin where another one ends, in the commit of its ending: the next turns of its session, and the run that goes on with what it did. */
 import {
+  type AcceptedMessage,
   defined,
   type EntryBody,
   type Finished,
@@ -9,7 +10,6 @@ import {
   SESSION_MESSAGE,
   type Started,
   TURN_RUN,
-  type TurnMessage,
   wordsIn,
 } from '#core';
 import type { NewRun, Received } from '#journal';
@@ -49,7 +49,7 @@ export function runsAfter(
 function turnOf(
   state: RunState,
   run: string,
-  message: TurnMessage,
+  message: AcceptedMessage,
   own: Pick<Started, 'agent' | 'pin' | 'query'>,
   at: number,
 ): NewRun {

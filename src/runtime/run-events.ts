@@ -37,6 +37,17 @@ export function followEvents(host: RunHost, run: string, options: RunEvents): Fo
   });
 }
 
+/** The events of the run, and of the run that goes on where it has ended. */
+export async function* readOn(
+  mayRead: () => Promise<void>,
+  follower: Follower<RunEvent>,
+  next: () => AsyncGenerator<RunEvent, void> | undefined,
+): AsyncGenerator<RunEvent, void> {
+  await mayRead();
+  yield* follower.follow();
+  yield* next() ?? [];
+}
+
 /** Whether nothing more comes until somebody answers a pause. */
 export function isSettled(state: RunState): boolean {
   return state.ending !== null || isPaused(state);

@@ -52,7 +52,7 @@ import type { ReopenAs } from './reopen.ts';
 import { type Diagnosis, diagnose, type RepairOptions, repairRun } from './repair.ts';
 import type { ReplayReport } from './replay.ts';
 import { type RunResult, wholeResultOf } from './result.ts';
-import { followEvents, isSettled } from './run-events.ts';
+import { followEvents, isSettled, readOn } from './run-events.ts';
 import type { RunHost, RunSources } from './run-host.ts';
 import { assertKnown, isForOthers, untilTaken } from './send-control.ts';
 import { messagePayload } from './user-message.ts';
@@ -567,17 +567,6 @@ export class Run {
     const { fleet } = this.#host;
     return { ...this.#host.sourcesOf(this.id), tokens, onCaughtUp: (state) => fleet.remind(state) };
   }
-}
-
-/** The events of the run, and of the run that goes on where it has ended. */
-async function* readOn(
-  mayRead: () => Promise<void>,
-  follower: ReturnType<typeof followEvents>,
-  next: () => AsyncGenerator<RunEvent, void> | undefined,
-): AsyncGenerator<RunEvent, void> {
-  await mayRead();
-  yield* follower.follow();
-  yield* next() ?? [];
 }
 
 /** Whether the run waits for an approval or another answer that `resume` alone cannot give. */

@@ -1,5 +1,5 @@
 /** The turns of a session as its readers see them: each is computed from the entries of its run. */
-import { defined, type Scope, type TurnMessage } from '#core';
+import { type AcceptedMessage, defined, type Scope } from '#core';
 import { type Journal, type RunRecord, type RunStatus, runNotFound } from '#journal';
 import { turnsOf } from '#state';
 import type { KnownRun } from '../loop/told-runs.ts';
@@ -21,7 +21,7 @@ export interface TurnView {
   /** The agent that has it. */
   readonly agent: string;
   /** The ids of its messages, in the order of acceptance; those of a turn that it has interrupted first. Empty for a run of `runtime.start`. */
-  readonly messages: readonly TurnMessage[];
+  readonly messages: readonly AcceptedMessage[];
   /** What the user said, and what was said to it; several when the run asked its user, or was written to while it was at work. */
   readonly exchanges: readonly { readonly user: string; readonly assistant: string | null }[];
   /** The turn in whose place it stands. */

@@ -1,5 +1,5 @@
 /** `pilotage/sessions`: what `runtime.session` and `runtime.sessions` take and give. */
-export type { TurnMessage } from '#core';
+export type { AcceptedMessage } from '#core';
 export type { SendOptions, SentMessage, Session, SessionOptions } from './session.ts';
 export type { SessionEvent, SessionEventOptions } from './session-events.ts';
 export type { Acceptance, BusyMode } from './session-send.ts';

@@ -1,5 +1,6 @@
 /** The state of a run, computed from its entries: plain JSON data that only the fold makes and changes. */
 import {
+  type AcceptedMessage,
   type Author,
   type BackgroundResult,
   branchesOf,
@@ -38,7 +39,6 @@ import {
   type TaskUsage,
   type TaskView,
   type Turn,
-  type TurnMessage,
   type TurnOrigin,
   type Usage,
   type UsageTotals,
@@ -190,7 +190,7 @@ export interface RunState {
   /** The messages of a session that began the run. */
   turn: TurnOrigin | null;
   /** Messages of its session that it has heard since. Replaced when it grows. */
-  heard: readonly TurnMessage[];
+  heard: readonly AcceptedMessage[];
   context: RunContext;
   /** True: the run is a turn of its session's conversation. */
   conversation: boolean;

@@ -32,15 +32,19 @@ import {
 const CALLS_AT_AN_END = 25;
 
 /** The turns of the run, oldest first, from where it is told. */
-export function turnsOf({ run, query, inputs, trajectory, from = 0, end }: EarlierRun): readonly Turn[] {
+export function turnsOf({ run, query, inputs, trajectory, media, from = 0, end }: EarlierRun): readonly Turn[] {
   const { compaction, steering, count } = trajectory;
   const turns: Turn[] = [];
+  const withBytes = (file: InputArtifact): InputArtifact => {
+    const bytes = media?.bytes.get(file.artifactRef);
+    return bytes === undefined ? file : { ...file, ...{ bytes } };
+  };
   const hear = (text: string, files: readonly InputArtifact[] = []): void => {
     const last = turns.at(-1);
     // What a user says in several messages is one turn: some servers insist that the roles alternate.
     if (last?.role === 'user' && last.parts === undefined && files.length === 0) {
       turns[turns.length - 1] = { role: 'user', text: last.text === '' ? text : `${last.text}\n\n${text}` };
-    } else turns.push(turnOf('user', text, files));
+    } else turns.push(turnOf('user', text, files.map(withBytes)));
   };
   if (from === 0) hear(query, inputs);
   else hear(userAnswer(trajectory.step(from - 1) as Step));

@@ -70,6 +70,6 @@ function other(option: string, given: unknown, wanted: string): PilotageError {
   );
 }
 
-export function nameOf({ to }: HandsOver): string {
+export function successorName({ to }: HandsOver): string {
   return typeof to === 'string' ? to : to.name;
 }

@@ -31,7 +31,7 @@ export {
   type NamedHandle,
   type NoHandles,
 } from './handle.ts';
-export { handoff, nameOf } from './handoff.ts';
+export { handoff, successorName } from './handoff.ts';
 export { resultOf } from './pieces.ts';
 export {
   DEFAULT_RETRIES,
