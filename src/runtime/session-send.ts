@@ -10,7 +10,6 @@ import {
   SESSION_MESSAGE,
   scopeKey,
   TURN_RUN,
-  type TurnMessage,
   type TurnOrigin,
 } from '#core';
 import type { NewRun, Sending, SessionRecord, Told } from '#journal';
@@ -36,7 +35,7 @@ export interface Outgoing {
   /** The turn in whose place the message's is, if it is not behind the last one. */
   readonly replaces?: string;
   /** The messages that the turn answers, when they are those of the turn that it replaces. */
-  readonly messages?: readonly TurnMessage[];
+  readonly messages?: TurnOrigin['messages'];
 }
 
 export interface Accepted {
