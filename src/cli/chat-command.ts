@@ -60,6 +60,7 @@ class Chat {
   /** The last turn that was begun here. */
   #last: string | undefined;
   #isInterrupted = false;
+  #isStopping = false;
 
   constructor(options: ChatOptions) {
     this.#of = options;
@@ -68,9 +69,9 @@ class Chat {
 
   /** @returns the exit code. */
   async talk(): Promise<number> {
-    const { input, runtime, options } = this.#of;
+    const { input } = this.#of;
     const onTerminate = (): void => {
-      void runtime.close({ graceMs: options.graceMs ?? GRACE_MS }).then(() => this.#left.resolve(EXIT.terminated));
+      this.#stop().then(() => this.#left.resolve(EXIT.terminated), this.#left.reject);
     };
     input.onInterrupt(() => this.#interrupt());
     process.on('SIGTERM', onTerminate);
@@ -129,17 +130,16 @@ class Chat {
     switch (line.kind) {
       case 'message': {
         const { text, busy } = line;
-        const id = `message-${crypto.randomUUID()}`;
-        return this.#sent(() => talking().send(text, defined({ busy, id })));
+        return this.#sent((id) => talking().send(text, { id, ...defined({ busy }) }));
       }
       case 'edit': {
         const turn = await this.#turn(line.turn);
-        if (turn !== undefined) await this.#sent(() => talking().edit(turn, line.text));
+        if (turn !== undefined) await this.#sent((id) => talking().edit(turn, line.text, { id }));
         return;
       }
       case 'regenerate': {
         const turn = await this.#turn(line.turn);
-        if (turn !== undefined) await this.#sent(() => talking().regenerate(turn));
+        if (turn !== undefined) await this.#sent((id) => talking().regenerate(turn, { id }));
         return;
       }
       case 'switch': {
@@ -166,10 +166,12 @@ class Chat {
     }
   }
 
-  async #sent(send: () => Promise<SentMessage>): Promise<void> {
+  async #sent(send: (id: string) => Promise<SentMessage>): Promise<void> {
     const { terminal } = this.#of;
+    // Tried again under the same id when the journal was busy.
+    const id = `message-${crypto.randomUUID()}`;
     const before = this.#screen.concluded;
-    const sent = await whenFree(terminal, send);
+    const sent = await whenFree(terminal, () => send(id));
     this.#expected.set(sent.turn, before);
     this.#last = sent.turn;
     if (sent.as === 'steered') this.#steered.push(sent);
@@ -244,6 +246,10 @@ class Chat {
 
   /** The first time the turn under way is cancelled, the second time the chat is left. */
   #interrupt(): void {
+    if (this.#isStopping) {
+      this.#stop().catch(this.#left.reject);
+      return;
+    }
     if (this.#isInterrupted) {
       this.#leave(EXIT.interrupted).then(this.#left.resolve, this.#left.reject);
       return;
@@ -261,15 +267,23 @@ class Chat {
   }
 
   async #leave(code: number): Promise<number> {
-    const { runtime, scope, options, terminal } = this.#of;
+    const { runtime, scope, terminal } = this.#of;
     const { live, waiting = 0 } = (await runtime.sessions.get(scope)) ?? {};
     this.#screen.leave();
     if (live !== undefined) {
       const more = waiting > 0 ? `, and ${count(waiting, 'turn')} that wait` : '';
       terminal.note(`The session keeps the turn under way (${live.run})${more}: the next chat goes on.`, 'strong');
     }
-    await runtime.close({ graceMs: options.graceMs ?? GRACE_MS });
+    await this.#stop();
     return code;
+  }
+
+  /** What is under way has its grace to end; asked again, it is aborted at once. */
+  async #stop(): Promise<void> {
+    const { runtime, options } = this.#of;
+    const graceMs = this.#isStopping ? 0 : (options.graceMs ?? GRACE_MS);
+    this.#isStopping = true;
+    await runtime.close({ graceMs });
   }
 }
 

@@ -149,4 +149,14 @@ describe('a chat that does not end by itself', () => {
     chat.child.kill('SIGINT');
     expect((await chat.done).code).toBe(130);
   });
+
+  it('gives the turn back at a SIGTERM, when what is under way has ended or its grace is over', async () => {
+    const folder = chattingFolder();
+    const chat = folder.start(['chat', '--grace', '0.1']);
+    say(chat, 'hold one');
+    await chat.untilOutput(/tool: entered/);
+    chat.child.kill('SIGTERM');
+    expect((await chat.done).code).toBe(143);
+    expect((await folder.run(['list', '--json'])).stdout).toContain('"status":"running"');
+  });
 });
