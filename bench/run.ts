@@ -20,6 +20,7 @@ import { paused } from './paused.ts';
 import { prefix } from './prefix.ts';
 import { writeResults } from './results.ts';
 import { resume } from './resume.ts';
+import { session } from './session.ts';
 import { stepCpu } from './step-cpu.ts';
 import { table } from './table.ts';
 import { tasks } from './tasks.ts';
@@ -37,6 +38,7 @@ const MEASURES: Readonly<Record<string, () => Promise<Measured>>> = {
   paused,
   tasks,
   approval,
+  session,
   parse,
   prefix,
   cache,

@@ -34,7 +34,12 @@ const MAX_SHOWN = 20;
 
 function* lines(id: string, found: Diagnosis | undefined, options: Options): Generator<string> {
   if (found === undefined) return yield 'Nothing is wrong: every entry can be read, and follows those before it.';
-  const { goodUpTo, head, refused, messages, lostCalls, unreadable, begun } = found;
+  const { goodUpTo, head, refused, messages, snapshot, lostCalls, unreadable, begun } = found;
+  if (snapshot !== undefined) {
+    yield `The snapshot at entry ${snapshot} says something else than the entries, which are whole.`;
+    if (options.apply) return yield 'It was thrown away: the run is read from its entries.';
+    return yield `Throw it away with: ${hint('repair', id, options, '--apply --by <name>')}`;
+  }
   for (const { seq, problem, entry } of refused) {
     yield `entry ${seq}${entry === undefined ? '' : ` (${entry.kind})`}: ${shortLine(problem.message, 300)}`;
     if (entry?.kind === 'control') yield `  it took ${entry.control.type}: say it again if it still holds`;

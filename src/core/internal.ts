@@ -291,6 +291,7 @@ export { knowKey, knowKeysOf, knownSecrets, type RedactRule, redactor } from './
 export {
   type AtOnce,
   answerEnvelope,
+  answerFiles,
   answerText,
   type BranchObservation,
   type CallPlace,

@@ -5,7 +5,7 @@ import { type Branch, branchesOf, type Decision, type FinishReason } from './dec
 import type { ErrorData } from './errors.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import type { Usage } from './limits.ts';
-import { messageWords } from './message.ts';
+import { messageFiles, messageWords } from './message.ts';
 import { isResultFile, type ResultFile } from './model-output.ts';
 import { errorOf, isWokenByTasks, type Outcome } from './outcome.ts';
 import type { Remark } from './remark.ts';
@@ -312,4 +312,10 @@ export function userAnswer({ decision, calls }: Step): string {
   if (outcome?.kind !== 'verdict' || isWokenByTasks(outcome)) return '';
   const isUnanswered = outcome.verdict === 'timeout' || outcome.verdict === 'superseded';
   return isUnanswered ? '' : messageWords(outcome.payload ?? {});
+}
+
+/** The files of that answer. */
+export function answerFiles({ decision, calls }: Step): readonly InputArtifact[] {
+  const outcome = decision.kind === 'request_pause' ? calls[0]?.outcome : undefined;
+  return outcome?.kind === 'verdict' ? messageFiles(outcome.payload) : [];
 }

@@ -10,6 +10,7 @@ export {
   type Journal,
   type LeaseRequest,
   type NewRun,
+  type NewSnapshot,
   type Park,
   type Received,
   type Renewal,
@@ -24,7 +25,9 @@ export {
   type SessionRecord,
   type SessionStore,
   type SignalOptions,
+  type SnapshotStore,
   type StoredMessage,
+  type StoredSnapshot,
   type Told,
 } from './port.ts';
 export { wholeJournal } from './whole.ts';

@@ -20,6 +20,7 @@ export {
   type Journal,
   type LeaseRequest,
   type NewRun,
+  type NewSnapshot,
   type Park,
   type Received,
   type Renewal,
@@ -34,6 +35,7 @@ export {
   type SessionRecord,
   type SessionStore,
   type SignalOptions,
+  type SnapshotStore,
   type StoredMessage,
   type Told,
 } from './port.ts';

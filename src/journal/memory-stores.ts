@@ -1,6 +1,6 @@
-/** Artifacts in the memory of this process. */
+/** Artifacts, and snapshots of runs, in the memory of this process. */
 import type { ArtifactRef, ArtifactRow, Scope } from '#core';
-import type { ArtifactAbout, ArtifactStore } from './port.ts';
+import type { ArtifactAbout, ArtifactStore, NewSnapshot, SnapshotStore, StoredSnapshot } from './port.ts';
 import { artifactDigest, assertCounts, assertSameContent, ownedBy } from './rules.ts';
 
 interface StoredArtifact {
@@ -71,4 +71,48 @@ export class MemoryArtifacts implements ArtifactStore {
 
 function newestFirst(one: ArtifactRow, other: ArtifactRow): number {
   return other.createdAt - one.createdAt || (one.artifactRef < other.artifactRef ? -1 : 1);
+}
+
+/** Bytes are copied on the way in and out, as with any other store. */
+export class MemorySnapshots implements SnapshotStore {
+  readonly #fenceOf: (run: string) => number;
+  readonly #newest = new Map<string, StoredSnapshot & Pick<NewSnapshot, 'version'>>();
+
+  /** @param fenceOf throws `run_not_found`, or that the journal is closed. */
+  constructor(fenceOf: (run: string) => number) {
+    this.#fenceOf = fenceOf;
+  }
+
+  async newest(run: string, version: number): Promise<StoredSnapshot | undefined> {
+    this.#fenceOf(run);
+    const stored = this.#newest.get(run);
+    if (stored?.version !== version) return undefined;
+    const { head, body, blocks } = stored;
+    return { head, body: body.slice(), blocks: blocks.map((block) => block.slice()) };
+  }
+
+  async keep({ run, fence, version, head, body, from, blocks }: NewSnapshot): Promise<boolean> {
+    if (this.#fenceOf(run) !== fence) return false;
+    const stored = this.#newest.get(run);
+    const before = stored?.version === version ? stored : undefined;
+    if (before !== undefined && before.head >= head) return false;
+    const earlier = before?.blocks.slice(0, from) ?? [];
+    if (earlier.length < from) return false;
+    this.#newest.set(run, {
+      version,
+      head,
+      body: body.slice(),
+      blocks: [...earlier, ...blocks.map((block) => block.slice())],
+    });
+    return true;
+  }
+
+  async forget(run: string): Promise<void> {
+    this.#fenceOf(run);
+    this.drop(run);
+  }
+
+  drop(run: string): void {
+    this.#newest.delete(run);
+  }
 }

@@ -16,7 +16,7 @@ import {
   systemClock,
 } from '#core';
 import { LeaseWatch } from './lease-watch.ts';
-import { MemoryArtifacts } from './memory-stores.ts';
+import { MemoryArtifacts, MemorySnapshots } from './memory-stores.ts';
 import { MemoryTurns, type StoredTurn } from './memory-turns.ts';
 import type {
   Append,
@@ -112,6 +112,7 @@ const NOT_TOLD: StoredRun['told'] = new Set();
 class MemoryJournal implements Journal {
   readonly artifacts: MemoryArtifacts;
   readonly sessions: SessionStore;
+  readonly snapshots: MemorySnapshots;
   readonly #clock: Clock;
   readonly #runs = new Map<string, StoredRun>();
   readonly #unended = new Set<StoredRun>();
@@ -129,6 +130,7 @@ class MemoryJournal implements Journal {
     this.#leaseWatch = new LeaseWatch(clock);
     const assertOpen = (): void => this.#assertOpen();
     this.artifacts = new MemoryArtifacts({ assertOpen, now: () => this.#clock.now() });
+    this.snapshots = new MemorySnapshots((run) => this.#run(run).fence);
     this.sessions = {
       get: async (scope) => {
         assertOpen();
@@ -217,6 +219,7 @@ class MemoryJournal implements Journal {
       if (!hasEnded(run.status)) this.#setStatus(run, 'cancelled');
       this.#runs.delete(run.identity.run);
       for (const id of run.told) this.#messages.delete(id);
+      this.snapshots.drop(run.identity.run);
     }
     this.#turns.delete(scope);
     this.artifacts.delete(scope);
@@ -417,6 +420,7 @@ class MemoryJournal implements Journal {
     run.entries.length = request.keep;
     run.entries.push(...request.entries);
     for (const id of request.drops) run.inbox.delete(id);
+    this.snapshots.drop(request.run);
     run.agent = request.agent;
     run.owner = undefined;
     run.fence += 1;

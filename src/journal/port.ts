@@ -340,7 +340,8 @@ export interface Journal {
   examine(run: string): Promise<Examined>;
 
   /**
-   * Replaces entries that cannot stand: the one exception to J1, for an operator who has kept the entries that are taken out.
+   * Replaces entries that cannot stand: the one exception to J1, for an operator who has kept the entries that are taken out. The run's
+   * snapshot is forgotten.
    * The run is then due and without an owner.
    * @throws PilotageError `journal_conflict` when the run is not as it was examined, or a process has its lease; `run_not_found`.
    */
@@ -358,6 +359,8 @@ export interface Journal {
   readonly artifacts: ArtifactStore;
 
   readonly sessions: SessionStore;
+
+  readonly snapshots: SnapshotStore;
 
   /** Waits for work under way, and closes files and timers. A second call does nothing. */
   close(): Promise<void>;
@@ -421,4 +424,38 @@ export interface SessionStore {
    * @throws PilotageError `session_busy` while a process has one of them.
    */
   delete(scope: Scope): Promise<number>;
+}
+
+// Snapshots save time alone: they say what the entries say. A store may lose them, and forgets those of a run that it repairs.
+
+/** What a run's first entries come to, in bytes that only their reader knows. */
+export interface StoredSnapshot {
+  /** The seq of the last entry that it covers. */
+  readonly head: number;
+  readonly body: Uint8Array;
+  /** Parts that do not change any more, which all later snapshots of the run share. */
+  readonly blocks: readonly Uint8Array[];
+}
+
+export interface NewSnapshot extends StoredSnapshot {
+  readonly run: string;
+  /** That of the lease under which the entries were written. */
+  readonly fence: number;
+  /** The version of the code that has made it, and can read it. */
+  readonly version: number;
+  /** How many blocks are stored already: `blocks` are those behind them. */
+  readonly from: number;
+}
+
+export interface SnapshotStore {
+  /** The newest snapshot of the run that code of this version has made, with all of its blocks. */
+  newest(run: string, version: number): Promise<StoredSnapshot | undefined>;
+  /**
+   * Stores the snapshot in place of the one before.
+   * @returns false when it is not stored: the fence is not the run's any more, a snapshot of this version covers as many entries, or the
+   * first `from` blocks are not there.
+   */
+  keep(snapshot: NewSnapshot): Promise<boolean>;
+  /** The run has no snapshot any more. */
+  forget(run: string): Promise<void>;
 }

@@ -57,12 +57,14 @@ export function wholeJournal(journal: Journal): Journal {
 class WholeJournal implements Journal {
   readonly artifacts: Journal['artifacts'];
   readonly sessions: Journal['sessions'];
+  readonly snapshots: Journal['snapshots'];
   readonly #journal: Journal;
 
   constructor(journal: Journal) {
     this.#journal = journal;
     this.artifacts = journal.artifacts;
     this.sessions = journal.sessions;
+    this.snapshots = journal.snapshots;
   }
 
   async create(run: NewRun): Promise<Claim | undefined> {

@@ -15,6 +15,7 @@ import type { Agent, AgentLimits, AuthorisedTools } from '#tools';
 import type { AtWork } from '../calls/doubt.ts';
 import type { Handles } from '../calls/handles.ts';
 import type { LargeTurns } from '../calls/large-values.ts';
+import type { KnownStates } from './known-states.ts';
 import type { NoticeHub } from './notices.ts';
 import type { ProgressGuard } from './progress-guard.ts';
 import type { ToldRuns } from './told-runs.ts';
@@ -51,6 +52,8 @@ export interface DriverDeps extends Pick<ReadyAgent, 'agent' | 'planner' | 'tool
   readonly artifacts: ArtifactStore;
   /** What runs are told of earlier ones of their sessions, as far as it was read here. */
   readonly told: ToldRuns;
+  /** Runs of the journal, as far as they were read here. */
+  readonly states: KnownStates;
   /** Calls that this process has under way. */
   readonly atWork: AtWork;
   /** The pace at which large values are worked on, so that the event loop goes on. */

@@ -29,6 +29,7 @@ import { type Landing, refused } from '../tasks/spawn.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import type { HeldLease } from './held-lease.ts';
 import { RunInbox } from './inbox.ts';
+import { Kept } from './kept.ts';
 import { type Exit, giveBack, giveUp, type Held, lost, park, reasonOf } from './let-go.ts';
 import { Moves } from './moves.ts';
 import { type Next, type NextDeps, next } from './next.ts';
@@ -39,6 +40,7 @@ type Stop = 'cancel' | 'dismissal' | 'deadline' | 'ending' | 'closing' | 'lost';
 export class RunDriver {
   readonly state: RunState;
   readonly lease: HeldLease;
+  readonly kept: Kept;
   readonly #deps: DriverDeps;
   readonly #held: Held;
   readonly #nextDeps: NextDeps;
@@ -55,10 +57,17 @@ export class RunDriver {
   /** Nothing more begins; what is in flight may end. */
   #isLeaving = false;
 
-  constructor(deps: DriverDeps, state: RunState, claim: Pick<Claim, 'signals'>, lease: HeldLease) {
+  constructor(
+    deps: DriverDeps,
+    state: RunState,
+    claim: Pick<Claim, 'signals'>,
+    lease: HeldLease,
+    kept: Kept = new Kept(),
+  ) {
     this.#deps = deps;
     this.state = state;
     this.lease = lease;
+    this.kept = kept;
     this.#held = { deps, state, lease };
     const { clock, newToken, progress, planner } = deps;
     const tools = (): AuthorisedTools => this.#tools();
@@ -80,7 +89,7 @@ export class RunDriver {
     const hasNews = claim.signals > state.messagesTaken;
     this.#inbox = new RunInbox({ deps, state, tools, commit, isBoundary, onCancel, onHeard }, hasNews);
     const isEnding = (): boolean => this.#stop !== undefined && !this.#isLettingGo();
-    this.#moves = new Moves({ deps, state, tools, isEnding, onMore: onHeard });
+    this.#moves = new Moves({ deps, state, kept, tools, isEnding, onMore: onHeard });
     this.#deadline = new Deadline(clock, () => this.#halt('deadline'));
     this.#calls = new Calls({
       deps,
@@ -178,7 +187,7 @@ export class RunDriver {
           const made = await this.#moves.next();
           const writing = made && this.#commit(made);
           if (writing !== undefined) await writing;
-          if (made !== undefined && this.#isTurnDue) await turn();
+          if (made !== undefined && this.#isTurnDue) await this.#turn();
           break;
         }
         case 'calls': {
@@ -199,6 +208,12 @@ export class RunDriver {
   /** After a move was written: none is made on what was true before others had their turn. */
   get #isTurnDue(): boolean {
     return nextStep(this.state) % STEPS_PER_TURN === STEPS_PER_TURN - 1;
+  }
+
+  /** Others have their turn, and the run is stored when it has become long. */
+  #turn(): Promise<void> {
+    this.#deps.states.goesOn(this.state, this.kept, this.lease.fence);
+    return turn();
   }
 
   async #park({ wakeAt, status }: Extract<Next, { do: 'park' }>): Promise<Exit> {

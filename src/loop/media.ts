@@ -15,9 +15,9 @@ export class ShownMedia {
   }
 
   /** @returns `undefined` when nothing has to be read. Rejects with an error of a store that cannot be read for now: it is to be called again. */
-  load({ steps, compaction, steering, identity }: RunState, store: ArtifactStore): Promise<undefined> | undefined {
-    if (this.#shown.readOn(steps, compaction, steering)) this.#isStale = true;
-    return this.#isStale ? this.#read((missing) => loadInputs(missing, identity, store)) : undefined;
+  load(state: RunState, store: ArtifactStore): Promise<undefined> | undefined {
+    if (this.#shown.readOn(state)) this.#isStale = true;
+    return this.#isStale ? this.#read((missing) => loadInputs(missing, state.identity, store)) : undefined;
   }
 
   async #read(load: (missing: readonly InputArtifact[]) => ReturnType<typeof loadInputs>): Promise<undefined> {

@@ -1,19 +1,20 @@
 /** The moves of a run's planner, one after another under the run's one signal, and the plan that it goes on with. */
-import { type EntryBody, LazySignal, type LoadedInput, RunCache, type SpokenDelta } from '#core';
+import { type EntryBody, LazySignal, type SpokenDelta } from '#core';
 import { nextStep, type OpenStep, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
 import { Attempt } from '../calls/attempt.ts';
 import type { Ask, PlanGrowth } from './ask.ts';
 import { askPlanner } from './ask-planner.ts';
 import type { DriverDeps } from './driver-deps.ts';
-import { type Before, earlierTurns, hasEarlierTurns } from './earlier-turns.ts';
+import { earlierTurns, hasEarlierTurns } from './earlier-turns.ts';
 import { cutOff } from './growth.ts';
 import { loadInputs } from './inputs.ts';
-import { ShownMedia } from './media.ts';
+import type { GivenToRun, Kept } from './kept.ts';
 
 export interface MovePorts {
   readonly deps: DriverDeps;
   readonly state: RunState;
+  readonly kept: Kept;
   tools(): AuthorisedTools;
   /** The run is being ended, by a cancel or by its deadline, and not only given to another process. */
   isEnding(): boolean;
@@ -21,23 +22,12 @@ export interface MovePorts {
   onMore(): void;
 }
 
-interface Given {
-  /** The attachments with their bytes. */
-  readonly inputs: readonly LoadedInput[];
-  /** `undefined`: the turns stand in the state as they are shown. */
-  readonly before: Before | undefined;
-}
-
-const NOTHING_GIVEN: Given = Object.freeze({ inputs: Object.freeze([]), before: undefined });
+const NOTHING_GIVEN: GivenToRun = Object.freeze({ inputs: Object.freeze([]), before: undefined });
 
 export class Moves {
   readonly #ports: MovePorts;
   readonly #attempt: Attempt;
   readonly #signal = new LazySignal();
-  readonly #cache = new RunCache();
-  /** What the run was given and does not stand in its entries, once it was read. */
-  #given: Given | undefined;
-  readonly #media = new ShownMedia();
   /** The planner, while it goes on with the plan of the open step. */
   #growth: PlanGrowth | undefined;
   readonly #grows = (growth: PlanGrowth): void => {
@@ -60,23 +50,23 @@ export class Moves {
    * again.
    */
   next(): readonly EntryBody[] | undefined | Promise<readonly EntryBody[] | undefined> {
-    const { state, deps } = this.#ports;
-    if (this.#given === undefined) {
+    const { state, deps, kept } = this.#ports;
+    if (kept.given === undefined) {
       if (state.context.inputs !== undefined || hasEarlierTurns(state) || isTurnToBegin(state)) return this.#load();
-      this.#given = NOTHING_GIVEN;
+      kept.given = NOTHING_GIVEN;
     }
-    const loading = this.#media.load(state, deps.artifacts);
+    const loading = kept.media.load(state, deps.artifacts);
     if (loading !== undefined) return loading;
     // Stopped: why is in the inbox.
-    return this.#attempt.aborted ? undefined : askPlanner(this.#ask(this.#given));
+    return this.#attempt.aborted ? undefined : askPlanner(this.#ask(kept.given));
   }
 
   /** However long it takes: what was true before it, of the time too, may be so no more. */
   async #load(): Promise<readonly EntryBody[] | undefined> {
-    const { state, deps } = this.#ports;
+    const { state, deps, kept } = this.#ports;
     if (isTurnToBegin(state)) return [await deps.turnStarted(state)];
     const inputs = await loadInputs(state.context.inputs ?? [], state.identity, deps.artifacts);
-    this.#given = { inputs, before: hasEarlierTurns(state) ? await earlierTurns(state, deps) : undefined };
+    kept.given = { inputs, before: hasEarlierTurns(state) ? await earlierTurns(state, deps) : undefined };
   }
 
   /** More of the plan that is being carried out. After a crash nobody goes on with it: it is whole as it is. */
@@ -97,17 +87,17 @@ export class Moves {
     this.#attempt.abort(reason, isPatient);
   }
 
-  #ask({ inputs, before }: Given): Ask {
-    const { deps, state, tools, isEnding } = this.#ports;
+  #ask({ inputs, before }: GivenToRun): Ask {
+    const { deps, state, kept, tools, isEnding } = this.#ports;
     const tell = deps.hub.wantsTokens(state.identity.run) ? this.#teller() : undefined;
     return {
       deps,
       state,
       tools: tools(),
-      media: this.#media.view,
+      media: kept.media.view,
       inputs,
       before,
-      cache: this.#cache,
+      cache: kept.cache,
       attempt: this.#attempt,
       signal: this.#signal,
       tell,

@@ -5,11 +5,11 @@
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import {
   type ArtifactRow,
+  answerFiles,
   type BackgroundResult,
   type CallRecord,
   type Compaction,
   defined,
-  type InputArtifact,
   isRefusedReply,
   isWokenByTasks,
   type MediaView,
@@ -254,7 +254,7 @@ export class RunMessages {
       if (userAnswer(step) !== '') this.exchanges.push(this.#messages.length);
       this.#addBeforeAnswer(view, step);
       const reply = replyTo(step, this.#parts.write);
-      const answer = spokenTurn(reply, filesOfAnswer(step), this.#parts.options, view);
+      const answer = spokenTurn(reply, answerFiles(step), this.#parts.options, view);
       this.#messages.push(isWaitingAnswer(step) ? taskTurn(reply, ANSWERED) : answer);
       return;
     }
@@ -334,30 +334,84 @@ export class RunMessages {
       this.#messages.push(userTurn(`Tools that were found:\n${frame('found_tools', entries.join('\n'))}`));
   }
 
-  /** The summary in place of the first steps; the user's own words, found tools and stored values stay. */
-  addSummary({ summary, before, made = [] }: Compaction, view: StepsView): void {
+  /**
+   * The summary in place of the first steps; the user's own words, found tools and stored values stay. In a run without end these are the
+   * newest ones: what is far back stands in the summary alone.
+   * @param maxChars what earlier turns of the session may have: the user's words may have half of it.
+   */
+  addSummary({ summary, before, made = [] }: Compaction, view: StepsView, maxChars: number = USUAL_CHARS): void {
     const { trajectory } = view;
     const stored: ArtifactRow[] = [];
     const names: string[] = [];
     const acts: ActLine[] = [];
     this.#messages.push(summaryTurn(summary));
+    const words = this.#messages.length;
+    let isLeftOut = false;
+    const leavesOut = (turn: SteeringTurn): boolean => {
+      if (isSpoken(turn)) isLeftOut = true;
+      return false;
+    };
+    const from = Math.max(0, before - FAR_STEPS);
+    if (from > 0) this.#passOver(trajectory, from).forEach(leavesOut);
     for (; this.#steps < before; this.#steps += 1) {
-      this.#addArrivals(view, this.#steps, isSpoken);
+      const keeps = this.#steps < before - FAR_WORDS ? leavesOut : isSpoken;
+      this.#addArrivals(view, this.#steps, keeps);
       const step = trajectory.step(this.#steps);
       if (step === undefined) break;
+      this.#lastStep = step;
+      this.#addBeforeAnswer(view, step, keeps);
+      if (step.decision.kind === 'request_pause') {
+        if (keeps === leavesOut) isLeftOut = true;
+        else
+          for (const said of spokenIn(step, this.#parts.write))
+            this.#messages.push(spokenTurn(said, answerFiles(step), this.#parts.options, view));
+        continue;
+      }
       this.#claimIds(step, callsOf(step));
-      this.#addBeforeAnswer(view, step, isSpoken);
-      for (const words of spokenIn(step, this.#parts.write))
-        this.#messages.push(spokenTurn(words, filesOfAnswer(step), this.#parts.options, view));
       stored.push(...artifactsOf(step, { results: true }));
       names.push(...found(step));
       acts.push(...actLines(step, view.tools));
-      this.#lastStep = step;
     }
+    const said = this.#messages.splice(words);
+    const newest = newestOf(said, maxChars * WORDS_SHARE);
+    if (isLeftOut || newest.length < said.length) this.#messages.push(userTurn(note(LEFT_OUT)));
+    this.#messages.push(...newest);
     const calls = callsMadeTurn([...made, ...shownActs(acts)]);
     if (calls !== undefined) this.#messages.push(calls);
     this.#addNews(stored, names, view);
   }
+
+  /** The steps before this one, and what came in before it, are told by the summary alone. @returns the messages among it. */
+  #passOver({ steering, background }: Trajectory, step: number): readonly SteeringTurn[] {
+    const isLater = ({ atStep }: { readonly atStep: number }): boolean => atStep >= step;
+    const turns = steering.findIndex(isLater);
+    const results = background.findIndex(isLater);
+    this.#steps = step;
+    this.#turns = turns === -1 ? steering.length : turns;
+    this.#results = results === -1 ? background.length : results;
+    return steering.slice(0, this.#turns);
+  }
+}
+
+/** So many steps before the cut are looked through for what stays beside their summary. */
+const FAR_STEPS = 1_000;
+/** And so many for what the user said. */
+const FAR_WORDS = 200;
+/** The user's words before the cut may have this share of what earlier turns of the session may have. */
+const WORDS_SHARE = 0.5;
+/** What these may have when nobody knows how much the model takes, in characters. */
+const USUAL_CHARS = 60_000;
+const LEFT_OUT = 'What the user said before the following is left out: the summary tells of it.';
+
+/** The newest messages that have no more characters together, but at least one. */
+function newestOf(messages: readonly LanguageModelV4Message[], maxChars: number): readonly LanguageModelV4Message[] {
+  let chars = 0;
+  const first = messages.findLastIndex(({ content }) => {
+    const parts = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content;
+    for (const part of parts) if (part.type === 'text') chars += part.text.length;
+    return chars > maxChars;
+  });
+  return messages.slice(Math.min(first + 1, Math.max(0, messages.length - 1)));
 }
 
 /**
@@ -430,12 +484,6 @@ function spokenIn({ calls }: Step, write: UserWords): readonly string[] {
       ? [verdictText(outcome.verdict, outcome.payload, write)]
       : [],
   );
-}
-
-/** The files of the answer to a question of the run. */
-function filesOfAnswer({ decision, calls }: Step): readonly InputArtifact[] {
-  const outcome = decision.kind === 'request_pause' ? calls[0]?.outcome : undefined;
-  return outcome?.kind === 'verdict' ? messageFiles(outcome.payload) : [];
 }
 
 // The note to a model about live handles that were opened again: everything it did with the former values is gone.

@@ -75,7 +75,7 @@ export class Transcript {
     if (request !== undefined) this.#messages.push(request);
     this.#own = new RunMessages(this.#messages, parts);
     if (trajectory.compaction !== undefined && standsInside(trajectory.compaction))
-      this.#own.addSummary(trajectory.compaction, view);
+      this.#own.addSummary(trajectory.compaction, view, historyChars);
   }
 
   /** False when this is not the beginning of that run: another run, other tools, a newer summary, or files that have become old. */

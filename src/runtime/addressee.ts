@@ -1,8 +1,9 @@
 /** Which run a control is for: the one that it was sent to, or one below it. */
 import { type Control, type Entry, PilotageError, type TaskPause } from '#core';
 import type { Journal, RunRecord } from '#journal';
-import { foldEntries, nextStep, pausesOfTasks, type RunState } from '#state';
+import { nextStep, pausesOfTasks, type RunState } from '#state';
 import { isVerdict, mustName } from '../loop/answers.ts';
+import { KnownStates } from '../loop/known-states.ts';
 import { foldable } from './readable.ts';
 
 /** Where a control goes. */
@@ -18,7 +19,12 @@ export interface Addressee {
  * @throws PilotageError `run_not_found`; `task_not_found` for a task that is not one of the run's; or `pause_not_found` for an answer
  * that names none of several questions of its tasks.
  */
-export async function addressee(journal: Journal, run: string, { type, payload }: Control): Promise<Addressee> {
+export async function addressee(
+  journal: Journal,
+  run: string,
+  { type, payload }: Control,
+  states: KnownStates = new KnownStates(journal),
+): Promise<Addressee> {
   if (type === 'PRIORITIZE') {
     const task = payload?.['task_id'];
     if (typeof task !== 'string' || task === run) return { run };
@@ -28,14 +34,14 @@ export async function addressee(journal: Journal, run: string, { type, payload }
   }
   // Every control asks for the record, so that what is said at once keeps its order.
   const record = await journal.get(run);
-  if (type === 'USER_MESSAGE' && record?.status === 'paused') return { run: await askerBelow(journal, run, record) };
+  if (type === 'USER_MESSAGE' && record?.status === 'paused')
+    return { run: await askerBelow(journal, run, record, states) };
   if (!isVerdict({ type })) return { run };
   // A run that has spawned nothing, and is paused itself, is asked for its own answers; most are.
   if (await isAlone(journal, run, record)) return { run };
-  const entries = await journal.read(run);
-  const state = foldEntries(entries);
+  const state = await states.of(run);
   const token = payload?.['token'];
-  if (typeof token === 'string') return (await askedBelow(journal, { entries, state }, token)) ?? { run };
+  if (typeof token === 'string') return (await askedBelow(journal, state, token)) ?? { run };
   return (state.pauses.length === 0 ? await onlyAskedBelow(journal, state, type) : undefined) ?? { run };
 }
 
@@ -46,11 +52,12 @@ interface Read {
 }
 
 /** Where this was asked: by a task, which knows itself what became of a question that is not open any more. */
-async function askedBelow(journal: Journal, above: Read, token: string): Promise<Addressee | undefined> {
-  const { entries, state } = above;
-  if (hasAsked(above, token)) return undefined;
+async function askedBelow(journal: Journal, state: RunState, token: string): Promise<Addressee | undefined> {
+  if (state.pauses.some((pause) => pause.token === token)) return undefined;
   const waiting = pausesBelow(state).find((pause) => pause.token === token);
   if (waiting !== undefined) return { run: waiting.run, token };
+  const entries = await journal.read(state.identity.run);
+  if (hasAsked({ entries, state }, token)) return undefined;
   const told = entries.flatMap((entry) => (entry.kind === 'task_paused' ? entry.pauses : []));
   const asker = told.find((pause) => pause.token === token)?.run;
   if (asker !== undefined) return { run: asker };
@@ -106,9 +113,9 @@ async function* runsBelow(
 }
 
 /** The task that asks the user something, when nothing else holds the run; otherwise the run itself. */
-async function askerBelow(journal: Journal, run: string, record: RunRecord): Promise<string> {
+async function askerBelow(journal: Journal, run: string, record: RunRecord, states: KnownStates): Promise<string> {
   if (await isAlone(journal, run, record)) return run;
-  const state = foldEntries(await journal.read(run));
+  const state = await states.of(run);
   const asked = state.pauses.length === 0 ? pausesOfTasks(state) : [];
   const questions = asked.filter(({ reason }) => reason === 'await_input');
   return questions.length === 1 && questions[0] !== undefined ? questions[0].run : run;

@@ -170,6 +170,7 @@ export class Fleet {
     while (!this.#slots.isEmpty) await new Promise<void>((resolve) => this.#slots.onRoom(resolve));
     this.#cancelAbort();
     await Promise.all(this.#waking);
+    await this.#deps.states.settle();
     this.#stopBeat?.();
   }
 
@@ -314,7 +315,7 @@ export class Fleet {
    * @throws PilotageError as `sendControl`; for a `RESUME`, which asks this process to go on, also `run_changed`.
    */
   async send(run: string, control: Control): Promise<boolean> {
-    const { identity, priority } = await sendControl(this.#deps.journal, run, control, this.#deps.redaction).catch(
+    const { identity, priority } = await sendControl(this.#deps.journal, run, control, this.#deps).catch(
       async (error: unknown) => {
         if (await this.#missed(run, error)) {
           await this.claimAndDrive(run, false).catch((second: unknown) => {
@@ -412,8 +413,7 @@ export class Fleet {
       this.#alarms.set(run, this.#deps.clock.now() + wakeInMs, status === 'waiting');
       return this.#wakeTasks(run);
     }
-    const live = this.#live.get(run);
-    if (live !== undefined) live.driver.poke();
+    if (this.drives(run)) this.#live.get(run)?.driver.poke();
     else if (acceptChanges || !this.#refusals.has(run)) {
       this.enqueue({ run, tenant: identity.tenant, priority, acceptChanges });
     }
@@ -532,10 +532,10 @@ export class Fleet {
     const { run, tenant } = driver.state.identity;
     if (this.#live.get(run) === live) this.#live.delete(run);
     const error = exitError(exit, run);
-    if (exit.kind === 'ended') {
-      this.#options.onEnded(driver.state);
-      if (driver.state.turn !== null) this.#looked(run, () => this.#toCome.wakeNext(driver.state.identity));
-    }
+    const isEnded = exit.kind === 'ended';
+    if (isEnded || exit.kind === 'parked') this.#deps.states.letGo(driver.state, driver.kept, driver.lease.fence);
+    if (isEnded) this.#options.onEnded(driver.state);
+    if (isEnded && driver.state.turn !== null) this.#looked(run, () => this.#toCome.wakeNext(driver.state.identity));
     if (exit.kind === 'broken' && !awaited && !this.#deps.hub.hasListeners(run)) this.#deps.onFault(exit.error);
     this.#deps.hub.tell(run, error === undefined ? { type: 'exit' } : { type: 'exit', error });
     if (this.#live.size === 0) this.#stopBeat?.();

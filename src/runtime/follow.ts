@@ -43,6 +43,8 @@ export interface FollowOptions<T> {
   readonly waiting: <W>(waited: Promise<W>) => Promise<W>;
   /** Tokens and chunks are wanted, so the planner is asked to stream. */
   readonly tokens: boolean;
+  /** The state of the run at an entry before those that are wanted. Absent: it is read from its first entry on. */
+  readonly begin?: () => Promise<RunState>;
   /** What to yield for an entry. `before` is the state without it; absent for the first. */
   readonly onEntry: (entry: Entry, before: RunState | undefined) => readonly T[];
   /** What to yield for something that is not recorded. */
@@ -159,7 +161,9 @@ export class Follower<T> {
   /** Everything the journal has beyond what was read. */
   async *#history(isThere?: () => boolean): AsyncGenerator<T, void> {
     this.#dirty = false;
-    const { journal, run } = this.#options;
+    const { journal, run, begin } = this.#options;
+    // What is wrong with the run is found by reading it.
+    if (this.#state === undefined && begin !== undefined) this.#state = await begin().catch(() => undefined);
     const below = this.#below;
     const { entries, problem } = await readable(journal, run, (this.#state?.head ?? 0) + 1);
     // What was told until now goes first: what the journal has beyond it came later.

@@ -2,10 +2,11 @@
 
 import { type Clock, deepFreeze, type Entry, PilotageError, type Repinned, steadyMs } from '#core';
 import { type Claim, isTransientStoreError, type Park } from '#journal';
-import { applyEntry, foldEntries, type RunState } from '#state';
+import { applyEntry, type RunState } from '#state';
 import { RunDriver } from '../loop/driver.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { HeldLease, type Moment } from '../loop/held-lease.ts';
+import type { Kept } from '../loop/kept.ts';
 import { problemOf, TRY_AGAIN_MS } from '../loop/let-go.ts';
 import { changesOf, type Migrate, repinned, runChanged } from './pins.ts';
 
@@ -24,9 +25,12 @@ export class PickUp {
     this.#options = options;
   }
 
-  /** @param askedAt before the claim was sent. */
-  driver(claim: Claim, state: RunState, askedAt: Moment): RunDriver {
-    return new RunDriver(this.#depsOf(state), state, claim, this.#heldBy(claim, askedAt));
+  /**
+   * @param askedAt before the claim was sent.
+   * @param kept of the run since it was driven here before.
+   */
+  driver(claim: Claim, state: RunState, askedAt: Moment, kept?: Kept): RunDriver {
+    return new RunDriver(this.#depsOf(state), state, claim, this.#heldBy(claim, askedAt), kept);
   }
 
   /**
@@ -35,16 +39,16 @@ export class PickUp {
    * @throws PilotageError `run_changed`, the error of the store, or what the migrate hook throws.
    */
   async claimed(claim: Claim, askedAt: Moment, acceptChanges = false): Promise<RunDriver | undefined> {
-    const { journal, onFault, redaction } = this.#deps;
+    const { states, onFault, redaction } = this.#deps;
     try {
       if (claim.waits === true && !(await this.#isCancelled(claim))) {
         await this.giveBack(claim);
         return undefined;
       }
-      const state = foldEntries(await journal.read(claim.run));
+      const { state, kept } = await states.forDriver(claim.run);
       const repin = await this.#repinFor(state, acceptChanges);
       if (repin !== undefined) await this.#append(state, claim, repin);
-      return this.driver(claim, state, askedAt);
+      return this.driver(claim, state, askedAt, kept);
     } catch (error) {
       // This process stood still meanwhile, and somebody else drives the run.
       if (PilotageError.is(error, 'lease_lost')) return undefined;

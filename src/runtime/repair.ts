@@ -15,7 +15,16 @@ import {
   type Repaired,
 } from '#core';
 import type { Examined, Journal, StoredMessage } from '#journal';
-import { applyEntry, endedStatus, openState, parkedCalls, type RunState } from '#state';
+import {
+  applyEntry,
+  endedStatus,
+  FOLD_VERSION,
+  foldEntries,
+  openState,
+  parkedCalls,
+  type RunState,
+  unpackState,
+} from '#state';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 
 /** An entry that cannot stand. */
@@ -36,6 +45,8 @@ export interface Diagnosis {
   readonly refused: readonly Refused[];
   /** Messages in the inbox that cannot be read; they would be set aside, too. */
   readonly messages: readonly StoredMessage[];
+  /** The last entry that the run's snapshot covers, when it says something else than the entries; it would be thrown away. */
+  readonly snapshot?: number;
   /** Calls of steps that would not be there any more: they may have been made. */
   readonly lostCalls: readonly { readonly step: number; readonly call: number }[];
   /** Entries of which nothing is known: they may have begun or ended calls, also of steps that nobody knows of any more. */
@@ -84,6 +95,10 @@ export async function repairRun(
     const message = `The first entry of run ${run} cannot be read, and nothing can be repaired without it: ${diagnosis.refused[0]?.problem.message} Restore the journal from a backup.`;
     throw new PilotageError('journal_corrupt', message, { data: { run } });
   }
+  if (diagnosis.snapshot !== undefined) {
+    await journal.snapshots.forget(run);
+    return diagnosis;
+  }
   const artifact = await journal.artifacts.put(state.identity, setAside(examined, diagnosis), {
     mime: 'application/x-ndjson',
     fileName: `${run}.set-aside.ndjson`,
@@ -126,8 +141,8 @@ export async function repairRun(
   return diagnosis;
 }
 
-function isWhole({ refused, messages }: Diagnosis): boolean {
-  return refused.length === 0 && messages.length === 0;
+function isWhole({ refused, messages, snapshot }: Diagnosis): boolean {
+  return refused.length === 0 && messages.length === 0 && snapshot === undefined;
 }
 
 /** A fault of ours is found before anything is written. */
@@ -142,11 +157,24 @@ async function lookAt(journal: Journal, run: string): Promise<Looked> {
   const looked = look(run, await journal.examine(run));
   const { state, kept, diagnosis, examined } = looked;
   if (!isWhole(diagnosis) || state === undefined) return looked;
-  const problem = await journal.read(run).then(() => undefined, asProblem);
-  if (problem === undefined) return looked;
+  const read = await journal.read(run).then((entries) => ({ entries }), asProblem);
+  if ('entries' in read) {
+    const snapshot = await wrongSnapshot(journal, run, read.entries);
+    return { ...looked, diagnosis: { ...diagnosis, ...defined({ snapshot }) } };
+  }
   // Behind the last, because none of them is to blame; what was there may be lost.
-  const refused = [{ seq: examined.head + 1, problem }];
+  const refused = [{ seq: examined.head + 1, problem: read }];
   return { ...looked, diagnosis: { ...diagnosis, refused, ...callsIn(state, kept, refused) } };
+}
+
+/** The entries are the truth. @returns its head. */
+async function wrongSnapshot(journal: Journal, run: string, entries: readonly Entry[]): Promise<number | undefined> {
+  const stored = await journal.snapshots.newest(run, FOLD_VERSION);
+  if (stored === undefined) return undefined;
+  const { head, body, blocks } = stored;
+  const folded = foldEntries(entries.slice(0, head));
+  const isRight = JSON.stringify(unpackState(body, blocks)) === JSON.stringify(folded);
+  return isRight ? undefined : head;
 }
 
 function asProblem(error: unknown): ErrorData {

@@ -89,9 +89,9 @@ async function withArgs(pause: PauseNotice, scope: Scope, artifacts: ArtifactSto
   return args === undefined ? pause : { ...pause, payload: { ...rest, args } };
 }
 
-function filesOf({ steps, ending }: RunState): readonly InputArtifact[] | undefined {
+function filesOf({ steps, filesFrom, ending }: RunState): readonly InputArtifact[] | undefined {
   const last = ending?.kind === 'finished' ? ending.files : undefined;
-  if (steps.every(({ files }) => files === undefined)) return last;
+  if (filesFrom === null || steps.every(({ files }) => files === undefined)) return last;
   return [...steps.flatMap(({ files = [] }) => files), ...(last ?? [])];
 }
 

@@ -25,6 +25,8 @@ export function followEvents(host: RunHost, run: string, options: RunEvents): Fo
     ...host.sourcesOf(run),
     ...toldWith(redact, from, onRecorded),
     onCaughtUp: (state) => host.fleet.remind(state),
+    // With tasks all of it is read: those that were started before have no other place.
+    ...(from > 1 && !tasks ? { begin: () => host.deps.states.of(run, from - 1) } : {}),
     ...(host.showsTasks
       ? { beside: (hear, state) => host.watchTasks(state, (progress) => hear({ type: 'progress', progress })) }
       : {}),

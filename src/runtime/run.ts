@@ -20,7 +20,6 @@ import {
   answerable,
   assertRetrying,
   cannotRetry,
-  foldEntries,
   isPaused,
   namedNodes,
   type Redact,
@@ -167,12 +166,7 @@ export class Run {
     const driven = await this.#host.fleet.settled(this.id);
     const own = await this.#resultIn(driven);
     if (own !== undefined) return own;
-    const follower = new Follower<never>({
-      ...this.#sources(false),
-      onEntry: () => [],
-      onPassing: () => [],
-      isOver: isSettled,
-    });
+    const follower = new Follower<never>({ ...this.#silent, isOver: isSettled });
     for await (const _ of follower.follow());
     const result = await this.#resultIn(follower.state);
     if (result !== undefined) return result;
@@ -223,7 +217,7 @@ export class Run {
 
   async #folded(): Promise<RunState> {
     await this.#assertMayRead();
-    return foldEntries(await this.#host.deps.journal.read(this.id));
+    return this.#host.deps.states.of(this.id);
   }
 
   /** The run as one JSON value, to be kept and read without the journal. @throws PilotageError `run_not_found`. */
@@ -450,7 +444,7 @@ export class Run {
     const id = `control_${crypto.randomUUID().replaceAll('-', '')}`;
     const given = payload === undefined ? {} : { payload };
     const control: Control = { id, type, ...given, ...defined({ from: this.#as }) };
-    const to = await addressee(this.#host.deps.journal, this.id, control);
+    const to = await addressee(this.#host.deps.journal, this.id, control, this.#host.deps.states);
     if (to.run === this.id) return void (await this.#send(control, until));
     let isTaken: boolean;
     try {
@@ -471,9 +465,7 @@ export class Run {
   async #untilAnswered(token: string): Promise<void> {
     const hasHeard = await hearing(this.#host.deps.journal, this.id, token);
     const follower = new Follower<never>({
-      ...this.#sources(false),
-      onEntry: () => [],
-      onPassing: () => [],
+      ...this.#silent,
       isOver: (state) =>
         state.ending !== null || (hasHeard(state) && pausesBelow(state).every((pause) => pause.token !== token)),
     });
@@ -561,6 +553,12 @@ export class Run {
   /** For a caller, the run of somebody else does not exist. @throws PilotageError `run_not_found`. */
   async #assertMayRead(): Promise<void> {
     if (this.#as !== undefined) await assertKnown(this.#host.deps.journal, this.id, this.#as);
+  }
+
+  /** For a reader that only wants to know when the run has come so far. */
+  get #silent(): Omit<FollowOptions<never>, 'isOver'> {
+    const begin = (): Promise<RunState> => this.#host.deps.states.of(this.id);
+    return { ...this.#sources(false), begin, onEntry: () => [], onPassing: () => [] };
   }
 
   #sources(tokens: boolean): RunSources & Required<Pick<FollowOptions<never>, 'tokens' | 'onCaughtUp'>> {

@@ -49,6 +49,7 @@ import { AtWork } from '../calls/doubt.ts';
 import { Handles } from '../calls/handles.ts';
 import { artifactFetch, LargeTurns } from '../calls/large-values.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
+import { KnownStates } from '../loop/known-states.ts';
 import { NoticeHub } from '../loop/notices.ts';
 import { assertPriced } from '../loop/prices.ts';
 import { assertProgressGuard, type ProgressGuard } from '../loop/progress-guard.ts';
@@ -414,8 +415,10 @@ export class Runtime {
     const stored = typeof given === 'string' ? sqliteJournal({ path: given, clock: this.#clock }) : given;
     const journal = wholeJournal(stored);
     const { agent, planner, toolsOf, limit, unpriced } = this.#agents.default;
+    const onFault = (error: unknown): void => this.#fault(error);
     const deps: DriverDeps = {
       journal,
+      states: new KnownStates(journal, onFault),
       artifacts: patientArtifacts(cleanArtifacts(journal.artifacts, this.#redaction), this.#clock),
       redaction: this.#redaction,
       agent,
@@ -430,7 +433,7 @@ export class Runtime {
       turns: this.#turns,
       told: this.#told,
       random: this.#options.random ?? Math.random,
-      handles: new Handles({ clock: this.#clock, onFault: (error) => this.#fault(error) }),
+      handles: new Handles({ clock: this.#clock, onFault }),
       hub: this.#hub,
       progress: this.#options.progress ?? {},
       ...defined({ patienceMs: this.#options.patienceMs }),
@@ -438,7 +441,7 @@ export class Runtime {
       newToken: () => `pause_${crypto.randomUUID().replaceAll('-', '')}`,
       woke: (run) => this.#readyFleet().wake(run),
       reopenTasks: (run, by) => this.#readyFleet().reopenTasks(run, by),
-      onFault: (error) => this.#fault(error),
+      onFault,
     };
     return deps;
   }

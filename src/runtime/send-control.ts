@@ -25,16 +25,17 @@ import {
   runNotFound,
   type SignalOptions,
 } from '#journal';
-import { foldEntries, type OpenPause, type RunState, withdrawnBy, withdrawnByWord } from '#state';
+import { type OpenPause, type RunState, withdrawnBy, withdrawnByWord } from '#state';
 import { unfitFor } from '../loop/answer-kinds.ts';
 import { answerRefused, closedIn, isVerdict, isWithdrawn, tooLate } from '../loop/answers.ts';
 import { isQuestion } from '../loop/controls.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
+import { KnownStates } from '../loop/known-states.ts';
 import type { Notice } from '../loop/notices.ts';
 import { withdrawBelow } from '../tasks/withdraw.ts';
 
-/** The redaction of a process that has no rules of its own. */
-const PLAIN = new Redaction();
+/** What a process has of its own for what it says. */
+type Speaker = Pick<DriverDeps, 'redaction' | 'states'>;
 
 /**
  * Stores a control in the inbox of the run that it is for.
@@ -46,13 +47,14 @@ export async function sendControl(
   journal: Journal,
   run: string,
   control: Control,
-  redaction: Redaction = PLAIN,
+  { redaction, states }: Speaker = { redaction: new Redaction(), states: new KnownStates(journal) },
 ): Promise<RunRecord> {
   const checked = redaction.control(validateControl(control));
   const record = await journal.get(run);
   if (record === undefined) throw runNotFound(run);
   assertMaySend(checked.type, checked.from, record.identity);
-  const answer = isVerdict(checked) && !hasEnded(record.status) ? await answerTo(journal, record, checked) : undefined;
+  const answer =
+    isVerdict(checked) && !hasEnded(record.status) ? await answerTo(journal, record, checked, states) : undefined;
   const { limit, control: said = checked } = answer ?? {};
   const priority = checked.type === 'PRIORITIZE' ? Number(checked.payload?.['priority']) : undefined;
   const options: SignalOptions = {
@@ -65,17 +67,22 @@ export async function sendControl(
     if (isVerdict(said) && PilotageError.is(error, 'run_ended')) await assertNotSuperseded(journal, run, said);
     throw error;
   });
-  await withdrawFrom(journal, record, said);
+  await withdrawFrom(journal, record, said, states);
   return record;
 }
 
 /** An answer to a question of a task that is stored after this comes too late, whichever run it is given through. */
-async function withdrawFrom(journal: Journal, { identity: { run } }: RunRecord, control: Control): Promise<void> {
+async function withdrawFrom(
+  journal: Journal,
+  { identity: { run } }: RunRecord,
+  control: Control,
+  states: KnownStates,
+): Promise<void> {
   // Most runs have no tasks. What a run tells of itself is read only where it may matter.
   if (control.type !== 'REDIRECT' && control.type !== 'USER_MESSAGE') return;
   const [task] = await journal.list({ parent: run, limit: 1 });
   if (task === undefined) return;
-  const state = foldEntries(await journal.read(run));
+  const state = await states.of(run);
   if (withdrawsQuestions(control, state.whileAsked)) await withdrawBelow({ journal }, state, control);
 }
 
@@ -117,20 +124,19 @@ async function answerTo(
   journal: Journal,
   { identity: { run }, readAt = 0 }: RunRecord,
   control: Control,
+  states: KnownStates,
 ): Promise<GivenAnswer> {
   const { id, type, payload } = control;
-  const entries = await journal.read(run);
-  // The same control was taken before.
-  if (entries.some((entry) => entry.kind === 'control' && entry.control.id === id)) return { control };
   const before = await journal.inbox(run);
   if (before.some(({ message }) => message.id === id)) return { control };
   const token = payload?.['token'];
-  const state = foldEntries(entries);
+  const state = await states.of(run);
   const { pauses } = state;
   const meant = token === undefined ? pauses : pauses.filter((pause) => pause.token === token);
   const [only] = meant;
   if (only === undefined) {
-    const closed = closedIn(entries, token);
+    const entries = await journal.read(run);
+    const closed = wasTaken(entries, id) ? undefined : closedIn(entries, token);
     if (closed === undefined || (token === undefined && !isNews(closed.answer.verdict))) return { control };
     throw tooLate(type, closed);
   }
@@ -138,11 +144,19 @@ async function answerTo(
   // To go on is asked of the run itself, which says what has changed before it says what it waits for.
   const isJudged = meant.length === 1 && !isOver && (type !== 'RESUME' || token !== undefined);
   const unfit = isJudged ? (lostTo(before, state, only, type) ?? unfitFor(control, only)) : undefined;
-  if (unfit !== undefined) throw unfit;
+  if (unfit !== undefined) {
+    if (wasTaken(await journal.read(run), id)) return { control };
+    throw unfit;
+  }
   // Words without a token are for whoever listens, also when somebody else has answered.
   const isForOne = meant.length === 1 && type !== 'RESUME';
   const named = isForOne ? { ...control, payload: { ...payload, token: only.token } } : control;
   return { control: named, ...defined({ limit: latestOf(meant) }) };
+}
+
+/** The same control was taken before: nothing is said twice, and nothing is wrong with it. */
+function wasTaken(entries: readonly Entry[], id: string): boolean {
+  return entries.some((entry) => entry.kind === 'control' && entry.control.id === id);
 }
 
 /** What was stored for the run before, and it has not taken yet, has withdrawn the question or answers it. `undefined`: nothing has. */

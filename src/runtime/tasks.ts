@@ -21,7 +21,7 @@ import {
   type TaskStatus,
 } from '#core';
 import { hasEnded, ownedBy, type RunRecord, type RunStatus } from '#journal';
-import { eventsOf, foldEntries, groupView, type RunState } from '#state';
+import { eventsOf, groupView, type RunState } from '#state';
 import { jsonDigest } from '../calls/earlier-calls.ts';
 import { Follower } from './follow.ts';
 import { type EventOptions, Run } from './run.ts';
@@ -210,7 +210,7 @@ export class Tasks {
   }
 
   async #state(run: string): Promise<RunState> {
-    return foldEntries(await this.#host().deps.journal.read(run));
+    return this.#host().deps.states.of(run);
   }
 
   /** `undefined` when the run does not exist yet. */

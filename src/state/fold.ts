@@ -49,6 +49,7 @@ import {
 } from './open-step.ts';
 import { reopenStep } from './retry.ts';
 import { type ModelAwayState, nextStep, type RunState, type RunTotals } from './state.ts';
+import { withLastStep } from './steps.ts';
 import {
   applyAwaiting,
   applyGroupEnded,
@@ -92,6 +93,7 @@ export function openState(entry: Entry): RunState {
     startedAt: at,
     updatedAt: at,
     steps: [],
+    filesFrom: null,
     open: null,
     pauses: [],
     steering: [],
@@ -406,7 +408,7 @@ function applyShortened(state: RunState, { results }: Shortened): void {
       outcome: Object.freeze({ kind: 'value', value, artifact, ...defined({ media }) }),
     });
   });
-  state.steps = state.steps.with(-1, Object.freeze({ ...last, calls: Object.freeze(calls) }));
+  state.steps = withLastStep(state.steps, Object.freeze({ ...last, calls: Object.freeze(calls) }));
   if (!state.found.includes(ARTIFACT_FETCH)) state.found = [...state.found, ARTIFACT_FETCH];
 }
 

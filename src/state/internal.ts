@@ -87,6 +87,7 @@ export {
   type TaskWait,
   withheldTools,
 } from './state.ts';
+export { copyState, FOLD_VERSION, type PackedState, packState, unpackState } from './stored-state.ts';
 export { freshUsage, groupView, restOf } from './task-state.ts';
 export { toldRun } from './told-run.ts';
 export { summaryText, turnsOf } from './told-turns.ts';

@@ -3,6 +3,7 @@
  * them a planner is shown.
  */
 import {
+  answerFiles,
   type Compaction,
   type InputArtifact,
   messageFiles,
@@ -11,6 +12,7 @@ import {
   type SteeringTurn,
   type Step,
 } from '#core';
+import type { RunState } from './state.ts';
 
 /**
  * So many files of results stay, the newest. Only when there are more than twice as many do the older ones leave, in one go: a provider's
@@ -42,18 +44,29 @@ export class ShownFiles {
   }
 
   /** Reads on in the steps. @returns whether other files are shown now. */
-  readOn(steps: readonly Step[], compaction: Compaction | null, steering: readonly SteeringTurn[]): boolean {
+  readOn({
+    steps,
+    compaction,
+    filesFrom,
+    steering,
+  }: Pick<RunState, 'steps' | 'compaction' | 'filesFrom' | 'steering'>): boolean {
     let isOther = this.#heard < steering.length && this.#hear(steering);
+    if (filesFrom === null) {
+      // A summary has no files to take away.
+      this.#compaction = compaction;
+      return isOther;
+    }
     // A step may be opened again, or its results become previews; a summary stands in place of steps.
     if (compaction !== this.#compaction || (this.#seen > 0 && steps[this.#seen - 1] !== this.#last)) {
-      isOther = this.#kept.length + this.#made.length > 0;
+      isOther ||= this.#kept.length + this.#made.length > 0;
       this.#compaction = compaction;
-      this.#seen = compaction?.before ?? 0;
+      this.#seen = Math.max(compaction?.before ?? 0, filesFrom);
       this.#kept = [];
       this.#made = [];
       this.#count = 0;
       this.#from = 0;
     }
+    this.#seen = Math.max(this.#seen, filesFrom);
     for (; this.#seen < steps.length; this.#seen += 1) if (this.#add(steps[this.#seen] as Step)) isOther = true;
     this.#last = steps[this.#seen - 1];
     return isOther;
@@ -85,10 +98,9 @@ export class ShownFiles {
     }
   }
 
-  #answered({ calls, files }: Step): boolean {
-    const outcome = calls[0]?.outcome;
-    const given = outcome?.kind === 'verdict' ? messageFiles(outcome.payload) : [];
+  #answered(step: Step): boolean {
+    const given = answerFiles(step);
     this.#said.push(...given);
-    return files !== undefined || given.length > 0;
+    return step.files !== undefined || given.length > 0;
   }
 }

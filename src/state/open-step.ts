@@ -1,6 +1,7 @@
 /** The part of the fold that is about the open step: its plan grows and is edited, its calls begin, pause and end; with the last one it is closed. */
 import {
   addUsage,
+  answerFiles,
   type Branch,
   branchId,
   type CallAway,
@@ -25,6 +26,7 @@ import {
   PilotageError,
   type PlanGrown,
   type Resumed,
+  resultFilesOf,
   type Step,
   stepError,
   type Usage,
@@ -154,8 +156,14 @@ export function closeStep(state: RunState, { move, calls, approvals, edits }: Op
     const given = givenArgs(approvals, edits);
     if (given.length > 0) step.given = given;
   }
+  if (state.filesFrom === null && hasFiles(step)) state.filesFrom = index;
   state.steps.push(Object.freeze(step));
   state.open = null;
+}
+
+/** Nearly no step has any. */
+function hasFiles(step: Step): boolean {
+  return step.files !== undefined || resultFilesOf(step).length > 0 || answerFiles(step).length > 0;
 }
 
 /** What was approved goes before what was changed in the plan. */

@@ -14,6 +14,7 @@ import {
   stepError,
 } from '#core';
 import type { OpenStep, RunState } from './state.ts';
+import { withoutLastStep } from './steps.ts';
 import { goOnWithTasks } from './task-state.ts';
 
 /** The last step of the run, when it is a plan of which a node has failed and nothing is under way; otherwise `undefined`. */
@@ -136,7 +137,7 @@ export function reopenStep(state: RunState, retries: Retries, at: number): void 
   const last = state.steps.at(-1);
   if (last === undefined) return;
   // A planner may have been shown the list.
-  state.steps = state.steps.slice(0, -1);
+  state.steps = withoutLastStep(state.steps);
   state.open = openedAgain(last, retries, at);
   goOnWithTasks(state, state.open, last, retries.tasks ?? []);
 }

@@ -14,6 +14,7 @@ import type {
 } from '#core';
 import { type PlanView, planOf } from './plan-view.ts';
 import type { Ending, OpenPause, RunState, RunTotals } from './state.ts';
+import { isLong } from './steps.ts';
 import { viewOfGroup } from './task-state.ts';
 
 /**
@@ -89,7 +90,7 @@ export function snapshotOf(state: RunState): RunSnapshot {
     ending,
   } = state;
   const { steps, pauses, tasks, groups, background, totals } = state;
-  return {
+  const seen: RunSnapshot = {
     head,
     identity,
     agent,
@@ -104,7 +105,7 @@ export function snapshotOf(state: RunState): RunSnapshot {
     fork,
     steps,
     open: open && { step: open.move.step, decision: open.move.decision, calls: open.calls },
-    plan: planOf(state) ?? null,
+    plan: isLong(steps) ? null : (planOf(state) ?? null),
     pauses,
     tasks,
     groups: groups.map((group) => viewOfGroup(group, tasks)),
@@ -112,4 +113,25 @@ export function snapshotOf(state: RunState): RunSnapshot {
     totals,
     ending,
   };
+  return isLong(steps) ? withStepsWhenAsked(seen, state) : seen;
+}
+
+/** Most of those who look at a long run do not look at its steps, which would have to be read. */
+function withStepsWhenAsked(seen: RunSnapshot, state: RunState): RunSnapshot {
+  let steps: readonly Step[] | undefined;
+  let plan: PlanView | null | undefined;
+  return Object.defineProperties(seen, {
+    steps: {
+      get: () => {
+        steps ??= [...state.steps];
+        return steps;
+      },
+    },
+    plan: {
+      get: () => {
+        if (plan === undefined) plan = planOf(state) ?? null;
+        return plan;
+      },
+    },
+  });
 }

@@ -209,6 +209,8 @@ export interface RunState {
   updatedAt: number;
   /** Steps whose calls have all ended, each frozen. The array only grows, and is replaced when the last of them is opened again. */
   steps: Step[];
+  /** The first step that has files, in its results or of its model. `null`: none has. */
+  filesFrom: number | null;
   open: OpenStep | null;
   pauses: OpenPause[];
   steering: SteeringTurn[];

@@ -31,11 +31,11 @@ export interface ToldRun extends Pick<EarlierRun, 'run' | 'query' | 'trajectory'
 }
 
 export function toldRun(state: RunState): ToldRun {
-  const { identity, query, context, steps, ending, compaction } = state;
+  const { identity, query, context, steps, ending } = state;
   const open = openStep(state);
   const all = open === undefined ? steps : [...steps, open];
   const shown = new ShownFiles();
-  shown.readOn(all, compaction, state.steering);
+  shown.readOn({ ...state, steps: all });
   return {
     run: identity.run,
     query,

@@ -1,6 +1,7 @@
 /** A run of a session as turns of its conversation, for whoever reads a history as such: messages, calls with their results, and files. */
 import {
   AWAIT_TOOL,
+  answerFiles,
   asJson,
   branchesOf,
   type CallRecord,
@@ -68,7 +69,7 @@ export function turnsOf({ run, query, inputs, trajectory, media, from = 0, end }
     if (step === undefined || isRefusedReply(step)) continue;
     if (index >= start) turns.push(...stepTurns(step, run, trajectory));
     const answer = userAnswer(step);
-    const files = filesOfAnswer(step);
+    const files = answerFiles(step);
     if (answer !== '' || files.length > 0) hear(answer, files);
   }
   hearUpTo(Number.MAX_SAFE_INTEGER);
@@ -175,12 +176,6 @@ function turnOf(role: 'user' | 'assistant', text: string, files: readonly InputA
 /** What stands for turns that are not told. */
 export function summaryText(summary: Summary): string {
   return `(In place of what was said and done before, a summary of it: ${jsonText(asJson(summary))})`;
-}
-
-/** The files of the answer to a question of the run. */
-function filesOfAnswer({ decision, calls }: Step): readonly InputArtifact[] {
-  const outcome = decision.kind === 'request_pause' ? calls[0]?.outcome : undefined;
-  return outcome?.kind === 'verdict' ? messageFiles(outcome.payload) : [];
 }
 
 function wordsOf({ control: { type, payload = {} } }: SteeringTurn): string {

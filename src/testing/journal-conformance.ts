@@ -12,6 +12,7 @@ import { inboxCases } from './journal-cases/inbox.ts';
 import type { JournalCase } from './journal-cases/kit.ts';
 import { leaseCases } from './journal-cases/leases.ts';
 import { sessionCases } from './journal-cases/sessions.ts';
+import { snapshotCases } from './journal-cases/snapshots.ts';
 import { listingCases, statusCases } from './journal-cases/statuses.ts';
 import { taskCases } from './journal-cases/tasks.ts';
 import { VirtualClock } from './time-and-chance.ts';
@@ -47,6 +48,7 @@ export function journalConformance(options: JournalConformanceOptions): Conforma
     ...sessionCases,
     ...artifactCases,
     ...sessionMemoryCases,
+    ...snapshotCases,
   ];
   if (options.durable === true) cases.push(...durableCases);
   return cases.map((check) => ({ name: check.name, run: () => runCase(check, options) }));

@@ -395,6 +395,39 @@ describe('a shortened transcript', () => {
     ]);
   });
 
+  it('of a long conversation it has the newest words of the user, and says that others are left out', () => {
+    const ask: Decision = { kind: 'request_pause', reason: 'await_input' };
+    const answered = (index: number, message: string): Step =>
+      stepOf(index, ask, { outcomes: [{ kind: 'verdict', verdict: 'resume', payload: { message } }] });
+    const wordsOf = (count: number, length: number): string[] => {
+      const talk = Array.from({ length: count }, (_, index) => answered(index, `${index}${'.'.repeat(length)}`));
+      const messages = afterQuery({ steps: talk, compaction: { ...compacted(8), before: count } });
+      return messages.slice(1).map((message) => textOf(message).replaceAll('.', ''));
+    };
+    expect(wordsOf(150, 3)).toEqual(Array.from({ length: 150 }, (_, index) => String(index)));
+    const [note, ...newest] = wordsOf(3_000, 3);
+    expect(note).toContain('is left out');
+    expect(newest).toEqual(Array.from({ length: 200 }, (_, index) => String(2_800 + index)));
+    const [other, ...long] = wordsOf(20, 10_000);
+    expect(other).toContain('is left out');
+    expect(long).toEqual(['18', '19']);
+    expect(wordsOf(1, 100_000)).toEqual(['0']);
+  });
+
+  it('of a very long run it lists the calls of the last 1,000 steps of which nobody knows whether they happened', () => {
+    const many = Array.from({ length: 1_500 }, (_, index) =>
+      stepOf(index, call('pay', { n: index }), {
+        outcomes: [index % 400 === 0 ? { kind: 'unknown', error: { code: 'lost', message: 'm' } } : value(1)],
+      }),
+    );
+    const text = afterQuery({ steps: many, compaction: { ...compacted(8), before: 1_500 } })
+      .map(textOf)
+      .join('\n');
+    const listed = [800, 1_200].map((step) => text.includes(`step ${step + 1}:`));
+    expect(listed).toEqual([true, true]);
+    expect(text).not.toContain('step 401:');
+  });
+
   it('CP-18 whatever the cut, no call stands without its result, and ids stay what they were', () => {
     const ids = (messages: ReturnType<typeof afterQuery>) =>
       messages.flatMap(({ role, content }) =>

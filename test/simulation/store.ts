@@ -16,6 +16,7 @@ import type {
   RunQuery,
   RunRecord,
   SignalOptions,
+  SnapshotStore,
 } from '#journal';
 import { never } from '#testing';
 import { checkOwner } from './check-owners.ts';
@@ -53,6 +54,7 @@ export interface StoreOptions {
 export class SimulatedStore implements Journal {
   readonly artifacts: ArtifactStore;
   readonly sessions: Journal['sessions'];
+  readonly snapshots: SnapshotStore;
   readonly #options: StoreOptions;
 
   constructor(options: StoreOptions) {
@@ -65,6 +67,11 @@ export class SimulatedStore implements Journal {
     };
     // The programs of the simulation have no sessions.
     this.sessions = inner.sessions;
+    this.snapshots = {
+      newest: (run, version) => this.#operation('read', () => inner.snapshots.newest(run, version)),
+      keep: (snapshot) => this.#operation('append', () => inner.snapshots.keep(snapshot)),
+      forget: (run) => this.#operation('append', () => inner.snapshots.forget(run)),
+    };
   }
 
   create(run: NewRun): Promise<Claim | undefined> {

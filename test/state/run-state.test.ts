@@ -131,6 +131,7 @@ describe('the fold', () => {
       startedAt: 100,
       updatedAt: 100,
       steps: [],
+      filesFrom: null,
       open: null,
       pauses: [],
       steering: [],

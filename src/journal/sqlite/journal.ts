@@ -29,6 +29,7 @@ import type {
   Sent,
   SessionStore,
   SignalOptions,
+  SnapshotStore,
 } from '../port.ts';
 import { assertLease, assertPriority, dueAt, hasEnded, isTurn, journalClosed, pageSize, wholeMs } from '../rules.ts';
 import { Watchers } from '../watchers.ts';
@@ -38,6 +39,7 @@ import { ReadingJournal } from './reading.ts';
 import { SqliteRecords, SqliteRepairs } from './records.ts';
 import { SqliteRows } from './runs.ts';
 import { openDatabase } from './schema.ts';
+import { SqliteSnapshots } from './snapshots.ts';
 import {
   encodeAppend,
   encodeMessage,
@@ -114,6 +116,7 @@ function assertValues({ synchronous = 'full' }: SqliteJournalOptions): void {
 export class SqliteJournal implements Journal {
   readonly artifacts: ArtifactStore;
   readonly sessions: SessionStore;
+  readonly snapshots: SnapshotStore;
   readonly #db: DatabaseSync;
   readonly #guard: SqliteGuard;
   readonly #clock: Clock;
@@ -152,6 +155,7 @@ export class SqliteJournal implements Journal {
       },
       delete: async (scope) => this.#writer.write(() => turns.delete(scope, this.#now())),
     };
+    this.snapshots = new SqliteSnapshots(db, access);
     this.#rows = new SqliteRows(db, this.#clock, turns);
     this.#records = new SqliteRecords(db);
     this.#repairs = new SqliteRepairs(db);

@@ -4,7 +4,7 @@
  * with `journal_busy` after the same time; the next one tries again.
  */
 import { PilotageError, type Scope } from '#core';
-import type { ArtifactStore, Journal, SessionStore } from '../port.ts';
+import type { ArtifactStore, Journal, SessionStore, SnapshotStore } from '../port.ts';
 import { journalClosed } from '../rules.ts';
 
 const RETRY_MS = 20;
@@ -35,6 +35,12 @@ export class OpeningJournal implements Journal {
     list: (query) => this.#with(({ sessions }) => sessions.list(query)),
     set: (scope, facts) => this.#with(({ sessions }) => sessions.set(scope, facts)),
     delete: (scope) => this.#with(({ sessions }) => sessions.delete(scope)),
+  };
+
+  readonly snapshots: SnapshotStore = {
+    newest: (run, version) => this.#with(({ snapshots }) => snapshots.newest(run, version)),
+    keep: (snapshot) => this.#with(({ snapshots }) => snapshots.keep(snapshot)),
+    forget: (run) => this.#with(({ snapshots }) => snapshots.forget(run)),
   };
 
   create: Journal['create'] = (run) => this.#with((journal) => journal.create(run));

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { PilotageError, type Scope } from '#core';
-import type { ArtifactStore, Journal, RunQuery, SessionStore } from '../port.ts';
+import type { ArtifactStore, Journal, RunQuery, SessionStore, SnapshotStore } from '../port.ts';
 import { journalClosed } from '../rules.ts';
 import { Watchers } from '../watchers.ts';
 import { footprintOf, openStill, type Still } from './still.ts';
@@ -57,6 +57,12 @@ export class ReadingJournal implements Journal {
     list: (query) => this.#read((journal) => journal.sessions.list(query)),
     set: () => this.#refuse(),
     delete: () => this.#refuse(),
+  };
+
+  readonly snapshots: SnapshotStore = {
+    newest: (run, version) => this.#read((journal) => journal.snapshots.newest(run, version)),
+    keep: () => this.#refuse(),
+    forget: () => this.#refuse(),
   };
 
   read: Journal['read'] = (run, from, limit) => this.#read((journal) => journal.read(run, from, limit));

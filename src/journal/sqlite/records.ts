@@ -173,6 +173,7 @@ export class SqliteRepairs {
   readonly #takeOut: PreparedStatement;
   readonly #insert: PreparedStatement;
   readonly #drop: PreparedStatement;
+  readonly #forget: PreparedStatement;
   readonly #set: PreparedStatement;
 
   constructor(db: DatabaseSync) {
@@ -187,6 +188,7 @@ export class SqliteRepairs {
       DELETE FROM entries WHERE id BETWEEN (:key << 32) + :keep + 1 AND (:key << 32) + 4294967295`);
     this.#insert = sql('INSERT INTO entries (id, at, body) VALUES ((:key << 32) + :seq, :now, :body)');
     this.#drop = sql('UPDATE controls SET body = NULL WHERE run = ? AND id = ?');
+    this.#forget = sql('DELETE FROM snapshots WHERE run = ?');
     this.#set = sql(`
       UPDATE runs SET head = :head, status = :status, agent = :agent, fence = fence + 1, owner = NULL, lease_until = NULL,
         wake_at = 0, problem = NULL, updated_at = :now
@@ -211,6 +213,7 @@ export class SqliteRepairs {
     this.#takeOut().run({ key, keep });
     for (const [index, body] of bodies.entries()) this.#insert().run({ key, seq: keep + index + 1, now, body });
     for (const id of drops) this.#drop().run(key, id);
+    this.#forget().run(key);
     this.#set().run({ key, head: keep + bodies.length, status, agent, now });
   }
 

@@ -227,6 +227,21 @@ export const MIGRATIONS: readonly string[] = [
   `
   DROP TABLE session_summaries;
   `,
+  // What the first entries of a run come to. The blocks of all its snapshots are the same ones.
+  `
+  CREATE TABLE snapshots (
+    run INTEGER PRIMARY KEY,
+    version INTEGER NOT NULL,
+    head INTEGER NOT NULL,
+    body BLOB NOT NULL
+  ) STRICT;
+  CREATE TABLE snapshot_blocks (
+    run INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (run, number)
+  ) STRICT;
+  `,
 ];
 
 /** In SQL: the last entry that the log has of the run of a row of `runs`; NULL when it has none. */

@@ -84,6 +84,8 @@ function statementsOn(db: DatabaseSync) {
         AND status NOT IN ('finished', 'failed', 'cancelled') LIMIT 1`),
     dropControls: sql(`DELETE FROM controls WHERE run IN (SELECT key FROM runs WHERE ${IN_SCOPE})`),
     dropEntries: sql('DELETE FROM entries WHERE id BETWEEN (:key << 32) AND (:key << 32) + 4294967295'),
+    dropSnapshot: sql('DELETE FROM snapshots WHERE run = ?'),
+    dropBlocks: sql('DELETE FROM snapshot_blocks WHERE run = ?'),
     keys: sql(`SELECT key FROM runs WHERE ${IN_SCOPE}`),
     dropRuns: sql(`DELETE FROM runs WHERE ${IN_SCOPE}`),
     dropFacts: sql(`DELETE FROM session_facts WHERE ${IN_SCOPE}`),
@@ -181,7 +183,11 @@ export class SqliteTurns {
     const held = this.#sql.held().get<{ id: string }>({ ...scope, now });
     if (held !== undefined) throw sessionBusy(cannotDelete(of), held.id);
     this.#sql.dropControls().run(scope);
-    for (const { key: run } of this.#sql.keys().all<{ key: number }>(scope)) this.#sql.dropEntries().run({ key: run });
+    for (const { key: run } of this.#sql.keys().all<{ key: number }>(scope)) {
+      this.#sql.dropEntries().run({ key: run });
+      this.#sql.dropSnapshot().run(run);
+      this.#sql.dropBlocks().run(run);
+    }
     const { changes } = this.#sql.dropRuns().run(scope);
     this.#sql.dropFacts().run(scope);
     this.#sql.dropArtifacts().run(key);

@@ -2,7 +2,7 @@
 import { branchesOf, describeThrown, type Entry, type Json, jsonEquals, type TaskEnd } from '#core';
 import { hasEnded, type Journal, type RunRecord } from '#journal';
 import { taskEndOf } from '#runtime';
-import { applyEntry, foldEntries, openState, type RunState } from '#state';
+import { applyEntry, foldEntries, openState, type PackedState, packState, type RunState, unpackState } from '#state';
 import { type CrashAttempt, type CrashRecord, callName } from './record.ts';
 
 /**
@@ -19,9 +19,9 @@ export function foldProblems(entries: readonly Entry[]): string[] {
     const state = openState(first);
     return entries.flatMap((entry, index) => {
       if (index > 0) applyEntry(state, entry);
-      const snapshot = JSON.stringify(state);
+      const snapshot = packState(state, 0);
       const problems: string[] = [];
-      if (JSON.stringify(foldEntries(entries.slice(0, index + 1))) !== snapshot) {
+      if (JSON.stringify(foldEntries(entries.slice(0, index + 1))) !== JSON.stringify(state)) {
         problems.push(`The first ${index + 1} entries fold to another state than one by one.`);
       }
       if (continued(snapshot, entries.slice(index + 1)) !== whole) {
@@ -34,8 +34,9 @@ export function foldProblems(entries: readonly Entry[]): string[] {
   }
 }
 
-function continued(snapshot: string, tail: readonly Entry[]): string {
-  const state = JSON.parse(snapshot) as RunState;
+function continued({ body, blocks }: PackedState, tail: readonly Entry[]): string | undefined {
+  const state = unpackState(body, blocks);
+  if (state === undefined) return undefined;
   for (const entry of tail) applyEntry(state, entry);
   return JSON.stringify(state);
 }

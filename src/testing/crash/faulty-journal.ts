@@ -21,6 +21,7 @@ import type {
   Sent,
   SessionStore,
   SignalOptions,
+  SnapshotStore,
 } from '#journal';
 import type { CrashProcess } from './process.ts';
 import { type CrashRecord, taskPath } from './record.ts';
@@ -28,6 +29,7 @@ import { type CrashRecord, taskPath } from './record.ts';
 export class FaultyJournal implements Journal {
   readonly artifacts: ArtifactStore;
   readonly sessions: SessionStore;
+  readonly snapshots: SnapshotStore;
   readonly #inner: Journal;
   readonly #process: CrashProcess;
   readonly #record: CrashRecord;
@@ -49,6 +51,11 @@ export class FaultyJournal implements Journal {
       list: (query) => process.guard(() => inner.sessions.list(query)),
       set: (scope, facts) => this.#write('sessions.set', () => inner.sessions.set(scope, facts)),
       delete: (scope) => this.#write('sessions.delete', () => inner.sessions.delete(scope)),
+    };
+    this.snapshots = {
+      newest: (run, version) => process.guard(() => inner.snapshots.newest(run, version)),
+      keep: (snapshot) => this.#write('snapshots.keep', () => inner.snapshots.keep(snapshot)),
+      forget: (run) => this.#write('snapshots.forget', () => inner.snapshots.forget(run)),
     };
   }
 

@@ -1,0 +1,177 @@
+/**
+ * The folded states of runs that this process has driven or read, so that no turn of a conversation folds its whole journal. What is missing
+ * is read from a snapshot, and what came since from the entries; a state that does not go with the entries is forgotten.
+ *
+ * Invariant: a state in here is never folded on. Whoever asks gets a copy of its own.
+ */
+import type { Entry } from '#core';
+import type { Journal } from '#journal';
+import { applyEntry, copyState, FOLD_VERSION, foldEntries, packState, type RunState, unpackState } from '#state';
+import { Kept } from './kept.ts';
+
+/** So many runs at most, with so many entries together; but the last one stays, however long it is. */
+const MOST_RUNS = 64;
+const MOST_ENTRIES = 50_000;
+/** A snapshot is stored when a run is let go of that has so many entries more than the last one. */
+const PARKED_EVERY = 500;
+/** A run that goes on and on has one after so many: to make it takes time that the run would have. */
+const DRIVEN_EVERY = 4_000;
+
+interface Known {
+  readonly state: RunState;
+  /** The state at which it was let go of before: readers come from there. */
+  readonly earlier: RunState | undefined;
+  /** Absent: it is with a driver, or there never was one. */
+  kept: Kept | undefined;
+}
+
+interface Read {
+  readonly state: RunState;
+  readonly kept: Kept;
+}
+
+export class KnownStates {
+  readonly #journal: Pick<Journal, 'read' | 'snapshots'>;
+  readonly #onFault: (error: unknown) => void;
+  readonly #known = new Map<string, Known>();
+  readonly #storing = new Set<Promise<void>>();
+  #entries = 0;
+
+  /** @param onFault is told that a snapshot could not be stored. */
+  constructor(journal: Pick<Journal, 'read' | 'snapshots'>, onFault: (error: unknown) => void = () => {}) {
+    this.#journal = journal;
+    this.#onFault = onFault;
+  }
+
+  /**
+   * The state of the run as the journal has it, up to that entry: the caller's own.
+   * @throws PilotageError of the store, or of an entry that cannot be read or cannot follow.
+   */
+  async of(run: string, upTo: number = Number.POSITIVE_INFINITY): Promise<RunState> {
+    return (await this.#read(run, upTo)).state;
+  }
+
+  /** The same for a driver, with what the last one has kept. */
+  async forDriver(run: string): Promise<Read> {
+    const read = await this.#read(run, Number.POSITIVE_INFINITY);
+    const known = this.#known.get(run);
+    // Two drivers of one run have nothing in common.
+    if (known?.kept === read.kept) known.kept = undefined;
+    return read;
+  }
+
+  /** @param state is not folded on any more. @param kept by its driver, if it had one. */
+  keep(state: RunState, kept?: Kept): void {
+    const { run } = state.identity;
+    const before = this.#known.get(run);
+    if (before !== undefined && before.state.head > state.head) return;
+    this.forget(run);
+    const earlier = before !== undefined && before.state.head < state.head ? before.state : before?.earlier;
+    this.#known.set(run, { state, earlier, kept: kept?.parked() ?? before?.kept });
+    this.#entries += state.head;
+    for (const [oldest] of this.#known) {
+      if (this.#known.size === 1 || (this.#known.size <= MOST_RUNS && this.#entries <= MOST_ENTRIES)) break;
+      this.forget(oldest);
+    }
+  }
+
+  forget(run: string): void {
+    const known = this.#known.get(run);
+    if (known === undefined) return;
+    this.#known.delete(run);
+    this.#entries -= known.state.head;
+  }
+
+  /**
+   * A run is let go of: its state stays here, and is stored for other processes when it has become much longer. An ended run that is not
+   * very long is read again where somebody wants it: to keep it would cost most runs something for nothing.
+   */
+  letGo(state: RunState, kept: Kept, fence: number): void {
+    const { ending, head, identity } = state;
+    const isOver = ending !== null;
+    if (isOver && head < DRIVEN_EVERY) {
+      this.forget(identity.run);
+      return;
+    }
+    this.keep(state, isOver ? undefined : kept);
+    if (head - kept.stored.head >= PARKED_EVERY) this.#store(state, kept, fence);
+  }
+
+  /** A run goes on, and may do so for long. */
+  goesOn(state: RunState, kept: Kept, fence: number): void {
+    if (state.head - kept.stored.head >= DRIVEN_EVERY) this.#store(state, kept, fence);
+  }
+
+  /** Until everything is stored. */
+  async settle(): Promise<void> {
+    await Promise.all(this.#storing);
+  }
+
+  async #read(run: string, upTo: number): Promise<Read> {
+    const base = this.#knownUpTo(run, upTo) ?? (await this.#stored(run, upTo));
+    const read = base && (await this.#goOn(run, base, upTo));
+    if (read !== undefined) return read;
+    const state = foldEntries(await this.#journal.read(run, 1, upTo));
+    const kept = new Kept();
+    this.keep(state, kept);
+    return { state: copyState(state), kept };
+  }
+
+  #knownUpTo(run: string, upTo: number): Read | undefined {
+    const known = this.#known.get(run);
+    if (known === undefined) return undefined;
+    const { state, earlier, kept = new Kept() } = known;
+    if (state.head <= upTo) return { state, kept };
+    return earlier !== undefined && earlier.head <= upTo ? { state: earlier, kept: new Kept() } : undefined;
+  }
+
+  async #stored(run: string, upTo: number): Promise<Read | undefined> {
+    const stored = await this.#journal.snapshots.newest(run, FOLD_VERSION);
+    if (stored === undefined || stored.head > upTo) return undefined;
+    const state = unpackState(stored.body, stored.blocks);
+    if (state?.head !== stored.head || state.identity.run !== run) return undefined;
+    const kept = new Kept();
+    kept.stored = { head: stored.head, blocks: stored.blocks.length };
+    this.keep(state, kept);
+    return { state, kept };
+  }
+
+  /** With the entries since. `undefined`: the state does not go with the entries, for the run was repaired, or is another one. */
+  async #goOn(run: string, { state: base, kept }: Read, upTo: number): Promise<Read | undefined> {
+    const { head, updatedAt } = base;
+    const [last, ...since] = await this.#journal.read(run, head, upTo - head + 1);
+    if (last?.seq !== head || last.at !== updatedAt || since.some(isOfRepair)) {
+      this.forget(run);
+      return undefined;
+    }
+    const state = copyState(base);
+    for (const entry of since) applyEntry(state, entry);
+    if (since.length > 0 && this.#known.get(run)?.state === base) this.keep(copyState(state));
+    return { state, kept };
+  }
+
+  #store(state: RunState, kept: Kept, fence: number): void {
+    const { head, identity } = state;
+    const packed = packState(state, kept.stored.blocks);
+    kept.stored = { head, blocks: packed.from + packed.blocks.length };
+    const storing: Promise<void> = this.#journal.snapshots
+      .keep({ run: identity.run, fence, version: FOLD_VERSION, ...packed })
+      .then(
+        (isStored) => {
+          // Another one is there, or blocks are missing: the next one brings them all.
+          if (!isStored) kept.stored = { head, blocks: 0 };
+        },
+        (error: unknown) => {
+          kept.stored = { head, blocks: 0 };
+          this.#onFault(error);
+        },
+      )
+      .finally(() => this.#storing.delete(storing));
+    this.#storing.add(storing);
+  }
+}
+
+/** A repair takes entries out of a run, and ends with a pause unless the run has ended. Then nothing goes on from it. */
+function isOfRepair(entry: Entry): boolean {
+  return entry.kind === 'repaired' || (entry.kind === 'paused' && entry.payload?.['by'] === 'repair');
+}
