@@ -16,7 +16,7 @@ import { addressee, isDeadOwner, type PauseNotice, sendControl, wholePauses } fr
 import { foldEntries, type RunState } from '#state';
 import type { ControlName } from './help.ts';
 import { hint, type Options } from './options.ts';
-import { openPauses, pauseLines } from './pause-lines.ts';
+import { commandsFor, openPauses, pauseLines } from './pause-lines.ts';
 import { lookUntil, openJournal, withJournal } from './project.ts';
 import { EXIT, isRefusal, type Terminal, UsageError } from './terminal.ts';
 import { shortLine, terminalJson } from './text.ts';
@@ -119,7 +119,7 @@ function askWhich(
   terminal: Terminal,
 ): number {
   if (!options.json) {
-    for (const { text, tone } of pauseLines(run, pauses, options)) terminal.note(text, tone);
+    for (const { text, tone } of pauseLines(run, pauses, commandsFor(run, options))) terminal.note(text, tone);
     throw new UsageError(`${command} must say which of ${pauses.length} open pauses is meant: --token.`);
   }
   const message = `Name one of ${pauses.length} open pauses by its token.`;

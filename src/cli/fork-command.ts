@@ -10,9 +10,9 @@ import {
   type StepPair,
   type StepSummary,
 } from '#state';
+import { followRun, limitsOf, withRuntime } from './follow-run.ts';
 import type { Options } from './options.ts';
 import { findProject, setUpProject, storedJournal, whenFree, withJournal } from './project.ts';
-import { followRun, limitsOf, withRuntime } from './run-command.ts';
 import { EXIT, type Line, line, type Terminal, UsageError } from './terminal.ts';
 import { count, decisionText, dollars, outcomeText, shortLine, terminalJson } from './text.ts';
 

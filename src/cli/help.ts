@@ -5,6 +5,8 @@ import { DEFAULT_JOURNAL_PATH, RUN_STATUSES } from '#journal';
 export type ControlName = 'approve' | 'reject' | 'answer' | 'settle' | 'cancel' | 'send' | 'redirect' | 'pause';
 export type CommandName =
   | 'run'
+  | 'chat'
+  | 'sessions'
   | 'plan'
   | 'resume'
   | 'retry'
@@ -39,6 +41,8 @@ Commands:
   plan "<goal>"             make a plan for it, show it, and carry it out
   resume <run>              go on with a run that is paused, has failed, or whose process died
   retry <run>               carry out again what has failed of a run's plan
+  chat                      talk with an agent: a session whose turns are runs
+  sessions <what>           list the sessions of the journal; show, delete, or give one a title
   list                      the runs of this folder's journal
   inspect <run>             what a run did, step by step
 
@@ -77,6 +81,31 @@ const MODEL_OPTIONS = `  --model <id>           the model, by the name that its 
   --chat                 wait for your next message after an answer, in place of ending the run
   --text-calls           the model has no native tool calls: read them from its text`;
 
+/** The session of a chat that names none. */
+export const DEFAULT_SESSION = 'chat';
+
+/** What a line of a chat may say beside a message. */
+export const CHAT_HELP: string = `Lines that begin with a slash:
+  /steer <text>          tells the turn under way, in place of waiting for it
+  /interrupt <text>      cancels the turn under way, and has both messages answered
+  /queue <text>          waits for the turn under way, as every message does on a terminal
+  /stop                  cancels the turn under way
+  /approve [<pause>] [<args>]        says yes to what a turn asks, with other arguments (JSON) if need be
+  /reject [<pause>] [<reason>]       says no
+  /answer [<pause>] <json>           gives the value of the call that is asked about
+  /settle [<pause>] happened [<json>]  says that a call in doubt has happened, and what it came to
+  /settle [<pause>] did-not-happen
+  /resume [<pause>]      goes on with a turn that was paused
+  /turns                 the turns so far, by their numbers
+  /edit <n> <text>       sends another message in the place of that of turn n, on a branch of its own
+  /regenerate [<n>]      answers the message of turn n (default: the last one) once more, on a branch of its own
+  /branches              the branches, by their numbers
+  /switch <n>            goes on from the end of branch n
+  /title <text>          gives the session a title
+  /help                  this list
+  /quit                  leaves; a turn under way is kept, and goes on with the next chat
+  //<text>               a message that begins with a slash`;
+
 const DRIVING_HELP = `${MODEL_OPTIONS}
   --max-steps <n>        decisions in all (default 64)
   --max-calls <n>        calls of tools in all
@@ -114,6 +143,11 @@ const STORED_HELP = `The command needs no planner and no model, and drives nothi
 run takes it, and the command waits some seconds to tell you whether it was applied or refused. When nobody drives the run,
 it is stored all the same, and resume goes on with it.`;
 
+const MESSAGE_HELP = `  --session <name>       sends it as a message to this session, where the turns before it are known; see chat
+  --busy <what>          what becomes of it while a turn of the session is under way: queue (default: it waits), steer (that turn is
+                         told of it), interrupt (that turn is cancelled, and both messages are answered), reject
+  --id <id>              the message's id: the same message sent again is shown, and not answered twice`;
+
 export const COMMAND_HELP: Readonly<Record<CommandName, string>> = {
   run: `Usage: pilotage run "<goal>" [options]
 
@@ -122,12 +156,47 @@ git_log. The answer goes to stdout, progress to stderr. Ctrl-C pauses the run; a
 resumed.
 
 Options:
-  --session <name>       the conversation to continue: the model is told its last 20 goals and answers
+${MESSAGE_HELP}
   --agent <name>         one of the agents of the configuration, such as a flow; the goal is the name of the run then
   --input <json>         what that agent is given: the input of a flow
 ${DRIVING_HELP}
 
 ${MODEL_HELP}
+
+${EXIT_CODES}
+`,
+  chat: `Usage: pilotage chat [options]
+
+Talks in a session: each line of the input is a message, and each message is answered by a turn, which is a run. What others do in the
+same session, from any process, is shown too. While a turn is under way more messages may be sent; they wait for it. The answers go to
+stdout, progress to stderr. Ctrl-C cancels the turn; a second one leaves. When the lines come over a pipe, each is taken when the turns
+before it have ended or wait for somebody, and the end of the input ends the chat.
+
+${CHAT_HELP}
+
+Options:
+  --session <name>       the session (default: ${DEFAULT_SESSION})
+  --agent <name>         the agent of the configuration that answers
+${DRIVING_HELP.replace(/^ {2}--(?:chat|json) .*\n/gm, '')}
+
+${MODEL_HELP}
+
+${EXIT_CODES}
+`,
+  sessions: `Usage: pilotage sessions list [options]
+       pilotage sessions show <session> [options]
+       pilotage sessions title <session> "<title>" [options]
+       pilotage sessions delete <session> [options]
+
+Lists the sessions of the journal, those with the newest turns first; shows what was said in one, and its branches; gives it a title; deletes
+it with all its runs and files, for good.
+
+Options:
+  --user <name>          whose session (default: yours; list shows those of all users)
+  --tenant <name>        of which tenant (default: local)
+  --limit <n>            at most so many sessions, or turns (default 50, at most 200)
+  --json                 one JSON object a line
+${JOURNAL_HELP}
 
 ${EXIT_CODES}
 `,
@@ -145,7 +214,7 @@ With --run the plan of a stored run is shown, with what became of each node, and
 Options:
   --dry-run              make the plan and show it, no more
   --run <run>            show the last plan of this run
-  --session <name>       the conversation to continue: the planner is told its last 20 goals and answers
+${MESSAGE_HELP}
 ${DRIVING_HELP}
 
 With --json the plan is a line of the type plan among the events; with --dry-run or --run it is the only line.

@@ -5,7 +5,7 @@ import { foldable, type PauseNotice, wholeAnswerOf, wholePauses } from '#runtime
 import { applyEntry, eventsOf, groupView, isPaused, openState, planOf, type RunState, type TaskState } from '#state';
 import { byWhom, EventLines } from './event-lines.ts';
 import { hint, type Options } from './options.ts';
-import { openPauses, pauseLines } from './pause-lines.ts';
+import { commandsFor, openPauses, pauseLines } from './pause-lines.ts';
 import { PlanSeen } from './plan-lines.ts';
 import { treeLines } from './plan-text.ts';
 import { openJournal, withJournal } from './project.ts';
@@ -145,7 +145,7 @@ function* sections(
     yield* section('inbox', texts);
   }
   if (ending !== null) return;
-  const asked = pauseLines(identity.run, pauses, options).map(({ text }) => text);
+  const asked = pauseLines(identity.run, pauses, commandsFor(identity.run, options)).map(({ text }) => text);
   if (asked.length > 0) yield* section('open', asked);
 }
 

@@ -1,8 +1,9 @@
 /** What the other rooms and the tests may use of `cli`. */
+export { type ChatLine, readChatLine } from './chat-lines.ts';
 export { EventLines } from './event-lines.ts';
 export { COMMAND_HELP, type CommandName, HELP } from './help.ts';
 export { parseCommandLine, TAKEN } from './options.ts';
-export { pauseLines } from './pause-lines.ts';
+export { commandsFor, pauseLines } from './pause-lines.ts';
 export { PlanSeen } from './plan-lines.ts';
 export { graphLines, planLines, treeLines } from './plan-text.ts';
 export { chooseModel } from './project.ts';

@@ -36,8 +36,17 @@ async function carryOut(parsed: Parsed, terminal: Terminal): Promise<number> {
 }
 
 /** Each command loads what it needs: those that only look, or say something, start fast. */
-async function commandOf({ command, subject, text, options }: Command, terminal: Terminal): Promise<number> {
+async function commandOf({ command, words, options }: Command, terminal: Terminal): Promise<number> {
+  const [subject = '', text = '', more = ''] = words;
   switch (command) {
+    case 'chat':
+      return (await import('./chat-command.ts')).chatCommand(options, terminal);
+    case 'sessions':
+      return (await import('./sessions-command.ts')).sessionsCommand(
+        { action: subject, name: text, title: more },
+        options,
+        terminal,
+      );
     case 'run':
       return (await import('./run-command.ts')).runCommand(subject, options, terminal);
     case 'plan':

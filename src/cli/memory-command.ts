@@ -2,8 +2,7 @@
 import { FACTS, Redaction, type Store, type StoreItem, systemClock } from '#core';
 import { storeOn } from '#runtime';
 import type { Options } from './options.ts';
-import { findProject, storedJournal, withJournal } from './project.ts';
-import { userName } from './run-command.ts';
+import { findProject, storedJournal, userName, withJournal } from './project.ts';
 import { EXIT, type Terminal, UsageError } from './terminal.ts';
 import { shortLine, terminalJson } from './text.ts';
 

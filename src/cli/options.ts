@@ -3,7 +3,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
 import { defined, isJsonObject, type Json, type JsonObject, meantBy } from '#core';
 import { RUN_STATUSES, type RunStatus } from '#journal';
 import type { Prices } from '#model';
-import type { Resumption } from '#runtime';
+import type { BusyMode, Resumption } from '#runtime';
 import { COMMAND_HELP, type CommandName, HELP } from './help.ts';
 import { UsageError } from './terminal.ts';
 import { shellWord } from './text.ts';
@@ -34,8 +34,15 @@ export interface Options {
   /** What that agent is given. */
   readonly input?: Json;
   readonly message?: string;
-  /** The conversation that a run continues, or whose runs are listed. */
+  /** The session that a message is sent to, or whose runs are listed. */
   readonly session?: string;
+  /** What becomes of a message while a turn is under way. */
+  readonly busy?: BusyMode;
+  /** The id of a message. */
+  readonly id?: string;
+  /** Whose sessions, or memory. */
+  readonly user?: string;
+  readonly tenant?: string;
   readonly status?: readonly RunStatus[];
   readonly parent?: string;
   readonly limit?: number;
@@ -66,9 +73,6 @@ export interface Options {
   readonly dryRun: boolean;
   /** A repair is done, not only shown. */
   readonly apply: boolean;
-  /** Whose memory. */
-  readonly user?: string;
-  readonly tenant?: string;
   readonly namespace?: readonly string[];
   /** What cannot be taken back is meant. */
   readonly yes: boolean;
@@ -87,10 +91,8 @@ export interface Options {
 export interface Command {
   readonly kind: 'command';
   readonly command: CommandName;
-  /** The goal of `run` and `plan`, '' for `list` and for `plan --run`, and the run of all others. */
-  readonly subject: string;
-  /** The message of `send`, the goal of `redirect`. */
-  readonly text: string;
+  /** The goal of `run` and `plan`; what `sessions` does, and to which; otherwise the run, and the message of `send`, the goal of `redirect`. */
+  readonly words: readonly string[];
   readonly options: Options;
 }
 
@@ -124,12 +126,16 @@ const DRIVING: ParseArgsOptionsConfig = {
   patience: TEXT,
   grace: TEXT,
 };
+const SENDING_MESSAGES: ParseArgsOptionsConfig = { session: TEXT, busy: TEXT, id: TEXT };
+const { json: _json, chat: _chat, ...TALKING } = DRIVING;
 const SENDING: ParseArgsOptionsConfig = { ...COMMON, as: TEXT, admin: FLAG };
 const ANSWERING: ParseArgsOptionsConfig = { ...SENDING, token: TEXT, reason: TEXT, payload: TEXT };
 /** The options of each command. */
 export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
-  run: { ...DRIVING, session: TEXT, agent: TEXT, input: TEXT },
-  plan: { ...DRIVING, session: TEXT, 'dry-run': FLAG, run: TEXT },
+  run: { ...DRIVING, ...SENDING_MESSAGES, agent: TEXT, input: TEXT },
+  chat: { ...TALKING, session: TEXT, agent: TEXT },
+  sessions: { ...COMMON, user: TEXT, tenant: TEXT, limit: TEXT },
+  plan: { ...DRIVING, ...SENDING_MESSAGES, 'dry-run': FLAG, run: TEXT },
   resume: { ...DRIVING, message: TEXT, token: TEXT, payload: TEXT, nodes: TEXT, 'accept-changes': FLAG },
   retry: { ...PLANNING, patience: TEXT, nodes: TEXT, 'accept-changes': FLAG },
   list: { ...COMMON, status: { ...TEXT, multiple: true }, limit: TEXT, session: TEXT, parent: TEXT },
@@ -160,8 +166,8 @@ export function parseCommandLine(args: readonly string[]): Parsed {
   if (!isCommand(first)) throw new UsageError(`There is no command ${JSON.stringify(first)}.`);
   const { values, positionals } = parse(first, rest);
   if (values['help'] === true) return { kind: 'help', text: COMMAND_HELP[first] };
-  const [subject = '', text = ''] = wordsOf(first, positionals, values);
-  return { kind: 'command', command: first, subject, text, options: optionsOf(first, values) };
+  const words = wordsOf(first, positionals, values);
+  return { kind: 'command', command: first, words, options: optionsOf(first, values) };
 }
 
 /** Whether a command has the option, so that it can be repeated for it. */
@@ -192,17 +198,32 @@ const WORDS: Readonly<Partial<Record<CommandName, { readonly count: number; read
   plan: { count: 1, wanted: 'one goal, in quotes, or --run with a run' },
   list: { count: 0, wanted: 'no further words' },
   erase: { count: 0, wanted: 'no further words' },
+  chat: { count: 0, wanted: 'no further words; what you say is read from the input' },
   send: { count: 2, wanted: 'a run and a message, in quotes' },
   redirect: { count: 2, wanted: 'a run and its new goal, in quotes' },
 };
 
 const MEMORY_ACTS = ['list', 'show', 'set', 'delete'];
+/** What `sessions` does, with what it is told. */
+const SESSION_WORDS: Readonly<Record<string, { readonly count: number; readonly wanted: string }>> = {
+  list: { count: 1, wanted: 'no further words after list' },
+  show: { count: 2, wanted: 'one session after show' },
+  delete: { count: 2, wanted: 'one session after delete' },
+  title: { count: 3, wanted: 'a session and a title, in quotes, after title' },
+};
+const NO_ACTION = { count: Number.NaN, wanted: `one of ${Object.keys(SESSION_WORDS).join(', ')}` };
+
+function wantedOf(command: CommandName, [first = '']: readonly string[]): { count: number; wanted: string } {
+  if (command !== 'sessions') return WORDS[command] ?? ONE_RUN;
+  return Object.hasOwn(SESSION_WORDS, first) ? (SESSION_WORDS[first] ?? NO_ACTION) : NO_ACTION;
+}
+
 const STORED_PLAN = { count: 0, wanted: 'either a goal or --run' };
 
 function wordsOf(command: CommandName, positionals: readonly string[], values: Values): readonly string[] {
   if (command === 'memory') return memoryWords(positionals);
   const isStoredPlan = command === 'plan' && values['run'] !== undefined;
-  const { count, wanted } = isStoredPlan ? STORED_PLAN : (WORDS[command] ?? ONE_RUN);
+  const { count, wanted } = isStoredPlan ? STORED_PLAN : wantedOf(command, positionals);
   if (positionals.length === count && positionals.every((word) => word.trim() !== '')) return positionals;
   throw new UsageError(`${command} takes ${wanted}.`);
 }
@@ -272,6 +293,8 @@ function optionsOf(command: CommandName, values: Values): Options {
       input: jsonValue(text('input'), 'input'),
       message: text('message'),
       session: text('session'),
+      busy: busyOf(text('busy')),
+      id: text('id'),
       parent: text('parent'),
       status: statusesOf(values['status']),
       limit: wholeNumber(text('limit'), 'limit'),
@@ -357,6 +380,17 @@ function idsOption(text: string | undefined): readonly string[] | undefined {
 function isEdit(edit: Json): boolean {
   if (!isJsonObject(edit) || Object.keys(edit).length !== 1) return false;
   return edit['skip'] === true || edit['args'] !== undefined;
+}
+
+function busyOf(text: string | undefined): BusyMode | undefined {
+  if (text === undefined || isBusyMode(text)) return text;
+  throw new UsageError(`--busy takes ${Object.keys(BUSY_MODES).join(', ')}.`);
+}
+
+const BUSY_MODES: Readonly<Record<BusyMode, true>> = { queue: true, steer: true, interrupt: true, reject: true };
+
+function isBusyMode(text: string): text is BusyMode {
+  return Object.hasOwn(BUSY_MODES, text);
 }
 
 function statusesOf(value: unknown): RunStatus[] | undefined {

@@ -11,14 +11,38 @@ export function openPauses({ identity, pauses, tasks }: RunState): readonly Paus
   return [...pauses.map((pause) => ({ ...pause, run: identity.run })), ...tasks.flatMap((task) => task.pauses)];
 }
 
-/** The pauses of the run `id`, each with how to answer it. */
-export function pauseLines(id: string, pauses: readonly PauseNotice[], options: Options): Line[] {
-  return pauses.flatMap((pause) => onePause(id, pause, pauses.length > 1, options));
+/** What a person types to answer a pause. `token` is there when several are open. */
+export interface Ways {
+  happened(token: string | undefined): string;
+  didNotHappen(token: string | undefined): string;
+  /** Lets the tool look up whether its call has happened. */
+  lookUp(token: string | undefined): string;
+  approve(token: string | undefined): string;
+  reject(token: string | undefined): string;
+  goOn(pause: PauseNotice, token: string | undefined): string;
 }
 
-function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, options: Options): Line[] {
+/** Commands about the run `id`, with those of the given options that they need, too. */
+export function commandsFor(id: string, options: Options): Ways {
+  const which = (token: string | undefined): string[] => (token === undefined ? [] : ['--token', token]);
+  return {
+    happened: (token) => hint('settle', id, options, ...which(token), '--happened', '--value', '…'),
+    didNotHappen: (token) => hint('settle', id, options, ...which(token), '--did-not-happen'),
+    lookUp: (token) => hint('resume', id, options, ...which(token)),
+    approve: (token) => hint('approve', id, options, ...which(token)),
+    reject: (token) => hint('reject', id, options, ...which(token)),
+    goOn: (pause, token) => hint('resume', id, options, ...which(token), ...answerFlags(id, pause)),
+  };
+}
+
+/** The pauses of the run `id`, each with how to answer it. */
+export function pauseLines(id: string, pauses: readonly PauseNotice[], ways: Ways): Line[] {
+  return pauses.flatMap((pause) => onePause(id, pause, pauses.length > 1, ways));
+}
+
+function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, ways: Ways): Line[] {
   const { expiresAt, token } = pause;
-  const which = isOneOfSeveral ? ['--token', token] : [];
+  const which = isOneOfSeveral ? token : undefined;
   const title = waitsFor(subject(id, pause), pause);
   const lines: Line[] = [];
   const add = (text: string): void => void lines.push({ tone: 'plain', text: `  ${text}` });
@@ -28,9 +52,9 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, optio
     const { key, since, can_look_up: canLookUp } = pause.payload ?? {};
     if (typeof since === 'number') add(`since    ${new Date(since).toISOString()}`);
     add(`key      ${shortLine(String(key ?? ''), 200)}`);
-    add(`did      ${hint('settle', id, options, ...which, '--happened', '--value', '…')}`);
-    add(`did not  ${hint('settle', id, options, ...which, '--did-not-happen')}`);
-    if (canLookUp === true) add(`look up  ${hint('resume', id, options, ...which)}`);
+    add(`did      ${ways.happened(which)}`);
+    add(`did not  ${ways.didNotHappen(which)}`);
+    if (canLookUp === true) add(`look up  ${ways.lookUp(which)}`);
     return [{ tone: 'strong', text: title }, ...lines];
   }
   if (needsVerdict(pause)) {
@@ -41,8 +65,8 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, optio
     listed('args', wholeArgs(pause));
     // By its schema.
     listed('it gets', linesOf(pause.payload?.['checked_args']));
-    add(`yes      ${hint('approve', id, options, ...which)}`);
-    add(`no       ${hint('reject', id, options, ...which)}`);
+    add(`yes      ${ways.approve(which)}`);
+    add(`no       ${ways.reject(which)}`);
     return [{ tone: 'strong', text: title }, ...lines];
   }
   // What a run says itself stands with its last step.
@@ -51,8 +75,7 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, optio
       add(`${(index === 0 ? 'asks' : '').padEnd(7)}  ${line}`);
     }
   }
-  const command = hint('resume', id, options, ...which, ...answerFlags(id, pause));
-  return [{ tone: 'strong', text: `${title} Go on with: ${command}` }, ...lines];
+  return [{ tone: 'strong', text: `${title} Go on with: ${ways.goOn(pause, which)}` }, ...lines];
 }
 
 /** Whether resuming alone does not answer the pause: somebody has to approve or reject. */

@@ -19,12 +19,13 @@ import { traceOfStep, traceText } from '#planners/htn';
 import { wholePauses } from '#runtime';
 import { foldEntries, planOf, planOfDecision } from '#state';
 import { EventLines } from './event-lines.ts';
+import { limitsOf, showPauses, withRuntime } from './follow-run.ts';
 import type { Options } from './options.ts';
 import { openPauses } from './pause-lines.ts';
 import { PlanSeen } from './plan-lines.ts';
 import { planLines } from './plan-text.ts';
-import { findProject, openJournal, setUpProject, withJournal } from './project.ts';
-import { limitsOf, showPauses, startRun, userName, withRuntime } from './run-command.ts';
+import { findProject, openJournal, setUpProject, userName, withJournal } from './project.ts';
+import { startRun } from './run-command.ts';
 import { codeOfResult, EXIT, type Terminal, UsageError } from './terminal.ts';
 import { decisionText, harmless, terminalJson } from './text.ts';
 

@@ -1,5 +1,6 @@
 /** What a command works with: the configuration of the folder, what the command line says in its place, and the journal. */
 import { existsSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import {
   type Config,
   type DriverPart,
@@ -168,6 +169,16 @@ function isModelPart(planner: PlannerPart): planner is ModelPlannerPart {
   if (!isRecord(planner) || 'next' in planner) return false;
   const { driver = 'react' } = planner as DriverPart;
   return isOfModel(driver);
+}
+
+/** In whose name runs are started here. */
+export function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container may give its user no name.
+    return 'me';
+  }
 }
 
 // Which model a command means, from its options and from the environment.

@@ -13,10 +13,10 @@ import {
   sendControl,
 } from '#runtime';
 import { foldEntries, planOf, type RunState } from '#state';
+import { followRun, limitsOf, showPauses, withRuntime } from './follow-run.ts';
 import { hint, type Options } from './options.ts';
 import { needsVerdict, openPauses } from './pause-lines.ts';
 import { findProject, lookUntil, setUpProject, storedJournal, whenFree, withJournal } from './project.ts';
-import { followRun, limitsOf, showPauses, withRuntime } from './run-command.ts';
 import { survey } from './survey.ts';
 import { EXIT, type Terminal, UsageError } from './terminal.ts';
 import { shortLine } from './text.ts';

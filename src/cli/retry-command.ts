@@ -1,10 +1,10 @@
 /** `pilotage retry`: what has failed of a run's plan is carried out again. */
 import { defined, PilotageError } from '#core';
 import { foldEntries } from '#state';
+import { followRun, withRuntime } from './follow-run.ts';
 import type { Options } from './options.ts';
 import { findProject, setUpProject, storedJournal, whenFree, withJournal } from './project.ts';
 import { showChanges } from './resume-command.ts';
-import { followRun, withRuntime } from './run-command.ts';
 import type { Terminal } from './terminal.ts';
 
 /** @returns the exit code: how the run ended. */

@@ -101,6 +101,7 @@ const REFUSED: ReadonlySet<ErrorCode> = new Set([
   'scope_mismatch',
   'inbox_full',
   'superseded',
+  'session_busy',
 ]);
 
 export function isRefusal(error: unknown): error is PilotageError {

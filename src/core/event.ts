@@ -36,11 +36,20 @@ export interface EventPayloads extends RemarkPayloads {
   'run.started': { readonly query: string; readonly agent: string; readonly author?: Author };
   /** The content of the run was erased: what follows are the skeletons of its entries. Comes right behind its start. */
   'run.erased': { readonly erasedAt: number };
-  /** The turn of a run of a session has come. `continues`: the runs that it is told of; `messages`: the ids of the messages that it answers. */
+  /**
+   * The turn of a run of a session has come. `continues`: the runs that it is told of, the last of which is the turn that it goes on from; `messages`:
+   * the ids of the messages that it answers.
+   */
   'turn.started': {
     readonly query: string;
     readonly continues: readonly string[];
     readonly messages: readonly string[];
+    /** The turn in whose place it stands, on a branch of its own. */
+    readonly replaces?: string;
+    /** The run with which the turn began, when this run goes on with it. */
+    readonly succeeds?: string;
+    /** The turn that was cancelled for it. */
+    readonly interrupts?: string;
   };
   /** A piece of the model's answer. `offset` counts characters of this kind in this step, so that a gap shows. */
   token: {

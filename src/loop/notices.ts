@@ -18,8 +18,16 @@ interface Listener {
   readonly tokens: boolean;
 }
 
+/** What was said in a step so far, by kinds. */
+interface Said {
+  readonly step: number;
+  readonly texts: { text: string; reasoning: string };
+}
+
 export class NoticeHub {
   readonly #listeners = new Map<string, Set<Listener>>();
+  /** By runs, while their planners stream: a reader that comes in the middle gets it in one piece. */
+  readonly #said = new Map<string, Said>();
   #closed: { readonly error: unknown } | undefined;
 
   /**
@@ -31,6 +39,7 @@ export class NoticeHub {
     const listeners = this.#listeners.get(run) ?? new Set();
     const listener = { hear, tokens };
     this.#listeners.set(run, listeners.add(listener));
+    if (tokens) this.#tellSaid(run, hear);
     return () => {
       listeners.delete(listener);
       // Stopping twice must not remove another listener.
@@ -48,10 +57,35 @@ export class NoticeHub {
   }
 
   tell(run: string, notice: Notice): void {
+    if (notice.type === 'delta') this.#note(run, notice);
+    else if (notice.type === 'exit') this.#said.delete(run);
     const listeners = this.#listeners.get(run);
     if (listeners === undefined) return;
     for (const listener of listeners) {
       if (listener.tokens || (notice.type !== 'delta' && notice.type !== 'chunk')) listener.hear(notice);
+    }
+  }
+
+  #note(run: string, { step, delta }: Extract<Notice, { type: 'delta' }>): void {
+    if (delta.type === 'reset') {
+      this.#said.delete(run);
+      return;
+    }
+    let said = this.#said.get(run);
+    if (said?.step !== step) {
+      said = { step, texts: { text: '', reasoning: '' } };
+      this.#said.set(run, said);
+    }
+    said.texts[delta.type] += delta.text;
+  }
+
+  /** A reader that has got the step's decision already drops it. */
+  #tellSaid(run: string, hear: Listener['hear']): void {
+    const said = this.#said.get(run);
+    if (said === undefined) return;
+    for (const type of ['reasoning', 'text'] as const) {
+      const text = said.texts[type];
+      if (text !== '') hear({ type: 'delta', step: said.step, delta: { type, text }, offset: 0 });
     }
   }
 

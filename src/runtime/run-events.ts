@@ -14,14 +14,16 @@ export interface RunEvents {
   readonly tasks?: boolean;
   /** The stream goes on while the run is paused, until it has ended. */
   readonly overPauses?: boolean;
+  /** Is told of the events of each entry of the run, before they come. */
+  readonly onRecorded?: (events: readonly RunEvent[]) => void;
 }
 
 /** Reads the events of a run. Nothing is read before the first `next()` of `follow()`. */
 export function followEvents(host: RunHost, run: string, options: RunEvents): Follower<RunEvent> {
-  const { from, redact, overPauses = false, tasks = false } = options;
+  const { from, redact, overPauses = false, tasks = false, onRecorded } = options;
   return new Follower<RunEvent>({
     ...host.sourcesOf(run),
-    ...toldWith(redact, from),
+    ...toldWith(redact, from, onRecorded),
     onCaughtUp: (state) => host.fleet.remind(state),
     // With tasks all of it is read: those that were started before have no other place.
     ...(from > 1 && !tasks ? { begin: () => host.deps.states.of(run, from - 1) } : {}),
@@ -97,10 +99,16 @@ function followTask(
 function toldWith(
   redact: Redact | undefined,
   from: number,
+  onRecorded?: RunEvents['onRecorded'],
 ): Pick<FollowOptions<RunEvent>, 'onEntry' | 'onPassing' | 'tokens'> {
   return {
     tokens: redact === undefined,
-    onEntry: (entry, before) => (entry.seq < from ? [] : shownTo(redact, eventsOf(entry, before))),
+    onEntry: (entry, before) => {
+      if (entry.seq < from) return [];
+      const events = shownTo(redact, eventsOf(entry, before));
+      onRecorded?.(events);
+      return events;
+    },
     onPassing: (notice, state) =>
       notice.type === 'progress' || redact === undefined ? passingEvent(notice, state) : [],
   };

@@ -1,6 +1,6 @@
 /** The events of a session: those of its turns, one turn after another, in the order of their acceptance. */
 import { PilotageError, type RunEvent, type Scope } from '#core';
-import type { RunRecord } from '#journal';
+import type { Journal, RunRecord } from '#journal';
 import { keptAlive } from './follow.ts';
 import { followEvents } from './run-events.ts';
 import type { RunHost } from './run-host.ts';
@@ -9,7 +9,8 @@ import type { RunHost } from './run-host.ts';
 export type SessionEvent = RunEvent & {
   /**
    * Where the session's reader is with this event: it grows from entry to entry and from turn to turn. `events({ from: position + 1 })` goes on behind
-   * it. Tokens and others that are not recorded, and those of tasks, have the position of what the turn recorded before them.
+   * it. Events that are recorded together come together again, until the last of them was read. Tokens and others that are not recorded, and those of
+   * tasks, have the position of what the turn recorded before them.
    */
   readonly position: number;
 };
@@ -28,6 +29,16 @@ const TURN = 2 ** 32;
 
 export function positionOf(turn: number, seq: number): number {
   return turn * TURN + seq;
+}
+
+/** The position of what was recorded last in the turns that have begun; 0 for a session without turns. */
+export async function sessionPosition(
+  journal: Pick<Journal, 'sessions' | 'list'>,
+  { tenant, user, session }: Scope,
+): Promise<number> {
+  const { turns = 0, waiting = 0 } = (await journal.sessions.get({ tenant, user, session })) ?? {};
+  const [last] = await journal.list({ tenant, user, session, beforeTurn: turns - waiting + 1, limit: 1 });
+  return last?.turn === undefined ? 0 : positionOf(last.turn, last.head);
 }
 
 /** Goes on until the session is deleted: over pauses, and to turns that come later. */
@@ -85,14 +96,18 @@ async function* turnEvents(
   from: number,
   { tasks = false, signal }: SessionEventOptions,
 ): AsyncGenerator<SessionEvent, void> {
-  const follower = followEvents(host, run, { from, tasks, overPauses: true });
+  const places = new WeakMap<RunEvent, number>();
+  // A reader has an entry when it has the last of its events.
+  const onRecorded = (events: readonly RunEvent[]): void =>
+    events.forEach((event, index) => void places.set(event, index < events.length - 1 ? event.seq - 1 : event.seq));
+  const follower = followEvents(host, run, { from, tasks, overPauses: true, onRecorded });
   const stop = (): void => follower.stop();
   if (signal?.aborted === true) return;
   signal?.addEventListener('abort', stop);
   let seen = 0;
   try {
     for await (const event of follower.follow()) {
-      if (event.path === undefined) seen = event.seq;
+      seen = places.get(event) ?? seen;
       yield { ...event, position: positionOf(turn, seen) };
     }
   } catch (error) {

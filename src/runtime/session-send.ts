@@ -33,22 +33,28 @@ export interface Outgoing {
   readonly query: string;
   readonly busy: BusyMode;
   readonly options: StartOptions;
-  /** Where the turn stands, if not behind the last one. */
-  readonly place?: Pick<TurnOrigin, 'after' | 'replaces'>;
+  /** The turn in whose place the message's is, if it is not behind the last one. */
+  readonly replaces?: string;
+  /** The messages that the turn answers, when they are those of the turn that it replaces. */
+  readonly messages?: TurnOrigin['messages'];
 }
 
 export interface Accepted {
   /** The run that has the message. */
   readonly run: string;
   readonly as: Acceptance;
+  /** The run that a steered message begins which comes too late for the turn that was under way. */
+  readonly own: string;
 }
 
-/** Ids that follow from the message's, so that it is accepted once. */
-export function idsOf(scope: Scope, message: string): { readonly run: string; readonly control: string } {
-  const digest = createHash('sha256')
-    .update(`${scopeKey(scope)}\n${message}`)
-    .digest('hex')
-    .slice(0, 32);
+/** Ids that follow from the message's, so that it is accepted once. An edited message may keep its id: it is another one for each turn that it replaces. */
+export function idsOf(
+  scope: Scope,
+  message: string,
+  replaces?: string,
+): { readonly run: string; readonly control: string } {
+  const parts = [scopeKey(scope), message, ...(replaces === undefined ? [] : [replaces])];
+  const digest = createHash('sha256').update(parts.join('\n')).digest('hex').slice(0, 32);
   return { run: `${TURN_RUN}${digest}`, control: `${SESSION_MESSAGE}${digest}` };
 }
 
@@ -64,7 +70,8 @@ export class Sender {
   /** @throws PilotageError `session_busy`, `runtime_closed`, or as `Runtime.start`. */
   async send(scope: Scope, outgoing: Outgoing): Promise<Accepted> {
     const { journal } = this.#host.deps;
-    const known = idsOf(scope, outgoing.id);
+    const { replaces } = outgoing;
+    const known = idsOf(scope, outgoing.id, replaces);
     const identity: Identity = { ...scope, run: known.run };
     for (;;) {
       this.#host.assertOpen();
@@ -72,7 +79,7 @@ export class Sender {
       const way = await this.#wayFor(outgoing, record);
       const seen = { live: way.seen, branch: record?.branch ?? null };
       const branch = record?.branch;
-      const place = outgoing.place ?? (branch === undefined ? {} : { after: branch });
+      const place = replaces === undefined ? defined({ after: branch }) : { replaces };
       const last = record && (await activeTurn(journal, scope));
       const request: Sending = {
         scope,
@@ -90,24 +97,21 @@ export class Sender {
     }
   }
 
-  /** The turn that the message has begun, if it has begun one. */
-  turnOf(scope: Scope, message: string): string {
-    return idsOf(scope, message).run;
-  }
-
   async #sent(request: Sending, way: Way, run: string): Promise<Accepted> {
     const { fleet } = this.#host;
     const before = await fleet.sendMessage(request);
-    if (before !== undefined) return { run: before, as: 'known' };
+    if (before !== undefined) return { run: before, as: 'known', own: run };
     if (way.as === 'steered') {
       await fleet.told(way.run);
-      return { run: way.run, as: 'steered' };
+      return { run: way.run, as: 'steered', own: run };
     }
     for (const { run: told } of request.tells ?? []) await fleet.told(told);
-    return { run, as: way.as };
+    // The process that has the turn under way may be gone.
+    if (way.as === 'queued') fleet.wake(way.seen.run);
+    return { run, as: way.as, own: run };
   }
 
-  async #wayFor({ busy, place }: Outgoing, record: SessionRecord | undefined): Promise<Way> {
+  async #wayFor({ busy, replaces }: Outgoing, record: SessionRecord | undefined): Promise<Way> {
     const { live } = record ?? {};
     if (record === undefined || live === undefined) return { as: 'started', seen: null };
     const { run, signals } = live;
@@ -119,7 +123,7 @@ export class Sender {
     });
     if (live.status === 'paused' && (await this.#asksItsUser(run))) {
       // An edit does not answer the question, which is withdrawn.
-      return place === undefined ? { as: 'steered', run, seen: { run, signals } } : interrupts();
+      return replaces === undefined ? { as: 'steered', run, seen: { run, signals } } : interrupts();
     }
     switch (busy) {
       case 'queue':
@@ -164,13 +168,13 @@ export class Sender {
 
   async #turn(
     identity: Identity,
-    { id, query, options }: Outgoing,
+    { id, query, options, messages = [{ id }] }: Outgoing,
     way: Exclude<Way, { as: 'steered' }>,
     place: Pick<TurnOrigin, 'after' | 'replaces'>,
     lastAgent: string | undefined,
   ): Promise<Pick<Sending, 'starts' | 'tells'>> {
     const interrupts = way.as === 'interrupts' ? way.run : undefined;
-    const turn: TurnOrigin = { messages: [{ id }], ...place, ...defined({ interrupts }) };
+    const turn: TurnOrigin = { messages, ...place, ...defined({ interrupts }) };
     const entry = await firstEntry(this.#starting, query, identity, this.#withAgent(options, lastAgent), { turn });
     const { priority = 0 } = options;
     const waits = interrupts === undefined ? 'last' : 'next';

@@ -3,6 +3,7 @@ import { type AcceptedMessage, defined, type Scope } from '#core';
 import { type Journal, type RunRecord, type RunStatus, runNotFound } from '#journal';
 import { turnsOf } from '#state';
 import type { KnownRun } from '../loop/told-runs.ts';
+import { positionOf } from './session-events.ts';
 import type { MemorySources } from './session-memory.ts';
 import { turnsBefore, wayBack } from './session-path.ts';
 
@@ -12,6 +13,8 @@ export interface TurnView {
   readonly turn: string;
   /** Its place in the session, from 1. That of a turn that waits may still grow. */
   readonly number: number;
+  /** The position of its first event, or of that of a turn whose messages it has taken over: `events({ from: position })` begins with it. */
+  readonly position: number;
   readonly status: RunStatus;
   /** True: it waits until the turns before it have ended. */
   readonly waits?: true;
@@ -104,6 +107,7 @@ function goingOn(view: TurnView, before: TurnView): TurnView {
 function takingOver(view: TurnView, cut: TurnView): TurnView {
   return {
     ...view,
+    position: cut.position,
     messages: [...cut.messages, ...view.messages],
     interrupts: [...(cut.interrupts ?? []), cut.turn],
   };
@@ -116,6 +120,7 @@ async function turnView(sources: MemorySources, record: RunRecord): Promise<Turn
   return {
     turn: identity.run,
     number: turn,
+    position: positionOf(turn, 1),
     status,
     ...defined({ waits }),
     agent,

@@ -16,7 +16,7 @@ import { assertStart, type Starting } from './new-run.ts';
 import type { RunResult } from './result.ts';
 import { Run } from './run.ts';
 import type { RunHost } from './run-host.ts';
-import { type SessionEvent, type SessionEventOptions, sessionEvents } from './session-events.ts';
+import { type SessionEvent, type SessionEventOptions, sessionEvents, sessionPosition } from './session-events.ts';
 import { turnsBefore } from './session-path.ts';
 import { type Acceptance, BUSY_MODES, type BusyMode, type Outgoing, Sender } from './session-send.ts';
 import {
@@ -64,8 +64,6 @@ const TURNS: OptionShape<{ limit?: number }> = { limit: 'count?' };
 const CANCEL: OptionShape<{ waiting?: boolean }> = { waiting: 'flag?' };
 const DEFAULT_TURNS = 100;
 const MAX_MESSAGE_ID = 500;
-const CANNOT_STEER =
-  "A message in the place of another one begins a turn, and cannot be told to the turn that is under way. Give busy: 'queue', 'interrupt' or 'reject'.";
 
 export class Session {
   readonly id: string;
@@ -91,26 +89,26 @@ export class Session {
    */
   async send(message: string, options: SendOptions = {}): Promise<SentMessage> {
     assertOptions('send', options, SEND);
-    return this.#send(message, options, {});
+    return this.#send(message, options);
   }
 
-  async #send(query: string, options: SendOptions, place: Outgoing['place'] & object): Promise<SentMessage> {
+  async #send(
+    query: string,
+    options: SendOptions,
+    place: Pick<Outgoing, 'replaces' | 'messages'> = {},
+  ): Promise<SentMessage> {
     const { busy = 'queue', id = `message-${crypto.randomUUID()}`, inputs } = options;
     assertWords('send', 'busy', [busy], BUSY_MODES);
     const given: StartOptions = { ...this.#options, ...defined({ inputs }) };
     assertStart(query, given);
     assertMessageId(id);
-    const isPlaced = Object.keys(place).length > 0;
-    if (isPlaced && busy === 'steer') throw new PilotageError('invalid_config', CANNOT_STEER);
-    const outgoing: Outgoing = { id, query, busy, options: given, ...(isPlaced ? { place } : {}) };
-    const { run, as } = await this.#sender.send(this.#scope, outgoing);
-    return { id, turn: run, as, result: () => this.#resultOf(id, run) };
+    const { run, as, own } = await this.#sender.send(this.#scope, { id, query, busy, options: given, ...place });
+    return { id, turn: run, as, result: () => this.#resultOf(run, own) };
   }
 
   /** Where the message is in the end: a steered one may have begun a turn of its own. */
-  async #resultOf(id: string, run: string): Promise<RunResult> {
+  async #resultOf(run: string, own: string): Promise<RunResult> {
     const result = await new Run(run, this.#host).result();
-    const own = this.#sender.turnOf(this.#scope, id);
     if (own === run || (await this.#host.deps.journal.get(own)) === undefined) return result;
     return new Run(own, this.#host).result();
   }
@@ -123,6 +121,14 @@ export class Session {
   events(options: SessionEventOptions = {}): AsyncGenerator<SessionEvent, void> {
     assertOptions('events', options, EVENTS);
     return sessionEvents(this.#host, this.#scope, options);
+  }
+
+  /**
+   * How far the session has come: `events({ from: position + 1 })` brings what is recorded from now on. Asked before `turns`, nothing is missed between
+   * the two.
+   */
+  position(): Promise<number> {
+    return sessionPosition(this.#host.deps.journal, this.#scope);
   }
 
   /** The turns of the branch on which the session is, oldest first; the last 100 of them, or `limit`. */
@@ -173,25 +179,32 @@ export class Session {
   /**
    * Sends another message in the place of a turn's, on a branch of its own that goes on from the turn before it. Nothing is erased. What the turns of
    * the other branch did stays done, and the model is told of it. A turn that has asked its user is interrupted by it.
-   * @throws PilotageError `run_not_found` for a turn that the session has not, or as `send`.
+   * @param options `id`: it may be that of the message in whose place this one is.
+   * @throws PilotageError `run_not_found` for a turn that the session has not, `invalid_config` with `busy: 'steer'`, or as `send`.
    */
   async edit(turn: string, message: string, options: SendOptions = {}): Promise<SentMessage> {
     assertOptions('edit', options, SEND);
+    assertTurnOfItsOwn('edit', options);
     const { journal } = this.#host.deps;
     const replaces = await whollyReplaced(journal, await turnOf(journal, this.#scope, turn));
     return this.#send(message, options, { replaces });
   }
 
-  /** Answers the message of a turn once more, as `edit` with the same message. */
+  /**
+   * Answers the messages of a turn once more, as `edit` with the same message; they keep their ids.
+   * @param options `id`: the request's own, so that it happens once.
+   */
   async regenerate(turn: string, options: Omit<SendOptions, 'inputs'> = {}): Promise<SentMessage> {
     assertOptions('regenerate', options, SEND);
+    assertTurnOfItsOwn('regenerate', options);
     const { journal } = this.#host.deps;
     const record = await turnOf(journal, this.#scope, turn);
-    const { identity } = await beginningOfTurn(journal, record);
+    const { identity, turnOrigin } = await beginningOfTurn(journal, record);
     const { query, context } = foldEntries(await journal.read(identity.run));
     const { inputs } = context;
     const replaces = await whollyReplaced(journal, record);
-    return this.#send(query, { ...options, ...defined({ inputs }) }, { replaces });
+    const messages = turnOrigin?.messages;
+    return this.#send(query, { ...options, ...defined({ inputs }) }, { replaces, ...defined({ messages }) });
   }
 
   /** The branches that edits and regenerations have made, in the order in which they were begun. */
@@ -208,6 +221,15 @@ export class Session {
     await turnOf(journal, this.#scope, turn);
     await journal.sessions.set(this.#scope, { branch: turn });
   }
+}
+
+/** @throws PilotageError `invalid_config`. */
+function assertTurnOfItsOwn(what: string, { busy }: SendOptions): void {
+  if (busy !== 'steer') return;
+  throw new PilotageError(
+    'invalid_config',
+    `${what} begins a turn of its own, which nobody can be told on the way. Give busy: 'queue', 'interrupt' or 'reject'.`,
+  );
 }
 
 /** @throws PilotageError `invalid_config`. */

@@ -94,9 +94,11 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
       return taskEvents(entry, entry, before);
     case 'turn_started': {
       const { query = before.query, continues } = entry;
-      const messages = (before.turn?.messages ?? []).map(({ id }) => id);
+      const { messages = [], replaces, succeeds, interrupts } = before.turn ?? {};
       const runs = continues.runs.map(({ run }) => run);
-      return [event('turn.started', entry, identity, { query, continues: runs, messages })];
+      const ids = messages.map(({ id }) => id);
+      const place = defined({ replaces, succeeds, interrupts });
+      return [event('turn.started', entry, identity, { query, continues: runs, messages: ids, ...place })];
     }
     case 'no_progress': {
       const { step, period, times } = entry;

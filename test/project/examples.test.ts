@@ -1,4 +1,4 @@
-/** The numbered examples run as they stand, and `docs/planners.md`, `flows.md`, `tools.md`, `agents.md` and `memory.md` show what they are and what they print. */
+/** The numbered examples run as they stand, and the pages of `docs` that lead to them show what they are and what they print. */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -36,18 +36,20 @@ const firstOfFlows = '12';
 const firstOfTools = '17';
 const firstOfAgents = '20';
 const firstOfMoreTools = '26';
+const firstOfSessions = '27';
 const firstOfMemory = '40';
 const pages: readonly Page[] = [
   page('docs/planners.md', 16, (name) => name < firstOfFlows),
   page('docs/flows.md', 16, (name) => name >= firstOfFlows && name < firstOfTools),
-  page(
-    'docs/tools.md',
-    8,
-    (name) => (name >= firstOfMoreTools && name < firstOfMemory) || (name >= firstOfTools && name < firstOfAgents),
-  ),
+  page('docs/tools.md', 8, (name) => isOfTools(name)),
   page('docs/agents.md', 9, (name) => name >= firstOfAgents && name < firstOfMoreTools),
+  page('docs/sessions.md', 5, (name) => name >= firstOfSessions && name < firstOfMemory),
   page('docs/memory.md', 5, (name) => name >= firstOfMemory),
 ];
+
+function isOfTools(name: string): boolean {
+  return (name >= firstOfTools && name < firstOfAgents) || (name >= firstOfMoreTools && name < firstOfSessions);
+}
 
 function page(file: string, leastBlocks: number, shows: (name: string) => boolean): Page {
   const text = readFileSync(join(projectDir, file), 'utf8');
@@ -120,6 +122,8 @@ const SHOWN: Readonly<Record<string, readonly RegExp[]>> = {
   '26-screenshot.ts': [/^I was shown 1 picture\.$/m, /^in the journal: its reference$/m],
   '40-store.ts': [/^note 0 of step 0 .*tea.*\nnote 1 of step 2 .*Momo.*\nfound .*Momo/, /^of Ben \[\]$/m],
   '41-remember.ts': [/^Green tea, as ever\?$/m, /"profile":\{"city":"Ulm"\}/, /^profile \{ city: 'Ulm' \}$/m],
+  // The second message waited; the branch of the edit has one turn.
+  '27-session.ts': [/^started queued\nknown\n/, /^turn 3 I want a chair\.$/m, /^Furniture 3$/m],
   '25-long-chat.ts': [/^You have written 1000 times\.\n1000 replies\n$/],
 };
 
@@ -146,9 +150,13 @@ interface Block {
   readonly text: string;
 }
 
-/** A line before each block says where it comes from: `<!-- file: 04-graph.ts -->`, or `output` for what that prints. */
+/**
+ * A line before each block says where it comes from: `<!-- file: 04-graph.ts -->`, or `output` for what that prints. What commands print stands in
+ * `console` blocks without such a line, which a test of the command plays.
+ */
 function blocksOf(markdown: string): Block[] {
-  const found = markdown.matchAll(/(?:<!-- (file|output): (\S+) -->\n)?```\w*\n([\s\S]*?)```/g);
+  const text = markdown.replaceAll(/(?<!-->\n)```console\n[\s\S]*?```/g, '');
+  const found = text.matchAll(/(?:<!-- (file|output): (\S+) -->\n)?```\w*\n([\s\S]*?)```/g);
   return Array.from(found, ([, kind, file, text = '']) => ({ kind, file, text }));
 }
 

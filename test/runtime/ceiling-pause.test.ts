@@ -1,6 +1,6 @@
 /** `onCeiling: 'pause'`: a call that does not fit what is left is held until somebody raises the limit, and then made once. */
 import { describe, expect, it } from 'vitest';
-import { parseCommandLine, pauseLines } from '#cli';
+import { commandsFor, parseCommandLine, pauseLines } from '#cli';
 import { type Branch, type Decision, type Json, usdOf as usd } from '#core';
 import { flow, node } from '#flow';
 import { graph } from '#planners/graph';
@@ -184,7 +184,7 @@ describe('BG-01 a call that does not fit what is left', () => {
     });
     const parsed = parseCommandLine(['inspect', run.id]);
     if (parsed.kind !== 'command') throw new Error('No command.');
-    const text = pauseLines(run.id, await pausesOf(run), parsed.options)
+    const text = pauseLines(run.id, await pausesOf(run), commandsFor(run.id, parsed.options))
       .map((line) => line.text)
       .join('\n');
     expect(text).toMatch(/The limit of cost has no room for pay, which needs \$0\.3\S*; \$0\.1\S* is left\./);

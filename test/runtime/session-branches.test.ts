@@ -1,0 +1,67 @@
+/** Edits and regenerations as clients send them: with ids, again, while a turn asks its user, and far back. */
+import { describe, expect, it } from 'vitest';
+import type { PlannerFunction, Turn } from '#core';
+import { asks, finish, watched } from '../kit/decisions.ts';
+import { type WorldOptions, world } from '../kit/world.ts';
+
+const answering: PlannerFunction = ({ query, trajectory: { count } }) =>
+  query.startsWith('ask') && count === 0 ? asks : finish(`re ${query}`);
+
+function talk(options: Partial<WorldOptions> = {}) {
+  const planner = watched(answering);
+  const { runtime } = world({ planner, ...options });
+  const told = (): string[] => (planner.views.at(-1)?.history ?? []).map(({ text }: Turn) => text);
+  return { runtime, told, session: runtime.session('talk') };
+}
+
+describe('a branch', () => {
+  it('is begun once by an edit under the id of its message, and again by the edit of the edit', async () => {
+    const { session } = talk();
+    const first = await session.send('one', { id: 'm1' });
+    await first.result();
+    const edits = [
+      await session.edit(first.turn, 'two', { id: 'm1' }),
+      await session.edit(first.turn, 'two', { id: 'm1' }),
+    ];
+    expect(edits.map(({ as }) => as)).toEqual(['started', 'known']);
+    expect(await edits[0]?.result()).toMatchObject({ answer: 're two' });
+    const third = await session.edit(edits[0]?.turn ?? '', 'three', { id: 'm1' });
+    expect(await third.result()).toMatchObject({ answer: 're three' });
+    const again = await session.regenerate(third.turn, { id: 'click' });
+    expect((await session.regenerate(third.turn, { id: 'click' })).turn).toBe(again.turn);
+    await again.result();
+    expect((await session.turns()).map(({ turn, messages }) => [turn, messages])).toEqual([
+      [again.turn, [{ id: 'm1' }]],
+    ]);
+    expect(await session.branches()).toHaveLength(4);
+  });
+
+  it('is no answer to a turn that asks its user, which is cancelled, and cannot be steered', async () => {
+    const { session, runtime } = talk();
+    const asking = await session.send('ask');
+    expect(await asking.result()).toMatchObject({ status: 'paused' });
+    await expect(session.edit(asking.turn, 'x', { busy: 'steer' })).rejects.toMatchObject({
+      code: 'invalid_config',
+      message: expect.stringContaining("busy: 'queue'"),
+    });
+    const edited = await session.edit(asking.turn, 'say');
+    expect(await edited.result()).toMatchObject({ answer: 're say' });
+    expect(await runtime.run(asking.turn).result()).toMatchObject({ reason: 'cancelled' });
+    expect((await session.turns()).map(({ exchanges }) => exchanges)).toEqual([[{ user: 'say', assistant: 're say' }]]);
+  });
+
+  it('is told of the turns before it, however far back it begins', async () => {
+    const { session, told } = talk({ memory: { strategy: 'window', turns: 2 } });
+    const turns: string[] = [];
+    for (let number = 1; number <= 12; number += 1) {
+      const sent = await session.send(`m${number}`);
+      await sent.result();
+      turns.push(sent.turn);
+    }
+    await (await session.edit(turns[3] ?? '', 'other')).result();
+    expect(told().slice(-2)).toEqual(['m3', 're m3']);
+    await session.switchTo(turns[4] ?? '');
+    await (await session.send('on')).result();
+    expect(told().slice(-2)).toEqual(['m5', 're m5']);
+  });
+});

@@ -1,0 +1,289 @@
+/** What a chat's client does with a session: it sends while busy, stops, edits, regenerates, and is loaded anew at any moment. */
+import { AbstractChat, type UIMessage } from 'ai';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Planner, PlannerFunction } from '#core';
+import { sqliteJournal } from '#journal/sqlite';
+import type { Runtime, Session, SessionEvent } from '#runtime';
+import { ChatClient, shownOf } from '../kit/chat-client.ts';
+import { SessionTransport, textOf } from '../kit/chat-server.ts';
+import { asks, call, finish } from '../kit/decisions.ts';
+import { temporaryFile } from '../kit/files.ts';
+import { make } from '../kit/tools.ts';
+import { aborted, gate, until } from '../kit/waiting.ts';
+import { world } from '../kit/world.ts';
+
+/** Does what a message says: `slow …` waits until it is let go, `ask …` waits for words, `fail …` fails. */
+function obeying() {
+  let held = gate();
+  let entered = gate();
+  const hold = make('hold', async (_, { signal }) => {
+    entered.open();
+    await Promise.race([held.opened, aborted(signal)]);
+    return 'held';
+  });
+  const planner: PlannerFunction = ({ query, trajectory: { count, steering } }) => {
+    if (query.startsWith('fail')) throw new Error('no way');
+    if (query.startsWith('slow') && !query.includes('now') && count === 0) return call('hold');
+    if (query.startsWith('ask') && count === 0) return asks;
+    const heard = steering.map(({ control }) => control.payload?.['message']);
+    return finish([`re ${query}`, ...heard].join(' + '));
+  };
+  return {
+    agent: { planner, tools: [hold] },
+    /** A slow turn is under way. */
+    entered: () => entered.opened,
+    release: () => {
+      held.open();
+      held = gate();
+      entered = gate();
+    },
+  };
+}
+
+const opened: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of opened.splice(0)) await close();
+});
+
+/** A runtime on a journal that others have open, too. */
+function runtimeOn(path: string, { agent }: ReturnType<typeof obeying>): Runtime {
+  const journal = sqliteJournal({ path });
+  const { runtime } = world({ ...agent, journal });
+  opened.push(async () => {
+    await runtime.close();
+    await journal.close();
+  });
+  return runtime;
+}
+
+async function follow(client: ChatClient, session: Session, signal: AbortSignal, note?: (event: SessionEvent) => void) {
+  for await (const event of session.events({ from: client.position + 1, signal })) {
+    client.hear(event);
+    note?.(event);
+  }
+}
+
+describe('a client that computes its messages from events', () => {
+  it('has the same messages after a reload at any event, in another process', { timeout: 30_000 }, async () => {
+    const path = temporaryFile();
+    const slow = obeying();
+    const session = runtimeOn(path, slow).session('talk');
+    const distant = runtimeOn(path, obeying()).session('talk');
+    const left = new AbortController();
+    const events: SessionEvent[] = [];
+    const reloaded: ChatClient[] = [];
+    const loads: Promise<void>[] = [];
+    const reload = async (): Promise<void> => {
+      const client = new ChatClient();
+      await client.load(distant);
+      reloaded.push(client);
+      await follow(client, distant, left.signal);
+    };
+    const first = new ChatClient();
+    const reading = follow(first, session, left.signal, (event) => {
+      events.push(event);
+      loads.push(reload());
+    });
+
+    await (await session.send('one', { id: 'm1' })).result();
+    const two = await session.send('slow two', { id: 'm2' });
+    await slow.entered();
+    await session.send('also', { id: 'm3', busy: 'steer' });
+    const later = await session.send('later', { id: 'm4' });
+    expect(first.status).toBe('streaming');
+    slow.release();
+    await later.result();
+    await (await session.edit(two.turn, 'other', { id: 'm2', busy: 'interrupt' })).result();
+    const other = (await session.turns()).at(-1)?.turn ?? '';
+    await (await session.regenerate(other)).result();
+    await (await session.send('ask', { id: 'm5' })).result();
+    await (await session.send('blue', { id: 'm6' })).result();
+    await session.send('slow seven', { id: 'm7' });
+    await slow.entered();
+    await (await session.send('no, now', { id: 'm8', busy: 'interrupt' })).result();
+    slow.release();
+    const nine = await session.send('slow nine', { id: 'm9' });
+    await slow.entered();
+    await session.cancel();
+    await nine.result();
+    await (await session.send('fail', { id: 'm10' })).result();
+    await until(() => first.status === 'error');
+    await (await session.send('last', { id: 'm11' })).result();
+
+    const turns = (await session.turns()).map(shownOf);
+    expect(turns.map(({ messages, user, status }) => [messages.join(), user, status])).toEqual([
+      ['m1', 'one', 'finished'],
+      ['m2', 'other', 'finished'],
+      ['m5,m6', 'ask\n\nblue', 'finished'],
+      ['m7,m8', 'slow seven\n\nno, now', 'finished'],
+      ['m9', 'slow nine', 'cancelled'],
+      ['m10', 'fail', 'failed'],
+      ['m11', 'last', 'finished'],
+    ]);
+    await until(() => first.turns.at(-1)?.status === 'finished' && first.turns.length === turns.length);
+    expect(first.turns).toEqual(turns);
+    // One that loses its connection comes again with its position.
+    for (let seen = 0; seen <= events.length; seen += 1) {
+      const client = new ChatClient();
+      for (const event of events.slice(0, seen)) client.hear(event);
+      const { position } = client;
+      for (const event of events) if (event.position > position) client.hear(event);
+      expect(client.turns).toEqual(turns);
+    }
+    expect(reloaded.length).toBeGreaterThan(40);
+    await until(
+      () => reloaded.length === events.length && reloaded.every(({ position }) => position === first.position),
+    );
+    for (const client of reloaded) expect(client.turns).toEqual(turns);
+    left.abort();
+    await Promise.all([reading, ...loads]);
+  });
+
+  it('gets what was said of an answer so far, when it comes while it is said', async () => {
+    const more = gate();
+    const begun = gate();
+    const planner: Planner = {
+      name: 'says',
+      async *next() {
+        yield { type: 'text', text: 'Hel' };
+        begun.open();
+        await more.opened;
+        yield { type: 'text', text: 'lo' };
+        return finish('Hello');
+      },
+    };
+    const { runtime } = world({ planner });
+    const session = runtime.session('talk');
+    const left = new AbortController();
+    const reading = follow(new ChatClient(), session, left.signal);
+    const sent = await session.send('hi');
+    await begun.opened;
+    // The only reader goes, and comes again from the beginning.
+    left.abort();
+    await reading;
+    const client = new ChatClient();
+    await client.load(session);
+    const shown: (string | null | undefined)[] = [];
+    for await (const event of session.events({ from: client.position + 1 })) {
+      client.hear(event);
+      shown.push(client.turns.at(-1)?.assistant);
+      if (event.type === 'token' && event.text === 'Hel') more.open();
+      if (event.type === 'planner.finish') break;
+    }
+    expect(shown.filter((text, index) => text !== undefined && text !== null && text !== shown[index - 1])).toEqual([
+      'Hel',
+      'Hello',
+    ]);
+    expect(await sent.result()).toMatchObject({ answer: 'Hello' });
+  });
+});
+
+class Chat extends AbstractChat<UIMessage> {
+  constructor(transport: SessionTransport, messages: UIMessage[] = [], queues = false) {
+    const state = {
+      status: 'ready' as const,
+      error: undefined,
+      messages,
+      pushMessage(message: UIMessage) {
+        this.messages = [...this.messages, message];
+      },
+      popMessage() {
+        this.messages = this.messages.slice(0, -1);
+      },
+      replaceMessage(index: number, message: UIMessage) {
+        this.messages = this.messages.with(index, message);
+      },
+      snapshot: <T>(thing: T): T => structuredClone(thing),
+    };
+    super({ transport, state, id: 'talk', experimental_queue: queues });
+  }
+
+  get said(): string[] {
+    return this.messages.map((message) => `${message.role}: ${textOf(message)}`);
+  }
+}
+
+describe('useChat of the AI SDK', () => {
+  function chatting() {
+    const path = temporaryFile();
+    const slow = obeying();
+    const runtime = runtimeOn(path, slow);
+    const transport = new SessionTransport(runtime, 'talk');
+    /** A page that is loaded anew, from another process. */
+    const loaded = async (): Promise<Chat> => {
+      const other = new SessionTransport(
+        world({ ...obeying().agent, journal: sqliteJournal({ path }) }).runtime,
+        'talk',
+      );
+      return new Chat(other, await other.load());
+    };
+    return { ...slow, runtime, transport, loaded };
+  }
+
+  const sameMessages = (chat: Chat, other: Chat): void =>
+    expect(other.messages.map(({ id, role, parts }) => ({ id, role, text: textOf({ id, role, parts }) }))).toEqual(
+      chat.messages.map(({ id, role, parts }) => ({ id, role, text: textOf({ id, role, parts }) })),
+    );
+
+  it('sends, edits a message by its id, and regenerates; a page that is loaded has the same messages with the same ids', async () => {
+    const { transport, loaded } = chatting();
+    const chat = new Chat(transport);
+    await chat.sendMessage({ text: 'one' });
+    await chat.sendMessage({ text: 'two' });
+    expect(chat.said).toEqual(['user: one', 'assistant: re one', 'user: two', 'assistant: re two']);
+    sameMessages(chat, await loaded());
+    await chat.sendMessage({ text: 'other', messageId: chat.messages[2]?.id ?? '' });
+    expect(chat.said).toEqual(['user: one', 'assistant: re one', 'user: other', 'assistant: re other']);
+    sameMessages(chat, await loaded());
+    const before = chat.messages.at(-1)?.id;
+    await chat.regenerate();
+    expect(chat.messages.at(-1)?.id).not.toBe(before);
+    await chat.regenerate({ messageId: chat.messages[1]?.id ?? '' });
+    expect(chat.said).toEqual(['user: one', 'assistant: re one']);
+    sameMessages(chat, await loaded());
+    expect(chat.status).toBe('ready');
+  });
+
+  it('stops, sends a second message while busy, and shows an error', async () => {
+    const { transport, loaded, entered, release, runtime } = chatting();
+    const chat = new Chat(transport, [], true);
+    const stopped = chat.sendMessage({ text: 'slow one' });
+    await entered();
+    await chat.stop();
+    await stopped;
+    const session = runtime.session('talk');
+    expect(await session.result()).toMatchObject({ reason: 'cancelled' });
+    release();
+    const busy = chat.sendMessage({ text: 'slow two' });
+    await entered();
+    await chat.sendMessage({ text: 'three' });
+    expect(['submitted', 'streaming']).toContain(chat.status);
+    release();
+    await busy;
+    await until(() => chat.status === 'ready' && chat.said.at(-1) === 'assistant: re three');
+    const turns = await session.turns();
+    expect(turns.map(({ status }) => status)).toEqual(['cancelled', 'finished', 'finished']);
+    await chat.sendMessage({ text: 'fail' });
+    expect([chat.status, chat.error?.message]).toEqual(['error', expect.stringContaining('no way')]);
+    await chat.sendMessage({ text: 'four' });
+    expect(chat.status).toBe('ready');
+    const said = (await loaded()).said;
+    expect(said).toEqual(chat.said);
+  });
+
+  it('resumes the stream of a turn under way when the page is loaded anew', async () => {
+    const { transport, loaded, entered, release } = chatting();
+    const chat = new Chat(transport);
+    const sent = chat.sendMessage({ text: 'slow one' });
+    await entered();
+    const page = await loaded();
+    expect(page.said).toEqual(['user: slow one']);
+    const resumed = page.resumeStream();
+    release();
+    await Promise.all([sent, resumed]);
+    expect(page.said).toEqual(['user: slow one', 'assistant: re slow one']);
+    sameMessages(chat, page);
+    await page.resumeStream();
+    expect(page.status).toBe('ready');
+  });
+});
