@@ -89,8 +89,9 @@ function statementsOn(db: DatabaseSync) {
       ORDER BY turn DESC LIMIT 1`),
     waiting: sql(`SELECT count(*) AS waiting FROM runs INDEXED BY runs_waiting WHERE ${IN_SCOPE} AND ${isWaiting()}`),
     ownerOf: sql('SELECT tenant, user, session FROM runs WHERE id = ?'),
+    // The control first: SQLite would look at each run of the session.
     heardIn: sql(`
-      SELECT runs.id AS run FROM controls INDEXED BY controls_messages JOIN runs ON runs.key = controls.run
+      SELECT runs.id AS run FROM controls INDEXED BY controls_messages CROSS JOIN runs ON runs.key = controls.run
       WHERE controls.id = :control AND controls.id GLOB '${SESSION_MESSAGE}*' AND ${IN_SCOPE} LIMIT 1`),
     facts: sql(`SELECT title, branch FROM session_facts WHERE ${IN_SCOPE}`),
     setFacts: sql(`
