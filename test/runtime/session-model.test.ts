@@ -174,6 +174,8 @@ class Play {
   /** The ids of runs, by their names in the model. */
   readonly runs = new Map<string, string>();
   readonly sent: string[] = [];
+  /** In whose place messages stand, by their ids: a message may keep its id when it is edited. */
+  readonly edited = new Map<string, string>();
   #count = 0;
 
   constructor(open: (clock: VirtualClock) => Journal) {
@@ -196,6 +198,7 @@ class Play {
         const turn = this.runs.get(model.turns[which % Math.max(1, model.turns.length)] ?? '');
         if (turn === undefined) return;
         await session.edit(turn, id, { id });
+        this.edited.set(id, turn);
         model.begin(id, 'last');
         break;
       }
@@ -214,7 +217,11 @@ class Play {
       case 'repeat': {
         const known = this.sent[which % Math.max(1, this.sent.length)];
         if (known === undefined) return;
-        expect((await session.send('again', { id: known, busy: 'steer' })).as).toBe('known');
+        const edited = this.edited.get(known);
+        const again = await (edited === undefined
+          ? session.send('again', { id: known, busy: 'steer' })
+          : session.edit(edited, 'again', { id: known }));
+        expect(again.as).toBe('known');
         return;
       }
       case 'beside':
