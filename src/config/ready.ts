@@ -14,7 +14,7 @@ import {
   type RedactionOptions,
 } from '#core';
 import type { PlannerRegistry } from '#planners';
-import { createRuntime, type ProgressGuard, type RuntimeOptions, type StoreOptions } from '#runtime';
+import { createRuntime, type HistoryHooks, type ProgressGuard, type RuntimeOptions, type StoreOptions } from '#runtime';
 import { type Config, hasAgentsAlone } from './config.ts';
 import { type DriverPart, shippedPlanners } from './drivers.ts';
 import {
@@ -61,6 +61,7 @@ const CONFIG: ConfigShape<Config> = {
   }),
   memory: shape({ strategy: anything, turns: anything }),
   store: shape<StoreOptions>({ index: anything, namespace: aFunction }),
+  history: shape<HistoryHooks>({ load: aFunction, save: aFunction }),
   parallelCalls: anything,
   maxLiveRuns: whole(1),
   maxLiveRunsPerTenant: whole(1),

@@ -162,6 +162,8 @@ export interface Started {
 export interface TurnStarted {
   readonly kind: 'turn_started';
   readonly continues: Continued;
+  /** Earlier turns as the program has them that keeps them itself. */
+  readonly history?: readonly Turn[];
   /** What the run works for, when it has the messages of a turn that it has interrupted beside its own. */
   readonly query?: string;
   /** The attachments of these messages. */

@@ -129,6 +129,8 @@ export interface EarlierEnd extends Pick<MoveNotes, 'text' | 'reasoning' | 'prov
 export interface EarlierRuns {
   readonly runs: readonly EarlierRun[];
   readonly summary?: Pick<Compaction, 'summary' | 'made'>;
+  /** Runs on other branches of the conversation: what they did stays done, and what was said in them does not count. Absent: none. */
+  readonly aside?: readonly EarlierRun[];
 }
 
 /** What is left of the run's budget. An absent part is unlimited. */
@@ -148,6 +150,8 @@ export interface RunView {
   readonly query: string;
   /** Who has written the query, as far as the program has said. */
   readonly author?: Author;
+  /** True: the query is a notice of the program, and no word of the user. */
+  readonly notice?: true;
   /** What the run is to reach now: the query, until a REDIRECT replaces it. */
   readonly goal: string;
   /** Earlier turns of the conversation, oldest first, with the bytes of their files. */

@@ -138,7 +138,7 @@ export class Redaction {
       case 'started':
         return this.#started(body);
       case 'turn_started':
-        return within(body, this.#of('goals'), ['query']);
+        return within(body, this.#of('goals'), ['query', 'history']);
       case 'moved':
       case 'plan_grown':
         return this.#move(body);

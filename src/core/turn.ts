@@ -1,6 +1,7 @@
 /** Turns of a conversation that came before a run. A turn may have parts, in the words of the AI SDK; its files are artifacts of the session. */
 import type { LoadedInput } from './context.ts';
 import type { Json, JsonObject } from './json.ts';
+import type { Author } from './message.ts';
 
 /** An earlier turn of the conversation that a run continues. */
 export interface Turn {
@@ -72,6 +73,9 @@ export const TURN_RUN = 'run_';
 export interface AcceptedMessage {
   /** Unique in the session. */
   readonly id: string;
+  readonly author?: Author;
+  /** True: a notice of the program, and no word of the user. */
+  readonly notice?: true;
 }
 
 /** The runs of the session that a run is told of. What they said is read from their entries: it is not recorded a second time. */

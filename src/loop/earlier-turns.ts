@@ -10,7 +10,7 @@ import {
   type TurnPart,
 } from '#core';
 import type { ArtifactStore } from '#journal';
-import { type RunState, summaryText, turnsOf } from '#state';
+import { type RunState, summaryText, turnsAside, turnsOf } from '#state';
 import { loadInputs } from './inputs.ts';
 import type { KnownRun, ToldRuns, ToldSources } from './told-runs.ts';
 
@@ -38,14 +38,14 @@ export async function earlierTurns(
   { continues, history, identity }: Pick<RunState, 'continues' | 'history' | 'identity'>,
   sources: TurnSources,
 ): Promise<Before> {
-  if (continues === null) {
-    const turns = await Promise.all(history.map((turn) => withFiles(turn, identity, sources.artifacts)));
-    return { history: deepFreezeTurns(turns) };
-  }
+  const given = await Promise.all(history.map((turn) => withFiles(turn, identity, sources.artifacts)));
+  if (continues === null) return { history: deepFreezeTurns(given) };
   const earlier = await earlierRuns(continues, identity, sources);
-  const { runs, summary } = earlier;
+  const { runs, summary, aside = [] } = earlier;
   const before: Turn[] = summary === undefined ? [] : [{ role: 'assistant', text: summaryText(summary.summary) }];
-  return { history: deepFreezeTurns([...before, ...runs.flatMap(turnsOf)]), earlier };
+  const turns = deepFreezeTurns([...given, ...before, ...runs.flatMap(turnsOf), ...turnsAside(aside)]);
+  // What was given stands before the runs, and is told as turns with them.
+  return given.length > 0 ? { history: turns } : { history: turns, earlier };
 }
 
 /** Bytes cannot be frozen. */
@@ -73,7 +73,18 @@ async function earlierRuns(continues: Continued, scope: Scope, sources: TurnSour
   const summary = last === undefined ? await summaryOf(continues, scope, sources) : last.compaction;
   // Where steps of its own are summed up with them, the summary stands in their place.
   const isInside = last !== undefined && (last.compaction?.before ?? 0) > 0;
-  return Object.freeze(summary === null || isInside ? { runs } : { runs, summary });
+  const aside = await runsAside(continues.aside, scope, sources);
+  return Object.freeze(summary === null || isInside ? { runs, ...aside } : { runs, summary, ...aside });
+}
+
+async function runsAside(
+  aside: Continued['aside'],
+  scope: Scope,
+  sources: TurnSources,
+): Promise<Pick<EarlierRuns, 'aside'>> {
+  if (aside === undefined) return {};
+  const known = await Promise.all(aside.map(({ run, head }) => sources.told.of(run, head, scope, sources)));
+  return { aside: Object.freeze(known.map(({ told }) => told)) };
 }
 
 function hasSummedUp({ compaction }: Pick<KnownRun, 'compaction'>): boolean {

@@ -4,8 +4,11 @@ import {
   defined,
   type EntryBody,
   type Finished,
+  type InputArtifact,
   isControl,
   isJsonObject,
+  messageParts,
+  type RunContext,
   type RunLimits,
   SESSION_MESSAGE,
   type Started,
@@ -39,7 +42,9 @@ export function runsAfter(
   const turns = late.flatMap(({ message }): NewRun[] => {
     if (!isControl(message) || message.turnMessage === undefined) return [];
     const run = `${TURN_RUN}${message.id.slice(SESSION_MESSAGE.length)}`;
-    const own = { agent, ...defined({ pin: pin ?? undefined }), query: wordsIn(message.payload ?? {}) };
+    const { inputs, author } = messageParts(message.payload ?? {});
+    const query = wordsIn(message.payload ?? {});
+    const own = { agent, query, inputs, ...defined({ pin: pin ?? undefined, author }) };
     return [turnOf(state, run, message.turnMessage, own, at)];
   });
   return [...(successor === undefined ? [] : [successor]), ...turns];
@@ -50,7 +55,7 @@ function turnOf(
   state: RunState,
   run: string,
   message: AcceptedMessage,
-  own: Pick<Started, 'agent' | 'pin' | 'query'>,
+  own: Pick<Beginning, 'agent' | 'pin' | 'query' | 'author' | 'inputs'>,
   at: number,
 ): NewRun {
   const { deadlineAt, ...limits } = state.limits;
@@ -111,15 +116,20 @@ function leftOf({ limits, totals }: RunState): RunLimits {
   };
 }
 
-type Beginning = Pick<Started, 'query' | 'agent' | 'limits' | 'pin' | 'turn' | 'continues' | 'history'> & {
+type Beginning = Pick<Started, 'query' | 'author' | 'agent' | 'limits' | 'pin' | 'turn' | 'continues' | 'history'> & {
   readonly carry?: Finished['carry'];
+  readonly inputs?: readonly InputArtifact[];
 };
 
-function began(state: RunState, run: string, at: number, { carry, ...own }: Beginning): NewRun {
+function began(state: RunState, run: string, at: number, { carry, inputs = [], ...own }: Beginning): NewRun {
   const { scopes, whileAsked, conversation } = state;
   const identity = { ...state.identity, run };
   const { inputs: _, ...before } = state.context;
-  const context = carry === undefined ? before : { ...before, carried: carry };
+  const context: RunContext = {
+    ...before,
+    ...(carry === undefined ? {} : { carried: carry }),
+    ...(inputs.length === 0 ? {} : { inputs }),
+  };
   const started: Started = {
     kind: 'started',
     identity,

@@ -34,6 +34,7 @@ export const FRAMES = [
   'summary_of_earlier_steps',
   'earlier_summary',
   'calls_made',
+  'calls_of_replaced_turns',
   'earlier_steps',
   // What plans are made of.
   'earlier_turns',

@@ -30,9 +30,13 @@ export function requestTurn(
   rules: AttachmentRules,
   write: UserWords,
 ): LanguageModelV4Message | undefined {
-  const { query, inputs, history, tools, author } = view;
+  const { query, inputs, history, tools, author, notice } = view;
   const content: (LanguageModelV4TextPart | LanguageModelV4FilePart)[] = [];
-  const said = bySomebody(query === '' ? '' : write(query), query === '' && inputs.length === 0 ? undefined : author);
+  const by = query === '' && inputs.length === 0 ? undefined : author;
+  const said =
+    notice === true
+      ? writtenBy({ message: query, notice, ...(by === undefined ? {} : { author: { ...by } }) }, write)
+      : bySomebody(query === '' ? '' : write(query), by);
   if (said !== '') content.push({ type: 'text', text: said });
   for (const input of inputs) content.push(filePart(input, rules, tools, 'this request'));
   if (content.length > 0) return { role: 'user', content };

@@ -15,6 +15,7 @@ export { eraseUser } from './erase.ts';
 export type { ForkOptions, ForkPlan, ForkResult } from './fork.ts';
 export { forkEntries, forkRun } from './fork.ts';
 export { isDeadOwner, ownerName, ownerText, type ProcessSurroundings, SURROUNDINGS } from './leases.ts';
+export type { HistoryHooks } from './own-history.ts';
 export { Refusals } from './pick-up.ts';
 export type { Migrate, Migration, RunChange } from './pins.ts';
 export { foldable } from './readable.ts';

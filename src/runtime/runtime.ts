@@ -60,6 +60,7 @@ import { type Erased, eraseUser } from './erase.ts';
 import { type Extracted, type ExtractOptions, extractMemory } from './extract-memory.ts';
 import { Fleet } from './fleet.ts';
 import { assertStart, firstEntry, type Starting } from './new-run.ts';
+import { assertHistoryHooks, type HistoryHooks, TurnSaves, turnWithOwnHistory } from './own-history.ts';
 import type { Migrate } from './pins.ts';
 import { Run } from './run.ts';
 import { RunHost } from './run-host.ts';
@@ -110,6 +111,8 @@ export interface RuntimeOptions extends AgentParts {
   readonly memory?: MemoryOptions;
   /** How files of messages are taken. Default: by their bytes and their references alone. */
   readonly files?: FileOptions;
+  /** Where the program keeps the messages of its sessions, if it does so itself. Default: what their runs say. */
+  readonly history?: HistoryHooks;
   /** Long-term memory: `runtime.store`, and `context.store` of tools. Default: items are found by words, and belong to their tenant and user. */
   readonly store?: StoreOptions;
   /** What happens to a run that repeats the same steps. Default: the planner is told after three times. */
@@ -156,6 +159,7 @@ const OPTIONS: OptionShape<RuntimeOptions> = {
   memory: 'object?',
   files: 'object?',
   store: 'object?',
+  history: 'object?',
   progress: 'object?',
   patienceMs: 'whole?',
   redact: 'object?',
@@ -200,6 +204,7 @@ export class Runtime {
   readonly #turns = new LargeTurns();
   readonly #told = new ToldRuns();
   readonly #slots: SlotLimits;
+  readonly #saves: TurnSaves;
   #deps: DriverDeps | undefined;
   #fleet: Fleet | undefined;
   readonly #memory: Remembering | undefined;
@@ -242,6 +247,8 @@ export class Runtime {
     if (options.files !== undefined) assertFileOptions(options.files);
     if (options.progress !== undefined) assertProgressGuard(options.progress);
     if (options.store !== undefined) assertStoreOptions(options.store);
+    if (options.history !== undefined) assertHistoryHooks(options.history);
+    this.#saves = new TurnSaves(options.history ?? {}, () => this.#driverDeps());
     if (options.leaseMs !== undefined) assertLease({ leaseMs: options.leaseMs });
     const { memory = { strategy: 'none' }, maxLiveRuns = DEFAULT_LIVE_RUNS } = options;
     this.#slots = { runs: maxLiveRuns, perTenant: options.maxLiveRunsPerTenant ?? DEFAULT_LIVE_RUNS };
@@ -408,6 +415,7 @@ export class Runtime {
     await Promise.resolve();
     this.#host?.close();
     await this.#fleet?.close(graceMs);
+    await this.#saves.settled();
     await this.#deps?.handles.close();
     this.#hub.close(new PilotageError('runtime_closed', 'The runtime was closed; the run is not followed any more.'));
     const { journal } = this.#options;
@@ -456,7 +464,10 @@ export class Runtime {
       takeoverGraceMs,
       migrate: this.#options.migrate,
       agents: this.#agents.names,
-      onEnded: ({ identity }) => this.#host?.forget(identity.run),
+      onEnded: (state) => {
+        this.#host?.forget(state.identity.run);
+        this.#saves.ended(state);
+      },
     });
     return this.#fleet;
   }
@@ -494,7 +505,12 @@ export class Runtime {
       hub: this.#hub,
       progress: this.#options.progress ?? {},
       ...defined({ patienceMs: this.#options.patienceMs }),
-      turnStarted: (state) => turnStarted(state, deps, this.#memory?.turns),
+      turnStarted: (state) => {
+        const load = this.#options.history?.load?.bind(this.#options.history);
+        return load === undefined
+          ? turnStarted(state, deps, this.#memory?.turns)
+          : turnWithOwnHistory(state, load, deps);
+      },
       newToken: () => `pause_${crypto.randomUUID().replaceAll('-', '')}`,
       woke: (run) => this.#readyFleet().wake(run),
       reopenTasks: (run, by) => this.#readyFleet().reopenTasks(run, by),

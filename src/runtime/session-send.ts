@@ -1,16 +1,19 @@
 /** Puts a message into a session: it begins a turn, or is told to the turn that is under way, in one commit. */
 import { createHash } from 'node:crypto';
 import {
+  type AcceptedMessage,
   type Control,
-  captureObject,
   defined,
   type Identity,
+  type JsonObject,
+  messageParts,
   PilotageError,
   type Scope,
   SESSION_MESSAGE,
   scopeKey,
   TURN_RUN,
   type TurnOrigin,
+  wordsIn,
 } from '#core';
 import type { NewRun, Sending, SessionRecord, Told } from '#journal';
 import { foldEntries } from '#state';
@@ -30,7 +33,8 @@ export type Acceptance = 'started' | 'queued' | 'steered' | 'interrupts' | 'know
 
 export interface Outgoing {
   readonly id: string;
-  readonly query: string;
+  /** The payload of the message: its words, files, author. */
+  readonly payload: JsonObject;
   readonly busy: BusyMode;
   readonly options: StartOptions;
   /** The turn in whose place the message's is, if it is not behind the last one. */
@@ -168,14 +172,16 @@ export class Sender {
 
   async #turn(
     identity: Identity,
-    { id, query, options, messages = [{ id }] }: Outgoing,
+    { id, payload, options, messages }: Outgoing,
     way: Exclude<Way, { as: 'steered' }>,
     place: Pick<TurnOrigin, 'after' | 'replaces'>,
     lastAgent: string | undefined,
   ): Promise<Pick<Sending, 'starts' | 'tells'>> {
     const interrupts = way.as === 'interrupts' ? way.run : undefined;
-    const turn: TurnOrigin = { messages, ...place, ...defined({ interrupts }) };
-    const entry = await firstEntry(this.#starting, query, identity, this.#withAgent(options, lastAgent), { turn });
+    const { inputs, author } = messageParts(payload);
+    const turn: TurnOrigin = { messages: messages ?? [acceptedAs(id, payload)], ...place, ...defined({ interrupts }) };
+    const given = { ...this.#withAgent(options, lastAgent), inputs, ...defined({ author }) };
+    const entry = await firstEntry(this.#starting, wordsIn(payload), identity, given, { turn });
     const { priority = 0 } = options;
     const waits = interrupts === undefined ? 'last' : 'next';
     const starts: NewRun = { identity, priority, entries: [entry], waits };
@@ -191,10 +197,15 @@ export class Sender {
   }
 
   /** A run that ends before it hears of the message begins the next turn with it. */
-  #steering({ control }: Sending['known'], { id, query }: Outgoing): Control {
-    const { json: payload } = captureObject({ message: query }, 'message');
-    return this.#starting.deps.redaction.control({ id: control, type: 'USER_MESSAGE', payload, turnMessage: { id } });
+  #steering({ control }: Sending['known'], { id, payload }: Outgoing): Control {
+    const turnMessage = acceptedAs(id, payload);
+    return this.#starting.deps.redaction.control({ id: control, type: 'USER_MESSAGE', payload, turnMessage });
   }
+}
+
+function acceptedAs(id: string, payload: JsonObject): AcceptedMessage {
+  const { author, notice } = messageParts(payload);
+  return { id, ...defined({ author }), ...(notice ? { notice } : {}) };
 }
 
 function interrupting(run: string, by: string): Told {

@@ -4,6 +4,7 @@ import {
   assertOptions,
   assertWords,
   capture,
+  captureObject,
   defined,
   type Identity,
   type OptionShape,
@@ -11,12 +12,20 @@ import {
   type Scope,
 } from '#core';
 import type { SessionRecord } from '#journal';
-import { foldEntries } from '#state';
+import {
+  type TurnMessage,
+  type TurnUIMessage,
+  toModelMessages,
+  toUIMessages,
+  type UIOptions,
+  type UserMessage,
+} from '#messages';
 import { assertStart, type Starting } from './new-run.ts';
 import type { RunResult } from './result.ts';
 import { Run } from './run.ts';
 import type { RunHost } from './run-host.ts';
 import { type SessionEvent, type SessionEventOptions, sessionEvents, sessionPosition } from './session-events.ts';
+import { shownTurns, transcriptOf } from './session-messages.ts';
 import { turnsBefore } from './session-path.ts';
 import { type Acceptance, BUSY_MODES, type BusyMode, type Outgoing, Sender } from './session-send.ts';
 import {
@@ -30,6 +39,7 @@ import {
   whollyReplaced,
 } from './session-turns.ts';
 import type { StartOptions } from './start-options.ts';
+import { messagePayload } from './user-message.ts';
 
 export interface SessionOptions
   extends Omit<StartOptions, 'identity' | 'history' | 'conversation' | 'signal' | 'inputs' | 'author'> {
@@ -37,7 +47,7 @@ export interface SessionOptions
   readonly identity?: Pick<Identity, 'tenant' | 'user'>;
 }
 
-export interface SendOptions extends Pick<StartOptions, 'inputs'> {
+export interface SendOptions {
   /**
    * What becomes of the message while a turn is under way. `queue`: it begins the next turn, when this one has ended. `steer`: it is told to the turn that
    * is under way, or begins the next one if that ends before. `interrupt`: what is under way is cancelled, and the next turn has the messages of both.
@@ -58,9 +68,10 @@ export interface SentMessage {
   result(): Promise<RunResult>;
 }
 
-const SEND: OptionShape<SendOptions> = { busy: 'text?', id: 'text?', inputs: 'list?' };
+const SEND: OptionShape<SendOptions> = { busy: 'text?', id: 'text?' };
 const EVENTS: OptionShape<SessionEventOptions> = { from: 'whole?', tasks: 'flag?', signal: 'signal?' };
 const TURNS: OptionShape<{ limit?: number }> = { limit: 'count?' };
+const UI: OptionShape<{ limit?: number } & UIOptions> = { ...TURNS, fileUrl: 'function?' };
 const CANCEL: OptionShape<{ waiting?: boolean }> = { waiting: 'flag?' };
 const DEFAULT_TURNS = 100;
 const MAX_MESSAGE_ID = 500;
@@ -84,25 +95,28 @@ export class Session {
   }
 
   /**
-   * Accepts a message, in one commit. It is stored when this returns, and in exactly one turn.
-   * @throws PilotageError `session_busy` with `busy: 'reject'`, `inbox_full`, or as `Runtime.start`.
+   * Accepts a message, in one commit: words, or words with files, an author, or a notice that is no word of the user. It is stored when this returns, and in
+   * exactly one turn.
+   * @throws PilotageError `session_busy` with `busy: 'reject'`, `inbox_full`, `url_refused` or `url_failed` for a file at a URL, or as `Runtime.start`.
    */
-  async send(message: string, options: SendOptions = {}): Promise<SentMessage> {
+  async send(message: string | UserMessage, options: SendOptions = {}): Promise<SentMessage> {
     assertOptions('send', options, SEND);
     return this.#send(message, options);
   }
 
   async #send(
-    query: string,
-    options: SendOptions,
+    message: string | UserMessage,
+    { busy = 'queue', id = `message-${crypto.randomUUID()}` }: SendOptions,
     place: Pick<Outgoing, 'replaces' | 'messages'> = {},
   ): Promise<SentMessage> {
-    const { busy = 'queue', id = `message-${crypto.randomUUID()}`, inputs } = options;
     assertWords('send', 'busy', [busy], BUSY_MODES);
-    const given: StartOptions = { ...this.#options, ...defined({ inputs }) };
-    assertStart(query, given);
+    assertStart('', this.#options);
     assertMessageId(id);
-    const { run, as, own } = await this.#sender.send(this.#scope, { id, query, busy, options: given, ...place });
+    const { deps, files } = this.#host;
+    const payload = await messagePayload(message, this.#scope, { artifacts: deps.artifacts, files });
+    const { json } = captureObject(payload, 'message');
+    const outgoing: Outgoing = { id, payload: json, busy, options: this.#options, ...place };
+    const { run, as, own } = await this.#sender.send(this.#scope, outgoing);
     return { id, turn: run, as, result: () => this.#resultOf(run, own) };
   }
 
@@ -135,6 +149,23 @@ export class Session {
   turns(options: { readonly limit?: number } = {}): Promise<readonly TurnView[]> {
     assertOptions('turns', options, TURNS);
     return sessionTurns(this.#host.deps, this.#scope, options.limit ?? DEFAULT_TURNS);
+  }
+
+  /**
+   * The conversation on the branch on which the session is, as messages of the AI SDK for its functions (`ModelMessage`), oldest first, with calls, results and
+   * files: what `start({ history })` takes. Of the last 100 turns, or `limit`.
+   */
+  async messages(options: { readonly limit?: number } = {}): Promise<TurnMessage[]> {
+    assertOptions('messages', options, TURNS);
+    const { limit = DEFAULT_TURNS } = options;
+    return toModelMessages(await transcriptOf(this.#host.deps, this.#scope, limit));
+  }
+
+  /** The same for clients of the AI SDK (`useChat`): with ids, states of calls, approvals that are open, sources, and who has written what. */
+  async uiMessages(options: { readonly limit?: number } & UIOptions = {}): Promise<TurnUIMessage[]> {
+    assertOptions('uiMessages', options, UI);
+    const { limit = DEFAULT_TURNS, ...ui } = options;
+    return toUIMessages(await shownTurns(this.#host.deps, this.#scope, limit), ui);
   }
 
   /**
@@ -182,7 +213,7 @@ export class Session {
    * @param options `id`: it may be that of the message in whose place this one is.
    * @throws PilotageError `run_not_found` for a turn that the session has not, `invalid_config` with `busy: 'steer'`, or as `send`.
    */
-  async edit(turn: string, message: string, options: SendOptions = {}): Promise<SentMessage> {
+  async edit(turn: string, message: string | UserMessage, options: SendOptions = {}): Promise<SentMessage> {
     assertOptions('edit', options, SEND);
     assertTurnOfItsOwn('edit', options);
     const { journal } = this.#host.deps;
@@ -194,17 +225,18 @@ export class Session {
    * Answers the messages of a turn once more, as `edit` with the same message; they keep their ids.
    * @param options `id`: the request's own, so that it happens once.
    */
-  async regenerate(turn: string, options: Omit<SendOptions, 'inputs'> = {}): Promise<SentMessage> {
+  async regenerate(turn: string, options: SendOptions = {}): Promise<SentMessage> {
     assertOptions('regenerate', options, SEND);
     assertTurnOfItsOwn('regenerate', options);
     const { journal } = this.#host.deps;
     const record = await turnOf(journal, this.#scope, turn);
     const { identity, turnOrigin } = await beginningOfTurn(journal, record);
-    const { query, context } = foldEntries(await journal.read(identity.run));
+    const { query, context, author } = await this.#host.deps.states.of(identity.run);
     const { inputs } = context;
     const replaces = await whollyReplaced(journal, record);
     const messages = turnOrigin?.messages;
-    return this.#send(query, { ...options, ...defined({ inputs }) }, { replaces, ...defined({ messages }) });
+    const message: UserMessage = { text: query, ...defined({ inputs, author: author ?? undefined }) };
+    return this.#send(message, options, { replaces, ...defined({ messages }) });
   }
 
   /** The branches that edits and regenerations have made, in the order in which they were begun. */

@@ -258,8 +258,9 @@ function apply(state: RunState, entry: Entry): void {
       return;
     }
     case 'turn_started': {
-      const { continues, query, inputs } = entry;
+      const { continues, query, inputs, history } = entry;
       state.continues = continues;
+      if (history !== undefined) state.history = history;
       if (inputs !== undefined) state.context = Object.freeze({ ...state.context, inputs });
       if (query === undefined) return;
       state.query = query;

@@ -77,6 +77,31 @@ export function turnsOf({ run, query, inputs, trajectory, media, from = 0, end }
   return turns;
 }
 
+/** So many calls of other branches are told, the last of them. */
+const CALLS_ASIDE = 50;
+
+/** What runs on other branches of the conversation have done, for whoever goes on from this one. */
+export function turnsAside(runs: readonly EarlierRun[]): readonly Turn[] {
+  const lines = runs.flatMap(({ trajectory }) =>
+    trajectory.steps.flatMap((step) =>
+      callsIn(step).flatMap(({ tool, args }, index) => {
+        const { outcome } = step.calls[index] ?? {};
+        if (outcome?.kind !== 'value' && outcome?.kind !== 'unknown') return [];
+        const came = outcome.kind === 'value' ? jsonText(outcome.value) : errorText(outcome.error);
+        return [`${tool} ${jsonText(args)}: ${came}`];
+      }),
+    ),
+  );
+  if (lines.length === 0) return [];
+  const told = lines.slice(-CALLS_ASIDE).join('\n');
+  return [
+    {
+      role: 'user',
+      text: `(Calls that turns have made which were replaced since. What they did stays done:\n${told})`,
+    },
+  ];
+}
+
 function stepTurns(step: Step, run: string, trajectory: Trajectory): readonly Turn[] {
   const { reasoning = '', files = [], calls: records, error } = step;
   const branches = callsIn(step);

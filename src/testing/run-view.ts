@@ -86,7 +86,7 @@ const OPTIONS: OptionShape<RunViewOptions> = {
 };
 /** What a view has beside: one view may be made of another, `runView({ ...view, steps })`. */
 const MADE: OptionShape<Omit<RunView, keyof RunViewOptions>> = {
-  ...({ trajectory: 'any', skills: 'any', budget: 'any', rejections: 'any', task: 'any?' } as const),
+  ...({ trajectory: 'any', skills: 'any', budget: 'any', rejections: 'any', task: 'any?', notice: 'any?' } as const),
 };
 const NO_INPUTS: readonly LoadedInput[] = [];
 const NO_GROUPS: readonly GroupView[] = [];

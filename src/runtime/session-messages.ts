@@ -1,0 +1,45 @@
+/** A session as messages: what its turns said and did on the branch on which it is. */
+import { defined, type EarlierRun, type Scope, type Turn } from '#core';
+import type { RunRecord } from '#journal';
+import { openCalls, type RunTurns } from '#messages';
+import { snapshotOf, type ToldRun, toldRun, turnsOf } from '#state';
+import type { DriverDeps } from '../loop/driver-deps.ts';
+import { activeRecords } from './session-turns.ts';
+
+type Deps = Pick<DriverDeps, 'journal' | 'artifacts' | 'told' | 'states'>;
+
+/** As later turns are told of it. */
+export async function transcriptOf(deps: Deps, scope: Scope, limit: number): Promise<readonly Turn[]> {
+  const records = await activeRecords(deps.journal, scope, limit);
+  const known = await Promise.all(
+    records.map(({ identity, head }) => deps.told.of(identity.run, head, identity, deps)),
+  );
+  return known.flatMap(({ told }) => turnsOf(told));
+}
+
+/** As clients show it: calls that are under way have no result, and a turn without an answer says nothing. */
+export async function shownTurns(deps: Deps, scope: Scope, limit: number): Promise<readonly RunTurns[]> {
+  const records = await activeRecords(deps.journal, scope, limit);
+  return Promise.all(records.map((record) => shownTurn(deps, record)));
+}
+
+/** With the files that were read of it. */
+function withMedia(run: ToldRun, { media }: Pick<EarlierRun, 'media'>): EarlierRun {
+  return media === undefined ? run : { ...run, media };
+}
+
+async function shownTurn({ told, states, ...sources }: Deps, { identity, turn, head }: RunRecord): Promise<RunTurns> {
+  const state = await states.of(identity.run);
+  const { author, sources: written, heard } = state;
+  const known = await told.of(identity.run, head, identity, sources);
+  const turns = turnsOf(state.open === null ? known.told : withMedia(toldRun({ ...state, open: null }), known.told));
+  const ids = [...(state.turn?.messages ?? []), ...heard].map(({ id }) => id);
+  return {
+    run: identity.run,
+    turns: known.told.end.unanswered === undefined ? turns : turns.slice(0, -1),
+    ids,
+    open: openCalls(snapshotOf(state)),
+    sources: written,
+    ...defined({ turn, author: author ?? undefined }),
+  };
+}
