@@ -21,6 +21,7 @@ export const ERROR_CONSEQUENCES = {
   payload_invalid: 'caller',
   url_refused: 'caller',
   url_failed: 'caller',
+  history_failed: 'caller',
   pause_not_found: 'caller',
   pause_expired: 'caller',
   scope_mismatch: 'caller',

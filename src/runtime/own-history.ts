@@ -1,5 +1,13 @@
 /** Hooks for a program that keeps the messages of its sessions in a database of its own. */
-import { assertOptions, type Identity, type OptionShape, type Turn, type TurnStarted } from '#core';
+import {
+  assertOptions,
+  describeThrown,
+  type Identity,
+  type OptionShape,
+  PilotageError,
+  type Turn,
+  type TurnStarted,
+} from '#core';
 import { type RunState, turnsOf } from '#state';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { type GivenTurn, readHistory, storedHistory } from './given-history.ts';
@@ -7,7 +15,7 @@ import { type GivenTurn, readHistory, storedHistory } from './given-history.ts';
 export interface HistoryHooks {
   /**
    * The turns before a turn of a session, oldest first, in place of what the session's runs say. Asked when the turn begins, and recorded with it. When it
-   * throws, the turn does not begin, and is tried again later.
+   * throws, the turn does not begin (`history_failed`), and is tried again when the run is taken up again.
    */
   load?(about: { readonly identity: Identity }): Promise<readonly GivenTurn[]> | readonly GivenTurn[];
   /**
@@ -30,8 +38,9 @@ export async function turnWithOwnHistory(
   load: NonNullable<HistoryHooks['load']>,
   { artifacts }: Pick<DriverDeps, 'artifacts'>,
 ): Promise<TurnStarted> {
-  const turns = readHistory(await load({ identity }));
-  const history = await storedHistory(turns, identity, artifacts);
+  const history = await hooked('load', async () =>
+    storedHistory(readHistory(await load({ identity })), identity, artifacts),
+  );
   return { kind: 'turn_started', continues: { runs: [], turns: 0 }, history };
 }
 
@@ -62,6 +71,15 @@ export class TurnSaves {
   async #save({ identity, head }: RunState): Promise<void> {
     const deps = this.#deps();
     const { told } = await deps.told.of(identity.run, head, identity, deps);
-    await this.#hooks.save?.({ identity, turns: turnsOf(told) });
+    await hooked('save', async () => this.#hooks.save?.({ identity, turns: turnsOf(told) }));
+  }
+}
+
+/** @throws PilotageError `history_failed`. */
+async function hooked<T>(name: keyof HistoryHooks, call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (cause) {
+    throw new PilotageError('history_failed', `history.${name} has failed: ${describeThrown(cause)}`, { cause });
   }
 }

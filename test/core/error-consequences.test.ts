@@ -347,6 +347,14 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
         inputs: [{ url: 'http://127.0.0.1:1/' }],
       }),
     ),
+  history_failed: () =>
+    caller('history_failed', async () => {
+      const load = (): never => {
+        throw new Error('away');
+      };
+      const sent = await runtimeOf({ planner: finish(), history: { load } }).session('s').send('q');
+      return sent.result();
+    }),
   unknown_control_type: () => caller('unknown_control_type', async () => (await paused()).steer('STOP' as never)),
   inbox_full: () =>
     caller('inbox_full', async () => {

@@ -1,0 +1,223 @@
+/** What is said in sessions: files, authors and notices in; messages of the AI SDK out; and programs that keep the messages themselves. */
+import { describe, expect, it } from 'vitest';
+import { PilotageError, type PlannerFunction, type Turn } from '#core';
+import { toModelMessages } from '#messages';
+import { react } from '#planners/react';
+import { scriptedModel } from '#testing';
+import type { GivenTurn } from '../../src/runtime/given-history.ts';
+import { call, finish, watched } from '../kit/decisions.ts';
+import { texts } from '../kit/messages.ts';
+import { holding, make } from '../kit/tools.ts';
+import { type WorldOptions, world } from '../kit/world.ts';
+
+const PNG = new Uint8Array([137, 80, 78, 71, 13, 10, 26, 10]);
+const PICTURE = { bytes: PNG, mime: 'image/png', fileName: 'a.png' };
+
+const answering: PlannerFunction = ({ query, trajectory: { count } }) =>
+  query.startsWith('hold') && count === 0 ? call('hold', {}, 'c1') : finish(`re ${query}`);
+
+function talk(options: Partial<WorldOptions> = {}) {
+  const planner = watched(answering);
+  const held = holding();
+  const made = world({ planner, tools: [held.tool], ...options });
+  return { ...made, planner, held, session: made.runtime.session('talk') };
+}
+
+describe('a message to a session', () => {
+  it('has files, an author, and may be a notice', async () => {
+    const { session, planner } = talk();
+    await (await session.send({ text: 'See this.', inputs: [PICTURE], author: 'Ana' })).result();
+    expect(planner.views.at(-1)).toMatchObject({
+      query: 'See this.',
+      author: { name: 'Ana' },
+      inputs: [{ fileName: 'a.png', bytes: PNG }],
+    });
+    await (await session.send({ text: 'The build has ended.', notice: true, author: 'CI' })).result();
+    expect(planner.views.at(-1)).toMatchObject({ notice: true, author: { name: 'CI' }, inputs: [] });
+    expect((await session.turns()).map(({ messages }) => messages)).toMatchObject([
+      [{ author: { name: 'Ana' } }],
+      [{ author: { name: 'CI' }, notice: true }],
+    ]);
+    await expect(session.send({ text: '' })).rejects.toMatchObject({ code: 'invalid_config' });
+    await expect(session.send({ text: 'x', inputs: [{ url: 'http://127.0.0.1/x' }] })).rejects.toBeInstanceOf(
+      PilotageError,
+    );
+    expect(await session.turns()).toHaveLength(2);
+  });
+
+  it('keeps them when it comes too late for the turn that it was meant for', async () => {
+    const asked = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<void>();
+    const slow = watched(async ({ query }) => {
+      if (query !== 'one') return finish(`re ${query}`);
+      asked.resolve();
+      await goOn.promise;
+      return finish('re one');
+    });
+    const { session } = talk({ planner: slow });
+    await session.send('one');
+    await asked.promise;
+    const late = await session.send({ text: 'and this', inputs: [PICTURE], author: 'Bo' }, { busy: 'steer' });
+    expect(late.as).toBe('steered');
+    goOn.resolve();
+    expect(await late.result()).toMatchObject({ answer: 're and this' });
+    expect(slow.views.at(-1)).toMatchObject({ author: { name: 'Bo' }, inputs: [{ bytes: PNG }] });
+    expect((await session.turns()).at(-1)?.messages).toMatchObject([{ id: late.id, author: { name: 'Bo' } }]);
+  });
+
+  it('is answered once more with its files and its author', async () => {
+    const { session, planner } = talk();
+    const sent = await session.send({ text: 'See this.', inputs: [PICTURE], author: 'Ana' });
+    await sent.result();
+    await (await session.regenerate(sent.turn)).result();
+    expect(planner.views.at(-1)).toMatchObject({ author: { name: 'Ana' }, inputs: [{ bytes: PNG }] });
+    await (await session.edit(sent.turn, { text: 'See that.', inputs: [PICTURE] })).result();
+    expect(planner.views.at(-1)).toMatchObject({ query: 'See that.', inputs: [{ bytes: PNG }], history: [] });
+  });
+});
+
+describe('a session as messages', () => {
+  it('is what another program starts with, with calls and files', async () => {
+    const { session, held } = talk();
+    held.release();
+    await (await session.send({ text: 'hold it', inputs: [PICTURE] })).result();
+    await (await session.send('two')).result();
+    const messages = await session.messages();
+    expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant', 'user', 'assistant']);
+    const other = talk();
+    const run = await other.runtime.start('three', { history: messages });
+    await run.result();
+    const told = other.planner.views.at(-1)?.history ?? [];
+    expect(told.map(({ role, text }) => [role, text])).toEqual([
+      ['user', 'hold it'],
+      ['assistant', ''],
+      ['tool', ''],
+      ['assistant', 're hold it'],
+      ['user', 'two'],
+      ['assistant', 're two'],
+    ]);
+    expect(told[0]?.parts).toContainEqual(expect.objectContaining({ type: 'file', bytes: PNG }));
+    expect((await session.messages({ limit: 1 })).map(({ role }) => role)).toEqual(['user', 'assistant']);
+  });
+
+  it('shows clients a call that is under way, ids and authors', async () => {
+    const { session, held } = talk();
+    const sent = await session.send({ text: 'hold it', author: 'Ana' }, { id: 'm1' });
+    await held.entered;
+    const [said, answer] = await session.uiMessages();
+    expect(said).toMatchObject({ role: 'user', metadata: { run: sent.turn, turn: 1, author: { name: 'Ana' } } });
+    expect(answer?.parts).toContainEqual(
+      expect.objectContaining({ type: 'dynamic-tool', toolName: 'hold', state: 'input-available' }),
+    );
+    held.release();
+    await sent.result();
+    const [, now] = await session.uiMessages();
+    expect(now?.parts).toContainEqual(expect.objectContaining({ toolName: 'hold', state: 'output-available' }));
+    expect(now?.parts.at(-1)).toMatchObject({ type: 'text', text: 're hold it' });
+  });
+
+  it('follows the branch', async () => {
+    const { session } = talk();
+    const one = await session.send('one');
+    await one.result();
+    await (await session.edit(one.turn, 'two')).result();
+    expect((await session.messages()).map(({ content }) => content)).toEqual(['two', 're two']);
+  });
+});
+
+describe('a program that keeps the messages', () => {
+  it('is asked for them when a turn begins, and given what was said when it has ended', async () => {
+    const kept: GivenTurn[] = [];
+    const saved: string[] = [];
+    const { session, planner, runtime, journal } = talk({
+      history: {
+        load: async ({ identity: { session: id } }) => (id === 'talk' ? [...kept] : []),
+        save: async ({ identity, turns }) => {
+          saved.push(identity.run);
+          kept.push(...toModelMessages(turns));
+        },
+      },
+    });
+    const first = await session.send('one');
+    await first.result();
+    await expect.poll(() => saved).toEqual([first.turn]);
+    kept.unshift({ role: 'user', content: 'long ago' });
+    const second = await session.send('two');
+    await second.result();
+    const told = (planner.views.at(-1)?.history ?? []).map(({ text }: Turn) => text);
+    expect(told).toEqual(['long ago', 'one', 're one']);
+    // What was loaded is recorded: another process tells the same.
+    kept.length = 0;
+    await runtime.close();
+    expect(saved).toEqual([first.turn, second.turn]);
+    const entries = await journal.read(second.turn);
+    expect(entries.find(({ kind }) => kind === 'turn_started')).toMatchObject({
+      history: [{ text: 'long ago' }, { text: 'one' }, { text: 're one' }],
+    });
+  });
+
+  it('does not lose a turn when its database is away', async () => {
+    let isAway = true;
+    const { session, planner, runtime, faults, clock } = talk({
+      history: {
+        load: () => {
+          if (isAway) throw new Error('The database is away.');
+          return [{ role: 'user', content: 'before' }];
+        },
+        save: () => Promise.reject(new Error('It is away again.')),
+      },
+    });
+    const sent = await session.send('one');
+    await expect(sent.result()).rejects.toMatchObject({
+      code: 'history_failed',
+      message: expect.stringContaining('The database is away.'),
+    });
+    expect(planner.views).toHaveLength(0);
+    isAway = false;
+    clock.advance(5_000);
+    const next = await session.send('two');
+    expect(await next.result()).toMatchObject({ answer: 're two' });
+    expect(await sent.result()).toMatchObject({ status: 'finished', answer: 're one' });
+    expect(planner.views[0]?.history).toMatchObject([{ text: 'before' }]);
+    await runtime.close();
+    const away = { code: 'history_failed', message: expect.stringContaining('away again') };
+    expect(faults).toMatchObject([away, away]);
+  });
+
+  it('is told what is wrong with what it gives', async () => {
+    const { session } = talk({
+      history: { load: () => [{ role: 'nobody', content: 'x' } as unknown as GivenTurn] },
+    });
+    const sent = await session.send('one');
+    await expect(sent.result()).rejects.toMatchObject({
+      code: 'history_failed',
+      message: expect.stringContaining('role'),
+    });
+    expect(() => talk({ history: { laod: () => [] } as never })).toThrow('laod');
+  });
+});
+
+describe('what replaced turns have done', () => {
+  it('is told to the model', async () => {
+    const model = scriptedModel([
+      { calls: [{ tool: 'book', args: { what: 'lamp' } }] },
+      { text: 'Booked.' },
+      { text: 'Welcome.' },
+      { text: 'What else?' },
+      { text: 'Fine.' },
+    ]);
+    const book = { ...make('book', ({ what }) => `bk of ${what as string}`), effect: 'once' } as const;
+    const { runtime } = world({ planner: react({ model }), tools: [book] });
+    const session = runtime.session('talk');
+    const first = await session.send('Book a lamp.');
+    await first.result();
+    await (await session.send('Thanks.')).result();
+    await (await session.edit(first.turn, 'Book nothing.')).result();
+    const frame = texts(model.calls[3]?.prompt ?? [], 'user').find((said) => said.includes('calls_of_replaced_turns'));
+    expect(frame).toContain('bk of lamp');
+    expect(texts(model.calls[3]?.prompt ?? [], 'user').join('\n')).not.toContain('Book a lamp.');
+    await (await session.send('And now?')).result();
+    expect(texts(model.calls[4]?.prompt ?? [], 'user').join('\n')).toContain('bk of lamp');
+    expect((await session.messages()).map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant']);
+  });
+});
