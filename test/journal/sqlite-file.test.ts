@@ -129,8 +129,12 @@ describe('the file of a SQLite journal', () => {
 
   it('names damage that shows only in the middle of reading', async () => {
     const path = await writtenJournal();
+    const root = withDatabase(path, (db) =>
+      db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'entries'").get(),
+    );
     const bytes = readFileSync(path);
-    bytes.fill(0xa5, 8 * 4096, bytes.length);
+    const page = Number(root?.['rootpage']);
+    bytes.fill(0xa5, (page - 1) * 4096, page * 4096);
     writeFileSync(path, bytes);
     const error = await expectCode(openJournal(path).read('r1'), 'journal_corrupt');
     expect(error.message).toContain('backup');
