@@ -14,6 +14,7 @@ export type { Answer, Approval, PauseAnswer, Settlement } from './answers.ts';
 export { eraseUser } from './erase.ts';
 export type { ForkOptions, ForkPlan, ForkResult } from './fork.ts';
 export { forkEntries, forkRun } from './fork.ts';
+export type { GivenTurn } from './given-history.ts';
 export { isDeadOwner, ownerName, ownerText, type ProcessSurroundings, SURROUNDINGS } from './leases.ts';
 export type { HistoryHooks } from './own-history.ts';
 export { Refusals } from './pick-up.ts';

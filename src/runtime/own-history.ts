@@ -5,12 +5,14 @@ import {
   type Identity,
   type OptionShape,
   PilotageError,
+  scopeKey,
   type Turn,
   type TurnStarted,
 } from '#core';
-import { type RunState, turnsOf } from '#state';
+import type { RunState } from '#state';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { type GivenTurn, readHistory, storedHistory } from './given-history.ts';
+import { spokenTurns } from './session-messages.ts';
 
 export interface HistoryHooks {
   /**
@@ -48,7 +50,8 @@ export async function turnWithOwnHistory(
 export class TurnSaves {
   readonly #hooks: HistoryHooks;
   readonly #deps: () => Pick<DriverDeps, 'journal' | 'artifacts' | 'told' | 'onFault'>;
-  readonly #underWay = new Set<Promise<void>>();
+  /** With the session of each. */
+  readonly #underWay = new Map<Promise<void>, string>();
 
   constructor(hooks: HistoryHooks, deps: () => Pick<DriverDeps, 'journal' | 'artifacts' | 'told' | 'onFault'>) {
     this.#hooks = hooks;
@@ -61,17 +64,24 @@ export class TurnSaves {
     const saved: Promise<void> = this.#save(state)
       .catch((error: unknown) => this.#deps().onFault(error))
       .finally(() => this.#underWay.delete(saved));
-    this.#underWay.add(saved);
+    this.#underWay.set(saved, scopeKey(state.identity));
   }
 
-  async settled(): Promise<void> {
-    await Promise.all(this.#underWay);
+  /** With a session, the saves of that one alone: its next turn is to be given what was said before. */
+  async settled(session?: Identity): Promise<void> {
+    const key = session && scopeKey(session);
+    const awaited = [...this.#underWay].filter(([, of]) => key === undefined || of === key);
+    await Promise.all(awaited.map(([saved]) => saved));
   }
 
-  async #save({ identity, head }: RunState): Promise<void> {
+  async #save({ identity, head, turn, ending }: RunState): Promise<void> {
     const deps = this.#deps();
     const { told } = await deps.told.of(identity.run, head, identity, deps);
-    await hooked('save', async () => this.#hooks.save?.({ identity, turns: turnsOf(told) }));
+    const record = turn?.succeeds === undefined ? undefined : await deps.journal.get(turn.succeeds);
+    const before = record && (await deps.told.of(record.identity.run, record.head, identity, deps));
+    const goesOn = ending?.kind === 'finished' && ending.successor !== undefined;
+    const turns = spokenTurns(told, before?.told, goesOn);
+    await hooked('save', async () => this.#hooks.save?.({ identity, turns }));
   }
 }
 

@@ -505,11 +505,11 @@ export class Runtime {
       hub: this.#hub,
       progress: this.#options.progress ?? {},
       ...defined({ patienceMs: this.#options.patienceMs }),
-      turnStarted: (state) => {
+      turnStarted: async (state) => {
         const load = this.#options.history?.load?.bind(this.#options.history);
-        return load === undefined
-          ? turnStarted(state, deps, this.#memory?.turns)
-          : turnWithOwnHistory(state, load, deps);
+        if (load === undefined) return turnStarted(state, deps, this.#memory?.turns);
+        await this.#saves.settled(state.identity);
+        return turnWithOwnHistory(state, load, deps);
       },
       newToken: () => `pause_${crypto.randomUUID().replaceAll('-', '')}`,
       woke: (run) => this.#readyFleet().wake(run),

@@ -14,13 +14,27 @@ export async function transcriptOf(deps: Deps, scope: Scope, limit: number): Pro
   const known = await Promise.all(
     records.map(({ identity, head }) => deps.told.of(identity.run, head, identity, deps)),
   );
-  return known.flatMap(({ told }) => turnsOf(told));
+  return known.flatMap(({ told }, index) => {
+    const later = records[index + 1]?.turnOrigin;
+    // An interruption has the message of the turn that it has cut off.
+    if (later?.interrupts === told.run && told.trajectory.count === 0) return [];
+    const before = records[index]?.turnOrigin?.succeeds === undefined ? undefined : known[index - 1]?.told;
+    return spokenTurns(told, before, later?.succeeds === told.run);
+  });
+}
+
+/** What was said in a run. Where one goes on for another, the message is said once, and nobody says that there is no answer. */
+export function spokenTurns(told: EarlierRun, before: EarlierRun | undefined, goesOn: boolean): readonly Turn[] {
+  const turns = turnsOf(told);
+  const isRepeated = before !== undefined && turns[0]?.role === 'user' && turns[0].text === before.query;
+  const isOpen = goesOn && turns.at(-1)?.text === `(${told.end.unanswered})`;
+  return turns.slice(isRepeated ? 1 : 0, isOpen ? -1 : undefined);
 }
 
 /** As clients show it: calls that are under way have no result, and a turn without an answer says nothing. */
 export async function shownTurns(deps: Deps, scope: Scope, limit: number): Promise<readonly RunTurns[]> {
   const records = await activeRecords(deps.journal, scope, limit);
-  return Promise.all(records.map((record) => shownTurn(deps, record)));
+  return Promise.all(records.map((record, index) => shownTurn(deps, record, records[index - 1])));
 }
 
 /** With the files that were read of it. */
@@ -28,11 +42,20 @@ function withMedia(run: ToldRun, { media }: Pick<EarlierRun, 'media'>): EarlierR
   return media === undefined ? run : { ...run, media };
 }
 
-async function shownTurn({ told, states, ...sources }: Deps, { identity, turn, head }: RunRecord): Promise<RunTurns> {
+async function shownTurn(
+  { told, states, ...sources }: Deps,
+  { identity, turn, head, turnOrigin }: RunRecord,
+  last: RunRecord | undefined,
+): Promise<RunTurns> {
+  const before =
+    last === undefined || turnOrigin?.succeeds !== last.identity.run
+      ? undefined
+      : (await told.of(last.identity.run, last.head, identity, sources)).told;
   const state = await states.of(identity.run);
   const { author, sources: written, heard } = state;
   const known = await told.of(identity.run, head, identity, sources);
-  const turns = turnsOf(state.open === null ? known.told : withMedia(toldRun({ ...state, open: null }), known.told));
+  const closed = state.open === null ? known.told : withMedia(toldRun({ ...state, open: null }), known.told);
+  const turns = spokenTurns(closed, before, false);
   const ids = [...(state.turn?.messages ?? []), ...heard].map(({ id }) => id);
   return {
     run: identity.run,

@@ -95,8 +95,8 @@ export class Session {
   }
 
   /**
-   * Accepts a message, in one commit: words, or words with files, an author, or a notice that is no word of the user. It is stored when this returns, and in
-   * exactly one turn.
+   * Accepts a message, in one commit: words, or words with files, an author, or a notice which the user did not write. It is stored when this returns, and
+   * in exactly one turn.
    * @throws PilotageError `session_busy` with `busy: 'reject'`, `inbox_full`, `url_refused` or `url_failed` for a file at a URL, or as `Runtime.start`.
    */
   async send(message: string | UserMessage, options: SendOptions = {}): Promise<SentMessage> {

@@ -96,6 +96,8 @@ const UNANSWERED: Readonly<Partial<Record<FinishReason, string>>> = {
   cancelled: 'It was cancelled.',
   refused: 'The model refused to answer.',
   length: 'The answer did not become whole.',
+  handed_over: 'Another agent goes on with it.',
+  continued: 'It goes on.',
 };
 
 /** What a run that has not ended waits for. */

@@ -123,6 +123,11 @@ const SHOWN: Readonly<Record<string, readonly RegExp[]>> = {
   '40-store.ts': [/^note 0 of step 0 .*tea.*\nnote 1 of step 2 .*Momo.*\nfound .*Momo/, /^of Ben \[\]$/m],
   '41-remember.ts': [/^Green tea, as ever\?$/m, /"profile":\{"city":"Ulm"\}/, /^profile \{ city: 'Ulm' \}$/m],
   // The second message waited; the branch of the edit has one turn.
+  '28-go-on.ts': [
+    /^Order A-17 is paid back\.\nTo your card\.\n/,
+    /^refunds: Where does it go\?$/m,
+    /^user assistant tool assistant user assistant$/m,
+  ],
   '27-session.ts': [/^started queued\nknown\n/, /^turn 3 I want a chair\.$/m, /^Furniture 3$/m],
   '25-long-chat.ts': [/^You have written 1000 times\.\n1000 replies\n$/],
 };

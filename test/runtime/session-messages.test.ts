@@ -3,8 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { PilotageError, type PlannerFunction, type Turn } from '#core';
 import { toModelMessages } from '#messages';
 import { react } from '#planners/react';
+import type { GivenTurn } from '#runtime';
 import { scriptedModel } from '#testing';
-import type { GivenTurn } from '../../src/runtime/given-history.ts';
+import { agent, handoff } from '#tools';
 import { call, finish, watched } from '../kit/decisions.ts';
 import { texts } from '../kit/messages.ts';
 import { holding, make } from '../kit/tools.ts';
@@ -125,6 +126,41 @@ describe('a session as messages', () => {
   });
 });
 
+describe('a turn in several runs', () => {
+  it('that was handed over has its message once', async () => {
+    const clerk = agent({ name: 'clerk', planner: () => finish('Done.') });
+    const tools = [handoff(clerk, { description: 'Takes over.' })];
+    const desk = agent({ name: 'desk', planner: () => call('transfer_to_clerk', {}, 'c1'), tools });
+    const saved: GivenTurn[] = [];
+    const { runtime } = world({
+      agents: [desk, clerk],
+      history: { save: ({ turns }) => void saved.push(...toModelMessages(turns)) },
+    });
+    const session = runtime.session('talk');
+    await (await session.send('one')).result();
+    const messages = await session.messages();
+    expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant']);
+    expect((await session.uiMessages()).map(({ role }) => role)).toEqual(['user', 'assistant', 'assistant']);
+    await runtime.close();
+    expect(saved).toEqual(messages);
+  });
+
+  it('that was interrupted before it did anything has both messages once', async () => {
+    const asked = Promise.withResolvers<void>();
+    const slow: PlannerFunction = async ({ query }, signal) => {
+      if (query !== 'one') return finish(`re ${query}`);
+      asked.resolve();
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      return finish('late');
+    };
+    const { session } = talk({ planner: slow });
+    await session.send('one');
+    await asked.promise;
+    await (await session.send('two', { busy: 'interrupt' })).result();
+    expect((await session.messages()).map(({ content }) => content)).toEqual(['one\n\ntwo', 're one\n\ntwo']);
+  });
+});
+
 describe('a program that keeps the messages', () => {
   it('is asked for them when a turn begins, and given what was said when it has ended', async () => {
     const kept: GivenTurn[] = [];
@@ -133,6 +169,8 @@ describe('a program that keeps the messages', () => {
       history: {
         load: async ({ identity: { session: id } }) => (id === 'talk' ? [...kept] : []),
         save: async ({ identity, turns }) => {
+          // The next turn waits for it.
+          await new Promise((resolve) => setImmediate(resolve));
           saved.push(identity.run);
           kept.push(...toModelMessages(turns));
         },
@@ -140,7 +178,6 @@ describe('a program that keeps the messages', () => {
     });
     const first = await session.send('one');
     await first.result();
-    await expect.poll(() => saved).toEqual([first.turn]);
     kept.unshift({ role: 'user', content: 'long ago' });
     const second = await session.send('two');
     await second.result();
