@@ -96,7 +96,8 @@ export function decodeEntry(text: string, seq: number): Entry {
       { data: { seq, kind: String(kind) } },
     );
   }
-  if (isDeeper(stored, MAX_LEVELS)) {
+  // A level takes two characters at least, so that most entries are too short to be too deep.
+  if (text.length > 2 * MAX_LEVELS && isDeeper(stored, MAX_LEVELS)) {
     const message = `Entry ${seq} is nested deeper than ${MAX_LEVELS} levels, which is more than Pilotage writes. Restore the journal from a backup.`;
     throw new PilotageError('journal_corrupt', message);
   }

@@ -18,16 +18,21 @@ function wantedBy({ after, replaces }: Partial<TurnOrigin> = {}): Wanted {
   return replaces === undefined ? 'any' : { before: replaces };
 }
 
-/** The turns of a session before one, the last of them first. */
+/**
+ * The turns of a session before one, the last of them first.
+ * @param first how many are read at first, of which each costs something: as many as are likely to be wanted.
+ */
 export async function* turnsBefore(
   journal: Pick<Journal, 'list'>,
   { tenant, user, session }: Scope,
   turn: number,
+  first: number = PAGE,
 ): AsyncGenerator<RunRecord, void> {
-  for (let before = turn; before > 1; ) {
-    const page = await journal.list({ tenant, user, session, beforeTurn: before, limit: PAGE });
+  let limit = Math.min(PAGE, first);
+  for (let before = turn; before > 1; limit = PAGE) {
+    const page = await journal.list({ tenant, user, session, beforeTurn: before, limit });
     yield* page;
-    if (page.length < PAGE) return;
+    if (page.length < limit) return;
     before = page.at(-1)?.turn ?? 0;
   }
 }
@@ -68,17 +73,19 @@ export async function wayBack(
   const turns: RunRecord[] = [];
   const beside: RunRecord[] = [];
   let wanted = wantedBy(origin);
-  for await (const record of turnsBefore(journal, scope, turn)) {
+  if (wanted === undefined || limit < 1) return { turns, beside };
+  for await (const record of turnsBefore(journal, scope, turn, limit)) {
     const { identity, turnOrigin } = record;
-    if (wanted === undefined || turns.length >= limit) break;
     if (wanted === 'any' || ('run' in wanted && wanted.run === identity.run)) {
       // Nothing is left of a turn whose content was erased.
       if (record.erased === undefined) turns.push(record);
       wanted = wantedBy(turnOrigin);
-      continue;
+    } else {
+      beside.push(record);
+      if ('before' in wanted && wanted.before === identity.run) wanted = wantedBy(turnOrigin);
     }
-    beside.push(record);
-    if ('before' in wanted && wanted.before === identity.run) wanted = wantedBy(turnOrigin);
+    // Before the next page is read.
+    if (wanted === undefined || turns.length >= limit) break;
   }
   return { turns, beside };
 }

@@ -84,7 +84,7 @@ export class Sender {
       const seen = { live: way.seen, branch: record?.branch ?? null };
       const branch = record?.branch;
       const place = replaces === undefined ? defined({ after: branch }) : { replaces };
-      const last = record && (await activeTurn(journal, scope));
+      const last = record && (await activeTurn(journal, record));
       const request: Sending = {
         scope,
         known,

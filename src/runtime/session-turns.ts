@@ -1,6 +1,6 @@
 /** The turns of a session as its readers see them: each is computed from the entries of its run. */
 import { type AcceptedMessage, defined, type Scope } from '#core';
-import { type Journal, type RunRecord, type RunStatus, runNotFound } from '#journal';
+import { type Journal, type RunRecord, type RunStatus, runNotFound, type SessionRecord } from '#journal';
 import { turnsOf } from '#state';
 import type { KnownRun } from '../loop/told-runs.ts';
 import { positionOf } from './session-events.ts';
@@ -43,17 +43,19 @@ export interface SessionBranch {
 }
 
 /** The last turn of the branch on which the session is. */
-export async function activeTurn(journal: Journal, scope: Scope): Promise<RunRecord | undefined> {
-  const record = await journal.sessions.get(scope);
-  if (record === undefined) return undefined;
-  if (record.branch !== undefined) return journal.get(record.branch);
-  for await (const last of turnsBefore(journal, scope, record.turns + 1)) return last;
+export async function activeTurn(
+  journal: Pick<Journal, 'get' | 'list'>,
+  { branch, turns, ...scope }: SessionRecord,
+): Promise<RunRecord | undefined> {
+  if (branch !== undefined) return journal.get(branch);
+  for await (const last of turnsBefore(journal, scope, turns + 1, 1)) return last;
   return undefined;
 }
 
 /** The records of the turns of the active branch, oldest first; at most the last `limit` of them. */
 export async function activeRecords(journal: Journal, scope: Scope, limit: number): Promise<readonly RunRecord[]> {
-  const last = await activeTurn(journal, scope);
+  const session = await journal.sessions.get(scope);
+  const last = session && (await activeTurn(journal, session));
   if (last?.turn === undefined) return [];
   const { turns } = await wayBack(journal, scope, { turn: last.turn, origin: last.turnOrigin, limit: limit - 1 });
   return [last, ...turns].reverse();
@@ -137,10 +139,11 @@ async function turnView(sources: MemorySources, record: RunRecord): Promise<Turn
 
 /** The branches of the session, in the order in which they were begun. */
 export async function branchesOfSession(journal: Journal, scope: Scope): Promise<readonly SessionBranch[]> {
-  const active = (await activeTurn(journal, scope))?.identity.run;
   const session = await journal.sessions.get(scope);
+  if (session === undefined) return [];
+  const active = (await activeTurn(journal, session))?.identity.run;
   const records: RunRecord[] = [];
-  for await (const record of turnsBefore(journal, scope, (session?.turns ?? 0) + 1)) records.push(record);
+  for await (const record of turnsBefore(journal, scope, session.turns + 1)) records.push(record);
   const parents = new Map<string, string | null>();
   const branches: { turn: string; from: string | null }[] = [];
   let previous: string | null = null;

@@ -176,7 +176,7 @@ export class Session {
     for (;;) {
       const record = await journal.sessions.get(this.#scope);
       if (record === undefined) return undefined;
-      const run = record.live?.run ?? (await activeTurn(journal, this.#scope))?.identity.run;
+      const run = record.live?.run ?? (await activeTurn(journal, record))?.identity.run;
       if (run === undefined) return undefined;
       const result = await new Run(run, this.#host).result();
       const now = await journal.sessions.get(this.#scope);

@@ -64,4 +64,21 @@ describe('a branch', () => {
     await (await session.send('on')).result();
     expect(told().slice(-2)).toEqual(['m5', 're m5']);
   });
+
+  it('has its last turns, as many as are asked for, also when many of another branch stand between them', async () => {
+    const { session } = talk();
+    const turns: string[] = [];
+    for (let number = 1; number <= 6; number += 1) {
+      const sent = await session.send(`m${number}`);
+      await sent.result();
+      turns.push(sent.turn);
+    }
+    await (await session.edit(turns[2] ?? '', 'other')).result();
+    const said = async (limit: number): Promise<readonly (string | undefined)[]> =>
+      (await session.turns({ limit })).map(({ exchanges }) => exchanges[0]?.user);
+    expect(await said(1)).toEqual(['other']);
+    expect(await said(2)).toEqual(['m2', 'other']);
+    expect(await said(3)).toEqual(['m1', 'm2', 'other']);
+    expect(await said(100)).toEqual(['m1', 'm2', 'other']);
+  });
 });
