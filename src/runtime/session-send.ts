@@ -39,6 +39,8 @@ export interface Outgoing {
   readonly options: StartOptions;
   /** The turn in whose place the message's is, if it is not behind the last one. */
   readonly replaces?: string;
+  /** The turn that the caller has named for it. What it replaces may be another one by the time that the message is sent again. */
+  readonly inPlaceOf?: string;
   /** The messages that the turn answers, when they are those of the turn that it replaces. */
   readonly messages?: TurnOrigin['messages'];
 }
@@ -51,13 +53,13 @@ export interface Accepted {
   readonly own: string;
 }
 
-/** Ids that follow from the message's, so that it is accepted once. An edited message may keep its id: it is another one for each turn that it replaces. */
+/** Ids that follow from the message's, so that it is accepted once. An edited message may keep its id: it is another one for each turn in whose place it was sent. */
 export function idsOf(
   scope: Scope,
   message: string,
-  replaces?: string,
+  inPlaceOf?: string,
 ): { readonly run: string; readonly control: string } {
-  const parts = [scopeKey(scope), message, ...(replaces === undefined ? [] : [replaces])];
+  const parts = [scopeKey(scope), message, ...(inPlaceOf === undefined ? [] : [inPlaceOf])];
   const digest = createHash('sha256').update(parts.join('\n')).digest('hex').slice(0, 32);
   return { run: `${TURN_RUN}${digest}`, control: `${SESSION_MESSAGE}${digest}` };
 }
@@ -75,7 +77,7 @@ export class Sender {
   async send(scope: Scope, outgoing: Outgoing): Promise<Accepted> {
     const { journal } = this.#host.deps;
     const { replaces } = outgoing;
-    const known = idsOf(scope, outgoing.id, replaces);
+    const known = idsOf(scope, outgoing.id, outgoing.inPlaceOf);
     const identity: Identity = { ...scope, run: known.run };
     for (;;) {
       this.#host.assertOpen();

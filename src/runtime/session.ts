@@ -107,7 +107,7 @@ export class Session {
   async #send(
     message: string | UserMessage,
     { busy = 'queue', id = `message-${crypto.randomUUID()}` }: SendOptions,
-    place: Pick<Outgoing, 'replaces' | 'messages'> = {},
+    place: Pick<Outgoing, 'replaces' | 'inPlaceOf' | 'messages'> = {},
   ): Promise<SentMessage> {
     assertWords('send', 'busy', [busy], BUSY_MODES);
     assertStart('', this.#options);
@@ -218,7 +218,7 @@ export class Session {
     assertTurnOfItsOwn('edit', options);
     const { journal } = this.#host.deps;
     const replaces = await whollyReplaced(journal, await turnOf(journal, this.#scope, turn));
-    return this.#send(message, options, { replaces });
+    return this.#send(message, options, { replaces, inPlaceOf: turn });
   }
 
   /**
@@ -236,7 +236,7 @@ export class Session {
     const replaces = await whollyReplaced(journal, record);
     const messages = turnOrigin?.messages;
     const message: UserMessage = { text: query, ...defined({ inputs, author: author ?? undefined }) };
-    return this.#send(message, options, { replaces, ...defined({ messages }) });
+    return this.#send(message, options, { replaces, inPlaceOf: turn, ...defined({ messages }) });
   }
 
   /** The branches that edits and regenerations have made, in the order in which they were begun. */

@@ -36,6 +36,25 @@ describe('a branch', () => {
     expect(await session.branches()).toHaveLength(4);
   });
 
+  it('is begun once, also when the turn that its turn has interrupted ends between the two requests', async () => {
+    const asked = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<void>();
+    const slow: PlannerFunction = async ({ query }) => {
+      if (query !== 'slow') return finish(`re ${query}`);
+      asked.resolve();
+      await goOn.promise;
+      return finish('late');
+    };
+    const { session } = talk({ planner: slow, patienceMs: 1 });
+    await session.send('slow');
+    await asked.promise;
+    const cutting = await session.send('no', { busy: 'interrupt' });
+    const edited = await session.edit(cutting.turn, 'yes', { id: 'm1' });
+    goOn.resolve();
+    await edited.result();
+    expect(await session.edit(cutting.turn, 'yes', { id: 'm1' })).toMatchObject({ as: 'known', turn: edited.turn });
+  });
+
   it('is no answer to a turn that asks its user, which is cancelled, and cannot be steered', async () => {
     const { session, runtime } = talk();
     const asking = await session.send('ask');
