@@ -168,6 +168,8 @@ export interface TurnStarted {
   readonly query?: string;
   /** The attachments of these messages. */
   readonly inputs?: readonly InputArtifact[];
+  /** Who has written all of them. Absent with a query: several have, or nobody knows. */
+  readonly author?: Author;
 }
 export interface Moved extends MoveNotes {
   readonly kind: 'moved';

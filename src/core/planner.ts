@@ -104,6 +104,9 @@ export interface Trajectory {
 export interface EarlierRun {
   readonly run: string;
   readonly query: string;
+  readonly author?: Author;
+  /** True: the query was a notice of the program. */
+  readonly notice?: true;
   /** The attachments of the query, with their bytes. */
   readonly inputs: readonly LoadedInput[];
   /** Also a step whose calls had not all ended: such a call has an outcome that says so. */

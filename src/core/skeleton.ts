@@ -74,7 +74,7 @@ function bodyOf(body: EntryBody, erasedAt: number): EntryBody {
       return rest;
     }
     case 'turn_started': {
-      const { query, inputs: _, history: __, ...rest } = body;
+      const { query, inputs: _, history: __, author: ___, ...rest } = body;
       return query === undefined ? rest : { ...rest, query: '' };
     }
     case 'recalled':

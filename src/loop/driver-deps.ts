@@ -85,7 +85,7 @@ export interface DriverDeps extends Pick<ReadyAgent, 'agent' | 'planner' | 'tool
   readonly patienceMs?: number;
   newToken(): string;
   /** What a turn of a session, whose turn has come, is told of the turns before it. */
-  turnStarted(state: RunState): Promise<TurnStarted>;
+  turnStarted(state: RunState, signal: AbortSignal): Promise<TurnStarted>;
   /** Called for a run that was told something, or that was just stored: some process must drive it. */
   woke(run: string): void;
   /** The tasks that carry out nodes of the run which are retried go on. */

@@ -1,5 +1,5 @@
 /** The moves of a run's planner, one after another under the run's one signal, and the plan that it goes on with. */
-import { type EntryBody, LazySignal, type SpokenDelta } from '#core';
+import { type EntryBody, LazySignal, type SpokenDelta, type TurnStarted } from '#core';
 import { nextStep, type OpenStep, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
 import { Attempt } from '../calls/attempt.ts';
@@ -64,7 +64,17 @@ export class Moves {
   /** However long it takes: what was true before it, of the time too, may be so no more. */
   async #load(): Promise<readonly EntryBody[] | undefined> {
     const { state, deps, kept } = this.#ports;
-    if (isTurnToBegin(state)) return [await deps.turnStarted(state)];
+    if (isTurnToBegin(state)) {
+      return this.#attempt.run<TurnStarted, readonly EntryBody[] | undefined>(
+        ({ signal }) => deps.turnStarted(state, signal),
+        (settled) => {
+          if (settled.kind === 'thrown') throw settled.error.value;
+          // Stopped: why is in the inbox.
+          return settled.kind === 'value' ? [settled.value] : undefined;
+        },
+        { signal: this.#signal },
+      );
+    }
     const inputs = await loadInputs(state.context.inputs ?? [], state.identity, deps.artifacts);
     kept.given = { inputs, before: hasEarlierTurns(state) ? await earlierTurns(state, deps) : undefined };
   }

@@ -79,14 +79,16 @@ function successorOf(
   const pin = pinOf(next.planner, next.toolsOf(scopes, []));
   const about = { agent: successor.agent, limits, pin };
   const origin = turn === null ? {} : { turn: { messages: [], succeeds: identity.run } };
+  const author = state.author === null ? {} : { author: state.author };
   if (reason === 'continued') {
     const continues = state.continues === null ? {} : { continues: state.continues };
     const history = state.history.length === 0 ? {} : { history: state.history };
     const query = state.goal;
-    return began(state, successor.run, at, { ...about, query, ...origin, ...continues, ...history, carry });
+    return began(state, successor.run, at, { ...about, query, ...author, ...origin, ...continues, ...history, carry });
   }
-  const query = askedWith(state) ?? state.goal;
-  return began(state, successor.run, at, { ...about, query, ...origin, ...toldTo(state, head) });
+  const asked = askedWith(state);
+  const own = asked === undefined ? { query: state.goal, ...author } : { query: asked };
+  return began(state, successor.run, at, { ...about, ...own, ...origin, ...toldTo(state, head) });
 }
 
 /** What the agent that takes over is told of the conversation, where the session does not say it when its turn has come. */

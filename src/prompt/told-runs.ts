@@ -19,7 +19,7 @@ import { type AssistantPart, isOwnReply, restoreParts } from './provider-parts.t
 import { type RequestParts, RunMessages, type StepsView } from './run-messages.ts';
 import { replyTo } from './step-parts.ts';
 import { callsAsideTurn, callsMadeTurn, summaryTurn } from './untrusted.ts';
-import { filePart } from './user-turn.ts';
+import { filePart, requestWords } from './user-turn.ts';
 
 export interface ToldEarlier {
   readonly messages: readonly LanguageModelV4Message[];
@@ -119,7 +119,8 @@ function toldRun(
     messages.push(userTurn(replyTo(trajectory.step(from - 1) as Step, write)));
     steps.skipTo(trajectory, from);
   } else {
-    const words = run.query === '' ? [] : [{ type: 'text' as const, text: write(run.query) }];
+    const text = requestWords(run, write);
+    const words = text === '' ? [] : [{ type: 'text' as const, text }];
     const rule = { takes: options.takes };
     const content = [...words, ...run.inputs.map((input) => filePart(input, rule, tools, 'an earlier message'))];
     if (content.length > 0) messages.push({ role: 'user', content });

@@ -7,6 +7,7 @@ import {
   ARTIFACT_FETCH,
   builtinName,
   defined,
+  type EarlierRun,
   type InputArtifact,
   type JsonObject,
   jsonText,
@@ -30,19 +31,25 @@ export function requestTurn(
   rules: AttachmentRules,
   write: UserWords,
 ): LanguageModelV4Message | undefined {
-  const { query, inputs, history, tools, author, notice } = view;
+  const { inputs, history, tools } = view;
   const content: (LanguageModelV4TextPart | LanguageModelV4FilePart)[] = [];
-  const by = query === '' && inputs.length === 0 ? undefined : author;
-  const said =
-    notice === true
-      ? writtenBy({ message: query, notice, ...(by === undefined ? {} : { author: { ...by } }) }, write)
-      : bySomebody(query === '' ? '' : write(query), by);
+  const said = requestWords(view, write);
   if (said !== '') content.push({ type: 'text', text: said });
   for (const input of inputs) content.push(filePart(input, rules, tools, 'this request'));
   if (content.length > 0) return { role: 'user', content };
   if (history.some(({ role, text, parts }) => role !== 'system' && (text !== '' || parts !== undefined)))
     return undefined;
   return { role: 'user', content: [{ type: 'text', text: note('No request was supplied.') }] };
+}
+
+/** The words of a query, and whose they are. */
+export function requestWords(
+  { query, inputs, author, notice }: Pick<EarlierRun, 'query' | 'inputs' | 'author' | 'notice'>,
+  write: UserWords,
+): string {
+  const by = query === '' && inputs.length === 0 ? undefined : author;
+  if (notice === true) return writtenBy({ message: query, notice, ...(by && { author: { ...by } }) }, write);
+  return bySomebody(query === '' ? '' : write(query), by);
 }
 
 /** One remark for each attachment that could not be read. */

@@ -57,7 +57,7 @@ const SAYS: Readonly<Record<Turn['role'], readonly string[]>> = {
 
 /** @throws PilotageError `invalid_config` naming the turn or the part that cannot be taken over, and what to write instead. */
 export function readHistory(given: readonly GivenTurn[]): readonly ReadTurn[] {
-  const turns = given.flatMap((turn, index) => readTurn(turn, `history[${index}]`));
+  const turns = withOwnIds(given.flatMap((turn, index) => readTurn(turn, `history[${index}]`)));
   assertOrder(turns);
   return turns;
 }
@@ -80,6 +80,38 @@ async function storedPart(part: Part, identity: Identity, store: ArtifactStore):
   const { bytes, mime, fileName, providerOptions } = part;
   const ref = await store.put(identity, bytes, { mime, source: 'user', ...defined({ fileName }) });
   return { type: 'file', ...ref, mime, ...defined({ fileName, providerOptions }) };
+}
+
+/**
+ * Calls of several runs may have the same id, since some servers count from 0 in each reply: one whose id was used, and answered, before gets another. Two calls
+ * of one turn with one id are refused.
+ */
+function withOwnIds(turns: readonly ReadTurn[]): readonly ReadTurn[] {
+  const used = new Set<string>();
+  const counts = new Map<string, number>();
+  const freshId = (id: string): string => {
+    const count = (counts.get(id) ?? 1) + 1;
+    counts.set(id, count);
+    const fresh = `${id}_${count}`;
+    return used.has(fresh) ? freshId(id) : fresh;
+  };
+  let renamed = new Map<string, string>();
+  return turns.map((turn) => {
+    const { role, parts } = turn;
+    if (parts === undefined) return turn;
+    if (role === 'assistant') {
+      renamed = new Map();
+      const calls = parts.flatMap((part) => (part.type === 'tool-call' ? [part.toolCallId] : []));
+      for (const id of new Set(calls)) if (used.has(id)) renamed.set(id, freshId(id));
+      for (const id of calls) used.add(renamed.get(id) ?? id);
+    }
+    if (renamed.size === 0) return turn;
+    const own = parts.map((part) => {
+      if (part.type !== 'tool-call' && part.type !== 'tool-result') return part;
+      return { ...part, toolCallId: renamed.get(part.toolCallId) ?? part.toolCallId };
+    });
+    return { ...turn, parts: own };
+  });
 }
 
 function readTurn(given: unknown, at: string): readonly ReadTurn[] {

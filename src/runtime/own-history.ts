@@ -1,6 +1,8 @@
 /** Hooks for a program that keeps the messages of its sessions in a database of its own. */
 import {
   assertOptions,
+  type Clock,
+  defined,
   describeThrown,
   type Identity,
   type OptionShape,
@@ -14,12 +16,21 @@ import type { DriverDeps } from '../loop/driver-deps.ts';
 import { type GivenTurn, readHistory, storedHistory } from './given-history.ts';
 import { spokenTurns } from './session-messages.ts';
 
+/** What `history.load` is told. */
+export interface HistoryRequest {
+  readonly identity: Identity;
+  /** The turns on the way to this one on its branch, oldest first, as far as the runtime would tell them: the ids of their runs. */
+  readonly turns: readonly string[];
+  /** Aborted when the turn is not to begin any more. */
+  readonly signal: AbortSignal;
+}
+
 export interface HistoryHooks {
   /**
    * The turns before a turn of a session, oldest first, in place of what the session's runs say. Asked when the turn begins, and recorded with it. When it
    * throws, the turn does not begin (`history_failed`), and is tried again when the run is taken up again.
    */
-  load?(about: { readonly identity: Identity }): Promise<readonly GivenTurn[]> | readonly GivenTurn[];
+  load?(about: HistoryRequest): Promise<readonly GivenTurn[]> | readonly GivenTurn[];
   /**
    * Called when a turn has ended, with all that was said and done in it, by the process that has ended it; `toModelMessages` of `pilotage/messages` makes
    * messages of it. It may be called for turns that are saved already (by their run), and not at all when the process dies then: `session.messages()` has them.
@@ -34,17 +45,27 @@ export function assertHistoryHooks(hooks: HistoryHooks): void {
   assertOptions('createRuntime({ history })', hooks, HOOKS);
 }
 
-/** The entry with which a turn begins, with the turns that the program has. */
-export async function turnWithOwnHistory(
+/**
+ * The entry with which a turn begins, with the turns that the program has in the place of those of the session's runs.
+ * @throws PilotageError `history_failed`.
+ */
+export async function withOwnHistory(
+  { continues, ...started }: TurnStarted,
   { identity }: RunState,
-  load: NonNullable<HistoryHooks['load']>,
+  load: (about: Omit<HistoryRequest, 'signal'>) => ReturnType<NonNullable<HistoryHooks['load']>>,
   { artifacts }: Pick<DriverDeps, 'artifacts'>,
 ): Promise<TurnStarted> {
-  const history = await hooked('load', async () =>
-    storedHistory(readHistory(await load({ identity })), identity, artifacts),
-  );
-  return { kind: 'turn_started', continues: { runs: [], turns: 0 }, history };
+  const { runs, aside } = continues;
+  const history = await hooked('load', async () => {
+    const given: unknown = await load({ identity, turns: runs.map(({ run }) => run) });
+    if (!Array.isArray(given)) throw new Error('it gave no list of turns. Give [] where there are none.');
+    return storedHistory(readHistory(given as readonly GivenTurn[]), identity, artifacts);
+  });
+  return { ...started, continues: { runs: [], turns: 0, ...defined({ aside }) }, history };
 }
+
+/** How long a runtime that closes waits for saves. */
+const SAVE_MS = 5_000;
 
 /** Gives turns that have ended to the program, and waits for it when the runtime is closed. */
 export class TurnSaves {
@@ -72,6 +93,18 @@ export class TurnSaves {
     const key = session && scopeKey(session);
     const awaited = [...this.#underWay].filter(([, of]) => key === undefined || of === key);
     await Promise.all(awaited.map(([saved]) => saved));
+  }
+
+  /** Those that take too long are left alone, and `onFault` hears of it. */
+  async close(clock: Clock): Promise<void> {
+    if (this.#underWay.size === 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const stop = clock.after(SAVE_MS, () => {
+      this.#deps().onFault(new PilotageError('history_failed', `history.save did not end within ${SAVE_MS} ms.`));
+      resolve();
+    });
+    await Promise.race([this.settled(), promise]);
+    stop();
   }
 
   async #save({ identity, head, turn, ending }: RunState): Promise<void> {

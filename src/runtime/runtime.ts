@@ -60,7 +60,7 @@ import { type Erased, eraseUser } from './erase.ts';
 import { type Extracted, type ExtractOptions, extractMemory } from './extract-memory.ts';
 import { Fleet } from './fleet.ts';
 import { assertStart, firstEntry, type Starting } from './new-run.ts';
-import { assertHistoryHooks, type HistoryHooks, TurnSaves, turnWithOwnHistory } from './own-history.ts';
+import { assertHistoryHooks, type HistoryHooks, TurnSaves, withOwnHistory } from './own-history.ts';
 import type { Migrate } from './pins.ts';
 import { Run } from './run.ts';
 import { RunHost } from './run-host.ts';
@@ -415,7 +415,7 @@ export class Runtime {
     await Promise.resolve();
     this.#host?.close();
     await this.#fleet?.close(graceMs);
-    await this.#saves.settled();
+    await this.#saves.close(this.#clock);
     await this.#deps?.handles.close();
     this.#hub.close(new PilotageError('runtime_closed', 'The runtime was closed; the run is not followed any more.'));
     const { journal } = this.#options;
@@ -505,11 +505,12 @@ export class Runtime {
       hub: this.#hub,
       progress: this.#options.progress ?? {},
       ...defined({ patienceMs: this.#options.patienceMs }),
-      turnStarted: async (state) => {
+      turnStarted: async (state, signal) => {
         const load = this.#options.history?.load?.bind(this.#options.history);
-        if (load === undefined) return turnStarted(state, deps, this.#memory?.turns);
+        const started = await turnStarted(state, deps, this.#memory?.turns);
+        if (load === undefined) return started;
         await this.#saves.settled(state.identity);
-        return turnWithOwnHistory(state, load, deps);
+        return withOwnHistory(started, state, (about) => load({ ...about, signal }), deps);
       },
       newToken: () => `pause_${crypto.randomUUID().replaceAll('-', '')}`,
       woke: (run) => this.#readyFleet().wake(run),

@@ -2,7 +2,16 @@
  * The way through a session to one of its turns. A session is a tree: each turn goes on from another one, which is the turn before it, or
  * the one that its sender has chosen. What a turn is told of the turns before it is decided when its turn has come.
  */
-import { type Continued, defined, type InputArtifact, type Scope, type TurnOrigin, type TurnStarted } from '#core';
+import {
+  type Continued,
+  defined,
+  type InputArtifact,
+  jsonEquals,
+  messageWords,
+  type Scope,
+  type TurnOrigin,
+  type TurnStarted,
+} from '#core';
 import type { Journal, RunRecord } from '#journal';
 import { type RunState, turnsOf } from '#state';
 import type { KnownRun } from '../loop/told-runs.ts';
@@ -64,30 +73,56 @@ interface WayBack {
   readonly limit?: number;
 }
 
-/** The way back from a turn. @param limit how many turns are wanted at most. */
+/**
+ * The way back from a turn.
+ * @param limit how many turns are wanted at most; one that was handed over, or goes on in a further run, is one turn.
+ */
 export async function wayBack(
-  journal: Pick<Journal, 'list'>,
+  journal: Pick<Journal, 'list' | 'get'>,
   scope: Scope,
   { turn, origin, limit = Number.POSITIVE_INFINITY }: WayBack,
 ): Promise<Way> {
   const turns: RunRecord[] = [];
   const beside: RunRecord[] = [];
-  let wanted = wantedBy(origin);
-  if (wanted === undefined || limit < 1) return { turns, beside };
+  let wanted = await wantedAt(journal, turn, origin);
+  let succeeds = origin?.succeeds;
+  let count = 0;
+  if (wanted === undefined || (limit < 1 && succeeds === undefined)) return { turns, beside };
   for await (const record of turnsBefore(journal, scope, turn, limit)) {
     const { identity, turnOrigin } = record;
-    if (wanted === 'any' || ('run' in wanted && wanted.run === identity.run)) {
-      // Nothing is left of a turn whose content was erased.
-      if (record.erased === undefined) turns.push(record);
-      wanted = wantedBy(turnOrigin);
-    } else {
-      beside.push(record);
-      if ('before' in wanted && wanted.before === identity.run) wanted = wantedBy(turnOrigin);
+    const isWanted = wanted === 'any' || ('run' in wanted && wanted.run === identity.run);
+    if (isWanted && identity.run !== succeeds) count += 1;
+    if (count > limit) break;
+    // Nothing is left of a turn whose content was erased.
+    if (record.erased === undefined) (isWanted ? turns : beside).push(record);
+    if (isWanted) succeeds = turnOrigin?.succeeds;
+    if (isWanted || (typeof wanted === 'object' && 'before' in wanted && wanted.before === identity.run)) {
+      wanted = await wantedAt(journal, record.turn ?? 0, turnOrigin);
     }
     // Before the next page is read.
-    if (wanted === undefined || turns.length >= limit) break;
+    if (wanted === undefined || (count >= limit && succeeds === undefined)) break;
   }
   return { turns, beside };
+}
+
+/** A turn that waits may be replaced by one that stands before it, and goes on from where that one would have. */
+async function wantedAt(
+  journal: Pick<Journal, 'get'>,
+  turn: number,
+  origin: Partial<TurnOrigin> | undefined,
+): Promise<Wanted> {
+  const wanted = wantedBy(origin);
+  if (typeof wanted !== 'object' || !('before' in wanted)) return wanted;
+  const replaced = await journal.get(wanted.before);
+  return (replaced?.turn ?? 0) > turn ? wantedAt(journal, turn, replaced?.turnOrigin) : wanted;
+}
+
+/** Without the runs that have ended to go on in a fresh one of the same agent: what that one needs it has been given. */
+function withoutContinued(turns: readonly RunRecord[]): readonly RunRecord[] {
+  return turns.filter(({ identity, agent }, index) => {
+    const later = turns[index - 1];
+    return later?.turnOrigin?.succeeds !== identity.run || later.agent !== agent;
+  });
 }
 
 /**
@@ -95,16 +130,17 @@ export async function wayBack(
  * @throws PilotageError of a store that cannot be read for now.
  */
 export async function turnStarted(
-  { identity, turn: origin, query, context }: RunState,
+  { identity, turn: origin, query, author, notice, context }: RunState,
   sources: MemorySources,
   window: number = DEFAULT_TURNS,
 ): Promise<TurnStarted> {
   const { journal } = sources;
   const { turn = 1 } = (await journal.get(identity.run)) ?? {};
   const way = await wayBack(journal, identity, { turn, origin: origin ?? undefined, limit: window + 1 });
-  const before = await rightBefore(way.turns, identity, sources);
+  const turns = withoutContinued(way.turns);
+  const before = await rightBefore(turns, identity, sources);
   const cut = interruptedBy(origin?.interrupts, before);
-  const path = way.turns.map(({ identity: { run }, head }) => ({ run, head })).reverse();
+  const path = turns.map(({ identity: { run }, head }) => ({ run, head })).reverse();
   const begun = path.length - before.length + 1;
   const base = before.at(-1)?.known;
   const continued =
@@ -116,7 +152,7 @@ export async function turnStarted(
   return {
     kind: 'turn_started',
     continues: { ...continued, runs, ...(aside.length === 0 ? {} : { aside }) },
-    ...(cut.length === 0 ? {} : withInterrupted(cut, { query, inputs: context.inputs })),
+    ...(cut.length === 0 ? {} : withInterrupted(cut, { query, author, notice, inputs: context.inputs })),
   };
 }
 
@@ -158,13 +194,21 @@ function hasDoneNothing({ told: { trajectory } }: KnownRun): boolean {
 
 function withInterrupted(
   cut: readonly KnownRun[],
-  own: { readonly query: string; readonly inputs: readonly InputArtifact[] | undefined },
-): Pick<TurnStarted, 'query' | 'inputs'> {
+  own: Pick<RunState, 'query' | 'author' | 'notice'> & { readonly inputs: readonly InputArtifact[] | undefined },
+): Pick<TurnStarted, 'query' | 'inputs' | 'author'> {
   const said = cut.flatMap(({ told }) => turnsOf(told)).flatMap(({ role, text }) => (role === 'user' ? [text] : []));
   const before = cut.flatMap(({ told }) => told.inputs.map(({ bytes: _, ...input }) => input));
   const inputs = [...before, ...(own.inputs ?? [])];
-  const query = [...said, own.query].filter((text) => text !== '').join('\n\n');
-  return { query, ...defined({ inputs: inputs.length === 0 ? undefined : inputs }) };
+  const words = own.notice ? messageWords({ message: own.query, notice: true }) : own.query;
+  const query = [...said, words].filter((text) => text !== '').join('\n\n');
+  // Words of several people are nobody's in particular: they must not seem to be one's own.
+  const authors = [
+    own.author,
+    ...cut.flatMap(({ told, heard }) => [told, ...heard].map(({ author }) => author ?? null)),
+  ];
+  const isOne = !own.notice && authors.every((author) => jsonEquals({ ...author }, { ...own.author }));
+  const author = isOne ? (own.author ?? undefined) : undefined;
+  return { query, ...defined({ author, inputs: inputs.length === 0 ? undefined : inputs }) };
 }
 
 type Runs = Continued['runs'];

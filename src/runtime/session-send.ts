@@ -86,7 +86,7 @@ export class Sender {
       const seen = { live: way.seen, branch: record?.branch ?? null };
       const branch = record?.branch;
       const place = replaces === undefined ? defined({ after: branch }) : { replaces };
-      const last = record && (await activeTurn(journal, record));
+      const last = replaces === undefined ? record && (await activeTurn(journal, record)) : await journal.get(replaces);
       const request: Sending = {
         scope,
         known,

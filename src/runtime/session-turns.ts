@@ -101,9 +101,21 @@ export async function sessionTurns(sources: MemorySources, scope: Scope, limit: 
 }
 
 function goingOn(view: TurnView, before: TurnView): TurnView {
-  const exchanges = [...before.exchanges, ...view.exchanges];
+  const last = before.exchanges.at(-1);
+  const [first, ...more] = view.exchanges;
+  // The run that goes on works for the same words.
+  const isRepeated = last !== undefined && first !== undefined && last.user === first.user;
+  const merged = isRepeated ? [...before.exchanges.slice(0, -1), joined(last, first)] : [...before.exchanges, first];
+  const exchanges = [...merged.filter((one) => one !== undefined), ...more];
   const { turn, status, agent } = view;
   return { ...before, turn, status, agent, exchanges, messages: [...before.messages, ...view.messages] };
+}
+
+type Exchange = TurnView['exchanges'][number];
+
+function joined({ user, assistant: before }: Exchange, { assistant }: Exchange): Exchange {
+  const said = [before, assistant].filter((text) => text !== null);
+  return { user, assistant: said.length === 0 ? null : said.join('\n\n') };
 }
 
 function takingOver(view: TurnView, cut: TurnView): TurnView {
@@ -151,7 +163,9 @@ export async function branchesOfSession(journal: Journal, scope: Scope): Promise
     identity: { run },
     turnOrigin: origin,
   } of records.reverse()) {
-    const { after = origin?.replaces === undefined ? previous : (parents.get(origin.replaces) ?? null) } = origin ?? {};
+    // A turn that stands behind it waited when it was replaced, and would have gone on from the turn before.
+    const replaced = origin?.replaces === undefined ? undefined : parents.get(origin.replaces);
+    const { after = replaced === undefined ? previous : replaced } = origin ?? {};
     parents.set(run, after);
     const continued: { turn: string; from: string | null } | undefined = branches.find(({ turn }) => turn === after);
     if (continued !== undefined) continued.turn = run;

@@ -231,11 +231,11 @@ export class Session {
     const { journal } = this.#host.deps;
     const record = await turnOf(journal, this.#scope, turn);
     const { identity, turnOrigin } = await beginningOfTurn(journal, record);
-    const { query, context, author } = await this.#host.deps.states.of(identity.run);
+    const { query, context, author, notice } = await this.#host.deps.states.of(identity.run);
     const { inputs } = context;
     const replaces = await whollyReplaced(journal, record);
     const messages = turnOrigin?.messages;
-    const message: UserMessage = { text: query, ...defined({ inputs, author: author ?? undefined }) };
+    const message: UserMessage = { text: query, notice, ...defined({ inputs, author: author ?? undefined }) };
     return this.#send(message, options, { replaces, inPlaceOf: turn, ...defined({ messages }) });
   }
 

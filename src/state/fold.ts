@@ -85,6 +85,7 @@ export function openState(entry: Entry): RunState {
     conversation,
     agent,
     author: entry.author ?? null,
+    notice: entry.turn?.messages.length === 1 && entry.turn.messages[0]?.notice === true,
     limits,
     scopes,
     pin,
@@ -258,12 +259,14 @@ function apply(state: RunState, entry: Entry): void {
       return;
     }
     case 'turn_started': {
-      const { continues, query, inputs, history } = entry;
+      const { continues, query, inputs, history, author = null } = entry;
       state.continues = continues;
       if (history !== undefined) state.history = history;
       if (inputs !== undefined) state.context = Object.freeze({ ...state.context, inputs });
       if (query === undefined) return;
       state.query = query;
+      state.author = author;
+      state.notice = false;
       if (state.steering.length === 0) state.goal = query;
       return;
     }

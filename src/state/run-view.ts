@@ -70,7 +70,7 @@ export function viewOf(
   if (media !== undefined) view.media = media;
   if (earlier !== undefined) view.earlier = earlier;
   if (state.author !== null) view.author = state.author;
-  if (state.turn?.messages.length === 1 && state.turn.messages[0]?.notice === true) view.notice = true;
+  if (state.notice) view.notice = true;
   if (state.task !== null) view.task = originOf(state.task);
   if (noProgress !== undefined) view.noProgress = noProgress;
   return Object.freeze(view);

@@ -202,6 +202,8 @@ export interface RunState {
   agent: string;
   /** Who has written the query. */
   author: Author | null;
+  /** The query is a notice of the program. */
+  notice: boolean;
   limits: RunLimits;
   scopes: readonly string[];
   pin: Pin | null;

@@ -20,7 +20,7 @@ import { stepsSoFar } from './run-view.ts';
 import { hasBegun, type OpenPause, openBranches, type RunState } from './state.ts';
 
 /** What is told of a run, with the references of its files and of an answer that is stored outside of its entries. */
-export interface ToldRun extends Pick<EarlierRun, 'run' | 'query' | 'trajectory'> {
+export interface ToldRun extends Pick<EarlierRun, 'run' | 'query' | 'author' | 'notice' | 'trajectory'> {
   readonly inputs: readonly InputArtifact[];
   readonly end: Omit<EarlierEnd, 'answer' | 'files'> & { readonly files?: readonly InputArtifact[] };
   readonly answer?: Pick<Finished, 'payload' | 'stored'>;
@@ -31,7 +31,7 @@ export interface ToldRun extends Pick<EarlierRun, 'run' | 'query' | 'trajectory'
 }
 
 export function toldRun(state: RunState): ToldRun {
-  const { identity, query, context, steps, ending } = state;
+  const { identity, query, author, notice, context, steps, ending } = state;
   const open = openStep(state);
   const all = open === undefined ? steps : [...steps, open];
   const shown = new ShownFiles();
@@ -39,6 +39,8 @@ export function toldRun(state: RunState): ToldRun {
   return {
     run: identity.run,
     query,
+    ...(author === null ? {} : { author }),
+    ...(notice ? { notice } : {}),
     inputs: context.inputs ?? [],
     trajectory: stepsSoFar(open === undefined ? state : { ...state, steps: all }),
     ...(ending?.kind === 'finished' && ending.reason === 'goal' ? { answer: ending } : {}),

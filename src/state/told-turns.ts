@@ -33,7 +33,7 @@ import {
 const CALLS_AT_AN_END = 25;
 
 /** The turns of the run, oldest first, from where it is told. */
-export function turnsOf({ run, query, inputs, trajectory, media, from = 0, end }: EarlierRun): readonly Turn[] {
+export function turnsOf({ run, query, notice, inputs, trajectory, media, from = 0, end }: EarlierRun): readonly Turn[] {
   const { compaction, steering, count } = trajectory;
   const turns: Turn[] = [];
   const withBytes = (file: InputArtifact): InputArtifact => {
@@ -47,7 +47,7 @@ export function turnsOf({ run, query, inputs, trajectory, media, from = 0, end }
       turns[turns.length - 1] = { role: 'user', text: last.text === '' ? text : `${last.text}\n\n${text}` };
     } else turns.push(turnOf('user', text, files.map(withBytes)));
   };
-  if (from === 0) hear(query, inputs);
+  if (from === 0) hear(notice === true ? messageWords({ message: query, notice }) : query, inputs);
   else hear(userAnswer(trajectory.step(from - 1) as Step));
   let heard = steering.findIndex(
     ({ atStep, beforeAnswer }) => atStep > from || (atStep === from && beforeAnswer !== true),

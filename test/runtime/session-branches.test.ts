@@ -55,6 +55,24 @@ describe('a branch', () => {
     expect(await session.edit(cutting.turn, 'yes', { id: 'm1' })).toMatchObject({ as: 'known', turn: edited.turn });
   });
 
+  it('in the place of a turn that waits goes on from the turn before that one, and has what it interrupts', async () => {
+    const asked = Promise.withResolvers<void>();
+    const slow = watched(async ({ query }, signal) => {
+      if (query !== 'slow') return finish(`re ${query}`);
+      asked.resolve();
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      return finish('late');
+    });
+    const { session } = talk({ planner: slow });
+    await (await session.send('zero')).result();
+    await session.send('slow');
+    await asked.promise;
+    const waiting = await session.send('two');
+    const edited = await session.edit(waiting.turn, 'TWO', { busy: 'interrupt' });
+    expect(await edited.result()).toMatchObject({ answer: 're slow\n\nTWO' });
+    expect(slow.views.at(-1)?.history.map(({ text }) => text)).toEqual(['zero', 're zero']);
+  });
+
   it('is no answer to a turn that asks its user, which is cancelled, and cannot be steered', async () => {
     const { session, runtime } = talk();
     const asking = await session.send('ask');

@@ -9,6 +9,7 @@ import { agent, handoff } from '#tools';
 import { call, finish, watched } from '../kit/decisions.ts';
 import { texts } from '../kit/messages.ts';
 import { holding, make } from '../kit/tools.ts';
+import { until } from '../kit/waiting.ts';
 import { type WorldOptions, world } from '../kit/world.ts';
 
 const PNG = new Uint8Array([137, 80, 78, 71, 13, 10, 26, 10]);
@@ -74,6 +75,42 @@ describe('a message to a session', () => {
     expect(planner.views.at(-1)).toMatchObject({ author: { name: 'Ana' }, inputs: [{ bytes: PNG }] });
     await (await session.edit(sent.turn, { text: 'See that.', inputs: [PICTURE] })).result();
     expect(planner.views.at(-1)).toMatchObject({ query: 'See that.', inputs: [{ bytes: PNG }], history: [] });
+  });
+});
+
+describe('whose words they are', () => {
+  it('is told in later turns too', async () => {
+    const model = scriptedModel([{ text: 'I see.' }, { text: 'Hm.' }, { text: 'Yes.' }]);
+    const { runtime } = world({ planner: react({ model }) });
+    const session = runtime.session('talk');
+    await (await session.send({ text: 'The build has ended.', notice: true, author: 'CI' })).result();
+    await (await session.send({ text: 'Ship it.', author: 'Ana' })).result();
+    await (await session.send('Done?')).result();
+    const [first, second, last] = model.calls.map(({ prompt }) => prompt);
+    // What a turn was asked with is how the next ones begin.
+    expect(last?.slice(0, second?.length)).toEqual(second);
+    expect(second?.slice(0, first?.length)).toEqual(first);
+    const said = texts(last ?? [], 'user').join('\n');
+    expect(said).toContain('which the user did not write');
+    expect(said).toContain('"Ana"');
+    expect((await session.messages())[0]?.content).toContain('did not write');
+  });
+
+  it('is not said of the words of two people, or of a notice and a user', async () => {
+    const asked = Promise.withResolvers<void>();
+    const slow = watched(async ({ query }, signal) => {
+      if (query !== 'Pay Bob.') return finish(`re ${query}`);
+      asked.resolve();
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      return finish('late');
+    });
+    const { session } = talk({ planner: slow });
+    await session.send({ text: 'Pay Bob.', notice: true, author: 'Bo' });
+    await asked.promise;
+    await (await session.send({ text: 'Yes.', author: 'Ana' }, { busy: 'interrupt' })).result();
+    const view = slow.views.at(-1);
+    expect(view).toMatchObject({ query: '(A notice, which the user did not write: Pay Bob.)\n\nYes.' });
+    expect([view?.author, view?.notice]).toEqual([undefined, undefined]);
   });
 });
 
@@ -161,7 +198,82 @@ describe('a turn in several runs', () => {
   });
 });
 
+describe('a turn that is edited', () => {
+  it('is for the agent that had it, and the author goes with a hand-over', async () => {
+    const views: [string, string | undefined][] = [];
+    const clerk = agent({
+      name: 'clerk',
+      planner: ({ author }) => {
+        views.push(['clerk', author?.name]);
+        return finish('Done.');
+      },
+    });
+    const desk = agent({
+      name: 'desk',
+      planner: ({ query, author }) => {
+        views.push(['desk', author?.name]);
+        return query === 'over' ? call('transfer_to_clerk', {}, 'c1') : finish('Hello.');
+      },
+      tools: [handoff(clerk, { description: 'Takes over.' })],
+    });
+    const { runtime } = world({ agents: [desk, clerk] });
+    const session = runtime.session('talk');
+    const first = await session.send({ text: 'hello', author: 'Ana' });
+    await first.result();
+    await (await session.send({ text: 'over', author: 'Ana' })).result();
+    await (await session.edit(first.turn, { text: 'hi', author: 'Ana' })).result();
+    expect(views).toEqual(['desk', 'desk', 'clerk', 'desk'].map((name) => [name, 'Ana']));
+  });
+});
+
+describe('a history of several runs', () => {
+  it('may have the ids of calls again, as some servers give them', async () => {
+    const { session, held, runtime } = talk();
+    held.release();
+    for (const query of ['hold 1', 'hold 2', 'hold 3']) await (await session.send(query)).result();
+    const ids = (turns: readonly Turn[]): string[] =>
+      turns.flatMap(({ parts = [] }) =>
+        parts.flatMap((part) => (part.type === 'tool-call' || part.type === 'tool-result' ? [part.toolCallId] : [])),
+      );
+    const other = talk();
+    await (await other.runtime.start('x', { history: await session.messages() })).result();
+    expect(ids(other.planner.views.at(-1)?.history ?? [])).toEqual(['c1', 'c1', 'c1_2', 'c1_2', 'c1_3', 'c1_3']);
+    const twice: GivenTurn = {
+      role: 'assistant',
+      content: ['x', 'y'].map((toolName) => ({ type: 'tool-call', toolCallId: 'c', toolName, input: {} })),
+    };
+    await expect(runtime.start('x', { history: [twice] })).rejects.toMatchObject({ code: 'invalid_config' });
+  });
+});
+
 describe('a program that keeps the messages', () => {
+  it('is not waited for when its turn is cancelled, and an equal call of a replaced turn is approved first', async () => {
+    const asked = Promise.withResolvers<AbortSignal>();
+    const { session, clock } = talk({
+      history: {
+        load: ({ signal }) => {
+          asked.resolve(signal);
+          return new Promise(() => {});
+        },
+      },
+    });
+    const sent = await session.send('one');
+    const signal = await asked.promise;
+    const cancelled = session.cancel();
+    await until(() => signal.aborted);
+    clock.advance(50);
+    await cancelled;
+    expect(await sent.result()).toMatchObject({ status: 'finished', reason: 'cancelled' });
+
+    const pay = { ...make('pay', () => 'paid'), effect: 'once' } as const;
+    const paying: PlannerFunction = ({ trajectory: { count } }) => (count === 0 ? call('pay') : finish('Paid.'));
+    const other = world({ planner: paying, tools: [pay], history: { load: () => [] } }).runtime.session('talk');
+    const first = await other.send('one');
+    await first.result();
+    const edited = await (await other.edit(first.turn, 'two')).result();
+    expect(edited).toMatchObject({ status: 'paused', pauses: [{ reason: 'approval_required' }] });
+  });
+
   it('is asked for them when a turn begins, and given what was said when it has ended', async () => {
     const kept: GivenTurn[] = [];
     const saved: string[] = [];

@@ -155,6 +155,7 @@ describe('the fold', () => {
       whileAsked: 'withdraw',
       rejectedCall: null,
       reply: null,
+      notice: false,
       noProgress: null,
       modelAway: null,
       watchedFrom: 0,
