@@ -98,7 +98,7 @@ export const CHAT_HELP: string = `Lines that begin with a slash:
   /resume [<pause>]      goes on with a turn that was paused
   /turns                 the turns so far, by their numbers
   /edit <n> <text>       sends another message in the place of that of turn n, on a branch of its own
-  /regenerate [<n>]      answers the message of turn n (default: the last one) once more, on a branch of its own
+  /regenerate [<n>]      answers the messages of turn n (default: the last one) once more, on a branch of its own
   /branches              the branches, by their numbers
   /switch <n>            goes on from the end of branch n
   /title <text>          gives the session a title

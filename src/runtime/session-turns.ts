@@ -1,7 +1,18 @@
 /** The turns of a session as its readers see them: each is computed from the entries of its run. */
-import { type AcceptedMessage, defined, type Scope } from '#core';
+import {
+  type AcceptedMessage,
+  type Control,
+  defined,
+  jsonEquals,
+  messageFiles,
+  messageWords,
+  type Scope,
+  type TurnOrigin,
+} from '#core';
 import { type Journal, type RunRecord, type RunStatus, runNotFound, type SessionRecord } from '#journal';
+import type { UserMessage } from '#messages';
 import { turnsOf } from '#state';
+import type { DriverDeps } from '../loop/driver-deps.ts';
 import type { KnownRun } from '../loop/told-runs.ts';
 import { positionOf } from './session-events.ts';
 import type { MemorySources } from './session-memory.ts';
@@ -83,6 +94,53 @@ export async function whollyReplaced(journal: Journal, record: RunRecord): Promi
   const cut = first.turnOrigin?.interrupts;
   const found = cut === undefined ? undefined : await journal.get(cut);
   return found?.status === 'cancelled' ? whollyReplaced(journal, found) : first.identity.run;
+}
+
+/** All that its user has said in a turn, also on its way and before an interruption, as one message; and the ids that it has. */
+export async function saidInTurn(
+  { journal, states }: Pick<DriverDeps, 'journal' | 'states'>,
+  record: RunRecord,
+): Promise<UserMessage & Partial<Pick<TurnOrigin, 'messages'>>> {
+  const first = await beginningOfTurn(journal, record);
+  const { query, context, author, notice } = await states.of(first.identity.run);
+  const messages = [...(await cutMessages(journal, first)), ...(first.turnOrigin?.messages ?? [])];
+  const texts = [query];
+  const inputs = [...(context.inputs ?? [])];
+  for (const { turnMessage, payload = {} } of await heardIn(journal, record)) {
+    messages.push(turnMessage);
+    texts.push(messageWords(payload));
+    inputs.push(...messageFiles(payload));
+  }
+  const isOne = messages.every((message) => jsonEquals({ ...message.author }, { ...author }));
+  return {
+    text: texts.filter((text) => text !== '').join('\n\n'),
+    inputs,
+    notice: notice && messages.length === 1,
+    ...defined({
+      author: isOne || messages.length <= 1 ? (author ?? undefined) : undefined,
+      messages: first.turnOrigin === undefined ? undefined : messages,
+    }),
+  };
+}
+
+type Heard = Control & Required<Pick<Control, 'turnMessage'>>;
+
+/** The messages that the runs of a turn were told on their way, oldest first. */
+async function heardIn(journal: Journal, { identity, turnOrigin }: RunRecord): Promise<readonly Heard[]> {
+  const own = (await journal.read(identity.run)).flatMap((entry) => {
+    if (entry.kind !== 'control' || !entry.applied) return [];
+    const { control } = entry;
+    const { turnMessage } = control;
+    return turnMessage === undefined ? [] : [{ ...control, turnMessage }];
+  });
+  const before = turnOrigin?.succeeds === undefined ? undefined : await journal.get(turnOrigin.succeeds);
+  return before === undefined ? own : [...(await heardIn(journal, before)), ...own];
+}
+
+async function cutMessages(journal: Journal, { turnOrigin }: RunRecord): Promise<TurnOrigin['messages']> {
+  const cut = turnOrigin?.interrupts === undefined ? undefined : await journal.get(turnOrigin.interrupts);
+  if (cut?.status !== 'cancelled') return [];
+  return [...(await cutMessages(journal, cut)), ...(cut.turnOrigin?.messages ?? [])];
 }
 
 export async function sessionTurns(sources: MemorySources, scope: Scope, limit: number): Promise<readonly TurnView[]> {

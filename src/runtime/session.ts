@@ -30,9 +30,9 @@ import { turnsBefore } from './session-path.ts';
 import { type Acceptance, BUSY_MODES, type BusyMode, type Outgoing, Sender } from './session-send.ts';
 import {
   activeTurn,
-  beginningOfTurn,
   branchesOfSession,
   type SessionBranch,
+  saidInTurn,
   sessionTurns,
   type TurnView,
   turnOf,
@@ -222,7 +222,7 @@ export class Session {
   }
 
   /**
-   * Answers the messages of a turn once more, as `edit` with the same message; they keep their ids.
+   * Answers the messages of a turn once more, as `edit` with all of them; they keep their ids.
    * @param options `id`: the request's own, so that it happens once.
    */
   async regenerate(turn: string, options: SendOptions = {}): Promise<SentMessage> {
@@ -230,12 +230,8 @@ export class Session {
     assertTurnOfItsOwn('regenerate', options);
     const { journal } = this.#host.deps;
     const record = await turnOf(journal, this.#scope, turn);
-    const { identity, turnOrigin } = await beginningOfTurn(journal, record);
-    const { query, context, author, notice } = await this.#host.deps.states.of(identity.run);
-    const { inputs } = context;
     const replaces = await whollyReplaced(journal, record);
-    const messages = turnOrigin?.messages;
-    const message: UserMessage = { text: query, notice, ...defined({ inputs, author: author ?? undefined }) };
+    const { messages, ...message } = await saidInTurn(this.#host.deps, record);
     return this.#send(message, options, { replaces, inPlaceOf: turn, ...defined({ messages }) });
   }
 

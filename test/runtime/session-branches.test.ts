@@ -73,6 +73,35 @@ describe('a branch', () => {
     expect(slow.views.at(-1)?.history.map(({ text }) => text)).toEqual(['zero', 're zero']);
   });
 
+  it('that answers once more has all that was said in the turn, with the ids', async () => {
+    const { session } = talk();
+    const asking = await session.send('ask', { id: 'm1' });
+    await asking.result();
+    await (await session.send('blue', { id: 'm2' })).result();
+    const again = await session.regenerate(asking.turn, { id: 'click' });
+    expect(await again.result()).toMatchObject({ status: 'paused' });
+    expect((await session.turns())[0]?.messages).toMatchObject([{ id: 'm1' }, { id: 'm2' }]);
+    expect((await session.turns())[0]?.exchanges[0]?.user).toBe('ask\n\nblue');
+  });
+
+  it('that answers an interrupting message once more has the interrupted one, too', async () => {
+    const asked = Promise.withResolvers<void>();
+    const slow: PlannerFunction = async ({ query }, signal) => {
+      if (query !== 'slow') return finish(`re ${query}`);
+      asked.resolve();
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      return finish('late');
+    };
+    const { session } = talk({ planner: slow });
+    await session.send('slow', { id: 'm1' });
+    await asked.promise;
+    const cutting = await session.send('two', { id: 'm2', busy: 'interrupt' });
+    await cutting.result();
+    const again = await session.regenerate(cutting.turn);
+    expect(await again.result()).toMatchObject({ answer: 're slow\n\ntwo' });
+    expect((await session.turns()).map(({ messages }) => messages)).toEqual([[{ id: 'm1' }, { id: 'm2' }]]);
+  });
+
   it('is no answer to a turn that asks its user, which is cancelled, and cannot be steered', async () => {
     const { session, runtime } = talk();
     const asking = await session.send('ask');
