@@ -3,7 +3,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
 import { defined, isJsonObject, type Json, type JsonObject, meantBy } from '#core';
 import { RUN_STATUSES, type RunStatus } from '#journal';
 import type { Prices } from '#model';
-import type { BusyMode, Resumption } from '#runtime';
+import { BUSY_MODES, type BusyMode, type Resumption } from '#runtime';
 import { COMMAND_HELP, type CommandName, HELP } from './help.ts';
 import { UsageError } from './terminal.ts';
 import { shellWord } from './text.ts';
@@ -384,13 +384,11 @@ function isEdit(edit: Json): boolean {
 
 function busyOf(text: string | undefined): BusyMode | undefined {
   if (text === undefined || isBusyMode(text)) return text;
-  throw new UsageError(`--busy takes ${Object.keys(BUSY_MODES).join(', ')}.`);
+  throw new UsageError(`--busy takes ${BUSY_MODES.join(', ')}.`);
 }
 
-const BUSY_MODES: Readonly<Record<BusyMode, true>> = { queue: true, steer: true, interrupt: true, reject: true };
-
 function isBusyMode(text: string): text is BusyMode {
-  return Object.hasOwn(BUSY_MODES, text);
+  return BUSY_MODES.some((mode) => mode === text);
 }
 
 function statusesOf(value: unknown): RunStatus[] | undefined {

@@ -35,7 +35,7 @@ export type { SentMessage, Session, SessionOptions } from './session.ts';
 export type { SessionEvent } from './session-events.ts';
 export type { MemoryOptions } from './session-memory.ts';
 export { continuedAfter } from './session-memory.ts';
-export type { BusyMode } from './session-send.ts';
+export { BUSY_MODES, type BusyMode } from './session-send.ts';
 export type { TurnView } from './session-turns.ts';
 export type { StartOptions } from './start-options.ts';
 export type { StoreOptions } from './store.ts';
