@@ -19,7 +19,7 @@ import { spokenTurns } from './session-messages.ts';
 /** What `history.load` is told. */
 export interface HistoryRequest {
   readonly identity: Identity;
-  /** The turns on the way to this one on its branch, oldest first, as far as the runtime would tell them: the ids of their runs. */
+  /** The turns on the way to this one on its branch, oldest first, as many as `memory.turns` says: the ids of their runs. */
   readonly turns: readonly string[];
   /** Aborted when the turn is not to begin any more. */
   readonly signal: AbortSignal;

@@ -507,7 +507,7 @@ export class Runtime {
       ...defined({ patienceMs: this.#options.patienceMs }),
       turnStarted: async (state, signal) => {
         const load = this.#options.history?.load?.bind(this.#options.history);
-        const started = await turnStarted(state, deps, this.#memory?.turns);
+        const started = await turnStarted(state, deps, { ...this.#memory, afresh: load !== undefined });
         if (load === undefined) return started;
         await this.#saves.settled(state.identity);
         return withOwnHistory(started, state, (about) => load({ ...about, signal }), deps);

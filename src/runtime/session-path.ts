@@ -127,12 +127,13 @@ function withoutContinued(turns: readonly RunRecord[]): readonly RunRecord[] {
 
 /**
  * The entry with which a turn begins whose turn has come.
+ * @param options `turns`: how many are told at most. `afresh`: whatever the turn before was told, the last turns of the branch are named.
  * @throws PilotageError of a store that cannot be read for now.
  */
 export async function turnStarted(
   { identity, turn: origin, query, author, notice, context }: RunState,
   sources: MemorySources,
-  window: number = DEFAULT_TURNS,
+  { turns: window = DEFAULT_TURNS, afresh = false }: { readonly turns?: number; readonly afresh?: boolean } = {},
 ): Promise<TurnStarted> {
   const { journal } = sources;
   const { turn = 1 } = (await journal.get(identity.run)) ?? {};
@@ -144,7 +145,9 @@ export async function turnStarted(
   const begun = path.length - before.length + 1;
   const base = before.at(-1)?.known;
   const continued =
-    base === undefined ? { runs: [], turns: window } : continuedAfter(path.slice(0, begun), base, window);
+    base === undefined
+      ? { runs: [], turns: window }
+      : continuedAfter(path.slice(0, begun), afresh ? AFRESH : base, window);
   // A turn that was interrupted before it had done anything leaves nothing but its messages.
   const idle = new Set(cut.filter(hasDoneNothing).map(({ told }) => told.run));
   const runs = [...continued.runs, ...path.slice(begun)].filter(({ run }) => !idle.has(run));
@@ -155,6 +158,8 @@ export async function turnStarted(
     ...(cut.length === 0 ? {} : withInterrupted(cut, { query, author, notice, inputs: context.inputs })),
   };
 }
+
+const AFRESH = { compaction: null, continues: null };
 
 interface Before {
   readonly record: RunRecord;

@@ -305,6 +305,25 @@ describe('a program that keeps the messages', () => {
     });
   });
 
+  it('is told of the turns on the branch', async () => {
+    const asked: (readonly string[])[] = [];
+    const load = ({ turns }: { turns: readonly string[] }): [] => {
+      asked.push(turns);
+      return [];
+    };
+    const { session } = talk({ history: { load } });
+    const sent: string[] = [];
+    for (const query of ['one', 'two', 'three']) {
+      const one = await session.send(query);
+      await one.result();
+      sent.push(one.turn);
+    }
+    const edited = await session.edit(sent[1] ?? '', 'other');
+    await edited.result();
+    await (await session.send('on')).result();
+    expect(asked).toEqual([[], [sent[0]], [sent[0], sent[1]], [sent[0]], [sent[0], edited.turn]]);
+  });
+
   it('does not lose a turn when its database is away', async () => {
     let isAway = true;
     const { session, planner, runtime, faults, clock } = talk({
