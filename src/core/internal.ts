@@ -201,7 +201,16 @@ export {
   type Recalled,
   type RecalledItem,
 } from './memory.ts';
-export { type Author, messageFiles, messageParts, messageWords, readAuthor, wordsIn } from './message.ts';
+export {
+  type Author,
+  commonAuthor,
+  messageFiles,
+  messageParts,
+  messageWords,
+  queryWords,
+  readAuthor,
+  wordsIn,
+} from './message.ts';
 export {
   isResultFile,
   type MediaView,

@@ -66,6 +66,24 @@ export function messageWords(payload: JsonObject): string {
   return messageParts(payload).notice ? `(A notice, which the user did not write: ${words})` : words;
 }
 
+/** The words of what a run works for, as later readers are told of it. */
+export function queryWords({
+  query,
+  notice,
+}: {
+  readonly query: string;
+  readonly notice?: boolean | undefined;
+}): string {
+  return notice === true ? messageWords({ message: query, notice }) : query;
+}
+
+/** Who has written all of it. Words of several people are nobody's in particular: they must not seem to be one's own. */
+export function commonAuthor(authors: readonly (Author | null | undefined)[]): Author | undefined {
+  const [first] = authors;
+  const isOne = authors.every((author) => author?.id === first?.id && author?.name === first?.name);
+  return isOne ? (first ?? undefined) : undefined;
+}
+
 /** A text is the name. `undefined` for what names nobody. */
 function authorIn(given: unknown): Author | undefined {
   if (typeof given === 'string') return isName(given) ? { name: given } : undefined;

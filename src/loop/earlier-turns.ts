@@ -10,7 +10,7 @@ import {
   type TurnPart,
 } from '#core';
 import type { ArtifactStore } from '#journal';
-import { type RunState, summaryText, turnsAside, turnsOf } from '#state';
+import { type RunState, summaryText, turnsOf } from '#state';
 import { loadInputs } from './inputs.ts';
 import type { KnownRun, ToldRuns, ToldSources } from './told-runs.ts';
 
@@ -41,11 +41,12 @@ export async function earlierTurns(
   const given = await Promise.all(history.map((turn) => withFiles(turn, identity, sources.artifacts)));
   if (continues === null) return { history: deepFreezeTurns(given) };
   const earlier = await earlierRuns(continues, identity, sources);
-  const { runs, summary, aside = [] } = earlier;
+  const { runs, summary, aside } = earlier;
   const before: Turn[] = summary === undefined ? [] : [{ role: 'assistant', text: summaryText(summary.summary) }];
-  const turns = deepFreezeTurns([...given, ...before, ...runs.flatMap(turnsOf), ...turnsAside(aside)]);
+  const turns = deepFreezeTurns([...given, ...before, ...runs.flatMap(turnsOf)]);
+  if (given.length === 0) return { history: turns, earlier };
   // What was given stands before the runs, and is told as turns with them.
-  return given.length > 0 ? { history: turns } : { history: turns, earlier };
+  return aside === undefined ? { history: turns } : { history: turns, earlier: { runs: [], aside } };
 }
 
 /** Bytes cannot be frozen. */

@@ -8,6 +8,7 @@ import {
   isControl,
   isJsonObject,
   messageParts,
+  queryWords,
   type RunContext,
   type RunLimits,
   SESSION_MESSAGE,
@@ -83,12 +84,17 @@ function successorOf(
   if (reason === 'continued') {
     const continues = state.continues === null ? {} : { continues: state.continues };
     const history = state.history.length === 0 ? {} : { history: state.history };
-    const query = state.goal;
+    const query = goalWords(state);
     return began(state, successor.run, at, { ...about, query, ...author, ...origin, ...continues, ...history, carry });
   }
   const asked = askedWith(state);
-  const own = asked === undefined ? { query: state.goal, ...author } : { query: asked };
+  const own = asked === undefined ? { query: goalWords(state), ...author } : { query: asked };
   return began(state, successor.run, at, { ...about, ...own, ...origin, ...toldTo(state, head) });
+}
+
+/** A notice goes on as one: the run that goes on has no message that says so. */
+function goalWords({ query, notice, goal }: RunState): string {
+  return goal === query ? queryWords({ query, notice }) : goal;
 }
 
 /** What the agent that takes over is told of the conversation, where the session does not say it when its turn has come. */

@@ -301,6 +301,12 @@ export function earlierActs({ trajectory, earlier = NOTHING, tools }: RunView, p
   return [...known, ...lines].slice(-2 * MAX_LINES);
 }
 
+/** Such calls of turns that were replaced, a line each. */
+export function actsAside({ earlier = NOTHING, tools }: RunView): readonly string[] {
+  const steps = earlier.aside?.flatMap(({ trajectory }) => trajectory.steps) ?? [];
+  return shownActs(steps.flatMap((step) => actLines(step, tools, 'in a replaced turn')));
+}
+
 const MAX_ARGS = 300;
 const MAX_RESULT = 200;
 /** How many calls with a known outcome are shown, the newest ones. */

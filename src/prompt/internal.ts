@@ -2,6 +2,7 @@
 
 export {
   actLines,
+  actsAside,
   cameOf,
   chooseCut,
   cutAt,
@@ -41,5 +42,5 @@ export type { DeclaredTool } from './tool-text.ts';
 export { CONTROL_TOOLS, finishTool, toolDescription, toolEntry } from './tool-text.ts';
 export type { TranscriptOptions } from './transcript.ts';
 export { Transcript } from './transcript.ts';
-export { artifactLines, contextTurns } from './untrusted.ts';
+export { artifactLines, callsAsideTurn, contextTurns } from './untrusted.ts';
 export { requestTurn, steeringText, unreadableInputs } from './user-turn.ts';

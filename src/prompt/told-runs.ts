@@ -12,13 +12,13 @@ import {
   textOfParts,
 } from '#core';
 import { MADE_ID } from './call-turns.ts';
-import { type ActLine, actLines, coveredRuns, plainSummary, shownActs } from './compaction.ts';
+import { coveredRuns, plainSummary } from './compaction.ts';
 import { cutShort, LEAST_CHARS } from './earlier-turns.ts';
 import { note, userTurn } from './frame.ts';
 import { type AssistantPart, isOwnReply, restoreParts } from './provider-parts.ts';
 import { type RequestParts, RunMessages, type StepsView } from './run-messages.ts';
 import { replyTo } from './step-parts.ts';
-import { callsAsideTurn, callsMadeTurn, summaryTurn } from './untrusted.ts';
+import { callsMadeTurn, summaryTurn } from './untrusted.ts';
 import { filePart, requestWords } from './user-turn.ts';
 
 export interface ToldEarlier {
@@ -76,13 +76,7 @@ export function toldRuns(
     if (starts.length === run) starts.push(messages.length);
     messages.push(...part);
   }
-  const aside = callsAsideTurn(shownActs(earlier.aside?.flatMap((run) => actsOf(run, view)) ?? []));
-  if (aside !== undefined) messages.push(aside);
   return { messages, starts, leftOut };
-}
-
-function actsOf({ trajectory }: EarlierRun, { tools }: RunView): readonly ActLine[] {
-  return trajectory.steps.flatMap((step) => actLines(step, tools, 'in a replaced turn'));
 }
 
 const LEFT_OUT = 'Earlier turns of this conversation are left out.';

@@ -6,11 +6,12 @@
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import { type Compaction, defined, type EarlierRuns, type RunContext, type RunView, type ToolSchema } from '#core';
 import { MADE_ID } from './call-turns.ts';
+import { actsAside } from './compaction.ts';
 import { earlierMessages, systemWords } from './earlier-turns.ts';
 import { userWordsIn } from './frame.ts';
 import { type MessageOptions, type RequestParts, RunMessages, uniqueIds } from './run-messages.ts';
 import { toldRuns } from './told-runs.ts';
-import { contextTurns, rememberedTurn } from './untrusted.ts';
+import { callsAsideTurn, contextTurns, rememberedTurn } from './untrusted.ts';
 import { requestTurn } from './user-turn.ts';
 
 export interface TranscriptOptions extends MessageOptions {
@@ -54,7 +55,8 @@ export class Transcript {
     const parts: RequestParts = { options, write, callIds: this.#callIds, known: new Set() };
     const limit = defined({ maxChars: historyChars });
     this.#messages = [{ role: 'system', content: [system, ...systemWords(view.history)].join('\n\n') }];
-    if (earlier === undefined) {
+    // What a program gives as the history is in no run.
+    if (earlier === undefined || (earlier.runs.length === 0 && earlier.summary === undefined)) {
       const given = earlierMessages(view, { mode, rules: options, write, ...limit }, this.#callIds);
       this.#messages.push(...contextTurns(context, tools), ...given);
       this.runsEnd = this.#messages.length;
@@ -70,6 +72,8 @@ export class Transcript {
       this.runStarts = told.starts.map((start) => at + start);
       this.runsLeftOut = told.leftOut;
     }
+    const aside = callsAsideTurn(actsAside(view));
+    if (aside !== undefined) this.#messages.push(aside);
     // How large an attachment of the user may be nobody knows but the provider.
     const request = requestTurn(view, { takes }, write);
     const remembered = view.recalled && rememberedTurn(view.recalled, view.tools);

@@ -1,5 +1,5 @@
 /** A session as messages: what its turns said and did on the branch on which it is. */
-import { defined, type EarlierRun, type Scope, type Turn } from '#core';
+import { defined, type EarlierRun, queryWords, type Scope, type Turn } from '#core';
 import type { RunRecord } from '#journal';
 import { openCalls, type RunTurns } from '#messages';
 import { snapshotOf, type ToldRun, toldRun, turnsOf } from '#state';
@@ -26,7 +26,7 @@ export async function transcriptOf(deps: Deps, scope: Scope, limit: number): Pro
 /** What was said in a run. Where one goes on for another, the message is said once, and nobody says that there is no answer. */
 export function spokenTurns(told: EarlierRun, before: EarlierRun | undefined, goesOn: boolean): readonly Turn[] {
   const turns = turnsOf(told);
-  const isRepeated = before !== undefined && turns[0]?.role === 'user' && turns[0].text === before.query;
+  const isRepeated = before !== undefined && turns[0]?.role === 'user' && turns[0].text === queryWords(before);
   const isOpen = goesOn && turns.at(-1)?.text === `(${told.end.unanswered})`;
   return turns.slice(isRepeated ? 1 : 0, isOpen ? -1 : undefined);
 }

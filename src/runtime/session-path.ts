@@ -4,10 +4,10 @@
  */
 import {
   type Continued,
+  commonAuthor,
   defined,
   type InputArtifact,
-  jsonEquals,
-  messageWords,
+  queryWords,
   type Scope,
   type TurnOrigin,
   type TurnStarted,
@@ -204,15 +204,10 @@ function withInterrupted(
   const said = cut.flatMap(({ told }) => turnsOf(told)).flatMap(({ role, text }) => (role === 'user' ? [text] : []));
   const before = cut.flatMap(({ told }) => told.inputs.map(({ bytes: _, ...input }) => input));
   const inputs = [...before, ...(own.inputs ?? [])];
-  const words = own.notice ? messageWords({ message: own.query, notice: true }) : own.query;
-  const query = [...said, words].filter((text) => text !== '').join('\n\n');
-  // Words of several people are nobody's in particular: they must not seem to be one's own.
-  const authors = [
-    own.author,
-    ...cut.flatMap(({ told, heard }) => [told, ...heard].map(({ author }) => author ?? null)),
-  ];
-  const isOne = !own.notice && authors.every((author) => jsonEquals({ ...author }, { ...own.author }));
-  const author = isOne ? (own.author ?? undefined) : undefined;
+  const query = [...said, queryWords(own)].filter((text) => text !== '').join('\n\n');
+  const author = own.notice
+    ? undefined
+    : commonAuthor([own.author, ...cut.flatMap(({ told, heard }) => [told, ...heard].map((one) => one.author))]);
   return { query, ...defined({ author, inputs: inputs.length === 0 ? undefined : inputs }) };
 }
 

@@ -2,8 +2,8 @@
 import {
   type AcceptedMessage,
   type Control,
+  commonAuthor,
   defined,
-  jsonEquals,
   messageFiles,
   messageWords,
   type Scope,
@@ -82,7 +82,7 @@ export async function turnOf(journal: Journal, { tenant, user, session }: Scope,
 }
 
 /** The run with which a turn began that other runs have gone on with. */
-export async function beginningOfTurn(journal: Journal, record: RunRecord): Promise<RunRecord> {
+async function beginningOfTurn(journal: Journal, record: RunRecord): Promise<RunRecord> {
   const before = record.turnOrigin?.succeeds;
   const found = before === undefined ? undefined : await journal.get(before);
   return found === undefined ? record : beginningOfTurn(journal, found);
@@ -111,13 +111,12 @@ export async function saidInTurn(
     texts.push(messageWords(payload));
     inputs.push(...messageFiles(payload));
   }
-  const isOne = messages.every((message) => jsonEquals({ ...message.author }, { ...author }));
   return {
     text: texts.filter((text) => text !== '').join('\n\n'),
     inputs,
     notice: notice && messages.length === 1,
     ...defined({
-      author: isOne || messages.length <= 1 ? (author ?? undefined) : undefined,
+      author: commonAuthor([author, ...messages.map((message) => message.author)]),
       messages: first.turnOrigin === undefined ? undefined : messages,
     }),
   };

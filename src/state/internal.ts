@@ -90,5 +90,5 @@ export {
 export { copyState, FOLD_VERSION, type PackedState, packState, unpackState } from './stored-state.ts';
 export { freshUsage, groupView, restOf } from './task-state.ts';
 export { type ToldRun, toldRun } from './told-run.ts';
-export { summaryText, turnsAside, turnsOf } from './told-turns.ts';
+export { summaryText, turnsOf } from './told-turns.ts';
 export { type RunTrajectory, readTrajectory, trajectoryOf } from './trajectory.ts';

@@ -14,6 +14,7 @@ import {
   messageFiles,
   messageWords,
   partsBefore,
+  queryWords,
   SPAWN_TOOL,
   type SteeringTurn,
   type Step,
@@ -47,7 +48,7 @@ export function turnsOf({ run, query, notice, inputs, trajectory, media, from = 
       turns[turns.length - 1] = { role: 'user', text: last.text === '' ? text : `${last.text}\n\n${text}` };
     } else turns.push(turnOf('user', text, files.map(withBytes)));
   };
-  if (from === 0) hear(notice === true ? messageWords({ message: query, notice }) : query, inputs);
+  if (from === 0) hear(queryWords({ query, notice }), inputs);
   else hear(userAnswer(trajectory.step(from - 1) as Step));
   let heard = steering.findIndex(
     ({ atStep, beforeAnswer }) => atStep > from || (atStep === from && beforeAnswer !== true),
@@ -75,31 +76,6 @@ export function turnsOf({ run, query, notice, inputs, trajectory, media, from = 
   hearUpTo(Number.MAX_SAFE_INTEGER);
   turns.push(endTurn(end, trajectory));
   return turns;
-}
-
-/** So many calls of other branches are told, the last of them. */
-const CALLS_ASIDE = 50;
-
-/** What runs on other branches of the conversation have done, for whoever goes on from this one. */
-export function turnsAside(runs: readonly EarlierRun[]): readonly Turn[] {
-  const lines = runs.flatMap(({ trajectory }) =>
-    trajectory.steps.flatMap((step) =>
-      callsIn(step).flatMap(({ tool, args }, index) => {
-        const { outcome } = step.calls[index] ?? {};
-        if (outcome?.kind !== 'value' && outcome?.kind !== 'unknown') return [];
-        const came = outcome.kind === 'value' ? jsonText(outcome.value) : errorText(outcome.error);
-        return [`${tool} ${jsonText(args)}: ${came}`];
-      }),
-    ),
-  );
-  if (lines.length === 0) return [];
-  const told = lines.slice(-CALLS_ASIDE).join('\n');
-  return [
-    {
-      role: 'user',
-      text: `(Calls that turns have made which were replaced since. What they did stays done:\n${told})`,
-    },
-  ];
 }
 
 function stepTurns(step: Step, run: string, trajectory: Trajectory): readonly Turn[] {

@@ -17,6 +17,8 @@ import {
 } from '#core';
 import { PLAN_SCHEMA, planIdOf, planNodes } from '#plans';
 import {
+  actsAside,
+  callsAsideTurn,
   contextTurns,
   enclose,
   encloseJson,
@@ -261,7 +263,9 @@ function stubOf({ artifactRef, mime, sizeBytes, fileName }: InputArtifact): Json
   return { artifact_ref: artifactRef, mime, size_bytes: sizeBytes, ...defined({ file_name: fileName }) };
 }
 
-function contextBlocks({ context, history, inputs, trajectory }: RunView): string[] {
+function contextBlocks(view: RunView): string[] {
+  const { context, history, inputs, trajectory } = view;
+  const aside = callsAsideTurn(actsAside(view));
   const said = history.flatMap(toldTurn);
   const attached = inputs.map(stubOf);
   const sent = trajectory.steering
@@ -276,6 +280,7 @@ function contextBlocks({ context, history, inputs, trajectory }: RunView): strin
     ...(said.length === 0
       ? []
       : [`What was said before the goal, oldest first:\n${encloseJson('earlier_turns', lines(said))}`]),
+    ...(aside === undefined ? [] : [messageText(aside)]),
     ...(attached.length === 0
       ? []
       : [`Attachments of the goal, by reference:\n${encloseJson('attachment', lines(attached))}`]),
