@@ -28,6 +28,7 @@ import {
 } from '#core';
 import { addToLayer, type StoreLayer, type StoreView } from '#journal';
 import type { RunState } from '#state';
+import type { DriverDeps } from '../loop/driver-deps.ts';
 
 /** What the stores of a run's calls share. */
 export interface CallStorePorts {
@@ -180,6 +181,37 @@ export class CallStore implements Store {
   /** As the tool names it. */
   #told<Item extends StoreItem>(item: Item): Item {
     return Object.freeze({ ...item, namespace: Object.freeze(item.namespace.slice(this.#ports.root.length)) });
+  }
+}
+
+/** Made once a run; where its memory lies is asked when a call needs it. */
+export class RunStore implements CallStorePorts {
+  readonly #deps: Pick<DriverDeps, 'memory' | 'redaction' | 'clock'>;
+  readonly #state: RunState;
+
+  constructor(deps: Pick<DriverDeps, 'memory' | 'redaction' | 'clock'>, state: RunState) {
+    this.#deps = deps;
+    this.#state = state;
+  }
+
+  get view(): StoreView {
+    return this.#deps.memory.view;
+  }
+
+  get redaction(): CallStorePorts['redaction'] {
+    return this.#deps.redaction;
+  }
+
+  get root(): Namespace {
+    return this.#deps.memory.rootOf(this.#state.identity);
+  }
+
+  layer(): StoreLayer {
+    return layerOf(this.#state);
+  }
+
+  now(): number {
+    return this.#deps.clock.now();
   }
 }
 

@@ -164,9 +164,9 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
 
   /** What it has read and written; `undefined` when it did not touch the store. @param hasValue the call has ended with a value. */
   storeUse(hasValue: boolean): Promise<StoreUse | undefined> | undefined {
+    if (this.#store?.isUsed !== true) return undefined;
     const { artifacts } = this.#ports;
     const about = { fileName: `store-reads-${this.tool}.json`, source: `tool: ${this.tool}` };
-    if (this.#store?.isUsed !== true) return undefined;
     return this.#store.use(hasValue, (reads) => storeIfLarge(reads, this.identity, artifacts, about));
   }
 

@@ -44,7 +44,7 @@ import { argsOf } from './arguments.ts';
 import { Attempt } from './attempt.ts';
 import { type Dispatched, dispatch, newlyFound } from './call.ts';
 import type { Call, DispatchPorts, HeldCall } from './call-ports.ts';
-import { type CallStorePorts, layerOf } from './call-store.ts';
+import { RunStore } from './call-store.ts';
 import { CallsAside } from './calls-aside.ts';
 import type { OwnCall, Piece } from './context.ts';
 import { keyPrefixOf } from './doubt.ts';
@@ -137,7 +137,7 @@ export class Calls {
       isReadByModel: deps.planner.modelDriven === true,
       meta: state.context.meta ?? NO_META,
       skills: skillView(state.context.skills),
-      store: storePortsOf(deps, state),
+      store: new RunStore(deps, state),
       tellChunk: (call, piece) => this.#tellChunk(call, piece),
       whyNotTo: (agent) => whyNotTo(agent, state, deps),
       found: () => state.found,
@@ -541,19 +541,6 @@ function asLanding(landed: Landed): Landing {
 /** Gives a single task call the shape of a branch of a parallel call. */
 function asBranch({ kind }: TaskCall): Branch {
   return { tool: kind === 'spawn_task' ? SPAWN_TOOL : AWAIT_TOOL, args: null };
-}
-
-/** Made once a run; where its memory lies is asked when a call needs it. */
-function storePortsOf({ memory, redaction, clock }: DriverDeps, state: RunState): CallStorePorts {
-  return {
-    view: memory.view,
-    redaction,
-    get root() {
-      return memory.rootOf(state.identity);
-    },
-    layer: () => layerOf(state),
-    now: () => clock.now(),
-  };
 }
 
 function withAttempts<T extends object>(result: T, attempts: number): T {
