@@ -1,6 +1,7 @@
 /** Events as lines for people. The live progress and the timeline of `inspect` show the same. */
 import {
   type Caller,
+  type CallWait,
   type Control,
   type ControlType,
   type ErrorData,
@@ -15,6 +16,7 @@ import {
   type RunEvent,
   type Source,
   type Usage,
+  type WaitEnd,
   wordsIn,
 } from '#core';
 import type { PlanView } from '#state';
@@ -200,6 +202,19 @@ export class EventLines {
       case 'input.unreadable':
         return [
           line('bad', `! the attachment ${shortLine(event.fileName ?? event.artifactRef, 100)} could not be read`),
+        ];
+      case 'call.waiting':
+        return event.waits
+          .filter((wait) => wait.for !== 'answer')
+          .map((wait) => line('quiet', `  ${shortLine(event.tool, 60)} waits ${waitText(wait)}`));
+      case 'call.waited':
+        return [line('quiet', `  ${shortLine(event.tool, 60)} goes on: ${ENDS_OF_WAITS[event.ended]}`)];
+      case 'event.passed':
+        return [
+          line(
+            'bad',
+            `! a signal of ${shortLine(event.key, 60)} was not taken: ${shortLine(event.error.message, 200)}`,
+          ),
         ];
       case 'trajectory.compressed':
         return [
@@ -476,3 +491,18 @@ function groupLines({ groupId, finalStatus, members, reason }: RunEvent<'task.gr
   const text = `  ${shortLine(groupId, 80)} ${finalStatus}${because}: ${count(members.length, 'task')}`;
   return [line(finalStatus === 'completed' ? 'good' : 'quiet', text)];
 }
+
+/** What a call waits for, behind the word "waits". */
+export function waitText({ for: what, until, key = '' }: CallWait): string {
+  const time = until === undefined ? '' : ` until ${new Date(until).toISOString()}`;
+  return what === 'event' ? `for ${shortLine(key, 60)}${time}` : time.trim();
+}
+
+const ENDS_OF_WAITS: Readonly<Record<WaitEnd['ended'], string>> = {
+  time: 'the time has come',
+  event: 'a signal has come',
+  answer: 'it was answered',
+  declined: 'nobody wants to answer',
+  timeout: 'nothing came in time',
+  superseded: 'it waits no more, as something else was said',
+};

@@ -8,6 +8,7 @@ import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import { assertMessageParts } from './message.ts';
 import type { TaskMessage } from './task.ts';
 import type { AcceptedMessage } from './turn.ts';
+import type { EventMessage } from './wait.ts';
 
 export const CONTROL_TYPES = [
   'INJECT_CONTEXT',
@@ -76,7 +77,7 @@ export const WHILE_ASKED = ['withdraw', 'keep'] as const;
 export type WhileAsked = (typeof WHILE_ASKED)[number];
 
 /** What an inbox holds. */
-export type Message = Control | TaskMessage;
+export type Message = Control | TaskMessage | EventMessage;
 
 /** An inbox holds at most this many controls of the types below that were not taken yet. */
 export const INBOX_CAP = 256;

@@ -177,6 +177,8 @@ export interface RequestPause {
   readonly reason: AskReason;
   /** What is asked, for whoever shows the pause. */
   readonly payload?: JsonObject;
+  /** JSON Schema of the payload of whoever resumes it: one that does not fit is refused. */
+  readonly schema?: JsonObject;
   readonly expiresInMs?: number;
 }
 export interface Finish {

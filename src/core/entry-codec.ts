@@ -5,7 +5,7 @@ import { deepFreeze, isJsonObject, type JsonObject } from './json.ts';
 import { readDecision } from './validate-decision.ts';
 
 /** The newest version of the entry format. */
-export const ENTRY_VERSION = 4;
+export const ENTRY_VERSION = 5;
 /** The version of all entries that code of version 2 reads rightly: processes of both share a journal. */
 const COMMON_VERSION = 2;
 
@@ -18,6 +18,10 @@ const KINDS: Readonly<Record<EntryKind, true>> = {
   call_spent: true,
   call_ended: true,
   call_away: true,
+  call_waits: true,
+  wait_ended: true,
+  event_passed: true,
+  call_kept: true,
   paused: true,
   resumed: true,
   control: true,
@@ -53,6 +57,9 @@ function versionOf(entry: Entry): number {
     case 'resumed':
       // Code that does not know these verdicts would make the call.
       return entry.verdict === 'superseded' || entry.verdict === 'answer' ? 3 : COMMON_VERSION;
+    case 'paused':
+      // The call that asks would be made when it is answered, as if nothing of it had been done.
+      return entry.wait === undefined ? COMMON_VERSION : ENTRY_VERSION;
     case 'call_ended':
       // A reference would be taken for the value that it stands in.
       return entry.outcome.kind === 'value' && entry.outcome.media !== undefined ? 4 : COMMON_VERSION;
@@ -64,7 +71,7 @@ function versionOf(entry: Entry): number {
   }
 }
 
-const VERSIONS: ReadonlySet<unknown> = new Set([1, COMMON_VERSION, 3, ENTRY_VERSION]);
+const VERSIONS: ReadonlySet<unknown> = new Set([1, COMMON_VERSION, 3, 4, ENTRY_VERSION]);
 
 /**
  * Reads an entry back, frozen.

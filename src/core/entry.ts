@@ -15,6 +15,7 @@ import type { AtOnce, CallPlace, HandleNote, MoveNotes, PartialReply } from './s
 import type { StoreUse } from './store.ts';
 import type { OnCancel, TaskEnd, TaskKind, TaskOrigin, TaskPause } from './task.ts';
 import type { Continued, Turn, TurnOrigin } from './turn.ts';
+import type { CallWait, WaitEnd, WaitPlace } from './wait.ts';
 
 /** A summary in place of a run's first steps. The steps stay in the journal; only requests to a model get shorter. */
 export interface Summary {
@@ -273,6 +274,37 @@ export interface CallAway extends CallPlace {
   readonly failedAt: number;
   readonly retryAt: number;
 }
+/**
+ * A call waits for something in the middle of its work, and takes no place until a wait of it has ended. Then its function runs again, and
+ * gets what its earlier waits have ended with.
+ */
+export interface CallWaits extends CallPlace {
+  readonly kind: 'call_waits';
+  /** What it waits for beside its earlier waits that have not ended. */
+  readonly waits: readonly CallWait[];
+  /** When the call began. Milliseconds since the epoch. */
+  readonly startedAt: number;
+}
+/** A time has come, an event has come, or a wait was given up. A question ends with the entry of its answer. */
+export type WaitEnded = WaitPlace &
+  Exclude<WaitEnd, { readonly ended: 'answer' | 'declined' }> & { readonly kind: 'wait_ended' };
+/** A signal came for a wait that could not take it: its payload does not fit, or the wait was over. */
+export interface EventPassed extends WaitPlace {
+  readonly kind: 'event_passed';
+  readonly key: string;
+  readonly signal: string;
+  readonly payload: Json;
+  /** `payload_invalid`: the wait goes on without it. `wait_over`: it is for whoever waits for the key next. */
+  readonly error: ErrorData;
+}
+/** A part of a call's work is done, and is not done again when the call's function runs again. */
+export interface CallKept extends CallPlace {
+  readonly kind: 'call_kept';
+  readonly name: string;
+  readonly value: Json;
+  /** The value is the reference of the artifact that holds it. */
+  readonly stored?: true;
+}
 export interface Paused {
   readonly kind: 'paused';
   readonly token: string;
@@ -287,6 +319,10 @@ export interface Paused {
   readonly approver?: 'anyone' | 'another';
   /** What a rejection of the call does. `tell`: the planner gets it as the call's outcome. `end`: the run ends. Default `tell`. */
   readonly onReject?: 'tell' | 'end';
+  /** JSON Schema of the answer: of a question, or of the payload that resumes a pause of the planner. */
+  readonly schema?: JsonObject;
+  /** Set when the call asks in the middle of its work: the number of its wait. */
+  readonly wait?: number;
   /** The artifact with the payload, where that is too large to stand here: only as a store has it, and so in `Resumed`. */
   readonly stored?: ArtifactRef;
 }
@@ -304,6 +340,8 @@ export interface Resumed {
   readonly nodes?: JsonObject;
   /** The outcome of the call: of one in doubt, absent when it did not happen, as it is made then; or the value that was given in its place. */
   readonly outcome?: Outcome;
+  /** The answer to a question of a call. */
+  readonly value?: Json;
   readonly by?: Caller;
   /** The artifact with the payload, the arguments and the nodes. */
   readonly stored?: ArtifactRef;
@@ -510,6 +548,10 @@ export type EntryBody =
   | CallSpent
   | CallEnded
   | CallAway
+  | CallWaits
+  | WaitEnded
+  | EventPassed
+  | CallKept
   | Paused
   | Resumed
   | ControlTaken

@@ -18,6 +18,7 @@ import type { RemarkPayloads } from './remark.ts';
 import type { CallPlace, HeldBack, PartialReply } from './step.ts';
 import type { StoreUse } from './store.ts';
 import type { TaskEnd, TaskKind, TaskPause, TaskStatus } from './task.ts';
+import type { CallWait, WaitEnd } from './wait.ts';
 
 interface CallEndedPayload {
   readonly step: number;
@@ -225,6 +226,31 @@ export interface EventPayloads extends RemarkPayloads {
   'control.undelivered': { readonly control: Control };
   'control.applied': { readonly control: Control };
   'control.rejected': { readonly control: Control; readonly error: ErrorData };
+  /** A call waits in the middle of its work. A question comes as `pause.requested` too. */
+  'call.waiting': {
+    readonly step: number;
+    readonly call: number;
+    readonly tool: string;
+    readonly waits: readonly CallWait[];
+  };
+  /** What it waited for has come, or does not come any more; the call goes on. */
+  'call.waited': {
+    readonly step: number;
+    readonly call: number;
+    readonly tool: string;
+    readonly wait: number;
+    readonly ended: WaitEnd['ended'];
+    readonly payload?: Json;
+    readonly signal?: string;
+  };
+  /** A signal came for a wait that could not take it. */
+  'event.passed': {
+    readonly step: number;
+    readonly call: number;
+    readonly key: string;
+    readonly signal: string;
+    readonly error: ErrorData;
+  };
   'pause.requested': {
     readonly token: string;
     readonly reason: PauseReason;

@@ -88,8 +88,10 @@ export {
   type CallAway,
   type CallBegan,
   type CallEnded,
+  type CallKept,
   type CallResult,
   type CallSpent,
+  type CallWaits,
   type Compacted,
   type Compaction,
   type CompactionAttempt,
@@ -102,6 +104,7 @@ export {
   type Entry,
   type EntryBody,
   type EntryKind,
+  type EventPassed,
   type Failed,
   type Finished,
   type ForkOrigin,
@@ -130,6 +133,7 @@ export {
   type TaskEnded,
   type TaskPaused,
   type TurnStarted,
+  type WaitEnded,
   type Watched,
 } from './entry.ts';
 export { decodeEntry, ENTRY_VERSION, encodeEntry } from './entry-codec.ts';
@@ -438,3 +442,4 @@ export {
   readDecision,
   validateDecision,
 } from './validate-decision.ts';
+export { type CallWait, type EventMessage, type WaitEnd, type WaitFor, type WaitPlace, waitId } from './wait.ts';

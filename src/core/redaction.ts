@@ -159,6 +159,12 @@ export class Redaction {
         return within(this.#withError(body), this.#of('results'), ['result']);
       case 'resumed':
         return this.#resumed(body);
+      case 'wait_ended':
+        return within(body, this.#of('goals'), ['payload'] as never);
+      case 'event_passed':
+        return within(this.#withError(body), this.#of('goals'), ['payload']);
+      case 'call_kept':
+        return within(body, this.#of('results'), ['value']);
       case 'paused':
         // It says what a server or a tool said.
         return within(body, TELLS_ERRORS.has(body.reason) ? this.all : known, ['payload']);
@@ -181,6 +187,7 @@ export class Redaction {
       // Numbers, ids and names: no text of anybody's.
       case 'call_began':
       case 'call_spent':
+      case 'call_waits':
       case 'awaiting':
       case 'watched':
       case 'no_progress':
@@ -201,7 +208,7 @@ export class Redaction {
   }
 
   #resumed(body: Extract<EntryBody, { kind: 'resumed' }>): EntryBody {
-    const clean = within(body, this.#knownIn(), ['payload', 'args', 'nodes']);
+    const clean = within(body, this.#knownIn(), ['payload', 'args', 'nodes', 'value']);
     return clean.outcome === undefined ? clean : { ...clean, outcome: this.#outcome(clean.outcome) };
   }
 

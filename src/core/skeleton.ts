@@ -51,8 +51,18 @@ function bodyOf(body: EntryBody, erasedAt: number): EntryBody {
       const { artifacts: _, store: __, ...rest } = body;
       return { ...rest, outcome: outcomeOf(body.outcome) };
     }
+    case 'call_waits':
+      return { ...body, waits: body.waits.map(({ schema: _, ...wait }) => wait) };
+    case 'wait_ended':
+      return body.ended === 'event' ? { ...body, payload: null } : body;
+    case 'event_passed':
+      return { ...body, payload: null, error: wordless(body.error) };
+    case 'call_kept': {
+      const { stored: _, ...rest } = body;
+      return { ...rest, value: null };
+    }
     case 'paused': {
-      const { payload: _, stored: __, ...rest } = body;
+      const { payload: _, schema: __, stored: ___, ...rest } = body;
       return rest;
     }
     case 'resumed':
@@ -119,12 +129,13 @@ function bodyOf(body: EntryBody, erasedAt: number): EntryBody {
 const NOTHING_DECIDED: Decision = { kind: 'finish', reason: 'no_path' };
 
 function resumedOf(body: Resumed): Resumed {
-  const { payload: _, args: __, stored: ___, nodes, outcome, ...rest } = body;
+  const { payload: _, args: __, stored: ___, nodes, outcome, value, ...rest } = body;
   const edits = nodes && Object.entries(nodes).map(([id, edit]) => [id, isSkip(edit) ? { skip: true } : { args: {} }]);
   return {
     ...rest,
     ...(edits === undefined ? {} : { nodes: Object.fromEntries(edits) as JsonObject }),
     ...(outcome === undefined ? {} : { outcome: outcomeOf(outcome) }),
+    ...(value === undefined ? {} : { value: null }),
   };
 }
 
@@ -169,7 +180,7 @@ function decisionOf(decision: Decision): Decision {
     case 'await_task':
       return decision;
     case 'request_pause': {
-      const { payload: _, ...rest } = decision;
+      const { payload: _, schema: __, ...rest } = decision;
       return rest;
     }
     case 'finish':

@@ -63,7 +63,9 @@ const SPAWN: OptionShape<SpawnTask> = {
 const AWAIT: OptionShape<AwaitTask> = {
   ...({ kind: 'any', taskId: 'any', groupId: 'any?', timeoutMs: 'any?', callId: 'any?' } as const),
 };
-const PAUSE: OptionShape<RequestPause> = { kind: 'any', reason: 'any', payload: 'any?', expiresInMs: 'any?' };
+const PAUSE: OptionShape<RequestPause> = {
+  ...({ kind: 'any', reason: 'any', payload: 'any?', schema: 'any?', expiresInMs: 'any?' } as const),
+};
 const FINISH: OptionShape<Finish> = {
   ...({ kind: 'any', reason: 'any', payload: 'any?', stored: 'any?', metadata: 'any?', continued: 'any?' } as const),
 };
@@ -128,6 +130,9 @@ export function checkDecision(decision: Decision): Decision {
       requireMember(decision.reason, PAUSE_REASONS, 'reason');
       optionalMs(decision.expiresInMs, 'expiresInMs');
       if (decision.payload !== undefined) validatePausePayload(decision.payload);
+      if (decision.schema !== undefined && !isJsonObject(decision.schema)) {
+        throw invalid('schema must be a JSON Schema, an object');
+      }
       break;
     case 'finish':
       requireMember(decision.reason, FINISH_REASONS, 'reason');

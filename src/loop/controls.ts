@@ -6,15 +6,18 @@ import {
   defined,
   type EntryBody,
   type ErrorData,
+  type EventMessage,
   isControl,
   messageOf,
   PilotageError,
   type Resumed,
   type TaskMessage,
+  waitId,
   withdrawsQuestions,
 } from '#core';
 import type { Received, RunStatus } from '#journal';
-import { drivenStatus, misfitAmong, namedNodes, type OpenPause, type RunState, withdrawnBy } from '#state';
+import { explainSchemaError, schemaErrors } from '#schema';
+import { drivenStatus, misfitAmong, namedNodes, type OpenPause, type RunState, waitingCall, withdrawnBy } from '#state';
 import { type AnswerPorts, answer, answerRefused, type TakePorts, takesOut } from './answers.ts';
 
 export interface TakenMessages {
@@ -38,7 +41,7 @@ export async function takeMessages(
     entries.some((entry) => entry.kind === 'resumed' && takesOut(entry, state, call));
   for (const { message, storedAt } of received) {
     if (!isControl(message)) {
-      entries.push(newsEntry(message, withdrawn));
+      entries.push(newsOf(message, withdrawn, state, entries));
       continue;
     }
     if (message.stored !== undefined) {
@@ -114,7 +117,9 @@ export function takeUndelivered(run: string, received: readonly Received[]): rea
   return received.map(({ message }): ControlTaken | EntryBody =>
     isControl(message)
       ? { kind: 'control', control: withoutContent(message), applied: false, error, undelivered: true }
-      : newsEntry(message, []),
+      : message.type === 'EVENT'
+        ? overEntry(message)
+        : newsEntry(message, []),
   );
 }
 
@@ -125,6 +130,40 @@ function withoutContent({ stored: _, ...control }: Control): Control {
 function contentGone({ stored }: Control): ErrorData {
   const message = `What the control says is the artifact ${stored?.artifactRef}, which is not in the store. Say it again.`;
   return { code: 'artifact_not_found', message };
+}
+
+function newsOf(
+  message: TaskMessage | EventMessage,
+  withdrawn: readonly string[],
+  state: RunState,
+  before: readonly EntryBody[],
+): EntryBody {
+  return message.type === 'EVENT' ? eventEntry(message, state, before) : newsEntry(message, withdrawn);
+}
+
+/** What the signal does: it ends the wait that it was delivered to, unless that is over, or its payload does not fit. */
+function eventEntry(
+  { at, key, payload, signal }: EventMessage,
+  { open }: RunState,
+  before: readonly EntryBody[],
+): EntryBody {
+  const passed = { kind: 'event_passed' as const, ...at, key, payload, signal };
+  const waiting = open?.move.step === at.step ? waitingCall(open, at.call) : undefined;
+  const wait = waiting?.waits.find((one) => one.wait === at.wait && one.end === undefined);
+  const isTaken = before.some((entry) => entry.kind === 'wait_ended' && waitId(entry) === waitId(at));
+  if (wait === undefined || isTaken) {
+    return overEntry({ at, key, payload, signal });
+  }
+  const [misfit] = wait.schema === undefined ? [] : schemaErrors(wait.schema, payload);
+  if (misfit === undefined) return { kind: 'wait_ended', ...at, ended: 'event', payload, signal };
+  const message = `The payload of the signal does not fit what the call waits for: ${explainSchemaError(misfit)}.`;
+  return { ...passed, error: { code: 'payload_invalid', message } };
+}
+
+/** The signal is for whoever waits for the key next. */
+function overEntry({ at, key, payload, signal }: Pick<EventMessage, 'at' | 'key' | 'payload' | 'signal'>): EntryBody {
+  const message = 'The wait was over when the signal came. The next that waits for the key gets it.';
+  return { kind: 'event_passed', ...at, key, payload, signal, error: { code: 'wait_over', message } };
 }
 
 /** @param withdrawn tokens of questions that the task had told of before it heard that they are withdrawn. */

@@ -79,6 +79,20 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
       const tool = openBranches(before)[call]?.tool ?? '';
       return [event('tool.away', entry, identity, { step, call, tool, error, attempts, retryAt })];
     }
+    case 'call_waits': {
+      const { step, call, waits } = entry;
+      return [event('call.waiting', entry, identity, { step, call, tool: toolOf(before, call), waits })];
+    }
+    case 'wait_ended': {
+      const { kind: _, seq: __, at: ___, step, call, ...end } = entry;
+      return [event('call.waited', entry, identity, { step, call, tool: toolOf(before, call), ...end })];
+    }
+    case 'event_passed': {
+      const { step, call, key, signal, error } = entry;
+      return [event('event.passed', entry, identity, { step, call, key, signal, error })];
+    }
+    case 'call_kept':
+      return [];
     case 'paused':
       return pauseEvents(entry, entry, before);
     case 'resumed':
@@ -154,6 +168,10 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
     default:
       return entry satisfies never;
   }
+}
+
+function toolOf(before: RunState, call: number): string {
+  return openBranches(before)[call]?.tool ?? '';
 }
 
 function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {

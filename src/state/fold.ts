@@ -31,6 +31,7 @@ import {
   type Turn,
   type Usage,
 } from '#core';
+import { applyCallKept, applyCallWaits, endWait } from './call-waits.ts';
 import { withLimit } from './context-limits.ts';
 import { misfit, slotsOf } from './follows.ts';
 import {
@@ -215,6 +216,21 @@ function apply(state: RunState, entry: Entry): void {
     case 'call_away':
       applyCallAway(state, entry, entry);
       return;
+    case 'call_waits':
+      applyCallWaits(state, entry, entry);
+      return;
+    case 'wait_ended': {
+      const { kind: _, seq: __, at: ___, step, call, wait, ...end } = entry;
+      if (end.ended === 'event') countMessage(state, entry);
+      endWait(openOf(state, entry, step), { call, wait }, end);
+      return;
+    }
+    case 'event_passed':
+      countMessage(state, entry);
+      return;
+    case 'call_kept':
+      applyCallKept(state, entry, entry);
+      return;
     case 'paused':
       applyPaused(state, entry, entry);
       return;
@@ -371,6 +387,7 @@ function applyMove(state: RunState, move: Moved, entry: Entry): void {
     approvals: [],
     waits: [],
     away: NONE,
+    waiting: NONE,
     edits: [],
     pending: slots,
   };

@@ -14,10 +14,11 @@ import {
   type Reopened,
   type Resumed,
   type Step,
+  type WaitEnded,
 } from '#core';
 import { grownMove, isMoveCarriedOut, nodeEdits } from './open-step.ts';
 import { openedAgain } from './retry.ts';
-import { hasBegun, nextStep, type OpenPause, type OpenStep, type RunState } from './state.ts';
+import { hasBegun, nextStep, type OpenPause, type OpenStep, type RunState, waitingCall } from './state.ts';
 
 /** The first of these entries that cannot follow, and why; `undefined` when all of them can, in this order. */
 export function misfitAmong(
@@ -77,7 +78,7 @@ class Prospect {
   /** The index of the step that is asked for next. */
   #next: number;
   #open: Ground | null;
-  #pauses: readonly Pick<OpenPause, 'token' | 'step' | 'call' | 'reason'>[];
+  #pauses: readonly Pick<OpenPause, 'token' | 'step' | 'call' | 'reason' | 'wait'>[];
   #ending: 'finished' | 'failed' | null;
   /** The steps of the state; empty when another step was begun since. Only a retry and a shortening look at them. */
   #steps: readonly Step[];
@@ -110,9 +111,13 @@ class Prospect {
         return body.step < this.#next ? undefined : `step ${body.step} was not taken`;
       case 'call_ended':
       case 'call_away':
+      case 'call_waits':
+      case 'call_kept':
       case 'spawned':
       case 'awaiting':
         return this.#callMisfit(body.step, body.call);
+      case 'wait_ended':
+        return this.#callMisfit(body.step, body.call) ?? this.#waitMisfit(body);
       case 'recalled':
         return this.#next === 0 ? undefined : 'the run has taken steps';
       case 'control':
@@ -168,6 +173,11 @@ class Prospect {
     return isOpen(this.#open, call) ? undefined : `call ${call} has ended, or the step has no such call`;
   }
 
+  #waitMisfit({ call, wait }: WaitEnded): string | undefined {
+    const known = this.#open?.stored && waitingCall(this.#open.stored, call)?.waits.find((one) => one.wait === wait);
+    return known != null && known.end === undefined ? undefined : `call ${call} does not wait for ${wait}`;
+  }
+
   #beginMisfit(call: number): string | undefined {
     return this.#open !== null && isBegun(this.#open, call) ? `call ${call} has begun` : undefined;
   }
@@ -206,6 +216,7 @@ class Prospect {
         if (open !== null) noteBegun(open, body.call, true);
         return;
       case 'call_away':
+      case 'call_waits':
         if (open !== null) noteBegun(open, body.call, false);
         return;
       case 'call_ended':
@@ -261,9 +272,10 @@ class Prospect {
     this.#closeWhenDone();
   }
 
-  #notePause({ token, reason, step, call }: Paused): void {
-    this.#pauses = [...this.#pauses, defined({ token, reason, step, call })];
-    if (call !== undefined && reason !== 'in_doubt' && this.#open !== null) noteBegun(this.#open, call, false);
+  #notePause({ token, reason, step, call, wait }: Paused): void {
+    this.#pauses = [...this.#pauses, defined({ token, reason, step, call, wait })];
+    if (call !== undefined && wait === undefined && reason !== 'in_doubt' && this.#open !== null)
+      noteBegun(this.#open, call, false);
   }
 
   #noteAnswer(resumed: Resumed): void {
@@ -330,9 +342,9 @@ function isInDoubt({ reason, call }: Pick<OpenPause, 'reason' | 'call'>): boolea
 /** The call of the step to which the answer gives its outcome. */
 function endedBy(
   { verdict, outcome }: Resumed,
-  pause: Pick<OpenPause, 'step' | 'call' | 'reason'>,
+  pause: Pick<OpenPause, 'step' | 'call' | 'reason' | 'wait'>,
 ): number | undefined {
-  if (pause.step === undefined) return undefined;
+  if (pause.step === undefined || pause.wait !== undefined) return undefined;
   if (isInDoubt(pause)) return verdict === 'settle' && outcome !== undefined ? pause.call : undefined;
   if (pause.call === undefined) return 0;
   return verdict === 'approve' || verdict === 'resume' ? undefined : pause.call;

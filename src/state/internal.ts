@@ -43,6 +43,7 @@ export {
   shareFor,
   stepsCounted,
 } from './budget.ts';
+export { openWaits } from './call-waits.ts';
 export { compareRuns, type RunComparison, type RunSummary, type StepPair, type StepSummary } from './compare-runs.ts';
 export { event, eventsOf, type Redact, redacted } from './events.ts';
 export { applyEntry, applyFitting, foldEntries, openState } from './fold.ts';
@@ -85,6 +86,9 @@ export {
   type RunTotals,
   type TaskState,
   type TaskWait,
+  type WaitingCall,
+  type WaitState,
+  waitingCall,
   withheldTools,
 } from './state.ts';
 export { copyState, FOLD_VERSION, type PackedState, packState, unpackState } from './stored-state.ts';

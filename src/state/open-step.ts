@@ -31,8 +31,10 @@ import {
   stepError,
   type Usage,
   type Verdict,
+  type WaitEnd,
 } from '#core';
 import { countsAsCall } from './budget.ts';
+import { endWait, forgetWaits } from './call-waits.ts';
 import { type ApprovedCall, type Edit, nextStep, type OpenPause, type OpenStep, type RunState } from './state.ts';
 import { noteParkedCallEnded } from './task-state.ts';
 
@@ -81,6 +83,7 @@ export function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry):
   if (countsAsCall(open, ended)) state.totals.calls += 1;
   noteParkedCallEnded(state, open, ended.call);
   if (open.away.length > 0) open.away = open.away.filter(({ call }) => call !== ended.call);
+  forgetWaits(open, ended.call);
   const promised = takePromise(open, ended.call);
   state.totals.costMicroUsd += ended.costMicroUsd ?? promised;
   open.pending -= 1;
@@ -197,7 +200,7 @@ export function applyPaused(state: RunState, paused: Paused, entry: Entry): void
   if (pause.step !== undefined) {
     const open = openOf(state, entry, pause.step);
     // A call that waits for a login has done nothing: it begins anew.
-    if (pause.call !== undefined && pause.reason !== 'in_doubt') {
+    if (pause.call !== undefined && pause.reason !== 'in_doubt' && pause.wait === undefined) {
       beginAnew(open, pause.call);
       takePromise(open, pause.call);
     }
@@ -231,6 +234,10 @@ export function applyResumed(state: RunState, resumed: Resumed, entry: Entry): v
     applySettled(state, open, pause.call, resumed, entry);
     return;
   }
+  if (pause.wait !== undefined && pause.call !== undefined) {
+    endWait(open, { call: pause.call, wait: pause.wait }, endOfQuestion(resumed));
+    return;
+  }
   const { verdict, payload } = resumed;
   // Only of a call in doubt, say the rules.
   if (verdict === 'settle' || (verdict === 'answer' && pause.call === undefined)) return;
@@ -248,6 +255,13 @@ export function applyResumed(state: RunState, resumed: Resumed, entry: Entry): v
     const { args } = resumed;
     open.approvals.push(args === undefined ? { call: pause.call } : { call: pause.call, args });
   }
+}
+
+function endOfQuestion({ verdict, value = null, payload }: Resumed): WaitEnd {
+  if (verdict === 'timeout' || verdict === 'superseded') return { ended: verdict };
+  if (verdict === 'answer') return { ended: 'answer', value };
+  const reason = payload?.['reason'];
+  return typeof reason === 'string' ? { ended: 'declined', reason } : { ended: 'declined' };
 }
 
 /** Whether somebody answered, and not the time limit or the end of a task. */

@@ -153,6 +153,7 @@ export function openedAgain(step: Step, { calls: again, begun = [] }: Retries, a
     approvals: [],
     waits: [],
     away: [],
+    waiting: [],
     edits: [...(step.given ?? [])],
     pending: again.length,
     again,

@@ -5,8 +5,10 @@ import {
   type BackgroundResult,
   branchesOf,
   type CallAway,
+  type CallKept,
   type CallPlace,
   type CallRecord,
+  type CallWait,
   type Compaction,
   type CompactionFailures,
   type ContextLimit,
@@ -43,6 +45,7 @@ import {
   type TurnOrigin,
   type Usage,
   type UsageTotals,
+  type WaitEnd,
   type WhileAsked,
 } from '#core';
 
@@ -62,6 +65,10 @@ export interface OpenStep {
   readonly waits: TaskWait[];
   /** Calls whose last attempt failed, with what it came to. Such a call waits, or its next attempt is under way. Replaced when it changes. */
   away: readonly AwayCall[];
+  /** Calls that wait, or have waited, in the middle of their work. Replaced when something changes. */
+  waiting: readonly WaitingCall[];
+  /** What calls that have not ended have done of their work, which is not done again. Absent: nothing. */
+  kept?: readonly KeptWork[];
   /** Arguments that somebody gave to nodes of a plan that had not begun. */
   readonly edits: Edit[];
   /** How many calls have not ended, plus one while the plan grows. */
@@ -91,6 +98,25 @@ export interface Edit {
 }
 
 export type AwayCall = Pick<CallAway, 'call' | 'attempts' | 'error' | 'startedAt' | 'failedAt' | 'retryAt'>;
+
+/** A call that has waited in the middle of its work. */
+export interface WaitingCall {
+  readonly call: number;
+  /** When the call began. Milliseconds since the epoch. */
+  readonly startedAt: number;
+  /** False: something that it waited for has ended since, and its function runs again. */
+  readonly isParked: boolean;
+  /** In the order of their numbers, from 1 without gaps. */
+  readonly waits: readonly WaitState[];
+}
+
+export interface WaitState extends CallWait {
+  /** Absent: the call waits still. */
+  readonly end?: WaitEnd;
+}
+
+/** Work of a call that `context.once` has recorded. */
+export type KeptWork = Pick<CallKept, 'call' | 'name' | 'value' | 'stored'>;
 
 export interface TaskWait {
   readonly call: number;
@@ -142,6 +168,10 @@ export interface OpenPause {
   readonly call?: number;
   readonly approver?: 'anyone' | 'another';
   readonly onReject?: 'tell' | 'end';
+  /** JSON Schema of the answer. */
+  readonly schema?: JsonObject;
+  /** The number of the wait of the call that asks in the middle of its work. */
+  readonly wait?: number;
 }
 
 export interface ModelAwayState {
@@ -293,6 +323,11 @@ export function hasBegun({ began }: Pick<OpenStep, 'began'>, call: number): bool
 /** What the last attempt of the call came to, when the next one is made later, or is under way. */
 export function awayCall({ away }: Pick<OpenStep, 'away'>, call: number): AwayCall | undefined {
   return away.length === 0 ? undefined : away.find((one) => one.call === call);
+}
+
+/** What the call has waited for so far in the middle of its work. */
+export function waitingCall({ waiting }: Pick<OpenStep, 'waiting'>, call: number): WaitingCall | undefined {
+  return waiting.length === 0 ? undefined : waiting.find((one) => one.call === call);
 }
 
 /** The index of the step that the planner is asked for next. */
