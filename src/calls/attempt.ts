@@ -36,7 +36,7 @@ export class Attempt {
   #dismissed: { readonly reason: unknown } | undefined;
   #isLookUp = false;
   #isPatient = false;
-  #hearing: { giveUp(graceMs: number): void } | undefined;
+  #hearing: { giveUp(graceMs: number): void; park(): boolean } | undefined;
   #endPause: (() => void) | undefined;
 
   constructor(clock: Clock, onLate: () => void) {
@@ -121,6 +121,14 @@ export class Attempt {
     return this.#isLookUp || this.#isPatient ? ABORT_GRACE_MS : NOTICE_MS;
   }
 
+  /**
+   * It waits for something that takes no process: it is abandoned there, and whatever of it is under way is stopped.
+   * @returns false when it has ended already, or was aborted.
+   */
+  park(): boolean {
+    return !this.aborted && this.#hearing?.park() === true;
+  }
+
   /** Waits, or until aborted. */
   pause(delayMs: number): Promise<void> {
     return new Promise((resolve) => {
@@ -193,6 +201,13 @@ class Hearing<T, R> {
     this.#cancelTimer?.();
     const leftMs = this.#isHeardOut ? ABORT_GRACE_MS : graceMs;
     this.#cancelTimer = this.#attempt.clock.after(leftMs, () => this.#end({ kind: 'abandoned' }));
+  }
+
+  park(): boolean {
+    if (!this.isOpen) return false;
+    this.#end({ kind: 'abandoned' });
+    this.#signal.abort(new PilotageError('cancelled', 'The call waits; its function runs again when it goes on.'));
+    return true;
   }
 
   #timeOut(): void {

@@ -8,11 +8,12 @@ import type {
   Identity,
   Json,
   JsonObject,
+  LaterValue,
   SkillView,
   ToolSchema,
 } from '#core';
 import type { ArtifactStore } from '#journal';
-import type { ApprovedCall, AwayCall, OpenStep } from '#state';
+import type { ApprovedCall, AwayCall, OpenStep, WaitingCall } from '#state';
 import type { AuthorisedTools, NamedHandle, ReadyAgentTool } from '#tools';
 import type { HeldLease } from '../loop/held-lease.ts';
 import type { Attempt } from './attempt.ts';
@@ -23,8 +24,10 @@ import type { AtWork } from './doubt.ts';
 import type { Earlier } from './earlier-calls.ts';
 import type { Handed } from './handles.ts';
 import type { Lacking } from './in-flight-budget.ts';
+import type { KeptPorts } from './kept-work.ts';
 import type { LargeTurns } from './large-values.ts';
 import type { ToolSpending } from './spending.ts';
+import type { NewWait } from './waits.ts';
 
 /** The call is not made before somebody raises a limit. */
 export interface HeldCall {
@@ -47,6 +50,15 @@ export interface AwayAsk extends Pick<AwayCall, 'attempts' | 'error' | 'startedA
   readonly waitMs: number;
 }
 
+/** The call waits in the middle of its work for what it has begun to wait for, and for its earlier waits. */
+export interface WaitsAsk {
+  readonly kind: 'waits';
+  readonly waits: readonly NewWait[];
+  readonly startedAt: number;
+  /** The call has been made, and waits for its value. */
+  readonly later?: LaterValue;
+}
+
 export interface Call {
   /** The step that the call belongs to, and its place in it. */
   readonly open: OpenStep;
@@ -66,6 +78,8 @@ export interface Call {
   readonly begunOnce: boolean;
   /** What its last attempt came to, when it was put off. */
   readonly away: AwayCall | undefined;
+  /** What it has waited for in the middle of its work. */
+  readonly waiting: WaitingCall | undefined;
   /** Somebody has approved it. */
   readonly approval: ApprovedCall | undefined;
   /** The run is a fork whose `once` calls are not made. */
@@ -87,6 +101,8 @@ export interface DispatchPorts {
   readonly isReadByModel: boolean;
   /** The skills of the run. */
   readonly skills: SkillView;
+  /** What `context.once` has recorded. */
+  readonly kept: KeptPorts;
   /** Tells whoever reads the run, or one above it, of a chunk. */
   tellChunk(call: OwnCall, piece: Piece): void;
   /** From 0 up to 1. */

@@ -23,6 +23,7 @@ import { mayGiveUp } from '#state';
 import {
   askedOf,
   type HandsOver,
+  isLater,
   type ReadyAgentTool,
   type ReadyFunction,
   type ReadyTool,
@@ -31,11 +32,12 @@ import {
 } from '#tools';
 import { type PreparedCall, prepareCall } from './arguments.ts';
 import type { Settled } from './attempt.ts';
-import type { AwayAsk, Call, DispatchPorts, HeldCall, TaskAsk } from './call-ports.ts';
+import type { AwayAsk, Call, DispatchPorts, HeldCall, TaskAsk, WaitsAsk } from './call-ports.ts';
 import { CallContext } from './context.ts';
 import { inDoubt, isNotSent, type Unsure, unsureOf } from './doubt.ts';
 import { approvalFor, approvalToRepeat, loginFor, type PauseAsk } from './gates.ts';
 import type { Handed } from './handles.ts';
+import { valueOrWait, waitsForValue } from './later-value.ts';
 import { doubtOf, settleDoubt } from './look-up.ts';
 import { outcomeOfValue } from './model-output.ts';
 import {
@@ -52,7 +54,7 @@ import {
 } from './outcome.ts';
 
 /** What a call comes to, or what it waits for. */
-export type Dispatched = CallResult | PauseAsk | HeldCall | TaskAsk | AwayAsk;
+export type Dispatched = CallResult | PauseAsk | HeldCall | TaskAsk | AwayAsk | WaitsAsk;
 
 /** Makes the call, or says what it waits for. Rejects when the lease is lost, and with an error of the store. */
 export function dispatch(call: Call, ports: DispatchPorts): Promise<Dispatched> {
@@ -204,13 +206,13 @@ async function make(
   args: unknown,
   ports: DispatchPorts,
   given: Json,
-): Promise<CallResult | PauseAsk | HeldCall | AwayAsk> {
+): Promise<CallResult | PauseAsk | HeldCall | AwayAsk | WaitsAsk> {
   const { handsOver } = tool.source;
   const stays = handsOver && ports.whyNotTo(successorName(handsOver));
   if (stays !== undefined) return { outcome: { kind: 'error', error: stays }, attempts: 0 };
   const isOnce = tool.effect === 'once' || call.begunOnce;
   const cost = tool.costMicroUsd > 0 ? tool.costMicroUsd : undefined;
-  const startedAt = call.away?.startedAt ?? call.begunAt ?? ports.clock.now();
+  const startedAt = call.away?.startedAt ?? call.waiting?.startedAt ?? call.begunAt ?? ports.clock.now();
   const making: Making = {
     call,
     tool,
@@ -223,6 +225,11 @@ async function make(
     handed: undefined,
     context: undefined,
   };
+  if (call.waiting?.later !== undefined) {
+    const come = await valueOrWait(making, ports);
+    if (come?.kind === 'waits') return come;
+    if (come !== undefined) return listed(ended(come, startedAt, 1, cost), call, ports);
+  }
   const isPlain = !isOnce && !call.interrupted && cost === undefined && tool.handles === undefined;
   const over = isPlain && !isToBeKnown(call, tool) ? place(making) : await begin(making);
   if (over !== undefined) return over;
@@ -234,7 +241,7 @@ async function make(
     if (call.attempt.aborted) return ended(cancelled(), startedAt, attempt - 1, cost, making.handed?.notes);
     const outcome = await attemptOnce(making, attempt);
     if (outcome.kind === 'unsure') return settle(making, outcome);
-    if (outcome.kind === 'pause') return outcome;
+    if (outcome.kind === 'pause' || outcome.kind === 'waits') return outcome;
     if (outcome.kind !== 'passing') {
       const result = ended(outcome, startedAt, attempt, cost, making.handed?.notes);
       return listed(handsOver === undefined ? result : handingOver(result, handsOver), call, ports, making.context);
@@ -258,7 +265,7 @@ function place({ call, tool, cost, ports }: Making): CallResult | HeldCall | und
 }
 
 /** All that comes before the first attempt of a call that has a cost or an effect, was cut off, or needs handles. */
-async function begin(making: Making): Promise<CallResult | PauseAsk | HeldCall | undefined> {
+async function begin(making: Making): Promise<CallResult | PauseAsk | HeldCall | WaitsAsk | undefined> {
   const { call, tool, given, ports, isOnce, cost, startedAt } = making;
   if (isOnce && (call.interrupted || ports.atWork.has(call.idempotencyKey))) {
     const isAtWork = ports.atWork.has(call.idempotencyKey);
@@ -284,10 +291,10 @@ async function begin(making: Making): Promise<CallResult | PauseAsk | HeldCall |
 }
 
 /** Settles a call in doubt: looks it up, tells the planner, or asks a person. */
-async function settle(making: Making, unsure: Unsure): Promise<CallResult | PauseAsk> {
+async function settle(making: Making, unsure: Unsure): Promise<CallResult | PauseAsk | WaitsAsk> {
   const { call, tool, args, given, ports, cost, startedAt } = making;
   const settled = await settleDoubt({ call, tool, args, given, since: startedAt }, unsure, ports);
-  if (settled.kind === 'pause') return settled;
+  if (settled.kind !== 'settled') return settled;
   return listed(ended(settled.outcome, startedAt, 1, cost), call, ports, settled.context);
 }
 
@@ -299,12 +306,12 @@ interface Passing {
 }
 
 /** What an attempt comes to. */
-type Concluded = Outcome | PauseAsk | Unsure | Passing;
+type Concluded = Outcome | PauseAsk | Unsure | Passing | WaitsAsk;
 
 function attemptOnce(making: Making, attempt: number): Concluded | Promise<Concluded> {
   const { call, tool, args, ports, isOnce, handed } = making;
   const signal = new LazySignal();
-  const context = new CallContext(call, ports, signal, attempt, handed?.values);
+  const context = new CallContext(call, ports, signal, attempt, () => call.attempt.park(), handed?.values);
   making.context = context;
   return call.attempt.run(
     () => {
@@ -313,7 +320,13 @@ function attemptOnce(making: Making, attempt: number): Concluded | Promise<Concl
     },
     (settled) => {
       context.end();
-      return outcomeOf(settled, attempt, making);
+      const { begunWaits: waits } = context;
+      if (waits === undefined) {
+        const isPutOff = settled.kind === 'value' && isLater(settled.value);
+        return isPutOff ? waitsForValue(settled.value, making, ports.clock.now()) : outcomeOf(settled, attempt, making);
+      }
+      ports.atWork.forget(call.idempotencyKey);
+      return { kind: 'waits', waits, startedAt: making.startedAt };
     },
     { timeoutMs: tool.timeoutMs, signal, isHeardOut: isOnce },
   );

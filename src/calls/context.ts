@@ -9,6 +9,7 @@ import {
   capture,
   type EventPayloads,
   type Identity,
+  type Json,
   type JsonObject,
   type LazySignal,
   type OptionShape,
@@ -19,14 +20,19 @@ import {
   type ToolView,
 } from '#core';
 import { type ArtifactStore, storeIfLarge } from '#journal';
-import type { ArtifactDescription, HandleSet, ToolContext } from '#tools';
+import type { WaitingCall } from '#state';
+import type { ArtifactDescription, AwaitedEvent, HandleSet, Question, ToolContext } from '#tools';
 import { CallStore, type CallStorePorts } from './call-store.ts';
+import { type KeptPorts, keptOnce } from './kept-work.ts';
 import type { LargeTurns } from './large-values.ts';
 import type { Spender } from './model-request.ts';
 import { callIsOver, type ToolSpending } from './spending.ts';
+import { AttemptWaits, type NewWait } from './waits.ts';
 
 /** The call that a context belongs to. */
 export interface OwnCall {
+  /** What it has waited for before. */
+  readonly waiting: WaitingCall | undefined;
   readonly open: { readonly move: { readonly step: number } };
   readonly index: number;
   readonly branch: { readonly tool: string };
@@ -48,6 +54,8 @@ interface ContextPorts {
   readonly store: CallStorePorts;
   /** Tells whoever reads the run, or one above it. */
   tellChunk(call: OwnCall, piece: Piece): void;
+  /** What `context.once` has recorded of the call. */
+  readonly kept: KeptPorts;
 }
 
 const NO_HANDLES: Readonly<Record<string, unknown>> = Object.freeze({});
@@ -71,12 +79,18 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
   #isOver = false;
   #over: AbortController | undefined;
   #spends = false;
+  #waits: AttemptWaits | undefined;
+  #works: Map<string, Promise<Json>> | undefined;
+  /** Stops the attempt, which waits: false when it has ended. Absent: it must not wait. */
+  readonly #park: (() => boolean) | undefined;
+  #isParked = false;
 
   constructor(
     call: OwnCall,
     ports: ContextPorts,
     lazy: LazySignal,
     attempt: number,
+    park?: () => boolean,
     handles: Readonly<Record<string, unknown>> = NO_HANDLES,
   ) {
     this.idempotencyKey = call.idempotencyKey;
@@ -86,6 +100,7 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
     this.#call = call;
     this.#ports = ports;
     this.#lazy = lazy;
+    this.#park = park;
   }
 
   get signal(): AbortSignal {
@@ -112,6 +127,7 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
   end(): void {
     this.#isOver = true;
     this.#over?.abort();
+    this.#waits?.end();
     if (this.#spends) this.#ports.spending.over(this);
   }
 
@@ -140,6 +156,53 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
       this.#spends = true;
       return this.#ports.spending.modelFor(this, model);
     };
+  }
+
+  get ask(): ToolContext['ask'] {
+    return ((question: Question) => this.#waiting().ask(question)) as ToolContext['ask'];
+  }
+
+  get sleep(): ToolContext['sleep'] {
+    return (time) => this.#waiting().sleep(time);
+  }
+
+  get event(): ToolContext['event'] {
+    return ((event: AwaitedEvent) => this.#waiting().event(event)) as ToolContext['event'];
+  }
+
+  get once(): ToolContext['once'] {
+    return (name, work) => this.#once(name, work);
+  }
+
+  /** What the attempt has begun to wait for, when it was stopped because it waits. */
+  get begunWaits(): readonly NewWait[] | undefined {
+    return this.#isParked ? this.#waits?.begun : undefined;
+  }
+
+  #waiting(): AttemptWaits {
+    if (this.#isOver) throw callIsOver(this.tool, 'and waits for nothing');
+    const park = this.#park;
+    if (park === undefined) {
+      const message =
+        'reconcile finds out at once what has become of a call. It cannot wait: answer { status: "unknown" }.';
+      throw new PilotageError('invalid_config', message);
+    }
+    const { clock } = this.#ports;
+    const stop = (): void => {
+      this.#isParked = true;
+      this.#isParked = park();
+    };
+    this.#waits ??= new AttemptWaits({ known: this.#call.waiting?.waits ?? [], now: () => clock.now(), stop });
+    return this.#waits;
+  }
+
+  #once<T>(name: string, work: () => T | Promise<T>): Promise<T> {
+    const waits = this.#waiting();
+    this.#works ??= new Map();
+    // The same work twice in one attempt is done once.
+    const known = this.#works.get(name) ?? waits.within(() => keptOnce(this.place, name, work, this.#ports.kept));
+    this.#works.set(name, known);
+    return known as Promise<T>;
   }
 
   get spent(): ToolContext['spent'] {

@@ -123,6 +123,11 @@ export class AtWork {
     return false;
   }
 
+  /** The attempt waits, and was stopped there: nothing of it is at work. */
+  forget(key: string): void {
+    this.#keys.delete(key);
+  }
+
   /**
    * Passes on what the tool gives, and remembers the key until it has ended. With a lazy thenable, `then` does the work:
    * it is asked once.

@@ -34,6 +34,7 @@ import {
   type OpenStep,
   type RunState,
   type TaskWait,
+  waitingCall,
 } from '#state';
 import type { AuthorisedTools } from '#tools';
 import type { DriverDeps } from '../loop/driver-deps.ts';
@@ -57,6 +58,7 @@ import { setUpParallel } from './set-up.ts';
 import { ToolSpending } from './spending.ts';
 import { isAgentCall, offeredNow, renamed, scheduleOf, settling, tellSchedule, unpark } from './step-schedule.ts';
 import { isTaskCall, type Landed, TaskCalls } from './task-calls.ts';
+import { waitEntries } from './wait-entries.ts';
 
 export interface CallPorts {
   readonly deps: DriverDeps;
@@ -137,6 +139,7 @@ export class Calls {
       isReadByModel: deps.planner.modelDriven === true,
       meta: state.context.meta ?? NO_META,
       skills: skillView(state.context.skills),
+      kept: { state, artifacts, write: (body) => ports.writer.commit([body]) },
       store: new RunStore(deps, state),
       tellChunk: (call, piece) => this.#tellChunk(call, piece),
       whyNotTo: (agent) => whyNotTo(agent, state, deps),
@@ -421,6 +424,10 @@ export class Calls {
         { kind: 'call_away', step: open.move.step, call: index, ...failure, failedAt, retryAt: failedAt + waitMs },
       ];
     }
+    if (result.kind === 'waits') {
+      this.#budget.giveBack(index);
+      return waitEntries({ step: open.move.step, call: index }, result, open, this.#ports.deps);
+    }
     // The task is not under way yet: it takes its place when its turn comes.
     if (result.kind === 'task' || result.reason !== 'in_doubt') this.#budget.giveBack(index);
     if (result.kind === 'task') return () => this.#tasks.spawnAgentCall(open, index, result);
@@ -497,6 +504,7 @@ export class Calls {
       begunAt: begun?.at,
       begunOnce: begun?.once === true,
       away,
+      waiting: waitingCall(open, index),
       approval: open.approvals.find((approval) => approval.call === index),
       held: state.fork?.effects === 'held',
     };

@@ -1,17 +1,18 @@
 /** What became of a `once` call in doubt: found out from its tool, told to the planner, or asked of a person. */
 import { fieldOf, type Json, LazySignal, type Outcome } from '#core';
-import type { ReadyFunction, Reconciled } from '#tools';
+import { isLater, type Later, type ReadyFunction, type Reconciled } from '#tools';
 import type { Settled } from './attempt.ts';
-import type { Call, DispatchPorts } from './call-ports.ts';
+import type { Call, DispatchPorts, WaitsAsk } from './call-ports.ts';
 import { CallContext } from './context.ts';
 import { type Doubt, inDoubt, type Unsure } from './doubt.ts';
 import type { PauseAsk } from './gates.ts';
+import { waitsForValue } from './later-value.ts';
 import { outcomeOfValue, type ValuedCall } from './model-output.ts';
 import { errorData, mayRetry, retryDelayMs, valueLost } from './outcome.ts';
 
 interface LookedUp {
   /** `undefined`: nothing says what became of it. */
-  readonly found: Outcome | 'not_done' | undefined;
+  readonly found: Outcome | Later | 'not_done' | undefined;
   readonly context: CallContext;
 }
 
@@ -29,10 +30,13 @@ export async function settleDoubt(
   { call, tool, args, given, since }: Doubtful,
   { why, otherwise, isAtWork }: Unsure,
   ports: DispatchPorts,
-): Promise<PauseAsk | { readonly kind: 'settled'; readonly outcome: Outcome; readonly context?: CallContext }> {
+): Promise<
+  PauseAsk | WaitsAsk | { readonly kind: 'settled'; readonly outcome: Outcome; readonly context?: CallContext }
+> {
   const ask = (): Promise<LookedUp> => lookUp(call, tool, args, ports);
   // `not_done` says nothing about an attempt that is still running in this process.
   const { found, context } = await (isAtWork ? ask() : believed(call, ports, ask));
+  if (isLater(found)) return waitsForValue(found, { call, tool, args, startedAt: since }, ports.clock.now());
   if (found !== undefined && found !== 'not_done') return { kind: 'settled', outcome: found, context };
   if (found === 'not_done' && !isAtWork) return { kind: 'settled', outcome: otherwise };
   const doubt = doubtOf(call, given, since, why, tool.source.reconcile !== undefined);
@@ -99,5 +103,5 @@ async function foundBy(answer: Reconciled, of: ValuedCall, ports: DispatchPorts)
   } catch (thrown) {
     return valueLost(errorData(thrown), of.tool);
   }
-  return outcomeOfValue(value, of, ports);
+  return isLater(value) ? value : outcomeOfValue(value, of, ports);
 }

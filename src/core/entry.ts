@@ -15,7 +15,7 @@ import type { AtOnce, CallPlace, HandleNote, MoveNotes, PartialReply } from './s
 import type { StoreUse } from './store.ts';
 import type { OnCancel, TaskEnd, TaskKind, TaskOrigin, TaskPause } from './task.ts';
 import type { Continued, Turn, TurnOrigin } from './turn.ts';
-import type { CallWait, WaitEnd, WaitPlace } from './wait.ts';
+import type { CallWait, LaterValue, WaitEnd, WaitPlace } from './wait.ts';
 
 /** A summary in place of a run's first steps. The steps stay in the journal; only requests to a model get shorter. */
 export interface Summary {
@@ -284,6 +284,8 @@ export interface CallWaits extends CallPlace {
   readonly waits: readonly CallWait[];
   /** When the call began. Milliseconds since the epoch. */
   readonly startedAt: number;
+  /** Set when the call has been made, and waits for its value. */
+  readonly later?: LaterValue;
 }
 /** A time has come, an event has come, or a wait was given up. A question ends with the entry of its answer. */
 export type WaitEnded = WaitPlace &

@@ -255,6 +255,8 @@ export interface EventPayloads extends RemarkPayloads {
     readonly token: string;
     readonly reason: PauseReason;
     readonly payload?: JsonObject;
+    /** JSON Schema of the answer. */
+    readonly schema?: JsonObject;
     readonly expiresAt?: number;
   };
   'pause.resumed': {
@@ -268,6 +270,8 @@ export interface EventPayloads extends RemarkPayloads {
     readonly limits?: RunLimits;
     /** Changes of nodes that have not begun, by their ids. */
     readonly nodes?: JsonObject;
+    /** The answer to a question of a call. */
+    readonly value?: Json;
     readonly by?: Caller;
   };
   /** Earlier steps are sent as a summary from now on. Both numbers count the steps taken: none is lost. */

@@ -24,7 +24,7 @@ export {
   captureForGood,
   captureObject,
 } from './capture.ts';
-export { type Clock, LazySignal, LONGEST_NAP_MS, limitTime, steadyMs, systemClock } from './clock.ts';
+export { type Clock, LazySignal, LONGEST_NAP_MS, limitTime, steadyMs, systemClock, timeOf } from './clock.ts';
 export {
   type ArtifactRow,
   type InputFile,
@@ -442,4 +442,12 @@ export {
   readDecision,
   validateDecision,
 } from './validate-decision.ts';
-export { type CallWait, type EventMessage, type WaitEnd, type WaitFor, type WaitPlace, waitId } from './wait.ts';
+export {
+  type CallWait,
+  type EventMessage,
+  type LaterValue,
+  type WaitEnd,
+  type WaitFor,
+  type WaitPlace,
+  waitId,
+} from './wait.ts';

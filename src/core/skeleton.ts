@@ -78,7 +78,7 @@ function bodyOf(body: EntryBody, erasedAt: number): EntryBody {
       return { ...rest, ...withoutWords({ error }) };
     }
     case 'task_paused':
-      return { ...body, pauses: body.pauses.map(({ payload: _, text: __, ...pause }) => pause) };
+      return { ...body, pauses: body.pauses.map(({ payload: _, schema: __, text: ___, ...pause }) => pause) };
     case 'group_ended': {
       const { reason: _, ...rest } = body;
       return rest;

@@ -84,6 +84,8 @@ export interface TaskPause {
   readonly token: string;
   readonly reason: PauseReason;
   readonly payload?: JsonObject;
+  /** JSON Schema of the answer. */
+  readonly schema?: JsonObject;
   readonly expiresAt?: number;
   /** What the task's planner said when it asked, such as its question to the user. Absent when it said nothing. */
   readonly text?: string;

@@ -24,6 +24,15 @@ export interface CallWait {
   readonly token?: string;
 }
 
+/** The value of a call that comes later. */
+export interface LaterValue {
+  readonly key: string;
+  /** How often the tool is asked for it, in milliseconds. Absent: never. */
+  readonly pollEveryMs?: number;
+  /** When the call fails without it. Milliseconds since the epoch. */
+  readonly expiresAt?: number;
+}
+
 /** How a wait has ended, for the call that waited. */
 export type WaitEnd =
   | { readonly ended: 'time' }

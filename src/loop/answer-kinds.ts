@@ -1,5 +1,6 @@
 /** Which kinds of answers a pause takes. */
 import { type Control, PilotageError } from '#core';
+import { explainSchemaError, firstIssues, schemaErrors } from '#schema';
 import type { OpenPause } from '#state';
 
 /** A kind of answer, in the words of `Run.answer`. */
@@ -14,7 +15,13 @@ const KINDS: Partial<Record<Control['type'], AnswerKind>> = {
 };
 
 /** The kinds of answers that the pause takes. */
-function kindsFor({ reason, step, call }: Pick<OpenPause, 'reason' | 'step' | 'call'>): readonly AnswerKind[] {
+function kindsFor({
+  reason,
+  step,
+  call,
+  wait,
+}: Pick<OpenPause, 'reason' | 'step' | 'call' | 'wait'>): readonly AnswerKind[] {
+  if (wait !== undefined) return ['answer', 'reject'];
   if (call !== undefined) return reason === 'in_doubt' ? ['settle'] : ['approve', 'reject', 'answer'];
   // Where words are asked for, or a plan is to be retried, yes and no say nothing.
   const isOpenQuestion = (step !== undefined && reason === 'await_input') || reason === 'plan_failed';
@@ -33,13 +40,31 @@ export function unfitFor(
   const fits = kindsFor(pause);
   if (kind === undefined) return undefined;
   const isOfCall = pause.call !== undefined;
-  const goesOn = type === 'RESUME' && isOfCall && pause.reason !== 'approval_required';
+  const goesOn = type === 'RESUME' && isOfCall && pause.wait === undefined && pause.reason !== 'approval_required';
   const isWordless = !isOfCall || kind === 'payload' || payload['payload'] === undefined;
   if ((fits.includes(kind) && isWordless) || goesOn) return undefined;
   const wrong = isWordless ? kind : 'payload';
   const message = `${OF_KIND[wrong]} does not answer this pause, ${pause.token} (${pause.reason}). It takes one of these: ${fits.join(', ')}.`;
   const hint = pause.reason === 'in_doubt' ? ` ${SAY_SO}` : '';
   return new PilotageError('payload_invalid', `${message}${hint}`, { data: { token: pause.token, kind: wrong, fits } });
+}
+
+/**
+ * Why what is said does not fit the schema of the pause; `undefined` when it does, or no schema was given. It is asked before the answer is stored, and
+ * again when the run takes it.
+ */
+export function misfitFor(
+  { type, payload = {} }: Pick<Control, 'type' | 'payload'>,
+  { token, schema, wait }: Pick<OpenPause, 'token' | 'schema' | 'wait'>,
+): PilotageError | undefined {
+  if (schema === undefined) return undefined;
+  const isAnswer = wait === undefined ? type === 'RESUME' : type === 'ANSWER';
+  if (!isAnswer) return undefined;
+  const issues = schemaErrors(schema, (wait === undefined ? payload['payload'] : payload['value']) ?? null);
+  if (issues.length === 0) return undefined;
+  const why = firstIssues(issues.map(explainSchemaError));
+  const message = `The answer to ${token} was refused, and the question is still open. It does not fit its schema: ${why}`;
+  return new PilotageError('payload_invalid', message, { data: { token } });
 }
 
 const OF_KIND: Readonly<Record<AnswerKind, string>> = {

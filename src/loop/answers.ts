@@ -39,7 +39,7 @@ import {
   withdrawnBy,
   withdrawnByWord,
 } from '#state';
-import { SAY_SO, unfitFor } from './answer-kinds.ts';
+import { misfitFor, SAY_SO, unfitFor } from './answer-kinds.ts';
 import { assertPriced } from './prices.ts';
 
 export interface TakePorts {
@@ -99,8 +99,9 @@ export async function answer(
   if (PilotageError.is(pause)) return (await closedBefore(type, payload['token'], open, ports)) ?? pause;
   const withdrawn = withdrawnBy({ ...state, fresh: ports.fresh }, pause);
   if (withdrawn !== undefined) return isWithdrawn(type, pause.token, withdrawnByWord(withdrawn));
-  const unfit = unfitFor(control, pause);
+  const unfit = unfitFor(control, pause) ?? misfitFor(control, pause);
   if (unfit !== undefined) return unfit;
+  if (pause.wait !== undefined) return answerToCall(control, pause);
   const verdict = VERDICTS[type] ?? 'resume';
   if (pause.reason === 'in_doubt') return settlement(control, pause, state, ports);
   const { changes, words } = partsOf(control, pause);
@@ -121,6 +122,15 @@ export async function answer(
     ...recorded(changes),
     ...defined({ outcome, by: from }),
   };
+}
+
+/** The answer to what a call asks in the middle of its work, or that somebody does not want to give one. */
+function answerToCall({ type, from, payload = {} }: Control, { token }: OpenPause): Resumed {
+  const { reason } = payload;
+  const words = reason === undefined ? {} : { payload: { reason } };
+  const by = defined({ by: from });
+  if (type !== 'ANSWER') return { kind: 'resumed', token, verdict: 'reject', ...words, ...by };
+  return { kind: 'resumed', token, verdict: 'answer', value: payload['value'] ?? null, ...words, ...by };
 }
 
 /** Nobody approves arguments that cannot be shown any more, unless they name what they saw, or give others. */

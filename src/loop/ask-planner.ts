@@ -34,6 +34,7 @@ import {
   usageIn,
 } from '#core';
 import { storeIfLarge } from '#journal';
+import { compileSchema } from '#schema';
 import { failedPlan, nextStep, type RunState, viewOf } from '#state';
 import type { Settled } from '../calls/attempt.ts';
 import { errorData } from '../calls/outcome.ts';
@@ -277,6 +278,7 @@ function entriesOf(
     if (partial !== undefined) moved.partial = partial;
     decision = checkDecision(captured);
     assertMayContinue(decision, ask.state);
+    if (decision.kind === 'request_pause' && decision.schema !== undefined) assertSchema(decision.schema);
   } catch (thrown) {
     if (!PilotageError.is(thrown)) throw thrown; // The planner has failed.
     // What the model said and used counts all the same.
@@ -425,14 +427,23 @@ async function finished(
     : { ...ending, payload: { ...artifact }, stored: true };
 }
 
+/** Nobody could answer what no value fits. @throws PilotageError `invalid_decision`. */
+function assertSchema(schema: JsonObject): void {
+  const compiled = compileSchema(schema);
+  if (!('cause' in compiled)) return;
+  const message = `The planner's decision is invalid: the schema of the pause is no JSON Schema: ${describeThrown(compiled.cause)}`;
+  throw new PilotageError('invalid_decision', message);
+}
+
 function paused(decision: Extract<Decision, { kind: 'request_pause' }>, step: number, ask: Ask): Paused {
-  const { reason, payload, expiresInMs } = decision;
+  const { reason, payload, schema, expiresInMs } = decision;
   return {
     kind: 'paused',
     token: ask.deps.newToken(),
     reason,
     step,
     ...(payload === undefined ? {} : { payload }),
+    ...(schema === undefined ? {} : { schema }),
     ...(expiresInMs === undefined ? {} : { expiresAt: ask.deps.clock.now() + expiresInMs }),
   };
 }

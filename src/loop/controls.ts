@@ -9,6 +9,7 @@ import {
   type EventMessage,
   isControl,
   messageOf,
+  messageWords,
   PilotageError,
   type Resumed,
   type TaskMessage,
@@ -18,6 +19,7 @@ import {
 import type { Received, RunStatus } from '#journal';
 import { explainSchemaError, schemaErrors } from '#schema';
 import { drivenStatus, misfitAmong, namedNodes, type OpenPause, type RunState, waitingCall, withdrawnBy } from '#state';
+import { misfitFor } from './answer-kinds.ts';
 import { type AnswerPorts, answer, answerRefused, type TakePorts, takesOut } from './answers.ts';
 
 export interface TakenMessages {
@@ -48,7 +50,8 @@ export async function takeMessages(
       entries.push({ kind: 'control', control: withoutContent(message), applied: false, error: contentGone(message) });
       continue;
     }
-    const question = message.type === 'USER_MESSAGE' ? questionIn(open.filter(isOpenStill), storedAt) : undefined;
+    const question =
+      message.type === 'USER_MESSAGE' ? questionIn(open.filter(isOpenStill), message, storedAt) : undefined;
     if (question !== undefined) {
       entries.push({ kind: 'control', control: message, applied: true, as: 'answer' }, answerBy(message, question));
       open = open.filter((pause) => pause !== question);
@@ -83,16 +86,33 @@ export async function takeMessages(
 
 // What people say to a run that asks its user: whoever comes first answers, and what comes after is heard as well.
 
-/** The planner has asked its user something, and waits for words. */
-export function isQuestion({ reason, step, call }: OpenPause): boolean {
-  return reason === 'await_input' && step !== undefined && call === undefined;
+/** The planner, or a call, has asked the user something, and words are an answer. */
+export function isQuestion({ reason, step, call, wait, schema }: OpenPause): boolean {
+  if (reason !== 'await_input' || step === undefined) return false;
+  return wait === undefined ? call === undefined : schema === undefined || schema['type'] === 'string';
 }
 
-function questionIn(open: readonly OpenPause[], storedAt: number): OpenPause | undefined {
-  return open.find((pause) => isQuestion(pause) && storedAt < (pause.expiresAt ?? Number.POSITIVE_INFINITY));
+/** The question that the message answers. A message does not say which of several questions of calls it is for. */
+function questionIn(open: readonly OpenPause[], message: Control, storedAt: number): OpenPause | undefined {
+  const asked = open.filter(
+    (pause) =>
+      isQuestion(pause) && storedAt < (pause.expiresAt ?? Number.POSITIVE_INFINITY) && isFitting(message, pause),
+  );
+  return asked.length === 1 || asked[0]?.wait === undefined ? asked[0] : undefined;
 }
 
-function answerBy({ payload, from }: Control, { token }: OpenPause): Resumed {
+/** Whether what the user wrote fits the schema of the question, where it has one. */
+function isFitting(message: Control, pause: OpenPause): boolean {
+  if (pause.wait === undefined) return pause.schema === undefined;
+  const payload = { value: messageWords(message.payload ?? {}) };
+  return misfitFor({ type: 'ANSWER', payload }, pause) === undefined;
+}
+
+function answerBy({ payload, from }: Control, { token, wait }: OpenPause): Resumed {
+  if (wait !== undefined) {
+    const value = messageWords(payload ?? {});
+    return { kind: 'resumed', token, verdict: 'answer', value, ...defined({ by: from }) };
+  }
   return { kind: 'resumed', token, verdict: 'resume', ...defined({ payload, by: from }) };
 }
 

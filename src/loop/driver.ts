@@ -376,16 +376,22 @@ export class RunDriver {
   }
 }
 
-/** Whether the time of a pause is over. */
+/** Whether the time of a pause, or of a wait for an event, is over. */
 function isExpiry(entries: readonly EntryBody[]): boolean {
-  return entries.some((entry) => entry.kind === 'resumed' && entry.verdict === 'timeout');
+  return entries.some(
+    (entry) =>
+      (entry.kind === 'resumed' && entry.verdict === 'timeout') ||
+      (entry.kind === 'wait_ended' && entry.ended === 'timeout'),
+  );
 }
+
+/** What a call waits for. */
+const RESULTS: ReadonlySet<EntryBody['kind']> = new Set(['paused', 'awaiting', 'call_away', 'call_waits']);
 
 /** Whether a call ended by itself rather than by being stopped, or waits for somebody. */
 function isResult(body: EntryBody): boolean {
   if (isDoubt(body)) return false;
-  if (body.kind !== 'call_ended')
-    return body.kind === 'paused' || body.kind === 'awaiting' || body.kind === 'call_away';
+  if (body.kind !== 'call_ended') return RESULTS.has(body.kind);
   return body.outcome.kind === 'value' || body.outcome.kind === 'error';
 }
 

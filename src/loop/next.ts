@@ -33,6 +33,7 @@ import {
   isInDoubt,
   nextStep,
   nextTimeout,
+  overWaits,
   ownPause,
   parkedStatus,
   type RunState,
@@ -115,6 +116,10 @@ export function next(state: RunState, deps: NextDeps): Next {
     const raise = unneededRaise(state);
     if (raise !== undefined) return record([withdrawn(raise.token)]);
     if (isHeld(state)) return hasEndedUnderRaise(state) ? CALLS : park(state);
+  }
+  if (open !== null && open.waiting.length > 0) {
+    const over = overWaits(state, deps.clock.now());
+    if (over.length > 0) return record(over);
   }
   const dismissed = dismiss(unneededTasks(state), deps);
   if (dismissed !== undefined) return dismissed;

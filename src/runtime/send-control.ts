@@ -26,7 +26,7 @@ import {
   type SignalOptions,
 } from '#journal';
 import { type OpenPause, type RunState, withdrawnBy, withdrawnByWord } from '#state';
-import { unfitFor } from '../loop/answer-kinds.ts';
+import { misfitFor, unfitFor } from '../loop/answer-kinds.ts';
 import { answerRefused, closedIn, isVerdict, isWithdrawn, tooLate } from '../loop/answers.ts';
 import { isQuestion } from '../loop/controls.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
@@ -143,7 +143,9 @@ async function answerTo(
   const isOver = only.expiresAt !== undefined && only.expiresAt <= readAt;
   // To go on is asked of the run itself, which says what has changed before it says what it waits for.
   const isJudged = meant.length === 1 && !isOver && (type !== 'RESUME' || token !== undefined);
-  const unfit = isJudged ? (lostTo(before, state, only, type) ?? unfitFor(control, only)) : undefined;
+  const unfit = isJudged
+    ? (lostTo(before, state, only, type) ?? unfitFor(control, only) ?? misfitFor(control, only))
+    : undefined;
   if (unfit !== undefined) {
     if (wasTaken(await journal.read(run), id)) return { control };
     throw unfit;

@@ -18,9 +18,11 @@ import {
   partsBefore,
   type TaskPause,
   textOfParts,
+  type WaitEnded,
   winnersOf,
   withdrawsQuestions,
 } from '#core';
+import { openWaits } from './call-waits.ts';
 import { atOnceOf } from './plan-view.ts';
 import {
   type AwayCall,
@@ -30,6 +32,7 @@ import {
   type RunState,
   type TaskState,
   type TaskWait,
+  type WaitState,
 } from './state.ts';
 
 /** A time at which nothing that has a limit is over. */
@@ -39,10 +42,14 @@ const NONE: ReadonlySet<number> = new Set();
 
 /** The calls that wait for an answer, for a task, for a group or for the time of their next attempt. This process cannot move them on. */
 export function parkedCalls(state: RunState, open: OpenStep, now: number = BEFORE_ALL): ReadonlySet<number> {
-  const { waits, away } = open;
-  if (waits.length === 0 && away.length === 0 && state.pauses.length === 0) return NONE;
+  const { waits, away, waiting } = open;
+  if (waits.length === 0 && away.length === 0 && waiting.length === 0 && state.pauses.length === 0) return NONE;
   const parked = new Set<number>();
-  for (const { step, call } of state.pauses) if (call !== undefined && step === open.move.step) parked.add(call);
+  for (const { step, call, wait } of state.pauses) {
+    // Of a call that asks in the middle of its work, the call says whether it waits: something else that it waits for may have ended.
+    if (call !== undefined && wait === undefined && step === open.move.step) parked.add(call);
+  }
+  for (const { call, isParked } of waiting) if (isParked) parked.add(call);
   for (const wait of waits) if (!isOver(state, wait, now)) parked.add(wait.call);
   for (const one of away) if (isAway(state, open, one, now)) parked.add(one.call);
   return parked;
@@ -151,8 +158,9 @@ export function isBlocked(state: RunState, now: number = BEFORE_ALL): boolean {
   const { decision, growing } = open.move;
   if (decision.kind === 'request_pause') return true;
   if (growing === true) return false;
-  const { waits, away } = open;
-  if (waits.length === 0 && away.length === 0 && !state.pauses.some(({ call }) => call !== undefined)) return false;
+  const { waits, away, waiting } = open;
+  const waitsForNothing = waits.length === 0 && away.length === 0 && waiting.length === 0;
+  if (waitsForNothing && !state.pauses.some(({ call }) => call !== undefined)) return false;
   const parked = parkedCalls(state, open, now);
   const isOpenAndFree = (record: CallRecord | null, call: number): boolean => record === null && !parked.has(call);
   if (decision.kind === 'call_parallel') {
@@ -312,8 +320,8 @@ export function answerable(state: RunState): readonly TaskPause[] {
   return [...state.pauses.map((pause) => taskPause(run, pause, saidWith(state, pause))), ...pausesOfTasks(state)];
 }
 
-function taskPause(run: string, { token, reason, payload, expiresAt }: OpenPause, text?: string): TaskPause {
-  return defined({ run, token, reason, payload, expiresAt, text });
+function taskPause(run: string, { token, reason, payload, schema, expiresAt }: OpenPause, text?: string): TaskPause {
+  return defined({ run, token, reason, payload, schema, expiresAt, text });
 }
 
 /** What the planner said in the step that this pause of the run belongs to. */
@@ -335,12 +343,56 @@ export function wholeText(
   return parts.length === 0 ? text : textOfParts(parts) + (text ?? '');
 }
 
+/** Whether a wait of the open step may end by itself. */
+export function hasTimedWaits({ waits, away, waiting }: OpenStep): boolean {
+  return waits.length > 0 || away.length > 0 || waiting.length > 0;
+}
+
+interface TimedWait {
+  readonly call: number;
+  readonly wait: WaitState;
+  readonly until: number;
+}
+
+/** The waits in the middle of calls that end at some time. Questions end with their pauses. */
+function timedWaits({ waiting }: OpenStep): readonly TimedWait[] {
+  return waiting.flatMap((one) =>
+    openWaits(one).flatMap((wait): TimedWait[] => {
+      const { until } = wait;
+      return wait.for === 'answer' || until === undefined ? [] : [{ call: one.call, wait, until }];
+    }),
+  );
+}
+
+/** The waits in the middle of calls whose time has come, and those that something withdraws which the planner is to hear first. */
+export function overWaits(state: RunState, now: number): readonly WaitEnded[] {
+  const { open, fresh } = state;
+  if (open === null || open.waiting.length === 0) return [];
+  const { step } = open.move;
+  const isWithdrawn = fresh.some((control) => withdrawsWaits(state, control));
+  return open.waiting.flatMap((one) =>
+    openWaits(one).flatMap(({ wait, until = Number.POSITIVE_INFINITY, for: what }): WaitEnded[] => {
+      if (what === 'answer') return [];
+      const place = { kind: 'wait_ended' as const, step, call: one.call, wait };
+      if (until <= now) return [{ ...place, ended: what === 'time' ? 'time' : 'timeout' }];
+      return isWithdrawn ? [{ ...place, ended: 'superseded' }] : [];
+    }),
+  );
+}
+
+/** What is to be heard before a call has waited to its end. A plan goes on whatever is said to it, but for a new goal. */
+function withdrawsWaits({ open, whileAsked }: RunState, control: Control): boolean {
+  if (isNewGoal(control)) return true;
+  return open !== null && !isPlan(open.move.decision) && withdrawsQuestions(control, whileAsked);
+}
+
 /** The next time at which a wait of the run ends by itself. While the run is held, no wait ends. */
 export function nextTimeout(state: RunState): number | null {
   const { open, pauses } = state;
-  if (pauses.length === 0 && (open === null || (open.waits.length === 0 && open.away.length === 0))) return null;
+  if (pauses.length === 0 && (open === null || !hasTimedWaits(open))) return null;
   const times = pauses.flatMap(({ expiresAt }) => expiresAt ?? []);
   if (open !== null && !isHeld(state)) {
+    times.push(...timedWaits(open).map(({ until }) => until));
     times.push(...open.waits.flatMap(({ until }) => until ?? []));
     // While tasks have all the places, the time of the next attempt moves nothing.
     const counts = (one: AwayCall): boolean => isAway(state, open, one, BEFORE_ALL) && !isBlocked(state, one.retryAt);

@@ -4,15 +4,25 @@ import { beginAnew, openOf, takePromise } from './open-step.ts';
 import { type OpenStep, type RunState, type WaitingCall, type WaitState, waitingCall } from './state.ts';
 
 /** The call has passed its gate. What is done before it waits is done, and nothing of it is under way: it begins anew when it goes on. */
-export function applyCallWaits(state: RunState, { step, call, waits, startedAt }: CallWaits, entry: Entry): void {
+export function applyCallWaits(
+  state: RunState,
+  { step, call, waits, startedAt, later }: CallWaits,
+  entry: Entry,
+): void {
   const open = openOf(state, entry, step);
   beginAnew(open, call);
-  takePromise(open, call);
+  // A call that has been made costs what was set aside for it.
+  if (later === undefined) takePromise(open, call);
   if (!open.approvals.some((approval) => approval.call === call)) open.approvals.push({ call });
   if (open.away.length > 0) open.away = open.away.filter((one) => one.call !== call);
   const before = waitingCall(open, call);
-  const made = { call, startedAt, isParked: true, waits: [...(before?.waits ?? []), ...waits] };
-  open.waiting = withCall(open, Object.freeze(made));
+  const made = {
+    call,
+    startedAt,
+    isParked: true,
+    waits: later === undefined ? [...(before?.waits ?? []), ...waits] : waits,
+  };
+  open.waiting = withCall(open, Object.freeze(later === undefined ? made : { ...made, later }));
 }
 
 /** The call goes on, with what the wait has ended with. */

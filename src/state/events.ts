@@ -303,7 +303,7 @@ function callEvent(entry: Entry, ended: CallEnded, before: RunState): RunEvent {
 
 function pauseEvents(
   entry: Entry,
-  { token, reason, payload, expiresAt, step, call }: Paused,
+  { token, reason, payload, schema, expiresAt, step, call }: Paused,
   before: RunState,
 ): RunEvent[] {
   const told = defined({ payload });
@@ -311,7 +311,7 @@ function pauseEvents(
     token,
     reason,
     ...told,
-    ...defined({ expiresAt }),
+    ...defined({ schema, expiresAt }),
   });
   if (step === undefined || call === undefined || reason !== 'approval_required') return [requested];
   const tool = openBranches(before)[call]?.tool ?? '';
@@ -319,14 +319,14 @@ function pauseEvents(
 }
 
 function resumeEvents(entry: Entry, resumed: Resumed, before: RunState): RunEvent[] {
-  const { token, verdict, payload, args, limits, nodes, by, outcome } = resumed;
+  const { token, verdict, payload, args, limits, nodes, by, outcome, value } = resumed;
   const pause = before.pauses.find((candidate) => candidate.token === token);
   const { reason = 'external_event', step, call } = pause ?? {};
   const answered = event('pause.resumed', entry, before.identity, {
     token,
     reason,
     verdict,
-    ...defined({ payload, args, limits, nodes, by }),
+    ...defined({ payload, args, limits, nodes, value, by }),
   });
   if (step === undefined) return [answered, ...removedEvents(entry, before, nodes)];
   if (call !== undefined && outcome !== undefined) {

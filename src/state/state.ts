@@ -23,6 +23,7 @@ import {
   type InputArtifact,
   type Json,
   type JsonObject,
+  type LaterValue,
   type Moved,
   type MoveNotes,
   type OnCancel,
@@ -106,6 +107,8 @@ export interface WaitingCall {
   readonly startedAt: number;
   /** False: something that it waited for has ended since, and its function runs again. */
   readonly isParked: boolean;
+  /** Set when the call has been made, and waits for its value: of its waits, only the last counts. */
+  readonly later?: LaterValue;
   /** In the order of their numbers, from 1 without gaps. */
   readonly waits: readonly WaitState[];
 }

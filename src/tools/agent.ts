@@ -55,6 +55,7 @@ export interface AgentTool<S extends InputSchema = InputSchema>
     | 'toModelOutput'
     | 'handsOver'
     | 'reconcile'
+    | 'poll'
     | 'inDoubt'
     | 'timeoutMs'
     | 'retries'

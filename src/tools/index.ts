@@ -5,23 +5,29 @@ export type { AuthorisedTools, Catalogue } from './catalogue.ts';
 export { createCatalogue } from './catalogue.ts';
 export type { HandleClosing, HandleContext, HandleReason, HandleSet, LiveHandles, NoHandles } from './handle.ts';
 export type { HandoffOptions } from './handoff.ts';
+export type { Later, LaterOptions } from './later.ts';
+export { later } from './later.ts';
 export type { ReadyTool } from './ready-tool.ts';
 export type { Checked } from './schema.ts';
 export type {
   ApprovalGate,
   ArtifactDescription,
+  AwaitedEvent,
   Backoff,
   GateContext,
   GivenModel,
   HandsOver,
   InputOf,
   InputSchema,
+  Question,
   Reconciled,
+  SleepTime,
   Spent,
   ToolExample,
 } from './tool.ts';
 export { NotSent, OutcomeUnknown } from './tool.ts';
 export type { UnnamedTool } from './unnamed-tool.ts';
+export { askUser, sleep, waitForEvent } from './waiting-tools.ts';
 export type { AddedOptions } from './with-tools.ts';
 export { withTools } from './with-tools.ts';
 export { workspaceTools } from './workspace.ts';

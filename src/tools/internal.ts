@@ -32,6 +32,7 @@ export {
   type NoHandles,
 } from './handle.ts';
 export { handoff, successorName } from './handoff.ts';
+export { isLater, type Later, later } from './later.ts';
 export { resultOf } from './pieces.ts';
 export {
   DEFAULT_RETRIES,
@@ -45,6 +46,7 @@ export { type Checked, checkOf, jsonSchemaOf, type ValueCheck } from './schema.t
 export {
   type ApprovalGate,
   type ArtifactDescription,
+  type AwaitedEvent,
   type Backoff,
   type GateContext,
   type GivenModel,
@@ -53,7 +55,9 @@ export {
   LoginRequired,
   NotSent,
   OutcomeUnknown,
+  type Question,
   type Reconciled,
+  type SleepTime,
   type Spent,
   type Tool,
   type ToolContext,

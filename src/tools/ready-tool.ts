@@ -111,6 +111,9 @@ function readyFunction(tool: Tool, owner: string, ready: Ready, costMicroUsd: nu
       `${owner}: \`toModelOutput\` must be a function of { toolCallId, input, output }.`,
     );
   }
+  if (tool.poll !== undefined && typeof tool.poll !== 'function') {
+    throw new PilotageError('invalid_config', `${owner}: \`poll\` must be a function of (key, args, context).`);
+  }
   const { timeoutMs = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES } = tool;
   assertWhole(owner, { timeoutMs, retries });
   const backoff = backoffOf(tool, owner);

@@ -79,6 +79,36 @@ export interface ToolContext<H extends HandleSet = NoHandles> {
    */
   readonly store: Store;
   /**
+   * Asks somebody, and gives the answer, which was checked against the schema before it was stored. The run is paused meanwhile (or, while it can go on, only this
+   * call), and no process keeps anything for it: when the answer is there, `execute` runs again from its start, its n-th wait gives the n-th recorded answer,
+   * and work in `once` is not done again. Several questions at once, as in `Promise.all`, are asked at once.
+   *
+   * Waits have to come in the same order whenever `execute` runs again. Whatever else is under way when it waits is stopped.
+   * @throws PilotageError `question_declined` when somebody rejects the question, `question_expired`, `superseded` when the goal was changed or the user wrote
+   * first; `wait_changed` for another wait than the last time; `invalid_config`.
+   */
+  ask(question: Question<undefined>): Promise<Json>;
+  ask<S extends InputSchema>(question: Question<S>): Promise<InputOf<S>>;
+  /**
+   * Waits for a time, without a process, as `ask` does: the run is `waiting` meanwhile.
+   * @throws PilotageError `superseded` when the goal was changed, or the user wrote to a planner that hears it at once.
+   */
+  sleep(time: SleepTime): Promise<void>;
+  /**
+   * Waits for what `runtime.signal(key, payload)` says, from any process, without one, as `ask` does. A signal that came before anybody waited for it is kept, and
+   * gives its payload at once. @throws PilotageError `event_timeout`, `superseded`, and as `ask`.
+   */
+  event(event: AwaitedEvent<undefined>): Promise<Json>;
+  event<S extends InputSchema>(event: AwaitedEvent<S>): Promise<InputOf<S>>;
+  /**
+   * Does a part of the work, and records what it gives before it goes on: when `execute` runs again, after a wait or a failed attempt, the recorded value is given and the
+   * work is not done again. A process that dies in the middle of it leaves the call in doubt, if the effect of the tool is `once`.
+   * @param name which part it is: unique in the tool, at most 200 characters.
+   * @returns the value as JSON, the same each time.
+   * @throws what the work throws, of which nothing is recorded; PilotageError `unserializable`.
+   */
+  once<T>(name: string, work: () => T | Promise<T>): Promise<T>;
+  /**
    * A model as `generateText` and its like take it. What it uses is recorded before the tool gets the reply, and counts against the limits of the run, however the
    * call ends. With a limit on tokens or cost, a reply is no longer than what is left, and requests wait for what others under way leave. Text that it streams
    * goes to readers of the run as chunks `{ model, text }`. Its calls end with the attempt.
@@ -92,6 +122,31 @@ export interface ToolContext<H extends HandleSet = NoHandles> {
    * @throws PilotageError `invalid_config` for what is not a number from 0 up; `cancelled` after the run has ended.
    */
   spent(used: Spent): Promise<void>;
+}
+
+/** What a call asks somebody in the middle of its work. */
+export interface Question<S extends InputSchema | undefined = InputSchema | undefined> {
+  /** At most 4,096 characters. */
+  readonly question: string;
+  /** A Standard Schema or JSON Schema of the answer, from which a form can be drawn. Absent: words. */
+  readonly schema?: S;
+  /** What whoever answers is shown beside the question. */
+  readonly payload?: JsonObject;
+  /** Milliseconds after which nobody is asked any more. Default: never. */
+  readonly expiresInMs?: number;
+}
+
+/** Until when a call waits: a Date, milliseconds since the epoch or an ISO text with its zone; or for how long. */
+export type SleepTime = { readonly until: Date | number | string } | { readonly forMs: number };
+
+/** The event that a call waits for. */
+export interface AwaitedEvent<S extends InputSchema | undefined = InputSchema | undefined> {
+  /** What whoever signals it can compute too, such as `order-17`. At most 512 characters. */
+  readonly key: string;
+  /** A Standard Schema or JSON Schema of the payload: a signal whose payload does not fit is refused. */
+  readonly schema?: S;
+  /** Milliseconds after which it is waited for no more. Default: never. */
+  readonly timeoutMs?: number;
 }
 
 /** A model that a tool asks: the name of one of its agent's models, or of another agent of the runtime; or the model itself, with its prices. */
@@ -163,7 +218,7 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
   readonly effect?: Effect;
   /**
    * Makes the call. The value must be JSON. Throw a `ToolFailure` to say whether trying again may help. An async generator sends each value
-   * that it yields as a piece, as `context.emit` does; the last one is the value.
+   * that it yields as a piece, as `context.emit` does; the last one is the value. `later({ key })` in place of the value says that it comes later.
    */
   execute(args: InputOf<S>, context: ToolContext<H>): V | Promise<V> | AsyncIterable<V>;
   /**
@@ -176,6 +231,11 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
     readonly input: InputOf<S>;
     readonly output: V;
   }): ToolResultOutput | PromiseLike<ToolResultOutput>;
+  /**
+   * Asked whether the value of a call is there whose `execute` gave `later({ key, pollEveryMs })`: it gives the value, or `undefined` when it is not there yet. It must
+   * do nothing to the world. A failure that may pass is asked again at the next time; any other is the outcome of the call.
+   */
+  poll?(key: string, args: InputOf<S>, context: ToolContext): unknown;
   /**
    * Called when nobody knows whether a `once` call has happened, because its process died, or it was under way at its time limit
    * or when it was aborted. When it fails in a way that may pass, it is tried again, as often as `retries` says.

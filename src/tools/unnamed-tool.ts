@@ -46,7 +46,15 @@ export interface UnnamedTool extends Partial<Omit<Tool, NamedApart>> {
 
 /** Options of every tool beside its name, its schemas, its gate and its function. Their values are looked at where the tool is made ready. */
 export const OWN_OPTIONS: OptionShape<Omit<UnnamedTool, NamedApart>> = {
-  ...({ effect: 'any?', reconcile: 'any?', inDoubt: 'any?', handles: 'any?', tags: 'any?', loading: 'any?' } as const),
+  ...({
+    effect: 'any?',
+    poll: 'any?',
+    reconcile: 'any?',
+    inDoubt: 'any?',
+    handles: 'any?',
+    tags: 'any?',
+    loading: 'any?',
+  } as const),
   ...({ mimeTypes: 'any?', scopes: 'any?', examples: 'any?', timeoutMs: 'any?', retries: 'any?' } as const),
   ...({ backoff: 'any?', concurrency: 'any?', costUsd: 'any?', providerOptions: 'any?', handsOver: 'any?' } as const),
 };
@@ -123,10 +131,14 @@ function withCall(own: ToolContext, context: unknown): object {
     store,
     model,
     spent,
+    ask,
+    sleep,
+    event,
+    once,
   } = own;
   const ours: ToolContext = {
     ...{ signal, idempotencyKey, identity, attempt, tools, meta, skills, handles },
-    ...{ emit, discover, saveArtifact, artifact, store, model, spent },
+    ...{ emit, discover, saveArtifact, artifact, store, model, spent, ask, sleep, event, once },
   };
   return { ...ours, ...callOf(own, context), abortSignal: signal };
 }

@@ -189,9 +189,9 @@ describe('text that is no entry', () => {
   });
 
   it('of another format says that it is newer', () => {
-    expect(refusal('{"v":5,"kind":"moved"}')).toMatchObject({
+    expect(refusal('{"v":6,"kind":"moved"}')).toMatchObject({
       code: 'journal_newer',
-      message: expect.stringContaining('format 5'),
+      message: expect.stringContaining('format 6'),
     });
   });
 

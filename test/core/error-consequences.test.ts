@@ -27,7 +27,7 @@ import { finish } from '#planners/finish';
 import { Schedule } from '#runtime';
 import { foldEntries } from '#state';
 import { scriptedModel, VirtualClock } from '#testing';
-import { NotSent } from '#tools';
+import { later, NotSent, type ToolContext } from '#tools';
 import { workspaceTools } from '#tools/workspace';
 import { call } from '../kit/decisions.ts';
 import { type RecordOptions, record, type Script, scripted } from '../kit/recorded.ts';
@@ -171,6 +171,23 @@ async function gated(gate: NonNullable<Tool['needsApproval']>): Promise<Run> {
   const started = await runtimeOf({ planner: scripted([call('works')]), tools }).start('q', { identity: local('ana') });
   await started.result();
   return started;
+}
+
+/** What becomes of a call that waits in the middle of its work. */
+async function asked(
+  code: ErrorCode,
+  execute: (context: ToolContext) => unknown,
+  answer?: (run: Run) => Promise<void>,
+): Promise<ErrorConsequence> {
+  const tools = [{ ...works, execute: (_: object, context: ToolContext) => execute(context) as Json }];
+  const run = await runtimeOf({ planner: scripted([call('works')]), tools }).start('q', { identity: local('ana') });
+  if (answer !== undefined) {
+    await run.result();
+    await answer(run);
+  }
+  expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal', answer: 'done' });
+  expect((await run.state()).steps[0]?.calls).toMatchObject([{ outcome: { kind: 'error', error: { code } } }]);
+  return 'planner';
 }
 
 /** What becomes of a call when its approval is given so. */
@@ -418,7 +435,7 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     const { identity } = (await journal.get(run)) as RunRecord;
     return caller('session_busy', () => journal.sessions.delete(identity));
   },
-  journal_newer: () => caller('journal_newer', () => decodeEntry('{"v":5,"kind":"moved"}', 1)),
+  journal_newer: () => caller('journal_newer', () => decodeEntry('{"v":6,"kind":"moved"}', 1)),
   journal_corrupt: () => caller('journal_corrupt', () => foldEntries([])),
   journal_entry_unknown: () => caller('journal_entry_unknown', () => decodeEntry('{"v":1,"kind":"dreamt"}', 1)),
   journal_read_only: () => refusedAppend('journal_read_only'),
@@ -488,6 +505,22 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
 
   tool_rejected: () => answered('tool_rejected', true, (run) => run.reject()),
   superseded: () => answered('superseded', true, (run) => run.steer('REDIRECT', { goal: 'another' })),
+  question_declined: () =>
+    asked(
+      'question_declined',
+      (context) => context.ask({ question: 'Well?' }),
+      (run) => run.reject(),
+    ),
+  question_expired: () => asked('question_expired', (context) => context.ask({ question: 'Well?', expiresInMs: 0 })),
+  event_timeout: () => asked('event_timeout', (context) => context.event({ key: 'order-17', timeoutMs: 0 })),
+  result_expired: () => asked('result_expired', () => later({ key: 'job-1', expiresInMs: 0 })),
+  wait_changed: () => {
+    let runs = 0;
+    return asked('wait_changed', (context) => {
+      runs += 1;
+      return context.event({ key: `order-${runs}`, timeoutMs: 0 });
+    });
+  },
   approval_timeout: () =>
     answered('approval_timeout', { expiresInMs: 0 }, () => Promise.reject(new Error('It should be over by itself.'))),
   approval_failed: () =>

@@ -47,3 +47,13 @@ export function holding(): Holding {
   });
   return { tool, entered: entered.opened, release: () => held.open(), runs: () => runs };
 }
+
+const waitsNot = (): Promise<never> => Promise.reject(new Error('A call by hand waits for nothing.'));
+
+/** A call that is made by hand waits for nothing, and records nothing. */
+export const noWaits: Pick<ToolContext, 'ask' | 'sleep' | 'event' | 'once'> = {
+  ask: waitsNot,
+  sleep: waitsNot,
+  event: waitsNot,
+  once: async (_, work) => work(),
+};

@@ -6,7 +6,7 @@ import { toolView } from '#testing';
 import type { ToolContext } from '#tools';
 import { call, script, watched } from '../kit/decisions.ts';
 import { entriesOf, observations } from '../kit/run-record.ts';
-import { make, noStore } from '../kit/tools.ts';
+import { make, noStore, noWaits } from '../kit/tools.ts';
 import { start, world } from '../kit/world.ts';
 
 async function heavy(value: Json) {
@@ -38,6 +38,7 @@ const contextOf = (identity: Identity): ToolContext => ({
     throw new Error('no model is here');
   },
   spent: async () => {},
+  ...noWaits,
 });
 
 /** A JSON string of so many encoded bytes. */

@@ -106,7 +106,7 @@ describe('the stored run', () => {
 
   it.each([
     ['0', '"v":0', 'journal_newer'],
-    ['5', '"v":5', 'journal_newer'],
+    ['6', '"v":6', 'journal_newer'],
     ['none', '"w":1', 'journal_newer'],
   ])('SP-31 of the format %s is refused', async (_, version, code) => {
     const { path, id } = await stored();

@@ -368,6 +368,30 @@ export async function spent(): Promise<RunEvent[]> {
   return seen;
 }
 
+/** A call that waits for a time that is over, in a run that a signal comes for which nothing waits for. */
+export async function waited(): Promise<RunEvent[]> {
+  const asks = tool({
+    ...works,
+    name: 'asks',
+    execute: async (_, context) => {
+      await context.sleep({ forMs: 0 });
+      return context.ask({ question: 'Well?' });
+    },
+  });
+  const journal = memoryJournal();
+  const runtime = createRuntime({ planner: scripted([call('asks')]), tools: [asks], journal });
+  const run = await runtime.start('q', { identity: local('ana') });
+  await run.result();
+  const at = { step: 0, call: 0, wait: 1 };
+  await journal.signal(run.id, { id: 'event:1', type: 'EVENT', at, key: 'order-17', payload: null, signal: '1' });
+  await run.answer(undefined, { kind: 'answer', value: 'yes' });
+  await run.result();
+  const seen: RunEvent[] = [];
+  for await (const event of run.events()) seen.push(event);
+  await runtime.close();
+  return seen;
+}
+
 /** A call that is put off for a minute, in a run that nobody waits for. */
 export async function putOff(): Promise<RunEvent[]> {
   const execute = (): never => {

@@ -6,7 +6,7 @@ import { afterAll } from 'vitest';
 import { type Json, type JsonObject, skillView } from '#core';
 import { type ToolContext, ToolFailure } from '#tools';
 import { workspaceTools } from '#tools/workspace';
-import { noStore } from '../kit/tools.ts';
+import { noStore, noWaits } from '../kit/tools.ts';
 
 export const SECRET = 'the-secret-outside';
 
@@ -55,7 +55,7 @@ export function contextOf(signal: AbortSignal = new AbortController().signal): T
   const model = (): never => {
     throw new Error('A workspace tool asks no model.');
   };
-  const none = { saveArtifact, artifact: async () => undefined, store: noStore, model, spent: async () => {} };
+  const none = { saveArtifact, artifact: async () => undefined, store: noStore, model, spent: async () => {}, ...noWaits };
   const quiet = { emit: () => {}, discover: () => {}, ...none };
   return {
     signal,

@@ -1,0 +1,37 @@
+/** `context.once`: a part of a call's work that is recorded when it is done, and not done again when the call's function runs again. */
+import { type CallKept, type CallPlace, capture, type Identity, type Json, PilotageError } from '#core';
+import { type ArtifactStore, storedJson, storeIfLarge } from '#journal';
+import type { RunState } from '#state';
+
+export interface KeptPorts {
+  readonly state: Pick<RunState, 'open'> & { readonly identity: Identity };
+  readonly artifacts: ArtifactStore;
+  /** Durable when it resolves. @throws the journal's refusal. */
+  write(body: CallKept): Promise<void> | undefined;
+}
+
+const MAX_NAME_CHARS = 200;
+
+/** What the work has given, now or before. @throws what the work throws. */
+export async function keptOnce(
+  { step, call }: CallPlace,
+  name: string,
+  work: () => unknown,
+  { state, artifacts, write }: KeptPorts,
+): Promise<Json> {
+  if (typeof name !== 'string' || name === '' || name.length > MAX_NAME_CHARS || typeof work !== 'function') {
+    const message = `context.once takes a name of at most ${MAX_NAME_CHARS} characters and a function: context.once('charge', () => charge(order)).`;
+    throw new PilotageError('invalid_config', message);
+  }
+  const known =
+    state.open?.move.step === step ? state.open.kept?.find((one) => one.call === call && one.name === name) : undefined;
+  if (known !== undefined)
+    return known.stored === true ? storedJson(known.value, state.identity, artifacts) : known.value;
+  const made = await work();
+  const { json } = capture(made === undefined ? null : made, `The value of context.once(${JSON.stringify(name)})`);
+  const about = { fileName: `kept-${name}.json`, source: 'tool: context.once' };
+  const stored = await storeIfLarge(json, state.identity, artifacts, about);
+  const value: Json = stored === undefined ? json : { ...stored };
+  await write({ kind: 'call_kept', step, call, name, value, ...(stored === undefined ? {} : { stored: true }) });
+  return json;
+}

@@ -1,0 +1,75 @@
+/** A call that has been made, and whose value comes later: by a signal, or because its tool is asked for it again and again. */
+import { defined, type LaterValue, LazySignal, type Outcome } from '#core';
+import { jsonSchemaOf, type Later, type ReadyFunction } from '#tools';
+import type { Call, DispatchPorts, WaitsAsk } from './call-ports.ts';
+import { CallContext } from './context.ts';
+import { outcomeOfValue } from './model-output.ts';
+import { failedOutcome, mayRetry, settledError } from './outcome.ts';
+
+interface Waiting {
+  readonly call: Call;
+  readonly tool: ReadyFunction;
+  readonly args: unknown;
+  readonly startedAt: number;
+}
+
+/** The call has been made: what it waits for. */
+export function waitsForValue({ key, pollEveryMs, expiresInMs }: Later, of: Waiting, now: number): WaitsAsk {
+  const expiresAt = expiresInMs === undefined ? undefined : now + expiresInMs;
+  return asked({ key, ...defined({ pollEveryMs: of.tool.source.poll && pollEveryMs, expiresAt }) }, 1, of, now);
+}
+
+function asked(later: LaterValue, wait: number, { tool, startedAt }: Waiting, now: number): WaitsAsk {
+  const { key, pollEveryMs, expiresAt = Number.POSITIVE_INFINITY } = later;
+  const next = Math.min(expiresAt, pollEveryMs === undefined ? Number.POSITIVE_INFINITY : now + pollEveryMs);
+  const until = next === Number.POSITIVE_INFINITY ? undefined : next;
+  const { outputSchema } = tool.source;
+  const schema = outputSchema && jsonSchemaOf(outputSchema, `The tool ${tool.schema.name}`);
+  return { kind: 'waits', waits: [{ wait, for: 'event', key, ...defined({ until, schema }) }], startedAt, later };
+}
+
+/** What has come of the wait: the value, the end of the time, or a further wait. `undefined`: the call waits for no value. */
+export function valueOrWait(
+  of: Waiting,
+  ports: DispatchPorts,
+): Outcome | WaitsAsk | Promise<Outcome | WaitsAsk> | undefined {
+  const { later, waits = [] } = of.call.waiting ?? {};
+  const last = waits.at(-1);
+  if (later === undefined || last?.end === undefined) return undefined;
+  const { end } = last;
+  const { name } = of.tool.schema;
+  if (end.ended === 'event') return outcomeOfValue(end.payload, of, ports);
+  if (end.ended === 'superseded') {
+    const message = `${name} was called, and its value was waited for no more, since the user wrote or the goal was changed.`;
+    return { kind: 'error', error: { code: 'superseded', message } };
+  }
+  const now = ports.clock.now();
+  if (later.expiresAt !== undefined && later.expiresAt <= now) return expired(name, later);
+  return poll(of, later, last.wait, ports);
+}
+
+function expired(tool: string, { key }: LaterValue): Outcome {
+  const message = `${tool} was called, and its value, ${JSON.stringify(key)}, did not come in time.`;
+  return { kind: 'error', error: { code: 'result_expired', message, data: { key } } };
+}
+
+async function poll(of: Waiting, later: LaterValue, wait: number, ports: DispatchPorts): Promise<Outcome | WaitsAsk> {
+  const { call, tool, args } = of;
+  const { source, timeoutMs } = tool;
+  const signal = new LazySignal();
+  const context = new CallContext(call, ports, signal, 1);
+  const isOpen = { kind: 'open' as const };
+  const found = await call.attempt.run(
+    () => source.poll?.(later.key, args as never, context),
+    (settled): Outcome | typeof isOpen | Promise<Outcome> => {
+      context.end();
+      if (settled.kind === 'value') {
+        return settled.value === undefined ? isOpen : outcomeOfValue(settled.value, of, ports);
+      }
+      if (call.attempt.aborted || mayRetry(settled, undefined)) return isOpen;
+      return failedOutcome(settledError(settled, tool, undefined), tool.schema.name, 1);
+    },
+    { timeoutMs, signal },
+  );
+  return found.kind === 'open' ? asked(later, wait + 1, of, ports.clock.now()) : found;
+}

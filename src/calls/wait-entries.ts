@@ -1,0 +1,41 @@
+/** The entries of a call that waits in the middle of its work. */
+import { branchesOf, type CallPlace, type CallWait, defined, type EntryBody, type Paused } from '#core';
+import type { OpenStep } from '#state';
+import type { WaitsAsk } from './call-ports.ts';
+import type { NewWait } from './waits.ts';
+
+/** The call is parked, and each question is a pause. */
+export function waitEntries(
+  at: CallPlace,
+  { waits, startedAt, later }: WaitsAsk,
+  { move }: OpenStep,
+  { newToken }: { newToken(): string },
+): EntryBody[] {
+  const tool = branchesOf(move.decision)[at.call]?.tool ?? '';
+  const pauses: Paused[] = [];
+  const begun = waits.map(({ question, ...wait }): CallWait => {
+    if (question === undefined) return wait;
+    const token = newToken();
+    pauses.push(pauseOf(at, wait, { tool, ...question }, token));
+    return { ...wait, token };
+  });
+  return [{ kind: 'call_waits', ...at, waits: begun, startedAt, ...defined({ later }) }, ...pauses];
+}
+
+function pauseOf(
+  at: CallPlace,
+  { wait, schema, until: expiresAt }: Omit<NewWait, 'question'>,
+  { tool, message, payload }: { readonly tool: string } & NonNullable<NewWait['question']>,
+  token: string,
+): Paused {
+  const asked = { tool, message, ...(payload === undefined ? {} : { payload }) };
+  return {
+    kind: 'paused',
+    token,
+    reason: 'await_input',
+    ...at,
+    wait,
+    payload: asked,
+    ...defined({ schema, expiresAt }),
+  };
+}

@@ -1,0 +1,227 @@
+/**
+ * What a tool waits for in the middle of its work. Its n-th wait that has ended gives what is recorded; at one that has not, the attempt is
+ * stopped, and the call is parked. When something that it waits for has ended, its function runs again from its start.
+ */
+import {
+  assertOptions,
+  type CallWait,
+  captureObject,
+  defined,
+  type Json,
+  type JsonObject,
+  jsonEquals,
+  type OptionShape,
+  PilotageError,
+  timeOf,
+  type WaitEnd,
+  type WaitFor,
+} from '#core';
+import type { WaitState } from '#state';
+import { type AwaitedEvent, checkOf, type InputSchema, jsonSchemaOf, type Question, type SleepTime } from '#tools';
+
+/** A wait that a call begins, and what is asked, if it is a question. */
+export interface NewWait extends Omit<CallWait, 'token' | 'wait'> {
+  readonly wait: number;
+  readonly question?: Asked;
+}
+
+interface Asked {
+  readonly message: string;
+  readonly payload?: JsonObject;
+}
+
+export interface WaitPorts {
+  /** What the call has waited for before, in order. */
+  readonly known: readonly WaitState[];
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** The attempt is to be stopped, for it waits. */
+  stop(): void;
+}
+
+const QUESTION: OptionShape<Question> = { question: 'text', schema: 'any?', payload: 'object?', expiresInMs: 'any?' };
+const SLEEP: OptionShape<{ until?: unknown; forMs?: unknown }> = { until: 'any?', forMs: 'any?' };
+const EVENT: OptionShape<AwaitedEvent> = { key: 'text', schema: 'any?', timeoutMs: 'any?' };
+
+/** The most characters of a question, and of the key of an event. */
+const MAX_QUESTION_CHARS = 4_096;
+export const MAX_KEY_CHARS = 512;
+/** The most waits of one call. Each time that it goes on, all of them are gone through again. */
+const MAX_WAITS = 1_000;
+
+/** The waits of one attempt. */
+export class AttemptWaits {
+  readonly #ports: WaitPorts;
+  readonly #begun: NewWait[] = [];
+  #count = 0;
+  /** Works under way that are recorded when they have ended: the attempt is not stopped before. */
+  #works = 0;
+  #isWaiting = false;
+  #check: NodeJS.Immediate | undefined;
+
+  constructor(ports: WaitPorts) {
+    this.#ports = ports;
+  }
+
+  /** What the attempt has begun to wait for. */
+  get begun(): readonly NewWait[] {
+    return this.#begun;
+  }
+
+  ask(given: Question<InputSchema | undefined>): Promise<unknown> {
+    assertOptions('context.ask', given, QUESTION);
+    const { question: message, schema, expiresInMs } = given;
+    if (message.length > MAX_QUESTION_CHARS) throw tooLong('The question', MAX_QUESTION_CHARS);
+    const payload = given.payload === undefined ? undefined : captureObject(given.payload, 'payload').json;
+    const until = expiresInMs === undefined ? undefined : this.#ports.now() + durationOf('expiresInMs', expiresInMs);
+    const wanted = { for: 'answer' as const, ...defined({ until, schema: schema && jsonSchemaOf(schema, OF_ASK) }) };
+    const check = schema && checkOf(schema, OF_ASK);
+    return this.#wait({ ...wanted, question: defined({ message, payload }) }, async (end) => {
+      if (end.ended === 'answer') return fitting(end.value, check, message);
+      throw withoutAnswer(end, message);
+    });
+  }
+
+  sleep(given: SleepTime): Promise<void> {
+    assertOptions('context.sleep', given, SLEEP);
+    const until = untilOf(given, this.#ports.now());
+    return this.#wait({ for: 'time', until }, (end) => {
+      if (end.ended !== 'time') throw superseded('The wait for a time');
+    });
+  }
+
+  event(given: AwaitedEvent<InputSchema | undefined>): Promise<unknown> {
+    assertOptions('context.event', given, EVENT);
+    const { key, schema, timeoutMs } = given;
+    if (key.length > MAX_KEY_CHARS) throw tooLong('The key of an event', MAX_KEY_CHARS);
+    const until = timeoutMs === undefined ? undefined : this.#ports.now() + durationOf('timeoutMs', timeoutMs);
+    const wanted = {
+      for: 'event' as const,
+      key,
+      ...defined({ until, schema: schema && jsonSchemaOf(schema, OF_EVENT) }),
+    };
+    const check = schema && checkOf(schema, OF_EVENT);
+    return this.#wait(wanted, async (end) => {
+      if (end.ended === 'event') return fitting(end.payload, check, key);
+      if (end.ended !== 'timeout') throw superseded(`The wait for ${key}`);
+      throw new PilotageError('event_timeout', `Nothing came for ${key} in time.`, { data: { key } });
+    });
+  }
+
+  /** The attempt is stopped only when this work has ended. */
+  async within<T>(work: () => Promise<T>): Promise<T> {
+    this.#works += 1;
+    try {
+      return await work();
+    } finally {
+      this.#works -= 1;
+      this.#lookSoon();
+    }
+  }
+
+  /** The attempt has ended. */
+  end(): void {
+    this.#isWaiting = false;
+    clearImmediate(this.#check);
+  }
+
+  #wait<T>(wanted: Omit<NewWait, 'wait'>, read: (end: WaitEnd) => T | Promise<T>): Promise<T> {
+    this.#count += 1;
+    const wait = this.#count;
+    if (wait > MAX_WAITS) throw tooManyWaits();
+    const known = this.#ports.known[wait - 1];
+    if (known !== undefined) assertSame(known, wanted);
+    // What is thrown here is thrown to whoever awaits it.
+    if (known?.end !== undefined) return Promise.resolve(known.end).then(read);
+    if (known === undefined) this.#begun.push({ ...wanted, wait });
+    this.#isWaiting = true;
+    this.#lookSoon();
+    // Nothing of this attempt goes on behind the wait.
+    return new Promise<T>(() => {});
+  }
+
+  /** In the next turn of the event loop: a tool may begin several waits at once. */
+  #lookSoon(): void {
+    if (!this.#isWaiting) return;
+    clearImmediate(this.#check);
+    this.#check = setImmediate(() => {
+      if (this.#isWaiting && this.#works === 0) this.#ports.stop();
+    });
+  }
+}
+
+const OF_ASK = 'context.ask';
+const OF_EVENT = 'context.event';
+
+/** A tool that asks, or waits for, something else than before would get the answer to another question. */
+function assertSame(known: WaitState, wanted: Omit<NewWait, 'wait'>): void {
+  const isSame =
+    known.for === wanted.for && known.key === wanted.key && jsonEquals(known.schema ?? null, wanted.schema ?? null);
+  if (isSame) return;
+  const message = `Wait ${known.wait} of the call was ${named(known)}, and is ${named(wanted)} now. A tool that waits has to wait for the same things in the same order whenever it runs again: what decides about it belongs into context.once.`;
+  throw new PilotageError('wait_changed', message, { data: { wait: known.wait } });
+}
+
+const FUNCTIONS: Readonly<Record<WaitFor, string>> = {
+  answer: 'context.ask',
+  time: 'context.sleep',
+  event: 'context.event',
+};
+
+function named({ for: what, key }: Pick<NewWait, 'for' | 'key'>): string {
+  return key === undefined ? FUNCTIONS[what] : `${FUNCTIONS[what]} for ${JSON.stringify(key)}`;
+}
+
+async function fitting(value: Json, check: ReturnType<typeof checkOf> | undefined, about: string): Promise<unknown> {
+  if (check === undefined) return value;
+  const checked = await check(value);
+  if (checked.ok) return checked.value;
+  throw new PilotageError('payload_invalid', `What came for ${JSON.stringify(about)} does not fit: ${checked.why}`);
+}
+
+function withoutAnswer(end: WaitEnd, question: string): PilotageError {
+  const asked = JSON.stringify(question);
+  if (end.ended === 'timeout') return new PilotageError('question_expired', `Nobody answered ${asked} in time.`);
+  if (end.ended !== 'declined') return superseded(`The question ${asked}`);
+  const why = end.reason === undefined ? '' : ` The reason: ${end.reason}`;
+  const data = defined({ reason: end.reason });
+  return new PilotageError('question_declined', `Somebody declined to answer ${asked}.${why}`, { data });
+}
+
+function superseded(what: string): PilotageError {
+  return new PilotageError('superseded', `${what} was given up, since the user wrote or the goal was changed.`);
+}
+
+function tooLong(what: string, chars: number): PilotageError {
+  return new PilotageError(
+    'invalid_config',
+    `${what} has more than ${chars} characters. Give what belongs to it as payload.`,
+  );
+}
+
+function tooManyWaits(): PilotageError {
+  const message = `A call waits at most ${MAX_WAITS} times. End it, and let the agent or the flow call the tool again.`;
+  return new PilotageError('invalid_config', message);
+}
+
+function untilOf(
+  { until, forMs }: { readonly until?: Date | number | string; readonly forMs?: number },
+  now: number,
+): number {
+  if ((until === undefined) === (forMs === undefined)) {
+    throw new PilotageError('invalid_config', 'context.sleep takes either until, a time, or forMs, milliseconds.');
+  }
+  if (forMs !== undefined) return now + durationOf('forMs', forMs);
+  const time = timeOf(until as Date | number | string);
+  if (time !== undefined) return time;
+  const message = `context.sleep until ${String(until)}: until must be a Date, milliseconds since the epoch, or an ISO text such as 2027-01-31T09:00:00Z.`;
+  throw new PilotageError('invalid_config', message);
+}
+
+function durationOf(name: string, given: unknown): number {
+  if (typeof given === 'number' && Number.isFinite(given) && given >= 0) return Math.ceil(given);
+  throw new PilotageError(
+    'invalid_config',
+    `${name} must be a number of milliseconds, from 0; it is ${String(given)}.`,
+  );
+}

@@ -1,0 +1,174 @@
+/** Calls that ask somebody in the middle of their work. */
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import type { Json, Outcome } from '#core';
+import { memoryJournal } from '#journal';
+import type { RunSnapshot } from '#state';
+import { call, named, parallel, script, watched } from '../kit/decisions.ts';
+import { entriesOf, observations, pausesOf } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { advanceUntil, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
+
+const outcomesOf = ({ steps }: RunSnapshot): readonly Outcome[] =>
+  steps.flatMap(({ calls }) => calls.map(({ outcome }) => outcome));
+
+describe('a call that asks', () => {
+  it.each([
+    'pure',
+    'read',
+    'keyed',
+    'once',
+  ] as const)('is paused, and goes on with the answer, without a process (%s)', async (effect) => {
+    const seen: string[] = [];
+    const book = make(
+      'book',
+      async ({ city }, context) => {
+        seen.push('begins');
+        const room = await context.once('hold', () => {
+          seen.push('holds a room');
+          return { room: 12 };
+        });
+        const nights = await context.ask({ question: 'How many nights?', schema: z.object({ nights: z.int() }) });
+        seen.push(`goes on with ${nights.nights}`);
+        return { city, ...room, ...nights } as Json;
+      },
+      { effect },
+    );
+    const planner = watched(script(call('book', { city: 'Oslo' })));
+    const journal = memoryJournal();
+    const first = world({ planner, tools: [book], journal });
+    const run = await start(first);
+    expect(await run.result()).toMatchObject({ status: 'paused' });
+    const [pause] = await pausesOf(run);
+    expect(pause).toMatchObject({
+      reason: 'await_input',
+      step: 0,
+      call: 0,
+      wait: 1,
+      payload: { tool: 'book', message: 'How many nights?' },
+      schema: { type: 'object', required: ['nights'] },
+    });
+    await first.runtime.close();
+    const second = world({ planner, tools: [book], journal });
+    const again = second.runtime.run(run.id);
+    await expect(again.answer(pause?.token, { kind: 'answer', value: { nights: 'two' } })).rejects.toMatchObject({
+      code: 'payload_invalid',
+    });
+    expect(await pausesOf(again)).toHaveLength(1);
+    await again.answer(pause?.token, { kind: 'answer', value: { nights: 2 } });
+    expect(await again.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(seen).toEqual(['begins', 'holds a room', 'begins', 'goes on with 2']);
+    expect(observations(await again.state())).toEqual([{ city: 'Oslo', room: 12, nights: 2 }]);
+    expect(planner.views).toHaveLength(2);
+  });
+
+  it('the n-th question has the n-th answer, and several at once are asked at once', async () => {
+    const ask = make('ask', async (_, context) => {
+      const first = await context.ask({ question: 'One?' });
+      const rest = await Promise.all([context.ask({ question: 'Two?' }), context.ask({ question: 'Three?' })]);
+      return [first, ...rest];
+    });
+    const made = world({ planner: script(call('ask')), tools: [ask], journal: memoryJournal() });
+    const run = await start(made);
+    const answer = async (message: string, value: Json): Promise<void> => {
+      await until(async () => (await pausesOf(run)).some((pause) => pause.payload?.['message'] === message));
+      const pause = (await pausesOf(run)).find((one) => one.payload?.['message'] === message);
+      await run.answer(pause?.token, { kind: 'answer', value });
+    };
+    await answer('One?', 'a');
+    await answer('Three?', 'c');
+    await answer('Two?', 'b');
+    await run.result();
+    expect(observations(await run.state())).toEqual([['a', 'b', 'c']]);
+    expect(await entriesOf(made.journal, run, 'paused')).toHaveLength(3);
+  });
+
+  it('hears that somebody declined, that nobody answered in time, and is answered by a message of the user', async () => {
+    const ask = make('ask', (args, context) => context.ask({ question: 'Which city?', ...args }));
+    const planner = script(call('ask'), call('ask', { expiresInMs: 1_000 }), call('ask'));
+    const { runtime, clock, journal } = world({ planner, tools: [ask], journal: memoryJournal() });
+    const run = await start({ runtime });
+    await until(async () => (await pausesOf(run)).length === 1);
+    await run.reject(undefined, { reason: 'not now' });
+    await until(async () => (await pausesOf(run))[0]?.step === 1);
+    await clock.advance(1_000);
+    await until(async () => (await pausesOf(run))[0]?.step === 2);
+    await run.steer('USER_MESSAGE', { message: 'Oslo' });
+    await run.result();
+    const errors = outcomesOf(await run.state()).map((outcome) => ('error' in outcome ? outcome.error.code : outcome));
+    expect(errors).toEqual(['question_declined', 'question_expired', { kind: 'value', value: 'Oslo' }]);
+    expect(await entriesOf(journal, run, 'control')).toMatchObject([
+      { applied: true },
+      { applied: true, as: 'answer' },
+    ]);
+  });
+
+  it('stands beside other calls, which go on', async () => {
+    const ask = make('ask', (_, context) => context.ask({ question: 'Well?' }));
+    const other = make('other', () => 'done');
+    const { runtime } = world({
+      planner: script(parallel(named('ask', 'other'))),
+      tools: [ask, other],
+      journal: memoryJournal(),
+    });
+    const run = await start({ runtime });
+    expect(await run.result()).toMatchObject({ status: 'paused' });
+    expect((await run.state()).open?.calls[1]?.outcome).toMatchObject({ value: 'done' });
+    await run.answer(undefined, { kind: 'answer', value: 'yes' });
+    await run.result();
+    expect(outcomesOf(await run.state())).toMatchObject([{ value: 'yes' }, { value: 'done' }]);
+  });
+
+  it('is told when it asks something else than before', async () => {
+    let runs = 0;
+    const odd = make('odd', async (_, context) => {
+      runs += 1;
+      if (runs > 1) await context.sleep({ forMs: 1 });
+      return context.ask({ question: 'Well?' });
+    });
+    const { runtime } = world({ planner: script(call('odd')), tools: [odd], journal: memoryJournal() });
+    const run = await start({ runtime });
+    await run.result();
+    await run.answer(undefined, { kind: 'answer', value: 'yes' });
+    await run.result();
+    expect(outcomesOf(await run.state())).toMatchObject([{ error: { code: 'wait_changed' } }]);
+  });
+});
+
+describe('a call that sleeps', () => {
+  it('the run waits, without a process, and the call goes on at its time', async () => {
+    const slow = make('slow', async (_, context) => {
+      await context.sleep({ forMs: 86_400_000 });
+      return 'a day later';
+    });
+    const journal = memoryJournal();
+    const { runtime, clock } = world({ planner: script(call('slow')), tools: [slow], journal });
+    const run = await start({ runtime });
+    await until(async () => (await journal.get(run.id))?.status === 'waiting');
+    await clock.advance(86_400_000);
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    expect(observations(await run.state())).toEqual(['a day later']);
+  });
+
+  it('loses a race against a call that is faster, and wins one against a call that is slower', async () => {
+    const slow = make('sleeps', async (_, context) => {
+      await context.sleep({ forMs: 10_000 });
+      return 'slept';
+    });
+    const asks = make('asks', (_, context) => context.ask({ question: 'Well?' }));
+    const quick = make('quick', () => 'quick');
+    const first = { join: { kind: 'first_success' } } as const;
+    const planner = script(parallel(named('sleeps', 'quick'), first), parallel(named('asks', 'sleeps'), first));
+    const journal = memoryJournal();
+    const { runtime, clock } = world({ planner, tools: [slow, quick, asks], journal });
+    const run = await start({ runtime });
+    await advanceUntil(clock, async () => (await journal.get(run.id))?.status === 'finished');
+    const state = await run.state();
+    expect(state.steps.map(({ calls }) => calls.map(({ outcome }) => outcome.kind))).toEqual([
+      ['cancelled', 'value'],
+      ['cancelled', 'value'],
+    ]);
+    expect(state.pauses).toEqual([]);
+  });
+});
