@@ -206,7 +206,8 @@ class Hearing<T, R> {
   park(): boolean {
     if (!this.isOpen) return false;
     this.#end({ kind: 'abandoned' });
-    this.#signal.abort(new PilotageError('cancelled', 'The call waits; its function runs again when it goes on.'));
+    const message = 'The call waits; its function runs again when it goes on.';
+    this.#signal.abort(new PilotageError('cancelled', message, { data: { waits: true } }));
     return true;
   }
 

@@ -197,12 +197,13 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
   }
 
   #once<T>(name: string, work: () => T | Promise<T>): Promise<T> {
-    const waits = this.#waiting();
+    if (this.#isOver) throw callIsOver(this.tool, 'and records nothing');
     this.#works ??= new Map();
-    // The same work twice in one attempt is done once.
-    const known = this.#works.get(name) ?? waits.within(() => keptOnce(this.place, name, work, this.#ports.kept));
-    this.#works.set(name, known);
-    return known as Promise<T>;
+    const done = (): Promise<Json> => keptOnce(this.place, name, work, this.#ports.kept);
+    // The same work twice in one attempt is done once. `reconcile` records what it finds done, and waits for nothing.
+    const made = this.#works.get(name) ?? (this.#park === undefined ? done() : this.#waiting().within(done));
+    this.#works.set(name, made);
+    return made as Promise<T>;
   }
 
   get spent(): ToolContext['spent'] {

@@ -102,7 +102,8 @@ export interface ToolContext<H extends HandleSet = NoHandles> {
   event<S extends InputSchema>(event: AwaitedEvent<S>): Promise<InputOf<S>>;
   /**
    * Does a part of the work, and records what it gives before it goes on: when `execute` runs again, after a wait or a failed attempt, the recorded value is given and the
-   * work is not done again. A process that dies in the middle of it leaves the call in doubt, if the effect of the tool is `once`.
+   * work is not done again. A process that dies in the middle of it leaves the call in doubt, if the effect of the tool is `once`; `reconcile` then records with
+   * `once` what it finds done of it, and answers `not_done`: `execute` runs again, without that part.
    * @param name which part it is: unique in the tool, at most 200 characters.
    * @returns the value as JSON, the same each time.
    * @throws what the work throws, of which nothing is recorded; PilotageError `unserializable`.

@@ -8,8 +8,9 @@ import { flowScenarios } from './flow-scenarios.ts';
 import { planScenarios } from './plan-scenarios.ts';
 import { scenarios } from './scenarios.ts';
 import { taskScenarios } from './task-scenarios.ts';
+import { waitScenarios } from './wait-scenarios.ts';
 
-const all = [...scenarios, ...taskScenarios, ...planScenarios, ...flowScenarios];
+const all = [...scenarios, ...taskScenarios, ...planScenarios, ...flowScenarios, ...waitScenarios];
 /** Played once more in a file that each process opens anew. */
 const IN_SQLITE = [
   'one after another',
@@ -18,6 +19,7 @@ const IN_SQLITE = [
   'a task that asks somebody, twice',
   'a plan that grows while it is carried out',
   'a flow with a router, a map, a subflow, an approval and a join',
+  'a once call that does something, asks, and does something else',
 ];
 
 const folder = mkdtempSync(join(tmpdir(), 'pilotage-crash-'));

@@ -96,10 +96,13 @@ function onceProblems(record: CrashRecord, key: string, attempts: readonly Crash
   const unmade = record.unmade.filter((attempt) => attempt === key).length;
   const refuted = record.settlements.filter((settled) => settled.key === key && !settled.happened).length;
   const problems: string[] = [];
-  if (attempts.length > 1 + notDone + unmade + refuted)
+  const parked = attempts[0] === undefined ? 0 : record.parked(attempts[0]);
+  if (attempts.length > 1 + notDone + unmade + refuted + parked)
     problems.push(`${tool}, a once tool, was run ${attempts.length} times under ${key}.`);
-  const effects = record.effects.get(key) ?? 0;
-  if (effects > 1) problems.push(`The effect of ${tool}, a once tool, happened ${effects} times under ${key}.`);
+  for (const [counted, effects] of record.effects) {
+    if (effects < 2 || (counted !== key && !counted.startsWith(`${key}#`))) continue;
+    problems.push(`The effect of ${tool}, a once tool, happened ${effects} times under ${counted}.`);
+  }
   return problems;
 }
 

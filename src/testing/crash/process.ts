@@ -5,12 +5,13 @@ import {
   defined,
   fieldOf,
   type MoveSource,
+  PilotageError,
   type Planner,
   type PlannerFunction,
   type RunView,
 } from '#core';
 import { type AnyTool, resultOf, type Tool, type ToolSet } from '#tools';
-import type { CrashRecord } from './record.ts';
+import { type CrashRecord, partKey } from './record.ts';
 import type { CrashWorld } from './scenario.ts';
 
 /**
@@ -87,7 +88,10 @@ export class CrashProcess {
   enter(): () => void {
     this.#busy += 1;
     this.#activity += 1;
+    let isIn = true;
     return () => {
+      if (!isIn) return;
+      isIn = false;
       this.#busy -= 1;
       this.#activity += 1;
     };
@@ -118,12 +122,12 @@ type Deltas = Extract<MoveSource, AsyncGenerator<unknown, unknown>>;
 
 export function worldOf(process: CrashProcess, record: CrashRecord): CrashWorld {
   return {
-    effect: async ({ idempotencyKey }) => {
+    effect: async ({ idempotencyKey }, part) => {
       await process.reach('before an effect');
-      record.effect(idempotencyKey);
+      record.effect(idempotencyKey, part);
       await process.reach('after an effect');
     },
-    count: ({ idempotencyKey }) => record.effects.get(idempotencyKey) ?? 0,
+    count: ({ idempotencyKey }, part) => record.effects.get(partKey(idempotencyKey, part)) ?? 0,
   };
 }
 
@@ -172,6 +176,10 @@ function mortalTool(tool: Tool, process: CrashProcess, record: CrashRecord): Too
     const { idempotencyKey: key, identity } = context;
     record.attempt({ run: identity.run, tool: name, effect, key, args: JSON.stringify(args) });
     const leave = process.enter();
+    // Of an attempt that waits nothing goes on, and nothing ends.
+    context.signal.addEventListener('abort', () => {
+      if (isParked(context.signal.reason)) leave();
+    });
     try {
       return await resultOf(tool.execute(args, context), context);
     } catch (thrown) {
@@ -194,6 +202,10 @@ function mortalTool(tool: Tool, process: CrashProcess, record: CrashRecord): Too
     return answer;
   };
   return { ...tool, execute: run, reconcile };
+}
+
+function isParked(reason: unknown): boolean {
+  return PilotageError.is(reason) && reason.data?.['waits'] === true;
 }
 
 export function mortalPlanner(given: Planner | PlannerFunction, process: CrashProcess, record: CrashRecord): Planner {

@@ -95,12 +95,20 @@ export class CrashRecord {
       this.faults.push(`${tool}, a once tool, was started before the journal had that its call began.`);
   }
 
+  /** How often the call of this key was put off because it waits: its function ran again after each time. */
+  parked({ run, key }: Pick<CrashAttempt, 'run' | 'key'>): number {
+    const isOfCall = (entry: Entry): boolean =>
+      entry.kind === 'call_waits' && key.endsWith(`/${entry.step}.${entry.call}`);
+    return this.#entries(run).filter(isOfCall).length;
+  }
+
   settled(call: SettledCall): void {
     this.settlements.push(call);
   }
 
-  effect(key: string): void {
-    this.effects.set(key, (this.effects.get(key) ?? 0) + 1);
+  effect(key: string, part?: string): void {
+    const counted = partKey(key, part);
+    this.effects.set(counted, (this.effects.get(counted) ?? 0) + 1);
     if (!this.attempts.some((attempt) => attempt.key === key)) {
       this.faults.push(`An effect happened under the idempotency key ${key}, which no call has.`);
     }
@@ -124,6 +132,11 @@ export class CrashRecord {
   #entries(run: string): readonly Entry[] {
     return this.#runs.get(run)?.entries ?? [];
   }
+}
+
+/** Under which an effect is counted. */
+export function partKey(key: string, part: string | undefined): string {
+  return part === undefined ? key : `${key}#${part}`;
 }
 
 /** Where a run stands in its tree: `''` for the first one, then `<step>.<call>` for each spawn on the way down. */

@@ -58,8 +58,11 @@ const SCENARIO: OptionShape<CrashScenario> = {
 export const SCENARIO_KEYS: readonly string[] = Object.keys(SCENARIO);
 
 export interface CrashWorld {
-  /** The moment at which a tool does its thing: counted under the call's key. The process may die before and after. */
-  effect(context: Pick<ToolContext, 'idempotencyKey'>): Promise<void>;
-  /** How often the effect of this call has happened. */
-  count(context: Pick<ToolContext, 'idempotencyKey'>): number;
+  /**
+   * The moment at which a tool does its thing: counted under the call's key. The process may die before and after.
+   * @param part of the call's work, where it has several (`context.once`): each is counted by itself.
+   */
+  effect(context: Pick<ToolContext, 'idempotencyKey'>, part?: string): Promise<void>;
+  /** How often the effect of this call, or this part of it, has happened. */
+  count(context: Pick<ToolContext, 'idempotencyKey'>, part?: string): number;
 }
