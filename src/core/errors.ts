@@ -82,6 +82,7 @@ export const ERROR_CONSEQUENCES = {
   inbox_changed: 'caller',
   unknown_control_type: 'caller',
   inbox_full: 'caller',
+  signals_full: 'caller',
   tool_name_empty: 'caller',
   tool_without_execute: 'caller',
   tool_name_taken: 'caller',

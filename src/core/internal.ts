@@ -228,6 +228,13 @@ export {
 } from './model-output.ts';
 export { nearest, oneLine, shownName, wireName } from './names.ts';
 export {
+  assertSignal,
+  boundedWait,
+  type ReturnedSignal,
+  type WaitChanges,
+  type WaitRow,
+} from './open-wait.ts';
+export {
   assertKnownKeys,
   assertOptions,
   assertTexts,

@@ -10,6 +10,8 @@ export type {
   StoreItem,
   StoreListOptions,
   StoreWrite,
+  WaitChanges,
+  WaitRow,
 } from '#core';
 export {
   type Append,
@@ -46,4 +48,14 @@ export {
   type Told,
 } from './port.ts';
 export type { StoreIndex } from './store-view.ts';
+export type {
+  EventStore,
+  KeptSignal,
+  NewSignal,
+  OpenWait,
+  Signalled,
+  SignalQuery,
+  WaitIndex,
+  WaitQuery,
+} from './waits-port.ts';
 export { wholeJournal } from './whole.ts';

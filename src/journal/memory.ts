@@ -5,6 +5,7 @@ import {
   type Clock,
   type Entry,
   type ErrorData,
+  type EventMessage,
   encodeEntry,
   type Identity,
   isCapped,
@@ -20,6 +21,7 @@ import { LeaseWatch } from './lease-watch.ts';
 import { MemoryItems } from './memory-items.ts';
 import { MemoryArtifacts, MemorySnapshots } from './memory-stores.ts';
 import { MemoryTurns, type StoredTurn } from './memory-turns.ts';
+import { MemoryWaits } from './memory-waits.ts';
 import type {
   Append,
   Claim,
@@ -74,6 +76,7 @@ import {
   sessionBusy,
   wholeMs,
 } from './rules.ts';
+import type { EventStore, WaitIndex } from './waits-port.ts';
 import { Watchers } from './watchers.ts';
 
 const OPTIONS: OptionShape<{ clock?: Clock }> = { clock: 'object?' };
@@ -118,6 +121,8 @@ class MemoryJournal implements Journal {
   readonly sessions: SessionStore;
   readonly snapshots: MemorySnapshots;
   readonly store: MemoryItems;
+  readonly waits: WaitIndex;
+  readonly events: EventStore;
   readonly #clock: Clock;
   readonly #runs = new Map<string, StoredRun>();
   readonly #unended = new Set<StoredRun>();
@@ -128,6 +133,7 @@ class MemoryJournal implements Journal {
   readonly #turns = new MemoryTurns<StoredRun>();
   /** In which runs messages of sessions were heard, by their sessions and the ids of their controls. */
   readonly #messages = new Map<string, string>();
+  readonly #waits: MemoryWaits<StoredRun>;
   readonly #watchers = new Watchers();
   readonly #leaseWatch: LeaseWatch<StoredRun>;
   #closed = false;
@@ -139,6 +145,11 @@ class MemoryJournal implements Journal {
     this.artifacts = new MemoryArtifacts({ assertOpen, now: () => this.#clock.now() });
     this.store = new MemoryItems({ assertOpen, now: () => this.#clock.now() });
     this.snapshots = new MemorySnapshots((run) => this.#run(run).fence);
+    const tell = ({ identity }: StoredRun, message: EventMessage): boolean =>
+      this.#tell({ run: identity.run, message }, this.#clock.now());
+    this.#waits = new MemoryWaits({ assertOpen, now: () => this.#clock.now(), tell });
+    this.waits = this.#waits.index;
+    this.events = this.#waits.events;
     this.sessions = {
       get: async (scope) => {
         assertOpen();
@@ -162,7 +173,7 @@ class MemoryJournal implements Journal {
   }
 
   #create(run: NewRun, first: Started, now: number): Claim | undefined {
-    const { identity, priority, entries, claim, waits } = run;
+    const { identity, priority, entries, claim, waits, openWaits } = run;
     if (this.#runs.has(identity.run)) return undefined;
     const stored: StoredRun = {
       identity,
@@ -194,6 +205,7 @@ class MemoryJournal implements Journal {
     this.#countLive(stored, 1);
     this.#watchers.wake(identity.run);
     if (stored.turn > 0) this.#watchers.wakeSession(identity);
+    if (openWaits !== undefined) this.#waits.change(stored, { adds: openWaits }, now);
     return claim && stored.waits !== true ? grant(stored, claim, now) : undefined;
   }
 
@@ -228,12 +240,14 @@ class MemoryJournal implements Journal {
       if (hasEnded(status) || owner === undefined || leaseUntil <= now) continue;
       throw sessionBusy(cannotDelete(scope), identity.run);
     }
+    for (const run of runs) this.#waits.change(run, { ends: true }, now);
     for (const run of runs) {
       if (!hasEnded(run.status)) this.#setStatus(run, 'cancelled');
       this.#runs.delete(run.identity.run);
       for (const id of run.told) this.#messages.delete(messageKey(scope, id));
       this.snapshots.drop(run.identity.run);
     }
+    for (const run of runs) this.#waits.giveBack(run, eventsOf(run.inbox.values()), now);
     this.#turns.delete(scope);
     this.artifacts.delete(scope);
     this.#watchers.wakeAll();
@@ -272,6 +286,7 @@ class MemoryJournal implements Journal {
     this.#watchers.wake(append.run);
     if (append.tells !== undefined) for (const told of append.tells) this.#tell(told, now);
     if (append.writes !== undefined) this.store.apply(append.writes);
+    if (append.waits !== undefined) this.#waits.change(run, append.waits, now);
   }
 
   #mayStart(append: Append, starts: readonly NewRun[]): [NewRun, Started][] {
@@ -291,10 +306,11 @@ class MemoryJournal implements Journal {
     return this.#trees.get(root) ?? 0;
   }
 
-  #tell({ run, message }: Told, now: number): void {
+  #tell({ run, message }: Told, now: number): boolean {
     const target = this.#runs.get(run);
-    if (target === undefined || hasEnded(target.status) || target.told.has(message.id)) return;
+    if (target === undefined || hasEnded(target.status) || target.told.has(message.id)) return false;
     this.#put(target, message, now);
+    return true;
   }
 
   async read(run: string, from = 1, limit = Number.POSITIVE_INFINITY): Promise<Entry[]> {
@@ -442,6 +458,7 @@ class MemoryJournal implements Journal {
     if (first?.kind === 'started') run.first = first;
     run.entries.length = request.keep;
     run.entries.push(...request.entries);
+    const dropped = [...run.inbox.values()].filter(({ message }) => request.drops.includes(message.id));
     for (const id of request.drops) run.inbox.delete(id);
     this.snapshots.drop(request.run);
     run.agent = request.agent;
@@ -451,6 +468,8 @@ class MemoryJournal implements Journal {
     run.problem = undefined;
     run.updatedAt = now;
     this.#setStatus(run, request.status);
+    this.#waits.change(run, { ends: true, adds: request.waits }, now);
+    this.#waits.giveBack(run, eventsOf(dropped), now);
     this.#watchers.wake(request.run);
   }
 
@@ -509,6 +528,10 @@ class MemoryJournal implements Journal {
 
 function messageKey(scope: Scope, control: string): string {
   return `${scopeKey(scope)}/${control}`;
+}
+
+function eventsOf(received: Iterable<Received>): EventMessage[] {
+  return [...received].flatMap(({ message }) => (message.type === 'EVENT' ? [message] : []));
 }
 
 function countCapped(inbox: ReadonlyMap<string, Received>): number {

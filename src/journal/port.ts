@@ -9,6 +9,9 @@
  * J4 A run has at most one unexpired lease; each claim raises its fence.
  * J5 If a former owner may still be at work on the run's calls, each later claim says how long ago it had the lease.
  * J6 A message has the time at which the store accepted it; that time alone decides whether it came in time.
+ * J7 What `waits` lists is what the entries say, less the waits to which a signal was delivered that their run has not taken yet.
+ * J8 A signal is accepted once per tenant, key and id while its time is not over. It is delivered to all that wait for its key, or kept until
+ *    somebody does; what is kept is delivered in the order in which it was accepted.
  */
 import type {
   ArtifactRef,
@@ -24,7 +27,10 @@ import type {
   StoreItem,
   StoreWrite,
   TurnOrigin,
+  WaitChanges,
+  WaitRow,
 } from '#core';
+import type { EventStore, WaitIndex } from './waits-port.ts';
 
 /** The journal of a runtime that was given none; relative to the current folder. */
 export const DEFAULT_JOURNAL_PATH = '.pilotage/pilotage.db';
@@ -50,6 +56,8 @@ export interface NewRun {
    * last and wait too (`next`), or before all of them (`first`). Absent: it waits for nobody, and stands before those that wait.
    */
   readonly waits?: 'last' | 'next' | 'first';
+  /** What the first entries wait for, of a run that has taken over some of another one. */
+  readonly openWaits?: readonly WaitRow[];
 }
 
 /** A message from one run to another, stored in the commit that makes it true. */
@@ -129,6 +137,11 @@ export interface Append {
   readonly tells?: readonly Told[];
   /** What calls that end with these entries have written to the long-term store, in order. */
   readonly writes?: readonly StoreWrite[];
+  /**
+   * What these entries change in what the run waits for. A signal that is kept for the key of a wait that begins is put into the run's inbox in the
+   * same commit.
+   */
+  readonly waits?: WaitChanges;
   /** Refuses the append when the run has had more signals than this. */
   readonly seenSignals?: number;
   /** Renews the lease in the same commit, from the time of the store's clock on, also when it is over. Refused for one that was released. */
@@ -258,8 +271,10 @@ export interface RepairRequest {
   readonly entries: readonly Entry[];
   readonly status: RunStatus;
   readonly agent: string;
-  /** Messages that are taken out of the inbox. */
+  /** Messages that are taken out of the inbox. A signal among them is for whoever else waits for its key. */
   readonly drops: readonly string[];
+  /** What the run waits for then. */
+  readonly waits: readonly WaitRow[];
   /** True: a person's content is erased, so that also the first entry is replaced: `keep` is 0. */
   readonly erases?: true;
 }
@@ -385,6 +400,10 @@ export interface Journal {
   readonly snapshots: SnapshotStore;
 
   readonly store: LongTermStore;
+
+  readonly waits: WaitIndex;
+
+  readonly events: EventStore;
 
   /** Waits for work under way, and closes files and timers. A second call does nothing. */
   close(): Promise<void>;

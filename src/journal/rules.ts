@@ -1,6 +1,6 @@
 /** The checks of every store, and the messages of its refusals. */
 import { createHash } from 'node:crypto';
-import { assertIdentity, INBOX_CAP, PilotageError, type Scope, type Started, scopeKey } from '#core';
+import { assertIdentity, assertSignal, INBOX_CAP, PilotageError, type Scope, type Started, scopeKey } from '#core';
 import { MAX_LEASE_MS } from './lease-watch.ts';
 import type {
   Append,
@@ -17,6 +17,7 @@ import type {
   SessionQuery,
   SessionRecord,
 } from './port.ts';
+import type { NewSignal, SignalQuery, WaitQuery } from './waits-port.ts';
 
 const DEFAULT_PAGE = 50;
 const MAX_PAGE = 200;
@@ -261,7 +262,7 @@ export function dueAt({ wakeInMs = 0, asBefore }: Pick<Park, 'wakeInMs' | 'asBef
 }
 
 /** @throws PilotageError `invalid_config` for a page over 200 or below 1. */
-export function pageSize(query: Pick<RunQuery | SessionQuery, 'limit'>): number {
+export function pageSize(query: Pick<RunQuery | SessionQuery | WaitQuery | SignalQuery, 'limit'>): number {
   const limit = query.limit ?? DEFAULT_PAGE;
   if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_PAGE) return limit;
   throw new PilotageError('invalid_config', `A page of ${limit} cannot be listed; ask for 1 to ${MAX_PAGE}.`);
@@ -338,6 +339,28 @@ export function assertRoom(run: string, waitingControls: number): void {
     'inbox_full',
     `${waitingControls} controls wait for run ${run}, the most there can be. Send the control again when the run has taken some.`,
     { data: { run, cap: INBOX_CAP } },
+  );
+}
+
+/** So many signals of one key may wait for somebody to wait for them. */
+const MAX_KEPT_SIGNALS = 1_000;
+
+/** @throws PilotageError `identity_required`, `payload_invalid` or `invalid_config`. */
+export function assertNewSignal(signal: NewSignal): void {
+  const { tenant, keepMs } = signal;
+  assertIdentity({ tenant, user: '-', session: '-', run: '-' });
+  assertSignal(signal);
+  if (Number.isFinite(keepMs) && keepMs >= 0) return;
+  throw new PilotageError('invalid_config', `keepMs is ${keepMs}; give milliseconds from 0 up.`);
+}
+
+/** @throws PilotageError `signals_full`. */
+export function assertKeepable(key: string, kept: number): void {
+  if (kept < MAX_KEPT_SIGNALS) return;
+  throw new PilotageError(
+    'signals_full',
+    `Nothing was stored: ${kept} signals are kept under the key ${JSON.stringify(key)}, the most there can be, and nobody waits for them. Signal again when somebody has.`,
+    { data: { key, cap: MAX_KEPT_SIGNALS } },
   );
 }
 

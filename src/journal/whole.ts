@@ -59,6 +59,8 @@ class WholeJournal implements Journal {
   readonly sessions: Journal['sessions'];
   readonly snapshots: Journal['snapshots'];
   readonly store: Journal['store'];
+  readonly waits: Journal['waits'];
+  readonly events: Journal['events'];
   readonly #journal: Journal;
 
   constructor(journal: Journal) {
@@ -67,6 +69,8 @@ class WholeJournal implements Journal {
     this.sessions = journal.sessions;
     this.snapshots = journal.snapshots;
     this.store = journal.store;
+    this.waits = journal.waits;
+    this.events = journal.events;
   }
 
   async create(run: NewRun): Promise<Claim | undefined> {

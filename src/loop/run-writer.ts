@@ -10,7 +10,7 @@
  */
 import { type CallBegan, deepFreeze, type Entry, type EntryBody, PilotageError, type StoreWrite } from '#core';
 import { type Append, appendAgain, isTransientStoreError, type Received } from '#journal';
-import { applyFitting, misfitAmong, type RunState, statusAfter } from '#state';
+import { applyFitting, misfitAmong, type RunState, statusAfter, waitChanges } from '#state';
 import { cascading, stopTasks } from '../tasks/cancel.ts';
 import { toldBy } from '../tasks/ending.ts';
 import { takeUndelivered } from './controls.ts';
@@ -21,7 +21,7 @@ import { runsAfter } from './next-turn.ts';
 /** What an append carries beside its entries. */
 export type Changes = Pick<
   Append,
-  'status' | 'takes' | 'tells' | 'starts' | 'treeLimit' | 'writes' | 'seenSignals' | 'leaseMs'
+  'status' | 'takes' | 'tells' | 'starts' | 'treeLimit' | 'writes' | 'waits' | 'seenSignals' | 'leaseMs'
 >;
 
 const NO_CHANGES: Changes = {};
@@ -216,12 +216,13 @@ export class RunWriter {
     const { identity, head } = this.#state;
     assertFollows(this.#state, bodies);
     const at = this.#deps.clock.now();
-    const following = this.#following(bodies, changes);
+    const entries = toEntries(bodies, head, at);
+    const following = this.#following(entries, changes);
     const plain = {
       run: identity.run,
       fence: this.#lease.fence,
       expected: head,
-      entries: toEntries(bodies, head, at),
+      entries,
       seenSignals: this.#inbox().signalsHeard,
     };
     return following === NO_CHANGES ? plain : { ...plain, ...following };
@@ -240,17 +241,19 @@ export class RunWriter {
   }
 
   /** What follows from the entries beside the run itself. */
-  #following(bodies: readonly EntryBody[], changes: Changes): Changes {
+  #following(bodies: readonly Entry[], changes: Changes): Changes {
     const status = changes.status ?? statusAfter(bodies);
     const tells = toldBy(this.#state, bodies);
     // What a fork writes lies in its own entries, over the store, for itself alone.
     const writes = this.#state.fork === null ? writesIn(bodies) : undefined;
-    if (status === undefined && tells.length === 0 && writes === undefined) return changes;
+    const waits = waitChanges(this.#state, bodies);
+    if (status === undefined && tells.length === 0 && writes === undefined && waits === undefined) return changes;
     return {
       ...changes,
       ...(status === undefined ? {} : { status }),
       ...(tells.length === 0 ? {} : { tells }),
       ...(writes === undefined ? {} : { writes }),
+      ...(waits === undefined ? {} : { waits }),
     };
   }
 

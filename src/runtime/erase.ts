@@ -118,7 +118,18 @@ async function eraseRun(journal: Journal, run: string, now: number): Promise<voi
   for (const entry of entries) deepFreeze(entry);
   const drops = inbox.map(({ id }) => id);
   const status = endedStatus(state.ending);
-  await journal.repair({ run, head, signals, keep: 0, entries, status, agent: state.agent, drops, erases: true });
+  await journal.repair({
+    run,
+    head,
+    signals,
+    keep: 0,
+    entries,
+    status,
+    agent: state.agent,
+    drops,
+    waits: [],
+    erases: true,
+  });
 }
 
 function following(entries: readonly Entry[], body: EntryBody, at: number): Entry {

@@ -38,7 +38,16 @@ import {
   validateControl,
 } from '#core';
 import type { ArtifactStore } from '#journal';
-import { begunBefore, callsToRetry, failedPlan, foldEntries, onceBegun, type RunState, reachedLimit } from '#state';
+import {
+  begunBefore,
+  callsToRetry,
+  failedPlan,
+  foldEntries,
+  onceBegun,
+  openWaitsOf,
+  type RunState,
+  reachedLimit,
+} from '#state';
 import { mayBeLarge, storeLargeValue } from '../calls/large-values.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { assertPriced } from '../loop/prices.ts';
@@ -142,7 +151,8 @@ export async function forkRun(deps: ForkDeps, run: string, options: ForkOptions 
   const forked = stored.map((entry) => deps.redaction.entry(entry));
   assertPriced(agent, deps.unpriced, foldEntries(forked.slice(0, 1)).limits.costMicroUsd !== undefined);
   assertHasRoom(forked);
-  await journal.create({ identity, priority: 0, entries: forked });
+  const openWaits = openWaitsOf(foldEntries(forked));
+  await journal.create({ identity, priority: 0, entries: forked, ...(openWaits.length === 0 ? {} : { openWaits }) });
   const there = await journal.read(identity.run, 1, forked.length);
   // Asking for the same fork twice makes one fork.
   if (forked.every((entry, index) => jsonEquals(withoutTime(entry), withoutTime(there[index])))) return identity;

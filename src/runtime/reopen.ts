@@ -1,7 +1,7 @@
 /** A run that has failed goes on from where it was: that is written down, and then it is driven like any other. */
 import { type Caller, type Clock, deepFreeze, defined, type Entry, PilotageError, type TaskMessage } from '#core';
 import type { Journal, Told } from '#journal';
-import { answerable, failedPlan, foldEntries, isPaused, type RunState } from '#state';
+import { answerable, failedPlan, foldEntries, isPaused, type RunState, waitChanges } from '#state';
 import { endMessage, taskEndOf } from '../tasks/ending.ts';
 import { retriesOf } from '../tasks/retries.ts';
 
@@ -103,7 +103,9 @@ async function tryToReopen(
         at: clock.now(),
       });
       const tells = await missedNews(journal, state);
-      await journal.append({ run, fence, expected: state.head, entries: [entry], status: 'running', tells });
+      const waits = waitChanges(state, [entry]);
+      const changes = { status: 'running', tells, ...defined({ waits }) } as const;
+      await journal.append({ run, fence, expected: state.head, entries: [entry], ...changes });
     }
     await journal.release({ run, fence }, { seenSignals: claim.signals });
     return true;

@@ -21,6 +21,7 @@ import {
   FOLD_VERSION,
   foldEntries,
   openState,
+  openWaitsOf,
   parkedCalls,
   type RunState,
   unpackState,
@@ -126,7 +127,6 @@ export async function repairRun(
   const next = { seq: (entries.at(-1)?.seq ?? 0) + 1, at };
   if (state.ending === null) entries.push({ ...pausedBy(diagnosis, newToken(), pauseLost(state)), ...next } as Entry);
   for (const entry of entries) deepFreeze(entry);
-  assertFolds(run, entries);
   const keep = diagnosis.goodUpTo;
   await journal.repair({
     run,
@@ -137,6 +137,7 @@ export async function repairRun(
     status: state.ending === null ? 'paused' : endedStatus(state.ending),
     agent: state.agent,
     drops: messages.map(({ id }) => id),
+    waits: openWaitsOf(assertFolds(run, entries)),
   });
   return diagnosis;
 }
@@ -146,10 +147,11 @@ function isWhole({ refused, messages, snapshot }: Diagnosis): boolean {
 }
 
 /** A fault of ours is found before anything is written. */
-function assertFolds(run: string, [first, ...rest]: readonly Entry[]): void {
+function assertFolds(run: string, [first, ...rest]: readonly Entry[]): RunState {
   if (first === undefined) throw new PilotageError('entry_refused', `Nothing is left of run ${run}.`);
   const state = openState(first);
   for (const entry of rest) applyEntry(state, entry);
+  return state;
 }
 
 /** Entries of which each can stand may still not be read as a run: what points from one to the next is broken. */

@@ -16,11 +16,12 @@ export function applyCallWaits(
   if (!open.approvals.some((approval) => approval.call === call)) open.approvals.push({ call });
   if (open.away.length > 0) open.away = open.away.filter((one) => one.call !== call);
   const before = waitingCall(open, call);
+  const begun = waits.map((wait): WaitState => Object.freeze({ ...wait, requestedAt: entry.at }));
   const made = {
     call,
     startedAt,
     isParked: true,
-    waits: later === undefined ? [...(before?.waits ?? []), ...waits] : waits,
+    waits: later === undefined ? [...(before?.waits ?? []), ...begun] : begun,
   };
   open.waiting = withCall(open, Object.freeze(later === undefined ? made : { ...made, later }));
 }

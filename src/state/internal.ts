@@ -52,6 +52,7 @@ export { applyEntry, applyFitting, foldEntries, openState } from './fold.ts';
 export { misfitAmong } from './follows.ts';
 export { ShownFiles } from './media.ts';
 export { nodeEdits, wholeMove } from './open-step.ts';
+export { openWaitsOf, waitChanges } from './open-waits.ts';
 export {
   atOnceOf,
   type PlanNodeStatus,

@@ -114,6 +114,8 @@ export interface WaitingCall {
 }
 
 export interface WaitState extends CallWait {
+  /** Since when the call waits. Milliseconds since the epoch. */
+  readonly requestedAt: number;
   /** Absent: the call waits still. */
   readonly end?: WaitEnd;
 }

@@ -12,10 +12,12 @@ import { inboxCases } from './journal-cases/inbox.ts';
 import type { JournalCase } from './journal-cases/kit.ts';
 import { leaseCases } from './journal-cases/leases.ts';
 import { sessionCases } from './journal-cases/sessions.ts';
+import { signalCases } from './journal-cases/signals.ts';
 import { snapshotCases } from './journal-cases/snapshots.ts';
 import { listingCases, statusCases } from './journal-cases/statuses.ts';
 import { storeCases } from './journal-cases/store.ts';
 import { taskCases } from './journal-cases/tasks.ts';
+import { waitCases } from './journal-cases/waits.ts';
 import { VirtualClock } from './time-and-chance.ts';
 
 export interface JournalConformanceOptions {
@@ -51,6 +53,8 @@ export function journalConformance(options: JournalConformanceOptions): Conforma
     ...sessionMemoryCases,
     ...snapshotCases,
     ...storeCases,
+    ...waitCases,
+    ...signalCases,
   ];
   if (options.durable === true) cases.push(...durableCases);
   return cases.map((check) => ({ name: check.name, run: () => runCase(check, options) }));

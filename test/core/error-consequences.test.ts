@@ -379,6 +379,12 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
       const { run: id } = await stored(journal);
       for (let index = 0; index <= 256; index += 1) await journal.signal(id, { id: `c${index}`, type: 'PAUSE' });
     }),
+  signals_full: () =>
+    caller('signals_full', async () => {
+      const journal = memoryJournal();
+      const about = { tenant: 'local', key: 'order-17', payload: null, keepMs: 60_000 };
+      for (let id = 0; id <= 1_000; id += 1) await journal.events.signal({ ...about, id: String(id) });
+    }),
   memory_block_unserializable: async () => {
     const runtime = runtimeOf({ planner: finish() });
     const context = { externalMemory: { greet: (() => 'hi') as never } };

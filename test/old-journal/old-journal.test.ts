@@ -7,8 +7,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { sqliteJournal } from '#journal/sqlite';
 import { local, type Run, type Runtime } from '#pilotage';
-import type { Journal } from '#pilotage/journal';
+import { type Journal, wholeJournal } from '#pilotage/journal';
 import { foldEntries } from '#pilotage/state';
+import { openWaitsOf } from '#state';
 import { program, RUNS, type World } from './program.ts';
 
 const FOLDER = new URL('.', import.meta.url);
@@ -103,6 +104,20 @@ describe.each(KEPT)('a journal of %s', (kept) => {
       RUNS.finished,
       RUNS.reacted,
     ]);
+  });
+
+  it('has in the index what its entries say that runs wait for', async () => {
+    const { journal, runtime } = open(kept);
+    const whole = wholeJournal(journal);
+    const said: unknown[] = [];
+    for (const { identity } of await runtime.list()) {
+      for (const row of openWaitsOf(foldEntries(await whole.read(identity.run)))) said.push([identity.run, row]);
+    }
+    const rows = await journal.waits.list({});
+    const indexed = rows.map(({ number: _, agent: __, tenant, user, session, run, ...row }) => [run, row]);
+    expect(said.length).toBeGreaterThan(3);
+    expect(indexed).toHaveLength(said.length);
+    expect(indexed).toEqual(expect.arrayContaining(said));
   });
 
   it('replays runs that ended', async () => {

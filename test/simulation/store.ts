@@ -57,6 +57,8 @@ export class SimulatedStore implements Journal {
   readonly sessions: Journal['sessions'];
   readonly snapshots: SnapshotStore;
   readonly store: LongTermStore;
+  readonly waits: Journal['waits'];
+  readonly events: Journal['events'];
   readonly #options: StoreOptions;
 
   constructor(options: StoreOptions) {
@@ -76,6 +78,11 @@ export class SimulatedStore implements Journal {
       unindexed: (namespace, index, limit) =>
         this.#operation('read', () => inner.store.unindexed(namespace, index, limit)),
       setVectors: (index, vectors) => this.#operation('append', () => inner.store.setVectors(index, vectors)),
+    };
+    this.waits = { list: (query) => this.#operation('read', () => inner.waits.list(query)) };
+    this.events = {
+      signal: (signal) => this.#operation('signal', () => inner.events.signal(signal)),
+      list: (query) => this.#operation('read', () => inner.events.list(query)),
     };
     // The programs of the simulation have no sessions.
     this.sessions = inner.sessions;

@@ -33,6 +33,7 @@ import type {
   SnapshotStore,
 } from '../port.ts';
 import { assertLease, assertPriority, dueAt, isTurn, journalClosed, pageSize, wholeMs } from '../rules.ts';
+import type { EventStore, WaitIndex } from '../waits-port.ts';
 import { Watchers } from '../watchers.ts';
 import { SqliteGuard } from './guard.ts';
 import { SqliteItems } from './items.ts';
@@ -52,6 +53,7 @@ import {
 } from './statements.ts';
 import { SqliteArtifacts, type StoreAccess } from './stores.ts';
 import { SqliteTurns } from './turns.ts';
+import { encodeSignal } from './waits.ts';
 import { GroupWriter } from './writer.ts';
 
 export interface SqliteJournalOptions {
@@ -120,6 +122,8 @@ export class SqliteJournal implements Journal {
   readonly sessions: SessionStore;
   readonly snapshots: SnapshotStore;
   readonly store: LongTermStore;
+  readonly waits: WaitIndex;
+  readonly events: EventStore;
   readonly #db: DatabaseSync;
   readonly #guard: SqliteGuard;
   readonly #clock: Clock;
@@ -157,7 +161,7 @@ export class SqliteJournal implements Journal {
         this.#watchers.wakeSession(scope);
       },
       delete: async (scope) => {
-        const runs = await this.#writer.write(() => turns.delete(scope, this.#now()));
+        const runs = await this.#writer.write(() => turns.delete(scope, this.#now(), this.#rows.waits));
         this.#watchers.wakeAll();
         return runs;
       },
@@ -166,7 +170,18 @@ export class SqliteJournal implements Journal {
     this.store = new SqliteItems(db, access, () => this.#now());
     this.#rows = new SqliteRows(db, this.#clock, turns);
     this.#records = new SqliteRecords(db);
-    this.#repairs = new SqliteRepairs(db);
+    this.#repairs = new SqliteRepairs(db, this.#rows.waits);
+    const { waits } = this.#rows;
+    this.waits = { list: async (query) => this.#read(() => waits.list(query)) };
+    this.events = {
+      signal: async (signal) => {
+        const body = encodeSignal(signal);
+        const signalled = await this.#writer.write(() => waits.signal(signal, body, this.#clock.now()));
+        for (const run of signalled.runs) this.#watchers.wake(run);
+        return signalled;
+      },
+      list: async (query) => this.#read(() => waits.signals(query, this.#now())),
+    };
   }
 
   async create(run: NewRun): Promise<Claim | undefined> {
@@ -195,9 +210,10 @@ export class SqliteJournal implements Journal {
 
   async append(append: Append): Promise<void> {
     const text = encodeAppend(append);
-    const next = await this.#writer.write(() => this.#rows.append(text, this.#clock.now()));
+    const { next, told = [] } = await this.#writer.write(() => this.#rows.append(text, this.#clock.now()));
     this.#watchers.wake(append.run);
     if (next !== undefined) this.#hasItsTurn(next);
+    for (const run of told) this.#watchers.wake(run);
     for (const start of append.starts ?? []) this.#watchers.wake(start.identity.run);
     for (const told of append.tells ?? []) this.#watchers.wake(told.run);
   }
@@ -255,11 +271,12 @@ export class SqliteJournal implements Journal {
 
   async repair(request: RepairRequest): Promise<void> {
     const bodies = request.entries.map(encodeEntry);
-    const next = await this.#writer.write(() => {
-      this.#repairs.repair(request, bodies, this.#now());
-      return this.#turns.ended(request.run);
+    const { next, told } = await this.#writer.write(() => {
+      const told = this.#repairs.repair(request, bodies, this.#now());
+      return { next: this.#turns.ended(request.run), told };
     });
     this.#watchers.wake(request.run);
+    for (const run of told) this.#watchers.wake(run);
     if (next !== undefined) this.#hasItsTurn(next);
   }
 

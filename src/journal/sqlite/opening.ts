@@ -6,6 +6,7 @@
 import { PilotageError, type Scope } from '#core';
 import type { ArtifactStore, Journal, LongTermStore, SessionStore, SnapshotStore } from '../port.ts';
 import { journalClosed } from '../rules.ts';
+import type { EventStore, WaitIndex } from '../waits-port.ts';
 
 const RETRY_MS = 20;
 
@@ -45,6 +46,15 @@ export class OpeningJournal implements Journal {
     search: (query, lookup) => this.#with(({ store }) => store.search(query, lookup)),
     unindexed: (namespace, index, limit) => this.#with(({ store }) => store.unindexed(namespace, index, limit)),
     setVectors: (index, vectors) => this.#with(({ store }) => store.setVectors(index, vectors)),
+  };
+
+  readonly waits: WaitIndex = {
+    list: (query) => this.#with(({ waits }) => waits.list(query)),
+  };
+
+  readonly events: EventStore = {
+    signal: (signal) => this.#with(({ events }) => events.signal(signal)),
+    list: (query) => this.#with(({ events }) => events.list(query)),
   };
 
   readonly snapshots: SnapshotStore = {

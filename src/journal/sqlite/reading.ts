@@ -4,6 +4,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { PilotageError, type Scope } from '#core';
 import type { ArtifactStore, Journal, LongTermStore, RunQuery, SessionStore, SnapshotStore } from '../port.ts';
 import { journalClosed } from '../rules.ts';
+import type { EventStore, WaitIndex } from '../waits-port.ts';
 import { Watchers } from '../watchers.ts';
 import { footprintOf, openStill, type Still } from './still.ts';
 
@@ -67,6 +68,15 @@ export class ReadingJournal implements Journal {
     search: (query, lookup) => this.#read(({ store }) => store.search(query, lookup)),
     unindexed: (namespace, index, limit) => this.#read(({ store }) => store.unindexed(namespace, index, limit)),
     setVectors: () => this.#refuse(),
+  };
+
+  readonly waits: WaitIndex = {
+    list: (query) => this.#read(({ waits }) => waits.list(query)),
+  };
+
+  readonly events: EventStore = {
+    signal: () => this.#refuse(),
+    list: (query) => this.#read(({ events }) => events.list(query)),
   };
 
   readonly snapshots: SnapshotStore = {

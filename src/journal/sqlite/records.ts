@@ -3,8 +3,10 @@ import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { decodeEntry, type Entry, type ErrorData, PilotageError, type Started } from '#core';
 import type { Examined, RepairRequest, RunQuery, RunRecord, RunStatus } from '../port.ts';
 import { assertAsExamined, beginningOf, hasEnded, runNotFound } from '../rules.ts';
+import { eventsIn } from '../waiting.ts';
 import { HEAD, LAST_ENTRY } from './schema.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
+import type { SqliteWaits } from './waits.ts';
 
 interface RecordRow {
   readonly id: string;
@@ -167,6 +169,7 @@ interface HeldRow {
 }
 
 export class SqliteRepairs {
+  readonly #waits: SqliteWaits;
   readonly #find: PreparedStatement;
   readonly #rows: PreparedStatement;
   readonly #inbox: PreparedStatement;
@@ -176,8 +179,9 @@ export class SqliteRepairs {
   readonly #forget: PreparedStatement;
   readonly #set: PreparedStatement;
 
-  constructor(db: DatabaseSync) {
+  constructor(db: DatabaseSync, waits: SqliteWaits) {
     const sql = prepared(db);
+    this.#waits = waits;
     this.#find = sql(`
       SELECT key, ${HEAD} AS head, signals, status, owner, lease_until FROM runs WHERE id = ?`);
     // Also those beyond the count of them, which may be what is broken.
@@ -205,16 +209,22 @@ export class SqliteRepairs {
     };
   }
 
-  repair(request: RepairRequest, bodies: readonly string[], now: number): void {
-    const { run, keep, status, agent, drops } = request;
+  /** @returns the runs that have got a signal. */
+  repair(request: RepairRequest, bodies: readonly string[], now: number): readonly string[] {
+    const { run, keep, status, agent, drops, waits } = request;
     const { key, head, signals, owner, lease_until: until, status: before } = this.#run(run);
     const isLeased = !hasEnded(before) && owner !== null && until !== null && until > now;
     assertAsExamined(request, { head, last: this.#entriesOf(key).at(-1)?.seq ?? 0, signals, isLeased });
     this.#takeOut().run({ key, keep });
     for (const [index, body] of bodies.entries()) this.#insert().run({ key, seq: keep + index + 1, now, body });
+    const dropped = this.#inbox()
+      .all<Examined['inbox'][number]>(key)
+      .filter(({ id }) => drops.includes(id));
     for (const id of drops) this.#drop().run(key, id);
     this.#forget().run(key);
     this.#set().run({ key, head: keep + bodies.length, status, agent, now });
+    const told = this.#waits.replace(key, waits, now);
+    return [...told, ...this.#waits.giveBack(key, eventsIn(dropped), now)];
   }
 
   #entriesOf(key: number): Examined['entries'] {

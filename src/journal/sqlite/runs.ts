@@ -40,6 +40,7 @@ import {
   type ToldText,
 } from './statements.ts';
 import type { SqliteTurns } from './turns.ts';
+import { SqliteWaits } from './waits.ts';
 
 interface RunRow {
   readonly key: number;
@@ -139,7 +140,18 @@ function statementsOn(db: DatabaseSync) {
   } satisfies Record<string, PreparedStatement>;
 }
 
+/** Who else has to look after an append. */
+export interface Appended {
+  /** The turn whose turn it is, when these entries end the one before it. */
+  readonly next?: string | undefined;
+  /** Runs that have got a signal. */
+  readonly told?: readonly string[];
+}
+
+const NOBODY: Appended = Object.freeze({});
+
 export class SqliteRows {
+  readonly waits: SqliteWaits;
   readonly #sql: Statements;
   readonly #inbox: SqliteInbox;
   readonly #turns: SqliteTurns;
@@ -158,6 +170,7 @@ export class SqliteRows {
     this.#sql = statementsOn(db);
     this.#inbox = new SqliteInbox(db);
     this.#items = new ItemWriter(db);
+    this.waits = new SqliteWaits(db, (key, message, now) => this.#tellKey(key, message, now));
   }
 
   create({ run, first, bodies }: RunText, time: number): Claim | undefined {
@@ -169,13 +182,14 @@ export class SqliteRows {
     if (inserted.changes === 0) return undefined;
     for (const [index, body] of bodies.entries()) this.#appendEntry({ run: id, fence: 0 }, index, body, now);
     const waits = isTurn(first) && this.#turns.add(run.identity, run.waits);
-    return run.claim && !waits ? this.#grant(Number(inserted.lastInsertRowid), run.claim, time) : undefined;
+    const key = Number(inserted.lastInsertRowid);
+    if (run.openWaits !== undefined) this.waits.replace(key, run.openWaits, now);
+    return run.claim && !waits ? this.#grant(key, run.claim, time) : undefined;
   }
 
-  /** @returns the turn whose turn it is, when these entries end the one before it. */
-  append({ append, bodies, agent, starts, tells }: AppendText, time: number): string | undefined {
+  append({ append, bodies, agent, starts, tells }: AppendText, time: number): Appended {
     const now = Math.floor(time);
-    const { run, expected, leaseMs, takes, status, writes } = append;
+    const { run, expected, leaseMs, takes, status, writes, waits } = append;
     if (isReopening(append)) assertMayGoOn(run, this.#turns.otherInTurn(run));
     const row = starts !== undefined || leaseMs !== undefined ? this.#assertMay(append) : undefined;
     let head = expected;
@@ -195,7 +209,10 @@ export class SqliteRows {
     if (agent !== undefined) this.#sql.setAgent().run(agent, run);
     for (const told of tells ?? []) this.#tell(told, now);
     if (writes !== undefined) this.#items.write(writes, now);
-    return status !== undefined && hasEnded(status) ? this.#turns.ended(run) : undefined;
+    const told = waits === undefined ? undefined : this.waits.change(this.waits.keyOf(run), waits, now);
+    const isOver = status !== undefined && hasEnded(status);
+    if (told === undefined && !isOver) return NOBODY;
+    return { next: isOver ? this.#turns.ended(run) : undefined, ...(told === undefined ? {} : { told }) };
   }
 
   send({ sending, starts, tells }: SendingText, time: number): Sent {
@@ -360,6 +377,13 @@ export class SqliteRows {
     const row = this.#sql.findRun().get(run) as RunRow | undefined;
     if (row === undefined || hasEnded(row.status) || this.#inbox.has(row.key, message.id)) return;
     this.#put(row, message, null, now);
+  }
+
+  #tellKey(key: number, message: MessageText, now: number): string | undefined {
+    const row = this.#sql.findRunByKey().get<RunRow>(key);
+    if (row === undefined || hasEnded(row.status) || this.#inbox.has(key, message.id)) return undefined;
+    this.#put(row, message, null, now);
+    return row.id;
   }
 
   #put({ key, signals }: RunRow, message: MessageText, priority: number | null, now: number): void {

@@ -13,6 +13,75 @@ const APPLICATION_ID = 0x70696c6f;
 const APPLICATION_ID_OFFSET = 68;
 const MAGIC = 'SQLite format 3\0';
 
+/** What paused runs wait for was in their entries alone. A pause is open that has no answer, unless its call has ended. */
+const WAITS_AND_SIGNALS = `
+  CREATE TABLE open_waits (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    run INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    reason TEXT,
+    key TEXT,
+    until INTEGER,
+    body TEXT NOT NULL,
+    UNIQUE (run, id)
+  ) STRICT;
+  CREATE INDEX open_waits_key ON open_waits (tenant, key, number) WHERE key IS NOT NULL;
+  CREATE TABLE signals (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant TEXT NOT NULL,
+    key TEXT NOT NULL,
+    id TEXT NOT NULL,
+    stored_at INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    given INTEGER NOT NULL DEFAULT 0,
+    body TEXT,
+    UNIQUE (tenant, key, id)
+  ) STRICT;
+  CREATE INDEX signals_kept ON signals (tenant, key, number) WHERE body IS NOT NULL;
+  CREATE INDEX signals_over ON signals (until);
+  WITH asked AS (
+    SELECT runs.key AS run, runs.tenant, entries.id AS entry, entries.body, entries.body ->> '$.token' AS token,
+      entries.body ->> '$.step' AS step, entries.body ->> '$.call' AS call,
+      entries.body -> '$.payload' AS payload, entries.body -> '$.schema' AS schema,
+      CAST(entries.body ->> '$.expiresAt' AS REAL) AS until
+    FROM runs JOIN entries ON entries.id BETWEEN runs.key << 32 AND (runs.key << 32) + 4294967295
+    WHERE status NOT IN ('finished', 'failed', 'cancelled') AND instr(entries.body, '"kind":"paused"') > 0
+      AND json_valid(entries.body) AND entries.body ->> '$.kind' = 'paused' AND entries.body ->> '$.token' IS NOT NULL
+  ), open AS (
+    SELECT *, (
+      SELECT coalesce(moved.body ->> '$.decision.tool', moved.body ->> ('$.decision.branches[' || call || '].tool'))
+      FROM entries AS moved WHERE moved.id BETWEEN asked.run << 32 AND asked.entry AND call IS NOT NULL
+        AND instr(moved.body, '"kind":"moved"') > 0 AND json_valid(moved.body) AND moved.body ->> '$.kind' = 'moved'
+        AND moved.body ->> '$.step' = asked.step LIMIT 1
+    ) AS tool
+    FROM asked WHERE NOT EXISTS (
+      SELECT 1 FROM entries AS later
+      WHERE later.id BETWEEN asked.entry + 1 AND (asked.run << 32) + 4294967295
+        AND (instr(later.body, '"kind":"resumed"') > 0 OR instr(later.body, '"kind":"call_ended"') > 0)
+        AND json_valid(later.body) AND (
+          (later.body ->> '$.kind' = 'resumed' AND later.body ->> '$.token' = asked.token)
+          OR (later.body ->> '$.kind' = 'call_ended' AND later.body ->> '$.step' = asked.step AND later.body ->> '$.call' = asked.call)
+        )
+    )
+  )
+  INSERT OR IGNORE INTO open_waits (run, id, tenant, kind, reason, until, body)
+  SELECT run, token, tenant, 'answer', body ->> '$.reason', CAST(until AS INTEGER) + (until > CAST(until AS INTEGER)),
+    json_patch(
+      json_patch('{}', json_object(
+        'id', token, 'for', 'answer', 'requestedAt', body -> '$.at', 'until', body -> '$.expiresAt', 'step', step, 'call', call,
+        'tool', tool, 'reason', body ->> '$.reason', 'approver', body ->> '$.approver'
+      )),
+      CASE
+        WHEN payload IS NULL AND body -> '$.stored' IS NULL THEN '{}'
+        WHEN payload IS NULL OR length(payload) > 8192 THEN '{"omits":["payload"]}'
+        ELSE json_object('payload', json(payload))
+      END
+    )
+  FROM open ORDER BY entry;
+`;
+
 /**
  * Step n brings a file from version n to n + 1; steps are never edited.
  *
@@ -29,6 +98,8 @@ const MAGIC = 'SQLite format 3\0';
  * `turn` is the place of a run among the turns of its session. `waits` is 1 while the turns before it keep it from being due, or 2 when it
  * stands before all that were put last; 0 when its turn has come, and NULL for a run that waits for nobody. What people say of a session itself stands in `session_facts`.
  * `problem` is the error with which its last owner let go of a run, until somebody claims it.
+ * `open_waits` has what the entries of each run wait for, less what a signal was delivered to; `body` is the row as the port has it. A signal without
+ * a body was delivered, to `given` waits that have not given it back; its row stays, so that its id is known, until its time is over.
  */
 export const MIGRATIONS: readonly string[] = [
   `
@@ -260,6 +331,7 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX store_items_expiry ON store_items (expires_at) WHERE expires_at IS NOT NULL;
   `,
+  WAITS_AND_SIGNALS,
 ];
 
 /** In SQL: the last entry that the log has of the run of a row of `runs`; NULL when it has none. */

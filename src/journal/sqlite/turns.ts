@@ -3,7 +3,9 @@ import type { DatabaseSync } from 'node:sqlite';
 import { type Identity, type Scope, SESSION_MESSAGE } from '#core';
 import type { NewRun, RunStatus, Sending, SessionQuery, SessionRecord } from '../port.ts';
 import { assertMaySwitch, assertOwnTurn, cannotDelete, ownedBy, pageSize, sessionBusy } from '../rules.ts';
+import { EVENT_MESSAGE, eventsIn } from '../waiting.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
+import type { SqliteWaits } from './waits.ts';
 
 const IN_SCOPE = 'tenant = :tenant AND user = :user AND session = :session';
 /** As the partial indexes say it. */
@@ -101,6 +103,10 @@ function statementsOn(db: DatabaseSync) {
     held: sql(`
       SELECT id FROM runs WHERE ${IN_SCOPE} AND owner IS NOT NULL AND lease_until > :now
         AND status NOT IN ('finished', 'failed', 'cancelled') LIMIT 1`),
+    events: sql(`
+      SELECT runs.key, controls.id, controls.body AS text FROM runs JOIN controls ON controls.run = runs.key
+      WHERE ${IN_SCOPE} AND controls.id >= '${EVENT_MESSAGE}' AND controls.id < 'event;' AND controls.body IS NOT NULL
+      ORDER BY runs.key, controls.number`),
     dropControls: sql(`DELETE FROM controls WHERE run IN (SELECT key FROM runs WHERE ${IN_SCOPE})`),
     dropEntries: sql('DELETE FROM entries WHERE id BETWEEN (:key << 32) AND (:key << 32) + 4294967295'),
     dropSnapshot: sql('DELETE FROM snapshots WHERE run = ?'),
@@ -217,11 +223,14 @@ export class SqliteTurns {
     if (title !== before.title || branch !== before.branch) this.#sql.setFacts().run({ ...scope, title, branch });
   }
 
-  delete(of: Scope, now: number): number {
+  delete(of: Scope, now: number, waits: SqliteWaits): number {
     const key = ownedBy(of);
     const scope = scopeOf(of);
     const held = this.#sql.held().get<{ id: string }>({ ...scope, now });
     if (held !== undefined) throw sessionBusy(cannotDelete(of), held.id);
+    const untaken = this.#sql.events().all<{ key: number; id: string; text: string }>(scope);
+    for (const { key: run } of this.#sql.keys().all<{ key: number }>(scope)) waits.replace(run, [], now);
+    for (const { key: run, ...message } of untaken) waits.giveBack(run, eventsIn([message]), now);
     this.#sql.dropControls().run(scope);
     for (const { key: run } of this.#sql.keys().all<{ key: number }>(scope)) {
       this.#sql.dropEntries().run({ key: run });

@@ -8,6 +8,7 @@ import type {
   ArtifactStore,
   Claim,
   ClaimRequest,
+  EventStore,
   Examined,
   Journal,
   LongTermStore,
@@ -23,6 +24,7 @@ import type {
   SessionStore,
   SignalOptions,
   SnapshotStore,
+  WaitIndex,
 } from '#journal';
 import type { CrashProcess } from './process.ts';
 import { type CrashRecord, taskPath } from './record.ts';
@@ -32,6 +34,8 @@ export class FaultyJournal implements Journal {
   readonly sessions: SessionStore;
   readonly snapshots: SnapshotStore;
   readonly store: LongTermStore;
+  readonly waits: WaitIndex;
+  readonly events: EventStore;
   readonly #inner: Journal;
   readonly #process: CrashProcess;
   readonly #record: CrashRecord;
@@ -62,6 +66,11 @@ export class FaultyJournal implements Journal {
       list: (query) => process.guard(() => inner.sessions.list(query)),
       set: (scope, facts) => this.#write('sessions.set', () => inner.sessions.set(scope, facts)),
       delete: (scope) => this.#write('sessions.delete', () => inner.sessions.delete(scope)),
+    };
+    this.waits = { list: (query) => process.guard(() => inner.waits.list(query)) };
+    this.events = {
+      signal: (signal) => this.#write('events.signal', () => inner.events.signal(signal)),
+      list: (query) => process.guard(() => inner.events.list(query)),
     };
     this.snapshots = {
       newest: (run, version) => process.guard(() => inner.snapshots.newest(run, version)),

@@ -164,7 +164,7 @@ export const artifactCases: readonly JournalCase[] = [
       const entries = (await journal.read('r1')).map((entry) =>
         entry.kind === 'started' ? { ...entry, query: '', erased: 5 } : entry,
       );
-      const request = { run: 'r1', head: 2, signals, keep: 0, entries, agent: 'finish', drops: [] } as const;
+      const request = { run: 'r1', head: 2, signals, keep: 0, entries, agent: 'finish', drops: [], waits: [] } as const;
       await expectCode(journal.repair({ ...request, status: 'finished' }), 'journal_conflict');
       await expectCode(journal.repair({ ...request, status: 'finished', head: 1, erases: true }), 'journal_conflict');
       await journal.repair({ ...request, status: 'finished', erases: true });

@@ -6,12 +6,17 @@ import {
   ben,
   control,
   createClaimed,
+  createWaiting,
+  delivered,
+  eventWait,
   expectCode,
   identity,
+  indexed,
   type JournalCase,
   LEASE_MS,
   messagesOf,
   newRun,
+  newSignal,
   newTask,
   present,
   sequence,
@@ -85,6 +90,37 @@ export const durableCases: readonly JournalCase[] = [
       await second.append(step(heir, 1));
       await expectCode(journal.append(step(zombie, 1)), 'lease_lost');
       assert.deepEqual(await sequence(journal, 'r1'), [1, 2]);
+    },
+  },
+  {
+    name: 'J8 a signal through one journal and a wait through another meet once, whichever comes first',
+    async run({ journal, open }) {
+      const second = await open();
+      for (let round = 0; round < 20; round += 1) {
+        const run = `r${round}`;
+        const claim = await createClaimed(journal, run);
+        const begin = async (): Promise<void> =>
+          journal.append(step(claim, 1, { waits: { adds: [eventWait(1, run)] } }));
+        const signal = async (): Promise<unknown> => second.events.signal(newSignal(run, 's1'));
+        await Promise.all(round % 2 === 0 ? [begin(), signal(), signal()] : [signal(), signal(), begin()]);
+        assert.deepEqual(await delivered(second, run), ['1.0.1 s1']);
+      }
+      assert.deepEqual([await indexed(journal), await second.events.list({ tenant: 'acme' })], [[], []]);
+    },
+  },
+  {
+    name: 'what waits, and what was signalled, is there when the storage is opened again',
+    async run({ journal, open }) {
+      await createWaiting(journal, 'r1', eventWait(1, 'a'), eventWait(2, 'b'));
+      await journal.events.signal(newSignal('a', 's1'));
+      await journal.events.signal(newSignal('c', 's2'));
+      const kept = await journal.events.list({ tenant: 'acme' });
+      const waits = await journal.waits.list({});
+      await journal.close();
+      const again = await open();
+      assert.deepEqual(await again.events.list({ tenant: 'acme' }), kept);
+      assert.deepEqual(await again.waits.list({}), waits);
+      assert.equal((await again.events.signal(newSignal('a', 's1'))).isNew, false);
     },
   },
   {

@@ -230,6 +230,7 @@ export const repairCases: readonly JournalCase[] = [
         status: 'paused',
         agent,
         drops: ['c1'],
+        waits: [],
       };
       await expectCode(journal.repair(request), 'journal_conflict');
       clock.advance(LEASE_MS);

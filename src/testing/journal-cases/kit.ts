@@ -10,8 +10,10 @@ import {
   PilotageError,
   type Started,
   type TaskMessage,
+  type WaitRow,
+  waitId,
 } from '#core';
-import type { Append, Claim, Journal, LeaseRequest, NewRun, Renewal } from '#journal';
+import type { Append, Claim, Journal, LeaseRequest, NewRun, NewSignal, Renewal } from '#journal';
 import type { VirtualClock } from '../time-and-chance.ts';
 
 export interface JournalBench {
@@ -114,4 +116,42 @@ export async function expectCode(done: unknown, code: ErrorCode): Promise<Pilota
 
 export async function sequence(journal: Journal, run: string): Promise<number[]> {
   return (await journal.read(run)).map((entry) => entry.seq);
+}
+
+/** A wait of the first call of step 1 for an event. */
+export function eventWait(wait: number, key: string, more: Partial<WaitRow> = {}): WaitRow {
+  return { id: `1.0.${wait}`, for: 'event', requestedAt: 1, step: 1, call: 0, wait, key, ...more };
+}
+
+/** Stores a run that waits for an event, and claims it. */
+export async function createWaiting(journal: Journal, run: string, ...adds: readonly WaitRow[]): Promise<Claim> {
+  const claim = await createClaimed(journal, run);
+  await journal.append(step(claim, 1, { waits: { adds } }));
+  return claim;
+}
+
+/** What the whole index has, as run and id. */
+export async function indexed(journal: Journal): Promise<string[]> {
+  return (await journal.waits.list({})).map(({ run, id }) => `${run} ${id}`);
+}
+
+export function newSignal(key: string, id: string, more: Partial<NewSignal> = {}): NewSignal {
+  return { tenant: 'acme', key, id, payload: { said: id }, keepMs: 60_000, ...more };
+}
+
+/** The signals that wait in the inbox of a run, as wait and id. */
+export async function delivered(journal: Journal, run: string): Promise<string[]> {
+  return (await messagesOf(journal, run)).flatMap((message) =>
+    message.type === 'EVENT' ? [`${waitId(message.at)} ${message.signal}`] : [],
+  );
+}
+
+/** The run has looked at its inbox: the entry that takes these messages. */
+export async function takeAll(
+  journal: Journal,
+  claim: Renewal,
+  expected: number,
+  more: Partial<Append> = {},
+): Promise<void> {
+  await journal.append(step(claim, expected, { takes: await waiting(journal, claim.run), ...more }));
 }

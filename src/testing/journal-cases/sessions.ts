@@ -203,7 +203,7 @@ export const sessionCases: readonly JournalCase[] = [
       await endTurn(journal, 'r2', 'cancelled');
       await endTurn(journal, 'r1');
       const { head, signals } = await journal.examine('r2');
-      const request = { run: 'r2', head, signals, keep: head, entries: [], agent: 'function', drops: [] };
+      const request = { run: 'r2', head, signals, keep: head, entries: [], agent: 'function', drops: [], waits: [] };
       await journal.repair({ ...request, status: 'running' });
       assert.equal((await journal.sessions.get(SCOPE))?.live?.run, 'r2');
       assert.equal((await journal.get('r2'))?.waits, undefined);

@@ -89,7 +89,7 @@ export const snapshotCases: readonly JournalCase[] = [
       await journal.snapshots.keep(snapshot('r1', claim.fence, 2, { blocks: bytes('a') }));
       const { head, signals } = await journal.examine('r1');
       const entries = (await journal.read('r1')).slice(1);
-      const status = { status: 'paused', agent: 'finish', drops: [] } as const;
+      const status = { status: 'paused', agent: 'finish', drops: [], waits: [] } as const;
       await journal.repair({ run: 'r1', head, signals, keep: 1, entries, ...status });
       assert.equal(await journal.snapshots.newest('r1', 1), undefined);
       assert.equal(await journal.snapshots.keep(snapshot('r1', claim.fence, 3)), false);
