@@ -164,6 +164,7 @@ function chatWays(run: string, options: Options): Ways {
     lookUp: (token) => `/resume${which(token)}`,
     approve: (token) => `/approve${which(token)}`,
     reject: (token) => `/reject${which(token)}`,
+    answer: (token, value) => (value === undefined ? 'your next message' : `/answer${which(token)} ${value}`),
     goOn: (pause, token) => {
       if (pause.reason === 'await_input') return 'your next message';
       return pause.payload?.['budget'] === undefined ? `/resume${which(token)}` : commands.goOn(pause, token);

@@ -19,6 +19,8 @@ export interface Ways {
   lookUp(token: string | undefined): string;
   approve(token: string | undefined): string;
   reject(token: string | undefined): string;
+  /** Answers a question of a call. @param value JSON; absent: words. */
+  answer(token: string | undefined, value: string | undefined): string;
   goOn(pause: PauseNotice, token: string | undefined): string;
 }
 
@@ -31,6 +33,10 @@ export function commandsFor(id: string, options: Options): Ways {
     lookUp: (token) => hint('resume', id, options, ...which(token)),
     approve: (token) => hint('approve', id, options, ...which(token)),
     reject: (token) => hint('reject', id, options, ...which(token)),
+    answer: (token, value) =>
+      value === undefined
+        ? hint('resume', id, options, ...which(token), '--message', '…')
+        : hint('answer', id, options, ...which(token), '--value', value),
     goOn: (pause, token) => hint('resume', id, options, ...which(token), ...answerFlags(id, pause)),
   };
 }
@@ -56,6 +62,16 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, ways:
     add(`did not  ${ways.didNotHappen(which)}`);
     if (canLookUp === true) add(`look up  ${ways.lookUp(which)}`);
     return [{ tone: 'strong', text: title }, ...lines];
+  }
+  if (pause.wait !== undefined) {
+    const { tool, message, payload } = pause.payload ?? {};
+    for (const [index, line] of linesOf(payload).entries()) add(`${(index === 0 ? 'about' : '').padEnd(7)}  ${line}`);
+    add(
+      `answer   ${ways.answer(which, pause.schema === undefined ? undefined : JSON.stringify(sampleOf(pause.schema)))}`,
+    );
+    add(`no       ${ways.reject(which)}`);
+    const asks = `${subject(id, pause)} waits for an answer: ${shortLine(String(tool), 60)} asks: ${harmless(String(message))}`;
+    return [{ tone: 'strong', text: asks }, ...lines];
   }
   if (needsVerdict(pause)) {
     const listed = (label: string, text: readonly string[]): void =>
@@ -130,6 +146,30 @@ function wholeArgs({ payload }: PauseNotice): readonly string[] {
 function linesOf(value: Json | undefined): readonly string[] {
   return value === undefined ? [] : harmless(JSON.stringify(value, null, 2)).split('\n');
 }
+
+/** A value of the shape that the schema asks for, to be filled in. */
+function sampleOf(schema: JsonObject, levelsLeft: number = 4): Json {
+  const { type, properties, enum: words, const: only, default: usual } = schema;
+  if (usual !== undefined) return usual;
+  if (only !== undefined) return only;
+  if (Array.isArray(words) && words.length > 0) return words[0] as Json;
+  if (isJsonObject(properties) && levelsLeft > 0) {
+    const fields = Object.entries(properties);
+    return Object.fromEntries(
+      fields.map(([name, field]) => [name, isJsonObject(field) ? sampleOf(field, levelsLeft - 1) : '…']),
+    );
+  }
+  return SAMPLES[typeof type === 'string' ? type : 'string'] ?? '…';
+}
+
+const SAMPLES: Readonly<Record<string, Json>> = {
+  integer: 1,
+  number: 1,
+  boolean: true,
+  array: [],
+  object: {},
+  null: null,
+};
 
 /** How much of the arguments of a call stands in a title. */
 const TITLE_CHARS = 160;

@@ -166,6 +166,7 @@ function chosen(state: RunState, pauses: readonly PauseNotice[], { token, nodes 
 function isAnswered(pause: PauseNotice, unread: readonly Unread[], options: Options): boolean {
   if (needsVerdict(pause)) return false;
   const hasWords = options.message !== undefined || options.payload !== undefined;
+  if (pause.wait !== undefined) return options.message !== undefined;
   if (pause.reason === 'await_input') return hasWords;
   // An answer that somebody gave before comes first.
   return saysSomething(options) || !unread.some(({ messages }) => messages.some(isVerdict));
@@ -173,6 +174,11 @@ function isAnswered(pause: PauseNotice, unread: readonly Unread[], options: Opti
 
 async function answer({ run, journal, options }: GoingOn, pause: PauseNotice): Promise<void> {
   const { message, payload, nodes, acceptChanges } = options;
+  if (pause.wait !== undefined && message !== undefined) {
+    if (acceptChanges) await run.resume({ acceptChanges });
+    await run.answer(pause.token, { kind: 'answer', value: message });
+    return untilHeard(journal, run.id, [{ run: pause.run, messages: [] }]);
+  }
   const limits = limitsOf(options);
   const isOfRun = holdsRun(pause, run.id);
   if (Object.keys(limits).length > 0 && !isOfRun) throw new UsageError(LIMITS_BETWEEN_STEPS);

@@ -86,6 +86,8 @@ export interface TaskPause {
   readonly payload?: JsonObject;
   /** JSON Schema of the answer. */
   readonly schema?: JsonObject;
+  /** Set when a call asks in the middle of its work: its answer is a value, or that nobody wants to answer. */
+  readonly wait?: number;
   readonly expiresAt?: number;
   /** What the task's planner said when it asked, such as its question to the user. Absent when it said nothing. */
   readonly text?: string;

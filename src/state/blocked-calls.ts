@@ -320,8 +320,12 @@ export function answerable(state: RunState): readonly TaskPause[] {
   return [...state.pauses.map((pause) => taskPause(run, pause, saidWith(state, pause))), ...pausesOfTasks(state)];
 }
 
-function taskPause(run: string, { token, reason, payload, schema, expiresAt }: OpenPause, text?: string): TaskPause {
-  return defined({ run, token, reason, payload, schema, expiresAt, text });
+function taskPause(
+  run: string,
+  { token, reason, payload, schema, wait, expiresAt }: OpenPause,
+  text?: string,
+): TaskPause {
+  return defined({ run, token, reason, payload, schema, wait, expiresAt, text });
 }
 
 /** What the planner said in the step that this pause of the run belongs to. */

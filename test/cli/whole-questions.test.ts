@@ -118,3 +118,44 @@ describe('what is said in 50,000 characters', () => {
     for (const word of ['args', 'message', 'second']) expect(stdout.split(long(word))).toHaveLength(2);
   });
 });
+
+const BOOKING = `
+import { defineConfig } from '${builtUrl('src/config/index.ts')}';
+
+const last = ({ trajectory }) => trajectory.step(trajectory.count - 1)?.calls[0]?.outcome;
+const calls = ['book', 'name', 'name'].map((tool) => ({ kind: 'call_tool', tool, args: {} }));
+const schema = { type: 'object', properties: { nights: { type: 'integer' } }, required: ['nights'] };
+const made = (name, execute) => ({ name, description: name, inputSchema: { type: 'object' }, effect: 'pure', execute });
+export default defineConfig({
+  planner: (run) => calls[run.trajectory.count] ?? { kind: 'finish', reason: 'goal', payload: run.trajectory.steps.map((step) => step.calls[0].outcome.value ?? step.calls[0].outcome.error.code) },
+  tools: [
+    made('book', (_, context) => context.ask({ question: 'How many nights?', schema, payload: { city: 'Oslo' } })),
+    made('name', (_, context) => context.ask({ question: 'In which name?' })),
+  ],
+});
+`;
+
+describe('a question of a call', () => {
+  it('is shown with its form, and answered, in words too, or declined', async () => {
+    const folder = makeFolder();
+    folder.write('pilotage.config.ts', BOOKING);
+    const asked = await folder.run(['run', 'a trip']);
+    expect(asked.code).toBe(5);
+    const run = runIn(asked.stderr);
+    expect(asked.stderr).toContain('The run waits for an answer: book asks: How many nights?');
+    expect(asked.stderr).toContain('"city": "Oslo"');
+    expect(asked.stderr).toContain(`answer ${run} --value '{"nights":1}'`);
+    const refused = await folder.run(['answer', run, '--value', '{"nights":"two"}']);
+    expect(refused.code).toBe(2);
+    expect(refused.stderr + refused.stdout).toContain('/nights: must be integer');
+    expect(await folder.run(['answer', run, '--value', '{"nights":2}'])).toMatchObject({ code: 0 });
+    const next = await folder.run(['resume', run]);
+    expect(next.code).toBe(5);
+    expect(next.stderr).toContain(`resume ${run} --message`);
+    expect(await folder.run(['resume', run, '--message', 'Ana'])).toMatchObject({ code: 5 });
+    expect(await folder.run(['reject', run, '--reason', 'no more'])).toMatchObject({ code: 0 });
+    const ended = await folder.run(['resume', run]);
+    expect(ended).toMatchObject({ code: 0 });
+    expect(JSON.parse(ended.stdout)).toEqual([{ nights: 2 }, 'Ana', 'question_declined']);
+  });
+});
