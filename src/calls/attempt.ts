@@ -36,7 +36,7 @@ export class Attempt {
   #dismissed: { readonly reason: unknown } | undefined;
   #isLookUp = false;
   #isPatient = false;
-  #hearing: { giveUp(graceMs: number): void; park(): boolean } | undefined;
+  #hearing: Pick<Hearing<unknown, unknown>, 'giveUp' | 'park' | 'stopLimit' | 'startLimit'> | undefined;
   #endPause: (() => void) | undefined;
 
   constructor(clock: Clock, onLate: () => void) {
@@ -129,6 +129,19 @@ export class Attempt {
     return !this.aborted && this.#hearing?.park() === true;
   }
 
+  /** Its time limit begins anew when the work has ended: it waits for somebody meanwhile. */
+  async untimed<T>(work: Promise<T>): Promise<T> {
+    // It is heard only when the function that asks has returned its promise.
+    await undefined;
+    const hearing = this.#hearing;
+    hearing?.stopLimit();
+    try {
+      return await work;
+    } finally {
+      hearing?.startLimit();
+    }
+  }
+
   /** Waits, or until aborted. */
   pause(delayMs: number): Promise<void> {
     return new Promise((resolve) => {
@@ -157,6 +170,7 @@ class Hearing<T, R> {
   readonly #resolve: (result: R | Promise<R>) => void;
   #isLate = false;
   #cancelTimer: (() => void) | undefined;
+  #limitMs: number | undefined;
   isOpen = true;
 
   constructor(
@@ -185,8 +199,17 @@ class Hearing<T, R> {
     }
   }
 
+  stopLimit(): void {
+    this.#cancelTimer?.();
+  }
+
+  startLimit(): void {
+    if (this.isOpen && this.#limitMs !== undefined && !this.#signal.aborted) this.limit(this.#limitMs);
+  }
+
   /** From now on its time limit counts. */
   limit(timeoutMs: number): void {
+    this.#limitMs = timeoutMs;
     const { clock } = this.#attempt;
     this.#cancelTimer = limitTime(clock, timeoutMs, () => {
       this.#isLate = this.#isHeardOut;

@@ -11,6 +11,7 @@ import type {
   LaterValue,
   SkillView,
   ToolSchema,
+  WaitEnd,
 } from '#core';
 import type { ArtifactStore } from '#journal';
 import type { ApprovedCall, AwayCall, OpenStep, WaitingCall } from '#state';
@@ -57,6 +58,8 @@ export interface WaitsAsk {
   readonly startedAt: number;
   /** The call has been made, and waits for its value. */
   readonly later?: LaterValue;
+  /** The call stays open. */
+  readonly held?: true;
 }
 
 export interface Call {
@@ -103,6 +106,8 @@ export interface DispatchPorts {
   readonly skills: SkillView;
   /** What `context.once` has recorded. */
   readonly kept: KeptPorts;
+  /** Asks while the call stays open. Resolves when the wait has ended. */
+  hold(call: OwnCall, asked: NewWait, isKnown: boolean): Promise<WaitEnd>;
   /** Tells whoever reads the run, or one above it, of a chunk. */
   tellChunk(call: OwnCall, piece: Piece): void;
   /** From 0 up to 1. */

@@ -18,21 +18,24 @@ import {
   type Store,
   type StoreUse,
   type ToolView,
+  type WaitEnd,
 } from '#core';
 import { type ArtifactStore, storeIfLarge } from '#journal';
 import type { WaitingCall } from '#state';
 import type { ArtifactDescription, AwaitedEvent, HandleSet, Question, ToolContext } from '#tools';
+import type { Attempt } from './attempt.ts';
 import { CallStore, type CallStorePorts } from './call-store.ts';
 import { type KeptPorts, keptOnce } from './kept-work.ts';
 import type { LargeTurns } from './large-values.ts';
 import type { Spender } from './model-request.ts';
 import { callIsOver, type ToolSpending } from './spending.ts';
-import { AttemptWaits, type NewWait } from './waits.ts';
+import { AttemptWaits, type NewWait, type WaitPorts } from './waits.ts';
 
 /** The call that a context belongs to. */
 export interface OwnCall {
   /** What it has waited for before. */
   readonly waiting: WaitingCall | undefined;
+  readonly attempt: Pick<Attempt, 'untimed'>;
   readonly open: { readonly move: { readonly step: number } };
   readonly index: number;
   readonly branch: { readonly tool: string };
@@ -56,6 +59,8 @@ interface ContextPorts {
   tellChunk(call: OwnCall, piece: Piece): void;
   /** What `context.once` has recorded of the call. */
   readonly kept: KeptPorts;
+  /** Asks while the call stays open. */
+  hold(call: OwnCall, asked: NewWait, isKnown: boolean): Promise<WaitEnd>;
 }
 
 const NO_HANDLES: Readonly<Record<string, unknown>> = Object.freeze({});
@@ -192,7 +197,9 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
       this.#isParked = true;
       this.#isParked = park();
     };
-    this.#waits ??= new AttemptWaits({ known: this.#call.waiting?.waits ?? [], now: () => clock.now(), stop });
+    const { attempt } = this.#call;
+    const hold: WaitPorts['hold'] = (asked, isKnown) => attempt.untimed(this.#ports.hold(this.#call, asked, isKnown));
+    this.#waits ??= new AttemptWaits({ known: this.#call.waiting?.waits ?? [], now: () => clock.now(), stop, hold });
     return this.#waits;
   }
 

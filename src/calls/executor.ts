@@ -50,6 +50,7 @@ import { CallsAside } from './calls-aside.ts';
 import type { OwnCall, Piece } from './context.ts';
 import { keyPrefixOf } from './doubt.ts';
 import { EarlierCalls, type EarlierPorts, type KnownTool } from './earlier-calls.ts';
+import { HeldQuestions } from './held-questions.ts';
 import { askForRaise, asksForRaise, InFlightBudget, type Lacking } from './in-flight-budget.ts';
 import { storeLargeValue } from './large-values.ts';
 import { cancelled, errorData, failed, failedOutcome, noRoom, outcomeOfTask } from './outcome.ts';
@@ -97,11 +98,14 @@ export class Calls {
   readonly #budget: InFlightBudget;
   #planned: { readonly open: OpenStep; readonly schedule: Schedule } | undefined;
   #wake: (() => void) | undefined;
+  /** Lets the driver go on while the only call of the step stays open. */
+  #stopWaiting: (() => void) | undefined;
   #refusal: { readonly error: unknown } | undefined;
   readonly #keyPrefix: string;
   readonly #dispatchPorts: DispatchPorts;
   readonly #earlier: EarlierCalls;
   readonly #tasks: TaskCalls;
+  readonly #held: HeldQuestions;
 
   constructor(ports: CallPorts) {
     this.#ports = ports;
@@ -111,6 +115,7 @@ export class Calls {
     const toolOf = (tool: string): KnownTool | undefined => this.#toolOf(tool);
     this.#earlier = new EarlierCalls({ state, artifacts, toolOf });
     this.#budget = new InFlightBudget(state);
+    this.#held = new HeldQuestions({ state, writer: ports.writer, newToken: () => deps.newToken(), onAsked: () => this.#leaveAlone() });
     this.#tasks = new TaskCalls({
       deps,
       state,
@@ -139,6 +144,13 @@ export class Calls {
       isReadByModel: deps.planner.modelDriven === true,
       meta: state.context.meta ?? NO_META,
       skills: skillView(state.context.skills),
+      hold: (call, asked, isKnown) =>
+        this.#held.ask(
+          { step: call.open.move.step, call: call.index },
+          asked,
+          call.waiting?.startedAt ?? clock.now(),
+          isKnown,
+        ),
       kept: { state, artifacts, write: (body) => ports.writer.commit([body]) },
       store: new RunStore(deps, state),
       tellChunk: (call, piece) => this.#tellChunk(call, piece),
@@ -165,6 +177,11 @@ export class Calls {
   /** True when nothing is in flight, and every result has been taken. */
   get isIdle(): boolean {
     return this.#inFlight.length === 0 && this.#landed.length === 0;
+  }
+
+  /** Calls that stayed open while they asked go on with what has come. */
+  hearAnswers(): void {
+    this.#held.hear();
   }
 
   abort(reason: unknown, isPatient: boolean): void {
@@ -289,7 +306,11 @@ export class Calls {
 
   /** Starts a call beside others. Its end is announced through `#change`. */
   #start(open: OpenStep, index: number, branch: Branch): void {
-    this.#begin(open, index, branch).then(
+    this.#whenOver(index, this.#begin(open, index, branch));
+  }
+
+  #whenOver(index: number, begun: Promise<Landed>): void {
+    begun.then(
       (landed) => {
         this.#isOver(index);
         this.#returned.push(index);
@@ -329,10 +350,27 @@ export class Calls {
   }
 
   #beginAlone(open: OpenStep, branch: Branch): Promise<Landing | Dispatched> {
+    // It stays open, and what it asked was heard meanwhile.
+    if (this.#inFlight.length > 0 || this.#landed.length > 0) return this.#landing();
     this.#alone = open;
     const other = this.#beginOther(open, 0, branch);
-    if (other === undefined) return this.#fly(open, 0, branch);
-    return other.then(asLanding).finally(() => this.aloneIsOver());
+    if (other !== undefined) return other.then(asLanding).finally(() => this.aloneIsOver());
+    const flying = this.#fly(open, 0, branch);
+    return new Promise((resolve, reject) => {
+      this.#stopWaiting = () => {
+        this.#stopWaiting = undefined;
+        this.#alone = undefined;
+        this.#whenOver(0, flying.then((result) => this.#landedCall(open, 0, result)));
+        resolve({ entries: [] });
+      };
+      flying.then(resolve, reject);
+    });
+  }
+
+  /** The driver waits for the only call of a step, which asks somebody: it is to hear what is said, as beside other calls. */
+  #leaveAlone(): void {
+    if (this.#alone === undefined) this.nudge();
+    else this.#stopWaiting?.();
   }
 
   async #begin(open: OpenStep, index: number, branch: Branch): Promise<Landed> {

@@ -37,9 +37,17 @@ export interface WaitPorts {
   now(): number;
   /** The attempt is to be stopped, for it waits. */
   stop(): void;
+  /** Asks while the call stays open. Resolves when the wait has ended. @param isKnown it was asked before: what asks is there. */
+  hold(asked: NewWait, isKnown: boolean): Promise<WaitEnd>;
 }
 
-const QUESTION: OptionShape<Question> = { question: 'text', schema: 'any?', payload: 'object?', expiresInMs: 'any?' };
+const QUESTION: OptionShape<Question> = {
+  question: 'text',
+  schema: 'any?',
+  payload: 'object?',
+  expiresInMs: 'any?',
+  hold: 'flag?',
+};
 const SLEEP: OptionShape<{ until?: unknown; forMs?: unknown }> = { until: 'any?', forMs: 'any?' };
 const EVENT: OptionShape<AwaitedEvent> = { key: 'text', schema: 'any?', timeoutMs: 'any?' };
 
@@ -70,16 +78,17 @@ export class AttemptWaits {
 
   ask(given: Question<InputSchema | undefined>): Promise<unknown> {
     assertOptions('context.ask', given, QUESTION);
-    const { question: message, schema, expiresInMs } = given;
+    const { question: message, schema, expiresInMs, hold = false } = given;
     if (message.length > MAX_QUESTION_CHARS) throw tooLong('The question', MAX_QUESTION_CHARS);
     const payload = given.payload === undefined ? undefined : captureObject(given.payload, 'payload').json;
     const until = expiresInMs === undefined ? undefined : this.#ports.now() + durationOf('expiresInMs', expiresInMs);
     const wanted = { for: 'answer' as const, ...defined({ until, schema: schema && jsonSchemaOf(schema, OF_ASK) }) };
     const check = schema && checkOf(schema, OF_ASK);
-    return this.#wait({ ...wanted, question: defined({ message, payload }) }, async (end) => {
+    const read = async (end: WaitEnd): Promise<unknown> => {
       if (end.ended === 'answer') return fitting(end.value, check, message);
       throw withoutAnswer(end, message);
-    });
+    };
+    return this.#wait({ ...wanted, question: defined({ message, payload }) }, read, hold);
   }
 
   sleep(given: SleepTime): Promise<void> {
@@ -125,7 +134,7 @@ export class AttemptWaits {
     clearImmediate(this.#check);
   }
 
-  #wait<T>(wanted: Omit<NewWait, 'wait'>, read: (end: WaitEnd) => T | Promise<T>): Promise<T> {
+  #wait<T>(wanted: Omit<NewWait, 'wait'>, read: (end: WaitEnd) => T | Promise<T>, isHeld = false): Promise<T> {
     this.#count += 1;
     const wait = this.#count;
     if (wait > MAX_WAITS) throw tooManyWaits();
@@ -133,6 +142,7 @@ export class AttemptWaits {
     if (known !== undefined) assertSame(known, wanted);
     // What is thrown here is thrown to whoever awaits it.
     if (known?.end !== undefined) return Promise.resolve(known.end).then(read);
+    if (isHeld) return this.within(() => this.#ports.hold({ ...wanted, wait }, known !== undefined).then(read));
     if (known === undefined) this.#begun.push({ ...wanted, wait });
     this.#isWaiting = true;
     this.#lookSoon();

@@ -286,6 +286,8 @@ export interface CallWaits extends CallPlace {
   readonly startedAt: number;
   /** Set when the call has been made, and waits for its value. */
   readonly later?: LaterValue;
+  /** True: the call stays open meanwhile, in the process that makes it. */
+  readonly held?: true;
 }
 /** A time has come, an event has come, or a wait was given up. A question ends with the entry of its answer. */
 export type WaitEnded = WaitPlace &

@@ -20,7 +20,16 @@ import {
   resolveWakeMode,
 } from '#core';
 import type { Claim } from '#journal';
-import { isBlocked, isHeld, nextStep, nextTimeout, type OpenStep, type RunState, withheldTools } from '#state';
+import {
+  isBlocked,
+  isHeld,
+  nextStep,
+  nextTimeout,
+  type OpenStep,
+  type RunState,
+  withheldTools,
+  isPaused,
+} from '#state';
 import type { AuthorisedTools } from '#tools';
 import { Calls } from '../calls/executor.ts';
 import { turn } from '../calls/large-values.ts';
@@ -57,6 +66,8 @@ export class RunDriver {
   #stop: Stop | undefined;
   /** Nothing more begins; what is in flight may end. */
   #isLeaving = false;
+  /** Somebody waits until the run reads as paused. */
+  #asks: PromiseWithResolvers<void> | undefined;
 
   constructor(
     deps: DriverDeps,
@@ -122,6 +133,17 @@ export class RunDriver {
     this.#halt(why);
   }
 
+  /** Until the run reads as paused although a call of it stays open here. */
+  untilItAsks(): Promise<void> {
+    if (this.#asks === undefined || this.#isAsking) this.#asks = Promise.withResolvers();
+    if (this.#isAsking) this.#asks.resolve();
+    return this.#asks.promise;
+  }
+
+  get #isAsking(): boolean {
+    return !this.hasNews && this.#calls.inFlight > 0 && isPaused(this.state);
+  }
+
   /** Begins nothing more, and gives the run back when what is under way has ended. */
   leave(): void {
     this.#isLeaving = true;
@@ -159,6 +181,8 @@ export class RunDriver {
     for (;;) {
       if (this.#isLettingGo()) return this.#letGo();
       if (this.#inbox.hasNews) await this.#inbox.take();
+      this.#calls.hearAnswers();
+      if (this.#asks !== undefined && this.#isAsking) this.#asks.resolve();
       const { open, ending, limits } = this.state;
       if (open?.move.growing === true && ending === null) {
         await this.#commit(this.#moves.takeGrowth(open));

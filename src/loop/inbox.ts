@@ -156,6 +156,8 @@ export class RunInbox implements Hearing {
     if (!isControl(message)) return open.waits.length > 0;
     // A plan is stopped, or given up, between two of its nodes.
     if (isPlan(open.move.decision) && (message.type === 'PAUSE' || message.type === 'REDIRECT')) return true;
+    // Words of the user answer what a call has asked.
+    if (message.type === 'USER_MESSAGE' && pauses.some(({ wait }) => wait !== undefined)) return true;
     // A question is withdrawn before an answer that came later is heard.
     const asks = pauses.some(({ call }) => call !== undefined);
     if (withdrawsQuestions(message, this.#ports.state.whileAsked)) return asks || open.waits.length > 0;

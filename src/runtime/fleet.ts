@@ -579,7 +579,8 @@ export class Fleet {
       if (error !== undefined) throw error;
       return live.driver.state;
     });
-    return this.waiting(run, settled);
+    const asks = live.driver.untilItAsks().then(() => live.driver.state);
+    return this.waiting(run, Promise.race([settled, asks]));
   }
 
   #startBeat(): void {

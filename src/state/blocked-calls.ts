@@ -41,7 +41,12 @@ const BEFORE_ALL = Number.NEGATIVE_INFINITY;
 const NONE: ReadonlySet<number> = new Set();
 
 /** The calls that wait for an answer, for a task, for a group or for the time of their next attempt. This process cannot move them on. */
-export function parkedCalls(state: RunState, open: OpenStep, now: number = BEFORE_ALL): ReadonlySet<number> {
+export function parkedCalls(
+  state: RunState,
+  open: OpenStep,
+  now: number = BEFORE_ALL,
+  withHeld = false,
+): ReadonlySet<number> {
   const { waits, away, waiting } = open;
   if (waits.length === 0 && away.length === 0 && waiting.length === 0 && state.pauses.length === 0) return NONE;
   const parked = new Set<number>();
@@ -49,7 +54,7 @@ export function parkedCalls(state: RunState, open: OpenStep, now: number = BEFOR
     // Of a call that asks in the middle of its work, the call says whether it waits: something else that it waits for may have ended.
     if (call !== undefined && wait === undefined && step === open.move.step) parked.add(call);
   }
-  for (const { call, isParked } of waiting) if (isParked) parked.add(call);
+  for (const one of waiting) if (one.isParked || (withHeld && openWaits(one).length > 0)) parked.add(one.call);
   for (const wait of waits) if (!isOver(state, wait, now)) parked.add(wait.call);
   for (const one of away) if (isAway(state, open, one, now)) parked.add(one.call);
   return parked;
@@ -151,8 +156,11 @@ export function isRedirected(state: RunState): boolean {
   return open !== null && isPlan(open.move.decision) && hasNewGoal(state);
 }
 
-/** Whether the open step has calls, and each of them is blocked or needs a call that has not ended. */
-export function isBlocked(state: RunState, now: number = BEFORE_ALL): boolean {
+/**
+ * Whether the open step has calls, and each of them is blocked or needs a call that has not ended.
+ * @param withHeld counts calls that stay open while they ask somebody: nobody but who answers moves them, either.
+ */
+export function isBlocked(state: RunState, now: number = BEFORE_ALL, withHeld = false): boolean {
   const { open } = state;
   if (open === null) return false;
   const { decision, growing } = open.move;
@@ -161,7 +169,7 @@ export function isBlocked(state: RunState, now: number = BEFORE_ALL): boolean {
   const { waits, away, waiting } = open;
   const waitsForNothing = waits.length === 0 && away.length === 0 && waiting.length === 0;
   if (waitsForNothing && !state.pauses.some(({ call }) => call !== undefined)) return false;
-  const parked = parkedCalls(state, open, now);
+  const parked = parkedCalls(state, open, now, withHeld);
   const isOpenAndFree = (record: CallRecord | null, call: number): boolean => record === null && !parked.has(call);
   if (decision.kind === 'call_parallel') {
     // Calls that a met join does not need are settled here, except calls in doubt, which a person must settle. A task may have one.
@@ -298,7 +306,7 @@ export function isPaused(state: RunState): boolean {
   const { ending, open, pauses } = state;
   if (ending !== null) return false;
   if (open === null || isHeld(state)) return pauses.length > 0;
-  return isBlocked(state) && (pauses.length > 0 || pausesOfTasks(state).length > 0);
+  return isBlocked(state, BEFORE_ALL, true) && (pauses.length > 0 || pausesOfTasks(state).length > 0);
 }
 
 /** The pauses of the tasks that the open step waits for. Those of a group count once none of its members is running any more. */

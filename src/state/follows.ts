@@ -217,7 +217,7 @@ class Prospect {
         return;
       case 'call_away':
       case 'call_waits':
-        if (open !== null) noteBegun(open, body.call, false);
+        if (open !== null && !('held' in body)) noteBegun(open, body.call, false);
         return;
       case 'call_ended':
         this.#noteEnd(body.call);

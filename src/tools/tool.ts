@@ -135,6 +135,12 @@ export interface Question<S extends InputSchema | undefined = InputSchema | unde
   readonly payload?: JsonObject;
   /** Milliseconds after which nobody is asked any more. Default: never. */
   readonly expiresInMs?: number;
+  /**
+   * True: the call stays open in this process until somebody answers, and `execute` goes on where it is, for what cannot begin again, such as a connection that a server
+   * holds. The run reads as paused all the same, and the time limit begins anew with the answer. When the process dies the call is what any call is that was cut off: in
+   * doubt, if its effect is `once`. Default false.
+   */
+  readonly hold?: boolean;
 }
 
 /** Until when a call waits: a Date, milliseconds since the epoch or an ISO text with its zone; or for how long. */

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Json, Outcome } from '#core';
 import { memoryJournal } from '#journal';
+import { createRuntime } from '#runtime';
 import type { RunSnapshot } from '#state';
 import { call, named, parallel, script, watched } from '../kit/decisions.ts';
 import { entriesOf, observations, pausesOf } from '../kit/run-record.ts';
@@ -170,5 +171,55 @@ describe('a call that sleeps', () => {
       ['cancelled', 'value'],
     ]);
     expect(state.pauses).toEqual([]);
+  });
+});
+
+describe('a call that stays open while it asks', () => {
+  it.each(['pure', 'once'] as const)('reads as paused, and goes on where it is (%s)', async (effect) => {
+    let begun = 0;
+    const server = make(
+      'server',
+      async (_, context) => {
+        begun += 1;
+        const answer = await context.ask({ question: 'May I?', schema: { type: 'boolean' }, hold: true });
+        return { answer, begun };
+      },
+      { effect, timeoutMs: 1_000 },
+    );
+    const journal = memoryJournal();
+    const { runtime, clock } = world({ planner: script(call('server')), tools: [server], journal });
+    const run = await start({ runtime });
+    expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ payload: { message: 'May I?' } }] });
+    expect((await journal.get(run.id))?.status).toBe('paused');
+    const seen = [];
+    for await (const event of run.events()) seen.push(event.type);
+    expect(seen.at(-1)).toBe('run.paused');
+    // Nobody hurries who is asked.
+    clock.advance(10_000);
+    await run.answer(undefined, { kind: 'answer', value: true });
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    expect(observations(await run.state())).toEqual([{ answer: true, begun: 1 }]);
+  });
+
+  it.each(['keyed', 'once'] as const)('asks again in another process, or is in doubt, when its own is gone (%s)', async (effect) => {
+    const server = make('server', (_, context) => context.ask({ question: 'May I?', hold: true }), { effect });
+    const options = { planner: script(call('server')), tools: [server], journal: memoryJournal() };
+    const first = createRuntime(options);
+    const run = await start({ runtime: first });
+    await run.result();
+    await first.close({ graceMs: 0 });
+    const second = createRuntime(options);
+    second.work();
+    const again = second.run(run.id);
+    const pauseFor = async (reason: string) => (await pausesOf(again)).find((pause) => pause.reason === reason);
+    if (effect === 'once') {
+      await until(async () => (await pauseFor('in_doubt')) !== undefined);
+      await again.settle((await pauseFor('in_doubt'))?.token, { happened: false });
+    }
+    await again.answer((await pauseFor('await_input'))?.token, { kind: 'answer', value: 'yes' });
+    await again.result();
+    expect(observations(await again.state())).toEqual(['yes']);
+    expect(await entriesOf(options.journal, again, 'paused')).toHaveLength(effect === 'once' ? 2 : 1);
+    await second.close();
   });
 });

@@ -1,0 +1,58 @@
+/** Questions of calls that stay open in this process until somebody has answered. */
+import { type CallPlace, type WaitEnd, type WaitPlace, waitId } from '#core';
+import { type RunState, waitingCall } from '#state';
+import type { RunWriter } from '../loop/run-writer.ts';
+import { waitEntries } from './wait-entries.ts';
+import type { NewWait } from './waits.ts';
+
+interface HeldPorts {
+  readonly state: RunState;
+  readonly writer: Pick<RunWriter, 'commit'>;
+  newToken(): string;
+  /** The run may read as paused now. */
+  onAsked(): void;
+}
+
+export class HeldQuestions {
+  readonly #ports: HeldPorts;
+  readonly #open = new Map<string, { readonly at: WaitPlace; readonly resolve: (end: WaitEnd) => void }>();
+
+  constructor(ports: HeldPorts) {
+    this.#ports = ports;
+  }
+
+  /** Asks, unless that was done in the life of another process. Resolves when the wait has ended. @throws the journal's refusal. */
+  async ask({ step, call }: CallPlace, asked: NewWait, startedAt: number, isKnown: boolean): Promise<WaitEnd> {
+    const at = { step, call, wait: asked.wait };
+    const { promise, resolve } = Promise.withResolvers<WaitEnd>();
+    this.#open.set(waitId(at), { at, resolve });
+    const { state, writer, onAsked } = this.#ports;
+    const { open } = state;
+    if (!isKnown && open !== null) {
+      const entries = waitEntries(
+        { step, call },
+        { kind: 'waits', waits: [asked], startedAt, held: true },
+        open,
+        this.#ports,
+      );
+      await writer.commit(entries, { status: 'paused' });
+    }
+    // Whoever has called the tool waits for it first.
+    await undefined;
+    this.hear();
+    onAsked();
+    return promise;
+  }
+
+  /** Calls go on whose questions have been answered, or are asked no more. */
+  hear(): void {
+    if (this.#open.size === 0) return;
+    const { open } = this.#ports.state;
+    for (const [id, { at, resolve }] of this.#open) {
+      const isOpen = open?.move.step === at.step;
+      const known = isOpen ? waitingCall(open, at.call)?.waits.find(({ wait }) => wait === at.wait) : undefined;
+      if (known === undefined || known.end !== undefined) this.#open.delete(id);
+      if (known?.end !== undefined) resolve(known.end);
+    }
+  }
+}
