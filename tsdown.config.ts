@@ -14,6 +14,7 @@ const config: UserConfig = defineConfig({
     'src/model/index.ts',
     'src/model/openai-compatible.ts',
     'src/parse/index.ts',
+    'src/runtime/schedules-index.ts',
     'src/runtime/sessions-index.ts',
     'src/planners/finish/finish.ts',
     'src/planners/deterministic/index.ts',

@@ -7,6 +7,7 @@ export type CommandName =
   | 'run'
   | 'chat'
   | 'sessions'
+  | 'schedules'
   | 'plan'
   | 'resume'
   | 'retry'
@@ -43,6 +44,7 @@ Commands:
   retry <run>               carry out again what has failed of a run's plan
   chat                      talk with an agent: a session whose turns are runs
   sessions <what>           list the sessions of the journal; show, delete, or give one a title
+  schedules <what>          list the schedules of the journal; put, pause, resume, trigger, show or delete one
   list                      the runs of this folder's journal
   inspect <run>             what a run did, step by step
 
@@ -159,6 +161,8 @@ Options:
 ${MESSAGE_HELP}
   --agent <name>         one of the agents of the configuration, such as a flow; the goal is the name of the run then
   --input <json>         what that agent is given: the input of a flow
+  --label <name=value>   to find the run by; may be repeated
+  --at <time>            the run begins then, such as 2027-01-31T09:00:00+01:00, if a process is there
 ${DRIVING_HELP}
 
 ${MODEL_HELP}
@@ -259,6 +263,32 @@ ${MODEL_HELP}
 
 ${EXIT_CODES}
 `,
+  schedules: `Usage: pilotage schedules list [options]
+       pilotage schedules put <id> "<query>" (--cron <cron> | --every <seconds>) [options]
+       pilotage schedules show|pause|resume|trigger|delete <id> [options]
+
+What starts runs again and again. A process that is open and knows the agent fires it, such as one with runtime.work(). The same schedule put
+again changes nothing; a paused one stays paused. trigger starts its run now, and shows it. The runs: pilotage list --schedule <id>.
+
+Options:
+  --cron <cron>          minute, hour, day, month, day of the week, such as "0 9 * * 1-5"; with six fields, seconds come first
+  --timezone <zone>      of the cron, such as Europe/Berlin (default UTC)
+  --every <seconds>      in place of a cron
+  --session <name>       each fire is a message to this session
+  --overlap <mode>       while the last run is under way: skip (default), queue, parallel
+  --catch-up <mode>      of what was missed: none, last (default), all
+  --agent <name>         one of the agents of the configuration
+  --input <json>         what that agent is given
+  --label <name=value>   of its runs; may be repeated
+  --user <name>          whose runs they are (default: local)
+  --tenant <name>        of which tenant (default: local)
+  --limit <n>            at most so many (default 50, at most 200)
+${DRIVING_HELP}
+
+${MODEL_HELP}
+
+${EXIT_CODES}
+`,
   list: `Usage: pilotage list [options]
 
 The runs of the journal, newest first.
@@ -267,6 +297,11 @@ Options:
   --status <status>      only these: ${RUN_STATUSES.join(', ')}; may be repeated
   --session <name>       only the runs of this conversation
   --parent <run>         only the tasks of this run
+  --label <name=value>   only runs with this label; may be repeated
+  --agent <name>         only the runs of this agent
+  --schedule <id>        only runs that this schedule has started
+  --text <words>         only runs with these words in their query
+  --since <time>         only runs of the last 30m, 12h or 7d, or since 2027-01-31T09:00:00+01:00
   --limit <n>            at most so many (default 50, at most 200)
   --json                 one JSON object a line
 ${JOURNAL_HELP}

@@ -9,16 +9,21 @@ import { duration, shortLine, terminalJson } from './text.ts';
 /** @returns the exit code. */
 export async function listCommand(options: Options, terminal: Terminal): Promise<number> {
   return withJournal(await openJournal(options, 'look'), async (journal) => {
-    const { status, limit, session, parent } = options;
-    const records = await journal.list(defined({ status, limit, session, parent }));
+    const { status, limit, session, parent, labels, agent, text, since, schedule } = options;
+    const records = await journal.list(
+      defined({ status, limit, session, parent, labels, agent, text, since, schedule }),
+    );
     for (const record of records) terminal.write(`${options.json ? terminalJson(record) : row(record)}\n`);
     if (records.length === 0 && !options.json) terminal.note('No runs.');
     return EXIT.goal;
   });
 }
 
-function row({ identity, status, createdAt, query, problem, erased }: RunRecord): string {
+function row({ identity, status, createdAt, readAt, wakeAt, query, problem, erased, labels = {} }: RunRecord): string {
   const age = `${duration(Date.now() - createdAt)} ago`;
   const about = problem === undefined ? '' : `  ⚠ ${shortLine(problem.code, 60)}: ${shortLine(problem.message, 160)}`;
-  return `${shortLine(identity.run, 80).padEnd(24)}  ${status.padEnd(9)}  ${age.padEnd(16)}  ${erased === undefined ? shortLine(query, 80) : '(erased)'}${about}`;
+  const later = status === 'pending' && typeof wakeAt === 'number' && wakeAt > readAt;
+  const begins = later ? `  begins ${new Date(wakeAt).toISOString()}` : '';
+  const named = Object.entries(labels).map(([name, value]) => `  ${shortLine(`${name}=${value}`, 60)}`);
+  return `${shortLine(identity.run, 80).padEnd(24)}  ${status.padEnd(9)}  ${age.padEnd(16)}  ${erased === undefined ? shortLine(query, 80) : '(erased)'}${begins}${named.join('')}${about}`;
 }

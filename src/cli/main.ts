@@ -47,6 +47,12 @@ async function commandOf({ command, words, options }: Command, terminal: Termina
         options,
         terminal,
       );
+    case 'schedules':
+      return (await import('./schedules-command.ts')).schedulesCommand(
+        { action: subject, id: text, query: more },
+        options,
+        terminal,
+      );
     case 'run':
       return (await import('./run-command.ts')).runCommand(subject, options, terminal);
     case 'plan':

@@ -1,9 +1,9 @@
 /** The words of the command line: what each command takes. What their help says stands in `help.ts`. */
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
-import { defined, isJsonObject, type Json, type JsonObject, meantBy } from '#core';
+import { defined, isJsonObject, type Json, type JsonObject, type Labels, meantBy, readMoment } from '#core';
 import { RUN_STATUSES, type RunStatus } from '#journal';
 import type { Prices } from '#model';
-import { BUSY_MODES, type BusyMode, type Resumption } from '#runtime';
+import { BUSY_MODES, type BusyMode, CATCH_UP_MODES, OVERLAP_MODES, type Resumption } from '#runtime';
 import { COMMAND_HELP, type CommandName, HELP } from './help.ts';
 import { UsageError } from './terminal.ts';
 import { shellWord } from './text.ts';
@@ -46,6 +46,21 @@ export interface Options {
   readonly status?: readonly RunStatus[];
   readonly parent?: string;
   readonly limit?: number;
+  /** What a run is given to be found by, or found by. */
+  readonly labels?: Labels;
+  /** Words in the query of a run. */
+  readonly text?: string;
+  /** Milliseconds since the epoch. */
+  readonly since?: number;
+  /** The schedule that has started a run. */
+  readonly schedule?: string;
+  /** When a run begins. Milliseconds since the epoch. */
+  readonly startsAt?: number;
+  readonly cron?: string;
+  readonly timezone?: string;
+  readonly everyMs?: number;
+  readonly overlap?: string;
+  readonly catchUp?: string;
   /** Which of several open pauses. */
   readonly token?: string;
   readonly args?: Json;
@@ -100,6 +115,7 @@ export type Parsed = { readonly kind: 'help'; readonly text: string } | { readon
 
 const TEXT = { type: 'string' } as const;
 const FLAG = { type: 'boolean' } as const;
+const SEVERAL = { ...TEXT, multiple: true } as const;
 const COMMON: ParseArgsOptionsConfig = {
   journal: TEXT,
   config: TEXT,
@@ -132,13 +148,22 @@ const SENDING: ParseArgsOptionsConfig = { ...COMMON, as: TEXT, admin: FLAG };
 const ANSWERING: ParseArgsOptionsConfig = { ...SENDING, token: TEXT, reason: TEXT, payload: TEXT };
 /** The options of each command. */
 export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
-  run: { ...DRIVING, ...SENDING_MESSAGES, agent: TEXT, input: TEXT },
+  run: { ...DRIVING, ...SENDING_MESSAGES, agent: TEXT, input: TEXT, label: SEVERAL, at: TEXT },
   chat: { ...TALKING, session: TEXT, agent: TEXT },
   sessions: { ...COMMON, user: TEXT, tenant: TEXT, limit: TEXT },
   plan: { ...DRIVING, ...SENDING_MESSAGES, 'dry-run': FLAG, run: TEXT },
   resume: { ...DRIVING, message: TEXT, token: TEXT, payload: TEXT, nodes: TEXT, 'accept-changes': FLAG },
   retry: { ...PLANNING, patience: TEXT, nodes: TEXT, 'accept-changes': FLAG },
-  list: { ...COMMON, status: { ...TEXT, multiple: true }, limit: TEXT, session: TEXT, parent: TEXT },
+  schedules: {
+    ...DRIVING,
+    ...{ agent: TEXT, input: TEXT, session: TEXT, label: SEVERAL, user: TEXT, tenant: TEXT, limit: TEXT },
+    ...{ cron: TEXT, timezone: TEXT, every: TEXT, overlap: TEXT, 'catch-up': TEXT },
+  },
+  list: {
+    ...COMMON,
+    ...{ status: SEVERAL, limit: TEXT, session: TEXT, parent: TEXT },
+    ...{ label: SEVERAL, agent: TEXT, text: TEXT, since: TEXT, schedule: TEXT },
+  },
   inspect: COMMON,
   approve: { ...ANSWERING, args: TEXT },
   reject: ANSWERING,
@@ -211,11 +236,22 @@ const SESSION_WORDS: Readonly<Record<string, { readonly count: number; readonly 
   delete: { count: 2, wanted: 'one session after delete' },
   title: { count: 3, wanted: 'a session and a title, in quotes, after title' },
 };
-const NO_ACTION = { count: Number.NaN, wanted: `one of ${Object.keys(SESSION_WORDS).join(', ')}` };
+const ONE_SCHEDULE = { count: 2, wanted: 'the id of one schedule behind that word' };
+const SCHEDULE_WORDS: typeof SESSION_WORDS = {
+  list: { count: 1, wanted: 'no further words after list' },
+  show: ONE_SCHEDULE,
+  put: { count: 3, wanted: 'an id and what its runs work for, in quotes, after put' },
+  pause: ONE_SCHEDULE,
+  resume: ONE_SCHEDULE,
+  trigger: ONE_SCHEDULE,
+  delete: ONE_SCHEDULE,
+};
 
 function wantedOf(command: CommandName, [first = '']: readonly string[]): { count: number; wanted: string } {
-  if (command !== 'sessions') return WORDS[command] ?? ONE_RUN;
-  return Object.hasOwn(SESSION_WORDS, first) ? (SESSION_WORDS[first] ?? NO_ACTION) : NO_ACTION;
+  const actions = command === 'sessions' ? SESSION_WORDS : command === 'schedules' ? SCHEDULE_WORDS : undefined;
+  if (actions === undefined) return WORDS[command] ?? ONE_RUN;
+  const known = Object.hasOwn(actions, first) ? actions[first] : undefined;
+  return known ?? { count: Number.NaN, wanted: `one of ${Object.keys(actions).join(', ')}` };
 }
 
 const STORED_PLAN = { count: 0, wanted: 'either a goal or --run' };
@@ -257,6 +293,7 @@ function optionsOf(command: CommandName, values: Values): Options {
   const flag = (name: string): boolean => values[name] === true;
   const prices = text('prices');
   const timeout = positive(text('timeout'), 'timeout');
+  const every = positive(text('every'), 'every');
   const patience = notNegative(text('patience'), 'patience');
   const grace = notNegative(text('grace'), 'grace');
   return {
@@ -306,7 +343,16 @@ function optionsOf(command: CommandName, values: Values): Options {
       value: jsonValue(text('value'), 'value'),
       reason: text('reason'),
       as: text('as'),
-      at: wholeNumber(text('at'), 'at'),
+      ...(command === 'run' ? { startsAt: momentOption(text('at'), 'at') } : { at: wholeNumber(text('at'), 'at') }),
+      labels: labelsOption(values['label']),
+      text: text('text'),
+      since: sinceOption(text('since')),
+      schedule: text('schedule'),
+      cron: text('cron'),
+      timezone: text('timezone'),
+      everyMs: every === undefined ? undefined : Math.ceil(every * 1000),
+      overlap: wordOption(text('overlap'), 'overlap', OVERLAP_MODES),
+      catchUp: wordOption(text('catch-up'), 'catch-up', CATCH_UP_MODES),
       result: jsonValue(text('result'), 'result'),
       call: wholeNumber(text('call'), 'call'),
       goal: text('goal'),
@@ -361,6 +407,40 @@ function jsonObjectOption(text: string | undefined, name: string): JsonObject | 
   const value = jsonValue(text, name);
   if (value === undefined || isJsonObject(value)) return value;
   throw new UsageError(`--${name} takes a JSON object, such as --${name} '{"note": "checked"}'.`);
+}
+
+/** `--label order=17`. */
+function labelsOption(value: unknown): Labels | undefined {
+  if (!Array.isArray(value)) return undefined;
+  const pairs = value.map((text): [string, string] => {
+    const [name = '', ...rest] = String(text).split('=');
+    if (name.trim() !== '' && rest.length > 0) return [name, rest.join('=')];
+    throw new UsageError('--label takes a name and a value, such as --label order=17.');
+  });
+  return Object.fromEntries(pairs);
+}
+
+function momentOption(text: string | undefined, name: string): number | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return readMoment(`--${name}`, text);
+  } catch {
+    throw new UsageError(`--${name} takes a time with its zone, such as --${name} 2027-01-31T09:00:00+01:00.`);
+  }
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A time, or how long ago. */
+function sinceOption(text: string | undefined): number | undefined {
+  const [, amount, unit = ''] = /^(\d+)([smhd])$/.exec(text ?? '') ?? [];
+  if (amount === undefined) return momentOption(text, 'since');
+  return Math.max(0, Date.now() - Number(amount) * (UNIT_MS[unit] ?? 0));
+}
+
+function wordOption(text: string | undefined, name: string, words: readonly string[]): string | undefined {
+  if (text === undefined || words.includes(text)) return text;
+  throw new UsageError(`--${name} takes ${words.join(', ')}.`);
 }
 
 type NodeEdits = NonNullable<Resumption['nodes']>;

@@ -7,7 +7,8 @@ import type { Options } from './options.ts';
 import { findProject, journalOf, type Project, setUpProject, userName, whenFree, withJournal } from './project.ts';
 import { sendAndFollow } from './send-message.ts';
 import { survey } from './survey.ts';
-import { type Terminal, UsageError } from './terminal.ts';
+import { EXIT, type Terminal, UsageError } from './terminal.ts';
+import { terminalJson } from './text.ts';
 
 /** @returns the exit code. */
 export async function runCommand(goal: string, options: Options, terminal: Terminal): Promise<number> {
@@ -33,12 +34,25 @@ export async function startRun(made: RunRequest, options: Options, terminal: Ter
     withRuntime(ready, journal, terminal, async (runtime) => {
       const started = startedWith(ready, project, options);
       const following: Following = { runtime, journal, options, terminal, showsPlans };
+      if (options.session !== undefined && options.startsAt !== undefined) {
+        throw new UsageError(
+          '--at is for runs, and not for messages of a session: leave --session out, or put a schedule.',
+        );
+      }
       if (options.session !== undefined) return sendAndFollow(goal, { name: options.session, started }, following);
       if (options.busy !== undefined || options.id !== undefined) {
         throw new UsageError('--busy and --id are for messages of a session: give --session.');
       }
       const identity = local(userName());
-      const run = await whenFree(terminal, () => runtime.start(goal, { ...started, identity, conversation: false }));
+      const { startsAt: at } = options;
+      const begin = { ...started, identity, conversation: false, ...defined({ at }) };
+      const run = await whenFree(terminal, () => runtime.start(goal, begin));
+      if (at !== undefined && at > Date.now()) {
+        const text = `${run.id}  begins ${new Date(at).toISOString()}`;
+        terminal.write(`${options.json ? terminalJson({ run: run.id, startsAt: at }) : text}\n`);
+        terminal.note('A process that takes over due runs begins it then: runtime.work(), or pilotage resume.');
+        return EXIT.goal;
+      }
       return followRun(run, 1, following);
     }),
   );
@@ -49,12 +63,12 @@ export function startedWith(
   { hints }: ReadyConfig,
   project: Project | undefined,
   options: Options,
-): Pick<SessionOptions, 'limits' | 'agent' | 'context'> {
-  const { agent, input, timeoutMs } = options;
+): Pick<SessionOptions, 'limits' | 'agent' | 'context' | 'labels'> {
+  const { agent, input, timeoutMs, labels } = options;
   const onCeiling = timeoutMs === undefined ? (project?.limits?.onCeiling ?? 'pause') : 'finish';
   return {
     limits: { ...limitsOf(options), onCeiling },
-    ...defined({ agent }),
+    ...defined({ agent, labels }),
     context: defined({ hints, args: input }),
   };
 }

@@ -11,6 +11,7 @@ import type { Recalled } from './memory.ts';
 import type { Author } from './message.ts';
 import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { Remark } from './remark.ts';
+import type { Labels, ScheduleOrigin } from './start.ts';
 import type { AtOnce, CallPlace, HandleNote, MoveNotes, PartialReply } from './step.ts';
 import type { StoreUse } from './store.ts';
 import type { OnCancel, TaskEnd, TaskKind, TaskOrigin, TaskPause } from './task.ts';
@@ -156,6 +157,10 @@ export interface Started {
   readonly asked?: StartRequest;
   /** What a message of the user does to open questions. Default `withdraw`. */
   readonly whileAsked?: WhileAsked;
+  readonly labels?: Labels;
+  /** The run does not begin before this time, by the clock of its store. Milliseconds since the epoch. Absent: at once. */
+  readonly startsAt?: number;
+  readonly schedule?: ScheduleOrigin;
   /** When the content of the run was erased: what is left are skeletons of its entries. Milliseconds since the epoch. */
   readonly erased?: number;
 }

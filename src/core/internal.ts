@@ -321,6 +321,16 @@ export { askedWaitMs, headerIn } from './retry-after.ts';
 export { knowKey, knowKeysOf, knownSecrets, type RedactRule, redactor } from './secrets.ts';
 export { skeletonOf } from './skeleton.ts';
 export {
+  assertLabels,
+  type Labels,
+  readMoment,
+  readStartKey,
+  type ScheduleOrigin,
+  START_KINDS,
+  type StartKey,
+  type StartKind,
+} from './start.ts';
+export {
   type AtOnce,
   answerEnvelope,
   answerFiles,

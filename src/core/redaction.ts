@@ -204,7 +204,7 @@ export class Redaction {
   }
 
   #started(body: Extract<EntryBody, { kind: 'started' }>): EntryBody {
-    return within(within(body, this.#of('goals'), ['query', 'history']), this.#knownIn(), ['context']);
+    return within(within(body, this.#of('goals'), ['query', 'history']), this.#knownIn(), ['context', 'labels']);
   }
 
   #resumed(body: Extract<EntryBody, { kind: 'resumed' }>): EntryBody {

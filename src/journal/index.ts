@@ -3,6 +3,7 @@ export type {
   ArtifactRef,
   Message,
   Namespace,
+  StartKey,
   Store,
   StoreCondition,
   StoreFilter,
@@ -41,12 +42,14 @@ export {
   type SessionStore,
   type SignalOptions,
   type SnapshotStore,
+  type StartedByKey,
   type StoredMessage,
   type StoredSnapshot,
   type StoreLookup,
   type StoreQuery,
   type Told,
 } from './port.ts';
+export type { DueSchedules, ScheduleMove, ScheduleQuery, ScheduleStore, StoredSchedule } from './schedules-port.ts';
 export type { StoreIndex } from './store-view.ts';
 export type {
   EventStore,

@@ -37,6 +37,7 @@ export {
   type SessionStore,
   type SignalOptions,
   type SnapshotStore,
+  type StartedByKey,
   type StoredMessage,
   type Told,
 } from './port.ts';
@@ -50,6 +51,7 @@ export {
   pauseExpired,
   runNotFound,
 } from './rules.ts';
+export type { ScheduleMove, ScheduleQuery, ScheduleStore, StoredSchedule } from './schedules-port.ts';
 export { FIND_DUE } from './sqlite/runs.ts';
 export { MIGRATIONS, openDatabase, SCHEMA_VERSION } from './sqlite/schema.ts';
 export { addToLayer, assertStoreIndex, type StoreIndex, type StoreLayer, StoreView } from './store-view.ts';

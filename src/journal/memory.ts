@@ -4,23 +4,24 @@ import {
   assertStoreWrite,
   type Clock,
   type Entry,
-  type ErrorData,
   type EventMessage,
   encodeEntry,
-  type Identity,
   isCapped,
   type Message,
   type OptionShape,
   type Scope,
   SESSION_MESSAGE,
   type Started,
+  type StartKey,
   scopeKey,
   systemClock,
 } from '#core';
 import { LeaseWatch } from './lease-watch.ts';
 import { MemoryItems } from './memory-items.ts';
+import { comesFirst, grant, isWanted, matches, recordOf, type StoredRun } from './memory-runs.ts';
+import { MemoryKeys, MemorySchedules } from './memory-schedules.ts';
 import { MemoryArtifacts, MemorySnapshots } from './memory-stores.ts';
-import { MemoryTurns, type StoredTurn } from './memory-turns.ts';
+import { MemoryTurns } from './memory-turns.ts';
 import { MemoryWaits } from './memory-waits.ts';
 import type {
   Append,
@@ -40,6 +41,7 @@ import type {
   Sent,
   SessionStore,
   SignalOptions,
+  StartedByKey,
   Told,
 } from './port.ts';
 import {
@@ -59,14 +61,12 @@ import {
   assertSessionSeen,
   assertTakesSignals,
   assertTreeLimit,
-  beginningOf,
   cannotDelete,
   dueAt,
   hasEnded,
   isReopening,
   isTurn,
   journalClosed,
-  mayLive,
   mayReopen,
   type Owned,
   ownedBy,
@@ -76,6 +76,7 @@ import {
   sessionBusy,
   wholeMs,
 } from './rules.ts';
+import { beginningAt, decideStart, firstWake, inPlaceOf, type KeyedRuns } from './start-rules.ts';
 import type { EventStore, WaitIndex } from './waits-port.ts';
 import { Watchers } from './watchers.ts';
 
@@ -87,31 +88,6 @@ export function memoryJournal(options: { readonly clock?: Clock } = {}): Journal
   return new MemoryJournal(options.clock ?? systemClock);
 }
 
-interface StoredRun extends StoredTurn {
-  readonly identity: Identity;
-  first: Started;
-  agent: string;
-  /** Counts runs in the order of their creation. */
-  readonly age: number;
-  readonly createdAt: number;
-  readonly entries: Entry[];
-  /** Most runs are never told anything: `NO_INBOX` and `NOT_TOLD` are theirs until they are. */
-  inbox: Map<string, Received>;
-  /** Ids of all messages that the run has ever had. */
-  told: Set<string>;
-  priority: number;
-  status: RunStatus;
-  updatedAt: number;
-  signals: number;
-  fence: number;
-  /** 0: due now. `null`: only a signal wakes it. */
-  wakeAt: number | null;
-  owner: string | undefined;
-  leaseUntil: number;
-  workLeftAt: number | undefined;
-  problem: ErrorData | undefined;
-}
-
 /** Nothing is added to these. */
 const NO_INBOX: StoredRun['inbox'] = new Map();
 const NOT_TOLD: StoredRun['told'] = new Set();
@@ -119,10 +95,12 @@ const NOT_TOLD: StoredRun['told'] = new Set();
 class MemoryJournal implements Journal {
   readonly artifacts: MemoryArtifacts;
   readonly sessions: SessionStore;
+  readonly schedules: MemorySchedules;
   readonly snapshots: MemorySnapshots;
   readonly store: MemoryItems;
   readonly waits: WaitIndex;
   readonly events: EventStore;
+  readonly #keys = new MemoryKeys();
   readonly #clock: Clock;
   readonly #runs = new Map<string, StoredRun>();
   readonly #unended = new Set<StoredRun>();
@@ -144,6 +122,7 @@ class MemoryJournal implements Journal {
     const assertOpen = (): void => this.#assertOpen();
     this.artifacts = new MemoryArtifacts({ assertOpen, now: () => this.#clock.now() });
     this.store = new MemoryItems({ assertOpen, now: () => this.#clock.now() });
+    this.schedules = new MemorySchedules({ assertOpen, now: () => Math.floor(this.#clock.now()) });
     this.snapshots = new MemorySnapshots((run) => this.#run(run).fence);
     const tell = ({ identity }: StoredRun, message: EventMessage): boolean =>
       this.#tell({ run: identity.run, message }, this.#clock.now());
@@ -169,7 +148,53 @@ class MemoryJournal implements Journal {
 
   async create(run: NewRun): Promise<Claim | undefined> {
     this.#assertOpen();
-    return this.#create(run, assertNewRun(run), this.#clock.now());
+    const first = assertNewRun(run);
+    if (run.fires !== undefined) this.schedules.assertAsRead(run.fires);
+    const claim = this.#create(run, first, this.#clock.now());
+    if (run.fires !== undefined) this.schedules.apply(run.fires);
+    return claim;
+  }
+
+  async startByKey(given: NewRun, key: StartKey): Promise<StartedByKey> {
+    this.#assertOpen();
+    assertNewRun(given);
+    const now = this.#clock.now();
+    const { tenant, run: id } = given.identity;
+    if (this.#runs.has(id)) return { run: id };
+    const decision = decideStart(key, this.#keys.rows(tenant, key), this.#keyedRuns(now), Math.floor(now));
+    if (decision.do === 'join') return { run: decision.run };
+    if (decision.do === 'replace') {
+      this.#replace(this.#run(decision.run), given, decision.startsAt, now);
+      return { run: decision.run };
+    }
+    const run = beginningAt(given, decision.startsAt);
+    const claim = this.#create(run, assertNewRun(run), now);
+    this.#keys.add(tenant, key, id, decision);
+    return { run: id, ...(claim === undefined ? {} : { claim }) };
+  }
+
+  #keyedRuns(now: number): KeyedRuns {
+    const has = (run: string, test: (stored: StoredRun) => boolean): boolean => {
+      const stored = this.#runs.get(run);
+      return stored !== undefined && test(stored);
+    };
+    return {
+      isUnderWay: (run) => has(run, ({ status }) => !hasEnded(status)),
+      isYetToBegin: (run) =>
+        has(run, ({ fence, signals, wakeAt }) => fence === 0 && signals === 0 && wakeAt !== null && wakeAt > now),
+    };
+  }
+
+  #replace(stored: StoredRun, given: NewRun, startsAt: number, now: number): void {
+    const { identity, entries } = stored;
+    const { first } = inPlaceOf(given, { identity, at: entries[0]?.at ?? 0 }, startsAt);
+    stored.first = first;
+    stored.agent = first.agent;
+    stored.priority = given.priority;
+    entries.splice(0, 1, first);
+    stored.wakeAt = firstWake(first, now);
+    stored.updatedAt = now;
+    this.#watchers.wake(identity.run);
   }
 
   #create(run: NewRun, first: Started, now: number): Claim | undefined {
@@ -189,7 +214,7 @@ class MemoryJournal implements Journal {
       updatedAt: now,
       signals: 0,
       fence: 0,
-      wakeAt: 0,
+      wakeAt: firstWake(first, now),
       owner: undefined,
       leaseUntil: 0,
       workLeftAt: undefined,
@@ -206,20 +231,22 @@ class MemoryJournal implements Journal {
     this.#watchers.wake(identity.run);
     if (stored.turn > 0) this.#watchers.wakeSession(identity);
     if (openWaits !== undefined) this.#waits.change(stored, { adds: openWaits }, now);
-    return claim && stored.waits !== true ? grant(stored, claim, now) : undefined;
+    return claim && stored.waits !== true && stored.wakeAt === 0 ? grant(stored, claim, now) : undefined;
   }
 
-  async send({ scope, known, seen, starts, tells = [] }: Sending): Promise<Sent> {
+  async send({ scope, known, seen, starts, tells = [], fires }: Sending): Promise<Sent> {
     this.#assertOpen();
     const first = starts && assertNewRun(starts);
     const before = this.#acceptedIn({ scope, known, seen });
     if (before !== undefined) return { run: before };
     assertSessionSeen({ scope, known, seen }, this.#turns.record(scope));
     for (const { run, message } of tells) if (isCapped(message)) assertRoom(run, countCapped(this.#run(run).inbox));
+    if (fires !== undefined) this.schedules.assertAsRead(fires);
     const now = this.#clock.now();
     const claim = starts && first && this.#create(starts, first, now);
     if (starts !== undefined) this.#turns.set(scope, { branch: null });
     for (const told of tells) this.#tell(told, now);
+    if (fires !== undefined) this.schedules.apply(fires);
     return { claim };
   }
 
@@ -248,6 +275,7 @@ class MemoryJournal implements Journal {
       this.snapshots.drop(run.identity.run);
     }
     for (const run of runs) this.#waits.giveBack(run, eventsOf(run.inbox.values()), now);
+    this.#keys.forget(new Set(runs.map(({ identity }) => identity.run)));
     this.#turns.delete(scope);
     this.artifacts.delete(scope);
     this.#watchers.wakeAll();
@@ -461,6 +489,7 @@ class MemoryJournal implements Journal {
     const dropped = [...run.inbox.values()].filter(({ message }) => request.drops.includes(message.id));
     for (const id of request.drops) run.inbox.delete(id);
     this.snapshots.drop(request.run);
+    if (request.erases === true) this.#keys.forget(new Set([request.run]));
     run.agent = request.agent;
     run.owner = undefined;
     run.fence += 1;
@@ -536,63 +565,4 @@ function eventsOf(received: Iterable<Received>): EventMessage[] {
 
 function countCapped(inbox: ReadonlyMap<string, Received>): number {
   return [...inbox.values()].filter(({ message }) => isCapped(message)).length;
-}
-
-function comesFirst(run: StoredRun, other: StoredRun): boolean {
-  return run.priority === other.priority ? run.age < other.age : run.priority > other.priority;
-}
-
-function isWanted({ agent, identity }: StoredRun, request: ClaimRequest): boolean {
-  const { agents, exceptTenants } = request;
-  return agents?.includes(agent) !== false && exceptTenants?.includes(identity.tenant) !== true;
-}
-
-/** A claimed run is due again when its lease is over, until `release` parks it. */
-function grant(run: StoredRun, lease: ClaimRequest, now: number): Claim {
-  if (run.owner !== undefined && mayLive(run.owner, lease)) run.workLeftAt = now;
-  const before = { status: run.status, wakeAt: run.wakeAt };
-  run.owner = lease.owner;
-  run.leaseUntil = wholeMs(now + lease.leaseMs, 'leaseMs');
-  run.wakeAt = 0;
-  run.problem = undefined;
-  if (run.status === 'pending' || run.status === 'waiting') run.status = 'running';
-  run.fence += 1;
-  const { identity, fence, entries, signals, waits } = run;
-  const turn = waits === true ? { waits } : undefined;
-  const claim = { run: identity.run, fence, head: entries.length, signals, before, ...turn };
-  return run.workLeftAt === undefined ? claim : { ...claim, workLeftMsAgo: Math.max(0, now - run.workLeftAt) };
-}
-
-function matches(run: StoredRun, query: RunQuery): boolean {
-  const { identity, status, createdAt, first } = run;
-  return (
-    (query.tenant === undefined || identity.tenant === query.tenant) &&
-    (query.user === undefined || identity.user === query.user) &&
-    (query.session === undefined || identity.session === query.session) &&
-    (query.status === undefined || query.status.includes(status)) &&
-    (query.parent === undefined || (first.task?.parent ?? null) === query.parent) &&
-    (query.since === undefined || createdAt >= query.since)
-  );
-}
-
-function recordOf(run: StoredRun, now: number): RunRecord {
-  const { identity, first, agent, status, priority, createdAt, updatedAt, entries, owner, leaseUntil, problem } = run;
-  const isWaiting = run.waits === true && !hasEnded(status);
-  const wakeAt = hasEnded(status) || isWaiting ? null : run.wakeAt;
-  return {
-    identity,
-    status,
-    ...beginningOf(first),
-    ...(run.turn > 0 ? { turn: run.turn } : {}),
-    ...(isWaiting ? { waits: true } : {}),
-    agent,
-    priority,
-    createdAt,
-    updatedAt,
-    readAt: now,
-    head: entries.length,
-    ...(wakeAt === 0 ? {} : { wakeAt }),
-    ...(owner !== undefined && leaseUntil > now ? { lease: { owner, until: leaseUntil } } : {}),
-    ...(problem === undefined ? {} : { problem }),
-  };
 }

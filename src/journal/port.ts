@@ -3,7 +3,7 @@
  * at a time append, keeps what was said to a run until the run takes it, and knows which runs are due.
  *
  * Invariants, held by `testing/journal-conformance`:
- * J1 Entries of a run are numbered 1, 2, 3 … without gaps and never change, but by the `repair` of an operator.
+ * J1 Entries of a run are numbered 1, 2, 3 … without gaps and never change, but by the `repair` of an operator, and as `startByKey` says.
  * J2 An append is written whole or not at all, and only at `expected + 1` under the current fence.
  * J3 A signal is stored when `signal` returns, once per control id, and makes a parked run due.
  * J4 A run has at most one unexpired lease; each claim raises its fence.
@@ -19,9 +19,12 @@ import type {
   Entry,
   ErrorData,
   Identity,
+  Labels,
   Message,
   Namespace,
+  ScheduleOrigin,
   Scope,
+  StartKey,
   StoreFilter,
   StoreHit,
   StoreItem,
@@ -30,6 +33,7 @@ import type {
   WaitChanges,
   WaitRow,
 } from '#core';
+import type { ScheduleMove, ScheduleStore } from './schedules-port.ts';
 import type { EventStore, WaitIndex } from './waits-port.ts';
 
 /** The journal of a runtime that was given none; relative to the current folder. */
@@ -58,6 +62,18 @@ export interface NewRun {
   readonly waits?: 'last' | 'next' | 'first';
   /** What the first entries wait for, of a run that has taken over some of another one. */
   readonly openWaits?: readonly WaitRow[];
+  /** The schedule of which the run is a fire moves on in the same commit. */
+  readonly fires?: ScheduleMove;
+  /** Of a run whose time the store decides: how long it may take from then on, and until when at the latest. */
+  readonly deadline?: { readonly ms: number; readonly at?: number };
+}
+
+/** What became of a start under a key. */
+export interface StartedByKey {
+  /** The run that was stored, or the one that was there under the key. */
+  readonly run: string;
+  /** Of a run that was stored and begins at once, if one was asked for. */
+  readonly claim?: Claim;
 }
 
 /** A message from one run to another, stored in the commit that makes it true. */
@@ -107,6 +123,8 @@ export interface Claim {
   readonly before: Standing;
   /** True: the run waits for the turns before it. It may only be ended, or given back. */
   readonly waits?: true;
+  /** In how many milliseconds the time comes before which the run does not begin. Absent: it may begin. */
+  readonly startsInMs?: number;
 }
 
 /** The state of a run when it was claimed. */
@@ -201,6 +219,9 @@ export interface RunRecord {
   readonly turnOrigin?: TurnOrigin;
   /** True: it waits until the turns before it have ended, and is not due. */
   readonly waits?: true;
+  readonly labels?: Labels;
+  /** The schedule that started it. */
+  readonly schedule?: ScheduleOrigin;
   /** When the content of the run was erased. Milliseconds since the epoch. */
   readonly erased?: number;
   readonly createdAt: number;
@@ -231,6 +252,14 @@ export interface RunQuery {
   readonly parent?: string | null;
   /** Only runs created at or after this time. Milliseconds since the epoch. */
   readonly since?: number;
+  /** Only runs of the agent of this name. */
+  readonly agent?: string;
+  /** Only runs that have all of these labels. */
+  readonly labels?: Labels;
+  /** Only runs that the schedule of this id has started; ids of schedules are those of a tenant. */
+  readonly schedule?: string;
+  /** Only runs with this text in their query, in any case. */
+  readonly text?: string;
   /** With `tenant`, `user` and `session`: only turns of the conversation before this one, the last of them first. */
   readonly beforeTurn?: number;
   /** How many runs a page has, newest first. Default 50, at most 200. */
@@ -293,6 +322,8 @@ export interface Sending {
   };
   readonly starts?: NewRun;
   readonly tells?: readonly Told[];
+  /** The schedule of which the message is a fire moves on in the same commit, unless the message was accepted before. */
+  readonly fires?: ScheduleMove;
 }
 
 /** What became of a message. `run`: where it was accepted before, in which case nothing has changed. */
@@ -300,11 +331,21 @@ export type Sent = { readonly run: string } | { readonly claim: Claim | undefine
 
 export interface Journal {
   /**
-   * Stores a run once. A second call with the same run id changes nothing, also when the run belongs to somebody else.
+   * Stores a run once. A second call with the same run id changes nothing, also when the run belongs to somebody else; but what it `fires`
+   * moves on. A run with a time in `startsAt` that is to come is `pending` and not due until then, and is not claimed.
    * @returns the claim that was asked for, or `undefined` when the run was there already or none was asked for.
-   * @throws PilotageError `identity_required`, or `invalid_config` for entries that do not start with `started` at seq 1.
+   * @throws PilotageError `identity_required`, or `invalid_config` for entries that do not start with `started` at seq 1; `schedule_changed`.
    */
   create(run: NewRun): Promise<Claim | undefined>;
+
+  /**
+   * Stores a run, or not, by what was started under the key before, in one commit. A run with this id that is there already changes nothing.
+   * A run that waits for its time has it in `startsAt` of its first entry. Of `debounce`, the first entry of a run that waits and was told nothing
+   * is replaced by that of the new one: the one change of an entry beside a repair.
+   * @throws PilotageError `rate_limited`, with the time from which on it is allowed as `data.allowedAt`; `scope_mismatch` when the run to be
+   * replaced belongs to another session; and as `create`.
+   */
+  startByKey(run: NewRun, key: StartKey): Promise<StartedByKey>;
 
   /**
    * A lease that is over but that nobody has claimed still appends, and is renewed only with `leaseMs`. Ids in `takes` that are not in the inbox are ignored.
@@ -362,7 +403,7 @@ export interface Journal {
   /**
    * Stores a message of a conversation once, with all that follows from it, in one commit. The branch that somebody has switched to is left by a
    * message that begins a turn.
-   * @throws PilotageError `session_changed` when the session is not as the caller has seen it; `scope_mismatch` when the run that it is to begin is
+   * @throws PilotageError `session_changed` when the session is not as the caller has seen it; `schedule_changed`; `scope_mismatch` when the run that it is to begin is
    * there already, in another session; `inbox_full`, and as `create`.
    */
   send(sending: Sending): Promise<Sent>;
@@ -396,6 +437,8 @@ export interface Journal {
   readonly artifacts: ArtifactStore;
 
   readonly sessions: SessionStore;
+
+  readonly schedules: ScheduleStore;
 
   readonly snapshots: SnapshotStore;
 

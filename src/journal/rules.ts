@@ -44,14 +44,19 @@ export function assertNewRun(run: NewRun): Started {
 /** What a record tells of how the run began. */
 export function beginningOf(
   first: Started,
-): Pick<RunRecord, 'query' | 'agent' | 'parent' | 'root' | 'conversation' | 'turnOrigin' | 'erased'> {
-  const { query, agent, task, conversation = true, turn, erased } = first;
+): Pick<
+  RunRecord,
+  'query' | 'agent' | 'parent' | 'root' | 'conversation' | 'turnOrigin' | 'labels' | 'schedule' | 'erased'
+> {
+  const { query, agent, task, conversation = true, turn, labels, schedule, erased } = first;
   return {
     query,
     agent,
     ...(turn === undefined ? {} : { turnOrigin: turn }),
     ...(task === undefined ? {} : { parent: task.parent, root: task.root }),
     ...(conversation ? {} : { conversation: false }),
+    ...(labels === undefined ? {} : { labels }),
+    ...(schedule === undefined ? {} : { schedule }),
     ...(erased === undefined ? {} : { erased }),
   };
 }

@@ -57,6 +57,7 @@ export function wholeJournal(journal: Journal): Journal {
 class WholeJournal implements Journal {
   readonly artifacts: Journal['artifacts'];
   readonly sessions: Journal['sessions'];
+  readonly schedules: Journal['schedules'];
   readonly snapshots: Journal['snapshots'];
   readonly store: Journal['store'];
   readonly waits: Journal['waits'];
@@ -67,6 +68,7 @@ class WholeJournal implements Journal {
     this.#journal = journal;
     this.artifacts = journal.artifacts;
     this.sessions = journal.sessions;
+    this.schedules = journal.schedules;
     this.snapshots = journal.snapshots;
     this.store = journal.store;
     this.waits = journal.waits;
@@ -150,6 +152,7 @@ class WholeJournal implements Journal {
     return this.#journal.send({ ...sending, tells: await Promise.all(large) });
   }
 
+  startByKey: Journal['startByKey'] = (run, key) => this.#journal.startByKey(run, key);
   get: Journal['get'] = (run) => this.#journal.get(run);
   list: Journal['list'] = (query) => this.#journal.list(query);
   claim: Journal['claim'] = (request) => this.#journal.claim(request);

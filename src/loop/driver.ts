@@ -72,7 +72,7 @@ export class RunDriver {
   constructor(
     deps: DriverDeps,
     state: RunState,
-    claim: Pick<Claim, 'signals'>,
+    claim: Pick<Claim, 'signals' | 'startsInMs'>,
     lease: HeldLease,
     kept: Kept = new Kept(),
   ) {
@@ -90,6 +90,8 @@ export class RunDriver {
       wakeMode: resolveWakeMode(planner),
       costless: planner.costless === true,
       remembers: planner.remembers !== undefined,
+      // The store counts the wait: its clock may be another one.
+      ...(claim.startsInMs === undefined ? {} : { startsAt: clock.now() + claim.startsInMs }),
       isInFlight: (call) => this.#calls.isInFlight(call),
       isDismissed: (task) => this.#dismissed.has(task),
     };

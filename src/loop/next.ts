@@ -76,6 +76,8 @@ export interface NextDeps {
   readonly progress: ProgressGuard;
   /** True: the planner is told what is remembered. */
   readonly remembers: boolean;
+  /** The time before which the run does not begin, by the clock. Absent: it may begin. */
+  readonly startsAt?: number;
   /** Whether this process has the call of the open step under way. */
   isInFlight(call: number): boolean;
   /** Whether this process has told the task that its call is not needed any more. */
@@ -144,6 +146,9 @@ function dismiss(tasks: readonly string[], { isDismissed }: NextDeps): Next | un
 /** What a run needs between two steps when it waits for nothing. */
 function beforeMove(state: RunState, overdue: boolean, deps: NextDeps): Next {
   if (state.handsOver !== null) return record([handedOver(state.handsOver)]);
+  if (deps.startsAt !== undefined && nextStep(state) === 0 && deps.clock.now() < deps.startsAt) {
+    return park(state, deps.startsAt);
+  }
   if (state.rejections >= MAX_REJECTIONS) return record([rejectedTooOften(state)]);
   const reached = reachedLimit(state, deps.costless);
   if (reached?.lent === true && !overdue) return park(state);

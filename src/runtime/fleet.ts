@@ -103,8 +103,8 @@ export class Fleet {
   }
 
   /** Stores a run, and drives it if there is a slot and the run was not there before. False when it is not driven. */
-  launch(run: NewRun): Promise<boolean> {
-    return this.#stored(run, (leased) => this.#deps.journal.create(leased));
+  launch(run: NewRun, store?: (leased: NewRun) => Promise<Claim | undefined>): Promise<boolean> {
+    return this.#stored(run, store ?? ((leased) => this.#deps.journal.create(leased)));
   }
 
   /**

@@ -53,7 +53,7 @@ import type { DriverDeps } from '../loop/driver-deps.ts';
 import { assertPriced } from '../loop/prices.ts';
 import { pinOf } from '../tasks/spawn.ts';
 import { foldable } from './readable.ts';
-import { assertNoTaskId } from './start-options.ts';
+import { assertFreeId } from './start-options.ts';
 
 export interface ForkOptions {
   /** The identity of the fork, with the run's own tenant, user and session. Default: those, with a fresh run id. */
@@ -141,7 +141,7 @@ export async function forkRun(deps: ForkDeps, run: string, options: ForkOptions 
   const { identity: owner, scopes } = foldEntries(entries.slice(0, 1));
   const identity = given === undefined ? { ...owner, run: newRunId() } : identityOf(given, owner);
   const { journal, clock, agent, planner } = deps;
-  await assertNoTaskId(journal, identity.run);
+  await assertFreeId(journal, identity.run);
   const pin = pinOf(planner, deps.toolsOf(scopes, []));
   const at = clock.now();
   const plan: ForkPlan = { ...rest, effects, identity, agent, pin, at };
@@ -227,7 +227,8 @@ function cutBefore(entries: readonly Entry[], step: number): number {
 }
 
 function startOf(first: Started & Entry, { identity, agent, pin }: ForkPlan): Started & Entry {
-  const { task: _, ...started } = first;
+  // It begins at once, and nobody's schedule has started it.
+  const { task: _, startsAt: __, schedule: ___, ...started } = first;
   return { ...started, identity, agent, pin, conversation: false };
 }
 

@@ -30,6 +30,13 @@ export type { EventOptions, Resumption } from './run.ts';
 export { Run } from './run.ts';
 export type { RuntimeOptions } from './runtime.ts';
 export { createRuntime, Runtime } from './runtime.ts';
+export {
+  OVERLAP_MODES,
+  type OverlapMode,
+  type ScheduleOptions,
+  type ScheduleRecord,
+} from './schedule-definition.ts';
+export { CATCH_UP_MODES, type CatchUp, fireTimes, type ScheduleTimes, timesToFire } from './schedule-times.ts';
 export { sendControl } from './send-control.ts';
 export type { SentMessage, Session, SessionOptions } from './session.ts';
 export type { SessionEvent } from './session-events.ts';

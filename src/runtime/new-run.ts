@@ -9,10 +9,12 @@ import {
   type Entry,
   givenLimits,
   type Identity,
+  type Labels,
   type Limits,
   PilotageError,
   readAuthor,
   runLimitsOf,
+  type ScheduleOrigin,
   type Started,
   type StartRequest,
   type TurnOrigin,
@@ -42,6 +44,10 @@ export interface Starting {
 interface Beside {
   readonly asked?: StartRequest | undefined;
   readonly turn?: TurnOrigin;
+  /** The schedule that starts it. */
+  readonly schedule?: ScheduleOrigin;
+  /** When it is to begin. */
+  readonly startsAt?: number | undefined;
   /** Asked last, when everything else is known to be right. */
   readonly remembered?: () => Promise<Continued | undefined>;
 }
@@ -66,11 +72,11 @@ export async function firstEntry(
   query: string,
   identity: Identity,
   options: StartOptions,
-  { asked, turn, remembered }: Beside,
+  { asked, turn, remembered, schedule, startsAt }: Beside,
 ): Promise<Entry> {
   const { agents, deps } = starting;
   const agent = options.agent === undefined ? agents.default : agents.named(options.agent);
-  const started = beginning(starting, agent, query, identity, options);
+  const started = beginning(starting, agent, query, identity, options, startsAt);
   const turns = options.history && readHistory(options.history);
   const { context: about, inputs: files = NO_FILES } = options;
   const inputs = files.length === 0 ? NO_FILES : await fetchedFiles(files, starting.files ?? {});
@@ -81,6 +87,8 @@ export async function firstEntry(
     ...defined({
       asked: asked && capture<StartRequest>(asked, 'run.asked').json,
       turn,
+      schedule,
+      startsAt,
       history,
       context,
       continues: await remembered?.(),
@@ -95,6 +103,7 @@ function beginning(
   query: string,
   identity: Identity,
   options: StartOptions,
+  startsAt = 0,
 ): Entry & Started {
   const given = { ...givenLimits(general), ...givenLimits(options.limits) };
   assertRunLimits(given);
@@ -107,9 +116,10 @@ function beginning(
     query: capture<string>(query, 'run.query').json,
     agent,
     ...(options.author === undefined ? {} : { author: readAuthor(options.author, 'start', 'invalid_config') }),
-    limits: limitsWithin(runLimitsOf(given), limits, at),
+    limits: limitsWithin(runLimitsOf(given), limits, Math.max(at, startsAt)),
     scopes: capture<readonly string[]>(scopes, 'run.scopes').json,
     pin: pinOf(planner, toolsOf(scopes, [])),
+    ...(options.labels === undefined ? {} : { labels: capture<Labels>({ ...options.labels }, 'run.labels').json }),
     ...(options.conversation === false ? { conversation: false } : {}),
     ...((options.whileAsked ?? planner.whileAsked) === 'keep' ? { whileAsked: 'keep' } : {}),
     seq: 1,

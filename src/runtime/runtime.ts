@@ -5,6 +5,7 @@
 
 import {
   assertIdentity,
+  assertLabels,
   assertOptions,
   assertRunLimits,
   assertWords,
@@ -35,6 +36,7 @@ import {
   cleanArtifacts,
   DEFAULT_JOURNAL_PATH,
   type Journal,
+  type NewRun,
   ownedBy,
   patientArtifacts,
   RUN_STATUSES,
@@ -64,12 +66,15 @@ import { assertHistoryHooks, type HistoryHooks, TurnSaves, withOwnHistory } from
 import type { Migrate } from './pins.ts';
 import { Run } from './run.ts';
 import { RunHost } from './run-host.ts';
+import { ScheduleTicker } from './schedule-ticker.ts';
+import { Schedules } from './schedules.ts';
 import { Session, type SessionOptions } from './session.ts';
 import { assertMemoryOptions, type MemoryOptions, type Remembering, rememberedFor } from './session-memory.ts';
 import { turnStarted } from './session-path.ts';
 import { Sessions } from './sessions.ts';
 import type { SlotLimits } from './slots.ts';
-import { assertNoTaskId, type StartOptions } from './start-options.ts';
+import { startByKey } from './start-by-key.ts';
+import { assertFreeId, readBegin, type StartOptions } from './start-options.ts';
 import { assertStoreOptions, longTermMemory, ProgramStore, type StoreOptions, type StoreOwner } from './store.ts';
 import { Tasks } from './tasks.ts';
 import { assertFileOptions } from './user-message.ts';
@@ -170,7 +175,7 @@ const OPTIONS: OptionShape<RuntimeOptions> = {
 const RUN: OptionShape<{ as?: Caller }> = { as: 'object?' };
 const SESSION: OptionShape<SessionOptions> = {
   ...({ identity: 'object?', limits: 'object?', agent: 'text?', scopes: 'list?', priority: 'any?' } as const),
-  ...({ context: 'object?', whileAsked: 'any?' } as const),
+  ...({ context: 'object?', labels: 'any?', whileAsked: 'any?' } as const),
 };
 const QUERY: OptionShape<RunQuery> = {
   tenant: 'text?',
@@ -179,6 +184,10 @@ const QUERY: OptionShape<RunQuery> = {
   status: 'list?',
   parent: 'text?',
   since: 'moment?',
+  agent: 'text?',
+  labels: 'any?',
+  schedule: 'text?',
+  text: 'text?',
   limit: 'any?',
   after: 'text?',
   beforeTurn: 'any?',
@@ -209,6 +218,7 @@ export class Runtime {
   #fleet: Fleet | undefined;
   readonly #memory: Remembering | undefined;
   #host: RunHost | undefined;
+  #ticker: ScheduleTicker | undefined;
   #closing: Promise<void> | undefined;
   /** Tasks: runs that are started once under a key, found, listed, stopped and watched. */
   readonly tasks: Tasks = new Tasks(
@@ -222,6 +232,13 @@ export class Runtime {
   readonly store: ProgramStore = new ProgramStore(() => {
     this.#assertOpen();
     return this.#driverDeps();
+  });
+
+  /** What starts runs again and again: put, pause, trigger, and the like. Every open runtime that knows the agent of a schedule fires it. */
+  readonly schedules: Schedules = new Schedules(() => {
+    this.#assertOpen();
+    const host = this.#readyHost();
+    return { host, starting: this.#starting(), ticker: this.#readyTicker() };
   });
 
   /** The sessions of the journal: list, get, delete, and give titles. */
@@ -277,7 +294,7 @@ export class Runtime {
    * that run goes on, unless another process drives it.
    * @throws PilotageError `identity_required`, `agent_unknown`, `unserializable`, `memory_block_unserializable`, `invalid_config`,
    * `runtime_closed`, `scope_mismatch` for a run id that somebody else uses or for their memory, `idempotency_conflict` for
-   * that of a run that was started with something else, or a store error; the reason of a `signal` that is aborted already. For a
+   * that of a run that was started with something else, `rate_limited`, or a store error; the reason of a `signal` that is aborted already. For a
    * planner that reads its arguments, such as a flow, what that throws: `validation_failed` (a `FlowError`).
    */
   start(query: string, options: StartOptions = {}): Promise<Run> {
@@ -291,20 +308,36 @@ export class Runtime {
     const owner = 'identity' in options ? options.identity : local('local');
     assertIdentity(owner);
     const identity = capture<Identity>(pickIdentity(owner), 'identity').json;
-    await assertNoTaskId(this.#driverDeps().journal, identity.run);
-    const remembered = (): Promise<Continued | undefined> => this.#remembered(identity, options);
-    const entry = await firstEntry(this.#starting(), query, identity, options, { asked, remembered });
+    await assertFreeId(this.#driverDeps().journal, identity.run);
+    const { startsAt, key, isLater } = readBegin(options);
+    const own = isLater ? { ...options, conversation: false } : options;
+    const remembered = (): Promise<Continued | undefined> => this.#remembered(identity, own);
+    const entry = await firstEntry(this.#starting(), query, identity, own, { asked, remembered, startsAt });
     this.#assertOpen();
     options.signal?.throwIfAborted();
     const fleet = this.#readyFleet();
     const { priority = 0 } = options;
-    if (!(await fleet.launch({ identity, priority, entries: [entry] }))) {
-      await this.#assertSameRun(entry, options.agent);
-      fleet.enqueue({ run: identity.run, tenant: identity.tenant, priority });
-    }
     const host = this.#readyHost();
+    const wanted: NewRun = { identity, priority, entries: [entry], ...(isLater ? this.#deadlineOf(options) : {}) };
+    if (key !== undefined) {
+      const run = await startByKey(host, wanted, key);
+      if (run === identity.run) host.cancelOn(options.signal, run);
+      return new Run(run, host);
+    }
+    if (!(await fleet.launch(wanted))) {
+      await this.#assertSameRun(entry, options.agent);
+      if (startsAt === undefined) fleet.enqueue({ run: identity.run, tenant: identity.tenant, priority });
+      else fleet.wake(identity.run);
+    }
     host.cancelOn(options.signal, identity.run);
     return new Run(identity.run, host);
+  }
+
+  /** How long the agent lets its runs take, for the store to count from the time that it gives the run. */
+  #deadlineOf({ agent: name, limits = {} }: StartOptions): Pick<NewRun, 'deadline'> {
+    const { deadlineMs: ms } = this.#agents.successorOf(name).limits ?? {};
+    const at = limits.deadlineAt ?? this.#options.limits?.deadlineAt;
+    return ms === undefined ? {} : { deadline: { ms, ...defined({ at }) } };
   }
 
   #starting(): Starting {
@@ -346,7 +379,14 @@ export class Runtime {
       () => this.#assertOpen(),
       this.#options.files,
     );
+    this.#ticker ??= new ScheduleTicker(this.#host, this.#starting(), this.#agents.names);
     return this.#host;
+  }
+
+  #readyTicker(): ScheduleTicker {
+    const host = this.#readyHost();
+    this.#ticker ??= new ScheduleTicker(host, this.#starting(), this.#agents.names);
+    return this.#ticker;
   }
 
   /** Stored runs, newest first. */
@@ -354,6 +394,7 @@ export class Runtime {
     this.#assertOpen();
     assertOptions('list', query, QUERY);
     if (query.status !== undefined) assertWords('list', 'status', query.status, RUN_STATUSES);
+    if (query.labels !== undefined) assertLabels('list', query.labels);
     return this.#driverDeps().journal.list(query);
   }
 
@@ -393,6 +434,7 @@ export class Runtime {
    */
   work(): () => void {
     this.#assertOpen();
+    this.#readyTicker().look();
     return this.#readyFleet().work();
   }
 
@@ -414,6 +456,7 @@ export class Runtime {
     // A waiter that is told now finds the runtime closed.
     await Promise.resolve();
     this.#host?.close();
+    await this.#ticker?.close();
     await this.#fleet?.close(graceMs);
     await this.#saves.close(this.#clock);
     await this.#deps?.handles.close();
@@ -466,6 +509,7 @@ export class Runtime {
       agents: this.#agents.names,
       onEnded: (state) => {
         this.#host?.forget(state.identity.run);
+        this.#ticker?.ended(state.identity.run);
         this.#saves.ended(state);
       },
     });

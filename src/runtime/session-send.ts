@@ -8,6 +8,7 @@ import {
   type JsonObject,
   messageParts,
   PilotageError,
+  type ScheduleOrigin,
   type Scope,
   SESSION_MESSAGE,
   scopeKey,
@@ -15,7 +16,7 @@ import {
   type TurnOrigin,
   wordsIn,
 } from '#core';
-import type { NewRun, Sending, SessionRecord, Told } from '#journal';
+import type { NewRun, ScheduleMove, Sending, SessionRecord, Told } from '#journal';
 import { foldEntries } from '#state';
 import { isQuestion } from '../loop/controls.ts';
 import { firstEntry, type Starting } from './new-run.ts';
@@ -43,6 +44,8 @@ export interface Outgoing {
   readonly inPlaceOf?: string;
   /** The messages that the turn answers, when they are those of the turn that it replaces. */
   readonly messages?: TurnOrigin['messages'];
+  /** Set when a schedule sends it: it always begins a turn, for it answers nobody's question. */
+  readonly scheduled?: { readonly origin: ScheduleOrigin; readonly move: ScheduleMove };
 }
 
 export interface Accepted {
@@ -91,6 +94,7 @@ export class Sender {
         scope,
         known,
         seen,
+        ...(outgoing.scheduled === undefined ? {} : { fires: { ...outgoing.scheduled.move, run: known.run } }),
         ...(way.as === 'steered'
           ? { tells: [{ run: way.run, message: this.#steering(known, outgoing) }] }
           : await this.#turn(identity, outgoing, way, place, last?.agent)),
@@ -117,7 +121,7 @@ export class Sender {
     return { run, as: way.as, own: run };
   }
 
-  async #wayFor({ busy, replaces }: Outgoing, record: SessionRecord | undefined): Promise<Way> {
+  async #wayFor({ busy, replaces, scheduled }: Outgoing, record: SessionRecord | undefined): Promise<Way> {
     const { live } = record ?? {};
     if (record === undefined || live === undefined) return { as: 'started', seen: null };
     const { run, signals } = live;
@@ -127,7 +131,7 @@ export class Sender {
       run: await this.#lastInterrupting(record, run),
       seen: { run, signals },
     });
-    if (live.status === 'paused' && (await this.#asksItsUser(run))) {
+    if (live.status === 'paused' && scheduled === undefined && (await this.#asksItsUser(run))) {
       // An edit does not answer the question, which is withdrawn.
       return replaces === undefined ? { as: 'steered', run, seen: { run, signals } } : interrupts();
     }
@@ -174,7 +178,7 @@ export class Sender {
 
   async #turn(
     identity: Identity,
-    { id, payload, options, messages }: Outgoing,
+    { id, payload, options, messages, scheduled }: Outgoing,
     way: Exclude<Way, { as: 'steered' }>,
     place: Pick<TurnOrigin, 'after' | 'replaces'>,
     lastAgent: string | undefined,
@@ -183,7 +187,10 @@ export class Sender {
     const { inputs, author } = messageParts(payload);
     const turn: TurnOrigin = { messages: messages ?? [acceptedAs(id, payload)], ...place, ...defined({ interrupts }) };
     const given = { ...this.#withAgent(options, lastAgent), inputs, ...defined({ author }) };
-    const entry = await firstEntry(this.#starting, wordsIn(payload), identity, given, { turn });
+    const entry = await firstEntry(this.#starting, wordsIn(payload), identity, given, {
+      turn,
+      ...defined({ schedule: scheduled?.origin }),
+    });
     const { priority = 0 } = options;
     const waits = interrupts === undefined ? 'last' : 'next';
     const starts: NewRun = { identity, priority, entries: [entry], waits };

@@ -38,11 +38,14 @@ import {
   turnOf,
   whollyReplaced,
 } from './session-turns.ts';
-import type { StartOptions } from './start-options.ts';
+import type { BeginOptions, StartOptions } from './start-options.ts';
 import { messagePayload } from './user-message.ts';
 
 export interface SessionOptions
-  extends Omit<StartOptions, 'identity' | 'history' | 'conversation' | 'signal' | 'inputs' | 'author'> {
+  extends Omit<
+    StartOptions,
+    'identity' | 'history' | 'conversation' | 'signal' | 'inputs' | 'author' | keyof BeginOptions
+  > {
   /** Whose session it is. Default: tenant and user are named `local`. Leave the key out for it. */
   readonly identity?: Pick<Identity, 'tenant' | 'user'>;
 }

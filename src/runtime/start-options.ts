@@ -3,17 +3,24 @@
 import {
   type Author,
   assertKnownKeys,
+  assertLabels,
   assertOptions,
   assertTexts,
   assertWhileAsked,
   type Identity,
   type InputFile,
   isOptionsRecord,
+  type Labels,
   type Limits,
   type OptionShape,
   PilotageError,
   type PlanningHints,
+  readMoment,
+  readStartKey,
   type Skill,
+  START_KINDS,
+  type StartKey,
+  type StartKind,
   spawnerOf,
   type WhileAsked,
 } from '#core';
@@ -62,9 +69,35 @@ export interface StartOptions {
   readonly inputs?: readonly MessageFile[];
   /** Who has written the query, as the program knows; models are told. A text is the name. */
   readonly author?: Author | string;
+  /** Names and values by which `list({ labels })` finds the run: at most 32, of 64 and 256 characters. A fork keeps them; tasks have none of their owner's. */
+  readonly labels?: Labels;
+  /**
+   * The run begins then, by the clock of the store, and is `pending` until then; one that lies in the past begins at once. A text has its
+   * zone in it. Such a run is no turn of its session's conversation.
+   */
+  readonly at?: Date | number | string;
+  /** As long as a run of this key is under way, it is given back, and nothing is started. Keys are those of the tenant, as in the next three. */
+  readonly singleton?: { readonly key: string };
+  /**
+   * Of starts that follow each other within `waitMs`, the last one runs, once, when that time is over after it, or `maxWaitMs` after the first. All get the
+   * same run, which is no turn of its session's conversation.
+   */
+  readonly debounce?: { readonly key: string; readonly waitMs: number; readonly maxWaitMs?: number };
+  /** No more than `limit` runs of this key begin within `perMs`, 1,000 at most: others begin later, in order. The run is no turn of its session's conversation. */
+  readonly throttle?: { readonly key: string; readonly limit: number; readonly perMs: number };
+  /** The same, but what is too much is refused with `rate_limited`, and `data.allowedAt` says when it would not be. */
+  readonly rate?: { readonly key: string; readonly limit: number; readonly perMs: number };
 }
 
-export const START_OPTIONS: OptionShape<StartOptions> = {
+/** What says when a run begins, or whether. */
+export type BeginOptions = Pick<StartOptions, 'at' | StartKind>;
+
+const BEGIN: OptionShape<BeginOptions> = {
+  ...({ at: 'any?', singleton: 'object?', debounce: 'object?', throttle: 'object?', rate: 'object?' } as const),
+};
+
+/** The options of whatever begins in its turn. */
+export const TURN_OPTIONS: OptionShape<Omit<StartOptions, keyof BeginOptions>> = {
   identity: 'any?',
   limits: 'object?',
   agent: 'text?',
@@ -76,8 +109,11 @@ export const START_OPTIONS: OptionShape<StartOptions> = {
   context: 'object?',
   inputs: 'list?',
   author: 'any?',
+  labels: 'any?',
   whileAsked: 'any?',
 };
+
+export const START_OPTIONS: OptionShape<StartOptions> = { ...TURN_OPTIONS, ...BEGIN };
 const CONTEXT: OptionShape<GivenContext> = {
   args: 'any?',
   meta: 'any?',
@@ -126,7 +162,8 @@ function assertHints(hints: PlanningHints): void {
 export function assertStartOptions(options: StartOptions): void {
   assertOptions('start', options, START_OPTIONS);
   assertWhileAsked(options.whileAsked, 'start');
-  const { context, inputs = [], scopes = [] } = options;
+  const { context, inputs = [], scopes = [], labels } = options;
+  if (labels !== undefined) assertLabels('start', labels);
   assertTexts('The option scopes of start', scopes, "['mail.send']");
   if (context !== undefined) assertContext(context);
   for (const [index, input] of inputs.entries()) {
@@ -135,13 +172,58 @@ export function assertStartOptions(options: StartOptions): void {
   }
 }
 
-/** Ids that nobody may give to a run of their own, because a run that is there may come to start a task of that id. */
+export interface Begin {
+  /** Milliseconds since the epoch, when it is known before the store is asked. */
+  readonly startsAt?: number;
+  readonly key?: StartKey;
+  /** The run may begin later than it is stored. */
+  readonly isLater: boolean;
+}
+
+/** @throws PilotageError `invalid_config`. */
+export function readBegin(options: StartOptions): Begin {
+  const kinds = START_KINDS.filter((kind) => options[kind] !== undefined);
+  const [kind, other] = kinds;
+  if (kind !== undefined && other !== undefined) throw together(kind, other);
+  const isTimed = kind === 'debounce' || kind === 'throttle';
+  const { at, conversation } = options;
+  if (at !== undefined && isTimed) throw together('at', kind);
+  const isLater = isTimed || at !== undefined;
+  if (isLater && conversation === true) {
+    throw new PilotageError(
+      'invalid_config',
+      'A run that begins later is no turn of its conversation, which would wait for it: leave conversation out. A schedule with a session says something at a time.',
+    );
+  }
+  const given = kind === undefined ? undefined : options[kind];
+  return {
+    isLater,
+    ...(at === undefined ? {} : { startsAt: readMoment('The option at of start', at) }),
+    ...(kind === undefined || given === undefined ? {} : { key: readStartKey(kind, given) }),
+  };
+}
+
+function together(one: string, other: string): PilotageError {
+  return new PilotageError('invalid_config', `start takes either ${one} or ${other}: both say when the run begins.`);
+}
+
+/** With these begin the ids of runs that schedules start. */
+export const SCHEDULED_RUN = 'schedule_';
+
+// Ids that nobody may give to a run of their own, because a run that is there, or a schedule, may come to start one of that id.
 
 /**
  * A run that is there already is not asked about: it may be that task.
- * @throws PilotageError `invalid_config` for the id of a task that another run may still start.
+ * @throws PilotageError `invalid_config` for the id of a task that another run may still start, or of a run of a schedule.
  */
-export async function assertNoTaskId(journal: Journal, run: string): Promise<void> {
+export async function assertFreeId(journal: Journal, run: string): Promise<void> {
+  if (run.startsWith(SCHEDULED_RUN)) {
+    throw new PilotageError(
+      'invalid_config',
+      `The run id ${run} begins as those of runs that schedules start. Leave it out, and a fresh one is made.`,
+      { data: { run } },
+    );
+  }
   const spawner = spawnerOf(run);
   if (spawner === undefined || (await journal.get(spawner)) === undefined) return;
   if ((await journal.get(run)) !== undefined) return;

@@ -26,13 +26,13 @@ import { jsonDigest } from '../calls/earlier-calls.ts';
 import { Follower } from './follow.ts';
 import { type EventOptions, Run } from './run.ts';
 import type { RunHost } from './run-host.ts';
-import { START_OPTIONS, type StartOptions } from './start-options.ts';
+import { type BeginOptions, type StartOptions, TURN_OPTIONS } from './start-options.ts';
 import { type TaskRecord, taskRecord } from './task-record.ts';
 
 /** Stores a run and drives it. A run that exists already goes on. */
 type StartRun = (query: string, options: StartOptions, asked?: StartRequest) => Promise<Run>;
 
-export interface SpawnOptions extends Omit<StartOptions, 'identity' | 'conversation'> {
+export interface SpawnOptions extends Omit<StartOptions, 'identity' | 'conversation' | keyof BeginOptions> {
   /** Whose task it is. */
   readonly identity: Scope;
   /** The idempotency key: the same key in the same session means the same task. Absent or empty: each call starts another task. */
@@ -51,7 +51,7 @@ export interface TaskQuery {
 
 export type GroupResolved = EventPayloads['task.group_resolved'];
 
-const { conversation: _, ...STARTED } = START_OPTIONS;
+const { conversation: _, ...STARTED } = TURN_OPTIONS;
 const SPAWN: OptionShape<SpawnOptions> = { ...STARTED, identity: 'any', idempotencyKey: 'any?' };
 const QUERY: OptionShape<TaskQuery> = { parent: 'text?', status: 'list?', limit: 'any?', after: 'text?' };
 const DEFAULT_PAGE = 50;

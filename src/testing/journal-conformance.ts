@@ -14,6 +14,7 @@ import { leaseCases } from './journal-cases/leases.ts';
 import { sessionCases } from './journal-cases/sessions.ts';
 import { signalCases } from './journal-cases/signals.ts';
 import { snapshotCases } from './journal-cases/snapshots.ts';
+import { startCases } from './journal-cases/starts.ts';
 import { listingCases, statusCases } from './journal-cases/statuses.ts';
 import { storeCases } from './journal-cases/store.ts';
 import { taskCases } from './journal-cases/tasks.ts';
@@ -55,6 +56,7 @@ export function journalConformance(options: JournalConformanceOptions): Conforma
     ...storeCases,
     ...waitCases,
     ...signalCases,
+    ...startCases,
   ];
   if (options.durable === true) cases.push(...durableCases);
   return cases.map((check) => ({ name: check.name, run: () => runCase(check, options) }));

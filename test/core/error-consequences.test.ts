@@ -435,6 +435,31 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
       const seen = { live: { run: 'another' }, branch: null };
       return memoryJournal().send({ scope: local('ana'), known: { run: 'r', control: 'message_r' }, seen });
     }),
+  schedule_changed: () =>
+    caller('schedule_changed', async () => {
+      const fires = { tenant: 'acme', id: 's', mark: '1', nextAt: null };
+      const identity = local('ana');
+      const started = {
+        kind: 'started',
+        identity,
+        query: 'q',
+        agent: 'a',
+        limits: {},
+        scopes: [],
+        seq: 1,
+        at: 0,
+      } as const;
+      return memoryJournal().create({ identity, priority: 0, entries: [started], fires });
+    }),
+  schedule_not_found: () =>
+    caller('schedule_not_found', () => runtimeOf({ planner: finish() }).schedules.pause('nothing')),
+  rate_limited: () =>
+    caller('rate_limited', async () => {
+      const runtime = runtimeOf({ planner: finish() });
+      const rate = { key: 'k', limit: 1, perMs: 60_000 };
+      await runtime.start('q', { rate });
+      return runtime.start('q', { rate });
+    }),
   session_busy: async () => {
     const journal = memoryJournal();
     const { run } = await stored(journal);

@@ -38,13 +38,15 @@ const firstOfAgents = '20';
 const firstOfMoreTools = '26';
 const firstOfSessions = '27';
 const firstOfMemory = '40';
+const firstOfSchedules = '50';
 const pages: readonly Page[] = [
   page('docs/planners.md', 16, (name) => name < firstOfFlows),
   page('docs/flows.md', 16, (name) => name >= firstOfFlows && name < firstOfTools),
   page('docs/tools.md', 8, (name) => isOfTools(name)),
   page('docs/agents.md', 9, (name) => name >= firstOfAgents && name < firstOfMoreTools),
   page('docs/sessions.md', 5, (name) => name >= firstOfSessions && name < firstOfMemory),
-  page('docs/memory.md', 5, (name) => name >= firstOfMemory),
+  page('docs/memory.md', 5, (name) => name >= firstOfMemory && name < firstOfSchedules),
+  page('docs/schedules.md', 6, (name) => name >= firstOfSchedules),
 ];
 
 function isOfTools(name: string): boolean {
@@ -122,6 +124,11 @@ const SHOWN: Readonly<Record<string, readonly RegExp[]>> = {
   '26-screenshot.ts': [/^I was shown 1 picture\.$/m, /^in the journal: its reference$/m],
   '40-store.ts': [/^note 0 of step 0 .*tea.*\nnote 1 of step 2 .*Momo.*\nfound .*Momo/, /^of Ben \[\]$/m],
   '41-remember.ts': [/^Green tea, as ever\?$/m, /"profile":\{"city":"Ulm"\}/, /^profile \{ city: 'Ulm' \}$/m],
+  // Nine in the morning, before and after the change of the clocks, but not while it is paused.
+  '50-schedule.ts': [
+    /^2026-04-01T12:\S+ finished triggered\n.*-31T07:.*\n.*-30T07:.*\n.*-27T08:.*\n4 runs of sales\n$/,
+  ],
+  '51-start-later.ts': [/^Remind Ben pending 00:01:00\nfinished finished\ntrue forecast\n/, /^rate_limited 00:01:01$/m],
   // The second message waited; the branch of the edit has one turn.
   '28-go-on.ts': [
     /^Order A-17 is paid back\.\nTo your card\.\n/,

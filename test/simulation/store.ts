@@ -55,6 +55,8 @@ export interface StoreOptions {
 export class SimulatedStore implements Journal {
   readonly artifacts: ArtifactStore;
   readonly sessions: Journal['sessions'];
+  readonly schedules: Journal['schedules'];
+  readonly startByKey: Journal['startByKey'];
   readonly snapshots: SnapshotStore;
   readonly store: LongTermStore;
   readonly waits: Journal['waits'];
@@ -84,8 +86,10 @@ export class SimulatedStore implements Journal {
       signal: (signal) => this.#operation('signal', () => inner.events.signal(signal)),
       list: (query) => this.#operation('read', () => inner.events.list(query)),
     };
-    // The programs of the simulation have no sessions.
+    // The programs of the simulation have no sessions, no schedules, and start nothing under keys.
     this.sessions = inner.sessions;
+    this.schedules = inner.schedules;
+    this.startByKey = (run, key) => inner.startByKey(run, key);
     this.snapshots = {
       newest: (run, version) => this.#operation('read', () => inner.snapshots.newest(run, version)),
       keep: (snapshot) => this.#operation('append', () => inner.snapshots.keep(snapshot)),

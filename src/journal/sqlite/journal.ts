@@ -9,6 +9,7 @@ import {
   type OptionShape,
   PilotageError,
   type Scope,
+  type StartKey,
   systemClock,
 } from '#core';
 import type {
@@ -31,18 +32,22 @@ import type {
   SessionStore,
   SignalOptions,
   SnapshotStore,
+  StartedByKey,
 } from '../port.ts';
 import { assertLease, assertPriority, dueAt, isTurn, journalClosed, pageSize, wholeMs } from '../rules.ts';
+import type { ScheduleStore } from '../schedules-port.ts';
 import type { EventStore, WaitIndex } from '../waits-port.ts';
 import { Watchers } from '../watchers.ts';
 import { SqliteGuard } from './guard.ts';
 import { SqliteItems } from './items.ts';
 import { OpeningJournal } from './opening.ts';
 import { ReadingJournal } from './reading.ts';
-import { SqliteRecords, SqliteRepairs } from './records.ts';
+import { partBefore, SqliteRecords, SqliteRepairs } from './records.ts';
 import { SqliteRows } from './runs.ts';
+import { SqliteSchedules } from './schedules.ts';
 import { openDatabase } from './schema.ts';
 import { SqliteSnapshots } from './snapshots.ts';
+import { SqliteStarts } from './starts.ts';
 import {
   encodeAppend,
   encodeMessage,
@@ -120,6 +125,7 @@ function assertValues({ synchronous = 'full' }: SqliteJournalOptions): void {
 export class SqliteJournal implements Journal {
   readonly artifacts: ArtifactStore;
   readonly sessions: SessionStore;
+  readonly schedules: ScheduleStore;
   readonly snapshots: SnapshotStore;
   readonly store: LongTermStore;
   readonly waits: WaitIndex;
@@ -151,7 +157,10 @@ export class SqliteJournal implements Journal {
       write: (run) => this.#writer.write(() => run(this.#now())),
     };
     this.artifacts = new SqliteArtifacts(db, access);
-    const turns = new SqliteTurns(db);
+    const starts = new SqliteStarts(db);
+    const turns = new SqliteTurns(db, starts);
+    const schedules = new SqliteSchedules(db, access, () => this.#now());
+    this.schedules = schedules;
     this.#turns = turns;
     this.sessions = {
       get: async (scope) => this.#read(() => turns.record(scope)),
@@ -168,9 +177,9 @@ export class SqliteJournal implements Journal {
     };
     this.snapshots = new SqliteSnapshots(db, access);
     this.store = new SqliteItems(db, access, () => this.#now());
-    this.#rows = new SqliteRows(db, this.#clock, turns);
+    this.#rows = new SqliteRows(db, this.#clock, { turns, starts, schedules });
     this.#records = new SqliteRecords(db);
-    this.#repairs = new SqliteRepairs(db, this.#rows.waits);
+    this.#repairs = new SqliteRepairs(db, this.#rows.waits, starts);
     const { waits } = this.#rows;
     this.waits = { list: async (query) => this.#read(() => waits.list(query)) };
     this.events = {
@@ -190,6 +199,14 @@ export class SqliteJournal implements Journal {
     this.#watchers.wake(run.identity.run);
     if (isTurn(text.first)) this.#watchers.wakeSession(run.identity);
     return claim;
+  }
+
+  async startByKey(run: NewRun, key: StartKey): Promise<StartedByKey> {
+    const text = encodeRun(run);
+    const started = await this.#writer.write(() => this.#rows.startByKey(text, key, this.#clock.now()));
+    this.#watchers.wake(started.run);
+    if (isTurn(text.first)) this.#watchers.wakeSession(run.identity);
+    return started;
   }
 
   async send(sending: Sending): Promise<Sent> {
@@ -228,7 +245,17 @@ export class SqliteJournal implements Journal {
   }
 
   async list(query: RunQuery): Promise<RunRecord[]> {
-    return this.#read(() => this.#records.list(query, pageSize(query), this.#now()));
+    const limit = pageSize(query);
+    if (query.text === undefined) return this.#read(() => this.#records.list(query, limit, this.#now()));
+    const found: RunRecord[] = [];
+    // Others have their turn between two parts of a long file.
+    for (let part = this.#read(() => this.#records.newestPart(query)); part !== undefined && found.length < limit; ) {
+      const within = part;
+      found.push(...this.#read(() => this.#records.list(query, limit - found.length, this.#now(), within)));
+      part = partBefore(part);
+      if (part !== undefined) await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+    return found;
   }
 
   async claim(request: ClaimRequest): Promise<Claim | undefined> {

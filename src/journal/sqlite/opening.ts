@@ -6,6 +6,7 @@
 import { PilotageError, type Scope } from '#core';
 import type { ArtifactStore, Journal, LongTermStore, SessionStore, SnapshotStore } from '../port.ts';
 import { journalClosed } from '../rules.ts';
+import type { ScheduleStore } from '../schedules-port.ts';
 import type { EventStore, WaitIndex } from '../waits-port.ts';
 
 const RETRY_MS = 20;
@@ -39,6 +40,15 @@ export class OpeningJournal implements Journal {
     delete: (scope) => this.#with(({ sessions }) => sessions.delete(scope)),
   };
 
+  readonly schedules: ScheduleStore = {
+    put: (schedule) => this.#with(({ schedules }) => schedules.put(schedule)),
+    get: (tenant, id) => this.#with(({ schedules }) => schedules.get(tenant, id)),
+    list: (query) => this.#with(({ schedules }) => schedules.list(query)),
+    due: (agents, limit, after) => this.#with(({ schedules }) => schedules.due(agents, limit, after)),
+    move: (move) => this.#with(({ schedules }) => schedules.move(move)),
+    delete: (tenant, id) => this.#with(({ schedules }) => schedules.delete(tenant, id)),
+  };
+
   readonly store: LongTermStore = {
     write: (writes) => this.#with(({ store }) => store.write(writes)),
     get: (namespace, key) => this.#with(({ store }) => store.get(namespace, key)),
@@ -64,6 +74,7 @@ export class OpeningJournal implements Journal {
   };
 
   create: Journal['create'] = (run) => this.#with((journal) => journal.create(run));
+  startByKey: Journal['startByKey'] = (run, key) => this.#with((journal) => journal.startByKey(run, key));
   append: Journal['append'] = (append) => this.#with(async (journal) => journal.append(append));
   read: Journal['read'] = (run, from, limit) => this.#with((journal) => journal.read(run, from, limit));
   get: Journal['get'] = (run) => this.#with((journal) => journal.get(run));

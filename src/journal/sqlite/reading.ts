@@ -4,6 +4,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { PilotageError, type Scope } from '#core';
 import type { ArtifactStore, Journal, LongTermStore, RunQuery, SessionStore, SnapshotStore } from '../port.ts';
 import { journalClosed } from '../rules.ts';
+import type { ScheduleStore } from '../schedules-port.ts';
 import type { EventStore, WaitIndex } from '../waits-port.ts';
 import { Watchers } from '../watchers.ts';
 import { footprintOf, openStill, type Still } from './still.ts';
@@ -61,6 +62,15 @@ export class ReadingJournal implements Journal {
     delete: () => this.#refuse(),
   };
 
+  readonly schedules: ScheduleStore = {
+    put: () => this.#refuse(),
+    get: (tenant, id) => this.#read(({ schedules }) => schedules.get(tenant, id)),
+    list: (query) => this.#read(({ schedules }) => schedules.list(query)),
+    due: (agents, limit, after) => this.#read(({ schedules }) => schedules.due(agents, limit, after)),
+    move: () => this.#refuse(),
+    delete: () => this.#refuse(),
+  };
+
   readonly store: LongTermStore = {
     write: () => this.#refuse(),
     get: (namespace, key) => this.#read(({ store }) => store.get(namespace, key)),
@@ -91,6 +101,7 @@ export class ReadingJournal implements Journal {
   inbox: Journal['inbox'] = (run) => this.#read((journal) => journal.inbox(run));
   examine: Journal['examine'] = (run) => this.#read((journal) => journal.examine(run));
   create: Journal['create'] = () => this.#refuse();
+  startByKey: Journal['startByKey'] = () => this.#refuse();
   append: Journal['append'] = () => this.#refuse();
   claim: Journal['claim'] = () => this.#refuse();
   renew: Journal['renew'] = () => this.#refuse();

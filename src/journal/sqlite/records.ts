@@ -3,9 +3,11 @@ import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { decodeEntry, type Entry, type ErrorData, PilotageError, type Started } from '#core';
 import type { Examined, RepairRequest, RunQuery, RunRecord, RunStatus } from '../port.ts';
 import { assertAsExamined, beginningOf, hasEnded, runNotFound } from '../rules.ts';
+import { SCHEDULE_LABEL } from '../start-rules.ts';
 import { eventsIn } from '../waiting.ts';
 import { HEAD, LAST_ENTRY } from './schema.ts';
-import { type PreparedStatement, prepared } from './statements.ts';
+import type { SqliteStarts } from './starts.ts';
+import { hasText, type PreparedStatement, prepared } from './statements.ts';
 import type { SqliteWaits } from './waits.ts';
 
 interface RecordRow {
@@ -35,20 +37,43 @@ export interface EntryRow {
   readonly body: string;
 }
 
-const FIND_RECORD = `
-  SELECT runs.*, ${HEAD} AS head, max(runs.updated_at, coalesce(last.at, 0)) AS updated_at, first.body AS first_body FROM runs
+/** @param runs the table of runs, perhaps behind an index that leads to them. */
+const recordsIn = (runs: string): string => `
+  SELECT runs.*, ${HEAD} AS head, max(runs.updated_at, coalesce(last.at, 0)) AS updated_at, first.body AS first_body FROM ${runs}
     LEFT JOIN entries AS first ON first.id = (runs.key << 32) + 1
     LEFT JOIN entries AS last ON last.id = ${LAST_ENTRY}
   WHERE `;
+const FIND_RECORD = recordsIn('runs');
+/** The runs of a label are in the order of their keys. */
+const OF_LABEL = recordsIn('run_labels AS found CROSS JOIN runs ON runs.key = found.run');
+const HAS_LABEL = 'EXISTS (SELECT 1 FROM run_labels WHERE name = ? AND value = ? AND run = runs.key)';
+/** The text of a query stands in the first entry alone, which may be damaged. */
+const HAS_TEXT = `has_text(CASE WHEN json_valid(first.body) THEN first.body ->> '$.query' END, ?)`;
+
+/** Runs whose keys are over `from`, up to `to`. */
+export interface Part {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** As many runs are looked through for a text at once: about ten milliseconds. */
+const PART = 4_096;
+
+export function partBefore({ from }: Part): Part | undefined {
+  return from <= 0 ? undefined : { from: Math.max(0, from - PART), to: from };
+}
 
 export class SqliteRecords {
   readonly #db: DatabaseSync;
   readonly #find: PreparedStatement;
   readonly #keyOf: PreparedStatement;
+  readonly #lastKey: PreparedStatement;
 
   constructor(db: DatabaseSync) {
     const sql = prepared(db);
+    hasText(db);
     this.#db = db;
+    this.#lastKey = sql('SELECT max(key) AS key FROM runs');
     this.#find = sql(`${FIND_RECORD} runs.id = ?`);
     this.#keyOf = sql('SELECT key FROM runs WHERE id = ?');
   }
@@ -58,13 +83,26 @@ export class SqliteRecords {
     return row && recordOf(row, now);
   }
 
-  list(query: RunQuery, limit: number, now: number): RunRecord[] {
+  /** The part with the newest runs that are asked for; `undefined`: there are none. */
+  newestPart({ after }: RunQuery): Part | undefined {
+    const to = after === undefined ? Number(this.#lastKey().get()?.['key'] ?? 0) : this.#key(after) - 1;
+    return partBefore({ from: to, to });
+  }
+
+  list(query: RunQuery, limit: number, now: number, part?: Part): RunRecord[] {
     const where: string[] = [];
     const values: SQLInputValue[] = [];
     const filter = (condition: string, ...bound: SQLInputValue[]): void => {
       where.push(condition);
       values.push(...bound);
     };
+    const { labels = {}, schedule } = query;
+    const named = Object.entries(labels);
+    const [leading, ...others] = schedule === undefined ? named : [[SCHEDULE_LABEL, schedule] as const, ...named];
+    if (leading !== undefined) filter('found.name = ? AND found.value = ?', ...leading);
+    for (const label of others) filter(HAS_LABEL, ...label);
+    if (part !== undefined) filter('key > ? AND key <= ?', part.from, part.to);
+    if (query.agent !== undefined) filter('agent = ?', query.agent);
     if (query.tenant !== undefined) filter('tenant = ?', query.tenant);
     if (query.user !== undefined) filter('user = ?', query.user);
     if (query.session !== undefined) filter('session = ?', query.session);
@@ -75,10 +113,12 @@ export class SqliteRecords {
       filter(`status IN (${query.status.map(() => '?').join(', ')})`, ...query.status);
     }
     // A key is given once, in the order of creation.
-    if (query.after !== undefined) filter('key < ?', this.#key(query.after));
+    if (query.after !== undefined && part === undefined) filter('key < ?', this.#key(query.after));
     if (query.beforeTurn !== undefined) filter('turn < ?', query.beforeTurn);
+    // Last, for it is what takes long.
+    if (query.text !== undefined) filter(HAS_TEXT, query.text.toLowerCase());
     const order = query.beforeTurn === undefined ? 'key' : 'turn';
-    const sql = `${FIND_RECORD} ${['TRUE', ...where].join(' AND ')} ORDER BY ${order} DESC LIMIT ?`;
+    const sql = `${leading === undefined ? FIND_RECORD : OF_LABEL} ${['TRUE', ...where].join(' AND ')} ORDER BY ${order} DESC LIMIT ?`;
     const rows = this.#db.prepare(sql).all(...values, limit) as unknown as RecordRow[];
     return rows.map((row) => recordOf(row, now));
   }
@@ -126,7 +166,7 @@ function recordOf(row: RecordRow, now: number): RunRecord {
   };
 }
 
-type Beginning = Pick<RunRecord, 'query' | 'parent' | 'root' | 'conversation' | 'turnOrigin' | 'erased' | 'problem'>;
+type Beginning = Omit<ReturnType<typeof beginningOf>, 'agent'> & Pick<RunRecord, 'problem'>;
 
 /** A run whose beginning cannot be read is listed with its problem, so that it hides no other run. */
 function beginningIn(row: RecordRow): Beginning {
@@ -178,10 +218,12 @@ export class SqliteRepairs {
   readonly #drop: PreparedStatement;
   readonly #forget: PreparedStatement;
   readonly #set: PreparedStatement;
+  readonly #starts: SqliteStarts;
 
-  constructor(db: DatabaseSync, waits: SqliteWaits) {
+  constructor(db: DatabaseSync, waits: SqliteWaits, starts: SqliteStarts) {
     const sql = prepared(db);
     this.#waits = waits;
+    this.#starts = starts;
     this.#find = sql(`
       SELECT key, ${HEAD} AS head, signals, status, owner, lease_until FROM runs WHERE id = ?`);
     // Also those beyond the count of them, which may be what is broken.
@@ -222,6 +264,9 @@ export class SqliteRepairs {
       .filter(({ id }) => drops.includes(id));
     for (const id of drops) this.#drop().run(key, id);
     this.#forget().run(key);
+    const [first] = request.entries;
+    if (first?.kind === 'started') this.#starts.reindex(key, first);
+    if (request.erases === true) this.#starts.forget(run);
     this.#set().run({ key, head: keep + bodies.length, status, agent, now });
     const told = this.#waits.replace(key, waits, now);
     return [...told, ...this.#waits.giveBack(key, eventsIn(dropped), now)];

@@ -3,9 +3,21 @@
  * transaction, and throws a `PilotageError` only before its first change.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { type Clock, type Entry, type Message, PilotageError, steadyMs } from '#core';
+import { type Clock, type Entry, encodeEntry, type Message, PilotageError, type StartKey, steadyMs } from '#core';
 import { LeaseWatch, MAX_LEASE_MS } from '../lease-watch.ts';
-import type { Append, Claim, ClaimRequest, Park, Received, Renewal, RunStatus, Sent, SignalOptions } from '../port.ts';
+import type {
+  Append,
+  Claim,
+  ClaimRequest,
+  NewRun,
+  Park,
+  Received,
+  Renewal,
+  RunStatus,
+  Sent,
+  SignalOptions,
+  StartedByKey,
+} from '../port.ts';
 import {
   assertCurrent,
   assertInTime,
@@ -27,11 +39,15 @@ import {
   type StoredTree,
   wholeMs,
 } from '../rules.ts';
+import { beginningAt, decideStart, firstWake, inPlaceOf, type KeyedRuns } from '../start-rules.ts';
 import { ItemWriter } from './items.ts';
 import { decodeRow, type EntryRow } from './records.ts';
+import type { SqliteSchedules } from './schedules.ts';
 import { HEAD, LAST_ENTRY } from './schema.ts';
+import type { SqliteStarts } from './starts.ts';
 import {
   type AppendText,
+  encodeRun,
   type MessageText,
   type PreparedStatement,
   prepared,
@@ -56,6 +72,7 @@ interface RunRow {
   readonly agent: string;
   readonly tenant: string;
   readonly waits: number | null;
+  readonly starts_at: number | null;
 }
 
 interface FarRow {
@@ -65,8 +82,8 @@ interface FarRow {
 }
 
 const FIND_RUN = `
-  SELECT key, id, status, agent, tenant, ${HEAD} AS head, signals, fence, wake_at, owner, lease_until, work_left_at, waits
-  FROM runs WHERE `;
+  SELECT key, id, status, agent, tenant, ${HEAD} AS head, signals, fence, wake_at, owner, lease_until, work_left_at, waits,
+    starts_at FROM runs WHERE `;
 const firstInLine = (due: string, further: string): string => `(
   SELECT key FROM runs
   WHERE agent = name AND ${due} AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants)) ${further}
@@ -104,6 +121,7 @@ function statementsOn(db: DatabaseSync) {
   return {
     findRun: sql(`${FIND_RUN} id = ?`),
     findRunByKey: sql(`${FIND_RUN} key = ?`),
+    identityOf: sql('SELECT tenant, user, session, id AS run FROM runs WHERE key = ?'),
     findOwned: sql('SELECT tenant, user, session, parent FROM runs WHERE id = ?'),
     liveUnder: sql(
       `SELECT count(*) AS live FROM runs WHERE root = ? AND status NOT IN ('finished', 'failed', 'cancelled')`,
@@ -150,11 +168,20 @@ export interface Appended {
 
 const NOBODY: Appended = Object.freeze({});
 
+/** The statements on what goes with runs. */
+interface Beside {
+  readonly turns: SqliteTurns;
+  readonly starts: SqliteStarts;
+  readonly schedules: SqliteSchedules;
+}
+
 export class SqliteRows {
   readonly waits: SqliteWaits;
   readonly #sql: Statements;
   readonly #inbox: SqliteInbox;
   readonly #turns: SqliteTurns;
+  readonly #starts: SqliteStarts;
+  readonly #schedules: SqliteSchedules;
   readonly #items: ItemWriter;
   readonly #passedOver: SqlitePassedOver;
   readonly #clock: Clock;
@@ -162,9 +189,11 @@ export class SqliteRows {
   /** By the steady clock. */
   #lookedFarAt = Number.NEGATIVE_INFINITY;
 
-  constructor(db: DatabaseSync, clock: Clock, turns: SqliteTurns) {
+  constructor(db: DatabaseSync, clock: Clock, beside: Beside) {
     this.#clock = clock;
-    this.#turns = turns;
+    this.#turns = beside.turns;
+    this.#starts = beside.starts;
+    this.#schedules = beside.schedules;
     this.#leaseWatch = new LeaseWatch(clock);
     this.#passedOver = new SqlitePassedOver(db);
     this.#sql = statementsOn(db);
@@ -178,13 +207,51 @@ export class SqliteRows {
     const { run: id, tenant, user, session } = run.identity;
     const { parent = null, root = null } = first.task ?? {};
     const row = { id, tenant, user, session, agent: first.agent, parent, root, priority: run.priority, now };
+    // It may be refused, before anything is changed.
+    if (run.fires !== undefined) this.#schedules.moveOn(run.fires, now);
     const inserted = this.#sql.insertRun().run(row);
     if (inserted.changes === 0) return undefined;
+    const key = Number(inserted.lastInsertRowid);
     for (const [index, body] of bodies.entries()) this.#appendEntry({ run: id, fence: 0 }, index, body, now);
     const waits = isTurn(first) && this.#turns.add(run.identity, run.waits);
-    const key = Number(inserted.lastInsertRowid);
     if (run.openWaits !== undefined) this.waits.replace(key, run.openWaits, now);
-    return run.claim && !waits ? this.#grant(key, run.claim, time) : undefined;
+    const wakeAt = firstWake(first, time);
+    this.#starts.began(key, first, wakeAt);
+    return run.claim && !waits && wakeAt === 0 ? this.#grant(key, run.claim, time) : undefined;
+  }
+
+  startByKey({ run: given }: RunText, key: StartKey, time: number): StartedByKey {
+    const now = Math.floor(time);
+    const { tenant, run: id } = given.identity;
+    if (this.#sql.findRun().get(id) !== undefined) return { run: id };
+    const decision = decideStart(key, this.#starts.rows(tenant, key), this.#keyedRuns(time), now);
+    if (decision.do === 'join') return { run: decision.run };
+    if (decision.do === 'replace') {
+      this.#replace(this.#find(decision.run).key, given, decision.startsAt, time);
+      return { run: decision.run };
+    }
+    const claim = this.create(encodeRun(beginningAt(given, decision.startsAt)), time);
+    this.#starts.add({ tenant, run: id, number: this.#find(id).key }, key, decision, now);
+    return { run: id, ...(claim === undefined ? {} : { claim }) };
+  }
+
+  #keyedRuns(now: number): KeyedRuns {
+    const has = (run: string, test: (row: RunRow) => boolean): boolean => {
+      const row = this.#sql.findRun().get<RunRow & Record<string, never>>(run);
+      return row !== undefined && test(row);
+    };
+    return {
+      isUnderWay: (run) => has(run, ({ status }) => !hasEnded(status)),
+      isYetToBegin: (run) =>
+        has(run, ({ fence, signals, wake_at: at }) => fence === 0 && signals === 0 && at !== null && at > now),
+    };
+  }
+
+  #replace(key: number, given: NewRun, startsAt: number, time: number): void {
+    const identity = this.#sql.identityOf().get(key) as unknown as NewRun['identity'];
+    const { first } = inPlaceOf(given, { identity, at: this.#starts.firstAt(key) }, startsAt);
+    const text = { first, body: encodeEntry(first), priority: given.priority };
+    this.#starts.replace(key, text, firstWake(first, time), Math.floor(time));
   }
 
   append({ append, bodies, agent, starts, tells }: AppendText, time: number): Appended {
@@ -222,6 +289,7 @@ export class SqliteRows {
     for (const { run, message } of tells) {
       if (message.isCapped) assertRoom(run, this.#inbox.waitingControls(this.#find(run).key));
     }
+    if (sending.fires !== undefined) this.#schedules.moveOn(sending.fires, Math.floor(time));
     const claim = starts && this.create(starts, time);
     if (starts !== undefined) this.#turns.set(sending.scope, { branch: null });
     for (const told of tells) this.#tell(told, Math.floor(time));
@@ -334,7 +402,10 @@ export class SqliteRows {
     this.#sql.grant().run(lease.owner, wholeMs(now + lease.leaseMs, 'leaseMs'), workLeftAt, key);
     const before = { status: row.status, wakeAt: row.wake_at };
     const waits = (row.waits ?? 0) > 0 ? ({ waits: true } as const) : undefined;
-    const claim = { run: row.id, fence: row.fence + 1, head: row.head, signals: row.signals, before, ...waits };
+    const startsAt = row.starts_at ?? 0;
+    const early = startsAt > now ? { startsInMs: startsAt - now } : undefined;
+    const { id: run, head, signals } = row;
+    const claim = { run, fence: row.fence + 1, head, signals, before, ...waits, ...early };
     return workLeftAt === null ? claim : { ...claim, workLeftMsAgo: Math.max(0, now - workLeftAt) };
   }
 

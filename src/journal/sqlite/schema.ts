@@ -332,6 +332,46 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX store_items_expiry ON store_items (expires_at) WHERE expires_at IS NOT NULL;
   `,
   WAITS_AND_SIGNALS,
+  // What runs are found by, when they begin, the keys under which they were started, and what starts them again and again.
+  `
+  ALTER TABLE runs ADD COLUMN starts_at INTEGER;
+  CREATE TABLE run_labels (
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    run INTEGER NOT NULL,
+    PRIMARY KEY (name, value, run)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX run_labels_run ON run_labels (run);
+  CREATE TABLE start_keys (
+    tenant TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    run TEXT NOT NULL,
+    until INTEGER,
+    PRIMARY KEY (tenant, kind, name, at, number)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX start_keys_run ON start_keys (run);
+  CREATE INDEX start_keys_until ON start_keys (until) WHERE until IS NOT NULL;
+  CREATE TABLE schedules (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant TEXT NOT NULL,
+    id TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    definition TEXT NOT NULL,
+    times TEXT NOT NULL,
+    revision INTEGER NOT NULL DEFAULT 1,
+    changes INTEGER NOT NULL DEFAULT 0,
+    paused INTEGER NOT NULL DEFAULT 0,
+    next_at INTEGER,
+    last_run TEXT,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    UNIQUE (tenant, id)
+  ) STRICT;
+  CREATE INDEX schedules_due ON schedules (agent, next_at) WHERE next_at IS NOT NULL AND paused = 0;
+  `,
 ];
 
 /** In SQL: the last entry that the log has of the run of a row of `runs`; NULL when it has none. */

@@ -29,6 +29,13 @@ export function prepared(db: DatabaseSync): (text: string) => PreparedStatement 
   };
 }
 
+/** In SQL: `has_text(given, text)`, whatever the case; `text` is in small letters. SQLite itself knows the cases of ASCII alone. */
+export function hasText(db: DatabaseSync): void {
+  db.function('has_text', { deterministic: true }, (given, text) =>
+    Number(typeof given === 'string' && given.toLowerCase().includes(String(text))),
+  );
+}
+
 export interface RunText {
   readonly run: NewRun;
   readonly first: Started;

@@ -4,7 +4,8 @@ import { type Identity, type Scope, SESSION_MESSAGE } from '#core';
 import type { NewRun, RunStatus, Sending, SessionQuery, SessionRecord } from '../port.ts';
 import { assertMaySwitch, assertOwnTurn, cannotDelete, ownedBy, pageSize, sessionBusy } from '../rules.ts';
 import { EVENT_MESSAGE, eventsIn } from '../waiting.ts';
-import { type PreparedStatement, prepared } from './statements.ts';
+import type { SqliteStarts } from './starts.ts';
+import { hasText, type PreparedStatement, prepared } from './statements.ts';
 import type { SqliteWaits } from './waits.ts';
 
 const IN_SCOPE = 'tenant = :tenant AND user = :user AND session = :session';
@@ -61,10 +62,7 @@ type Statements = ReturnType<typeof statementsOn>;
 
 function statementsOn(db: DatabaseSync) {
   const sql = prepared(db);
-  // SQLite itself knows the cases of ASCII alone.
-  db.function('has_text', { deterministic: true }, (given, text) =>
-    Number(typeof given === 'string' && given.toLowerCase().includes(String(text))),
-  );
+  hasText(db);
   return {
     last: sql(`
       SELECT turn, created_at, waits FROM runs WHERE ${IN_SCOPE} AND turn IS NOT NULL ORDER BY turn DESC LIMIT 1`),
@@ -111,7 +109,7 @@ function statementsOn(db: DatabaseSync) {
     dropEntries: sql('DELETE FROM entries WHERE id BETWEEN (:key << 32) AND (:key << 32) + 4294967295'),
     dropSnapshot: sql('DELETE FROM snapshots WHERE run = ?'),
     dropBlocks: sql('DELETE FROM snapshot_blocks WHERE run = ?'),
-    keys: sql(`SELECT key FROM runs WHERE ${IN_SCOPE}`),
+    keys: sql(`SELECT key, id FROM runs WHERE ${IN_SCOPE}`),
     dropRuns: sql(`DELETE FROM runs WHERE ${IN_SCOPE}`),
     dropFacts: sql(`DELETE FROM session_facts WHERE ${IN_SCOPE}`),
     dropArtifacts: sql('DELETE FROM artifacts WHERE scope = ?'),
@@ -127,9 +125,11 @@ interface Facts {
 /** Everything here is synchronous, and called inside the writer's transaction where it writes. */
 export class SqliteTurns {
   readonly #sql: Statements;
+  readonly #starts: SqliteStarts;
 
-  constructor(db: DatabaseSync) {
+  constructor(db: DatabaseSync, starts: SqliteStarts) {
     this.#sql = statementsOn(db);
+    this.#starts = starts;
   }
 
   /** Gives a run that was just stored its place. @returns whether it waits. */
@@ -232,7 +232,9 @@ export class SqliteTurns {
     for (const { key: run } of this.#sql.keys().all<{ key: number }>(scope)) waits.replace(run, [], now);
     for (const { key: run, ...message } of untaken) waits.giveBack(run, eventsIn([message]), now);
     this.#sql.dropControls().run(scope);
-    for (const { key: run } of this.#sql.keys().all<{ key: number }>(scope)) {
+    for (const { key: run, id } of this.#sql.keys().all<{ key: number; id: string }>(scope)) {
+      this.#starts.dropLabels(run);
+      this.#starts.forget(id);
       this.#sql.dropEntries().run({ key: run });
       this.#sql.dropSnapshot().run(run);
       this.#sql.dropBlocks().run(run);

@@ -2,7 +2,7 @@
  * A journal as a process that can die sees it: before and after each write is a moment at which the process may die, and
  * a dead one writes and hears nothing more. What the store has taken is noted outside.
  */
-import { type Entry, type Message, PilotageError, type Scope } from '#core';
+import { type Entry, type Message, PilotageError, type Scope, type StartKey } from '#core';
 import type {
   Append,
   ArtifactStore,
@@ -19,11 +19,13 @@ import type {
   RepairRequest,
   RunQuery,
   RunRecord,
+  ScheduleStore,
   Sending,
   Sent,
   SessionStore,
   SignalOptions,
   SnapshotStore,
+  StartedByKey,
   WaitIndex,
 } from '#journal';
 import type { CrashProcess } from './process.ts';
@@ -32,6 +34,7 @@ import { type CrashRecord, taskPath } from './record.ts';
 export class FaultyJournal implements Journal {
   readonly artifacts: ArtifactStore;
   readonly sessions: SessionStore;
+  readonly schedules: ScheduleStore;
   readonly snapshots: SnapshotStore;
   readonly store: LongTermStore;
   readonly waits: WaitIndex;
@@ -72,6 +75,14 @@ export class FaultyJournal implements Journal {
       signal: (signal) => this.#write('events.signal', () => inner.events.signal(signal)),
       list: (query) => process.guard(() => inner.events.list(query)),
     };
+    this.schedules = {
+      put: (schedule) => this.#write('schedules.put', () => inner.schedules.put(schedule)),
+      get: (tenant, id) => process.guard(() => inner.schedules.get(tenant, id)),
+      list: (query) => process.guard(() => inner.schedules.list(query)),
+      due: (agents, limit, after) => process.guard(() => inner.schedules.due(agents, limit, after)),
+      move: (move) => this.#write('schedules.move', () => inner.schedules.move(move)),
+      delete: (tenant, id) => this.#write('schedules.delete', () => inner.schedules.delete(tenant, id)),
+    };
     this.snapshots = {
       newest: (run, version) => process.guard(() => inner.snapshots.newest(run, version)),
       keep: (snapshot) => this.#write('snapshots.keep', () => inner.snapshots.keep(snapshot)),
@@ -95,6 +106,15 @@ export class FaultyJournal implements Journal {
       const claim = await this.#inner.create(run);
       if (claim !== undefined) await this.#acknowledge(run.identity.run, run.entries);
       return claim;
+    });
+  }
+
+  startByKey(run: NewRun, key: StartKey): Promise<StartedByKey> {
+    if (run.claim !== undefined) this.#record.owners.set(run.identity.run, run.claim.owner);
+    return this.#write('startByKey', async () => {
+      const started = await this.#inner.startByKey(run, key);
+      if (started.claim !== undefined) await this.#acknowledge(run.identity.run, run.entries);
+      return started;
     });
   }
 

@@ -1,0 +1,98 @@
+/** A run of a journal in memory: what is kept of it, which runs are asked for, and what a claim and a record say. */
+import type { Entry, ErrorData, Identity, Started } from '#core';
+import type { StoredTurn } from './memory-turns.ts';
+import type { Claim, ClaimRequest, Received, RunQuery, RunRecord, RunStatus } from './port.ts';
+import { beginningOf, hasEnded, mayLive, wholeMs } from './rules.ts';
+import { indexedLabels, SCHEDULE_LABEL } from './start-rules.ts';
+
+export interface StoredRun extends StoredTurn {
+  readonly identity: Identity;
+  first: Started;
+  agent: string;
+  /** Counts runs in the order of their creation. */
+  readonly age: number;
+  readonly createdAt: number;
+  readonly entries: Entry[];
+  /** Most runs are never told anything: `NO_INBOX` and `NOT_TOLD` are theirs until they are. */
+  inbox: Map<string, Received>;
+  /** Ids of all messages that the run has ever had. */
+  told: Set<string>;
+  priority: number;
+  status: RunStatus;
+  updatedAt: number;
+  signals: number;
+  fence: number;
+  /** 0: due now. `null`: only a signal wakes it. */
+  wakeAt: number | null;
+  owner: string | undefined;
+  leaseUntil: number;
+  workLeftAt: number | undefined;
+  problem: ErrorData | undefined;
+}
+
+export function comesFirst(run: StoredRun, other: StoredRun): boolean {
+  return run.priority === other.priority ? run.age < other.age : run.priority > other.priority;
+}
+
+export function isWanted({ agent, identity }: StoredRun, request: ClaimRequest): boolean {
+  const { agents, exceptTenants } = request;
+  return agents?.includes(agent) !== false && exceptTenants?.includes(identity.tenant) !== true;
+}
+
+/** A claimed run is due again when its lease is over, until `release` parks it. */
+export function grant(run: StoredRun, lease: ClaimRequest, now: number): Claim {
+  if (run.owner !== undefined && mayLive(run.owner, lease)) run.workLeftAt = now;
+  const before = { status: run.status, wakeAt: run.wakeAt };
+  run.owner = lease.owner;
+  run.leaseUntil = wholeMs(now + lease.leaseMs, 'leaseMs');
+  run.wakeAt = 0;
+  run.problem = undefined;
+  if (run.status === 'pending' || run.status === 'waiting') run.status = 'running';
+  run.fence += 1;
+  const { identity, fence, entries, signals, waits } = run;
+  const turn = waits === true ? { waits } : undefined;
+  const { startsAt = 0 } = run.first;
+  const early = startsAt > now ? { startsInMs: startsAt - now } : undefined;
+  const claim = { run: identity.run, fence, head: entries.length, signals, before, ...turn, ...early };
+  return run.workLeftAt === undefined ? claim : { ...claim, workLeftMsAgo: Math.max(0, now - run.workLeftAt) };
+}
+
+export function matches(run: StoredRun, query: RunQuery): boolean {
+  const { identity, status, createdAt, first, agent } = run;
+  const { labels = {}, schedule, text } = query;
+  const wanted = [...Object.entries(labels), ...(schedule === undefined ? [] : [[SCHEDULE_LABEL, schedule] as const])];
+  const has = new Map(wanted.length === 0 ? [] : indexedLabels(first));
+  return (
+    (query.tenant === undefined || identity.tenant === query.tenant) &&
+    (query.user === undefined || identity.user === query.user) &&
+    (query.session === undefined || identity.session === query.session) &&
+    (query.status === undefined || query.status.includes(status)) &&
+    (query.parent === undefined || (first.task?.parent ?? null) === query.parent) &&
+    (query.since === undefined || createdAt >= query.since) &&
+    (query.agent === undefined || agent === query.agent) &&
+    wanted.every(([name, value]) => has.get(name) === value) &&
+    (text === undefined || first.query.toLowerCase().includes(text.toLowerCase()))
+  );
+}
+
+export function recordOf(run: StoredRun, now: number): RunRecord {
+  const { identity, first, agent, status, priority, createdAt, updatedAt, entries, owner, leaseUntil, problem } = run;
+  const isWaiting = run.waits === true && !hasEnded(status);
+  const wakeAt = hasEnded(status) || isWaiting ? null : run.wakeAt;
+  return {
+    identity,
+    status,
+    ...beginningOf(first),
+    ...(run.turn > 0 ? { turn: run.turn } : {}),
+    ...(isWaiting ? { waits: true } : {}),
+    agent,
+    priority,
+    createdAt,
+    updatedAt,
+    readAt: now,
+    head: entries.length,
+    ...(wakeAt === 0 ? {} : { wakeAt }),
+    ...(owner !== undefined && leaseUntil > now ? { lease: { owner, until: leaseUntil } } : {}),
+    ...(problem === undefined ? {} : { problem }),
+  };
+}

@@ -1,0 +1,149 @@
+/** The statements on schedules. What moves one on in the commit of its run is called inside the writer's transaction. */
+import type { DatabaseSync } from 'node:sqlite';
+import { deepFreeze, type JsonObject, jsonEquals } from '#core';
+import { pageSize } from '../rules.ts';
+import type { DueSchedules, ScheduleMove, ScheduleQuery, ScheduleStore, StoredSchedule } from '../schedules-port.ts';
+import { scheduleChanged } from '../start-rules.ts';
+import { type PreparedStatement, prepared } from './statements.ts';
+import type { StoreAccess } from './stores.ts';
+
+interface ScheduleRow {
+  readonly key: number;
+  readonly tenant: string;
+  readonly id: string;
+  readonly agent: string;
+  readonly definition: string;
+  readonly times: string;
+  readonly revision: number;
+  readonly changes: number;
+  readonly paused: number;
+  readonly next_at: number | null;
+  readonly last_run: string | null;
+  readonly created_at: number;
+  readonly updated_at: number;
+}
+
+const IS_ACTIVE = 'paused = 0 AND agent IN (SELECT value FROM json_each(:agents))';
+
+function statementsOn(db: DatabaseSync) {
+  const sql = prepared(db);
+  return {
+    find: sql('SELECT * FROM schedules WHERE tenant = :tenant AND id = :id'),
+    list: sql('SELECT * FROM schedules WHERE tenant = :tenant AND id > :after ORDER BY id LIMIT :limit'),
+    due: sql(`
+      SELECT * FROM schedules WHERE ${IS_ACTIVE} AND next_at <= :now AND (tenant, id) > (:tenant, :id)
+      ORDER BY tenant, id LIMIT :limit`),
+    next: sql(`SELECT min(next_at) AS at FROM schedules WHERE ${IS_ACTIVE} AND next_at > :now`),
+    insert: sql(`
+      INSERT INTO schedules (tenant, id, agent, definition, times, next_at, created_at, updated_at)
+      VALUES (:tenant, :id, :agent, :definition, :times, :nextAt, :now, :now)`),
+    define: sql(`
+      UPDATE schedules SET agent = :agent, definition = :definition, times = :times, next_at = :nextAt,
+        revision = revision + 1, changes = changes + 1, updated_at = :now
+      WHERE key = :key`),
+    move: sql(`
+      UPDATE schedules SET next_at = :nextAt, last_run = coalesce(:run, last_run), paused = coalesce(:paused, paused),
+        changes = changes + 1, updated_at = :now
+      WHERE tenant = :tenant AND id = :id AND key || ':' || changes = :mark`),
+    delete: sql('DELETE FROM schedules WHERE tenant = :tenant AND id = :id'),
+  } satisfies Record<string, PreparedStatement>;
+}
+
+export class SqliteSchedules implements ScheduleStore {
+  readonly #sql: ReturnType<typeof statementsOn>;
+  readonly #access: StoreAccess;
+  readonly #now: () => number;
+
+  constructor(db: DatabaseSync, access: StoreAccess, now: () => number) {
+    this.#sql = statementsOn(db);
+    this.#access = access;
+    this.#now = now;
+  }
+
+  async put(given: Parameters<ScheduleStore['put']>[0]): Promise<StoredSchedule> {
+    const { tenant, id, agent, times, nextAt } = given;
+    const definition = JSON.stringify(given.definition);
+    return this.#access.write((now) => {
+      const row = this.#find(tenant, id);
+      if (row === undefined) {
+        this.#sql.insert().run({ tenant, id, agent, definition, times, nextAt, now });
+        return this.#stored(tenant, id);
+      }
+      const before = scheduleOf(row);
+      const isSame = row.agent === agent && row.times === times;
+      if (isSame && jsonEquals(before.definition, given.definition)) return before;
+      const next = row.times === times ? row.next_at : nextAt;
+      this.#sql.define().run({ key: row.key, agent, definition, times, nextAt: next, now });
+      return this.#stored(tenant, id);
+    });
+  }
+
+  async get(tenant: string, id: string): Promise<StoredSchedule | undefined> {
+    return this.#access.read(() => {
+      const row = this.#find(tenant, id);
+      return row && scheduleOf(row);
+    });
+  }
+
+  async list(query: ScheduleQuery): Promise<StoredSchedule[]> {
+    const { tenant, after = '' } = query;
+    const limit = pageSize(query);
+    return this.#access.read(() => this.#sql.list().all<ScheduleRow>({ tenant, after, limit }).map(scheduleOf));
+  }
+
+  async due(
+    agents: readonly string[],
+    limit: number,
+    { tenant, id }: Pick<StoredSchedule, 'tenant' | 'id'> = { tenant: '', id: '' },
+  ): Promise<DueSchedules> {
+    return this.#access.read(() => {
+      const now = this.#now();
+      const named = JSON.stringify(agents);
+      const rows = this.#sql.due().all<ScheduleRow>({ agents: named, now, tenant, id, limit });
+      const next = this.#sql.next().get<{ at: number | null }>({ agents: named, now });
+      return { due: rows.map(scheduleOf), nextAt: next?.at ?? null, readAt: now };
+    });
+  }
+
+  async move(move: ScheduleMove & { readonly isPaused?: boolean }): Promise<boolean> {
+    return this.#access.write((now) => this.#move(move, now));
+  }
+
+  async delete(tenant: string, id: string): Promise<boolean> {
+    return this.#access.write(() => this.#sql.delete().run({ tenant, id }).changes > 0);
+  }
+
+  /** In the commit of the run. @throws PilotageError `schedule_changed`, before anything is changed. */
+  moveOn(move: ScheduleMove, now: number): void {
+    if (!this.#move(move, now)) throw scheduleChanged(move);
+  }
+
+  #move(
+    { tenant, id, mark, nextAt, run, isPaused }: ScheduleMove & { readonly isPaused?: boolean },
+    now: number,
+  ): boolean {
+    const paused = isPaused === undefined ? null : Number(isPaused);
+    return this.#sql.move().run({ tenant, id, mark, nextAt, run: run ?? null, paused, now }).changes > 0;
+  }
+
+  #find(tenant: string, id: string): ScheduleRow | undefined {
+    return this.#sql.find().get<ScheduleRow>({ tenant, id });
+  }
+
+  #stored(tenant: string, id: string): StoredSchedule {
+    return scheduleOf(this.#find(tenant, id) as ScheduleRow);
+  }
+}
+
+function scheduleOf(row: ScheduleRow): StoredSchedule {
+  const { tenant, id, agent, times, revision, next_at: nextAt, last_run: lastRun } = row;
+  return {
+    ...{ tenant, id, agent, times, revision, nextAt },
+    definition: deepFreeze(JSON.parse(row.definition) as JsonObject),
+    isPaused: row.paused > 0,
+    ...(lastRun === null ? {} : { lastRun }),
+    mark: `${row.key}:${row.changes}`,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}

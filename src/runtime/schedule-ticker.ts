@@ -1,0 +1,173 @@
+/**
+ * Fires what is due of the schedules of the journal: over one timer for the fire time that comes first, and a slow look for what other
+ * processes have put. Every open runtime has one; that a fire happens once is decided by the store. The timer holds no process.
+ */
+import { describeThrown, PilotageError } from '#core';
+import { isJournalGone, type StoredSchedule } from '#journal';
+import type { Starting } from './new-run.ts';
+import type { RunHost } from './run-host.ts';
+import { definitionOf } from './schedule-definition.ts';
+import { fire, fireId, isUnderWay } from './schedule-fire.ts';
+import { type FireTimes, fireTimes, timesToFire } from './schedule-times.ts';
+
+/** A process that does a thing and ends looks at no schedules. */
+const FIRST_LOOK_MS = 1_000;
+const LOOK_EVERY_MS = 5_000;
+/** While a fire time waits for the run before it, which may end in another process. */
+const LOOK_AT_QUEUE_MS = 1_000;
+const PAGE = 200;
+
+export class ScheduleTicker {
+  readonly #host: RunHost;
+  readonly #starting: Starting;
+  readonly #agents: readonly string[];
+  /** What was told of a schedule last: one that stays broken is told of once. */
+  readonly #told = new Map<string, string>();
+  /** By what they follow from. */
+  readonly #times = new Map<string, Promise<FireTimes>>();
+  #cancel = (): void => {};
+  #looking: Promise<void> | undefined;
+  #lookAgain = false;
+  /** The runs for whose end a fire time waits. */
+  readonly #awaited = new Set<string>();
+  #isClosed = false;
+
+  constructor(host: RunHost, starting: Starting, agents: readonly string[]) {
+    this.#host = host;
+    this.#starting = starting;
+    this.#agents = agents;
+    this.#arm(FIRST_LOOK_MS);
+  }
+
+  /** Something may be due, or another time may come first. */
+  look(): void {
+    if (this.#isClosed) return;
+    if (this.#looking !== undefined) {
+      this.#lookAgain = true;
+      return;
+    }
+    this.#cancel();
+    this.#looking = this.#look().finally(() => {
+      this.#looking = undefined;
+      if (!this.#lookAgain) return;
+      this.#lookAgain = false;
+      this.look();
+    });
+  }
+
+  /** A run has ended here. */
+  ended(run: string): void {
+    if (this.#awaited.delete(run)) this.look();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancel();
+    await this.#looking;
+  }
+
+  /** @throws PilotageError `invalid_config`. */
+  timesOf({ times }: Pick<StoredSchedule, 'times'>): Promise<FireTimes> {
+    const known = this.#times.get(times) ?? fireTimes(JSON.parse(times));
+    // What cannot be read is not kept.
+    this.#times.set(times, known);
+    known.catch(() => this.#times.delete(times));
+    return known;
+  }
+
+  #arm(delayMs: number): void {
+    if (this.#isClosed) return;
+    this.#cancel();
+    this.#cancel = this.#host.deps.clock.after(delayMs, () => this.look(), { holds: false });
+  }
+
+  async #look(): Promise<void> {
+    const { clock } = this.#host.deps;
+    const from = clock.now();
+    let delayMs = LOOK_EVERY_MS;
+    try {
+      delayMs = await this.#fireDue();
+      this.#told.delete('');
+    } catch (error) {
+      if (isJournalGone(error) || this.#isClosed) return;
+      this.#tell('', error);
+    }
+    // The clock may have gone on meanwhile, or was set.
+    const leftMs = Math.min(delayMs, from + delayMs - clock.now());
+    if (leftMs > 0) this.#arm(leftMs);
+    else this.#lookAgain = true;
+  }
+
+  /** @returns when to look again. */
+  async #fireDue(): Promise<number> {
+    this.#awaited.clear();
+    const { schedules } = this.#host.deps.journal;
+    let isQueued = false;
+    for (let after: StoredSchedule | undefined; ; ) {
+      const { due, nextAt, readAt } = await schedules.due(this.#agents, PAGE, after);
+      for (const schedule of due) {
+        if (this.#isClosed) return LOOK_EVERY_MS;
+        isQueued = (await this.#fireOne(schedule, readAt)) || isQueued;
+      }
+      after = due.at(-1);
+      if (due.length === PAGE) continue;
+      const mostMs = isQueued ? LOOK_AT_QUEUE_MS : LOOK_EVERY_MS;
+      // Those that were moved on have another next time.
+      const first = due.length === 0 ? nextAt : (await schedules.due(this.#agents, 1)).nextAt;
+      return first === null ? mostMs : Math.min(mostMs, Math.max(1, first - readAt));
+    }
+  }
+
+  /** @returns whether a fire time waits for the run before it. */
+  async #fireOne(schedule: StoredSchedule, now: number): Promise<boolean> {
+    const name = JSON.stringify([schedule.tenant, schedule.id]);
+    try {
+      const isQueued = await this.#catchUp(schedule, now);
+      this.#told.delete(name);
+      return isQueued;
+    } catch (error) {
+      // Another process was first, and goes on with it.
+      if (PilotageError.is(error, 'schedule_changed') || this.#isClosed) return false;
+      if (isJournalGone(error)) throw error;
+      this.#tell(name, error);
+      return false;
+    }
+  }
+
+  async #catchUp(given: StoredSchedule, now: number): Promise<boolean> {
+    const { schedules } = this.#host.deps.journal;
+    const { overlap, catchUp } = definitionOf(given);
+    const times = await this.timesOf(given);
+    const isFree = async ({ lastRun }: StoredSchedule): Promise<boolean> =>
+      overlap === 'parallel' || !(await isUnderWay(this.#host, lastRun));
+    const wait = ({ lastRun = '' }: StoredSchedule): true => {
+      this.#awaited.add(lastRun);
+      return true;
+    };
+    if (overlap === 'queue' && !(await isFree(given))) return wait(given);
+    let schedule = given;
+    const skipTo = async (nextAt: number | null): Promise<false> => {
+      const { tenant, id, mark } = schedule;
+      await schedules.move({ tenant, id, mark, nextAt });
+      return false;
+    };
+    const wanted = timesToFire(times, schedule.nextAt ?? Number.POSITIVE_INFINITY, now, catchUp);
+    for (const [index, at] of wanted.entries()) {
+      if (!(await isFree(schedule))) return overlap === 'queue' ? wait(schedule) : skipTo(times.after(now));
+      const nextAt = wanted[index + 1] ?? times.after(Math.max(now, at));
+      const { tenant, id } = schedule;
+      await fire(this.#host, this.#starting, schedule, { name: fireId(schedule, at), origin: { id, at }, nextAt });
+      const moved = await schedules.get(tenant, id);
+      if (moved?.nextAt !== nextAt || moved.revision !== schedule.revision || moved.isPaused || this.#isClosed)
+        return false;
+      schedule = moved;
+    }
+    return wanted.length === 0 ? skipTo(times.after(now)) : false;
+  }
+
+  #tell(name: string, error: unknown): void {
+    const words = describeThrown(error);
+    if (this.#told.get(name) !== words) this.#host.deps.onFault(error);
+    this.#told.set(name, words);
+  }
+}

@@ -1,0 +1,190 @@
+/** The schedules of the journal: what starts runs again and again, or says something to a session. */
+import {
+  assertIdentity,
+  assertOptions,
+  defined,
+  type JsonObject,
+  mapTexts,
+  type OptionShape,
+  PilotageError,
+} from '#core';
+import type { ScheduleQuery, StoredSchedule } from '#journal';
+import { assertStart, type Starting } from './new-run.ts';
+import { Run } from './run.ts';
+import type { RunHost } from './run-host.ts';
+import {
+  assertScheduleId,
+  readDefinition,
+  recordOf,
+  type ScheduleOptions,
+  type ScheduleRecord,
+  startOptionsOf,
+  storedDefinition,
+} from './schedule-definition.ts';
+import { entryOf, fire, fireId } from './schedule-fire.ts';
+import type { ScheduleTicker } from './schedule-ticker.ts';
+import { SCHEDULED_RUN } from './start-options.ts';
+
+export interface OfTenant {
+  /** Default `local`. */
+  readonly tenant?: string;
+}
+
+export interface ScheduleListOptions extends OfTenant {
+  /** How many schedules a page has, by their ids. Default 50, at most 200. */
+  readonly limit?: number;
+  /** The id of the last schedule of the page before. */
+  readonly after?: string;
+}
+
+const OF_TENANT: OptionShape<OfTenant> = { tenant: 'text?' };
+const LIST: OptionShape<ScheduleListOptions> = { tenant: 'text?', limit: 'any?', after: 'text?' };
+/** Somebody else moves the schedule on meanwhile, at most once at each of its fire times. */
+const MOST_TRIES = 20;
+
+interface Parts {
+  readonly host: RunHost;
+  readonly starting: Starting;
+  readonly ticker: ScheduleTicker;
+}
+
+export class Schedules {
+  readonly #parts: () => Parts;
+
+  /** @param parts throws `runtime_closed` once the runtime is closed. */
+  constructor(parts: () => Parts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Stores a schedule. The same one again changes nothing, so that every start of a program may put it; another definition under its id is
+   * another revision, and a paused schedule stays paused.
+   * @throws PilotageError `invalid_config`, `identity_required`, `agent_unknown`, or what a start with these options throws.
+   */
+  async put(options: ScheduleOptions): Promise<ScheduleRecord> {
+    const { host, starting, ticker } = this.#parts();
+    const { tenant, definition: given } = readDefinition(options);
+    const { id } = options;
+    const { agents } = starting;
+    const { agent } = options.agent === undefined ? agents.default : agents.named(options.agent);
+    const definition = mapTexts(storedDefinition(given), host.deps.redaction.known) as JsonObject;
+    const now = host.deps.clock.now();
+    // What would be wrong at each fire is refused here.
+    assertStart(given.query, startOptionsOf({ id, agent, definition }, now));
+    await entryOf(
+      starting,
+      { tenant, id, agent, definition },
+      { name: fireId({ tenant, id }, now), origin: { id, at: now } },
+    );
+    const times = JSON.stringify(given.times);
+    const nextAt = (await ticker.timesOf({ times })).after(now);
+    if (nextAt === null) {
+      throw new PilotageError(
+        'invalid_config',
+        `The schedule ${id} would never fire: there is no such time from now on.`,
+      );
+    }
+    const stored = await host.deps.journal.schedules.put({ tenant, id, agent, definition, times, nextAt });
+    ticker.look();
+    return recordOf(stored);
+  }
+
+  /** `undefined` for one that is not there. */
+  async get(id: string, options: OfTenant = {}): Promise<ScheduleRecord | undefined> {
+    const stored = await this.#find(id, options);
+    return stored && recordOf(stored);
+  }
+
+  /** @throws PilotageError `invalid_config` for a page over 200 or below 1. */
+  async list(options: ScheduleListOptions = {}): Promise<ScheduleRecord[]> {
+    const { host } = this.#parts();
+    assertOptions('schedules.list', options, LIST);
+    const { limit, after } = options;
+    const query: ScheduleQuery = { tenant: tenantOf(options), ...defined({ limit, after }) };
+    return (await host.deps.journal.schedules.list(query)).map(recordOf);
+  }
+
+  /** It does not fire until it is resumed. Runs that are under way go on. @throws PilotageError `schedule_not_found`. */
+  pause(id: string, options: OfTenant = {}): Promise<ScheduleRecord> {
+    return this.#change(id, options, async ({ nextAt }) => ({ isPaused: true, nextAt }));
+  }
+
+  /** Fire times of the pause are left out. @throws PilotageError `schedule_not_found`. */
+  async resume(id: string, options: OfTenant = {}): Promise<ScheduleRecord> {
+    const { host, ticker } = this.#parts();
+    const resumed = await this.#change(id, options, async (schedule) => {
+      const { nextAt, isPaused } = schedule;
+      if (!isPaused) return { nextAt, isPaused };
+      return { isPaused: false, nextAt: (await ticker.timesOf(schedule)).after(host.deps.clock.now()) };
+    });
+    ticker.look();
+    return resumed;
+  }
+
+  /**
+   * Fires it now, beside its fire times, also while it is paused or its last run is under way.
+   * @throws PilotageError `schedule_not_found`, or what a start with its options throws.
+   */
+  async trigger(id: string, options: OfTenant = {}): Promise<Run> {
+    const { host, starting } = this.#parts();
+    const name = `${SCHEDULED_RUN}${id}_${crypto.randomUUID()}`;
+    for (let tries = 1; ; tries += 1) {
+      const schedule = await this.#there(id, options);
+      const origin = { id, at: host.deps.clock.now(), triggered: true } as const;
+      try {
+        return new Run(await fire(host, starting, schedule, { name, origin, nextAt: schedule.nextAt }), host);
+      } catch (error) {
+        if (!PilotageError.is(error, 'schedule_changed') || tries === MOST_TRIES) throw error;
+      }
+    }
+  }
+
+  /** Its runs stay. @returns false when there was none. */
+  async delete(id: string, options: OfTenant = {}): Promise<boolean> {
+    const { host } = this.#parts();
+    const tenant = named(id, options);
+    return host.deps.journal.schedules.delete(tenant, id);
+  }
+
+  async #find(id: string, options: OfTenant): Promise<StoredSchedule | undefined> {
+    const { host } = this.#parts();
+    const tenant = named(id, options);
+    return host.deps.journal.schedules.get(tenant, id);
+  }
+
+  async #there(id: string, options: OfTenant): Promise<StoredSchedule> {
+    const stored = await this.#find(id, options);
+    if (stored !== undefined) return stored;
+    const message = `The tenant ${tenantOf(options)} has no schedule ${id}. schedules.list() gives those that there are.`;
+    throw new PilotageError('schedule_not_found', message, { data: { schedule: id } });
+  }
+
+  async #change(
+    id: string,
+    options: OfTenant,
+    to: (schedule: StoredSchedule) => Promise<Pick<StoredSchedule, 'isPaused' | 'nextAt'>>,
+  ): Promise<ScheduleRecord> {
+    const { schedules } = this.#parts().host.deps.journal;
+    for (let tries = 1; ; tries += 1) {
+      const schedule = await this.#there(id, options);
+      const change = await to(schedule);
+      const { tenant, mark } = schedule;
+      const isDone = change.isPaused === schedule.isPaused || (await schedules.move({ tenant, id, mark, ...change }));
+      if (isDone) return recordOf(await this.#there(id, options));
+      if (tries === MOST_TRIES) {
+        throw new PilotageError('schedule_changed', `The schedule ${id} changes all the time. Try again.`);
+      }
+    }
+  }
+}
+
+function named(id: string, options: OfTenant): string {
+  assertOptions('schedules', options, OF_TENANT);
+  assertScheduleId(id);
+  return tenantOf(options);
+}
+
+function tenantOf({ tenant = 'local' }: OfTenant): string {
+  assertIdentity({ tenant, user: '-', session: '-', run: '-' });
+  return tenant;
+}
