@@ -109,7 +109,7 @@ const LAST_MS = 8_640_000_000_000_000;
 /**
  * A point in time as callers give it.
  * @returns whole milliseconds since the epoch.
- * @throws PilotageError `invalid_config` for what is no time, and for a text that does not say in which zone.
+ * @throws PilotageError `invalid_config` for what is not a time, and for a text that does not say in which zone.
  */
 export function readMoment(of: string, given: Date | number | string): number {
   const wanted = `give a Date, milliseconds since the epoch, or a text with its zone, such as '2027-01-31T09:00:00+01:00'`;
@@ -118,7 +118,7 @@ export function readMoment(of: string, given: Date | number | string): number {
   }
   const ms = given instanceof Date ? given.getTime() : typeof given === 'string' ? Date.parse(given) : given;
   if (typeof ms === 'number' && ms >= 0 && ms <= LAST_MS) return Math.ceil(ms);
-  throw refusal(`${of} is no time; ${wanted}.`);
+  throw refusal(`${of} cannot be read; ${wanted}.`);
 }
 
 function refusal(message: string): PilotageError {

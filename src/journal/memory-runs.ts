@@ -57,7 +57,7 @@ export function grant(run: StoredRun, lease: ClaimRequest, now: number): Claim {
   return run.workLeftAt === undefined ? claim : { ...claim, workLeftMsAgo: Math.max(0, now - run.workLeftAt) };
 }
 
-export function matches(run: StoredRun, query: RunQuery): boolean {
+export function fitsQuery(run: StoredRun, query: RunQuery): boolean {
   const { identity, status, createdAt, first, agent } = run;
   const { labels = {}, schedule, text } = query;
   const wanted = [...Object.entries(labels), ...(schedule === undefined ? [] : [[SCHEDULE_LABEL, schedule] as const])];
@@ -75,7 +75,7 @@ export function matches(run: StoredRun, query: RunQuery): boolean {
   );
 }
 
-export function recordOf(run: StoredRun, now: number): RunRecord {
+export function memoryRecord(run: StoredRun, now: number): RunRecord {
   const { identity, first, agent, status, priority, createdAt, updatedAt, entries, owner, leaseUntil, problem } = run;
   const isWaiting = run.waits === true && !hasEnded(status);
   const wakeAt = hasEnded(status) || isWaiting ? null : run.wakeAt;

@@ -18,7 +18,7 @@ import {
 } from '#core';
 import { LeaseWatch } from './lease-watch.ts';
 import { MemoryItems } from './memory-items.ts';
-import { comesFirst, grant, isWanted, matches, recordOf, type StoredRun } from './memory-runs.ts';
+import { comesFirst, fitsQuery, grant, isWanted, memoryRecord, type StoredRun } from './memory-runs.ts';
 import { MemoryKeys, MemorySchedules } from './memory-schedules.ts';
 import { MemoryArtifacts, MemorySnapshots } from './memory-stores.ts';
 import { MemoryTurns } from './memory-turns.ts';
@@ -349,7 +349,7 @@ class MemoryJournal implements Journal {
   async get(run: string): Promise<RunRecord | undefined> {
     this.#assertOpen();
     const stored = this.#runs.get(run);
-    return stored && recordOf(stored, this.#clock.now());
+    return stored && memoryRecord(stored, this.#clock.now());
   }
 
   async list(query: RunQuery): Promise<RunRecord[]> {
@@ -358,7 +358,7 @@ class MemoryJournal implements Journal {
     const now = this.#clock.now();
     const found: RunRecord[] = [];
     for (const run of this.#newestFirst(query)) {
-      if (matches(run, query)) found.push(recordOf(run, now));
+      if (fitsQuery(run, query)) found.push(memoryRecord(run, now));
       if (found.length === limit) break;
     }
     return found;

@@ -64,7 +64,7 @@ export interface NewRun {
   readonly openWaits?: readonly WaitRow[];
   /** The schedule of which the run is a fire moves on in the same commit. */
   readonly fires?: ScheduleMove;
-  /** Of a run whose time the store decides: how long it may take from then on, and until when at the latest. */
+  /** Set when the store decides the run's time: how long it may take from then on, and until when at the latest. */
   readonly deadline?: { readonly ms: number; readonly at?: number };
 }
 
@@ -72,7 +72,7 @@ export interface NewRun {
 export interface StartedByKey {
   /** The run that was stored, or the one that was there under the key. */
   readonly run: string;
-  /** Of a run that was stored and begins at once, if one was asked for. */
+  /** The claim that was asked for, when the run was stored and begins at once. */
   readonly claim?: Claim;
 }
 

@@ -234,7 +234,10 @@ export class Runtime {
     return this.#driverDeps();
   });
 
-  /** What starts runs again and again: put, pause, trigger, and the like. Every open runtime that knows the agent of a schedule fires it. */
+  /**
+   * What starts runs again and again: put, pause, trigger, and the like. Every open runtime fires that knows the agent, and has put or resumed a
+   * schedule or takes over due runs (`work`).
+   */
   readonly schedules: Schedules = new Schedules(() => {
     this.#assertOpen();
     const host = this.#readyHost();

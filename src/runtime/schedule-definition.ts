@@ -137,7 +137,7 @@ export function storedDefinition(definition: Definition): JsonObject {
   return asJson(definition) as JsonObject;
 }
 
-export function recordOf(stored: StoredSchedule): ScheduleRecord {
+export function scheduleRecord(stored: StoredSchedule): ScheduleRecord {
   const { tenant, id, agent, revision, isPaused, nextAt, lastRun, createdAt, updatedAt } = stored;
   const { times, ...definition } = definitionOf(stored);
   return Object.freeze({

@@ -1,17 +1,16 @@
 /**
  * Fires what is due of the schedules of the journal: over one timer for the fire time that comes first, and a slow look for what other
- * processes have put. Every open runtime has one; that a fire happens once is decided by the store. The timer holds no process.
+ * processes have put. It begins with the first look, of a runtime that works, or uses schedules; others have no timer for what they do not
+ * use. That a fire happens once is decided by the store. The timer holds no process.
  */
 import { describeThrown, PilotageError } from '#core';
-import { isJournalGone, type StoredSchedule } from '#journal';
+import { isJournalGone, isTransientStoreError, type StoredSchedule } from '#journal';
 import type { Starting } from './new-run.ts';
 import type { RunHost } from './run-host.ts';
 import { definitionOf } from './schedule-definition.ts';
 import { fire, fireId, isUnderWay } from './schedule-fire.ts';
 import { type FireTimes, fireTimes, timesToFire } from './schedule-times.ts';
 
-/** A process that does a thing and ends looks at no schedules. */
-const FIRST_LOOK_MS = 1_000;
 const LOOK_EVERY_MS = 5_000;
 /** While a fire time waits for the run before it, which may end in another process. */
 const LOOK_AT_QUEUE_MS = 1_000;
@@ -36,7 +35,6 @@ export class ScheduleTicker {
     this.#host = host;
     this.#starting = starting;
     this.#agents = agents;
-    this.#arm(FIRST_LOOK_MS);
   }
 
   /** Something may be due, or another time may come first. */
@@ -90,7 +88,8 @@ export class ScheduleTicker {
       this.#told.delete('');
     } catch (error) {
       if (isJournalGone(error) || this.#isClosed) return;
-      this.#tell('', error);
+      // What the store cannot do now is done at the next look.
+      if (!isTransientStoreError(error)) this.#tell('', error);
     }
     // The clock may have gone on meanwhile, or was set.
     const leftMs = Math.min(delayMs, from + delayMs - clock.now());

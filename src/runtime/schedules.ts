@@ -15,9 +15,9 @@ import type { RunHost } from './run-host.ts';
 import {
   assertScheduleId,
   readDefinition,
-  recordOf,
   type ScheduleOptions,
   type ScheduleRecord,
+  scheduleRecord,
   startOptionsOf,
   storedDefinition,
 } from './schedule-definition.ts';
@@ -86,13 +86,13 @@ export class Schedules {
     }
     const stored = await host.deps.journal.schedules.put({ tenant, id, agent, definition, times, nextAt });
     ticker.look();
-    return recordOf(stored);
+    return scheduleRecord(stored);
   }
 
   /** `undefined` for one that is not there. */
   async get(id: string, options: OfTenant = {}): Promise<ScheduleRecord | undefined> {
     const stored = await this.#find(id, options);
-    return stored && recordOf(stored);
+    return stored && scheduleRecord(stored);
   }
 
   /** @throws PilotageError `invalid_config` for a page over 200 or below 1. */
@@ -101,7 +101,7 @@ export class Schedules {
     assertOptions('schedules.list', options, LIST);
     const { limit, after } = options;
     const query: ScheduleQuery = { tenant: tenantOf(options), ...defined({ limit, after }) };
-    return (await host.deps.journal.schedules.list(query)).map(recordOf);
+    return (await host.deps.journal.schedules.list(query)).map(scheduleRecord);
   }
 
   /** It does not fire until it is resumed. Runs that are under way go on. @throws PilotageError `schedule_not_found`. */
@@ -170,7 +170,7 @@ export class Schedules {
       const change = await to(schedule);
       const { tenant, mark } = schedule;
       const isDone = change.isPaused === schedule.isPaused || (await schedules.move({ tenant, id, mark, ...change }));
-      if (isDone) return recordOf(await this.#there(id, options));
+      if (isDone) return scheduleRecord(await this.#there(id, options));
       if (tries === MOST_TRIES) {
         throw new PilotageError('schedule_changed', `The schedule ${id} changes all the time. Try again.`);
       }

@@ -73,17 +73,17 @@ export interface StartOptions {
   readonly labels?: Labels;
   /**
    * The run begins then, by the clock of the store, and is `pending` until then; one that lies in the past begins at once. A text has its
-   * zone in it. Such a run is no turn of its session's conversation.
+   * zone in it. It does not become a turn of its session's conversation.
    */
   readonly at?: Date | number | string;
   /** As long as a run of this key is under way, it is given back, and nothing is started. Keys are those of the tenant, as in the next three. */
   readonly singleton?: { readonly key: string };
   /**
-   * Of starts that follow each other within `waitMs`, the last one runs, once, when that time is over after it, or `maxWaitMs` after the first. All get the
-   * same run, which is no turn of its session's conversation.
+   * When starts follow each other within `waitMs`, the last one runs, once, when that time is over after it, or `maxWaitMs` after the first. All get the
+   * same run, which does not become a turn of its session's conversation.
    */
   readonly debounce?: { readonly key: string; readonly waitMs: number; readonly maxWaitMs?: number };
-  /** No more than `limit` runs of this key begin within `perMs`, 1,000 at most: others begin later, in order. The run is no turn of its session's conversation. */
+  /** No more than `limit` runs of this key begin within `perMs`, 1,000 at most: others begin later, in order. The run does not become a turn of its session's conversation. */
   readonly throttle?: { readonly key: string; readonly limit: number; readonly perMs: number };
   /** The same, but what is too much is refused with `rate_limited`, and `data.allowedAt` says when it would not be. */
   readonly rate?: { readonly key: string; readonly limit: number; readonly perMs: number };
@@ -192,7 +192,7 @@ export function readBegin(options: StartOptions): Begin {
   if (isLater && conversation === true) {
     throw new PilotageError(
       'invalid_config',
-      'A run that begins later is no turn of its conversation, which would wait for it: leave conversation out. A schedule with a session says something at a time.',
+      'A run that begins later does not become a turn of its conversation, which would wait for it: leave conversation out. A schedule with a session says something at a time.',
     );
   }
   const given = kind === undefined ? undefined : options[kind];

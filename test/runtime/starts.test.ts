@@ -159,8 +159,8 @@ describe.each(Object.entries(STORES))('a start in %s', (_name, open) => {
     const wrong: [StartOptions, RegExp][] = [
       [{ at: 'tomorrow' }, /has no zone/],
       [{ at: '2027-01-01T09:00:00' }, /has no zone/],
-      [{ at: Number.NaN }, /is no time/],
-      [{ at: 1, conversation: true }, /no turn of its conversation/],
+      [{ at: Number.NaN }, /cannot be read/],
+      [{ at: 1, conversation: true }, /does not become a turn/],
       [{ singleton: key, rate: { ...key, limit: 1, perMs: 1 } }, /either singleton or rate/],
       [{ at: 1, throttle: { ...key, limit: 1, perMs: 1 } }, /either at or throttle/],
       [{ rate: { ...key, limit: 1_001, perMs: 1 } }, /at most 1000/],

@@ -51,7 +51,7 @@ const HAS_LABEL = 'EXISTS (SELECT 1 FROM run_labels WHERE name = ? AND value = ?
 const HAS_TEXT = `has_text(CASE WHEN json_valid(first.body) THEN first.body ->> '$.query' END, ?)`;
 
 /** Runs whose keys are over `from`, up to `to`. */
-export interface Part {
+export interface KeyRange {
   readonly from: number;
   readonly to: number;
 }
@@ -59,7 +59,7 @@ export interface Part {
 /** As many runs are looked through for a text at once: about ten milliseconds. */
 const PART = 4_096;
 
-export function partBefore({ from }: Part): Part | undefined {
+export function partBefore({ from }: KeyRange): KeyRange | undefined {
   return from <= 0 ? undefined : { from: Math.max(0, from - PART), to: from };
 }
 
@@ -84,12 +84,12 @@ export class SqliteRecords {
   }
 
   /** The part with the newest runs that are asked for; `undefined`: there are none. */
-  newestPart({ after }: RunQuery): Part | undefined {
+  newestPart({ after }: RunQuery): KeyRange | undefined {
     const to = after === undefined ? Number(this.#lastKey().get()?.['key'] ?? 0) : this.#key(after) - 1;
     return partBefore({ from: to, to });
   }
 
-  list(query: RunQuery, limit: number, now: number, part?: Part): RunRecord[] {
+  list(query: RunQuery, limit: number, now: number, part?: KeyRange): RunRecord[] {
     const where: string[] = [];
     const values: SQLInputValue[] = [];
     const filter = (condition: string, ...bound: SQLInputValue[]): void => {
