@@ -43,13 +43,13 @@ const planner = graph({
     ],
   },
 });
-
 const runtime = createRuntime({
   planner,
   tools: [count, order, write],
   journal: memoryJournal(),
   // Of the plan, before any of it runs, and of each call: also with what a person has changed.
-  policy: ({ tool, args }) => tool !== 'order_goods' || few.safeParse(args).success || 'At most 100 pieces.',
+  policy: ({ tool, args }) =>
+    tool !== 'order_goods' || few.safeParse(args).success ? 'allow' : { deny: 'At most 100 pieces.' },
 });
 const run = await runtime.start('Fill the shelf', { identity: local('ana') });
 console.log((await run.result()).status);

@@ -27,6 +27,7 @@ import type { Handed } from './handles.ts';
 import type { Lacking } from './in-flight-budget.ts';
 import type { KeptPorts } from './kept-work.ts';
 import type { LargeTurns } from './large-values.ts';
+import type { Permits } from './permits.ts';
 import type { ToolSpending } from './spending.ts';
 import type { NewWait } from './waits.ts';
 
@@ -139,6 +140,8 @@ export interface DispatchPorts {
   found(): readonly string[];
   /** What an equal call of an earlier step has left. */
   earlier(call: Call, args: Json): Promise<Earlier | undefined>;
+  /** What decides on a call beside its tool. */
+  readonly permits: Permits;
   /** What turns on other branches of the conversation have done. */
   readonly aside: CallsAside;
   /** The idempotency key of a call of the run. */

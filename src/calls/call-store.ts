@@ -4,6 +4,7 @@ import {
   assertKey,
   assertNamespace,
   assertOptions,
+  assertOwnPlace,
   assertStoreFilter,
   assertStoreWrite,
   capture,
@@ -175,7 +176,9 @@ export class CallStore implements Store {
 
   #whole(namespace: Namespace): Namespace {
     assertNamespace(namespace, 0);
-    return [...this.#ports.root, ...namespace];
+    const whole = [...this.#ports.root, ...namespace];
+    assertOwnPlace(whole);
+    return whole;
   }
 
   /** As the tool names it. */

@@ -35,7 +35,7 @@ import type { Settled } from './attempt.ts';
 import type { AwayAsk, Call, DispatchPorts, HeldCall, TaskAsk, WaitsAsk } from './call-ports.ts';
 import { CallContext } from './context.ts';
 import { inDoubt, isNotSent, type Unsure, unsureOf } from './doubt.ts';
-import { approvalFor, approvalToRepeat, loginFor, type PauseAsk } from './gates.ts';
+import { approvalToRepeat, loginFor, type PauseAsk } from './gates.ts';
 import type { Handed } from './handles.ts';
 import { valueOrWait, waitsForValue } from './later-value.ts';
 import { doubtOf, settleDoubt } from './look-up.ts';
@@ -52,6 +52,7 @@ import {
   settledError,
   waitsTooLong,
 } from './outcome.ts';
+import { permissionFor } from './permission.ts';
 
 /** What a call comes to, or what it waits for. */
 export type Dispatched = CallResult | PauseAsk | HeldCall | TaskAsk | AwayAsk | WaitsAsk;
@@ -110,17 +111,13 @@ async function admit(
   if (isCarried && call.begunOnce) return refused(CARRIED_NOW, call, given, ports);
   // The task is held while its owner is held.
   if (call.held && tool.effect === 'once' && !isCarried) return { outcome: effectHeldBack(tool), attempts: 0 };
-  const asks = call.tools.policy !== undefined && !call.interrupted;
-  const forbidden = asks ? await forbiddenBy(call, given) : undefined;
-  if (forbidden !== undefined) return { outcome: { kind: 'error', error: forbidden }, attempts: 0 };
-  if (tool.gate !== undefined && call.approval === undefined && !call.interrupted) {
-    const { identity, idempotencyKey } = call;
-    const { artifacts, meta } = ports;
-    const asked = await approvalFor(tool, given, args, { identity, idempotencyKey, meta }, artifacts);
-    if (asked?.kind === 'pause') return call.attempt.aborted ? { outcome: cancelled(), attempts: 0 } : asked;
-    if (asked !== undefined) return { outcome: { kind: 'error', error: asked.error }, attempts: 0 };
-  }
-  const isAsked = call.approval === undefined && !call.interrupted && ports.aside.concerns(tool.effect);
+  const asks = call.tools.policy !== undefined || tool.gate !== undefined;
+  const said = asks && !call.interrupted ? await permissionFor(call, checked, ports) : undefined;
+  if (said?.kind === 'pause') return call.attempt.aborted ? { outcome: cancelled(), attempts: 0 } : said;
+  if (said !== undefined) return { outcome: { kind: 'error', error: said.error }, attempts: 0 };
+  // A rule has not seen what was done on another branch.
+  const hasSeen = call.approval !== undefined && call.approval.rules === undefined;
+  const isAsked = !hasSeen && !call.interrupted && ports.aside.concerns(tool.effect);
   const madeIn = isAsked ? await ports.aside.find(branch.tool, given) : undefined;
   if (madeIn !== undefined) return approvalToRepeat(tool, given, madeIn, call.identity, ports.artifacts);
   if (isCarried) return askForTask(call, tool, args, ports);
@@ -159,26 +156,6 @@ function queryFor(tool: ReadyAgentTool, given: unknown, args: Json): string | Er
     const message = `${tool.schema.name} was not called, because what its agent is asked could not be made: ${describeThrown(thrown)}`;
     return { code: 'tool_failed', message };
   }
-}
-
-/**
- * Why the policy does not allow the call; `undefined` when it does. A call that was cut off by a crash is looked up before the
- * policy is asked.
- */
-async function forbiddenBy(
-  { branch: { tool }, identity, attempt, tools: { policy } }: Call,
-  args: Json,
-): Promise<ErrorData | undefined> {
-  if (policy === undefined) return undefined;
-  return attempt.run(
-    (signal) => policy({ tool, args, identity }, signal.signal),
-    (settled) => {
-      if (settled.kind === 'value' && settled.value === true) return undefined;
-      const why = settled.kind === 'value' ? describeThrown(settled.value) : 'the policy could not be asked';
-      const failed = settled.kind === 'thrown' ? `the policy failed: ${settled.error.message}` : why;
-      return { code: 'policy_refused', message: `The policy does not allow this call of ${tool}: ${failed}` };
-    },
-  );
 }
 
 /** A call that is made: what it is, and what of it is known. */
@@ -274,9 +251,10 @@ async function begin(making: Making): Promise<CallResult | PauseAsk | HeldCall |
     if ('kind' in settled || settled.outcome !== NOT_DONE) return settled;
   }
   if (call.attempt.aborted) return { outcome: cancelled(), attempts: 0 };
-  if (call.interrupted) {
-    const error = await forbiddenBy(call, given);
-    if (error !== undefined) return listed(ended({ kind: 'error', error }, startedAt, 0, cost), call, ports);
+  if (call.interrupted && call.tools.policy !== undefined) {
+    const said = await permissionFor(call, { tool, args: making.args, given }, ports);
+    if (said?.kind === 'pause') return said;
+    if (said !== undefined) return listed(ended({ kind: 'error', error: said.error }, startedAt, 0, cost), call, ports);
   }
   const handed = tool.handles === undefined ? undefined : await ports.hand(call, tool.handles);
   if (handed !== undefined && handed.values === undefined) return notHanded(handed, tool, startedAt);

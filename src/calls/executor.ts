@@ -54,6 +54,7 @@ import { HeldQuestions } from './held-questions.ts';
 import { askForRaise, asksForRaise, InFlightBudget, type Lacking } from './in-flight-budget.ts';
 import { storeLargeValue } from './large-values.ts';
 import { cancelled, errorData, failed, failedOutcome, noRoom, outcomeOfTask } from './outcome.ts';
+import { Permits } from './permits.ts';
 import type { Schedule } from './schedule.ts';
 import { setUpParallel } from './set-up.ts';
 import { ToolSpending } from './spending.ts';
@@ -115,7 +116,12 @@ export class Calls {
     const toolOf = (tool: string): KnownTool | undefined => this.#toolOf(tool);
     this.#earlier = new EarlierCalls({ state, artifacts, toolOf });
     this.#budget = new InFlightBudget(state);
-    this.#held = new HeldQuestions({ state, writer: ports.writer, newToken: () => deps.newToken(), onAsked: () => this.#leaveAlone() });
+    this.#held = new HeldQuestions({
+      state,
+      writer: ports.writer,
+      newToken: () => deps.newToken(),
+      onAsked: () => this.#leaveAlone(),
+    });
     this.#tasks = new TaskCalls({
       deps,
       state,
@@ -160,6 +166,7 @@ export class Calls {
       hand: ({ open, attempt }, wanted) => deps.handles.hand(state, { step: open.move.step, attempt }, wanted),
       earlier: ({ branch }, args) => this.#earlier.find(branch.tool, args),
       aside: new CallsAside({ state, journal: deps.journal, artifacts, toolOf }),
+      permits: new Permits(deps, state, (body) => ports.writer.commit([body])),
       keyOf: (place) => this.#keyOf(place),
     };
     this.#keyPrefix = keyPrefixOf(identity);
@@ -360,7 +367,10 @@ export class Calls {
       this.#stopWaiting = () => {
         this.#stopWaiting = undefined;
         this.#alone = undefined;
-        this.#whenOver(0, flying.then((result) => this.#landedCall(open, 0, result)));
+        this.#whenOver(
+          0,
+          flying.then((result) => this.#landedCall(open, 0, result)),
+        );
         resolve({ entries: [] });
       };
       flying.then(resolve, reject);

@@ -1,65 +1,15 @@
 /** Calls that wait for somebody before they are made: an approval that the tool's author asks for, or a login. */
-import {
-  capture,
-  describeThrown,
-  type ErrorData,
-  type Identity,
-  type Json,
-  type JsonObject,
-  jsonEquals,
-  type PauseReason,
-  PilotageError,
-  Thrown,
-} from '#core';
+import { type ApprovalTerms, type Identity, type Json, type JsonObject, type PauseReason, Thrown } from '#core';
 import { type ArtifactStore, storeIfLarge } from '#journal';
-import type { GateContext, ReadyTool } from '#tools';
+import type { ReadyTool } from '#tools';
 import { jsonDigest } from './earlier-calls.ts';
 
 /** A pause that a call asks for. */
-export interface PauseAsk {
+export interface PauseAsk extends ApprovalTerms {
   readonly kind: 'pause';
   readonly reason: PauseReason;
   readonly payload: JsonObject;
-  readonly approver?: 'another';
   readonly onReject?: 'end';
-  readonly expiresInMs?: number;
-}
-
-/**
- * What a gated call waits for, or why it is refused; `undefined` when nobody is to be asked.
- * @param given the arguments as they will be shown; `args` as the tool gets them.
- * @throws the error of the store of artifacts.
- */
-export async function approvalFor(
-  { gate, schema: { name } }: ReadyTool,
-  given: Json,
-  args: unknown,
-  about: GateContext,
-  artifacts: ArtifactStore,
-): Promise<PauseAsk | { readonly kind: 'refused'; readonly error: ErrorData } | undefined> {
-  if (gate === undefined) return undefined;
-  // Before the rule gets the arguments, since it may change them; a call that was approved is checked anew from what was given.
-  const checked = checkedArgs(given, args);
-  try {
-    if (gate.when !== undefined && !(await gate.when(args, about))) return undefined;
-  } catch (thrown) {
-    const message = `The approval rule of ${name} failed: ${describeThrown(thrown)} The call was not made.`;
-    return { kind: 'refused', error: { code: 'approval_failed', message } };
-  }
-  const because = gate.reason === undefined ? {} : { reason: gate.reason };
-  return {
-    kind: 'pause',
-    reason: 'approval_required',
-    payload: {
-      tool: name,
-      ...(await shownArgs(given, name, about.identity, artifacts)),
-      ...checked,
-      ...because,
-    },
-    ...(gate.approver === 'another' ? { approver: gate.approver } : {}),
-    ...(gate.onReject === 'end' ? { onReject: gate.onReject } : {}),
-    ...(gate.expiresInMs === undefined ? {} : { expiresInMs: gate.expiresInMs }),
-  };
 }
 
 /** What a call waits for that a turn on another branch of the conversation, the run `madeIn`, has made already. */
@@ -77,22 +27,16 @@ export async function approvalToRepeat(
 }
 
 /** Nobody approves what is not shown: arguments that are too large to stand in the pause are stored, and read by whoever shows it. */
-async function shownArgs(args: Json, tool: string, identity: Identity, artifacts: ArtifactStore): Promise<JsonObject> {
+export async function shownArgs(
+  args: Json,
+  tool: string,
+  identity: Identity,
+  artifacts: ArtifactStore,
+): Promise<JsonObject> {
   const digest = jsonDigest(args);
   const about = { fileName: `arguments-${tool}.json`, source: `approval: ${tool}` };
   const stored = await storeIfLarge(args, identity, artifacts, about);
   return stored === undefined ? { args, digest } : { args_stored: { ...stored }, digest };
-}
-
-/** What the tool gets, where its schema fills in or changes something, as far as that can be written as JSON. */
-function checkedArgs(given: Json, args: unknown): JsonObject {
-  try {
-    const { json } = capture<Json>(args, 'args');
-    return jsonEquals(json, given) ? {} : { checked_args: json };
-  } catch (error) {
-    if (PilotageError.is(error, 'unserializable')) return {};
-    throw error;
-  }
 }
 
 /** The most characters of the address of a login, and of what is said about it. */

@@ -55,7 +55,8 @@ export async function controlCommand(said: ControlCommand, options: Options, ter
   return withJournal(await openJournal(options, 'write'), async (journal) => {
     const state = foldEntries(await journal.read(said.run));
     const pauses = state.ending === null ? openPauses(state) : [];
-    if (options.all !== undefined) return answerAll(said, options.all, { journal, state, options, terminal });
+    const answers = options.allApprovals ? sameForAll(said, pauses, options) : options.all;
+    if (answers !== undefined) return answerAll(said, answers, { journal, state, options, terminal });
     if (isAnswer(said) && options.token === undefined && pauses.length > 1) {
       return askWhich(said, await wholePauses(pauses, state.identity, journal.artifacts), options, terminal);
     }
@@ -64,6 +65,22 @@ export async function controlCommand(said: ControlCommand, options: Options, ter
     const delivery = await sent(journal, to, control, isAnswer(said) ? state : undefined);
     return tell(said, to, control, delivery, options, terminal);
   });
+}
+
+/** Each call that waits for an approval has the same answer, for the arguments that it has now. */
+function sameForAll({ command }: ControlCommand, pauses: readonly PauseNotice[], options: Options): JsonObject {
+  const { token, args, digest, reason, payload, remember } = options;
+  if (token !== undefined || args !== undefined || digest !== undefined) {
+    throw new UsageError('--all answers every call alike: leave out --token, --args and --digest.');
+  }
+  const asked = pauses.filter((pause) => pause.reason === 'approval_required');
+  if (asked.length === 0) throw new UsageError('The run has no call that waits for an approval.');
+  return Object.fromEntries(
+    asked.map((pause): [string, JsonObject] => {
+      const seen = command === 'approve' ? pause.payload?.['digest'] : undefined;
+      return [pause.token, { kind: command, ...defined({ reason, payload, remember, digest: seen }) }];
+    }),
+  );
 }
 
 interface Answering {
@@ -147,7 +164,7 @@ function senderOf({ tenant, session }: Identity, { as: user, admin }: Options): 
 }
 
 function payloadOf(command: ControlName, text: string, options: Options): JsonObject {
-  const { payload, args, token, reason, soft, happened, value } = options;
+  const { payload, args, token, reason, soft, happened, value, remember, digest } = options;
   if (command === 'settle' && happened === undefined) {
     throw new UsageError('settle must say what became of the call: --happened or --did-not-happen.');
   }
@@ -158,7 +175,7 @@ function payloadOf(command: ControlName, text: string, options: Options): JsonOb
   const isToPause = isAnswer({ command });
   return {
     ...(isToPause && payload !== undefined ? { payload } : payload),
-    ...defined({ args, happened, value, token, reason }),
+    ...defined({ args, happened, value, token, reason, remember, digest }),
     ...(soft ? { hard: false } : {}),
     ...(command === 'send' ? { message: text } : {}),
     ...(command === 'redirect' ? { goal: text } : {}),

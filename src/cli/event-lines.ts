@@ -1,4 +1,5 @@
 /** Events as lines for people. The live progress and the timeline of `inspect` show the same. */
+
 import {
   type Caller,
   type CallWait,
@@ -20,6 +21,7 @@ import {
   wordsIn,
 } from '#core';
 import type { PlanView } from '#state';
+import { approvalLine } from './approval-lines.ts';
 import { about } from './pause-lines.ts';
 import { faultLines, type PlanSeen, planEventLines } from './plan-lines.ts';
 import { toolText } from './plan-text.ts';
@@ -159,6 +161,12 @@ export class EventLines {
       case 'task.cancelled':
       case 'task.group_resolved':
         return taskLines(event);
+      case 'approval.given':
+      case 'approval.reminder':
+      case 'approval.escalated':
+      case 'rule.set':
+      case 'rule.applied':
+        return [approvalLine(event)];
       // Others say the same: what became of the control, the pause that was asked for or answered, the end of the stream.
       case 'control.received':
       case 'tool.approval_requested':

@@ -17,6 +17,7 @@ export type CommandName =
   | 'replay'
   | 'repair'
   | 'memory'
+  | 'rules'
   | 'erase'
   | ControlName;
 
@@ -61,6 +62,7 @@ Commands:
   replay <run>              ask whether it would be decided in the same way today
   repair <run>              set a run right that cannot be read
 
+  rules list                what answers of a user hold for questions to come; rules revoke takes one back
   memory list               what is remembered of a user; memory show, set and delete correct it
   erase --user <name>       erase all content of a user: runs, artifacts, memory
 
@@ -140,6 +142,9 @@ const ANSWER_HELP = `  --token <token>        which pause; needed only when seve
   --reason <text>        why
   --payload <json>       an object for whoever asked
 ${SENDER_HELP}`;
+
+const REMEMBER_HELP = `  --remember <scope>     the answer holds for questions to come, too: of this run, of its session, of its user (run, session, user)
+  --match <which>        with --remember: for calls of the tool with the same arguments (exact, the default), or for all of them (tool)`;
 
 const STORED_HELP = `The command needs no planner and no model, and drives nothing: what you say is stored with the run. The process that drives the
 run takes it, and the command waits some seconds to tell you whether it was applied or refused. When nobody drives the run,
@@ -326,6 +331,10 @@ ${STORED_HELP}
 
 Options:
   --args <json>          the arguments that the call is made with, in place of its own
+  --digest <text>        of what you saw, as inspect shows it: an approval of other arguments is refused. Needed when somebody has changed
+                         the arguments of a call that several people approve
+  --all                  every call that waits for an approval, each with the arguments that it has now
+${REMEMBER_HELP}
 ${ANSWER_HELP}
 
 ${EXIT_CODES}
@@ -338,6 +347,8 @@ run ends, as the tool says.
 ${STORED_HELP}
 
 Options:
+  --all                  every call that waits for an approval
+${REMEMBER_HELP}
 ${ANSWER_HELP}
 
 ${EXIT_CODES}
@@ -439,6 +450,20 @@ ${DRIVING_HELP}
 ${MODEL_HELP}
 
 ${EXIT_CODES}
+`,
+  rules: `Usage: pilotage rules list [options]
+       pilotage rules revoke <rule> [options]
+
+Answers to questions that hold for questions to come (approve --remember, reject --remember): shows those of a user, the newest first, with
+who set them and when; takes one back, so that people are asked again. Calls that it has let pass stay as they are.
+
+Options:
+  --user <name>          whose rules (default: you)
+  --tenant <name>        the user's tenant (default local)
+  --session <name>       only those that hold in this session
+  --run <run>            those of this run alone, too
+  --json                 print one JSON object a line
+${JOURNAL_HELP}
 `,
   memory: `Usage: pilotage memory list [options]
        pilotage memory show <key> [options]

@@ -3,6 +3,7 @@ import { defined, type Entry, type GroupView, isControl, type Message, PilotageE
 import type { Journal } from '#journal';
 import { foldable, type PauseNotice, wholeAnswerOf, wholePauses } from '#runtime';
 import { applyEntry, eventsOf, groupView, isPaused, openState, planOf, type RunState, type TaskState } from '#state';
+import { ruleText } from './approval-lines.ts';
 import { byWhom, EventLines } from './event-lines.ts';
 import { hint, type Options } from './options.ts';
 import { commandsFor, openPauses, pauseLines } from './pause-lines.ts';
@@ -135,7 +136,7 @@ function* sections(
   inbox: readonly Message[],
   options: Options,
 ): Generator<string> {
-  const { tasks, groups, identity, ending } = state;
+  const { tasks, groups, identity, ending, rules } = state;
   if (tasks.length > 0) yield* section('tasks', tasks.map(taskText));
   const views = groups.flatMap(({ id }) => groupView(state, id) ?? []).filter(({ members }) => members.length > 1);
   if (views.length > 0) yield* section('groups', views.map(groupText));
@@ -144,6 +145,7 @@ function* sections(
     const texts = controls.map(({ type, from }) => `${type}${byWhom(from)}, not taken yet`);
     yield* section('inbox', texts);
   }
+  if (rules.length > 0) yield* section('rules', rules.map(ruleText));
   if (ending !== null) return;
   const asked = pauseLines(identity.run, pauses, commandsFor(identity.run, options)).map(({ text }) => text);
   if (asked.length > 0) yield* section('open', asked);

@@ -82,6 +82,8 @@ async function commandOf({ command, words, options }: Command, terminal: Termina
       return (await import('./repair-command.ts')).repairCommand(subject, options, terminal);
     case 'memory':
       return (await import('./memory-command.ts')).memoryCommand(subject, text, options, terminal);
+    case 'rules':
+      return (await import('./rules-command.ts')).rulesCommand(subject, text, options, terminal);
     case 'erase':
       return (await import('./erase-command.ts')).eraseCommand(options, terminal);
     case 'replay':

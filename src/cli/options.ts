@@ -1,6 +1,15 @@
 /** The words of the command line: what each command takes. What their help says stands in `help.ts`. */
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
-import { defined, isJsonObject, type Json, type JsonObject, type Labels, meantBy, readMoment } from '#core';
+import {
+  defined,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  type Labels,
+  meantBy,
+  RULE_SCOPES,
+  readMoment,
+} from '#core';
 import { RUN_STATUSES, type RunStatus } from '#journal';
 import type { Prices } from '#model';
 import { BUSY_MODES, type BusyMode, CATCH_UP_MODES, OVERLAP_MODES, type Resumption } from '#runtime';
@@ -69,6 +78,12 @@ export interface Options {
   readonly happened?: boolean;
   /** Answers by the tokens of pauses. */
   readonly all?: JsonObject;
+  /** All calls that wait for an approval are answered alike. */
+  readonly allApprovals: boolean;
+  /** The answer holds for questions to come. */
+  readonly remember?: JsonObject;
+  /** What whoever approves has seen. */
+  readonly digest?: string;
   /** What it came to. */
   readonly value?: Json;
   readonly reason?: string;
@@ -146,6 +161,7 @@ const SENDING_MESSAGES: ParseArgsOptionsConfig = { session: TEXT, busy: TEXT, id
 const { json: _json, chat: _chat, ...TALKING } = DRIVING;
 const SENDING: ParseArgsOptionsConfig = { ...COMMON, as: TEXT, admin: FLAG };
 const ANSWERING: ParseArgsOptionsConfig = { ...SENDING, token: TEXT, reason: TEXT, payload: TEXT };
+const REMEMBERING: ParseArgsOptionsConfig = { remember: TEXT, match: TEXT, all: FLAG };
 /** The options of each command. */
 export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   run: { ...DRIVING, ...SENDING_MESSAGES, agent: TEXT, input: TEXT, label: SEVERAL, at: TEXT },
@@ -165,8 +181,8 @@ export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
     ...{ label: SEVERAL, agent: TEXT, text: TEXT, since: TEXT, schedule: TEXT },
   },
   inspect: COMMON,
-  approve: { ...ANSWERING, args: TEXT },
-  reject: ANSWERING,
+  approve: { ...ANSWERING, ...REMEMBERING, args: TEXT, digest: TEXT },
+  reject: { ...ANSWERING, ...REMEMBERING },
   answer: { ...ANSWERING, value: TEXT, all: TEXT },
   settle: { ...ANSWERING, happened: FLAG, 'did-not-happen': FLAG, value: TEXT },
   cancel: { ...SENDING, reason: TEXT, soft: FLAG },
@@ -175,6 +191,7 @@ export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   pause: SENDING,
   fork: { ...DRIVING, at: TEXT, result: TEXT, call: TEXT, goal: TEXT, 'allow-effects': FLAG },
   replay: PLANNING,
+  rules: { ...COMMON, user: TEXT, tenant: TEXT, session: TEXT, run: TEXT },
   memory: { ...COMMON, user: TEXT, tenant: TEXT, namespace: TEXT, value: TEXT },
   erase: { ...COMMON, user: TEXT, tenant: TEXT, yes: FLAG },
   repair: { ...COMMON, apply: FLAG, by: TEXT, reason: TEXT },
@@ -258,6 +275,7 @@ const STORED_PLAN = { count: 0, wanted: 'either a goal or --run' };
 
 function wordsOf(command: CommandName, positionals: readonly string[], values: Values): readonly string[] {
   if (command === 'memory') return memoryWords(positionals);
+  if (command === 'rules') return ruleWords(positionals);
   const isStoredPlan = command === 'plan' && values['run'] !== undefined;
   const { count, wanted } = isStoredPlan ? STORED_PLAN : wantedOf(command, positionals);
   if (positionals.length === count && positionals.every((word) => word.trim() !== '')) return positionals;
@@ -269,6 +287,24 @@ function memoryWords(positionals: readonly string[]): readonly string[] {
   const isFit = MEMORY_ACTS.includes(act) && (act === 'list' ? key === '' : key !== '') && more.length === 0;
   if (isFit) return positionals;
   throw new UsageError('memory takes list, or one of show, set and delete with a key.');
+}
+
+function ruleWords(positionals: readonly string[]): readonly string[] {
+  const [act = '', id = '', ...more] = positionals;
+  if (more.length === 0 && ((act === 'list' && id === '') || (act === 'revoke' && id !== ''))) return positionals;
+  throw new UsageError('rules takes list, or revoke with the id of a rule.');
+}
+
+function rememberOption(scope: string | undefined, match: string | undefined): JsonObject | undefined {
+  if (scope === undefined) {
+    if (match !== undefined) throw new UsageError('--match goes with --remember.');
+    return undefined;
+  }
+  if (!RULE_SCOPES.some((known) => known === scope))
+    throw new UsageError(`--remember takes ${RULE_SCOPES.join(', ')}.`);
+  if (match !== undefined && match !== 'exact' && match !== 'tool')
+    throw new UsageError('--match takes exact or tool.');
+  return { scope, ...defined({ match }) };
 }
 
 function namespaceOption(text: string | undefined): readonly string[] | undefined {
@@ -307,6 +343,7 @@ function optionsOf(command: CommandName, values: Values): Options {
     allowEffects: flag('allow-effects'),
     dryRun: flag('dry-run'),
     apply: flag('apply'),
+    allApprovals: flag('all'),
     yes: flag('yes'),
     ...defined({
       by: text('by'),
@@ -339,6 +376,8 @@ function optionsOf(command: CommandName, values: Values): Options {
       args: jsonValue(text('args'), 'args'),
       payload: jsonObjectOption(text('payload'), 'payload'),
       all: jsonObjectOption(text('all'), 'all'),
+      remember: rememberOption(text('remember'), text('match')),
+      digest: text('digest'),
       happened: happenedOf(flag('happened'), flag('did-not-happen')),
       value: jsonValue(text('value'), 'value'),
       reason: text('reason'),

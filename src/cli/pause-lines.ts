@@ -1,14 +1,16 @@
 /** What a run waits for, for a person, and the commands that answer it. */
-import { isJsonObject, type Json, type JsonObject, type TaskPause } from '#core';
+import { defined, isJsonObject, type Json, type JsonObject, type TaskPause } from '#core';
 import type { PauseNotice } from '#runtime';
-import type { RunState } from '#state';
+import { missingIn, type RunState } from '#state';
 import { hint, type Options } from './options.ts';
 import type { Line } from './terminal.ts';
 import { duration, harmless, shortArgs, shortLine, terminalJson } from './text.ts';
 
 /** Every pause that can be answered through this run: its own, and those of its tasks, waited for or not. */
-export function openPauses({ identity, pauses, tasks }: RunState): readonly PauseNotice[] {
-  return [...pauses.map((pause) => ({ ...pause, run: identity.run })), ...tasks.flatMap((task) => task.pauses)];
+export function openPauses(state: RunState): readonly PauseNotice[] {
+  const { run } = state.identity;
+  const own = state.pauses.map((pause) => ({ ...pause, run, ...defined({ missing: missingIn(state, pause) }) }));
+  return [...own, ...state.tasks.flatMap((task) => task.pauses)];
 }
 
 /** What a person types to answer a pause. `token` is there when several are open. */
@@ -17,7 +19,7 @@ export interface Ways {
   didNotHappen(token: string | undefined): string;
   /** Lets the tool look up whether its call has happened. */
   lookUp(token: string | undefined): string;
-  approve(token: string | undefined): string;
+  approve(token: string | undefined, digest?: string): string;
   reject(token: string | undefined): string;
   /** Answers a question of a call. @param value JSON; absent: words. */
   answer(token: string | undefined, value: string | undefined): string;
@@ -31,7 +33,8 @@ export function commandsFor(id: string, options: Options): Ways {
     happened: (token) => hint('settle', id, options, ...which(token), '--happened', '--value', '…'),
     didNotHappen: (token) => hint('settle', id, options, ...which(token), '--did-not-happen'),
     lookUp: (token) => hint('resume', id, options, ...which(token)),
-    approve: (token) => hint('approve', id, options, ...which(token)),
+    approve: (token, digest) =>
+      hint('approve', id, options, ...which(token), ...(digest === undefined ? [] : [`--digest=${digest}`])),
     reject: (token) => hint('reject', id, options, ...which(token)),
     answer: (token, value) =>
       value === undefined
@@ -81,7 +84,10 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, ways:
     listed('args', wholeArgs(pause));
     // By its schema.
     listed('it gets', linesOf(pause.payload?.['checked_args']));
-    add(`yes      ${ways.approve(which)}`);
+    for (const text of approvalTexts(pause)) add(text);
+    // Others have changed what was asked first: nobody approves it without having seen it.
+    const seen = pause.given === undefined ? undefined : String(pause.payload?.['digest']);
+    add(`yes      ${ways.approve(which, seen)}`);
     add(`no       ${ways.reject(which)}`);
     return [{ tone: 'strong', text: title }, ...lines];
   }
@@ -92,6 +98,23 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, ways:
     }
   }
   return [{ tone: 'strong', text: `${title} Go on with: ${ways.goOn(pause, which)}` }, ...lines];
+}
+
+/** Who has approved, how many are missing, and how often readers were reminded. */
+function approvalTexts({ approvals, approved = [], missing, reminded, escalate, escalatedAt }: PauseNotice): string[] {
+  const texts: string[] = [];
+  if (missing !== undefined) {
+    const who = approved.map(
+      ({ by, at }) => `${by === null ? 'the program' : shortLine(by.user, 60)} ${new Date(at).toISOString()}`,
+    );
+    const of = approvals === undefined ? '' : ` of ${approvals}`;
+    texts.push(`people   ${missing}${of} must still approve${who.length === 0 ? '' : `; approved: ${who.join(', ')}`}`);
+  }
+  if (reminded !== undefined) texts.push(`told     ${reminded.times} times that it waits`);
+  if (escalate !== undefined && escalatedAt !== undefined) {
+    texts.push(`sent to  ${shortLine(escalate.to, 100)} ${new Date(escalatedAt).toISOString()}`);
+  }
+  return texts;
 }
 
 /** Whether resuming alone does not answer the pause: somebody has to approve or reject. */

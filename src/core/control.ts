@@ -6,6 +6,7 @@ import { PilotageError } from './errors.ts';
 import { assertIdentity, type Scope } from './identity.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import { assertMessageParts } from './message.ts';
+import { readRemember } from './remember.ts';
 import type { TaskMessage } from './task.ts';
 import type { AcceptedMessage } from './turn.ts';
 import type { EventMessage } from './wait.ts';
@@ -21,6 +22,7 @@ export const CONTROL_TYPES = [
   'REJECT',
   'ANSWER',
   'SETTLE',
+  'REVOKE',
   'USER_MESSAGE',
 ] as const;
 export type ControlType = (typeof CONTROL_TYPES)[number];
@@ -41,6 +43,7 @@ export const LEAST_SCOPE: Readonly<Record<ControlType, ControlScope>> = {
   REJECT: 'owner_user',
   ANSWER: 'owner_user',
   SETTLE: 'owner_user',
+  REVOKE: 'owner_user',
   PRIORITIZE: 'admin',
 };
 
@@ -179,10 +182,11 @@ const FIELDS: Readonly<Record<ControlType, Readonly<Record<string, Field>>>> = {
   PRIORITIZE: { priority: { kind: 'integer', required: true }, task_id: { kind: 'string' } },
   PAUSE: {},
   RESUME: { ...ANSWER, limits: { kind: 'object' }, nodes: { kind: 'object' } },
-  APPROVE: { ...ANSWER, digest: { kind: 'string' } },
-  REJECT: ANSWER,
+  APPROVE: { ...ANSWER, digest: { kind: 'string' }, remember: { kind: 'object' } },
+  REJECT: { ...ANSWER, remember: { kind: 'object' } },
   ANSWER: { ...ANSWER, value: { kind: 'any', required: true } },
   SETTLE: { ...ANSWER, happened: { kind: 'boolean', required: true } },
+  REVOKE: { rule: { kind: 'string', required: true } },
 };
 
 /** Keys that the table does not name are the sender's own. */
@@ -196,6 +200,7 @@ function assertShape(type: ControlType, payload: JsonObject): void {
     throw new PilotageError('payload_invalid', message, { data: { path: `payload.${key}` } });
   }
   if (type === 'USER_MESSAGE') assertMessageParts(payload);
+  if ((type === 'APPROVE' || type === 'REJECT') && payload['remember'] !== undefined) readRemember(payload['remember']);
 }
 
 const ARTICLES: Readonly<Record<Kind, string>> = {

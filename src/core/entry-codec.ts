@@ -24,6 +24,10 @@ const KINDS: Readonly<Record<EntryKind, true>> = {
   call_kept: true,
   paused: true,
   resumed: true,
+  approved: true,
+  reminded: true,
+  escalated: true,
+  ruled: true,
   control: true,
   spawned: true,
   awaiting: true,
@@ -58,8 +62,8 @@ function versionOf(entry: Entry): number {
       // Code that does not know these verdicts would make the call.
       return entry.verdict === 'superseded' || entry.verdict === 'answer' ? 3 : COMMON_VERSION;
     case 'paused':
-      // The call that asks would be made when it is answered, as if nothing of it had been done.
-      return entry.wait === undefined ? COMMON_VERSION : ENTRY_VERSION;
+      // The call that asks would be made when it is answered, as if nothing of it had been done; or when one of several people has approved it.
+      return entry.wait === undefined && entry.approvals === undefined ? COMMON_VERSION : ENTRY_VERSION;
     case 'call_ended':
       // A reference would be taken for the value that it stands in.
       return entry.outcome.kind === 'value' && entry.outcome.media !== undefined ? 4 : COMMON_VERSION;

@@ -3,10 +3,12 @@
  * numbers; only `token`, `token.reset`, `tool.chunk`, `tool.late` and
  * `task.progress` are not recorded, and `run.paused` marks the end of what a reader of a paused run gets.
  */
+import type { Approver } from './approval.ts';
+import type { AppliedRule, ApprovalRule } from './approval-rule.ts';
 import type { InputArtifact } from './artifact.ts';
+import type { Overflow } from './compaction.ts';
 import type { Caller, Control } from './control.ts';
 import type { FinishReason, PauseReason } from './decision.ts';
-import type { Overflow } from './entry.ts';
 import type { ErrorData } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
@@ -144,6 +146,28 @@ export interface EventPayloads extends RemarkPayloads {
   };
   'tool.approved': { readonly step: number; readonly call: number; readonly tool: string; readonly token: string };
   'tool.rejected': { readonly step: number; readonly call: number; readonly tool: string; readonly token: string };
+  /** Somebody has approved the call; `missing` more people have to. With `args`, it is these that they have to approve. */
+  'approval.given': { readonly token: string; readonly missing: number; readonly by?: Caller; readonly args?: Json };
+  /** Nobody has answered yet: readers are told for the `times`-th time. */
+  'approval.reminder': { readonly token: string; readonly times: number; readonly payload?: JsonObject };
+  /** Nobody has answered for so long that it is to be told to somebody else, who is named in the program's own words. */
+  'approval.escalated': {
+    readonly token: string;
+    readonly to: string;
+    /** Who may approve from now on, if that has changed. */
+    readonly approver?: Approver;
+    readonly payload?: JsonObject;
+  };
+  /** The answer to a question holds for others like it. */
+  'rule.set': { readonly rule: ApprovalRule };
+  /** Rules have answered for a call what people would have been asked. */
+  'rule.applied': {
+    readonly step: number;
+    readonly call: number;
+    readonly tool: string;
+    readonly verdict: 'approve' | 'reject';
+    readonly rules: readonly AppliedRule[];
+  };
   /** A node of a plan says this to the user. */
   message: { readonly step: number; readonly call: number; readonly message: Json };
   /** A plan that is carried out while it is made has more nodes, or, with `done`, is whole. */
@@ -258,6 +282,8 @@ export interface EventPayloads extends RemarkPayloads {
     /** JSON Schema of the answer. */
     readonly schema?: JsonObject;
     readonly expiresAt?: number;
+    /** How many people have to approve. Absent: one. */
+    readonly approvals?: number;
   };
   'pause.resumed': {
     readonly token: string;

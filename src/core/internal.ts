@@ -1,4 +1,26 @@
 /** What the other rooms and the tests may use of `core`. */
+export {
+  APPROVAL_TERMS,
+  type ApprovalTerms,
+  type Approver,
+  type Escalation,
+  isReason,
+  MOST_REMINDERS,
+  stricterTerms,
+  whyNoTerms,
+} from './approval.ts';
+export type { ApprovedOnce, Escalated, Reminded, Ruled } from './approval-entry.ts';
+export {
+  type AppliedRule,
+  type ApprovalRule,
+  assertHasRules,
+  RULES,
+  ruleId,
+  ruleNamespace,
+  ruleWrite,
+  runOfRule,
+} from './approval-rule.ts';
+export { type Approving, countApprovers, personKey } from './approver.ts';
 export type { ArtifactRef, InputArtifact } from './artifact.ts';
 export {
   BranchEnds,
@@ -25,6 +47,16 @@ export {
   captureObject,
 } from './capture.ts';
 export { type Clock, LazySignal, LONGEST_NAP_MS, limitTime, steadyMs, systemClock, timeOf } from './clock.ts';
+export type {
+  Compaction,
+  CompactionAttempt,
+  CompactionErrorCode,
+  CompactionFailures,
+  ContextLimit,
+  Overflow,
+  Shortening,
+  Summary,
+} from './compaction.ts';
 export {
   type ArtifactRow,
   type InputFile,
@@ -93,12 +125,7 @@ export {
   type CallSpent,
   type CallWaits,
   type Compacted,
-  type Compaction,
-  type CompactionAttempt,
-  type CompactionErrorCode,
   type CompactionFailed,
-  type CompactionFailures,
-  type ContextLimit,
   type ControlTaken,
   callEnded,
   type Entry,
@@ -112,7 +139,6 @@ export {
   type HandOver,
   type ModelAway,
   type Moved,
-  type Overflow,
   type Overflowed,
   type Paused,
   type Pin,
@@ -124,12 +150,10 @@ export {
   type Resumed,
   type Retries,
   type Shortened,
-  type Shortening,
   type Spawned,
   type Started,
   type StartRequest,
   type Successor,
-  type Summary,
   type TaskEnded,
   type TaskPaused,
   type TurnStarted,
@@ -283,6 +307,16 @@ export {
   type Trajectory,
   type WakeMode,
 } from './planner.ts';
+export {
+  type PolicyAnswer,
+  type PolicyCall,
+  type PolicyEarlierCall,
+  type PolicyVerdict,
+  type PolicyView,
+  policyView,
+  readPolicyAnswer,
+  type ToolPolicy,
+} from './policy.ts';
 export { providerActs } from './provider-call.ts';
 export { type RedactedPart, Redaction, type RedactionOptions, type RedactionRule } from './redaction.ts';
 export {
@@ -317,6 +351,7 @@ export {
   type Source,
   whyNoRemark,
 } from './remark.ts';
+export { type Remember, type Remembered, RULE_SCOPES, type RuleMatch, readRemember } from './remember.ts';
 export { askedWaitMs, headerIn } from './retry-after.ts';
 export { knowKey, knowKeysOf, knownSecrets, type RedactRule, redactor } from './secrets.ts';
 export { skeletonOf } from './skeleton.ts';
@@ -359,6 +394,7 @@ export {
 export {
   assertKey,
   assertNamespace,
+  assertOwnPlace,
   assertStoreFilter,
   assertStoreWrite,
   bestHits,
@@ -424,7 +460,6 @@ export {
   isPlanTool,
   type Loading,
   MESSAGE_TOOL,
-  type PolicyCall,
   type ProviderTool,
   REMEMBER,
   reservedAct,
@@ -433,7 +468,6 @@ export {
   SPAWN_TOOL,
   TOOL_GET,
   TOOL_SEARCH,
-  type ToolPolicy,
   type ToolSchema,
   type ToolView,
   takesText,

@@ -1,8 +1,9 @@
 /** The planner's interface: a planner is asked for one decision at a time, and knows nothing of how decisions are carried out. */
+
+import type { Compaction, CompactionAttempt, CompactionFailures, ContextLimit, Overflow } from './compaction.ts';
 import type { InputFile, LoadedInput, RunContext, SkillView } from './context.ts';
 import { type Control, WHILE_ASKED, type WhileAsked } from './control.ts';
 import type { Branch, Decision } from './decision.ts';
-import type { Compaction, CompactionAttempt, CompactionFailures, ContextLimit, Overflow } from './entry.ts';
 import { type ErrorData, PilotageError } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { PlannerMemory, Recalled } from './memory.ts';
@@ -150,6 +151,8 @@ export interface BudgetView {
 /** Everything a planner may look at: frozen, and made afresh for each step. */
 export interface RunView {
   readonly identity: Identity;
+  /** The name of the agent. */
+  readonly agent: string;
   readonly query: string;
   /** Who has written the query, as far as the program has said. */
   readonly author?: Author;

@@ -165,9 +165,13 @@ export class Redaction {
         return within(this.#withError(body), this.#of('goals'), ['payload']);
       case 'call_kept':
         return within(body, this.#of('results'), ['value']);
+      case 'approved':
+        return within(body, known, ['payload', 'args', 'remember'] as never);
+      case 'escalated':
+        return within(body, known, ['to']);
       case 'paused':
         // It says what a server or a tool said.
-        return within(body, TELLS_ERRORS.has(body.reason) ? this.all : known, ['payload']);
+        return within(body, TELLS_ERRORS.has(body.reason) ? this.all : known, ['payload', 'escalate'] as never);
       case 'finished':
         return within(within(body, this.#of('texts'), ['payload']), this.all, ['metadata']);
       case 'compacted':
@@ -188,6 +192,8 @@ export class Redaction {
       case 'call_began':
       case 'call_spent':
       case 'call_waits':
+      case 'reminded':
+      case 'ruled':
       case 'awaiting':
       case 'watched':
       case 'no_progress':
@@ -208,7 +214,7 @@ export class Redaction {
   }
 
   #resumed(body: Extract<EntryBody, { kind: 'resumed' }>): EntryBody {
-    const clean = within(body, this.#knownIn(), ['payload', 'args', 'nodes', 'value']);
+    const clean = within(body, this.#knownIn(), ['payload', 'args', 'nodes', 'value', 'remember'] as never);
     return clean.outcome === undefined ? clean : { ...clean, outcome: this.#outcome(clean.outcome) };
   }
 

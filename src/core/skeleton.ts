@@ -62,11 +62,17 @@ function bodyOf(body: EntryBody, erasedAt: number): EntryBody {
       return { ...rest, value: null };
     }
     case 'paused': {
-      const { payload: _, schema: __, stored: ___, ...rest } = body;
-      return rest;
+      const { payload: _, schema: __, stored: ___, escalate, ...rest } = body;
+      return escalate === undefined ? rest : { ...rest, escalate: { ...escalate, to: '' } };
     }
     case 'resumed':
       return resumedOf(body);
+    case 'approved': {
+      const { payload: _, args, digest: __, remember: ___, stored: ____, ...rest } = body;
+      return args === undefined ? rest : { ...rest, args: {} };
+    }
+    case 'escalated':
+      return { ...body, to: '' };
     case 'control': {
       const { error, ...rest } = body;
       return { ...rest, control: controlOf(body.control), ...withoutWords({ error }) };
@@ -115,6 +121,8 @@ function bodyOf(body: EntryBody, erasedAt: number): EntryBody {
     }
     case 'call_began':
     case 'call_spent':
+    case 'reminded':
+    case 'ruled':
     case 'awaiting':
     case 'watched':
     case 'no_progress':
@@ -129,7 +137,7 @@ function bodyOf(body: EntryBody, erasedAt: number): EntryBody {
 const NOTHING_DECIDED: Decision = { kind: 'finish', reason: 'no_path' };
 
 function resumedOf(body: Resumed): Resumed {
-  const { payload: _, args: __, stored: ___, nodes, outcome, value, ...rest } = body;
+  const { payload: _, args: __, stored: ___, remember: ____, nodes, outcome, value, ...rest } = body;
   const edits = nodes && Object.entries(nodes).map(([id, edit]) => [id, isSkip(edit) ? { skip: true } : { args: {} }]);
   return {
     ...rest,

@@ -93,6 +93,20 @@ export function assertNamespace(given: unknown, least: number = 1): asserts give
   );
 }
 
+/**
+ * What a namespace of the runtime's own begins with. Neither tools nor the program reach what lies there, and what is asked of everything does not
+ * find it: only whoever names it does.
+ */
+export const RESERVED_PART = 'pilotage:';
+
+/** @throws PilotageError `store_refused` for a place that is the runtime's own. */
+export function assertOwnPlace([first]: Namespace): void {
+  if (first?.startsWith(RESERVED_PART) !== true) return;
+  throw refused(
+    `Namespaces that begin with ${JSON.stringify(RESERVED_PART)} are the runtime's own. Use another first part; rules of approvals are read and revoked by runtime.rules.`,
+  );
+}
+
 /** @throws PilotageError `store_refused`. */
 export function assertKey(given: unknown): asserts given is string {
   if (isName(given, KEY_CHARS)) return;
@@ -249,10 +263,13 @@ export function namespaceKey(namespace: Namespace): string {
   return JSON.stringify(namespace).slice(0, -1);
 }
 
-/** Whether a namespace, by its text, lies in another one or is it. */
+/** Whether a namespace, by its text, lies in another one or is it. What is the runtime's own lies in nothing but itself. */
 export function liesIn(own: string, within: string): boolean {
-  return within === '[' || own === within || own.startsWith(`${within},`);
+  if (within === '[') return !own.startsWith(RESERVED_TEXT);
+  return own === within || own.startsWith(`${within},`);
 }
+
+const RESERVED_TEXT = `["${RESERVED_PART}`;
 
 /** In the order of their bytes, as databases sort texts. */
 export function comparePlaces(one: Place, other: Place): number {

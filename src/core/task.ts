@@ -89,6 +89,8 @@ export interface TaskPause {
   /** Set when a call asks in the middle of its work: its answer is a value, or that nobody wants to answer. */
   readonly wait?: number;
   readonly expiresAt?: number;
+  /** How many people have still to approve, where more than one has to. */
+  readonly missing?: number;
   /** What the task's planner said when it asked, such as its question to the user. Absent when it said nothing. */
   readonly text?: string;
 }

@@ -1,7 +1,7 @@
-/** What a planner may know of a tool, never its function; the program's policy about calls; and the names of tools that are always there. */
-import type { Identity } from './identity.ts';
-import type { Json, JsonObject } from './json.ts';
+/** What a planner may know of a tool, never its function; and the names of tools that are always there. */
+import type { JsonObject } from './json.ts';
 import { wireName } from './names.ts';
+import type { ToolPolicy } from './policy.ts';
 
 /**
  * What a call may do to the world, which decides what happens after a crash in the middle of it.
@@ -77,19 +77,6 @@ export interface ToolView {
   /** The program's policy about calls, for planners that look ahead. The policy is asked again when a call is made. */
   readonly policy?: ToolPolicy;
 }
-
-export interface PolicyCall {
-  readonly tool: string;
-  /** The arguments as the tool will get them. In a plan that is still being made, references to earlier steps are not resolved. */
-  readonly args: Json;
-  readonly identity: Identity;
-}
-
-/**
- * A rule of the program's about calls. It is asked about all calls of a plan before the plan runs, and again before each call. `true`
- * allows the call; a string says why the call is not allowed. A policy that throws allows nothing.
- */
-export type ToolPolicy = (call: PolicyCall, signal: AbortSignal) => true | string | Promise<true | string>;
 
 // Names of the tools that a runtime brings along. Prompt, planner and runtime take them from here.
 

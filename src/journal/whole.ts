@@ -204,7 +204,7 @@ class WholeJournal implements Journal {
 
 function spokenIn(entry: Entry): Spoken | undefined {
   if (entry.kind === 'control') return entry.control;
-  return entry.kind === 'resumed' || entry.kind === 'paused' ? entry : undefined;
+  return entry.kind === 'resumed' || entry.kind === 'paused' || entry.kind === 'approved' ? entry : undefined;
 }
 
 /** False for an entry whose content was not read. */
@@ -221,6 +221,7 @@ async function changed(entry: Entry, change: <T extends Spoken>(spoken: T) => Pr
     }
     case 'resumed':
     case 'paused':
+    case 'approved':
       return deepFreeze(await change<typeof entry>(entry));
     default:
       return entry;

@@ -1,6 +1,7 @@
 /** Answers to pauses: which pause one is for, whether it fits, and the entry that it becomes. What is wrong with one refuses it, and changes nothing. */
 
 import {
+  type ApprovedOnce,
   allReferencesIn,
   assertRunLimits,
   type Branch,
@@ -22,6 +23,7 @@ import {
   type PauseVerdict,
   PilotageError,
   type Reference,
+  type Remembered,
   type Resumed,
   type Retries,
   referenceFault,
@@ -40,6 +42,7 @@ import {
   withdrawnByWord,
 } from '#state';
 import { misfitFor, SAY_SO, unfitFor } from './answer-kinds.ts';
+import { rememberedWith, shortOf, unseenEdit } from './approvals.ts';
 import { assertPriced } from './prices.ts';
 
 export interface TakePorts {
@@ -93,7 +96,7 @@ export async function answer(
   open: readonly OpenPause[],
   state: RunState,
   ports: AnswerPorts,
-): Promise<Resumed | PilotageError> {
+): Promise<Resumed | ApprovedOnce | PilotageError> {
   const { type, from, payload = {} } = control;
   const pause = pauseOf(type, payload['token'], open, ports.storedAt);
   if (PilotageError.is(pause)) return (await closedBefore(type, payload['token'], open, ports)) ?? pause;
@@ -107,6 +110,7 @@ export async function answer(
   const { changes, words } = partsOf(control, pause);
   const refusal =
     refusalOf(control, pause, state) ??
+    (type === 'APPROVE' ? unseenEdit(control, pause) : undefined) ??
     (await unseenRefusal(control, pause, ports)) ??
     (await misfitOf(changes.args, pause, state, ports)) ??
     limitsRefusal(changes.limits, state, ports) ??
@@ -114,14 +118,29 @@ export async function answer(
   if (refusal !== undefined) return refusal;
   const outcome = type === 'ANSWER' ? await givenOutcome(payload['value'] ?? null, pause, state, ports) : undefined;
   if (PilotageError.is(outcome)) return outcome;
-  return {
-    kind: 'resumed',
-    token: pause.token,
-    verdict,
-    ...words,
-    ...recorded(changes),
-    ...defined({ outcome, by: from }),
-  };
+  const remember = remembered(control, pause, changes.args, state);
+  if (PilotageError.is(remember)) return remember;
+  const yes = { by: from, words, args: changes.args, remember };
+  const short = type === 'APPROVE' ? shortOf(pause, yes, state, ports.now) : undefined;
+  return (
+    short ?? {
+      kind: 'resumed',
+      token: pause.token,
+      verdict,
+      ...words,
+      ...recorded(changes),
+      ...defined({ outcome, by: from, remember }),
+    }
+  );
+}
+
+function remembered(...asked: Parameters<typeof rememberedWith>): Remembered | PilotageError | undefined {
+  try {
+    return rememberedWith(...asked);
+  } catch (error) {
+    if (PilotageError.is(error)) return error;
+    throw error;
+  }
 }
 
 /** The answer to what a call asks in the middle of its work, or that somebody does not want to give one. */
@@ -173,7 +192,7 @@ function partsOf(
   { type, payload = {} }: Pick<Control, 'type' | 'payload'>,
   pause: OpenPause,
 ): { readonly changes: Changes; readonly words: Pick<Resumed, 'payload'> } {
-  const { token: _, digest: __, value: given, payload: own, ...others } = payload;
+  const { token: _, digest: __, remember: ___, value: given, payload: own, ...others } = payload;
   const rest = given === undefined || type === 'ANSWER' ? others : { ...others, value: given };
   const takes = (field: keyof Changes): boolean =>
     field === 'args' ? type === 'APPROVE' && pause.call !== undefined : type === 'RESUME' && pause.step === undefined;

@@ -1,6 +1,7 @@
 /** Takes what is in the inbox: each message becomes one entry; a control is applied or refused, and never ends a run by being wrong. */
 
 import {
+  type ApprovedOnce,
   type Control,
   type ControlTaken,
   defined,
@@ -18,7 +19,16 @@ import {
 } from '#core';
 import type { Received, RunStatus } from '#journal';
 import { explainSchemaError, schemaErrors } from '#schema';
-import { drivenStatus, misfitAmong, namedNodes, type OpenPause, type RunState, waitingCall, withdrawnBy } from '#state';
+import {
+  drivenStatus,
+  misfitAmong,
+  namedNodes,
+  type OpenPause,
+  type RunState,
+  waitingCall,
+  withApproval,
+  withdrawnBy,
+} from '#state';
 import { misfitFor } from './answer-kinds.ts';
 import { type AnswerPorts, answer, answerRefused, type TakePorts, takesOut } from './answers.ts';
 
@@ -78,6 +88,8 @@ export async function takeMessages(
       if (entry.kind === 'resumed') {
         isAnswered ||= open.some((pause) => pause.token === entry.token && isQuestion(pause));
         open = open.filter((pause) => pause.token !== entry.token);
+      } else if (entry.kind === 'approved') {
+        open = open.map((pause) => (pause.token === entry.token ? withApproval(pause, entry, ports.now) : pause));
       } else if (entry.kind === 'paused') open = [...open, { ...entry, requestedAt: 0 }];
     }
   }
@@ -232,6 +244,8 @@ async function effectOf(
       // Paused already: nothing to add. While only some calls wait, the others are stopped by it.
       if (open.some(({ call }) => call === undefined)) return [];
       return [{ kind: 'paused', token: ports.newToken(), reason: 'external_event', payload: { by: 'operator' } }];
+    case 'REVOKE':
+      return revocation(control, state);
     case 'CANCEL':
     case 'INJECT_CONTEXT':
     case 'REDIRECT':
@@ -243,14 +257,25 @@ async function effectOf(
   }
 }
 
+/** The control itself is the record. Of rules that are not the run's own the store has the only word. */
+function revocation({ payload }: Control, { rules }: RunState): readonly EntryBody[] | PilotageError {
+  const id = payload?.['rule'];
+  if (rules.some((rule) => rule.id === id)) return [];
+  return answerRefused(
+    'payload_invalid',
+    `The run has no rule ${JSON.stringify(id)} of its own: it was revoked, or never set.`,
+  );
+}
+
 /** The answer to a plan that has failed carries out once more what has failed. */
 async function withRetries(
   { type, from, payload = {} }: Control,
-  resumed: Resumed | PilotageError,
+  resumed: Resumed | ApprovedOnce | PilotageError,
   open: readonly OpenPause[],
   { retries }: Pick<TakePorts, 'retries'>,
 ): Promise<readonly EntryBody[] | PilotageError> {
   if (PilotageError.is(resumed)) return resumed;
+  if (resumed.kind === 'approved') return [resumed];
   const { token, verdict } = resumed;
   if (open.find((pause) => pause.token === token)?.reason !== 'plan_failed') return [resumed];
   if (verdict !== 'resume') {

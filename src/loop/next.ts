@@ -40,6 +40,7 @@ import {
   reachedLimit,
   stepsCounted,
   tasksOfAgentCalls,
+  toTellOf,
   unneededRaise,
   unneededTasks,
   unsettledStatus,
@@ -115,6 +116,8 @@ export function next(state: RunState, deps: NextDeps): Next {
     if (expired !== undefined) return record([expired]);
     const superseded = supersededQuestions(state);
     if (superseded.length > 0) return record(superseded);
+    const told = toTellOf(state, deps.clock);
+    if (told.length > 0) return record(told);
     const raise = unneededRaise(state);
     if (raise !== undefined) return record([withdrawn(raise.token)]);
     if (isHeld(state)) return hasEndedUnderRaise(state) ? CALLS : park(state);

@@ -8,9 +8,19 @@
  * L4 Whatever was said to the run before an append is known here when the append lands: a CANCEL that was stored before a call begins
  *    keeps it from beginning.
  */
-import { type CallBegan, deepFreeze, type Entry, type EntryBody, PilotageError, type StoreWrite } from '#core';
+import {
+  type ApprovedOnce,
+  type CallBegan,
+  deepFreeze,
+  type Entry,
+  type EntryBody,
+  PilotageError,
+  type Resumed,
+  ruleWrite,
+  type StoreWrite,
+} from '#core';
 import { type Append, appendAgain, isTransientStoreError, type Received } from '#journal';
-import { applyFitting, misfitAmong, type RunState, statusAfter, waitChanges } from '#state';
+import { applyFitting, misfitAmong, type RunState, remembering, ruleSetBy, statusAfter, waitChanges } from '#state';
 import { cascading, stopTasks } from '../tasks/cancel.ts';
 import { toldBy } from '../tasks/ending.ts';
 import { takeUndelivered } from './controls.ts';
@@ -244,8 +254,7 @@ export class RunWriter {
   #following(bodies: readonly Entry[], changes: Changes): Changes {
     const status = changes.status ?? statusAfter(bodies);
     const tells = toldBy(this.#state, bodies);
-    // What a fork writes lies in its own entries, over the store, for itself alone.
-    const writes = this.#state.fork === null ? writesIn(bodies) : undefined;
+    const writes = writesOf(this.#state, bodies);
     const waits = waitChanges(this.#state, bodies);
     if (status === undefined && tells.length === 0 && writes === undefined && waits === undefined) return changes;
     return {
@@ -277,6 +286,28 @@ function assertFollows(state: RunState, bodies: readonly EntryBody[]): void {
     `Nothing was appended to run ${run}: the entry ${body.kind} cannot follow entry ${state.head}, because ${why}. This is a fault of Pilotage; the run is whole, and can be resumed.`,
     { data: { run, kind: body.kind, head: state.head } },
   );
+}
+
+/**
+ * What these entries put into the long-term store; mostly nothing. What calls of a fork write lies in its own entries, over the store, for itself
+ * alone; the rules that people set there hold for the user all the same.
+ */
+function writesOf(state: RunState, entries: readonly Entry[]): StoreWrite[] | undefined {
+  const writes = state.fork === null ? writesIn(entries) : undefined;
+  if (!entries.some(isRemembered)) return writes;
+  const { identity } = state;
+  const rules = entries.flatMap((entry): StoreWrite[] => {
+    const set = isRemembered(entry) ? remembering(entry) : undefined;
+    if (set === undefined) return [];
+    const { expiresAt: _, ...rule } = ruleSetBy(set, identity.run, entry);
+    const write = ruleWrite(rule, identity, set.remember.expiresInMs);
+    return write === undefined ? [] : [write];
+  });
+  return [...(writes ?? []), ...rules];
+}
+
+function isRemembered(entry: Entry): entry is Entry & (Resumed | ApprovedOnce) {
+  return (entry.kind === 'resumed' || entry.kind === 'approved') && entry.remember !== undefined;
 }
 
 /** What calls that have ended have written to the long-term store; mostly nothing. */

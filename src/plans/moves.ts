@@ -10,7 +10,9 @@ import {
   MESSAGE_TOOL,
   type Move,
   type PlanFault,
+  policyView,
   type RunView,
+  readPolicyAnswer,
   type ToolPolicy,
 } from '#core';
 import { checkPlan, planInvalid } from './check-plan.ts';
@@ -83,8 +85,8 @@ export function planDecision(plan: ReadyPlan, { concurrency, internal, isAnew = 
 }
 
 /**
- * Asks the policy of the run, if it has one, about every call of the plan; one that throws, or gives anything but `true`,
- * forbids it. Message and finish steps are not calls. Faults have the code `plan_forbidden` and the order of the
+ * Asks the policy of the run, if it has one, about every call of the plan. One that throws, or gives no answer that counts, forbids
+ * it. Message and finish steps are not calls. Faults have the code `plan_forbidden` and the order of the
  * steps.
  * @param internal the tool that carries out `internal` steps.
  */
@@ -96,11 +98,14 @@ export async function policyFaults(
 ): Promise<readonly PlanFault[]> {
   const { policy } = run.tools;
   if (policy === undefined) return [];
+  const { identity, agent, context, query, goal, trajectory } = run;
+  const { meta = {} } = context;
+  const view = policyView({ identity, agent, meta, query, goal, steps: () => trajectory.steps });
   const verdicts = await Promise.all(
     steps.map((step) => {
       const { tool, args } = branchOfStep(step, internal);
       if (tool === MESSAGE_TOOL || tool === FINISH_TOOL) return undefined;
-      return whyForbidden(policy, { tool, args: knownArgs(args, run), identity: run.identity }, signal);
+      return whyForbidden(policy, { tool, args: knownArgs(args, run) }, view, signal);
     }),
   );
   return steps.flatMap((step, index) => {
@@ -111,9 +116,9 @@ export async function policyFaults(
 
 async function whyForbidden(policy: ToolPolicy, ...asked: Parameters<ToolPolicy>): Promise<string | undefined> {
   try {
-    const verdict: unknown = await policy(...asked);
-    if (verdict === true) return undefined;
-    return typeof verdict === 'string' && verdict !== '' ? verdict : 'the policy does not allow it.';
+    const answer = readPolicyAnswer(await policy(...asked));
+    // What has to be asked is asked when the call's turn comes.
+    return answer.kind === 'deny' ? answer.why : undefined;
   } catch (cause) {
     return `the policy failed: ${describeThrown(cause)}`;
   }

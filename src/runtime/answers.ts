@@ -1,5 +1,5 @@
 /** What people answer to pauses. */
-import { type Json, type JsonObject, type OptionShape, PilotageError } from '#core';
+import { captureObject, type Json, type JsonObject, type OptionShape, PilotageError, type Remember } from '#core';
 
 /** Says what became of a call in doubt, and why the person who says it knows. */
 export type Settlement = { readonly reason?: string } & (
@@ -20,7 +20,14 @@ export interface Answer {
   readonly reason?: string;
 }
 
+export interface Rejection extends Answer {
+  /** The no holds for questions to come: such calls are refused, and nobody is asked. */
+  readonly remember?: Remember;
+}
+
 export interface Approval extends Answer {
+  /** The yes holds for questions to come: such calls are made, and nobody is asked. */
+  readonly remember?: Remember;
   /** Arguments that replace the call's own. They are checked against the tool's schema. */
   readonly args?: Json;
   /** The `digest` of the payload of the pause that was shown. An approval of other arguments than those is refused. */
@@ -30,15 +37,16 @@ export interface Approval extends Answer {
 /** An answer to a pause, of the kind that fits what is asked. */
 export type PauseAnswer =
   | ({ readonly kind: 'approve' } & Approval)
-  | ({ readonly kind: 'reject' } & Answer)
+  | ({ readonly kind: 'reject' } & Rejection)
   /** A value in place of the call, which is not made. It must fit the tool's output schema, if the tool has one. */
   | { readonly kind: 'answer'; readonly value: Json; readonly reason?: string }
   /** What the planner asks for. */
   | { readonly kind: 'payload'; readonly payload: JsonObject }
   | ({ readonly kind: 'settle' } & Settlement);
 
-export const ANSWER_WORDS: OptionShape<Answer> = { payload: 'any?', reason: 'text?' };
-export const APPROVAL: OptionShape<Approval> = { args: 'any?', digest: 'text?', ...ANSWER_WORDS };
+const ANSWER_WORDS: OptionShape<Answer> = { payload: 'any?', reason: 'text?' };
+export const REJECTION: OptionShape<Rejection> = { remember: 'object?', ...ANSWER_WORDS };
+export const APPROVAL: OptionShape<Approval> = { args: 'any?', digest: 'text?', ...REJECTION };
 export const VALUE: OptionShape<{ kind: 'answer'; value: Json; reason?: string }> = {
   kind: 'text',
   value: 'any',
@@ -50,6 +58,11 @@ export const SETTLEMENT: OptionShape<{ happened: boolean; value?: Json; reason?:
   value: 'any?',
   reason: 'text?',
 };
+
+/** Looked at where controls are. @throws PilotageError `unserializable`. */
+export function rememberWord(remember: Remember | undefined): JsonObject {
+  return remember === undefined ? {} : { remember: captureObject(remember, 'remember').json };
+}
 
 export function unknownKind(answer: never): PilotageError {
   const { kind }: { readonly kind?: unknown } = answer ?? {};

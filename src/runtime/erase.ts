@@ -20,13 +20,14 @@ import { type Journal, patiently, type RunRecord, type SessionRecord } from '#jo
 import { endedStatus, foldEntries } from '#state';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { endCancelled } from '../loop/next.ts';
+import { forgetRules } from './rules.ts';
 import type { StoreOwner } from './store.ts';
 
 export interface Erased {
   /** How many runs have lost their content now. */
   readonly runs: number;
   readonly artifacts: number;
-  /** Items of long-term memory. */
+  /** Items of long-term memory, and rules of approvals. */
   readonly items: number;
   /** Runs that a process has under way, or that cannot be read, and why. The artifacts and titles of the person are kept as long as there are any. */
   readonly left: readonly { readonly run: string; readonly error: PilotageError }[];
@@ -71,7 +72,8 @@ export async function eraseUser(
       left.push({ run, error });
     }
   }
-  const items = await eraseItems(deps, [tenant, user], () => true);
+  const rules = await forgetRules(deps, { tenant, user });
+  const items = rules + (await eraseItems(deps, [tenant, user], () => true));
   // Where the program has put the memory of several users together, it is known by its runs what this one has said.
   const root = memory.rootOf({ tenant, user });
   const shared = await eraseItems(deps, root, ({ source }) => source !== undefined && own.has(source.run));

@@ -12,7 +12,7 @@ import {
   type Source,
 } from '#core';
 import { type ArtifactStore, storedJsonIfAny } from '#journal';
-import { isPaused, type OpenPause, pausesOfTasks, type RunState, type RunTotals, saidWith } from '#state';
+import { isPaused, missingIn, type OpenPause, pausesOfTasks, type RunState, type RunTotals, saidWith } from '#state';
 import { answerOf } from '../calls/large-values.ts';
 
 export type RunResult =
@@ -43,6 +43,8 @@ export interface PauseNotice extends Omit<OpenPause, 'requestedAt'> {
   readonly run: string;
   /** Absent for a task's. */
   readonly requestedAt?: number;
+  /** How many people have still to approve, where more than one has to. */
+  readonly missing?: number;
   /** The text of the planner's model when it asked, if there was one. */
   readonly text?: string;
 }
@@ -118,7 +120,11 @@ export function runResultOf(state: RunState): RunResult | undefined {
   if (!isPaused(state)) return undefined;
   const { run } = state.identity;
   const own = state.pauses.map(
-    (pause): PauseNotice => ({ ...pause, run, ...defined({ text: saidWith(state, pause) }) }),
+    (pause): PauseNotice => ({
+      ...pause,
+      run,
+      ...defined({ text: saidWith(state, pause), missing: missingIn(state, pause) }),
+    }),
   );
   return { status: 'paused', pauses: [...own, ...pausesOfTasks(state)], usage };
 }

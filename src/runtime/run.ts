@@ -32,13 +32,14 @@ import {
 import { isVerdict } from '../loop/answers.ts';
 import { addressee, hearing, pausesBelow } from './addressee.ts';
 import {
-  ANSWER_WORDS,
-  type Answer,
   APPROVAL,
   type Approval,
   assertAreAnswers,
   assertIsAnswer,
   type PauseAnswer,
+  REJECTION,
+  type Rejection,
+  rememberWord,
   SETTLEMENT,
   type Settlement,
   unknownKind,
@@ -299,20 +300,20 @@ export class Run {
   }
 
   /**
-   * Approves: answers a pause with yes. A call that waits for approval is made.
+   * Approves: answers a pause with yes. A call that waits for approval is made; where several people have to approve, when enough of them have.
+   * With `remember` the answer holds for questions to come.
    * @param token the pause, of this run or of a task that it waits for; needed only when several pauses are open.
    * @throws PilotageError `pause_not_found`, `approver_refused`, or `payload_invalid` for arguments that do not fit.
    */
   async approve(token?: string, approval: Approval = {}): Promise<void> {
     assertOptions('approve', approval, APPROVAL);
-    const { args, digest, ...answer } = approval;
-    return this.#answer('APPROVE', token, answer, defined({ args, digest }));
+    return this.#answer('APPROVE', token, approval);
   }
 
   /** Rejects: answers a pause with no. A call that waits for approval is not made. @throws PilotageError `pause_not_found`. */
-  async reject(token?: string, answer: Answer = {}): Promise<void> {
-    assertOptions('reject', answer, ANSWER_WORDS);
-    return this.#answer('REJECT', token, answer, {});
+  async reject(token?: string, answer: Rejection = {}): Promise<void> {
+    assertOptions('reject', answer, REJECTION);
+    return this.#answer('REJECT', token, answer);
   }
 
   /**
@@ -458,7 +459,10 @@ export class Run {
       });
       throw error;
     }
-    if (isTaken && to.token !== undefined) await this.#untilAnswered(to.token);
+    if (!isTaken || to.token === undefined) return;
+    const { pauses } = await this.#host.deps.states.of(to.run);
+    // Where more people have to approve, the run above is told so, as of other pauses, and nobody waits for that.
+    if (pauses.every((pause) => pause.token !== to.token)) await this.#untilAnswered(to.token);
   }
 
   /** Waits until this run knows that a pause of a task below it is answered. */
@@ -493,17 +497,9 @@ export class Run {
     }
   }
 
-  #answer(
-    type: 'APPROVE' | 'REJECT',
-    token: string | undefined,
-    { payload, reason }: Answer,
-    more: JsonObject,
-  ): Promise<void> {
-    return this.steer(type, {
-      ...defined({ payload }),
-      ...more,
-      ...defined({ reason, token }),
-    });
+  #answer(type: 'APPROVE' | 'REJECT', token: string | undefined, answer: Approval): Promise<void> {
+    const { payload, args, digest, reason, remember } = answer;
+    return this.steer(type, { ...defined({ payload, args, digest, reason, token }), ...rememberWord(remember) });
   }
 
   /**

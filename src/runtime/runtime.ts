@@ -64,6 +64,7 @@ import { Fleet } from './fleet.ts';
 import { assertStart, firstEntry, type Starting } from './new-run.ts';
 import { assertHistoryHooks, type HistoryHooks, TurnSaves, withOwnHistory } from './own-history.ts';
 import type { Migrate } from './pins.ts';
+import { Rules } from './rules.ts';
 import { Run } from './run.ts';
 import { RunHost } from './run-host.ts';
 import { ScheduleTicker } from './schedule-ticker.ts';
@@ -129,7 +130,7 @@ export interface RuntimeOptions extends AgentParts {
    */
   readonly patienceMs?: number;
   /**
-   * A function that is asked before each call of a tool. A call that it does not allow is not made, and the planner sees the error.
+   * A function that is asked before each call of a tool: it allows the call, denies it, so that the planner sees why, or has people asked.
    * Planners that make plans first ask it about the whole plan, in which references to earlier steps are not resolved yet.
    */
   readonly policy?: ToolPolicy;
@@ -248,13 +249,25 @@ export class Runtime {
   readonly sessions: Sessions = new Sessions(
     () => {
       this.#assertOpen();
-      return this.#driverDeps().journal;
+      return this.#driverDeps();
     },
     () => {
       this.#told.clear();
       this.#deps?.states.clear();
     },
   );
+
+  /** Rules that people have made of their answers to questions: list and revoke. */
+  readonly rules: Rules = new Rules(() => {
+    this.#assertOpen();
+    const { journal, clock, states } = this.#driverDeps();
+    return {
+      journal,
+      clock,
+      stateOf: (run) => states.of(run),
+      revokeIn: (run, rule, as) => new Run(run, this.#readyHost(), as).steer('REVOKE', { rule }, { until: 'applied' }),
+    };
+  });
 
   constructor(options: RuntimeOptions) {
     assertOptions('createRuntime', options, OPTIONS);

@@ -172,7 +172,7 @@ function lostTo(
   for (const { message } of before) {
     if (!isControl(message)) continue;
     const withdrawn = withdrawnBy({ ...state, fresh }, pause);
-    if (withdrawn === undefined && isAnswerTo(message, pause)) {
+    if (withdrawn === undefined && isAnswerTo(message, pause) && closes(message, pause)) {
       const words = `An answer to the pause ${pause.token} is stored already (${message.type}), and is taken when the run goes on; ${type} comes too late.`;
       return answerRefused('pause_not_found', words);
     }
@@ -180,6 +180,11 @@ function lostTo(
   }
   const withdrawn = withdrawnBy({ ...state, fresh }, pause);
   return withdrawn && isWithdrawn(type, pause.token, withdrawnByWord(withdrawn));
+}
+
+/** Of several people who have to approve, the one before leaves room for others. Whether it does is judged when it is read. */
+function closes({ type }: Control, { approvals = 1 }: OpenPause): boolean {
+  return type !== 'APPROVE' || approvals === 1;
 }
 
 function isAnswerTo({ type, payload }: Control, pause: OpenPause): boolean {

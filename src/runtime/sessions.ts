@@ -1,6 +1,7 @@
 /** The sessions of a journal, for whoever lists them. */
-import { assertOptions, type OptionShape, PilotageError, type Scope } from '#core';
+import { assertIdentity, assertOptions, type Clock, type OptionShape, PilotageError, type Scope } from '#core';
 import type { Journal, SessionQuery, SessionRecord } from '#journal';
+import { forgetRules } from './rules.ts';
 
 const QUERY: OptionShape<SessionQuery> = {
   tenant: 'text',
@@ -12,25 +13,30 @@ const QUERY: OptionShape<SessionQuery> = {
 };
 const MAX_TITLE = 200;
 
+interface Deps {
+  readonly journal: Journal;
+  readonly clock: Clock;
+}
+
 export class Sessions {
-  readonly #journal: () => Journal;
+  readonly #deps: () => Deps;
   readonly #forget: () => void;
 
   /** @param forget what is kept here of runs: they may come again under the same ids. */
-  constructor(journal: () => Journal, forget: () => void) {
-    this.#journal = journal;
+  constructor(deps: () => Deps, forget: () => void) {
+    this.#deps = deps;
     this.#forget = forget;
   }
 
   /** Sessions of a tenant, or of one of its users, those with the newest turns first. @throws PilotageError `invalid_config`. */
   async list(query: SessionQuery): Promise<SessionRecord[]> {
     assertOptions('sessions.list', query, QUERY);
-    return this.#journal().sessions.list(query);
+    return this.#deps().journal.sessions.list(query);
   }
 
   /** `undefined` for a session without turns. @throws PilotageError `identity_required`. */
   async get({ tenant, user, session }: Scope): Promise<SessionRecord | undefined> {
-    return this.#journal().sessions.get({ tenant, user, session });
+    return this.#deps().journal.sessions.get({ tenant, user, session });
   }
 
   /** Gives the session a title; `null` takes it away. A session without turns has none. @throws PilotageError `invalid_config`, `identity_required`. */
@@ -38,15 +44,18 @@ export class Sessions {
     if (title !== null && (typeof title !== 'string' || title === '' || title.length > MAX_TITLE)) {
       throw new PilotageError('invalid_config', `A title is a text of 1 to ${MAX_TITLE} characters, or null for none.`);
     }
-    await this.#journal().sessions.set({ tenant, user, session }, { title: title?.toWellFormed() ?? null });
+    await this.#deps().journal.sessions.set({ tenant, user, session }, { title: title?.toWellFormed() ?? null });
   }
 
   /**
-   * Deletes the session with all its runs and files, for good. @returns how many runs there were.
+   * Deletes the session with all its runs, files and rules of approvals, for good. @returns how many runs there were.
    * @throws PilotageError `session_busy` while a process has one of them, `identity_required`.
    */
   async delete({ tenant, user, session }: Scope): Promise<number> {
-    const runs = await this.#journal().sessions.delete({ tenant, user, session });
+    assertIdentity({ tenant, user, session, run: '-' });
+    // First: rules that are left would answer for another session of this name.
+    await forgetRules(this.#deps(), { tenant, user, session });
+    const runs = await this.#deps().journal.sessions.delete({ tenant, user, session });
     this.#forget();
     return runs;
   }

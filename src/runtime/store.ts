@@ -4,6 +4,7 @@ import {
   assertKey,
   assertNamespace,
   assertOptions,
+  assertOwnPlace,
   assertStoreWrite,
   type Clock,
   capture,
@@ -142,7 +143,9 @@ export class ProgramStore implements Store {
 
   #whole(namespace: Namespace): Namespace {
     assertNamespace(namespace, 0);
-    return [...this.#root(), ...namespace];
+    const whole = [...this.#root(), ...namespace];
+    assertOwnPlace(whole);
+    return whole;
   }
 
   #told<Item extends StoreItem>(item: Item): Item {

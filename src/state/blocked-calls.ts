@@ -22,6 +22,7 @@ import {
   winnersOf,
   withdrawsQuestions,
 } from '#core';
+import { missingIn, timesToTell } from './approvals.ts';
 import { openWaits } from './call-waits.ts';
 import { atOnceOf } from './plan-view.ts';
 import {
@@ -324,16 +325,13 @@ export function pausesOfTasks({ open, tasks, otherPauses }: RunState): readonly 
 
 /** All that somebody can answer now to bring the run on: its own pauses, and those of tasks that it waits for. */
 export function answerable(state: RunState): readonly TaskPause[] {
-  const { run } = state.identity;
-  return [...state.pauses.map((pause) => taskPause(run, pause, saidWith(state, pause))), ...pausesOfTasks(state)];
+  return [...state.pauses.map((pause) => taskPause(state, pause)), ...pausesOfTasks(state)];
 }
 
-function taskPause(
-  run: string,
-  { token, reason, payload, schema, wait, expiresAt }: OpenPause,
-  text?: string,
-): TaskPause {
-  return defined({ run, token, reason, payload, schema, wait, expiresAt, text });
+function taskPause(state: RunState, pause: OpenPause): TaskPause {
+  const { token, reason, payload, schema, wait, expiresAt } = pause;
+  const [text, missing] = [saidWith(state, pause), missingIn(state, pause)];
+  return defined({ run: state.identity.run, token, reason, payload, schema, wait, expiresAt, text, missing });
 }
 
 /** What the planner said in the step that this pause of the run belongs to. */
@@ -402,7 +400,10 @@ function withdrawsWaits({ open, whileAsked }: RunState, control: Control): boole
 export function nextTimeout(state: RunState): number | null {
   const { open, pauses } = state;
   if (pauses.length === 0 && (open === null || !hasTimedWaits(open))) return null;
-  const times = pauses.flatMap(({ expiresAt }) => expiresAt ?? []);
+  const times = pauses.flatMap((pause) => [
+    ...(pause.expiresAt === undefined ? [] : [pause.expiresAt]),
+    ...timesToTell(pause),
+  ]);
   if (open !== null && !isHeld(state)) {
     times.push(...timedWaits(open).map(({ until }) => until));
     times.push(...open.waits.flatMap(({ until }) => until ?? []));

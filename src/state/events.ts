@@ -1,5 +1,6 @@
 /** Entries to events. Pure: the same journal gives the same events, with the same numbers, at any time. */
 import {
+  type ApprovedOnce,
   type Awaiting,
   type Branch,
   branchesOf,
@@ -35,6 +36,7 @@ import {
   type TaskView,
   type Watched,
 } from '#core';
+import { missingApprovals, remembering, ruleSetBy, withApproval } from './approvals.ts';
 import { stepsCounted } from './budget.ts';
 import { grownMove, isNews, nodeEdits, REMOVED } from './open-step.ts';
 import { heldBack } from './plan-view.ts';
@@ -96,7 +98,23 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
     case 'paused':
       return pauseEvents(entry, entry, before);
     case 'resumed':
-      return resumeEvents(entry, entry, before);
+      return [...resumeEvents(entry, entry, before), ...ruleEvents(entry, entry, identity)];
+    case 'approved':
+      return [...approvedEvents(entry, entry, before), ...ruleEvents(entry, entry, identity)];
+    case 'reminded': {
+      const { token, times } = entry;
+      return [event('approval.reminder', entry, identity, { token, times, ...askedIn(before, token) })];
+    }
+    case 'escalated': {
+      const { token, to, approver } = entry;
+      const told = { token, to, ...defined({ approver }), ...askedIn(before, token) };
+      return [event('approval.escalated', entry, identity, told)];
+    }
+    case 'ruled': {
+      const { step, call, verdict, rules } = entry;
+      const tool = openBranches(before)[call]?.tool ?? '';
+      return [event('rule.applied', entry, identity, { step, call, tool, verdict, rules })];
+    }
     case 'control':
       return [...controlEvents(entry, entry, identity), ...withdrawnEvents(entry, entry, before)];
     case 'spawned':
@@ -301,9 +319,26 @@ function callEvent(entry: Entry, ended: CallEnded, before: RunState): RunEvent {
   });
 }
 
+function approvedEvents(entry: Entry, approved: ApprovedOnce, { pauses, identity }: RunState): RunEvent[] {
+  const { token, by, args } = approved;
+  const pause = pauses.find((open) => open.token === token);
+  if (pause === undefined) return [];
+  const missing = missingApprovals(withApproval(pause, approved, entry.at), identity);
+  return [event('approval.given', entry, identity, { token, missing, ...defined({ by, args }) })];
+}
+
+function ruleEvents(entry: Entry, answer: Resumed | ApprovedOnce, identity: Identity): RunEvent[] {
+  const set = remembering(answer);
+  return set === undefined ? [] : [event('rule.set', entry, identity, { rule: ruleSetBy(set, identity.run, entry) })];
+}
+
+function askedIn({ pauses }: RunState, token: string): { readonly payload?: JsonObject } {
+  return defined({ payload: pauses.find((pause) => pause.token === token)?.payload });
+}
+
 function pauseEvents(
   entry: Entry,
-  { token, reason, payload, schema, expiresAt, step, call }: Paused,
+  { token, reason, payload, schema, expiresAt, step, call, approvals }: Paused,
   before: RunState,
 ): RunEvent[] {
   const told = defined({ payload });
@@ -311,7 +346,7 @@ function pauseEvents(
     token,
     reason,
     ...told,
-    ...defined({ schema, expiresAt }),
+    ...defined({ schema, expiresAt, approvals }),
   });
   if (step === undefined || call === undefined || reason !== 'approval_required') return [requested];
   const tool = openBranches(before)[call]?.tool ?? '';

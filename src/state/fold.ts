@@ -31,6 +31,7 @@ import {
   type Turn,
   type Usage,
 } from '#core';
+import { applyApproved, applyEscalated, applyReminded, applyRuled, revokeRule } from './approvals.ts';
 import { applyCallKept, applyCallWaits, endWait } from './call-waits.ts';
 import { withLimit } from './context-limits.ts';
 import { misfit, slotsOf } from './follows.ts';
@@ -114,6 +115,7 @@ export function openState(entry: Entry): RunState {
     watchers: NONE,
     rejectedCall: null,
     handsOver: null,
+    rules: NONE,
     noProgress: null,
     modelAway: null,
     beforeTurn: AT_START,
@@ -236,6 +238,18 @@ function apply(state: RunState, entry: Entry): void {
       return;
     case 'resumed':
       applyResumed(state, entry, entry);
+      return;
+    case 'approved':
+      applyApproved(state, entry, entry);
+      return;
+    case 'reminded':
+      applyReminded(state, entry, entry.at);
+      return;
+    case 'escalated':
+      applyEscalated(state, entry, entry.at);
+      return;
+    case 'ruled':
+      applyRuled(state, openOf(state, entry, entry.step), entry);
       return;
     case 'control':
       countMessage(state, entry);
@@ -461,6 +475,9 @@ function applyControl(state: RunState, { control: sent, as }: ControlTaken): voi
       return;
     case 'INJECT_CONTEXT':
       addSteering(state, control);
+      return;
+    case 'REVOKE':
+      revokeRule(state, control);
       return;
     default:
       return;

@@ -113,6 +113,7 @@ class Prospect {
       case 'call_away':
       case 'call_waits':
       case 'call_kept':
+      case 'ruled':
       case 'spawned':
       case 'awaiting':
         return this.#callMisfit(body.step, body.call);
@@ -127,6 +128,11 @@ class Prospect {
         return body.step === undefined ? undefined : this.#callMisfit(body.step, body.call ?? 0);
       case 'resumed':
         return body.stored === undefined ? this.#answerMisfit(body) : NOT_WHOLE;
+      case 'approved':
+        return body.stored === undefined ? this.#pauseMisfit(body.token) : NOT_WHOLE;
+      case 'reminded':
+      case 'escalated':
+        return this.#pauseMisfit(body.token);
       case 'shortened': {
         const calls = this.#steps.at(-1)?.calls ?? [];
         const isThere = body.results.every(({ call }) => calls[call]?.outcome.kind === 'value');
@@ -180,6 +186,10 @@ class Prospect {
 
   #beginMisfit(call: number): string | undefined {
     return this.#open !== null && isBegun(this.#open, call) ? `call ${call} has begun` : undefined;
+  }
+
+  #pauseMisfit(token: string): string | undefined {
+    return this.#pauses.some((pause) => pause.token === token) ? undefined : `no pause ${token} is open`;
   }
 
   #answerMisfit(resumed: Resumed): string | undefined {

@@ -1,5 +1,13 @@
 /** What the other rooms and the tests may use of `state`. */
 export {
+  missingApprovals,
+  missingIn,
+  remembering,
+  ruleSetBy,
+  toTellOf,
+  withApproval,
+} from './approvals.ts';
+export {
   answerable,
   awaitedTasks,
   drivenStatus,

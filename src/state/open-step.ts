@@ -33,6 +33,7 @@ import {
   type Verdict,
   type WaitEnd,
 } from '#core';
+import { addRule, noteApproved, remembering } from './approvals.ts';
 import { countsAsCall } from './budget.ts';
 import { endWait, forgetWaits } from './call-waits.ts';
 import { type ApprovedCall, type Edit, nextStep, type OpenPause, type OpenStep, type RunState } from './state.ts';
@@ -214,6 +215,8 @@ export function applyResumed(state: RunState, resumed: Resumed, entry: Entry): v
   const pause = state.pauses.find((candidate) => candidate.token === resumed.token);
   if (pause === undefined) throw corrupt(entry, `no pause ${resumed.token} is open`);
   state.pauses = state.pauses.filter((candidate) => candidate !== pause);
+  const set = remembering(resumed);
+  if (set !== undefined) addRule(state, set, entry);
   if (pause.step === undefined) {
     // The answer to a budget's pause: the limits it names replace the old ones.
     if (resumed.limits !== undefined) state.limits = { ...state.limits, ...resumed.limits };
@@ -250,11 +253,7 @@ export function applyResumed(state: RunState, resumed: Resumed, entry: Entry): v
     if (pause.onReject === 'end' && resumed.verdict === 'reject') state.rejectedCall = pause.token;
     open.pending -= 1;
     if (open.pending === 0) closeStep(state, open, entry.at);
-  } else if (pause.call !== undefined && !open.approvals.some(({ call }) => call === pause.call)) {
-    // A call that waited for a login has passed its gate too.
-    const { args } = resumed;
-    open.approvals.push(args === undefined ? { call: pause.call } : { call: pause.call, args });
-  }
+  } else noteApproved(open, pause, resumed);
 }
 
 function endOfQuestion({ verdict, value = null, payload }: Resumed): WaitEnd {

@@ -50,6 +50,7 @@ export function viewOf(
   const noProgress = noProgressAt(state);
   const view: { -readonly [K in keyof RunView]: RunView[K] } = {
     identity: state.identity,
+    agent: state.agent,
     query: state.query,
     goal: state.goal,
     history,

@@ -1,6 +1,10 @@
 /** The state of a run, computed from its entries: plain JSON data that only the fold makes and changes. */
 import {
   type AcceptedMessage,
+  type AppliedRule,
+  type ApprovalRule,
+  type Approver,
+  type Approving,
   type Author,
   type BackgroundResult,
   branchesOf,
@@ -15,6 +19,7 @@ import {
   type Continued,
   type Control,
   type ErrorData,
+  type Escalation,
   type FinishReason,
   type ForkOrigin,
   type HandleState,
@@ -91,6 +96,12 @@ export interface BegunCall {
 export interface ApprovedCall {
   readonly call: number;
   readonly args?: Json;
+  /** Who has approved these arguments. Absent: nobody was asked, as for a call that waited for a login alone. */
+  readonly by?: readonly Approving[];
+  /** True: they did when the question had been escalated. */
+  readonly escalated?: true;
+  /** Set when rules of theirs have. */
+  readonly rules?: readonly AppliedRule[];
 }
 
 export interface Edit {
@@ -171,12 +182,30 @@ export interface OpenPause {
   readonly step?: number;
   /** The call that waits; absent when the run waits as a whole. */
   readonly call?: number;
-  readonly approver?: 'anyone' | 'another';
+  readonly approver?: Approver;
   readonly onReject?: 'tell' | 'end';
   /** JSON Schema of the answer. */
   readonly schema?: JsonObject;
   /** The number of the wait of the call that asks in the middle of its work. */
   readonly wait?: number;
+  /** How many people have to approve. Absent: one. */
+  readonly approvals?: number;
+  /** Who has approved what the pause shows, when more people have to. */
+  readonly approved?: readonly GivenApproval[];
+  /** Arguments that one of them gave in place of the call's own. */
+  readonly given?: Json;
+  readonly remindAfterMs?: number;
+  readonly reminded?: { readonly times: number; readonly at: number };
+  readonly escalate?: Escalation;
+  /** When it was escalated. */
+  readonly escalatedAt?: number;
+}
+
+export interface GivenApproval {
+  /** `null`: the program itself. */
+  readonly by: Approving;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
 }
 
 export interface ModelAwayState {
@@ -280,6 +309,8 @@ export interface RunState {
   rejectedCall: string | null;
   /** Set when a call of the last step, or of the open one, hands the conversation over. */
   handsOver: (HandOver & CallPlace) | null;
+  /** Rules that hold for this run alone. Replaced when something changes. */
+  rules: readonly ApprovalRule[];
   noProgress: { readonly step: number; readonly period: number; readonly times: number } | null;
   /** Set while no model can be asked for the next move; `null` when a model answered, or nobody has tried since the run was resumed. */
   modelAway: ModelAwayState | null;

@@ -32,6 +32,8 @@ import {
 
 export interface RunViewOptions {
   readonly identity?: Identity;
+  /** The name of the agent. Default `agent`. */
+  readonly agent?: string;
   readonly query?: string;
   readonly author?: Author;
   readonly goal?: string;
@@ -65,6 +67,7 @@ const NO_CONTEXT: RunContext = {};
 const OPTIONS: OptionShape<RunViewOptions> = {
   ...({
     identity: 'any?',
+    agent: 'any?',
     query: 'any?',
     author: 'any?',
     goal: 'any?',
@@ -99,6 +102,7 @@ export function runView(options: RunViewOptions = {}): RunView {
   const { query = 'hello', steps = [], noProgress, media, earlier, recalled, author } = options;
   return Object.freeze({
     identity: options.identity ?? local('test'),
+    agent: options.agent ?? 'agent',
     query,
     ...defined({ author }),
     goal: options.goal ?? query,

@@ -1,5 +1,16 @@
 /** `pilotage/tools`: tools of a workspace, the catalogue of a run's tools, and the parts that `tool`, `agentTool` and `handle` of the root are given. */
-export type { Effect, PolicyCall, ToolPolicy } from '#core';
+export type {
+  ApprovalRule,
+  ApprovalTerms,
+  Effect,
+  Escalation,
+  PolicyAnswer,
+  PolicyCall,
+  PolicyEarlierCall,
+  PolicyView,
+  Remember,
+  ToolPolicy,
+} from '#core';
 export type { AgentTool, AgentToolOptions, AnyTool, ToolSet } from './agent.ts';
 export type { AuthorisedTools, Catalogue } from './catalogue.ts';
 export { createCatalogue } from './catalogue.ts';

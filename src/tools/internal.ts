@@ -48,7 +48,6 @@ export {
   type ArtifactDescription,
   type AwaitedEvent,
   type Backoff,
-  type GateContext,
   type GivenModel,
   type HandsOver,
   type InputSchema,

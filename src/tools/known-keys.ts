@@ -13,6 +13,7 @@ const TOOL: OptionShape<Partial<Tool & AgentTool>> = {
 const TOOL_KEYS = Object.keys(TOOL);
 const GATE: OptionShape<ApprovalGate> = {
   ...({ when: 'any?', reason: 'any?', approver: 'any?', onReject: 'any?', expiresInMs: 'any?' } as const),
+  ...({ approvals: 'any?', remindAfterMs: 'any?', escalate: 'any?' } as const),
 };
 const BACKOFF: OptionShape<Backoff> = { baseMs: 'any?', multiplier: 'any?', maxMs: 'any?' };
 

@@ -1,11 +1,13 @@
 /** A tool made ready for dispatch: its options are checked once, and defaults filled in. */
 import {
+  APPROVAL_TERMS,
   assertTexts,
   captureObject,
   defined,
   describeThrown,
   type Effect,
   isOptionsRecord,
+  isReason,
   type JsonObject,
   type Loading,
   microUsdOf,
@@ -13,6 +15,7 @@ import {
   type ProviderTool,
   shownAmount,
   type ToolSchema,
+  whyNoTerms,
   whyNoUsd,
 } from '#core';
 import type { Agent, AgentTool, AnyTool } from './agent.ts';
@@ -198,27 +201,24 @@ function gateOf({ needsApproval }: AnyTool, owner: string): ApprovalGate | undef
   if (needsApproval === undefined || needsApproval === false) return undefined;
   if (needsApproval === true) return {};
   if (typeof needsApproval === 'function') return { when: needsApproval };
-  if (isGate(needsApproval)) return needsApproval;
+  const wrong = whyNoGate(needsApproval);
+  if (wrong === undefined) return needsApproval as ApprovalGate;
   throw new PilotageError(
     'invalid_config',
-    `${owner}: \`needsApproval\` must be true, a function, or { when, reason, approver, onReject, expiresInMs }.`,
+    `${owner}: \`needsApproval\` must be true, a function, or { ${GATE.join(', ')} }: ${wrong}.`,
   );
 }
 
-const MAX_REASON_CHARS = 1_000;
+const GATE: readonly string[] = ['when', 'reason', 'onReject', ...APPROVAL_TERMS];
 
-function isGate(given: unknown): given is ApprovalGate {
-  if (typeof given !== 'object' || given === null) return false;
-  const { when, reason = '', approver = 'anyone', onReject = 'tell', expiresInMs = 0 } = given as ApprovalGate;
-  return (
-    (when === undefined || typeof when === 'function') &&
-    typeof reason === 'string' &&
-    reason.length <= MAX_REASON_CHARS &&
-    (approver === 'anyone' || approver === 'another') &&
-    (onReject === 'tell' || onReject === 'end') &&
-    Number.isFinite(expiresInMs) &&
-    expiresInMs >= 0
-  );
+function whyNoGate(given: unknown): string | undefined {
+  if (typeof given !== 'object' || given === null) return 'it is none of them';
+  const { when, reason, onReject = 'tell' } = given as ApprovalGate;
+  if (when !== undefined && typeof when !== 'function') return 'when must be a function';
+  if (reason !== undefined && reason !== '' && !isReason(reason))
+    return 'reason must be a text of at most 1,000 characters';
+  if (onReject !== 'tell' && onReject !== 'end') return "onReject must be 'tell' or 'end'";
+  return whyNoTerms(given);
 }
 
 function assertEffect(owner: string, effect: string): void {

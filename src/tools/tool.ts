@@ -2,6 +2,7 @@
 import type { LanguageModelV4, LanguageModelV4ToolResultPart } from '@ai-sdk/provider';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type {
+  ApprovalTerms,
   ArtifactRef,
   Effect,
   Identity,
@@ -190,7 +191,7 @@ export type Reconciled =
 export type GateContext = Pick<ToolContext, 'identity' | 'idempotencyKey' | 'meta'>;
 
 /** An approval: who is asked before a call is made, and when. */
-export interface ApprovalGate<A = unknown> {
+export interface ApprovalGate<A = unknown> extends ApprovalTerms {
   /**
    * Whether this call needs an approval. Default: every call does. The function is called once, and its answer is recorded. When it
    * throws, the call is refused.
@@ -198,12 +199,8 @@ export interface ApprovalGate<A = unknown> {
   when?(args: A, context: GateContext): boolean | Promise<boolean>;
   /** Why an approval is needed; shown to the person who decides. At most 1,000 characters. */
   readonly reason?: string;
-  /** Who may approve. `another`: anyone but the run's own user. Default `anyone`. */
-  readonly approver?: 'anyone' | 'another';
   /** What a rejection does. `tell`: it is the call's outcome, and the run goes on. `end`: it ends the run. Default `tell`. */
   readonly onReject?: 'tell' | 'end';
-  /** Milliseconds after which the call is refused as `approval_timeout`. Default: never. */
-  readonly expiresInMs?: number;
 }
 
 /** The wait before retry n is random, from 0 up to `baseMs * multiplier ** (n - 1)`, and to `maxMs` at most (full jitter). */

@@ -30,6 +30,7 @@ const pay = {
   needsApproval: {
     reason: 'it is money',
     ...(process.env.APPROVER ? { approver: process.env.APPROVER } : {}),
+    ...(process.env.APPROVALS ? { approvals: Number(process.env.APPROVALS) } : {}),
     ...(process.env.EXPIRES_IN_MS ? { expiresInMs: Number(process.env.EXPIRES_IN_MS) } : {}),
   },
   execute: ({ amount }) => {

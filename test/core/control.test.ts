@@ -30,6 +30,7 @@ const FITTING: Readonly<Record<ControlType, JsonObject>> = {
   REJECT: { token: 'x', reason: 'r' },
   ANSWER: { token: 'x', value: null, reason: 'r' },
   SETTLE: { token: 'x', happened: true, value: 1 },
+  REVOKE: { rule: 'rule:r:7' },
 };
 
 function send(type: ControlType, payload?: unknown, from?: Caller): Control {
@@ -52,8 +53,8 @@ function refusal(ask: () => unknown): PilotageError {
 }
 
 describe('a control', () => {
-  it('SP-01 is one of nine, settles a doubt, or gives a value, and frozen; any other word is refused by name', () => {
-    expect(CONTROL_TYPES).toHaveLength(11);
+  it('SP-01 is one of nine, settles a doubt, gives a value, or revokes a rule, and frozen; any other word is refused by name', () => {
+    expect(CONTROL_TYPES).toHaveLength(12);
     for (const type of CONTROL_TYPES) {
       const control = send(type, FITTING[type]);
       expect(control).toEqual({ id: 'c', type, payload: FITTING[type] });

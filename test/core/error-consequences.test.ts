@@ -520,7 +520,7 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
   ...flows(),
   template_invalid: () => caller('template_invalid', THROWING.template_invalid),
   hddl_invalid: () => caller('hddl_invalid', THROWING.hddl_invalid),
-  policy_refused: () => planner('policy_refused', [call('works')], { tools, policy: () => 'not today' }),
+  policy_refused: () => planner('policy_refused', [call('works')], { tools, policy: () => ({ deny: 'not today' }) }),
   plan_interrupted: async () => {
     expect(await interrupted()).toEqual(['plan_interrupted']);
     return 'planner';

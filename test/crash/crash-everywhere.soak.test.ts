@@ -4,13 +4,21 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { sqliteJournal } from '#journal/sqlite';
 import { assertCrashProof, type CrashReport, crashEverywhere } from '#testing';
+import { approvalScenarios } from './approval-scenarios.ts';
 import { flowScenarios } from './flow-scenarios.ts';
 import { planScenarios } from './plan-scenarios.ts';
 import { scenarios } from './scenarios.ts';
 import { taskScenarios } from './task-scenarios.ts';
 import { waitScenarios } from './wait-scenarios.ts';
 
-const all = [...scenarios, ...taskScenarios, ...planScenarios, ...flowScenarios, ...waitScenarios];
+const all = [
+  ...scenarios,
+  ...taskScenarios,
+  ...planScenarios,
+  ...flowScenarios,
+  ...waitScenarios,
+  ...approvalScenarios,
+];
 /** Played once more in a file that each process opens anew. */
 const IN_SQLITE = [
   'one after another',
@@ -20,6 +28,7 @@ const IN_SQLITE = [
   'a plan that grows while it is carried out',
   'a flow with a router, a map, a subflow, an approval and a join',
   'a once call that does something, asks, and does something else',
+  'two people approve, and both remember it',
 ];
 
 const folder = mkdtempSync(join(tmpdir(), 'pilotage-crash-'));

@@ -211,6 +211,18 @@ const overflow: fc.Arbitrary<Overflow> = fc.record(
   { requiredKeys: ['kind'] },
 );
 
+const approver = fc.constantFrom('anyone' as const, 'another' as const);
+const ruleScope = fc.constantFrom('run' as const, 'session' as const, 'user' as const);
+const remember = fc.record(
+  {
+    scope: ruleScope,
+    tool: text,
+    match: fc.oneof(fc.constant('tool' as const), fc.record({ digest: text }), fc.record({ schema: object })),
+    expiresInMs: count,
+  },
+  { requiredKeys: ['scope', 'tool', 'match'] },
+);
+
 const position = { seq: fc.integer({ min: 1, max: 1_000_000 }), at: count };
 const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
   started: fc.record(
@@ -383,9 +395,42 @@ const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
       payload: object,
       args: json,
       by: caller,
+      remember,
       ...position,
     },
     { requiredKeys: ['kind', 'token', 'verdict', 'seq', 'at'] },
+  ),
+  approved: fc.record(
+    {
+      kind: fc.constant('approved' as const),
+      token: text,
+      by: caller,
+      payload: object,
+      args: json,
+      digest: text,
+      remember,
+      ...position,
+    },
+    { requiredKeys: ['kind', 'token', 'seq', 'at'] },
+  ),
+  reminded: fc.record({ kind: fc.constant('reminded' as const), token: text, times: count, ...position }),
+  escalated: fc.record(
+    { kind: fc.constant('escalated' as const), token: text, to: text, approver, ...position },
+    { requiredKeys: ['kind', 'token', 'to', 'seq', 'at'] },
+  ),
+  ruled: fc.record(
+    {
+      kind: fc.constant('ruled' as const),
+      step: count,
+      call: count,
+      verdict: fc.constantFrom('approve' as const, 'reject' as const),
+      rules: fc.array(
+        fc.record({ id: text, scope: ruleScope, setAt: count, by: caller }, { requiredKeys: ['id', 'scope', 'setAt'] }),
+      ),
+      ends: fc.constant(true as const),
+      ...position,
+    },
+    { requiredKeys: ['kind', 'step', 'call', 'verdict', 'rules', 'seq', 'at'] },
   ),
   control: fc.record(
     {

@@ -133,7 +133,7 @@ describe('a plan in a runtime', () => {
 
   it('AG-22 nothing of a plan with a forbidden step is run', async () => {
     const worked = worker();
-    const policy: ToolPolicy = ({ args }) => (isOf(args, 'b') ? 'not b.' : true);
+    const policy: ToolPolicy = ({ args }) => (isOf(args, 'b') ? { deny: 'not b.' } : 'allow');
     const result = await (await start(runs({ steps: [work('a'), work('b')] }, worked, { policy }))).result();
     expect(result).toMatchObject({ status: 'failed', error: { data: { faults: [{ code: 'plan_forbidden' }] } } });
     expect(worked.begun).toEqual([]);
@@ -142,7 +142,7 @@ describe('a plan in a runtime', () => {
   it('AG-05 a policy that changes in between stops a step when its turn comes', async () => {
     const worked = worker('a');
     let isStrict = false;
-    const policy: ToolPolicy = ({ args }) => (isStrict && isOf(args, 'b') ? 'not b.' : true);
+    const policy: ToolPolicy = ({ args }) => (isStrict && isOf(args, 'b') ? { deny: 'not b.' } : 'allow');
     const plan = { steps: [work('a'), work('b'), work('c')] };
     const run = await start(runs(plan, worked, { policy }));
     await worked.has('a');

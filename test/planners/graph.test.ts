@@ -92,7 +92,8 @@ describe('a plan is one parallel call', () => {
   });
 
   it('AG-22 a step that the policy forbids makes the plan invalid', async () => {
-    const policy: ToolPolicy = ({ tool, identity }) => (tool === 'other' ? `not for ${identity.user}.` : true);
+    const policy: ToolPolicy = ({ tool }, { identity }) =>
+      tool === 'other' ? { deny: `not for ${identity.user}.` } : 'allow';
     const plan = { nodes: { ...DIAMOND.nodes, c: any('c', { toolId: 'other' }), m: message('m') } };
     await expect(next(() => plan, under(policy))).rejects.toMatchObject({
       code: 'plan_invalid',
@@ -359,7 +360,7 @@ describe('a stream of steps', () => {
     ];
     for (const [step, bad, code] of wrong) {
       const seen: string[] = [];
-      const run = under(({ tool }) => (tool === 'other' ? 'No.' : true));
+      const run = under(({ tool }) => (tool === 'other' ? { deny: 'No.' } : 'allow'));
       const source = graph({ plan: stream(any('a'), bad) }).next(run, new AbortController().signal);
       const reading = (async () => {
         for await (const delta of source as AsyncIterable<{ type: string }>) seen.push(delta.type);

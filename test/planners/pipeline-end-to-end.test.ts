@@ -107,7 +107,7 @@ describe('AG-05 nothing runs that is not allowed', () => {
     const asked: unknown[] = [];
     const policy: ToolPolicy = ({ tool: name, args }) => {
       asked.push(args);
-      return !forbidden.has(name) || `${name} is closed by now`;
+      return forbidden.has(name) ? { deny: `${name} is closed by now` } : 'allow';
     };
     const close = tool({
       name: 'close',

@@ -109,7 +109,7 @@ function openStage(): Stage {
   const next: Planner['next'] = (view, signal) => (planners.get(view.identity.run) as Planner).next(view, signal);
   const tools = toolsOf((what, run) => ran.set(run, [...(ran.get(run) ?? []), what]));
   const planner = { name: 'pipeline', modelDriven: true, next };
-  const policy: ToolPolicy = ({ tool }) => tool !== 'erase' || 'nothing is erased here';
+  const policy: ToolPolicy = ({ tool }) => (tool === 'erase' ? { deny: 'nothing is erased here' } : 'allow');
   return {
     runtime: createRuntime({ planner, tools, journal, policy, patienceMs: 0, onFault: () => {} }),
     journal,

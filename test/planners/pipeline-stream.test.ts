@@ -151,7 +151,7 @@ describe('running as the lines arrive', () => {
     ]);
     const { ran, tries, result, steps } = await play({
       pipeline: { model, stream: true },
-      policy: ({ tool }) => tool !== 'erase' || 'no erasing',
+      policy: ({ tool }) => (tool === 'erase' ? { deny: 'no erasing' } : 'allow'),
     });
     expect(ran.toSorted()).toEqual(['search a', 'search instead', 'search instead']);
     expect(tries.map(({ result: came }) => came)).toEqual(['forbidden', 'valid']);

@@ -58,7 +58,7 @@ describe('the order of the stages', () => {
     const registry = createModelRegistry([model]);
     const view = viewWith({}, () => {
       order.push('policy');
-      return true;
+      return 'allow';
     });
     await ask(
       planner({
@@ -120,7 +120,7 @@ describe('the order of the stages', () => {
       }),
       viewWith({}, () => {
         order.push('policy');
-        return true;
+        return 'allow';
       }),
     );
     expect(order).toEqual(['policy', 'policy', 'verify']);
@@ -288,7 +288,7 @@ describe('total failure', () => {
         model: always('a', NO_PLAN),
         fallback: () => decision,
       },
-      policy: ({ tool }) => tool !== 'erase' || 'nothing is erased here',
+      policy: ({ tool }) => (tool === 'erase' ? { deny: 'nothing is erased here' } : 'allow'),
     });
     expect(played.ran).toEqual([]);
     expect(played.steps).toEqual([]);
@@ -310,7 +310,7 @@ describe('total failure', () => {
           },
         },
       },
-      policy: ({ tool }) => tool !== 'erase' || 'no',
+      policy: ({ tool }) => (tool === 'erase' ? { deny: 'no' } : 'allow'),
     });
     expect(played.ran).toEqual([]);
     expect(played.steps).toEqual([]);
@@ -319,7 +319,7 @@ describe('total failure', () => {
 });
 
 describe('the policy', () => {
-  const policy: ToolPolicy = ({ tool }) => tool !== 'erase' || 'no erasing';
+  const policy: ToolPolicy = ({ tool }) => (tool === 'erase' ? { deny: 'no erasing' } : 'allow');
   const FORBIDDEN = plan(call('erase', 'e'), end());
 
   it('AG-22 a forbidden step makes the plan invalid, with a fault that the model is told of once', async () => {

@@ -277,12 +277,12 @@ describe('what is wrong with a plan', () => {
     ) as { plan: ReadyPlan };
     const seen: unknown[] = [];
     const { signal } = new AbortController();
-    const policy: ToolPolicy = async ({ tool, args, identity }, heard) => {
+    const policy: ToolPolicy = async ({ tool, args }, { identity }, heard) => {
       seen.push([tool, args, identity.user, heard === signal]);
       const { id } = args as { id?: string };
-      if (id === 'b') return 'not on a Sunday.';
+      if (id === 'b') return { deny: 'not on a Sunday.' };
       if (id === 'c') throw new Error('no answer');
-      return id === 'd' ? (undefined as unknown as string) : true;
+      return id === 'd' ? (undefined as never) : 'allow';
     };
     const run = runView({ tools: toolView(['any'], [], policy) });
     const faults = await policyFaults(plan, run, signal, 'handler');

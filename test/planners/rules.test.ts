@@ -116,7 +116,9 @@ describe('rules that go wrong', () => {
   });
 
   it('AG-22 one whose step the policy forbids is named, with why', async () => {
-    const run = view({ tools: toolView(['any'], [], ({ tool }) => tool !== 'any' || 'not today.') });
+    const run = view({
+      tools: toolView(['any'], [], ({ tool }) => (tool === 'any' ? { deny: 'not today.' } : 'allow')),
+    });
     await expect(ask(rules({ rules: [rule('bad', true, any('a'))] }), run)).rejects.toMatchObject({
       code: 'rule_failed',
       message: expect.stringContaining('not today.'),

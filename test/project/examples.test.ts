@@ -46,8 +46,13 @@ const pages: readonly Page[] = [
   page('docs/agents.md', 9, (name) => name >= firstOfAgents && name < firstOfMoreTools),
   page('docs/sessions.md', 5, (name) => name >= firstOfSessions && name < firstOfMemory),
   page('docs/memory.md', 5, (name) => name >= firstOfMemory && name < firstOfSchedules),
-  page('docs/schedules.md', 6, (name) => name >= firstOfSchedules),
+  page('docs/schedules.md', 6, (name) => name >= firstOfSchedules && !isOfApprovals(name)),
+  page('docs/approvals.md', 5, (name) => isOfApprovals(name)),
 ];
+
+function isOfApprovals(name: string): boolean {
+  return name >= '52' && name < '54';
+}
 
 function isOfTools(name: string): boolean {
   return (name >= firstOfTools && name < firstOfAgents) || (name >= firstOfMoreTools && name < firstOfSessions);
@@ -129,6 +134,13 @@ const SHOWN: Readonly<Record<string, readonly RegExp[]>> = {
     /^2026-04-01T12:\S+ finished triggered\n.*-31T07:.*\n.*-30T07:.*\n.*-27T08:.*\n4 runs of sales\n$/,
   ],
   '51-start-later.ts': [/^Remind Ben pending 00:01:00\nfinished finished\ntrue forecast\n/, /^rate_limited 00:01:01$/m],
+  '52-approvals.ts': [
+    /^The third refund\. 2 people\nbea says yes\nbea has approved already.*1 more must\.\ncem says yes\n/,
+    /policy_refused.*At most 500 euros/,
+  ],
+  '53-remembered.ts': [
+    /^paused\nfinished and nobody was asked\nmail approve by a rule of ana\npaused .*\npaused .*revoked\n$/,
+  ],
   // The second message waited; the branch of the edit has one turn.
   '28-go-on.ts': [
     /^Order A-17 is paid back\.\nTo your card\.\n/,

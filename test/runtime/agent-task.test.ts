@@ -231,7 +231,7 @@ describe('a call that a task carries out', () => {
     const made = onSqlite({
       planner: script(call('hidden'), call('forbidden'), call('deep1')),
       tools: [carried('hidden', giveArgs, [], { scopes: ['admin'] }), carried('forbidden', giveArgs), deep(1)],
-      policy: ({ tool }) => tool !== 'forbidden' || 'not today',
+      policy: ({ tool }) => (tool === 'forbidden' ? { deny: 'not today' } : 'allow'),
     });
     const run = await start(made, { identity: PARENT });
     await run.result();

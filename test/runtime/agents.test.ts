@@ -10,6 +10,7 @@ import {
   type PlannerFunction,
   type RunLimits,
   runLimitsOf,
+  type ToolPolicy,
   type WakeMode,
 } from '#core';
 import { type Journal, memoryJournal } from '#journal';
@@ -116,8 +117,8 @@ describe('several agents in one runtime', () => {
   });
 
   it('has the program’s policy for the tools of each', async () => {
-    const policy = ({ tool }: { tool: string }): true | string => (tool === 'own' ? 'not today' : true);
-    const made = both(second(), { policy: (asked) => policy(asked as never) });
+    const policy: ToolPolicy = ({ tool }) => (tool === 'own' ? { deny: 'not today' } : 'allow');
+    const made = both(second(), { policy });
     const run = await start(made, { agent: 'second' });
     await run.result();
     expect(observations(await run.state())).toMatchObject([{ error: { code: 'policy_refused' } }]);

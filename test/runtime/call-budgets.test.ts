@@ -492,7 +492,7 @@ describe('tasks', () => {
       // The call is ready to start only when the task is being stored.
       policy: async () => {
         await writing.opened;
-        return true as const;
+        return 'allow' as const;
       },
       journal,
       clock,

@@ -33,6 +33,7 @@ const PAYLOADS: Partial<Record<Control['type'], Record<string, Json>>> = {
   PRIORITIZE: { priority: 3 },
   ANSWER: { value: 7 },
   SETTLE: { happened: false },
+  REVOKE: { rule: 'rule:r:1' },
 };
 
 function control(type: Control['type'], from: Caller, id = `${type} of ${from.scope}`): Control {
@@ -76,6 +77,7 @@ describe('scopes', () => {
       REJECT: 'owner_user',
       ANSWER: 'owner_user',
       SETTLE: 'owner_user',
+      REVOKE: 'owner_user',
       PRIORITIZE: 'admin',
     });
     expect(CONTROL_SCOPES).toEqual(['session_user', 'owner_user', 'admin']);

@@ -173,8 +173,8 @@ describe('controls', () => {
     expect(await entriesOf(journal, run, 'control')).toHaveLength(INBOX_CAP);
   });
 
-  it('are nine, one that settles calls in doubt, and one that gives the value of a call', () => {
-    expect(CONTROL_TYPES).toHaveLength(11);
+  it('are nine, one that settles calls in doubt, one that gives the value of a call, and one that revokes a rule', () => {
+    expect(CONTROL_TYPES).toHaveLength(12);
   });
 });
 

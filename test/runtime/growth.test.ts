@@ -156,7 +156,7 @@ describe('a plan that grows', () => {
         policy: async () => {
           isMade.open();
           await mayBegin.opened;
-          return true as const;
+          return 'allow' as const;
         },
       },
     );

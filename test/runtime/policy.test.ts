@@ -1,6 +1,6 @@
 /** The program's rule about calls, asked before each is made. */
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Decision, PolicyCall, RunView, ToolPolicy } from '#core';
+import type { Decision, PolicyCall, PolicyView, RunView, ToolPolicy } from '#core';
 import { graph } from '#planners/graph';
 import type { Plan } from '#plans';
 import type { Tool } from '#tools';
@@ -54,10 +54,10 @@ async function outcomes(policy: ToolPolicy, tools: readonly Tool[] = [tool('look
 
 describe('the policy', () => {
   it('AG-05 is asked before every call of a plan, and a forbidden one is not made', async () => {
-    const asked: PolicyCall[] = [];
-    const given = await outcomes((call) => {
-      asked.push(call);
-      return call.tool === 'send' ? 'nothing leaves the house' : true;
+    const asked: (PolicyCall & Pick<PolicyView, 'identity'>)[] = [];
+    const given = await outcomes((call, { identity }) => {
+      asked.push({ ...call, identity });
+      return call.tool === 'send' ? { deny: 'nothing leaves the house' } : 'allow';
     });
     expect(given.map(({ kind }) => kind)).toEqual(['value', 'error', 'skipped', 'value']);
     expect(given[1]).toMatchObject({
@@ -73,7 +73,7 @@ describe('the policy', () => {
   it('AG-05 a policy that changed in between stops what was planned under the old one', async () => {
     let isOpen = true;
     const given = await outcomes(
-      () => isOpen || 'closed now',
+      () => (isOpen ? 'allow' : { deny: 'closed now' }),
       [
         tool('look', {
           execute: () => {
@@ -101,7 +101,7 @@ describe('the policy', () => {
 
   it('is asked before a person is: nobody approves what is forbidden', async () => {
     const given = await outcomes(
-      ({ tool: name }) => name !== 'send' || 'no',
+      ({ tool: name }) => (name === 'send' ? { deny: 'no' } : 'allow'),
       [tool('look'), tool('send', { needsApproval: true })],
     );
     expect(given[1]).toMatchObject({ error: { code: 'policy_refused' } });
@@ -116,7 +116,7 @@ describe('planners that look ahead', () => {
     ],
   };
   const tools = [tool('look'), tool('send')];
-  const policy: ToolPolicy = ({ tool: name }) => name !== 'send' || 'nothing leaves the house.';
+  const policy: ToolPolicy = ({ tool: name }) => (name === 'send' ? { deny: 'nothing leaves the house.' } : 'allow');
   const faults = [{ code: 'plan_forbidden', step: 'b' }];
 
   it('see the policy of the runtime, also in a fork; without one there is none', async () => {

@@ -280,6 +280,8 @@ function payloadOf(act: Act, run: string, pause: OpenPause | undefined, state: R
       return { priority: 7 };
     case 'PAUSE':
       return {};
+    case 'REVOKE':
+      return { rule: `rule:${run}:1` };
     case 'RESUME':
     case 'REJECT':
       return pause === undefined ? {} : { token: pause.token };

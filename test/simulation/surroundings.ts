@@ -8,7 +8,7 @@ const LATE_MS = 120;
 
 /** Says no to calls whose arguments say that they are forbidden. */
 export function policyIn(process: SimulatedProcess, ledger: Ledger): ToolPolicy {
-  return async ({ tool, args, identity }) => {
+  return async ({ tool, args }, { identity }) => {
     const first = ledger.runs.get(identity.run)?.entries[0];
     if (first?.kind !== 'started' || JSON.stringify(first.identity) !== JSON.stringify(identity)) {
       ledger.violated('no foreign data', `the policy was asked for ${JSON.stringify(identity)}`, identity.run);
@@ -17,6 +17,6 @@ export function policyIn(process: SimulatedProcess, ledger: Ledger): ToolPolicy 
     if (typeof policyMs === 'number') await process.wait(policyMs);
     if (forbidden === 'thrown') throw oddValue('proxy');
     if (forbidden === 'late') await process.wait(LATE_MS);
-    return forbidden === undefined ? true : `${tool} is forbidden.`;
+    return forbidden === undefined ? 'allow' : { deny: `${tool} is forbidden.` };
   };
 }

@@ -19,6 +19,7 @@ import type { Decision, RunView } from '#pilotage/planner';
 import { VirtualClock } from '#testing';
 import { call } from '../kit/decisions.ts';
 import { type RecordOptions, record, type Script, scripted } from '../kit/recorded.ts';
+import { advanceUntil } from '../kit/waiting.ts';
 
 export const fails: Tool = tool({
   name: 'fails',
@@ -124,6 +125,28 @@ export async function approved(answer: 'approve' | 'reject'): Promise<RunEvent[]
   const run = await runtime.start('q', { identity: local('ana') });
   await run.result();
   await run[answer]();
+  const seen: RunEvent[] = [];
+  for await (const event of run.events()) seen.push(event);
+  await runtime.close();
+  return seen;
+}
+
+/** A call that two people have to approve, late; both have it remembered, and the next one is made without them. */
+export async function approvedByTwo(): Promise<RunEvent[]> {
+  const clock = new VirtualClock();
+  const needsApproval = { approvals: 2, remindAfterMs: 1_000, escalate: { afterMs: 1_000, to: 'managers' } } as const;
+  const slow = tool({ ...works, name: 'slow', needsApproval });
+  const planner = scripted([call('slow'), call('slow')]);
+  const runtime = createRuntime({ planner, tools: [slow], journal: memoryJournal({ clock }), clock });
+  runtime.work();
+  const run = await runtime.start('q', { identity: local('ana') });
+  await run.result();
+  await advanceUntil(clock, async () => (await run.state()).pauses[0]?.escalatedAt !== undefined);
+  for (const user of ['bea', 'cem']) {
+    const as = { tenant: 'local', user, session: 'office', scope: 'admin' } as const;
+    await runtime.run(run.id, { as }).approve(undefined, { remember: { scope: 'run' } });
+  }
+  await run.result();
   const seen: RunEvent[] = [];
   for await (const event of run.events()) seen.push(event);
   await runtime.close();

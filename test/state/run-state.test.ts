@@ -118,6 +118,7 @@ describe('the fold', () => {
       beforeTurn: { steps: 0, taskSteps: 0 },
       continues: null,
       handsOver: null,
+      rules: [],
       heard: [],
       turn: null,
       identity: { tenant: 't', user: 'u', session: 's', run: 'r' },

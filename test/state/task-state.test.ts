@@ -113,7 +113,7 @@ describe('a call that waits for an answer', () => {
     });
     const edited = asks(0, { token: 'p1' });
     const both = fold(two, edited, answers(1, 'approve', { args: { n: 2 } }), begins, login, answers(0, 'resume'));
-    expect(both.open?.approvals).toEqual([{ call: 0, args: { n: 2 } }]);
+    expect(both.open?.approvals).toEqual([{ call: 0, args: { n: 2 }, by: [null] }]);
   });
 
   it('a pause is gone with its call, and the run is due when the first of several is over', () => {

@@ -224,7 +224,7 @@ describe('the authorised view', () => {
   });
 
   it('has the policy of the program, whatever the scopes, and none when there is none', () => {
-    const policy = () => true as const;
+    const policy = () => 'allow' as const;
     const catalogue = createCatalogue(tools, [], policy);
     expect([catalogue.view([]).policy, catalogue.view(['x'], ['a']).policy]).toEqual([policy, policy]);
     expect(createCatalogue(tools).view([])).not.toHaveProperty('policy');

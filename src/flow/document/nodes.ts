@@ -179,7 +179,7 @@ function readBackoff(part: Part, reading: DocumentReading) {
 function readNeedsApproval(part: Part, reading: DocumentReading) {
   if (typeof part.json === 'boolean') return part.json;
   if (part.fields === undefined) return wrongType(part, 'true, false or an object', reading);
-  const fields = fieldsOf(part, ['when', 'reason', 'approver', 'onReject', 'expiresInMs'], reading);
+  const fields = fieldsOf(part, GATE, reading);
   if (fields === undefined) return undefined;
   return {
     ...givenField('when', fields, (value) => functionOf(value, reading) as () => boolean),
@@ -187,7 +187,27 @@ function readNeedsApproval(part: Part, reading: DocumentReading) {
     ...givenField('approver', fields, (value) => readOneOf(value, ['anyone', 'another'], reading)),
     ...givenField('onReject', fields, (value) => readOneOf(value, ['tell', 'end'], reading)),
     ...givenField('expiresInMs', fields, (value) => wholeOf(value, 1, reading)),
+    ...givenField('approvals', fields, (value) => wholeOf(value, 1, reading)),
+    ...givenField('remindAfterMs', fields, (value) => wholeOf(value, 1, reading)),
+    ...givenField('escalate', fields, (value) => readEscalation(value, reading)),
   };
+}
+
+const GATE = [
+  ...['when', 'reason', 'approver', 'onReject', 'expiresInMs'],
+  ...['approvals', 'remindAfterMs', 'escalate'],
+];
+
+function readEscalation(part: Part, reading: DocumentReading) {
+  const fields = fieldsOf(part, ['afterMs', 'to', 'approver'], reading);
+  if (fields === undefined) return undefined;
+  const afterMs = needed(fields, 'afterMs', part, 'An escalation', reading);
+  const to = needed(fields, 'to', part, 'An escalation', reading);
+  if (afterMs === undefined || to === undefined) return undefined;
+  const [when, whom] = [wholeOf(afterMs, 1_000, reading), readTextPart(to, reading)];
+  if (when === undefined || whom === undefined) return undefined;
+  const who = givenField('approver', fields, (value) => readOneOf(value, ['anyone', 'another'], reading));
+  return { afterMs: when, to: whom, ...who };
 }
 
 /** A node with `router`. */

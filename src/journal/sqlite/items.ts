@@ -36,7 +36,9 @@ type Place = Pick<StoreItem, 'namespace' | 'key'>;
 
 const COLUMNS = 'revision, namespace, key, value, created_at, updated_at, expires_at, source';
 // A comma follows the text of a namespace in the texts of those below it, and the hyphen is the character behind the comma.
-const IS_WITHIN = `(:all OR namespace = :within OR (namespace > :within || ',' AND namespace < :within || '-'))`;
+// What is the runtime's own lies in nothing but itself: the semicolon is the character behind the colon that its first part ends with.
+const IS_WITHIN = `((:all AND NOT (namespace >= '["pilotage:' AND namespace < '["pilotage;'))
+  OR namespace = :within OR (namespace > :within || ',' AND namespace < :within || '-'))`;
 const IS_LIVE = '(expires_at IS NULL OR expires_at > :now)';
 /** So many items that have expired are deleted with each write: more than one write can add. */
 const SWEPT_AT_ONCE = 1_000;

@@ -133,6 +133,29 @@ export const storeCases: readonly JournalCase[] = [
     },
   },
   {
+    name: "the runtime's own namespaces are found by whoever names them, and by nothing that asks for everything",
+    async run({ journal: { store } }) {
+      const rules = ['pilotage:rules', 'acme', 'ann'];
+      await store.write([
+        { namespace: rules, key: 'rule', value: { text: 'word' } },
+        { namespace: ['pilotage'], key: 'near', value: { text: 'word' } },
+        { namespace: ['pilotage;'], key: 'nearer', value: { text: 'word' } },
+        note('own', { text: 'word' }),
+      ]);
+      const own = ['near', 'nearer', 'own'];
+      const everything = { namespace: [], limit: 10 };
+      assert.deepEqual(keysOf(await store.list(everything)).toSorted(), own);
+      assert.deepEqual(keysOf(await store.search(everything, { words: ['word'] })).toSorted(), own);
+      assert.deepEqual(keysOf(await store.unindexed([], 'one', 10)).toSorted(), own);
+      for (const namespace of [rules, ['pilotage:rules', 'acme'], ['pilotage:rules']]) {
+        assert.deepEqual(keysOf(await store.list({ namespace, limit: 10 })), ['rule']);
+      }
+      assert.equal((await store.get(rules, 'rule'))?.key, 'rule');
+      await store.write([{ namespace: rules, key: 'rule' }]);
+      assert.deepEqual(await store.list({ namespace: ['pilotage:rules'], limit: 10 }), []);
+    },
+  },
+  {
     name: 'items are listed page by page in the order of their bytes, those below a namespace too',
     async run({ journal: { store } }) {
       const keys = ['\u{1f600}', '\uff5e', 'b', 'a', 'ä', 'B'];

@@ -1,0 +1,103 @@
+/** What decides on a call beside its tool: what the policy is shown of the run, which rules hold for it, and the record of one that was applied. */
+import {
+  type ApprovalRule,
+  assertNamespace,
+  type EntryBody,
+  type Json,
+  type JsonObject,
+  type Namespace,
+  type PolicyView,
+  policyView,
+  type Ruled,
+  ruleNamespace,
+  type StoreItem,
+} from '#core';
+import { type Journal, patiently } from '#journal';
+import { presentName, type RunState } from '#state';
+import type { DriverDeps } from '../loop/driver-deps.ts';
+import { storedRule } from './approval-rules.ts';
+
+interface Deps extends Pick<DriverDeps, 'clock'> {
+  readonly journal: Pick<Journal, 'store'>;
+}
+
+const PAGE = 500;
+
+export class Permits {
+  readonly #deps: Deps;
+  readonly #state: RunState;
+  readonly #write: (body: EntryBody) => Promise<void> | undefined;
+
+  /** @param write makes the entry durable. */
+  constructor(deps: Deps, state: RunState, write: (body: EntryBody) => Promise<void> | undefined) {
+    this.#deps = deps;
+    this.#state = state;
+    this.#write = write;
+  }
+
+  /** The run as a policy sees it that is asked about this call of the open step. */
+  view(call: number): PolicyView {
+    const state = this.#state;
+    const { identity, agent, context, query, goal, open, steps } = state;
+    const { length } = steps;
+    const meta = context.meta ?? NO_META;
+    const shown = { identity, agent, meta, query, goal, steps: () => steps.slice(0, length) };
+    if (open === null) return policyView(shown);
+    const { move, calls, approvals, edits } = open;
+    const given: readonly { call: number; args?: Json }[] = [...approvals, ...edits];
+    const ofStep = { step: move.step, decision: move.decision, calls: [...calls], given, call };
+    return policyView({ ...shown, open: ofStep });
+  }
+
+  /** The rules that hold for the run: its own, and those of its user and session. @throws the error of the store. */
+  async rules(): Promise<readonly ApprovalRule[]> {
+    const { rules, identity } = this.#state;
+    const now = this.#deps.clock.now();
+    const own = rules.filter(({ expiresAt = Number.POSITIVE_INFINITY }) => now < expiresAt);
+    const ofUser = await rulesOfUser(this.#deps, identity);
+    const isOfSession = ({ namespace }: StoreItem): boolean => isFor(namespace, identity.session);
+    return [
+      ...own.map((rule) => ({ ...rule, tool: presentName(this.#state, rule.tool) })),
+      ...ofUser.filter(isOfSession).flatMap((item) => storedRule(item) ?? []),
+    ];
+  }
+
+  async note(ruled: Ruled): Promise<void> {
+    await this.#write(ruled);
+  }
+}
+
+const NO_META: JsonObject = Object.freeze({});
+
+/** All that is stored of a user's rules, those of all sessions. @throws the error of the store. */
+export async function rulesOfUser(
+  { clock, journal }: Deps,
+  owner: { readonly tenant: string; readonly user: string },
+): Promise<readonly StoreItem[]> {
+  const namespace = ruleNamespace({ tenant: owner.tenant, user: owner.user });
+  // Names that are no place in the store have no rules there.
+  if (!isPlace(namespace)) return [];
+  const found: StoreItem[] = [];
+  for (let after: StoreItem | undefined; ; ) {
+    const from = after;
+    const page = await patiently(clock, () => journal.store.list({ namespace, limit: PAGE }, from));
+    found.push(...page);
+    after = page.at(-1);
+    if (page.length < PAGE) return found;
+  }
+}
+
+function isPlace(namespace: Namespace): boolean {
+  try {
+    assertNamespace(namespace);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Whether rules that lie here hold in this session. */
+export function isFor(namespace: Namespace, session: string): boolean {
+  const [, , , of] = namespace;
+  return of === undefined || of === session;
+}

@@ -1,0 +1,122 @@
+/** The rules that people have made of their answers: which there are, and taking one back. */
+import {
+  type ApprovalRule,
+  assertIdentity,
+  assertOptions,
+  type Caller,
+  type Clock,
+  type OptionShape,
+  PilotageError,
+  RULES,
+  runOfRule,
+  type StoreItem,
+} from '#core';
+import { type Journal, patiently } from '#journal';
+import type { RunState } from '#state';
+import { storedRule } from '../calls/approval-rules.ts';
+import { isFor, rulesOfUser } from '../calls/permits.ts';
+
+/** Whose rules. */
+export interface RuleQuery {
+  readonly tenant: string;
+  readonly user: string;
+  /** Only rules that hold in this session: those of the user, and its own. Default: those of all sessions. */
+  readonly session?: string;
+  /** Also the rules of this run alone. */
+  readonly run?: string;
+}
+
+interface Deps {
+  readonly journal: Journal;
+  readonly clock: Clock;
+  stateOf(run: string): Promise<RunState>;
+  /** Takes back a rule of a run alone. */
+  revokeIn(run: string, rule: string, as: Caller | undefined): Promise<void>;
+}
+
+const QUERY: OptionShape<RuleQuery> = { tenant: 'text', user: 'text', session: 'text?', run: 'text?' };
+
+const REVOKE: OptionShape<{ as?: Caller }> = { as: 'object?' };
+
+export class Rules {
+  readonly #deps: () => Deps;
+
+  /** @param deps throws `runtime_closed`. */
+  constructor(deps: () => Deps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * The rules of a user that hold now, the newest first. An identity is a query: then those that hold for its run.
+   * @throws PilotageError `invalid_config`, `run_not_found`, or a store error.
+   */
+  async list(query: RuleQuery): Promise<readonly ApprovalRule[]> {
+    assertOptions('rules.list', query, QUERY);
+    const { tenant, user, session, run } = query;
+    assertIdentity({ tenant, user, session: session ?? '-', run: run ?? '-' });
+    const { journal, clock, stateOf } = this.#deps();
+    const items = await rulesOfUser({ journal, clock }, { tenant, user });
+    const stored = items.filter(({ namespace }) => session === undefined || isFor(namespace, session));
+    const own = run === undefined ? [] : await this.#rulesOf(run, { tenant, user }, stateOf);
+    const rules = [...own, ...stored.flatMap((item) => storedRule(item) ?? [])];
+    return rules.sort((one, other) => other.setAt - one.setAt);
+  }
+
+  /** A run that was not started yet has none. */
+  async #rulesOf(
+    run: string,
+    owner: { readonly tenant: string; readonly user: string },
+    stateOf: Deps['stateOf'],
+  ): Promise<readonly ApprovalRule[]> {
+    const { journal, clock } = this.#deps();
+    if ((await journal.get(run)) === undefined) return [];
+    const { identity, rules } = await stateOf(run);
+    if (identity.tenant !== owner.tenant || identity.user !== owner.user) return [];
+    const now = clock.now();
+    return rules.filter(({ expiresAt = Number.POSITIVE_INFINITY }) => now < expiresAt);
+  }
+
+  /**
+   * Takes a rule back: what it would have answered is asked again. Calls that it has let pass stay as they are. Of a rule of one run alone, the
+   * run records it.
+   * @param options `as`: who does it, where the program acts for somebody. They need what an approval needs.
+   * @throws PilotageError `payload_invalid` when there is no such rule any more, `run_ended` for a rule of a run that has ended, `scope_mismatch`.
+   */
+  async revoke(id: string, options: { readonly as?: Caller } = {}): Promise<void> {
+    assertOptions('rules.revoke', options, REVOKE);
+    const run = typeof id === 'string' ? runOfRule(id) : undefined;
+    if (run === undefined) throw noRule(id);
+    const { journal, clock, stateOf, revokeIn } = this.#deps();
+    const [item] = await patiently(clock, () => journal.store.list({ namespace: RULES, filter: { id }, limit: 1 }));
+    if (item !== undefined) {
+      if (options.as !== undefined) assertMayRevoke(options.as, item);
+      const { namespace, key } = item;
+      return patiently(clock, () => journal.store.write([{ namespace, key }]));
+    }
+    const isOfRun = (await journal.get(run)) !== undefined && (await stateOf(run)).rules.some((rule) => rule.id === id);
+    if (!isOfRun) throw noRule(id);
+    return revokeIn(run, id, options.as);
+  }
+}
+
+function assertMayRevoke({ tenant, user, scope }: Caller, { namespace: [, ofTenant, ofUser] }: StoreItem): void {
+  if (scope === 'admin' || (scope === 'owner_user' && tenant === ofTenant && user === ofUser)) return;
+  throw new PilotageError('scope_mismatch', 'The rule belongs to somebody else; only an admin may revoke it.');
+}
+
+function noRule(id: string): PilotageError {
+  const name = JSON.stringify(String(id).slice(0, 200));
+  return new PilotageError('payload_invalid', `There is no rule ${name}: it was revoked, is over, or never was.`);
+}
+
+/** Deletes what somebody has remembered for a session that is deleted. */
+export async function forgetRules(
+  { journal, clock }: { readonly journal: Pick<Journal, 'store'>; readonly clock: Clock },
+  owner: { readonly tenant: string; readonly user: string; readonly session?: string },
+): Promise<number> {
+  const items = await rulesOfUser({ journal, clock }, owner);
+  const gone = items.filter(({ namespace: [, , , of] }) => owner.session === undefined || of === owner.session);
+  if (gone.length === 0) return 0;
+  await patiently(clock, () => journal.store.write(gone.map(({ namespace, key }) => ({ namespace, key }))));
+  return gone.length;
+}
