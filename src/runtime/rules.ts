@@ -12,9 +12,10 @@ import {
   type StoreItem,
 } from '#core';
 import { type Journal, patiently } from '#journal';
-import type { RunState } from '#state';
 import { storedRule } from '../calls/approval-rules.ts';
 import { isFor, rulesOfUser } from '../calls/permits.ts';
+import { Run } from './run.ts';
+import type { RunHost } from './run-host.ts';
 
 /** Whose rules. */
 export interface RuleQuery {
@@ -26,24 +27,16 @@ export interface RuleQuery {
   readonly run?: string;
 }
 
-interface Deps {
-  readonly journal: Journal;
-  readonly clock: Clock;
-  stateOf(run: string): Promise<RunState>;
-  /** Takes back a rule of a run alone. */
-  revokeIn(run: string, rule: string, as: Caller | undefined): Promise<void>;
-}
-
 const QUERY: OptionShape<RuleQuery> = { tenant: 'text', user: 'text', session: 'text?', run: 'text?' };
 
 const REVOKE: OptionShape<{ as?: Caller }> = { as: 'object?' };
 
 export class Rules {
-  readonly #deps: () => Deps;
+  readonly #host: () => RunHost;
 
-  /** @param deps throws `runtime_closed`. */
-  constructor(deps: () => Deps) {
-    this.#deps = deps;
+  /** @param host throws `runtime_closed`. */
+  constructor(host: () => RunHost) {
+    this.#host = host;
   }
 
   /**
@@ -54,10 +47,10 @@ export class Rules {
     assertOptions('rules.list', query, QUERY);
     const { tenant, user, session, run } = query;
     assertIdentity({ tenant, user, session: session ?? '-', run: run ?? '-' });
-    const { journal, clock, stateOf } = this.#deps();
+    const { journal, clock } = this.#host().deps;
     const items = await rulesOfUser({ journal, clock }, { tenant, user });
     const stored = items.filter(({ namespace }) => session === undefined || isFor(namespace, session));
-    const own = run === undefined ? [] : await this.#rulesOf(run, { tenant, user }, stateOf);
+    const own = run === undefined ? [] : await this.#rulesOf(run, { tenant, user });
     const rules = [...own, ...stored.flatMap((item) => storedRule(item) ?? [])];
     return rules.sort((one, other) => other.setAt - one.setAt);
   }
@@ -66,11 +59,10 @@ export class Rules {
   async #rulesOf(
     run: string,
     owner: { readonly tenant: string; readonly user: string },
-    stateOf: Deps['stateOf'],
   ): Promise<readonly ApprovalRule[]> {
-    const { journal, clock } = this.#deps();
+    const { journal, clock, states } = this.#host().deps;
     if ((await journal.get(run)) === undefined) return [];
-    const { identity, rules } = await stateOf(run);
+    const { identity, rules } = await states.of(run);
     if (identity.tenant !== owner.tenant || identity.user !== owner.user) return [];
     const now = clock.now();
     return rules.filter(({ expiresAt = Number.POSITIVE_INFINITY }) => now < expiresAt);
@@ -86,16 +78,18 @@ export class Rules {
     assertOptions('rules.revoke', options, REVOKE);
     const run = typeof id === 'string' ? runOfRule(id) : undefined;
     if (run === undefined) throw noRule(id);
-    const { journal, clock, stateOf, revokeIn } = this.#deps();
+    const host = this.#host();
+    const { journal, clock, states } = host.deps;
     const [item] = await patiently(clock, () => journal.store.list({ namespace: RULES, filter: { id }, limit: 1 }));
     if (item !== undefined) {
       if (options.as !== undefined) assertMayRevoke(options.as, item);
       const { namespace, key } = item;
       return patiently(clock, () => journal.store.write([{ namespace, key }]));
     }
-    const isOfRun = (await journal.get(run)) !== undefined && (await stateOf(run)).rules.some((rule) => rule.id === id);
+    const isOfRun =
+      (await journal.get(run)) !== undefined && (await states.of(run)).rules.some((rule) => rule.id === id);
     if (!isOfRun) throw noRule(id);
-    return revokeIn(run, id, options.as);
+    await new Run(run, host, options.as).steer('REVOKE', { rule: id }, { until: 'applied' });
   }
 }
 

@@ -260,13 +260,7 @@ export class Runtime {
   /** Rules that people have made of their answers to questions: list and revoke. */
   readonly rules: Rules = new Rules(() => {
     this.#assertOpen();
-    const { journal, clock, states } = this.#driverDeps();
-    return {
-      journal,
-      clock,
-      stateOf: (run) => states.of(run),
-      revokeIn: (run, rule, as) => new Run(run, this.#readyHost(), as).steer('REVOKE', { rule }, { until: 'applied' }),
-    };
+    return this.#readyHost();
   });
 
   constructor(options: RuntimeOptions) {
