@@ -34,8 +34,12 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     packages: true,
     behind: 'runtime',
   },
-  loop: { mayImport: [...BELOW_THE_RUN, 'tasks', 'calls'], packages: true, behind: 'runtime' },
-  runtime: { mayImport: [...BELOW_THE_RUN, 'messages', 'tasks', 'calls', 'loop'], packages: true, required: true },
+  loop: { mayImport: [...BELOW_THE_RUN, 'schema', 'tasks', 'calls'], packages: true, behind: 'runtime' },
+  runtime: {
+    mayImport: [...BELOW_THE_RUN, 'schema', 'messages', 'tasks', 'calls', 'loop'],
+    packages: true,
+    required: true,
+  },
   // Conversations in the words of the AI SDK, of which nothing is loaded.
   messages: { mayImport: ['core'], typesOnly: ['state'], packages: false },
   // JSON Schema, for the inputs of tools and the shape of plans.

@@ -23,7 +23,6 @@ import {
   withdrawsQuestions,
 } from '#core';
 import { missingIn, timesToTell } from './approvals.ts';
-import { openWaits } from './call-waits.ts';
 import { atOnceOf } from './plan-view.ts';
 import {
   type AwayCall,
@@ -35,6 +34,7 @@ import {
   type TaskWait,
   type WaitState,
 } from './state.ts';
+import { openWaits } from './waiting-calls.ts';
 
 /** A time at which nothing that has a limit is over. */
 const BEFORE_ALL = Number.NEGATIVE_INFINITY;
@@ -354,7 +354,7 @@ export function wholeText(
 }
 
 /** Whether a wait of the open step may end by itself. */
-export function hasTimedWaits({ waits, away, waiting }: OpenStep): boolean {
+function hasTimedWaits({ waits, away, waiting }: OpenStep): boolean {
   return waits.length > 0 || away.length > 0 || waiting.length > 0;
 }
 

@@ -1,7 +1,8 @@
 /** The part of the fold that is about calls that wait in the middle of their work. */
-import type { CallKept, CallWaits, Entry, WaitEnd, WaitPlace } from '#core';
+import type { CallKept, CallWaits, Entry } from '#core';
 import { beginAnew, openOf, takePromise } from './open-step.ts';
-import { type OpenStep, type RunState, type WaitingCall, type WaitState, waitingCall } from './state.ts';
+import { type OpenStep, type RunState, type WaitState, waitingCall } from './state.ts';
+import { withCall } from './waiting-calls.ts';
 
 export function applyCallWaits(
   state: RunState,
@@ -32,31 +33,8 @@ function parkCall(open: OpenStep, call: number, isToBeMade: boolean): void {
   if (open.away.length > 0) open.away = open.away.filter((one) => one.call !== call);
 }
 
-/** The call goes on, with what the wait has ended with. */
-export function endWait(open: OpenStep, { call, wait }: Pick<WaitPlace, 'call' | 'wait'>, end: WaitEnd): void {
-  const before = waitingCall(open, call);
-  if (before === undefined) return;
-  const waits = before.waits.map((one): WaitState => (one.wait === wait ? Object.freeze({ ...one, end }) : one));
-  open.waiting = withCall(open, Object.freeze({ ...before, isParked: false, waits }));
-}
-
-function withCall({ waiting }: OpenStep, made: WaitingCall): readonly WaitingCall[] {
-  return [...waiting.filter(({ call }) => call !== made.call), made];
-}
-
 export function applyCallKept(state: RunState, { step, call, name, value, stored }: CallKept, entry: Entry): void {
   const open = openOf(state, entry, step);
   const kept = stored === undefined ? { call, name, value } : { call, name, value, stored };
   open.kept = [...(open.kept ?? []), Object.freeze(kept)];
-}
-
-/** A call has ended: nothing that it waited for, or had done, is needed any more. */
-export function forgetWaits(open: OpenStep, call: number): void {
-  if (open.waiting.length > 0) open.waiting = open.waiting.filter((one) => one.call !== call);
-  if (open.kept !== undefined) open.kept = open.kept.filter((one) => one.call !== call);
-}
-
-/** The waits of the call that have not ended. */
-export function openWaits({ waits }: WaitingCall): readonly WaitState[] {
-  return waits.filter(({ end }) => end === undefined);
 }

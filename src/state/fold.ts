@@ -32,7 +32,7 @@ import {
   type Usage,
 } from '#core';
 import { applyApproved, applyEscalated, applyReminded, applyRuled, revokeRule } from './approvals.ts';
-import { applyCallKept, applyCallWaits, endWait } from './call-waits.ts';
+import { applyCallKept, applyCallWaits } from './call-waits.ts';
 import { withLimit } from './context-limits.ts';
 import { misfit, slotsOf } from './follows.ts';
 import {
@@ -60,6 +60,7 @@ import {
   applyTaskPaused,
   applyWithdrawn,
 } from './task-state.ts';
+import { endWait } from './waiting-calls.ts';
 
 /** The state of a run whose first entry is `started`. @throws PilotageError `journal_corrupt` when it is another entry. */
 export function openState(entry: Entry): RunState {

@@ -14,7 +14,6 @@ export {
   endedStatus,
   hasEndedUnderRaise,
   hasNewGoal,
-  hasTimedWaits,
   holdsDoubt,
   isBlocked,
   isHeld,
@@ -53,7 +52,6 @@ export {
   shareFor,
   stepsCounted,
 } from './budget.ts';
-export { openWaits } from './call-waits.ts';
 export { compareRuns, type RunComparison, type RunSummary, type StepPair, type StepSummary } from './compare-runs.ts';
 export { event, eventsOf, type Redact, redacted } from './events.ts';
 export { applyEntry, applyFitting, foldEntries, openState } from './fold.ts';

@@ -35,9 +35,9 @@ import {
 } from '#core';
 import { addRule, noteApproved, remembering } from './approvals.ts';
 import { countsAsCall } from './budget.ts';
-import { endWait, forgetWaits } from './call-waits.ts';
 import { type ApprovedCall, type Edit, nextStep, type OpenPause, type OpenStep, type RunState } from './state.ts';
 import { noteParkedCallEnded } from './task-state.ts';
+import { endWait, forgetWaits } from './waiting-calls.ts';
 
 export function applyCallBegan(state: RunState, began: CallBegan, entry: Entry): void {
   const open = openOf(state, entry, began.step);

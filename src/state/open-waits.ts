@@ -12,10 +12,10 @@ import {
   type WaitRow,
   waitId,
 } from '#core';
-import { openWaits } from './call-waits.ts';
 import { applyFitting } from './fold.ts';
 import { type OpenPause, openBranches, type RunState } from './state.ts';
 import { copyState } from './stored-state.ts';
+import { openWaits } from './waiting-calls.ts';
 
 /** All that the run waits for: open pauses, and waits of its calls for a time or an event. A question of a call is a pause. */
 export function openWaitsOf(state: RunState): readonly WaitRow[] {

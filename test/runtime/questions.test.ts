@@ -201,7 +201,10 @@ describe('a call that stays open while it asks', () => {
     expect(observations(await run.state())).toEqual([{ answer: true, begun: 1 }]);
   });
 
-  it.each(['keyed', 'once'] as const)('asks again in another process, or is in doubt, when its own is gone (%s)', async (effect) => {
+  it.each([
+    'keyed',
+    'once',
+  ] as const)('asks again in another process, or is in doubt, when its own is gone (%s)', async (effect) => {
     const server = make('server', (_, context) => context.ask({ question: 'May I?', hold: true }), { effect });
     const options = { planner: script(call('server')), tools: [server], journal: memoryJournal() };
     const first = createRuntime(options);

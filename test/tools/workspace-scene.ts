@@ -55,7 +55,14 @@ export function contextOf(signal: AbortSignal = new AbortController().signal): T
   const model = (): never => {
     throw new Error('A workspace tool asks no model.');
   };
-  const none = { saveArtifact, artifact: async () => undefined, store: noStore, model, spent: async () => {}, ...noWaits };
+  const none = {
+    saveArtifact,
+    artifact: async () => undefined,
+    store: noStore,
+    model,
+    spent: async () => {},
+    ...noWaits,
+  };
   const quiet = { emit: () => {}, discover: () => {}, ...none };
   return {
     signal,
