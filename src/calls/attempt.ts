@@ -2,14 +2,28 @@
  * Something started that must not outlive its owner: a tool's attempts or a planner's move. An attempt ends with its
  * value, its error, its time limit, or, some grace after an abort that it ignores, as abandoned. What comes later is late.
  */
-import { type Clock, fieldOf, LazySignal, limitTime, PilotageError, Thrown } from '#core';
+import { type Clock, fieldOf, LazySignal, limitTime, PilotageError, steadyMs, Thrown } from '#core';
 
 export type Settled<T> =
   | { readonly kind: 'value'; readonly value: T }
   | { readonly kind: 'thrown'; readonly error: Thrown }
   /** Its time limit has passed. `isAtWork`: it goes on all the same. `error`: what it threw when it was aborted. */
-  | { readonly kind: 'timeout'; readonly isAtWork: boolean; readonly error?: Thrown }
+  | { readonly kind: 'timeout'; readonly isAtWork: boolean; readonly limit: PassedLimit; readonly error?: Thrown }
   | { readonly kind: 'abandoned' };
+
+/** The time limit that has passed, by the name of its option. */
+export interface PassedLimit {
+  readonly limit: 'timeoutMs' | keyof SilenceLimits;
+  readonly ms: number;
+}
+
+/** How long work may show no sign of life: that it sends a piece of its result, or writes to a stream. */
+export interface SilenceLimits {
+  /** Until the first one. */
+  readonly firstByteMs?: number;
+  /** From one to the next, and until the first one where `firstByteMs` does not say. */
+  readonly idleMs?: number;
+}
 
 /** How long aborted work is heard out whose result says what has happened. */
 const ABORT_GRACE_MS = 1_000;
@@ -19,6 +33,7 @@ const NOTICE_MS = 50;
 export interface AttemptOptions {
   /** Without it the attempt may take for ever. */
   readonly timeoutMs?: number;
+  readonly silence?: SilenceLimits;
   /** What aborts it. By default each attempt has its own, because a time limit aborts the one before. */
   readonly signal?: LazySignal;
   /** After its time limit, or an abort, it may take the whole grace to end: a value that comes by then counts. */
@@ -36,7 +51,9 @@ export class Attempt {
   #dismissed: { readonly reason: unknown } | undefined;
   #isLookUp = false;
   #isPatient = false;
-  #hearing: Pick<Hearing<unknown, unknown>, 'giveUp' | 'park' | 'stopLimit' | 'startLimit'> | undefined;
+  #hearing: Pick<Hearing<unknown, unknown>, 'giveUp' | 'spoke' | 'park' | 'stopLimit' | 'startLimit'> | undefined;
+  /** The work that runs now has shown a sign of life. */
+  #hasSpoken = false;
   #endPause: (() => void) | undefined;
 
   constructor(clock: Clock, onLate: () => void) {
@@ -47,6 +64,16 @@ export class Attempt {
   /** Set once the owner has aborted; a time limit does not set it. */
   get aborted(): boolean {
     return (this.#aborted ?? this.#dismissed) !== undefined;
+  }
+
+  get hasSpoken(): boolean {
+    return this.#hasSpoken;
+  }
+
+  /** The work shows that it goes on. */
+  spoke(): void {
+    this.#hasSpoken = true;
+    this.#hearing?.spoke();
   }
 
   /** Its result is not wanted any more. */
@@ -79,6 +106,7 @@ export class Attempt {
     const { signal = new LazySignal(), isLookUp = false } = options;
     this.#current = signal;
     this.#isLookUp = isLookUp;
+    this.#hasSpoken = false;
     const stopped = isLookUp ? this.#aborted : (this.#aborted ?? this.#dismissed);
     if (stopped !== undefined) signal.abort(stopped.reason);
     let made: T | PromiseLike<T>;
@@ -97,13 +125,14 @@ export class Attempt {
     options: AttemptOptions,
   ): Promise<R> {
     return new Promise((resolve) => {
-      const { timeoutMs, isHeardOut = false } = options;
+      const { timeoutMs, silence, isHeardOut = false } = options;
       const hearing = new Hearing(this, signal, isHeardOut, conclude, resolve);
       hearing.hear(made);
       if (!hearing.isOpen) return;
       if (signal.aborted) return hearing.giveUp(this.#graceMs);
       this.#hearing = hearing;
       if (timeoutMs !== undefined) hearing.limit(timeoutMs);
+      if (silence !== undefined) hearing.listen(silence);
     });
   }
 
@@ -171,6 +200,13 @@ class Hearing<T, R> {
   #isLate = false;
   #cancelTimer: (() => void) | undefined;
   #limitMs: number | undefined;
+  #silence: SilenceLimits | undefined;
+  #cancelSilence: (() => void) | undefined;
+  /** When it began, or has last shown a sign of life: by the steady clock. */
+  #spokeAt = 0;
+  #awaitsFirst = true;
+  /** The limit that has passed. */
+  #limit: PassedLimit | undefined;
   isOpen = true;
 
   constructor(
@@ -190,7 +226,11 @@ class Hearing<T, R> {
   hear(made: PromiseLike<T>): void {
     const failed = (thrown: unknown): void => {
       const error = Thrown.of(thrown);
-      this.#end(this.#isLate ? { kind: 'timeout', isAtWork: false, error } : { kind: 'thrown', error });
+      this.#end(
+        this.#isLate && this.#limit !== undefined
+          ? { kind: 'timeout', isAtWork: false, limit: this.#limit, error }
+          : { kind: 'thrown', error },
+      );
     };
     try {
       made.then((value) => this.#end({ kind: 'value', value }), failed);
@@ -201,27 +241,75 @@ class Hearing<T, R> {
 
   stopLimit(): void {
     this.#cancelTimer?.();
+    this.#cancelSilence?.();
+    this.#cancelSilence = undefined;
   }
 
   startLimit(): void {
-    if (this.isOpen && this.#limitMs !== undefined && !this.#signal.aborted) this.limit(this.#limitMs);
+    if (!this.isOpen || this.#signal.aborted) return;
+    if (this.#limitMs !== undefined) this.limit(this.#limitMs);
+    if (this.#silence !== undefined) this.listen(this.#silence);
   }
 
   /** From now on its time limit counts. */
   limit(timeoutMs: number): void {
     this.#limitMs = timeoutMs;
     const { clock } = this.#attempt;
-    this.#cancelTimer = limitTime(clock, timeoutMs, () => {
-      this.#isLate = this.#isHeardOut;
-      if (this.#isHeardOut) this.#cancelTimer = clock.after(ABORT_GRACE_MS, () => this.#timeOut());
-      else this.#timeOut();
-      this.#signal.abort(new PilotageError('tool_timeout', `The time limit of ${timeoutMs} ms has passed.`));
+    this.#cancelTimer = limitTime(clock, timeoutMs, () => this.#passed({ limit: 'timeoutMs', ms: timeoutMs }));
+  }
+
+  /** From now on it must show signs of life. */
+  listen(silence: SilenceLimits): void {
+    this.#silence = silence;
+    this.#spokeAt = steadyMs(this.#attempt.clock);
+    this.#hush(this.#spokeAt);
+  }
+
+  spoke(): void {
+    if (this.#silence === undefined) return;
+    const isFirst = this.#cancelSilence === undefined || this.#awaitsFirst;
+    this.#awaitsFirst = false;
+    this.#spokeAt = steadyMs(this.#attempt.clock);
+    // One timer for many signs: it looks when the last one was.
+    if (isFirst) this.#hush(this.#spokeAt);
+  }
+
+  #hush(now: number): void {
+    this.#cancelSilence?.();
+    this.#cancelSilence = undefined;
+    const { firstByteMs, idleMs } = this.#silence ?? {};
+    this.#awaitsFirst = !this.#attempt.hasSpoken;
+    const isFirst = this.#awaitsFirst && firstByteMs !== undefined;
+    const ms = isFirst ? firstByteMs : idleMs;
+    if (ms === undefined) return;
+    const { clock } = this.#attempt;
+    this.#cancelSilence = limitTime(clock, this.#spokeAt + ms - now, () => {
+      const at = steadyMs(clock);
+      if (at - this.#spokeAt < ms) this.#hush(at);
+      else this.#passed({ limit: isFirst ? 'firstByteMs' : 'idleMs', ms });
     });
+  }
+
+  #passed(limit: PassedLimit): void {
+    if (this.#limit !== undefined) return;
+    const { clock } = this.#attempt;
+    this.#limit = limit;
+    this.#stopTimers();
+    this.#isLate = this.#isHeardOut;
+    if (this.#isHeardOut) this.#cancelTimer = clock.after(ABORT_GRACE_MS, () => this.#timeOut(limit));
+    else this.#timeOut(limit);
+    this.#signal.abort(new PilotageError('tool_timeout', whyAborted(limit)));
+  }
+
+  #stopTimers(): void {
+    this.#cancelTimer?.();
+    this.#cancelSilence?.();
+    this.#silence = undefined;
   }
 
   /** Aborts the attempt, which then has `graceMs` to end, or more when it is heard out. */
   giveUp(graceMs: number): void {
-    this.#cancelTimer?.();
+    this.#stopTimers();
     const leftMs = this.#isHeardOut ? ABORT_GRACE_MS : graceMs;
     this.#cancelTimer = this.#attempt.clock.after(leftMs, () => this.#end({ kind: 'abandoned' }));
   }
@@ -234,8 +322,8 @@ class Hearing<T, R> {
     return true;
   }
 
-  #timeOut(): void {
-    this.#end({ kind: 'timeout', isAtWork: true });
+  #timeOut(limit: PassedLimit): void {
+    this.#end({ kind: 'timeout', isAtWork: true, limit });
   }
 
   #end(settled: Settled<T>): void {
@@ -245,7 +333,7 @@ class Hearing<T, R> {
       return;
     }
     this.isOpen = false;
-    this.#cancelTimer?.();
+    this.#stopTimers();
     this.#attempt.heard();
     try {
       this.#resolve(this.#conclude(settled));
@@ -253,6 +341,18 @@ class Hearing<T, R> {
       this.#resolve(Promise.reject(error));
     }
   }
+}
+
+function whyAborted(passed: PassedLimit): string {
+  return passed.limit === 'timeoutMs'
+    ? `The time limit of ${passed.ms} ms has passed.`
+    : `The call ${whatPassed(passed)}.`;
+}
+
+/** What was not done in time, behind the name of who had to do it. */
+export function whatPassed({ limit, ms }: PassedLimit): string {
+  if (limit === 'idleMs') return `said nothing for ${ms} ms`;
+  return limit === 'firstByteMs' ? `said nothing in its first ${ms} ms` : `did not end within ${ms} ms`;
 }
 
 /** What throws when it is asked is a value: why it cannot be kept is found out where values are read. */

@@ -19,6 +19,7 @@ import type { AuthorisedTools, NamedHandle, ReadyAgentTool } from '#tools';
 import type { HeldLease } from '../loop/held-lease.ts';
 import type { Attempt } from './attempt.ts';
 import type { CallStorePorts } from './call-store.ts';
+import type { RunStreams } from './call-streams.ts';
 import type { CallsAside } from './calls-aside.ts';
 import type { OwnCall, Piece } from './context.ts';
 import type { AtWork } from './doubt.ts';
@@ -99,6 +100,7 @@ export interface DispatchPorts {
   readonly spending: ToolSpending;
   /** The long-term store for this run's calls. */
   readonly store: CallStorePorts;
+  readonly streams: RunStreams;
   /** What the run was started with beside its query. */
   readonly meta: JsonObject;
   /** A model reads what the calls of the run come to. */

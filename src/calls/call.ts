@@ -120,7 +120,7 @@ async function admit(
   const isAsked = !hasSeen && !call.interrupted && ports.aside.concerns(tool.effect);
   const madeIn = isAsked ? await ports.aside.find(branch.tool, given) : undefined;
   if (madeIn !== undefined) return approvalToRepeat(tool, given, madeIn, call.identity, ports.artifacts);
-  if (isCarried) return askForTask(call, tool, args, ports);
+  if (isCarried) return askForTask(call, tool, tool.isOneCall ? given : args, ports);
   if (earlier === undefined || earlier.outcome !== undefined) return make(call, tool, args, ports, given);
   const { place: reuses } = earlier;
   const made = await make({ ...call, idempotencyKey: ports.keyOf(reuses) }, tool, args, ports, given);
@@ -298,16 +298,27 @@ function attemptOnce(making: Making, attempt: number): Concluded | Promise<Concl
     },
     (settled) => {
       context.end();
-      const { begunWaits: waits } = context;
-      if (waits === undefined) {
-        const isPutOff = settled.kind === 'value' && isLater(settled.value);
-        return isPutOff ? waitsForValue(settled.value, making, ports.clock.now()) : outcomeOf(settled, attempt, making);
-      }
-      ports.atWork.forget(call.idempotencyKey);
-      return { kind: 'waits', waits, startedAt: making.startedAt };
+      const streaming = context.untilStreamed();
+      if (streaming === undefined) return concluded(settled, attempt, making, context);
+      return streaming.then(() => concluded(settled, attempt, making, context));
     },
-    { timeoutMs: tool.timeoutMs, signal, isHeardOut: isOnce },
+    { timeoutMs: tool.timeoutMs, signal, isHeardOut: isOnce, ...(tool.silence && { silence: tool.silence }) },
   );
+}
+
+function concluded(
+  settled: Settled<unknown>,
+  attempt: number,
+  making: Making,
+  { begunWaits: waits }: CallContext,
+): Concluded | Promise<Concluded> {
+  const { call, ports } = making;
+  if (waits === undefined) {
+    const isPutOff = settled.kind === 'value' && isLater(settled.value);
+    return isPutOff ? waitsForValue(settled.value, making, ports.clock.now()) : outcomeOf(settled, attempt, making);
+  }
+  ports.atWork.forget(call.idempotencyKey);
+  return { kind: 'waits', waits, startedAt: making.startedAt };
 }
 
 /** A call without its handles has not begun, and costs nothing. A call that began before a crash may have happened. */
@@ -448,7 +459,7 @@ function outcomeOf(
   const login = settled.kind === 'thrown' ? loginFor(settled.error, tool.schema.name) : undefined;
   // A call that waits for a login has not happened.
   if (login !== undefined) return isStopped ? cancelled() : login;
-  const unsure = tool.effect === 'once' ? unsureOf(settled, tool, tool.timeoutMs, isStopped) : undefined;
+  const unsure = tool.effect === 'once' ? unsureOf(settled, tool, isStopped) : undefined;
   if (unsure !== undefined) return unsure;
   if (isStopped) return abortedOutcome(settled, tool);
   const askedMs = settled.kind === 'thrown' ? settled.error.retryAfterMs(ports.clock.now()) : undefined;

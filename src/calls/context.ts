@@ -25,6 +25,7 @@ import type { WaitingCall } from '#state';
 import type { ArtifactDescription, AwaitedEvent, HandleSet, Question, ToolContext } from '#tools';
 import type { Attempt } from './attempt.ts';
 import { CallStore, type CallStorePorts } from './call-store.ts';
+import { CallStreams, type RunStreams } from './call-streams.ts';
 import { type KeptPorts, keptOnce } from './kept-work.ts';
 import type { LargeTurns } from './large-values.ts';
 import type { Spender } from './model-request.ts';
@@ -35,7 +36,7 @@ import { AttemptWaits, type NewWait, type WaitPorts } from './waits.ts';
 export interface OwnCall {
   /** What it has waited for before. */
   readonly waiting: WaitingCall | undefined;
-  readonly attempt: Pick<Attempt, 'untimed'>;
+  readonly attempt: Pick<Attempt, 'untimed' | 'spoke'>;
   readonly open: { readonly move: { readonly step: number } };
   readonly index: number;
   readonly branch: { readonly tool: string };
@@ -55,6 +56,7 @@ interface ContextPorts {
   readonly skills: SkillView;
   /** The long-term store for this run's calls. */
   readonly store: CallStorePorts;
+  readonly streams: RunStreams;
   /** Tells whoever reads the run, or one above it. */
   tellChunk(call: OwnCall, piece: Piece): void;
   /** What `context.once` has recorded of the call. */
@@ -80,6 +82,7 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
   #discovered: string[] | undefined;
   #saving: Promise<ArtifactRow>[] | undefined;
   #store: CallStore | undefined;
+  #streams: CallStreams | undefined;
   #emitted = 0;
   #isOver = false;
   #over: AbortController | undefined;
@@ -233,6 +236,22 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
     return this.#store;
   }
 
+  get stream(): ToolContext['stream'] {
+    return (name) => {
+      this.#streams ??= new CallStreams(this.#ports.streams, { ...this.place, attempt: this.attempt }, () => {
+        if (this.#isOver) return callIsOver(this.tool, 'and writes to no stream');
+        this.#call.attempt.spoke();
+        return undefined;
+      });
+      return this.#streams.writer(name);
+    };
+  }
+
+  /** Stores what was written to streams and is not stored yet; `undefined` when there were none. */
+  untilStreamed(): Promise<void> | undefined {
+    return this.#streams?.flush();
+  }
+
   /** What it has read and written; `undefined` when it did not touch the store. @param hasValue the call has ended with a value. */
   storeUse(hasValue: boolean): Promise<StoreUse | undefined> | undefined {
     if (this.#store?.isUsed !== true) return undefined;
@@ -279,6 +298,7 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
   #emit(given: unknown): void {
     const chunk = capture(given, 'chunk').json;
     if (this.#isOver) return;
+    this.#call.attempt.spoke();
     this.#emitted += 1;
     this.#ports.tellChunk(this.#call, { attempt: this.attempt, index: this.#emitted, chunk });
   }

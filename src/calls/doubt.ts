@@ -5,7 +5,7 @@
 import { branchesOf, type Identity, type Json, type JsonObject, type Outcome, type Paused, scopeKey } from '#core';
 import type { OpenStep } from '#state';
 import type { ReadyTool } from '#tools';
-import { isThenable, type Settled } from './attempt.ts';
+import { isThenable, type Settled, whatPassed } from './attempt.ts';
 import type { PauseAsk } from './gates.ts';
 
 /** What every key of a run's calls begins with; step and call follow. */
@@ -81,16 +81,11 @@ export function isNotSent(settled: Settled<unknown>): boolean {
   return 'error' in settled && settled.error?.code === NOT_SENT;
 }
 
-export function unsureOf(
-  settled: Settled<unknown>,
-  tool: ReadyTool,
-  timeoutMs: number,
-  isStopped: boolean,
-): Unsure | undefined {
+export function unsureOf(settled: Settled<unknown>, tool: ReadyTool, isStopped: boolean): Unsure | undefined {
   if (settled.kind === 'value' || isNotSent(settled)) return undefined;
   const { name } = tool.schema;
   if (settled.kind === 'timeout') {
-    const message = `${name} did not end within ${timeoutMs} ms.`;
+    const message = `${name} ${whatPassed(settled.limit)}.`;
     const otherwise: Outcome = {
       kind: 'error',
       error: { code: 'tool_timeout', message: `${message} The call did not happen.` },

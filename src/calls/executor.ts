@@ -10,7 +10,6 @@ import {
   callEnded,
   capture,
   type EntryBody,
-  type ErrorData,
   isPlan,
   isPlanTool,
   isTaskTool,
@@ -43,13 +42,16 @@ import type { RunWriter } from '../loop/run-writer.ts';
 import type { Landing } from '../tasks/spawn.ts';
 import { argsOf } from './arguments.ts';
 import { Attempt } from './attempt.ts';
+import { stopBefore } from './breakpoint.ts';
 import { type Dispatched, dispatch, newlyFound } from './call.ts';
 import type { Call, DispatchPorts, HeldCall } from './call-ports.ts';
 import { RunStore } from './call-store.ts';
+import { RunStreams } from './call-streams.ts';
 import { CallsAside } from './calls-aside.ts';
 import type { OwnCall, Piece } from './context.ts';
 import { keyPrefixOf } from './doubt.ts';
 import { EarlierCalls, type EarlierPorts, type KnownTool } from './earlier-calls.ts';
+import { whyNotTo } from './hand-over.ts';
 import { HeldQuestions } from './held-questions.ts';
 import { askForRaise, asksForRaise, InFlightBudget, type Lacking } from './in-flight-budget.ts';
 import { storeLargeValue } from './large-values.ts';
@@ -59,6 +61,7 @@ import type { Schedule } from './schedule.ts';
 import { setUpParallel } from './set-up.ts';
 import { ToolSpending } from './spending.ts';
 import { isAgentCall, offeredNow, renamed, scheduleOf, settling, tellSchedule, unpark } from './step-schedule.ts';
+import { StoppedCalls } from './stopped-calls.ts';
 import { isTaskCall, type Landed, TaskCalls } from './task-calls.ts';
 import { waitEntries } from './wait-entries.ts';
 
@@ -96,6 +99,7 @@ export class Calls {
    * when no other call of the step is under way.
    */
   readonly #unasked = new Set<number>();
+  readonly stopped: StoppedCalls;
   readonly #budget: InFlightBudget;
   #planned: { readonly open: OpenStep; readonly schedule: Schedule } | undefined;
   #wake: (() => void) | undefined;
@@ -111,6 +115,7 @@ export class Calls {
   constructor(ports: CallPorts) {
     this.#ports = ports;
     const { deps, state } = ports;
+    this.stopped = new StoppedCalls(state, this.#inFlight);
     const { identity } = state;
     const { clock, artifacts } = deps;
     const toolOf = (tool: string): KnownTool | undefined => this.#toolOf(tool);
@@ -159,6 +164,7 @@ export class Calls {
         ),
       kept: { state, artifacts, write: (body) => ports.writer.commit([body]) },
       store: new RunStore(deps, state),
+      streams: new RunStreams(deps, ports.lease),
       tellChunk: (call, piece) => this.#tellChunk(call, piece),
       whyNotTo: (agent) => whyNotTo(agent, state, deps),
       found: () => state.found,
@@ -179,6 +185,11 @@ export class Calls {
   /** Whether the call is under way here, or its outcome is not recorded yet. */
   isInFlight(call: number): boolean {
     return this.#inFlight.some((one) => one.call === call) || this.#returned.includes(call);
+  }
+
+  /** Whether the call may still come to something here that is not recorded yet. */
+  mayLand(call: number): boolean {
+    return this.#landed.length > 0 || this.#inFlight.some((one) => one.call === call);
   }
 
   /** True when nothing is in flight, and every result has been taken. */
@@ -207,8 +218,11 @@ export class Calls {
     this.#hasAsked = false;
     // A single call waits for no other call, and no other call waits for it, so that this short cut changes no outcome.
     const { state } = this.#ports;
-    if (decision.kind === 'call_tool') return this.#beginAlone(open, renamed(state, decision));
-    if (isTaskCall(decision)) return this.#beginAlone(open, asBranch(decision));
+    if (decision.kind === 'call_tool' || isTaskCall(decision)) {
+      const branch = decision.kind === 'call_tool' ? renamed(state, decision) : asBranch(decision);
+      const stop = stopBefore(this.#ports, open, 0, branch);
+      return stop === undefined ? this.#beginAlone(open, branch) : Promise.resolve({ entries: [stop] });
+    }
     if (decision.kind !== 'call_parallel') return this.#landing();
     const planned = this.#planned;
     if (planned?.open === open) return this.#turn(open, decision, planned.schedule);
@@ -230,6 +244,7 @@ export class Calls {
     if (this.#landed.length > 0) return Promise.resolve(this.take());
     tellSchedule(schedule, state, open, decision, this.#returned.splice(0));
     if (schedule.isMet) for (const { attempt } of this.#inFlight) attempt.dismiss(isMet());
+    this.stopped.stopAll(open);
     if (this.#inFlight.length === 0) this.#unasked.clear();
     const over = unpark(schedule, state, open, deps.clock.now(), this.#unasked);
     const settled = schedule.takeSettled();
@@ -243,6 +258,13 @@ export class Calls {
     while (!isHeldNow && this.#inFlight.length + carried.length < schedule.concurrency) {
       const call = schedule.next((tool) => this.#mayStart(schedule, tool, carried));
       if (call === undefined) break;
+      const stop = stopBefore(this.#ports, open, call, schedule.branch(call));
+      if (stop !== undefined) {
+        // It takes its turn again when the run goes on.
+        schedule.park(call);
+        this.#landed.push([stop]);
+        break;
+      }
       this.#start(open, call, schedule.branch(call));
     }
     for (const call of waited) {
@@ -463,7 +485,8 @@ export class Calls {
   }
 
   #landedCall(open: OpenStep, index: number, result: Dispatched): Landed {
-    if (!('kind' in result)) return [callEnded({ step: open.move.step, call: index }, result)];
+    if (!('kind' in result))
+      return [callEnded({ step: open.move.step, call: index }, this.stopped.told(open, index, result))];
     if (result.kind === 'held') return this.#hold(open, index, result.lacking);
     if (result.kind === 'away') {
       const { kind: _, waitMs, ...failure } = result;
@@ -495,7 +518,8 @@ export class Calls {
     const { tool } = branch;
     const outcome = await outcomeOfTask(end, tool, tools().ready(tool), { identity, artifacts: deps.artifacts });
     const startedAt = agentCall?.startedAt ?? deps.clock.now();
-    return [callEnded({ step: open.move.step, call }, this.#given(branch, { outcome, startedAt, attempts: 1 }))];
+    const result = this.stopped.told(open, call, { outcome, startedAt, attempts: 1 });
+    return [callEnded({ step: open.move.step, call }, this.#given(branch, result))];
   }
 
   /** Adds to the result how to read on in the value that was stored. */
@@ -535,6 +559,7 @@ export class Calls {
       deps.hub.tell(identity.run, { type: 'late', step, call: index, tool }),
     );
     this.#isUnderWay(index, attempt);
+    this.stopped.stopAll(open);
     const idempotencyKey = this.#keyOf({ step, call: index });
     const begun = open.began.length === 0 ? undefined : open.began.find((one) => one.call === index);
     const interrupted = begun !== undefined;
@@ -616,15 +641,4 @@ function isMet(): PilotageError {
     'cancelled',
     'The join has what it needed, the plan has ended, or another branch has failed.',
   );
-}
-
-/** Why the run cannot hand its conversation over to the agent. */
-function whyNotTo(agent: string, { task }: RunState, { agentNamed }: DriverDeps): ErrorData | undefined {
-  if (task !== null) {
-    const message =
-      'A task cannot hand over: another run waits for its result. Finish with what the other agent has to know.';
-    return { code: 'handoff_refused', message };
-  }
-  if (agentNamed(agent) !== undefined) return undefined;
-  return { code: 'agent_unknown', message: `There is no agent ${JSON.stringify(agent)} here. Answer without it.` };
 }

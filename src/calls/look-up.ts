@@ -85,6 +85,7 @@ async function lookUp(call: Call, tool: ReadyFunction, args: unknown, ports: Dis
       },
       { timeoutMs, signal, isLookUp: true },
     );
+    await context.untilStreamed();
     if (asked.kind === 'value') {
       return { found: await foundBy(asked.value, { call, tool, args }, ports), context };
     }

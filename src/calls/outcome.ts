@@ -24,7 +24,7 @@ import {
 } from '#core';
 import { type ArtifactStore, storedJson } from '#journal';
 import type { Backoff, ReadyFunction, ReadyTool } from '#tools';
-import type { Settled } from './attempt.ts';
+import { type PassedLimit, type Settled, whatPassed } from './attempt.ts';
 import { NOT_SENT, OUTCOME_UNKNOWN } from './doubt.ts';
 import { mayBeLarge, storeLargeValue } from './large-values.ts';
 
@@ -102,8 +102,11 @@ export function settledError(settled: Settled<unknown>, tool: ReadyFunction, ask
     const told = { ...error, message: `${error.message}${also}` };
     return kept === undefined ? told : { ...told, data: kept };
   }
-  const message = `${tool.schema.name} did not end within ${tool.timeoutMs} ms.${maybeHappened(tool)}`;
-  return { code: 'tool_timeout', message };
+  const passed: PassedLimit = settled.kind === 'timeout' ? settled.limit : { limit: 'timeoutMs', ms: tool.timeoutMs };
+  const message = `${tool.schema.name} ${whatPassed(passed)}.${maybeHappened(tool)}`;
+  return passed.limit === 'timeoutMs'
+    ? { code: 'tool_timeout', message }
+    : { code: 'tool_timeout', message, data: { ...passed } };
 }
 
 export function abortedOutcome(settled: Settled<unknown>, tool: ReadyFunction): Outcome {

@@ -10,8 +10,8 @@ import {
   taskCall,
   validateDecision,
 } from '#core';
-import type { OpenStep, RunState } from '#state';
-import type { AuthorisedTools } from '#tools';
+import type { Amounts, OpenStep, RunState } from '#state';
+import { type AuthorisedTools, carriesOneCall } from '#tools';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { beginAwait, endOfWait } from '../tasks/await.ts';
 import { type Beside, besideOf } from '../tasks/budget-share.ts';
@@ -71,7 +71,14 @@ export class TaskCalls {
 
   #spawn(at: CallPlace, decision: SpawnTask): Landing {
     const { deps, state, budget } = this.#ports;
-    return budget.lend((taken) => this.#started(spawn(state, at, decision, deps.clock.now(), taken), at, SPAWN_TOOL));
+    const { agent: name } = decision.spec;
+    const other = name === undefined || name === state.agent ? undefined : deps.agentNamed(name);
+    if (name !== undefined && name !== state.agent && (other === undefined || carriesOneCall(other))) {
+      const message = `There is no agent ${JSON.stringify(name)} here that a task could be given to. Leave it out, or name another one.`;
+      return { entries: [refused(at, 'agent_unknown', message)] };
+    }
+    const started = (taken: Amounts): Landing => spawn(state, at, decision, deps.clock.now(), taken, other);
+    return budget.lend((taken) => this.#started(started(taken), at, SPAWN_TOOL));
   }
 
   /** Starts the task that carries out a call of a tool. The call has passed everything that any call passes. */
@@ -79,11 +86,19 @@ export class TaskCalls {
     const { deps, state, budget } = this.#ports;
     const at = { step: open.move.step, call };
     budget.begins(open, call);
-    const { schema, concurrency: atOnce } = tool;
+    const { schema, concurrency: atOnce, background } = tool;
     const { name } = tool.agent;
     const agent = deps.agentNamed(name);
     if (agent !== undefined) {
-      const called = { tool: schema.name, args, query, agent, atOnce, beside: () => this.#beside(open, call) };
+      const called = {
+        tool: schema.name,
+        args,
+        query,
+        agent,
+        atOnce,
+        background,
+        beside: () => this.#beside(open, call),
+      };
       return budget.lend((taken) =>
         this.#started(spawnAgentCall(state, at, called, deps.clock.now(), taken), at, called.tool),
       );

@@ -12,7 +12,7 @@ import {
   PilotageError,
 } from '#core';
 import type { Journal } from '#journal';
-import { addressee, isDeadOwner, type PauseNotice, sendControl, wholePauses } from '#runtime';
+import { addressee, callMeant, isDeadOwner, type PauseNotice, sendControl, wholePauses } from '#runtime';
 import { foldEntries, type RunState } from '#state';
 import type { ControlName } from './help.ts';
 import { hint, type Options } from './options.ts';
@@ -61,6 +61,8 @@ export async function controlCommand(said: ControlCommand, options: Options, ter
       return askWhich(said, await wholePauses(pauses, state.identity, journal.artifacts), options, terminal);
     }
     const control = controlOf(said, state.identity, options);
+    if (options.cancels !== undefined)
+      return cancelCall(said, control, options.cancels, { journal, state, options, terminal });
     const { run: to } = await addressee(journal, said.run, control);
     const delivery = await sent(journal, to, control, isAnswer(said) ? state : undefined);
     return tell(said, to, control, delivery, options, terminal);
@@ -125,6 +127,26 @@ const OF_KIND: Readonly<Record<string, ControlName>> = {
   settle: 'settle',
 };
 
+/** `cancel --call`: the run goes on. */
+async function cancelCall(
+  said: ControlCommand,
+  control: Control,
+  cancels: string,
+  { journal, state, options, terminal }: Answering,
+): Promise<number> {
+  let delivery: Delivery;
+  const { run } = said;
+  const named: Control = { ...control, type: 'CANCEL_CALL' };
+  try {
+    const place = placeNamed(state, cancels);
+    delivery = await sent(journal, run, { ...named, payload: { ...named.payload, ...place } });
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    delivery = { state: 'refused', error: error.toJSON() };
+  }
+  return tell(said, run, named, delivery, options, terminal);
+}
+
 function isAnswer({ command }: Pick<ControlCommand, 'command'>): boolean {
   return command === 'approve' || command === 'reject' || command === 'answer' || command === 'settle';
 }
@@ -156,6 +178,14 @@ function controlOf({ command, text }: ControlCommand, identity: Identity, option
   };
 }
 
+/** @throws PilotageError `call_not_found`, `call_ended`, `call_in_doubt`. */
+function placeNamed(state: RunState, cancels: string): JsonObject {
+  const [, step, call] = /^(\d+)\.(\d+)$/.exec(cancels) ?? [];
+  // People count from 1.
+  const named = step === undefined ? cancels : { step: Number(step) - 1, call: Number(call) - 1 };
+  return { ...callMeant(state, named) };
+}
+
 /** A person who has the journal may do everything; in the name of a user, only what that user may do. */
 function senderOf({ tenant, session }: Identity, { as: user, admin }: Options): Caller | undefined {
   if (user !== undefined) return { tenant, session, user, scope: admin ? 'admin' : 'owner_user' };
@@ -177,6 +207,8 @@ function payloadOf(command: ControlName, text: string, options: Options): JsonOb
     ...(isToPause && payload !== undefined ? { payload } : payload),
     ...defined({ args, happened, value, token, reason, remember, digest }),
     ...(soft ? { hard: false } : {}),
+    ...defined({ before: options.before }),
+    ...(options.clear ? { clear: true } : {}),
     ...(command === 'send' ? { message: text } : {}),
     ...(command === 'redirect' ? { goal: text } : {}),
   };

@@ -13,6 +13,7 @@ export type CommandName =
   | 'retry'
   | 'list'
   | 'inspect'
+  | 'stream'
   | 'fork'
   | 'replay'
   | 'repair'
@@ -48,6 +49,7 @@ Commands:
   schedules <what>          list the schedules of the journal; put, pause, resume, trigger, show or delete one
   list                      the runs of this folder's journal
   inspect <run>             what a run did, step by step
+  stream <run> <name>       the rows of a stream that its tools write
 
   approve <run>             say yes to what a run asks, with other arguments if need be
   reject <run>              say no
@@ -241,6 +243,7 @@ was started with. A run that waits for an approval is answered by approve or rej
 Options:
   --message <text>       the answer to a run that waits for one; otherwise a word to the run on its way
   --token <token>        which pause to answer; needed only when several are open
+  --until next           a single step: stop again before the next call begins
   --payload <json>       an object for whoever asked
   --nodes <json>         changes nodes of a paused plan that have not begun, by their ids: {"a": {"args": {…}}} gives other
                          arguments, {"b": {"skip": true}} takes it out with all that come after it
@@ -309,6 +312,18 @@ Options:
   --since <time>         only runs of the last 30m, 12h or 7d, or since 2027-01-31T09:00:00+01:00
   --limit <n>            at most so many (default 50, at most 200)
   --json                 one JSON object a line
+${JOURNAL_HELP}
+
+${EXIT_CODES}
+`,
+  stream: `Usage: pilotage stream <run> <name> [options]
+
+The rows that the run's tools have written to the stream with that name, each with its number. inspect says which streams there are.
+
+Options:
+  --from <n>             begin with this row (default 1)
+  --follow               go on with the rows that come, until the run has ended or the stream is closed
+  --json                 print each row whole, one JSON object a line
 ${JOURNAL_HELP}
 
 ${EXIT_CODES}
@@ -389,11 +404,13 @@ ${EXIT_CODES}
 `,
   cancel: `Usage: pilotage cancel <run> [options]
 
-Ends a run as cancelled, and its tasks with it. What is under way is stopped at once.
+Ends a run as cancelled, and its tasks with it. What is under way is stopped at once. With --call only that call is cancelled, and the
+run goes on.
 
 ${STORED_HELP}
 
 Options:
+  --call <step.call>     cancel one call of the step under way, such as 3.1, counted as inspect does; or its id, or that of its node
   --soft                 let calls that are under way come to their end first
   --reason <text>        why
 ${SENDER_HELP}
@@ -424,11 +441,15 @@ ${EXIT_CODES}
 `,
   pause: `Usage: pilotage pause <run> [options]
 
-Lets a run stop at its next step, until it is resumed.
+Lets a run stop at its next step, until it is resumed. With a breakpoint it goes on, and stops each time before such a call would begin.
 
 ${STORED_HELP}
 
 Options:
+  --before-tool <name>   a breakpoint: before a call of this tool
+  --before-node <id>     a breakpoint: before this node of a plan, or this branch
+  --next                 a breakpoint: before the next call, once
+  --clear                take that breakpoint away
 ${SENDER_HELP}
 
 ${EXIT_CODES}

@@ -1,6 +1,6 @@
 /** `pilotage inspect`: a run's journal, told from its beginning. It looks at what is written, and waits for nothing. */
 import { defined, type Entry, type GroupView, isControl, type Message, PilotageError, type RunEvent } from '#core';
-import type { Journal } from '#journal';
+import type { Journal, StreamRecord } from '#journal';
 import { foldable, type PauseNotice, wholeAnswerOf, wholePauses } from '#runtime';
 import { applyEntry, eventsOf, groupView, isPaused, openState, planOf, type RunState, type TaskState } from '#state';
 import { ruleText } from './approval-lines.ts';
@@ -20,8 +20,10 @@ export async function inspectCommand(id: string, options: Options, terminal: Ter
     const { told, state } = replay(entries);
     const answer = await wholeAnswerOf(state, journal.artifacts);
     const pauses = await wholePauses(openPauses(state), state.identity, journal.artifacts);
+    const streams = await journal.streams.list(id);
     return {
       told,
+      streams,
       state,
       answer,
       pauses,
@@ -77,9 +79,10 @@ interface Looked {
   readonly answer: string | undefined;
   readonly pauses: readonly PauseNotice[];
   readonly inbox: readonly Message[];
+  readonly streams: readonly StreamRecord[];
 }
 
-function* report({ told, state, answer, pauses, inbox }: Looked, options: Options): Generator<string> {
+function* report({ told, state, answer, pauses, inbox, streams }: Looked, options: Options): Generator<string> {
   yield* heading(state);
   yield '';
   yield* timeline(told, state.startedAt);
@@ -87,6 +90,7 @@ function* report({ told, state, answer, pauses, inbox }: Looked, options: Option
   const plan = planOf(state);
   if (plan !== undefined) yield* [...treeLines(plan), ''];
   yield* sections(state, pauses, inbox, options);
+  if (streams.length > 0) yield* section('streams', streams.map(streamText));
   yield `totals   ${totals(state)}`;
   if (answer !== undefined) yield* ['', harmless(answer).trimEnd()];
 }
@@ -147,12 +151,22 @@ function* sections(
   }
   if (rules.length > 0) yield* section('rules', rules.map(ruleText));
   if (ending !== null) return;
+  if (state.breakpoints.length > 0) yield* section('stops', state.breakpoints.map(breakpointText));
   const asked = pauseLines(identity.run, pauses, commandsFor(identity.run, options)).map(({ text }) => text);
   if (asked.length > 0) yield* section('open', asked);
 }
 
 function* section(title: string, lines: readonly string[]): Generator<string> {
   for (const [index, line] of lines.entries()) yield `${(index === 0 ? title : '').padEnd(7)}  ${line}`;
+}
+
+function breakpointText(at: RunState['breakpoints'][number]): string {
+  if (at === 'next') return 'before the next call';
+  return 'node' in at ? `before the node ${shortLine(at.node, 80)}` : `before the tool ${shortLine(at.tool, 80)}`;
+}
+
+function streamText({ name, rows, closed }: StreamRecord): string {
+  return `${shortLine(name, 80)}  ${count(rows, 'row')}${closed ? ', closed' : ''}`;
 }
 
 function taskText({ id, kind, description, end, pauses }: TaskState): string {

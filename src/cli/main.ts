@@ -65,6 +65,8 @@ async function commandOf({ command, words, options }: Command, terminal: Termina
       return (await import('./list-command.ts')).listCommand(options, terminal);
     case 'inspect':
       return (await import('./inspect-command.ts')).inspectCommand(subject, options, terminal);
+    case 'stream':
+      return (await import('./stream-command.ts')).streamCommand(subject, text, options, terminal);
     case 'approve':
     case 'answer':
     case 'settle':

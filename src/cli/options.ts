@@ -70,6 +70,10 @@ export interface Options {
   readonly everyMs?: number;
   readonly overlap?: string;
   readonly catchUp?: string;
+  /** The number of the first row of a stream. */
+  readonly from?: number;
+  /** The rows that come are shown too. */
+  readonly follow: boolean;
   /** Which of several open pauses. */
   readonly token?: string;
   readonly args?: Json;
@@ -97,7 +101,15 @@ export interface Options {
   readonly result?: Json;
   /** Which call of the step the result is for, counted from 1. */
   readonly call?: number;
+  /** The breakpoint of `pause`. */
+  readonly before?: Json;
+  /** It is taken away. */
+  readonly clear: boolean;
+  /** The call that is cancelled: a step and a call, counted from 1, or an id. */
+  readonly cancels?: string;
   readonly goal?: string;
+  /** A single step. */
+  readonly until?: 'next';
   readonly allowEffects: boolean;
   /** A plan is made and shown; nothing of it is run or stored. */
   readonly dryRun: boolean;
@@ -168,7 +180,7 @@ export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   chat: { ...TALKING, session: TEXT, agent: TEXT },
   sessions: { ...COMMON, user: TEXT, tenant: TEXT, limit: TEXT },
   plan: { ...DRIVING, ...SENDING_MESSAGES, 'dry-run': FLAG, run: TEXT },
-  resume: { ...DRIVING, message: TEXT, token: TEXT, payload: TEXT, nodes: TEXT, 'accept-changes': FLAG },
+  resume: { ...DRIVING, until: TEXT, message: TEXT, token: TEXT, payload: TEXT, nodes: TEXT, 'accept-changes': FLAG },
   retry: { ...PLANNING, patience: TEXT, nodes: TEXT, 'accept-changes': FLAG },
   schedules: {
     ...DRIVING,
@@ -183,12 +195,13 @@ export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   inspect: COMMON,
   approve: { ...ANSWERING, ...REMEMBERING, args: TEXT, digest: TEXT },
   reject: { ...ANSWERING, ...REMEMBERING },
+  stream: { ...COMMON, from: TEXT, follow: FLAG },
   answer: { ...ANSWERING, value: TEXT, all: TEXT },
   settle: { ...ANSWERING, happened: FLAG, 'did-not-happen': FLAG, value: TEXT },
-  cancel: { ...SENDING, reason: TEXT, soft: FLAG },
+  cancel: { ...SENDING, reason: TEXT, soft: FLAG, call: TEXT },
   send: SENDING,
   redirect: SENDING,
-  pause: SENDING,
+  pause: { ...SENDING, 'before-tool': TEXT, 'before-node': TEXT, next: FLAG, clear: FLAG },
   fork: { ...DRIVING, at: TEXT, result: TEXT, call: TEXT, goal: TEXT, 'allow-effects': FLAG },
   replay: PLANNING,
   rules: { ...COMMON, user: TEXT, tenant: TEXT, session: TEXT, run: TEXT },
@@ -242,6 +255,7 @@ const WORDS: Readonly<Partial<Record<CommandName, { readonly count: number; read
   erase: { count: 0, wanted: 'no further words' },
   chat: { count: 0, wanted: 'no further words; what you say is read from the input' },
   send: { count: 2, wanted: 'a run and a message, in quotes' },
+  stream: { count: 2, wanted: 'a run and the name of a stream' },
   redirect: { count: 2, wanted: 'a run and its new goal, in quotes' },
 };
 
@@ -314,6 +328,26 @@ function namespaceOption(text: string | undefined): readonly string[] | undefine
   throw new UsageError(`--namespace takes a list of texts, such as --namespace '["memory", "facts"]'.`);
 }
 
+function untilOf(text: string | undefined): 'next' | undefined {
+  if (text === undefined || text === 'next') return text;
+  throw new UsageError('--until takes next: the run stops before its next call.');
+}
+
+function breakpointOf(
+  tool: string | undefined,
+  node: string | undefined,
+  next: boolean,
+  clear: boolean,
+): Json | undefined {
+  const given: Json[] = [];
+  if (tool !== undefined) given.push({ tool });
+  if (node !== undefined) given.push({ node });
+  if (next) given.push('next');
+  if (given.length > 1) throw new UsageError('Give one of --before-tool, --before-node and --next.');
+  if (clear && given.length === 0) throw new UsageError('--clear goes with the breakpoint that is taken away.');
+  return given[0];
+}
+
 function happenedOf(did: boolean, didNot: boolean): boolean | undefined {
   if (did && didNot) throw new UsageError('Give --happened or --did-not-happen, not both.');
   return did || didNot ? did : undefined;
@@ -328,6 +362,9 @@ function optionsOf(command: CommandName, values: Values): Options {
   };
   const flag = (name: string): boolean => values[name] === true;
   const prices = text('prices');
+  if (command === 'cancel' && flag('soft') && text('call') !== undefined) {
+    throw new UsageError('Give --soft or --call, not both: a call is stopped at once.');
+  }
   const timeout = positive(text('timeout'), 'timeout');
   const every = positive(text('every'), 'every');
   const patience = notNegative(text('patience'), 'patience');
@@ -345,6 +382,8 @@ function optionsOf(command: CommandName, values: Values): Options {
     apply: flag('apply'),
     allApprovals: flag('all'),
     yes: flag('yes'),
+    follow: flag('follow'),
+    clear: flag('clear'),
     ...defined({
       by: text('by'),
       user: text('user'),
@@ -372,6 +411,7 @@ function optionsOf(command: CommandName, values: Values): Options {
       parent: text('parent'),
       status: statusesOf(values['status']),
       limit: wholeNumber(text('limit'), 'limit'),
+      from: wholeNumber(text('from'), 'from'),
       token: text('token'),
       args: jsonValue(text('args'), 'args'),
       payload: jsonObjectOption(text('payload'), 'payload'),
@@ -393,8 +433,10 @@ function optionsOf(command: CommandName, values: Values): Options {
       overlap: wordOption(text('overlap'), 'overlap', OVERLAP_MODES),
       catchUp: wordOption(text('catch-up'), 'catch-up', CATCH_UP_MODES),
       result: jsonValue(text('result'), 'result'),
-      call: wholeNumber(text('call'), 'call'),
+      ...(command === 'cancel' ? { cancels: text('call') } : { call: wholeNumber(text('call'), 'call') }),
       goal: text('goal'),
+      until: untilOf(text('until')),
+      before: breakpointOf(text('before-tool'), text('before-node'), flag('next'), flag('clear')),
       run: text('run'),
       ...(command === 'retry' ? { nodeIds: idsOption(text('nodes')) } : { nodes: nodeEditsOption(text('nodes')) }),
     }),

@@ -190,7 +190,7 @@ async function answer({ run, journal, options }: GoingOn, pause: PauseNotice): P
     acceptChanges,
     ...(Object.keys(words).length === 0 ? {} : { payload: words }),
     ...(Object.keys(limits).length === 0 ? {} : { limits }),
-    ...defined({ nodes }),
+    ...defined({ nodes, until: options.until }),
   };
   await run.resume(resumption);
   await untilHeard(journal, run.id, [{ run: pause.run, messages: [] }]);

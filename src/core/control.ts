@@ -15,6 +15,7 @@ export const CONTROL_TYPES = [
   'INJECT_CONTEXT',
   'REDIRECT',
   'CANCEL',
+  'CANCEL_CALL',
   'PRIORITIZE',
   'PAUSE',
   'RESUME',
@@ -37,6 +38,7 @@ export const LEAST_SCOPE: Readonly<Record<ControlType, ControlScope>> = {
   USER_MESSAGE: 'session_user',
   REDIRECT: 'owner_user',
   CANCEL: 'owner_user',
+  CANCEL_CALL: 'owner_user',
   PAUSE: 'owner_user',
   RESUME: 'owner_user',
   APPROVE: 'owner_user',
@@ -164,7 +166,7 @@ function assertMaySteer(from: Caller | undefined, owner: Scope): void {
   throw new PilotageError('scope_mismatch', 'The run belongs to somebody else; only an admin may steer it.');
 }
 
-type Kind = 'string' | 'boolean' | 'integer' | 'object' | 'any';
+type Kind = 'string' | 'boolean' | 'integer' | 'index' | 'object' | 'any';
 interface Field {
   readonly kind: Kind;
   readonly required?: boolean;
@@ -179,11 +181,12 @@ const FIELDS: Readonly<Record<ControlType, Readonly<Record<string, Field>>>> = {
   USER_MESSAGE: { message: { kind: 'string', required: true } },
   REDIRECT: { goal: { kind: 'string', required: true } },
   CANCEL: { hard: { kind: 'boolean' }, reason: REASON },
+  CANCEL_CALL: { step: { kind: 'index', required: true }, call: { kind: 'index', required: true }, reason: REASON },
   PRIORITIZE: { priority: { kind: 'integer', required: true }, task_id: { kind: 'string' } },
-  PAUSE: {},
-  RESUME: { ...ANSWER, limits: { kind: 'object' }, nodes: { kind: 'object' } },
   APPROVE: { ...ANSWER, digest: { kind: 'string' }, remember: { kind: 'object' } },
   REJECT: { ...ANSWER, remember: { kind: 'object' } },
+  PAUSE: { before: { kind: 'any' }, clear: { kind: 'boolean' } },
+  RESUME: { ...ANSWER, until: { kind: 'string' }, limits: { kind: 'object' }, nodes: { kind: 'object' } },
   ANSWER: { ...ANSWER, value: { kind: 'any', required: true } },
   SETTLE: { ...ANSWER, happened: { kind: 'boolean', required: true } },
   REVOKE: { rule: { kind: 'string', required: true } },
@@ -207,6 +210,7 @@ const ARTICLES: Readonly<Record<Kind, string>> = {
   string: 'a string',
   boolean: 'true or false',
   integer: 'a whole number from -1000 to 1000',
+  index: 'a whole number from 0 up',
   object: 'an object',
   any: 'any JSON',
 };
@@ -214,6 +218,7 @@ const ARTICLES: Readonly<Record<Kind, string>> = {
 function isOfKind(value: Json, kind: Kind): boolean {
   if (kind === 'any') return true;
   if (kind === 'object') return isJsonObject(value);
+  if (kind === 'index') return Number.isSafeInteger(value) && (value as number) >= 0;
   if (kind === 'integer') return Number.isInteger(value) && Math.abs(value as number) <= 1000;
   return typeof value === kind;
 }

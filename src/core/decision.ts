@@ -99,6 +99,8 @@ export type Join =
 export interface SpawnSpec {
   readonly description: string;
   readonly query: string;
+  /** The agent of the runtime that does it. Default: the run's own. */
+  readonly agent?: string;
   /** -1000 to 1000; 0 is the middle, higher runs first. */
   readonly priority?: number;
   /** True: the step stays open until the task has ended, and gets the result. Default: true for a foreground task. */

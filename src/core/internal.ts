@@ -420,6 +420,7 @@ export {
   wordScore,
   wordsOf,
 } from './store.ts';
+export { assertStreamName, rowBytes, type StreamRow, type StreamWriter } from './stream.ts';
 export {
   type BackgroundResult,
   type GroupStatus,

@@ -203,6 +203,7 @@ function specOf(spec: JsonObject): SpawnSpec {
   const plain = renamed(spec, {
     description: 'description',
     query: 'query',
+    agent: 'agent',
     priority: 'priority',
     seal: 'seal',
     quorum: 'quorum',

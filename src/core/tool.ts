@@ -74,6 +74,8 @@ export interface ToolView {
   get(name: string): ToolSchema | undefined;
   /** Tools that the provider of the model carries out itself, sorted by name; they are in no other list. Absent: there are none. */
   readonly hosted?: readonly ToolSchema[];
+  /** The agents that a task may be given to, by name. Absent: there is one. */
+  readonly agents?: readonly string[];
   /** The program's policy about calls, for planners that look ahead. The policy is asked again when a call is made. */
   readonly policy?: ToolPolicy;
 }

@@ -84,7 +84,7 @@ const BRANCH: OptionShape<Branch> = {
 };
 const SPEC: OptionShape<SpawnSpec> = {
   ...({ description: 'any', query: 'any', priority: 'any?', retainTurn: 'any?', onCancel: 'any?' } as const),
-  ...({ limits: 'any?', seal: 'any?', failFast: 'any?', quorum: 'any?' } as const),
+  ...({ agent: 'any?', limits: 'any?', seal: 'any?', failFast: 'any?', quorum: 'any?' } as const),
 };
 
 /** The fields of each kind. What a planner says in another one would be read by nobody. */
@@ -323,7 +323,8 @@ function validateSpawn(spec: SpawnSpec): void {
     if (spec[name] !== undefined && typeof spec[name] !== 'boolean')
       throw invalid(`spec.${name} must be true or false`);
   }
-  const { priority, onCancel, limits, quorum } = spec;
+  const { agent, priority, onCancel, limits, quorum } = spec;
+  if (agent !== undefined) requireText(agent, 'spec.agent');
   if (priority !== undefined && !(Number.isInteger(priority) && Math.abs(priority) <= 1000)) {
     throw invalid(`spec.priority is ${priority}, and must be a whole number from -1000 to 1000`);
   }

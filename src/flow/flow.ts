@@ -67,7 +67,7 @@ const DEFINITION: OptionShape<FlowDefinition<never, never, unknown, never, never
 const TOOL: OptionShape<FlowToolOptions> = {
   ...({ name: 'any?', description: 'any?', needsApproval: 'any?', prompt: 'any?', tags: 'any?' } as const),
   ...({ loading: 'any?', mimeTypes: 'any?', scopes: 'any?', concurrency: 'any?', examples: 'any?' } as const),
-  providerOptions: 'any?',
+  ...({ providerOptions: 'any?', background: 'flag?' } as const),
 };
 const SUBFLOW: OptionShape<SubflowOptions> = { allowCycle: 'flag?', onError: 'any?', onRejected: 'any?' };
 

@@ -49,6 +49,7 @@ export {
   type StoreQuery,
   type Told,
 } from './port.ts';
+export type { NewStreamRow, StreamAppend, StreamRecord, StreamStore } from './port-streams.ts';
 export type { DueSchedules, ScheduleMove, ScheduleQuery, ScheduleStore, StoredSchedule } from './schedules-port.ts';
 export type { StoreIndex } from './store-view.ts';
 export type {

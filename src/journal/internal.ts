@@ -41,6 +41,7 @@ export {
   type StoredMessage,
   type Told,
 } from './port.ts';
+export type { NewStreamRow, StreamAppend, StreamRecord, StreamStore } from './port-streams.ts';
 export {
   artifactDigest,
   assertInTime,

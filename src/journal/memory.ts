@@ -21,6 +21,7 @@ import { MemoryItems } from './memory-items.ts';
 import { comesFirst, fitsQuery, grant, isWanted, memoryRecord, type StoredRun } from './memory-runs.ts';
 import { MemoryKeys, MemorySchedules } from './memory-schedules.ts';
 import { MemoryArtifacts, MemorySnapshots } from './memory-stores.ts';
+import { MemoryStreams } from './memory-streams.ts';
 import { MemoryTurns } from './memory-turns.ts';
 import { MemoryWaits } from './memory-waits.ts';
 import type {
@@ -101,6 +102,7 @@ class MemoryJournal implements Journal {
   readonly waits: WaitIndex;
   readonly events: EventStore;
   readonly #keys = new MemoryKeys();
+  readonly streams: MemoryStreams;
   readonly #clock: Clock;
   readonly #runs = new Map<string, StoredRun>();
   readonly #unended = new Set<StoredRun>();
@@ -129,6 +131,11 @@ class MemoryJournal implements Journal {
     this.#waits = new MemoryWaits({ assertOpen, now: () => this.#clock.now(), tell });
     this.waits = this.#waits.index;
     this.events = this.#waits.events;
+    this.streams = new MemoryStreams({
+      fenceOf: (run) => this.#run(run).fence,
+      now: () => this.#clock.now(),
+      wake: (run) => this.#watchers.wake(run),
+    });
     this.sessions = {
       get: async (scope) => {
         assertOpen();
@@ -273,6 +280,7 @@ class MemoryJournal implements Journal {
       this.#runs.delete(run.identity.run);
       for (const id of run.told) this.#messages.delete(messageKey(scope, id));
       this.snapshots.drop(run.identity.run);
+      this.streams.drop(run.identity.run);
     }
     for (const run of runs) this.#waits.giveBack(run, eventsOf(run.inbox.values()), now);
     this.#keys.forget(new Set(runs.map(({ identity }) => identity.run)));
@@ -490,6 +498,7 @@ class MemoryJournal implements Journal {
     for (const id of request.drops) run.inbox.delete(id);
     this.snapshots.drop(request.run);
     if (request.erases === true) this.#keys.forget(new Set([request.run]));
+    if (request.erases === true) this.streams.drop(request.run);
     run.agent = request.agent;
     run.owner = undefined;
     run.fence += 1;

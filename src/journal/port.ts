@@ -33,6 +33,7 @@ import type {
   WaitChanges,
   WaitRow,
 } from '#core';
+import type { StreamStore } from './port-streams.ts';
 import type { ScheduleMove, ScheduleStore } from './schedules-port.ts';
 import type { EventStore, WaitIndex } from './waits-port.ts';
 
@@ -426,7 +427,7 @@ export interface Journal {
   repair(request: RepairRequest): Promise<void>;
 
   /**
-   * Calls `wake` when entries or signals of the run arrive, from any process. It may be called without news. Returns a function
+   * Calls `wake` when entries, signals or rows of streams of the run arrive, from any process. It may be called without news. Returns a function
    * that stops the watch.
    */
   watch(run: string, wake: () => void): () => void;
@@ -447,6 +448,7 @@ export interface Journal {
   readonly waits: WaitIndex;
 
   readonly events: EventStore;
+  readonly streams: StreamStore;
 
   /** Waits for work under way, and closes files and timers. A second call does nothing. */
   close(): Promise<void>;

@@ -1,6 +1,16 @@
 /** The checks of every store, and the messages of its refusals. */
 import { createHash } from 'node:crypto';
-import { assertIdentity, assertSignal, INBOX_CAP, PilotageError, type Scope, type Started, scopeKey } from '#core';
+import {
+  assertIdentity,
+  assertSignal,
+  assertStreamName,
+  INBOX_CAP,
+  PilotageError,
+  rowBytes,
+  type Scope,
+  type Started,
+  scopeKey,
+} from '#core';
 import { MAX_LEASE_MS } from './lease-watch.ts';
 import type {
   Append,
@@ -9,6 +19,7 @@ import type {
   LeaseRequest,
   NewRun,
   Park,
+  Renewal,
   RepairRequest,
   RunQuery,
   RunRecord,
@@ -17,6 +28,7 @@ import type {
   SessionQuery,
   SessionRecord,
 } from './port.ts';
+import type { NewStreamRow } from './port-streams.ts';
 import type { NewSignal, SignalQuery, WaitQuery } from './waits-port.ts';
 
 const DEFAULT_PAGE = 50;
@@ -153,13 +165,7 @@ export function assertCurrent(
   append: Append,
   now: { readonly head: number; readonly fence: number; readonly owner: string | null | undefined },
 ): void {
-  if (append.fence !== now.fence) {
-    throw new PilotageError(
-      'lease_lost',
-      `Run ${append.run} has been claimed by somebody else: fence ${append.fence} is old, ${now.fence} is current. Stop working on it.`,
-      { data: { run: append.run, fence: append.fence, current: now.fence } },
-    );
-  }
+  assertFence(append, now.fence);
   if (append.leaseMs !== undefined && (now.owner ?? undefined) === undefined) {
     throw new PilotageError(
       'lease_lost',
@@ -168,6 +174,16 @@ export function assertCurrent(
     );
   }
   if (append.expected !== now.head) throw conflict(append, `its last entry is ${now.head}, not ${append.expected}`);
+}
+
+/** @throws PilotageError `lease_lost` when the fence is not the run's any more. */
+export function assertFence({ run, fence }: Renewal, current: number): void {
+  if (fence === current) return;
+  throw new PilotageError(
+    'lease_lost',
+    `Run ${run} has been claimed by somebody else: fence ${fence} is old, ${current} is current. Stop working on it.`,
+    { data: { run, fence, current } },
+  );
 }
 
 /** @throws PilotageError `inbox_changed` when the run has had a signal that the caller does not know. */
@@ -403,4 +419,10 @@ export function assertSameContent(digest: Digest, storedSha256: string): void {
     'journal_conflict',
     `Other bytes are stored as ${digest.artifactRef}: their SHA-256 begins alike. The new ones were not stored.`,
   );
+}
+
+/** @throws PilotageError `stream_refused`. */
+export function assertStreamRow(row: NewStreamRow): void {
+  assertStreamName(row.name);
+  if ('value' in row) rowBytes(row.name, row.value);
 }

@@ -62,6 +62,7 @@ class WholeJournal implements Journal {
   readonly store: Journal['store'];
   readonly waits: Journal['waits'];
   readonly events: Journal['events'];
+  readonly streams: Journal['streams'];
   readonly #journal: Journal;
 
   constructor(journal: Journal) {
@@ -73,6 +74,7 @@ class WholeJournal implements Journal {
     this.store = journal.store;
     this.waits = journal.waits;
     this.events = journal.events;
+    this.streams = journal.streams;
   }
 
   async create(run: NewRun): Promise<Claim | undefined> {

@@ -2,6 +2,7 @@
 
 import {
   type ApprovedOnce,
+  type CallPlace,
   type Control,
   type ControlTaken,
   defined,
@@ -20,11 +21,13 @@ import {
 import type { Received, RunStatus } from '#journal';
 import { explainSchemaError, schemaErrors } from '#schema';
 import {
+  breakpointIn,
   drivenStatus,
   misfitAmong,
   namedNodes,
   type OpenPause,
   type RunState,
+  unfitToCancel,
   waitingCall,
   withApproval,
   withdrawnBy,
@@ -139,7 +142,8 @@ function hasJustAnswered({ open, steps }: RunState): boolean {
 /** Whether it has words for whoever listens. An answer that names its pause is for that pause alone. */
 function isFurtherMessage(control: Control): boolean {
   const { type, payload = {} } = control;
-  if (type !== 'RESUME' || ['token', 'limits', 'nodes'].some((key) => payload[key] !== undefined)) return false;
+  if (type !== 'RESUME' || ['token', 'limits', 'nodes', 'until'].some((key) => payload[key] !== undefined))
+    return false;
   return Object.keys(messageOf(control).payload ?? {}).length > 0;
 }
 
@@ -241,11 +245,14 @@ async function effectOf(
     case 'SETTLE':
       return withRetries(control, await answer(control, open, state, ports), open, ports);
     case 'PAUSE':
+      if (control.payload?.['before'] !== undefined) return setBreakpoint(control);
       // Paused already: nothing to add. While only some calls wait, the others are stopped by it.
       if (open.some(({ call }) => call === undefined)) return [];
       return [{ kind: 'paused', token: ports.newToken(), reason: 'external_event', payload: { by: 'operator' } }];
     case 'REVOKE':
       return revocation(control, state);
+    case 'CANCEL_CALL':
+      return unfitToCancel(state, placeToCancel(control)) ?? [];
     case 'CANCEL':
     case 'INJECT_CONTEXT':
     case 'REDIRECT':
@@ -265,6 +272,17 @@ function revocation({ payload }: Control, { rules }: RunState): readonly EntryBo
     'payload_invalid',
     `The run has no rule ${JSON.stringify(id)} of its own: it was revoked, or never set.`,
   );
+}
+
+/** It stands in the state, and stops the run when a call would begin. */
+function setBreakpoint({ payload = {} }: Control): readonly EntryBody[] | PilotageError {
+  if (breakpointIn(payload['before']) !== undefined) return [];
+  return answerRefused('payload_invalid', 'A breakpoint is { node: id }, { tool: name } or "next".');
+}
+
+/** The call that the control is about. Whoever accepted it has checked its shape. */
+export function placeToCancel({ payload = {} }: Pick<Control, 'payload'>): CallPlace {
+  return { step: Number(payload['step']), call: Number(payload['call']) };
 }
 
 /** The answer to a plan that has failed carries out once more what has failed. */

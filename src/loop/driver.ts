@@ -10,6 +10,7 @@
 
 import {
   type Clock,
+  type Control,
   type EntryBody,
   isDismissal,
   LONGEST_NAP_MS,
@@ -23,18 +24,19 @@ import type { Claim } from '#journal';
 import {
   isBlocked,
   isHeld,
+  isPaused,
   nextStep,
   nextTimeout,
   type OpenStep,
   type RunState,
   withheldTools,
-  isPaused,
 } from '#state';
 import type { AuthorisedTools } from '#tools';
 import { Calls } from '../calls/executor.ts';
 import { turn } from '../calls/large-values.ts';
 import { stopTasks } from '../tasks/cancel.ts';
 import { type Landing, refused } from '../tasks/spawn.ts';
+import { placeToCancel } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import type { HeldLease } from './held-lease.ts';
 import { RunInbox } from './inbox.ts';
@@ -93,6 +95,7 @@ export class RunDriver {
       // The store counts the wait: its clock may be another one.
       ...(claim.startsInMs === undefined ? {} : { startsAt: clock.now() + claim.startsInMs }),
       isInFlight: (call) => this.#calls.isInFlight(call),
+      mayLand: (call) => this.#calls.mayLand(call),
       isDismissed: (task) => this.#dismissed.has(task),
     };
     this.#writer = new RunWriter(deps, state, lease, () => this.#inbox);
@@ -102,7 +105,9 @@ export class RunDriver {
     const isBoundary = (): boolean => this.#isBoundary();
     const onCancel = (why: 'cancel' | 'dismissal'): void => this.#halt(why);
     const hasNews = claim.signals > state.messagesTaken;
-    this.#inbox = new RunInbox({ deps, state, tools, commit, isBoundary, onCancel, onHeard }, hasNews);
+    const onCallCancelled = (control: Control): void =>
+      this.#calls.stopped.stop(placeToCancel(control), control.payload?.['reason']);
+    this.#inbox = new RunInbox({ deps, state, tools, commit, isBoundary, onCancel, onCallCancelled, onHeard }, hasNews);
     const isEnding = (): boolean => this.#stop !== undefined && !this.#isLettingGo();
     this.#moves = new Moves({ deps, state, kept, tools, isEnding, onMore: onHeard });
     this.#deadline = new Deadline(clock, () => this.#halt('deadline'));
@@ -222,7 +227,10 @@ export class RunDriver {
           break;
         }
         case 'calls': {
-          const writing = this.#land(this.#calls.landed(await this.#nextLanding()));
+          const ended = await this.#nextLanding();
+          // Why it ended stands before its end.
+          if (this.#calls.stopped.any && this.#inbox.hasNews) await this.#inbox.take();
+          const writing = this.#land(this.#calls.landed(ended));
           if (writing !== undefined) await writing;
           break;
         }

@@ -1,6 +1,7 @@
 /** What is said to a run that is driven here: heard at once or at the next boundary, and taken as entries. */
 import {
   type Caller,
+  type Control,
   type EntryBody,
   type ErrorData,
   isControl,
@@ -13,7 +14,7 @@ import {
   withdrawsQuestions,
 } from '#core';
 import { patiently, type Received, storedJsonIfAny } from '#journal';
-import { isSteering, presentName, type RunState } from '#state';
+import { isSteering, presentName, type RunState, unfitToCancel } from '#state';
 import type { AuthorisedTools } from '#tools';
 import { prepareCall } from '../calls/arguments.ts';
 import { turn } from '../calls/large-values.ts';
@@ -21,7 +22,7 @@ import { valueOutcome } from '../calls/outcome.ts';
 import { retriesOf } from '../tasks/retries.ts';
 import { withdrawBelow } from '../tasks/withdraw.ts';
 import { closedIn, isVerdict, type TakePorts } from './answers.ts';
-import { takeMessages } from './controls.ts';
+import { placeToCancel, takeMessages } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import type { Changes, Hearing } from './run-writer.ts';
 
@@ -34,6 +35,8 @@ export interface InboxPorts {
   isBoundary(): boolean;
   /** A hard cancel has come. `dismissal`: by a run above that goes on itself. */
   onCancel(why: 'cancel' | 'dismissal'): void;
+  /** Somebody cancels a call of the open step. */
+  onCallCancelled(cancel: Control): void;
   /** There is something to take while calls are in flight. */
   onHeard(): void;
 }
@@ -93,12 +96,20 @@ export class RunInbox implements Hearing {
     const messages = received.map(({ message }) => message);
     this.#isCancelled = messages.some(({ type }) => type === 'CANCEL');
     this.#heedCancel(messages);
+    for (const message of messages) if (isControl(message)) this.#heedCallCancel(message);
     if (messages.some((message) => this.#isHeardAtOnce(message))) this.#ports.onHeard();
   }
 
   #heedCancel(messages: readonly Message[]): void {
     const cancels = messages.filter(isHardCancel);
     if (cancels.length > 0) this.#ports.onCancel(cancels.every(isDismissal) ? 'dismissal' : 'cancel');
+  }
+
+  /** What is under way is stopped at once; the control is taken before what that came to is recorded. */
+  #heedCallCancel(control: Control): void {
+    const isFit =
+      control.type === 'CANCEL_CALL' && unfitToCancel(this.#ports.state, placeToCancel(control)) === undefined;
+    if (isFit) this.#ports.onCallCancelled(control);
   }
 
   /** On the way to an ending, and between boundaries, not everything is taken. */
@@ -154,6 +165,8 @@ export class RunInbox implements Hearing {
     const { open, pauses } = this.#ports.state;
     if (open === null) return false;
     if (!isControl(message)) return open.waits.length > 0;
+    if (message.type === 'CANCEL_CALL') return true;
+    if (message.type === 'PAUSE' && message.payload?.['before'] !== undefined) return true;
     // A plan is stopped, or given up, between two of its nodes.
     if (isPlan(open.move.decision) && (message.type === 'PAUSE' || message.type === 'REDIRECT')) return true;
     // Words of the user answer what a call has asked.

@@ -26,6 +26,7 @@ import {
 } from '#core';
 import {
   awayCall,
+  cancelledCalls,
   hasEndedUnderRaise,
   holdsDoubt,
   isBlocked,
@@ -81,6 +82,8 @@ export interface NextDeps {
   readonly startsAt?: number;
   /** Whether this process has the call of the open step under way. */
   isInFlight(call: number): boolean;
+  /** Whether the call may still come to something here that is not recorded yet. */
+  mayLand(call: number): boolean;
   /** Whether this process has told the task that its call is not needed any more. */
   isDismissed(task: string): boolean;
 }
@@ -110,6 +113,12 @@ export function next(state: RunState, deps: NextDeps): Next {
     if (carried.length > 0 || holdsDoubt(state)) return awaitSettlement(state, deps);
     if (isDismissed) return record([...abandonCalls(state), cancelled(state)]);
     return record([...abandonCalls(state), isLate ? ceiling(state, 'deadline') : rejectedByPerson(state)]);
+  }
+  if (open?.cancels !== undefined) {
+    const { entries, tasks } = cancelledCalls(state, deps.mayLand);
+    if (entries.length > 0) return tasks.length > 0 ? { do: 'record', entries, cancels: tasks } : record(entries);
+    const dismissed = dismiss(unneededTasks(state), deps);
+    if (dismissed !== undefined) return dismissed;
   }
   if (pauses.length > 0) {
     const expired = expiredPause(state, deps.clock.now());

@@ -39,7 +39,7 @@ export { awaitsCode, restoreParts } from './provider-parts.ts';
 export { callsOf, errorText, isWaitingAnswer } from './step-parts.ts';
 export { hintLines, repeatedCall, systemPrompt, unsureCall } from './system-prompt.ts';
 export type { DeclaredTool } from './tool-text.ts';
-export { CONTROL_TOOLS, finishTool, toolDescription, toolEntry } from './tool-text.ts';
+export { ANY_CONTROL_TOOLS, CONTROL_TOOLS, controlTools, finishTool, toolDescription, toolEntry } from './tool-text.ts';
 export type { TranscriptOptions } from './transcript.ts';
 export { Transcript } from './transcript.ts';
 export { artifactLines, callsAsideTurn, contextTurns } from './untrusted.ts';

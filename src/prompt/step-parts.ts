@@ -158,8 +158,8 @@ function argsOf({ provenance }: Step): JsonObject | undefined {
 }
 
 function spawnArgs({ task, spec, groupId }: SpawnTask): JsonObject {
-  const { description, query, priority, retainTurn, onCancel, limits, seal, failFast, quorum } = spec;
-  const more = { priority, retain_turn: retainTurn, on_cancel: onCancel, seal, fail_fast: failFast, quorum };
+  const { description, query, agent, priority, retainTurn, onCancel, limits, seal, failFast, quorum } = spec;
+  const more = { agent, priority, retain_turn: retainTurn, on_cancel: onCancel, seal, fail_fast: failFast, quorum };
   return {
     kind: task,
     ...defined({ group_id: groupId }),

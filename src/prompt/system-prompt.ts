@@ -18,7 +18,7 @@ import {
   type ToolView,
 } from '#core';
 import { aboutFrames, type CallMode, frame, jsonLine, quoted, type SectionName } from './frame.ts';
-import { CONTROL_TOOLS, type DeclaredTool, toolEntry } from './tool-text.ts';
+import { controlTools, type DeclaredTool, toolEntry } from './tool-text.ts';
 
 export interface PromptParts {
   /** Replaces the sections on who the agent is and how it works. Blank: the default sections. */
@@ -58,7 +58,7 @@ export function systemPrompt(parts: PromptParts, view: RunView, mode: CallMode):
 /** What can be called from the first step on; the controls come last. */
 function startingTools({ tools }: RunView, { tasks, finish }: PromptParts): readonly DeclaredTool[] {
   const always = tools.all().filter((tool) => tool.loading === 'always');
-  const controls = [...(tasks === true ? CONTROL_TOOLS : []), ...(finish === undefined ? [] : [finish])];
+  const controls = [...(tasks === true ? controlTools(tools.agents) : []), ...(finish === undefined ? [] : [finish])];
   return controls.length === 0 ? always : [...always, ...controls];
 }
 

@@ -8,7 +8,17 @@ import {
   type PlannerFunction,
   type PlannerMemory,
 } from '#core';
-import { type Agent, type AgentLimits, agent, agentsOf, asAgent, type Catalogue, type ToolSet } from '#tools';
+import {
+  type Agent,
+  type AgentLimits,
+  type AuthorisedTools,
+  agent,
+  agentsOf,
+  asAgent,
+  type Catalogue,
+  carriesOneCall,
+  type ToolSet,
+} from '#tools';
 import type { ReadyAgent } from '../loop/driver-deps.ts';
 import { callLimit } from '../loop/driver-deps.ts';
 import { assertPriced, unpricedOf } from '../loop/prices.ts';
@@ -31,6 +41,8 @@ export class Agents {
   /** The agent of runs that name none. */
   readonly default: ReadyAgent;
   readonly #byName: ReadonlyMap<string, ReadyAgent>;
+  /** Those that a task may be given to by name. */
+  readonly #workers: readonly string[];
 
   /**
    * @param given the default one first. Beside them those agents are known that carry out tools of any of them.
@@ -56,11 +68,18 @@ export class Agents {
       const unpriced = unpricedOf(planner, tools);
       assertPriced(name, unpriced, limits?.costUsd !== undefined);
       const readArgs = made.readArgs?.bind(made);
-      const toolsOf: ReadyAgent['toolsOf'] = (scopes, found, withheld) => catalogue.view(scopes, found, withheld);
+      const toolsOf: ReadyAgent['toolsOf'] = (scopes, found, withheld) => {
+        const view = catalogue.view(scopes, found, withheld);
+        return this.#workers.length < 2 ? view : withAgents(view, this.#workers);
+      };
       return { agent: name, planner, limits, limit, unpriced, readArgs, isFlow: 'graph' in made, toolsOf };
     };
     const [first] = given;
-    const byName = new Map([...gathered(given)].map(([name, found]) => [name, ready(found)]));
+    const known = gathered(given);
+    // A flow takes an input of its own, and no request in words.
+    const works = [...known.values()].filter((each) => !carriesOneCall(each) && !('graph' in each));
+    this.#workers = Object.freeze(works.map(({ name }) => name));
+    const byName = new Map([...known].map(([name, found]) => [name, ready(found)]));
     this.default = byName.get(first.name) ?? ready(first);
     this.#byName = byName;
     this.all = [...byName.values()];
@@ -94,6 +113,17 @@ export class Agents {
       { data: { agent: name, known: this.names } },
     );
   }
+}
+
+const VIEWS = new WeakMap<AuthorisedTools, AuthorisedTools>();
+
+/** The same view is the same object again. */
+function withAgents(view: AuthorisedTools, agents: readonly string[]): AuthorisedTools {
+  const known = VIEWS.get(view);
+  if (known !== undefined && known.agents === agents) return known;
+  const made = Object.freeze({ ...view, agents });
+  VIEWS.set(view, made);
+  return made;
 }
 
 /** @throws PilotageError `invalid_config` for a provider's tool that nobody could call. */

@@ -11,6 +11,7 @@ export { limitsWithin } from '../tasks/budget-share.ts';
 export { taskEndOf } from '../tasks/ending.ts';
 export { addressee } from './addressee.ts';
 export type { Answer, Approval, PauseAnswer, Settlement } from './answers.ts';
+export { callMeant } from './cancel-call.ts';
 export { eraseUser } from './erase.ts';
 export type { ForkOptions, ForkPlan, ForkResult } from './fork.ts';
 export { forkEntries, forkRun } from './fork.ts';
@@ -19,6 +20,7 @@ export { isDeadOwner, ownerName, ownerText, type ProcessSurroundings, SURROUNDIN
 export type { HistoryHooks } from './own-history.ts';
 export { Refusals } from './pick-up.ts';
 export type { Migrate, Migration, RunChange } from './pins.ts';
+export { followRows } from './read-stream.ts';
 export { foldable } from './readable.ts';
 export type { Diagnosis, Refused, RepairOptions } from './repair.ts';
 export { diagnose, repairRun } from './repair.ts';
@@ -26,8 +28,8 @@ export type { Divergence, ReplayedMove, ReplayReport, ReplayRequest } from './re
 export { replayRun } from './replay.ts';
 export type { PauseNotice, RunResult } from './result.ts';
 export { runResultOf, wholeAnswerOf, wholePauses } from './result.ts';
-export type { EventOptions, Resumption } from './run.ts';
 export { Run } from './run.ts';
+export type { EventOptions, Resumption } from './run-options.ts';
 export type { RuntimeOptions } from './runtime.ts';
 export { createRuntime, Runtime } from './runtime.ts';
 export {

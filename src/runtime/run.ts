@@ -3,18 +3,18 @@
 import {
   assertOptions,
   type Caller,
+  type CallPlace,
   type Control,
   type ControlType,
   defined,
   type ErrorCode,
   type Json,
   type JsonObject,
-  type Limits,
-  type OptionShape,
   PilotageError,
   type RunEvent,
+  type StreamRow,
 } from '#core';
-import { storedJson } from '#journal';
+import { type StreamRecord, storedJson } from '#journal';
 import type { UserMessage } from '#messages';
 import {
   answerable,
@@ -22,7 +22,6 @@ import {
   cannotRetry,
   isPaused,
   namedNodes,
-  type Redact,
   type RunSnapshot,
   type RunState,
   type RunTrajectory,
@@ -46,95 +45,37 @@ import {
   VALUE,
   WORDS,
 } from './answers.ts';
+import { CANCEL_CALL, type CancelCallOptions, callMeant } from './cancel-call.ts';
 import { Follower, type FollowOptions, keptAlive } from './follow.ts';
 import { type ForkOptions, readForkOptions } from './fork.ts';
+import { type RowOptions, readStream } from './read-stream.ts';
 import type { ReopenAs } from './reopen.ts';
 import { type Diagnosis, diagnose, type RepairOptions, repairRun } from './repair.ts';
 import type { ReplayReport } from './replay.ts';
 import { type RunResult, wholeResultOf } from './result.ts';
 import { followEvents, isSettled, readOn } from './run-events.ts';
 import type { RunHost, RunSources } from './run-host.ts';
+import {
+  assertBreakpoint,
+  assertStep,
+  assertUntil,
+  CANCEL,
+  type CancelOptions,
+  EVENTS,
+  type EventOptions,
+  PAUSE,
+  type PauseOptions,
+  REPAIR,
+  REPLAY,
+  RESUMPTION,
+  RETRY,
+  type Resumption,
+  type RetryOptions,
+  STEER,
+  type SteerOptions,
+} from './run-options.ts';
 import { assertKnown, isForOthers, untilTaken } from './send-control.ts';
 import { messagePayload } from './user-message.ts';
-
-export interface EventOptions {
-  /** The journal position of the first event, from 1. Default 1. */
-  readonly from?: number;
-  /**
-   * A function that changes every text of an event's payload before this reader gets the event; the journal keeps the text whole.
-   * An error that it throws ends the stream. Tokens and chunks are left out, since a secret may be cut in two by them: the full text
-   * is in the step's decision, and the full value in the end of the call.
-   */
-  readonly redact?: Redact;
-  /**
-   * True: the events of the tasks below the run come too, each with its `path`. What a task does comes behind the event that it was started by, and
-   * before those of the run above that come of it: its pause, its end, the end of that run. Tasks that have ended before `from` are left
-   * out; of the others all is told. Default false.
-   */
-  readonly tasks?: boolean;
-  /** True: the stream goes on while the run is paused, until it has ended, and has no `run.paused`. Default false. */
-  readonly overPauses?: boolean;
-}
-
-export interface Resumption {
-  /** The token of the pause; needed only when several are open. */
-  readonly token?: string;
-  /** A JSON object that the planner gets as the pause's outcome. */
-  readonly payload?: JsonObject;
-  /** New limits, to answer a pause at a limit that was reached. */
-  readonly limits?: Limits;
-  /**
-   * Changes to a run that was paused in the middle of a plan, by the ids of nodes that have not begun: `{ args }` gives a node
-   * other arguments, which may refer to nodes that it comes after; `{ skip: true }` takes the node out of the plan.
-   */
-  readonly nodes?: Readonly<Record<string, { readonly args: Json } | { readonly skip: true }>>;
-  /** True: the run goes on although its planner or tools have changed since it was started. */
-  readonly acceptChanges?: boolean;
-  /** Aborting it cancels the run, as with `start`. */
-  readonly signal?: AbortSignal;
-}
-
-export interface RetryOptions {
-  /** Ids of nodes that have failed, at least one. Default: all of them. What was skipped for them is carried out too. */
-  readonly nodes?: readonly string[];
-  /** True: the run goes on although its planner or tools have changed since it was started. */
-  readonly acceptChanges?: boolean;
-  /** Aborting it cancels the run, as with `start`. */
-  readonly signal?: AbortSignal;
-}
-
-export interface SteerOptions {
-  /** What is waited for: that the control is stored, and survives whatever happens, or that the run has taken it. */
-  readonly until?: 'stored' | 'applied';
-}
-
-export interface CancelOptions extends SteerOptions {
-  readonly reason?: string;
-  /** False: work in flight is allowed to end. True: it is aborted. Default true. */
-  readonly hard?: boolean;
-}
-
-/** @throws PilotageError `invalid_config`. */
-function assertUntil(of: string, { until }: SteerOptions): void {
-  if (until === undefined || until === 'stored' || until === 'applied') return;
-  const message = `${of} waits until a control is "stored" or "applied"; until is ${JSON.stringify(until)}.`;
-  throw new PilotageError('invalid_config', message);
-}
-
-const EVENTS: OptionShape<EventOptions> = { from: 'whole?', redact: 'function?', tasks: 'flag?', overPauses: 'flag?' };
-const RESUMPTION: OptionShape<Resumption> = {
-  token: 'any?',
-  payload: 'any?',
-  limits: 'any?',
-  nodes: 'any?',
-  acceptChanges: 'flag?',
-  signal: 'signal?',
-};
-const RETRY: OptionShape<RetryOptions> = { nodes: 'list?', acceptChanges: 'flag?', signal: 'signal?' };
-const REPAIR: OptionShape<RepairOptions> = { by: 'any', reason: 'text?' };
-const REPLAY: OptionShape<{ signal?: AbortSignal }> = { signal: 'signal?' };
-const STEER: OptionShape<SteerOptions> = { until: 'text?' };
-const CANCEL: OptionShape<CancelOptions> = { ...STEER, reason: 'any?', hard: 'any?' };
 
 export class Run {
   readonly id: string;
@@ -210,6 +151,21 @@ export class Run {
     return this.#host.deps.artifacts.get(identity, artifactRef);
   }
 
+  /**
+   * What the run's tools have written to the stream with `context.stream(name)`, from row `from` (default 1) on, and then what comes. Ends when the
+   * run has ended, or has closed the stream; goes on while the run is paused. A reader that was cut off goes on from the row after its last one.
+   * @throws PilotageError `run_not_found`, `stream_refused` for a name that no stream can have.
+   */
+  stream(name: string, options: RowOptions = {}): AsyncGenerator<StreamRow, void> {
+    return readStream(this.#host, { run: this.id, name }, options, () => this.#assertMayRead());
+  }
+
+  /** The streams that the run's tools have written, in the order of their names. @throws PilotageError `run_not_found`. */
+  async streams(): Promise<readonly StreamRecord[]> {
+    await this.#assertMayRead();
+    return this.#host.deps.journal.streams.list(this.id);
+  }
+
   /** The run as the journal has it now, or the one that goes on where it has ended. @throws PilotageError `run_not_found`. */
   async state(): Promise<RunSnapshot> {
     const state = await this.#folded();
@@ -236,6 +192,7 @@ export class Run {
    */
   async resume(options: Resumption = {}): Promise<void> {
     assertOptions('resume', options, RESUMPTION);
+    assertStep(options);
     const { signal, ...resumption } = options;
     signal?.throwIfAborted();
     await this.#host.assertMayResume(this.id, this.#as);
@@ -243,10 +200,10 @@ export class Run {
     this.#host.cancelOn(signal, this.id);
   }
 
-  async #resume({ token, payload, limits, nodes, acceptChanges = false }: Resumption): Promise<void> {
-    const given = token !== undefined || payload !== undefined || limits !== undefined || nodes !== undefined;
+  async #resume({ token, payload, limits, nodes, until, acceptChanges = false }: Resumption): Promise<void> {
+    const given = [token, payload, limits, nodes, until].some((part) => part !== undefined);
     const answer: JsonObject = {
-      ...defined({ payload, token }),
+      ...defined({ payload, token, until }),
       ...(limits === undefined ? {} : { limits: { ...limits } }),
       ...defined({ nodes }),
     };
@@ -395,9 +352,16 @@ export class Run {
     });
   }
 
-  /** Pauses the run at its next step boundary. */
-  pause(options?: SteerOptions): Promise<void> {
-    return this.steer('PAUSE', undefined, options);
+  /**
+   * Pauses the run at its next step boundary; with `before`, when that call would begin: what runs may end, nothing else starts, and the pause says
+   * where it stands. Breakpoints stay until they are taken away (`clear`). @throws PilotageError `invalid_config`, `run_ended`.
+   */
+  async pause(options: PauseOptions = {}): Promise<void> {
+    assertOptions('pause', options, PAUSE);
+    assertBreakpoint(options);
+    const { before, clear, ...steering } = options;
+    const payload = before === undefined ? undefined : { before, ...defined({ clear }) };
+    return this.steer('PAUSE', payload as JsonObject | undefined, steering);
   }
 
   /** Ends the run as cancelled. Work in flight is aborted at once, unless `hard` is false. */
@@ -406,6 +370,20 @@ export class Run {
     assertUntil('cancel', options);
     const { until, ...payload } = options;
     await this.steer('CANCEL', { ...payload }, until === undefined ? {} : { until });
+  }
+
+  /**
+   * Cancels one call of the step under way, and nothing else: it has the outcome `cancelled`, its siblings go on, what needs it is skipped, and the
+   * planner is told. A call under way is aborted at once; a `once` call that may have happened is looked up, or in doubt. A call that waits is not made,
+   * and a task that carries it out is cancelled with it.
+   * @param which its place, counted from 0, or its id: that of its branch or node, or of the call as its model has named it.
+   * @throws PilotageError `call_ended`, `call_not_found`, `call_in_doubt` for one that is to be settled; `run_ended`, `scope_mismatch`.
+   */
+  async cancelCall(which: CallPlace | string, options: CancelCallOptions = {}): Promise<void> {
+    assertOptions('cancelCall', options, CANCEL_CALL);
+    const { until = 'applied', reason } = options;
+    const { step, call } = callMeant(await this.#folded(), which);
+    await this.steer('CANCEL_CALL', { step, call, ...defined({ reason }) }, { until });
   }
 
   /**

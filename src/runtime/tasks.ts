@@ -24,8 +24,9 @@ import { hasEnded, ownedBy, type RunRecord, type RunStatus } from '#journal';
 import { eventsOf, groupView, type RunState } from '#state';
 import { jsonDigest } from '../calls/earlier-calls.ts';
 import { Follower } from './follow.ts';
-import { type EventOptions, Run } from './run.ts';
+import { Run } from './run.ts';
 import type { RunHost } from './run-host.ts';
+import type { EventOptions } from './run-options.ts';
 import { type BeginOptions, type StartOptions, TURN_OPTIONS } from './start-options.ts';
 import { type TaskRecord, taskRecord } from './task-record.ts';
 

@@ -148,7 +148,15 @@ export function unneededTasks(state: RunState): readonly string[] {
   const { open } = state;
   if (open === null || open.waits.length === 0) return [];
   const { decision } = open.move;
-  return decision.kind === 'call_parallel' && isMet(decision, open.calls) ? tasksOfAgentCalls(state) : [];
+  if (decision.kind === 'call_parallel' && isMet(decision, open.calls)) return tasksOfAgentCalls(state);
+  return open.cancels === undefined ? [] : tasksOfCancelledCalls(state, open);
+}
+
+/** Those that carry out calls which somebody has cancelled. */
+function tasksOfCancelledCalls(state: RunState, { waits, cancels = [] }: OpenStep): readonly string[] {
+  const isCancelled = (task: string): boolean =>
+    waits.some((wait) => wait.task === task && cancels.some(({ call }) => call === wait.call));
+  return tasksOfAgentCalls(state).filter(isCancelled);
 }
 
 /** Whether the goal was changed while a plan is carried out: no further branch of the plan is started then. */

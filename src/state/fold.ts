@@ -33,6 +33,8 @@ import {
 } from '#core';
 import { applyApproved, applyEscalated, applyReminded, applyRuled, revokeRule } from './approvals.ts';
 import { applyCallKept, applyCallWaits } from './call-waits.ts';
+import { applyBreakpoint } from './breakpoints.ts';
+import { applyCallCancel } from './call-cancels.ts';
 import { withLimit } from './context-limits.ts';
 import { misfit, slotsOf } from './follows.ts';
 import {
@@ -102,6 +104,7 @@ export function openState(entry: Entry): RunState {
     filesFrom: null,
     open: null,
     pauses: [],
+    breakpoints: NONE,
     steering: [],
     fresh: NONE,
     cancel: null,
@@ -464,6 +467,13 @@ function applyControl(state: RunState, { control: sent, as }: ControlTaken): voi
     case 'CANCEL':
       // A cancel by a person ends also a run that only a call in doubt holds.
       if (state.cancel === null || isDismissal(state.cancel)) state.cancel = control;
+      return;
+    case 'PAUSE':
+    case 'RESUME':
+      applyBreakpoint(state, control);
+      return;
+    case 'CANCEL_CALL':
+      applyCallCancel(state, control);
       return;
     case 'REDIRECT':
       state.goal = String(control.payload?.['goal'] ?? state.goal);

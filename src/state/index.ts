@@ -1,5 +1,5 @@
 /** `pilotage/state`: what the entries of a run say, for whoever reads runs: its state, its plan, its trajectory, two runs compared. */
-export type { Entry, EntryBody, EntryKind, EventPayloads, Turn } from '#core';
+export type { Entry, EntryBody, EntryKind, EventPayloads, StreamRow, Turn } from '#core';
 export type { RunComparison } from './compare-runs.ts';
 export { compareRuns } from './compare-runs.ts';
 export type { Redact } from './events.ts';

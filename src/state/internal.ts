@@ -39,6 +39,7 @@ export {
   withdrawnBy,
   withdrawnByWord,
 } from './blocked-calls.ts';
+export { breakBefore, breakpointIn } from './breakpoints.ts';
 export {
   type Amounts,
   countsAsCall,
@@ -52,6 +53,7 @@ export {
   shareFor,
   stepsCounted,
 } from './budget.ts';
+export { cancelledBySomebody, cancelledCalls, cancelOf, unfitToCancel } from './call-cancels.ts';
 export { compareRuns, type RunComparison, type RunSummary, type StepPair, type StepSummary } from './compare-runs.ts';
 export { event, eventsOf, type Redact, redacted } from './events.ts';
 export { applyEntry, applyFitting, foldEntries, openState } from './fold.ts';
@@ -84,6 +86,8 @@ export {
   type ApprovedCall,
   type AwayCall,
   awayCall,
+  type Breakpoint,
+  type CallCancel,
   type Ending,
   type GroupState,
   hasBegun,

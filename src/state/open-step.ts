@@ -34,6 +34,7 @@ import {
   type WaitEnd,
 } from '#core';
 import { addRule, noteApproved, remembering } from './approvals.ts';
+import { applyBreak, applyPassed } from './breakpoints.ts';
 import { countsAsCall } from './budget.ts';
 import { type ApprovedCall, type Edit, nextStep, type OpenPause, type OpenStep, type RunState } from './state.ts';
 import { noteParkedCallEnded } from './task-state.ts';
@@ -206,6 +207,7 @@ export function applyPaused(state: RunState, paused: Paused, entry: Entry): void
       takePromise(open, pause.call);
     }
   }
+  if (pause.step === undefined) applyBreak(state, pause.payload);
   state.pauses = [...state.pauses, { ...pause, requestedAt: at }];
 }
 
@@ -221,6 +223,7 @@ export function applyResumed(state: RunState, resumed: Resumed, entry: Entry): v
     // The answer to a budget's pause: the limits it names replace the old ones.
     if (resumed.limits !== undefined) state.limits = { ...state.limits, ...resumed.limits };
     state.watchedFrom = nextStep(state);
+    applyPassed(state, pause);
     // Resuming a run restarts the time that it waits for its models.
     state.modelAway = null;
     // Whoever resumes says that something is other than it was: a larger window, another model.

@@ -81,8 +81,20 @@ export interface OpenStep {
   pending: number;
   /** What calls that have not ended used beside their own prices. Absent: nothing. */
   spent?: readonly { readonly call: number; readonly usage: Usage }[];
+  /** Calls that were stopped at a breakpoint, and were let go on. Absent: none. */
+  passed?: readonly number[];
+  /** Calls that somebody has cancelled. Absent: none. */
+  cancels?: readonly CallCancel[];
   /** The step had ended, and was opened again for these calls. */
   readonly again?: readonly number[];
+}
+
+/** Where the run stops before a call begins: a node or branch by its id, a tool by its name, or the next call, once. */
+export type Breakpoint = 'next' | { readonly node: string } | { readonly tool: string };
+
+export interface CallCancel {
+  readonly call: number;
+  readonly reason?: string;
 }
 
 export interface BegunCall {
@@ -284,6 +296,8 @@ export interface RunState {
   filesFrom: number | null;
   open: OpenStep | null;
   pauses: OpenPause[];
+  /** Where somebody wants it to stop. Replaced when it changes. */
+  breakpoints: readonly Breakpoint[];
   steering: SteeringTurn[];
   /** Controls applied since the last move. */
   fresh: readonly Control[];

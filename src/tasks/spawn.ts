@@ -37,24 +37,30 @@ export interface Landing {
   readonly lacks?: ShareAxis;
 }
 
-/** @param taken the part of the budget that calls beside it take. */
+/**
+ * @param taken the part of the budget that calls beside it take.
+ * @param other the agent that the planner has named; absent: the run's own.
+ */
 export function spawn(
   state: RunState,
   at: CallPlace,
   { task: kind, spec, groupId }: SpawnTask,
   now: number,
   taken: Amounts,
+  other?: ReadyAgent,
 ): Landing {
-  const share = shareFor(state, runLimitsOf(spec.limits ?? {}), taken);
+  const share = shareFor(state, limitsWithin(runLimitsOf(spec.limits ?? {}), other?.limits, now), taken);
   const refusal = tooDeep(state) ?? tooMany(state) ?? groupRefusal(state, groupId);
   if (refusal !== undefined) return { entries: [refused(at, ...refusal)] };
   if ('lacks' in share) return { entries: [nothingLeft(at, share.lacks)], lacks: share.lacks };
   const { onCancel = 'cascade', retainTurn = kind === 'foreground', description, failFast, quorum } = spec;
   const { query, priority = 0 } = spec;
-  const { agent, pin } = state;
+  const { agent, pin, planner } =
+    other === undefined ? { ...ownAgent(state), planner: undefined } : agentOf(state, other);
   const about = { kind, description, onCancel, group: groupId ?? groupOf(taskIn(state, at)) };
   const context = withTheSameHints(state);
-  const run = newTask(state, at, now, { ...about, query, agent, pin, priority, limits: share.limits, context });
+  const given = { query, agent, pin, priority, limits: share.limits, context, ...defined({ planner }) };
+  const run = newTask(state, at, now, { ...about, ...given });
   const { run: id } = run.identity;
   const spawned: Spawned = {
     kind: 'spawned',
@@ -74,6 +80,17 @@ export function spawn(
   return { entries: [spawned, callEnded(at, { outcome, attempts: 0 })], starts: [run] };
 }
 
+function ownAgent({ agent, pin }: RunState): Pick<NewTask, 'agent' | 'pin'> {
+  return { agent, pin };
+}
+
+function agentOf(
+  { scopes }: RunState,
+  { agent, planner, toolsOf }: ReadyAgent,
+): Required<Pick<NewTask, 'agent' | 'pin' | 'planner'>> {
+  return { agent, planner, pin: pinOf(planner, toolsOf(scopes, [])) };
+}
+
 /** A call of a tool that a task is to carry out. */
 export interface AgentCall {
   readonly tool: string;
@@ -81,6 +98,8 @@ export interface AgentCall {
   /** What the task is asked. */
   readonly query: string;
   readonly agent: ReadyAgent;
+  /** The call ends at once with the id of the task. */
+  readonly background: boolean;
   /** How many calls of the tool may be under way at once; `Infinity` for any number. */
   readonly atOnce: number;
   /** What may be started while it is under way. */
@@ -99,18 +118,19 @@ export function spawnAgentCall(
   now: number,
   taken: Amounts,
 ): Landing {
-  const { tool, args, query, agent, atOnce } = called;
+  const { tool, args, query, agent, atOnce, background } = called;
   const share = shareFor(
     state,
     limitsWithin({}, agent.limits, now),
     taken,
     splitWith(() => called.beside()),
   );
-  const refusal = tooDeep(state);
+  const refusal = tooDeep(state) ?? (background ? tooMany(state) : undefined);
   if (refusal !== undefined) return { entries: [refused(at, ...refusal)] };
   if ('lacks' in share) return { entries: [nothingLeft(at, share.lacks)], lacks: share.lacks };
   const group = groupOf(taskIn(state, at));
-  const about = { kind: 'foreground', description: tool, group, onCancel: 'cascade' } as const;
+  const kind = background ? ('background' as const) : ('foreground' as const);
+  const about = { kind, description: tool, group, onCancel: 'cascade' } as const;
   const { meta } = state.context;
   const { limits, reserved } = share;
   const pin = pinOf(agent.planner, agent.toolsOf(state.scopes, []));
@@ -135,13 +155,14 @@ export function spawnAgentCall(
     taskKind: about.kind,
     description: tool,
     onCancel: about.onCancel,
-    retained: true,
-    agentCall: true,
-    ...(Number.isFinite(atOnce) ? { atOnce } : {}),
+    ...(background ? { retained: false } : { retained: true, agentCall: true }),
+    ...(Number.isFinite(atOnce) && !background ? { atOnce } : {}),
     reserved,
     seal: true,
   };
-  return { entries: [spawned], starts: [run] };
+  if (!background) return { entries: [spawned], starts: [run] };
+  const outcome = { kind: 'value' as const, value: { task: run.identity.run } };
+  return { entries: [spawned, callEnded(at, { outcome, startedAt: now, attempts: 1 })], starts: [run] };
 }
 
 /** What the owner must not do, its tasks do not do for it. */

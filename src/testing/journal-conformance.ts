@@ -17,6 +17,7 @@ import { snapshotCases } from './journal-cases/snapshots.ts';
 import { startCases } from './journal-cases/starts.ts';
 import { listingCases, statusCases } from './journal-cases/statuses.ts';
 import { storeCases } from './journal-cases/store.ts';
+import { streamCases } from './journal-cases/streams.ts';
 import { taskCases } from './journal-cases/tasks.ts';
 import { waitCases } from './journal-cases/waits.ts';
 import { VirtualClock } from './time-and-chance.ts';
@@ -57,6 +58,7 @@ export function journalConformance(options: JournalConformanceOptions): Conforma
     ...waitCases,
     ...signalCases,
     ...startCases,
+    ...streamCases,
   ];
   if (options.durable === true) cases.push(...durableCases);
   return cases.map((check) => ({ name: check.name, run: () => runCase(check, options) }));

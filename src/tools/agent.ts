@@ -58,6 +58,8 @@ export interface AgentTool<S extends InputSchema = InputSchema>
     | 'poll'
     | 'inDoubt'
     | 'timeoutMs'
+    | 'firstByteMs'
+    | 'idleMs'
     | 'retries'
     | 'backoff'
     | 'costUsd'
@@ -65,6 +67,8 @@ export interface AgentTool<S extends InputSchema = InputSchema>
   > {
   /** The agent whose runs carry out the calls. */
   readonly agent: Agent;
+  /** True: a call ends at once with `{ task: id }`, and the result is told as that of a background task. Default false. */
+  readonly background?: boolean;
   /**
    * Makes of the arguments what the run is asked: its query, which a model reads as the user's message. Default: the text `input` where
    * that is the only argument; otherwise the arguments as JSON in a frame. What it throws is the error of the call.
@@ -166,6 +170,7 @@ const TOOL_OPTIONS: OptionShape<AgentToolOptions> = {
   mimeTypes: 'any?',
   scopes: 'any?',
   concurrency: 'any?',
+  background: 'flag?',
   examples: 'any?',
   providerOptions: 'any?',
 };

@@ -22,12 +22,13 @@ import {
   type ToolView,
 } from '#core';
 import type { Agent, AnyTool, ToolSet, Unnamed } from './agent.ts';
+import { agentOfCall, isBackgroundFunction } from './background.ts';
 import { assertDistinct } from './handle.ts';
 import { assertUnnamedKeys } from './known-keys.ts';
 import { isProviderTool, type NamedTool, namedProviderTool } from './provider-tool.ts';
 import { isAgentTool, type ReadyTool, readyTool } from './ready-tool.ts';
 import type { ApprovalGate, Tool } from './tool.ts';
-import { withName } from './unnamed-tool.ts';
+import { type UnnamedTool, withName } from './unnamed-tool.ts';
 
 /** What dispatch may use; planners get it as a `ToolView`, which has no tool's function in it. */
 export interface AuthorisedTools extends ToolView {
@@ -125,13 +126,30 @@ function kept<T>(known: Map<string, T>, key: string, make: () => T): T {
 
 /** The agents that carry out tools of the set, each time they occur. Those of their own tools are not among them. */
 export function agentsOf(tools: ToolSet): readonly Agent[] {
-  const given: readonly unknown[] = Array.isArray(tools) ? tools : Object.values(tools);
-  return given.flatMap((tool) => {
+  const given: readonly (readonly [string, unknown])[] = Object.entries(tools);
+  return given.flatMap(([key, each]) => {
+    // What makes no tool is found where the tools are made ready.
+    const tool = isBackgroundFunction(each) && isNameless(each) ? namedOnce(key, each) : each;
     if (isAgentTool(tool)) return [tool.agent];
+    if (isBackgroundFunction(tool)) return [agentOfCall(tool)];
     const { handsOver } = tool as Partial<Pick<Tool, 'handsOver'>>;
     // Whether it is an agent is asked where agents are gathered.
     return handsOver === undefined || typeof handsOver.to === 'string' ? [] : [handsOver.to as Agent];
   });
+}
+
+function isNameless(tool: { readonly name?: unknown }): boolean {
+  return tool.name === undefined;
+}
+
+const NAMED = new WeakMap<object, Map<string, Tool>>();
+
+/** The agent that makes the calls of a tool belongs to the tool: the same one gets the same name once. */
+function namedOnce(name: string, tool: object): Tool {
+  const known = NAMED.get(tool) ?? new Map<string, Tool>();
+  const named = known.get(name) ?? withName(name, tool as UnnamedTool);
+  NAMED.set(tool, known.set(name, named));
+  return named;
 }
 
 /** A tool as it is given, with its name. */
@@ -154,7 +172,8 @@ function listOf(tools: ToolSet): readonly Given[] {
     if (tool.name === undefined && 'agent' in tool) return { tool: { ...tool, name } };
     if (tool.name === undefined) {
       assertUnnamedKeys(`The tool ${name}`, tool);
-      return isProviderTool(tool) ? namedProviderTool(name, tool) : { tool: withName(name, tool) };
+      if (isProviderTool(tool)) return namedProviderTool(name, tool);
+      return { tool: isBackgroundFunction(tool) ? namedOnce(name, tool) : withName(name, tool) };
     }
     if (tool.name === name) return { tool };
     throw new PilotageError(

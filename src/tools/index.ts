@@ -9,6 +9,7 @@ export type {
   PolicyEarlierCall,
   PolicyView,
   Remember,
+  StreamWriter,
   ToolPolicy,
 } from '#core';
 export type { AgentTool, AgentToolOptions, AnyTool, ToolSet } from './agent.ts';

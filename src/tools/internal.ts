@@ -15,6 +15,7 @@ export {
   checkedAgent,
   type ToolSet,
 } from './agent.ts';
+export { carriesOneCall } from './background.ts';
 export { skillGet, skillSearch, toolGet, toolSearch } from './builtin-tools.ts';
 export {
   type AuthorisedTools,

@@ -19,6 +19,7 @@ import {
   whyNoUsd,
 } from '#core';
 import type { Agent, AgentTool, AnyTool } from './agent.ts';
+import { agentOfCall } from './background.ts';
 import { type NamedHandle, namedHandles } from './handle.ts';
 import { assertToolKeys } from './known-keys.ts';
 import type { NamedTool } from './provider-tool.ts';
@@ -45,6 +46,8 @@ interface Ready {
 /** A tool whose own function carries out its calls. */
 export interface ReadyFunction extends Ready {
   readonly timeoutMs: number;
+  /** Absent: an attempt may be silent as long as it likes. */
+  readonly silence: Pick<Tool, 'firstByteMs' | 'idleMs'> | undefined;
   readonly retries: number;
   /** How often a call is made again that has not happened, also of a `once` tool, and how often `reconcile` is asked again. */
   readonly safeRetries: number;
@@ -59,6 +62,10 @@ export interface ReadyFunction extends Ready {
 export interface ReadyAgentTool extends Ready {
   readonly agent: Agent;
   readonly prompt: AgentTool['prompt'];
+  /** A call ends with the id of its task, whose result is told later. */
+  readonly background: boolean;
+  /** The task makes the call as it is: the arguments are those that were given. */
+  readonly isOneCall: boolean;
 }
 
 export function isAgentTool(tool: unknown): tool is AgentTool {
@@ -81,6 +88,11 @@ export function readyTool(tool: AnyTool, provider: NamedTool['provider'] | undef
   if (typeof tool.description !== 'string') {
     throw new PilotageError('invalid_config', `${owner} has no description. Say what it does; the model reads it.`);
   }
+  const { background = false } = tool;
+  if (typeof background !== 'boolean') {
+    throw new PilotageError('invalid_config', `${owner}: \`background\` must be true or false.`);
+  }
+  if (!isAgentTool(tool) && background) return backgroundFunction(tool, owner, provider);
   if (!isAgentTool(tool)) {
     const costMicroUsd = priceOf(tool, owner);
     const offered = provider && Object.freeze({ ...provider, costMicroUsd: provider.hosted ? costMicroUsd : 0 });
@@ -98,7 +110,21 @@ export function readyTool(tool: AnyTool, provider: NamedTool['provider'] | undef
     const message = `${owner} has the prompt ${shownAmount(tool.prompt)}; give a function that makes a text of the arguments.`;
     throw new PilotageError('invalid_config', message);
   }
-  return { ...ready, agent: tool.agent, prompt: tool.prompt?.bind(tool) };
+  return { ...ready, agent: tool.agent, prompt: tool.prompt?.bind(tool), background, isOneCall: false };
+}
+
+/** A function whose calls are made by tasks. It is checked as any other; who approves of a call is asked by the task. */
+function backgroundFunction(tool: Tool, owner: string, provider: NamedTool['provider'] | undefined): ReadyAgentTool {
+  const { handsOver, toModelOutput } = tool;
+  if (provider !== undefined || handsOver !== undefined || toModelOutput !== undefined) {
+    const message = `${owner} is made in the background: leave out handsOver and toModelOutput, and tools of a provider. Its result is told as news.`;
+    throw new PilotageError('invalid_config', message);
+  }
+  const { gate: _, ...ready } = readyFunction(tool, owner, readyOf(tool, owner), priceOf(tool, owner));
+  const { schema, checkArgs, effect, concurrency, scopes } = ready;
+  const prompt = (): string => `Make one call of ${tool.name}.`;
+  const own = { schema, checkArgs, effect, concurrency, scopes, checkValue: undefined, gate: undefined };
+  return { ...own, agent: agentOfCall(tool), prompt, background: true, isOneCall: true };
 }
 
 function readyFunction(tool: Tool, owner: string, ready: Ready, costMicroUsd: number): ReadyFunction {
@@ -119,13 +145,16 @@ function readyFunction(tool: Tool, owner: string, ready: Ready, costMicroUsd: nu
   }
   const { timeoutMs = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES } = tool;
   assertWhole(owner, { timeoutMs, retries });
+  const silence = defined({ firstByteMs: tool.firstByteMs, idleMs: tool.idleMs });
+  assertWhole(owner, silence);
   const backoff = backoffOf(tool, owner);
   if (tool.inDoubt !== undefined && tool.inDoubt !== 'hold' && tool.inDoubt !== 'tell') {
     throw new PilotageError('invalid_config', `${owner}: \`inDoubt\` must be 'hold' or 'tell'.`);
   }
   const handles = namedHandles(tool.handles, owner);
   const tries = { retries: ready.effect === 'once' ? 0 : retries, safeRetries: retries };
-  return { ...ready, timeoutMs, ...tries, backoff, costMicroUsd, handles, source: tool };
+  const silent = Object.keys(silence).length === 0 ? undefined : silence;
+  return { ...ready, timeoutMs, silence: silent, ...tries, backoff, costMicroUsd, handles, source: tool };
 }
 
 /** The price in millionths of a US dollar. It is checked, since a wrong price would make calls free. */
@@ -239,7 +268,7 @@ function assertLoading(owner: string, loading: Loading): void {
 
 function assertWhole(owner: string, values: Readonly<Record<string, number>>): void {
   for (const [name, value] of Object.entries(values)) {
-    const least = name === 'timeoutMs' || name === 'concurrency' ? 1 : 0;
+    const least = name === 'retries' ? 0 : 1;
     if (Number.isInteger(value) && value >= least) continue;
     throw new PilotageError('invalid_config', `${owner} has ${name} ${value}; give a whole number from ${least} up.`);
   }

@@ -12,6 +12,7 @@ import type {
   Planner,
   SkillView,
   Store,
+  StreamWriter,
   ToolView,
 } from '#core';
 import type { LanguageModel, ModelEntry } from '#model';
@@ -110,6 +111,12 @@ export interface ToolContext<H extends HandleSet = NoHandles> {
    * @throws what the work throws, of which nothing is recorded; PilotageError `unserializable`.
    */
   once<T>(name: string, work: () => T | Promise<T>): Promise<T>;
+  /**
+   * A stream of the run: rows beside its entries that anybody reads from any row on, in any process, with `run.stream(name)`. Unlike pieces of `emit`
+   * they are stored, and have numbers. An attempt that is made again goes on behind the rows of the one before.
+   * @throws PilotageError `stream_refused` for a name that no stream can have.
+   */
+  stream(name: string): StreamWriter;
   /**
    * A model as `generateText` and its like take it. What it uses is recorded before the tool gets the reply, and counts against the limits of the run, however the
    * call ends. With a limit on tokens or cost, a reply is no longer than what is left, and requests wait for what others under way leave. Text that it streams
@@ -273,6 +280,13 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
   /** The time limit of one attempt, in milliseconds. Default 30,000. */
   readonly timeoutMs?: number;
   /**
+   * Milliseconds until an attempt shows the first sign of life: a piece of its result (`emit`, or what a generator yields), or a row of a stream.
+   * Default: as long as `idleMs` and `timeoutMs` let it.
+   */
+  readonly firstByteMs?: number;
+  /** Milliseconds from one sign of life to the next, and to the first one where `firstByteMs` does not say. Default: as long as `timeoutMs` lets it. */
+  readonly idleMs?: number;
+  /**
    * How many further attempts are made after a failure that may pass. Default 3. For a `once` tool the number counts for
    * `reconcile`, and for attempts that ended with `NotSent`.
    */
@@ -281,6 +295,11 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
   readonly backoff?: Backoff;
   /** How many calls of this tool may be in flight in one run. */
   readonly concurrency?: number;
+  /**
+   * True: a call ends at once with `{ task: id }`, and a task makes it; the result is told as that of a background task. An approval is asked for by
+   * the task. Default false.
+   */
+  readonly background?: boolean;
   /** What one call costs, in US dollars: 0.002 is a fifth of a cent. The amount is reserved before the call starts. */
   readonly costUsd?: number;
   /** Arguments that show how the tool is used. They are checked against the schema. */

@@ -57,6 +57,7 @@ export const OWN_OPTIONS: OptionShape<Omit<UnnamedTool, NamedApart>> = {
   } as const),
   ...({ mimeTypes: 'any?', scopes: 'any?', examples: 'any?', timeoutMs: 'any?', retries: 'any?' } as const),
   ...({ backoff: 'any?', concurrency: 'any?', costUsd: 'any?', providerOptions: 'any?', handsOver: 'any?' } as const),
+  ...({ background: 'any?', firstByteMs: 'any?', idleMs: 'any?' } as const),
 };
 const OWN = Object.keys(OWN_OPTIONS) as (keyof typeof OWN_OPTIONS)[];
 
@@ -129,6 +130,7 @@ function withCall(own: ToolContext, context: unknown): object {
     saveArtifact,
     artifact,
     store,
+    stream,
     model,
     spent,
     ask,
@@ -138,7 +140,7 @@ function withCall(own: ToolContext, context: unknown): object {
   } = own;
   const ours: ToolContext = {
     ...{ signal, idempotencyKey, identity, attempt, tools, meta, skills, handles },
-    ...{ emit, discover, saveArtifact, artifact, store, model, spent, ask, sleep, event, once },
+    ...{ emit, discover, saveArtifact, artifact, store, stream, model, spent, ask, sleep, event, once },
   };
   return { ...ours, ...callOf(own, context), abortSignal: signal };
 }

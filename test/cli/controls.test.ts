@@ -137,6 +137,29 @@ describe('with nobody driving the run', () => {
   });
 });
 
+describe('one call', () => {
+  it('is cancelled by its place, and the run goes on', async () => {
+    const folder = operatedFolder();
+    await folder.run(['run', 'pay twice', '--json']);
+    const run = await journalIn(folder, async (journal) => (await journal.list({}))[0]?.identity.run ?? '');
+    const cancelled = await folder.run(['cancel', run, '--call', '1.2', '--reason', 'not that one']);
+    expect(cancelled).toMatchObject({ code: 0, stdout: `${GO_ON} ${run}\n` });
+    const other = await folder.run(['cancel', run, '--call', '4.1', '--json']);
+    expect(other).toMatchObject({ code: 6, stderr: '' });
+    expect(JSON.parse(other.stdout)).toMatchObject({ control: 'CANCEL_CALL', error: { code: 'call_not_found' } });
+    expect((await folder.run(['cancel', run, '--call', '1.1', '--soft'])).code).toBe(2);
+    expect((await folder.run(['resume', run])).code).toBe(5);
+    expect(await folder.run(['approve', run])).toMatchObject({ code: 0 });
+    const { stdout } = await folder.run(['resume', run]);
+    expect(stdout).toContain('cancelled');
+    const inspected = await folder.run(['inspect', run]);
+    expect(inspected.stdout).toContain('control CANCEL_CALL');
+    expect(inspected.stdout).toContain('not that one');
+    const late = await folder.run(['cancel', run, '--call', '1.1']);
+    expect(late).toMatchObject({ code: 6, stderr: expect.stringContaining('(run_ended)') });
+  });
+});
+
 describe('who speaks', () => {
   it('SP-25, ID-03 a user of another run is refused, and nothing is stored; an admin is recorded', async () => {
     const folder = operatedFolder();

@@ -23,6 +23,7 @@ const FITTING: Readonly<Record<ControlType, JsonObject>> = {
   USER_MESSAGE: { message: 'm' },
   REDIRECT: { goal: 'g' },
   CANCEL: { hard: false, reason: 'r' },
+  CANCEL_CALL: { step: 0, call: 1, reason: 'r' },
   PRIORITIZE: { priority: 3, task_id: 't' },
   PAUSE: {},
   RESUME: { token: 'x', limits: { steps: 1 } },
@@ -53,7 +54,7 @@ function refusal(ask: () => unknown): PilotageError {
 }
 
 describe('a control', () => {
-  it('SP-01 is one of nine, settles a doubt, gives a value, or revokes a rule, and frozen; any other word is refused by name', () => {
+  it('SP-01 is one of nine, settles a doubt, gives a value, revokes a rule, or cancels a call, and frozen; any other word is refused by name', () => {
     expect(CONTROL_TYPES).toHaveLength(12);
     for (const type of CONTROL_TYPES) {
       const control = send(type, FITTING[type]);

@@ -27,9 +27,9 @@ import { finish } from '#planners/finish';
 import { Schedule } from '#runtime';
 import { foldEntries } from '#state';
 import { scriptedModel, VirtualClock } from '#testing';
-import { later, NotSent, type ToolContext } from '#tools';
+import { later, NotSent, OutcomeUnknown, type ToolContext } from '#tools';
 import { workspaceTools } from '#tools/workspace';
-import { call } from '../kit/decisions.ts';
+import { call, script } from '../kit/decisions.ts';
 import { type RecordOptions, record, type Script, scripted } from '../kit/recorded.ts';
 import { FAILING_FLOWS, THROWING_FLOWS } from './flow-errors.ts';
 import { FAILING, interrupted, redirected, removed, THROWING } from './plan-errors.ts';
@@ -259,6 +259,15 @@ function flows(): Readonly<
   ]);
   const throwing = Object.entries(THROWING_FLOWS).map(([code, ask]) => [code, () => caller(code as ErrorCode, ask)]);
   return Object.fromEntries([...failing, ...throwing]) as ReturnType<typeof flows>;
+}
+
+/** A run whose first step is over, and whose second call waits for an approval. */
+async function waitingForYes(): Promise<Run> {
+  const asks = { ...made('asks', () => 'asked'), needsApproval: true };
+  const runtime = runtimeOf({ planner: script(call('works'), call('asks')), tools: [works, asks] });
+  const started = await runtime.start('q', { identity: local('ana') });
+  await started.result();
+  return started;
 }
 
 const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
@@ -699,6 +708,30 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     });
     return planner('tool_wait_too_long', [call('away')], { tools: [{ ...away, retries: 1 }] });
   },
+  stream_refused: () =>
+    planner('stream_refused', [call('streams')], { tools: [made('streams', (_, { stream }) => stream('').write(1))] }),
+  call_failed: async () => {
+    const runtime = runtimeOf({ planner: finish(), tools: [{ ...fails, background: true }] });
+    const started = await runtime.start('q', { identity: local('ana'), agent: 'tool:fails' });
+    expect(await started.result()).toMatchObject({ status: 'failed', error: { code: 'call_failed' } });
+    return 'run';
+  },
+  call_not_found: () => caller('call_not_found', async () => (await waitingForYes()).cancelCall({ step: 0, call: 7 })),
+  call_ended: () =>
+    caller('call_ended', async () => {
+      const run = await waitingForYes();
+      return run.cancelCall({ step: 0, call: 0 });
+    }),
+  call_in_doubt: () =>
+    caller('call_in_doubt', async () => {
+      const lost = made('lost', () => Promise.reject(new OutcomeUnknown()));
+      const planner = script(call('lost'));
+      const started = await runtimeOf({ planner, tools: [{ ...lost, effect: 'once' }] }).start('q', {
+        identity: local('ana'),
+      });
+      await started.result();
+      return started.cancelCall({ step: 0, call: 0 });
+    }),
   store_refused: () =>
     planner('store_refused', [call('keeps')], { tools: [made('keeps', (_, { store }) => store.put([], '', 1))] }),
   embedding_failed: () => {

@@ -23,6 +23,8 @@ export const noStore: ToolContext['store'] = {
   delete: refuses,
 };
 
+export const noStream: ReturnType<ToolContext['stream']> = { write: refuses, close: refuses };
+
 /** A tool that gives back its arguments. */
 export const echo: Tool = make('echo', (args) => args);
 

@@ -39,15 +39,19 @@ const firstOfMoreTools = '26';
 const firstOfSessions = '27';
 const firstOfMemory = '40';
 const firstOfSchedules = '50';
+const firstOfWaits = '46';
+const firstOfStreams = '56';
+const firstBehindStreams = '59';
 const pages: readonly Page[] = [
   page('docs/planners.md', 16, (name) => name < firstOfFlows),
   page('docs/flows.md', 16, (name) => name >= firstOfFlows && name < firstOfTools),
   page('docs/tools.md', 8, (name) => isOfTools(name)),
   page('docs/agents.md', 9, (name) => name >= firstOfAgents && name < firstOfMoreTools),
   page('docs/sessions.md', 5, (name) => name >= firstOfSessions && name < firstOfMemory),
-  page('docs/memory.md', 5, (name) => name >= firstOfMemory && name < firstOfSchedules),
-  page('docs/schedules.md', 6, (name) => name >= firstOfSchedules && !isOfApprovals(name)),
   page('docs/approvals.md', 5, (name) => isOfApprovals(name)),
+  page('docs/schedules.md', 6, (name) => name >= firstOfSchedules && name < '52'),
+  page('docs/memory.md', 5, (name) => name >= firstOfMemory && name < firstOfWaits),
+  page('docs/streams.md', 6, (name) => name >= firstOfStreams && name < firstBehindStreams),
 ];
 
 function isOfApprovals(name: string): boolean {
@@ -141,6 +145,12 @@ const SHOWN: Readonly<Record<string, readonly RegExp[]>> = {
   '53-remembered.ts': [
     /^paused\nfinished and nobody was asked\nmail approve by a rule of ana\npaused .*\npaused .*revoked\n$/,
   ],
+  '56-stream.ts': [/^\[ 'value', 'cancelled' \]\n2 .*page: 2 \}\n3 .*page: 3 \}\n$/],
+  '57-background.ts': [
+    /^video .*task: 'cats\.0\.0'.*\nwriter .*task: 'cats\.1\.0'/,
+    /'A text about cats', 'cats\.mp4'/,
+  ],
+  '58-breakpoints.ts': [/^measure\nstands before cut\ncut\nstands before glue\nglue\nstands before paint\npaint\n$/],
   // The second message waited; the branch of the edit has one turn.
   '28-go-on.ts': [
     /^Order A-17 is paid back\.\nTo your card\.\n/,

@@ -34,6 +34,7 @@ const PAYLOADS: Partial<Record<Control['type'], Record<string, Json>>> = {
   ANSWER: { value: 7 },
   SETTLE: { happened: false },
   REVOKE: { rule: 'rule:r:1' },
+  CANCEL_CALL: { step: 0, call: 0 },
 };
 
 function control(type: Control['type'], from: Caller, id = `${type} of ${from.scope}`): Control {
@@ -71,6 +72,7 @@ describe('scopes', () => {
       USER_MESSAGE: 'session_user',
       REDIRECT: 'owner_user',
       CANCEL: 'owner_user',
+      CANCEL_CALL: 'owner_user',
       PAUSE: 'owner_user',
       RESUME: 'owner_user',
       APPROVE: 'owner_user',

@@ -173,7 +173,7 @@ describe('controls', () => {
     expect(await entriesOf(journal, run, 'control')).toHaveLength(INBOX_CAP);
   });
 
-  it('are nine, one that settles calls in doubt, one that gives the value of a call, and one that revokes a rule', () => {
+  it('are nine, one that settles calls in doubt, one that gives the value of a call, one that revokes a rule, and one that cancels a call', () => {
     expect(CONTROL_TYPES).toHaveLength(12);
   });
 });

@@ -6,7 +6,7 @@ import { toolView } from '#testing';
 import type { ToolContext } from '#tools';
 import { call, script, watched } from '../kit/decisions.ts';
 import { entriesOf, observations } from '../kit/run-record.ts';
-import { make, noStore, noWaits } from '../kit/tools.ts';
+import { make, noStore, noStream, noWaits } from '../kit/tools.ts';
 import { start, world } from '../kit/world.ts';
 
 async function heavy(value: Json) {
@@ -34,6 +34,7 @@ const contextOf = (identity: Identity): ToolContext => ({
   saveArtifact: () => Promise.reject(new Error('nothing is stored here')),
   artifact: async () => undefined,
   store: noStore,
+  stream: () => noStream,
   model: () => {
     throw new Error('no model is here');
   },

@@ -278,6 +278,8 @@ function payloadOf(act: Act, run: string, pause: OpenPause | undefined, state: R
       return act.soft ? { hard: false } : { reason: 'enough' };
     case 'PRIORITIZE':
       return { priority: 7 };
+    case 'CANCEL_CALL':
+      return { step: state.open?.move.step ?? state.steps.length, call: 0 };
     case 'PAUSE':
       return {};
     case 'REVOKE':

@@ -61,6 +61,7 @@ export class SimulatedStore implements Journal {
   readonly store: LongTermStore;
   readonly waits: Journal['waits'];
   readonly events: Journal['events'];
+  readonly streams: Journal['streams'];
   readonly #options: StoreOptions;
 
   constructor(options: StoreOptions) {
@@ -90,6 +91,11 @@ export class SimulatedStore implements Journal {
     this.sessions = inner.sessions;
     this.schedules = inner.schedules;
     this.startByKey = (run, key) => inner.startByKey(run, key);
+    this.streams = {
+      append: (append) => this.#operation('append', () => inner.streams.append(append)),
+      read: (run, name, from, limit) => this.#operation('read', () => inner.streams.read(run, name, from, limit)),
+      list: (run) => this.#operation('read', () => inner.streams.list(run)),
+    };
     this.snapshots = {
       newest: (run, version) => this.#operation('read', () => inner.snapshots.newest(run, version)),
       keep: (snapshot) => this.#operation('append', () => inner.snapshots.keep(snapshot)),

@@ -6,7 +6,7 @@ import { afterAll } from 'vitest';
 import { type Json, type JsonObject, skillView } from '#core';
 import { type ToolContext, ToolFailure } from '#tools';
 import { workspaceTools } from '#tools/workspace';
-import { noStore, noWaits } from '../kit/tools.ts';
+import { noStore, noStream, noWaits } from '../kit/tools.ts';
 
 export const SECRET = 'the-secret-outside';
 
@@ -59,6 +59,7 @@ export function contextOf(signal: AbortSignal = new AbortController().signal): T
     saveArtifact,
     artifact: async () => undefined,
     store: noStore,
+    stream: () => noStream,
     model,
     spent: async () => {},
     ...noWaits,

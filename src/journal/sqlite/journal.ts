@@ -34,6 +34,7 @@ import type {
   SnapshotStore,
   StartedByKey,
 } from '../port.ts';
+import type { StreamStore } from '../port-streams.ts';
 import { assertLease, assertPriority, dueAt, isTurn, journalClosed, pageSize, wholeMs } from '../rules.ts';
 import type { ScheduleStore } from '../schedules-port.ts';
 import type { EventStore, WaitIndex } from '../waits-port.ts';
@@ -57,6 +58,7 @@ import {
   prepared,
 } from './statements.ts';
 import { SqliteArtifacts, type StoreAccess } from './stores.ts';
+import { SqliteStreams } from './streams.ts';
 import { SqliteTurns } from './turns.ts';
 import { encodeSignal } from './waits.ts';
 import { GroupWriter } from './writer.ts';
@@ -130,6 +132,7 @@ export class SqliteJournal implements Journal {
   readonly store: LongTermStore;
   readonly waits: WaitIndex;
   readonly events: EventStore;
+  readonly streams: StreamStore;
   readonly #db: DatabaseSync;
   readonly #guard: SqliteGuard;
   readonly #clock: Clock;
@@ -177,6 +180,7 @@ export class SqliteJournal implements Journal {
     };
     this.snapshots = new SqliteSnapshots(db, access);
     this.store = new SqliteItems(db, access, () => this.#now());
+    this.streams = new SqliteStreams(db, access, (run) => this.#watchers.wake(run));
     this.#rows = new SqliteRows(db, this.#clock, { turns, starts, schedules });
     this.#records = new SqliteRecords(db);
     this.#repairs = new SqliteRepairs(db, this.#rows.waits, starts);

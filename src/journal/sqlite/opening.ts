@@ -5,6 +5,7 @@
  */
 import { PilotageError, type Scope } from '#core';
 import type { ArtifactStore, Journal, LongTermStore, SessionStore, SnapshotStore } from '../port.ts';
+import type { StreamStore } from '../port-streams.ts';
 import { journalClosed } from '../rules.ts';
 import type { ScheduleStore } from '../schedules-port.ts';
 import type { EventStore, WaitIndex } from '../waits-port.ts';
@@ -65,6 +66,12 @@ export class OpeningJournal implements Journal {
   readonly events: EventStore = {
     signal: (signal) => this.#with(({ events }) => events.signal(signal)),
     list: (query) => this.#with(({ events }) => events.list(query)),
+  };
+
+  readonly streams: StreamStore = {
+    append: (append) => this.#with(({ streams }) => streams.append(append)),
+    read: (run, name, from, limit) => this.#with(({ streams }) => streams.read(run, name, from, limit)),
+    list: (run) => this.#with(({ streams }) => streams.list(run)),
   };
 
   readonly snapshots: SnapshotStore = {

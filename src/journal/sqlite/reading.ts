@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { PilotageError, type Scope } from '#core';
 import type { ArtifactStore, Journal, LongTermStore, RunQuery, SessionStore, SnapshotStore } from '../port.ts';
+import type { StreamStore } from '../port-streams.ts';
 import { journalClosed } from '../rules.ts';
 import type { ScheduleStore } from '../schedules-port.ts';
 import type { EventStore, WaitIndex } from '../waits-port.ts';
@@ -87,6 +88,12 @@ export class ReadingJournal implements Journal {
   readonly events: EventStore = {
     signal: () => this.#refuse(),
     list: (query) => this.#read(({ events }) => events.list(query)),
+  };
+
+  readonly streams: StreamStore = {
+    append: () => this.#refuse(),
+    read: (run, name, from, limit) => this.#read(({ streams }) => streams.read(run, name, from, limit)),
+    list: (run) => this.#read(({ streams }) => streams.list(run)),
   };
 
   readonly snapshots: SnapshotStore = {

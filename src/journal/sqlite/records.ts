@@ -8,6 +8,7 @@ import { eventsIn } from '../waiting.ts';
 import { HEAD, LAST_ENTRY } from './schema.ts';
 import type { SqliteStarts } from './starts.ts';
 import { hasText, type PreparedStatement, prepared } from './statements.ts';
+import { DROP_STREAM_ROWS, DROP_STREAMS } from './streams.ts';
 import type { SqliteWaits } from './waits.ts';
 
 interface RecordRow {
@@ -217,6 +218,8 @@ export class SqliteRepairs {
   readonly #insert: PreparedStatement;
   readonly #drop: PreparedStatement;
   readonly #forget: PreparedStatement;
+  readonly #dropStreamRows: PreparedStatement;
+  readonly #dropStreams: PreparedStatement;
   readonly #set: PreparedStatement;
   readonly #starts: SqliteStarts;
 
@@ -235,6 +238,8 @@ export class SqliteRepairs {
     this.#insert = sql('INSERT INTO entries (id, at, body) VALUES ((:key << 32) + :seq, :now, :body)');
     this.#drop = sql('UPDATE controls SET body = NULL WHERE run = ? AND id = ?');
     this.#forget = sql('DELETE FROM snapshots WHERE run = ?');
+    this.#dropStreamRows = sql(DROP_STREAM_ROWS);
+    this.#dropStreams = sql(DROP_STREAMS);
     this.#set = sql(`
       UPDATE runs SET head = :head, status = :status, agent = :agent, fence = fence + 1, owner = NULL, lease_until = NULL,
         wake_at = 0, problem = NULL, updated_at = :now
@@ -267,6 +272,10 @@ export class SqliteRepairs {
     const [first] = request.entries;
     if (first?.kind === 'started') this.#starts.reindex(key, first);
     if (request.erases === true) this.#starts.forget(run);
+    if (request.erases === true) {
+      this.#dropStreamRows().run(key);
+      this.#dropStreams().run(key);
+    }
     this.#set().run({ key, head: keep + bodies.length, status, agent, now });
     const told = this.#waits.replace(key, waits, now);
     return [...told, ...this.#waits.giveBack(key, eventsIn(dropped), now)];

@@ -372,6 +372,25 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX schedules_due ON schedules (agent, next_at) WHERE next_at IS NOT NULL AND paused = 0;
   `,
+  // Streams of runs. An id of `stream_rows` is the stream's key and the row's number, 32 bits each.
+  `
+  CREATE TABLE streams (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    run INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    rows INTEGER NOT NULL,
+    closed INTEGER NOT NULL,
+    UNIQUE (run, name)
+  ) STRICT;
+  CREATE TABLE stream_rows (
+    id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    step INTEGER NOT NULL,
+    call INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    value TEXT NOT NULL
+  ) STRICT;
+  `,
 ];
 
 /** In SQL: the last entry that the log has of the run of a row of `runs`; NULL when it has none. */

@@ -6,6 +6,7 @@ import { assertMaySwitch, assertOwnTurn, cannotDelete, ownedBy, pageSize, sessio
 import { EVENT_MESSAGE, eventsIn } from '../waiting.ts';
 import type { SqliteStarts } from './starts.ts';
 import { hasText, type PreparedStatement, prepared } from './statements.ts';
+import { DROP_STREAM_ROWS, DROP_STREAMS } from './streams.ts';
 import type { SqliteWaits } from './waits.ts';
 
 const IN_SCOPE = 'tenant = :tenant AND user = :user AND session = :session';
@@ -109,6 +110,8 @@ function statementsOn(db: DatabaseSync) {
     dropEntries: sql('DELETE FROM entries WHERE id BETWEEN (:key << 32) AND (:key << 32) + 4294967295'),
     dropSnapshot: sql('DELETE FROM snapshots WHERE run = ?'),
     dropBlocks: sql('DELETE FROM snapshot_blocks WHERE run = ?'),
+    dropStreamRows: sql(DROP_STREAM_ROWS),
+    dropStreams: sql(DROP_STREAMS),
     keys: sql(`SELECT key, id FROM runs WHERE ${IN_SCOPE}`),
     dropRuns: sql(`DELETE FROM runs WHERE ${IN_SCOPE}`),
     dropFacts: sql(`DELETE FROM session_facts WHERE ${IN_SCOPE}`),
@@ -238,6 +241,8 @@ export class SqliteTurns {
       this.#sql.dropEntries().run({ key: run });
       this.#sql.dropSnapshot().run(run);
       this.#sql.dropBlocks().run(run);
+      this.#sql.dropStreamRows().run(run);
+      this.#sql.dropStreams().run(run);
     }
     const { changes } = this.#sql.dropRuns().run(scope);
     this.#sql.dropFacts().run(scope);

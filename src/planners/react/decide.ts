@@ -27,7 +27,7 @@ import {
 } from '#core';
 import { type ModelRefusal, type ReadyModel, type Reply, refusalText } from '#model';
 import { coerceToSchema } from '#parse';
-import { CONTROL_TOOLS } from '#prompt';
+import { ANY_CONTROL_TOOLS } from '#prompt';
 import { type AnswerForm, misfitsIn } from './answer-form.ts';
 import { faultData } from './ladder.ts';
 import { CUT_OFF, type ReadCall, type ReadOptions, type ReadReply, readReply } from './read-reply.ts';
@@ -299,7 +299,7 @@ function readTaskCall(
 ): { readonly args: JsonObject } | { readonly refusal: ErrorData } {
   // The runtime would carry it out, whether it was declared or not.
   if (!tasks) return { refusal: faultData('tool_not_found', `There is no tool named "${tool}".`) };
-  const schema = CONTROL_TOOLS.find(({ name }) => name === tool)?.inputSchema ?? {};
+  const schema = ANY_CONTROL_TOOLS.find(({ name }) => name === tool)?.inputSchema ?? {};
   const { value, issues } = coerceToSchema(args, schema);
   const misfits = misfitsIn(issues);
   if (misfits !== undefined || !isJsonObject(value))

@@ -37,6 +37,7 @@ import {
 import {
   awaitsCode,
   CONTROL_TOOLS,
+  controlTools,
   type DeclaredTool,
   finishTool,
   systemPrompt,
@@ -45,6 +46,9 @@ import {
 } from '#prompt';
 import type { AnswerForm } from './answer-form.ts';
 import { endsByCall, mayStartTasks, type ReactOptions } from './options.ts';
+
+/** The reserved names that a model may call, by what the run may do. */
+type Controls = Readonly<Record<'none' | 'tasks' | 'finish' | 'both', readonly DeclaredTool[]>>;
 
 export class Requests {
   readonly #options: ReactOptions;
@@ -56,14 +60,21 @@ export class Requests {
   readonly #systems = new SystemPrompts();
   /** With the controls of a run, which are the same list for all runs that have the same. */
   readonly #declared = new WeakMap<readonly DeclaredTool[], DeclaredTools>();
-  readonly #controls: Readonly<Record<'none' | 'tasks' | 'finish' | 'both', readonly DeclaredTool[]>>;
+  readonly #controls: Controls;
+  /** Where tasks may be given to one of several agents, by the list of these. */
+  readonly #controlsWith = new WeakMap<readonly string[], Controls>();
 
   constructor(options: ReactOptions, form: AnswerForm | undefined) {
     this.#options = options;
     this.#form = form;
-    const finish = finishTool(form?.callSchema);
-    this.#controls = { none: [], tasks: CONTROL_TOOLS, finish: [finish], both: [...CONTROL_TOOLS, finish] };
-    for (const controls of Object.values(this.#controls)) this.#declared.set(controls, new WeakMap());
+    this.#controls = this.#makeControls(CONTROL_TOOLS);
+  }
+
+  #makeControls(tasks: readonly DeclaredTool[]): Controls {
+    const finish = finishTool(this.#form?.callSchema);
+    const made = { none: [], tasks, finish: [finish], both: [...tasks, finish] };
+    for (const controls of Object.values(made)) this.#declared.set(controls, new WeakMap());
+    return made;
   }
 
   /**
@@ -219,9 +230,16 @@ export class Requests {
 
   /** The reserved names that the model may call. */
   #controlsOf(view: RunView): readonly DeclaredTool[] {
-    const { none, tasks, finish, both } = this.#controls;
+    const { none, tasks, finish, both } = this.#controlsFor(view.tools.agents);
     if (endsByCall(this.#options, view)) return mayStartTasks(this.#options, view) ? both : finish;
     return mayStartTasks(this.#options, view) ? tasks : none;
+  }
+
+  #controlsFor(agents: readonly string[] | undefined): Controls {
+    if (agents === undefined) return this.#controls;
+    const known = this.#controlsWith.get(agents) ?? this.#makeControls(controlTools(agents));
+    this.#controlsWith.set(agents, known);
+    return known;
   }
 
   /** The part of a request that is the same in every step. */
@@ -324,7 +342,8 @@ class SystemPrompts {
   of(view: RunView, mode: ReadyModel['toolCalls'], controls: readonly DeclaredTool[], make: () => string): string {
     if (view.context.hints !== undefined) return make();
     const tools = view.tools.all();
-    const key = `${mode}/${controls.map(({ name }) => name)}/${Math.floor(view.startedAt / DAY_MS)}`;
+    const agents = view.tools.agents === undefined ? '' : JSON.stringify(view.tools.agents);
+    const key = `${mode}/${controls.map(({ name }) => name)}/${agents}/${Math.floor(view.startedAt / DAY_MS)}`;
     const known = this.#last.get(tools);
     if (known?.key === key) return known.text;
     const text = make();

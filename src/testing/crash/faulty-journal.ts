@@ -26,6 +26,7 @@ import type {
   SignalOptions,
   SnapshotStore,
   StartedByKey,
+  StreamStore,
   WaitIndex,
 } from '#journal';
 import type { CrashProcess } from './process.ts';
@@ -39,6 +40,7 @@ export class FaultyJournal implements Journal {
   readonly store: LongTermStore;
   readonly waits: WaitIndex;
   readonly events: EventStore;
+  readonly streams: StreamStore;
   readonly #inner: Journal;
   readonly #process: CrashProcess;
   readonly #record: CrashRecord;
@@ -63,6 +65,11 @@ export class FaultyJournal implements Journal {
       search: (query, lookup) => process.guard(() => inner.store.search(query, lookup)),
       unindexed: (namespace, index, limit) => process.guard(() => inner.store.unindexed(namespace, index, limit)),
       setVectors: (index, vectors) => this.#write('store.setVectors', () => inner.store.setVectors(index, vectors)),
+    };
+    this.streams = {
+      append: (append) => this.#write('streams.append', () => inner.streams.append(append)),
+      read: (run, name, from, limit) => process.guard(() => inner.streams.read(run, name, from, limit)),
+      list: (run) => process.guard(() => inner.streams.list(run)),
     };
     this.sessions = {
       get: (scope) => process.guard(() => inner.sessions.get(scope)),
