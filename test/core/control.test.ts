@@ -55,7 +55,7 @@ function refusal(ask: () => unknown): PilotageError {
 
 describe('a control', () => {
   it('SP-01 is one of nine, settles a doubt, gives a value, revokes a rule, or cancels a call, and frozen; any other word is refused by name', () => {
-    expect(CONTROL_TYPES).toHaveLength(12);
+    expect(CONTROL_TYPES).toHaveLength(13);
     for (const type of CONTROL_TYPES) {
       const control = send(type, FITTING[type]);
       expect(control).toEqual({ id: 'c', type, payload: FITTING[type] });

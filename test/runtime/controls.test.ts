@@ -174,7 +174,7 @@ describe('controls', () => {
   });
 
   it('are nine, one that settles calls in doubt, one that gives the value of a call, one that revokes a rule, and one that cancels a call', () => {
-    expect(CONTROL_TYPES).toHaveLength(12);
+    expect(CONTROL_TYPES).toHaveLength(13);
   });
 });
 

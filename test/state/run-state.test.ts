@@ -113,6 +113,7 @@ describe('the fold', () => {
     expect(fold()).toEqual({
       head: 1,
       author: null,
+    breakpoints: [],
       erased: null,
       recalled: null,
       beforeTurn: { steps: 0, taskSteps: 0 },
