@@ -1,6 +1,5 @@
 /** The calls of the open step that this process has in flight: starts what may start, and collects what has landed. */
 import {
-  ARTIFACT_FETCH,
   AWAIT_TOOL,
   type Branch,
   type CallEnded,
@@ -8,7 +7,6 @@ import {
   type CallPlace,
   type CallResult,
   callEnded,
-  capture,
   type EntryBody,
   isPlan,
   isPlanTool,
@@ -23,18 +21,7 @@ import {
   type TaskCall,
   type ToolSchema,
 } from '#core';
-import {
-  type AwayCall,
-  awayCall,
-  hasBegun,
-  hasNewGoal,
-  isHeld,
-  mayGiveUp,
-  type OpenStep,
-  type RunState,
-  type TaskWait,
-  waitingCall,
-} from '#state';
+import { awayCall, hasBegun, hasNewGoal, isHeld, mayGiveUp, type OpenStep, type RunState, waitingCall } from '#state';
 import type { AuthorisedTools } from '#tools';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import type { HeldLease } from '../loop/held-lease.ts';
@@ -42,8 +29,9 @@ import type { RunWriter } from '../loop/run-writer.ts';
 import type { Landing } from '../tasks/spawn.ts';
 import { argsOf } from './arguments.ts';
 import { Attempt } from './attempt.ts';
+import { awayEntry, givenUp, withAttempts } from './away.ts';
 import { stopBefore } from './breakpoint.ts';
-import { type Dispatched, dispatch, newlyFound } from './call.ts';
+import { type Dispatched, dispatch } from './call.ts';
 import type { Call, DispatchPorts, HeldCall } from './call-ports.ts';
 import { RunStore } from './call-store.ts';
 import { RunStreams } from './call-streams.ts';
@@ -51,11 +39,11 @@ import { CallsAside } from './calls-aside.ts';
 import type { OwnCall, Piece } from './context.ts';
 import { keyPrefixOf } from './doubt.ts';
 import { EarlierCalls, type EarlierPorts, type KnownTool } from './earlier-calls.ts';
+import { endAgentCall, endOfTask, givenCall, type OwnPorts } from './functionless-calls.ts';
 import { whyNotTo } from './hand-over.ts';
 import { HeldQuestions } from './held-questions.ts';
 import { askForRaise, asksForRaise, InFlightBudget, type Lacking } from './in-flight-budget.ts';
-import { storeLargeValue } from './large-values.ts';
-import { cancelled, errorData, failed, failedOutcome, noRoom, outcomeOfTask } from './outcome.ts';
+import { cancelled, noRoom } from './outcome.ts';
 import { Permits } from './permits.ts';
 import type { Schedule } from './schedule.ts';
 import { setUpParallel } from './set-up.ts';
@@ -176,6 +164,15 @@ export class Calls {
       keyOf: (place) => this.#keyOf(place),
     };
     this.#keyPrefix = keyPrefixOf(identity);
+  }
+
+  get #ownPorts(): OwnPorts {
+    return {
+      ...this.#ports,
+      found: this.#dispatchPorts.found,
+      resolveArgs: (call) => this.#resolveArgs(call),
+      told: (open, call, result) => this.stopped.told(open, call, result),
+    };
   }
 
   get inFlight(): number {
@@ -413,14 +410,21 @@ export class Calls {
   /** A call that no tool's own function carries out. */
   #beginOther(open: OpenStep, index: number, branch: Branch): Promise<Landed> | undefined {
     const carried = open.waits.find(({ call, agentCall }) => call === index && agentCall !== undefined);
-    if (carried !== undefined) return this.#endAgentCall(open, branch, carried);
+    if (carried !== undefined) {
+      const end = endOfTask(this.#ports.state, carried);
+      if (end === undefined) return Promise.resolve([]);
+      this.#isUnderWay(index, new Attempt(this.#ports.deps.clock, () => {}));
+      return endAgentCall(open, branch, carried, end, this.#ownPorts);
+    }
     if (isTaskTool(branch.tool)) {
       this.#isUnderWay(index, new Attempt(this.#ports.deps.clock, () => {}));
       return this.#tasks.begin(open, { index, branch });
     }
     const away = hasNewGoal(this.#ports.state) && !hasBegun(open, index) ? awayCall(open, index) : undefined;
     if (away !== undefined) return Promise.resolve([givenUp(open, branch, away)]);
-    return isPlanTool(branch.tool) && isPlan(open.move.decision) ? this.#beginGiven(open, index, branch) : undefined;
+    if (!isPlanTool(branch.tool) || !isPlan(open.move.decision)) return undefined;
+    this.#isUnderWay(index, new Attempt(this.#ports.deps.clock, () => {}));
+    return givenCall(open, index, branch, this.#ownPorts);
   }
 
   /** The outcome of a call that does not fit the budget. */
@@ -488,13 +492,8 @@ export class Calls {
     if (!('kind' in result))
       return [callEnded({ step: open.move.step, call: index }, this.stopped.told(open, index, result))];
     if (result.kind === 'held') return this.#hold(open, index, result.lacking);
-    if (result.kind === 'away') {
-      const { kind: _, waitMs, ...failure } = result;
-      const failedAt = this.#ports.deps.clock.now();
-      return [
-        { kind: 'call_away', step: open.move.step, call: index, ...failure, failedAt, retryAt: failedAt + waitMs },
-      ];
-    }
+    if (result.kind === 'away')
+      return [awayEntry({ step: open.move.step, call: index }, result, this.#ports.deps.clock)];
     if (result.kind === 'waits') {
       this.#budget.giveBack(index);
       return waitEntries({ step: open.move.step, call: index }, result, open, this.#ports.deps);
@@ -506,45 +505,6 @@ export class Calls {
     const { clock, newToken } = this.#ports.deps;
     const expiry = expiresInMs === undefined ? {} : { expiresAt: clock.now() + expiresInMs };
     return [{ kind: 'paused', token: newToken(), step: open.move.step, call: index, ...asked, ...expiry }];
-  }
-
-  /** Ends a call that a task has carried out. Its arguments, approval and policy were checked before the task was started. */
-  async #endAgentCall(open: OpenStep, branch: Branch, { call, task, agentCall }: TaskWait): Promise<Landed> {
-    const { deps, state, tools } = this.#ports;
-    const { end } = state.tasks.findLast(({ id }) => id === task) ?? {};
-    if (end === undefined) return [];
-    this.#isUnderWay(call, new Attempt(deps.clock, () => {}));
-    const { identity } = state;
-    const { tool } = branch;
-    const outcome = await outcomeOfTask(end, tool, tools().ready(tool), { identity, artifacts: deps.artifacts });
-    const startedAt = agentCall?.startedAt ?? deps.clock.now();
-    const result = this.stopped.told(open, call, { outcome, startedAt, attempts: 1 });
-    return [callEnded({ step: open.move.step, call }, this.#given(branch, result))];
-  }
-
-  /** Adds to the result how to read on in the value that was stored. */
-  #given(branch: Branch, result: CallResult): CallResult {
-    const { outcome } = result;
-    if (outcome.kind !== 'value') return result;
-    const names = outcome.artifact === undefined ? [] : [ARTIFACT_FETCH];
-    const discovered = newlyFound({ branch, tools: this.#ports.tools() }, this.#dispatchPorts, names);
-    return discovered.length === 0 ? result : { ...result, discovered };
-  }
-
-  /** Carries out a message, or the end of the plan: its arguments are its value. */
-  async #beginGiven(open: OpenStep, index: number, branch: Branch): Promise<Landed> {
-    const { deps, state } = this.#ports;
-    const at = { step: open.move.step, call: index };
-    this.#isUnderWay(index, new Attempt(deps.clock, () => {}));
-    if (branch.refusal !== undefined) return failed(at, branch.refusal);
-    const startedAt = deps.clock.now();
-    try {
-      const args = capture(await this.#resolveArgs({ open, index, branch }), 'args');
-      const outcome = await storeLargeValue(args, branch.tool, state.identity, deps.artifacts);
-      return [callEnded(at, this.#given(branch, { outcome, startedAt, attempts: 1 }))];
-    } catch (thrown) {
-      return failed(at, errorData(thrown));
-    }
   }
 
   /**
@@ -622,16 +582,6 @@ function asLanding(landed: Landed): Landing {
 /** Gives a single task call the shape of a branch of a parallel call. */
 function asBranch({ kind }: TaskCall): Branch {
   return { tool: kind === 'spawn_task' ? SPAWN_TOOL : AWAIT_TOOL, args: null };
-}
-
-function withAttempts<T extends object>(result: T, attempts: number): T {
-  return 'attempts' in result && result.attempts === 0 ? { ...result, attempts } : result;
-}
-
-/** The end of a call that is not tried again, since the goal was changed while it waited. */
-function givenUp(open: OpenStep, { tool }: Branch, { call, error, attempts, startedAt }: AwayCall): CallEnded {
-  const outcome = failedOutcome(error, tool, attempts);
-  return callEnded({ step: open.move.step, call }, { outcome, attempts, startedAt });
 }
 
 const NO_META: JsonObject = Object.freeze({});
