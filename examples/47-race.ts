@@ -31,7 +31,6 @@ const race = { kind: 'call_parallel', branches, join: { kind: 'first_success' } 
 const decisions = [race, { kind: 'call_tool', tool: 'render', args: {} }] as const;
 const planner = (run: { trajectory: { count: number } }) =>
   decisions[run.trajectory.count] ?? ({ kind: 'finish', reason: 'goal' } as const);
-
 const runtime = createRuntime({ planner, tools: [askUser, rule, render], journal: memoryJournal() });
 const run = await runtime.start('A film of Oslo', { identity: local('ana') });
 for await (const event of run.events({ overPauses: true })) {

@@ -58,6 +58,7 @@ export type {
   TaskQuery,
   TaskRecord,
   Tasks,
+  Waiting,
 } from '#runtime';
 export { createRuntime } from '#runtime';
 export type { Agent, AgentLimits, AgentOptions, Handle, Tool, ToolContext, ToolOptions } from '#tools';

@@ -38,7 +38,8 @@ export async function withRuntime<T>(
   use: (runtime: Runtime) => Promise<T>,
 ): Promise<T> {
   const onFault = (error: unknown): void => terminal.note(`pilotage: ${shortLine(describeThrown(error), 300)}`, 'bad');
-  const runtime = createRuntime({ ...made, journal, onFault });
+  // A command is about its own run, and ends with it: what else is due is left to processes that stay.
+  const runtime = createRuntime({ ...made, journal, onFault, goesOn: false });
   try {
     return await use(runtime);
   } finally {

@@ -14,6 +14,8 @@ export type CommandName =
   | 'list'
   | 'inspect'
   | 'stream'
+  | 'waiting'
+  | 'signal'
   | 'fork'
   | 'replay'
   | 'repair'
@@ -50,12 +52,14 @@ Commands:
   list                      the runs of this folder's journal
   inspect <run>             what a run did, step by step
   stream <run> <name>       the rows of a stream that its tools write
+  waiting                   all that the runs of the journal wait for
 
   approve <run>             say yes to what a run asks, with other arguments if need be
   reject <run>              say no
   answer <run>              give the value of a call that is asked about, or what the planner asks for
   settle <run>              say whether a call in doubt has happened
   send <run> "<message>"    tell a run something on its way
+  signal <key> [<json>]     say that something has happened that runs wait for
   redirect <run> "<goal>"   give it another goal
   pause <run>               let it stop at its next step
   cancel <run>              end it
@@ -312,6 +316,36 @@ Options:
   --since <time>         only runs of the last 30m, 12h or 7d, or since 2027-01-31T09:00:00+01:00
   --limit <n>            at most so many (default 50, at most 200)
   --json                 one JSON object a line
+${JOURNAL_HELP}
+
+${EXIT_CODES}
+`,
+  waiting: `Usage: pilotage waiting [options]
+
+All that the runs of the journal wait for, oldest first: open questions and approvals with their pauses, times, and events with their keys.
+
+Options:
+  --for <what>           only these: answer, time, event
+  --key <key>            only those that wait for the event of this key
+  --tenant <name>        only those of this tenant, and so on
+  --user <name>
+  --session <name>
+  --limit <n>            at most so many (default 50, at most 200)
+  --json                 one JSON object a line
+${JOURNAL_HELP}
+
+${EXIT_CODES}
+`,
+  signal: `Usage: pilotage signal <key> [<payload>] [options]
+
+Says that something has happened outside: each run of the tenant that waits for the event of this key gets the payload, which is JSON. While none
+waits it is kept, and goes to the first that does. A process that has the agent of a run goes on with it; this command drives nothing.
+
+Options:
+  --id <id>              the same signal again has the same id, and changes nothing (default: a fresh one)
+  --tenant <name>        whose runs hear it (default local)
+  --keep <s>             seconds for which it is kept, and its id known (default 604800)
+  --json                 print one line of JSON in place of words
 ${JOURNAL_HELP}
 
 ${EXIT_CODES}

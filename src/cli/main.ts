@@ -63,6 +63,10 @@ async function commandOf({ command, words, options }: Command, terminal: Termina
       return (await import('./retry-command.ts')).retryCommand(subject, options, terminal);
     case 'list':
       return (await import('./list-command.ts')).listCommand(options, terminal);
+    case 'waiting':
+      return (await import('./waiting-command.ts')).waitingCommand(options, terminal);
+    case 'signal':
+      return (await import('./signal-command.ts')).signalCommand(subject, text, options, terminal);
     case 'inspect':
       return (await import('./inspect-command.ts')).inspectCommand(subject, options, terminal);
     case 'stream':

@@ -116,6 +116,9 @@ export interface Options {
   /** A repair is done, not only shown. */
   readonly apply: boolean;
   readonly namespace?: readonly string[];
+  readonly key?: string;
+  readonly waitsFor?: string;
+  readonly keepMs?: number;
   /** What cannot be taken back is meant. */
   readonly yes: boolean;
   /** Who does it. */
@@ -192,6 +195,8 @@ export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
     ...{ status: SEVERAL, limit: TEXT, session: TEXT, parent: TEXT },
     ...{ label: SEVERAL, agent: TEXT, text: TEXT, since: TEXT, schedule: TEXT },
   },
+  waiting: { ...COMMON, tenant: TEXT, user: TEXT, session: TEXT, for: TEXT, key: TEXT, limit: TEXT },
+  signal: { ...COMMON, id: TEXT, tenant: TEXT, keep: TEXT },
   inspect: COMMON,
   approve: { ...ANSWERING, ...REMEMBERING, args: TEXT, digest: TEXT },
   reject: { ...ANSWERING, ...REMEMBERING },
@@ -252,6 +257,7 @@ const WORDS: Readonly<Partial<Record<CommandName, { readonly count: number; read
   run: { count: 1, wanted: 'one goal, in quotes' },
   plan: { count: 1, wanted: 'one goal, in quotes, or --run with a run' },
   list: { count: 0, wanted: 'no further words' },
+  waiting: { count: 0, wanted: 'no further words' },
   erase: { count: 0, wanted: 'no further words' },
   chat: { count: 0, wanted: 'no further words; what you say is read from the input' },
   send: { count: 2, wanted: 'a run and a message, in quotes' },
@@ -290,6 +296,7 @@ const STORED_PLAN = { count: 0, wanted: 'either a goal or --run' };
 function wordsOf(command: CommandName, positionals: readonly string[], values: Values): readonly string[] {
   if (command === 'memory') return memoryWords(positionals);
   if (command === 'rules') return ruleWords(positionals);
+  if (command === 'signal') return signalWords(positionals);
   const isStoredPlan = command === 'plan' && values['run'] !== undefined;
   const { count, wanted } = isStoredPlan ? STORED_PLAN : wantedOf(command, positionals);
   if (positionals.length === count && positionals.every((word) => word.trim() !== '')) return positionals;
@@ -319,6 +326,11 @@ function rememberOption(scope: string | undefined, match: string | undefined): J
   if (match !== undefined && match !== 'exact' && match !== 'tool')
     throw new UsageError('--match takes exact or tool.');
   return { scope, ...defined({ match }) };
+}
+
+function signalWords(positionals: readonly string[]): readonly string[] {
+  if (positionals[0]?.trim() && positionals.length <= 2) return positionals;
+  throw new UsageError(`signal takes a key, and a payload in JSON if there is one: signal order-17 '{"paid": true}'.`);
 }
 
 function namespaceOption(text: string | undefined): readonly string[] | undefined {
@@ -369,6 +381,7 @@ function optionsOf(command: CommandName, values: Values): Options {
   const every = positive(text('every'), 'every');
   const patience = notNegative(text('patience'), 'patience');
   const grace = notNegative(text('grace'), 'grace');
+  const keep = notNegative(text('keep'), 'keep');
   return {
     json: flag('json'),
     debug: flag('debug'),
@@ -389,6 +402,9 @@ function optionsOf(command: CommandName, values: Values): Options {
       user: text('user'),
       tenant: text('tenant'),
       namespace: namespaceOption(text('namespace')),
+      key: text('key'),
+      waitsFor: text('for'),
+      keepMs: keep === undefined ? undefined : Math.ceil(keep * 1000),
       journal: text('journal'),
       config: text('config'),
       workspace: text('workspace'),

@@ -67,6 +67,7 @@ const CONFIG: ConfigShape<Config> = {
   maxLiveRunsPerTenant: whole(1),
   leaseMs: whole(1),
   takeoverGraceMs: whole(0),
+  goesOn: anything,
   patienceMs: whole(0),
   progress: shape<ProgressGuard>({ hintAfter: anything, action: anything, actAfter: anything }),
   files: anything,

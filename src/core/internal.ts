@@ -498,6 +498,7 @@ export {
   type CallWait,
   type EventMessage,
   type LaterValue,
+  WAITS_FOR,
   type WaitEnd,
   type WaitFor,
   type WaitPlace,

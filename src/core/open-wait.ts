@@ -1,4 +1,5 @@
 /** What waits in the whole journal, as its index has it, and the signals that come from outside. */
+import type { Approver } from './approval.ts';
 import type { PauseReason } from './decision.ts';
 import { PilotageError } from './errors.ts';
 import { encodedBytes, type Json, type JsonObject } from './json.ts';
@@ -19,11 +20,11 @@ export interface WaitRow {
   readonly wait?: number;
   /** The tool of the call. */
   readonly tool?: string;
-  /** Of an answer: why somebody is asked, what is shown to them, and who may approve. */
+  /** Set when somebody is asked: why, what is shown to them, and who may approve. */
   readonly reason?: PauseReason;
   readonly payload?: JsonObject;
-  readonly approver?: 'anyone' | 'another';
-  /** Of an event: who signals it names it so. */
+  readonly approver?: Approver;
+  /** Set for an event: whoever signals it names it so. */
   readonly key?: string;
   /** JSON Schema of the answer, or of the payload of the event. */
   readonly schema?: JsonObject;
@@ -37,7 +38,7 @@ export interface WaitChanges {
   readonly ends?: true;
   /** Ids of waits that are over. */
   readonly removes?: readonly string[];
-  /** What it waits for now. One that is there already is replaced. */
+  /** What it waits for now, in place of rows with the same id. */
   readonly adds?: readonly WaitRow[];
   /** Signals that came for waits that were over. */
   readonly returns?: readonly ReturnedSignal[];

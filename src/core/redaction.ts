@@ -104,6 +104,12 @@ export class Redaction {
     return clean === undefined ? value : mapTexts(value, clean);
   }
 
+  /** The payload of a signal, before it is stored. */
+  signalled(value: Json): Json {
+    const clean = this.#of('goals');
+    return clean === undefined ? value : mapTexts(value, clean);
+  }
+
   /** What is said to a run, before it is stored. */
   control(control: Control): Control {
     const { type, payload } = control;

@@ -3,7 +3,8 @@ import type { Json, JsonObject } from './json.ts';
 import type { CallPlace } from './step.ts';
 
 /** What a call waits for: somebody's answer, a time, or an event of the outside. */
-export type WaitFor = 'answer' | 'time' | 'event';
+export type WaitFor = (typeof WAITS_FOR)[number];
+export const WAITS_FOR = ['answer', 'time', 'event'] as const;
 
 /** The place of a wait in its run. */
 export interface WaitPlace extends CallPlace {

@@ -57,5 +57,5 @@ export { FIND_DUE } from './sqlite/runs.ts';
 export { MIGRATIONS, openDatabase, SCHEMA_VERSION } from './sqlite/schema.ts';
 export { addToLayer, assertStoreIndex, type StoreIndex, type StoreLayer, StoreView } from './store-view.ts';
 export { storedJson, storedJsonIfAny, storeIfLarge, storeValue } from './stored-json.ts';
-export type { EventStore, NewSignal, WaitIndex } from './waits-port.ts';
+export type { EventStore, NewSignal, OpenWait, Signalled, WaitIndex, WaitQuery } from './waits-port.ts';
 export { isWhole, wholeJournal } from './whole.ts';

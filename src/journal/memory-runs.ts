@@ -34,6 +34,14 @@ export function comesFirst(run: StoredRun, other: StoredRun): boolean {
   return run.priority === other.priority ? run.age < other.age : run.priority > other.priority;
 }
 
+export function isParked({ owner, status }: StoredRun): boolean {
+  return owner === undefined && (status === 'waiting' || status === 'paused');
+}
+
+export function isDueBefore(run: StoredRun, other: StoredRun): boolean {
+  return (run.wakeAt ?? 0) < (other.wakeAt ?? 0);
+}
+
 export function isWanted({ agent, identity }: StoredRun, request: ClaimRequest): boolean {
   const { agents, exceptTenants } = request;
   return agents?.includes(agent) !== false && exceptTenants?.includes(identity.tenant) !== true;

@@ -18,7 +18,16 @@ import {
 } from '#core';
 import { LeaseWatch } from './lease-watch.ts';
 import { MemoryItems } from './memory-items.ts';
-import { comesFirst, fitsQuery, grant, isWanted, memoryRecord, type StoredRun } from './memory-runs.ts';
+import {
+  comesFirst,
+  fitsQuery,
+  grant,
+  isDueBefore,
+  isParked,
+  isWanted,
+  memoryRecord,
+  type StoredRun,
+} from './memory-runs.ts';
 import { MemoryKeys, MemorySchedules } from './memory-schedules.ts';
 import { MemoryArtifacts, MemorySnapshots } from './memory-stores.ts';
 import { MemoryStreams } from './memory-streams.ts';
@@ -405,9 +414,21 @@ class MemoryJournal implements Journal {
       if (run.wakeAt === null || run.wakeAt > now || run.waits === true || !isWanted(run, request) || !free(run))
         continue;
       if (passedOver.has(run.identity.run)) continue;
-      if (best === undefined || comesFirst(run, best)) best = run;
+      if (request.parked === true && !isParked(run)) continue;
+      if (best === undefined || (request.parked === true ? isDueBefore(run, best) : comesFirst(run, best))) best = run;
     }
     return best && grant(best, request, now);
+  }
+
+  async nextDue(agents: readonly string[]): Promise<number | undefined> {
+    this.#assertOpen();
+    let first: number | undefined;
+    for (const run of this.#unended) {
+      const { wakeAt } = run;
+      if (wakeAt === null || !isParked(run) || !agents.includes(run.agent)) continue;
+      first = Math.min(first ?? wakeAt, wakeAt);
+    }
+    return first === undefined ? undefined : first - this.#clock.now();
   }
 
   async renew(leases: readonly Renewal[], leaseMs: number): Promise<(number | undefined)[]> {

@@ -10,8 +10,7 @@
  * J5 If a former owner may still be at work on the run's calls, each later claim says how long ago it had the lease.
  * J6 A message has the time at which the store accepted it; that time alone decides whether it came in time.
  * J7 What `waits` lists is what the entries say, less the waits to which a signal was delivered that their run has not taken yet.
- * J8 A signal is accepted once per tenant, key and id while its time is not over. It is delivered to all that wait for its key, or kept until
- *    somebody does; what is kept is delivered in the order in which it was accepted.
+ * J8 A signal is accepted once per tenant, key and id, goes to all that wait for its key, or is kept, in order, until somebody does.
  */
 import type {
   ArtifactRef,
@@ -102,6 +101,11 @@ export interface ClaimRequest extends LeaseRequest {
   readonly reopens?: true;
   /** Whether an owner whose lease ran out is known to be dead. Called only for the run that is claimed. Default: false. */
   readonly isDead?: (owner: string) => boolean;
+  /**
+   * Without `run`: only a run that was parked, `waiting` or `paused`, and whose time has come or that was told something since; the one that is due
+   * longest comes first. Never one that nobody has begun, or that its owner has not parked.
+   */
+  readonly parked?: true;
   /** Without `run`: only runs of these agents, of none of these tenants, and none of these runs. */
   readonly agents?: readonly string[];
   readonly exceptTenants?: readonly string[];
@@ -156,10 +160,7 @@ export interface Append {
   readonly tells?: readonly Told[];
   /** What calls that end with these entries have written to the long-term store, in order. */
   readonly writes?: readonly StoreWrite[];
-  /**
-   * What these entries change in what the run waits for. A signal that is kept for the key of a wait that begins is put into the run's inbox in the
-   * same commit.
-   */
+  /** What these entries change in what the run waits for. A signal that is kept for a wait that begins is put into the run's inbox. */
   readonly waits?: WaitChanges;
   /** Refuses the append when the run has had more signals than this. */
   readonly seenSignals?: number;
@@ -379,6 +380,12 @@ export interface Journal {
    * @returns `undefined` when nothing is due, another owner has the run, or the run has ended (but see `reopens`) or does not exist.
    */
   claim(request: ClaimRequest): Promise<Claim | undefined>;
+
+  /**
+   * In how many milliseconds, by the store's clock, the first run of these agents is due that was parked and that nobody has: 0 or less when one is.
+   * `undefined`: none is before it is told something.
+   */
+  nextDue(agents: readonly string[]): Promise<number | undefined>;
 
   /**
    * For each lease, in order: the run's count of signals, or `undefined` when the lease was released or claimed by

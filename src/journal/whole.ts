@@ -158,6 +158,7 @@ class WholeJournal implements Journal {
   get: Journal['get'] = (run) => this.#journal.get(run);
   list: Journal['list'] = (query) => this.#journal.list(query);
   claim: Journal['claim'] = (request) => this.#journal.claim(request);
+  nextDue: Journal['nextDue'] = (agents) => this.#journal.nextDue(agents);
   renew: Journal['renew'] = (leases, leaseMs) => this.#journal.renew(leases, leaseMs);
   release: Journal['release'] = (lease, park) => this.#journal.release(lease, park);
   watch: Journal['watch'] = (run, wake) => this.#journal.watch(run, wake);

@@ -1,5 +1,5 @@
 /** Which kinds of answers a pause takes. */
-import { type Control, PilotageError } from '#core';
+import { type Control, type Json, type JsonObject, PilotageError } from '#core';
 import { explainSchemaError, firstIssues, schemaErrors } from '#schema';
 import type { OpenPause } from '#state';
 
@@ -15,7 +15,7 @@ const KINDS: Partial<Record<Control['type'], AnswerKind>> = {
 };
 
 /** The kinds of answers that the pause takes. */
-function kindsFor({
+export function kindsFor({
   reason,
   step,
   call,
@@ -49,6 +49,12 @@ export function unfitFor(
   return new PilotageError('payload_invalid', `${message}${hint}`, { data: { token: pause.token, kind: wrong, fits } });
 }
 
+/** What of a value does not fit the schema; `undefined` when all of it does. */
+export function issuesOf(schema: JsonObject, value: Json): string | undefined {
+  const issues = schemaErrors(schema, value);
+  return issues.length === 0 ? undefined : firstIssues(issues.map(explainSchemaError));
+}
+
 /**
  * Why what is said does not fit the schema of the pause; `undefined` when it does, or no schema was given. It is asked before the answer is stored, and
  * again when the run takes it.
@@ -60,9 +66,8 @@ export function misfitFor(
   if (schema === undefined) return undefined;
   const isAnswer = wait === undefined ? type === 'RESUME' : type === 'ANSWER';
   if (!isAnswer) return undefined;
-  const issues = schemaErrors(schema, (wait === undefined ? payload['payload'] : payload['value']) ?? null);
-  if (issues.length === 0) return undefined;
-  const why = firstIssues(issues.map(explainSchemaError));
+  const why = issuesOf(schema, (wait === undefined ? payload['payload'] : payload['value']) ?? null);
+  if (why === undefined) return undefined;
   const message = `The answer to ${token} was refused, and the question is still open. It does not fit its schema: ${why}`;
   return new PilotageError('payload_invalid', message, { data: { token } });
 }

@@ -21,34 +21,22 @@ import { type Exit, exitError, TRY_AGAIN_MS } from '../loop/let-go.ts';
 import { goesOnAt } from '../loop/next.ts';
 import { Alarms, startSweeping } from './alarms.ts';
 import { isDeadOwner, ownerName, startHeartbeat } from './leases.ts';
-import { Loans, type SlotHolder } from './loans.ts';
+import type { Live, Place } from './live-run.ts';
+import { Loans } from './loans.ts';
+import { ParkedRuns } from './parked-runs.ts';
 import { PickUp, type PickUpOptions, Refusals } from './pick-up.ts';
 import { type ReopenAs, type Reopening, reopen, reopenTasks } from './reopen.ts';
 import { isForOthers, sendControl } from './send-control.ts';
-import { type Slot, type SlotLimits, Slots, type Waiting } from './slots.ts';
+import { type QueuedRun, type Slot, type SlotLimits, Slots } from './slots.ts';
 import { TurnsToCome } from './turns-to-come.ts';
 
 export interface FleetOptions extends PickUpOptions {
   readonly slots: SlotLimits;
-  /** Whose runs are taken over. */
+  /** Whose runs are taken over. With `goesOn`, those that were parked go on here when they are due, without `work()`. */
   readonly agents: readonly string[];
+  readonly goesOn: boolean;
   /** A run has ended here. */
   onEnded(state: RunState): void;
-}
-
-/** A place for a run, which may be lent by another. */
-interface Place extends Pick<SlotHolder, 'lender'> {
-  readonly slot: Slot;
-}
-
-/** A run that this process drives. */
-interface Live extends SlotHolder {
-  readonly driver: RunDriver;
-  readonly exit: Promise<Exit>;
-  /** Everything that follows from the exit is done too. */
-  readonly done: Promise<void>;
-  /** Somebody waits for the exit, and will see its error. */
-  awaited: boolean;
 }
 
 /** A run is looked at again after this time at the earliest. */
@@ -79,6 +67,7 @@ export class Fleet {
   /** A program that takes over no due runs still goes on with those that it knows. */
   readonly #alarms: Alarms;
   readonly #refusals: Refusals;
+  readonly #parked: ParkedRuns | undefined;
   #stopBeat: (() => void) | undefined;
   #stopWork: (() => void) | undefined;
   #closing = false;
@@ -95,6 +84,13 @@ export class Fleet {
     this.#toCome = new TurnsToCome(deps.journal, (run) => this.wake(run));
     this.#refusals = new Refusals(deps.clock);
     this.#alarms = new Alarms(deps.clock, (run) => this.#looked(run, () => this.#ring(run)));
+    if (options.goesOn) this.#parked = new ParkedRuns(deps, options.agents, this.#slots, () => this.#driveNext(true));
+  }
+
+  /** These runs have got a signal. */
+  signalled(runs: readonly string[]): void {
+    for (const run of runs) this.#live.get(run)?.driver.poke();
+    this.#parked?.look();
   }
 
   /** This process drives the run now. */
@@ -162,6 +158,7 @@ export class Fleet {
     this.#closing = true;
     this.#stopWork?.();
     for (const cancel of this.#later.values()) cancel();
+    const swept = this.#parked?.stop();
     this.#toCome.stop();
     this.#alarms.stop();
     this.#slots.clear();
@@ -170,6 +167,7 @@ export class Fleet {
     while (!this.#slots.isEmpty) await new Promise<void>((resolve) => this.#slots.onRoom(resolve));
     this.#cancelAbort();
     await Promise.all(this.#waking);
+    await swept;
     await this.#deps.states.settle();
     this.#stopBeat?.();
   }
@@ -204,7 +202,7 @@ export class Fleet {
   }
 
   /** Drives a stored run as soon as there is a slot. */
-  enqueue(waiting: Waiting): void {
+  enqueue(waiting: QueuedRun): void {
     this.#slots.enqueue(waiting);
     this.#startWaiting();
   }
@@ -222,13 +220,13 @@ export class Fleet {
     }
   }
 
-  #placeFor({ run, tenant }: Waiting): Place | undefined {
+  #placeFor({ run, tenant }: QueuedRun): Place | undefined {
     const slot = this.#slots.take(tenant);
     return slot === undefined ? this.#loans.lend(run) : { slot };
   }
 
   /** A run that was to be driven here, and could not be claimed, is asked for again; its readers are told when that lasts. */
-  #postpone(waiting: Waiting, error: unknown): void {
+  #postpone(waiting: QueuedRun, error: unknown): void {
     const { run, tries = 0, acceptChanges } = waiting;
     if (this.#closing) return;
     if (isJournalGone(error)) {
@@ -257,14 +255,14 @@ export class Fleet {
   }
 
   /** Takes over one due run of an agent that is known here. False when no run is due, or no slot is free. */
-  async #driveNext(): Promise<boolean> {
+  async #driveNext(parked: boolean = false): Promise<boolean> {
     this.#loans.settle();
     if (!this.#slots.takeAny()) return false;
     let slot: Slot | undefined;
     let claim: Claim | undefined;
     const askedAt = momentOf(this.#deps.clock);
     try {
-      claim = await this.#claimNext();
+      claim = await this.#claimNext(parked);
       if (claim === undefined) return false;
       slot = await this.#slotOf(claim);
       if (slot === undefined) return false;
@@ -298,11 +296,12 @@ export class Fleet {
     return undefined;
   }
 
-  #claimNext(): Promise<Claim | undefined> {
+  #claimNext(parked: boolean): Promise<Claim | undefined> {
     return this.#deps.journal.claim({
       owner: this.#owner,
       leaseMs: this.#options.leaseMs,
       isDead: isDeadOwner,
+      ...(parked ? { parked } : {}),
       agents: this.#options.agents,
       exceptTenants: this.#slots.fullTenants(),
       exceptRuns: this.#refusals.all(),
@@ -340,7 +339,7 @@ export class Fleet {
   }
 
   /** @returns false when only a process with the run's own code can take what was said. */
-  async #hears(control: Pick<Control, 'type'>, waiting: Waiting): Promise<boolean> {
+  async #hears(control: Pick<Control, 'type'>, waiting: QueuedRun): Promise<boolean> {
     const live = this.#live.get(waiting.run);
     if (live !== undefined) {
       live.driver.poke();
@@ -456,7 +455,7 @@ export class Fleet {
   }
 
   /** Or when there is room, or the store can be written again. @throws why the run cannot be carried out here. */
-  async #driveNow(waiting: Waiting): Promise<void> {
+  async #driveNow(waiting: QueuedRun): Promise<void> {
     const { run, tenant, acceptChanges } = waiting;
     const slot = this.#takeSlot(tenant);
     if (slot === undefined) return this.enqueue(waiting);

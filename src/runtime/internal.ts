@@ -30,8 +30,8 @@ export type { PauseNotice, RunResult } from './result.ts';
 export { runResultOf, wholeAnswerOf, wholePauses } from './result.ts';
 export { Run } from './run.ts';
 export type { EventOptions, Resumption } from './run-options.ts';
-export type { RuntimeOptions } from './runtime.ts';
 export { createRuntime, Runtime } from './runtime.ts';
+export type { RuntimeOptions } from './runtime-options.ts';
 export {
   OVERLAP_MODES,
   type OverlapMode,
@@ -46,9 +46,11 @@ export type { MemoryOptions } from './session-memory.ts';
 export { continuedAfter } from './session-memory.ts';
 export { BUSY_MODES, type BusyMode } from './session-send.ts';
 export type { TurnView } from './session-turns.ts';
+export { type SignalResult, sendSignal } from './signal.ts';
 export type { StartOptions } from './start-options.ts';
 export type { StoreOptions } from './store.ts';
 export { longTermMemory, storeOn } from './store.ts';
 export type { TaskRecord } from './task-record.ts';
 export type { GroupResolved, SpawnOptions, TaskQuery } from './tasks.ts';
 export { Tasks } from './tasks.ts';
+export { listWaiting, type Waiting } from './waiting.ts';

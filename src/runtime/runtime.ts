@@ -18,24 +18,21 @@ import {
   type Entry,
   fieldOf,
   type Identity,
+  type Json,
   jsonEquals,
   knowKeysOf,
-  type Limits,
   local,
   type OptionShape,
   PilotageError,
   Redaction,
-  type RedactionOptions,
   type StartRequest,
   systemClock,
-  type ToolPolicy,
 } from '#core';
 import {
   assertJournal,
   assertLease,
   cleanArtifacts,
   DEFAULT_JOURNAL_PATH,
-  type Journal,
   type NewRun,
   ownedBy,
   patientArtifacts,
@@ -45,7 +42,6 @@ import {
   wholeJournal,
 } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
-import type { FileOptions } from '#messages';
 import { assertParallelCalls, createCatalogue, rememberTool, skillGet, skillSearch, toolGet, toolSearch } from '#tools';
 import { AtWork } from '../calls/doubt.ts';
 import { Handles } from '../calls/handles.ts';
@@ -54,99 +50,33 @@ import type { DriverDeps } from '../loop/driver-deps.ts';
 import { KnownStates } from '../loop/known-states.ts';
 import { NoticeHub } from '../loop/notices.ts';
 import { assertPriced } from '../loop/prices.ts';
-import { assertProgressGuard, type ProgressGuard } from '../loop/progress-guard.ts';
+import { assertProgressGuard } from '../loop/progress-guard.ts';
 import { ToldRuns } from '../loop/told-runs.ts';
-import { type AgentParts, Agents, agentsGiven } from './agents.ts';
+import { Agents, agentsGiven } from './agents.ts';
 import { cancelRun } from './cancel-signals.ts';
 import { type Erased, eraseUser } from './erase.ts';
 import { type Extracted, type ExtractOptions, extractMemory } from './extract-memory.ts';
 import { Fleet } from './fleet.ts';
 import { assertStart, firstEntry, type Starting } from './new-run.ts';
-import { assertHistoryHooks, type HistoryHooks, TurnSaves, withOwnHistory } from './own-history.ts';
-import type { Migrate } from './pins.ts';
+import { assertHistoryHooks, TurnSaves, withOwnHistory } from './own-history.ts';
 import { Rules } from './rules.ts';
 import { Run } from './run.ts';
 import { RunHost } from './run-host.ts';
+import type { RuntimeOptions } from './runtime-options.ts';
 import { ScheduleTicker } from './schedule-ticker.ts';
 import { Schedules } from './schedules.ts';
 import { Session, type SessionOptions } from './session.ts';
-import { assertMemoryOptions, type MemoryOptions, type Remembering, rememberedFor } from './session-memory.ts';
+import { assertMemoryOptions, type Remembering, rememberedFor } from './session-memory.ts';
 import { turnStarted } from './session-path.ts';
 import { Sessions } from './sessions.ts';
+import { type SignalDetails, type SignalResult, sendSignal } from './signal.ts';
 import type { SlotLimits } from './slots.ts';
 import { startByKey } from './start-by-key.ts';
 import { assertFreeId, readBegin, type StartOptions } from './start-options.ts';
-import { assertStoreOptions, longTermMemory, ProgramStore, type StoreOptions, type StoreOwner } from './store.ts';
+import { assertStoreOptions, longTermMemory, ProgramStore, type StoreOwner } from './store.ts';
 import { Tasks } from './tasks.ts';
 import { assertFileOptions } from './user-message.ts';
-
-export interface RuntimeOptions extends AgentParts {
-  /**
-   * A journal, or the path of an SQLite file. Default: `.pilotage/pilotage.db` in the current folder. A file is opened when
-   * it is first needed, and closed with the runtime; a journal that the caller passes in stays open.
-   */
-  readonly journal?: Journal | string;
-  /** Limits of runs that do not set their own. */
-  readonly limits?: Limits;
-  /**
-   * At most this many runs are driven at once; others wait by priority, then age. A run that waits is not driven. A run whose own
-   * code, such as a tool, waits for another run of this runtime lends that run its slot, and both count as one. Default 10.
-   */
-  readonly maxLiveRuns?: number;
-  /** At most this many runs of one tenant are driven at once. Default 10. */
-  readonly maxLiveRunsPerTenant?: number;
-  /**
-   * How many calls of one step may run at once, 1 to 50. Default 50. A planner's entry and a tool may set less; calls that are held
-   * back by such a limit are reported (event `tool.held_back`).
-   */
-  readonly parallelCalls?: number;
-  /**
-   * How long a run stays with a process that does not renew its lease, in milliseconds. Default 5,000, at most 300,000. The lease is
-   * renewed every third of that time.
-   */
-  readonly leaseMs?: number;
-  /**
-   * After a run was taken from a process that may still be alive, the answer `not_done` of `reconcile` is not believed for this long,
-   * because that process may still make the call. Milliseconds. Default: two leases.
-   */
-  readonly takeoverGraceMs?: number;
-  readonly clock?: Clock;
-  /** A number from 0 up to 1, for the jitter of retries. Default `Math.random`. */
-  readonly random?: () => number;
-  /** How runs continue earlier runs of their session. Default: they do not. */
-  readonly memory?: MemoryOptions;
-  /** How files of messages are taken. Default: by their bytes and their references alone. */
-  readonly files?: FileOptions;
-  /** Where the program keeps the messages of its sessions, if it does so itself. Default: what their runs say. */
-  readonly history?: HistoryHooks;
-  /** Long-term memory: `runtime.store`, and `context.store` of tools. Default: items are found by words, and belong to their tenant and user. */
-  readonly store?: StoreOptions;
-  /** What happens to a run that repeats the same steps. Default: the planner is told after three times. */
-  readonly progress?: ProgressGuard;
-  /**
-   * How long a run waits while none of its models can be asked, before it is paused as `model_unavailable`, in milliseconds. With 0 it
-   * is paused at once. Default 900,000 (15 minutes); 5,000 for a run without steps when nothing listens at its model's address, and
-   * nothing has since this process began.
-   */
-  readonly patienceMs?: number;
-  /**
-   * A function that is asked before each call of a tool: it allows the call, denies it, so that the planner sees why, or has people asked.
-   * Planners that make plans first ask it about the whole plan, in which references to earlier steps are not resolved yet.
-   */
-  readonly policy?: ToolPolicy;
-  /**
-   * A function that is asked about a run whose planner or tools have changed. Default: the run waits until somebody accepts the
-   * changes.
-   */
-  readonly migrate?: Migrate;
-  /**
-   * The program's own secrets. A text is removed from everything that is written; patterns and functions apply to errors, faults and
-   * remarks, and to the parts that `also` names. Keys that this process was given, and texts that look like keys, need no rule.
-   */
-  readonly redact?: RedactionOptions;
-  /** Called with faults that no caller waits for. Default: a process warning. */
-  readonly onFault?: (error: unknown) => void;
-}
+import { listWaiting, type Waiting, type WaitingQuery } from './waiting.ts';
 
 const CLOSE: OptionShape<{ graceMs?: number }> = { graceMs: 'whole?' };
 const OPTIONS: OptionShape<RuntimeOptions> = {
@@ -159,6 +89,7 @@ const OPTIONS: OptionShape<RuntimeOptions> = {
   maxLiveRunsPerTenant: 'count?',
   leaseMs: 'count?',
   takeoverGraceMs: 'whole?',
+  goesOn: 'flag?',
   parallelCalls: 'any?',
   clock: 'object?',
   random: 'function?',
@@ -409,6 +340,28 @@ export class Runtime {
   }
 
   /**
+   * All that waits in the journal, whichever runs and processes: open questions, calls in doubt, times and events. Oldest first.
+   * @throws PilotageError `invalid_config`, or `identity_required` and `scope_invalid` for a caller without a scope.
+   */
+  async waiting(query: WaitingQuery = {}): Promise<Waiting[]> {
+    this.#assertOpen();
+    return listWaiting(this.#driverDeps().journal, query);
+  }
+
+  /**
+   * Something has happened outside, such as `order-17`: it goes to every run of the tenant that waits for the event of this key, or is kept until one
+   * does. The same id of a key comes once. Runs of agents that are known here go on.
+   * @throws PilotageError `payload_invalid` for a payload that fits none of those who wait, `unserializable`, `invalid_config`, `signals_full`,
+   * or a store error.
+   */
+  async signal(key: string, payload: Json = null, options: SignalDetails = {}): Promise<SignalResult> {
+    this.#assertOpen();
+    const signalled = await sendSignal(this.#driverDeps(), key, payload, options);
+    if (signalled.runs.length > 0) this.#readyFleet().signalled(signalled.runs);
+    return signalled;
+  }
+
+  /**
    * Erases what belongs to one person: the content of their runs, of which skeletons are left that still fold, their artifacts, the
    * summaries of their sessions and their long-term memory. A run that has not ended is cancelled; one that another process has under way is
    * told to end and named in `left`: erase again then. Nothing brings it back.
@@ -517,6 +470,7 @@ export class Runtime {
       takeoverGraceMs,
       migrate: this.#options.migrate,
       agents: this.#agents.names,
+      goesOn: this.#options.goesOn ?? true,
       onEnded: (state) => {
         this.#host?.forget(state.identity.run);
         this.#ticker?.ended(state.identity.run);

@@ -13,7 +13,7 @@ export interface Slot {
   readonly tenant: string;
 }
 
-export interface Waiting {
+export interface QueuedRun {
   readonly run: string;
   readonly tenant: string;
   readonly priority: number;
@@ -26,9 +26,9 @@ export interface Waiting {
 export class Slots {
   readonly #limits: SlotLimits;
   readonly #byTenant = new Map<string, number>();
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting: QueuedRun[] = [];
   #taken = 0;
-  #onRoom: (() => void) | undefined;
+  #onRoom: (() => void)[] = [];
 
   constructor(limits: SlotLimits) {
     this.#limits = limits;
@@ -36,6 +36,11 @@ export class Slots {
 
   get isEmpty(): boolean {
     return this.#taken === 0;
+  }
+
+  /** How many are free. */
+  get room(): number {
+    return Math.max(0, this.#limits.runs - this.#taken);
   }
 
   get hasRoom(): boolean {
@@ -87,18 +92,19 @@ export class Slots {
   /** Gives back a slot that was given to no tenant. */
   freeAny(): void {
     this.#taken -= 1;
-    const tell = this.#onRoom;
-    this.#onRoom = undefined;
-    tell?.();
+    if (this.#onRoom.length === 0) return;
+    const tells = this.#onRoom;
+    this.#onRoom = [];
+    for (const tell of tells) tell();
   }
 
   /** Calls `tell` once, when a slot becomes free. */
   onRoom(tell: () => void): void {
-    this.#onRoom = tell;
+    this.#onRoom.push(tell);
   }
 
   /** A run that waits already keeps its place, unless its priority is another one now. */
-  enqueue(waiting: Waiting): void {
+  enqueue(waiting: QueuedRun): void {
     const index = this.#waiting.findIndex(({ run }) => run === waiting.run);
     const known = this.#waiting[index];
     const acceptChanges = known?.acceptChanges === true || waiting.acceptChanges === true;
@@ -113,7 +119,7 @@ export class Slots {
   }
 
   /** The first run that `slotFor` has a slot for, and what that gave. */
-  next<T>(slotFor: (waiting: Waiting) => T | undefined): (T & { readonly waiting: Waiting }) | undefined {
+  next<T>(slotFor: (waiting: QueuedRun) => T | undefined): (T & { readonly waiting: QueuedRun }) | undefined {
     for (const [index, waiting] of this.#waiting.entries()) {
       const given = slotFor(waiting);
       if (given === undefined) continue;

@@ -3,11 +3,13 @@
  * entries cost here is a look at their kinds.
  */
 import {
+  asJson,
   boundedWait,
   defined,
   type Entry,
   type EntryKind,
   type EventPassed,
+  jsonEquals,
   type WaitChanges,
   type WaitRow,
   waitId,
@@ -61,7 +63,17 @@ function mayWait({ pauses, open }: RunState): boolean {
 const BEGINS: ReadonlySet<EntryKind> = new Set(['paused', 'call_waits']);
 /** With these what it waits for may change, too. */
 const CHANGES: ReadonlySet<EntryKind> = new Set([
-  ...(['resumed', 'wait_ended', 'call_ended', 'finished', 'failed', 'reopened', 'repaired'] as const),
+  ...([
+    'resumed',
+    'wait_ended',
+    'call_ended',
+    'finished',
+    'failed',
+    'reopened',
+    'repaired',
+    'approved',
+    'escalated',
+  ] as const),
 ]);
 
 /**
@@ -90,9 +102,10 @@ function differences(
 ): WaitChanges | undefined {
   // The wait goes on without the signal, and is for the next one.
   const goOn = new Set(passed.filter(({ error }) => error.code === 'payload_invalid').map(waitId));
-  const adds = [...after.values()].filter(
-    ({ id, requestedAt }) => before.get(id)?.requestedAt !== requestedAt || goOn.has(id),
-  );
+  const adds = [...after.values()].filter((row) => {
+    const known = before.get(row.id);
+    return known === undefined || goOn.has(row.id) || !jsonEquals(asJson(known), asJson(row));
+  });
   const removes = [...before.keys()].filter((id) => !after.has(id));
   const returns = passed.flatMap(({ error, key, signal, payload }) => {
     return error.code === 'wait_over' ? [{ key, signal, payload }] : [];

@@ -4,6 +4,7 @@ import type { Clock } from '#core';
 interface Timer {
   readonly at: number;
   readonly wake: () => void;
+  readonly holds: boolean;
 }
 
 /** A clock that stands still until a test moves it. */
@@ -20,15 +21,15 @@ export class VirtualClock implements Clock {
     return this.#now;
   }
 
-  after(delayMs: number, wake: () => void): () => void {
-    const timer = { at: this.#now + Math.max(delayMs, 0), wake };
+  after(delayMs: number, wake: () => void, { holds = true }: { readonly holds?: boolean } = {}): () => void {
+    const timer = { at: this.#now + Math.max(delayMs, 0), wake, holds };
     this.#timers.add(timer);
     return () => this.#timers.delete(timer);
   }
 
-  /** Timers that have not fired yet. */
+  /** Timers that have not fired yet, and for which a process would stay alive. */
   get pending(): number {
-    return this.#timers.size;
+    return [...this.#timers].filter(({ holds }) => holds).length;
   }
 
   /**

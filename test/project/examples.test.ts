@@ -38,8 +38,8 @@ const firstOfAgents = '20';
 const firstOfMoreTools = '26';
 const firstOfSessions = '27';
 const firstOfMemory = '40';
-const firstOfSchedules = '50';
 const firstOfWaits = '46';
+const firstOfSchedules = '50';
 const firstOfStreams = '56';
 const firstBehindStreams = '59';
 const pages: readonly Page[] = [
@@ -51,6 +51,7 @@ const pages: readonly Page[] = [
   page('docs/approvals.md', 5, (name) => isOfApprovals(name)),
   page('docs/schedules.md', 6, (name) => name >= firstOfSchedules && name < '52'),
   page('docs/memory.md', 5, (name) => name >= firstOfMemory && name < firstOfWaits),
+  page('docs/waits.md', 4, (name) => name >= firstOfWaits && name < firstOfSchedules),
   page('docs/streams.md', 6, (name) => name >= firstOfStreams && name < firstBehindStreams),
 ];
 
@@ -151,6 +152,12 @@ const SHOWN: Readonly<Record<string, readonly RegExp[]>> = {
     /'A text about cats', 'cats\.mp4'/,
   ],
   '58-breakpoints.ts': [/^measure\nstands before cut\ncut\nstands before glue\nglue\nstands before paint\npaint\n$/],
+  '46-question.ts': [/^A room in Oslo is held\.\n.*\npayload_invalid\n.*nights: 2 \} \}\n$/],
+  '47-race.ts': [/^rule .*nobody has answered"\}$/m, /^render \{"kind":"value","value":\{"film":"oslo\.mp4"\}\}$/m],
+  '48-signal.ts': [
+    /^new kept\nknown kept\nevent order-18 true\npayload_invalid\ntold 1\n/,
+    /^\{ kind: 'value', value: 'Order 17 is paid \(90\), and on its way\.' \}$/m,
+  ],
   // The second message waited; the branch of the edit has one turn.
   '28-go-on.ts': [
     /^Order A-17 is paid back\.\nTo your card\.\n/,

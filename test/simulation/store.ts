@@ -143,6 +143,10 @@ export class SimulatedStore implements Journal {
     });
   }
 
+  nextDue(agents: readonly string[]): Promise<number | undefined> {
+    return this.#operation('get', () => this.#options.inner.nextDue(agents));
+  }
+
   renew(leases: readonly Renewal[], leaseMs: number): Promise<(number | undefined)[]> {
     const { inner, ledger } = this.#options;
     return this.#operation('renew', async () => {

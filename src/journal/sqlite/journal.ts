@@ -270,6 +270,10 @@ export class SqliteJournal implements Journal {
     return found === undefined ? undefined : this.#writer.write(() => this.#rows.claim(request, this.#clock.now()));
   }
 
+  async nextDue(agents: readonly string[]): Promise<number | undefined> {
+    return this.#read(() => this.#rows.nextDue(agents, this.#clock.now()));
+  }
+
   async renew(leases: readonly Renewal[], leaseMs: number): Promise<(number | undefined)[]> {
     assertLease({ leaseMs });
     return this.#writer.write(() => {

@@ -107,6 +107,7 @@ export class ReadingJournal implements Journal {
   list: Journal['list'] = (query: RunQuery) => this.#read((journal) => journal.list(query));
   inbox: Journal['inbox'] = (run) => this.#read((journal) => journal.inbox(run));
   examine: Journal['examine'] = (run) => this.#read((journal) => journal.examine(run));
+  nextDue: Journal['nextDue'] = (agents) => this.#read((journal) => journal.nextDue(agents));
   create: Journal['create'] = () => this.#refuse();
   startByKey: Journal['startByKey'] = () => this.#refuse();
   append: Journal['append'] = () => this.#refuse();

@@ -2,7 +2,7 @@
  * The statements on runs, entries and what was said to runs. Everything here is synchronous. What writes is called inside the writer's
  * transaction, and throws a `PilotageError` only before its first change.
  */
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { type Clock, type Entry, encodeEntry, type Message, PilotageError, type StartKey, steadyMs } from '#core';
 import { LeaseWatch, MAX_LEASE_MS } from '../lease-watch.ts';
 import type {
@@ -41,6 +41,7 @@ import {
 } from '../rules.ts';
 import { beginningAt, decideStart, firstWake, inPlaceOf, type KeyedRuns } from '../start-rules.ts';
 import { ItemWriter } from './items.ts';
+import { SqlitePassedOver } from './passed-over.ts';
 import { decodeRow, type EntryRow } from './records.ts';
 import type { SqliteSchedules } from './schedules.ts';
 import { HEAD, LAST_ENTRY } from './schema.ts';
@@ -91,7 +92,7 @@ const firstInLine = (due: string, further: string): string => `(
 )`;
 // For each agent that is asked for, or each that has a run, three look-ups in one index: due now, due by time or by a
 // lease that is over, and the leases of an owner known to be dead.
-const findDue = (further: string): string => `
+const AGENTS = `
   WITH RECURSIVE agents (name) AS (
     SELECT value FROM json_each(:agents)
     UNION ALL
@@ -99,7 +100,9 @@ const findDue = (further: string): string => `
     UNION ALL
     SELECT (SELECT min(agent) FROM runs WHERE due_at IS NOT NULL AND agent > name) FROM agents
       WHERE :agents IS NULL AND name IS NOT NULL
-  )
+  )`;
+const findDue = (further: string): string => `
+  ${AGENTS}
   SELECT runs.key FROM agents CROSS JOIN runs ON runs.key IN (
     ${firstInLine('due_at = 0', further)},
     ${firstInLine('due_at > 0 AND due_at <= :now', further)},
@@ -112,8 +115,25 @@ const FIND_FAR = `
   SELECT key, fence, lease_until AS until FROM runs
   WHERE due_at > :far AND owner IS NOT NULL AND (:agents IS NULL OR agent IN (SELECT value FROM json_each(:agents)))`;
 const FAR_LOOK_MS = 30_000;
+/** As the index says it. */
+const IS_PARKED = `owner IS NULL AND status IN ('waiting', 'paused') AND wake_at IS NOT NULL`;
+/** For each agent one look-up in the index of what was parked. */
+const findParked = (further: string): string => `
+  ${AGENTS}
+  SELECT runs.key FROM agents CROSS JOIN runs ON runs.key = (
+    SELECT key FROM runs INDEXED BY runs_parked
+    WHERE agent = name AND ${IS_PARKED} AND wake_at <= :now AND coalesce(waits, 0) = 0
+      AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants)) ${further}
+    ORDER BY wake_at LIMIT 1
+  )
+  ORDER BY runs.wake_at LIMIT 1`;
+const NEXT_DUE = `
+  SELECT min((
+    SELECT wake_at FROM runs INDEXED BY runs_parked WHERE agent = agents.value AND ${IS_PARKED} ORDER BY wake_at LIMIT 1
+  )) AS at FROM json_each(:agents) AS agents`;
+const PASSED_OVER = 'AND key NOT IN (SELECT key FROM temp.passed_over)';
 /** The same without those that are passed over. */
-const FIND_DUE_OTHER = findDue('AND key NOT IN (SELECT key FROM temp.passed_over)');
+const FIND_DUE_OTHER = findDue(PASSED_OVER);
 type Statements = ReturnType<typeof statementsOn>;
 
 function statementsOn(db: DatabaseSync) {
@@ -128,6 +148,9 @@ function statementsOn(db: DatabaseSync) {
     ),
     findDue: sql(FIND_DUE),
     findDueOther: sql(FIND_DUE_OTHER),
+    findParked: sql(findParked('')),
+    findParkedOther: sql(findParked(PASSED_OVER)),
+    nextDue: sql(NEXT_DUE),
     findFar: sql(FIND_FAR),
     insertRun: sql(`
       INSERT INTO runs (id, tenant, user, session, agent, parent, root, priority, status, created_at, updated_at)
@@ -339,19 +362,20 @@ export class SqliteRows {
   /** The run that `request` would get. */
   findClaimable(request: ClaimRequest, now: number): number | undefined {
     if (request.run === undefined) {
-      const { from = null, agents, exceptTenants = [], exceptRuns } = request;
+      const { from = null, agents, exceptTenants = [], exceptRuns = [], parked } = request;
       const which = {
         now,
-        dead: from,
         agents: agents === undefined ? null : JSON.stringify(agents),
         exceptTenants: JSON.stringify(exceptTenants),
       };
-      let find = this.#sql.findDue();
-      if (exceptRuns !== undefined && exceptRuns.length > 0) {
-        this.#passedOver.hold(exceptRuns);
-        find = this.#sql.findDueOther();
+      const isPassing = exceptRuns.length > 0;
+      if (isPassing) this.#passedOver.hold(exceptRuns);
+      if (parked === true) {
+        const find = isPassing ? this.#sql.findParkedOther() : this.#sql.findParked();
+        return find.get<Pick<RunRow, 'key'>>(which)?.key;
       }
-      const due = find.get<Pick<RunRow, 'key'>>(which)?.key;
+      const find = isPassing ? this.#sql.findDueOther() : this.#sql.findDue();
+      const due = find.get<Pick<RunRow, 'key'>>({ ...which, dead: from })?.key;
       return due ?? this.#findStuck(request, which.agents, now);
     }
     const row = this.#sql.findRun().get(request.run) as RunRow | undefined;
@@ -388,6 +412,11 @@ export class SqliteRows {
       if (!isWanted || exceptRuns.includes(row.id)) return false;
       return this.#leaseWatch.isOver(key, { fence: row.fence, until: row.lease_until }, now);
     });
+  }
+
+  nextDue(agents: readonly string[], now: number): number | undefined {
+    const at = this.#sql.nextDue().get<{ at: number | null }>({ agents: JSON.stringify(agents) })?.at ?? undefined;
+    return at === undefined ? undefined : at - now;
   }
 
   claim(request: ClaimRequest, now: number): Claim | undefined {
@@ -471,63 +500,6 @@ export class SqliteRows {
     if (row === undefined) throw runNotFound(run);
     return row;
   }
-}
-
-interface TableStatements {
-  readonly clear: StatementSync;
-  readonly add: StatementSync;
-  readonly remove: StatementSync;
-}
-
-/**
- * The runs that a claim passes over, by their keys in a table of this connection alone, so that thousands of them cost a claim
- * a walk over an index in memory. As a list in the statement they would be read and sorted anew by each of its look-ups.
- */
-class SqlitePassedOver {
-  readonly #db: DatabaseSync;
-  #sql: TableStatements | undefined;
-  readonly #held = new Set<string>();
-  #last: readonly string[] | undefined;
-  /** Changed in a transaction, which may have been rolled back. */
-  #isUnsure = false;
-
-  constructor(db: DatabaseSync) {
-    this.#db = db;
-  }
-
-  /** The table `passed_over` has the keys of these runs and no others. */
-  hold(runs: readonly string[]): void {
-    if (runs === this.#last && !this.#isUnsure) return;
-    this.#sql ??= prepare(this.#db);
-    if (this.#isUnsure) {
-      this.#sql.clear.run();
-      this.#held.clear();
-    }
-    this.#isUnsure = this.#db.isTransaction;
-    this.#last = undefined;
-    const wanted = new Set(runs);
-    for (const run of this.#held) {
-      if (wanted.has(run)) continue;
-      this.#sql.remove.run(run);
-      this.#held.delete(run);
-    }
-    for (const run of wanted) {
-      // A run that is not stored yet is asked for again.
-      if (!this.#held.has(run) && this.#sql.add.run(run).changes > 0) this.#held.add(run);
-    }
-    this.#last = this.#held.size === wanted.size ? runs : undefined;
-  }
-}
-
-function prepare(db: DatabaseSync): TableStatements {
-  db.exec(`
-    PRAGMA temp_store = MEMORY;
-    CREATE TEMP TABLE IF NOT EXISTS passed_over (key INTEGER PRIMARY KEY)`);
-  return {
-    clear: db.prepare('DELETE FROM temp.passed_over'),
-    add: db.prepare('INSERT OR IGNORE INTO temp.passed_over SELECT key FROM main.runs WHERE id = ?'),
-    remove: db.prepare('DELETE FROM temp.passed_over WHERE key = (SELECT key FROM main.runs WHERE id = ?)'),
-  };
 }
 
 // The statements on what was said to runs. A message that was taken keeps its id and loses its body.

@@ -41,6 +41,8 @@ const WAITS_AND_SIGNALS = `
   ) STRICT;
   CREATE INDEX signals_kept ON signals (tenant, key, number) WHERE body IS NOT NULL;
   CREATE INDEX signals_over ON signals (until);
+  CREATE INDEX runs_parked ON runs (agent, wake_at)
+    WHERE owner IS NULL AND status IN ('waiting', 'paused') AND wake_at IS NOT NULL;
   WITH asked AS (
     SELECT runs.key AS run, runs.tenant, entries.id AS entry, entries.body, entries.body ->> '$.token' AS token,
       entries.body ->> '$.step' AS step, entries.body ->> '$.call' AS call,

@@ -166,6 +166,10 @@ export class FaultyJournal implements Journal {
     });
   }
 
+  nextDue(agents: readonly string[]): Promise<number | undefined> {
+    return this.#process.guard(() => this.#inner.nextDue(agents));
+  }
+
   renew(leases: readonly Renewal[], leaseMs: number): Promise<(number | undefined)[]> {
     return this.#process.guard(() => this.#inner.renew(leases, leaseMs));
   }

@@ -1,0 +1,41 @@
+/** `pilotage waiting`: all that the runs of a journal wait for. */
+import { defined, WAITS_FOR, type WaitFor } from '#core';
+import { listWaiting, type Waiting } from '#runtime';
+import type { Options } from './options.ts';
+import { openJournal, withJournal } from './project.ts';
+import { EXIT, type Terminal, UsageError } from './terminal.ts';
+import { duration, shortLine, terminalJson } from './text.ts';
+
+/** @returns the exit code. */
+export async function waitingCommand(options: Options, terminal: Terminal): Promise<number> {
+  const what = whatOf(options.waitsFor);
+  return withJournal(await openJournal(options, 'look'), async (journal) => {
+    const { tenant, user, session, key, limit } = options;
+    const rows = await listWaiting(journal, defined({ tenant, user, session, key, limit, for: what }));
+    for (const row of rows) terminal.write(`${options.json ? terminalJson(row) : lineOf(row)}\n`);
+    if (rows.length === 0 && !options.json) terminal.note('Nothing waits.');
+    return EXIT.goal;
+  });
+}
+
+function whatOf(text: string | undefined): WaitFor | undefined {
+  const what = WAITS_FOR.find((known) => known === text);
+  if (text === undefined || what !== undefined) return what;
+  throw new UsageError(`--for takes ${WAITS_FOR.join(', ')}.`);
+}
+
+function lineOf(row: Waiting): string {
+  const { run, tool, requestedAt } = row;
+  const of = tool === undefined ? '' : `${shortLine(tool, 40)}: `;
+  const since = `${duration(Date.now() - requestedAt)} ago`;
+  return `${shortLine(run, 80).padEnd(24)}  ${row.for.padEnd(6)}  ${since.padEnd(16)}  ${of}${whatFor(row)}`;
+}
+
+function whatFor(row: Waiting): string {
+  const { for: what, reason, question, token, key, until } = row;
+  const end = until === undefined ? '' : ` until ${new Date(until).toISOString()}`;
+  if (what === 'time') return end.trim();
+  if (what === 'event') return `${shortLine(key ?? '', 80)}${end}`;
+  const words = question === undefined ? '' : ` ${shortLine(question, 120)}`;
+  return `${reason}${words}  (${token})${end}`;
+}

@@ -1,0 +1,20 @@
+/** What a process keeps of a run that it drives. */
+import type { RunDriver } from '../loop/driver.ts';
+import type { Exit } from '../loop/let-go.ts';
+import type { SlotHolder } from './loans.ts';
+import type { Slot } from './slots.ts';
+
+/** A place for a run, which may be lent by another. */
+export interface Place extends Pick<SlotHolder, 'lender'> {
+  readonly slot: Slot;
+}
+
+/** A run that this process drives. */
+export interface Live extends SlotHolder {
+  readonly driver: RunDriver;
+  readonly exit: Promise<Exit>;
+  /** Everything that follows from the exit is done too. */
+  readonly done: Promise<void>;
+  /** Somebody waits for the exit, and will see its error. */
+  awaited: boolean;
+}

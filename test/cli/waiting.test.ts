@@ -1,0 +1,66 @@
+/** `pilotage waiting` and `pilotage signal`: an operator sees what waits, and says what has happened. */
+import { expect, it } from 'vitest';
+import { type Json, local } from '#core';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime } from '#runtime';
+import { parallel, script } from '../kit/decisions.ts';
+import { temporaryFile } from '../kit/files.ts';
+import { make } from '../kit/tools.ts';
+import { until } from '../kit/waiting.ts';
+import { makeFolder } from './command.ts';
+
+it('lists what waits, signals what comes, early, late and twice, and says who was told', async () => {
+  const path = temporaryFile();
+  const folder = makeFolder();
+  const command = (...args: string[]) => folder.run([...args, '--journal', path]);
+  const early = await command('signal', 'order-18', '{"paid":true}', '--id', 'hook-1', '--keep', '60');
+  expect(early).toMatchObject({ code: 0, stderr: '' });
+  expect(early.stdout).toMatch(/^order-18: nobody waits for it; it is kept until 20.*Z, as hook-1\.\n$/);
+  expect((await command('signal', 'order-18', '--id', 'hook-1')).stdout).toContain('was there before');
+  expect((await command('waiting')).stderr).toContain('Nothing waits.');
+
+  const journal = sqliteJournal({ path });
+  const wait = make('wait', async ({ key }, context) => (await context.event({ key: String(key) })) as Json);
+  const ask = make('ask', async (_, context) => (await context.ask({ question: 'Which \u001b[31mroom?' })) as Json);
+  const branches = [
+    { tool: 'wait', args: { key: 'order-17' } },
+    { tool: 'wait', args: { key: 'order-18' } },
+    { tool: 'ask', args: {} },
+  ];
+  const runtime = createRuntime({ planner: script(parallel(branches)), tools: [wait, ask], journal });
+  const run = await runtime.start('q', { identity: local('ana', { run: 'r1' }) });
+  await until(async () => (await runtime.waiting()).length === 2);
+  await until(async () => (await journal.get('r1'))?.lease === undefined);
+
+  const listed = await command('waiting');
+  expect(listed).toMatchObject({ code: 0, stderr: '' });
+  const [event = '', question = '', ...more] = listed.stdout
+    .trim()
+    .split('\n')
+    .toSorted((one) => (one.includes('order') ? -1 : 1));
+  expect(event).toMatch(/^r1 +event +.* ago +wait: order-17$/);
+  expect(question).toMatch(/^r1 +answer +.* ago +ask: await_input Which .*room\? {2}\(pause_\w+\)$/);
+  expect([more, listed.stdout.includes('\u001b')]).toEqual([[], false]);
+  const [row] = (await command('waiting', '--for', 'event', '--json')).stdout.trim().split('\n');
+  expect(JSON.parse(row ?? '')).toMatchObject({ run: 'r1', key: 'order-17', tool: 'wait' });
+  expect((await command('waiting', '--key', 'order-99')).stderr).toContain('Nothing waits.');
+
+  const told = await command('signal', 'order-17', '"here"', '--json');
+  expect(JSON.parse(told.stdout)).toMatchObject({ key: 'order-17', isNew: true, runs: ['r1'], kept: false });
+  // The process that has the agent hears of it by itself.
+
+  await until(async () => (await run.state()).open?.calls.slice(0, 2).every((call) => call !== null) === true);
+  expect((await run.state()).open?.calls.slice(0, 2).map((call) => call?.outcome)).toMatchObject([
+    { value: 'here' },
+    { value: { paid: true } },
+  ]);
+  await runtime.close();
+  await journal.close();
+});
+
+it('refuses what is no signal', async () => {
+  const folder = makeFolder();
+  expect(await folder.run(['signal'])).toMatchObject({ code: 2 });
+  expect((await folder.run(['signal', 'k', 'words'])).stderr).toContain('The payload is not JSON');
+  expect(await folder.run(['waiting', '--for', 'money'])).toMatchObject({ code: 2 });
+});
