@@ -62,7 +62,7 @@ async function fits({ tool, match }: ApprovalRule, question: ApprovalQuestion): 
   if ('digest' in match) return match.digest === jsonDigest(given);
   try {
     const check = checkOf(match.schema, 'The rule');
-    // What the schema of the tool fills in counts too: a rule for small sums is none for a sum that is left out.
+    // What the schema of the tool fills in counts too: a rule for small sums says nothing about a sum that is left out.
     return (await check(given)).ok && (checked === undefined || (await check(checked)).ok);
   } catch {
     return false;

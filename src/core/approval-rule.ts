@@ -29,7 +29,7 @@ export function ruleId(run: string, seq: number): string {
   return `rule:${run}:${seq}`;
 }
 
-/** The run in which the rule of this id was set; `undefined` for what is no id of a rule. */
+/** The run in which the rule of this id was set; `undefined` when the id does not have the form of a rule's. */
 export function runOfRule(id: string): string | undefined {
   return /^rule:(.+):\d+$/s.exec(id)?.[1];
 }

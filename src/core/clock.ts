@@ -165,7 +165,7 @@ export class LazySignal {
 const ISO_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})$/;
 
 /**
- * A time in milliseconds since the epoch; `undefined` for what is none.
+ * A time in milliseconds since the epoch; `undefined` when the value is not a time.
  * @param given a Date, milliseconds since the epoch, or an ISO text with its zone.
  */
 export function timeOf(given: unknown): number | undefined {

@@ -55,7 +55,7 @@ export type ToolPolicy = (
   signal: AbortSignal,
 ) => PolicyAnswer | Promise<PolicyAnswer>;
 
-/** What a policy answered, or why that is no answer. */
+/** What a policy answered, or why that does not count as an answer. */
 export type PolicyVerdict =
   | { readonly kind: 'allow' }
   | { readonly kind: 'deny'; readonly why: string }

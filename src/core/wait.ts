@@ -17,11 +17,11 @@ export interface CallWait {
   readonly for: WaitFor;
   /** When the time has come, or when an event is waited for no more. Milliseconds since the epoch. */
   readonly until?: number;
-  /** Of an event: who signals it names it so. */
+  /** Set for an event: whoever signals the event names this key. */
   readonly key?: string;
   /** JSON Schema of the payload of an event. */
   readonly schema?: JsonObject;
-  /** Of an answer: the pause that asks for it. */
+  /** Set for an answer: the token of the pause that asks for it. */
   readonly token?: string;
 }
 

@@ -52,7 +52,7 @@ export function rememberedWith(
   return { scope, tool, match: { schema: match }, ...more };
 }
 
-/** Why this yes is none, beside who gave it; `undefined` when it is one. */
+/** Why this yes does not count, and who gave it; `undefined` when it counts. */
 export function unseenEdit(
   { payload = {} }: Control,
   { given, approved = [], payload: asked }: OpenPause,

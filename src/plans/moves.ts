@@ -85,7 +85,7 @@ export function planDecision(plan: ReadyPlan, { concurrency, internal, isAnew = 
 }
 
 /**
- * Asks the policy of the run, if it has one, about every call of the plan. One that throws, or gives no answer that counts, forbids
+ * Asks the policy of the run, if it has one, about every call of the plan. A policy that throws, or gives no answer that counts, forbids
  * it. Message and finish steps are not calls. Faults have the code `plan_forbidden` and the order of the
  * steps.
  * @param internal the tool that carries out `internal` steps.

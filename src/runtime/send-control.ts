@@ -182,7 +182,7 @@ function lostTo(
   return withdrawn && isWithdrawn(type, pause.token, withdrawnByWord(withdrawn));
 }
 
-/** Of several people who have to approve, the one before leaves room for others. Whether it does is judged when it is read. */
+/** When several people have to approve, an approval leaves room for others. Whether it does is judged when the run reads it. */
 function closes({ type }: Control, { approvals = 1 }: OpenPause): boolean {
   return type !== 'APPROVE' || approvals === 1;
 }

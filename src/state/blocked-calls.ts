@@ -52,7 +52,7 @@ export function parkedCalls(
   if (waits.length === 0 && away.length === 0 && waiting.length === 0 && state.pauses.length === 0) return NONE;
   const parked = new Set<number>();
   for (const { step, call, wait } of state.pauses) {
-    // Of a call that asks in the middle of its work, the call says whether it waits: something else that it waits for may have ended.
+    // A call that asks in the middle of its work says itself whether it waits: something else that it waits for may have ended.
     if (call !== undefined && wait === undefined && step === open.move.step) parked.add(call);
   }
   for (const one of waiting) if (one.isParked || (withHeld && openWaits(one).length > 0)) parked.add(one.call);

@@ -32,9 +32,9 @@ import {
   type Usage,
 } from '#core';
 import { applyApproved, applyEscalated, applyReminded, applyRuled, revokeRule } from './approvals.ts';
-import { applyCallKept, applyCallWaits } from './call-waits.ts';
 import { applyBreakpoint } from './breakpoints.ts';
 import { applyCallCancel } from './call-cancels.ts';
+import { applyCallKept, applyCallWaits } from './call-waits.ts';
 import { withLimit } from './context-limits.ts';
 import { misfit, slotsOf } from './follows.ts';
 import {

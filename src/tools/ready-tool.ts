@@ -241,7 +241,7 @@ function gateOf({ needsApproval }: AnyTool, owner: string): ApprovalGate | undef
 const GATE: readonly string[] = ['when', 'reason', 'onReject', ...APPROVAL_TERMS];
 
 function whyNoGate(given: unknown): string | undefined {
-  if (typeof given !== 'object' || given === null) return 'it is none of them';
+  if (typeof given !== 'object' || given === null) return 'it is something else';
   const { when, reason, onReject = 'tell' } = given as ApprovalGate;
   if (when !== undefined && typeof when !== 'function') return 'when must be a function';
   if (reason !== undefined && reason !== '' && !isReason(reason))

@@ -113,7 +113,7 @@ describe('the fold', () => {
     expect(fold()).toEqual({
       head: 1,
       author: null,
-    breakpoints: [],
+      breakpoints: [],
       erased: null,
       recalled: null,
       beforeTurn: { steps: 0, taskSteps: 0 },

@@ -176,7 +176,7 @@ function mortalTool(tool: Tool, process: CrashProcess, record: CrashRecord): Too
     const { idempotencyKey: key, identity } = context;
     record.attempt({ run: identity.run, tool: name, effect, key, args: JSON.stringify(args) });
     const leave = process.enter();
-    // Of an attempt that waits nothing goes on, and nothing ends.
+    // When an attempt waits, nothing of it goes on, and nothing of it ends.
     context.signal.addEventListener('abort', () => {
       if (isParked(context.signal.reason)) leave();
     });
