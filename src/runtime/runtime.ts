@@ -419,8 +419,9 @@ export class Runtime {
     // A waiter that is told now finds the runtime closed.
     await Promise.resolve();
     this.#host?.close();
-    await this.#ticker?.close();
+    const ticked = this.#ticker?.close();
     await this.#fleet?.close(graceMs);
+    await ticked;
     await this.#saves.close(this.#clock);
     await this.#deps?.handles.close();
     this.#hub.close(new PilotageError('runtime_closed', 'The runtime was closed; the run is not followed any more.'));

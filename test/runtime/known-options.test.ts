@@ -35,7 +35,7 @@ describe('an unknown option', () => {
     const answered = run.approve(token, { arg: { n: 2 } } as never);
     await expect(answered).rejects.toMatchObject({
       code: 'invalid_config',
-      message: 'approve has no option "arg". Did you mean args? Its options are args, digest, payload, reason.',
+      message: 'approve has no option "arg". Did you mean args? Its options are args, digest, payload, reason, remember.',
     });
     expect((await run.state()).pauses).toHaveLength(1);
     await run.approve(token, { args: { n: 2 } });
@@ -50,7 +50,7 @@ describe('an unknown option', () => {
     ['resume', ({ run }) => run.resume(wrong)],
     ['settle', ({ run, token }) => run.settle(token, { happened: true, odd: 1 } as never)],
     ['steer', ({ run }) => run.steer('USER_MESSAGE', { message: 'x' }, wrong)],
-    ['steer', ({ run }) => run.pause(wrong)],
+    ['pause', ({ run }) => run.pause(wrong)],
     ['cancel', ({ run }) => run.cancel({ resaon: 'x' } as never)],
     ['fork', ({ run }) => run.fork(wrong)],
     ['the result of fork', ({ run }) => run.fork({ result: wrong })],
