@@ -89,6 +89,8 @@ export interface Call {
   readonly approval: ApprovedCall | undefined;
   /** The run is a fork whose `once` calls are not made. */
   readonly held: boolean;
+  /** The run undoes its calls when it fails: whether one has happened is to be known. */
+  readonly mayBeUndone: boolean;
 }
 
 export interface DispatchPorts {

@@ -302,7 +302,12 @@ function attemptOnce(making: Making, attempt: number): Concluded | Promise<Concl
       if (streaming === undefined) return concluded(settled, attempt, making, context);
       return streaming.then(() => concluded(settled, attempt, making, context));
     },
-    { timeoutMs: tool.timeoutMs, signal, isHeardOut: isOnce, ...(tool.silence && { silence: tool.silence }) },
+    {
+      timeoutMs: tool.timeoutMs,
+      signal,
+      isHeardOut: isOnce || (call.mayBeUndone && tool.undo !== undefined),
+      ...(tool.silence && { silence: tool.silence }),
+    },
   );
 }
 
@@ -475,8 +480,9 @@ function outcomeOf(
  * Records that the call may have happened for a process that gives it up after a crash: otherwise a plan would make it again under
  * another key.
  */
-function isToBeKnown({ open }: Call, tool: ReadyFunction): boolean {
-  return tool.effect === 'keyed' && mayGiveUp(open.move.decision);
+function isToBeKnown({ open, mayBeUndone }: Call, tool: ReadyFunction): boolean {
+  if (tool.effect !== 'keyed') return false;
+  return (mayBeUndone && tool.undo !== undefined) || mayGiveUp(open.move.decision);
 }
 
 function hasEffect({ effect }: Pick<ReadyTool, 'effect'>): boolean {

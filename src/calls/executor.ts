@@ -540,6 +540,7 @@ export class Calls {
       waiting: waitingCall(open, index),
       approval: open.approvals.find((approval) => approval.call === index),
       held: state.fork?.effects === 'held',
+      mayBeUndone: state.undo !== null && state.unwinding === null,
     };
     const made = dispatch(call, this.#dispatchPorts);
     // Attempts were made before, however this one ends.

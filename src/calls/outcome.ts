@@ -20,9 +20,11 @@ import {
   Thrown,
   type ToolSchema,
   type ToolView,
+  UNDO_TASK,
   usdOf,
 } from '#core';
 import { type ArtifactStore, storedJson } from '#journal';
+import { undoCounts } from '#state';
 import type { Backoff, ReadyFunction, ReadyTool } from '#tools';
 import { type PassedLimit, type Settled, whatPassed } from './attempt.ts';
 import { NOT_SENT, OUTCOME_UNKNOWN } from './doubt.ts';
@@ -199,6 +201,7 @@ export async function outcomeOfTask(
   tool: ReadyTool | undefined,
   ports: Owned & Stores,
 ): Promise<Outcome> {
+  if (name === UNDO_TASK) return outcomeOfUndo(end);
   const {
     status,
     stored,
@@ -235,4 +238,17 @@ function withFiles(
 ): Outcome {
   const parts = files.map((file) => ({ ...file, type: 'file' as const }));
   return { ...outcome, modelOutput: { type: 'content', value: isFilesAlone ? parts : [{ type: 'value' }, ...parts] } };
+}
+
+/** What a task that was to undo what it did has come to. */
+function outcomeOfUndo({ task, error }: TaskEnd): Outcome {
+  const report = error?.data?.['undo'];
+  const counts = undoCounts(error?.data);
+  if (report !== undefined && counts !== undefined && counts.failed + counts.left === 0)
+    return { kind: 'value', value: report };
+  const message = `The task ${task} has not undone all that it did.`;
+  return {
+    kind: 'error',
+    error: { code: 'undo_failed', message, ...(report === undefined ? {} : { data: { undo: report } }) },
+  };
 }

@@ -147,6 +147,17 @@ export class EventLines {
         return [line('bad', `! the model is away${nextTry(event)}: ${shortLine(event.error.message, 300)}`)];
       case 'run.reopened':
         return [line('strong', reopenedText(event))];
+      case 'planner.last_move':
+        return [line('bad', `! ${event.reason}: one last move, without calls, to say what was found`)];
+      case 'undo.started': {
+        const { reason, code = reason } = event;
+        return [line('strong', `↩ undoes what it has done, and ends then: ${shortLine(code, 60)}`)];
+      }
+      case 'undo.call':
+        this.#args.clear();
+        return [line('strong', `↩ step ${event.step + 1}  ${undoText(event)}`)];
+      case 'undo.ended':
+        return [line(event.failed + event.left === 0 ? 'good' : 'bad', `↩ ${undoneText(event)}`)];
       case 'run.repaired':
         return [line('bad', `⚒ set right by ${shortLine(event.by, 60)}: ${shortLine(event.problem.message, 200)}`)];
       case 'memory.recalled':
@@ -514,3 +525,12 @@ const ENDS_OF_WAITS: Readonly<Record<WaitEnd['ended'], string>> = {
   timeout: 'nothing came in time',
   superseded: 'it waits no more, as something else was said',
 };
+
+function undoText({ tool, undoes: { step, call } }: RunEvent<'undo.call'>): string {
+  return `${shortLine(tool, 60)} undoes call ${call + 1} of step ${step + 1}`;
+}
+
+function undoneText({ undone, failed, left }: RunEvent<'undo.ended'>): string {
+  const others = [failed === 0 ? '' : `, ${failed} could not be`, left === 0 ? '' : `, ${left} left as they are`];
+  return `${count(undone, 'call')} undone${others.join('')}`;
+}

@@ -235,7 +235,8 @@ export function conclude(id: string, result: RunResult, conclusion: Conclusion):
       return;
     case 'failed':
       terminal.note(`The run failed: ${shortLine(result.error.message, 500)} (${result.error.code})`, 'bad');
-      if (RETRIED.has(result.error.code))
+      // What was undone cannot go on.
+      if (RETRIED.has(result.error.code) && result.error.data?.['undo'] === undefined)
         terminal.note(`Try again what has failed: ${hint('retry', id, options)}`, 'strong');
       return;
     case 'paused':

@@ -174,6 +174,8 @@ ${MESSAGE_HELP}
   --input <json>         what that agent is given: the input of a flow
   --label <name=value>   to find the run by; may be repeated
   --at <time>            the run begins then, such as 2027-01-31T09:00:00+01:00, if a process is there
+  --on-fail <what>       what becomes of what the run has done when it ends without having reached its goal: keep (default), or
+                         undo: calls whose tools name an undo are undone first; a second cancel stops that
 ${DRIVING_HELP}
 
 ${MODEL_HELP}

@@ -124,7 +124,14 @@ function statusOf(state: RunState): string {
   const { ending } = state;
   if (ending?.kind === 'finished') return `finished: ${ending.reason}`;
   if (ending?.kind === 'failed') return `failed: ${shortLine(ending.error.code, 60)}`;
-  return isPaused(state) ? 'paused' : 'not ended';
+  const { unwinding } = state;
+  const undoes = unwinding === null ? '' : `, undoes what it has done (${endWords(unwinding.ending)})`;
+  return `${isPaused(state) ? 'paused' : 'not ended'}${undoes}`;
+}
+
+/** How a run that undoes its calls is to end. */
+function endWords(ending: NonNullable<RunState['unwinding']>['ending']): string {
+  return ending.kind === 'failed' ? shortLine(ending.error.code, 60) : ending.reason;
 }
 
 function totals({ totals }: RunState): string {

@@ -7,6 +7,8 @@ import {
   type JsonObject,
   type Labels,
   meantBy,
+  ON_FAIL,
+  type OnFail,
   RULE_SCOPES,
   readMoment,
 } from '#core';
@@ -35,6 +37,8 @@ export interface Options {
   readonly maxCalls?: number;
   readonly maxCostUsd?: number;
   readonly timeoutMs?: number;
+  /** What becomes of what the run has done when it fails. */
+  readonly onFail?: OnFail;
   readonly patienceMs?: number;
   /** How long what is under way has to end after a SIGTERM. */
   readonly graceMs?: number;
@@ -179,7 +183,7 @@ const ANSWERING: ParseArgsOptionsConfig = { ...SENDING, token: TEXT, reason: TEX
 const REMEMBERING: ParseArgsOptionsConfig = { remember: TEXT, match: TEXT, all: FLAG };
 /** The options of each command. */
 export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
-  run: { ...DRIVING, ...SENDING_MESSAGES, agent: TEXT, input: TEXT, label: SEVERAL, at: TEXT },
+  run: { ...DRIVING, ...SENDING_MESSAGES, agent: TEXT, input: TEXT, label: SEVERAL, at: TEXT, 'on-fail': TEXT },
   chat: { ...TALKING, session: TEXT, agent: TEXT },
   sessions: { ...COMMON, user: TEXT, tenant: TEXT, limit: TEXT },
   plan: { ...DRIVING, ...SENDING_MESSAGES, 'dry-run': FLAG, run: TEXT },
@@ -423,6 +427,7 @@ function optionsOf(command: CommandName, values: Values): Options {
       message: text('message'),
       session: text('session'),
       busy: busyOf(text('busy')),
+      onFail: onFailOf(text('on-fail')),
       id: text('id'),
       parent: text('parent'),
       status: statusesOf(values['status']),
@@ -562,6 +567,12 @@ function isEdit(edit: Json): boolean {
 function busyOf(text: string | undefined): BusyMode | undefined {
   if (text === undefined || isBusyMode(text)) return text;
   throw new UsageError(`--busy takes ${BUSY_MODES.join(', ')}.`);
+}
+
+function onFailOf(given: string | undefined): OnFail | undefined {
+  const word = ON_FAIL.find((each) => each === given);
+  if (given === undefined || word !== undefined) return word;
+  throw new UsageError(`--on-fail is ${JSON.stringify(given)}; give one of ${ON_FAIL.join(', ')}.`);
 }
 
 function isBusyMode(text: string): text is BusyMode {

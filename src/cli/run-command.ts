@@ -63,12 +63,12 @@ export function startedWith(
   { hints }: ReadyConfig,
   project: Project | undefined,
   options: Options,
-): Pick<SessionOptions, 'limits' | 'agent' | 'context' | 'labels'> {
-  const { agent, input, timeoutMs, labels } = options;
+): Pick<SessionOptions, 'limits' | 'agent' | 'context' | 'labels' | 'onFail'> {
+  const { agent, input, timeoutMs, labels, onFail } = options;
   const onCeiling = timeoutMs === undefined ? (project?.limits?.onCeiling ?? 'pause') : 'finish';
   return {
     limits: { ...limitsOf(options), onCeiling },
-    ...defined({ agent, labels }),
+    ...defined({ agent, labels, onFail }),
     context: defined({ hints, args: input }),
   };
 }

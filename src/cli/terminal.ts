@@ -94,6 +94,7 @@ const WRONG_USE: ReadonlySet<ErrorCode> = new Set([
 ]);
 const REFUSED: ReadonlySet<ErrorCode> = new Set([
   'run_ended',
+  'run_unwound',
   'run_changed',
   'pause_not_found',
   'pause_expired',

@@ -12,6 +12,7 @@ import {
   type PlannerFunction,
   type PlanningHints,
   type RedactionOptions,
+  type UndoLimits,
 } from '#core';
 import type { PlannerRegistry } from '#planners';
 import { createRuntime, type HistoryHooks, type ProgressGuard, type RuntimeOptions, type StoreOptions } from '#runtime';
@@ -62,6 +63,8 @@ const CONFIG: ConfigShape<Config> = {
   memory: shape({ strategy: anything, turns: anything }),
   store: shape<StoreOptions>({ index: anything, namespace: aFunction }),
   history: shape<HistoryHooks>({ load: aFunction, save: aFunction }),
+  onFail: anything,
+  undo: shape<UndoLimits>({ calls: anything, costUsd: anything, timeoutMs: anything }),
   parallelCalls: anything,
   maxLiveRuns: whole(1),
   maxLiveRunsPerTenant: whole(1),

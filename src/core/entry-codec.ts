@@ -45,6 +45,8 @@ const KINDS: Readonly<Record<EntryKind, true>> = {
   model_away: true,
   reopened: true,
   repaired: true,
+  answering: true,
+  unwinding: true,
   finished: true,
   failed: true,
 };
@@ -58,6 +60,9 @@ export function encodeEntry(entry: Entry): string {
 /** Older code than that would misread the entry. */
 function versionOf(entry: Entry): number {
   switch (entry.kind) {
+    case 'started':
+      // Code that does not know of it would end the run, and leave undone what is to be undone.
+      return entry.undo === undefined ? COMMON_VERSION : ENTRY_VERSION;
     case 'resumed':
       // Code that does not know these verdicts would make the call.
       return entry.verdict === 'superseded' || entry.verdict === 'answer' ? 3 : COMMON_VERSION;

@@ -9,7 +9,7 @@ import type { Branch, Decision, FinishReason, PauseReason } from './decision.ts'
 import type { ErrorData } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
-import type { RunLimits, TaskShare, Usage } from './limits.ts';
+import type { CeilingAxis, RunLimits, TaskShare, Usage } from './limits.ts';
 import type { Recalled } from './memory.ts';
 import type { Author } from './message.ts';
 import type { Outcome, PauseVerdict } from './outcome.ts';
@@ -20,6 +20,7 @@ import type { AtOnce, CallPlace, HandleNote, MoveNotes, PartialReply } from './s
 import type { StoreUse } from './store.ts';
 import type { OnCancel, TaskEnd, TaskKind, TaskOrigin, TaskPause } from './task.ts';
 import type { Continued, Turn, TurnOrigin } from './turn.ts';
+import type { RunUndo } from './undo.ts';
 import type { CallWait, LaterValue, WaitEnd, WaitPlace } from './wait.ts';
 
 /** The code that a run was started with: resuming compares it with today's code, so that a change is noticed. */
@@ -78,6 +79,8 @@ export interface Started {
   /** The run does not begin before this time, by the clock of its store. Milliseconds since the epoch. Absent: at once. */
   readonly startsAt?: number;
   readonly schedule?: ScheduleOrigin;
+  /** What it may use to undo its calls when it ends other than by its goal. Absent: it leaves them as they are. */
+  readonly undo?: RunUndo;
   /** When the content of the run was erased: what is left are skeletons of its entries. Milliseconds since the epoch. */
   readonly erased?: number;
 }
@@ -114,6 +117,8 @@ export interface Moved extends MoveNotes {
   readonly growing?: true;
   /** Limits on how many of the step's calls run at once, beside the limit in the decision. */
   readonly atOnce?: AtOnce;
+  /** Set while the run unwinds: the runtime has decided, and the call undoes this one. */
+  readonly undoes?: CallPlace;
 }
 /** The planner goes on with the plan of the open step, whose move had `growing`. */
 export interface PlanGrown extends MoveNotes {
@@ -467,6 +472,21 @@ export interface Failed {
   readonly usage?: Usage;
 }
 
+/** A limit is reached, and the planner has one more move, without calls: the next one is the last. */
+export interface Answering {
+  readonly kind: 'answering';
+  readonly step: number;
+  readonly budget: CeilingAxis;
+}
+
+/** The run is to end so, and first undoes its calls. What it ends with is written when that is done, with what came of it. */
+export interface Unwinding {
+  readonly kind: 'unwinding';
+  readonly ending: Finished | Failed;
+  /** When it is given up, whatever is left. Milliseconds since the epoch. */
+  readonly until: number;
+}
+
 /** What the run is told of the memory of its user: read before its first step, and the same for whoever goes on with it. */
 export interface RecalledMemory extends Recalled {
   readonly kind: 'recalled';
@@ -508,6 +528,8 @@ export type EntryBody =
   | ModelAway
   | Reopened
   | Repaired
+  | Answering
+  | Unwinding
   | Finished
   | Failed;
 export type EntryKind = EntryBody['kind'];

@@ -12,7 +12,7 @@ import type { FinishReason, PauseReason } from './decision.ts';
 import type { ErrorData } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
-import type { RunLimits, Usage } from './limits.ts';
+import type { CeilingReason, RunLimits, Usage } from './limits.ts';
 import type { Recalled } from './memory.ts';
 import type { Author } from './message.ts';
 import type { Outcome, PauseVerdict } from './outcome.ts';
@@ -230,6 +230,14 @@ export interface EventPayloads extends RemarkPayloads {
   };
   /** Somebody repaired the run: this stands in place of an entry that could not stand. */
   'run.repaired': { readonly by: string; readonly reason?: string; readonly problem: ErrorData };
+  /** A limit is reached: the planner has one more move, without calls, to say what it has found. */
+  'planner.last_move': { readonly step: number; readonly reason: CeilingReason };
+  /** The run is to end so, and first undoes its calls. `code`: of the failure. */
+  'undo.started': { readonly reason: FinishReason | 'failed'; readonly code?: string; readonly until: number };
+  /** The step undoes this call of an earlier one. Its own call is told as any other. */
+  'undo.call': { readonly step: number; readonly tool: string; readonly undoes: CallPlace };
+  /** All was undone that could be. How the run has ended is the next event; which calls they are is in its metadata, or in the data of its error. */
+  'undo.ended': { readonly undone: number; readonly failed: number; readonly left: number };
   /** Somebody accepted that the code of the run has changed. */
   'run.repinned': { readonly agent: string; readonly renamedTools?: Readonly<Record<string, string>> };
   /** Nothing more comes until somebody answers: the last event of a reader of a paused run. */

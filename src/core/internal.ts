@@ -157,6 +157,7 @@ export {
   type TaskEnded,
   type TaskPaused,
   type TurnStarted,
+  type Unwinding,
   type WaitEnded,
   type Watched,
 } from './entry.ts';
@@ -472,6 +473,7 @@ export {
   type ToolSchema,
   type ToolView,
   takesText,
+  UNDO_TASK,
 } from './tool.ts';
 export {
   type AcceptedMessage,
@@ -486,6 +488,18 @@ export {
   type TurnPart,
   type TurnResult,
 } from './turn.ts';
+export {
+  assertUndoOptions,
+  INTERRUPT,
+  isSecondCancel,
+  isUndoneBy,
+  ON_FAIL,
+  type OnFail,
+  type RunUndo,
+  runUndoOf,
+  type UndoLimits,
+  type UndoOptions,
+} from './undo.ts';
 export {
   captureDecision,
   checkDecision,

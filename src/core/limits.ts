@@ -190,9 +190,11 @@ interface Common {
   readonly tokens?: number;
   /**
    * What happens when a limit is reached, or the next call does not fit what is left: `finish` ends the run, or refuses the call;
-   * `pause` holds the run until somebody raises the limit, and makes the call then. Tasks have `finish`. Default `finish`.
+   * `pause` holds the run until somebody raises the limit, and makes the call then. `answer` ends the run too, or refuses the call, but keeps
+   * something back from the beginning, so that the planner has one more move, without calls, to say what it has found. Tasks have `finish`.
+   * Default `finish`.
    */
-  readonly onCeiling?: 'finish' | 'pause';
+  readonly onCeiling?: 'finish' | 'pause' | 'answer';
 }
 
 /** Limits as people and programs write them. */
@@ -279,8 +281,8 @@ export function assertLimits(limits: Limits): void {
   const { costUsd, onCeiling, stepsPer } = limits;
   const why = costUsd === undefined ? undefined : whyNoUsd(costUsd);
   if (why !== undefined) throw refusal(`limits.costUsd is ${shownAmount(costUsd)}; ${why}.`);
-  if (onCeiling !== undefined && onCeiling !== 'finish' && onCeiling !== 'pause') {
-    throw refusal(`limits.onCeiling is ${String(onCeiling)}; give finish or pause.`);
+  if (onCeiling !== undefined && onCeiling !== 'finish' && onCeiling !== 'pause' && onCeiling !== 'answer') {
+    throw refusal(`limits.onCeiling is ${String(onCeiling)}; give finish, pause or answer.`);
   }
   if (stepsPer !== undefined && stepsPer !== 'turn' && stepsPer !== 'run') {
     throw refusal(`limits.stepsPer is ${String(stepsPer)}; give turn or run.`);

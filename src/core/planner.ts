@@ -6,6 +6,7 @@ import { type Control, WHILE_ASKED, type WhileAsked } from './control.ts';
 import type { Branch, Decision } from './decision.ts';
 import { type ErrorData, PilotageError } from './errors.ts';
 import type { Identity } from './identity.ts';
+import type { CeilingReason } from './limits.ts';
 import type { PlannerMemory, Recalled } from './memory.ts';
 import type { Author } from './message.ts';
 import type { MediaView } from './model-output.ts';
@@ -189,6 +190,11 @@ export interface RunView {
   readonly task?: Pick<TaskOrigin, 'kind' | 'depth' | 'description'>;
   /** Set when the last steps repeat: the same `period` steps came `times` times. The planner should try something else. */
   readonly noProgress?: { readonly period: number; readonly times: number };
+  /**
+   * Set when a limit is reached and this is the last move (`onCeiling: 'answer'`): finish with what was found. Whatever else is decided is not
+   * carried out. `reason`: with which the run ends in any case.
+   */
+  readonly lastMove?: { readonly reason: CeilingReason };
   /** True: somebody reads the events of the run, and streamed tokens reach them. */
   readonly streaming: boolean;
   /** What planners have kept of this run, each under an object of its own. */

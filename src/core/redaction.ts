@@ -180,6 +180,8 @@ export class Redaction {
         return within(body, TELLS_ERRORS.has(body.reason) ? this.all : known, ['payload', 'escalate'] as never);
       case 'finished':
         return within(within(body, this.#of('texts'), ['payload']), this.all, ['metadata']);
+      case 'unwinding':
+        return { ...body, ending: this.#body(body.ending) as typeof body.ending };
       case 'compacted':
         return within(body, known, ['summary', 'made']);
       case 'shortened':
@@ -203,6 +205,7 @@ export class Redaction {
       case 'awaiting':
       case 'watched':
       case 'no_progress':
+      case 'answering':
       case 'repinned':
       case 'reopened':
         return body;

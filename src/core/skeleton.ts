@@ -111,6 +111,8 @@ function bodyOf(body: EntryBody, erasedAt: number): EntryBody {
     case 'call_away':
     case 'failed':
       return { ...body, error: wordless(body.error) };
+    case 'unwinding':
+      return { ...body, ending: bodyOf(body.ending, erasedAt) as typeof body.ending };
     case 'repaired': {
       const { reason: _, ...rest } = body;
       return { ...rest, problem: wordless(body.problem) };
@@ -126,6 +128,7 @@ function bodyOf(body: EntryBody, erasedAt: number): EntryBody {
     case 'awaiting':
     case 'watched':
     case 'no_progress':
+    case 'answering':
     case 'repinned':
     case 'reopened':
       return body;

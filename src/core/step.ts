@@ -117,6 +117,8 @@ export interface Step extends MoveNotes {
   readonly atOnce?: AtOnce;
   /** The error of the step as a whole: its join was not met, its set-up was refused, or the planner's reply was not a move. */
   readonly error?: ErrorData;
+  /** Set when the step was taken to undo this call, as the run was to end. No planner has decided it. */
+  readonly undoes?: CallPlace;
   /** The step is the beginning of a reply that goes on in the next step. */
   readonly partial?: PartialReply;
   readonly startedAt: number;

@@ -108,6 +108,9 @@ export const MESSAGE_TOOL = '_message';
  */
 export const FINISH_TOOL = '_finish';
 
+/** The name of the call by which a run has a task of its own undo what it did for one of its calls. Only the runtime decides it. */
+export const UNDO_TASK = '_undo_task';
+
 export function isPlanTool(tool: string): boolean {
   return tool === MESSAGE_TOOL || tool === FINISH_TOOL;
 }
@@ -118,6 +121,7 @@ const RESERVED_ACTS: ReadonlyMap<string, string> = new Map([
   [FINISH_TOOL, 'result_of_plan'],
   [SPAWN_TOOL, 'start_of_task'],
   [AWAIT_TOOL, 'wait_for_task'],
+  [UNDO_TASK, 'undo_of_task'],
 ]);
 
 /** What a call under a reserved name is; `undefined` for a tool's name. */

@@ -67,7 +67,7 @@ const DEFINITION: OptionShape<FlowDefinition<never, never, unknown, never, never
 const TOOL: OptionShape<FlowToolOptions> = {
   ...({ name: 'any?', description: 'any?', needsApproval: 'any?', prompt: 'any?', tags: 'any?' } as const),
   ...({ loading: 'any?', mimeTypes: 'any?', scopes: 'any?', concurrency: 'any?', examples: 'any?' } as const),
-  ...({ providerOptions: 'any?', background: 'flag?' } as const),
+  ...({ providerOptions: 'any?', background: 'flag?', undo: 'any?' } as const),
 };
 const SUBFLOW: OptionShape<SubflowOptions> = { allowCycle: 'flag?', onError: 'any?', onRejected: 'any?' };
 
@@ -113,7 +113,7 @@ function built(
     ...schemas,
     graph,
     planner,
-    tools: Object.freeze([...nodes.values()].map(({ tool }) => tool)),
+    tools: Object.freeze([...nodes.values()].flatMap(({ tool, undo }) => (undo === undefined ? [tool] : [tool, undo]))),
     limits: Object.freeze(runBudget(graph)),
     checkInput: checkOf(inputSchema, `The input of the flow ${name}`),
     ...(outputSchema === undefined ? {} : { checkOutput: checkOf(outputSchema, `The output of the flow ${name}`) }),

@@ -12,6 +12,8 @@ export interface GraphNode {
   readonly kind: NodeKind;
   readonly tool: AnyTool;
   readonly effect: Effect;
+  /** The tool whose call undoes one of the node. */
+  readonly undo?: AnyTool;
   /** True: the node may be on a cycle. */
   readonly allowCycle: boolean;
   /** For a join: the nodes whose values it gets, keyed by their names. */

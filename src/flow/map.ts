@@ -20,7 +20,7 @@ import {
 import { type AgentTool, agent, type HandleSet, type NoHandles } from '#tools';
 import { nodeFailed } from './error.ts';
 import type { NodePlace } from './graph.ts';
-import { ANYTHING, CALL, type CallOptions, callTool, failureEdges } from './node.ts';
+import { ANYTHING, CALL, type CallOptions, callTool, failureEdges, undoTool } from './node.ts';
 import { finishWith, inputOf } from './planner.ts';
 import { failureOf } from './progress.ts';
 import type { AsJson, Node, Schema } from './types.ts';
@@ -50,6 +50,8 @@ export function map<const Name extends string, const Raw, Args = Json, In = Args
   const { effect = 'once', allowCycle = false, concurrency = DEFAULT_CONCURRENCY, itemSchema = ANYTHING } = options;
   const { description = `The map ${String(name)} of a flow.` } = options;
   const itemTool = callTool(`${String(name)}.item`, itemSchema, options);
+  const undo = undoTool(itemTool.name, options);
+  const tools = undo === undefined ? [itemTool] : [itemTool, undo];
   const toolIn = ({ flow }: Pick<NodePlace, 'flow'>): AgentTool => {
     const ofMap = `map:${flow}/${String(name)}`;
     const planner = mapPlanner(ofMap, itemTool.name, concurrency);
@@ -58,7 +60,7 @@ export function map<const Name extends string, const Raw, Args = Json, In = Args
       description,
       inputSchema: LIST,
       effect,
-      agent: agent({ name: ofMap, planner, tools: [itemTool] }),
+      agent: agent({ name: ofMap, planner, tools }),
     };
   };
   const made = { name, effect, allowCycle, concurrency, toolIn, ...failureEdges(options) };

@@ -65,6 +65,11 @@ export interface CallOptions<Args, Raw, H extends HandleSet = NoHandles> {
    * Default `hold`.
    */
   readonly inDoubt?: 'hold' | 'tell';
+  /**
+   * Undoes a call that was made with these arguments and gave this value, when the run of the flow ends without having reached its goal
+   * (`onFail: 'undo'`). It is a call like any other, of the node's effect, time limit and retries.
+   */
+  undo?(args: Args, value: Raw, context: ToolContext): unknown;
   /** True: the node may be on a cycle. Default false. */
   readonly allowCycle?: boolean;
   /** The node at which the flow goes on when this node has failed, with the error as input. The flow itself does not fail then. */
@@ -101,6 +106,7 @@ export const CALL: OptionShape<CallOptions<never, never>> = {
   costUsd: 'any?',
   reconcile: 'any?',
   inDoubt: 'any?',
+  undo: 'function?',
   allowCycle: 'any?',
   onError: 'any?',
   onRejected: 'any?',
@@ -125,6 +131,7 @@ export function node<const Name extends string, const Raw, Args = Json, In = Arg
     tool: callTool(name, inputSchema, options),
     effect,
     allowCycle,
+    ...defined({ undo: undoTool(name, options) }),
     ...failureEdges(options),
   });
 }
@@ -148,9 +155,31 @@ export function callTool<Args, Raw, H extends HandleSet>(
     // A value that is not a function stays unchanged: the check of the flow reports it.
     execute: retries > 0 && typeof options.execute === 'function' ? tryingAgain(options) : options.execute,
     ...defined({ outputSchema, needsApproval, costUsd, reconcile, handles, inDoubt, timeoutMs, backoff }),
+    ...(options.undo === undefined
+      ? {}
+      : { undo: (args: Args, value: Raw) => ({ tool: undoOf(name), args: { args, value } }) }),
   };
   // The arguments are what the schema puts out: what `execute` takes, by the types of the builder.
   return tool as Tool;
+}
+
+/** A flow has a tool of its own for what undoes a node, as an agent has. */
+export function undoTool<Args, Raw, H extends HandleSet>(
+  name: string,
+  options: CallOptions<Args, Raw, H>,
+): Tool | undefined {
+  const { undo, effect = 'once', policy = {} } = options;
+  if (undo === undefined) return undefined;
+  const { timeoutMs, retries = 0, backoff } = policy;
+  const execute = ({ args, value }: { readonly args: Args; readonly value: Raw }, context: ToolContext): unknown =>
+    undo.call(options, args, value, context);
+  const description = `Undoes the node ${String(name)} of a flow.`;
+  const tool = { name: undoOf(name), description, inputSchema: ANYTHING, effect, retries };
+  return { ...tool, execute, ...defined({ timeoutMs, backoff }) } as unknown as Tool;
+}
+
+function undoOf(name: string): string {
+  return `${String(name)}.undo`;
 }
 
 function tryingAgain<Args, Raw, H extends HandleSet>(
@@ -208,5 +237,6 @@ export function join<
   assertOptions(`The join ${String(name)}`, options, JOIN);
   const { of: parents, effect = 'once', allowCycle = false } = options;
   const tool = callTool(name, { type: 'object' }, options);
-  return Object.freeze({ name, kind: 'join', tool, effect, allowCycle, parents, ...failureEdges(options) });
+  const undo = defined({ undo: undoTool(name, options) });
+  return Object.freeze({ name, kind: 'join', tool, effect, allowCycle, parents, ...undo, ...failureEdges(options) });
 }

@@ -96,9 +96,9 @@ export interface ClaimRequest extends LeaseRequest {
   readonly from?: string;
   /**
    * With `run`: claims the run also when it has failed, whatever state its lease is in. The caller then appends `reopened`, with
-   * the status.
+   * the status. `undo`: claims it when it has finished, and in no other case that it has ended; the caller then appends `unwinding`.
    */
-  readonly reopens?: true;
+  readonly reopens?: true | 'undo';
   /** Whether an owner whose lease ran out is known to be dead. Called only for the run that is claimed. Default: false. */
   readonly isDead?: (owner: string) => boolean;
   /**

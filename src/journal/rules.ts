@@ -318,9 +318,9 @@ export function hasEnded(status: RunStatus): boolean {
   return status === 'finished' || status === 'failed' || status === 'cancelled';
 }
 
-/** A run that has ended can be claimed only to be reopened, and only a failed run can be. */
+/** A run that has ended can be claimed only to be reopened, and only a failed run can be, or one that has reached its goal, to undo it. */
 export function mayReopen(status: RunStatus, { reopens }: ClaimRequest): boolean {
-  return reopens === true && status === 'failed';
+  return (reopens === true && status === 'failed') || (reopens === 'undo' && status === 'finished');
 }
 
 export function runNotFound(run: string): PilotageError {

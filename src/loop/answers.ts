@@ -33,6 +33,7 @@ import {
 } from '#core';
 import { pauseExpired } from '#journal';
 import {
+  deadlineOf,
   hasBegun,
   nodeEdits,
   type OpenPause,
@@ -257,9 +258,13 @@ async function settlement(
 }
 
 /** Its time is over, or somebody has decided that it ends: it is held by its doubt alone. */
-function isToEnd({ cancel, rejectedCall, limits: { deadlineAt, onCeiling } }: RunState, now: number): boolean {
+function isToEnd(state: RunState, now: number): boolean {
+  const { cancel, rejectedCall, limits, unwinding, undoStopped } = state;
+  // Calls that undo others are carried out, and looked up.
+  if (unwinding !== null) return undoStopped;
   if (cancel !== null || rejectedCall !== null) return true;
-  return deadlineAt !== undefined && deadlineAt <= now && onCeiling !== 'pause';
+  const deadlineAt = deadlineOf(state);
+  return deadlineAt !== undefined && deadlineAt <= now && limits.onCeiling !== 'pause';
 }
 
 const OVER =

@@ -33,7 +33,7 @@ import {
   withdrawnBy,
 } from '#state';
 import { misfitFor } from './answer-kinds.ts';
-import { type AnswerPorts, answer, answerRefused, type TakePorts, takesOut } from './answers.ts';
+import { type AnswerPorts, answer, answerRefused, isVerdict, type TakePorts, takesOut } from './answers.ts';
 
 export interface TakenMessages {
   readonly entries: readonly EntryBody[];
@@ -61,6 +61,10 @@ export async function takeMessages(
     }
     if (message.stored !== undefined) {
       entries.push({ kind: 'control', control: withoutContent(message), applied: false, error: contentGone(message) });
+      continue;
+    }
+    if (state.unwinding !== null && !isHeardOnTheWay(message)) {
+      entries.push(undeliveredTo(state.identity.run, message));
       continue;
     }
     const question =
@@ -147,12 +151,23 @@ function isFurtherMessage(control: Control): boolean {
   return Object.keys(messageOf(control).payload ?? {}).length > 0;
 }
 
+const ON_THE_WAY: ReadonlySet<Control['type']> = new Set(['PAUSE', 'CANCEL', 'CANCEL_CALL', 'REVOKE']);
+
+/** What a run hears that undoes its calls: answers to what it asks, and whoever holds or stops it, or one of its calls. */
+function isHeardOnTheWay(control: Control): boolean {
+  return isVerdict(control) || ON_THE_WAY.has(control.type);
+}
+
+function undeliveredTo(run: string, control: Control): ControlTaken {
+  const error = { code: 'run_ended', message: `The run ${run} ended before it took the control.` };
+  return { kind: 'control', control: withoutContent(control), applied: false, error, undelivered: true };
+}
+
 /** What is left in the inbox of a run that ends: controls were not delivered, news is kept. */
 export function takeUndelivered(run: string, received: readonly Received[]): readonly EntryBody[] {
-  const error = { code: 'run_ended', message: `The run ${run} ended before it took the control.` };
   return received.map(({ message }): ControlTaken | EntryBody =>
     isControl(message)
-      ? { kind: 'control', control: withoutContent(message), applied: false, error, undelivered: true }
+      ? undeliveredTo(run, message)
       : message.type === 'EVENT'
         ? overEntry(message)
         : newsEntry(message, []),

@@ -3,6 +3,7 @@ import {
   type AtOnce,
   type Caller,
   type Clock,
+  type ErrorData,
   type Identity,
   MAX_AT_ONCE,
   type NamedModel,
@@ -10,6 +11,7 @@ import {
   type Planner,
   type Redaction,
   type TurnStarted,
+  type UndoOptions,
 } from '#core';
 import type { ArtifactStore, Journal, StoreView } from '#journal';
 import type { RunState } from '#state';
@@ -45,6 +47,8 @@ export interface ReadyAgent {
   /** Models without prices that its runs may ask, also through agents that carry out their calls. */
   readonly unpriced: readonly string[];
   readonly readArgs: Agent['readArgs'] | undefined;
+  /** What becomes of the calls of its runs that fail. */
+  readonly undoing: UndoOptions;
   /** The agent is a flow: its tools are its nodes, whose names are the flow's own. */
   readonly isFlow: boolean;
 }
@@ -90,6 +94,8 @@ export interface DriverDeps extends Pick<ReadyAgent, 'agent' | 'planner' | 'tool
   woke(run: string): void;
   /** The tasks that carry out nodes of the run which are retried go on. */
   reopenTasks(run: string, by: Caller | undefined): Promise<void>;
+  /** The task, which has reached its goal, undoes what it did, for the run above it. Why it does not. */
+  undoTask(task: string, owner: string): Promise<ErrorData | undefined>;
   /** Called with a fault that ends nothing but must be seen. */
   onFault(error: unknown): void;
 }

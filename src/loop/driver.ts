@@ -11,17 +11,18 @@
 import {
   type Clock,
   type Control,
+  callEnded,
   type EntryBody,
   isDismissal,
   LONGEST_NAP_MS,
   MAX_TREE_CALLS,
   MAX_TREE_TASKS,
   PilotageError,
-  type RunLimits,
   resolveWakeMode,
 } from '#core';
 import type { Claim } from '#journal';
 import {
+  deadlineOf,
   isBlocked,
   isHeld,
   isPaused,
@@ -41,11 +42,13 @@ import type { DriverDeps } from './driver-deps.ts';
 import type { HeldLease } from './held-lease.ts';
 import { RunInbox } from './inbox.ts';
 import { Kept } from './kept.ts';
+import { lastMove } from './last-move.ts';
 import { type Exit, giveBack, giveUp, type Held, lost, park, reasonOf } from './let-go.ts';
 import { Moves } from './moves.ts';
 import { type Next, type NextDeps, next } from './next.ts';
 import { recalled } from './recall.ts';
 import { type Changes, isEnding, RunWriter } from './run-writer.ts';
+import { Undo } from './undo.ts';
 
 type Stop = 'cancel' | 'dismissal' | 'deadline' | 'ending' | 'closing' | 'lost';
 
@@ -60,10 +63,13 @@ export class RunDriver {
   readonly #inbox: RunInbox;
   readonly #calls: Calls;
   readonly #moves: Moves;
+  readonly #undo: Undo;
   readonly #deadline: Deadline;
   #toolView: { readonly found: readonly string[]; readonly tools: AuthorisedTools } | undefined;
   /** Tasks that this driver has told that their calls are not needed any more. */
   readonly #dismissed = new Set<string>();
+  /** Tasks that this driver has told to undo what they did. */
+  readonly #told = new Set<string>();
   /** Set when everything in flight is being stopped: why. */
   #stop: Stop | undefined;
   /** Nothing more begins; what is in flight may end. */
@@ -97,6 +103,7 @@ export class RunDriver {
       isInFlight: (call) => this.#calls.isInFlight(call),
       mayLand: (call) => this.#calls.mayLand(call),
       isDismissed: (task) => this.#dismissed.has(task),
+      isToldToUndo: (task) => this.#told.has(task),
     };
     this.#writer = new RunWriter(deps, state, lease, () => this.#inbox);
     const commit = (bodies: readonly EntryBody[], changes: Changes): Promise<void> | undefined =>
@@ -110,6 +117,7 @@ export class RunDriver {
     this.#inbox = new RunInbox({ deps, state, tools, commit, isBoundary, onCancel, onCallCancelled, onHeard }, hasNews);
     const isEnding = (): boolean => this.#stop !== undefined && !this.#isLettingGo();
     this.#moves = new Moves({ deps, state, kept, tools, isEnding, onMore: onHeard });
+    this.#undo = new Undo({ deps, state, tools });
     this.#deadline = new Deadline(clock, () => this.#halt('deadline'));
     this.#calls = new Calls({
       deps,
@@ -196,9 +204,9 @@ export class RunDriver {
         // That may have ended the step: what came meanwhile is read before the planner is asked again.
         if (this.state.open === null && this.#inbox.hasNews) continue;
       }
-      this.#deadline.arm(limits);
+      this.#deadline.arm(limits.onCeiling === 'pause' ? undefined : deadlineOf(this.state));
       const todo = next(this.state, this.#nextDeps);
-      const goesOn = todo.do === 'ask' || todo.do === 'calls';
+      const goesOn = todo.do === 'ask' || todo.do === 'calls' || (todo.do === 'undo' && todo.stopped === undefined);
       if (goesOn && this.#isLeaving) {
         if (this.#isIdle) this.stop('closing');
         else await this.#hearOut();
@@ -216,11 +224,21 @@ export class RunDriver {
         case 'dismiss':
           await this.#dismiss(todo.tasks);
           break;
+        case 'undo':
+          await this.#record(await this.#undo.next(todo.stopped));
+          break;
+        case 'undo_task':
+          await this.#undoTask(todo.task);
+          break;
         case 'recall':
           await this.#commit([await recalled(this.#deps, this.state)]);
           break;
         case 'ask': {
           const made = await this.#moves.next();
+          if (made !== undefined && this.state.answering !== null) {
+            await this.#record(lastMove(this.state, made));
+            break;
+          }
           const writing = made && this.#commit(made);
           if (writing !== undefined) await writing;
           if (made !== undefined && this.#isTurnDue) await this.#turn();
@@ -293,6 +311,15 @@ export class RunDriver {
     for (const task of tasks) this.#dismissed.add(task);
   }
 
+  async #undoTask(task: string): Promise<void> {
+    const { run } = this.state.identity;
+    const refused = await this.#deps.undoTask(task, run);
+    this.#told.add(task);
+    const step = this.state.open?.move.step;
+    if (refused === undefined || step === undefined) return;
+    await this.#commit([callEnded({ step, call: 0 }, { outcome: { kind: 'error', error: refused }, attempts: 0 })]);
+  }
+
   /** Stops the calls that are in flight when the run ends, and waits for them before the ending is written. */
   async #record(entries: readonly EntryBody[]): Promise<void> {
     if (isExpiry(entries)) return this.#inbox.expire(entries);
@@ -363,6 +390,9 @@ export class RunDriver {
     if (this.#isLeaving) return landed.filter((body) => !isOfClosing(body));
     const { cancel } = this.state;
     const isCancelled = (cancel !== null && !isDismissal(cancel)) || this.#stop === 'cancel';
+    const { undo, undoStopped } = this.state;
+    // What may have happened is to be undone too: a run that undoes its calls waits for it.
+    if (undo !== null && !undoStopped) return landed;
     return isCancelled ? landed.filter((body) => !isDoubt(body)) : landed;
   }
 
@@ -382,7 +412,13 @@ export class RunDriver {
   }
 
   #commit(bodies: readonly EntryBody[], changes?: Changes): Promise<void> | undefined {
-    return this.#writer.commit(bodies, changes);
+    if (this.state.undo === null || !isEnding(bodies)) return this.#writer.commit(bodies, changes);
+    return this.#commitEnding(bodies, changes);
+  }
+
+  /** A run that undoes its calls does so before it ends. */
+  async #commitEnding(bodies: readonly EntryBody[], changes?: Changes): Promise<void> {
+    await this.#writer.commit(await this.#undo.before(bodies), changes);
   }
 
   #halt(why: Stop): void {
@@ -453,7 +489,7 @@ const STEPS_PER_TURN = 32;
 class Deadline {
   readonly #clock: Clock;
   readonly #ring: () => void;
-  #limits: RunLimits | undefined;
+  #at: number | undefined;
   #cancel = (): void => {};
 
   constructor(clock: Clock, ring: () => void) {
@@ -462,11 +498,11 @@ class Deadline {
   }
 
   /** May ring at once. */
-  arm(limits: RunLimits): void {
-    if (this.#limits === limits) return;
+  arm(deadlineAt: number | undefined): void {
+    if (this.#at === deadlineAt) return;
     this.#cancel();
-    this.#limits = limits;
-    if (limits.deadlineAt !== undefined && limits.onCeiling !== 'pause') this.#check(limits.deadlineAt);
+    this.#at = deadlineAt;
+    if (deadlineAt !== undefined) this.#check(deadlineAt);
   }
 
   cancel(): void {

@@ -7,6 +7,7 @@ import {
   isControl,
   isDismissal,
   isPlan,
+  isSecondCancel,
   type Json,
   type Message,
   type Outcome,
@@ -94,14 +95,14 @@ export class RunInbox implements Hearing {
 
   #heed(received: readonly Received[]): void {
     const messages = received.map(({ message }) => message);
-    this.#isCancelled = messages.some(({ type }) => type === 'CANCEL');
+    this.#isCancelled = messages.some((message) => this.#cancels(message));
     this.#heedCancel(messages);
     for (const message of messages) if (isControl(message)) this.#heedCallCancel(message);
     if (messages.some((message) => this.#isHeardAtOnce(message))) this.#ports.onHeard();
   }
 
   #heedCancel(messages: readonly Message[]): void {
-    const cancels = messages.filter(isHardCancel);
+    const cancels = messages.filter((message) => isHardCancel(message) && this.#cancels(message));
     if (cancels.length > 0) this.#ports.onCancel(cancels.every(isDismissal) ? 'dismissal' : 'cancel');
   }
 
@@ -110,6 +111,11 @@ export class RunInbox implements Hearing {
     const isFit =
       control.type === 'CANCEL_CALL' && unfitToCancel(this.#ports.state, placeToCancel(control)) === undefined;
     if (isFit) this.#ports.onCallCancelled(control);
+  }
+
+  /** A run that unwinds is on its way to an ending: only a second cancel stops it. */
+  #cancels(message: Message): boolean {
+    return message.type === 'CANCEL' && (this.#ports.state.unwinding === null || isSecondCancel(message));
   }
 
   /** On the way to an ending, and between boundaries, not everything is taken. */
@@ -143,7 +149,7 @@ export class RunInbox implements Hearing {
     const received = await deps.journal.inbox(state.identity.run);
     this.#signalsSeen = state.messagesTaken + received.length;
     this.#signalsHeard = Math.max(this.#signalsHeard, this.#signalsSeen);
-    this.#isCancelled = received.some(({ message }) => message.type === 'CANCEL');
+    this.#isCancelled = received.some(({ message }) => this.#cancels(message));
     return received;
   }
 

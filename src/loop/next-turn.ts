@@ -7,6 +7,7 @@ import {
   type InputArtifact,
   isControl,
   isJsonObject,
+  type Message,
   messageParts,
   queryWords,
   type RunContext,
@@ -35,12 +36,14 @@ export function runsAfter(
 ): readonly NewRun[] {
   const last = bodies.at(-1);
   const hasSuccessor = last?.kind === 'finished' && last.successor !== undefined;
-  if (late.length === 0 && !hasSuccessor) return NONE;
+  // What came while the run unwound came before.
+  const messages: readonly Message[] = [...(state.unwinding?.late ?? []), ...late.map(({ message }) => message)];
+  if (messages.length === 0 && !hasSuccessor) return NONE;
   const at = deps.clock.now();
   const successor = hasSuccessor ? successorOf(state, last, state.head + bodies.length, deps) : undefined;
   const [first] = successor?.entries ?? [];
   const { agent, pin } = first?.kind === 'started' ? first : state;
-  const turns = late.flatMap(({ message }): NewRun[] => {
+  const turns = messages.flatMap((message): NewRun[] => {
     if (!isControl(message) || message.turnMessage === undefined) return [];
     const run = `${TURN_RUN}${message.id.slice(SESSION_MESSAGE.length)}`;
     const { inputs, author } = messageParts(message.payload ?? {});
@@ -59,7 +62,7 @@ function turnOf(
   own: Pick<Beginning, 'agent' | 'pin' | 'query' | 'author' | 'inputs'>,
   at: number,
 ): NewRun {
-  const { deadlineAt, ...limits } = state.limits;
+  const { deadlineAt, ...limits } = state.unwinding?.limits ?? state.limits;
   // A deadline is as far away as it was for the run itself.
   const left = deadlineAt === undefined ? limits : { ...limits, deadlineAt: at + (deadlineAt - state.startedAt) };
   return began(state, run, at, { ...own, limits: left, turn: { messages: [message] } });
@@ -130,7 +133,7 @@ type Beginning = Pick<Started, 'query' | 'author' | 'agent' | 'limits' | 'pin' |
 };
 
 function began(state: RunState, run: string, at: number, { carry, inputs = [], ...own }: Beginning): NewRun {
-  const { scopes, whileAsked, conversation } = state;
+  const { scopes, whileAsked, conversation, undo } = state;
   const identity = { ...state.identity, run };
   const { inputs: _, ...before } = state.context;
   const context: RunContext = {
@@ -146,6 +149,7 @@ function began(state: RunState, run: string, at: number, { carry, inputs = [], .
     ...(Object.keys(context).length === 0 ? {} : { context }),
     ...(conversation ? {} : { conversation }),
     ...(whileAsked === 'keep' ? { whileAsked } : {}),
+    ...(undo === null ? {} : { undo }),
   };
   const entry = { ...started, seq: 1, at };
   const waits = own.turn?.succeeds === undefined ? 'next' : 'first';

@@ -27,6 +27,7 @@ import {
 import {
   awayCall,
   cancelledCalls,
+  deadlineOf,
   hasEndedUnderRaise,
   holdsDoubt,
   isBlocked,
@@ -41,7 +42,9 @@ import {
   reachedLimit,
   stepsCounted,
   tasksOfAgentCalls,
+  taskToUndo,
   toTellOf,
+  type UndoStop,
   unneededRaise,
   unneededTasks,
   unsettledStatus,
@@ -62,6 +65,10 @@ export type Next =
   /** The memory of its user is to be read. */
   | { readonly do: 'recall' }
   | { readonly do: 'ask' }
+  /** The next call is to be undone, or, where that was stopped, the run ends without it. */
+  | { readonly do: 'undo'; readonly stopped?: UndoStop }
+  /** The task is to undo what it did: it is told so, and waited for. */
+  | { readonly do: 'undo_task'; readonly task: string }
   /** The open step has calls to start or to wait for. */
   | { readonly do: 'calls' }
   /** Nothing to do until an answer, the end of a task, or this time. `null`: no time limit. */
@@ -86,6 +93,8 @@ export interface NextDeps {
   mayLand(call: number): boolean;
   /** Whether this process has told the task that its call is not needed any more. */
   isDismissed(task: string): boolean;
+  /** Whether this process has told the task to undo what it did. */
+  isToldToUndo(task: string): boolean;
 }
 
 /** How often in a row a model may give an invalid decision before the run fails. */
@@ -94,15 +103,20 @@ export const MAX_REJECTIONS = 3;
 const ASK: Next = { do: 'ask' };
 const RECALL: Next = { do: 'recall' };
 const CALLS: Next = { do: 'calls' };
+const UNDO: Next = { do: 'undo' };
 const END: Next = { do: 'end' };
 
 export function next(state: RunState, deps: NextDeps): Next {
   if (state.ending !== null) return END;
-  const isDismissed = state.cancel !== null && isDismissal(state.cancel);
+  if (state.unwinding !== null) return unwind(state, deps);
+  // Calls in doubt may have to be undone: the run waits for what became of them, as it does when a run above goes on itself.
+  const holds = state.undo !== null && !state.undoStopped;
+  const isDismissed = state.cancel !== null && (holds || isDismissal(state.cancel));
   if (state.cancel !== null && !isDismissed) return record(endCancelled(state));
   const { limits, open, pauses } = state;
   // An owner before may have cut calls off for it, and its clock may be ahead of this one: a run's time does not go back.
-  const overdue = limits.deadlineAt !== undefined && Math.max(deps.clock.now(), state.updatedAt) >= limits.deadlineAt;
+  const deadlineAt = deadlineOf(state);
+  const overdue = deadlineAt !== undefined && Math.max(deps.clock.now(), state.updatedAt) >= deadlineAt;
   const isLate = overdue && limits.onCeiling !== 'pause';
   if (isDismissed || isLate || state.rejectedCall !== null) {
     const doubts = cutOffCalls(state, deps);
@@ -112,7 +126,7 @@ export function next(state: RunState, deps: NextDeps): Next {
     if (dismissed !== undefined) return dismissed;
     if (carried.length > 0 || holdsDoubt(state)) return awaitSettlement(state, deps);
     if (isDismissed) return record([...abandonCalls(state), cancelled(state)]);
-    return record([...abandonCalls(state), isLate ? ceiling(state, 'deadline') : rejectedByPerson(state)]);
+    return record([...abandonCalls(state), isLate ? atDeadline(state, deps) : rejectedByPerson(state)]);
   }
   if (open?.cancels !== undefined) {
     const { entries, tasks } = cancelledCalls(state, deps.mayLand);
@@ -144,6 +158,37 @@ export function next(state: RunState, deps: NextDeps): Next {
   return beforeMove(state, overdue, deps);
 }
 
+/** A run that undoes its calls: its steps as those of any other run, and between two of them no planner, but the next call. */
+function unwind(state: RunState, deps: NextDeps): Next {
+  if (state.undoStopped) return { do: 'undo', stopped: 'cancelled' };
+  const { pauses, open, limits } = state;
+  const now = Math.max(deps.clock.now(), state.updatedAt);
+  const task = open === null ? undefined : taskToUndo(open);
+  // While somebody is asked, its time does not go on, and a task has a time of its own.
+  const isTimed = pauses.length === 0 && task === undefined;
+  if (isTimed && now >= (limits.deadlineAt ?? now)) {
+    const doubts = cutOffCalls(state, deps);
+    if (doubts.length > 0) return record(doubts);
+    const carried = tasksOfAgentCalls(state);
+    if (carried.length > 0) return dismiss(carried, deps) ?? awaitSettlement(state, deps);
+    return { do: 'undo', stopped: 'timeout' };
+  }
+  const { entries = [] } = open?.cancels === undefined ? {} : cancelledCalls(state, deps.mayLand);
+  if (entries.length > 0) return record(entries);
+  const expired = expiredPause(state, now);
+  if (expired !== undefined) return record([expired]);
+  const told = pauses.length === 0 ? [] : toTellOf(state, deps.clock);
+  if (told.length > 0) return record(told);
+  if (open !== null && open.waiting.length > 0) {
+    const over = overWaits(state, now);
+    if (over.length > 0) return record(over);
+  }
+  if (task !== undefined && open?.waits.length !== 0 && !deps.isToldToUndo(task)) return { do: 'undo_task', task };
+  const isParked = isHeld(state) || (open !== null && isBlocked(state, nowFor(state, deps)));
+  if (isParked) return isTimed ? park(state) : parkUntil(state, nextTimeout(state));
+  return open === null ? UNDO : CALLS;
+}
+
 /** What ends a run that is cancelled. */
 export function endCancelled(state: RunState): EntryBody[] {
   return [...abandonCalls(state), cancelled(state)];
@@ -162,13 +207,18 @@ function beforeMove(state: RunState, overdue: boolean, deps: NextDeps): Next {
     return park(state, deps.startsAt);
   }
   if (state.rejections >= MAX_REJECTIONS) return record([rejectedTooOften(state)]);
-  const reached = reachedLimit(state, deps.costless);
+  // The last move has its own reserve.
+  const reached = state.answering === null ? reachedLimit(state, deps.costless) : undefined;
   if (reached?.lent === true && !overdue) return park(state);
-  const axis = overdue ? 'deadline' : reached?.axis;
+  if (reached?.reserve === true && !overdue && state.limits.onCeiling === 'answer') {
+    return record([{ kind: 'answering', step: nextStep(state), budget: reached.axis }]);
+  }
+  const axis = overdue ? (state.answering?.axis ?? 'deadline') : reached?.axis;
   if (axis !== undefined) {
     const asks = state.limits.onCeiling === 'pause';
     return record([asks ? askForRaise(state, axis, deps.newToken()) : ceiling(state, axis)]);
   }
+  if (state.answering !== null) return ASK;
   const { retryAt } = state.modelAway ?? {};
   if (retryAt !== undefined && mustWait(state, deps.clock.now())) return park(state, retryAt);
   const stuck = watchProgress(state, deps.progress, () => deps.newToken());
@@ -237,14 +287,18 @@ function withdrawn(token: string): Resumed {
 
 /** @param retryAt when the models are tried again; a time limit that asks for a raise is checked before. */
 function park(state: RunState, retryAt?: number): Next {
-  return { do: 'park', wakeAt: goesOnAt(state, retryAt), status: parkedStatus(state) };
+  return parkUntil(state, goesOnAt(state, retryAt));
+}
+
+function parkUntil(state: RunState, wakeAt: number | null): Next {
+  return { do: 'park', wakeAt, status: parkedStatus(state) };
 }
 
 /** When a run that no process drives goes on by itself. Milliseconds since the epoch; `null`: never. */
 export function goesOnAt(state: RunState, retryAt: number | undefined): number | null {
   const { limits } = state;
   const own = Math.min(nextTimeout(state) ?? Number.POSITIVE_INFINITY, retryAt ?? Number.POSITIVE_INFINITY);
-  const deadline = limits.onCeiling === 'pause' && retryAt === undefined ? undefined : limits.deadlineAt;
+  const deadline = limits.onCeiling === 'pause' && retryAt === undefined ? undefined : deadlineOf(state);
   const wakeAt = Math.min(own, deadline ?? Number.POSITIVE_INFINITY);
   return wakeAt === Number.POSITIVE_INFINITY ? null : wakeAt;
 }
@@ -286,7 +340,7 @@ function cutOffCalls(state: RunState, { newToken, isInFlight }: NextDeps): Pause
 }
 
 /** Outcomes for the calls that have none when the run ends: exactly one for each, as for all others. */
-function abandonCalls(state: RunState): CallEnded[] {
+export function abandonCalls(state: RunState): CallEnded[] {
   const { open } = state;
   if (open === null || open.move.decision.kind === 'request_pause') return [];
   return open.calls.flatMap((ended, call): CallEnded[] => {
@@ -300,7 +354,8 @@ function abandonCalls(state: RunState): CallEnded[] {
           },
         }
       : { kind: 'cancelled', error: { code: 'cancelled', message: 'The run ended before the call did.' } };
-    const attempts = awayCall(open, call)?.attempts ?? 0;
+    const hasBegun = open.began.some((begun) => begun.call === call);
+    const attempts = awayCall(open, call)?.attempts ?? (hasBegun ? 1 : 0);
     return [callEnded({ step: open.move.step, call }, { outcome, attempts })];
   });
 }
@@ -346,7 +401,16 @@ function rejectedByPerson({ rejectedCall }: RunState): Finished {
   };
 }
 
-function ceiling(state: RunState, axis: CeilingAxis): Finished {
+/** The end; or the last move, for which the rest of the time was kept back. */
+function atDeadline(state: RunState, { clock }: NextDeps): EntryBody {
+  const { limits, answering, updatedAt } = state;
+  const isOver = Math.max(clock.now(), updatedAt) >= (limits.deadlineAt ?? 0);
+  if (limits.onCeiling !== 'answer' || answering !== null || isOver)
+    return ceiling(state, answering?.axis ?? 'deadline');
+  return { kind: 'answering', step: nextStep(state), budget: 'deadline' };
+}
+
+export function ceiling(state: RunState, axis: CeilingAxis): Finished {
   const steps = {
     max_steps_exceeded: true,
     max_steps: state.limits.steps ?? DEFAULT_STEP_LIMIT,

@@ -120,7 +120,8 @@ export class RunWriter {
       return before.then(again, again);
     }
     const clean = bodies.map((body) => this.#deps.redaction.entry(body));
-    const writing = isEnding(clean) ? this.#end(clean) : this.#append(clean, changes);
+    const writing =
+      isEnding(clean) || clean.at(-1)?.kind === 'unwinding' ? this.#end(clean) : this.#append(clean, changes);
     if (writing === undefined) return undefined;
     this.#committing = this.#untilDone(writing);
     return this.#committing;
@@ -142,20 +143,25 @@ export class RunWriter {
     const { run } = this.#state.identity;
     const last = bodies.at(-1);
     assertFollows(this.#state, bodies);
+    const isUnwinding = last?.kind === 'unwinding';
     const isGoal = last?.kind === 'finished' && last.reason === 'goal';
     if (!isGoal && this.#state.tasks.length > 0) await this.#stopTasks();
     let late: readonly Received[] = [];
     for (;;) {
+      // What is said to a run that is to unwind is taken on the way.
+      const heard = isUnwinding ? [] : late;
       // Behind the last move, whose planner has not seen it.
-      const seen = [...bodies.slice(0, -1), ...takeUndelivered(run, late), ...bodies.slice(-1)];
+      const seen = [...bodies.slice(0, -1), ...takeUndelivered(run, heard), ...bodies.slice(-1)];
       const seenSignals = this.#state.messagesTaken + late.length;
       try {
-        const starts = runsAfter(this.#state, seen, late, this.#deps);
-        return await this.#append(seen, {
-          takes: late.map(({ message }) => message.id),
+        const starts = runsAfter(this.#state, seen, heard, this.#deps);
+        await this.#append(seen, {
+          takes: heard.map(({ message }) => message.id),
           seenSignals,
           ...(starts.length === 0 ? {} : { starts }),
         });
+        if (isUnwinding) this.#inbox().look();
+        return;
       } catch (error) {
         if (!PilotageError.is(error, 'inbox_changed')) throw error;
       }
@@ -267,8 +273,9 @@ export class RunWriter {
   }
 
   #stopTasks(): Promise<void> {
-    const { run } = this.#state.identity;
-    return stopTasks(this.#deps, cascading(this.#state), { by: run, reason: `The run above it, ${run}, has ended.` });
+    const { identity, undoStopped: stopsUndo } = this.#state;
+    const reason = `The run above it, ${identity.run}, has ended.`;
+    return stopTasks(this.#deps, cascading(this.#state), { by: identity.run, reason, stopsUndo });
   }
 }
 

@@ -92,3 +92,11 @@ export function guidanceTurn(
   }
   return blocks.length === 0 ? undefined : { message: userTurn(note(blocks.join('\n\n'))), remarks };
 }
+
+/** The last turn of the last request of a run at a limit. */
+export function lastMoveTurn(): LanguageModelV4Message {
+  return userTurn(note(LAST_MOVE));
+}
+
+const LAST_MOVE =
+  'This is your last reply: the run has reached its limit, and no call is carried out any more. Write the answer now. Say what you have found, and what is still open.';

@@ -34,7 +34,7 @@ export {
   userTurn,
   userWordsIn,
 } from './frame.ts';
-export { FINISH_BY_CALL, GUIDANCE, guidanceTurn, tierOf } from './guidance.ts';
+export { FINISH_BY_CALL, GUIDANCE, guidanceTurn, lastMoveTurn, tierOf } from './guidance.ts';
 export { awaitsCode, restoreParts } from './provider-parts.ts';
 export { callsOf, errorText, isWaitingAnswer } from './step-parts.ts';
 export { hintLines, repeatedCall, systemPrompt, unsureCall } from './system-prompt.ts';

@@ -57,7 +57,7 @@ export class Agents {
   ) {
     const catalogues = new Map<ToolSet, Catalogue>();
     const ready = (made: Agent): ReadyAgent => {
-      const { name, planner, tools, limits, parallelCalls } = made;
+      const { name, planner, tools, limits, parallelCalls, onFail, undo } = made;
       // Agents that have the very same set share what was made of it.
       const { remembers } = planner;
       const shared = remembers === undefined ? catalogues.get(tools) : undefined;
@@ -72,7 +72,8 @@ export class Agents {
         const view = catalogue.view(scopes, found, withheld);
         return this.#workers.length < 2 ? view : withAgents(view, this.#workers);
       };
-      return { agent: name, planner, limits, limit, unpriced, readArgs, isFlow: 'graph' in made, toolsOf };
+      const undoing = { ...defined({ onFail, undo }) };
+      return { agent: name, planner, limits, limit, unpriced, readArgs, isFlow: 'graph' in made, toolsOf, undoing };
     };
     const [first] = given;
     const known = gathered(given);

@@ -1,5 +1,5 @@
 /** The runs that this process drives: claims them as there is room, keeps their leases, and lets go of them. */
-import { type Caller, type Control, PilotageError, steadyMs } from '#core';
+import { type Caller, type Control, type ErrorData, PilotageError, steadyMs } from '#core';
 import {
   type Claim,
   hasEnded,
@@ -29,6 +29,7 @@ import { type ReopenAs, type Reopening, reopen, reopenTasks } from './reopen.ts'
 import { isForOthers, sendControl } from './send-control.ts';
 import { type QueuedRun, type Slot, type SlotLimits, Slots } from './slots.ts';
 import { TurnsToCome } from './turns-to-come.ts';
+import { undoTask } from './undo-task.ts';
 
 export interface FleetOptions extends PickUpOptions {
   readonly slots: SlotLimits;
@@ -437,6 +438,13 @@ export class Fleet {
   /** The tasks that carry out nodes of the run which are retried go on. */
   async reopenTasks(run: string, by: Caller | undefined): Promise<void> {
     for (const task of await reopenTasks(this.#reopening, run, by)) this.wake(task);
+  }
+
+  /** @returns why the task cannot undo what it did. */
+  async undoTask(task: string, owner: string): Promise<ErrorData | undefined> {
+    const refused = await undoTask(this.#reopening, task, owner);
+    if (refused === undefined) this.wake(task);
+    return refused;
   }
 
   get #reopening(): Reopening {

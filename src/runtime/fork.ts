@@ -191,7 +191,8 @@ function assertHasRoom(forked: readonly Entry[]): void {
  * The first entries of the fork, frozen.
  * @throws PilotageError as `forkRun`, except errors of the store; `journal_corrupt` for entries that are not a run.
  */
-export function forkEntries(entries: readonly Entry[], plan: ForkPlan): Entry[] {
+export function forkEntries(all: readonly Entry[], plan: ForkPlan): Entry[] {
+  const entries = beforeUnwinding(all);
   const { steps } = foldEntries(entries);
   const { step = ownStep(steps), result } = plan;
   if (!Number.isInteger(step) || step < 0 || step > steps.length) {
@@ -211,6 +212,15 @@ export function forkEntries(entries: readonly Entry[], plan: ForkPlan): Entry[] 
   const limits = limitsOf(foldEntries(entries.slice(0, 1 + before.length)).limits, plan.limits);
   const forked = [{ ...startOf(first, plan), limits, fork }, ...copied, ...added];
   return forked.map((entry, index) => deepFreeze({ ...entry, seq: index + 1 }));
+}
+
+/** A fork goes on from what was done, and not from its undoing. */
+function beforeUnwinding(entries: readonly Entry[]): readonly Entry[] {
+  const from = entries.findIndex(({ kind }) => kind === 'unwinding');
+  if (from === -1) return entries;
+  // The move that was to end the run.
+  const last = entries[from - 1];
+  return entries.slice(0, last?.kind === 'moved' && last.decision.kind === 'finish' ? from - 1 : from);
 }
 
 /** Unusable replies at the end are not copied: the fork asks again. */

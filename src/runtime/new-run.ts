@@ -14,10 +14,12 @@ import {
   PilotageError,
   readAuthor,
   runLimitsOf,
+  runUndoOf,
   type ScheduleOrigin,
   type Started,
   type StartRequest,
   type TurnOrigin,
+  type UndoOptions,
 } from '#core';
 import type { FileOptions } from '#messages';
 import type { DriverDeps, ReadyAgent } from '../loop/driver-deps.ts';
@@ -35,6 +37,8 @@ export interface Starting {
   readonly clock: Clock;
   /** Limits of runs that do not set their own. */
   readonly limits: Limits | undefined;
+  /** What becomes of the calls of runs that fail, where neither they nor their agents say it. */
+  readonly undoing: UndoOptions;
   /** How files of messages are taken. */
   readonly files: FileOptions | undefined;
   readonly deps: Pick<DriverDeps, 'artifacts' | 'redaction'>;
@@ -98,8 +102,8 @@ export async function firstEntry(
 }
 
 function beginning(
-  { clock, limits: general }: Starting,
-  { agent, planner, toolsOf, limits, unpriced }: ReadyAgent,
+  { clock, limits: general, undoing }: Starting,
+  { agent, planner, toolsOf, limits, unpriced, undoing: own }: ReadyAgent,
   query: string,
   identity: Identity,
   options: StartOptions,
@@ -110,18 +114,21 @@ function beginning(
   assertPriced(agent, unpriced, given.costUsd !== undefined);
   const at = clock.now();
   const { scopes = NO_SCOPES } = options;
+  const within = limitsWithin(runLimitsOf(given), limits, Math.max(at, startsAt));
+  const undo = runUndoOf([undoing, own, options], within.costMicroUsd);
   return {
     kind: 'started',
     identity,
     query: capture<string>(query, 'run.query').json,
     agent,
     ...(options.author === undefined ? {} : { author: readAuthor(options.author, 'start', 'invalid_config') }),
-    limits: limitsWithin(runLimitsOf(given), limits, Math.max(at, startsAt)),
+    limits: within,
     scopes: capture<readonly string[]>(scopes, 'run.scopes').json,
     pin: pinOf(planner, toolsOf(scopes, [])),
     ...(options.labels === undefined ? {} : { labels: capture<Labels>({ ...options.labels }, 'run.labels').json }),
     ...(options.conversation === false ? { conversation: false } : {}),
     ...((options.whileAsked ?? planner.whileAsked) === 'keep' ? { whileAsked: 'keep' } : {}),
+    ...(undo === undefined ? {} : { undo }),
     seq: 1,
     at,
   };

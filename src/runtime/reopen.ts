@@ -67,7 +67,7 @@ const MAX_TRIES = 10;
 const LEAST_DELAY_MS = 50;
 
 /** What the other one writes; or a while, by chance, for it may have died, and two who lose to each other are not to meet again. */
-function untilNews(
+export function untilNews(
   { journal, clock, random }: Reopening,
   run: string,
   tries: number,
@@ -122,10 +122,14 @@ function isRefusal(error: unknown): boolean {
   return codes.some((code) => PilotageError.is(error, code));
 }
 
-function assertReopens({ ending, task, erased, identity: { run } }: RunState): void {
+function assertReopens({ ending, task, erased, unwinding, identity: { run } }: RunState): void {
   if (ending === null) return;
   if (erased !== null) throw new PilotageError('run_ended', `The content of run ${run} was erased: it cannot go on.`);
   if (ending.kind === 'finished') throw new PilotageError('run_ended', `The run ${run} has ended: ${ending.reason}.`);
+  if (unwinding !== null) {
+    const message = `The run ${run} has undone what it had done, as it was told to (onFail). It cannot go on from there: start it anew, or fork it, which goes on as if nothing were undone.`;
+    throw new PilotageError('run_unwound', message, { data: { run } });
+  }
   if (task === null) return;
   throw new PilotageError(
     'run_ended',

@@ -85,7 +85,8 @@ export async function replayRun(request: ReplayRequest): Promise<ReplayReport> {
   const report = { run: state.identity.run, from, compared: 0 };
   const cache = new RunCache();
   for (const [index, entry] of rest.entries()) {
-    if (entry.kind === 'moved' && entry.step >= from) {
+    // No planner has decided what is undone.
+    if (entry.kind === 'moved' && entry.step >= from && entry.undoes === undefined) {
       if (artifacts !== undefined) await media.load(state, artifacts);
       const tools = toolsOf(state.scopes, state.found, withheldTools(state));
       const view = viewOf(state, tools, false, inputs, before?.history, cache, media.view, before?.earlier);

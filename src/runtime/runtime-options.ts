@@ -1,6 +1,6 @@
 /** What a runtime is made of and how it behaves. */
 
-import type { Clock, Limits, RedactionOptions, ToolPolicy } from '#core';
+import type { Clock, Limits, RedactionOptions, ToolPolicy, UndoOptions } from '#core';
 import type { Journal } from '#journal';
 import type { FileOptions } from '#messages';
 import type { ProgressGuard } from '../loop/progress-guard.ts';
@@ -10,7 +10,7 @@ import type { Migrate } from './pins.ts';
 import type { MemoryOptions } from './session-memory.ts';
 import type { StoreOptions } from './store.ts';
 
-export interface RuntimeOptions extends AgentParts {
+export interface RuntimeOptions extends AgentParts, UndoOptions {
   /**
    * A journal, or the path of an SQLite file. Default: `.pilotage/pilotage.db` in the current folder. A file is opened when
    * it is first needed, and closed with the runtime; a journal that the caller passes in stays open.

@@ -8,6 +8,7 @@ import {
   assertLabels,
   assertOptions,
   assertRunLimits,
+  assertUndoOptions,
   assertWords,
   type Caller,
   type Clock,
@@ -103,11 +104,13 @@ const OPTIONS: OptionShape<RuntimeOptions> = {
   policy: 'function?',
   migrate: 'function?',
   onFault: 'function?',
+  onFail: 'any?',
+  undo: 'object?',
 };
 const RUN: OptionShape<{ as?: Caller }> = { as: 'object?' };
 const SESSION: OptionShape<SessionOptions> = {
   ...({ identity: 'object?', limits: 'object?', agent: 'text?', scopes: 'list?', priority: 'any?' } as const),
-  ...({ context: 'object?', labels: 'any?', whileAsked: 'any?' } as const),
+  ...({ context: 'object?', labels: 'any?', whileAsked: 'any?', onFail: 'any?', undo: 'object?' } as const),
 };
 const QUERY: OptionShape<RunQuery> = {
   tenant: 'text?',
@@ -201,6 +204,7 @@ export class Runtime {
     const agents = agentsGiven(options);
     if (options.limits !== undefined) assertRunLimits(options.limits);
     assertParallelCalls(options.parallelCalls, 'parallelCalls');
+    assertUndoOptions('createRuntime', options);
     if (options.journal !== undefined && typeof options.journal !== 'string') assertJournal(options.journal);
     if (options.files !== undefined) assertFileOptions(options.files);
     if (options.progress !== undefined) assertProgressGuard(options.progress);
@@ -282,8 +286,9 @@ export class Runtime {
   }
 
   #starting(): Starting {
-    const { limits, files } = this.#options;
-    return { agents: this.#agents, clock: this.#clock, limits, files, deps: this.#driverDeps() };
+    const { limits, files, onFail, undo } = this.#options;
+    const undoing = { ...defined({ onFail, undo }) };
+    return { agents: this.#agents, clock: this.#clock, limits, undoing, files, deps: this.#driverDeps() };
   }
 
   /**
@@ -524,6 +529,7 @@ export class Runtime {
       newToken: () => `pause_${crypto.randomUUID().replaceAll('-', '')}`,
       woke: (run) => this.#readyFleet().wake(run),
       reopenTasks: (run, by) => this.#readyFleet().reopenTasks(run, by),
+      undoTask: (task, owner) => this.#readyFleet().undoTask(task, owner),
       onFault,
     };
     return deps;

@@ -5,6 +5,7 @@ import {
   type Control,
   defined,
   type Identity,
+  INTERRUPT,
   type JsonObject,
   messageParts,
   PilotageError,
@@ -219,7 +220,7 @@ function acceptedAs(id: string, payload: JsonObject): AcceptedMessage {
 
 function interrupting(run: string, by: string): Told {
   const payload = { reason: 'The user has sent another message.', by };
-  return { run, message: { id: `interrupt_${by}`, type: 'CANCEL', payload } };
+  return { run, message: { id: `${INTERRUPT}${by}`, type: 'CANCEL', payload } };
 }
 
 /** How a message goes on its way, as the session is. */

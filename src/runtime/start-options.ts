@@ -6,6 +6,7 @@ import {
   assertLabels,
   assertOptions,
   assertTexts,
+  assertUndoOptions,
   assertWhileAsked,
   type Identity,
   type InputFile,
@@ -22,6 +23,7 @@ import {
   type StartKey,
   type StartKind,
   spawnerOf,
+  type UndoOptions,
   type WhileAsked,
 } from '#core';
 import type { Journal } from '#journal';
@@ -29,7 +31,7 @@ import type { MessageFile } from '#messages';
 import type { GivenContext } from '../loop/inputs.ts';
 import type { GivenTurn } from './given-history.ts';
 
-export interface StartOptions {
+export interface StartOptions extends UndoOptions {
   /**
    * The identity, with all four parts; `local('name')` makes one. Default, for a script: `local('local')`, so the tenant and the user are
    * named `local`. Leave the key out for it: an identity that is there and `undefined` is refused.
@@ -111,6 +113,8 @@ export const TURN_OPTIONS: OptionShape<Omit<StartOptions, keyof BeginOptions>> =
   author: 'any?',
   labels: 'any?',
   whileAsked: 'any?',
+  onFail: 'any?',
+  undo: 'object?',
 };
 
 export const START_OPTIONS: OptionShape<StartOptions> = { ...TURN_OPTIONS, ...BEGIN };
@@ -162,6 +166,7 @@ function assertHints(hints: PlanningHints): void {
 export function assertStartOptions(options: StartOptions): void {
   assertOptions('start', options, START_OPTIONS);
   assertWhileAsked(options.whileAsked, 'start');
+  assertUndoOptions('start', options);
   const { context, inputs = [], scopes = [], labels } = options;
   if (labels !== undefined) assertLabels('start', labels);
   assertTexts('The option scopes of start', scopes, "['mail.send']");

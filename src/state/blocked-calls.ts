@@ -95,9 +95,11 @@ export function isSteering({ type }: Control): boolean {
  * are not about its step.
  */
 export function withdrawnBy(
-  { open, fresh, whileAsked }: Pick<RunState, 'open' | 'fresh' | 'whileAsked'>,
+  { open, fresh, whileAsked, unwinding }: Pick<RunState, 'open' | 'fresh' | 'whileAsked' | 'unwinding'>,
   { step, call, reason }: Pick<OpenPause, 'step' | 'call' | 'reason'>,
 ): Control | undefined {
+  // What is said while a run undoes its calls is for whoever comes next.
+  if (unwinding !== null) return undefined;
   if (fresh.length === 0 || step === undefined || step !== open?.move.step || reason === 'in_doubt') return undefined;
   // Words or an event that the planner waits for itself: a message takes nothing of that away.
   const asksMayI = call !== undefined || reason === 'approval_required';

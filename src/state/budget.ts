@@ -1,5 +1,6 @@
 /** What is left of a run's budget: the limit, without what was used and what is set aside for tasks under way. */
 import { type BudgetAxis, branchesOf, type CallEnded, DEFAULT_STEP_LIMIT, isPlanTool, type TaskShare } from '#core';
+import { deadlineOf, reserveOn } from './reserve.ts';
 import { hasBegun, type OpenStep, type RunState } from './state.ts';
 
 type SumAxis = Exclude<keyof TaskShare, 'deadlineAt'>;
@@ -28,7 +29,7 @@ export function leftOn(state: RunState, axis: SumAxis): number | undefined {
   const limit = limitOn(state, axis);
   if (limit === undefined) return undefined;
   const promised = axis === 'costMicroUsd' ? promisedTo(state) : 0;
-  return Math.max(0, limit - spentOn(state, axis) - setAsideFor(state, axis) - promised);
+  return Math.max(0, limit - spentOn(state, axis) - setAsideFor(state, axis) - promised - reserveOn(state, axis));
 }
 
 /** Each is written out: every step asks for several, and to look a name up takes five times as long. */
@@ -60,7 +61,8 @@ export function moneyFor(state: RunState, call: number): number | undefined {
   const limit = state.limits.costMicroUsd;
   if (limit === undefined) return undefined;
   const own = state.open?.promised.find((promise) => promise.call === call)?.costMicroUsd ?? 0;
-  return limit - spentOn(state, 'costMicroUsd') - setAsideFor(state, 'costMicroUsd') - promisedTo(state) + own;
+  const kept = setAsideFor(state, 'costMicroUsd') + reserveOn(state, 'costMicroUsd');
+  return limit - spentOn(state, 'costMicroUsd') - kept - promisedTo(state) + own;
 }
 
 /**
@@ -112,22 +114,28 @@ export function setAsideFor({ tasks }: Pick<RunState, 'tasks'>, axis: SumAxis): 
 
 /**
  * The first limit that leaves no room for another step, if any; the deadline, which is not a sum, is checked elsewhere.
- * `lent`: tasks under way may give some of it back.
+ * `lent`: tasks under way may give some of it back. `reserve`: what is kept back for a last move is still there.
  * @param costless true: a step itself costs nothing.
  */
 export function reachedLimit(
   state: RunState,
   costless = false,
-): { readonly axis: Exclude<BudgetAxis, 'deadline' | 'calls'>; readonly lent: boolean } | undefined {
-  if (state.limits.steps === undefined && stepsCounted(state) >= DEFAULT_STEP_LIMIT) {
-    return { axis: 'steps', lent: false };
+):
+  | { readonly axis: Exclude<BudgetAxis, 'deadline' | 'calls'>; readonly lent: boolean; readonly reserve?: true }
+  | undefined {
+  if (state.limits.steps === undefined) {
+    const room = DEFAULT_STEP_LIMIT - stepsCounted(state);
+    if (room <= 0) return { axis: 'steps', lent: false };
+    if (room <= reserveOn(state, 'steps')) return { axis: 'steps', lent: false, reserve: true };
   }
   for (const axis of costless ? STEPS_ALONE : STEP_AXES) {
     const limit = limitOn(state, axis);
     if (limit === undefined) continue;
     const room = limit - spentOn(state, axis);
     if (room <= 0) return { axis: NAMES[axis], lent: false };
-    if (room - setAsideFor(state, axis) <= 0) return { axis: NAMES[axis], lent: true };
+    const free = room - reserveOn(state, axis);
+    if (free <= 0) return { axis: NAMES[axis], lent: false, reserve: true };
+    if (free - setAsideFor(state, axis) <= 0) return { axis: NAMES[axis], lent: true };
   }
   return undefined;
 }
@@ -162,7 +170,7 @@ export function shareFor(
     limits[axis] = share;
     reserved[axis] = share;
   }
-  const deadlines = [asked.deadlineAt, state.limits.deadlineAt].filter((time) => time !== undefined);
+  const deadlines = [asked.deadlineAt, deadlineOf(state)].filter((time) => time !== undefined);
   if (deadlines.length > 0) limits.deadlineAt = Math.min(...deadlines);
   return { limits, reserved };
 }

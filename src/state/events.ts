@@ -6,6 +6,7 @@ import {
   branchesOf,
   branchId,
   type CallEnded,
+  CEILING_REASONS,
   type ControlTaken,
   callEnded,
   DECISION_NAMES,
@@ -41,6 +42,7 @@ import { stepsCounted } from './budget.ts';
 import { grownMove, isNews, nodeEdits, REMOVED } from './open-step.ts';
 import { heldBack } from './plan-view.ts';
 import { nextStep, openBranches, type RunState } from './state.ts';
+import { undoCounts } from './undo-report.ts';
 
 /** Makes an event of a type from an entry's position and time. */
 export function event<T extends EventType>(
@@ -179,13 +181,30 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
       const { by, reason, problem } = entry;
       return [event('run.repaired', entry, identity, { by, ...defined({ reason }), problem })];
     }
+    case 'answering':
+      return [event('planner.last_move', entry, identity, { step: entry.step, reason: CEILING_REASONS[entry.budget] })];
+    case 'unwinding': {
+      const { ending, until } = entry;
+      const how =
+        ending.kind === 'failed' ? { reason: 'failed' as const, code: ending.error.code } : { reason: ending.reason };
+      return [event('undo.started', entry, identity, { ...how, until })];
+    }
     case 'finished':
-      return finishEvents(entry, entry, before);
+      return [...undoneEvents(entry, entry.metadata, before), ...finishEvents(entry, entry, before)];
     case 'failed':
-      return [event('planner.error', entry, identity, { error: entry.error })];
+      return [
+        ...undoneEvents(entry, entry.error.data, before),
+        event('planner.error', entry, identity, { error: entry.error }),
+      ];
     default:
       return entry satisfies never;
   }
+}
+
+/** What came of undoing stands in what the run ended with. */
+function undoneEvents(at: Entry, told: JsonObject | undefined, { unwinding, identity }: RunState): RunEvent[] {
+  const counts = unwinding === null ? undefined : undoCounts(told);
+  return counts === undefined ? [] : [event('undo.ended', at, identity, counts)];
 }
 
 function toolOf(before: RunState, call: number): string {
@@ -193,7 +212,14 @@ function toolOf(before: RunState, call: number): string {
 }
 
 function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
-  const { decision, reasoning, text, usage, step, partial } = move;
+  const { decision, reasoning, text, usage, step, partial, undoes } = move;
+  if (undoes !== undefined && decision.kind === 'call_tool') {
+    const { tool } = decision;
+    return [
+      event('undo.call', entry, identity, { step, tool, undoes }),
+      ...invokedEvents(entry, step, branchesOf(decision), 0, identity),
+    ];
+  }
   const rejected = move.rejected ?? move.fault;
   const events: RunEvent[] = [
     ...remarkEvents(entry, move, identity),
@@ -424,8 +450,8 @@ function finishEvents(entry: Entry, finished: Finished, before: RunState): RunEv
   const last = before.steps.at(-1);
   const lastTool = last === undefined || last.calls.length === 0 ? undefined : branchesOf(last.decision).at(-1)?.tool;
   const exceeded = event('planner.max_steps_exceeded', entry, before.identity, {
-    maxSteps: before.limits.steps ?? DEFAULT_STEP_LIMIT,
-    stepsObserved: stepsCounted(before),
+    maxSteps: Number(metadata['max_steps'] ?? before.limits.steps ?? DEFAULT_STEP_LIMIT),
+    stepsObserved: Number(metadata['steps_observed'] ?? stepsCounted(before)),
     ...defined({ lastTool }),
   });
   return [...made, exceeded, ending];

@@ -62,6 +62,7 @@ import {
   applyTaskPaused,
   applyWithdrawn,
 } from './task-state.ts';
+import { applyUnwinding, applyUnwound, beginUndoOfTask, giveTimeBack, noteControl, noteSecondCancel } from './undo.ts';
 import { endWait } from './waiting-calls.ts';
 
 /** The state of a run whose first entry is `started`. @throws PilotageError `journal_corrupt` when it is another entry. */
@@ -97,6 +98,10 @@ export function openState(entry: Entry): RunState {
     task,
     fork,
     whileAsked: entry.whileAsked ?? 'withdraw',
+    undo: entry.undo ?? null,
+    unwinding: null,
+    undoStopped: false,
+    answering: null,
     renamedTools: {},
     startedAt: at,
     updatedAt: at,
@@ -241,6 +246,7 @@ function apply(state: RunState, entry: Entry): void {
       applyPaused(state, entry, entry);
       return;
     case 'resumed':
+      if (state.unwinding !== null) giveTimeBack(state, entry);
       applyResumed(state, entry, entry);
       return;
     case 'approved':
@@ -262,6 +268,7 @@ function apply(state: RunState, entry: Entry): void {
         state.heard = [...state.heard, entry.control.turnMessage];
       }
       if (entry.withdrew !== undefined) applyWithdrawn(state, entry.withdrew);
+      if (state.undo !== null) noteControl(state, entry);
       return;
     case 'spawned':
       applySpawned(state, entry, openOf(state, entry, entry.step));
@@ -350,11 +357,19 @@ function apply(state: RunState, entry: Entry): void {
     case 'finished': {
       const { seq: _, at: __, ...ending } = entry;
       state.ending = ending;
+      if (state.unwinding !== null) applyUnwound(state);
       return;
     }
     case 'failed':
       addUsage(state.totals, entry.usage);
       state.ending = { kind: 'failed', error: entry.error };
+      if (state.unwinding !== null) applyUnwound(state);
+      return;
+    case 'answering':
+      state.answering = Object.freeze({ step: entry.step, axis: entry.budget });
+      return;
+    case 'unwinding':
+      applyUnwinding(state, entry);
       return;
     case 'repaired':
       state.messagesTaken += entry.taken ?? 0;
@@ -412,6 +427,7 @@ function applyMove(state: RunState, move: Moved, entry: Entry): void {
   if (move.growing === true) open.pending += 1;
   if (slots === 0) closeStep(state, open, entry.at);
   else state.open = open;
+  if (move.undoes !== undefined && state.open !== null) beginUndoOfTask(state, state.open, entry.at);
 }
 
 function noteSources(state: RunState, remarks: readonly Remark[]): void {
@@ -465,6 +481,7 @@ function applyControl(state: RunState, { control: sent, as }: ControlTaken): voi
   if (as === 'answer') return;
   switch (control.type) {
     case 'CANCEL':
+      if (state.undo !== null) noteSecondCancel(state, control);
       // A cancel by a person ends also a run that only a call in doubt holds.
       if (state.cancel === null || isDismissal(state.cancel)) state.cancel = control;
       return;

@@ -80,27 +80,34 @@ class Prospect {
   #open: Ground | null;
   #pauses: readonly Pick<OpenPause, 'token' | 'step' | 'call' | 'reason' | 'wait'>[];
   #ending: 'finished' | 'failed' | null;
+  #unwinds: boolean;
   /** The steps of the state; empty when another step was begun since. Only a retry and a shortening look at them. */
   #steps: readonly Step[];
 
   constructor(state: RunState) {
-    const { open, pauses, ending, steps } = state;
+    const { open, pauses, ending, steps, unwinding } = state;
     this.#next = nextStep(state);
     this.#open = open === null ? null : groundOf(open);
     this.#pauses = pauses;
     this.#ending = ending?.kind ?? null;
+    this.#unwinds = unwinding !== null;
     this.#steps = steps;
   }
 
   misfit(body: EntryBody): string | undefined {
     if (body.kind === 'reopened') return this.#reopenMisfit(body);
     if (body.kind === 'repaired') return this.#repairMisfit(body.begun ?? []);
+    if (body.kind === 'unwinding' && this.#ending === 'finished' && !this.#unwinds) return undefined;
     if (this.#ending !== null) return 'the run had ended';
     switch (body.kind) {
       case 'started':
         return 'a run starts once';
+      case 'unwinding':
+        if (this.#unwinds) return 'the run unwinds already';
+        return this.#open === null ? undefined : `step ${this.#open.move.step} is still open`;
       case 'moved':
         if (this.#open !== null) return `step ${this.#open.move.step} is still open`;
+        if (this.#unwinds && body.undoes === undefined) return 'the run unwinds, and its planner decides nothing more';
         return body.step === this.#next ? undefined : `the next step is ${this.#next}`;
       case 'plan_grown':
         if (this.#open?.move.step !== body.step) return notOpen(body.step);
@@ -138,6 +145,7 @@ class Prospect {
         const isThere = body.results.every(({ call }) => calls[call]?.outcome.kind === 'value');
         return body.step === this.#next && this.#open === null && isThere ? undefined : 'there are no such results';
       }
+      case 'answering':
       case 'overflowed':
       case 'model_away':
         if (this.#open !== null) return `step ${this.#open.move.step} is still open`;
@@ -152,6 +160,7 @@ class Prospect {
   /** A plan may also be retried while the run is under way, when nothing of it is open. */
   #reopenMisfit({ retries }: Reopened): string | undefined {
     if (this.#ending === 'finished') return 'the run has finished';
+    if (this.#unwinds) return 'the run has undone its calls';
     if (retries === undefined) return this.#ending === 'failed' ? undefined : 'the run has not failed';
     if (this.#open !== null) return `step ${this.#open.move.step} is still open`;
     const last = this.#steps.at(-1);
@@ -237,6 +246,10 @@ class Prospect {
         return;
       case 'resumed':
         this.#noteAnswer(body);
+        return;
+      case 'unwinding':
+        this.#unwinds = true;
+        this.#ending = null;
         return;
       case 'finished':
       case 'failed':

@@ -71,6 +71,7 @@ export {
   planOfStep,
 } from './plan-view.ts';
 export { MAX_PERIOD, MAX_TIMES, repetitionIn, sameDecision } from './repetition.ts';
+export { deadlineOf } from './reserve.ts';
 export {
   assertRetrying,
   begunBefore,
@@ -94,6 +95,7 @@ export {
   nextStep,
   type OpenPause,
   type OpenStep,
+  openBranches,
   presentName,
   type RunState,
   type RunTotals,
@@ -109,3 +111,5 @@ export { freshUsage, groupView, restOf } from './task-state.ts';
 export { type ToldRun, toldRun } from './told-run.ts';
 export { summaryText, turnsOf } from './told-turns.ts';
 export { type RunTrajectory, readTrajectory, trajectoryOf } from './trajectory.ts';
+export { callsToUndo, taskToUndo, type UndoableCall, unsureCalls } from './undo.ts';
+export { type UndoStop, undoCounts, undoReport, withReport } from './undo-report.ts';

@@ -156,6 +156,7 @@ export function closeStep(state: RunState, { move, calls, approvals, edits }: Op
   if (provenance !== undefined) step.provenance = provenance;
   if (move.remarks !== undefined) step.remarks = move.remarks;
   if (move.atOnce !== undefined) step.atOnce = move.atOnce;
+  if (move.undoes !== undefined) step.undoes = move.undoes;
   if (error !== undefined) step.error = error;
   if (partial !== undefined) step.partial = partial;
   if (approvals.length > 0 || edits.length > 0) {
@@ -276,6 +277,7 @@ export function beginTurn(state: RunState): void {
   const { steps, taskSteps } = state.totals;
   state.beforeTurn = Object.freeze({ steps, taskSteps });
   state.watchedFrom = nextStep(state);
+  if (state.answering?.axis === 'steps') state.answering = null;
 }
 
 /** The answer to a pause for a call in doubt. `resume` says nothing about the call: it is looked up again. */

@@ -2,6 +2,7 @@
 import {
   type BackgroundResult,
   type BudgetView,
+  CEILING_REASONS,
   type Compaction,
   type CompactionFailures,
   type ContextLimit,
@@ -25,6 +26,7 @@ import {
   type Turn,
 } from '#core';
 import { leftOn, stepsCounted } from './budget.ts';
+import { reserveOn } from './reserve.ts';
 import { type GroupState, nextStep, type RunState, withheldTools } from './state.ts';
 import { viewOfGroup } from './task-state.ts';
 
@@ -74,6 +76,7 @@ export function viewOf(
   if (state.notice) view.notice = true;
   if (state.task !== null) view.task = originOf(state.task);
   if (noProgress !== undefined) view.noProgress = noProgress;
+  if (state.answering !== null) view.lastMove = { reason: CEILING_REASONS[state.answering.axis] };
   return Object.freeze(view);
 }
 
@@ -90,7 +93,8 @@ function noProgressAt(state: RunState): RunView['noProgress'] {
 function budgetOf(state: RunState): BudgetView {
   const { limits, totals } = state;
   const budget: { -readonly [K in keyof BudgetView]: BudgetView[K] } = {
-    stepsLeft: leftOn(state, 'steps') ?? Math.max(0, DEFAULT_STEP_LIMIT - stepsCounted(state)),
+    stepsLeft:
+      leftOn(state, 'steps') ?? Math.max(0, DEFAULT_STEP_LIMIT - stepsCounted(state) - reserveOn(state, 'steps')),
     costMicroUsdSpent: totals.costMicroUsd,
   };
   const calls = leftOn(state, 'calls');

@@ -13,6 +13,7 @@ import {
   type CallPlace,
   type CallRecord,
   type CallWait,
+  type CeilingAxis,
   type Compaction,
   type CompactionFailures,
   type ContextLimit,
@@ -20,6 +21,8 @@ import {
   type Control,
   type ErrorData,
   type Escalation,
+  type Failed,
+  type Finished,
   type FinishReason,
   type ForkOrigin,
   type HandleState,
@@ -37,6 +40,7 @@ import {
   type Recalled,
   type RunContext,
   type RunLimits,
+  type RunUndo,
   type Source,
   type SteeringTurn,
   type Step,
@@ -244,6 +248,18 @@ export type Ending =
     }
   | { readonly kind: 'failed'; readonly error: ErrorData };
 
+/** A run that undoes its calls. */
+export interface UnwindingState {
+  /** How it ends. */
+  readonly ending: Finished | Failed;
+  /** Its own limits. While it unwinds, `limits` are what it may use for that. */
+  readonly limits: RunLimits;
+  /** The first step that undoes a call. */
+  readonly step: number;
+  /** Messages of its session that came meanwhile, and begin the next turn. Replaced when it grows. */
+  readonly late: readonly Control[];
+}
+
 /** Usage of the run. Except for `steps` and `calls`, the usage of its tasks is included. */
 export interface RunTotals extends UsageTotals {
   steps: number;
@@ -286,6 +302,14 @@ export interface RunState {
   task: TaskOrigin | null;
   fork: ForkOrigin | null;
   whileAsked: WhileAsked;
+  /** What it may use to undo its calls when it ends other than by its goal. `null`: it leaves them as they are. */
+  undo: RunUndo | null;
+  /** Set from when its calls are undone, also when it has ended. */
+  unwinding: UnwindingState | null;
+  /** Set when a limit is reached, and the next move is the last. */
+  answering: { readonly step: number; readonly axis: CeilingAxis } | null;
+  /** Somebody has cancelled it a second time: nothing more is undone. */
+  undoStopped: boolean;
   /** Present names of tools, by the names that recorded calls use. */
   renamedTools: Readonly<Record<string, string>>;
   startedAt: number;

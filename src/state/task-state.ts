@@ -106,7 +106,7 @@ export function goOnWithTasks(state: RunState, open: OpenStep, step: Step, tasks
     if (task?.end === undefined) continue;
     const { end: _, ...rest } = task;
     const { usage } = task.end;
-    replace(state, { ...rest, consumed: false, counted: usage, reserved: restOf(task) });
+    replaceTask(state, { ...rest, consumed: false, counted: usage, reserved: restOf(task) });
     open.waits.push({ call: task.call, task: id, agentCall: { startedAt: step.calls[task.call]?.startedAt ?? 0 } });
   }
 }
@@ -182,10 +182,10 @@ export function noteParkedCallEnded(state: RunState, open: OpenStep, call: numbe
 
 function change(state: RunState, id: string, fields: Partial<TaskState>): void {
   const task = state.tasks.findLast((candidate) => candidate.id === id);
-  if (task !== undefined) replace(state, { ...task, ...fields });
+  if (task !== undefined) replaceTask(state, { ...task, ...fields });
 }
 
-function replace(state: RunState, task: TaskState): void {
+export function replaceTask(state: RunState, task: TaskState): void {
   const tasks = ownTasks(state);
   tasks[tasks.findLastIndex(({ id }) => id === task.id)] = deepFreeze(task);
 }

@@ -12,6 +12,8 @@ export interface Stop {
   readonly reason: string;
   /** The stopping run goes on: what is in doubt below it is to be settled before the task ends. */
   readonly dismisses?: boolean;
+  /** Nor does a task undo any more what it has done. */
+  readonly stopsUndo?: boolean;
 }
 
 /** The tasks of a run that stop when it does; also those that have ended, for the sake of their own. */
@@ -57,14 +59,13 @@ async function policyOf(journal: Journal, run: string): Promise<OnCancel | undef
 async function sendCancel(
   { journal, woke }: CascadeDeps,
   run: string,
-  { by, reason, dismisses = false }: Stop,
+  { by, reason, dismisses = false, stopsUndo = false }: Stop,
 ): Promise<boolean> {
   try {
-    const cancel = { type: 'CANCEL', payload: { reason, cascaded: true } } as const;
-    await journal.signal(
-      run,
-      dismisses ? { ...cancel, id: `dismiss:${by}`, dismisses } : { ...cancel, id: `cancel:${by}` },
-    );
+    const payload = stopsUndo ? { reason, cascaded: true, stopsUndo } : { reason, cascaded: true };
+    const cancel = { type: 'CANCEL', payload } as const;
+    const id = `${stopsUndo ? 'stop' : 'cancel'}:${by}`;
+    await journal.signal(run, dismisses ? { ...cancel, id: `dismiss:${by}`, dismisses } : { ...cancel, id });
   } catch (error) {
     if (PilotageError.is(error, 'run_ended')) return false;
     throw error;

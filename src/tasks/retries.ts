@@ -46,6 +46,8 @@ async function tasksOf(
   const going: TaskState[] = [];
   for (const call of calls) {
     const task = state.tasks.findLast((one) => one.step === plan.index && one.call === call && one.agentCall === true);
+    // What has undone its calls cannot go on.
+    if (task?.end?.error?.data?.['undo'] !== undefined) continue;
     if (task?.end?.status !== 'failed' || (await journal.get(task.id))?.status !== 'failed') continue;
     going.push(task);
   }

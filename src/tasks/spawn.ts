@@ -17,11 +17,13 @@ import {
   type Repinned,
   type RunContext,
   runLimitsOf,
+  runUndoOf,
   type Spawned,
   type SpawnTask,
   type TaskOrigin,
   type TaskShare,
   taskId,
+  type UndoOptions,
 } from '#core';
 import type { NewRun } from '#journal';
 import { type Amounts, type RunState, type ShareAxis, shareFor, withheldTools } from '#state';
@@ -142,6 +144,7 @@ export function spawnAgentCall(
     query,
     agent: agent.agent,
     planner: agent.planner,
+    undoing: agent.undoing,
     pin,
     priority: 0,
     limits,
@@ -176,6 +179,8 @@ interface NewTask extends Pick<TaskOrigin, 'kind' | 'description' | 'group' | 'o
   readonly agent: string;
   /** Absent: the same as its owner's. */
   readonly planner?: Planner;
+  /** What that agent says of calls of runs that fail. */
+  readonly undoing?: UndoOptions;
   readonly pin: Pin | null;
   readonly priority: number;
   readonly limits: TaskShare;
@@ -183,8 +188,22 @@ interface NewTask extends Pick<TaskOrigin, 'kind' | 'description' | 'group' | 'o
 }
 
 function newTask(state: RunState, at: CallPlace, now: number, task: NewTask): NewRun {
-  const { kind, description, group, onCancel, query, agent, planner, pin, priority, limits, context } = task;
+  const {
+    kind,
+    description,
+    group,
+    onCancel,
+    query,
+    agent,
+    planner,
+    pin,
+    priority,
+    limits,
+    context,
+    undoing = {},
+  } = task;
   const { identity, scopes, fork, whileAsked } = state;
+  const undo = runUndoOf([undoOfOwner(state), undoing], limits.costMicroUsd);
   const { run: parent } = identity;
   const { root = parent, depth = 0 } = state.task ?? {};
   const first: Entry = deepFreeze({
@@ -202,9 +221,15 @@ function newTask(state: RunState, at: CallPlace, now: number, task: NewTask): Ne
     ...(pin === null ? {} : { pin }),
     task: { parent, root, depth: depth + 1, kind, description, group, onCancel },
     ...(fork === null ? {} : { fork }),
+    ...(undo === undefined ? {} : { undo }),
     ...(whileAsked === 'keep' || planner?.whileAsked === 'keep' ? { whileAsked: 'keep' } : {}),
   });
   return { identity: first.identity, priority, entries: [first] };
+}
+
+/** A task of a run that undoes its calls does so too, unless its agent says otherwise. */
+function undoOfOwner({ undo }: RunState): UndoOptions {
+  return undo === null ? {} : { onFail: 'undo', undo: { calls: undo.calls, timeoutMs: undo.timeoutMs } };
 }
 
 function taskIn({ identity, tasks, open }: RunState, { step, call }: CallPlace): string {

@@ -53,6 +53,7 @@ export interface RunViewOptions {
   readonly groups?: readonly GroupView[];
   readonly background?: readonly BackgroundResult[];
   readonly noProgress?: NonNullable<RunView['noProgress']>;
+  readonly lastMove?: NonNullable<RunView['lastMove']>;
   readonly streaming?: boolean;
   readonly media?: MediaView;
   readonly earlier?: EarlierRuns;
@@ -79,6 +80,7 @@ const OPTIONS: OptionShape<RunViewOptions> = {
   ...({ contextLimits: 'any?' } as const),
   ...({ tools: 'any?', startedAt: 'any?', tasks: 'any?', groups: 'any?', background: 'any?' } as const),
   ...({
+    lastMove: 'any?',
     noProgress: 'any?',
     streaming: 'any?',
     media: 'any?',
@@ -99,7 +101,7 @@ const NO_TOOLS: ToolView = toolView([]);
 /** Makes a run view. Default: a fresh run of `local('test')` with the query `hello`, no tools, started on 2 January 2026. */
 export function runView(options: RunViewOptions = {}): RunView {
   assertKnownKeys('runView', options, Object.keys(OPTIONS), Object.keys(MADE));
-  const { query = 'hello', steps = [], noProgress, media, earlier, recalled, author } = options;
+  const { query = 'hello', steps = [], noProgress, lastMove, media, earlier, recalled, author } = options;
   return Object.freeze({
     identity: options.identity ?? local('test'),
     agent: options.agent ?? 'agent',
@@ -117,7 +119,7 @@ export function runView(options: RunViewOptions = {}): RunView {
     startedAt: options.startedAt ?? Date.UTC(2026, 0, 2, 23, 59),
     rejections: 0,
     tasks: options.tasks ?? false,
-    ...defined({ noProgress, media, earlier, recalled }),
+    ...defined({ noProgress, lastMove, media, earlier, recalled }),
     streaming: options.streaming ?? false,
     cache: options.cache ?? new RunCache(),
   });

@@ -3,6 +3,7 @@ import {
   asPlanner,
   assertKnownKeys,
   assertOptions,
+  assertUndoOptions,
   boundTo,
   defined,
   type Identity,
@@ -16,6 +17,7 @@ import {
   type PlannerFunction,
   readOptions,
   shownAmount,
+  type UndoOptions,
   whyNoUsd,
 } from '#core';
 import type { InputOf, InputSchema, TextInput, Tool, ToolOptions } from './tool.ts';
@@ -28,7 +30,7 @@ export interface AgentLimits extends Pick<Limits, 'steps' | 'calls' | 'costUsd' 
 }
 
 /** A planner with tools of its own, limits and a name. Its runs see these tools and no others. */
-export interface Agent {
+export interface Agent extends UndoOptions {
   /** Every run records the name of its agent, and goes on with the agent of that name. */
   readonly name: string;
   readonly planner: Planner;
@@ -97,6 +99,8 @@ const OPTIONS: OptionShape<AgentOptions> = {
   limits: 'object?',
   parallelCalls: 'any?',
   readArgs: 'function?',
+  onFail: 'any?',
+  undo: 'object?',
 };
 
 /** Agents that were checked when they were made, and are not checked again. */
@@ -109,7 +113,7 @@ const CHECKED = new WeakSet<object>();
 export function agent(options: AgentOptions): Agent {
   assertOptions('agent', options, OPTIONS);
   // What was checked is what counts, also when a getter or a class gives the options, or somebody changes them later.
-  const { name, planner, tools = [], limits: given, parallelCalls, readArgs } = options;
+  const { name, planner, tools = [], limits: given, parallelCalls, readArgs, onFail, undo } = options;
   if (typeof name !== 'string' || name.trim() === '') {
     throw new PilotageError('invalid_config', 'The agent has no name. Give it one: every run records it.');
   }
@@ -119,6 +123,7 @@ export function agent(options: AgentOptions): Agent {
     throw new PilotageError('invalid_config', message);
   }
   assertParallelCalls(parallelCalls, `parallelCalls of the agent ${JSON.stringify(name)}`);
+  assertUndoOptions(`the agent ${JSON.stringify(name)}`, { ...defined({ onFail, undo }) });
   const limits = given && checkedLimits(JSON.stringify(name), given);
   if (typeof tools !== 'object' || tools === null) {
     throw new PilotageError(
@@ -127,7 +132,10 @@ export function agent(options: AgentOptions): Agent {
     );
   }
   const checked = { name, planner: asPlanner(planner), tools };
-  return checkedAgent({ ...checked, ...defined({ limits, parallelCalls, readArgs: boundTo(options, readArgs) }) });
+  return checkedAgent({
+    ...checked,
+    ...defined({ limits, parallelCalls, readArgs: boundTo(options, readArgs), onFail, undo: undo && { ...undo } }),
+  });
 }
 
 /** An agent that was made of checked parts, such as a flow. */
@@ -173,6 +181,7 @@ const TOOL_OPTIONS: OptionShape<AgentToolOptions> = {
   background: 'flag?',
   examples: 'any?',
   providerOptions: 'any?',
+  undo: 'any?',
 };
 
 /** The arguments of a tool that is given no schema. */

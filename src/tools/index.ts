@@ -4,6 +4,7 @@ export type {
   ApprovalTerms,
   Effect,
   Escalation,
+  OnFail,
   PolicyAnswer,
   PolicyCall,
   PolicyEarlierCall,
@@ -11,6 +12,7 @@ export type {
   Remember,
   StreamWriter,
   ToolPolicy,
+  UndoLimits,
 } from '#core';
 export type { AgentTool, AgentToolOptions, AnyTool, ToolSet } from './agent.ts';
 export type { AuthorisedTools, Catalogue } from './catalogue.ts';
@@ -36,6 +38,7 @@ export type {
   SleepTime,
   Spent,
   ToolExample,
+  UndoCall,
 } from './tool.ts';
 export { NotSent, OutcomeUnknown } from './tool.ts';
 export type { UnnamedTool } from './unnamed-tool.ts';

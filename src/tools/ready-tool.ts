@@ -41,6 +41,8 @@ interface Ready {
   readonly scopes: readonly string[];
   /** The approval that is asked for before a call is made. */
   readonly gate: ApprovalGate | undefined;
+  /** Names the call that undoes one. */
+  readonly undo: Tool['undo'];
 }
 
 /** A tool whose own function carries out its calls. */
@@ -92,6 +94,10 @@ export function readyTool(tool: AnyTool, provider: NamedTool['provider'] | undef
   if (typeof background !== 'boolean') {
     throw new PilotageError('invalid_config', `${owner}: \`background\` must be true or false.`);
   }
+  if (background && tool.undo !== undefined) {
+    const message = `${owner} is made in the background: leave out undo. Its call ends with the id of a task, before anything is done that could be undone.`;
+    throw new PilotageError('invalid_config', message);
+  }
   if (!isAgentTool(tool) && background) return backgroundFunction(tool, owner, provider);
   if (!isAgentTool(tool)) {
     const costMicroUsd = priceOf(tool, owner);
@@ -123,7 +129,16 @@ function backgroundFunction(tool: Tool, owner: string, provider: NamedTool['prov
   const { gate: _, ...ready } = readyFunction(tool, owner, readyOf(tool, owner), priceOf(tool, owner));
   const { schema, checkArgs, effect, concurrency, scopes } = ready;
   const prompt = (): string => `Make one call of ${tool.name}.`;
-  const own = { schema, checkArgs, effect, concurrency, scopes, checkValue: undefined, gate: undefined };
+  const own = {
+    schema,
+    checkArgs,
+    effect,
+    concurrency,
+    scopes,
+    checkValue: undefined,
+    gate: undefined,
+    undo: undefined,
+  };
   return { ...own, agent: agentOfCall(tool), prompt, background: true, isOneCall: true };
 }
 
@@ -210,6 +225,7 @@ function readyOf(tool: AnyTool, owner: string, provider?: ProviderTool): Ready {
     concurrency,
     scopes,
     gate: gateOf(tool, owner),
+    undo: undoOf(tool, owner),
   };
 }
 
@@ -235,6 +251,14 @@ function gateOf({ needsApproval }: AnyTool, owner: string): ApprovalGate | undef
   throw new PilotageError(
     'invalid_config',
     `${owner}: \`needsApproval\` must be true, a function, or { ${GATE.join(', ')} }: ${wrong}.`,
+  );
+}
+
+function undoOf(tool: AnyTool, owner: string): Tool['undo'] {
+  if (tool.undo === undefined || typeof tool.undo === 'function') return tool.undo?.bind(tool) as Tool['undo'];
+  throw new PilotageError(
+    'invalid_config',
+    `${owner}: \`undo\` must be a function of (args, value) that gives { tool, args }.`,
   );
 }
 

@@ -194,6 +194,13 @@ export type Reconciled =
   | { readonly status: 'not_done' }
   | { readonly status: 'unknown' };
 
+/** The call that undoes another. */
+export interface UndoCall {
+  /** The name of a tool of the same agent. */
+  readonly tool: string;
+  readonly args: unknown;
+}
+
 /** The call of which it is asked whether it needs an approval. `idempotencyKey` and `meta` are those that `execute` gets. */
 export type GateContext = Pick<ToolContext, 'identity' | 'idempotencyKey' | 'meta'>;
 
@@ -247,6 +254,12 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
    * do nothing to the world. A failure that may pass is asked again at the next time; any other is the outcome of the call.
    */
   poll?(key: string, args: InputOf<S>, context: ToolContext): unknown;
+  /**
+   * Names the call that undoes a call with these arguments and this value, which a run makes that ends other than by its goal (`onFail: 'undo'`).
+   * The tool is one of the agent's own, and makes the call as any other, once. Without a result there is nothing to undo. The function has to
+   * give the same for the same, at once: it may be asked again after a crash.
+   */
+  undo?(args: InputOf<S>, value: V): UndoCall | undefined;
   /**
    * Called when nobody knows whether a `once` call has happened, because its process died, or it was under way at its time limit
    * or when it was aborted. When it fails in a way that may pass, it is tried again, as often as `retries` says.

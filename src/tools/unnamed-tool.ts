@@ -58,6 +58,7 @@ export const OWN_OPTIONS: OptionShape<Omit<UnnamedTool, NamedApart>> = {
   ...({ mimeTypes: 'any?', scopes: 'any?', examples: 'any?', timeoutMs: 'any?', retries: 'any?' } as const),
   ...({ backoff: 'any?', concurrency: 'any?', costUsd: 'any?', providerOptions: 'any?', handsOver: 'any?' } as const),
   ...({ background: 'any?', firstByteMs: 'any?', idleMs: 'any?' } as const),
+  ...({ undo: 'any?' } as const),
 };
 const OWN = Object.keys(OWN_OPTIONS) as (keyof typeof OWN_OPTIONS)[];
 

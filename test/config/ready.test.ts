@@ -193,7 +193,7 @@ describe('a configuration that is made ready', () => {
     ['limit', 'limits'],
     ['Journal', 'journal'],
     ['hints', 'planningHints'],
-    ['onFault', 'planner'],
+    ['onFault', 'onFail'],
   ])('RG-18 refuses the unknown key %s, and names the one that may be meant', async (key, meant) => {
     const { code, message, data } = await refusalOf({ planner, [key]: {} });
     expect({ code, data }).toEqual({ code: 'invalid_config', data: { path: key } });

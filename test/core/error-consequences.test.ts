@@ -31,6 +31,7 @@ import { later, NotSent, OutcomeUnknown, type ToolContext } from '#tools';
 import { workspaceTools } from '#tools/workspace';
 import { call, script } from '../kit/decisions.ts';
 import { type RecordOptions, record, type Script, scripted } from '../kit/recorded.ts';
+import { echo, make } from '../kit/tools.ts';
 import { FAILING_FLOWS, THROWING_FLOWS } from './flow-errors.ts';
 import { FAILING, interrupted, redirected, removed, THROWING } from './plan-errors.ts';
 
@@ -294,6 +295,34 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
       await started.result();
       return started.resume();
     }),
+  run_unwound: () =>
+    caller('run_unwound', async () => {
+      const book = make('book', () => 'booked', { undo: () => ({ tool: 'echo', args: {} }) });
+      const planner = ({ trajectory: { count } }: RunView): Decision => {
+        if (count === 0) return call('book');
+        throw new Error('broken');
+      };
+      const started = await runtimeOf({ planner, tools: [book, echo], onFail: 'undo' }).start('q', {
+        identity: local('ana'),
+      });
+      await started.result();
+      return started.resume();
+    }),
+  undo_failed: async () => {
+    const book = make('book', () => 'booked', {
+      undo: () => {
+        throw new Error('no idea');
+      },
+    });
+    const planner = scripted([call('book'), { kind: 'finish', reason: 'no_path' }]);
+    const runtime = runtimeOf({ planner, tools: [book], onFail: 'undo' });
+    const started = await runtime.start('q', { identity: local('ana') });
+    // The run goes on to its end.
+    expect(await started.result()).toMatchObject({
+      metadata: { undo: { undo_failed: [{ error: { code: 'undo_failed' } }] } },
+    });
+    return 'planner';
+  },
   payload_invalid: () => caller('payload_invalid', async () => (await paused()).steer('USER_MESSAGE', { text: 1 })),
   pause_not_found: () => caller('pause_not_found', async () => (await paused()).approve('another')),
   pause_expired: () =>

@@ -248,6 +248,25 @@ const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
     },
     { requiredKeys: ['kind', 'identity', 'query', 'agent', 'limits', 'scopes', 'seq', 'at'] },
   ),
+  answering: fc.record({
+    kind: fc.constant('answering' as const),
+    step: count,
+    budget: fc.constantFrom('steps' as const, 'cost' as const, 'tokens' as const, 'deadline' as const),
+    ...position,
+  }),
+  unwinding: fc.record({
+    kind: fc.constant('unwinding' as const),
+    ending: fc.oneof(
+      fc.record({
+        kind: fc.constant('finished' as const),
+        reason: fc.constant('cancelled' as const),
+        metadata: object,
+      }),
+      fc.record({ kind: fc.constant('failed' as const), error }),
+    ),
+    until: count,
+    ...position,
+  }),
   moved: fc.record(
     {
       kind: fc.constant('moved' as const),

@@ -42,6 +42,7 @@ const firstOfWaits = '46';
 const firstOfSchedules = '50';
 const firstOfStreams = '56';
 const firstBehindStreams = '59';
+const firstOfUndo = '54';
 const pages: readonly Page[] = [
   page('docs/planners.md', 16, (name) => name < firstOfFlows),
   page('docs/flows.md', 16, (name) => name >= firstOfFlows && name < firstOfTools),
@@ -53,6 +54,7 @@ const pages: readonly Page[] = [
   page('docs/memory.md', 5, (name) => name >= firstOfMemory && name < firstOfWaits),
   page('docs/waits.md', 4, (name) => name >= firstOfWaits && name < firstOfSchedules),
   page('docs/streams.md', 6, (name) => name >= firstOfStreams && name < firstBehindStreams),
+  page('docs/undo.md', 6, (name) => name >= firstOfUndo && name < firstOfStreams),
 ];
 
 function isOfApprovals(name: string): boolean {
@@ -164,6 +166,8 @@ const SHOWN: Readonly<Record<string, readonly RegExp[]>> = {
     /^refunds: Where does it go\?$/m,
     /^user assistant tool assistant user assistant$/m,
   ],
+  '54-undo.ts': [/^book hotel\nbook flight\nbook car\ncancel car-1\ncancel flight-1\ncancel hotel-1\ncancelled /],
+  '55-answer-at-the-limit.ts': [/^max_steps \| The best offer so far: 97 euros/],
   '27-session.ts': [/^started queued\nknown\n/, /^turn 3 I want a chair\.$/m, /^Furniture 3$/m],
   '25-long-chat.ts': [/^You have written 1000 times\.\n1000 replies\n$/],
 };

@@ -465,3 +465,15 @@ export async function failedOnce(): Promise<RunEvent[]> {
   await runtime.close();
   return seen;
 }
+
+/** A run that sees no way, and undoes its call. */
+export async function undone(): Promise<RunEvent[]> {
+  const made = tool({ ...works, name: 'made', undo: () => ({ tool: 'works', args: {} }) });
+  const planner = scripted([call('made'), { kind: 'finish', reason: 'no_path' }]);
+  const runtime = createRuntime({ planner, tools: [works, made], journal: memoryJournal(), onFail: 'undo' });
+  const run = await runtime.start('q', { identity: local('ana') });
+  const seen: RunEvent[] = [];
+  for await (const event of run.events()) seen.push(event);
+  await runtime.close();
+  return seen;
+}

@@ -165,16 +165,17 @@ function decideWith(
 ): Decided {
   const { options, requests } = making;
   const { converse = false, parallelToolCalls = true, continuations = DEFAULT_CONTINUATIONS } = options;
+  const isLast = view.lastMove !== undefined;
   const reading = readingOf(model, view, making);
   const decided = decideFromReply(reply, {
     reading,
     parts: partsBefore(view.trajectory, view.trajectory.count),
-    continuations,
+    continuations: isLast ? 0 : continuations,
     model,
     models,
-    wait: reading.tasks ? waitBeforeEnd(view) : undefined,
+    wait: reading.tasks && !isLast ? waitBeforeEnd(view) : undefined,
     callIds: (wanted) => requests.callIds(view, model, wanted),
-    converse,
+    converse: converse && !isLast,
     readAnswer: making.readAnswer,
     oneByOne: !parallelToolCalls,
   });

@@ -110,7 +110,7 @@ export function mayStartTasks({ tasks = false }: ReactOptions, view: RunView): b
 
 /** Whether a reply in text asks the user, and a call of `_finish` ends the run: a task that talks has a result that somebody waits for. */
 export function endsByCall({ converse = false }: ReactOptions, view: RunView): boolean {
-  return converse && view.task !== undefined;
+  return converse && view.task !== undefined && view.lastMove === undefined;
 }
 
 const OPTIONS: OptionShape<ReactOptions> = {

@@ -32,7 +32,7 @@ import {
   usageOfError,
 } from '#model';
 import { askFallback, asksModels, modelPool } from '#planners';
-import { guidanceTurn, unreadableInputs } from '#prompt';
+import { guidanceTurn, lastMoveTurn, unreadableInputs } from '#prompt';
 import { answerForm } from './answer-form.ts';
 import { compactor, summariserOf } from './compact.ts';
 import { refusedBy } from './decide.ts';
@@ -91,13 +91,14 @@ export function react(options: ReactOptions): Planner {
     const isCalm = goesOn || (rung === CALM && view.noProgress === undefined);
     const guidance = isCalm ? undefined : guidanceTurn(rung.counters, view.noProgress, endsByCall(options, view));
     const remarks: Remark[] = guidance === undefined ? [] : [...guidance.remarks];
+    const reminder = view.lastMove === undefined ? guidance?.message : lastMoveTurn();
     if (view.trajectory.count === 0) remarks.push(...unreadableInputs(view));
     const turn: ModelTurn = {
       kind: 'model',
       remarks,
       asked: models[0] as ReadyModel,
       maxOutputTokens: undefined,
-      asking: { ...patience, models, signal, requestFor: (model) => requestFor(model, turn, view, guidance?.message) },
+      asking: { ...patience, models, signal, requestFor: (model) => requestFor(model, turn, view, reminder) },
     };
     return turn;
   }

@@ -108,6 +108,8 @@ export class Requests {
     if (model.toolCalls === 'native') {
       const tools = this.#toolsOf(view);
       if (tools.length > 0) request.tools = tools;
+      // They stay declared: what a cache has of the request holds, and calls of before are known.
+      if (tools.length > 0 && view.lastMove !== undefined) request.toolChoice = { type: 'none' };
     }
     if (this.#form === undefined || format === undefined || endsByCall(this.#options, view)) return request;
     const { responseFormat } = structuredFormat(format, this.#form.schema, 'answer');

@@ -52,7 +52,8 @@ export function lostEntries(acknowledged: readonly Entry[], entries: readonly En
 
 /** The run ended, once, and its record says so. */
 export function endingProblems(entries: readonly Entry[], record: RunRecord | undefined): string[] {
-  const endings = entries.filter(isEnding);
+  // A task that had reached its goal ends once more when it has undone what it did.
+  const endings = entries.filter((entry, index) => isEnding(entry) && entries[index + 1]?.kind !== 'unwinding');
   const last = entries.at(-1);
   if (endings.length !== 1 || last === undefined || !isEnding(last)) {
     return [`The run has ${endings.length} endings, and its last entry is ${last?.kind ?? 'missing'}.`];
@@ -198,7 +199,10 @@ export async function treeOf(journal: Journal, run: string): Promise<string[]> {
 /** What a run was told of its tasks is what became of them, told once. */
 export function taskProblems(entries: readonly Entry[], state: RunState, tree: readonly RunState[]): string[] {
   const runs = new Map(tree.map((each) => [each.identity.run, each]));
-  const ends = entries.filter((entry) => entry.kind === 'task_ended');
+  const told = entries.filter((entry) => entry.kind === 'task_ended');
+  const isOver = (end: (typeof told)[number], index: number): boolean =>
+    runs.get(end.task)?.unwinding == null || told.findLastIndex(({ task }) => task === end.task) === index;
+  const ends = told.filter(isOver);
   const groups = entries.flatMap((entry) => (entry.kind === 'group_ended' ? [entry.group] : []));
   return [
     ...twice(ends.map(({ task }) => task)).map((task) => `The end of the task ${task} came twice.`),

@@ -23,8 +23,8 @@ export interface CrashScenario {
    * process is over. Default: one journal in memory that outlives the processes.
    */
   readonly journal?: (clock: Clock, store: string) => Journal;
-  /** What the runtime of each process does about changed code, and about runs that go round in circles. */
-  readonly options?: Pick<RuntimeOptions, 'migrate' | 'progress'>;
+  /** What the runtime of each process does about changed code, about runs that go round in circles, and about those that fail. */
+  readonly options?: Pick<RuntimeOptions, 'migrate' | 'progress' | 'onFail' | 'undo'>;
   /**
    * Answers a pause of `run`: of the run, or of a task. After a crash it may be asked again. `undefined`: nobody answers,
    * as something else ends the pause. Default: `run.resume({ token })`.

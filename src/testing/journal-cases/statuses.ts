@@ -49,7 +49,29 @@ export const statusCases: readonly JournalCase[] = [
         assert.equal(await journal.claim({ ...ben, run: status }), undefined);
         const claim = await journal.claim({ ...ben, run: status, reopens: true });
         if (status !== 'failed') assert.equal(claim, undefined);
+        if (status !== 'finished')
+          assert.equal(await journal.claim({ ...ben, run: status, reopens: 'undo' }), undefined);
       }
+      const undoing = present(await journal.claim({ ...ana, run: 'finished', reopens: 'undo' }));
+      const unwinding: Entry = {
+        kind: 'unwinding',
+        ending: { kind: 'finished', reason: 'cancelled' },
+        until: 9,
+        seq: 3,
+        at: 3,
+      };
+      await journal.append({
+        run: 'finished',
+        fence: undoing.fence,
+        expected: 2,
+        entries: [unwinding],
+        status: 'running',
+      });
+      assert.equal(await statusOf(journal, 'finished'), 'running');
+      await journal.release(
+        { run: 'finished', fence: undoing.fence },
+        { seenSignals: 0, wakeInMs: null, status: 'waiting' },
+      );
       const { fence } = present(await journal.claim({ ...ana, run: 'failed', reopens: true }));
       const told = { run: 'failed', message: control('missed') };
       const entries: readonly Entry[] = [{ kind: 'reopened', seq: 3, at: 3 }];
