@@ -58,6 +58,8 @@ export interface WaitsAsk {
   readonly kind: 'waits';
   readonly waits: readonly NewWait[];
   readonly startedAt: number;
+  /** How many of its waits had ended when the attempt began. Default 0. */
+  readonly seen?: number;
   /** The call has been made, and waits for its value. */
   readonly later?: LaterValue;
   /** The call stays open. */

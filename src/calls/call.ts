@@ -323,7 +323,8 @@ function concluded(
     return isPutOff ? waitsForValue(settled.value, making, ports.clock.now()) : outcomeOf(settled, attempt, making);
   }
   ports.atWork.forget(call.idempotencyKey);
-  return { kind: 'waits', waits, startedAt: making.startedAt };
+  const seen = call.waiting?.waits.filter(({ end }) => end !== undefined).length;
+  return { kind: 'waits', waits, startedAt: making.startedAt, ...(seen === undefined ? {} : { seen }) };
 }
 
 /** A call without its handles has not begun, and costs nothing. A call that began before a crash may have happened. */

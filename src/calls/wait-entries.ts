@@ -7,7 +7,7 @@ import type { NewWait } from './waits.ts';
 /** The call is parked, and each question is a pause. */
 export function waitEntries(
   at: CallPlace,
-  { waits, startedAt, later, held }: WaitsAsk,
+  { waits, startedAt, seen, later, held }: WaitsAsk,
   { move }: OpenStep,
   { newToken }: { newToken(): string },
 ): EntryBody[] {
@@ -19,7 +19,7 @@ export function waitEntries(
     pauses.push(pauseOf(at, wait, { tool, ...question }, token));
     return { ...wait, token };
   });
-  return [{ kind: 'call_waits', ...at, waits: begun, startedAt, ...defined({ later, held }) }, ...pauses];
+  return [{ kind: 'call_waits', ...at, waits: begun, startedAt, ...defined({ seen, later, held }) }, ...pauses];
 }
 
 function pauseOf(

@@ -211,6 +211,8 @@ export interface CallWaits extends CallPlace {
   readonly waits: readonly CallWait[];
   /** When the call began. Milliseconds since the epoch. */
   readonly startedAt: number;
+  /** How many of its waits had ended when the attempt that waits now began. One that has ended since lets the call go on at once. Default 0. */
+  readonly seen?: number;
   /** Set when the call has been made, and waits for its value. */
   readonly later?: LaterValue;
   /** True: the call stays open meanwhile, in the process that makes it. */

@@ -1,23 +1,28 @@
 /** The part of the fold that is about calls that wait in the middle of their work. */
-import type { CallKept, CallWaits, Entry } from '#core';
+import { type CallKept, type CallWaits, defined, type Entry } from '#core';
 import { beginAnew, openOf, takePromise } from './open-step.ts';
 import { type OpenStep, type RunState, type WaitState, waitingCall } from './state.ts';
 import { withCall } from './waiting-calls.ts';
 
 export function applyCallWaits(
   state: RunState,
-  { step, call, waits, startedAt, later, held }: CallWaits,
+  { step, call, waits, startedAt, seen = 0, later, held }: CallWaits,
   entry: Entry,
 ): void {
   const open = openOf(state, entry, step);
-  if (held !== true) parkCall(open, call, later === undefined);
   const before = waitingCall(open, call);
+  const once = before?.once ?? isOnce(open, call);
+  if (held !== true) parkCall(open, call, later === undefined);
   const begun = waits.map((wait): WaitState => Object.freeze({ ...wait, requestedAt: entry.at }));
+  // What has ended while the call was under way has not come to it.
+  const known = later === undefined ? (before?.waits ?? []) : [];
+  const isParked = held !== true && known.filter(({ end }) => end !== undefined).length <= seen;
   const made = {
     call,
     startedAt,
-    isParked: held !== true,
-    waits: later === undefined ? [...(before?.waits ?? []), ...begun] : begun,
+    isParked,
+    waits: [...known, ...begun],
+    ...defined({ once }),
   };
   open.waiting = withCall(open, Object.freeze(later === undefined ? made : { ...made, later }));
 }
@@ -33,8 +38,12 @@ function parkCall(open: OpenStep, call: number, isToBeMade: boolean): void {
   if (open.away.length > 0) open.away = open.away.filter((one) => one.call !== call);
 }
 
+function isOnce({ began }: OpenStep, call: number): true | undefined {
+  return began.some((begun) => begun.call === call && begun.once) || undefined;
+}
+
 export function applyCallKept(state: RunState, { step, call, name, value, stored }: CallKept, entry: Entry): void {
   const open = openOf(state, entry, step);
-  const kept = stored === undefined ? { call, name, value } : { call, name, value, stored };
+  const kept = { call, name, value, ...defined({ stored, once: isOnce(open, call) }) };
   open.kept = [...(open.kept ?? []), Object.freeze(kept)];
 }

@@ -134,6 +134,8 @@ export interface WaitingCall {
   readonly startedAt: number;
   /** False: something that it waited for has ended since, and its function runs again. */
   readonly isParked: boolean;
+  /** True: the call must not be made twice. */
+  readonly once?: true;
   /** Set when the call has been made, and waits for its value: of its waits, only the last counts. */
   readonly later?: LaterValue;
   /** In the order of their numbers, from 1 without gaps. */
@@ -148,7 +150,10 @@ export interface WaitState extends CallWait {
 }
 
 /** Work of a call that `context.once` has recorded. */
-export type KeptWork = Pick<CallKept, 'call' | 'name' | 'value' | 'stored'>;
+export interface KeptWork extends Pick<CallKept, 'call' | 'name' | 'value' | 'stored'> {
+  /** True: the call must not be made twice. */
+  readonly once?: true;
+}
 
 export interface TaskWait {
   readonly call: number;
