@@ -153,5 +153,5 @@ function leftBy({ outcome, attempts, reuses }: CallRecord, effect: Effect): 'out
   return hasHappened || outcome.kind === 'unknown' ? 'outcome' : undefined;
 }
 
-/** The tool has done its work, and what it gave could not be taken. */
-const VALUE_LOST: ReadonlySet<string> = new Set(['tool_invalid_output', 'unserializable']);
+/** The tool has done its work, and what it gave could not be taken, or did not come in time. */
+const VALUE_LOST: ReadonlySet<string> = new Set(['tool_invalid_output', 'unserializable', 'result_expired']);

@@ -41,7 +41,9 @@ export function valueOrWait(
   if (end.ended === 'event') return outcomeOfValue(end.payload, of, ports);
   if (end.ended === 'superseded') {
     const message = `${name} was called, and its value was waited for no more, since the user wrote or the goal was changed.`;
-    return { kind: 'error', error: { code: 'superseded', message } };
+    // It is not made a second time for an equal one.
+    const isOnce = of.tool.effect === 'once' || of.call.waiting?.once === true;
+    return { kind: isOnce ? 'unknown' : 'error', error: { code: 'superseded', message } };
   }
   const now = ports.clock.now();
   if (later.expiresAt !== undefined && later.expiresAt <= now) return expired(name, later);

@@ -231,6 +231,11 @@ export class Schedule {
     for (const call of calls) this.#begun.add(call);
   }
 
+  /** Called when nothing of the call is under way any more, and it has not happened. */
+  spareNoMore(call: number): void {
+    this.#begun.delete(call);
+  }
+
   /** Called when a blocked call has what it waited for: it takes its turn again. */
   unpark(call: number): void {
     this.#parked.delete(call);

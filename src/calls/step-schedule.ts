@@ -1,7 +1,8 @@
 /** Between a run's state and the schedule of its open step: what the state tells the schedule, and what the schedule records. */
-import { type Branch, type CallParallel, callEnded } from '#core';
+import { type Branch, type CallParallel, type CallResult, callEnded } from '#core';
 import {
   awayCall,
+  halfDone,
   hasBegun,
   hasNewGoal,
   isInDoubt,
@@ -10,6 +11,7 @@ import {
   parkedCalls,
   presentName,
   type RunState,
+  waitingCall,
 } from '#state';
 import type { Landing } from '../tasks/spawn.ts';
 import { type Ended, Schedule } from './schedule.ts';
@@ -38,8 +40,9 @@ export function scheduleOf(state: RunState, open: OpenStep, decision: CallParall
   return schedule;
 }
 
-function begunOf({ began }: OpenStep): readonly number[] {
-  return began.map(({ call }) => call);
+/** Also those that wait in the middle of their work. */
+function begunOf({ began, waiting }: OpenStep): readonly number[] {
+  return [...began, ...waiting].map(({ call }) => call);
 }
 
 /** Calls whose outcomes must be found out, whatever else the step needs. */
@@ -94,6 +97,7 @@ export function tellSchedule(
     if (schedule.hasEnded(call)) continue;
     // What has begun and has no outcome was in doubt, also when whoever answered that has asked for another look by now.
     if (isInDoubt(state, call) || hasBegun(open, call) || isAgentCall(open, call)) schedule.spare([call]);
+    else if (waitingCall(open, call)?.isParked === true) schedule.spareNoMore(call);
     schedule.park(call);
   }
   if (!schedule.isMet && isRedirected(state)) schedule.redirect(begunOf(open));
@@ -116,7 +120,12 @@ export function unpark(
   const parked = parkedCalls(state, open, now);
   const over = [...schedule.parked].filter((call) => !parked.has(call) && !unasked.has(call));
   const givenUp = hasNewGoal(state) ? open.away : [];
-  const atOnce = new Set([...[...open.waits, ...givenUp].map(({ call }) => call), ...mayHaveHappened(open)]);
+  // A plan that is given up for a new goal hears its calls out that have begun: what they waited for was withdrawn, and they end.
+  const heardOut = isRedirected(state) && !schedule.isMet ? open.waiting : [];
+  const atOnce = new Set([
+    ...[...open.waits, ...givenUp, ...heardOut].map(({ call }) => call),
+    ...mayHaveHappened(open),
+  ]);
   for (const call of over) if (!atOnce.has(call)) schedule.unpark(call);
   return over.filter((call) => atOnce.has(call));
 }
@@ -127,8 +136,13 @@ export function unpark(
  */
 export function settling(open: OpenStep, settled: readonly Ended[]): Landing {
   const { step } = open.move;
-  const attemptsOf = (call: number): number => awayCall(open, call)?.attempts ?? (hasBegun(open, call) ? 1 : 0);
+  const attemptsOf = (call: number): number =>
+    awayCall(open, call)?.attempts ?? (hasBegun(open, call) || waitingCall(open, call) !== undefined ? 1 : 0);
+  const endOf = ({ call, outcome }: Ended): CallResult => {
+    const made = halfDone(open, call);
+    return made === undefined ? { outcome, attempts: attemptsOf(call) } : { outcome: made, attempts: 1 };
+  };
   return {
-    entries: settled.map(({ call, outcome }) => callEnded({ step, call }, { outcome, attempts: attemptsOf(call) })),
+    entries: settled.map((end) => callEnded({ step, call: end.call }, endOf(end))),
   };
 }

@@ -1,6 +1,6 @@
 /** Calls that somebody cancels while they are under way here. The control stands in the inbox then, and is taken before their ends are recorded. */
 import { type CallPlace, type CallResult, PilotageError } from '#core';
-import { type CallCancel, cancelledBySomebody, cancelOf, type OpenStep, type RunState } from '#state';
+import { type CallCancel, cancelledBySomebody, cancelOf, halfDone, type OpenStep, type RunState } from '#state';
 import type { Attempt } from './attempt.ts';
 
 interface InFlight {
@@ -39,9 +39,11 @@ export class StoppedCalls {
     return this.#stopped !== undefined && this.#stopped.step === this.#state.open?.move.step;
   }
 
-  /** A call that was stopped because somebody has cancelled it says so. */
+  /** A call that was stopped because somebody has cancelled it says so; and one that has done a part of its work, that it has. */
   told(open: OpenStep, call: number, result: CallResult): CallResult {
-    const { outcome } = result;
+    const { outcome, attempts } = result;
+    const half = outcome.kind === 'cancelled' ? halfDone(open, call) : undefined;
+    if (half !== undefined) return { ...result, outcome: half, attempts: Math.max(1, attempts) };
     const cancel = outcome.kind === 'cancelled' ? this.#cancelOf(open, call) : undefined;
     if (outcome.kind !== 'cancelled' || cancel === undefined) return result;
     return { ...result, outcome: cancelledBySomebody(cancel, outcome.error.message) };

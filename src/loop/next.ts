@@ -28,6 +28,7 @@ import {
   awayCall,
   cancelledCalls,
   deadlineOf,
+  halfDone,
   hasEndedUnderRaise,
   holdsDoubt,
   isBlocked,
@@ -48,6 +49,7 @@ import {
   unneededRaise,
   unneededTasks,
   unsettledStatus,
+  waitingCall,
   withdrawnBy,
   withdrawnByWord,
 } from '#state';
@@ -345,16 +347,19 @@ export function abandonCalls(state: RunState): CallEnded[] {
   if (open === null || open.move.decision.kind === 'request_pause') return [];
   return open.calls.flatMap((ended, call): CallEnded[] => {
     if (ended !== null) return [];
-    const outcome: Outcome = open.began.some((begun) => begun.call === call && begun.once)
-      ? {
-          kind: 'unknown',
-          error: {
-            code: 'outcome_unknown',
-            message: 'The run ended while the call was under way; the call may have happened.',
-          },
-        }
-      : { kind: 'cancelled', error: { code: 'cancelled', message: 'The run ended before the call did.' } };
-    const hasBegun = open.began.some((begun) => begun.call === call);
+    const isBegun = open.began.some((begun) => begun.call === call && begun.once);
+    const outcome: Outcome =
+      halfDone(open, call) ??
+      (isBegun
+        ? {
+            kind: 'unknown',
+            error: {
+              code: 'outcome_unknown',
+              message: 'The run ended while the call was under way; the call may have happened.',
+            },
+          }
+        : { kind: 'cancelled', error: { code: 'cancelled', message: 'The run ended before the call did.' } });
+    const hasBegun = open.began.some((begun) => begun.call === call) || waitingCall(open, call) !== undefined;
     const attempts = awayCall(open, call)?.attempts ?? (hasBegun ? 1 : 0);
     return [callEnded({ step: open.move.step, call }, { outcome, attempts })];
   });
@@ -388,7 +393,7 @@ function leftUnknown({ identity, open, steps }: RunState): readonly JsonObject[]
   const isBegun = (call: number): boolean => open.began.some((begun) => begun.call === call && begun.once);
   const isUnknown = (call: number): boolean => {
     const record = open.calls[call];
-    return record == null ? isBegun(call) : record.outcome.kind === 'unknown';
+    return record == null ? isBegun(call) || halfDone(open, call) !== undefined : record.outcome.kind === 'unknown';
   };
   return left(open.move.decision, open.move.step, isUnknown);
 }

@@ -9,7 +9,8 @@ import {
   PilotageError,
 } from '#core';
 import { isInDoubt } from './blocked-calls.ts';
-import { awayCall, type CallCancel, hasBegun, nextStep, type OpenStep, type RunState } from './state.ts';
+import { awayCall, type CallCancel, hasBegun, nextStep, type OpenStep, type RunState, waitingCall } from './state.ts';
+import { halfDone } from './waiting-calls.ts';
 
 /** The fold of the control. */
 export function applyCallCancel({ open }: RunState, { payload = {} }: Control): void {
@@ -82,9 +83,15 @@ export function cancelledCalls(state: RunState, mayLand: (call: number) => boole
   for (const cancel of open.cancels) {
     const { call } = cancel;
     if (open.calls[call] !== null || mayLand(call) || mayHaveHappened(open, call) || isCarried(open, call)) continue;
-    const attempts = awayCall(open, call)?.attempts ?? (hasBegun(open, call) ? 1 : 0);
-    const what = attempts === 0 ? undefined : 'It was not tried again.';
-    entries.push(callEnded({ step, call }, { outcome: cancelledBySomebody(cancel, what), attempts }));
+    const isWaiting = waitingCall(open, call) !== undefined;
+    const attempts = awayCall(open, call)?.attempts ?? (hasBegun(open, call) || isWaiting ? 1 : 0);
+    const what = isWaiting
+      ? 'It waited in the middle of its work.'
+      : attempts === 0
+        ? undefined
+        : 'It was not tried again.';
+    const outcome = halfDone(open, call) ?? cancelledBySomebody(cancel, what);
+    entries.push(callEnded({ step, call }, { outcome, attempts }));
     for (const { id, end, ...task } of state.tasks) {
       if (end === undefined && task.step === step && task.call === call && isAwaited(open, call, id)) ended.push(id);
     }

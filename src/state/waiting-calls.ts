@@ -1,5 +1,5 @@
 /** The calls of an open step that wait in the middle of their work, as the fold keeps them. */
-import type { WaitEnd, WaitPlace } from '#core';
+import { branchesOf, type Outcome, type WaitEnd, type WaitPlace } from '#core';
 import { type OpenStep, type WaitingCall, type WaitState, waitingCall } from './state.ts';
 
 /** The call goes on, with what the wait has ended with. */
@@ -24,4 +24,21 @@ export function forgetWaits(open: OpenStep, call: number): void {
 /** The waits of the call that have not ended. */
 export function openWaits({ waits }: WaitingCall): readonly WaitState[] {
   return waits.filter(({ end }) => end === undefined);
+}
+
+/**
+ * What a `once` call comes to that has done something, when nobody waits for its end any more; `undefined`: it has done nothing of which this is
+ * known. It was not cancelled: an equal call would do the same a second time.
+ */
+export function halfDone(open: OpenStep, call: number): Outcome | undefined {
+  const waiting = waitingCall(open, call);
+  const kept = open.kept?.filter((one) => one.call === call && one.once === true) ?? [];
+  const isMade = waiting?.once === true && waiting.later !== undefined;
+  if (!isMade && kept.length === 0) return undefined;
+  const tool = branchesOf(open.move.decision)[call]?.tool ?? '';
+  const done = kept.map(({ name }) => name).join(', ');
+  const message = isMade
+    ? `${tool} was called, and its value was not waited for to its end. What has come of it is not known.`
+    : `${tool} was given up in the middle of its work. Done of it: ${done}.`;
+  return { kind: 'unknown', error: { code: 'outcome_unknown', message } };
 }
