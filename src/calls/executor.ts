@@ -495,7 +495,7 @@ export class Calls {
     if (result.kind === 'away')
       return [awayEntry({ step: open.move.step, call: index }, result, this.#ports.deps.clock)];
     if (result.kind === 'waits') {
-      this.#budget.giveBack(index);
+      // It keeps its place: what it has done of its work would be lost if there were none when it goes on.
       return waitEntries({ step: open.move.step, call: index }, result, open, this.#ports.deps);
     }
     // The task is not under way yet: it takes its place when its turn comes.

@@ -125,7 +125,9 @@ export class InFlightBudget {
       // To clear an empty table makes a new one.
       if (this.#money.size > 0) this.#money.clear();
       for (const { call } of open.began) if (isUncounted(open, call) && !started.includes(call)) started.push(call);
-      for (const { call } of open.away) if (isUncounted(open, call) && !started.includes(call)) started.push(call);
+      for (const { call } of [...open.away, ...open.waiting]) {
+        if (isUncounted(open, call) && !started.includes(call)) started.push(call);
+      }
     }
     for (let at = started.length - 1; at >= 0; at -= 1) {
       const call = started[at] as number;
