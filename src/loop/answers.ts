@@ -477,8 +477,9 @@ function foreignReference(branch: Branch, now: number, args: Json): string | und
 }
 
 function isUnderWay(open: OpenStep, index: number): boolean {
-  const { calls, waits, away } = open;
-  return calls[index] !== null || hasBegun(open, index) || [...waits, ...away].some(({ call }) => call === index);
+  const { calls, waits, away, waiting } = open;
+  const isWaiting = [...waits, ...away, ...waiting].some(({ call }) => call === index);
+  return calls[index] !== null || hasBegun(open, index) || isWaiting;
 }
 
 function cannotEdit(why: string): PilotageError {
