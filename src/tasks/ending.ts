@@ -42,7 +42,7 @@ export function toldBy(state: RunState, bodies: readonly EntryBody[]): readonly 
     const end = { ...endOf(run, last), usage: usageOf(state, bodies) };
     return listeners.map((to) => ({ run: to, message: endMessage(state, end) }));
   }
-  if (!bodies.some(isAnswer)) return NOBODY;
+  if (!bodies.some((body) => isAnswer(body) || closesPause(state, body))) return NOBODY;
   // The task goes on; its remaining pauses are told when it is parked again.
   const id = `goes on:${run}:${state.head}`;
   const asOf = state.head + bodies.length;
@@ -53,6 +53,12 @@ export function toldBy(state: RunState, bodies: readonly EntryBody[]): readonly 
 export function endMessage({ identity: { run }, reopenings }: RunState, end: TaskEnd): TaskMessage {
   const id = reopenings === 0 ? `ended:${run}` : `ended:${run}:${reopenings}`;
   return { id, type: 'TASK_ENDED', end };
+}
+
+/** A call that somebody is asked about has ended without an answer: nothing more was needed of it. */
+function closesPause({ pauses }: RunState, body: EntryBody): boolean {
+  if (pauses.length === 0 || body.kind !== 'call_ended') return false;
+  return pauses.some(({ step, call }) => step === body.step && call === body.call);
 }
 
 function isWatched(body: EntryBody): boolean {
