@@ -6,13 +6,19 @@ import type { SimulatedTime } from './time.ts';
 
 const HEX = '0123456789abcdef';
 
+/** What is done in the next turn of the event loop, unless it is cleared before. */
+interface Immediate {
+  act: () => void;
+}
+
 export class SeededAmbient {
-  readonly #immediates: (() => void)[] = [];
+  readonly #immediates: Immediate[] = [];
   readonly #unhandled: unknown[] = [];
   readonly #before = {
     random: Math.random,
     now: Date.now,
     setImmediate: globalThis.setImmediate,
+    clearImmediate: globalThis.clearImmediate,
     setInterval: globalThis.setInterval,
     clearInterval: globalThis.clearInterval,
     surroundings: Object.getOwnPropertyDescriptors(SURROUNDINGS),
@@ -27,9 +33,16 @@ export class SeededAmbient {
     Date.now = () => runningProcess()?.wallMs() ?? time.now();
     const steady = (): number => runningProcess()?.steadyMs() ?? time.now();
     Object.defineProperty(performance, 'now', { configurable: true, value: steady });
-    const later = (act: (...args: unknown[]) => void, ...args: unknown[]): void =>
-      void this.#immediates.push(inSameProcess(() => act(...args)));
+    const later = (act: (...args: unknown[]) => void, ...args: unknown[]): Immediate => {
+      const immediate = { act: inSameProcess(() => act(...args)) };
+      this.#immediates.push(immediate);
+      return immediate;
+    };
     globalThis.setImmediate = later as unknown as typeof globalThis.setImmediate;
+    const forget = (immediate?: Immediate): void => {
+      if (immediate !== undefined) immediate.act = () => {};
+    };
+    globalThis.clearImmediate = forget as unknown as typeof globalThis.clearImmediate;
     takeOverIntervals(time);
     Object.defineProperties(SURROUNDINGS, surroundingsOfRunning());
     Object.defineProperty(crypto, 'randomUUID', { configurable: true, value: () => uuid(random) });
@@ -39,7 +52,7 @@ export class SeededAmbient {
   async settle(): Promise<void> {
     await drained();
     while (this.#immediates.length > 0) {
-      for (const act of this.#immediates.splice(0)) act();
+      for (const immediate of this.#immediates.splice(0)) immediate.act();
       await drained();
     }
   }
@@ -49,6 +62,7 @@ export class SeededAmbient {
     Math.random = this.#before.random;
     Date.now = this.#before.now;
     globalThis.setImmediate = this.#before.setImmediate;
+    globalThis.clearImmediate = this.#before.clearImmediate;
     globalThis.setInterval = this.#before.setInterval;
     globalThis.clearInterval = this.#before.clearInterval;
     Object.defineProperties(SURROUNDINGS, this.#before.surroundings);

@@ -90,7 +90,8 @@ export class Account {
         this.#pay(`${entry.step}.${entry.call}`, entry.costMicroUsd);
         return;
       case 'paused':
-        if (entry.reason === 'await_input') this.#questions.add(entry.token);
+        // What a call asks in the middle of its work begins no turn.
+        if (entry.reason === 'await_input' && entry.wait === undefined) this.#questions.add(entry.token);
         this.#pauses.set(entry.token, entry.step === undefined ? undefined : `${entry.step}.${entry.call ?? 0}`);
         // A call that waits for a login, or for its approval, has taken nothing.
         if (entry.call !== undefined && entry.reason !== 'in_doubt')
@@ -106,7 +107,8 @@ export class Account {
         return;
       }
       case 'control':
-        if (entry.applied && HEARD.has(entry.control.type)) this.#hear();
+        // Words that are an answer are heard with it.
+        if (entry.applied && entry.as !== 'answer' && HEARD.has(entry.control.type)) this.#hear();
         return;
       case 'spawned':
         this.lent.set(entry.task, amounts(entry.reserved));

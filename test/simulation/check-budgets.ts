@@ -12,7 +12,7 @@ export function checkEffects(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger
     const calls = new Set(attempts.map(({ run, tool, id, args }) => `${run} ${tool} ${id} ${args}`));
     if (calls.size > 1)
       ledger.violated('once', `the key ${key} served different calls: ${[...calls].join('; ')}`, first.run);
-    if (first.effect !== 'once') continue;
+    if (first.effect !== 'once' || first.waits === true) continue;
     const allowed = 1 + (ledger.refuted.get(key) ?? 0);
     if (attempts.length > allowed) {
       ledger.violated('once', `${first.tool} ${first.id} was run ${attempts.length} times`, first.run);
@@ -38,7 +38,9 @@ export function checkEffects(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger
 
 /** A `once` call that was entered is given up only when the world, or whoever has looked at it, says that it did not happen. */
 function checkGivenUp(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger): void {
-  for (const [run, attempts] of Map.groupBy(ledger.attempts.filter(isOnce), (attempt) => attempt.run)) {
+  // Of a call that waits in the middle of its work, its parts are judged.
+  const whole = ledger.attempts.filter((attempt) => isOnce(attempt) && attempt.waits !== true);
+  for (const [run, attempts] of Map.groupBy(whole, (attempt) => attempt.run)) {
     const ended = runs.get(run);
     if (ended === undefined) continue;
     const outcomes = new Map(

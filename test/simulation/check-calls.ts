@@ -24,7 +24,7 @@ export function checkAllowed(tool: string, { id, forbidden }: CallArgs, run: str
 /** A call is made with its own arguments, or with those of its approval, and only when it was approved. */
 export function checkCall(
   tool: string,
-  args: CallArgs,
+  args: Pick<CallArgs, 'id'>,
   { identity: { run }, idempotencyKey }: Pick<ToolContext, 'identity' | 'idempotencyKey'>,
   ledger: Ledger,
   gated: boolean,
@@ -63,7 +63,7 @@ function approvalOf(entries: readonly Entry[], { step, call }: Place): { readonl
 function checkOrder(
   entries: readonly Entry[],
   { step, branch }: Place,
-  args: CallArgs,
+  args: Pick<CallArgs, 'id'>,
   isEdited: boolean,
   run: string,
   ledger: Ledger,
@@ -147,7 +147,11 @@ function outcomesOf(entries: readonly Entry[]): Map<string, Outcome> {
     if (entry.kind === 'paused') pauses.set(entry.token, entry);
     const pause = entry.kind === 'resumed' ? pauses.get(entry.token) : undefined;
     if (entry.kind !== 'resumed' || pause?.step === undefined || pause.call === undefined) continue;
-    const isRefused = pause.reason !== 'in_doubt' && ['reject', 'timeout', 'superseded'].includes(entry.verdict);
+    // What a call asks in the middle of its work ends nothing but a wait of it.
+    const isRefused =
+      pause.reason !== 'in_doubt' &&
+      pause.wait === undefined &&
+      ['reject', 'timeout', 'superseded'].includes(entry.verdict);
     if (isRefused) note(pause.step, pause.call, REFUSED);
     if (entry.outcome !== undefined) note(pause.step, pause.call, entry.outcome);
   }
@@ -156,7 +160,7 @@ function outcomesOf(entries: readonly Entry[]): Map<string, Outcome> {
 
 const REFUSED: Outcome = { kind: 'error', error: { code: 'refused', message: 'Somebody said no.' } };
 
-interface Place {
+export interface Place {
   readonly step: number;
   readonly call: number;
   readonly branch: Branch;
@@ -171,7 +175,8 @@ function placeOf(entries: readonly Entry[], id: string, key: string): Place | un
   return places.find(({ step, call }) => key.endsWith(`/${step}.${call}`)) ?? places.at(-1);
 }
 
-function placesOf(entries: readonly Entry[], id: string): Place[] {
+/** Every call of the run with this id among its arguments, in order. */
+export function placesOf(entries: readonly Entry[], id: string): Place[] {
   return placesWhere(entries, (branch) => {
     const ways: readonly Route[] = branch.routes ?? [branch];
     return ways.some(({ args }) => isJsonObject(args) && args['id'] === id);

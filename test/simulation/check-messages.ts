@@ -119,7 +119,7 @@ function storedAtOf(answer: Entry, run: EndedRun): number {
 
 /** A question is withdrawn before its time is over, by something that its planner has not heard; the call is not made. */
 function checkWithdrawn(answer: Resumed & Entry, pause: Paused & Entry, run: EndedRun, ledger: Ledger): void {
-  const { step, call, token, expiresAt = Number.POSITIVE_INFINITY } = pause;
+  const { step, call, wait, token, expiresAt = Number.POSITIVE_INFINITY } = pause;
   const askedAt = entriesOf(run, 'moved').findLast((moved) => moved.step === step)?.seq ?? 0;
   const first = startOf(run);
   const by = entriesOf(run, 'control').some(({ seq, applied, control: { type, withdraws = type } }) => {
@@ -128,7 +128,8 @@ function checkWithdrawn(answer: Resumed & Entry, pause: Paused & Entry, run: End
   });
   if (!by) ledger.violated('one verdict', `${token} was withdrawn, and nobody had said anything`, run.id);
   if (answer.at >= expiresAt) ledger.violated('one verdict', `${token} was withdrawn after its time`, run.id);
-  if (call === undefined) return;
+  // A call that asks in the middle of its work goes on without an answer.
+  if (call === undefined || wait !== undefined) return;
   const isMade = entriesOf(run, 'call_began').some(
     (began) => began.step === step && began.call === call && began.seq > answer.seq,
   );

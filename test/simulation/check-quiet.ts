@@ -1,6 +1,8 @@
 /** What must hold at a moment at which nobody drives anything and nothing is due: what is parked can be seen as what it is. */
-import type { Entry } from '#core';
+import type { Entry, WaitRow } from '#core';
 import type { Journal, RunRecord } from '#journal';
+import type { OpenWait } from '#pilotage/journal';
+import { openCallWaits } from './call-waits-by-hand.ts';
 import type { Ledger } from './ledger.ts';
 import { openPauses, toldOfTasks, waitsIn } from './waits-by-hand.ts';
 
@@ -11,8 +13,26 @@ interface Parked {
   readonly asks: ReadonlySet<string>;
 }
 
-/** Checks nothing while some run is driven or due. */
-export async function checkQuiet(journal: Journal, now: number, ledger: Ledger): Promise<void> {
+/** All that waits, page by page. */
+export async function everyWait(journal: Journal): Promise<readonly OpenWait[]> {
+  const waits: OpenWait[] = [];
+  for (let page = [...(await journal.waits.list({ limit: PAGE }))]; page.length > 0; ) {
+    waits.push(...page);
+    page = [...(await journal.waits.list({ limit: PAGE, after: page.at(-1)?.number ?? 0 }))];
+  }
+  return waits;
+}
+
+/** Few, so that there are pages. */
+const PAGE = 3;
+
+/** Checks nothing while some run is driven or due. @param lateMs so late a run may go on by itself; `undefined`: nobody can say. */
+export async function checkQuiet(
+  journal: Journal,
+  now: number,
+  ledger: Ledger,
+  lateMs: number | undefined,
+): Promise<void> {
   const parked = new Map<string, Parked>();
   for (const [id, { endedAt, entries, isLeftForNow }] of ledger.runs) {
     if (endedAt !== undefined) continue;
@@ -25,7 +45,10 @@ export async function checkQuiet(journal: Journal, now: number, ledger: Ledger):
     if (left > 0) ledger.violated('wake', `it is parked for good, and ${left} messages wait`, id);
     parked.set(id, { record, entries, asks: new Set(openPauses(entries).map(({ token }) => token)) });
   }
+  const index = parked.size === 0 ? new Map() : Map.groupBy(await everyWait(journal), ({ run }) => run);
   for (const [id, run] of parked) {
+    checkIndex(id, run, index.get(id) ?? [], ledger);
+    if (lateMs !== undefined) checkTimers(id, run, lateMs, ledger);
     checkStatus(id, run, ledger);
     checkTold(id, run, parked, ledger);
   }
@@ -38,6 +61,32 @@ function checkStatus(id: string, { record, entries, asks }: Parked, ledger: Ledg
     asks.size > 0 ? record.status === 'paused' : record.status === 'waiting' || (waits && record.status === 'paused');
   if (isRight) return;
   ledger.violated('tasks', `it is parked with ${asks.size} open pauses, and its status is ${record.status}`, id);
+}
+
+/** The index of what waits says of a run what its entries say. */
+function checkIndex(id: string, { entries }: Parked, rows: readonly OpenWait[], ledger: Ledger): void {
+  const text = ({ id: name, for: what, key, until }: Pick<WaitRow, 'id' | 'for' | 'key' | 'until'>): string =>
+    `${name} ${what} ${key ?? '-'} ${until ?? '-'}`;
+  const pauses = openPauses(entries).map(({ token, expiresAt }) =>
+    text({ id: token, for: 'answer' as const, ...(expiresAt === undefined ? {} : { until: expiresAt }) }),
+  );
+  const others = openCallWaits(entries).filter((wait) => wait.for !== 'answer');
+  const waits = others.map((wait) => text({ ...wait, id: `${wait.step}.${wait.call}.${wait.wait}` }));
+  const wanted = [...pauses, ...waits].sort().join('; ');
+  const found = rows
+    .map((row) => text(row))
+    .sort()
+    .join('; ');
+  if (wanted !== found)
+    ledger.violated('waits', `it waits for ${wanted || 'nothing'}, and the index says ${found || 'nothing'}`, id);
+}
+
+/** It goes on by itself when the time of a wait has come, unless somebody holds it. */
+function checkTimers(id: string, { record: { wakeAt }, entries }: Parked, lateMs: number, ledger: Ledger): void {
+  if (openPauses(entries).some(({ step, reason }) => step === undefined || reason === 'in_doubt')) return;
+  const until = Math.min(...openCallWaits(entries).map((wait) => wait.until ?? Number.POSITIVE_INFINITY));
+  if (until === Number.POSITIVE_INFINITY || (typeof wakeAt === 'number' && wakeAt <= until + lateMs)) return;
+  ledger.violated('waits', `a wait of it is over at ${until}, and it goes on at ${String(wakeAt)}`, id);
 }
 
 /** A run knows what its tasks wait for: all of it, and nothing that was answered. */

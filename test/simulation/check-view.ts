@@ -23,7 +23,9 @@ function checkForeign(view: RunView, ledger: Ledger): void {
   for (const { control } of trajectory.steering) {
     const isFromAbove =
       control.withdraws !== undefined && own.some((id) => isBelow(id, control.payload?.['told_to_the_run_above']));
-    if (control.id !== FORK_GOAL && !isFromAbove && !isOwn(control.payload?.['run']))
+    // What is written to a run that waits for a task which asks is written to the task.
+    const isPassedOn = control.type === 'USER_MESSAGE' && own.some((id) => isBelow(id, control.payload?.['run']));
+    if (control.id !== FORK_GOAL && !isFromAbove && !isPassedOn && !isOwn(control.payload?.['run']))
       ledger.violated('no foreign data', 'a message to another run is shown', run);
   }
   for (const { outcome } of trajectory.step(trajectory.count - 1)?.calls ?? []) {

@@ -1,6 +1,7 @@
 /** What must hold when a history is over. */
 import { describeThrown, type Entry, type Message } from '#core';
 import type { RunRecord } from '#journal';
+import type { OpenWait } from '#pilotage/journal';
 import { foldEntries, type RunState } from '#state';
 import { endingProblems, foldProblems, lostEntries } from '#testing';
 import { checkAccounts } from './check-accounts.ts';
@@ -13,8 +14,10 @@ import { checkCallLimits, checkOutcomes } from './check-outcomes.ts';
 import { checkProgress } from './check-progress.ts';
 import { checkSessions } from './check-session.ts';
 import { checkTasks } from './check-tasks.ts';
+import { checkParts, checkWaits } from './check-waits.ts';
 import { type EndedRun, endingOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
+import { checkMailbox } from './mailbox-by-hand.ts';
 import type { ShownGroups } from './planner.ts';
 import type { SimulationScript } from './script.ts';
 
@@ -29,9 +32,13 @@ export interface EndOfHistory {
   readonly ledger: Ledger;
   readonly shown: ShownGroups;
   readonly stored: ReadonlyMap<string, StoredRun>;
+  /** By tenant: the ids of the signals that are kept, in order. */
+  readonly kept: ReadonlyMap<string, readonly string[]>;
+  /** What is in the index of all that waits. */
+  readonly waits: readonly OpenWait[];
 }
 
-export function checkEnd({ script, ledger, shown, stored }: EndOfHistory): void {
+export function checkEnd({ script, ledger, shown, stored, kept, waits }: EndOfHistory): void {
   const runs = new Map<string, EndedRun>();
   for (const [id, run] of ledger.runs) {
     const found = stored.get(id);
@@ -55,11 +62,18 @@ export function checkEnd({ script, ledger, shown, stored }: EndOfHistory): void 
   }
   checkFold(runs, script.seed, ledger);
   checkEffects(runs, ledger);
+  checkParts(runs, ledger);
+  for (const { run, id } of waits) {
+    if (ledger.runs.get(run)?.endedAt !== undefined) ledger.violated('waits', `it has ended, and ${id} waits`, run);
+  }
+  // Where it is not known in which order things landed, nobody can say who was to get what.
+  if (script.world.journal === 'memory') checkMailbox(ledger, kept);
   checkBudgets(runs, ledger);
   checkSessions(runs, script.memory, ledger, script.faults.some(standsStill));
   if (script.faults.length === 0) checkCallLimits(runs, ledger);
   for (const run of runs.values()) {
     checkMessages(run, ledger);
+    checkWaits(run, ledger);
     checkTasks(run, runs, ledger, shown);
     checkForks(run, runs, ledger);
     checkFlow(run, runs, ledger);

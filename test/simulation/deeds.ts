@@ -91,7 +91,8 @@ function isDeaf({ args }: Pick<Attempt, 'args'>): boolean {
 /** Nothing that was sent is on its way for longer. */
 export const LONGEST_WAY_MS = 500;
 
-function pause(ms: number, process: SimulatedProcess, signal: AbortSignal | undefined): Promise<void> {
+/** Until so long has passed, or the call is stopped. */
+export function pause(ms: number, process: SimulatedProcess, signal: AbortSignal | undefined): Promise<void> {
   if (ms === 0) return Promise.resolve();
   if (signal === undefined) return process.wait(ms);
   return new Promise((resolve, reject) => {

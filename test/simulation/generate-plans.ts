@@ -20,8 +20,9 @@ import {
 import { AGAIN, ODD_AT } from './call-args.ts';
 import type { Dice } from './dice.ts';
 import { flowInput } from './generate-plays.ts';
+import type { WaitWriter } from './generate-waits.ts';
 import { ODD } from './odd.ts';
-import type { FlowName, Plan, PlannedMove } from './script.ts';
+import type { Errand, FlowName, Plan, PlannedMove } from './script.ts';
 import { CARRIED, TOOL_KINDS } from './tools.ts';
 
 type MoveKind = 'call' | 'again' | 'parallel' | 'spawn' | 'await' | 'pause' | 'end';
@@ -49,6 +50,7 @@ export class PlanWriter {
   readonly #dice: Dice;
   /** That calls may be of. */
   readonly #flows: readonly FlowName[];
+  readonly #waits: WaitWriter | undefined;
   /** What the plans of this history are made of: with less of everything, what is there meets more often. */
   readonly #tools: readonly string[];
   readonly #kinds: readonly MoveKind[];
@@ -58,9 +60,10 @@ export class PlanWriter {
   /** The moves before the one that is being written. */
   #before = 0;
 
-  constructor(dice: Dice, flows: readonly FlowName[] = []) {
+  constructor(dice: Dice, flows: readonly FlowName[] = [], waits?: WaitWriter) {
     this.#dice = dice;
     this.#flows = flows;
+    this.#waits = waits;
     const all = Object.keys(TOOL_KINDS);
     this.#tools = dice.chance(0.5) ? all : dice.list(2, 5, () => dice.pick(all as [string]));
     this.#isCounted = dice.chance(0.3);
@@ -92,9 +95,7 @@ export class PlanWriter {
   writeErrands(): string {
     const dice = this.#dice;
     const name = `p${Object.keys(this.plans).length}`;
-    const errands = dice.list(1, 4, () =>
-      dice.list(1, dice.pick([1, 1, 3]), () => ({ tool: this.#tool(), args: this.#args() })),
-    );
+    const errands = dice.list(1, 4, () => dice.list(1, dice.pick([1, 1, 3]), () => this.#own()));
     this.plans[name] = { moves: [], errands };
     return name;
   }
@@ -179,7 +180,7 @@ export class PlanWriter {
   #call(depth: number): Decision {
     return this.#dice.chance(this.#flows.length > 0 ? 0.25 : 0.1) && this.#maySpawn(depth)
       ? { kind: 'call_tool', ...this.#carried(depth) }
-      : { kind: 'call_tool', tool: this.#tool(), args: this.#args() };
+      : { kind: 'call_tool', ...this.#own() };
   }
 
   /** A call that a run carries out, which has a plan of its own, or is a flow. */
@@ -191,6 +192,17 @@ export class PlanWriter {
     this.#calls += 1;
     const id = `c${this.#calls}`;
     return { tool: this.#dice.pick(Object.keys(CARRIED) as [string]), args: { id, plan: this.write(depth + 1) } };
+  }
+
+  /** A call of a tool that has a function. */
+  #own(): Errand {
+    if (this.#waits?.isNext() === true) return this.#waits.call(this.#newId());
+    return { tool: this.#tool(), args: this.#args() };
+  }
+
+  #newId(): string {
+    this.#calls += 1;
+    return `c${this.#calls}`;
   }
 
   #tool(): string {
@@ -243,6 +255,7 @@ export class PlanWriter {
     }
     if (dice.chance(0.12) && this.#maySpawn(depth)) return { id, ...this.#carried(depth), ...order };
     if (dice.chance(0.08)) return { id, tool: AWAIT_TOOL, args: awaitArgs(dice), ...order };
+    if (this.#waits?.isNext() === true) return { id, ...this.#waits.call(this.#newId()), ...order };
     const args = this.#args();
     const tool = this.#tool();
     if (index > 0 && dice.chance(0.2)) return { id, tool, args: null, routes: this.#routes(index, args) };

@@ -13,6 +13,7 @@ import {
   rootMaterial,
 } from './generate-plays.ts';
 import { withScene } from './generate-scenes.ts';
+import { WaitWriter } from './generate-waits.ts';
 import { generateWorld } from './generate-world.ts';
 import type { Act, Fault, Root, Sender, SimulationScript } from './script.ts';
 import { SimulatedTime } from './time.ts';
@@ -21,7 +22,8 @@ export function generateScript(seed: number): SimulationScript {
   const dice = new Dice(seed);
   const workers = dice.pick([1, 2, 2, 2, 3]);
   const flows = flowsOf(dice);
-  const plans = new PlanWriter(dice, flows);
+  const waits = WaitWriter.of(seed);
+  const plans = new PlanWriter(dice, flows, waits);
   const simulated = dice.list(1, 3, (index) => root(dice, index, workers, plans));
   const alone = ofOthers(dice, simulated, flows, () => plans.writeErrands());
   const memory = howItRemembers(dice);
@@ -42,7 +44,11 @@ export function generateScript(seed: number): SimulationScript {
     plans: plans.plans,
     flows,
     roots,
-    acts: dice.list(0, dice.pick([1, 4, 10]), () => act(dice, roots, workers)).sort((a, b) => a.at - b.at),
+    acts: [
+      ...dice.list(0, dice.pick([1, 4, 10]), () => act(dice, roots, workers)),
+      ...(waits?.acts(roots, workers) ?? []),
+    ].sort((a, b) => a.at - b.at),
+    signals: waits?.signals(roots, workers) ?? [],
     faults: [...dice.list(0, dice.pick([0, 1, 4, 8]), () => fault(dice, workers)), ...around.faults],
     world: around.world,
     forks: dice.chance(0.2) ? dice.list(1, 3, (index) => forkAct(dice, roots, index, workers)) : [],

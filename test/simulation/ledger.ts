@@ -2,6 +2,7 @@
 
 import { type Clock, type Control, type Effect, type Entry, isControl, type Json, type Message } from '#core';
 import type { Append, Claim, ClaimRequest, NewRun, Park } from '#journal';
+import type { NewSignal, Signalled } from '#pilotage/journal';
 import { checkClaim, checkEntered } from './check-owners.ts';
 import type { SimulatedProcess } from './process.ts';
 
@@ -16,6 +17,8 @@ export const INVARIANTS = [
   'gates',
   'order',
   'wake',
+  'waits',
+  'signals',
   'groups',
   'tasks',
   'cascade',
@@ -60,6 +63,31 @@ export interface Attempt {
   /** JSON text. */
   readonly args: string;
   readonly costMicroUsd: number;
+  /** It waits in the middle of its work: whenever something of that has ended, it is run again from its start. */
+  readonly waits?: true;
+}
+
+/** One entry into a part of a call's work that is recorded when it is done. */
+export interface PartEntered extends Pick<Attempt, 'run' | 'id' | 'key' | 'effect'> {
+  readonly part: string;
+}
+
+/** A signal that the store has taken, and what it said. */
+export interface Accepted {
+  readonly order: number;
+  readonly at: number;
+  readonly signal: NewSignal;
+  readonly answer: Signalled;
+}
+
+/** Entries that landed together. */
+export interface Appended {
+  readonly order: number;
+  /** By the store's clock. */
+  readonly at: number;
+  readonly run: string;
+  readonly from: number;
+  readonly to: number;
 }
 
 export interface StoredMessage {
@@ -124,6 +152,13 @@ export class Ledger {
   /** Requests on their way to the world, by key: whoever sent them may be dead. */
   readonly underWay: Map<string, number> = new Map();
   readonly refuted: Map<string, number> = new Map();
+  /** By those who had the run then. */
+  readonly parts: PartEntered[] = [];
+  /** By key. */
+  readonly #readyAt = new Map<string, number>();
+  readonly #polls = new Map<string, number>();
+  readonly accepted: Accepted[] = [];
+  readonly appends: Appended[] = [];
   readonly timeline: TimelineLine[] = [];
   /** Absent: nothing is known of what a process drives, for it may be cut off in the middle of anything. */
   slotsPerTenant: number | undefined;
@@ -231,9 +266,14 @@ export class Ledger {
     if (known.isLeftForNow) known.leftAt.push(this.next());
   }
 
-  /** @param order taken before the store was asked: the store does it at once. */
-  appended(append: Append, order: number): void {
+  /** @param order taken before the store was asked, as `at`: the store does it at once. */
+  appended(append: Append, order: number, at: number): void {
     const run = this.runs.get(append.run);
+    const [first] = append.entries;
+    if (first !== undefined) {
+      const { run: name, entries } = append;
+      this.appends.push({ order, at, run: name, from: first.seq, to: first.seq + entries.length - 1 });
+    }
     if (run === undefined) {
       this.violated('no lost entry', 'an append landed in a run that is not there', append.run);
       return;
@@ -285,6 +325,42 @@ export class Ledger {
   /** The world has said that the call under this key did not happen. */
   notDone(key: string): void {
     this.refuted.set(key, (this.refuted.get(key) ?? 0) + 1);
+  }
+
+  partEntered({ run, id, key, effect }: Omit<PartEntered, 'part'>, part: string): void {
+    this.parts.push({ run, id, key, effect, part });
+  }
+
+  /** The world has said that the part of a call under this key did not happen, if anybody has been at it. */
+  partNotDone(key: string): void {
+    const times = this.parts.filter((entered) => `${entered.key}#${entered.part}` === key).length;
+    if (times > (this.refuted.get(key) ?? 0)) this.refuted.set(key, times);
+  }
+
+  /** Parts of the work of the call under this key that have happened. */
+  partsDone(key: string): string[] {
+    const prefix = `${key}#`;
+    return [...this.effects.keys()].flatMap((name) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []));
+  }
+
+  /** Whoever has looked at the world says that what has not happened of the call did not. */
+  partsNotDone(key: string): void {
+    const names = new Set(this.parts.filter((entered) => entered.key === key).map(({ part }) => `${key}#${part}`));
+    for (const name of names) if (!this.effects.has(name)) this.partNotDone(name);
+  }
+
+  /** When the value of a call that comes later is there for whoever looks: so long after somebody has asked first. */
+  isReadyAt(key: string, readyMs: number): number {
+    const at = this.#readyAt.get(key) ?? this.#clock.now() + readyMs;
+    this.#readyAt.set(key, at);
+    return at;
+  }
+
+  /** How often somebody has looked whether the value of the call is there, with this time. */
+  polled(key: string): number {
+    const times = (this.#polls.get(key) ?? 0) + 1;
+    this.#polls.set(key, times);
+    return times;
   }
 
   now(): number {

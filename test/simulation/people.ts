@@ -14,10 +14,12 @@ import {
 import type { Journal } from '#journal';
 import { type Run, sendControl } from '#runtime';
 import { applyEntry, type OpenPause, type OpenStep, openState, type RunState } from '#state';
+import { keptBy } from './call-waits-by-hand.ts';
 import type { Dice } from './dice.ts';
 import type { Ledger } from './ledger.ts';
 import type { Act, Sender } from './script.ts';
 import { isStoreError } from './store-errors.ts';
+import { fitting, misfitting, shapeOf } from './wait-args.ts';
 
 /** What may rightly be said to somebody who speaks to a run at a bad moment, or who may not. */
 const ORDINARY: ReadonlySet<string> = new Set([
@@ -58,6 +60,8 @@ export class People {
   /** The fold of each run that somebody has looked at, up to then. */
   readonly #states = new Map<string, RunState>();
   #controls = 0;
+  /** Each answer to what a call asks is like no other. */
+  #answers = 0;
 
   constructor(world: PeopleWorld) {
     this.#world = world;
@@ -72,7 +76,8 @@ export class People {
     const pause = act.pause === undefined ? undefined : nth(state.pauses, act.pause);
     const to = act.atRoot === true ? act.root : run;
     const from = callerOf(act.from, state.identity);
-    const payload = payloadOf(act, to, pause, state);
+    this.#answers += 1;
+    const payload = payloadOf(act, to, pause, state, this.#answers);
     this.#logIn(state, pause);
     ledger.tell('people', () => `${to}: ${act.from} sends ${act.type} ${JSON.stringify(payload)}`);
     const said =
@@ -127,12 +132,18 @@ export class People {
 
   /** A budget is raised, if that is possible and did not happen too often. */
   #closingAnswer(
-    { identity: { run }, limits }: RunState,
+    state: RunState,
     pause: OpenPause,
     dice: Dice,
   ): { readonly type: ControlType; readonly payload: JsonObject } {
+    const {
+      identity: { run },
+      limits,
+    } = state;
     const payload = { token: pause.token, closing: true };
-    if (isDoubt(pause) && dice.chance(0.9)) return { type: 'SETTLE', payload: { ...payload, ...this.#truthOf(pause) } };
+    if (pause.wait !== undefined) return this.#closingWords(pause, payload, dice);
+    if (isDoubt(pause) && dice.chance(0.9))
+      return { type: 'SETTLE', payload: { ...payload, ...this.#truthOf(pause, state) } };
     const isBudget = pause.step === undefined && pause.payload?.['budget'] !== undefined;
     if (!isBudget) return { type: verdictFor(pause, dice), payload };
     const raises = this.#raises.get(run) ?? 0;
@@ -149,10 +160,33 @@ export class People {
     return { type: 'RESUME', payload: { ...payload, limits: raised } };
   }
 
+  /** To what a call asks in the middle of its work: an answer, now and then one that does not fit, or that nobody wants to give one. */
+  #closingWords(
+    { schema }: OpenPause,
+    payload: JsonObject,
+    dice: Dice,
+  ): { readonly type: ControlType; readonly payload: JsonObject } {
+    if (dice.chance(0.15)) return { type: 'REJECT', payload };
+    this.#answers += 1;
+    const give = dice.chance(0.15) ? misfitting : fitting;
+    return { type: 'ANSWER', payload: { ...payload, value: give(shapeOf(schema), this.#answers) } };
+  }
+
   /** What became of a call in doubt, as the world knows it. */
-  #truthOf(pause: OpenPause): JsonObject {
+  #truthOf(pause: OpenPause, { identity: { run } }: RunState): JsonObject {
     const { ledger } = this.#world;
     const key = keyOf(pause);
+    const done = ledger.partsDone(key);
+    if (done.length > 0) {
+      const kept = new Set(
+        keptBy(ledger.runs.get(run)?.entries ?? [], { step: pause.step ?? 0, call: pause.call ?? 0 }).map(
+          ({ name }) => name,
+        ),
+      );
+      // What was done and is not recorded would be done again.
+      if (done.some((part) => !kept.has(part))) return { happened: true, value: null };
+    }
+    ledger.partsNotDone(key);
     if (ledger.effects.has(key)) return { happened: true, value: ledger.values.get(key) ?? null };
     ledger.notDone(key);
     return { happened: false };
@@ -266,7 +300,7 @@ function callerOf(sender: Sender, { tenant, user, session }: Identity): Caller |
   }
 }
 
-function payloadOf(act: Act, run: string, pause: OpenPause | undefined, state: RunState): JsonObject {
+function payloadOf(act: Act, run: string, pause: OpenPause | undefined, state: RunState, nth: number): JsonObject {
   switch (act.type) {
     case 'INJECT_CONTEXT':
       return { run, fact: 'it rains' };
@@ -288,7 +322,7 @@ function payloadOf(act: Act, run: string, pause: OpenPause | undefined, state: R
     case 'REJECT':
       return pause === undefined ? {} : { token: pause.token };
     case 'ANSWER':
-      return { ...(pause === undefined ? {} : { token: pause.token }), value: null };
+      return { ...(pause === undefined ? {} : { token: pause.token }), value: answerTo(pause, act, nth) };
     case 'SETTLE':
       // Nobody says what the world does not know: these are refused.
       return pause === undefined ? {} : { token: pause.token, happened: false, value: null };
@@ -297,6 +331,12 @@ function payloadOf(act: Act, run: string, pause: OpenPause | undefined, state: R
     default:
       return act.type satisfies never;
   }
+}
+
+/** In place of a call it is a value; to what a call asks in the middle of its work, what fits its schema, or does not. */
+function answerTo(pause: OpenPause | undefined, { args }: Act, nth: number): Json {
+  if (pause?.wait === undefined) return null;
+  return (args === 'misfit' ? misfitting : fitting)(shapeOf(pause.schema), nth);
 }
 
 function editedArgs({ args }: Act, pause: OpenPause | undefined, { open }: RunState): JsonObject {

@@ -4,13 +4,14 @@ import type { Journal } from '#journal';
 import type { Runtime, StartOptions } from '#runtime';
 import { SeededAmbient } from './ambient.ts';
 import { checkEnd } from './check.ts';
-import { checkQuiet } from './check-quiet.ts';
+import { checkQuiet, everyWait } from './check-quiet.ts';
 import { attachmentText } from './check-view.ts';
 import { Clashes } from './clashes.ts';
 import { Dice } from './dice.ts';
 import { Leavers } from './leavers.ts';
 import { Ledger, type TimelineLine, type Violation } from './ledger.ts';
 import { Machines } from './machines.ts';
+import { Outside } from './outside.ts';
 import { People } from './people.ts';
 import { ShownGroups } from './planner.ts';
 import { SimulatedProcess } from './process.ts';
@@ -91,6 +92,7 @@ class Stage {
   readonly #storage: Storage;
   readonly #workers: readonly Worker[];
   readonly #people: People;
+  readonly #outside: Outside;
   readonly #shown = new ShownGroups();
   readonly #watching: Watching;
   readonly #leavers: Leavers;
@@ -129,6 +131,12 @@ class Stage {
       after: (ms: number, act: () => void) => void time.after(ms, act),
     };
     this.#clashes = new Clashes(clashing, script.world.clashes);
+    this.#outside = new Outside({
+      ledger,
+      store,
+      throughWorker: (index, { key, payload, ...how }) =>
+        this.#workers[index]?.does((runtime) => runtime.signal(key, payload, how)),
+    });
     this.#people = new People({
       ledger,
       store,
@@ -155,7 +163,8 @@ class Stage {
     this.#clashes.check();
     await this.#closeAll();
     const stored = await this.#storedRuns();
-    checkEnd({ script: this.#script, ledger: this.#ledger, shown: this.#shown, stored });
+    const [kept, waits] = [await this.#keptSignals(), await everyWait(this.#journal)];
+    checkEnd({ script: this.#script, ledger: this.#ledger, shown: this.#shown, stored, kept, waits });
   }
 
   /** Lets go of what the history was stored in. */
@@ -166,7 +175,7 @@ class Stage {
   }
 
   #schedule(): void {
-    const { roots, acts, faults, forks, readers, world } = this.#script;
+    const { roots, acts, signals, faults, forks, readers, world } = this.#script;
     const at = (ms: number, act: () => unknown): void => void this.#time.after(ms, act);
     for (const root of roots) {
       at(root.at, () => this.#start(root, root.worker));
@@ -177,6 +186,10 @@ class Stage {
     for (const act of acts) {
       at(act.at, () => this.#people.act(act));
       if (act.again !== undefined) at(act.at + act.again, () => this.#people.actAgain(act));
+    }
+    for (const [index, signal] of signals.entries()) {
+      at(signal.at, () => this.#outside.act(signal, `s${index}`));
+      if (signal.again !== undefined) at(signal.at + signal.again, () => this.#outside.actAgain(signal, `s${index}`));
     }
     for (const fork of forks) at(fork.at, () => this.#leavers.fork(fork));
     for (const reader of readers) at(reader.at, () => this.#leavers.read(reader));
@@ -242,8 +255,9 @@ class Stage {
     const dice = new Dice(this.#script.seed + 5);
     const until = this.#time.now() + CLOSING_MS;
     while (!this.#isOver() && this.#time.now() < until) {
-      await checkQuiet(this.#journal, this.#time.now(), this.#ledger);
+      await checkQuiet(this.#journal, this.#time.now(), this.#ledger, this.#lateMs);
       void this.#people.close(dice);
+      void this.#outside.close(dice);
       await this.#pass(LOOK_EVERY_MS, () => this.#isOver());
     }
   }
@@ -271,6 +285,22 @@ class Stage {
     }
     await this.#pass(ECHO_MS, () => open === 0);
     if (open > 0) this.#ledger.violated('no hang', `${open} runtimes do not close`);
+  }
+
+  /** So late a run may go on by itself: on its way to the store. `undefined`: somebody's clock is not the store's. */
+  get #lateMs(): number | undefined {
+    const { world, faults, delays } = this.#script;
+    const isSet = world.aheadMs.some((ms) => ms !== 0) || faults.some(({ kind }) => kind === 'clock');
+    return isSet ? undefined : 2 * delays.maxMs + 1;
+  }
+
+  async #keptSignals(): Promise<ReadonlyMap<string, readonly string[]>> {
+    const tenants = [...new Set(this.#script.roots.map(({ tenant }) => tenant))];
+    const kept = tenants.map(async (tenant) => {
+      const signals = await this.#journal.events.list({ tenant, limit: 200 });
+      return [tenant, signals.map(({ id }) => id)] as const;
+    });
+    return new Map(await Promise.all(kept));
   }
 
   async #storedRuns(): Promise<Parameters<typeof checkEnd>[0]['stored']> {

@@ -3,6 +3,7 @@ import type { ControlType, Decision, JsonObject, Limits, Usage, WakeMode } from 
 import type { ProgressGuard } from '#runtime';
 import type { Odd } from './odd.ts';
 import type { WorldFault, WorldScript } from './script-world.ts';
+import type { Shape } from './wait-args.ts';
 
 export interface SimulationScript {
   /** Chooses what is not written here: delays on the way to the store, ids, waits between tries. */
@@ -21,6 +22,7 @@ export interface SimulationScript {
   readonly plans: Readonly<Record<string, Plan>>;
   readonly roots: readonly Root[];
   readonly acts: readonly Act[];
+  readonly signals: readonly SignalAct[];
   readonly forks: readonly ForkAct[];
   readonly readers: readonly Reader[];
   readonly faults: readonly Fault[];
@@ -156,12 +158,32 @@ export interface Act {
   readonly pause?: number;
   /** The answer goes to the root, whatever run has the pause. */
   readonly atRoot?: true;
-  /** An approval gives other arguments: fitting ones or not. */
+  /** An approval gives other arguments, or an answer to what a call asks has a value: fitting ones or not. */
   readonly args?: 'fit' | 'misfit';
   /** The same control comes a second time, so much later. */
   readonly again?: number;
   /** Only CANCEL. */
   readonly soft?: true;
+}
+
+/** Something happens outside of all runs. */
+export interface SignalAct {
+  readonly at: number;
+  readonly tenant: string;
+  /** Absent: it is for a call that waits for an event then, counted round. */
+  readonly key?: string;
+  readonly waiting?: number;
+  /** What its payload is. Absent: what is waited for. */
+  readonly shape?: Shape;
+  /** Its payload fits nothing. */
+  readonly misfits?: true;
+  readonly keepMs: number;
+  /** So often at once, each time something new. */
+  readonly times?: number;
+  /** The same comes a second time, so much later, with another payload. */
+  readonly again?: number;
+  /** Through the runtime of this worker; absent: through the store, from a process that drives nothing. */
+  readonly worker?: number;
 }
 
 /** Somebody has a run go another way from some step on. */

@@ -58,6 +58,7 @@ const STEPS: readonly Smaller[] = [
     for (const faults of without(script.faults)) yield { ...script, faults };
     for (const forks of without(script.forks)) yield { ...script, forks };
     for (const readers of without(script.readers)) yield { ...script, readers };
+    for (const signals of without(script.signals)) yield { ...script, signals };
   },
   function* ({ memory, progress, compactEvery, ...script }) {
     const options = { memory, progress, compactEvery };

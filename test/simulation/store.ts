@@ -19,6 +19,7 @@ import type {
   SignalOptions,
   SnapshotStore,
 } from '#journal';
+import type { NewSignal, Signalled } from '#pilotage/journal';
 import { never } from '#testing';
 import { checkOwner } from './check-owners.ts';
 import type { Ledger } from './ledger.ts';
@@ -84,7 +85,7 @@ export class SimulatedStore implements Journal {
     };
     this.waits = { list: (query) => this.#operation('read', () => inner.waits.list(query)) };
     this.events = {
-      signal: (signal) => this.#operation('signal', () => inner.events.signal(signal)),
+      signal: (signal) => this.#signalOutside(signal),
       list: (query) => this.#operation('read', () => inner.events.list(query)),
     };
     // The programs of the simulation have no sessions, no schedules, and start nothing under keys.
@@ -124,11 +125,12 @@ export class SimulatedStore implements Journal {
     const { inner, ledger, process } = this.#options;
     return this.#operation('append', async () => {
       const before = ledger.next();
+      const at = ledger.now();
       await inner.append(append);
       if (process.isNewer) for (const entry of append.entries) ledger.newer.add(entry);
       const order = this.#landedAt(before);
       this.#tell(append.run, () => append.entries.map(entryText).join(', '));
-      ledger.appended(append, order);
+      ledger.appended(append, order, at);
     });
   }
 
@@ -177,6 +179,22 @@ export class SimulatedStore implements Journal {
       this.#tell(run, () => `inbox: ${messageText(message)}${stored ? '' : ' (known)'}`);
       if (stored) ledger.stored(run, message, order);
       return stored;
+    });
+  }
+
+  #signalOutside(signal: NewSignal): Promise<Signalled> {
+    const { inner, ledger } = this.#options;
+    return this.#operation('signal', async () => {
+      const before = ledger.next();
+      const at = ledger.now();
+      const answer = await inner.events.signal(signal);
+      const order = this.#landedAt(before);
+      const to = answer.isNew
+        ? answer.runs.join(', ') || (answer.kept ? 'nobody, and is kept' : 'nobody')
+        : 'nobody, for it is known';
+      this.#tell(signal.key, () => `signal ${signal.id} ${JSON.stringify(signal.payload)} goes to ${to}`);
+      ledger.accepted.push({ order, at, signal, answer });
+      return answer;
     });
   }
 

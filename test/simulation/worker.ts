@@ -18,6 +18,7 @@ import { isOfAnotherVersion, isStoreError } from './store-errors.ts';
 import { policyIn } from './surroundings.ts';
 import type { SimulatedTime } from './time.ts';
 import { simulatedTools, withCarried } from './tools.ts';
+import { waitingTools } from './waiting-tools.ts';
 
 export interface WorkerWorld {
   readonly script: SimulationScript;
@@ -216,7 +217,7 @@ export class Worker {
       mayDie: (call, landed) => this.#mayDie(process, call, landed),
       mayFreeze: (call) => this.#mayFreeze(process, call),
     };
-    const tools = simulatedTools(world);
+    const tools = [...simulatedTools(world), ...waitingTools(world)];
     const flows = script.flows.map((name) => simulatedFlow(name, world));
     const planners = { script, process, ledger, shown };
     const runtime = createRuntime({
