@@ -20,6 +20,7 @@ import { SESSIONS_AND_FORKS } from './mutants/sessions-and-forks.ts';
 import { SQLITE } from './mutants/sqlite.ts';
 import { STATE } from './mutants/state.ts';
 import { TOOLS } from './mutants/tools.ts';
+import { WAITS } from './mutants/waits.ts';
 
 const MUTANTS: readonly Mutant[] = [
   ...RUNTIME,
@@ -34,6 +35,7 @@ const MUTANTS: readonly Mutant[] = [
   ...TOOLS,
   ...FLOW,
   ...PLANNERS,
+  ...WAITS,
 ];
 
 const root = dirname(import.meta.dirname);
