@@ -18,6 +18,9 @@ import { type Answer, type Command, faultOf, machineMs, type Said } from './word
 const [folder = '', database = '', seed = '1'] = process.argv.slice(2);
 const TOOL_TIMEOUT_MS = 20_000;
 const SLOWEST_MS = 300;
+const TENANT = local('ana').tenant;
+/** Longer than any round. */
+const KEEP_MS = 600_000;
 
 /** Nothing is lost when the other side is slow to read. */
 function say(line: Said): void {
@@ -91,6 +94,14 @@ async function obey(command: Command): Promise<void> {
     case 'answer':
       await speak(runtime.run(command.id), command.token, command.answer);
       return;
+    case 'signal': {
+      const { key, id, payload } = command;
+      // Whoever signals past the runtime is not told that a payload fits nobody.
+      if (random() < 0.5) await runtime.signal(key, payload, { id, tenant: TENANT, keepMs: KEEP_MS });
+      else await journal.events.signal({ tenant: TENANT, key, id, payload, keepMs: KEEP_MS });
+      say({ said: 'happened', key, id });
+      return;
+    }
     case 'block':
       standStill(command.ms);
       return;
@@ -113,6 +124,7 @@ async function obey(command: Command): Promise<void> {
 function speak(run: Run, token: string, answer: Answer): Promise<void> {
   if (answer === 'approve') return run.approve(token);
   if (answer === 'reject') return run.reject(token);
+  if (typeof answer === 'object' && 'says' in answer) return run.answer(token, { kind: 'answer', value: answer.says });
   return answer === 'resume' ? run.resume({ token }) : run.settle(token, answer);
 }
 

@@ -1,4 +1,4 @@
-/** The kinds of runs: the planners of the double act, and some that wait for people and for tasks in the background. */
+/** The kinds of runs: the planners of the double act, and some that wait for people, for tasks in the background, for a time and for events. */
 
 import type { Tool } from '#pilotage';
 import type { Decision, RunView } from '#pilotage/planner';
@@ -7,13 +7,27 @@ import { flowAgent, mapAgent } from '../double-act/flows.ts';
 import { htnPlanner, parallelPlanner, rulesPlanner, taskPlanner } from '../double-act/planners.ts';
 import { type Scenario, scenarios } from '../double-act/scenarios.ts';
 import { toolsOf, type World } from '../double-act/world.ts';
+import { waitingTools } from './waiting.ts';
 
-export const kinds = ['parallel', 'rules', 'htn', 'flow', 'map', 'task', 'background', 'gated', 'asking'] as const;
+export const kinds = [
+  'parallel',
+  'rules',
+  'htn',
+  'flow',
+  'map',
+  'task',
+  'background',
+  'gated',
+  'asking',
+  'waiting',
+] as const;
 export type KindName = (typeof kinds)[number];
+
+const LIKE_PARALLEL: ReadonlySet<KindName> = new Set(['background', 'gated', 'asking', 'waiting']);
 
 /** What a run of the kind is to bring about. */
 export function asksOf(kind: KindName): Scenario['asks'] {
-  const like = kind === 'background' || kind === 'gated' || kind === 'asking' ? 'parallel' : kind;
+  const like = LIKE_PARALLEL.has(kind) ? 'parallel' : kind;
   const scenario = scenarios.find(({ name }) => name === like);
   if (scenario === undefined) throw new Error(`There is no scenario ${like}.`);
   return scenario.asks;
@@ -35,6 +49,7 @@ export function agentsOf(world: World): readonly (Agent & { readonly name: KindN
     { name: 'background', planner: { name: 'background', next: backgroundPlanner }, tools },
     { name: 'gated', planner: { name: 'gated', next: parallelPlanner }, tools: gated },
     { name: 'asking', planner: { name: 'asking', next: askingPlanner }, tools },
+    { name: 'waiting', planner: { name: 'waiting', next: parallelPlanner }, tools: waitingTools(world) },
   ];
 }
 

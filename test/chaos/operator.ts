@@ -67,6 +67,7 @@ export class Operator {
   #answerTo(pause: PauseNotice, seenForMs: number): Answer | undefined {
     const { around, random } = this.#options;
     if (pause.reason === 'in_doubt') return seenForMs < LOOKS_FIRST_MS ? undefined : answerTo(pause, around);
+    if (pause.wait !== undefined) return random() < REFUSES ? 'reject' : { says: random() < REFUSES ? 'what?' : 7 };
     if (pause.reason !== 'approval_required') return 'resume';
     return random() < REFUSES ? 'reject' : 'approve';
   }

@@ -15,6 +15,7 @@ import { kinds } from './kinds.ts';
 import { Operator } from './operator.ts';
 import { GRACE_MS, LEASE_MS } from './times.ts';
 import { type Judged, judge, KINDS, Testimony } from './verdict.ts';
+import { postOf } from './waiting.ts';
 import type { Said } from './words.ts';
 
 export interface RoundOptions {
@@ -102,6 +103,7 @@ class Round {
   readonly #tired = new Set<Member>();
   #crew: Member[] = [];
   #births = 0;
+  #happenings = 0;
   #isFull = false;
 
   constructor(options: RoundOptions, folder: string, own: Disk) {
@@ -181,6 +183,7 @@ class Round {
       case 'claimed':
       case 'appended':
       case 'signalled':
+      case 'happened':
         this.#heard.hear(said, from?.pid ?? process.pid);
         return;
       case 'started':
@@ -232,12 +235,24 @@ class Round {
       this.#heard.starts.set(id, kind);
       this.#pick(able)?.tell({ do: 'start', id, kind });
     }
+    this.#happen();
     // A task that is called off below a run makes most planners begin it anew, and that is their right.
     const told = this.#pick(live.filter(({ parent }) => parent === undefined));
     if (told !== undefined && this.#random() < 0.1) {
       const type = this.#pick(CONTROLS) ?? 'CANCEL';
       this.#pick(able)?.tell({ do: 'control', id: told.identity.run, type });
     }
+  }
+
+  /** Something happens outside for one of the runs, early, late, twice, or in a way that does not fit. */
+  #happen(): void {
+    const run = this.#pick([...this.#heard.starts].flatMap(([id, kind]) => (kind === 'waiting' ? [id] : [])));
+    if (run === undefined || this.#random() > 0.2) return;
+    this.#happenings += 1;
+    const payload = this.#random() < 0.2 ? 'nothing that fits' : { n: this.#happenings };
+    const signal = { do: 'signal', key: postOf(run), id: `post ${this.#happenings}`, payload } as const;
+    const times = this.#random() < 0.3 ? 2 : 1;
+    for (let time = 0; time < times; time += 1) this.#pick(this.#able)?.tell(signal);
   }
 
   /** Something happens to one of the processes, or to all. */

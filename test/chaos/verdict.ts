@@ -1,6 +1,6 @@
 /** What must hold when everybody is well again, judged by what was acknowledged, by the ledger, and by the journal at last. */
 
-import { PilotageError } from '#pilotage';
+import { local, PilotageError } from '#pilotage';
 import type { Journal } from '#pilotage/journal';
 import type { Entry } from '#pilotage/state';
 import { foldEntries } from '#state';
@@ -27,12 +27,15 @@ export class Testimony {
   readonly starts: Map<string, KindName> = new Map();
   readonly acknowledged: Set<string> = new Set();
   readonly signals: { readonly run: string; readonly id: string }[] = [];
+  /** What has happened outside, by its id. */
+  readonly happened: Map<string, string> = new Map();
   readonly entries: Map<string, { readonly fence: number; readonly entry: Entry }[]> = new Map();
   readonly claims: Map<string, Claimed[]> = new Map();
   readonly entered: { readonly run: string; readonly key: string; readonly at: number; readonly pid: number }[] = [];
 
   hear(said: Acknowledged, pid: number): void {
     if (said.said === 'signalled') this.signals.push(said);
+    else if (said.said === 'happened') this.happened.set(said.id, said.key);
     else if (said.said === 'claimed') upsert(this.claims, said.run).push({ ...said, pid });
     else for (const entry of said.entries) upsert(this.entries, said.run).push({ fence: said.fence, entry });
   }
@@ -50,6 +53,8 @@ export interface Verdict {
   readonly lost: string[];
   readonly onceTwice: string[];
   readonly keyedTwice: string[];
+  /** Signals of the outside that a wait got twice, or that two waits of a run got of which one had waited for it. */
+  readonly signalsTwice: string[];
   /** An append or an effect of a process that the run had been taken from. */
   readonly wrongFences: string[];
   /** A run that neither ended nor waits for somebody. */
@@ -64,6 +69,7 @@ export const KINDS: readonly (keyof Verdict)[] = [
   'lost',
   'onceTwice',
   'keyedTwice',
+  'signalsTwice',
   'wrongFences',
   'stuck',
   'corrupt',
@@ -81,12 +87,14 @@ export async function judge(journal: Journal, folder: string, heard: Testimony):
     lost: [],
     onceTwice: [],
     keyedTwice: [],
+    signalsTwice: [],
     wrongFences: wrongEntrances(heard),
     stuck: [],
     corrupt: [],
     wrongEffects: [],
   };
   const endings: Record<string, number> = {};
+  await judgeSignals(journal, heard, verdict);
   for (const [run, kind] of heard.starts) {
     if ((await journal.get(run)) === undefined) {
       if (heard.acknowledged.has(run)) verdict.lost.push(`The run ${run} was started and is gone.`);
@@ -137,6 +145,31 @@ async function judgeRun(
   verdict.wrongEffects.push(...[...unasked, ...lost, ...denied].map((problem) => `${run} (${kind}): ${problem}`));
   verdict.corrupt.push(...other.filter((problem) => !(isTyped && problem.startsWith('it ended with'))));
   return ending.kind === 'failed' ? `failed: ${ending.error.code}` : ending.reason;
+}
+
+/** What has happened outside came to a wait, once, or is kept for the next. */
+async function judgeSignals(journal: Journal, heard: Testimony, verdict: Verdict): Promise<void> {
+  const entries = (await Promise.all([...heard.starts.keys()].map((run) => readable(journal, run)))).flat();
+  const { tenant } = local('ana');
+  for (const [id, key] of heard.happened) {
+    const known = entries.filter(
+      (entry) =>
+        (entry.kind === 'wait_ended' || entry.kind === 'event_passed') && 'signal' in entry && entry.signal === id,
+    );
+    const ends = known.filter(({ kind }) => kind === 'wait_ended');
+    if (ends.length > 1) verdict.signalsTwice.push(`The signal ${id} for ${key} has ended ${ends.length} waits.`);
+    if (
+      ends.length > 0 ||
+      known.some((entry) => entry.kind === 'event_passed' && entry.error.code === 'payload_invalid')
+    )
+      continue;
+    const kept = await journal.events.list({ tenant, key });
+    if (!kept.some((one) => one.id === id)) verdict.lost.push(`The signal ${id} for ${key} was accepted and is gone.`);
+  }
+}
+
+async function readable(journal: Journal, run: string): Promise<readonly Entry[]> {
+  return (await journal.get(run)) === undefined ? [] : journal.read(run).catch(() => []);
 }
 
 function lostIn(run: string, entries: readonly Entry[], heard: Testimony): string[] {

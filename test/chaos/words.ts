@@ -1,16 +1,18 @@
 /** What is said between the process that plays and the processes that act, one line of JSON each. */
-import type { ControlType } from '#pilotage';
+import type { ControlType, Json } from '#pilotage';
 import type { Entry } from '#pilotage/state';
 import type { Settlement } from '#runtime';
 import type { KindName } from './kinds.ts';
 
 /** What is said to a pause. */
-export type Answer = 'approve' | 'reject' | 'resume' | Settlement;
+export type Answer = 'approve' | 'reject' | 'resume' | { readonly says: Json } | Settlement;
 
 export type Command =
   | { readonly do: 'start'; readonly id: string; readonly kind: KindName }
   | { readonly do: 'control'; readonly id: string; readonly type: ControlType }
   | { readonly do: 'answer'; readonly id: string; readonly token: string; readonly answer: Answer }
+  /** Something has happened outside. The same again has the same id. */
+  | { readonly do: 'signal'; readonly key: string; readonly id: string; readonly payload: Json }
   /** The event loop stands still for so long. */
   | { readonly do: 'block'; readonly ms: number }
   /** The wall clock of this process is so far ahead of the machine's from now on; 0 sets it right. */
@@ -30,7 +32,9 @@ export type Acknowledged =
       readonly at: number;
     }
   | { readonly said: 'appended'; readonly run: string; readonly fence: number; readonly entries: readonly Entry[] }
-  | { readonly said: 'signalled'; readonly run: string; readonly id: string };
+  | { readonly said: 'signalled'; readonly run: string; readonly id: string }
+  /** A signal of the outside. */
+  | { readonly said: 'happened'; readonly key: string; readonly id: string };
 
 export type Said =
   | Acknowledged
