@@ -211,7 +211,7 @@ export interface CallWaits extends CallPlace {
   readonly waits: readonly CallWait[];
   /** When the call began. Milliseconds since the epoch. */
   readonly startedAt: number;
-  /** How many of its waits had ended when the attempt that waits now began. One that has ended since lets the call go on at once. Default 0. */
+  /** How many of its waits had ended when the attempt that waits now began. A wait that has ended since lets the call go on at once. Default 0. */
   readonly seen?: number;
   /** Set when the call has been made, and waits for its value. */
   readonly later?: LaterValue;

@@ -1,6 +1,7 @@
 /** The program's policy about calls: what it is shown, and what it answers. */
 import { APPROVAL_TERMS, type ApprovalTerms, isReason, whyNoTerms } from './approval.ts';
 import { branchesOf, type Decision } from './decision.ts';
+import { describeThrown } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
 import { isOptionsRecord } from './options.ts';
@@ -61,7 +62,16 @@ export type PolicyVerdict =
   | { readonly kind: 'deny'; readonly why: string }
   | { readonly kind: 'ask'; readonly reason: string; readonly terms: ApprovalTerms };
 
+/** A policy may give anything: what throws when it is read allows nothing. */
 export function readPolicyAnswer(answer: unknown): PolicyVerdict {
+  try {
+    return verdictOf(answer);
+  } catch (thrown) {
+    return noAnswer(`it cannot be read: ${describeThrown(thrown)}`);
+  }
+}
+
+function verdictOf(answer: unknown): PolicyVerdict {
   if (answer === 'allow') return ALLOW;
   if (!isOptionsRecord(answer))
     return noAnswer(

@@ -21,24 +21,15 @@ import { type Exit, exitError, TRY_AGAIN_MS } from '../loop/let-go.ts';
 import { goesOnAt } from '../loop/next.ts';
 import { Alarms, startSweeping } from './alarms.ts';
 import { isDeadOwner, ownerName, startHeartbeat } from './leases.ts';
-import type { Live, Place } from './live-run.ts';
+import type { FleetOptions, Live, Place } from './live-run.ts';
 import { Loans } from './loans.ts';
 import { ParkedRuns } from './parked-runs.ts';
-import { PickUp, type PickUpOptions, Refusals } from './pick-up.ts';
+import { PickUp, Refusals } from './pick-up.ts';
 import { type ReopenAs, type Reopening, reopen, reopenTasks } from './reopen.ts';
 import { isForOthers, sendControl } from './send-control.ts';
-import { type QueuedRun, type Slot, type SlotLimits, Slots } from './slots.ts';
+import { type QueuedRun, type Slot, Slots } from './slots.ts';
 import { TurnsToCome } from './turns-to-come.ts';
 import { undoTask } from './undo-task.ts';
-
-export interface FleetOptions extends PickUpOptions {
-  readonly slots: SlotLimits;
-  /** Whose runs are taken over. With `goesOn`, those that were parked go on here when they are due, without `work()`. */
-  readonly agents: readonly string[];
-  readonly goesOn: boolean;
-  /** A run has ended here. */
-  onEnded(state: RunState): void;
-}
 
 /** A run is looked at again after this time at the earliest. */
 const LEAST_ALARM_MS = 10;

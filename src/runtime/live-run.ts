@@ -1,8 +1,10 @@
-/** What a process keeps of a run that it drives. */
+/** What a process keeps of a run that it drives, and by which rules it drives runs. */
+import type { RunState } from '#state';
 import type { RunDriver } from '../loop/driver.ts';
 import type { Exit } from '../loop/let-go.ts';
 import type { SlotHolder } from './loans.ts';
-import type { Slot } from './slots.ts';
+import type { PickUpOptions } from './pick-up.ts';
+import type { Slot, SlotLimits } from './slots.ts';
 
 /** A place for a run, which may be lent by another. */
 export interface Place extends Pick<SlotHolder, 'lender'> {
@@ -17,4 +19,14 @@ export interface Live extends SlotHolder {
   readonly done: Promise<void>;
   /** Somebody waits for the exit, and will see its error. */
   awaited: boolean;
+}
+
+/** How a process drives runs. */
+export interface FleetOptions extends PickUpOptions {
+  readonly slots: SlotLimits;
+  /** Whose runs are taken over. With `goesOn`, those that were parked go on here when they are due, without `work()`. */
+  readonly agents: readonly string[];
+  readonly goesOn: boolean;
+  /** A run has ended here. */
+  onEnded(state: RunState): void;
 }

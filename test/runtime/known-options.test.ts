@@ -35,7 +35,8 @@ describe('an unknown option', () => {
     const answered = run.approve(token, { arg: { n: 2 } } as never);
     await expect(answered).rejects.toMatchObject({
       code: 'invalid_config',
-      message: 'approve has no option "arg". Did you mean args? Its options are args, digest, remember, payload, reason.',
+      message:
+        'approve has no option "arg". Did you mean args? Its options are args, digest, remember, payload, reason.',
     });
     expect((await run.state()).pauses).toHaveLength(1);
     await run.approve(token, { args: { n: 2 } });
