@@ -71,8 +71,8 @@ export const WAITS: readonly Mutant[] = [
   {
     name: 'store an answer that does not fit its schema',
     file: 'loop/answer-kinds.ts',
-    find: 'if (issues.length === 0) return undefined;',
-    replace: 'if (issues.length >= 0) return undefined;',
+    find: 'return issues.length === 0 ? undefined : firstIssues(',
+    replace: 'return issues.length >= 0 ? undefined : firstIssues(',
   },
   {
     name: 'hand on a payload that does not fit its schema',
