@@ -24,6 +24,7 @@ import { session } from './session.ts';
 import { stepCpu } from './step-cpu.ts';
 import { table } from './table.ts';
 import { tasks } from './tasks.ts';
+import { waits } from './waits.ts';
 
 const MEASURES: Readonly<Record<string, () => Promise<Measured>>> = {
   'step-cpu': stepCpu,
@@ -39,6 +40,7 @@ const MEASURES: Readonly<Record<string, () => Promise<Measured>>> = {
   tasks,
   approval,
   session,
+  waits,
   parse,
   prefix,
   cache,

@@ -1,4 +1,5 @@
 /** `context.once`: a part of a call's work that is recorded when it is done, and not done again when the call's function runs again. */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { type CallKept, type CallPlace, capture, type Identity, type Json, PilotageError } from '#core';
 import { type ArtifactStore, storedJson, storeIfLarge } from '#journal';
 import type { RunState } from '#state';
@@ -11,6 +12,13 @@ export interface KeptPorts {
 }
 
 const MAX_NAME_CHARS = 200;
+
+/** What a work waits for would never come: the attempt is not stopped in the middle of it. */
+const inWork = new AsyncLocalStorage<true>();
+
+export function isInWork(): boolean {
+  return inWork.getStore() === true;
+}
 
 /** What the work has given, now or before. @throws what the work throws. */
 export async function keptOnce(
@@ -27,7 +35,7 @@ export async function keptOnce(
     state.open?.move.step === step ? state.open.kept?.find((one) => one.call === call && one.name === name) : undefined;
   if (known !== undefined)
     return known.stored === true ? storedJson(known.value, state.identity, artifacts) : known.value;
-  const made = await work();
+  const made = await inWork.run(true, async () => work());
   const { json } = capture(made === undefined ? null : made, `The value of context.once(${JSON.stringify(name)})`);
   const about = { fileName: `kept-${name}.json`, source: 'tool: context.once' };
   const stored = await storeIfLarge(json, state.identity, artifacts, about);

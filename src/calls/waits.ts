@@ -18,6 +18,7 @@ import {
 } from '#core';
 import type { WaitState } from '#state';
 import { type AwaitedEvent, checkOf, type InputSchema, jsonSchemaOf, type Question, type SleepTime } from '#tools';
+import { isInWork } from './kept-work.ts';
 
 /** A wait that a call begins, and what is asked, if it is a question. */
 export interface NewWait extends Omit<CallWait, 'token' | 'wait'> {
@@ -79,7 +80,7 @@ export class AttemptWaits {
   ask(given: Question<InputSchema | undefined>): Promise<unknown> {
     assertOptions('context.ask', given, QUESTION);
     const { question: message, schema, expiresInMs, hold = false } = given;
-    if (message.length > MAX_QUESTION_CHARS) throw tooLong('The question', MAX_QUESTION_CHARS);
+    assertWords('The question', message, MAX_QUESTION_CHARS);
     const payload = given.payload === undefined ? undefined : captureObject(given.payload, 'payload').json;
     const until = expiresInMs === undefined ? undefined : this.#ports.now() + durationOf('expiresInMs', expiresInMs);
     const wanted = { for: 'answer' as const, ...defined({ until, schema: schema && jsonSchemaOf(schema, OF_ASK) }) };
@@ -102,7 +103,7 @@ export class AttemptWaits {
   event(given: AwaitedEvent<InputSchema | undefined>): Promise<unknown> {
     assertOptions('context.event', given, EVENT);
     const { key, schema, timeoutMs } = given;
-    if (key.length > MAX_KEY_CHARS) throw tooLong('The key of an event', MAX_KEY_CHARS);
+    assertWords('The key of an event', key, MAX_KEY_CHARS);
     const until = timeoutMs === undefined ? undefined : this.#ports.now() + durationOf('timeoutMs', timeoutMs);
     const wanted = {
       for: 'event' as const,
@@ -135,6 +136,7 @@ export class AttemptWaits {
   }
 
   #wait<T>(wanted: Omit<NewWait, 'wait'>, read: (end: WaitEnd) => T | Promise<T>, isHeld = false): Promise<T> {
+    if (isInWork()) throw waitsInWork();
     this.#count += 1;
     const wait = this.#count;
     if (wait > MAX_WAITS) throw tooManyWaits();
@@ -202,11 +204,17 @@ function superseded(what: string): PilotageError {
   return new PilotageError('superseded', `${what} was given up, since the user wrote or the goal was changed.`);
 }
 
-function tooLong(what: string, chars: number): PilotageError {
-  return new PilotageError(
-    'invalid_config',
-    `${what} has more than ${chars} characters. Give what belongs to it as payload.`,
-  );
+function assertWords(what: string, words: string, most: number): void {
+  if (words !== '' && words.length <= most) return;
+  const wrong = words === '' ? 'is empty' : `has more than ${most} characters`;
+  const message = `${what} ${wrong}. Give a text of 1 to ${most} characters, and what belongs to it as payload.`;
+  throw new PilotageError('invalid_config', message);
+}
+
+function waitsInWork(): PilotageError {
+  const message =
+    'A work of context.once cannot wait: it is done in one go, and recorded as a whole. Wait before it or behind it, and split the work in two.';
+  return new PilotageError('invalid_config', message);
 }
 
 function tooManyWaits(): PilotageError {

@@ -108,7 +108,7 @@ export interface ToolContext<H extends HandleSet = NoHandles> {
    * `once` what it finds done of it, and answers `not_done`: `execute` runs again, without that part.
    * @param name which part it is: unique in the tool, at most 200 characters.
    * @returns the value as JSON, the same each time.
-   * @throws what the work throws, of which nothing is recorded; PilotageError `unserializable`.
+   * @throws what the work throws, of which nothing is recorded; PilotageError `unserializable`, or `invalid_config` for a work that waits itself.
    */
   once<T>(name: string, work: () => T | Promise<T>): Promise<T>;
   /**

@@ -5,6 +5,7 @@ import type { Json, Outcome } from '#core';
 import { memoryJournal } from '#journal';
 import { createRuntime } from '#runtime';
 import type { RunSnapshot } from '#state';
+import type { ToolContext } from '#tools';
 import { call, named, parallel, script, watched } from '../kit/decisions.ts';
 import { entriesOf, observations, pausesOf } from '../kit/run-record.ts';
 import { make } from '../kit/tools.ts';
@@ -134,6 +135,24 @@ describe('a call that asks', () => {
     await run.answer(undefined, { kind: 'answer', value: 'yes' });
     await run.result();
     expect(outcomesOf(await run.state())).toMatchObject([{ error: { code: 'wait_changed' } }]);
+  });
+});
+
+describe('what cannot wait', () => {
+  it.each([
+    ['a work of context.once', (context) => context.once('part', () => context.ask({ question: 'Well?' }))],
+    ['an empty question', (context) => context.ask({ question: '' })],
+    ['an empty key', (context) => context.event({ key: '' })],
+    ['a time without its zone', (context) => context.sleep({ until: '2027-01-31T09:00:00' })],
+    ['a time that is none', (context) => context.sleep({ forMs: Number.NaN })],
+  ] satisfies [string, (context: ToolContext) => unknown][])('is told so: %s', async (_, wait) => {
+    const { runtime } = world({
+      planner: script(call('odd')),
+      tools: [make('odd', (_args, context) => wait(context))],
+    });
+    const run = await start({ runtime });
+    await run.result();
+    expect(outcomesOf(await run.state())).toMatchObject([{ error: { code: 'invalid_config' } }]);
   });
 });
 
