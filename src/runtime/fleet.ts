@@ -13,7 +13,7 @@ import {
   runNotFound,
   type Sending,
 } from '#journal';
-import { foldEntries, isPaused, type RunState } from '#state';
+import { foldEntries, isPaused, type RunState, waitsForEvent } from '#state';
 import type { RunDriver } from '../loop/driver.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { momentOf } from '../loop/held-lease.ts';
@@ -384,12 +384,13 @@ export class Fleet {
     this.enqueue({ run, tenant: identity.tenant, priority });
   }
 
-  /** A run of this state is followed here: when it is parked, and its time comes, it goes on here, unless it cannot. */
+  /** A run of this state is followed here: when it is parked, and its time or a signal comes, it goes on here, unless it cannot. */
   remind(state: RunState): void {
     const { run } = state.identity;
-    if (this.#live.has(run) || this.#closing || state.ending !== null) return;
+    if (this.#live.has(run) || this.#closing || state.ending !== null || !this.#deps.agentNamed(state.agent)) return;
     const at = goesOnAt(state, isPaused(state) ? undefined : state.modelAway?.retryAt);
-    if (at !== null && this.#deps.agentNamed(state.agent) !== undefined) this.#alarms.set(run, at, false);
+    if (waitsForEvent(state)) this.wake(run);
+    else if (at !== null) this.#alarms.set(run, at, false);
   }
 
   async #wakeStored(run: string, acceptChanges: boolean): Promise<void> {

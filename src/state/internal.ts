@@ -113,4 +113,4 @@ export { summaryText, turnsOf } from './told-turns.ts';
 export { type RunTrajectory, readTrajectory, trajectoryOf } from './trajectory.ts';
 export { callsToUndo, taskToUndo, type UndoableCall, unsureCalls } from './undo.ts';
 export { type UndoStop, undoCounts, undoReport, withReport } from './undo-report.ts';
-export { halfDone } from './waiting-calls.ts';
+export { halfDone, waitsForEvent } from './waiting-calls.ts';

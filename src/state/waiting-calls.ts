@@ -1,6 +1,6 @@
 /** The calls of an open step that wait in the middle of their work, as the fold keeps them. */
 import { branchesOf, type Outcome, type WaitEnd, type WaitPlace } from '#core';
-import { type OpenStep, type WaitingCall, type WaitState, waitingCall } from './state.ts';
+import { type OpenStep, type RunState, type WaitingCall, type WaitState, waitingCall } from './state.ts';
 
 /** The call goes on, with what the wait has ended with. */
 export function endWait(open: OpenStep, { call, wait }: Pick<WaitPlace, 'call' | 'wait'>, end: WaitEnd): void {
@@ -41,4 +41,9 @@ export function halfDone(open: OpenStep, call: number): Outcome | undefined {
     ? `${tool} was called, and its value was not waited for to its end. What has come of it is not known.`
     : `${tool} was given up in the middle of its work. Done of it: ${done}.`;
   return { kind: 'unknown', error: { code: 'outcome_unknown', message } };
+}
+
+/** Whether a call of the run waits for an event, which any process may signal. */
+export function waitsForEvent({ open }: Pick<RunState, 'open'>): boolean {
+  return open?.waiting.some((one) => openWaits(one).some(({ for: what }) => what === 'event')) === true;
 }

@@ -5,7 +5,7 @@ import type { Json } from '#core';
 import { local } from '#core';
 import { memoryJournal } from '#journal';
 import type { Run } from '#runtime';
-import { call, parallel, script } from '../kit/decisions.ts';
+import { call, finish, parallel, script } from '../kit/decisions.ts';
 import { entriesOf, observations, pausesOf } from '../kit/run-record.ts';
 import { make } from '../kit/tools.ts';
 import { advanceUntil, quiet, until } from '../kit/waiting.ts';
@@ -38,6 +38,17 @@ describe('a signal', () => {
     expect(await made.runtime.signal('order-17', { paid: true }, { id: 'hook-1' })).toMatchObject({ isNew: false });
     expect(await made.runtime.waiting()).toEqual([]);
     expect(made.faults).toEqual([]);
+  });
+
+  it('by a process without the agent is heard by whoever follows the run, and has it', async () => {
+    const made = world({ planner: script(call('wait')), tools: [wait], goesOn: false });
+    const run = await start(made);
+    const result = run.result();
+    await until(async () => (await made.journal.get(run.id))?.status === 'waiting');
+    const other = world({ planner: { name: 'other', next: () => finish() }, journal: made.journal, clock: made.clock });
+    await other.runtime.signal('order-17', 'paid');
+    expect(await result).toMatchObject({ status: 'finished' });
+    expect(await values(run)).toEqual(['paid']);
   });
 
   it('that comes before anybody waits is kept for the run that does, and its driver goes straight on', async () => {
