@@ -43,6 +43,7 @@ import { endAgentCall, endOfTask, givenCall, type OwnPorts } from './functionles
 import { whyNotTo } from './hand-over.ts';
 import { HeldQuestions } from './held-questions.ts';
 import { askForRaise, asksForRaise, InFlightBudget, type Lacking } from './in-flight-budget.ts';
+import { LoneCall } from './lone-call.ts';
 import { cancelled, noRoom } from './outcome.ts';
 import { Permits } from './permits.ts';
 import type { Schedule } from './schedule.ts';
@@ -91,8 +92,8 @@ export class Calls {
   readonly #budget: InFlightBudget;
   #planned: { readonly open: OpenStep; readonly schedule: Schedule } | undefined;
   #wake: (() => void) | undefined;
-  /** Lets the driver go on while the only call of the step stays open. */
-  #stopWaiting: (() => void) | undefined;
+  /** The only call of the step, while the driver waits for it. */
+  #lone: LoneCall | undefined;
   #refusal: { readonly error: unknown } | undefined;
   readonly #keyPrefix: string;
   readonly #dispatchPorts: DispatchPorts;
@@ -209,7 +210,7 @@ export class Calls {
    * `landed` makes entries of it.
    * @throws the journal's refusal to let a call begin.
    */
-  advance(open: OpenStep): Promise<Landing | Dispatched> {
+  advance(open: OpenStep): PromiseLike<Landing | Dispatched> {
     const { decision } = open.move;
     this.#budget.lentIsKnown();
     this.#hasAsked = false;
@@ -372,34 +373,34 @@ export class Calls {
   aloneIsOver(): void {
     if (this.#alone === undefined) return;
     this.#alone = undefined;
+    this.#lone = undefined;
     this.#isOver(0);
   }
 
-  #beginAlone(open: OpenStep, branch: Branch): Promise<Landing | Dispatched> {
+  #beginAlone(open: OpenStep, branch: Branch): PromiseLike<Landing | Dispatched> {
     // It stays open, and what it asked was heard meanwhile.
     if (this.#inFlight.length > 0 || this.#landed.length > 0) return this.#landing();
     this.#alone = open;
     const other = this.#beginOther(open, 0, branch);
     if (other !== undefined) return other.then(asLanding).finally(() => this.aloneIsOver());
-    const flying = this.#fly(open, 0, branch);
-    return new Promise((resolve, reject) => {
-      this.#stopWaiting = () => {
-        this.#stopWaiting = undefined;
-        this.#alone = undefined;
-        this.#whenOver(
-          0,
-          flying.then((result) => this.#landedCall(open, 0, result)),
-        );
-        resolve({ entries: [] });
-      };
-      flying.then(resolve, reject);
-    });
+    this.#lone = new LoneCall(this.#fly(open, 0, branch));
+    return this.#lone;
   }
 
   /** The driver waits for the only call of a step, which asks somebody: it is to hear what is said, as beside other calls. */
   #leaveAlone(): void {
-    if (this.#alone === undefined) this.nudge();
-    else this.#stopWaiting?.();
+    const lone = this.#lone;
+    const open = this.#alone;
+    if (open === undefined || lone === undefined) {
+      this.nudge();
+      return;
+    }
+    this.#alone = undefined;
+    this.#whenOver(
+      0,
+      lone.flying.then((result) => this.#landedCall(open, 0, result)),
+    );
+    lone.leave();
   }
 
   async #begin(open: OpenStep, index: number, branch: Branch): Promise<Landed> {

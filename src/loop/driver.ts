@@ -360,7 +360,7 @@ export class RunDriver {
   }
 
   /** Waits for calls in flight, at most until the time of the next time limit or expiry. */
-  async #advanceUntil(at: number, open: OpenStep): ReturnType<Calls['advance']> {
+  async #advanceUntil(at: number, open: OpenStep): Promise<Awaited<ReturnType<Calls['advance']>>> {
     const { clock } = this.#deps;
     const leftMs = at - clock.now();
     if (leftMs <= 0) return this.#calls.advance(open);
