@@ -375,12 +375,12 @@ export class Fleet {
     this.#waking.add(waking);
   }
 
-  /** The time has come for which a run was parked that this process knows. A living process that has it hears of that itself. */
-  async #ring(run: string): Promise<void> {
+  /** The time of a parked run has come, or without `isTime` perhaps a signal. A living process that has it hears of that itself. */
+  async #ring(run: string, isTime = true): Promise<void> {
     if (this.#live.has(run)) return;
     const { identity, priority, status, wakeAt, lease } = await this.#record(run);
-    const isNobodys = lease === undefined || isDeadOwner(lease.owner);
-    if (this.#closing || hasEnded(status) || wakeAt === null || !isNobodys || this.#refusals.has(run)) return;
+    if (this.#closing || hasEnded(status) || wakeAt === null || this.#refusals.has(run)) return;
+    if ((wakeAt !== undefined && !isTime) || (lease !== undefined && !isDeadOwner(lease.owner))) return;
     this.enqueue({ run, tenant: identity.tenant, priority });
   }
 
@@ -389,8 +389,8 @@ export class Fleet {
     const { run } = state.identity;
     if (this.#live.has(run) || this.#closing || state.ending !== null || !this.#deps.agentNamed(state.agent)) return;
     const at = goesOnAt(state, isPaused(state) ? undefined : state.modelAway?.retryAt);
-    if (waitsForEvent(state)) this.wake(run);
-    else if (at !== null) this.#alarms.set(run, at, false);
+    if (at !== null) this.#alarms.set(run, at, false);
+    if (waitsForEvent(state)) this.#looked(run, () => this.#ring(run, false));
   }
 
   async #wakeStored(run: string, acceptChanges: boolean): Promise<void> {
