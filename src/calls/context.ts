@@ -167,19 +167,19 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
   }
 
   get ask(): ToolContext['ask'] {
-    return ((question: Question) => this.#waiting().ask(question)) as ToolContext['ask'];
+    return ((question: Question) => promised(() => this.#waiting().ask(question))) as ToolContext['ask'];
   }
 
   get sleep(): ToolContext['sleep'] {
-    return (time) => this.#waiting().sleep(time);
+    return (time) => promised(() => this.#waiting().sleep(time));
   }
 
   get event(): ToolContext['event'] {
-    return ((event: AwaitedEvent) => this.#waiting().event(event)) as ToolContext['event'];
+    return ((event: AwaitedEvent) => promised(() => this.#waiting().event(event))) as ToolContext['event'];
   }
 
   get once(): ToolContext['once'] {
-    return (name, work) => this.#once(name, work);
+    return (name, work) => promised(() => this.#once(name, work));
   }
 
   /** What the attempt has begun to wait for, when it was stopped because it waits. */
@@ -323,6 +323,15 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
     this.#saving ??= [];
     this.#saving.push(saving);
     return stored;
+  }
+}
+
+/** What is wrong is told to whoever awaits it: thrown out of a timer of the tool it would end the process. */
+function promised<T>(make: () => Promise<T>): Promise<T> {
+  try {
+    return make();
+  } catch (error) {
+    return refusedLate(error);
   }
 }
 

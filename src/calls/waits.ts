@@ -7,6 +7,7 @@ import {
   type CallWait,
   captureObject,
   defined,
+  isEventKey,
   type Json,
   type JsonObject,
   jsonEquals,
@@ -104,6 +105,7 @@ export class AttemptWaits {
     assertOptions('context.event', given, EVENT);
     const { key, schema, timeoutMs } = given;
     assertWords('The key of an event', key, MAX_KEY_CHARS);
+    if (!isEventKey(key)) throw unfitKey();
     const until = timeoutMs === undefined ? undefined : this.#ports.now() + durationOf('timeoutMs', timeoutMs);
     const wanted = {
       for: 'event' as const,
@@ -209,6 +211,12 @@ function assertWords(what: string, words: string, most: number): void {
   const wrong = words === '' ? 'is empty' : `has more than ${most} characters`;
   const message = `${what} ${wrong}. Give a text of 1 to ${most} characters, and what belongs to it as payload.`;
   throw new PilotageError('invalid_config', message);
+}
+
+function unfitKey(): PilotageError {
+  const message =
+    'The key of an event is blank, or has a character that no signal can have. Give a text such as order-17, which whoever signals it can compute too.';
+  return new PilotageError('invalid_config', message);
 }
 
 function waitsInWork(): PilotageError {

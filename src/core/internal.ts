@@ -255,6 +255,7 @@ export { nearest, oneLine, shownName, wireName } from './names.ts';
 export {
   assertSignal,
   boundedWait,
+  isEventKey,
   type ReturnedSignal,
   type WaitChanges,
   type WaitRow,

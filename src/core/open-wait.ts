@@ -76,7 +76,7 @@ const MAX_SIGNAL_BYTES = 262_144;
 
 /** @throws PilotageError `payload_invalid` for a key that no event can have. */
 export function assertEventKey(key: unknown, what: string = 'The key of an event'): asserts key is string {
-  if (isName(key)) return;
+  if (isEventKey(key)) return;
   throw new PilotageError(
     'payload_invalid',
     `${what} must be a text of 1 to ${MAX_KEY_CHARS} characters, such as order-17, without the character 0.`,
@@ -95,7 +95,8 @@ export function assertSignal({ key, id, payload }: { key: unknown; id: unknown; 
   );
 }
 
-function isName(given: unknown): given is string {
+/** Whether an event can be signalled under this key: text that is stored and compared as it is. */
+export function isEventKey(given: unknown): given is string {
   if (typeof given !== 'string' || given.trim() === '' || given.length > MAX_KEY_CHARS) return false;
   return given.isWellFormed() && !given.includes('\0');
 }

@@ -1,5 +1,5 @@
 /** Results that come later: a tool that has handed its work to somebody else ends its attempt, and the call waits for the value. */
-import { assertOptions, fieldOf, type OptionShape, PilotageError } from '#core';
+import { assertOptions, fieldOf, isEventKey, type OptionShape, PilotageError } from '#core';
 
 export interface LaterOptions {
   /** What the value comes under: `runtime.signal(key, value)` brings it, once. At most 512 characters. */
@@ -17,7 +17,6 @@ export interface Later extends LaterOptions {
 
 const LATER: unique symbol = Symbol.for('pilotage.later');
 const OPTIONS: OptionShape<LaterOptions> = { key: 'text', pollEveryMs: 'count?', expiresInMs: 'whole?' };
-const MAX_KEY_CHARS = 512;
 
 /**
  * What `execute` gives when the result comes later, such as that of a batch or of a build: the call has been made, no process keeps anything for it, and the run waits. The value of
@@ -26,10 +25,10 @@ const MAX_KEY_CHARS = 512;
  */
 export function later(options: LaterOptions): Later {
   assertOptions('later', options, OPTIONS);
-  if (options.key.length > MAX_KEY_CHARS) {
+  if (!isEventKey(options.key)) {
     throw new PilotageError(
       'invalid_config',
-      `The key of a later result has more than ${MAX_KEY_CHARS} characters. Give a shorter one.`,
+      'The key of a later result must be a text of 1 to 512 characters that a signal can have, such as the id of the job.',
     );
   }
   return Object.freeze({ ...options, [LATER]: true as const });

@@ -143,6 +143,7 @@ describe('what cannot wait', () => {
     ['a work of context.once', (context) => context.once('part', () => context.ask({ question: 'Well?' }))],
     ['an empty question', (context) => context.ask({ question: '' })],
     ['an empty key', (context) => context.event({ key: '' })],
+    ['a key that no signal can have', (context) => context.event({ key: 'a\0b' })],
     ['a time without its zone', (context) => context.sleep({ until: '2027-01-31T09:00:00' })],
     ['a time that is none', (context) => context.sleep({ forMs: Number.NaN })],
   ] satisfies [string, (context: ToolContext) => unknown][])('is told so: %s', async (_, wait) => {
@@ -154,6 +155,30 @@ describe('what cannot wait', () => {
     await run.result();
     expect(outcomesOf(await run.state())).toMatchObject([{ error: { code: 'invalid_config' } }]);
   });
+});
+
+it('a wait after the end of its call is refused to whoever awaits it, and ends no process', async () => {
+  const late = Promise.withResolvers<readonly string[]>();
+  const leaves = make('leaves', (_, context) => {
+    const codeOf = (work: () => Promise<unknown>): Promise<string> =>
+      work().then(
+        () => 'none',
+        (error) => error.code,
+      );
+    setTimeout(() => {
+      const works = [
+        () => context.once('part', () => 1),
+        () => context.sleep({ forMs: 1 }),
+        () => context.ask({ question: 'Well?' }),
+      ];
+      void Promise.all(works.map(codeOf)).then(late.resolve);
+    }, 0);
+    return 'gone';
+  });
+  const { runtime } = world({ planner: script(call('leaves')), tools: [leaves] });
+  const run = await start({ runtime });
+  await run.result();
+  expect(await late.promise).toEqual(['cancelled', 'cancelled', 'cancelled']);
 });
 
 describe('a call that sleeps', () => {
