@@ -1,5 +1,5 @@
 /** Calls whose next attempt is made later. */
-import { type Branch, type CallAway, type CallEnded, type CallPlace, type Clock, callEnded } from '#core';
+import { type Branch, type CallAway, type CallEnded, type CallPlace, type Clock, callEnded, timeAfter } from '#core';
 import type { AwayCall, OpenStep } from '#state';
 import type { AwayAsk } from './call-ports.ts';
 import { failedOutcome } from './outcome.ts';
@@ -11,7 +11,7 @@ export function awayEntry(
   clock: Pick<Clock, 'now'>,
 ): CallAway {
   const failedAt = clock.now();
-  return { kind: 'call_away', ...at, ...failure, failedAt, retryAt: failedAt + waitMs };
+  return { kind: 'call_away', ...at, ...failure, failedAt, retryAt: timeAfter(failedAt, waitMs) };
 }
 
 /** Attempts were made before, however this one has ended. */

@@ -133,7 +133,7 @@ export interface DispatchPorts {
   /** Asks the store whether the run is this process's still, and looks at what was said to it. @throws PilotageError `lease_lost`. */
   prove(): Promise<void>;
   /** Opens the handles that the call needs, or gives those that are open. */
-  hand(call: Pick<Call, 'open' | 'attempt'>, wanted: readonly NamedHandle[]): Promise<Handed>;
+  hand(call: Pick<Call, 'open' | 'index' | 'attempt' | 'waiting'>, wanted: readonly NamedHandle[]): Promise<Handed>;
   /** Takes the place of a call in the budget, and its money. What it comes to when there is no room: then nothing was taken. */
   reserve(
     call: Pick<Call, 'open' | 'index'>,

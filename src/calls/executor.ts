@@ -20,6 +20,7 @@ import {
   skillView,
   type TaskCall,
   type ToolSchema,
+  timeAfter,
 } from '#core';
 import { awayCall, hasBegun, hasNewGoal, isHeld, mayGiveUp, type OpenStep, type RunState, waitingCall } from '#state';
 import type { AuthorisedTools } from '#tools';
@@ -99,7 +100,7 @@ export class Calls {
   readonly #dispatchPorts: DispatchPorts;
   readonly #earlier: EarlierCalls;
   readonly #tasks: TaskCalls;
-  readonly #held: HeldQuestions;
+  readonly questions: HeldQuestions;
 
   constructor(ports: CallPorts) {
     this.#ports = ports;
@@ -110,7 +111,7 @@ export class Calls {
     const toolOf = (tool: string): KnownTool | undefined => this.#toolOf(tool);
     this.#earlier = new EarlierCalls({ state, artifacts, toolOf });
     this.#budget = new InFlightBudget(state);
-    this.#held = new HeldQuestions({
+    this.questions = new HeldQuestions({
       state,
       writer: ports.writer,
       newToken: () => deps.newToken(),
@@ -145,7 +146,7 @@ export class Calls {
       meta: state.context.meta ?? NO_META,
       skills: skillView(state.context.skills),
       hold: (call, asked, isKnown) =>
-        this.#held.ask(
+        this.questions.ask(
           { step: call.open.move.step, call: call.index },
           asked,
           call.waiting?.startedAt ?? clock.now(),
@@ -158,7 +159,7 @@ export class Calls {
       whyNotTo: (agent) => whyNotTo(agent, state, deps),
       found: () => state.found,
       resolveArgs: (call) => this.#resolveArgs(call),
-      hand: ({ open, attempt }, wanted) => deps.handles.hand(state, { step: open.move.step, attempt }, wanted),
+      hand: (call, wanted) => deps.handles.hand(state, call, wanted),
       earlier: ({ branch }, args) => this.#earlier.find(branch.tool, args),
       aside: new CallsAside({ state, journal: deps.journal, artifacts, toolOf }),
       permits: new Permits(deps, state, (body) => ports.writer.commit([body])),
@@ -180,6 +181,11 @@ export class Calls {
     return this.#inFlight.length;
   }
 
+  /** True when calls are in flight, and each of them waits for an answer. */
+  get onlyAsk(): boolean {
+    return this.#inFlight.length > 0 && this.#inFlight.every(({ call }) => this.questions.isAsking(call));
+  }
+
   /** Whether the call is under way here, or its outcome is not recorded yet. */
   isInFlight(call: number): boolean {
     return this.#inFlight.some((one) => one.call === call) || this.#returned.includes(call);
@@ -193,11 +199,6 @@ export class Calls {
   /** True when nothing is in flight, and every result has been taken. */
   get isIdle(): boolean {
     return this.#inFlight.length === 0 && this.#landed.length === 0;
-  }
-
-  /** Calls that stayed open while they asked go on with what has come. */
-  hearAnswers(): void {
-    this.#held.hear();
   }
 
   abort(reason: unknown, isPatient: boolean): void {
@@ -504,7 +505,7 @@ export class Calls {
     if (result.kind === 'task') return () => this.#tasks.spawnAgentCall(open, index, result);
     const { kind: _, expiresInMs, ...asked } = result;
     const { clock, newToken } = this.#ports.deps;
-    const expiry = expiresInMs === undefined ? {} : { expiresAt: clock.now() + expiresInMs };
+    const expiry = expiresInMs === undefined ? {} : { expiresAt: timeAfter(clock.now(), expiresInMs) };
     return [{ kind: 'paused', token: newToken(), step: open.move.step, call: index, ...asked, ...expiry }];
   }
 

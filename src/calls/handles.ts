@@ -4,7 +4,7 @@
  * that is gone is noticed, whoever drives the run then.
  */
 import { type Clock, type HandleNote, type HandleState, type Identity, LazySignal, PilotageError } from '#core';
-import type { RunState } from '#state';
+import type { OpenStep, RunState, WaitingCall } from '#state';
 import { DEFAULT_OPEN_MS, type Handle, type HandleReason, type NamedHandle } from '#tools';
 import { Attempt, type Settled } from './attempt.ts';
 
@@ -17,7 +17,10 @@ export interface HandlePorts {
 /** A call that needs handles. */
 export interface HandleUser {
   readonly attempt: Attempt;
-  readonly step: number;
+  readonly open: Pick<OpenStep, 'move' | 'kept'>;
+  /** Its place in the step. */
+  readonly index: number;
+  readonly waiting: WaitingCall | undefined;
 }
 
 /** What a call that needs handles gets: the values, or why it gets none; neither when the call was aborted. */
@@ -73,7 +76,7 @@ export class Handles {
     const values: Record<string, unknown> = {};
     const notes: HandleNote[] = [];
     for (const [key, handle] of wanted) {
-      const found = this.#find(state, user.step, handle);
+      const found = this.#find(state, user, handle);
       if ('lost' in found) {
         notes.push({ name: handle.name, opening: found.lost, lost: true });
         return { notes, error: lostError(handle, found.lost) };
@@ -127,15 +130,17 @@ export class Handles {
   }
 
   /** The value that is open or being opened, or the number of the opening that is gone. */
-  #find({ identity, handles }: RunState, step: number, handle: Handle): Live | { readonly lost: number } {
+  #find({ identity, handles }: RunState, user: HandleUser, handle: Handle): Live | { readonly lost: number } {
     const { run } = identity;
+    const { step } = user.open.move;
     const of = this.#runs.get(run) ?? { live: new Map(), gone: new Map() };
     this.#runs.set(run, of);
     const { name } = handle;
-    const known = later(
+    const recorded = later(
       handles.find((each) => each.name === name),
       of.gone.get(name),
     );
+    const known = goesOn(user) ? usedBefore(recorded, name, step) : recorded;
     const live = of.live.get(name);
     const isOurs = live !== undefined && isLastOpening(live, known);
     if (isOurs && this.#isOpen(live)) return live;
@@ -238,6 +243,17 @@ export class Handles {
 function isLastOpening(live: Live, known: HandleState | undefined): boolean {
   if (known === undefined || live.opening > known.opening) return true;
   return live.opening === known.opening && known.lostAt === undefined;
+}
+
+/** In the middle of its work: an earlier attempt has used the handles, which is recorded when the call ends. */
+function goesOn({ open, index, waiting }: HandleUser): boolean {
+  return waiting !== undefined || open.kept?.some(({ call }) => call === index) === true;
+}
+
+/** The opening that an earlier attempt of a call of this step has used. */
+function usedBefore(recorded: HandleState | undefined, name: string, step: number): HandleState {
+  if (recorded !== undefined && (recorded.lostAt ?? step) === step) return recorded;
+  return { name, opening: (recorded?.opening ?? 0) + 1 };
 }
 
 function later(left: HandleState | undefined, right: HandleState | undefined): HandleState | undefined {

@@ -44,6 +44,11 @@ export class HeldQuestions {
     return promise;
   }
 
+  /** Whether the call has asked and nobody has answered yet. */
+  isAsking(call: number): boolean {
+    return [...this.#open.values()].some(({ at }) => at.call === call);
+  }
+
   /** Calls go on whose questions have been answered, or are asked no more. */
   hear(): void {
     if (this.#open.size === 0) return;

@@ -1,5 +1,5 @@
 /** A call that has been made, and whose value comes later: by a signal, or because its tool is asked for it again and again. */
-import { defined, type LaterValue, LazySignal, type Outcome } from '#core';
+import { defined, type LaterValue, LazySignal, type Outcome, timeAfter } from '#core';
 import { jsonSchemaOf, type Later, type ReadyFunction } from '#tools';
 import type { Call, DispatchPorts, WaitsAsk } from './call-ports.ts';
 import { CallContext } from './context.ts';
@@ -15,13 +15,13 @@ interface Waiting {
 
 /** The call has been made: what it waits for. */
 export function waitsForValue({ key, pollEveryMs, expiresInMs }: Later, of: Waiting, now: number): WaitsAsk {
-  const expiresAt = expiresInMs === undefined ? undefined : now + expiresInMs;
+  const expiresAt = expiresInMs === undefined ? undefined : timeAfter(now, expiresInMs);
   return asked({ key, ...defined({ pollEveryMs: of.tool.source.poll && pollEveryMs, expiresAt }) }, 1, of, now);
 }
 
 function asked(later: LaterValue, wait: number, { tool, startedAt }: Waiting, now: number): WaitsAsk {
   const { key, pollEveryMs, expiresAt = Number.POSITIVE_INFINITY } = later;
-  const next = Math.min(expiresAt, pollEveryMs === undefined ? Number.POSITIVE_INFINITY : now + pollEveryMs);
+  const next = Math.min(expiresAt, pollEveryMs === undefined ? Number.POSITIVE_INFINITY : timeAfter(now, pollEveryMs));
   const until = next === Number.POSITIVE_INFINITY ? undefined : next;
   const { outputSchema } = tool.source;
   const schema = outputSchema && jsonSchemaOf(outputSchema, `The tool ${tool.schema.name}`);

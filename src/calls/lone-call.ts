@@ -4,6 +4,8 @@ import type { Dispatched } from './call.ts';
 
 export class LoneCall implements PromiseLike<Landing | Dispatched> {
   readonly flying: Promise<Dispatched>;
+  /** A tool may ask before the driver has begun to wait. */
+  #isLeft = false;
   #go: ((landing: Landing) => unknown) | undefined;
 
   constructor(flying: Promise<Dispatched>) {
@@ -15,12 +17,16 @@ export class LoneCall implements PromiseLike<Landing | Dispatched> {
     go?: ((ended: Landing | Dispatched) => A | PromiseLike<A>) | null,
     fail?: ((error: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
+    if (this.#isLeft) return Promise.resolve<Landing | Dispatched>(NOTHING).then(go, fail);
     this.#go = go ?? undefined;
     return this.flying.then(go, fail);
   }
 
   /** The driver goes on, and the call stays open: it asks somebody. */
   leave(): void {
-    this.#go?.({ entries: [] });
+    this.#isLeft = true;
+    this.#go?.(NOTHING);
   }
 }
+
+const NOTHING: Landing = Object.freeze({ entries: [] });

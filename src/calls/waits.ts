@@ -13,7 +13,8 @@ import {
   jsonEquals,
   type OptionShape,
   PilotageError,
-  timeOf,
+  readMoment,
+  timeAfter,
   type WaitEnd,
   type WaitFor,
 } from '#core';
@@ -83,7 +84,7 @@ export class AttemptWaits {
     const { question: message, schema, expiresInMs, hold = false } = given;
     assertWords('The question', message, MAX_QUESTION_CHARS);
     const payload = given.payload === undefined ? undefined : captureObject(given.payload, 'payload').json;
-    const until = expiresInMs === undefined ? undefined : this.#ports.now() + durationOf('expiresInMs', expiresInMs);
+    const until = expiresInMs === undefined ? undefined : this.#after('expiresInMs', expiresInMs);
     const wanted = { for: 'answer' as const, ...defined({ until, schema: schema && jsonSchemaOf(schema, OF_ASK) }) };
     const check = schema && checkOf(schema, OF_ASK);
     const read = async (end: WaitEnd): Promise<unknown> => {
@@ -106,7 +107,7 @@ export class AttemptWaits {
     const { key, schema, timeoutMs } = given;
     assertWords('The key of an event', key, MAX_KEY_CHARS);
     if (!isEventKey(key)) throw unfitKey();
-    const until = timeoutMs === undefined ? undefined : this.#ports.now() + durationOf('timeoutMs', timeoutMs);
+    const until = timeoutMs === undefined ? undefined : this.#after('timeoutMs', timeoutMs);
     const wanted = {
       for: 'event' as const,
       key,
@@ -118,6 +119,10 @@ export class AttemptWaits {
       if (end.ended !== 'timeout') throw superseded(`The wait for ${key}`);
       throw new PilotageError('event_timeout', `Nothing came for ${key} in time.`, { data: { key } });
     });
+  }
+
+  #after(name: string, given: unknown): number {
+    return timeAfter(this.#ports.now(), durationOf(name, given));
   }
 
   /** The attempt is stopped only when this work has ended. */
@@ -237,15 +242,12 @@ function untilOf(
   if ((until === undefined) === (forMs === undefined)) {
     throw new PilotageError('invalid_config', 'context.sleep takes either until, a time, or forMs, milliseconds.');
   }
-  if (forMs !== undefined) return now + durationOf('forMs', forMs);
-  const time = timeOf(until as Date | number | string);
-  if (time !== undefined) return time;
-  const message = `context.sleep until ${String(until)}: until must be a Date, milliseconds since the epoch, or an ISO text such as 2027-01-31T09:00:00Z.`;
-  throw new PilotageError('invalid_config', message);
+  if (forMs !== undefined) return timeAfter(now, durationOf('forMs', forMs));
+  return readMoment('The option until of context.sleep', until);
 }
 
 function durationOf(name: string, given: unknown): number {
-  if (typeof given === 'number' && Number.isFinite(given) && given >= 0) return Math.ceil(given);
+  if (typeof given === 'number' && Number.isFinite(given) && given >= 0) return given;
   throw new PilotageError(
     'invalid_config',
     `${name} must be a number of milliseconds, from 0; it is ${String(given)}.`,

@@ -160,20 +160,3 @@ export class LazySignal {
     this.#controller?.abort(reason);
   }
 }
-
-/** An ISO text that says its zone: without one it is another time in another place. */
-const ISO_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})$/;
-
-/**
- * A time in milliseconds since the epoch; `undefined` when the value is not a time.
- * @param given a Date, milliseconds since the epoch, or an ISO text with its zone.
- */
-export function timeOf(given: unknown): number | undefined {
-  const time =
-    given instanceof Date
-      ? given.getTime()
-      : typeof given === 'string' && ISO_TIME.test(given)
-        ? Date.parse(given)
-        : given;
-  return typeof time === 'number' && Number.isFinite(time) ? time : undefined;
-}

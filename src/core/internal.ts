@@ -46,7 +46,7 @@ export {
   captureForGood,
   captureObject,
 } from './capture.ts';
-export { type Clock, LazySignal, LONGEST_NAP_MS, limitTime, steadyMs, systemClock, timeOf } from './clock.ts';
+export { type Clock, LazySignal, LONGEST_NAP_MS, limitTime, steadyMs, systemClock } from './clock.ts';
 export type {
   Compaction,
   CompactionAttempt,
@@ -251,6 +251,7 @@ export {
   replacedAt,
   type TakenMedia,
 } from './model-output.ts';
+export { readMoment, timeAfter } from './moment.ts';
 export { nearest, oneLine, shownName, wireName } from './names.ts';
 export {
   assertSignal,
@@ -360,7 +361,6 @@ export { skeletonOf } from './skeleton.ts';
 export {
   assertLabels,
   type Labels,
-  readMoment,
   readStartKey,
   type ScheduleOrigin,
   START_KINDS,

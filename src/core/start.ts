@@ -72,6 +72,10 @@ export function readStartKey(kind: StartKind, given: object): StartKey {
       assertPeriod(of, 'waitMs', waitMs);
       if (maxWaitMs === undefined) return { kind, key, waitMs };
       assertPeriod(of, 'maxWaitMs', maxWaitMs);
+      if (maxWaitMs < waitMs)
+        throw refusal(
+          `The option maxWaitMs of ${of} is ${maxWaitMs}, less than waitMs (${waitMs}); give at least as much.`,
+        );
       return { kind, key, waitMs, maxWaitMs };
     }
     case 'throttle':
@@ -100,25 +104,6 @@ function assertShort(what: string, text: unknown, most: number): void {
   if (typeof text === 'string' && text !== '' && text.length <= most && !UNFIT.test(text)) return;
   const shown = typeof text === 'string' ? JSON.stringify(text.slice(0, 40)) : `a value of the kind ${typeof text}`;
   throw refusal(`${what} is ${shown}; give a text of 1 to ${most} characters without control characters.`);
-}
-
-const ZONED = /(?:Z|[+-]\d\d:?\d\d)$/i;
-/** The last time that a date can have. */
-const LAST_MS = 8_640_000_000_000_000;
-
-/**
- * A point in time as callers give it.
- * @returns whole milliseconds since the epoch.
- * @throws PilotageError `invalid_config` for what is not a time, and for a text that does not say in which zone.
- */
-export function readMoment(of: string, given: Date | number | string): number {
-  const wanted = `give a Date, milliseconds since the epoch, or a text with its zone, such as '2027-01-31T09:00:00+01:00'`;
-  if (typeof given === 'string' && !ZONED.test(given.trim())) {
-    throw refusal(`${of} is ${JSON.stringify(given.slice(0, 64))}, which has no zone; ${wanted}.`);
-  }
-  const ms = given instanceof Date ? given.getTime() : typeof given === 'string' ? Date.parse(given) : given;
-  if (typeof ms === 'number' && ms >= 0 && ms <= LAST_MS) return Math.ceil(ms);
-  throw refusal(`${of} cannot be read; ${wanted}.`);
 }
 
 function refusal(message: string): PilotageError {

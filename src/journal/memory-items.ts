@@ -14,6 +14,7 @@ import {
   type StoreItem,
   type StoreWrite,
   searchText,
+  timeAfter,
   wordScore,
 } from '#core';
 import type { LongTermStore, RevisedItem, StoreLookup, StoreQuery } from './port.ts';
@@ -62,7 +63,7 @@ export class MemoryItems implements LongTermStore {
     items.delete(key);
     if (value !== undefined) {
       const createdAt = before === undefined || isOver(before, now) ? now : before.item.createdAt;
-      const expiresAt = ttlMs === undefined ? undefined : now + ttlMs;
+      const expiresAt = ttlMs === undefined ? undefined : timeAfter(now, ttlMs);
       const item = {
         namespace: [...namespace],
         key,

@@ -10,6 +10,7 @@ import {
   type Scope,
   type Started,
   scopeKey,
+  timeAfter,
 } from '#core';
 import { MAX_LEASE_MS } from './lease-watch.ts';
 import type {
@@ -271,7 +272,8 @@ function conflict(append: Pick<Append, 'run' | 'expected'>, what: string): Pilot
 
 /** Where a lease or a wait ends, in whole milliseconds. @throws PilotageError `invalid_config` for no finite time. */
 export function wholeMs(time: number, name: string): number {
-  if (Number.isFinite(time)) return Math.max(0, Math.ceil(time));
+  // A later time than there is means "never", and is the last one that there is.
+  if (Number.isFinite(time)) return Math.max(0, timeAfter(time, 0));
   throw new PilotageError('invalid_config', `${name} is ${time}; give milliseconds since the epoch.`);
 }
 

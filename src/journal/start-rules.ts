@@ -1,5 +1,5 @@
 /** What every store does with a start that is to begin later, or that is made under a key. */
-import { type Entry, PilotageError, type Scope, type Started, type StartKey } from '#core';
+import { type Entry, PilotageError, type Scope, type Started, type StartKey, timeAfter } from '#core';
 import type { NewRun } from './port.ts';
 import { ownedBy } from './rules.ts';
 import type { ScheduleMove } from './schedules-port.ts';
@@ -17,7 +17,7 @@ export function indexedLabels({ labels = {}, schedule }: Started): readonly (rea
 function startingAt<T extends Started>(started: T, startsAt: number, { deadline }: Pick<NewRun, 'deadline'>): T {
   if (deadline === undefined) return { ...started, startsAt };
   const { ms, at = Number.POSITIVE_INFINITY } = deadline;
-  return { ...started, startsAt, limits: { ...started.limits, deadlineAt: Math.min(startsAt + ms, at) } };
+  return { ...started, startsAt, limits: { ...started.limits, deadlineAt: Math.min(timeAfter(startsAt, ms), at) } };
 }
 
 /** When the run is due by itself: 0 at once. */

@@ -20,6 +20,7 @@ import {
   type StoreItem,
   type StoreWrite,
   searchText,
+  timeAfter,
   wordScore,
   wordsOf,
 } from '#core';
@@ -62,7 +63,7 @@ export function addToLayer(layer: StoreLayer, writes: readonly StoreWrite[], at:
   for (const { namespace, key, value, ttlMs, source } of writes) {
     const place = placeOf({ namespace, key });
     const over = source === undefined ? {} : { source };
-    const expiry = ttlMs === undefined ? {} : { expiresAt: at + ttlMs };
+    const expiry = ttlMs === undefined ? {} : { expiresAt: timeAfter(at, ttlMs) };
     const item =
       value === undefined ? undefined : { namespace, key, value, createdAt: at, updatedAt: at, ...expiry, ...over };
     layer.set(place, item && Object.freeze(item));

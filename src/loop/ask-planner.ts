@@ -31,6 +31,7 @@ import {
   type RunView,
   readUsage,
   Thrown,
+  timeAfter,
   usageIn,
 } from '#core';
 import { storeIfLarge } from '#journal';
@@ -444,6 +445,6 @@ function paused(decision: Extract<Decision, { kind: 'request_pause' }>, step: nu
     step,
     ...(payload === undefined ? {} : { payload }),
     ...(schema === undefined ? {} : { schema }),
-    ...(expiresInMs === undefined ? {} : { expiresAt: ask.deps.clock.now() + expiresInMs }),
+    ...(expiresInMs === undefined ? {} : { expiresAt: timeAfter(ask.deps.clock.now(), expiresInMs) }),
   };
 }

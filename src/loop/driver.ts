@@ -19,6 +19,7 @@ import {
   MAX_TREE_TASKS,
   PilotageError,
   resolveWakeMode,
+  timeAfter,
 } from '#core';
 import type { Claim } from '#journal';
 import {
@@ -99,7 +100,7 @@ export class RunDriver {
       costless: planner.costless === true,
       remembers: planner.remembers !== undefined,
       // The store counts the wait: its clock may be another one.
-      ...(claim.startsInMs === undefined ? {} : { startsAt: clock.now() + claim.startsInMs }),
+      ...(claim.startsInMs === undefined ? {} : { startsAt: timeAfter(clock.now(), claim.startsInMs) }),
       isInFlight: (call) => this.#calls.isInFlight(call),
       mayLand: (call) => this.#calls.mayLand(call),
       isDismissed: (task) => this.#dismissed.has(task),
@@ -156,7 +157,7 @@ export class RunDriver {
   }
 
   get #isAsking(): boolean {
-    return !this.hasNews && this.#calls.inFlight > 0 && isPaused(this.state);
+    return this.#calls.onlyAsk && isPaused(this.state);
   }
 
   /** Begins nothing more, and gives the run back when what is under way has ended. */
@@ -196,7 +197,7 @@ export class RunDriver {
     for (;;) {
       if (this.#isLettingGo()) return this.#letGo();
       if (this.#inbox.hasNews) await this.#inbox.take();
-      this.#calls.hearAnswers();
+      this.#calls.questions.hear();
       if (this.#asks !== undefined && this.#isAsking) this.#asks.resolve();
       const { open, ending, limits } = this.state;
       if (open?.move.growing === true && ending === null) {

@@ -11,6 +11,7 @@ import {
   type MoveNotes,
   type Paused,
   PilotageError,
+  timeAfter,
 } from '#core';
 import { nextStep } from '#state';
 import type { Ask } from './ask.ts';
@@ -40,7 +41,7 @@ export function modelAway(ask: Ask, { code, message, data = {} }: ErrorData, not
     kind: 'model_away',
     step: nextStep(state),
     error,
-    ...(waitMs === 0 ? {} : { retryAt: now + waitMs }),
+    ...(waitMs === 0 ? {} : { retryAt: timeAfter(now, waitMs) }),
     ...defined({ usage }),
     ...(remarks.length === 0 ? {} : { remarks }),
   };

@@ -15,6 +15,7 @@ import {
   SESSION_MESSAGE,
   type Started,
   TURN_RUN,
+  timeAfter,
   wordsIn,
 } from '#core';
 import type { NewRun, Received } from '#journal';
@@ -64,7 +65,8 @@ function turnOf(
 ): NewRun {
   const { deadlineAt, ...limits } = state.unwinding?.limits ?? state.limits;
   // A deadline is as far away as it was for the run itself.
-  const left = deadlineAt === undefined ? limits : { ...limits, deadlineAt: at + (deadlineAt - state.startedAt) };
+  const left =
+    deadlineAt === undefined ? limits : { ...limits, deadlineAt: timeAfter(at, deadlineAt - state.startedAt) };
   return began(state, run, at, { ...own, limits: left, turn: { messages: [message] } });
 }
 

@@ -17,6 +17,7 @@ import {
   type Json,
   type Moved,
   type Resumed,
+  timeAfter,
   UNDO_TASK,
 } from '#core';
 import {
@@ -65,7 +66,11 @@ export class Undo {
     if (!(await this.#hasSome()) && this.#unsure().length === 0 && !this.#isCutOff(made)) return bodies;
     if (state.undoStopped) return this.#stopped(made, ending);
     const { timeoutMs = 0 } = state.undo ?? {};
-    return [...made, ...closing(state, made), { kind: 'unwinding', ending, until: deps.clock.now() + timeoutMs }];
+    return [
+      ...made,
+      ...closing(state, made),
+      { kind: 'unwinding', ending, until: timeAfter(deps.clock.now(), timeoutMs) },
+    ];
   }
 
   /** What comes next while the run unwinds: the step that undoes the next call, or the ending. */

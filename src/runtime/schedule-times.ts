@@ -6,7 +6,7 @@
  *    forward, fires when the gap ends; one that exists twice fires the first time. A cron with several times in the day fires at those that
  *    exist, each time that they do.
  */
-import { PilotageError } from '#core';
+import { PilotageError, shownAmount } from '#core';
 
 /** What becomes of fire times that were missed while nobody was there. */
 export const CATCH_UP_MODES = ['none', 'last', 'all'] as const;
@@ -41,9 +41,10 @@ export function readTimes(given: { cron?: string; everyMs?: number; timezone?: s
   if (cron !== undefined) return { cron: cron.trim().replaceAll(/\s+/g, ' '), timezone: timezone ?? 'UTC' };
   if (timezone !== undefined)
     throw refusal('The option timezone goes with cron: everyMs counts from the epoch in any zone.');
-  if (everyMs !== undefined && everyMs >= LEAST_EVERY_MS && everyMs <= MOST_EVERY_MS) return { everyMs };
+  const isWhole = Number.isInteger(everyMs);
+  if (everyMs !== undefined && isWhole && everyMs >= LEAST_EVERY_MS && everyMs <= MOST_EVERY_MS) return { everyMs };
   throw refusal(
-    `everyMs is ${everyMs}; give ${LEAST_EVERY_MS} to ${MOST_EVERY_MS} milliseconds (a second to 366 days).`,
+    `everyMs is ${shownAmount(everyMs)}; give a whole number, ${LEAST_EVERY_MS} to ${MOST_EVERY_MS} milliseconds (a second to 366 days).`,
   );
 }
 

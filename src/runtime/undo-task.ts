@@ -1,5 +1,5 @@
 /** A task that has reached its goal undoes what it did, since the run above it ends without having reached its own. */
-import { deepFreeze, type Entry, type ErrorData, PilotageError } from '#core';
+import { deepFreeze, type Entry, type ErrorData, PilotageError, timeAfter } from '#core';
 import { foldEntries, type RunState } from '#state';
 import { type Reopening, untilNews } from './reopen.ts';
 
@@ -51,7 +51,7 @@ async function tryTo(
   const entry: Entry = deepFreeze({
     kind: 'unwinding',
     ending: { kind: 'finished', reason: 'cancelled', metadata: { steering: 'undone', run_id: run, undone_for: owner } },
-    until: at + (state.undo?.timeoutMs ?? 0),
+    until: timeAfter(at, state.undo?.timeoutMs ?? 0),
     seq: state.head + 1,
     at,
   });

@@ -17,6 +17,7 @@ import {
   type Resumed,
   type Ruled,
   ruleId,
+  timeAfter,
 } from '#core';
 import type { ApprovedCall, OpenPause, OpenStep, RunState } from './state.ts';
 
@@ -118,7 +119,7 @@ export function ruleSetBy(
   run: string,
   { seq, at }: Pick<Entry, 'seq' | 'at'>,
 ): ApprovalRule {
-  const expiresAt = expiresInMs === undefined ? undefined : at + expiresInMs;
+  const expiresAt = expiresInMs === undefined ? undefined : timeAfter(at, expiresInMs);
   return { id: ruleId(run, seq), scope, verdict, tool, match, setAt: at, ...defined({ by, expiresAt }) };
 }
 
@@ -147,13 +148,13 @@ export function revokeRule(state: RunState, { payload }: Control): void {
 /** When readers are told next that the pause waits. */
 function nextReminder({ requestedAt, remindAfterMs, reminded }: OpenPause): number {
   if (remindAfterMs === undefined || (reminded?.times ?? 0) >= MOST_REMINDERS) return Number.POSITIVE_INFINITY;
-  return (reminded?.at ?? requestedAt) + remindAfterMs;
+  return timeAfter(reminded?.at ?? requestedAt, remindAfterMs);
 }
 
 function escalationAt({ requestedAt, escalate, escalatedAt }: OpenPause): number {
   return escalate === undefined || escalatedAt !== undefined
     ? Number.POSITIVE_INFINITY
-    : requestedAt + escalate.afterMs;
+    : timeAfter(requestedAt, escalate.afterMs);
 }
 
 /** The times at which something is to be told of the pause, though nobody answers. */

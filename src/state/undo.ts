@@ -13,6 +13,7 @@ import {
   isTaskTool,
   type Resumed,
   type Step,
+  timeAfter,
   UNDO_TASK,
   type Unwinding,
 } from '#core';
@@ -53,7 +54,10 @@ export function giveTimeBack(state: RunState, { token, at }: Resumed & Pick<Entr
   const pause = state.pauses.find((one) => one.token === token);
   const { deadlineAt } = state.limits;
   if (pause === undefined || deadlineAt === undefined) return;
-  state.limits = Object.freeze({ ...state.limits, deadlineAt: deadlineAt + Math.max(0, at - pause.requestedAt) });
+  state.limits = Object.freeze({
+    ...state.limits,
+    deadlineAt: timeAfter(deadlineAt, Math.max(0, at - pause.requestedAt)),
+  });
 }
 
 /** A message of the session that comes while the run unwinds is for the next turn. */

@@ -13,6 +13,7 @@ import {
   type TaskEnd,
   taskCallAt,
   taskCallsOf,
+  timeAfter,
 } from '#core';
 import type { Journal } from '#journal';
 import { isJournalGone } from '#journal';
@@ -87,7 +88,7 @@ async function begin(
     ...at,
     task,
     ...defined({ group }),
-    ...(timeoutMs === undefined ? {} : { until: now + timeoutMs }),
+    ...(timeoutMs === undefined ? {} : { until: timeAfter(now, timeoutMs) }),
   };
   return [awaiting];
 }

@@ -1,6 +1,6 @@
 /** How a budget is shared between a call that a task carries out and the calls that may be under way beside it. */
 
-import { isPlanTool, isTaskTool, microUsdOf, type RunLimits } from '#core';
+import { isPlanTool, isTaskTool, microUsdOf, type RunLimits, timeAfter } from '#core';
 import { atOnceOf, openBehind, presentName, type RunState, type Split } from '#state';
 import type { AgentLimits } from '#tools';
 
@@ -22,7 +22,7 @@ export function limitsWithin(limits: RunLimits, own: AgentLimits | undefined, no
   }
   const cost = smaller(limits.costMicroUsd, costUsd === undefined ? undefined : microUsdOf(costUsd));
   if (cost !== undefined) within.costMicroUsd = cost;
-  const deadlineAt = smaller(limits.deadlineAt, deadlineMs === undefined ? undefined : now + deadlineMs);
+  const deadlineAt = smaller(limits.deadlineAt, deadlineMs === undefined ? undefined : timeAfter(now, deadlineMs));
   if (deadlineAt !== undefined) within.deadlineAt = deadlineAt;
   return within;
 }

@@ -61,6 +61,26 @@ describe('writes to a SQLite journal', () => {
     }
   });
 
+  it('that the file does not take fail alone, and the others of their commit are made', async () => {
+    const path = temporaryFile();
+    const journal = openJournal(path);
+    const claims = await Promise.all(Array.from({ length: 10 }, (_, index) => createClaimed(journal, `r${index}`)));
+    withDatabase(path, (db) =>
+      db.exec(
+        `CREATE TRIGGER no BEFORE INSERT ON entries WHEN NEW.body LIKE '%not this%' BEGIN SELECT RAISE(ABORT, 'no'); END`,
+      ),
+    );
+    const results = await Promise.allSettled(
+      claims.map((claim, index) =>
+        journal.append(step(claim, 1, { entries: [stepEntry(2, index === 3 ? 'not this' : 'this')] })),
+      ),
+    );
+    expect(results.map((result) => result.status === 'fulfilled')).toEqual(claims.map((_, index) => index !== 3));
+    for (const [index, claim] of claims.entries()) {
+      expect(await sequence(journal, claim.run)).toEqual(index === 3 ? [1] : [1, 2]);
+    }
+  });
+
   it('TJ-18 write the new step only, however long the run is', async () => {
     const path = temporaryFile();
     const journal = openJournal(path);

@@ -558,6 +558,36 @@ describe('a handle that cannot be opened in silence (onLost: fail)', () => {
     }
   });
 
+  it.each([
+    ['refuses', 'fail', 0, { error: { code: 'handle_lost' } }, ['handle.lost', 'handle.opened']],
+    ['goes on with', 'fail', 60_000, { value: ['lamp'] }, ['handle.opened']],
+    ['opens anew for', 'reopen', 0, { value: [] }, ['handle.lost', 'handle.opened']],
+  ] as const)('%s a call that has asked in the middle of its work (%s, kept %i ms)', async (_, onLost, keepMs, outcome, told) => {
+    const page = pages({ onLost, keepMs });
+    const order = make(
+      'order',
+      async (_args, context) => {
+        const { visited } = (context.handles as { page: Page }).page;
+        await context.once('fill', () => visited.push('lamp'));
+        await context.ask({ question: 'Really?' });
+        return [...visited];
+      },
+      { effect: 'once', handles: { page } as never },
+    );
+    const planner = script(call('order'), visit('next'));
+    const made = world({ planner, tools: [order, visiting(page)] });
+    const run = await start(made);
+    await run.result();
+    await run.answer(undefined, { kind: 'answer', value: 'yes' });
+    await run.result();
+    const { steps } = await run.state();
+    expect(steps[0]?.calls[0]?.outcome).toMatchObject(outcome);
+    expect(steps[1]?.calls[0]?.outcome).toMatchObject({ kind: 'value' });
+    const events = await collect(run);
+    expect(events.map(({ type }) => type).filter((type) => type.startsWith('handle.'))).toEqual(told);
+    expect(made.faults).toEqual([]);
+  });
+
   it('refuses beside a call that used it, when it breaks before anything of it is recorded', async () => {
     const page = pages({ onLost: 'fail', isOpen: (live) => live.isOpen });
     const entered = gate();

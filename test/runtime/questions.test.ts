@@ -1,15 +1,15 @@
 /** Calls that ask somebody in the middle of their work. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { Json, Outcome } from '#core';
+import type { Decision, Json, Outcome } from '#core';
 import { memoryJournal } from '#journal';
 import { createRuntime } from '#runtime';
 import type { RunSnapshot } from '#state';
 import type { ToolContext } from '#tools';
 import { call, named, parallel, script, watched } from '../kit/decisions.ts';
 import { entriesOf, observations, pausesOf } from '../kit/run-record.ts';
-import { make } from '../kit/tools.ts';
-import { advanceUntil, until } from '../kit/waiting.ts';
+import { echo, holding, make } from '../kit/tools.ts';
+import { advanceUntil, quiet, until } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
 
 const outcomesOf = ({ steps }: RunSnapshot): readonly Outcome[] =>
@@ -146,6 +146,8 @@ describe('what cannot wait', () => {
     ['a key that no signal can have', (context) => context.event({ key: 'a\0b' })],
     ['a time without its zone', (context) => context.sleep({ until: '2027-01-31T09:00:00' })],
     ['a time that is none', (context) => context.sleep({ forMs: Number.NaN })],
+    ['a time after all that there are', (context) => context.sleep({ until: 1e18 })],
+    ['a day that does not exist', (context) => context.sleep({ until: '2027-02-31T09:00:00Z' })],
   ] satisfies [string, (context: ToolContext) => unknown][])('is told so: %s', async (_, wait) => {
     const { runtime } = world({
       planner: script(call('odd')),
@@ -246,10 +248,19 @@ describe('a call that stays open while it asks', () => {
   });
 
   it.each([
+    'read',
     'keyed',
     'once',
   ] as const)('asks again in another process, or is in doubt, when its own is gone (%s)', async (effect) => {
-    const server = make('server', (_, context) => context.ask({ question: 'May I?', hold: true }), { effect });
+    let begun = 0;
+    const server = make(
+      'server',
+      (_, context) => {
+        begun += 1;
+        return context.ask({ question: 'May I?', hold: true });
+      },
+      { effect },
+    );
     const options = { planner: script(call('server')), tools: [server], journal: memoryJournal() };
     const first = createRuntime(options);
     const run = await start({ runtime: first });
@@ -263,10 +274,37 @@ describe('a call that stays open while it asks', () => {
       await until(async () => (await pauseFor('in_doubt')) !== undefined);
       await again.settle((await pauseFor('in_doubt'))?.token, { happened: false });
     }
+    await until(() => begun === 2);
+    expect(await again.result()).toMatchObject({ status: 'paused', pauses: [{ reason: 'await_input' }] });
     await again.answer((await pauseFor('await_input'))?.token, { kind: 'answer', value: 'yes' });
     await again.result();
     expect(observations(await again.state())).toEqual(['yes']);
     expect(await entriesOf(options.journal, again, 'paused')).toHaveLength(effect === 'once' ? 2 : 1);
     await second.close();
+  });
+
+  it('is not what a run is that somebody has paused while a call does its work', async () => {
+    const { tool: hold, entered, release } = holding();
+    // A pause is heard between the nodes of a plan.
+    const plan = {
+      ...parallel([
+        { id: 'first', tool: 'hold', args: {} },
+        { id: 'then', tool: 'echo', args: {}, after: ['first'] },
+      ]),
+      plan: 'p',
+    } as Decision;
+    const run = await start(world({ planner: script(plan), tools: [hold, echo] }));
+    await entered;
+    let isTold = false;
+    const result = run.result().finally(() => {
+      isTold = true;
+    });
+    await run.pause();
+    await until(async () => (await run.state()).pauses.length === 1);
+    await quiet();
+    expect(isTold).toBe(false);
+    release();
+    expect(await result).toMatchObject({ status: 'paused' });
+    expect((await run.state()).open?.calls[0]?.outcome).toMatchObject({ value: 'run 1' });
   });
 });

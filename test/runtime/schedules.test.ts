@@ -280,6 +280,8 @@ describe.each(Object.entries(STORES))('schedules in %s', (name, open) => {
       [{ cron: '0 0 31 2 *' }, /never fire/],
       [{ timezone: 'Europe/Atlantis' }, /time zone "Europe\/Atlantis" is not known/],
       [{ cron: undefined, everyMs: 10 }, /everyMs is 10/],
+      [{ cron: undefined, everyMs: 1_000.5 }, /everyMs is 1000.5; give a whole number/],
+      [{ cron: undefined, everyMs: '5000' }, /everyMs/],
       [{ cron: undefined, everyMs: 1_000, timezone: 'UTC' }, /timezone goes with cron/],
       [{ id: 'a b' }, /id of a schedule is "a b"/],
       [{ agent: 'nobody' }, /no agent "nobody"/],

@@ -157,14 +157,16 @@ describe.each(Object.entries(STORES))('a start in %s', (_name, open) => {
     const { start, runtime } = scene();
     const key = { key: 'k' };
     const wrong: [StartOptions, RegExp][] = [
-      [{ at: 'tomorrow' }, /has no zone/],
-      [{ at: '2027-01-01T09:00:00' }, /has no zone/],
+      [{ at: 'tomorrow' }, /cannot be read as a time/],
+      [{ at: '2027-01-01T09:00:00' }, /with its zone/],
+      [{ at: '2027-02-31T09:00:00Z' }, /cannot be read as a time/],
       [{ at: Number.NaN }, /cannot be read/],
       [{ at: 1, conversation: true }, /does not become a turn/],
       [{ singleton: key, rate: { ...key, limit: 1, perMs: 1 } }, /either singleton or rate/],
       [{ at: 1, throttle: { ...key, limit: 1, perMs: 1 } }, /either at or throttle/],
       [{ rate: { ...key, limit: 1_001, perMs: 1 } }, /at most 1000/],
       [{ debounce: { ...key, waitMs: 0 } }, /waitMs/],
+      [{ debounce: { ...key, waitMs: 10, maxWaitMs: 9 } }, /maxWaitMs .* is 9, less than waitMs \(10\)/],
       [{ singleton: { key: '' } }, /1 to 256 characters/],
       [{ labels: { a: 1 } as never }, /label "a"/],
       [{ labels: { '': 'b' } }, /1 to 64 characters/],

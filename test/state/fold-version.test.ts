@@ -17,7 +17,7 @@ const OF_CORE = ['entry', 'compaction', 'step', 'decision', 'control', 'outcome'
 
 /** Set both when a state that is folded today may differ from one that was stored before. When it cannot, set the digest alone. */
 const VERSION = 3;
-const DIGEST = '7d2d43782c1f713a';
+const DIGEST = '18bf34237a66d738';
 
 it('the version of the fold is raised when what it depends on has changed', () => {
   const digest = digestOf(sources());

@@ -11,7 +11,9 @@ const FULL = 13;
 const CANTOPEN = 14;
 const NOTADB = 26;
 const GENERIC = 1;
+const TOOBIG = 18;
 const CONSTRAINT = 19;
+const MISMATCH = 20;
 
 /** SQLite's primary result code, when `thrown` comes from it. */
 function resultCode(thrown: unknown): number | undefined {
@@ -22,6 +24,12 @@ function resultCode(thrown: unknown): number | undefined {
 export function isBusy(thrown: unknown): boolean {
   const code = resultCode(thrown);
   return code === BUSY || code === LOCKED;
+}
+
+/** The statement was at fault, or our own code was, and not the file: other writes would be taken. */
+export function concernsOneWrite(thrown: unknown): boolean {
+  const code = resultCode(thrown);
+  return code === undefined || code === CONSTRAINT || code === TOOBIG || code === MISMATCH;
 }
 
 /** Typed errors pass through; others become one that names the file. Nothing was written when SQLite threw. */

@@ -13,6 +13,7 @@ import {
   type StoreItem,
   type StoreWrite,
   searchText,
+  timeAfter,
   wordScore,
 } from '#core';
 import type { LongTermStore, RevisedItem, StoreLookup, StoreQuery } from '../port.ts';
@@ -79,7 +80,7 @@ export class ItemWriter {
       value: JSON.stringify(value),
       createdAt: before?.created_at ?? now,
       now,
-      expiresAt: ttlMs === undefined ? null : now + ttlMs,
+      expiresAt: ttlMs === undefined ? null : timeAfter(now, ttlMs),
       source: source === undefined ? null : JSON.stringify(source),
     });
   }

@@ -1,11 +1,12 @@
 /**
  * One transaction for all the writes that are ready in the same turn of the event loop. A write that is refused fails
- * alone; when the disk or the lock fails, all of them are rolled back and rejected.
+ * alone, and so does one that the file does not take: the others are made without it. When the disk or the lock fails, all
+ * of them are rolled back and rejected.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { PilotageError } from '#core';
 import { journalClosed } from '../rules.ts';
-import { isBusy } from './file.ts';
+import { concernsOneWrite, isBusy } from './file.ts';
 import type { SqliteGuard } from './guard.ts';
 
 /** So that a burst does not hold the event loop for long. */
@@ -31,6 +32,8 @@ export class GroupWriter {
   #scheduled = false;
   /** How many writes the last commit held. */
   #lastWrites = 0;
+  /** The write that runs. */
+  #running: Write | undefined;
   #closed = false;
   #onIdle: (() => void) | undefined;
 
@@ -79,7 +82,9 @@ export class GroupWriter {
         return;
       }
       const why = this.#guard.explain(error);
-      for (const write of batch) write.reject(why);
+      const failed = this.#running !== undefined && concernsOneWrite(error) ? [this.#running] : batch;
+      for (const write of failed) write.reject(why);
+      this.#queue = [...batch.filter((write) => !failed.includes(write)), ...this.#queue];
     }
     this.#next();
   };
@@ -92,11 +97,17 @@ export class GroupWriter {
 
   /** Commits the batch and returns how to tell each caller. */
   #transact(batch: readonly Write[]): (() => void)[] {
+    this.#running = undefined;
     this.#guard.assertUsable();
     this.#begin.run();
     try {
       this.#guard.beforeWrite();
-      const settle = batch.map((write) => attempt(write));
+      const settle: (() => void)[] = [];
+      for (const write of batch) {
+        this.#running = write;
+        settle.push(attempt(write));
+      }
+      this.#running = undefined;
       this.#commit.run();
       this.#guard.afterCommit();
       return settle;
