@@ -1,8 +1,17 @@
 /** A run of a journal in memory: what is kept of it, which runs are asked for, and what a claim and a record say. */
 import type { Entry, ErrorData, Identity, Started } from '#core';
 import type { StoredTurn } from './memory-turns.ts';
-import type { Claim, ClaimRequest, Received, RunQuery, RunRecord, RunStatus } from './port.ts';
-import { beginningOf, hasEnded, mayLive, wholeMs } from './rules.ts';
+import type {
+  Claim,
+  ClaimedRun,
+  ClaimRequest,
+  ParkedRequest,
+  Received,
+  RunQuery,
+  RunRecord,
+  RunStatus,
+} from './port.ts';
+import { beginningOf, hasEnded, MOST_ENTRIES_ALONG, mayLive, wholeMs } from './rules.ts';
 import { indexedLabels, SCHEDULE_LABEL } from './start-rules.ts';
 
 export interface StoredRun extends StoredTurn {
@@ -34,15 +43,14 @@ export function comesFirst(run: StoredRun, other: StoredRun): boolean {
   return run.priority === other.priority ? run.age < other.age : run.priority > other.priority;
 }
 
-export function isParked({ owner, status }: StoredRun): boolean {
+function isParked({ owner, status }: StoredRun): boolean {
   return owner === undefined && (status === 'waiting' || status === 'paused');
 }
 
-export function isDueBefore(run: StoredRun, other: StoredRun): boolean {
-  return (run.wakeAt ?? 0) < (other.wakeAt ?? 0);
-}
-
-export function isWanted({ agent, identity }: StoredRun, request: ClaimRequest): boolean {
+export function isWanted(
+  { agent, identity }: StoredRun,
+  request: Pick<ClaimRequest, 'agents' | 'exceptTenants'>,
+): boolean {
   const { agents, exceptTenants } = request;
   return agents?.includes(agent) !== false && exceptTenants?.includes(identity.tenant) !== true;
 }
@@ -63,6 +71,34 @@ export function grant(run: StoredRun, lease: ClaimRequest, now: number): Claim {
   const early = startsAt > now ? { startsInMs: startsAt - now } : undefined;
   const claim = { run: identity.run, fence, head: entries.length, signals, before, ...turn, ...early };
   return run.workLeftAt === undefined ? claim : { ...claim, workLeftMsAgo: Math.max(0, now - run.workLeftAt) };
+}
+
+/** @param among those that are named, or all. */
+export function claimParked(among: Iterable<StoredRun>, request: ParkedRequest, now: number): ClaimedRun[] {
+  const passedOver = new Set(request.exceptRuns);
+  const due: StoredRun[] = [];
+  for (const run of among) {
+    if (run.wakeAt === null || run.waits === true || !isParked(run)) continue;
+    if (request.runs === undefined && run.wakeAt > now) continue;
+    if (isWanted(run, request) && !passedOver.has(run.identity.run)) due.push(run);
+  }
+  due.sort((left, right) => (left.wakeAt ?? 0) - (right.wakeAt ?? 0));
+  return due.slice(0, request.limit).map((run) => {
+    const { identity, entries } = run;
+    const along = entries.length > MOST_ENTRIES_ALONG ? {} : { entries: [...entries] };
+    return { claim: grant(run, request, now), tenant: identity.tenant, ...along };
+  });
+}
+
+/** In how many milliseconds the first parked run of these agents is due. */
+export function firstDue(among: Iterable<StoredRun>, agents: readonly string[], now: number): number | undefined {
+  let first: number | undefined;
+  for (const run of among) {
+    const { wakeAt } = run;
+    if (wakeAt === null || !isParked(run) || !agents.includes(run.agent)) continue;
+    first = Math.min(first ?? wakeAt, wakeAt);
+  }
+  return first === undefined ? undefined : first - now;
 }
 
 export function fitsQuery(run: StoredRun, query: RunQuery): boolean {

@@ -19,11 +19,11 @@ import {
 import { LeaseWatch } from './lease-watch.ts';
 import { MemoryItems } from './memory-items.ts';
 import {
+  claimParked,
   comesFirst,
+  firstDue,
   fitsQuery,
   grant,
-  isDueBefore,
-  isParked,
   isWanted,
   memoryRecord,
   type StoredRun,
@@ -36,11 +36,13 @@ import { MemoryWaits } from './memory-waits.ts';
 import type {
   Append,
   Claim,
+  ClaimedRun,
   ClaimRequest,
   Examined,
   Journal,
   NewRun,
   Park,
+  ParkedRequest,
   Received,
   Renewal,
   RepairRequest,
@@ -414,21 +416,21 @@ class MemoryJournal implements Journal {
       if (run.wakeAt === null || run.wakeAt > now || run.waits === true || !isWanted(run, request) || !free(run))
         continue;
       if (passedOver.has(run.identity.run)) continue;
-      if (request.parked === true && !isParked(run)) continue;
-      if (best === undefined || (request.parked === true ? isDueBefore(run, best) : comesFirst(run, best))) best = run;
+      if (best === undefined || comesFirst(run, best)) best = run;
     }
     return best && grant(best, request, now);
   }
 
+  async claimParked(request: ParkedRequest): Promise<ClaimedRun[]> {
+    this.#assertOpen();
+    assertLease(request);
+    const named = request.runs?.flatMap((run) => this.#runs.get(run) ?? []);
+    return claimParked(named ?? this.#unended, request, this.#clock.now());
+  }
+
   async nextDue(agents: readonly string[]): Promise<number | undefined> {
     this.#assertOpen();
-    let first: number | undefined;
-    for (const run of this.#unended) {
-      const { wakeAt } = run;
-      if (wakeAt === null || !isParked(run) || !agents.includes(run.agent)) continue;
-      first = Math.min(first ?? wakeAt, wakeAt);
-    }
-    return first === undefined ? undefined : first - this.#clock.now();
+    return firstDue(this.#unended, agents, this.#clock.now());
   }
 
   async renew(leases: readonly Renewal[], leaseMs: number): Promise<(number | undefined)[]> {

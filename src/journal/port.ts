@@ -32,20 +32,35 @@ import type {
   WaitChanges,
   WaitRow,
 } from '#core';
+import type {
+  Claim,
+  ClaimedRun,
+  ClaimRequest,
+  LeaseRequest,
+  Park,
+  ParkedRequest,
+  Renewal,
+  RunStatus,
+} from './claims-port.ts';
 import type { StreamStore } from './port-streams.ts';
 import type { ScheduleMove, ScheduleStore } from './schedules-port.ts';
 import type { EventStore, WaitIndex } from './waits-port.ts';
 
+export {
+  type Claim,
+  type ClaimedRun,
+  type ClaimRequest,
+  type LeaseRequest,
+  type Park,
+  type ParkedRequest,
+  type Renewal,
+  RUN_STATUSES,
+  type RunStatus,
+  type Standing,
+} from './claims-port.ts';
+
 /** The journal of a runtime that was given none; relative to the current folder. */
 export const DEFAULT_JOURNAL_PATH = '.pilotage/pilotage.db';
-
-export const RUN_STATUSES = ['pending', 'running', 'waiting', 'paused', 'finished', 'failed', 'cancelled'] as const;
-
-/**
- * `pending`: no process has claimed the run yet. `waiting`: parked until a task, a time or a signal. `paused`: parked until somebody
- * answers.
- */
-export type RunStatus = (typeof RUN_STATUSES)[number];
 
 export interface NewRun {
   readonly identity: Identity;
@@ -80,63 +95,6 @@ export interface StartedByKey {
 export interface Told {
   readonly run: string;
   readonly message: Message;
-}
-
-export interface LeaseRequest {
-  /** The name of the process that owns the lease. */
-  readonly owner: string;
-  /** At most 300,000, so that a lease that ends later by the store's clock is known to be written by a clock that was ahead. */
-  readonly leaseMs: number;
-}
-
-export interface ClaimRequest extends LeaseRequest {
-  /** Claims only this run. Absent: claims the due run with the highest priority, then the oldest. */
-  readonly run?: string;
-  /** Claims the run although the lease of this owner is not over: the caller knows that the owner is dead. */
-  readonly from?: string;
-  /**
-   * With `run`: claims the run also when it has failed, whatever state its lease is in. The caller then appends `reopened`, with
-   * the status. `undo`: claims it when it has finished, and in no other case that it has ended; the caller then appends `unwinding`.
-   */
-  readonly reopens?: true | 'undo';
-  /** Whether an owner whose lease ran out is known to be dead. Called only for the run that is claimed. Default: false. */
-  readonly isDead?: (owner: string) => boolean;
-  /**
-   * Without `run`: only a run that was parked, `waiting` or `paused`, and whose time has come or that was told something since; the one that is due
-   * longest comes first. Never one that nobody has begun, or that its owner has not parked.
-   */
-  readonly parked?: true;
-  /** Without `run`: only runs of these agents, of none of these tenants, and none of these runs. */
-  readonly agents?: readonly string[];
-  readonly exceptTenants?: readonly string[];
-  readonly exceptRuns?: readonly string[];
-}
-
-export interface Claim {
-  readonly run: string;
-  readonly fence: number;
-  readonly head: number;
-  /** How many signals the run has ever had. */
-  readonly signals: number;
-  /**
-   * How long ago an owner last had the run that may still be at work on its calls: its lease ran out and it was not known to be
-   * dead, at this claim or an earlier one, or it said so when it gave the run back. By the store's clock; absent
-   * when that never happened.
-   */
-  readonly workLeftMsAgo?: number;
-  /** For `release`, from whoever finds that it cannot go on with the run. */
-  readonly before: Standing;
-  /** True: the run waits for the turns before it. It may only be ended, or given back. */
-  readonly waits?: true;
-  /** In how many milliseconds the time comes before which the run does not begin. Absent: it may begin. */
-  readonly startsInMs?: number;
-}
-
-/** The state of a run when it was claimed. */
-export interface Standing {
-  readonly status: RunStatus;
-  /** When the run was to become due by itself, by the store's clock: 0 at once, `null` never. */
-  readonly wakeAt: number | null;
 }
 
 export interface Append {
@@ -183,24 +141,6 @@ export interface SignalOptions {
    * Milliseconds since the epoch.
    */
   readonly before?: number;
-}
-
-export interface Renewal {
-  readonly run: string;
-  readonly fence: number;
-}
-
-export interface Park {
-  /** How long the run waits, by the store's clock. `null`: until a signal. Absent: it stays due. */
-  readonly wakeInMs?: number | null;
-  readonly seenSignals: number;
-  readonly status?: 'waiting' | 'paused';
-  /** In place of the two fields above: the run is left as the claim found it, and becomes due when it was to be due. */
-  readonly asBefore?: Standing;
-  /** True: a call of the run that was given up goes on in this process. */
-  readonly leavesWork?: boolean;
-  /** Why this process cannot go on with the run. The reason stays in the record until a process claims the run. */
-  readonly problem?: ErrorData;
 }
 
 export interface RunRecord {
@@ -380,6 +320,12 @@ export interface Journal {
    * @returns `undefined` when nothing is due, another owner has the run, or the run has ended (but see `reopens`) or does not exist.
    */
   claim(request: ClaimRequest): Promise<Claim | undefined>;
+
+  /**
+   * Takes the leases of runs that were parked, `waiting` or `paused`, and whose time has come or that were told something since; those that are due
+   * longest come first. Never one that nobody has begun, or that its owner has not parked. All in one commit, however many they are.
+   */
+  claimParked(request: ParkedRequest): Promise<ClaimedRun[]>;
 
   /**
    * In how many milliseconds, by the store's clock, the first run of these agents is due that was parked and that nobody has: 0 or less when one is.

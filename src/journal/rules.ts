@@ -147,6 +147,9 @@ export function assertLease(lease: Pick<LeaseRequest, 'leaseMs'>): void {
   throw new PilotageError('invalid_config', message);
 }
 
+/** A run with more entries than this is read by itself, perhaps from a snapshot on. */
+export const MOST_ENTRIES_ALONG = 64;
+
 /** Whether the owner that a run is claimed from may go on with it: nobody knows that it is dead. */
 export function mayLive(owner: string, { from, isDead }: ClaimRequest): boolean {
   return owner !== from && isDead?.(owner) !== true;

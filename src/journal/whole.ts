@@ -23,9 +23,11 @@ import {
 import type {
   Append,
   Claim,
+  ClaimedRun,
   Examined,
   Journal,
   NewRun,
+  ParkedRequest,
   Received,
   RepairRequest,
   Sending,
@@ -158,6 +160,16 @@ class WholeJournal implements Journal {
   get: Journal['get'] = (run) => this.#journal.get(run);
   list: Journal['list'] = (query) => this.#journal.list(query);
   claim: Journal['claim'] = (request) => this.#journal.claim(request);
+
+  /** What has large content is read by itself. */
+  async claimParked(request: ParkedRequest): Promise<ClaimedRun[]> {
+    const claimed = await this.#journal.claimParked(request);
+    return claimed.map((one) => {
+      const { entries, ...rest } = one;
+      return entries?.every(isWhole) === false ? rest : one;
+    });
+  }
+
   nextDue: Journal['nextDue'] = (agents) => this.#journal.nextDue(agents);
   renew: Journal['renew'] = (leases, leaseMs) => this.#journal.renew(leases, leaseMs);
   release: Journal['release'] = (lease, park) => this.#journal.release(lease, park);

@@ -51,9 +51,10 @@ export class KnownStates {
     return (await this.#read(run, upTo)).state;
   }
 
-  /** The same for a driver, with what the last one has kept. */
-  async forDriver(run: string): Promise<Read> {
-    const read = await this.#read(run, Number.POSITIVE_INFINITY);
+  /** The same for a driver, with what the last one has kept. @param entries all entries of the run, if they were read. */
+  async forDriver(run: string, entries?: readonly Entry[]): Promise<Read> {
+    if (entries !== undefined && !this.#known.has(run)) return { state: foldEntries(entries), kept: new Kept() };
+    const read = await this.#read(run, Number.POSITIVE_INFINITY, entries);
     const known = this.#known.get(run);
     // Two drivers of one run have nothing in common.
     if (known?.kept === read.kept) known.kept = undefined;
@@ -112,11 +113,11 @@ export class KnownStates {
     await Promise.all(this.#storing);
   }
 
-  async #read(run: string, upTo: number): Promise<Read> {
+  async #read(run: string, upTo: number, entries?: readonly Entry[]): Promise<Read> {
     const base = this.#knownUpTo(run, upTo) ?? (await this.#stored(run, upTo));
-    const read = base && (await this.#goOn(run, base, upTo));
+    const read = base && (await this.#goOn(run, base, upTo, entries));
     if (read !== undefined) return read;
-    const state = foldEntries(await this.#journal.read(run, 1, upTo));
+    const state = foldEntries(entries ?? (await this.#journal.read(run, 1, upTo)));
     const kept = new Kept();
     this.keep(state, kept);
     return { state: copyState(state), kept };
@@ -142,9 +143,14 @@ export class KnownStates {
   }
 
   /** With the entries since. `undefined`: the state does not go with the entries, for the run was repaired, or is another one. */
-  async #goOn(run: string, { state: base, kept }: Read, upTo: number): Promise<Read | undefined> {
+  async #goOn(
+    run: string,
+    { state: base, kept }: Read,
+    upTo: number,
+    entries?: readonly Entry[],
+  ): Promise<Read | undefined> {
     const { head, updatedAt } = base;
-    const [last, ...since] = await this.#journal.read(run, head, upTo - head + 1);
+    const [last, ...since] = entries?.slice(head - 1) ?? (await this.#journal.read(run, head, upTo - head + 1));
     if (last?.seq !== head || last.at !== updatedAt || since.some(isOfRepair)) {
       this.forget(run);
       return undefined;

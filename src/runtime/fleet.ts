@@ -1,13 +1,15 @@
 /** The runs that this process drives: claims them as there is room, keeps their leases, and lets go of them. */
-import { type Caller, type Control, type ErrorData, PilotageError, steadyMs } from '#core';
+import { type Control, defined, PilotageError, steadyMs } from '#core';
 import {
   type Claim,
+  type ClaimedRun,
   hasEnded,
   isJournalGone,
   isTransientStoreError,
   MAX_LEASE_MS,
   mayComeBack,
   type NewRun,
+  type ParkedRequest,
   type RunRecord,
   type RunStatus,
   runNotFound,
@@ -16,20 +18,20 @@ import {
 import { foldEntries, isPaused, type RunState, waitsForEvent } from '#state';
 import type { RunDriver } from '../loop/driver.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
-import { momentOf } from '../loop/held-lease.ts';
+import { type Moment, momentOf } from '../loop/held-lease.ts';
 import { type Exit, exitError, TRY_AGAIN_MS } from '../loop/let-go.ts';
 import { goesOnAt } from '../loop/next.ts';
 import { Alarms, startSweeping } from './alarms.ts';
+import { EndedRuns } from './ended-runs.ts';
+import { Later } from './later.ts';
 import { isDeadOwner, ownerName, startHeartbeat } from './leases.ts';
 import type { FleetOptions, Live, Place } from './live-run.ts';
 import { Loans } from './loans.ts';
 import { ParkedRuns } from './parked-runs.ts';
 import { PickUp, Refusals } from './pick-up.ts';
-import { type ReopenAs, type Reopening, reopen, reopenTasks } from './reopen.ts';
 import { isForOthers, sendControl } from './send-control.ts';
 import { type QueuedRun, type Slot, Slots } from './slots.ts';
 import { TurnsToCome } from './turns-to-come.ts';
-import { undoTask } from './undo-task.ts';
 
 /** A run is looked at again after this time at the earliest. */
 const LEAST_ALARM_MS = 10;
@@ -53,11 +55,13 @@ export class Fleet {
   readonly #loans: Loans;
   readonly #pickUp: PickUp;
   readonly #owner = ownerName();
+  readonly ended: EndedRuns;
   readonly #toCome: TurnsToCome;
   /** What is to be done about a run soon: tried again, or looked at. */
-  readonly #later = new Map<string, () => void>();
-  /** A program that takes over no due runs still goes on with those that it knows. */
+  readonly #later: Later;
+  /** A program that takes over no due runs still goes on with those that it knows: those that others have, and those that were parked here. */
   readonly #alarms: Alarms;
+  readonly #parkedHere: Alarms;
   readonly #refusals: Refusals;
   readonly #parked: ParkedRuns | undefined;
   #stopBeat: (() => void) | undefined;
@@ -70,19 +74,38 @@ export class Fleet {
   constructor(deps: DriverDeps, options: FleetOptions) {
     this.#deps = deps;
     this.#options = options;
+    this.ended = new EndedRuns(this, { ...deps, owner: this.#owner, leaseMs: options.leaseMs });
     this.#slots = new Slots(options.slots);
     this.#loans = new Loans(this.#slots, (run) => this.#live.get(run));
     this.#pickUp = new PickUp(deps, options);
     this.#toCome = new TurnsToCome(deps.journal, (run) => this.wake(run));
     this.#refusals = new Refusals(deps.clock);
-    this.#alarms = new Alarms(deps.clock, (run) => this.#looked(run, () => this.#ring(run)));
-    if (options.goesOn) this.#parked = new ParkedRuns(deps, options.agents, this.#slots, () => this.#driveNext(true));
+    this.#later = new Later(deps.clock);
+    const ring = (run: string): void => this.#looked(run, () => this.#ring(run));
+    this.#alarms = new Alarms(deps.clock, ring);
+    this.#parkedHere = new Alarms(deps.clock, (run) =>
+      this.#parked === undefined ? ring(run) : this.#parked.ring(run),
+    );
+    if (!options.goesOn) return;
+    this.#parked = new ParkedRuns(deps, options.agents, this.#slots, {
+      claim: (limit, runs) => deps.journal.claimParked({ ...this.#wanted(), ...defined({ runs }), limit }),
+      drive: (run, slot, askedAt) => this.#driveParked(run, slot, askedAt),
+      giveBack: (claim) => this.#pickUp.giveBack(claim),
+    });
   }
 
   /** These runs have got a signal. */
   signalled(runs: readonly string[]): void {
-    for (const run of runs) this.#live.get(run)?.driver.poke();
+    for (const run of runs) this.#poke(run);
     this.#parked?.look();
+  }
+
+  /** False: the run is not driven here. */
+  #poke(run: string): boolean {
+    const live = this.#live.get(run);
+    if (live === undefined) this.#parked?.hear(run);
+    else live.driver.poke();
+    return live !== undefined;
   }
 
   /** This process drives the run now. */
@@ -149,10 +172,11 @@ export class Fleet {
   async close(graceMs: number): Promise<void> {
     this.#closing = true;
     this.#stopWork?.();
-    for (const cancel of this.#later.values()) cancel();
+    this.#later.stop();
     const swept = this.#parked?.stop();
     this.#toCome.stop();
     this.#alarms.stop();
+    this.#parkedHere.stop();
     this.#slots.clear();
     for (const { driver } of this.#live.values()) driver.leave();
     this.hurry(graceMs);
@@ -226,10 +250,10 @@ export class Fleet {
     } else if (mayComeBack(error)) {
       if (tries + 1 === TRIES_UNTIL_TOLD) this.#tellReaders(run, error);
       const delayMs = Math.min(FIRST_DELAY_MS * 2 ** tries, TRY_AGAIN_MS);
-      this.#after(delayMs, run, () => this.enqueue({ ...waiting, tries: tries + 1 }));
+      this.#later.after(delayMs, run, () => this.enqueue({ ...waiting, tries: tries + 1 }));
     } else if (this.#refuse(run, error) === 1) {
       // Perhaps others can, whose code is the run's. That nobody could shows when it is looked at again.
-      this.#after(LEFT_TO_OTHERS_MS, run, () => this.wake(run, acceptChanges));
+      this.#later.after(LEFT_TO_OTHERS_MS, run, () => this.wake(run, acceptChanges));
     }
   }
 
@@ -247,14 +271,14 @@ export class Fleet {
   }
 
   /** Takes over one due run of an agent that is known here. False when no run is due, or no slot is free. */
-  async #driveNext(parked: boolean = false): Promise<boolean> {
+  async #driveNext(): Promise<boolean> {
     this.#loans.settle();
     if (!this.#slots.takeAny()) return false;
     let slot: Slot | undefined;
     let claim: Claim | undefined;
     const askedAt = momentOf(this.#deps.clock);
     try {
-      claim = await this.#claimNext(parked);
+      claim = await this.#deps.journal.claim({ ...this.#wanted(), isDead: isDeadOwner });
       if (claim === undefined) return false;
       slot = await this.#slotOf(claim);
       if (slot === undefined) return false;
@@ -262,9 +286,8 @@ export class Fleet {
       await this.#driveClaimed({ slot }, () => this.#pickUp.claimed(claimed, askedAt));
       return true;
     } catch (error) {
-      if (slot === undefined || claim === undefined || mayComeBack(error) || isJournalGone(error)) throw error;
-      // A run that cannot be carried out here must not block the next one.
-      this.#refuse(claim.run, error);
+      if (slot === undefined || claim === undefined) throw error;
+      this.#passOver(claim.run, error);
       return true;
     } finally {
       if (slot === undefined) {
@@ -288,16 +311,27 @@ export class Fleet {
     return undefined;
   }
 
-  #claimNext(parked: boolean): Promise<Claim | undefined> {
-    return this.#deps.journal.claim({
+  /** What is claimed here without a name. */
+  #wanted(): Omit<ParkedRequest, 'limit'> {
+    return {
       owner: this.#owner,
       leaseMs: this.#options.leaseMs,
-      isDead: isDeadOwner,
-      ...(parked ? { parked } : {}),
       agents: this.#options.agents,
       exceptTenants: this.#slots.fullTenants(),
       exceptRuns: this.#refusals.all(),
-    });
+    };
+  }
+
+  async #driveParked({ claim, entries }: ClaimedRun, slot: Slot, askedAt: Moment): Promise<void> {
+    const pick = (): Promise<RunDriver | undefined> => this.#pickUp.claimed(claim, askedAt, false, entries);
+    const hasNews = (): boolean => this.#parked?.hasHeard(claim.run) === true;
+    await this.#driveClaimed({ slot }, pick, hasNews).catch((error: unknown) => this.#passOver(claim.run, error));
+  }
+
+  /** A run that cannot be carried out here must not block the next one. */
+  #passOver(run: string, error: unknown): void {
+    if (mayComeBack(error) || isJournalGone(error)) throw error;
+    this.#refuse(run, error);
   }
 
   /**
@@ -332,11 +366,7 @@ export class Fleet {
 
   /** @returns false when only a process with the run's own code can take what was said. */
   async #hears(control: Pick<Control, 'type'>, waiting: QueuedRun): Promise<boolean> {
-    const live = this.#live.get(waiting.run);
-    if (live !== undefined) {
-      live.driver.poke();
-      return true;
-    }
+    if (this.#poke(waiting.run)) return true;
     try {
       await this.#driveNow(waiting);
     } catch (error) {
@@ -355,12 +385,7 @@ export class Fleet {
 
   /** A run was told something, or was just stored, by one that is driven here. */
   wake(run: string, acceptChanges: boolean = false): void {
-    const live = this.#live.get(run);
-    if (live !== undefined) {
-      live.driver.poke();
-      return;
-    }
-    this.#looked(run, () => this.#wakeStored(run, acceptChanges));
+    if (!this.#poke(run)) this.#looked(run, () => this.#wakeStored(run, acceptChanges));
   }
 
   /** Looks at a stored run, and again when the store could not. */
@@ -368,7 +393,7 @@ export class Fleet {
     const waking: Promise<void> = look()
       .catch((error: unknown) => {
         this.#deps.onFault(error);
-        if (mayComeBack(error) && !this.#closing) this.#after(TRY_AGAIN_MS, run, () => this.#looked(run, look));
+        if (mayComeBack(error) && !this.#closing) this.#later.after(TRY_AGAIN_MS, run, () => this.#looked(run, look));
         else this.#deps.hub.tell(run, { type: 'exit', error });
       })
       .then(() => void this.#waking.delete(waking));
@@ -405,7 +430,7 @@ export class Fleet {
       this.#alarms.set(run, this.#deps.clock.now() + wakeInMs, status === 'waiting');
       return this.#wakeTasks(run);
     }
-    if (this.drives(run)) this.#live.get(run)?.driver.poke();
+    if (this.drives(run)) this.#poke(run);
     else if (acceptChanges || !this.#refusals.has(run)) {
       this.enqueue({ run, tenant: identity.tenant, priority, acceptChanges });
     }
@@ -416,32 +441,10 @@ export class Fleet {
     for (const { identity } of tasks) this.wake(identity.run);
   }
 
-  /**
-   * A run that has failed goes on, as soon as it is driven.
-   * @returns the run, and the tasks that go on with it.
-   * @throws as `reopen`.
-   */
-  async reopen(run: string, as: ReopenAs): Promise<readonly string[]> {
+  /** Until a run that has ended here is let go of. */
+  async untilOver(run: string): Promise<void> {
     const live = this.#live.get(run);
     if (live !== undefined && live.driver.state.ending !== null) await live.done;
-    return reopen(this.#reopening, run, as);
-  }
-
-  /** The tasks that carry out nodes of the run which are retried go on. */
-  async reopenTasks(run: string, by: Caller | undefined): Promise<void> {
-    for (const task of await reopenTasks(this.#reopening, run, by)) this.wake(task);
-  }
-
-  /** @returns why the task cannot undo what it did. */
-  async undoTask(task: string, owner: string): Promise<ErrorData | undefined> {
-    const refused = await undoTask(this.#reopening, task, owner);
-    if (refused === undefined) this.wake(task);
-    return refused;
-  }
-
-  get #reopening(): Reopening {
-    const { journal, clock, random } = this.#deps;
-    return { journal, clock, random, owner: this.#owner, leaseMs: this.#options.leaseMs };
   }
 
   /**
@@ -487,13 +490,17 @@ export class Fleet {
     // Somebody has it who may live: asked for again when that lease would be over.
     if (lease !== undefined && !this.#closing) {
       const leftMs = Math.min(Math.max(lease.until - readAt, LEAST_ALARM_MS), MAX_LEASE_MS);
-      this.#after(leftMs, run, () => this.wake(run, acceptChanges), false);
+      this.#later.after(leftMs, run, () => this.wake(run, acceptChanges), false);
     }
     return undefined;
   }
 
-  /** In a slot that was taken before. */
-  async #driveClaimed(place: Place, claim: () => Promise<RunDriver | undefined>): Promise<boolean> {
+  /** In a slot that was taken before. @param hasNews signals may have come while it was being claimed, which told nobody. */
+  async #driveClaimed(
+    place: Place,
+    claim: () => Promise<RunDriver | undefined>,
+    hasNews = () => true,
+  ): Promise<boolean> {
     let driver: RunDriver | undefined;
     try {
       driver = await claim();
@@ -502,8 +509,7 @@ export class Fleet {
     }
     if (driver === undefined) return false;
     this.#drive(driver, place);
-    // Signals that came while it was being claimed told nobody.
-    driver.poke();
+    if (hasNews()) driver.poke();
     return true;
   }
 
@@ -513,9 +519,9 @@ export class Fleet {
     const turn = new Promise<void>((resolve) => setImmediate(resolve));
     // This process lost the run while it stood still, and has claimed it again: nothing drives it twice at once.
     const before = this.#live.get(run);
-    this.#later.get(run)?.();
-    this.#later.delete(run);
+    this.#later.forget(run);
     this.#alarms.clear(run);
+    this.#parkedHere.clear(run);
     this.#refusals.forget(run);
     before?.driver.stop('lost');
     const ready = before === undefined ? turn : Promise.all([turn, before.exit]);
@@ -542,7 +548,7 @@ export class Fleet {
     const priority = Number.POSITIVE_INFINITY;
     if (exit.kind === 'parked' && driver.hasNews) this.#slots.enqueue({ run, tenant, priority });
     else if (exit.kind === 'parked' && exit.wakeAt !== undefined && !this.#closing) {
-      this.#alarms.set(run, exit.wakeAt, exit.isPaused !== true);
+      this.#parkedHere.set(run, exit.wakeAt, exit.isPaused !== true);
     } else if (exit.kind === 'broken' && !this.#closing) this.#broke(run, exit.error);
     this.#loans.letGo(live);
     this.#startWaiting();
@@ -550,22 +556,8 @@ export class Fleet {
 
   /** What the store could not take goes on when it can; what else broke is left to others for a while. */
   #broke(run: string, error: unknown): void {
-    if (mayComeBack(error)) this.#after(TRY_AGAIN_MS + LEAST_ALARM_MS, run, () => this.wake(run));
+    if (mayComeBack(error)) this.#later.after(TRY_AGAIN_MS + LEAST_ALARM_MS, run, () => this.wake(run));
     else this.#refusals.note(run);
-  }
-
-  /** In place of what was to be done about the run later. @param holds the process stays alive for it. */
-  #after(delayMs: number, run: string, act: () => void, holds: boolean = true): void {
-    this.#later.get(run)?.();
-    const cancel = this.#deps.clock.after(
-      delayMs,
-      () => {
-        this.#later.delete(run);
-        act();
-      },
-      { holds },
-    );
-    this.#later.set(run, cancel);
   }
 
   /** The state in which this process lets go of a run. @throws why it had to, when the run has neither ended nor paused. */

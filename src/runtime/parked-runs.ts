@@ -4,44 +4,54 @@
  * died, is left to those who `work()`.
  */
 import { describeThrown, PilotageError } from '#core';
-import { isJournalGone, isTransientStoreError } from '#journal';
+import { type Claim, type ClaimedRun, isJournalGone, isTransientStoreError } from '#journal';
 import type { DriverDeps } from '../loop/driver-deps.ts';
-import type { Slots } from './slots.ts';
+import { type Moment, momentOf } from '../loop/held-lease.ts';
+import type { Slot, Slots } from './slots.ts';
 
 /** Other processes park runs, and tell them something, without a word to this one. */
 const POLL_MS = 2_000;
 /** The store's clock may be behind this clock. */
 const LEAST_DELAY_MS = 5;
-/** How many are claimed side by side, so that their claims share a commit. */
-const MOST_AT_ONCE = 64;
+/** How many are claimed in one commit. */
+const MOST_AT_ONCE = 256;
+
+export interface ParkedPorts {
+  /** Claims up to so many that are due; or of these, whose time has come by the own clock. */
+  claim(limit: number, runs?: readonly string[]): Promise<ClaimedRun[]>;
+  /** Goes on with a run that was claimed, in this slot. */
+  drive(run: ClaimedRun, slot: Slot, askedAt: Moment): Promise<void>;
+  giveBack(claim: Claim): Promise<void>;
+}
 
 export class ParkedRuns {
   readonly #deps: Pick<DriverDeps, 'journal' | 'clock' | 'onFault'>;
   readonly #agents: readonly string[];
   readonly #slots: Slots;
-  readonly #driveNext: () => Promise<boolean>;
+  readonly #ports: ParkedPorts;
   #cancel = (): void => {};
   #sweeping: Promise<void> | undefined;
   /** Asked to look again while it looks. */
   #again = false;
   #waitsForRoom = false;
-  /** How many are asked for at once: more and more while each is found, as many as before when the next are due. */
-  #count = 1;
+  /** Parked here, and their time has come by the own clock. */
+  readonly #rung = new Set<string>();
+  /** Runs that were told something while it looks: they may have been claimed before. */
+  readonly #heard = new Set<string>();
   #stopped = false;
   /** What was told last: a store that stays broken is told of once. */
   #told: string | undefined;
 
-  /** @param driveNext takes over one that is due. False when none is, or no slot is free. */
   constructor(
     deps: Pick<DriverDeps, 'journal' | 'clock' | 'onFault'>,
     agents: readonly string[],
     slots: Slots,
-    driveNext: () => Promise<boolean>,
+    ports: ParkedPorts,
   ) {
     this.#deps = deps;
     this.#agents = agents;
     this.#slots = slots;
-    this.#driveNext = driveNext;
+    this.#ports = ports;
     this.#arm(0);
   }
 
@@ -55,9 +65,26 @@ export class ParkedRuns {
     this.#cancel();
     this.#sweeping = this.#sweep().then((delayMs) => {
       this.#sweeping = undefined;
+      this.#heard.clear();
       if (this.#again) this.look();
       else if (delayMs !== undefined) this.#arm(delayMs);
     });
+  }
+
+  /** The time of a run has come that was parked here. */
+  ring(run: string): void {
+    this.#rung.add(run);
+    this.look();
+  }
+
+  /** A run that is not driven here was told something. */
+  hear(run: string): void {
+    if (this.#sweeping !== undefined) this.#heard.add(run);
+  }
+
+  /** The run was told something since its claim was asked for, which the claim may not count. */
+  hasHeard(run: string): boolean {
+    return this.#heard.has(run);
   }
 
   /** Begins nothing more, and waits for what it has begun. */
@@ -74,14 +101,17 @@ export class ParkedRuns {
     try {
       const dueMs = await this.#deps.journal.nextDue(this.#agents);
       const isDue = dueMs !== undefined && dueMs <= 0;
-      const found = isDue && (await this.#driveDue());
+      const found = (isDue || this.#rung.size > 0) && (await this.#driveDue());
       this.#told = undefined;
-      if (!isDue) return Math.min(dueMs ?? POLL_MS, POLL_MS);
-      if (!slots.hasRoom && !this.#waitsForRoom) {
+      if (!isDue && this.#rung.size === 0) return Math.min(dueMs ?? POLL_MS, POLL_MS);
+      // Nor have those of a tenant that has as many here as one may have.
+      const isFull = !slots.hasRoom || slots.fullTenants().length > 0;
+      if (isFull && !this.#waitsForRoom) {
         this.#waitsForRoom = true;
         slots.onRoom(() => {
           this.#waitsForRoom = false;
-          this.look();
+          // With those that become free just after it. While it looks, it is its own room that it gives back.
+          if (this.#sweeping === undefined) this.#arm(LEAST_DELAY_MS);
         });
       }
       // What is due, and could not be had, is left to others, or waits for room.
@@ -101,24 +131,42 @@ export class ParkedRuns {
   async #driveDue(): Promise<boolean> {
     let found = false;
     while (!this.#stopped) {
-      const count = Math.min(this.#count, this.#slots.room);
-      if (count === 0) break;
-      const drives = await Promise.allSettled(Array.from({ length: count }, () => this.#driveNext()));
-      let driven = 0;
-      for (const drive of drives) {
-        if (drive.status === 'rejected') throw drive.reason;
-        if (drive.value) driven += 1;
+      let free = 0;
+      // A slot first, then the claim: no more are claimed than can be driven.
+      while (free < MOST_AT_ONCE && this.#slots.takeAny()) free += 1;
+      if (free === 0) break;
+      const askedAt = momentOf(this.#deps.clock);
+      const rung = [...this.#rung].slice(0, free);
+      for (const run of rung) this.#rung.delete(run);
+      let claimed: readonly ClaimedRun[] = [];
+      try {
+        claimed = await (rung.length === 0 ? this.#ports.claim(free) : this.#ports.claim(free, rung));
+      } catch (error) {
+        for (const run of rung) this.#rung.add(run);
+        throw error;
+      } finally {
+        for (let left = free - claimed.length; left > 0; left -= 1) this.#slots.freeAny();
       }
-      found ||= driven > 0;
-      this.#count = driven < count ? Math.max(1, driven) : Math.min(2 * this.#count, MOST_AT_ONCE);
-      if (driven < count) break;
+      const drives = await Promise.allSettled(claimed.map((run) => this.#goOn(run, askedAt)));
+      for (const drive of drives) if (drive.status === 'rejected') throw drive.reason;
+      found ||= claimed.length > 0;
+      if (rung.length === 0 && claimed.length < free) break;
     }
     return found;
+  }
+
+  /** A slot was taken for it. A tenant that has no more room has its run back as it was. */
+  async #goOn(run: ClaimedRun, askedAt: Moment): Promise<void> {
+    const slot = this.#slots.assign(run.tenant);
+    if (slot !== undefined) return this.#ports.drive(run, slot, askedAt);
+    this.#slots.freeAny();
+    await this.#ports.giveBack(run.claim);
   }
 
   /** The process need not stay alive for it. */
   #arm(delayMs: number): void {
     if (this.#stopped) return;
+    this.#cancel();
     this.#cancel = this.#deps.clock.after(Math.max(delayMs, LEAST_DELAY_MS), () => this.look(), { holds: false });
   }
 }

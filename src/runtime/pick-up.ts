@@ -36,16 +36,22 @@ export class PickUp {
   /**
    * The driver of a stored run; `undefined` when the claim is lost again. A run that cannot be carried out here is
    * given back as it was, with its problem: others may be able to.
+   * @param entries all entries of the run, if they came with the claim.
    * @throws PilotageError `run_changed`, the error of the store, or what the migrate hook throws.
    */
-  async claimed(claim: Claim, askedAt: Moment, acceptChanges = false): Promise<RunDriver | undefined> {
+  async claimed(
+    claim: Claim,
+    askedAt: Moment,
+    acceptChanges = false,
+    entries?: readonly Entry[],
+  ): Promise<RunDriver | undefined> {
     const { states, onFault, redaction } = this.#deps;
     try {
       if (claim.waits === true && !(await this.#isCancelled(claim))) {
         await this.giveBack(claim);
         return undefined;
       }
-      const { state, kept } = await states.forDriver(claim.run);
+      const { state, kept } = await states.forDriver(claim.run, entries);
       const repin = await this.#repinFor(state, acceptChanges);
       if (repin !== undefined) await this.#append(state, claim, repin);
       return this.driver(claim, state, askedAt, kept);

@@ -65,7 +65,7 @@ export class RunHost {
   /** Records that the failed run goes on. @returns the run, and the tasks that go on with it. */
   async reopen(run: string, as: ReopenAs): Promise<readonly string[]> {
     this.assertOpen();
-    return this.fleet.reopen(run, as);
+    return this.fleet.ended.reopen(run, as);
   }
 
   /** Drives the run here, unless another process does. `acceptChanges`: also when the code has changed since the run started. */

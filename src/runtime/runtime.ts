@@ -528,8 +528,8 @@ export class Runtime {
       },
       newToken: () => `pause_${crypto.randomUUID().replaceAll('-', '')}`,
       woke: (run) => this.#readyFleet().wake(run),
-      reopenTasks: (run, by) => this.#readyFleet().reopenTasks(run, by),
-      undoTask: (task, owner) => this.#readyFleet().undoTask(task, owner),
+      reopenTasks: (run, by) => this.#readyFleet().ended.reopenTasks(run, by),
+      undoTask: (task, owner) => this.#readyFleet().ended.undoTask(task, owner),
       onFault,
     };
     return deps;

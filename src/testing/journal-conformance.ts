@@ -11,6 +11,7 @@ import { entryCases, repairCases } from './journal-cases/entries.ts';
 import { inboxCases } from './journal-cases/inbox.ts';
 import type { JournalCase } from './journal-cases/kit.ts';
 import { leaseCases } from './journal-cases/leases.ts';
+import { parkedCases } from './journal-cases/parked.ts';
 import { sessionCases } from './journal-cases/sessions.ts';
 import { signalCases } from './journal-cases/signals.ts';
 import { snapshotCases } from './journal-cases/snapshots.ts';
@@ -56,6 +57,7 @@ export function journalConformance(options: JournalConformanceOptions): Conforma
     ...snapshotCases,
     ...storeCases,
     ...waitCases,
+    ...parkedCases,
     ...signalCases,
     ...startCases,
     ...streamCases,

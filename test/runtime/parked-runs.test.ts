@@ -7,7 +7,7 @@ import { VirtualClock } from '#testing';
 import { call, pause, script } from '../kit/decisions.ts';
 import { entriesOf } from '../kit/run-record.ts';
 import { make } from '../kit/tools.ts';
-import { advanceUntil, quiet, until } from '../kit/waiting.ts';
+import { advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
 import { start, type WorldOptions, world } from '../kit/world.ts';
 
 const NAP_MS = 60_000;
@@ -71,6 +71,42 @@ describe('a run that another process has parked', () => {
     }
     expect(await shared.journal.get(id)).toMatchObject({ status: 'waiting', head: 3 });
     await made.runtime.close();
+  });
+
+  it.each([
+    ['in all', { maxLiveRuns: 1 }],
+    ['of one tenant', { maxLiveRunsPerTenant: 1 }],
+  ])('goes on as soon as there is room, when as many are due as may not be driven at once %s', async (_, limits) => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const gates = [gate(), gate(), gate()];
+    let begun = 0;
+    const works = make('works', async (__, context) => {
+      await context.sleep({ forMs: NAP_MS });
+      begun += 1;
+      await gates[begun - 1]?.opened;
+      return 'done';
+    });
+    const shared = { planner: script(call('works')), tools: [works], journal, clock };
+    const first = world(shared);
+    const runs = [await start(first), await start(first), await start(first)];
+    for (const { id } of runs) await until(async () => (await journal.get(id))?.status === 'waiting');
+    await first.runtime.close();
+    await opened({ ...shared, ...limits });
+    clock.advance(NAP_MS);
+    let from = 0;
+    for (const [index, each] of gates.entries()) {
+      while (begun <= index) {
+        await quiet();
+        clock.advance(5);
+      }
+      await quiet();
+      expect(begun).toBe(index + 1);
+      if (index === 0) from = clock.now();
+      each.open();
+    }
+    // It is told of room, and does not look for it now and then.
+    expect(clock.now() - from).toBeLessThan(1_000);
   });
 
   it('that has not begun, or whose process died, is left to those who work', async () => {

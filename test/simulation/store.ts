@@ -5,12 +5,14 @@ import type {
   Append,
   ArtifactStore,
   Claim,
+  ClaimedRun,
   ClaimRequest,
   Examined,
   Journal,
   LongTermStore,
   NewRun,
   Park,
+  ParkedRequest,
   Received,
   Renewal,
   RepairRequest,
@@ -142,6 +144,18 @@ export class SimulatedStore implements Journal {
       this.#tell(claim.run, () => `claimed under the fence ${claim.fence}`);
       ledger.claimed(claim, request, process);
       return claim;
+    });
+  }
+
+  claimParked(request: ParkedRequest): Promise<ClaimedRun[]> {
+    const { inner, ledger, process } = this.#options;
+    return this.#operation('claim', async () => {
+      const claimed = await inner.claimParked(request);
+      for (const { claim } of claimed) {
+        this.#tell(claim.run, () => `claimed under the fence ${claim.fence}`);
+        ledger.claimed(claim, request, process);
+      }
+      return claimed;
     });
   }
 

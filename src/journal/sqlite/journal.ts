@@ -16,12 +16,14 @@ import type {
   Append,
   ArtifactStore,
   Claim,
+  ClaimedRun,
   ClaimRequest,
   Examined,
   Journal,
   LongTermStore,
   NewRun,
   Park,
+  ParkedRequest,
   Received,
   Renewal,
   RepairRequest,
@@ -35,7 +37,16 @@ import type {
   StartedByKey,
 } from '../port.ts';
 import type { StreamStore } from '../port-streams.ts';
-import { assertLease, assertPriority, dueAt, isTurn, journalClosed, pageSize, wholeMs } from '../rules.ts';
+import {
+  assertLease,
+  assertPriority,
+  dueAt,
+  isTurn,
+  journalClosed,
+  MOST_ENTRIES_ALONG,
+  pageSize,
+  wholeMs,
+} from '../rules.ts';
 import type { ScheduleStore } from '../schedules-port.ts';
 import type { EventStore, WaitIndex } from '../waits-port.ts';
 import { Watchers } from '../watchers.ts';
@@ -199,7 +210,7 @@ export class SqliteJournal implements Journal {
 
   async create(run: NewRun): Promise<Claim | undefined> {
     const text = encodeRun(run);
-    const claim = await this.#writer.write(() => this.#rows.create(text, this.#clock.now()));
+    const claim = await this.#writer.write(() => this.#rows.create(text, this.#clock.now()), run.identity.run);
     this.#watchers.wake(run.identity.run);
     if (isTurn(text.first)) this.#watchers.wakeSession(run.identity);
     return claim;
@@ -231,7 +242,7 @@ export class SqliteJournal implements Journal {
 
   async append(append: Append): Promise<void> {
     const text = encodeAppend(append);
-    const { next, told = [] } = await this.#writer.write(() => this.#rows.append(text, this.#clock.now()));
+    const { next, told = [] } = await this.#writer.write(() => this.#rows.append(text, this.#clock.now()), append.run);
     this.#watchers.wake(append.run);
     if (next !== undefined) this.#hasItsTurn(next);
     for (const run of told) this.#watchers.wake(run);
@@ -267,7 +278,31 @@ export class SqliteJournal implements Journal {
     // A look before the lock: a poller that finds nothing disturbs nobody, and hears when it looks at the wrong file.
     this.#guard.look();
     const found = this.#read(() => this.#rows.findClaimable(request, this.#clock.now()));
-    return found === undefined ? undefined : this.#writer.write(() => this.#rows.claim(request, this.#clock.now()));
+    return found === undefined
+      ? undefined
+      : this.#writer.write(() => this.#rows.claim(request, this.#clock.now()), request.run);
+  }
+
+  async claimParked(request: ParkedRequest): Promise<ClaimedRun[]> {
+    assertLease(request);
+    const { agents, runs } = request;
+    const dueMs = this.#read(() => {
+      this.#rows.passOver(request.exceptRuns);
+      return runs === undefined ? this.#rows.nextDue(agents, this.#clock.now()) : 0;
+    });
+    if (dueMs === undefined || dueMs > 0) return [];
+    const claimed = await this.#writer.write(() => this.#rows.claimParked(request, this.#clock.now()));
+    return claimed.map(({ key, claim, tenant }) => ({ claim, tenant, ...this.#alongWith(key, claim) }));
+  }
+
+  /** Nobody adds to them while the run is leased. What cannot be read is told to whoever reads it. */
+  #alongWith(key: number, claim: Claim): Pick<ClaimedRun, 'entries'> {
+    if (claim.head > MOST_ENTRIES_ALONG) return {};
+    try {
+      return { entries: this.#read(() => this.#rows.readBy(key, claim, 1, claim.head + 1)) };
+    } catch {
+      return {};
+    }
   }
 
   async nextDue(agents: readonly string[]): Promise<number | undefined> {
@@ -285,13 +320,13 @@ export class SqliteJournal implements Journal {
   async release(lease: Renewal, park: Park): Promise<boolean> {
     // Refused before it is tried.
     dueAt(park, this.#clock.now());
-    return this.#writer.write(() => this.#rows.release(lease, park, this.#clock.now()));
+    return this.#writer.write(() => this.#rows.release(lease, park, this.#clock.now()), lease.run);
   }
 
   async signal(run: string, message: Message, options: SignalOptions = {}): Promise<boolean> {
     if (options.priority !== undefined) assertPriority(options.priority);
     const text = encodeMessage(message);
-    const isNew = await this.#writer.write(() => this.#rows.signal(run, text, options, this.#now()));
+    const isNew = await this.#writer.write(() => this.#rows.signal(run, text, options, this.#now()), run);
     if (isNew) this.#watchers.wake(run);
     return isNew;
   }

@@ -3,14 +3,16 @@
  * transaction, and throws a `PilotageError` only before its first change.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { type Clock, type Entry, encodeEntry, type Message, PilotageError, type StartKey, steadyMs } from '#core';
+import { type Clock, type Entry, encodeEntry, PilotageError, type StartKey, steadyMs } from '#core';
 import { LeaseWatch, MAX_LEASE_MS } from '../lease-watch.ts';
 import type {
   Append,
   Claim,
+  ClaimedRun,
   ClaimRequest,
   NewRun,
   Park,
+  ParkedRequest,
   Received,
   Renewal,
   RunStatus,
@@ -40,6 +42,7 @@ import {
   wholeMs,
 } from '../rules.ts';
 import { beginningAt, decideStart, firstWake, inPlaceOf, type KeyedRuns } from '../start-rules.ts';
+import { SqliteInbox } from './inbox.ts';
 import { ItemWriter } from './items.ts';
 import { SqlitePassedOver } from './passed-over.ts';
 import { decodeRow, type EntryRow } from './records.ts';
@@ -82,9 +85,10 @@ interface FarRow {
   readonly until: number;
 }
 
-const FIND_RUN = `
+const RUN_ROW = `
   SELECT key, id, status, agent, tenant, ${HEAD} AS head, signals, fence, wake_at, owner, lease_until, work_left_at, waits,
-    starts_at FROM runs WHERE `;
+    starts_at FROM`;
+const FIND_RUN = `${RUN_ROW} runs WHERE `;
 const firstInLine = (due: string, further: string): string => `(
   SELECT key FROM runs
   WHERE agent = name AND ${due} AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants)) ${further}
@@ -117,16 +121,11 @@ const FIND_FAR = `
 const FAR_LOOK_MS = 30_000;
 /** As the index says it. */
 const IS_PARKED = `owner IS NULL AND status IN ('waiting', 'paused') AND wake_at IS NOT NULL`;
-/** For each agent one look-up in the index of what was parked. */
 const findParked = (further: string): string => `
-  ${AGENTS}
-  SELECT runs.key FROM agents CROSS JOIN runs ON runs.key = (
-    SELECT key FROM runs INDEXED BY runs_parked
-    WHERE agent = name AND ${IS_PARKED} AND wake_at <= :now AND coalesce(waits, 0) = 0
-      AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants)) ${further}
-    ORDER BY wake_at LIMIT 1
-  )
-  ORDER BY runs.wake_at LIMIT 1`;
+  ${RUN_ROW} runs INDEXED BY runs_parked
+  WHERE agent = :agent AND ${IS_PARKED} AND wake_at <= :now AND coalesce(waits, 0) = 0
+    AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants)) ${further}
+  ORDER BY wake_at LIMIT :limit`;
 const NEXT_DUE = `
   SELECT min((
     SELECT wake_at FROM runs INDEXED BY runs_parked WHERE agent = agents.value AND ${IS_PARKED} ORDER BY wake_at LIMIT 1
@@ -188,6 +187,13 @@ export interface Appended {
   /** Runs that have got a signal. */
   readonly told?: readonly string[];
 }
+
+function isParked({ owner, status, wake_at: at, waits }: RunRow): boolean {
+  return owner === null && (status === 'waiting' || status === 'paused') && at !== null && (waits ?? 0) === 0;
+}
+
+/** A parked run that was claimed, and the key of its row. */
+type ParkedRow = Pick<ClaimedRun, 'claim' | 'tenant'> & { readonly key: number };
 
 const NOBODY: Appended = Object.freeze({});
 
@@ -345,6 +351,11 @@ export class SqliteRows {
   /** Entries with a seq from `from` up to, and without, `end`. */
   read(run: string, from: number, end: number): Entry[] {
     const { key, head } = this.#find(run);
+    return this.readBy(key, { run, head }, from, end);
+  }
+
+  /** The same, of a run whose row is known. */
+  readBy(key: number, { run, head }: Pick<Claim, 'run' | 'head'>, from: number, end: number): Entry[] {
     const until = Math.min(head + 1, end);
     const rows = this.#sql.readEntries().all<EntryRow>({ key, from, end: until });
     const wanted = Math.max(0, until - from);
@@ -362,18 +373,14 @@ export class SqliteRows {
   /** The run that `request` would get. */
   findClaimable(request: ClaimRequest, now: number): number | undefined {
     if (request.run === undefined) {
-      const { from = null, agents, exceptTenants = [], exceptRuns = [], parked } = request;
+      const { from = null, agents, exceptTenants = [], exceptRuns = [] } = request;
       const which = {
         now,
         agents: agents === undefined ? null : JSON.stringify(agents),
         exceptTenants: JSON.stringify(exceptTenants),
       };
       const isPassing = exceptRuns.length > 0;
-      if (isPassing) this.#passedOver.hold(exceptRuns);
-      if (parked === true) {
-        const find = isPassing ? this.#sql.findParkedOther() : this.#sql.findParked();
-        return find.get<Pick<RunRow, 'key'>>(which)?.key;
-      }
+      this.passOver(exceptRuns);
       const find = isPassing ? this.#sql.findDueOther() : this.#sql.findDue();
       const due = find.get<Pick<RunRow, 'key'>>({ ...which, dead: from })?.key;
       return due ?? this.#findStuck(request, which.agents, now);
@@ -424,9 +431,42 @@ export class SqliteRows {
     return key === undefined ? undefined : this.#grant(key, request, now);
   }
 
+  /** Before the transaction of a claim: the table of runs that it passes over is made with the first. */
+  passOver(runs: readonly string[] = []): void {
+    if (runs.length > 0) this.#passedOver.hold(runs);
+  }
+
+  claimParked(request: ParkedRequest, now: number): ParkedRow[] {
+    const { limit, runs } = request;
+    const due = runs === undefined ? this.#dueParked(request, now) : this.#namedParked(request, runs);
+    const first = due.toSorted((left, right) => (left.wake_at ?? 0) - (right.wake_at ?? 0)).slice(0, limit);
+    return first.map((row) => ({ key: row.key, tenant: row.tenant, claim: this.#grantRow(row, request, now) }));
+  }
+
+  #dueParked({ agents, exceptTenants = [], exceptRuns = [], limit }: ParkedRequest, now: number): RunRow[] {
+    const which = { now, exceptTenants: JSON.stringify(exceptTenants), limit };
+    this.passOver(exceptRuns);
+    const find = exceptRuns.length > 0 ? this.#sql.findParkedOther() : this.#sql.findParked();
+    return agents.flatMap((agent) => find.all<RunRow & Record<string, never>>({ ...which, agent }));
+  }
+
+  #namedParked({ agents, exceptTenants = [], exceptRuns = [] }: ParkedRequest, runs: readonly string[]): RunRow[] {
+    const rows: RunRow[] = [];
+    for (const run of runs) {
+      const row = this.#sql.findRun().get<RunRow & Record<string, never>>(run);
+      if (row === undefined || !isParked(row) || exceptRuns.includes(run)) continue;
+      if (agents.includes(row.agent) && !exceptTenants.includes(row.tenant)) rows.push(row);
+    }
+    return rows;
+  }
+
   #grant(key: number, lease: ClaimRequest, now: number): Claim {
+    return this.#grantRow(this.#sql.findRunByKey().get(key) as RunRow, lease, now);
+  }
+
+  #grantRow(row: RunRow, lease: ClaimRequest, now: number): Claim {
+    const { key } = row;
     this.#leaseWatch.forget(key);
-    const row = this.#sql.findRunByKey().get(key) as RunRow;
     const workLeftAt = row.owner !== null && mayLive(row.owner, lease) ? Math.ceil(now) : row.work_left_at;
     this.#sql.grant().run(lease.owner, wholeMs(now + lease.leaseMs, 'leaseMs'), workLeftAt, key);
     const before = { status: row.status, wakeAt: row.wake_at };
@@ -500,73 +540,4 @@ export class SqliteRows {
     if (row === undefined) throw runNotFound(run);
     return row;
   }
-}
-
-// The statements on what was said to runs. A message that was taken keeps its id and loses its body.
-
-interface MessageRow {
-  readonly id: string;
-  readonly body: string;
-  readonly stored_at: number;
-}
-
-class SqliteInbox {
-  readonly #insert: PreparedStatement;
-  readonly #find: PreparedStatement;
-  readonly #countControls: PreparedStatement;
-  readonly #take: PreparedStatement;
-  readonly #waiting: PreparedStatement;
-
-  constructor(db: DatabaseSync) {
-    const sql = prepared(db);
-    this.#insert = sql('INSERT INTO controls (run, id, number, stored_at, capped, body) VALUES (?, ?, ?, ?, ?, ?)');
-    this.#find = sql('SELECT number FROM controls WHERE run = ? AND id = ?');
-    // Without the hint SQLite looks through all that the run has ever been told.
-    this.#countControls = sql(`
-      SELECT count(*) AS waiting FROM controls INDEXED BY controls_waiting
-      WHERE run = ? AND body IS NOT NULL AND capped`);
-    this.#take = sql('UPDATE controls SET body = NULL WHERE run = (SELECT key FROM runs WHERE id = ?) AND id = ?');
-    this.#waiting = sql('SELECT id, body, stored_at FROM controls WHERE run = ? AND body IS NOT NULL ORDER BY number');
-  }
-
-  /** Whether the run has ever had the message. */
-  has(key: number, id: string): boolean {
-    return this.#find().get(key, id) !== undefined;
-  }
-
-  waitingControls(key: number): number {
-    return Number(this.#countControls().get(key)?.['waiting']);
-  }
-
-  /** `number` orders the messages of a run. */
-  put(key: number, number: number, { id, isCapped, body }: MessageText, now: number): void {
-    this.#insert().run(key, id, number, now, isCapped ? 1 : 0, body);
-  }
-
-  take(run: string, id: string): void {
-    this.#take().run(run, id);
-  }
-
-  read(key: number): Received[] {
-    return this.texts(key).map((row) => ({ message: decodeMessage(row), storedAt: row.stored_at }));
-  }
-
-  /** What waits, as it is stored. */
-  texts(key: number): readonly MessageRow[] {
-    return this.#waiting().all<MessageRow>(key);
-  }
-}
-
-/** @throws PilotageError `journal_corrupt`. */
-function decodeMessage({ id, body }: Pick<MessageRow, 'id' | 'body'>): Message {
-  try {
-    return JSON.parse(body, freezeValue) as Message;
-  } catch (cause) {
-    const message = `The message ${id} in the inbox of the run is not JSON. See what pilotage repair can do.`;
-    throw new PilotageError('journal_corrupt', message, { data: { message: id }, cause });
-  }
-}
-
-function freezeValue(_key: string, value: unknown): unknown {
-  return Object.freeze(value);
 }

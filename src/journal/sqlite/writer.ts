@@ -16,6 +16,8 @@ const BUSY_RETRY_MS = 20;
 interface Write {
   /** Runs inside the transaction. Throws a `PilotageError` only before it has changed anything. */
   readonly run: () => unknown;
+  /** The run that it is for, if it is for one. */
+  readonly of: string | undefined;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
   /** When it first found the file locked, by the machine's monotonic clock. */
@@ -30,8 +32,9 @@ export class GroupWriter {
   readonly #commit: StatementSync;
   #queue: Write[] = [];
   #scheduled = false;
-  /** How many writes the last commit held. */
+  /** How many writes the last commit held, and of which run it was when it held one. */
   #lastWrites = 0;
+  #lastOf: string | undefined;
   /** The write that runs. */
   #running: Write | undefined;
   #closed = false;
@@ -45,12 +48,12 @@ export class GroupWriter {
     this.#commit = db.prepare('COMMIT');
   }
 
-  /** Resolves when what `run` wrote is durable. `run` may be tried several times. */
-  write<T>(run: () => T): Promise<T> {
+  /** Resolves when what `run` wrote is durable. `run` may be tried several times. @param of the run that it is for. */
+  write<T>(run: () => T, of?: string): Promise<T> {
     if (this.#closed) return Promise.reject(journalClosed());
     return new Promise<T>((resolve, reject) => {
-      this.#queue.push({ run, resolve: resolve as (value: unknown) => void, reject });
-      this.#schedule();
+      this.#queue.push({ run, of, resolve: resolve as (value: unknown) => void, reject });
+      this.#schedule(of);
     });
   }
 
@@ -63,17 +66,19 @@ export class GroupWriter {
     });
   }
 
-  #schedule(): void {
+  #schedule(of: string | undefined): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // One writer alone need not wait for others; many do, until the microtasks of this turn have brought in all who are ready.
-    if (this.#lastWrites <= 1) queueMicrotask(this.#flush);
+    // One run alone need not wait for others; many do, until the microtasks of this turn have brought in all who are ready.
+    const isAlone = of === undefined || this.#lastOf === undefined || of === this.#lastOf;
+    if (isAlone && this.#lastWrites <= 1) queueMicrotask(this.#flush);
     else setImmediate(this.#flush);
   }
 
   readonly #flush = (): void => {
     const batch = this.#queue.splice(0, MAX_WRITES_PER_COMMIT);
     this.#lastWrites = batch.length;
+    this.#lastOf = batch[0]?.of;
     try {
       for (const settle of this.#transact(batch)) settle();
     } catch (error) {
@@ -91,7 +96,7 @@ export class GroupWriter {
 
   #next(): void {
     this.#scheduled = false;
-    if (this.#queue.length > 0) this.#schedule();
+    if (this.#queue.length > 0) this.#schedule(this.#queue[0]?.of);
     else this.#onIdle?.();
   }
 

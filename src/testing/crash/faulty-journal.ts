@@ -7,6 +7,7 @@ import type {
   Append,
   ArtifactStore,
   Claim,
+  ClaimedRun,
   ClaimRequest,
   EventStore,
   Examined,
@@ -14,6 +15,7 @@ import type {
   LongTermStore,
   NewRun,
   Park,
+  ParkedRequest,
   Received,
   Renewal,
   RepairRequest,
@@ -163,6 +165,14 @@ export class FaultyJournal implements Journal {
       const claim = await this.#inner.claim(from === undefined ? request : { from, ...request });
       if (claim !== undefined) this.#record.owners.set(claim.run, request.owner);
       return claim;
+    });
+  }
+
+  claimParked(request: ParkedRequest): Promise<ClaimedRun[]> {
+    return this.#process.guard(async () => {
+      const claimed = await this.#inner.claimParked(request);
+      for (const { claim } of claimed) this.#record.owners.set(claim.run, request.owner);
+      return claimed;
     });
   }
 
