@@ -66,6 +66,8 @@ export interface Control {
   readonly stored?: ArtifactRef;
   /** The sender. Absent for the program itself, which may do everything. */
   readonly from?: Caller;
+  /** Set on a CANCEL of a run that undid its calls when it was given, or was cancelled and waited. Only the runtime sets it: from a sender it is dropped. */
+  readonly again?: true;
   /** Set on a CANCEL by a run above that goes on itself. Only the runtime sets it: from a sender it is dropped. */
   readonly dismisses?: true;
   /**

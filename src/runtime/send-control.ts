@@ -25,7 +25,7 @@ import {
   runNotFound,
   type SignalOptions,
 } from '#journal';
-import { type OpenPause, type RunState, withdrawnBy, withdrawnByWord } from '#state';
+import { isUndoUnderWay, type OpenPause, type RunState, withdrawnBy, withdrawnByWord } from '#state';
 import { misfitFor, unfitFor } from '../loop/answer-kinds.ts';
 import { answerRefused, closedIn, isVerdict, isWithdrawn, tooLate } from '../loop/answers.ts';
 import { isQuestion } from '../loop/controls.ts';
@@ -55,7 +55,8 @@ export async function sendControl(
   assertMaySend(checked.type, checked.from, record.identity);
   const answer =
     isVerdict(checked) && !hasEnded(record.status) ? await answerTo(journal, record, checked, states) : undefined;
-  const { limit, control: said = checked } = answer ?? {};
+  const { limit, control: said = checked.type === 'CANCEL' ? await asCancel(checked, record, states) : checked } =
+    answer ?? {};
   const priority = checked.type === 'PRIORITIZE' ? Number(checked.payload?.['priority']) : undefined;
   const options: SignalOptions = {
     ...(limit === undefined ? {} : { before: limit.expiresAt }),
@@ -69,6 +70,13 @@ export async function sendControl(
   });
   await withdrawFrom(journal, record, said, states);
   return record;
+}
+
+/** A second cancel stops what the first one has led to. One of a run that cannot be folded is stored as well. */
+async function asCancel(control: Control, { identity, status }: RunRecord, states: KnownStates): Promise<Control> {
+  const state = await states.of(identity.run).catch(() => undefined);
+  const isParked = status === 'paused' || status === 'waiting';
+  return state !== undefined && isUndoUnderWay(state, isParked) ? { ...control, again: true } : control;
 }
 
 /** An answer to a question of a task that is stored after this comes too late, whichever run it is given through. */

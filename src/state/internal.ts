@@ -111,6 +111,6 @@ export { freshUsage, groupView, restOf } from './task-state.ts';
 export { type ToldRun, toldRun } from './told-run.ts';
 export { summaryText, turnsOf } from './told-turns.ts';
 export { type RunTrajectory, readTrajectory, trajectoryOf } from './trajectory.ts';
-export { callsToUndo, taskToUndo, type UndoableCall, unsureCalls } from './undo.ts';
+export { callsToUndo, isUndoUnderWay, taskToUndo, type UndoableCall, unsureCalls } from './undo.ts';
 export { type UndoStop, undoCounts, undoReport, withReport } from './undo-report.ts';
 export { halfDone, waitsForEvent } from './waiting-calls.ts';
