@@ -350,7 +350,8 @@ export class Runtime {
    */
   async waiting(query: WaitingQuery = {}): Promise<Waiting[]> {
     this.#assertOpen();
-    return listWaiting(this.#driverDeps().journal, query);
+    const { journal, states } = this.#driverDeps();
+    return listWaiting(journal, query, states);
   }
 
   /**

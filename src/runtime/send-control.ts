@@ -190,6 +190,21 @@ function lostTo(
   return withdrawn && isWithdrawn(type, pause.token, withdrawnByWord(withdrawn));
 }
 
+/** Those of these pauses that somebody has answered already, or withdrawn, which no process has taken yet. */
+export async function answeredOf(
+  { journal, states }: { readonly journal: Journal; readonly states: Pick<KnownStates, 'of'> },
+  run: string,
+  tokens: readonly string[],
+): Promise<readonly string[]> {
+  const before = await journal.inbox(run);
+  if (!before.some(({ message }) => isControl(message))) return [];
+  // A run that cannot be folded hides none of the others.
+  const state = await states.of(run).catch(() => undefined);
+  const asked = state?.pauses.filter(({ token }) => tokens.includes(token));
+  if (state === undefined || asked === undefined) return [];
+  return asked.flatMap((pause) => (lostTo(before, state, pause, 'ANSWER') === undefined ? [] : [pause.token]));
+}
+
 /** When several people have to approve, an approval leaves room for others. Whether it does is judged when the run reads it. */
 function closes({ type }: Control, { approvals = 1 }: OpenPause): boolean {
   return type !== 'APPROVE' || approvals === 1;

@@ -217,7 +217,7 @@ export function applyPaused(state: RunState, paused: Paused, entry: Entry): void
 /** Nobody listens to what a call has asked that is not under way any more: it asks anew when it is made again. */
 export function withoutHeld<P extends Pick<OpenPause, 'step' | 'call' | 'wait'>>(
   pauses: readonly P[],
-  { step, call }: Pick<OpenPause, 'step' | 'call'>,
+  { step, call }: { readonly step?: number | undefined; readonly call?: number | undefined },
 ): P[] {
   return pauses.filter((pause) => pause.wait === undefined || pause.step !== step || pause.call !== call);
 }
