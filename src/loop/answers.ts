@@ -16,6 +16,7 @@ import {
   isPlan,
   isPlanTool,
   type Json,
+  type JsonObject,
   type Limits,
   type Message,
   needsOf,
@@ -62,6 +63,8 @@ export interface TakePorts {
   isStored(ref: Json): Promise<boolean>;
   /** How the pause with this token was closed, or the last one that was; `undefined` when it never was. */
   closedBy(token: Json | undefined): Promise<ClosedPause | undefined>;
+  /** Why the breakpoint of a PAUSE would never be met. */
+  unfitBreakpoint(payload: JsonObject): PilotageError | undefined;
   /** The tool can be asked whether a call of it has happened. */
   canLookUp(tool: string): boolean;
   /** Who decides, and the models without prices that it may ask: they are for no limit of cost. */

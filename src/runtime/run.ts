@@ -19,6 +19,7 @@ import type { UserMessage } from '#messages';
 import {
   answerable,
   assertRetrying,
+  type Breakpoint,
   cannotRetry,
   isPaused,
   namedNodes,
@@ -28,6 +29,7 @@ import {
   snapshotOf,
   trajectoryOf,
 } from '#state';
+import { unfitBreakpoint } from '../calls/breakpoint.ts';
 import { isVerdict } from '../loop/answers.ts';
 import { addressee, hearing, pausesBelow } from './addressee.ts';
 import {
@@ -354,14 +356,24 @@ export class Run {
 
   /**
    * Pauses the run at its next step boundary; with `before`, when that call would begin: what runs may end, nothing else starts, and the pause says
-   * where it stands. Breakpoints stay until they are taken away (`clear`). @throws PilotageError `invalid_config`, `run_ended`.
+   * where it stands. Breakpoints stay until they are taken away (`clear`). @throws PilotageError `invalid_config`, `run_ended`, `tool_not_found` for a tool that the run does not have.
    */
   async pause(options: PauseOptions = {}): Promise<void> {
     assertOptions('pause', options, PAUSE);
     assertBreakpoint(options);
     const { before, clear, ...steering } = options;
     const payload = before === undefined ? undefined : { before, ...defined({ clear }) };
+    await this.#assertBreakpoint(payload);
     return this.steer('PAUSE', payload as JsonObject | undefined, steering);
+  }
+
+  /** What the run's tools are is known where its agent is. Whoever takes the control knows in any case, and refuses it. */
+  async #assertBreakpoint(payload: { readonly before: Breakpoint; readonly clear?: boolean } | undefined): Promise<void> {
+    if (payload === undefined) return;
+    const state = await this.#folded();
+    const tools = this.#host.toolsOf(state);
+    const unfit = tools && unfitBreakpoint(payload as unknown as JsonObject, state, tools);
+    if (unfit !== undefined) throw unfit;
   }
 
   /** Ends the run as cancelled. Work in flight is aborted at once, unless `hard` is false. */
