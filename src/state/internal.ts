@@ -53,7 +53,7 @@ export {
   shareFor,
   stepsCounted,
 } from './budget.ts';
-export { cancelledBySomebody, cancelledCalls, cancelOf, unfitToCancel } from './call-cancels.ts';
+export { cancelledBySomebody, cancelledCalls, cancelOf, halfDoneWhen, unfitToCancel } from './call-cancels.ts';
 export { compareRuns, type RunComparison, type RunSummary, type StepPair, type StepSummary } from './compare-runs.ts';
 export { event, eventsOf, type Redact, redacted } from './events.ts';
 export { applyEntry, applyFitting, foldEntries, openState } from './fold.ts';
@@ -113,4 +113,4 @@ export { summaryText, turnsOf } from './told-turns.ts';
 export { type RunTrajectory, readTrajectory, trajectoryOf } from './trajectory.ts';
 export { callsToUndo, isUndoUnderWay, taskToUndo, type UndoableCall, unsureCalls } from './undo.ts';
 export { type UndoStop, undoCounts, undoReport, withReport } from './undo-report.ts';
-export { halfDone, waitsForEvent } from './waiting-calls.ts';
+export { asksNothing, halfDone, waitsForEvent } from './waiting-calls.ts';
