@@ -31,7 +31,8 @@ const EXIT_CODES = `Exit codes:
   3    the run failed
   4    the journal cannot be used
   5    the run is paused and waits for somebody
-  6    refused: by the run, or because it has ended, changed or belongs to somebody else
+  6    refused: by the run, because it has ended, changed or belongs to somebody else, or because
+       an answer or a signal does not fit what is asked
   7    replay found a step that would be decided otherwise
   130  interrupted (Ctrl-C): the run is kept and can be resumed
   141  nobody reads the output any more: as 130
