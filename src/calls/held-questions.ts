@@ -21,17 +21,21 @@ export class HeldQuestions {
     this.#ports = ports;
   }
 
-  /** Asks, unless somebody is asked still, since the life of another process. Resolves when the wait has ended. @throws the journal's refusal. */
-  async ask({ step, call }: CallPlace, asked: NewWait, startedAt: number, isKnown: boolean): Promise<WaitEnd> {
+  /**
+   * Asks, unless somebody is asked still, since the life of another process. Resolves when the wait has ended. A wait that is known, and has not
+   * ended, was asked for by an attempt that is over. @throws the journal's refusal.
+   */
+  async ask({ step, call }: CallPlace, asked: NewWait, startedAt: number): Promise<WaitEnd> {
     const at = { step, call, wait: asked.wait };
     const { promise, resolve } = Promise.withResolvers<WaitEnd>();
     const { state, writer, onAsked } = this.#ports;
     const { open } = state;
     if (open !== null && !this.#isAsked(at)) {
       const waits = { kind: 'waits', waits: [asked], startedAt, held: true } as const;
+      const known = waitingCall(open, call)?.waits.find(({ wait }) => wait === asked.wait);
       const [begins, ...asks] = waitEntries({ step, call }, waits, open, this.#ports);
-      // A wait that is known was asked for by an attempt that is over.
-      await writer.commit(isKnown || begins === undefined ? asks : [begins, ...asks], { status: 'paused' });
+      const isBegun = begins === undefined || (known !== undefined && known.end === undefined);
+      await writer.commit(isBegun ? asks : [begins, ...asks], { status: 'paused' });
     }
     this.#open.set(waitId(at), { at, resolve });
     // Whoever has called the tool waits for it first.
