@@ -311,14 +311,17 @@ export {
   type WakeMode,
 } from './planner.ts';
 export {
+  ANSWERS_WITHIN_MS,
   type PolicyAnswer,
   type PolicyCall,
   type PolicyEarlierCall,
   type PolicyVerdict,
   type PolicyView,
+  policyInTime,
   policyView,
   readPolicyAnswer,
   type ToolPolicy,
+  tooLate,
 } from './policy.ts';
 export { providerActs } from './provider-call.ts';
 export { type RedactedPart, Redaction, type RedactionOptions, type RedactionRule } from './redaction.ts';
