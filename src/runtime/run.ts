@@ -31,7 +31,7 @@ import {
 } from '#state';
 import { unfitBreakpoint } from '../calls/breakpoint.ts';
 import { isVerdict } from '../loop/answers.ts';
-import { addressee, hearing, pausesBelow } from './addressee.ts';
+import { addressee, answeredBelow, hearing, pausesBelow } from './addressee.ts';
 import {
   APPROVAL,
   type Approval,
@@ -107,12 +107,23 @@ export class Run {
   /** Waits until the run has ended or is paused. @throws PilotageError `run_not_found`. */
   async result(): Promise<RunResult> {
     await this.#assertMayRead();
-    const driven = await this.#host.fleet.settled(this.id);
-    const own = await this.#resultIn(driven);
-    if (own !== undefined) return own;
+    for (;;) {
+      const driven = await this.#host.fleet.settled(this.id);
+      const state = driven !== undefined && isSettled(driven) ? driven : await this.#settled();
+      const answered = await answeredBelow(this.#host, state);
+      if (answered === undefined) return this.#wholeResult(state);
+      await this.#untilAnswered(answered);
+    }
+  }
+
+  async #settled(): Promise<RunState | undefined> {
     const follower = new Follower<never>({ ...this.#silent, isOver: isSettled });
     for await (const _ of follower.follow());
-    const result = await this.#resultIn(follower.state);
+    return follower.state;
+  }
+
+  async #wholeResult(state: RunState | undefined): Promise<RunResult> {
+    const result = await this.#resultIn(state);
     if (result !== undefined) return result;
     throw new PilotageError('run_not_found', `The run ${this.id} has neither ended nor paused.`);
   }
