@@ -15,7 +15,7 @@ import {
   type PolicyVerdict,
   readPolicyAnswer,
   stricterTerms,
-  tooLate,
+  noAnswerInTime,
 } from '#core';
 import type { ApprovedCall } from '#state';
 import type { ReadyTool } from '#tools';
@@ -133,7 +133,7 @@ const IN_TIME = { timeoutMs: ANSWERS_WITHIN_MS } as const;
 function ruleSays(settled: Settled<unknown>): { readonly asks: boolean } | { readonly why: string } {
   if (settled.kind === 'value') return { asks: Boolean(settled.value) };
   if (settled.kind === 'thrown') return { why: settled.error.message };
-  return { why: settled.kind === 'timeout' ? `${tooLate()}.` : 'it could not be asked.' };
+  return { why: settled.kind === 'timeout' ? `${noAnswerInTime()}.` : 'it could not be asked.' };
 }
 
 const NO_TERMS: ApprovalTerms = Object.freeze({});

@@ -321,7 +321,7 @@ export {
   policyView,
   readPolicyAnswer,
   type ToolPolicy,
-  tooLate,
+  noAnswerInTime,
 } from './policy.ts';
 export { providerActs } from './provider-call.ts';
 export { type RedactedPart, Redaction, type RedactionOptions, type RedactionRule } from './redaction.ts';

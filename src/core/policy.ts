@@ -66,13 +66,13 @@ export function policyInTime(policy: ToolPolicy, clock: Clock): ToolPolicy {
     const answer = policy(call, view, signal);
     if (typeof answer !== 'object' || answer === null || !('then' in answer)) return answer;
     const { promise, resolve, reject } = Promise.withResolvers<PolicyAnswer>();
-    const lift = limitTime(clock, ANSWERS_WITHIN_MS, () => reject(new Error(tooLate())));
+    const lift = limitTime(clock, ANSWERS_WITHIN_MS, () => reject(new Error(noAnswerInTime())));
     Promise.resolve(answer).then(resolve, reject);
     return promise.finally(lift);
   };
 }
 
-export function tooLate(): string {
+export function noAnswerInTime(): string {
   return `it gave no answer within ${ANSWERS_WITHIN_MS} ms`;
 }
 
