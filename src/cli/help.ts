@@ -141,7 +141,7 @@ The model, where the configuration names none:
   With neither configuration nor model, run makes a fixed survey of the folder with the same tools; plan needs one of them.`;
 
 const SENDER_HELP = `  --as <user>            in the name of this user, in the run's own session (default: nobody's, with every right)
-  --admin                with --as: as an administrator, who may steer the runs of others
+  --admin                with --as: as an administrator, who may steer the runs of others, of any tenant
   --json                 print one line of JSON in place of words
 ${JOURNAL_HELP}`;
 

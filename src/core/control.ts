@@ -28,7 +28,7 @@ export const CONTROL_TYPES = [
 ] as const;
 export type ControlType = (typeof CONTROL_TYPES)[number];
 
-/** What a sender may do. Each scope includes the scopes before it. */
+/** What a sender may do. Each scope includes the scopes before it. An `admin` stands above tenants: any run of the journal is theirs to steer. */
 export const CONTROL_SCOPES = ['session_user', 'owner_user', 'admin'] as const;
 export type ControlScope = (typeof CONTROL_SCOPES)[number];
 
