@@ -34,7 +34,10 @@ export class RunStreams {
   readonly #deps: Pick<DriverDeps, 'journal' | 'clock' | 'redaction' | 'onFault'>;
   readonly #lease: Pick<HeldLease, 'run' | 'fence'>;
 
-  constructor(deps: Pick<DriverDeps, 'journal' | 'clock' | 'redaction' | 'onFault'>, lease: Pick<HeldLease, 'run' | 'fence'>) {
+  constructor(
+    deps: Pick<DriverDeps, 'journal' | 'clock' | 'redaction' | 'onFault'>,
+    lease: Pick<HeldLease, 'run' | 'fence'>,
+  ) {
     this.#deps = deps;
     this.#lease = lease;
   }

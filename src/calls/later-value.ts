@@ -20,19 +20,18 @@ export function waitsForValue({ key, pollEveryMs, expiresInMs }: Later, of: Wait
   return asked({ key, ...defined({ pollEveryMs: of.tool.source.poll && pollEveryMs, expiresAt }) }, 1, of, now);
 }
 
-function asked(
-  later: LaterValue,
-  wait: number,
-  { tool, startedAt }: Waiting,
-  now: number,
-  again?: string,
-): WaitsAsk {
+function asked(later: LaterValue, wait: number, { tool, startedAt }: Waiting, now: number, again?: string): WaitsAsk {
   const { key, pollEveryMs, expiresAt = Number.POSITIVE_INFINITY } = later;
   const next = Math.min(expiresAt, pollEveryMs === undefined ? Number.POSITIVE_INFINITY : timeAfter(now, pollEveryMs));
   const until = next === Number.POSITIVE_INFINITY ? undefined : next;
   const { outputSchema } = tool.source;
   const schema = outputSchema && jsonSchemaOf(outputSchema, `The tool ${tool.schema.name}`);
-  return { kind: 'waits', waits: [{ wait, for: 'event', key, ...defined({ until, schema, again }) }], startedAt, later };
+  return {
+    kind: 'waits',
+    waits: [{ wait, for: 'event', key, ...defined({ until, schema, again }) }],
+    startedAt,
+    later,
+  };
 }
 
 /** What has come of the wait: the value, the end of the time, or a further wait. `undefined`: the call waits for no value. */

@@ -11,11 +11,11 @@ import {
   type Json,
   type JsonObject,
   jsonEquals,
+  noAnswerInTime,
   PilotageError,
   type PolicyVerdict,
   readPolicyAnswer,
   stricterTerms,
-  noAnswerInTime,
 } from '#core';
 import type { ApprovedCall } from '#state';
 import type { ReadyTool } from '#tools';

@@ -1,6 +1,14 @@
 /** Calls that somebody cancels while they are under way here. The control stands in the inbox then, and is taken before their ends are recorded. */
 import { type CallPlace, type CallResult, PilotageError } from '#core';
-import { type CallCancel, cancelledBySomebody, cancelOf, halfDone, halfDoneWhen, type OpenStep, type RunState } from '#state';
+import {
+  type CallCancel,
+  cancelledBySomebody,
+  cancelOf,
+  halfDone,
+  halfDoneWhen,
+  type OpenStep,
+  type RunState,
+} from '#state';
 import type { Attempt } from './attempt.ts';
 
 interface InFlight {

@@ -105,7 +105,9 @@ export class AttemptWaits {
     const over = (end: WaitEnd): never => {
       throw withoutAnswer(end, message);
     };
-    return this.#wait({ ...wanted, question: defined({ message, payload }) }, { check, over }, hold);
+    // Half of a letter, as a model may leave it, is shown as one that is missing.
+    const question = defined({ message: message.toWellFormed(), payload });
+    return this.#wait({ ...wanted, question }, { check, over }, hold);
   }
 
   sleep(given: SleepTime): Promise<void> {

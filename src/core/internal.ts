@@ -312,6 +312,7 @@ export {
 } from './planner.ts';
 export {
   ANSWERS_WITHIN_MS,
+  noAnswerInTime,
   type PolicyAnswer,
   type PolicyCall,
   type PolicyEarlierCall,
@@ -321,7 +322,6 @@ export {
   policyView,
   readPolicyAnswer,
   type ToolPolicy,
-  noAnswerInTime,
 } from './policy.ts';
 export { providerActs } from './provider-call.ts';
 export { type RedactedPart, Redaction, type RedactionOptions, type RedactionRule } from './redaction.ts';

@@ -330,7 +330,9 @@ function isRemembered(entry: Entry): entry is Entry & (Resumed | ApprovedOnce) {
 function statusAfterHeld({ pauses }: RunState, entries: readonly Entry[]): RunStatus | undefined {
   const hasAsked = pauses.some(({ wait, step, call }) => {
     if (wait === undefined) return false;
-    return entries.some((entry) => ENDS.has(entry.kind) && 'call' in entry && entry.call === call && entry.step === step);
+    return entries.some(
+      (entry) => ENDS.has(entry.kind) && 'call' in entry && entry.call === call && entry.step === step,
+    );
   });
   return hasAsked ? drivenStatus(pauses) : undefined;
 }

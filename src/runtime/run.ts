@@ -379,7 +379,9 @@ export class Run {
   }
 
   /** What the run's tools are is known where its agent is. Whoever takes the control knows in any case, and refuses it. */
-  async #assertBreakpoint(payload: { readonly before: Breakpoint; readonly clear?: boolean } | undefined): Promise<void> {
+  async #assertBreakpoint(
+    payload: { readonly before: Breakpoint; readonly clear?: boolean } | undefined,
+  ): Promise<void> {
     if (payload === undefined) return;
     const state = await this.#folded();
     const tools = this.#host.toolsOf(state);

@@ -32,7 +32,8 @@ function above(tool: string, depth: number): World {
   const planner = script(call('down', { input: 'go' }));
   const tools = [asks(false), { ...asks(true), name: 'held' }, twice, gated];
   let below = agent({ name: 'lowest', planner: script(call(tool)), tools });
-  for (let level = 1; level < depth; level += 1) below = agent({ name: `level${level}`, planner, tools: [down(below)] });
+  for (let level = 1; level < depth; level += 1)
+    below = agent({ name: `level${level}`, planner, tools: [down(below)] });
   const made = world({ planner, tools: [down(below)] });
   onTestFinished(() => made.runtime.close());
   return made;

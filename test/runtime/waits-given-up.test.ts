@@ -113,7 +113,10 @@ describe('a call that has been made, and whose value comes later', () => {
     await run.cancelCall({ step: 0, call: 0 }, { reason: 'too late' });
     await run.result();
     expect(outcomesOf(await run.state())).toMatchObject([
-      { kind: 'unknown', error: { message: expect.stringMatching(/cancelled the call: too late\. render was called/) } },
+      {
+        kind: 'unknown',
+        error: { message: expect.stringMatching(/cancelled the call: too late\. render was called/) },
+      },
     ]);
   });
 
