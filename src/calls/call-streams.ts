@@ -186,7 +186,7 @@ class RefusedRow extends Promise<void> {
     rejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
     this.isHeard = true;
-    return super.then(resolved as (value: void) => A, rejected);
+    return super.then(resolved as () => A, rejected);
   }
 }
 

@@ -41,8 +41,9 @@ describe.each(['memory', 'sqlite'])('on %s', (store) => {
     await again.result();
     expect(observations(await again.state())).toEqual([[name, { got: name }, name]]);
     expect(works).toBe(1);
-    const rows = await Array.fromAsync(again.stream(name, { follow: false }));
-    expect(rows.map(({ value }) => value)).toEqual([name, name, name]);
+    const rows: unknown[] = [];
+    for await (const { value } of again.stream(name, { follow: false })) rows.push(value);
+    expect(rows).toEqual([name, name, name]);
     await second.runtime.close();
   });
 });
