@@ -114,7 +114,7 @@ export interface DispatchPorts {
   /** What `context.once` has recorded. */
   readonly kept: KeptPorts;
   /** Asks while the call stays open. Resolves when the wait has ended. */
-  hold(call: OwnCall, asked: NewWait, isKnown: boolean): Promise<WaitEnd>;
+  hold(call: OwnCall, asked: NewWait): Promise<WaitEnd>;
   /** Tells whoever reads the run, or one above it, of a chunk. */
   tellChunk(call: OwnCall, piece: Piece): void;
   /** From 0 up to 1. */

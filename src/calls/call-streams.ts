@@ -7,6 +7,8 @@ import {
   type CallPlace,
   type Clock,
   capture,
+  describeThrown,
+  type Json,
   PilotageError,
   type Redaction,
   rowBytes,
@@ -24,12 +26,18 @@ const FLUSH_ROWS = 1_000;
 /** Bytes of JSON that a tool may be ahead of the store when it does not wait for its writes. */
 const MOST_AHEAD = 16_777_216;
 
+/** So many rows that were refused are looked at, whether anybody has heard of them. */
+const MOST_REFUSED = 100;
+
 /** What the streams of a run's calls share. Made once a run. */
 export class RunStreams {
-  readonly #deps: Pick<DriverDeps, 'journal' | 'clock' | 'redaction'>;
+  readonly #deps: Pick<DriverDeps, 'journal' | 'clock' | 'redaction' | 'onFault'>;
   readonly #lease: Pick<HeldLease, 'run' | 'fence'>;
 
-  constructor(deps: Pick<DriverDeps, 'journal' | 'clock' | 'redaction'>, lease: Pick<HeldLease, 'run' | 'fence'>) {
+  constructor(
+    deps: Pick<DriverDeps, 'journal' | 'clock' | 'redaction' | 'onFault'>,
+    lease: Pick<HeldLease, 'run' | 'fence'>,
+  ) {
     this.#deps = deps;
     this.#lease = lease;
   }
@@ -40,6 +48,10 @@ export class RunStreams {
 
   get redaction(): Pick<Redaction, 'item'> {
     return this.#deps.redaction;
+  }
+
+  onFault(error: unknown): void {
+    this.#deps.onFault(error);
   }
 
   /** @throws PilotageError `lease_lost`, or the error of the store, after it was tried for some seconds. */
@@ -55,7 +67,7 @@ export interface StreamPlace extends CallPlace {
 }
 
 export class CallStreams {
-  readonly #run: Pick<RunStreams, 'clock' | 'redaction' | 'append'>;
+  readonly #run: Pick<RunStreams, 'clock' | 'redaction' | 'append' | 'onFault'>;
   readonly #place: StreamPlace;
   /** Hears of each row. Why nothing is written any more. */
   readonly #onRow: () => PilotageError | undefined;
@@ -64,9 +76,10 @@ export class CallStreams {
   #cancelTimer: (() => void) | undefined;
   #storing: Promise<void> | undefined;
   #failure: { readonly error: unknown } | undefined;
+  readonly #refused: RefusedRow[] = [];
 
   constructor(
-    run: Pick<RunStreams, 'clock' | 'redaction' | 'append'>,
+    run: Pick<RunStreams, 'clock' | 'redaction' | 'append' | 'onFault'>,
     place: StreamPlace,
     onRow: () => PilotageError | undefined,
   ) {
@@ -80,23 +93,36 @@ export class CallStreams {
     assertStreamName(name);
     return Object.freeze({
       write: (given: unknown) => this.#write(name, given),
-      close: () => this.#add({ name, closes: true }, 0),
+      close: () => this.#add(() => ({ row: { name, closes: true }, bytes: 0 })),
     });
   }
 
-  /** What cannot be a row is refused at once, also when nobody waits for it. */
   #write(name: string, given: unknown): Promise<void> {
-    const value = this.#run.redaction.item(capture(given, 'value').json);
-    const bytes = rowBytes(name, value);
-    if (this.#bytes + bytes <= MOST_AHEAD) return this.#add({ name, value }, bytes);
-    const message = `The stream ${JSON.stringify(name)} is written faster than it is stored. Wait for each write: await stream.write(value).`;
-    throw new PilotageError('stream_refused', message);
+    return this.#add(() => {
+      const value = this.#run.redaction.item(rowValue(name, given));
+      const bytes = rowBytes(name, value);
+      if (this.#bytes + bytes <= MOST_AHEAD) return { row: { name, value }, bytes };
+      const message = `The stream ${JSON.stringify(name)} is written faster than it is stored. Wait for each write: await stream.write(value).`;
+      throw new PilotageError('stream_refused', message);
+    });
   }
 
-  #add(row: NewStreamRow, bytes: number): Promise<void> {
-    const over = this.#onRow();
-    if (over !== undefined) return unheard(Promise.reject(over));
-    if (this.#failure !== undefined) return unheard(Promise.reject(this.#failure.error));
+  /** What is wrong with the row is told to whoever waits for it: thrown out of a timer of the tool it would end the process. */
+  #add(made: () => { readonly row: NewStreamRow; readonly bytes: number }): Promise<void> {
+    try {
+      const over = this.#onRow();
+      if (over !== undefined) throw over;
+      if (this.#failure !== undefined) throw this.#failure.error;
+      const { row, bytes } = made();
+      return this.#take(row, bytes);
+    } catch (error) {
+      const refused = RefusedRow.for(error);
+      if (this.#refused.length < MOST_REFUSED) this.#refused.push(refused);
+      return refused;
+    }
+  }
+
+  #take(row: NewStreamRow, bytes: number): Promise<void> {
     this.#rows.push(row);
     this.#bytes += bytes;
     if (this.#bytes >= FLUSH_BYTES || this.#rows.length >= FLUSH_ROWS) return unheard(this.#store());
@@ -104,8 +130,10 @@ export class CallStreams {
     return Promise.resolve();
   }
 
-  /** Stores what is left. @throws PilotageError `lease_lost`, or the error of the store: the call has not ended then. */
+  /** Stores what is left, and tells of rows that were refused without the tool's hearing of it. @throws PilotageError `lease_lost`, or the error of the store: the call has not ended then. */
   async flush(): Promise<void> {
+    const unheard = this.#refused.find(({ isHeard }) => !isHeard);
+    if (unheard !== undefined) this.#run.onFault(unheard.error);
     await this.#store();
     if (this.#failure !== undefined) throw this.#failure.error;
   }
@@ -131,6 +159,44 @@ export class CallStreams {
       }
       this.#bytes -= bytes;
     }
+  }
+}
+
+/** Knows whether anybody waits for it: what nobody hears must not end the process, and is not to be lost either. */
+class RefusedRow extends Promise<void> {
+  isHeard = false;
+  error: unknown;
+
+  /** What is made of it is a plain promise. */
+  static override get [Symbol.species](): PromiseConstructor {
+    return Promise;
+  }
+
+  static for(error: unknown): RefusedRow {
+    const refused = new RefusedRow((_, reject) => reject(error));
+    refused.catch(() => {});
+    refused.isHeard = false;
+    refused.error = error;
+    return refused;
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: it is a promise.
+  override then<A = void, B = never>(
+    resolved?: ((value: undefined) => A | PromiseLike<A>) | null,
+    rejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    this.isHeard = true;
+    return super.then(resolved as () => A, rejected);
+  }
+}
+
+/** @throws PilotageError `stream_refused` for what is not JSON. */
+function rowValue(name: string, given: unknown): Json {
+  try {
+    return capture(given, 'value').json;
+  } catch (error) {
+    const message = `A row of the stream ${JSON.stringify(name)} must be JSON: ${describeThrown(error)}`;
+    throw new PilotageError('stream_refused', message, { cause: error });
   }
 }
 

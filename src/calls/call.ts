@@ -114,7 +114,11 @@ async function admit(
   const asks = call.tools.policy !== undefined || tool.gate !== undefined;
   const said = asks && !call.interrupted ? await permissionFor(call, checked, ports) : undefined;
   if (said?.kind === 'pause') return call.attempt.aborted ? { outcome: cancelled(), attempts: 0 } : said;
-  if (said !== undefined) return { outcome: { kind: 'error', error: said.error }, attempts: 0 };
+  if (said !== undefined) {
+    // Whoever was asked may not have been heard out.
+    if (call.attempt.aborted) return { outcome: cancelled(), attempts: 0 };
+    return { outcome: { kind: 'error', error: said.error }, attempts: 0 };
+  }
   // A rule has not seen what was done on another branch.
   const hasSeen = call.approval !== undefined && call.approval.rules === undefined;
   const isAsked = !hasSeen && !call.interrupted && ports.aside.concerns(tool.effect);

@@ -62,7 +62,7 @@ interface ContextPorts {
   /** What `context.once` has recorded of the call. */
   readonly kept: KeptPorts;
   /** Asks while the call stays open. */
-  hold(call: OwnCall, asked: NewWait, isKnown: boolean): Promise<WaitEnd>;
+  hold(call: OwnCall, asked: NewWait): Promise<WaitEnd>;
 }
 
 const NO_HANDLES: Readonly<Record<string, unknown>> = Object.freeze({});
@@ -201,7 +201,7 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
       this.#isParked = park();
     };
     const { attempt } = this.#call;
-    const hold: WaitPorts['hold'] = (asked, isKnown) => attempt.untimed(this.#ports.hold(this.#call, asked, isKnown));
+    const hold: WaitPorts['hold'] = (asked) => attempt.untimed(this.#ports.hold(this.#call, asked));
     this.#waits ??= new AttemptWaits({ known: this.#call.waiting?.waits ?? [], now: () => clock.now(), stop, hold });
     return this.#waits;
   }

@@ -145,12 +145,11 @@ export class Calls {
       isReadByModel: deps.planner.modelDriven === true,
       meta: state.context.meta ?? NO_META,
       skills: skillView(state.context.skills),
-      hold: (call, asked, isKnown) =>
+      hold: (call, asked) =>
         this.questions.ask(
           { step: call.open.move.step, call: call.index },
           asked,
           call.waiting?.startedAt ?? clock.now(),
-          isKnown,
         ),
       kept: { state, artifacts, write: (body) => ports.writer.commit([body]) },
       store: new RunStore(deps, state),

@@ -21,27 +21,32 @@ export class HeldQuestions {
     this.#ports = ports;
   }
 
-  /** Asks, unless that was done in the life of another process. Resolves when the wait has ended. @throws the journal's refusal. */
-  async ask({ step, call }: CallPlace, asked: NewWait, startedAt: number, isKnown: boolean): Promise<WaitEnd> {
+  /**
+   * Asks, unless somebody is asked still, since the life of another process. Resolves when the wait has ended. A wait that is known, and has not
+   * ended, was asked for by an attempt that is over. @throws the journal's refusal.
+   */
+  async ask({ step, call }: CallPlace, asked: NewWait, startedAt: number): Promise<WaitEnd> {
     const at = { step, call, wait: asked.wait };
     const { promise, resolve } = Promise.withResolvers<WaitEnd>();
-    this.#open.set(waitId(at), { at, resolve });
     const { state, writer, onAsked } = this.#ports;
     const { open } = state;
-    if (!isKnown && open !== null) {
-      const entries = waitEntries(
-        { step, call },
-        { kind: 'waits', waits: [asked], startedAt, held: true },
-        open,
-        this.#ports,
-      );
-      await writer.commit(entries, { status: 'paused' });
+    if (open !== null && !this.#isAsked(at)) {
+      const waits = { kind: 'waits', waits: [asked], startedAt, held: true } as const;
+      const known = waitingCall(open, call)?.waits.find(({ wait }) => wait === asked.wait);
+      const [begins, ...asks] = waitEntries({ step, call }, waits, open, this.#ports);
+      const isBegun = begins === undefined || (known !== undefined && known.end === undefined);
+      await writer.commit(isBegun ? asks : [begins, ...asks], { status: 'paused' });
     }
+    this.#open.set(waitId(at), { at, resolve });
     // Whoever has called the tool waits for it first.
     await undefined;
     this.hear();
     onAsked();
     return promise;
+  }
+
+  #isAsked({ step, call, wait }: WaitPlace): boolean {
+    return this.#ports.state.pauses.some((one) => one.step === step && one.call === call && one.wait === wait);
   }
 
   /** Whether the call has asked and nobody has answered yet. */
@@ -56,7 +61,7 @@ export class HeldQuestions {
     for (const [id, { at, resolve }] of this.#open) {
       const isOpen = open?.move.step === at.step;
       const known = isOpen ? waitingCall(open, at.call)?.waits.find(({ wait }) => wait === at.wait) : undefined;
-      if (known === undefined || known.end !== undefined) this.#open.delete(id);
+      if (!this.#isAsked(at)) this.#open.delete(id);
       if (known?.end !== undefined) resolve(known.end);
     }
   }

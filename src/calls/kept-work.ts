@@ -27,8 +27,8 @@ export async function keptOnce(
   work: () => unknown,
   { state, artifacts, write }: KeptPorts,
 ): Promise<Json> {
-  if (typeof name !== 'string' || name === '' || name.length > MAX_NAME_CHARS || typeof work !== 'function') {
-    const message = `context.once takes a name of at most ${MAX_NAME_CHARS} characters and a function: context.once('charge', () => charge(order)).`;
+  if (!isName(name) || typeof work !== 'function') {
+    const message = `context.once takes a name of 1 to ${MAX_NAME_CHARS} characters and a function: context.once('charge', () => charge(order)).`;
     throw new PilotageError('invalid_config', message);
   }
   const known =
@@ -42,4 +42,9 @@ export async function keptOnce(
   const value: Json = stored === undefined ? json : { ...stored };
   await write({ kind: 'call_kept', step, call, name, value, ...(stored === undefined ? {} : { stored: true }) });
   return json;
+}
+
+/** Compared as it is, in every store. */
+function isName(given: unknown): given is string {
+  return typeof given === 'string' && given !== '' && given.length <= MAX_NAME_CHARS && given.isWellFormed();
 }

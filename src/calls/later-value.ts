@@ -1,5 +1,6 @@
 /** A call that has been made, and whose value comes later: by a signal, or because its tool is asked for it again and again. */
-import { defined, type LaterValue, LazySignal, type Outcome, timeAfter } from '#core';
+import { defined, type Json, type LaterValue, LazySignal, type Outcome, timeAfter } from '#core';
+import type { WaitState } from '#state';
 import { jsonSchemaOf, type Later, type ReadyFunction } from '#tools';
 import type { Call, DispatchPorts, WaitsAsk } from './call-ports.ts';
 import { CallContext } from './context.ts';
@@ -19,13 +20,18 @@ export function waitsForValue({ key, pollEveryMs, expiresInMs }: Later, of: Wait
   return asked({ key, ...defined({ pollEveryMs: of.tool.source.poll && pollEveryMs, expiresAt }) }, 1, of, now);
 }
 
-function asked(later: LaterValue, wait: number, { tool, startedAt }: Waiting, now: number): WaitsAsk {
+function asked(later: LaterValue, wait: number, { tool, startedAt }: Waiting, now: number, again?: string): WaitsAsk {
   const { key, pollEveryMs, expiresAt = Number.POSITIVE_INFINITY } = later;
   const next = Math.min(expiresAt, pollEveryMs === undefined ? Number.POSITIVE_INFINITY : timeAfter(now, pollEveryMs));
   const until = next === Number.POSITIVE_INFINITY ? undefined : next;
   const { outputSchema } = tool.source;
   const schema = outputSchema && jsonSchemaOf(outputSchema, `The tool ${tool.schema.name}`);
-  return { kind: 'waits', waits: [{ wait, for: 'event', key, ...defined({ until, schema }) }], startedAt, later };
+  return {
+    kind: 'waits',
+    waits: [{ wait, for: 'event', key, ...defined({ until, schema, again }) }],
+    startedAt,
+    later,
+  };
 }
 
 /** What has come of the wait: the value, the end of the time, or a further wait. `undefined`: the call waits for no value. */
@@ -38,7 +44,7 @@ export function valueOrWait(
   if (later === undefined || last?.end === undefined) return undefined;
   const { end } = last;
   const { name } = of.tool.schema;
-  if (end.ended === 'event') return outcomeOfValue(end.payload, of, ports);
+  if (end.ended === 'event') return signalled(of, { later, last, payload: end.payload }, ports);
   if (end.ended === 'superseded') {
     const message = `${name} was called, and its value was waited for no more, since the user wrote or the goal was changed.`;
     // It is not made a second time for an equal one.
@@ -48,6 +54,17 @@ export function valueOrWait(
   const now = ports.clock.now();
   if (later.expiresAt !== undefined && later.expiresAt <= now) return expired(name, later);
   return poll(of, later, last.wait, ports);
+}
+
+/** A payload that the code of the output schema refuses is not the value: the call waits for the next signal. */
+async function signalled(
+  of: Waiting,
+  { later, last, payload }: { readonly later: LaterValue; readonly last: WaitState; readonly payload: Json },
+  ports: DispatchPorts,
+): Promise<Outcome | WaitsAsk> {
+  const checked = await of.tool.checkValue?.(payload);
+  if (checked?.ok !== false) return outcomeOfValue(payload, of, ports);
+  return asked(later, last.wait + 1, of, ports.clock.now(), checked.why);
 }
 
 function expired(tool: string, { key }: LaterValue): Outcome {

@@ -3,14 +3,15 @@
  * is asked once, on the stricter of both terms.
  */
 import {
+  ANSWERS_WITHIN_MS,
   type ApprovalTerms,
   capture,
   countApprovers,
-  describeThrown,
   type ErrorData,
   type Json,
   type JsonObject,
   jsonEquals,
+  noAnswerInTime,
   PilotageError,
   type PolicyVerdict,
   readPolicyAnswer,
@@ -19,6 +20,7 @@ import {
 import type { ApprovedCall } from '#state';
 import type { ReadyTool } from '#tools';
 import { type ApprovalQuestion, rulingOn } from './approval-rules.ts';
+import type { Settled } from './attempt.ts';
 import type { Call, DispatchPorts } from './call-ports.ts';
 import { type PauseAsk, shownArgs } from './gates.ts';
 
@@ -112,15 +114,26 @@ async function gateAsks(
   const { gate, schema } = tool;
   if (gate === undefined || call.approval !== undefined || call.interrupted) return undefined;
   const { identity, idempotencyKey } = call;
-  try {
-    if (gate.when !== undefined && !(await gate.when(args, { identity, idempotencyKey, meta }))) return undefined;
-  } catch (thrown) {
-    const message = `The approval rule of ${schema.name} failed: ${describeThrown(thrown)} The call was not made.`;
+  const { reason, onReject, when } = gate;
+  const asked =
+    when === undefined
+      ? { asks: true }
+      : await call.attempt.run(() => when(args as never, { identity, idempotencyKey, meta }), ruleSays, IN_TIME);
+  if ('why' in asked) {
+    const message = `The approval rule of ${schema.name} failed: ${asked.why} The call was not made.`;
     return { kind: 'refused', error: { code: 'approval_failed', message } };
   }
-  const { reason, onReject } = gate;
+  if (!asked.asks) return undefined;
   const said = reason === undefined || reason === '' ? {} : { reason };
   return { ...said, terms: stricterTerms(gate, NO_TERMS), ...(onReject === 'end' ? { onReject } : {}) };
+}
+
+const IN_TIME = { timeoutMs: ANSWERS_WITHIN_MS } as const;
+
+function ruleSays(settled: Settled<unknown>): { readonly asks: boolean } | { readonly why: string } {
+  if (settled.kind === 'value') return { asks: Boolean(settled.value) };
+  if (settled.kind === 'thrown') return { why: settled.error.message };
+  return { why: settled.kind === 'timeout' ? `${noAnswerInTime()}.` : 'it could not be asked.' };
 }
 
 const NO_TERMS: ApprovalTerms = Object.freeze({});

@@ -1,6 +1,14 @@
 /** Calls that somebody cancels while they are under way here. The control stands in the inbox then, and is taken before their ends are recorded. */
 import { type CallPlace, type CallResult, PilotageError } from '#core';
-import { type CallCancel, cancelledBySomebody, cancelOf, halfDone, type OpenStep, type RunState } from '#state';
+import {
+  type CallCancel,
+  cancelledBySomebody,
+  cancelOf,
+  halfDone,
+  halfDoneWhen,
+  type OpenStep,
+  type RunState,
+} from '#state';
 import type { Attempt } from './attempt.ts';
 
 interface InFlight {
@@ -42,9 +50,10 @@ export class StoppedCalls {
   /** A call that was stopped because somebody has cancelled it says so; and one that has done a part of its work, that it has. */
   told(open: OpenStep, call: number, result: CallResult): CallResult {
     const { outcome, attempts } = result;
-    const half = outcome.kind === 'cancelled' ? halfDone(open, call) : undefined;
-    if (half !== undefined) return { ...result, outcome: half, attempts: Math.max(1, attempts) };
     const cancel = outcome.kind === 'cancelled' ? this.#cancelOf(open, call) : undefined;
+    const done = cancel === undefined ? halfDone(open, call) : halfDoneWhen(open, cancel);
+    const half = outcome.kind === 'cancelled' ? done : undefined;
+    if (half !== undefined) return { ...result, outcome: half, attempts: Math.max(1, attempts) };
     if (outcome.kind !== 'cancelled' || cancel === undefined) return result;
     return { ...result, outcome: cancelledBySomebody(cancel, outcome.error.message) };
   }

@@ -24,11 +24,11 @@ export function waitEntries(
 
 function pauseOf(
   at: CallPlace,
-  { wait, schema, until: expiresAt }: Omit<NewWait, 'question'>,
+  { wait, schema, until: expiresAt, again: refused }: Omit<NewWait, 'question'>,
   { tool, message, payload }: { readonly tool: string } & NonNullable<NewWait['question']>,
   token: string,
 ): Paused {
-  const asked = { tool, message, ...(payload === undefined ? {} : { payload }) };
+  const asked = { tool, message, ...defined({ payload, refused }) };
   return {
     kind: 'paused',
     token,

@@ -8,7 +8,6 @@ import {
   captureObject,
   defined,
   isEventKey,
-  type Json,
   type JsonObject,
   jsonEquals,
   type OptionShape,
@@ -19,7 +18,15 @@ import {
   type WaitFor,
 } from '#core';
 import type { WaitState } from '#state';
-import { type AwaitedEvent, checkOf, type InputSchema, jsonSchemaOf, type Question, type SleepTime } from '#tools';
+import {
+  type AwaitedEvent,
+  checkOf,
+  type InputSchema,
+  jsonSchemaOf,
+  type Question,
+  type SleepTime,
+  type ValueCheck,
+} from '#tools';
 import { isInWork } from './kept-work.ts';
 
 /** A wait that a call begins, and what is asked, if it is a question. */
@@ -40,8 +47,16 @@ export interface WaitPorts {
   now(): number;
   /** The attempt is to be stopped, for it waits. */
   stop(): void;
-  /** Asks while the call stays open. Resolves when the wait has ended. @param isKnown it was asked before: what asks is there. */
-  hold(asked: NewWait, isKnown: boolean): Promise<WaitEnd>;
+  /** Asks while the call stays open. Resolves when the wait has ended. */
+  hold(asked: NewWait): Promise<WaitEnd>;
+}
+
+/** What the end of a wait is for the tool. */
+interface Ends<T> {
+  /** What a value that comes has to fit, and is made of it. */
+  readonly check?: ValueCheck | undefined;
+  /** It ended without a value. */
+  over(end: WaitEnd): T;
 }
 
 const QUESTION: OptionShape<Question> = {
@@ -87,19 +102,21 @@ export class AttemptWaits {
     const until = expiresInMs === undefined ? undefined : this.#after('expiresInMs', expiresInMs);
     const wanted = { for: 'answer' as const, ...defined({ until, schema: schema && jsonSchemaOf(schema, OF_ASK) }) };
     const check = schema && checkOf(schema, OF_ASK);
-    const read = async (end: WaitEnd): Promise<unknown> => {
-      if (end.ended === 'answer') return fitting(end.value, check, message);
+    const over = (end: WaitEnd): never => {
       throw withoutAnswer(end, message);
     };
-    return this.#wait({ ...wanted, question: defined({ message, payload }) }, read, hold);
+    // Half of a letter, as a model may leave it, is shown as one that is missing.
+    const question = defined({ message: message.toWellFormed(), payload });
+    return this.#wait({ ...wanted, question }, { check, over }, hold);
   }
 
   sleep(given: SleepTime): Promise<void> {
     assertOptions('context.sleep', given, SLEEP);
     const until = untilOf(given, this.#ports.now());
-    return this.#wait({ for: 'time', until }, (end) => {
+    const over = (end: WaitEnd): void => {
       if (end.ended !== 'time') throw superseded('The wait for a time');
-    });
+    };
+    return this.#wait({ for: 'time', until }, { over });
   }
 
   event(given: AwaitedEvent<InputSchema | undefined>): Promise<unknown> {
@@ -114,11 +131,11 @@ export class AttemptWaits {
       ...defined({ until, schema: schema && jsonSchemaOf(schema, OF_EVENT) }),
     };
     const check = schema && checkOf(schema, OF_EVENT);
-    return this.#wait(wanted, async (end) => {
-      if (end.ended === 'event') return fitting(end.payload, check, key);
-      if (end.ended !== 'timeout') throw superseded(`The wait for ${key}`);
+    const over = ({ ended }: WaitEnd): never => {
+      if (ended !== 'timeout') throw superseded(`The wait for ${key}`);
       throw new PilotageError('event_timeout', `Nothing came for ${key} in time.`, { data: { key } });
-    });
+    };
+    return this.#wait(wanted, { check, over });
   }
 
   #after(name: string, given: unknown): number {
@@ -142,21 +159,42 @@ export class AttemptWaits {
     clearImmediate(this.#check);
   }
 
-  #wait<T>(wanted: Omit<NewWait, 'wait'>, read: (end: WaitEnd) => T | Promise<T>, isHeld = false): Promise<T> {
+  #wait<T>(wanted: Omit<NewWait, 'wait'>, ends: Ends<T>, isHeld = false): Promise<T> {
     if (isInWork()) throw waitsInWork();
     this.#count += 1;
     const wait = this.#count;
     if (wait > MAX_WAITS) throw tooManyWaits();
     const known = this.#ports.known[wait - 1];
     if (known !== undefined) assertSame(known, wanted);
-    // What is thrown here is thrown to whoever awaits it.
-    if (known?.end !== undefined) return Promise.resolve(known.end).then(read);
-    if (isHeld) return this.within(() => this.#ports.hold({ ...wanted, wait }, known !== undefined).then(read));
-    if (known === undefined) this.#begun.push({ ...wanted, wait });
+    const asked = { ...wanted, wait };
+    const { end } = known ?? {};
+    if (isHeld) return this.within(() => this.#hold(asked, ends, end));
+    if (known === undefined) this.#begun.push(asked);
+    if (end === undefined) return this.#park();
+    return this.within(() => endWith(end, ends)).then(({ value, refused }) => {
+      if (refused === undefined) return value as T;
+      // It is waited for once more, as long as before.
+      const { until: _, ...again } = asked;
+      this.#begun.push({ ...again, ...defined({ until: known?.until, again: refused }) });
+      return this.#park();
+    });
+  }
+
+  /** Asks until what is answered fits. */
+  async #hold<T>(asked: NewWait, ends: Ends<T>, before: WaitEnd | undefined): Promise<T> {
+    let again = asked;
+    for (let end = before; ; end = undefined) {
+      const { value, refused } = await endWith(end ?? (await this.#ports.hold(again)), ends);
+      if (refused === undefined) return value as T;
+      again = { ...asked, again: refused };
+    }
+  }
+
+  #park(): Promise<never> {
     this.#isWaiting = true;
     this.#lookSoon();
     // Nothing of this attempt goes on behind the wait.
-    return new Promise<T>(() => {});
+    return new Promise<never>(() => {});
   }
 
   /** In the next turn of the event loop: a tool may begin several waits at once. */
@@ -191,11 +229,13 @@ function named({ for: what, key }: Pick<NewWait, 'for' | 'key'>): string {
   return key === undefined ? FUNCTIONS[what] : `${FUNCTIONS[what]} for ${JSON.stringify(key)}`;
 }
 
-async function fitting(value: Json, check: ReturnType<typeof checkOf> | undefined, about: string): Promise<unknown> {
-  if (check === undefined) return value;
-  const checked = await check(value);
-  if (checked.ok) return checked.value;
-  throw new PilotageError('payload_invalid', `What came for ${JSON.stringify(about)} does not fit: ${checked.why}`);
+/** What the tool gets, or why what came is not it. @throws why nothing came. */
+async function endWith<T>(end: WaitEnd, { check, over }: Ends<T>): Promise<{ value?: unknown; refused?: string }> {
+  if (end.ended !== 'answer' && end.ended !== 'event') return { value: over(end) };
+  const given = end.ended === 'answer' ? end.value : end.payload;
+  if (check === undefined) return { value: given };
+  const checked = await check(given);
+  return checked.ok ? { value: checked.value } : { refused: checked.why };
 }
 
 function withoutAnswer(end: WaitEnd, question: string): PilotageError {

@@ -13,7 +13,7 @@ import {
 } from '#core';
 import type { Journal } from '#journal';
 import { addressee, callMeant, isDeadOwner, type PauseNotice, sendControl, wholePauses } from '#runtime';
-import { foldEntries, type RunState } from '#state';
+import { asksNothing, foldEntries, type RunState } from '#state';
 import type { ControlName } from './help.ts';
 import { hint, type Options } from './options.ts';
 import { commandsFor, openPauses, pauseLines } from './pause-lines.ts';
@@ -229,7 +229,9 @@ async function sent(journal: Journal, to: string, control: Control, asked?: RunS
 function assertIsAsked(state: RunState, { type, payload }: Control): void {
   const token = payload?.['token'];
   const pauses = openPauses(state);
-  if (pauses.length === 0) throw new PilotageError('pause_not_found', 'The run waits for no answer.');
+  if (pauses.length === 0) {
+    throw new PilotageError('pause_not_found', `Nothing was answered: ${asksNothing(state)}.`);
+  }
   const pause = token === undefined ? pauses[0] : pauses.find((open) => open.token === token);
   if (pause === undefined) {
     throw new PilotageError('pause_not_found', 'No pause with this token is open: it was answered, or never existed.');

@@ -31,7 +31,8 @@ const EXIT_CODES = `Exit codes:
   3    the run failed
   4    the journal cannot be used
   5    the run is paused and waits for somebody
-  6    refused: by the run, or because it has ended, changed or belongs to somebody else
+  6    refused: by the run, because it has ended, changed or belongs to somebody else, or because
+       an answer or a signal does not fit what is asked
   7    replay found a step that would be decided otherwise
   130  interrupted (Ctrl-C): the run is kept and can be resumed
   141  nobody reads the output any more: as 130
@@ -140,7 +141,7 @@ The model, where the configuration names none:
   With neither configuration nor model, run makes a fixed survey of the folder with the same tools; plan needs one of them.`;
 
 const SENDER_HELP = `  --as <user>            in the name of this user, in the run's own session (default: nobody's, with every right)
-  --admin                with --as: as an administrator, who may steer the runs of others
+  --admin                with --as: as an administrator, who may steer the runs of others, of any tenant
   --json                 print one line of JSON in place of words
 ${JOURNAL_HELP}`;
 

@@ -366,6 +366,7 @@ function breakpointOf(
   if (tool !== undefined) given.push({ tool });
   if (node !== undefined) given.push({ node });
   if (next) given.push('next');
+  if (tool === '' || node === '') throw new UsageError('--before-tool and --before-node take a name.');
   if (given.length > 1) throw new UsageError('Give one of --before-tool, --before-node and --next.');
   if (clear && given.length === 0) throw new UsageError('--clear goes with the breakpoint that is taken away.');
   return given[0];

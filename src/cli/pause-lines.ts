@@ -67,7 +67,8 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, ways:
     return [{ tone: 'strong', text: title }, ...lines];
   }
   if (pause.wait !== undefined) {
-    const { tool, message, payload } = pause.payload ?? {};
+    const { tool, message, payload, refused } = pause.payload ?? {};
+    if (typeof refused === 'string') add(`again    The last answer did not fit: ${shortLine(refused, 200)}`);
     for (const [index, line] of linesOf(payload).entries()) add(`${(index === 0 ? 'about' : '').padEnd(7)}  ${line}`);
     add(
       `answer   ${ways.answer(which, pause.schema === undefined ? undefined : JSON.stringify(sampleOf(pause.schema)))}`,

@@ -104,12 +104,18 @@ const REFUSED: ReadonlySet<ErrorCode> = new Set([
   'approver_refused',
   'scope_mismatch',
   'inbox_full',
+  'signals_full',
   'superseded',
   'session_busy',
 ]);
 
 export function isRefusal(error: unknown): error is PilotageError {
-  return PilotageError.is(error) && REFUSED.has(error.code);
+  return PilotageError.is(error) && (REFUSED.has(error.code) || isUnfit(error));
+}
+
+/** What was said is well-formed, and does not fit what the run asks, or waits for: the error names the question, or the key of the event. */
+function isUnfit({ code, data }: PilotageError): boolean {
+  return code === 'payload_invalid' && (data?.['token'] !== undefined || data?.['key'] !== undefined);
 }
 
 export function codeOfError(error: unknown): number {

@@ -32,10 +32,11 @@ function lineOf(row: Waiting): string {
 }
 
 function whatFor(row: Waiting): string {
-  const { for: what, reason, question, token, key, until } = row;
+  const { for: what, reason, question, token, key, until, answered } = row;
   const end = until === undefined ? '' : ` until ${new Date(until).toISOString()}`;
   if (what === 'time') return end.trim();
   if (what === 'event') return `${shortLine(key ?? '', 80)}${end}`;
   const words = question === undefined ? '' : ` ${shortLine(question, 120)}`;
-  return `${reason}${words}  (${token})${end}`;
+  const state = answered === true ? ' answered, not taken yet' : '';
+  return `${reason}${words}  (${token})${end}${state}`;
 }

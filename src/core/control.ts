@@ -28,7 +28,7 @@ export const CONTROL_TYPES = [
 ] as const;
 export type ControlType = (typeof CONTROL_TYPES)[number];
 
-/** What a sender may do. Each scope includes the scopes before it. */
+/** What a sender may do. Each scope includes the scopes before it. An `admin` stands above tenants: any run of the journal is theirs to steer. */
 export const CONTROL_SCOPES = ['session_user', 'owner_user', 'admin'] as const;
 export type ControlScope = (typeof CONTROL_SCOPES)[number];
 
@@ -66,6 +66,8 @@ export interface Control {
   readonly stored?: ArtifactRef;
   /** The sender. Absent for the program itself, which may do everything. */
   readonly from?: Caller;
+  /** Set on a CANCEL of a run that undid its calls when it was given, or was cancelled and waited. Only the runtime sets it: from a sender it is dropped. */
+  readonly again?: true;
   /** Set on a CANCEL by a run above that goes on itself. Only the runtime sets it: from a sender it is dropped. */
   readonly dismisses?: true;
   /**

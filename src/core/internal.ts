@@ -311,11 +311,14 @@ export {
   type WakeMode,
 } from './planner.ts';
 export {
+  ANSWERS_WITHIN_MS,
+  noAnswerInTime,
   type PolicyAnswer,
   type PolicyCall,
   type PolicyEarlierCall,
   type PolicyVerdict,
   type PolicyView,
+  policyInTime,
   policyView,
   readPolicyAnswer,
   type ToolPolicy,

@@ -1,5 +1,6 @@
 /** The program's policy about calls: what it is shown, and what it answers. */
 import { APPROVAL_TERMS, type ApprovalTerms, isReason, whyNoTerms } from './approval.ts';
+import { type Clock, limitTime } from './clock.ts';
 import { branchesOf, type Decision } from './decision.ts';
 import { describeThrown } from './errors.ts';
 import type { Identity } from './identity.ts';
@@ -55,6 +56,25 @@ export type ToolPolicy = (
   view: PolicyView,
   signal: AbortSignal,
 ) => PolicyAnswer | Promise<PolicyAnswer>;
+
+/** So long a policy, and the rule of a gate, may take to answer: as long as a call by default. Then nothing is allowed. */
+export const ANSWERS_WITHIN_MS = 30_000;
+
+/** The policy, which fails when it has not answered in time: otherwise its run would be held for ever. What it answers at once costs no timer. */
+export function policyInTime(policy: ToolPolicy, clock: Clock): ToolPolicy {
+  return (call, view, signal) => {
+    const answer = policy(call, view, signal);
+    if (typeof answer !== 'object' || answer === null || !('then' in answer)) return answer;
+    const { promise, resolve, reject } = Promise.withResolvers<PolicyAnswer>();
+    const lift = limitTime(clock, ANSWERS_WITHIN_MS, () => reject(new Error(noAnswerInTime())));
+    Promise.resolve(answer).then(resolve, reject);
+    return promise.finally(lift);
+  };
+}
+
+export function noAnswerInTime(): string {
+  return `it gave no answer within ${ANSWERS_WITHIN_MS} ms`;
+}
 
 /** What a policy answered, or why that does not count as an answer. */
 export type PolicyVerdict =

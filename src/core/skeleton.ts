@@ -52,7 +52,7 @@ function bodyOf(body: EntryBody, erasedAt: number): EntryBody {
       return { ...rest, outcome: outcomeOf(body.outcome) };
     }
     case 'call_waits':
-      return { ...body, waits: body.waits.map(({ schema: _, ...wait }) => wait) };
+      return { ...body, waits: body.waits.map(({ schema: _, again: __, ...wait }) => wait) };
     case 'wait_ended':
       return body.ended === 'event' ? { ...body, payload: null } : body;
     case 'event_passed':

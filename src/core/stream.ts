@@ -20,7 +20,7 @@ export interface StreamWriter {
   /**
    * Adds a row, which is stored with others a moment later, and in any case before the end of the call is recorded. Wait for it where a tool
    * writes much: then it writes no faster than the store takes it.
-   * @throws PilotageError `unserializable` for a value that is not JSON, `stream_refused` for one that is too large; `cancelled` after the call has ended.
+   * Rejects with PilotageError `stream_refused` for a value that is not JSON, or too large; `cancelled` after the call has ended.
    */
   write(value: unknown): Promise<void>;
   /** Nothing more comes: readers that have all rows end. Whoever writes to the stream after that opens it again. */

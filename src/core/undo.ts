@@ -1,5 +1,5 @@
 /** Undo: what a run that ends without having reached its goal does about the calls that it has made. */
-import { isControl, isDismissal, type Message } from './control.ts';
+import { isControl, type Message } from './control.ts';
 import type { FinishReason } from './decision.ts';
 import { PilotageError } from './errors.ts';
 import { microUsdOf, shownAmount, whyNoUsd } from './limits.ts';
@@ -79,13 +79,12 @@ export function isUndoneBy(
 }
 
 /**
- * Whether a CANCEL of a run that is cancelled, or unwinds, is a second one: by somebody who does not want to wait. Neither that a run above
- * has ended nor that the user has sent another message is such a one.
+ * Whether a CANCEL is a second one: by somebody who does not want to wait for what the first one has led to (`again`). Two that come before that are
+ * one. Neither that a run above has ended nor that the user has sent another message is such a one.
  */
 export function isSecondCancel(message: Message): boolean {
-  if (!isControl(message) || message.type !== 'CANCEL' || isDismissal(message)) return false;
-  if (message.id.startsWith(INTERRUPT)) return false;
-  return message.payload?.['cascaded'] !== true || message.payload['stopsUndo'] === true;
+  if (!isControl(message) || message.type !== 'CANCEL') return false;
+  return message.again === true || (message.payload?.['cascaded'] === true && message.payload['stopsUndo'] === true);
 }
 
 /** Begins the id of the CANCEL by which a session's next turn interrupts the one under way. */

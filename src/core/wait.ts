@@ -23,6 +23,8 @@ export interface CallWait {
   readonly schema?: JsonObject;
   /** Set for an answer: the token of the pause that asks for it. */
   readonly token?: string;
+  /** Set when the call waits for this once more: why what came before did not fit, as its schema's own code says. */
+  readonly again?: string;
 }
 
 /** The value of a call that comes later. */

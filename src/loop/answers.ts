@@ -16,6 +16,7 @@ import {
   isPlan,
   isPlanTool,
   type Json,
+  type JsonObject,
   type Limits,
   type Message,
   needsOf,
@@ -33,6 +34,7 @@ import {
 } from '#core';
 import { pauseExpired } from '#journal';
 import {
+  asksNothing,
   deadlineOf,
   hasBegun,
   nodeEdits,
@@ -62,6 +64,8 @@ export interface TakePorts {
   isStored(ref: Json): Promise<boolean>;
   /** How the pause with this token was closed, or the last one that was; `undefined` when it never was. */
   closedBy(token: Json | undefined): Promise<ClosedPause | undefined>;
+  /** Why the breakpoint of a PAUSE would never be met. */
+  unfitBreakpoint(payload: JsonObject): PilotageError | undefined;
   /** The tool can be asked whether a call of it has happened. */
   canLookUp(tool: string): boolean;
   /** Who decides, and the models without prices that it may ask: they are for no limit of cost. */
@@ -99,7 +103,7 @@ export async function answer(
   ports: AnswerPorts,
 ): Promise<Resumed | ApprovedOnce | PilotageError> {
   const { type, from, payload = {} } = control;
-  const pause = pauseOf(type, payload['token'], open, ports.storedAt);
+  const pause = pauseOf(type, payload['token'], { open, state }, ports.storedAt);
   if (PilotageError.is(pause)) return (await closedBefore(type, payload['token'], open, ports)) ?? pause;
   const withdrawn = withdrawnBy({ ...state, fresh: ports.fresh }, pause);
   if (withdrawn !== undefined) return isWithdrawn(type, pause.token, withdrawnByWord(withdrawn));
@@ -318,13 +322,13 @@ export function isWithdrawn(type: string, token: string, by: string): PilotageEr
 function pauseOf(
   type: string,
   token: Json | undefined,
-  open: readonly OpenPause[],
+  { open, state }: { readonly open: readonly OpenPause[]; readonly state: RunState },
   storedAt: number,
 ): OpenPause | PilotageError {
   const named = token === undefined ? open : open.filter((pause) => pause.token === token);
   const inTime = named.filter(({ expiresAt = Number.POSITIVE_INFINITY }) => storedAt < expiresAt);
   const [pause] = inTime;
-  if (pause === undefined) return noneOpen(type, named, open);
+  if (pause === undefined) return noneOpen(type, named, { open, state });
   if (inTime.length === 1) return pause;
   return mustName(type, inTime);
 }
@@ -345,13 +349,17 @@ function listed(pauses: readonly Pick<OpenPause, 'token' | 'reason'>[]): string 
 }
 
 /** @param expired what the answer would have been for, had it come in time. */
-function noneOpen(type: string, expired: readonly OpenPause[], open: readonly OpenPause[]): PilotageError {
+function noneOpen(
+  type: string,
+  expired: readonly OpenPause[],
+  { open, state }: { readonly open: readonly OpenPause[]; readonly state: RunState },
+): PilotageError {
   const last = expired.at(-1);
   if (last?.expiresAt !== undefined) return pauseExpired(last.expiresAt, last.token);
   const why =
     open.length > 0
       ? `names a pause that is not open. Those that are: ${listed(open)}`
-      : 'was refused: the run is not paused';
+      : `was refused: ${asksNothing(state)}`;
   return answerRefused('pause_not_found', `${type} ${why}.`);
 }
 

@@ -260,7 +260,7 @@ async function effectOf(
     case 'SETTLE':
       return withRetries(control, await answer(control, open, state, ports), open, ports);
     case 'PAUSE':
-      if (control.payload?.['before'] !== undefined) return setBreakpoint(control);
+      if (control.payload?.['before'] !== undefined) return setBreakpoint(control, ports);
       // Paused already: nothing to add. While only some calls wait, the others are stopped by it.
       if (open.some(({ call }) => call === undefined)) return [];
       return [{ kind: 'paused', token: ports.newToken(), reason: 'external_event', payload: { by: 'operator' } }];
@@ -290,8 +290,8 @@ function revocation({ payload }: Control, { rules }: RunState): readonly EntryBo
 }
 
 /** It stands in the state, and stops the run when a call would begin. */
-function setBreakpoint({ payload = {} }: Control): readonly EntryBody[] | PilotageError {
-  if (breakpointIn(payload['before']) !== undefined) return [];
+function setBreakpoint({ payload = {} }: Control, ports: AnswerPorts): readonly EntryBody[] | PilotageError {
+  if (breakpointIn(payload['before']) !== undefined) return ports.unfitBreakpoint(payload) ?? [];
   return answerRefused('payload_invalid', 'A breakpoint is { node: id }, { tool: name } or "next".');
 }
 

@@ -44,7 +44,7 @@ import type { HeldLease } from './held-lease.ts';
 import { RunInbox } from './inbox.ts';
 import { Kept } from './kept.ts';
 import { lastMove } from './last-move.ts';
-import { type Exit, giveBack, giveUp, type Held, lost, park, reasonOf } from './let-go.ts';
+import { type Exit, giveBack, giveUp, type Held, lost, park, reasonOf, tellPauses } from './let-go.ts';
 import { Moves } from './moves.ts';
 import { type Next, type NextDeps, next } from './next.ts';
 import { recalled } from './recall.ts';
@@ -77,6 +77,8 @@ export class RunDriver {
   #isLeaving = false;
   /** Somebody waits until the run reads as paused. */
   #asks: PromiseWithResolvers<void> | undefined;
+  /** The head of the run when those above were told what its calls ask. */
+  #askedAt: number | undefined;
 
   constructor(
     deps: DriverDeps,
@@ -160,6 +162,14 @@ export class RunDriver {
     return this.#calls.onlyAsk && isPaused(this.state);
   }
 
+  /** A run that is not parked tells the runs above what its calls ask, too. */
+  async #tellAsked(): Promise<void> {
+    this.#asks?.resolve();
+    if (this.#askedAt === this.state.head) return;
+    this.#askedAt = this.state.head;
+    await tellPauses(this.#held);
+  }
+
   /** Begins nothing more, and gives the run back when what is under way has ended. */
   leave(): void {
     this.#isLeaving = true;
@@ -198,7 +208,7 @@ export class RunDriver {
       if (this.#isLettingGo()) return this.#letGo();
       if (this.#inbox.hasNews) await this.#inbox.take();
       this.#calls.questions.hear();
-      if (this.#asks !== undefined && this.#isAsking) this.#asks.resolve();
+      if (this.state.pauses.length > 0 && this.#isAsking) await this.#tellAsked();
       const { open, ending, limits } = this.state;
       if (open?.move.growing === true && ending === null) {
         await this.#commit(this.#moves.takeGrowth(open));

@@ -18,6 +18,7 @@ import { patiently, type Received, storedJsonIfAny } from '#journal';
 import { isSteering, presentName, type RunState, unfitToCancel } from '#state';
 import type { AuthorisedTools } from '#tools';
 import { prepareCall } from '../calls/arguments.ts';
+import { unfitBreakpoint } from '../calls/breakpoint.ts';
 import { turn } from '../calls/large-values.ts';
 import { valueOutcome } from '../calls/outcome.ts';
 import { retriesOf } from '../tasks/retries.ts';
@@ -196,6 +197,7 @@ export class RunInbox implements Hearing {
       outcomeOf: (tool, value) => this.#outcomeOf(tool, value),
       retries: async (nodes) => retriesOf(deps.journal, state, nodes, await deps.journal.read(state.identity.run)),
       canLookUp: (tool) => this.#canLookUp(tool),
+      unfitBreakpoint: (payload) => unfitBreakpoint(payload, state, this.#ports.tools()),
       withdrawBelow: (control) => withdrawBelow(deps, state, control),
       isStored: async (ref) => (await storedJsonIfAny(ref, state.identity, deps.artifacts)) !== undefined,
       closedBy: async (token) => closedIn(await deps.journal.read(state.identity.run), token),

@@ -84,7 +84,7 @@ function release({ deps, state, lease }: Held, park: Park): Promise<boolean> {
 }
 
 /** Tells the runs that wait for this run about its open pauses, which somebody must answer. */
-async function tellPauses({ deps: { journal, woke }, state }: Held): Promise<void> {
+export async function tellPauses({ deps: { journal, woke }, state }: Held): Promise<void> {
   const { identity, head } = state;
   const id = `pauses:${identity.run}:${head}`;
   for (const listener of listenersOf(state)) {

@@ -135,7 +135,7 @@ type Beginning = Pick<Started, 'query' | 'author' | 'agent' | 'limits' | 'pin' |
 };
 
 function began(state: RunState, run: string, at: number, { carry, inputs = [], ...own }: Beginning): NewRun {
-  const { scopes, whileAsked, conversation, undo } = state;
+  const { scopes, whileAsked, conversation, undo, labels } = state;
   const identity = { ...state.identity, run };
   const { inputs: _, ...before } = state.context;
   const context: RunContext = {
@@ -152,6 +152,7 @@ function began(state: RunState, run: string, at: number, { carry, inputs = [], .
     ...(conversation ? {} : { conversation }),
     ...(whileAsked === 'keep' ? { whileAsked } : {}),
     ...(undo === null ? {} : { undo }),
+    ...(labels === null ? {} : { labels }),
   };
   const entry = { ...started, seq: 1, at };
   const waits = own.turn?.succeeds === undefined ? 'next' : 'first';

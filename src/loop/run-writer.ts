@@ -19,8 +19,17 @@ import {
   ruleWrite,
   type StoreWrite,
 } from '#core';
-import { type Append, appendAgain, isTransientStoreError, type Received } from '#journal';
-import { applyFitting, misfitAmong, type RunState, remembering, ruleSetBy, statusAfter, waitChanges } from '#state';
+import { type Append, appendAgain, isTransientStoreError, type Received, type RunStatus } from '#journal';
+import {
+  applyFitting,
+  drivenStatus,
+  misfitAmong,
+  type RunState,
+  remembering,
+  ruleSetBy,
+  statusAfter,
+  waitChanges,
+} from '#state';
 import { cascading, stopTasks } from '../tasks/cancel.ts';
 import { toldBy } from '../tasks/ending.ts';
 import { takeUndelivered } from './controls.ts';
@@ -258,7 +267,7 @@ export class RunWriter {
 
   /** What follows from the entries beside the run itself. */
   #following(bodies: readonly Entry[], changes: Changes): Changes {
-    const status = changes.status ?? statusAfter(bodies);
+    const status = changes.status ?? statusAfter(bodies) ?? statusAfterHeld(this.#state, bodies);
     const tells = toldBy(this.#state, bodies);
     const writes = writesOf(this.#state, bodies);
     const waits = waitChanges(this.#state, bodies);
@@ -316,6 +325,19 @@ function writesOf(state: RunState, entries: readonly Entry[]): StoreWrite[] | un
 function isRemembered(entry: Entry): entry is Entry & (Resumed | ApprovedOnce) {
   return (entry.kind === 'resumed' || entry.kind === 'approved') && entry.remember !== undefined;
 }
+
+/** While a call that stays open asks, the run reads as paused; with the end of that call, or of its attempt, it does no more. */
+function statusAfterHeld({ pauses }: RunState, entries: readonly Entry[]): RunStatus | undefined {
+  const hasAsked = pauses.some(({ wait, step, call }) => {
+    if (wait === undefined) return false;
+    return entries.some(
+      (entry) => ENDS.has(entry.kind) && 'call' in entry && entry.call === call && entry.step === step,
+    );
+  });
+  return hasAsked ? drivenStatus(pauses) : undefined;
+}
+
+const ENDS: ReadonlySet<Entry['kind']> = new Set(['call_ended', 'call_away']);
 
 /** What calls that have ended have written to the long-term store; mostly nothing. */
 function writesIn(bodies: readonly EntryBody[]): StoreWrite[] | undefined {

@@ -5,6 +5,8 @@ import { nextStep, pausesOfTasks, type RunState } from '#state';
 import { isVerdict, mustName } from '../loop/answers.ts';
 import { KnownStates } from '../loop/known-states.ts';
 import { foldable } from './readable.ts';
+import type { RunHost } from './run-host.ts';
+import { answeredOf } from './send-control.ts';
 
 /** Where a control goes. */
 export interface Addressee {
@@ -138,6 +140,25 @@ const LAST_ENTRIES = 8;
 /** Every pause of a task, its own or another's, that a run has been told of. */
 export function pausesBelow({ tasks, otherPauses }: RunState): readonly TaskPause[] {
   return [...tasks, ...otherPauses].flatMap(({ pauses }) => pauses);
+}
+
+/**
+ * A question of a task below that is answered, and of which the run has not heard yet, though it goes on here: its token. `undefined`: what the run
+ * waits for is as it says.
+ */
+export async function answeredBelow(
+  host: Pick<RunHost, 'deps' | 'fleet' | 'toolsOf'>,
+  state: RunState | undefined,
+): Promise<string | undefined> {
+  const { deps, fleet } = host;
+  const { journal, states } = deps;
+  if (state === undefined || state.ending !== null || host.toolsOf(state) === undefined) return undefined;
+  for (const { run, token } of pausesOfTasks(state)) {
+    const task = await states.of(run).catch(() => undefined);
+    const isOver = task?.pauses.every((pause) => pause.token !== token) === true;
+    if (isOver || (fleet.drives(run) && (await answeredOf({ journal, states }, run, [token])).length > 0)) return token;
+  }
+  return undefined;
 }
 
 /**

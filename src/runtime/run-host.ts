@@ -2,7 +2,8 @@
 import { assertMaySend, type Caller, type Control, defined } from '#core';
 import { type RunRecord, runNotFound } from '#journal';
 import type { FileOptions } from '#messages';
-import { foldEntries, type RunState } from '#state';
+import { foldEntries, type RunState, withheldTools } from '#state';
+import type { AuthorisedTools } from '#tools';
 import type { DriverDeps, ReadyAgent } from '../loop/driver-deps.ts';
 import { earlierTurns } from '../loop/earlier-turns.ts';
 import { loadInputs } from '../loop/inputs.ts';
@@ -114,6 +115,11 @@ export class RunHost {
     const inputs = await loadInputs(state.context.inputs ?? [], state.identity, artifacts);
     const before = await earlierTurns(state, this.deps);
     return replayRun({ entries, planner, toolsOf, inputs, before, artifacts, ...defined({ signal }) });
+  }
+
+  /** The tools that the run has here; `undefined` when its agent is another process's. */
+  toolsOf(state: RunState): AuthorisedTools | undefined {
+    return this.#agents.find(state.agent)?.toolsOf(state.scopes, state.found, withheldTools(state));
   }
 
   /** Whether some agent shows readers the progress of its tasks. */

@@ -19,6 +19,7 @@ import type { UserMessage } from '#messages';
 import {
   answerable,
   assertRetrying,
+  type Breakpoint,
   cannotRetry,
   isPaused,
   namedNodes,
@@ -28,8 +29,9 @@ import {
   snapshotOf,
   trajectoryOf,
 } from '#state';
+import { unfitBreakpoint } from '../calls/breakpoint.ts';
 import { isVerdict } from '../loop/answers.ts';
-import { addressee, hearing, pausesBelow } from './addressee.ts';
+import { addressee, answeredBelow, hearing, pausesBelow } from './addressee.ts';
 import {
   APPROVAL,
   type Approval,
@@ -105,12 +107,23 @@ export class Run {
   /** Waits until the run has ended or is paused. @throws PilotageError `run_not_found`. */
   async result(): Promise<RunResult> {
     await this.#assertMayRead();
-    const driven = await this.#host.fleet.settled(this.id);
-    const own = await this.#resultIn(driven);
-    if (own !== undefined) return own;
+    for (;;) {
+      const driven = await this.#host.fleet.settled(this.id);
+      const state = driven !== undefined && isSettled(driven) ? driven : await this.#settled();
+      const answered = await answeredBelow(this.#host, state);
+      if (answered === undefined) return this.#wholeResult(state);
+      await this.#untilAnswered(answered);
+    }
+  }
+
+  async #settled(): Promise<RunState | undefined> {
     const follower = new Follower<never>({ ...this.#silent, isOver: isSettled });
     for await (const _ of follower.follow());
-    const result = await this.#resultIn(follower.state);
+    return follower.state;
+  }
+
+  async #wholeResult(state: RunState | undefined): Promise<RunResult> {
+    const result = await this.#resultIn(state);
     if (result !== undefined) return result;
     throw new PilotageError('run_not_found', `The run ${this.id} has neither ended nor paused.`);
   }
@@ -354,14 +367,26 @@ export class Run {
 
   /**
    * Pauses the run at its next step boundary; with `before`, when that call would begin: what runs may end, nothing else starts, and the pause says
-   * where it stands. Breakpoints stay until they are taken away (`clear`). @throws PilotageError `invalid_config`, `run_ended`.
+   * where it stands. Breakpoints stay until they are taken away (`clear`). @throws PilotageError `invalid_config`, `run_ended`, `tool_not_found` for a tool that the run does not have.
    */
   async pause(options: PauseOptions = {}): Promise<void> {
     assertOptions('pause', options, PAUSE);
     assertBreakpoint(options);
     const { before, clear, ...steering } = options;
     const payload = before === undefined ? undefined : { before, ...defined({ clear }) };
+    await this.#assertBreakpoint(payload);
     return this.steer('PAUSE', payload as JsonObject | undefined, steering);
+  }
+
+  /** What the run's tools are is known where its agent is. Whoever takes the control knows in any case, and refuses it. */
+  async #assertBreakpoint(
+    payload: { readonly before: Breakpoint; readonly clear?: boolean } | undefined,
+  ): Promise<void> {
+    if (payload === undefined) return;
+    const state = await this.#folded();
+    const tools = this.#host.toolsOf(state);
+    const unfit = tools && unfitBreakpoint(payload as unknown as JsonObject, state, tools);
+    if (unfit !== undefined) throw unfit;
   }
 
   /** Ends the run as cancelled. Work in flight is aborted at once, unless `hard` is false. */

@@ -25,6 +25,7 @@ import {
   local,
   type OptionShape,
   PilotageError,
+  policyInTime,
   Redaction,
   type StartRequest,
   systemClock,
@@ -217,7 +218,9 @@ export class Runtime {
     assertMemoryOptions(memory);
     this.#memory = memory.strategy === 'none' ? undefined : memory;
     const fetch = artifactFetch(() => this.#driverDeps().artifacts);
-    const { policy } = options;
+    const { clock = systemClock } = options;
+    this.#clock = clock;
+    const policy = options.policy && policyInTime(options.policy, clock);
     const given = [fetch, toolSearch, toolGet, skillSearch, skillGet];
     this.#agents = new Agents(
       agents,
@@ -231,7 +234,6 @@ export class Runtime {
     for (const { agent, unpriced } of this.#agents.all) {
       assertPriced(agent, unpriced, options.limits?.costUsd !== undefined);
     }
-    this.#clock = options.clock ?? systemClock;
   }
 
   /**
@@ -350,7 +352,8 @@ export class Runtime {
    */
   async waiting(query: WaitingQuery = {}): Promise<Waiting[]> {
     this.#assertOpen();
-    return listWaiting(this.#driverDeps().journal, query);
+    const { journal, states } = this.#driverDeps();
+    return listWaiting(journal, query, states);
   }
 
   /**

@@ -25,7 +25,7 @@ import {
   runNotFound,
   type SignalOptions,
 } from '#journal';
-import { type OpenPause, type RunState, withdrawnBy, withdrawnByWord } from '#state';
+import { isUndoUnderWay, type OpenPause, type RunState, withdrawnBy, withdrawnByWord } from '#state';
 import { misfitFor, unfitFor } from '../loop/answer-kinds.ts';
 import { answerRefused, closedIn, isVerdict, isWithdrawn, tooLate } from '../loop/answers.ts';
 import { isQuestion } from '../loop/controls.ts';
@@ -55,7 +55,8 @@ export async function sendControl(
   assertMaySend(checked.type, checked.from, record.identity);
   const answer =
     isVerdict(checked) && !hasEnded(record.status) ? await answerTo(journal, record, checked, states) : undefined;
-  const { limit, control: said = checked } = answer ?? {};
+  const { limit, control: said = checked.type === 'CANCEL' ? await asCancel(checked, record, states) : checked } =
+    answer ?? {};
   const priority = checked.type === 'PRIORITIZE' ? Number(checked.payload?.['priority']) : undefined;
   const options: SignalOptions = {
     ...(limit === undefined ? {} : { before: limit.expiresAt }),
@@ -69,6 +70,13 @@ export async function sendControl(
   });
   await withdrawFrom(journal, record, said, states);
   return record;
+}
+
+/** A second cancel stops what the first one has led to. One of a run that cannot be folded is stored as well. */
+async function asCancel(control: Control, { identity, status }: RunRecord, states: KnownStates): Promise<Control> {
+  const state = await states.of(identity.run).catch(() => undefined);
+  const isParked = status === 'paused' || status === 'waiting';
+  return state !== undefined && isUndoUnderWay(state, isParked) ? { ...control, again: true } : control;
 }
 
 /** An answer to a question of a task that is stored after this comes too late, whichever run it is given through. */
@@ -180,6 +188,21 @@ function lostTo(
   }
   const withdrawn = withdrawnBy({ ...state, fresh }, pause);
   return withdrawn && isWithdrawn(type, pause.token, withdrawnByWord(withdrawn));
+}
+
+/** Those of these pauses that somebody has answered already, or withdrawn, which no process has taken yet. */
+export async function answeredOf(
+  { journal, states }: { readonly journal: Journal; readonly states: Pick<KnownStates, 'of'> },
+  run: string,
+  tokens: readonly string[],
+): Promise<readonly string[]> {
+  const before = await journal.inbox(run);
+  if (!before.some(({ message }) => isControl(message))) return [];
+  // A run that cannot be folded hides none of the others.
+  const state = await states.of(run).catch(() => undefined);
+  const asked = state?.pauses.filter(({ token }) => tokens.includes(token));
+  if (state === undefined || asked === undefined) return [];
+  return asked.flatMap((pause) => (lostTo(before, state, pause, 'ANSWER') === undefined ? [] : [pause.token]));
 }
 
 /** When several people have to approve, an approval leaves room for others. Whether it does is judged when the run reads it. */

@@ -11,6 +11,8 @@ import {
 } from '#core';
 import type { Journal, OpenWait, WaitQuery } from '#journal';
 import { type AnswerKind, kindsFor } from '../loop/answer-kinds.ts';
+import { KnownStates } from '../loop/known-states.ts';
+import { answeredOf } from './send-control.ts';
 
 /** One thing that waits. `run` and `token` are what an answer needs: `runtime.run(run).answer(token, …)`. */
 export interface Waiting extends OpenWait {
@@ -18,6 +20,8 @@ export interface Waiting extends OpenWait {
   readonly token?: string;
   /** The words of the question, if it has some. */
   readonly question?: string;
+  /** True: somebody has answered, or withdrawn the question, and no process has taken that yet. Another answer would come too late. */
+  readonly answered?: true;
   /** The kinds of answers that the pause takes. */
   readonly kinds?: readonly AnswerKind[];
 }
@@ -43,13 +47,24 @@ const QUERY: OptionShape<WaitingQuery> = {
 };
 
 /** @throws PilotageError `invalid_config`, `identity_required` or `scope_invalid`. */
-export async function listWaiting(journal: Journal, query: WaitingQuery): Promise<Waiting[]> {
+export async function listWaiting(
+  journal: Journal,
+  query: WaitingQuery,
+  states: Pick<KnownStates, 'of'> = new KnownStates(journal),
+): Promise<Waiting[]> {
   assertOptions('waiting', query, QUERY);
   const { as, ...wanted } = query;
   if (wanted.for !== undefined) assertWords('waiting', 'for', [wanted.for], WAITS_FOR);
   const own = as === undefined ? undefined : ownScope(assertCaller(as));
   if (own !== undefined && isOfOthers(wanted, own)) return [];
-  return (await journal.waits.list({ ...wanted, ...own })).map(waitingOf);
+  const rows = (await journal.waits.list({ ...wanted, ...own })).map(waitingOf);
+  const asking = new Set(rows.flatMap(({ run, token }) => (token === undefined ? [] : [run])));
+  const answered = new Set<string>();
+  for (const run of asking) {
+    const tokens = rows.flatMap(({ run: other, token }) => (other === run && token !== undefined ? [token] : []));
+    for (const token of await answeredOf({ journal, states }, run, tokens)) answered.add(token);
+  }
+  return rows.map((row) => (row.token !== undefined && answered.has(row.token) ? { ...row, answered: true } : row));
 }
 
 type Own = Pick<Caller, 'tenant' | 'user' | 'session'>;

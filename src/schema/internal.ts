@@ -1,3 +1,4 @@
 /** What the other rooms and the tests may use of `schema`. */
 export type { SchemaError } from './json-schema.ts';
 export { compileSchema, explainSchemaError, firstIssues, schemaErrors } from './json-schema.ts';
+export { TimeLimit } from './time-limit.ts';

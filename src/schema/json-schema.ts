@@ -2,11 +2,18 @@
 import { createRequire } from 'node:module';
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import type { Json, JsonObject } from '#core';
+import { TimeLimit } from './time-limit.ts';
 
 export type SchemaError = ErrorObject;
 
 /** A schema that cannot be compiled has the reason in place of its check. */
-export type Compiled = { readonly validate: ValidateFunction } | { readonly cause: unknown };
+export type Compiled = { readonly validate: Validate } | { readonly cause: unknown };
+
+/** Says whether a value fits, and leaves what is wrong with it. */
+interface Validate {
+  (value: unknown): boolean;
+  errors?: readonly SchemaError[] | null | undefined;
+}
 
 type AjvClass = typeof import('ajv').Ajv;
 type AjvInstance = InstanceType<AjvClass>;
@@ -43,11 +50,12 @@ export function compileSchema(schema: JsonObject): Compiled {
 function compile(schema: JsonObject): Compiled {
   // `$async` would make ajv answer with a promise.
   const { $schema, $async: _, ...rest } = schema;
-  const modern =
-    typeof $schema === 'string' ? /20(19-09|20-12)/.test($schema) : JSON.stringify(rest).includes('"prefixItems"');
+  const text = JSON.stringify(rest);
+  const modern = typeof $schema === 'string' ? /20(19-09|20-12)/.test($schema) : text.includes('"prefixItems"');
   const instance = modern ? ajv('ajv/dist/2020.js', 'Ajv2020') : ajv('ajv', 'Ajv');
   try {
-    return { validate: instance.compile(rest) };
+    const validate = instance.compile(rest);
+    return { validate: PATTERNS.test(text) ? inTime(validate) : validate };
   } catch (cause) {
     return { cause };
   } finally {
@@ -55,6 +63,33 @@ function compile(schema: JsonObject): Compiled {
     instance.removeSchema(rest);
   }
 }
+
+const PATTERNS = /"pattern(Properties)?":/;
+/** How long a schema with patterns may look at one value. */
+const CHECK_TIME_MS = 200;
+
+/** A schema may be a model's, a user's or a server's, and its pattern one that takes for ever: what cannot be checked in time does not fit. */
+function inTime(validate: ValidateFunction): Validate {
+  let limit: TimeLimit | undefined;
+  const check: Validate = (value) => {
+    let fits = false;
+    limit ??= new TimeLimit(CHECK_TIME_MS);
+    const isDone = limit.run(() => {
+      fits = validate(value);
+    });
+    check.errors = isDone ? validate.errors : [TOO_SLOW];
+    return isDone && fits;
+  };
+  return check;
+}
+
+const TOO_SLOW: SchemaError = {
+  instancePath: '',
+  schemaPath: '#',
+  keyword: 'pattern',
+  params: {},
+  message: `a pattern of the schema takes more than ${CHECK_TIME_MS} ms; give a simpler pattern, or a shorter text`,
+};
 
 /** What is wrong with the value; empty for one that fits, and for a schema that cannot be compiled. */
 export function schemaErrors(schema: JsonObject, value: Json): readonly SchemaError[] {

@@ -15,8 +15,12 @@ export function breakpointIn(before: Json | undefined): Breakpoint | undefined {
   if (before === 'next') return before;
   if (!isJsonObject(before)) return undefined;
   const { node, tool } = before;
-  if (typeof node === 'string' && tool === undefined) return { node };
-  return typeof tool === 'string' && node === undefined ? { tool } : undefined;
+  if (isName(node) && tool === undefined) return { node };
+  return isName(tool) && node === undefined ? { tool } : undefined;
+}
+
+function isName(given: Json | undefined): given is string {
+  return typeof given === 'string' && given !== '';
 }
 
 /** The fold of a PAUSE that names one, and of a RESUME to the next. */

@@ -63,6 +63,14 @@ export function cancelledBySomebody(
   return { kind: 'cancelled', error: { code: 'cancelled', message: `Somebody cancelled the call${why} ${error}` } };
 }
 
+/** The same for a `once` call that has done something: it is not known what came of that, and an equal call would do it a second time. */
+export function halfDoneWhen(open: OpenStep, cancel: CallCancel): Outcome | undefined {
+  const half = halfDone(open, cancel.call);
+  if (half?.kind !== 'unknown') return half;
+  const { message } = cancelledBySomebody(cancel, half.error.message).error;
+  return { ...half, error: { ...half.error, message } };
+}
+
 export interface CancelledCalls {
   /** The ends of those that wait, or have not begun. */
   readonly entries: readonly CallEnded[];
@@ -90,7 +98,7 @@ export function cancelledCalls(state: RunState, mayLand: (call: number) => boole
       : attempts === 0
         ? undefined
         : 'It was not tried again.';
-    const outcome = halfDone(open, call) ?? cancelledBySomebody(cancel, what);
+    const outcome = halfDoneWhen(open, cancel) ?? cancelledBySomebody(cancel, what);
     entries.push(callEnded({ step, call }, { outcome, attempts }));
     for (const { id, end, ...task } of state.tasks) {
       if (end === undefined && task.step === step && task.call === call && isAwaited(open, call, id)) ended.push(id);

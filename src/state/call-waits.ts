@@ -21,10 +21,17 @@ export function applyCallWaits(
     call,
     startedAt,
     isParked,
-    waits: [...known, ...begun],
+    waits: withBegun(known, begun),
     ...defined({ once }),
   };
   open.waiting = withCall(open, Object.freeze(later === undefined ? made : { ...made, later }));
+}
+
+/** What did not fit is waited for once more, under its number. */
+function withBegun(known: readonly WaitState[], begun: readonly WaitState[]): readonly WaitState[] {
+  const again = (number: number): WaitState | undefined => begun.find(({ wait }) => wait === number);
+  const others = begun.filter(({ wait }) => known.every((one) => one.wait !== wait));
+  return [...known.map((one) => again(one.wait) ?? one), ...others];
 }
 
 /**

@@ -98,6 +98,7 @@ export function openState(entry: Entry): RunState {
     task,
     fork,
     whileAsked: entry.whileAsked ?? 'withdraw',
+    labels: entry.labels ?? null,
     undo: entry.undo ?? null,
     unwinding: null,
     undoStopped: false,

@@ -16,7 +16,7 @@ import {
   type Step,
   type WaitEnded,
 } from '#core';
-import { grownMove, isMoveCarriedOut, nodeEdits } from './open-step.ts';
+import { grownMove, isMoveCarriedOut, nodeEdits, withoutHeld } from './open-step.ts';
 import { openedAgain } from './retry.ts';
 import { hasBegun, nextStep, type OpenPause, type OpenStep, type RunState, waitingCall } from './state.ts';
 
@@ -235,6 +235,9 @@ class Prospect {
         if (open !== null) noteBegun(open, body.call, true);
         return;
       case 'call_away':
+        this.#pauses = withoutHeld(this.#pauses, body);
+        if (open !== null) noteBegun(open, body.call, false);
+        return;
       case 'call_waits':
         if (open !== null && !('held' in body)) noteBegun(open, body.call, false);
         return;
@@ -296,7 +299,8 @@ class Prospect {
   }
 
   #notePause({ token, reason, step, call, wait }: Paused): void {
-    this.#pauses = [...this.#pauses, defined({ token, reason, step, call, wait })];
+    const before = reason === 'in_doubt' ? withoutHeld(this.#pauses, { step, call }) : this.#pauses;
+    this.#pauses = [...before, defined({ token, reason, step, call, wait })];
     if (call !== undefined && wait === undefined && reason !== 'in_doubt' && this.#open !== null)
       noteBegun(this.#open, call, false);
   }

@@ -53,7 +53,7 @@ export {
   shareFor,
   stepsCounted,
 } from './budget.ts';
-export { cancelledBySomebody, cancelledCalls, cancelOf, unfitToCancel } from './call-cancels.ts';
+export { cancelledBySomebody, cancelledCalls, cancelOf, halfDoneWhen, unfitToCancel } from './call-cancels.ts';
 export { compareRuns, type RunComparison, type RunSummary, type StepPair, type StepSummary } from './compare-runs.ts';
 export { event, eventsOf, type Redact, redacted } from './events.ts';
 export { applyEntry, applyFitting, foldEntries, openState } from './fold.ts';
@@ -111,6 +111,6 @@ export { freshUsage, groupView, restOf } from './task-state.ts';
 export { type ToldRun, toldRun } from './told-run.ts';
 export { summaryText, turnsOf } from './told-turns.ts';
 export { type RunTrajectory, readTrajectory, trajectoryOf } from './trajectory.ts';
-export { callsToUndo, taskToUndo, type UndoableCall, unsureCalls } from './undo.ts';
+export { callsToUndo, isUndoUnderWay, taskToUndo, type UndoableCall, unsureCalls } from './undo.ts';
 export { type UndoStop, undoCounts, undoReport, withReport } from './undo-report.ts';
-export { halfDone, waitsForEvent } from './waiting-calls.ts';
+export { asksNothing, halfDone, waitsForEvent } from './waiting-calls.ts';

@@ -55,6 +55,7 @@ export function applyCallAway(state: RunState, away: CallAway, entry: Entry): vo
   const open = openOf(state, entry, away.step);
   const { call, attempts, error, startedAt, failedAt, retryAt } = away;
   beginAnew(open, call);
+  state.pauses = withoutHeld(state.pauses, away);
   if (!open.approvals.some((approval) => approval.call === call)) open.approvals.push({ call });
   const others = open.away.filter((other) => other.call !== call);
   open.away = [...others, Object.freeze({ call, attempts, error, startedAt, failedAt, retryAt })];
@@ -208,8 +209,17 @@ export function applyPaused(state: RunState, paused: Paused, entry: Entry): void
       takePromise(open, pause.call);
     }
   }
+  if (pause.reason === 'in_doubt') state.pauses = withoutHeld(state.pauses, pause);
   if (pause.step === undefined) applyBreak(state, pause.payload);
   state.pauses = [...state.pauses, { ...pause, requestedAt: at }];
+}
+
+/** Nobody listens to what a call has asked that is not under way any more: it asks anew when it is made again. */
+export function withoutHeld<P extends Pick<OpenPause, 'step' | 'call' | 'wait'>>(
+  pauses: readonly P[],
+  { step, call }: { readonly step?: number | undefined; readonly call?: number | undefined },
+): P[] {
+  return pauses.filter((pause) => pause.wait === undefined || pause.step !== step || pause.call !== call);
 }
 
 const NO_LIMITS: readonly never[] = Object.freeze([]);

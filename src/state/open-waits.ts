@@ -67,6 +67,7 @@ const CHANGES: ReadonlySet<EntryKind> = new Set([
     'resumed',
     'wait_ended',
     'call_ended',
+    'call_away',
     'finished',
     'failed',
     'reopened',

@@ -31,6 +31,7 @@ import {
   type InputArtifact,
   type Json,
   type JsonObject,
+  type Labels,
   type LaterValue,
   type Moved,
   type MoveNotes,
@@ -307,6 +308,8 @@ export interface RunState {
   task: TaskOrigin | null;
   fork: ForkOrigin | null;
   whileAsked: WhileAsked;
+  /** What it was labelled with at its start. A run that goes on with it has them too. */
+  readonly labels: Labels | null;
   /** What it may use to undo its calls when it ends other than by its goal. `null`: it leaves them as they are. */
   undo: RunUndo | null;
   /** Set from when its calls are undone, also when it has ended. */

@@ -67,11 +67,17 @@ export function noteControl(state: RunState, { control, undelivered }: ControlTa
   state.unwinding = Object.freeze({ ...unwinding, late: Object.freeze([...unwinding.late, control]) });
 }
 
+/** Whether a cancel that is given now is a second one: the run undoes its calls, or was cancelled and waits (for a doubt, for a task that undoes its own). */
+export function isUndoUnderWay({ undo, unwinding, cancel }: RunState, isParked: boolean): boolean {
+  if (undo === null) return false;
+  return unwinding !== null || (isParked && cancel !== null && !isDismissal(cancel));
+}
+
 /** Whoever cancels a run that is cancelled, or that unwinds, does not want to wait for it. */
 export function noteSecondCancel(state: RunState, control: Control): void {
   const { cancel, unwinding } = state;
-  const isSecond = unwinding !== null || (cancel !== null && !isDismissal(cancel));
-  if (isSecond && isSecondCancel(control)) state.undoStopped = true;
+  const isCancelled = unwinding !== null || (cancel !== null && !isDismissal(cancel));
+  if (isCancelled && isSecondCancel(control)) state.undoStopped = true;
 }
 
 /** The task goes on, to undo what it did for an earlier call; the call that has it do so waits for its end. */

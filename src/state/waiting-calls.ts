@@ -47,3 +47,18 @@ export function halfDone(open: OpenStep, call: number): Outcome | undefined {
 export function waitsForEvent({ open }: Pick<RunState, 'open'>): boolean {
   return open?.waiting.some((one) => openWaits(one).some(({ for: what }) => what === 'event')) === true;
 }
+
+/** The keys that calls of the run wait for, as an operator is told who gave an answer that nothing asks for. */
+function awaitedKeys({ open }: Pick<RunState, 'open'>): readonly string[] {
+  return open?.waiting.flatMap((one) => openWaits(one).flatMap(({ key }) => key ?? [])) ?? [];
+}
+
+/** Why an answer has nothing to answer: what the run waits for comes by signals, or nothing does. */
+export function asksNothing(state: Pick<RunState, 'open'>): string {
+  const keys = awaitedKeys(state).slice(0, MOST_KEYS);
+  if (keys.length === 0) return 'the run is not paused';
+  const named = keys.map((key) => JSON.stringify(key)).join(', ');
+  return `the run is not paused, and asks nobody. It waits for ${named}, which a signal brings: runtime.signal(key, payload), or pilotage signal`;
+}
+
+const MOST_KEYS = 8;

@@ -10,7 +10,7 @@ import {
   type ToolSchema,
   type ToolView,
 } from '#core';
-import { TimeLimit } from './time-limit.ts';
+import { TimeLimit } from '#schema';
 import { ToolFailure, type ToolOptions, tool } from './tool.ts';
 
 const DEFAULT_LIMIT = 10;

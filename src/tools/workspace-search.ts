@@ -3,7 +3,7 @@
  * the signal is looked at between files.
  */
 import { encodedBytes, type JsonObject } from '#core';
-import { TimeLimit } from './time-limit.ts';
+import { TimeLimit } from '#schema';
 import { type Tool, ToolFailure, tool } from './tool.ts';
 import { type Fence, MAX_RESULT_BYTES, partsOf, readTextBytes, refuse } from './workspace-fence.ts';
 import { type Found, isWithin, walk } from './workspace-walk.ts';

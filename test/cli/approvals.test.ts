@@ -112,7 +112,7 @@ describe('pilotage approve and reject', () => {
     const run = await paused(folder, 'pay');
     const [token = ''] = await tokensOf(folder, run);
     const words = await folder.run(['answer', run, '--token', token, '--payload', '{"a":1}']);
-    expect(words).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('approve, reject, answer') });
+    expect(words).toMatchObject({ code: 6, stdout: '', stderr: expect.stringContaining('approve, reject, answer') });
     expect((await folder.run(['redirect', run, 'other'])).code).toBe(0);
     for (const command of ['approve', 'reject']) {
       const late = await folder.run([command, run, '--token', token]);
@@ -190,7 +190,7 @@ describe('pilotage approve and reject', () => {
     });
     const words = await paused(folder, 'pay');
     const unfit = await folder.run(['approve', words, '--payload', '{"note": 1}']);
-    expect(unfit).toMatchObject({ code: 2, stderr: expect.stringContaining('approve, reject, answer') });
+    expect(unfit).toMatchObject({ code: 6, stderr: expect.stringContaining('approve, reject, answer') });
   });
 
   it('an approval that is stored after a new goal comes too late, before anybody has taken either', async () => {

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { type Json, local } from '#core';
 import { sqliteJournal } from '#journal/sqlite';
 import { createRuntime } from '#runtime';
-import { parallel, script } from '../kit/decisions.ts';
+import { call, parallel, script } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
 import { make } from '../kit/tools.ts';
 import { until } from '../kit/waiting.ts';
@@ -63,4 +63,20 @@ it('refuses what is no signal', async () => {
   expect(await folder.run(['signal'])).toMatchObject({ code: 2 });
   expect((await folder.run(['signal', 'k', 'words'])).stderr).toContain('The payload is not JSON');
   expect(await folder.run(['waiting', '--for', 'money'])).toMatchObject({ code: 2 });
+});
+
+it('a signal that fits none of those who wait is refused with the code for that, and one that is none is wrong use', async () => {
+  const path = temporaryFile();
+  const folder = makeFolder();
+  const journal = sqliteJournal({ path });
+  const schema = { type: 'object', required: ['paid'] } as const;
+  const wait = make('wait', async (_, context) => (await context.event({ key: 'order-17', schema })) as Json);
+  const runtime = createRuntime({ planner: script(call('wait')), tools: [wait], journal });
+  await runtime.start('q', { identity: local('ana', { run: 'r1' }) });
+  await until(async () => (await runtime.waiting()).length === 1);
+  await runtime.close();
+  await journal.close();
+  const refused = await folder.run(['signal', 'order-17', '{"late":true}', '--journal', path]);
+  expect(refused).toMatchObject({ code: 6, stdout: '', stderr: expect.stringContaining('does not fit what waits') });
+  expect((await folder.run(['signal', ' ', '1', '--journal', path])).code).toBe(2);
 });

@@ -146,7 +146,12 @@ describe('a question of a call', () => {
     expect(asked.stderr).toContain('"city": "Oslo"');
     expect(asked.stderr).toContain(`answer ${run} --value '{"nights":1}'`);
     const refused = await folder.run(['answer', run, '--value', '{"nights":"two"}']);
-    expect(refused.code).toBe(2);
+    expect(refused.code).toBe(6);
+    const asJson = await folder.run(['answer', run, '--value', '{"nights":"two"}', '--json']);
+    expect({ ...asJson, stdout: JSON.parse(asJson.stdout) }).toMatchObject({
+      code: 6,
+      stdout: { state: 'refused', error: { code: 'payload_invalid' } },
+    });
     expect(refused.stderr + refused.stdout).toContain('/nights: must be integer');
     expect(await folder.run(['answer', run, '--value', '{"nights":2}'])).toMatchObject({ code: 0 });
     const next = await folder.run(['resume', run]);

@@ -5,7 +5,7 @@ import { crashEverywhere } from '#testing';
 import type { Tool } from '#tools';
 import { call, finish, parallel, script } from '../kit/decisions.ts';
 import { innerState, outcomes, pausesOf } from '../kit/run-record.ts';
-import { make } from '../kit/tools.ts';
+import { holding, make } from '../kit/tools.ts';
 import { gate, until } from '../kit/waiting.ts';
 import { start, type World, world } from '../kit/world.ts';
 
@@ -92,6 +92,41 @@ describe('a breakpoint', () => {
     await second.runtime.run(run.id).resume();
     await expect(second.runtime.run(run.id).result()).resolves.toMatchObject({ status: 'finished' });
     expect(second.made).toEqual(['b']);
+  });
+
+  it('before a tool that the run does not have is refused with those that it has, and one before nothing', async () => {
+    const { tool: hold, entered, release } = holding();
+    const there = noting(script(call('hold')), { tools: [hold, make('b', () => 'b')] });
+    const run = await start(there);
+    await entered;
+    await expect(run.pause({ before: { tool: 'cutt' } })).rejects.toMatchObject({
+      code: 'tool_not_found',
+      message: expect.stringContaining('b, hold'),
+    });
+    for (const before of [{ tool: '' }, { node: '' }]) {
+      await expect(run.pause({ before })).rejects.toMatchObject({ code: 'invalid_config' });
+    }
+    // What is taken away need not exist any more; nodes are those of plans to come.
+    await run.pause({ before: { tool: 'cutt' }, clear: true });
+    await run.pause({ before: { node: 'later' } });
+    release();
+    await run.result();
+    expect((await innerState(there.journal, run)).breakpoints).toEqual([{ node: 'later' }]);
+  });
+
+  it('before such a tool is refused by whoever has the tools, when its sender has not', async () => {
+    const { tool: hold, entered, release } = holding();
+    const there = noting(script(call('hold')), { tools: [hold] });
+    const run = await start(there);
+    await entered;
+    const other = world({ planner: { name: 'other', next: script() }, journal: there.journal });
+    onTestFinished(() => other.runtime.close());
+    const said = other.runtime.run(run.id).pause({ before: { tool: 'cutt' }, until: 'applied' });
+    const refused = expect(said).rejects.toMatchObject({ code: 'tool_not_found' });
+    await until(async () => (await there.journal.inbox(run.id)).length > 0);
+    release();
+    await refused;
+    expect((await innerState(there.journal, run)).breakpoints).toEqual([]);
   });
 
   it('that names nothing is refused', async () => {

@@ -64,8 +64,11 @@ describe.each(Object.entries(STORES))('a conversation that is handed over, in %s
 
   it('works without a session: the run’s result and events are those of the run that goes on', async () => {
     const { runtime } = team();
-    const run = await runtime.start('the bill', { identity: local('ana') });
+    const labels = { order: '17' };
+    const run = await runtime.start('the bill', { identity: local('ana'), labels });
     expect(await run.result()).toMatchObject({ answer: 'billing: look at the bill' });
+    const found = await runtime.list({ labels });
+    expect(found.map(({ agent }) => agent).toSorted()).toEqual(['billing', 'triage']);
     const events: RunEvent[] = [];
     for await (const event of run.events()) events.push(event);
     const ends = events.flatMap((event) => (event.type === 'planner.finish' ? [event.reason] : []));
@@ -106,8 +109,9 @@ describe.each(Object.entries(STORES))('a run that is continued, in %s', (_name, 
     let ticks = 0;
     const tick = make('tick', () => (ticks += 1));
     const runtime = createRuntime({ planner: counting, tools: [tick], journal: open() });
-    const run = await runtime.start('count', { identity: local('ana') });
+    const run = await runtime.start('count', { identity: local('ana'), labels: { job: 'count' } });
     expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal', payload: 10 });
+    expect(await runtime.list({ labels: { job: 'count' } })).toHaveLength(4);
     expect(ticks).toBe(10);
     const events: RunEvent[] = [];
     for await (const event of run.events()) events.push(event);

@@ -279,7 +279,7 @@ describe('a call that stays open while it asks', () => {
     await again.answer((await pauseFor('await_input'))?.token, { kind: 'answer', value: 'yes' });
     await again.result();
     expect(observations(await again.state())).toEqual(['yes']);
-    expect(await entriesOf(options.journal, again, 'paused')).toHaveLength(effect === 'once' ? 2 : 1);
+    expect(await entriesOf(options.journal, again, 'paused')).toHaveLength(effect === 'once' ? 3 : 1);
     await second.close();
   });
 

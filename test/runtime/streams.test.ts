@@ -191,7 +191,8 @@ function slowed(inner: Journal, turn: () => Promise<void>): Journal {
 
 describe('what a stream refuses', () => {
   it.each([
-    ['a value that is not JSON', (_, { stream }) => stream('log').write(() => {}), 'unserializable'],
+    ['a value that is not JSON', (_, { stream }) => stream('log').write(() => {}), 'stream_refused'],
+    ['nothing', (_, { stream }) => stream('log').write(undefined), 'stream_refused'],
     ['a row that is too large', (_, { stream }) => stream('log').write('x'.repeat(40_000)), 'stream_refused'],
     ['a name that is none', (_, { stream }) => stream('').close(), 'stream_refused'],
   ] as [string, Runs, string][])('%s is the error of the call', async (_, writes, code) => {
@@ -219,17 +220,30 @@ describe('what a stream refuses', () => {
     const { run } = await streaming(
       (_, { stream }) => {
         const text = 'x'.repeat(30_000);
-        try {
-          for (;;) void stream('log').write(text);
-        } finally {
-          held.open();
-        }
+        const written = Array.from({ length: 1_000 }, () => stream('log').write(text));
+        held.open();
+        return Promise.all(written);
       },
       { journal },
     );
     await run.result();
     expect(observations(await run.state())).toMatchObject([{ error: { code: 'stream_refused' } }]);
     expect((await valuesOf(run)).length).toBeGreaterThan(500);
+  });
+
+  it('a row, out of a timer of the tool, and tells of it when the tool does not wait', async () => {
+    const heard = gate<unknown>();
+    const { run, faults } = await streaming(async (_, { stream }) => {
+      const log = stream('log');
+      setImmediate(() => void log.write(1n));
+      setImmediate(() => log.write(() => {}).catch((error: unknown) => heard.open(error)));
+      await heard.opened;
+      return 'value';
+    });
+    await run.result();
+    expect(observations(await run.state())).toEqual(['value']);
+    expect(await heard.opened).toMatchObject({ code: 'stream_refused' });
+    expect(faults).toMatchObject([{ code: 'stream_refused' }]);
   });
 
   it('wrong options of a reader', async () => {

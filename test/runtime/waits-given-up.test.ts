@@ -102,6 +102,24 @@ describe('a call that has been made, and whose value comes later', () => {
     expect(outcomesOf(await run.state()).map(({ kind }) => kind)).toEqual(['unknown', 'unknown']);
   });
 
+  it('takes no settlement, which is told what brings its value, and is unknown when somebody cancels it', async () => {
+    const { runtime, journal } = world({ planner: script(call('render')), tools: [render] });
+    const run = await start({ runtime });
+    await until(async () => (await journal.get(run.id))?.status === 'waiting');
+    await expect(run.settle(undefined, { happened: true, value: 'film.mp4' })).rejects.toMatchObject({
+      code: 'pause_not_found',
+      message: expect.stringContaining('"film", which a signal brings'),
+    });
+    await run.cancelCall({ step: 0, call: 0 }, { reason: 'too late' });
+    await run.result();
+    expect(outcomesOf(await run.state())).toMatchObject([
+      {
+        kind: 'unknown',
+        error: { message: expect.stringMatching(/cancelled the call: too late\. render was called/) },
+      },
+    ]);
+  });
+
   it('keeps its place in the budget while it waits', async () => {
     const planner = script(parallel(named('render', 'render'), { onInvalid: 'per_branch' }));
     const { runtime, journal } = world({ planner, tools: [{ ...render, concurrency: 1 }] });

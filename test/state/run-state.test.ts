@@ -155,6 +155,7 @@ describe('the fold', () => {
       withdrawn: [],
       watchers: [],
       whileAsked: 'withdraw',
+      labels: null,
       undo: null,
       unwinding: null,
       undoStopped: false,

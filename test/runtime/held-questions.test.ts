@@ -1,0 +1,93 @@
+/** A question of a call that stays open while it asks ends with the call, however that ends. */
+import { describe, expect, it } from 'vitest';
+import { memoryJournal } from '#journal';
+import { type Tool, ToolFailure } from '#tools';
+import { call, named, parallel, script } from '../kit/decisions.ts';
+import { observations, pausesOf } from '../kit/run-record.ts';
+import { echo, holding, make } from '../kit/tools.ts';
+import { aborted, advanceUntil, gate, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
+
+/** Asks, and stops when it is told to. */
+const server = (more: Partial<Tool> = {}): Tool =>
+  make(
+    'server',
+    (_, context) => Promise.race([context.ask({ question: 'May I?', hold: true }), aborted(context.signal)]),
+    more,
+  );
+
+describe('a question of a call that stays open', () => {
+  it('is asked no more when the call is in doubt, and anew when it is made again', async () => {
+    const journal = memoryJournal();
+    const { runtime } = world({ planner: script(call('server')), tools: [server({ effect: 'once' })], journal });
+    const run = await start({ runtime });
+    const [question] = await pausesOf(run);
+    await run.cancelCall({ step: 0, call: 0 });
+    await until(async () => (await pausesOf(run))[0]?.reason === 'in_doubt');
+    const [doubt, ...others] = await pausesOf(run);
+    expect(others).toEqual([]);
+    const rows = async (): Promise<(string | undefined)[]> =>
+      (await runtime.waiting({ run: run.id })).map(({ reason }) => reason);
+    expect(await rows()).toEqual(['in_doubt']);
+    await expect(run.answer(question?.token, { kind: 'answer', value: 'yes' })).rejects.toMatchObject({
+      code: 'pause_not_found',
+    });
+    await run.settle(doubt?.token, { happened: false });
+    await run.result();
+    expect((await run.state()).steps[0]?.calls[0]?.outcome.kind).toBe('cancelled');
+    expect(await rows()).toEqual([]);
+  });
+
+  it('is asked no more while its call waits for its next attempt, which asks anew', async () => {
+    let attempts = 0;
+    const busy = make(
+      'busy',
+      async (_, context) => {
+        attempts += 1;
+        const asked = context.ask({ question: 'May I?', hold: true });
+        if (attempts > 1) return asked;
+        await until(() => asking());
+        throw new ToolFailure('busy', { retryAfterMs: 120_000 });
+      },
+      { retries: 2, effect: 'read' },
+    );
+    const journal = memoryJournal();
+    const { runtime, clock } = world({ planner: script(call('busy')), tools: [busy], journal });
+    let isAsked = false;
+    const asking = (): boolean => isAsked;
+    const run = await start({ runtime });
+    const rows = () => runtime.waiting({ run: run.id });
+    await until(async () => (await rows()).length === 1);
+    isAsked = true;
+    await until(async () => (await rows()).length === 0);
+    expect(await journal.get(run.id)).toMatchObject({ status: 'waiting' });
+    await advanceUntil(clock, async () => (await rows()).length === 1);
+    await run.answer(undefined, { kind: 'answer', value: 'yes' });
+    await run.result();
+    expect(observations(await run.state())).toEqual(['yes']);
+  });
+
+  it.each(['value', 'error', 'cancelled'] as const)('is closed with its call (%s)', async (how) => {
+    const ends = gate();
+    const asks = make('asks', async (_, context) => {
+      void context.ask({ question: 'May I?', hold: true }).catch(() => {});
+      if (how === 'cancelled') return aborted(context.signal);
+      await ends.opened;
+      if (how === 'error') throw new Error('broken');
+      return 'done';
+    });
+    const { tool: hold, entered, release } = holding();
+    const planner = script(parallel(named('asks', 'echo')), call('hold'));
+    const { runtime, journal } = world({ planner, tools: [asks, echo, hold] });
+    const run = await start({ runtime });
+    await until(async () => (await runtime.waiting({ run: run.id })).length === 1);
+    ends.open();
+    if (how === 'cancelled') await run.cancelCall({ step: 0, call: 0 });
+    await entered;
+    expect(await runtime.waiting({ run: run.id })).toEqual([]);
+    expect(await journal.get(run.id)).toMatchObject({ status: 'running' });
+    release();
+    await until(async () => (await run.state()).ending !== null);
+    expect((await run.state()).steps[0]?.calls[0]?.outcome.kind).toBe(how);
+  });
+});
