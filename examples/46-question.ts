@@ -1,7 +1,4 @@
-/**
- * A tool that asks in the middle of its work, and goes on with the answer in another process. In a project of your own, import from 'pilotage' and its
- * 'journal/memory'.
- */
+/** A tool that asks in the middle of its work, and goes on with the answer in another process. */
 import { z } from 'zod';
 import { createRuntime, local, tool } from '../src/index.ts';
 import { memoryJournal } from '../src/journal/memory.ts';
@@ -9,7 +6,7 @@ import { memoryJournal } from '../src/journal/memory.ts';
 const book = tool({
   name: 'book',
   description: 'Books a room.',
-  effect: 'once',
+  effect: 'keyed',
   inputSchema: z.object({ city: z.string() }),
   execute: async ({ city }, context) => {
     const room = await context.once('hold', () => {
@@ -27,14 +24,15 @@ const planner = (run: { trajectory: { count: number } }) =>
 
 const journal = memoryJournal();
 const first = createRuntime({ planner, tools: [book], journal });
-const { id } = await first.start('A room in Oslo', { identity: local('ana') });
+const { id } = await first.start('A room in Oslo', { identity: local('ana', { run: 'oslo' }) });
 const asked = await first.run(id).result();
-if (asked.status === 'paused')
-  console.log(asked.pauses[0]?.payload?.['message'], asked.pauses[0]?.schema?.['required']);
 await first.close();
 
 const run = createRuntime({ planner, tools: [book], journal }).run(id);
-await run.answer(undefined, { kind: 'answer', value: { nights: 0 } }).catch((error) => console.log(error.code));
-await run.answer(undefined, { kind: 'answer', value: { nights: 2 } });
+if (asked.status === 'paused') {
+  console.log(asked.pauses[0]?.payload?.['message'], asked.pauses[0]?.schema?.['required']);
+  await run.answer(undefined, { kind: 'answer', value: { nights: 0 } }).catch((error) => console.log(error.code));
+  await run.answer(undefined, { kind: 'answer', value: { nights: 2 } });
+}
 await run.result();
 console.log((await run.state()).steps[0]?.calls[0]?.outcome);

@@ -18,7 +18,7 @@ let polls = 0;
 const render = tool({
   name: 'render',
   description: 'Renders a film.',
-  effect: 'once',
+  effect: 'keyed',
   inputSchema,
   execute: (_, { idempotencyKey: key }) => later({ key, pollEveryMs: 20, expiresInMs: 3_600_000 }),
   poll: () => (++polls < 3 ? undefined : { film: 'oslo.mp4' }),
@@ -32,7 +32,7 @@ const decisions = [race, { kind: 'call_tool', tool: 'render', args: {} }] as con
 const planner = (run: { trajectory: { count: number } }) =>
   decisions[run.trajectory.count] ?? ({ kind: 'finish', reason: 'goal' } as const);
 const runtime = createRuntime({ planner, tools: [askUser, rule, render], journal: memoryJournal() });
-const run = await runtime.start('A film of Oslo', { identity: local('ana') });
+const run = await runtime.start('A film of Oslo', { identity: local('ana', { run: 'oslo' }) });
 for await (const event of run.events({ overPauses: true })) {
   if (event.type === 'call.waiting') console.log(event.tool, 'waits for', event.waits.map((wait) => wait.for).join());
   if (event.type === 'tool.completed') console.log(event.tool, JSON.stringify(event.outcome));

@@ -6,7 +6,7 @@ import { memoryJournal } from '../src/journal/memory.ts';
 const checkout = tool({
   name: 'checkout',
   description: 'Sends an order out when it is paid.',
-  effect: 'once',
+  effect: 'keyed',
   inputSchema: z.object({ order: z.int() }),
   execute: async ({ order }, context) => {
     const { paid } = await context.event({ key: `order-${order}`, schema: z.object({ paid: z.int() }) });
@@ -26,13 +26,13 @@ for (const id of ['hook-1', 'hook-1']) {
   console.log(isNew ? 'new' : 'known', kept ? 'kept' : '');
 }
 const orders = [
-  await runtime.start('17', { identity: local('ann') }),
-  await runtime.start('18', { identity: local('ben') }),
+  await runtime.start('17', { identity: local('ann', { run: 'order-17' }) }),
+  await runtime.start('18', { identity: local('ben', { run: 'order-18' }) }),
 ];
 await orders[0]?.result();
 for (const { run, for: what, key } of await runtime.waiting()) console.log(what, key, run === orders[1]?.id);
 await runtime.signal('order-18', 'paid').catch(({ code }) => console.log(code));
-console.log('told', (await runtime.signal('order-18', { paid: 20 })).runs.length);
+console.log('told', (await runtime.signal('order-18', { paid: 20 }, { id: 'hook-2' })).runs.length);
 for (const order of orders) {
   await order.result();
   console.log((await order.state()).steps[0]?.calls[0]?.outcome);

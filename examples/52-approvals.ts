@@ -6,7 +6,7 @@ import { memoryJournal } from '../src/journal/memory.ts';
 const refund = tool({
   name: 'refund',
   description: 'Pays money back.',
-  effect: 'once',
+  effect: 'keyed',
   inputSchema: z.object({ order: z.string(), euros: z.number() }),
   execute: ({ order, euros }) => `${euros} euros for ${order}`,
 });
@@ -26,7 +26,7 @@ const runtime = createRuntime({
     return made.length < 2 ? 'allow' : { ask: 'The third refund.', approver: 'another', approvals: 2 };
   },
 });
-const run = await runtime.start('Pay back', { identity: local('ana') });
+const run = await runtime.start('Pay back', { identity: local('ana', { run: 'refunds' }) });
 const asked = await run.result();
 if (asked.status === 'paused') console.log(asked.pauses[0]?.payload?.['reason'], asked.pauses[0]?.missing, 'people');
 for (const user of ['bea', 'bea', 'cem']) {

@@ -1,21 +1,17 @@
-/** A journey of three bookings. It is cancelled at the third, and what is booked is undone, the last first: a saga. */
+/** A journey of three bookings. It is cancelled while the third one waits for an answer, and what is booked is undone, the last first: a saga. */
 import { createRuntime, local, tool } from '../src/index.ts';
 import { memoryJournal } from '../src/journal/memory.ts';
 
 const inputSchema = { type: 'object', properties: { what: { type: 'string' } } } as const;
-const atThird = Promise.withResolvers<void>();
 const book = tool({
   name: 'book',
   description: 'Books it.',
   effect: 'keyed',
   inputSchema,
-  execute: async ({ what }, { signal }) => {
+  execute: async ({ what }, context) => {
+    if (what === 'car') await context.ask({ question: 'Who drives?' });
     console.log('book', what);
-    if (what !== 'car') return { booking: `${what}-1` };
-    atThird.resolve();
-    // What is under way when the run is cancelled is heard out.
-    await new Promise((resolve) => signal.addEventListener('abort', resolve));
-    return { booking: 'car-1' };
+    return { booking: `${what}-1` };
   },
   undo: (_, { booking }: { booking: string }) => ({ tool: 'cancel', args: { what: booking } }),
 });
@@ -30,9 +26,9 @@ const cancel = tool({
 const planner = ({ trajectory: { count } }: { trajectory: { count: number } }) =>
   ({ kind: 'call_tool', tool: 'book', args: { what: ['hotel', 'flight', 'car'][count] ?? '' } }) as const;
 const runtime = createRuntime({ planner, tools: [book, cancel], journal: memoryJournal(), onFail: 'undo' });
-const run = await runtime.start('A week in Lisbon', { identity: local('ana') });
-await atThird.promise;
-await run.cancel({ reason: 'We stay at home.' });
+const run = await runtime.start('A week in Lisbon', { identity: local('ana', { run: 'lisbon' }) });
+const asked = await run.result();
+if (asked.status === 'paused') await run.cancel({ reason: 'We stay at home.' });
 const result = await run.result();
 if (result.status === 'finished') console.log(result.reason, JSON.stringify(result.metadata?.['undo']));
 for (const { undoes, index } of (await run.state()).steps)

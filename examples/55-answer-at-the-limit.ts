@@ -10,10 +10,10 @@ const search = tool({
   inputSchema: { type: 'object', properties: { page: { type: 'number' } } },
   execute: ({ page }) => `Offer ${String(page)}: ${100 - Number(page)} euros`,
 });
-const model = scriptedModel(({ toolChoice, prompt }, index) => {
-  if (toolChoice?.type !== 'none') return { calls: [{ tool: 'search', args: { page: index + 1 } }] };
-  const last = JSON.stringify(prompt.findLast(({ role }) => role === 'tool'));
-  return { text: `The best offer so far: ${/\d+ euros/.exec(last)?.[0]}. There are more pages.` };
+const model = scriptedModel(({ toolChoice, prompt }) => {
+  const pages = prompt.filter(({ role }) => role === 'tool').map((page) => JSON.stringify(page));
+  if (toolChoice?.type !== 'none') return { calls: [{ tool: 'search', args: { page: pages.length + 1 } }] };
+  return { text: `The best offer so far: ${/\d+ euros/.exec(pages.at(-1) ?? '')?.[0]}. There are more pages.` };
 });
 const runtime = createRuntime({
   planner: react({ model }),
@@ -21,7 +21,7 @@ const runtime = createRuntime({
   journal: memoryJournal(),
   limits: { steps: 4, onCeiling: 'answer' },
 });
-const run = await runtime.start('Find a cheap hotel', { identity: local('ana') });
+const run = await runtime.start('Find a cheap hotel', { identity: local('ana', { run: 'hotels' }) });
 const result = await run.result();
 if (result.status === 'finished') console.log(result.reason, '|', result.answer);
 console.log('steps', (await run.state()).totals.steps, 'calls', (await run.state()).totals.calls);

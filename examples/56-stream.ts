@@ -32,9 +32,9 @@ const runtime = createRuntime({
   tools: [crawl],
   journal: memoryJournal(),
 });
-const run = await runtime.start('Read both', { identity: local('ann') });
+const run = await runtime.start('Read both', { identity: local('ann', { run: 'sites' }) });
 for await (const { index } of run.stream('pages')) if (index === 8) break;
-await run.cancelCall('endless', { reason: 'that is enough' });
+await run.cancelCall('endless', { reason: 'that is enough' }).catch(({ code }) => console.log(code));
 console.log(await run.payload());
 for await (const { index, value } of run.stream('pages', { from: 2 })) if (index < 4) console.log(index, value);
 await runtime.close();

@@ -5,7 +5,7 @@ import { memoryJournal } from '../src/journal/memory.ts';
 const video = tool({
   name: 'video',
   description: 'Renders a video.',
-  effect: 'once',
+  effect: 'keyed',
   inputSchema: { type: 'object', properties: { of: { type: 'string' } } },
   background: true,
   timeoutMs: 3_600_000,
@@ -18,12 +18,12 @@ const writer = agent({
 const write = agentTool(writer, { description: 'Writes a text.', background: true });
 
 const runtime = createRuntime({
-  planner: ({ trajectory: { count, background, steps } }) => {
+  planner: ({ trajectory: { count, background } }) => {
     if (count === 0) return { kind: 'call_tool', tool: 'video', args: { of: 'cats' } };
     if (count === 1) return { kind: 'call_tool', tool: 'writer', args: { input: 'cats' } };
     if (background.length < 2) return { kind: 'request_pause', reason: 'external_event' };
     const results = background.flatMap(({ group }) => group.members.map(({ end }) => end?.result ?? null));
-    return { kind: 'finish', reason: 'goal', payload: { steps: steps.length, results: results.toSorted() } };
+    return { kind: 'finish', reason: 'goal', payload: results.toSorted() };
   },
   tools: [video, write],
   journal: memoryJournal(),

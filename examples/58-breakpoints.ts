@@ -21,14 +21,15 @@ const runtime = createRuntime({
   tools,
   journal: memoryJournal(),
 });
-const run = await runtime.start('Build a box', { identity: local('ann') });
-await run.result();
-await run.pause({ before: { tool: 'cut' }, until: 'applied' });
-await run.resume();
-for (let result = await run.result(); ; result = await run.result()) {
-  const at = result.status === 'paused' ? result.pauses[0]?.payload : undefined;
-  if (at === undefined) break;
-  console.log('stands before', at['tool']);
-  await run.resume({ until: 'next' });
+const run = await runtime.start('Build a box', { identity: local('ann', { run: 'box' }) });
+for (let result = await run.result(); result.status === 'paused'; result = await run.result()) {
+  const at = result.pauses[0]?.payload;
+  if (at === undefined) {
+    await run.pause({ before: { tool: 'cut' }, until: 'applied' });
+    await run.resume();
+  } else {
+    console.log('stands before', at['tool']);
+    await run.resume({ until: 'next' });
+  }
 }
 await runtime.close();

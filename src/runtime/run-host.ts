@@ -75,6 +75,16 @@ export class RunHost {
     await this.fleet.claimAndDrive(run, acceptChanges);
   }
 
+  /**
+   * A run that was there when it was started goes on. If there is a slot, it is driven by then: nobody who asks for its result reads how it stood before
+   * this process had it, such as a pause whose answer is stored.
+   */
+  async goOn(run: string): Promise<void> {
+    // Why it cannot be driven here is told to its readers when it is looked at.
+    await this.fleet.claimAndDrive(run, false).catch(() => {});
+    if (!this.fleet.drives(run)) this.fleet.wake(run);
+  }
+
   /** Makes the abort of the signal cancel the run. */
   cancelOn(signal: AbortSignal | undefined, run: string): void {
     if (signal !== undefined) this.#signals.add(run, signal);

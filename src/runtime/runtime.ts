@@ -273,7 +273,7 @@ export class Runtime {
     }
     if (!(await fleet.launch(wanted))) {
       await this.#assertSameRun(entry, options.agent);
-      if (startsAt === undefined) fleet.enqueue({ run: identity.run, tenant: identity.tenant, priority });
+      if (startsAt === undefined) await host.goOn(identity.run);
       else fleet.wake(identity.run);
     }
     host.cancelOn(options.signal, identity.run);

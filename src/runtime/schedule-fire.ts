@@ -86,15 +86,15 @@ async function say(
   return run;
 }
 
-/** Whether the run is under way, or the one that goes on with what it did. A run that waits for somebody is. */
-export async function isUnderWay(host: RunHost, run: string | undefined): Promise<boolean> {
+/** The run that is under way of this one and those that go on with what it did, if there is one. A run that waits for somebody is. */
+export async function runUnderWay(host: RunHost, run: string | undefined): Promise<string | undefined> {
   const { journal } = host.deps;
   for (let next = run; next !== undefined; ) {
     const record = await journal.get(next);
-    if (record === undefined) return false;
-    if (!['finished', 'failed', 'cancelled'].includes(record.status)) return true;
+    if (record === undefined) return undefined;
+    if (!['finished', 'failed', 'cancelled'].includes(record.status)) return next;
     const [last] = record.problem === undefined ? await journal.read(next, record.head, 1) : [];
     next = last?.kind === 'finished' ? defined({ run: last.successor?.run }).run : undefined;
   }
-  return false;
+  return undefined;
 }

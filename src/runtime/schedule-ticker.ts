@@ -8,7 +8,7 @@ import { isJournalGone, isTransientStoreError, type StoredSchedule } from '#jour
 import type { Starting } from './new-run.ts';
 import type { RunHost } from './run-host.ts';
 import { definitionOf } from './schedule-definition.ts';
-import { fire, fireId, isUnderWay } from './schedule-fire.ts';
+import { fire, fireId, runUnderWay } from './schedule-fire.ts';
 import { type FireTimes, fireTimes, timesToFire } from './schedule-times.ts';
 
 const LOOK_EVERY_MS = 5_000;
@@ -71,6 +71,16 @@ export class ScheduleTicker {
     this.#times.set(times, known);
     known.catch(() => this.#times.delete(times));
     return known;
+  }
+
+  /**
+   * Whether the schedule's last run is under way. If its process has died it goes on here: a schedule must not stand still over it where nobody calls
+   * `work()`.
+   */
+  async goesOn({ lastRun }: Pick<StoredSchedule, 'lastRun'>): Promise<boolean> {
+    const run = await runUnderWay(this.#host, lastRun);
+    if (run !== undefined) this.#host.fleet.wake(run);
+    return run !== undefined;
   }
 
   #arm(delayMs: number): void {
@@ -137,8 +147,8 @@ export class ScheduleTicker {
     const { schedules } = this.#host.deps.journal;
     const { overlap, catchUp } = definitionOf(given);
     const times = await this.timesOf(given);
-    const isFree = async ({ lastRun }: StoredSchedule): Promise<boolean> =>
-      overlap === 'parallel' || !(await isUnderWay(this.#host, lastRun));
+    const isFree = async (before: StoredSchedule): Promise<boolean> =>
+      overlap === 'parallel' || !(await this.goesOn(before));
     const wait = ({ lastRun = '' }: StoredSchedule): true => {
       this.#awaited.add(lastRun);
       return true;

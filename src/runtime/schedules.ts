@@ -85,6 +85,7 @@ export class Schedules {
       );
     }
     const stored = await host.deps.journal.schedules.put({ tenant, id, agent, definition, times, nextAt });
+    await ticker.goesOn(stored);
     ticker.look();
     return scheduleRecord(stored);
   }

@@ -83,4 +83,44 @@ describe.each(Object.entries(STORES))('a schedule in %s', (_name, open) => {
     }
     expect(deaths).toBeGreaterThan(10);
   });
+
+  it.each([
+    'skip',
+    'queue',
+  ] as const)('does not stand still over a run that was cut off, though nobody works: %s', async (overlap) => {
+    let last = Number.POSITIVE_INFINITY;
+    for (let dieAt = 1; dieAt <= last; dieAt += 1) {
+      const clock = new VirtualClock();
+      const from = clock.now();
+      const journal = open(clock);
+      const process = (seen: Journal): Runtime =>
+        createRuntime({
+          planner: { name: 'p', next: () => finish('x') },
+          journal: seen,
+          clock,
+          leaseMs: 300,
+          onFault: () => {},
+        });
+      const doomed = mortal(journal, dieAt, true);
+      void process(doomed.journal)
+        .schedules.put({ ...SCHEDULE, overlap })
+        .catch(() => {});
+      await quiet();
+      clock.advance(1_000);
+      await quiet();
+      if (doomed.writes() <= dieAt) last = dieAt;
+      await process(journal).schedules.put({ ...SCHEDULE, overlap });
+      while (clock.now() < from + FIRES * 1_000) {
+        clock.advance(250);
+        await quiet();
+      }
+      const runs = await journal.list({ schedule: 's', limit: 200 });
+      expect(
+        runs.filter(({ status }) => status !== 'finished'),
+        `died at write ${dieAt}`,
+      ).toEqual([]);
+      expect(runs[0]?.schedule?.at, `died at write ${dieAt}`).toBe(from + FIRES * 1_000);
+    }
+    expect(last).toBeGreaterThanOrEqual(3);
+  });
 });

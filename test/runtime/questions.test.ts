@@ -1,9 +1,9 @@
 /** Calls that ask somebody in the middle of their work. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { Decision, Json, Outcome } from '#core';
+import { type Decision, type Json, local, type Outcome } from '#core';
 import { memoryJournal } from '#journal';
-import { createRuntime } from '#runtime';
+import { createRuntime, sendControl } from '#runtime';
 import type { RunSnapshot } from '#state';
 import type { ToolContext } from '#tools';
 import { call, named, parallel, script, watched } from '../kit/decisions.ts';
@@ -16,6 +16,19 @@ const outcomesOf = ({ steps }: RunSnapshot): readonly Outcome[] =>
   steps.flatMap(({ calls }) => calls.map(({ outcome }) => outcome));
 
 describe('a call that asks', () => {
+  it('goes on when its run is started again, if the answer was stored and its process has died before it took that', async () => {
+    const ask = make('ask', async (_, context) => context.ask({ question: 'How many nights?' }), { effect: 'pure' });
+    const journal = memoryJournal();
+    const identity = local('ana', { run: 'hotel' });
+    const first = world({ planner: script(call('ask', {})), tools: [ask], journal });
+    const run = await start(first, { identity });
+    expect(await run.result()).toMatchObject({ status: 'paused' });
+    await first.runtime.close();
+    await sendControl(journal, run.id, { id: 'answer', type: 'ANSWER', payload: { value: 2 } });
+    const second = world({ planner: script(call('ask', {})), tools: [ask], journal });
+    expect(await (await start(second, { identity })).result()).toMatchObject({ status: 'finished' });
+  });
+
   it.each([
     'pure',
     'read',

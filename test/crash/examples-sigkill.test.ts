@@ -1,0 +1,23 @@
+/** The process of each example of waits is killed once; `examples-sigkill.soak.test.ts` kills it at every moment. */
+import { describe, expect, it } from 'vitest';
+import { doneTwice, examples, play } from './examples.ts';
+
+describe.each(examples)('%s', (example) => {
+  it('comes to the same when it is killed in the middle and started again', async () => {
+    const { moments, runs } = await play(example);
+    const killed = await play(example, Math.ceil(moments / 2));
+    expect(killed).toMatchObject({ runs, problems: [] });
+  });
+});
+
+describe('what is done twice', () => {
+  const recorded = ['§ started', 'book hotel', '§ call_ended'];
+
+  it('is found when it was recorded before', () => {
+    expect(doneTwice([...recorded, 'book hotel'])).toEqual(['It did again what was recorded: book hotel']);
+  });
+
+  it('is no fault when the process died before that was recorded, nor is another booking', () => {
+    expect(doneTwice([...recorded, 'book flight', '§ killed', 'book flight', '§ call_ended'])).toEqual([]);
+  });
+});
