@@ -92,13 +92,23 @@ interface Interval {
 /** What asks again and again does so in virtual time. */
 function takeOverIntervals(time: SimulatedTime): void {
   const set = (act: () => void, everyMs: number): Interval => {
-    const bound = inSameProcess(act);
+    const owner = runningProcess();
+    const deliver = (due: () => void): void => (owner === undefined ? due() : owner.deliver(due));
+    let isOver = false;
     const interval: Interval = { stop: (): void => {}, unref: () => interval };
     const next = (): void => {
-      interval.stop = time.after(everyMs, () => {
-        next();
-        bound();
-      });
+      const cancel = time.after(everyMs, () =>
+        // One that stood still meanwhile does it once.
+        deliver(() => {
+          if (isOver) return;
+          next();
+          act();
+        }),
+      );
+      interval.stop = () => {
+        isOver = true;
+        cancel();
+      };
     };
     next();
     return interval;

@@ -81,7 +81,7 @@ function checkGate(
   if (tool === undefined || reason !== 'approval_required') return;
   // A clock may be set between the moment at which the gate was asked and the one at which it is written down.
   const mostMs = faults.some(({ kind }) => kind === 'clock') ? Number.POSITIVE_INFINITY : SOON_MS;
-  if ((tool === 'ask_soon') !== (expiresAt !== undefined) || (expiresAt ?? at) > at + mostMs) {
+  if ((tool === 'ask_soon') !== (expiresAt !== undefined) || (expiresAt ?? at) > Math.ceil(at + mostMs)) {
     ledger.violated('gates', `the gate of ${tool} is open until ${String(expiresAt)}, since ${at}`, id);
   }
   if ((tool === 'ask_other') !== (approver === 'another')) {

@@ -12,6 +12,7 @@ import { checkMessages } from './check-messages.ts';
 import { checkOrigins } from './check-origins.ts';
 import { checkCallLimits, checkOutcomes } from './check-outcomes.ts';
 import { checkProgress } from './check-progress.ts';
+import { checkSchedules } from './check-schedules.ts';
 import { checkSessions } from './check-session.ts';
 import { checkTasks } from './check-tasks.ts';
 import { checkParts, checkWaits } from './check-waits.ts';
@@ -68,6 +69,7 @@ export function checkEnd({ script, ledger, shown, stored, kept, waits }: EndOfHi
   }
   // Where it is not known in which order things landed, nobody can say who was to get what.
   if (script.world.journal === 'memory') checkMailbox(ledger, kept);
+  checkSchedules(runs, script, ledger);
   checkBudgets(runs, ledger);
   checkSessions(runs, script.memory, ledger, script.faults.some(standsStill));
   if (script.faults.length === 0) checkCallLimits(runs, ledger);

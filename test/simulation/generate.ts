@@ -1,6 +1,7 @@
 /** From a seed to what is played. */
 import { CONTROL_TYPES, type ControlType, type Limits } from '#core';
 import { Dice } from './dice.ts';
+import { withCalendar } from './generate-calendar.ts';
 import { PlanWriter } from './generate-plans.ts';
 import {
   conversing,
@@ -32,7 +33,7 @@ export function generateScript(seed: number): SimulationScript {
   const leaseMs = dice.pick([600, 1_500, 3_000]);
   const slots = dice.pick([1, 2, 10, 10]);
   const around = generateWorld({ seed, workers, leaseMs, roots });
-  return withScene({
+  const scene = withScene({
     seed,
     workers,
     wakeMode,
@@ -57,6 +58,7 @@ export function generateScript(seed: number): SimulationScript {
     ...progressGuard(dice),
     ...dice.maybe(0.1, () => ({ compactEvery: dice.between(1, 3) })),
   });
+  return withCalendar(scene);
 }
 
 function root(dice: Dice, index: number, workers: number, plans: PlanWriter): Root {

@@ -2,6 +2,7 @@
 import type { ControlType, Decision, JsonObject, Limits, Usage, WakeMode } from '#core';
 import type { ProgressGuard } from '#runtime';
 import type { Odd } from './odd.ts';
+import type { Calendar } from './script-calendar.ts';
 import type { WorldFault, WorldScript } from './script-world.ts';
 import type { Shape } from './wait-args.ts';
 
@@ -27,6 +28,8 @@ export interface SimulationScript {
   readonly readers: readonly Reader[];
   readonly faults: readonly Fault[];
   readonly world: WorldScript;
+  /** Absent: there are no schedules. */
+  readonly calendar?: Calendar;
   /** How runs go on with the earlier ones of their session; absent: not at all. */
   readonly memory?: SimulatedMemory;
   readonly progress?: ProgressGuard;
