@@ -15,8 +15,9 @@ import { checkProgress } from './check-progress.ts';
 import { checkSchedules } from './check-schedules.ts';
 import { checkSessions } from './check-session.ts';
 import { checkTasks } from './check-tasks.ts';
+import { checkUndo } from './check-undo.ts';
 import { checkParts, checkWaits } from './check-waits.ts';
-import { type EndedRun, endingOf } from './ended-run.ts';
+import { type EndedRun, endingOf, hasUnwound } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 import { checkMailbox } from './mailbox-by-hand.ts';
 import type { ShownGroups } from './planner.ts';
@@ -53,7 +54,7 @@ export function checkEnd({ script, ledger, shown, stored, kept, waits }: EndOfHi
     if (state === undefined) continue;
     const ended = { ...run, id };
     runs.set(id, ended);
-    checkAccounts(ended, state.totals, ledger);
+    if (!hasUnwound(ended)) checkAccounts(ended, state.totals, ledger);
     const hasEnded = endingOf(ended) !== undefined;
     if (!hasEnded) ledger.violated('no hang', `it never ended: ${situation(state, found)}`, id);
     else for (const what of endingProblems(entries, found?.record)) ledger.violated('one ending', what, id);
@@ -76,6 +77,7 @@ export function checkEnd({ script, ledger, shown, stored, kept, waits }: EndOfHi
   for (const run of runs.values()) {
     checkMessages(run, ledger);
     checkWaits(run, ledger);
+    checkUndo(run, ledger);
     checkTasks(run, runs, ledger, shown);
     checkForks(run, runs, ledger);
     checkFlow(run, runs, ledger);

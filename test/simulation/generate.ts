@@ -14,6 +14,7 @@ import {
   rootMaterial,
 } from './generate-plays.ts';
 import { withScene } from './generate-scenes.ts';
+import { withUndo } from './generate-undo.ts';
 import { WaitWriter } from './generate-waits.ts';
 import { generateWorld } from './generate-world.ts';
 import type { Act, Fault, Root, Sender, SimulationScript } from './script.ts';
@@ -58,7 +59,7 @@ export function generateScript(seed: number): SimulationScript {
     ...progressGuard(dice),
     ...dice.maybe(0.1, () => ({ compactEvery: dice.between(1, 3) })),
   });
-  return withCalendar(scene);
+  return withUndo(withCalendar(scene));
 }
 
 function root(dice: Dice, index: number, workers: number, plans: PlanWriter): Root {

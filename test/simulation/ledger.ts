@@ -21,6 +21,7 @@ export const INVARIANTS = [
   'waits',
   'signals',
   'schedules',
+  'undo',
   'groups',
   'tasks',
   'cascade',

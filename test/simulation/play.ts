@@ -224,7 +224,7 @@ class Stage {
   }
 
   async #startOnce(root: Root, index: number): Promise<void> {
-    const { run, tenant, user, session, limits, priority, scopes, files, aside, watcher } = root;
+    const { run, tenant, user, session, limits, priority, scopes, files, aside, watcher, onFail, undo } = root;
     const identity: Identity = { tenant, user, session, run };
     try {
       const inputs = Array.from({ length: files }, (_, file) => attachment(run, file));
@@ -234,6 +234,8 @@ class Stage {
         priority,
         scopes,
         inputs,
+        ...(onFail === undefined ? {} : { onFail }),
+        ...(undo === undefined ? {} : { undo }),
         ...(aside ? { conversation: false } : {}),
         ...agentFor(root),
       };

@@ -1,5 +1,5 @@
 /** What is played: plain data, so that parts of it can be left out to find a shorter history that still fails. */
-import type { ControlType, Decision, JsonObject, Limits, Usage, WakeMode } from '#core';
+import type { ControlType, Decision, JsonObject, Limits, UndoOptions, Usage, WakeMode } from '#core';
 import type { ProgressGuard } from '#runtime';
 import type { Odd } from './odd.ts';
 import type { Calendar } from './script-calendar.ts';
@@ -119,7 +119,7 @@ export interface FlowInput {
 }
 
 /** A run that nobody spawned. */
-export interface Root {
+export interface Root extends UndoOptions {
   readonly run: string;
   readonly tenant: string;
   readonly user: string;

@@ -19,6 +19,7 @@ import { isOfAnotherVersion, isStoreError } from './store-errors.ts';
 import { policyIn } from './surroundings.ts';
 import type { SimulatedTime } from './time.ts';
 import { simulatedTools, withCarried } from './tools.ts';
+import { undoableTools } from './undoable-tools.ts';
 import { waitingTools } from './waiting-tools.ts';
 
 export interface WorkerWorld {
@@ -235,7 +236,7 @@ export class Worker {
       mayDie: (call, landed) => this.#mayDie(process, call, landed),
       mayFreeze: (call) => this.#mayFreeze(process, call),
     };
-    const tools = [...simulatedTools(world), ...waitingTools(world)];
+    const tools = [...simulatedTools(world), ...waitingTools(world), ...undoableTools(world)];
     const flows = script.flows.map((name) => simulatedFlow(name, world));
     const planners = { script, process, ledger, shown };
     const runtime = createRuntime({
