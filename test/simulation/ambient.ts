@@ -93,22 +93,16 @@ interface Interval {
 function takeOverIntervals(time: SimulatedTime): void {
   const set = (act: () => void, everyMs: number): Interval => {
     const owner = runningProcess();
-    const deliver = (due: () => void): void => (owner === undefined ? due() : owner.deliver(due));
-    let isOver = false;
+    const bound = inSameProcess(act);
     const interval: Interval = { stop: (): void => {}, unref: () => interval };
-    const next = (): void => {
-      const cancel = time.after(everyMs, () =>
-        // One that stood still meanwhile does it once.
-        deliver(() => {
-          if (isOver) return;
-          next();
-          act();
-        }),
-      );
-      interval.stop = () => {
-        isOver = true;
-        cancel();
-      };
+    const next = (delayMs = everyMs): void => {
+      interval.stop = time.after(delayMs, () => {
+        // Whoever stands still does it once, when it wakes up.
+        const sleepsMs = owner?.sleepsMs ?? 0;
+        if (sleepsMs > 0) return next(sleepsMs);
+        next();
+        bound();
+      });
     };
     next();
     return interval;
