@@ -11,8 +11,8 @@ export const SCHEDULES_AND_UNDO: readonly Mutant[] = [
   {
     name: 'name the run of a fire time anew each time, and leave the schedule where it is',
     file: 'runtime/schedule-fire.ts',
-    find: 'return `${SCHEDULED_RUN}${id}_${new Date(at).toISOString()}_${owner}`;',
-    replace: 'return `${SCHEDULED_RUN}${id}_${new Date(at).toISOString()}_${crypto.randomUUID()}${owner.slice(99)}`;',
+    find: 'new Date(at).toISOString()',
+    replace: 'crypto.randomUUID()',
   },
   {
     name: 'begin the newest missed fire time only, whatever catchUp says',
@@ -54,7 +54,8 @@ export const SCHEDULES_AND_UNDO: readonly Mutant[] = [
     name: 'begin the fire times of a pause when the schedule goes on',
     file: 'runtime/schedules.ts',
     find: 'return { isPaused: false, nextAt: (await ticker.timesOf(schedule)).after(host.deps.clock.now()) };',
-    replace: 'return { isPaused: false, nextAt: nextAt ?? ((await ticker.timesOf(schedule)).after(host.deps.clock.now())) };',
+    replace:
+      'return { isPaused: false, nextAt: nextAt ?? ((await ticker.timesOf(schedule)).after(host.deps.clock.now())) };',
   },
   {
     name: 'move a schedule on when somebody triggers it',

@@ -111,9 +111,7 @@ function checkDeadline(run: EndedRun, ledger: Ledger): void {
   const { deadlineAt = Number.POSITIVE_INFINITY } = limitsOf(run);
   // Attachments are read when it was found that there is time left.
   if (startOf(run)?.context?.inputs !== undefined) return;
-  const late = entriesOf(run, 'moved').find(
-    ({ startedAt, undoes }) => undoes === undefined && startedAt > deadlineAt,
-  );
+  const late = entriesOf(run, 'moved').find(({ startedAt, undoes }) => undoes === undefined && startedAt > deadlineAt);
   if (late !== undefined) ledger.violated('budget', 'the planner was asked after the deadline', run.id);
 }
 

@@ -72,37 +72,52 @@ function textOf(times: TimesByHand): string {
 }
 
 function checkPut({ before, after, wallMs }: ScheduleChange, times: TimesByHand, isSet: boolean, wrong: Wrong): void {
-  if (after === undefined) return wrong('it was put, and is not there');
+  if (after === undefined) {
+    wrong('it was put, and is not there');
+    return;
+  }
   if (before !== undefined && before.mark === after.mark) return;
   if (before === undefined) {
     if (after.isPaused || after.revision !== 1) wrong('it begins paused, or not with its first revision');
-    return checkNext(after, times, wallMs, isSet, wrong);
+    checkNext(after, times, wallMs, isSet, wrong);
+    return;
   }
   const isSame = JSON.stringify(before.definition) === JSON.stringify(after.definition);
   if (isSame) wrong('the same definition has changed it');
   if (after.isPaused !== before.isPaused) wrong(`another definition has made it ${after.isPaused ? 'pause' : 'go on'}`);
   if (after.revision !== before.revision + 1) wrong(`revision ${after.revision} comes after ${before.revision}`);
-  if (after.times !== before.times) return checkNext(after, times, wallMs, isSet, wrong);
+  if (after.times !== before.times) {
+    checkNext(after, times, wallMs, isSet, wrong);
+    return;
+  }
   if (after.nextAt !== before.nextAt) wrong('another definition with the same times has moved it');
 }
 
 /** It goes on with the next fire time from now on, by the clock of whoever says so. */
 function checkNext({ nextAt }: StoredSchedule, times: TimesByHand, wallMs: number, isSet: boolean, wrong: Wrong): void {
-  if (nextAt === null || nextFire(times, nextAt - 1) !== nextAt)
-    return wrong(`${String(nextAt)} is none of its fire times`);
+  if (nextAt === null || nextFire(times, nextAt - 1) !== nextAt) {
+    wrong(`${String(nextAt)} is none of its fire times`);
+    return;
+  }
   // It was reckoned before it was stored, so that its time may have come meanwhile.
   if (!isSet && nextAt > nextFire(times, wallMs)) wrong(`it begins at ${new Date(nextAt).toISOString()} only`);
 }
 
 function checkMove(change: ScheduleChange, times: TimesByHand, runs: Runs, isSet: boolean, wrong: Wrong): void {
   const { before, after, run, isPaused, wallMs } = change;
-  if (before === undefined || after === undefined) return wrong('it was moved, and is not there');
+  if (before === undefined || after === undefined) {
+    wrong('it was moved, and is not there');
+    return;
+  }
   if (isPaused === true && after.nextAt !== before.nextAt) wrong('a pause has moved it');
   if (isPaused === false) checkNext(after, times, wallMs, isSet, wrong);
   if (isPaused !== undefined) return;
   if (after.isPaused !== before.isPaused) wrong('it was made to pause, or to go on, by a fire time');
   const origin = run === undefined ? undefined : originOf(runs.get(run)?.entries[0]);
-  if (run !== undefined && origin === undefined) return wrong('its run is not there, or says nothing of it');
+  if (run !== undefined && origin === undefined) {
+    wrong('its run is not there, or says nothing of it');
+    return;
+  }
   if (run !== undefined && after.lastRun !== run) wrong(`its last run is ${String(after.lastRun)}`);
   if (origin?.triggered === true) {
     if (after.nextAt !== before.nextAt) wrong('a trigger has moved it');
@@ -131,15 +146,19 @@ function checkPassed(
   const now = look?.at ?? Number.NaN;
   const passed = firesBetween(times, from, to);
   const shown = (at: number | undefined): string => (at === undefined ? 'nothing' : new Date(at).toISOString());
-  if (!(passed.length > 0 && nextFire(times, to - 1) === to && passed.every((at) => at <= now)))
-    return wrong(`it goes from ${shown(from)} to ${shown(to)}, and it is ${shown(now)}`);
+  if (!(passed.length > 0 && nextFire(times, to - 1) === to && passed.every((at) => at <= now))) {
+    wrong(`it goes from ${shown(from)} to ${shown(to)}, and it is ${shown(now)}`);
+    return;
+  }
   const isMissed = now - from > MISSED_MS;
   const lastEnd = endOf(before.lastRun, runs);
   if (fired !== undefined && overlap !== 'parallel' && lastEnd > order)
     wrong('it fires while its last run is under way');
   const index = fired === undefined ? passed.length : passed.indexOf(fired);
-  if (index < 0 || (fired !== undefined && index !== passed.length - 1))
-    return wrong(`${shown(fired)} is none of ${passed.map(shown).join(', ')}, or not the last of them`);
+  if (index < 0 || (fired !== undefined && index !== passed.length - 1)) {
+    wrong(`${shown(fired)} is none of ${passed.map(shown).join(', ')}, or not the last of them`);
+    return;
+  }
   const left = passed.slice(0, index);
   if (left.length === 0) return;
   const wasLeftOut = fired === undefined && overlap === 'skip' && lastEnd > (look?.order ?? 0);

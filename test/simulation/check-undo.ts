@@ -74,7 +74,9 @@ function checkReport(
   wrong: (what: string) => void,
 ): void {
   const places = (list: string): string[] =>
-    ((report[list] ?? []) as { readonly step: number; readonly call: number }[]).map(({ step, call }) => `${step}.${call}`);
+    ((report[list] ?? []) as { readonly step: number; readonly call: number }[]).map(
+      ({ step, call }) => `${step}.${call}`,
+    );
   const done = new Set(valuesOf(run).map(({ step }) => step));
   const said: Record<'undone' | 'undo_failed', string[]> = { undone: [], undo_failed: [] };
   for (const { step, undoes } of undoing) {
@@ -85,7 +87,8 @@ function checkReport(
     if (isDone && !happened) wrong(`step ${step} says that it has undone ${undoes.step}.${undoes.call}, and has not`);
   }
   for (const list of ['undone', 'undo_failed'] as const)
-    if (places(list).join() !== said[list].join()) wrong(`its ending says ${list} ${places(list).join()}, and it is ${said[list].join()}`);
+    if (places(list).join() !== said[list].join())
+      wrong(`its ending says ${list} ${places(list).join()}, and it is ${said[list].join()}`);
   if (report['stopped'] !== undefined && places('left').join() !== left.join())
     wrong(`its ending says that ${places('left').join()} are left, and it is ${left.join()}`);
 }

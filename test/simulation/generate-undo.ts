@@ -14,18 +14,37 @@ export function withUndo(script: SimulationScript): SimulationScript {
   const at = dice.between(0, 300);
   const ending = dice.pick(['throws', 'no_path', 'goal', 'cancel', 'cancel', 'deadline', 'steps'] as const);
   const moves = dice.list(1, 4, (index) => moveOf(dice, index));
-  const common = { run: 'undo', tenant: 't0', user: 'ann', session: 'undo', priority: 0, scopes: [], files: 0 } as const;
+  const common = {
+    run: 'undo',
+    tenant: 't0',
+    user: 'ann',
+    session: 'undo',
+    priority: 0,
+    scopes: [],
+    files: 0,
+  } as const;
   const limits = {
-    ...(ending === 'deadline' ? { deadlineAt: (script.calendar?.startMs ?? START_MS) + at + dice.between(50, 3_000) } : {}),
+    ...(ending === 'deadline'
+      ? { deadlineAt: (script.calendar?.startMs ?? START_MS) + at + dice.between(50, 3_000) }
+      : {}),
     ...(ending === 'steps' ? { steps: moves.length } : {}),
   };
-  const undo = dice.maybe(0.3, () => ({ undo: { calls: dice.between(0, 3), timeoutMs: dice.pick([300, 2_000, 60_000]) } }));
+  const undo = dice.maybe(0.3, () => ({
+    undo: { calls: dice.between(0, 3), timeoutMs: dice.pick([300, 2_000, 60_000]) },
+  }));
   const root: Root = { ...common, plan, at, worker, limits, onFail: 'undo', ...undo };
   const acts = ending === 'cancel' || dice.chance(0.15) ? cancels(dice, at) : [];
   const faults = dice.list(0, 2, (): Fault => {
     const worker = dice.between(0, script.workers - 1);
-    if (dice.chance(0.5)) return { kind: 'cut', worker, at: at + dice.between(20, 2_500), downMs: dice.pick([0, 50, 700]) };
-    return { kind: 'kill', worker, call: dice.between(0, 8), landed: dice.chance(0.5), downMs: dice.pick([0, 50, 700]) };
+    if (dice.chance(0.5))
+      return { kind: 'cut', worker, at: at + dice.between(20, 2_500), downMs: dice.pick([0, 50, 700]) };
+    return {
+      kind: 'kill',
+      worker,
+      call: dice.between(0, 8),
+      landed: dice.chance(0.5),
+      downMs: dice.pick([0, 50, 700]),
+    };
   });
   return {
     ...script,
@@ -55,7 +74,12 @@ function moveOf(dice: Dice, index: number): PlannedMove {
     const { tool, args } = call(dice, 10 * index + nth + 10) as Extract<Decision, { kind: 'call_tool' }>;
     return { id: `b${nth}`, tool, args };
   });
-  const decision: CallParallel = { kind: 'call_parallel', branches, onInvalid: 'per_branch', ...dice.maybe(0.2, () => ({ failFast: true })) };
+  const decision: CallParallel = {
+    kind: 'call_parallel',
+    branches,
+    onInvalid: 'per_branch',
+    ...dice.maybe(0.2, () => ({ failFast: true })),
+  };
   return { decision };
 }
 

@@ -48,7 +48,8 @@ function undoableTool(name: string, { undoneBy, reconcile, ...kind }: Kind, worl
   const { ledger } = world;
   const undoing = undoneBy === undefined ? {} : { undo: (args: unknown) => undoOf(args as UndoableArgs, undoneBy) };
   const looks = (_: unknown, { idempotencyKey: key, identity }: ToolContext): Reconciled => {
-    if (ledger.effects.has(key)) return { status: 'done', value: { run: identity.run, tenant: identity.tenant, id: 'done' } };
+    if (ledger.effects.has(key))
+      return { status: 'done', value: { run: identity.run, tenant: identity.tenant, id: 'done' } };
     ledger.notDone(key);
     return { status: 'not_done' };
   };
