@@ -111,6 +111,8 @@ function checkMove(change: ScheduleChange, times: TimesByHand, runs: Runs, isSet
   }
   if (isPaused === true && after.nextAt !== before.nextAt) wrong('a pause has moved it');
   if (isPaused === false) checkNext(after, times, wallMs, isSet, wrong);
+  if (isPaused === false && !isSet && after.nextAt !== null && after.nextAt <= (change.readMs ?? 0))
+    wrong('it goes on with what the pause has left out');
   if (isPaused !== undefined) return;
   if (after.isPaused !== before.isPaused) wrong('it was made to pause, or to go on, by a fire time');
   const origin = run === undefined ? undefined : originOf(runs.get(run)?.entries[0]);

@@ -130,9 +130,14 @@ function calendarOf(
   { startMs, nights, times }: Frame,
 ): Calendar {
   const plans = [named({ moves: [] }), ...dice.list(1, 2, () => named(planOf(dice)))] as [string];
-  const version = (): ScheduleVersion => ({
+  const version = (): ScheduleVersion => {
+    const made = anyVersion();
+    return made.overlap === 'parallel' ? made : { ...made, plan: dice.pick(plans) };
+  };
+  const anyVersion = (): ScheduleVersion => ({
     times: times(),
-    plan: dice.pick(plans),
+    // Of many at once none waits for somebody.
+    plan: plans[0],
     overlap: dice.pick(['skip', 'queue', 'parallel']),
     catchUp: dice.pick(['none', 'last', 'all']),
   });

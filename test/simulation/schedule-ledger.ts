@@ -22,12 +22,26 @@ export interface ScheduleChange {
   /** By the store's clock, and by the wall clock of the process that asked for it. */
   readonly at: number;
   readonly wallMs: number;
+  /** By that clock: when the process had read what was before. */
+  readonly readMs: number | undefined;
   readonly look: Look | undefined;
 }
 
 export class ScheduleLedger {
   readonly changes: ScheduleChange[] = [];
   readonly #looks = new WeakMap<SimulatedProcess, Look>();
+
+  /** By process and mark: when it has read the schedule so first, by its wall clock. */
+  readonly #reads = new Map<string, number>();
+
+  read(process: SimulatedProcess, mark: string | undefined): void {
+    const name = `${process.name} ${mark}`;
+    if (!this.#reads.has(name)) this.#reads.set(name, process.wallMs());
+  }
+
+  readAt(process: SimulatedProcess, mark: string | undefined): number | undefined {
+    return this.#reads.get(`${process.name} ${mark}`);
+  }
 
   looked(process: SimulatedProcess, look: Look): void {
     this.#looks.set(process, look);

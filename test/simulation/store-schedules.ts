@@ -23,7 +23,12 @@ export function simulatedSchedules(behind: SchedulesBehind): ScheduleStore {
   return {
     put: (schedule) =>
       operation('create', () => changing(behind, { how: 'put', ...nameOf(schedule) }, () => schedules.put(schedule))),
-    get: (tenant, id) => operation('get', () => schedules.get(tenant, id)),
+    get: (tenant, id) =>
+      operation('get', async () => {
+        const found = await schedules.get(tenant, id);
+        ledger.schedules.read(process, found?.mark);
+        return found;
+      }),
     list: (query) => operation('read', () => schedules.list(query)),
     due: (agents, limit, after) =>
       operation('get', async () => {
@@ -55,7 +60,7 @@ export function firing<T>(
   fires: ScheduleMove | undefined,
   work: () => Promise<T>,
 ): Promise<T> {
-  if (fires === undefined) return work();
+  if (fires === undefined || !behind.isInOrder) return work();
   const noted = { how: 'move', ...nameOf(fires), ...(fires.run === undefined ? {} : { run: fires.run }) } as const;
   return changing(behind, noted, work);
 }
@@ -78,7 +83,8 @@ async function changing<T>(
   const asked = [inner.schedules.get(tenant, id), work(), inner.schedules.get(tenant, id)] as const;
   const [before, value, after] = await Promise.all(asked);
   if (hasChanged(value)) {
-    ledger.schedules.changes.push({ ...noted, ...common, before, after });
+    const readMs = ledger.schedules.readAt(process, before?.mark);
+    ledger.schedules.changes.push({ ...noted, ...common, readMs, before, after });
     tell(() => `schedule ${id}: ${textOf(before)} becomes ${textOf(after)}`);
   }
   return value;
