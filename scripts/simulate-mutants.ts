@@ -16,6 +16,7 @@ import type { Mutant } from './mutants/mutant.ts';
 import { PLANNERS } from './mutants/planners.ts';
 import { PROCESSES } from './mutants/processes.ts';
 import { RUNTIME } from './mutants/runtime.ts';
+import { SCHEDULES_AND_UNDO } from './mutants/schedules-and-undo.ts';
 import { SESSIONS_AND_FORKS } from './mutants/sessions-and-forks.ts';
 import { SQLITE } from './mutants/sqlite.ts';
 import { STATE } from './mutants/state.ts';
@@ -36,6 +37,7 @@ const MUTANTS: readonly Mutant[] = [
   ...FLOW,
   ...PLANNERS,
   ...WAITS,
+  ...SCHEDULES_AND_UNDO,
 ];
 
 const root = dirname(import.meta.dirname);

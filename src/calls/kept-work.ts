@@ -31,14 +31,21 @@ export async function keptOnce(
     const message = `context.once takes a name of 1 to ${MAX_NAME_CHARS} characters and a function: context.once('charge', () => charge(order)).`;
     throw new PilotageError('invalid_config', message);
   }
-  const known =
-    state.open?.move.step === step ? state.open.kept?.find((one) => one.call === call && one.name === name) : undefined;
-  if (known !== undefined)
+  const recorded = (): Promise<Json> | Json | undefined => {
+    const kept = state.open?.move.step === step ? state.open.kept : undefined;
+    const known = kept?.find((one) => one.call === call && one.name === name);
+    if (known === undefined) return undefined;
     return known.stored === true ? storedJson(known.value, state.identity, artifacts) : known.value;
+  };
+  const before = recorded();
+  if (before !== undefined) return before;
   const made = await inWork.run(true, async () => work());
   const { json } = capture(made === undefined ? null : made, `The value of context.once(${JSON.stringify(name)})`);
   const about = { fileName: `kept-${name}.json`, source: 'tool: context.once' };
   const stored = await storeIfLarge(json, state.identity, artifacts, about);
+  // An attempt that was given up may have recorded it meanwhile, and that is what the function gets from now on.
+  const meanwhile = recorded();
+  if (meanwhile !== undefined) return meanwhile;
   const value: Json = stored === undefined ? json : { ...stored };
   await write({ kind: 'call_kept', step, call, name, value, ...(stored === undefined ? {} : { stored: true }) });
   return json;

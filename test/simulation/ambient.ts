@@ -92,10 +92,14 @@ interface Interval {
 /** What asks again and again does so in virtual time. */
 function takeOverIntervals(time: SimulatedTime): void {
   const set = (act: () => void, everyMs: number): Interval => {
+    const owner = runningProcess();
     const bound = inSameProcess(act);
     const interval: Interval = { stop: (): void => {}, unref: () => interval };
-    const next = (): void => {
-      interval.stop = time.after(everyMs, () => {
+    const next = (delayMs = everyMs): void => {
+      interval.stop = time.after(delayMs, () => {
+        // Whoever stands still does it once, when it wakes up.
+        const sleepsMs = owner?.sleepsMs ?? 0;
+        if (sleepsMs > 0) return next(sleepsMs);
         next();
         bound();
       });

@@ -84,7 +84,8 @@ export function checkBudgets(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger
   const steps = new Map<string, number>();
   const turns = new Map<string, number>();
   for (const { id, entries } of runs.values()) {
-    const account = accountOf(entries);
+    // What undoes something takes none of its steps.
+    const account = accountOf(entries.filter((entry) => entry.kind !== 'moved' || entry.undoes === undefined));
     for (const above of withThoseAbove(id, runs)) {
       steps.set(above, (steps.get(above) ?? 0) + account.ownSteps);
       turns.set(above, (turns.get(above) ?? 1) + account.turns);
@@ -110,7 +111,7 @@ function checkDeadline(run: EndedRun, ledger: Ledger): void {
   const { deadlineAt = Number.POSITIVE_INFINITY } = limitsOf(run);
   // Attachments are read when it was found that there is time left.
   if (startOf(run)?.context?.inputs !== undefined) return;
-  const late = entriesOf(run, 'moved').find(({ startedAt }) => startedAt > deadlineAt);
+  const late = entriesOf(run, 'moved').find(({ startedAt, undoes }) => undoes === undefined && startedAt > deadlineAt);
   if (late !== undefined) ledger.violated('budget', 'the planner was asked after the deadline', run.id);
 }
 

@@ -170,5 +170,8 @@ function checkCancel(run: EndedRun, ledger: Ledger): void {
   if (cancel === undefined || run.endedAt === undefined || cancel.order > run.endedAt) return;
   const ending = endingOf(run);
   if (ending?.kind === 'finished' && ending.reason === 'cancelled') return;
+  // How it ends was recorded before it began to undo its calls.
+  const begun = entriesOf(run, 'unwinding')[0];
+  if (begun !== undefined && cancel.order > (run.landed[begun.seq - 1] ?? 0)) return;
   ledger.violated('cancel wins', `CANCEL ${cancel.message.id} was stored, and the run ended otherwise`, run.id);
 }

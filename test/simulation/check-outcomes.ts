@@ -1,6 +1,6 @@
 /** What calls, gates and limits have come to in a run, by the names of the tools: written down by hand. */
 import { type Entry, isJsonObject, type Json, type JsonObject } from '#core';
-import { type EndedRun, entriesOf, limitsOf, ownEntries, parentOf } from './ended-run.ts';
+import { type EndedRun, entriesOf, hasUnwound, limitsOf, ownEntries, parentOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 import { AGENTS, type SimulationScript } from './script.ts';
 
@@ -107,6 +107,9 @@ function checkRejectedEnd(run: EndedRun, ledger: Ledger): void {
 function checkDoubts(run: EndedRun, ledger: Ledger): void {
   const last = run.entries.at(-1);
   if (last?.kind !== 'finished' || last.reason === 'cancelled') return;
+  const isCancelled = run.entries.some((entry) => entry.kind === 'control' && entry.control.type === 'CANCEL');
+  // A cancel stops what undoes the calls, whatever the run ends with.
+  if (hasUnwound(run) && isCancelled) return;
   const settled = new Set(entriesOf(run, 'resumed').map(({ token }) => token));
   // What is given up with the ending was in doubt until then.
   const before = entriesOf(run, 'call_ended').filter(({ seq }) => run.landed[seq - 1] !== run.landed[last.seq - 1]);

@@ -12,10 +12,12 @@ import { checkMessages } from './check-messages.ts';
 import { checkOrigins } from './check-origins.ts';
 import { checkCallLimits, checkOutcomes } from './check-outcomes.ts';
 import { checkProgress } from './check-progress.ts';
+import { checkSchedules } from './check-schedules.ts';
 import { checkSessions } from './check-session.ts';
 import { checkTasks } from './check-tasks.ts';
+import { checkUndo } from './check-undo.ts';
 import { checkParts, checkWaits } from './check-waits.ts';
-import { type EndedRun, endingOf } from './ended-run.ts';
+import { type EndedRun, endingOf, hasUnwound } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 import { checkMailbox } from './mailbox-by-hand.ts';
 import type { ShownGroups } from './planner.ts';
@@ -52,7 +54,7 @@ export function checkEnd({ script, ledger, shown, stored, kept, waits }: EndOfHi
     if (state === undefined) continue;
     const ended = { ...run, id };
     runs.set(id, ended);
-    checkAccounts(ended, state.totals, ledger);
+    if (!hasUnwound(ended)) checkAccounts(ended, state.totals, ledger);
     const hasEnded = endingOf(ended) !== undefined;
     if (!hasEnded) ledger.violated('no hang', `it never ended: ${situation(state, found)}`, id);
     else for (const what of endingProblems(entries, found?.record)) ledger.violated('one ending', what, id);
@@ -68,12 +70,14 @@ export function checkEnd({ script, ledger, shown, stored, kept, waits }: EndOfHi
   }
   // Where it is not known in which order things landed, nobody can say who was to get what.
   if (script.world.journal === 'memory') checkMailbox(ledger, kept);
+  checkSchedules(runs, script, ledger);
   checkBudgets(runs, ledger);
   checkSessions(runs, script.memory, ledger, script.faults.some(standsStill));
   if (script.faults.length === 0) checkCallLimits(runs, ledger);
   for (const run of runs.values()) {
     checkMessages(run, ledger);
     checkWaits(run, ledger);
+    checkUndo(run, ledger);
     checkTasks(run, runs, ledger, shown);
     checkForks(run, runs, ledger);
     checkFlow(run, runs, ledger);

@@ -41,6 +41,11 @@ export function limitsOf(run: Pick<EndedRun, 'entries'>): RunLimits {
   return limits;
 }
 
+/** It undoes what it has done, or has: the limits of the run do not stop that. */
+export function hasUnwound({ entries }: Pick<EndedRun, 'entries'>): boolean {
+  return entries.some(({ kind }) => kind === 'unwinding');
+}
+
 export function ownEntries({ entries }: Pick<EndedRun, 'entries'>): readonly Entry[] {
   const [first] = entries;
   const isFork = first?.kind === 'started' && first.fork !== undefined && first.task === undefined;

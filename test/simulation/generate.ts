@@ -1,6 +1,7 @@
 /** From a seed to what is played. */
 import { CONTROL_TYPES, type ControlType, type Limits } from '#core';
 import { Dice } from './dice.ts';
+import { withCalendar } from './generate-calendar.ts';
 import { PlanWriter } from './generate-plans.ts';
 import {
   conversing,
@@ -13,6 +14,7 @@ import {
   rootMaterial,
 } from './generate-plays.ts';
 import { withScene } from './generate-scenes.ts';
+import { withUndo } from './generate-undo.ts';
 import { WaitWriter } from './generate-waits.ts';
 import { generateWorld } from './generate-world.ts';
 import type { Act, Fault, Root, Sender, SimulationScript } from './script.ts';
@@ -32,7 +34,7 @@ export function generateScript(seed: number): SimulationScript {
   const leaseMs = dice.pick([600, 1_500, 3_000]);
   const slots = dice.pick([1, 2, 10, 10]);
   const around = generateWorld({ seed, workers, leaseMs, roots });
-  return withScene({
+  const scene = withScene({
     seed,
     workers,
     wakeMode,
@@ -57,6 +59,7 @@ export function generateScript(seed: number): SimulationScript {
     ...progressGuard(dice),
     ...dice.maybe(0.1, () => ({ compactEvery: dice.between(1, 3) })),
   });
+  return withUndo(withCalendar(scene));
 }
 
 function root(dice: Dice, index: number, workers: number, plans: PlanWriter): Root {

@@ -5,6 +5,7 @@ import type { Append, Claim, ClaimRequest, NewRun, Park } from '#journal';
 import type { NewSignal, Signalled } from '#pilotage/journal';
 import { checkClaim, checkEntered } from './check-owners.ts';
 import type { SimulatedProcess } from './process.ts';
+import { ScheduleLedger } from './schedule-ledger.ts';
 
 export const INVARIANTS = [
   'one ending',
@@ -19,6 +20,8 @@ export const INVARIANTS = [
   'wake',
   'waits',
   'signals',
+  'schedules',
+  'undo',
   'groups',
   'tasks',
   'cascade',
@@ -159,6 +162,7 @@ export class Ledger {
   readonly #polls = new Map<string, number>();
   readonly accepted: Accepted[] = [];
   readonly appends: Appended[] = [];
+  readonly schedules: ScheduleLedger = new ScheduleLedger();
   readonly timeline: TimelineLine[] = [];
   /** Absent: nothing is known of what a process drives, for it may be cut off in the middle of anything. */
   slotsPerTenant: number | undefined;

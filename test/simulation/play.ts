@@ -3,6 +3,7 @@ import { type Identity, type InputFile, type JsonObject, PilotageError } from '#
 import type { Journal } from '#journal';
 import type { Runtime, StartOptions } from '#runtime';
 import { SeededAmbient } from './ambient.ts';
+import { Scheduling } from './calendar.ts';
 import { checkEnd } from './check.ts';
 import { checkQuiet, everyWait } from './check-quiet.ts';
 import { attachmentText } from './check-view.ts';
@@ -36,6 +37,8 @@ export interface Played {
 const SCRIPT_MS = 6_000;
 /** After the people stop, and all workers are well, every run ends within this time. */
 const CLOSING_MS = 300_000;
+/** Within this time whoever is well has dealt with all fire times that have come. */
+const CATCH_UP_MS = 12_000;
 const LOOK_EVERY_MS = 400;
 /** Within this time everybody has heard of the last ending, and every runtime is closed. */
 const ECHO_MS = 10_000;
@@ -46,7 +49,7 @@ const REPLAY_MS = 60_000;
 
 /** @param recording keeps a line for everything that happens. */
 export async function play(script: SimulationScript, recording = false): Promise<Played> {
-  const time = new SimulatedTime();
+  const time = new SimulatedTime(script.calendar?.startMs);
   const ambient = new SeededAmbient(script.seed, time);
   const ledger = new Ledger(time, recording);
   let stage: Stage | undefined;
@@ -83,6 +86,8 @@ function stackOf(thrown: unknown): string {
   return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
 }
 
+type Does = <T>(worker: number, act: (runtime: Runtime, process: SimulatedProcess) => T) => T | undefined;
+
 class Stage {
   readonly #script: SimulationScript;
   readonly #time: SimulatedTime;
@@ -97,6 +102,7 @@ class Stage {
   readonly #watching: Watching;
   readonly #leavers: Leavers;
   readonly #clashes: Clashes;
+  readonly #scheduling: Scheduling | undefined;
 
   constructor(script: SimulationScript, time: SimulatedTime, ledger: Ledger, ambient: SeededAmbient) {
     this.#script = script;
@@ -110,7 +116,10 @@ class Stage {
     this.#storage = storage;
     this.#journal = journal;
     const machines = new Machines();
-    const world = { script, time, ledger, storage, shown: this.#shown, machines };
+    const does: Does = (worker, act) => this.#workers[worker]?.does(act);
+    this.#scheduling = script.calendar && new Scheduling({ ledger, journal, does }, script.calendar);
+    const started = (runtime: Runtime): void => this.#scheduling?.started(runtime);
+    const world = { script, time, ledger, storage, shown: this.#shown, machines, started };
     this.#workers = Array.from({ length: script.workers }, (_, index) => new Worker(index, world));
     this.#leavers = new Leavers({ script, ledger, watching: this.#watching, worker: (at) => this.#workers[at] });
     const dice = new Dice(script.seed + 17);
@@ -126,8 +135,7 @@ class Stage {
     });
     const clashing = {
       ledger,
-      does: <T>(worker: number, act: (runtime: Runtime, process: SimulatedProcess) => Promise<T>) =>
-        this.#workers[worker]?.does(act),
+      does,
       after: (ms: number, act: () => void) => void time.after(ms, act),
     };
     this.#clashes = new Clashes(clashing, script.world.clashes);
@@ -150,8 +158,11 @@ class Stage {
 
   async play(): Promise<void> {
     this.#schedule();
-    await this.#pass(SCRIPT_MS, () => this.#isOver());
+    const { calendar } = this.#script;
+    await this.#pass(calendar?.lastsMs ?? SCRIPT_MS, () => calendar === undefined && this.#isOver());
     for (const worker of this.#workers) worker.heal();
+    if (calendar !== undefined) await this.#pass(CATCH_UP_MS, () => false);
+    await this.#scheduling?.close(this.#time.now());
     // A start that was on its way when its process died may land when all others have ended.
     for (let round = 0; round < 2; round += 1) {
       await this.#endAll();
@@ -175,7 +186,7 @@ class Stage {
   }
 
   #schedule(): void {
-    const { roots, acts, signals, faults, forks, readers, world } = this.#script;
+    const { roots, acts, signals, faults, forks, readers, world, calendar } = this.#script;
     const at = (ms: number, act: () => unknown): void => void this.#time.after(ms, act);
     for (const root of roots) {
       at(root.at, () => this.#start(root, root.worker));
@@ -191,6 +202,11 @@ class Stage {
       at(signal.at, () => this.#outside.act(signal, `s${index}`));
       if (signal.again !== undefined) at(signal.at + signal.again, () => this.#outside.actAgain(signal, `s${index}`));
     }
+    for (const act of calendar?.acts ?? []) at(act.at, () => this.#scheduling?.act(act));
+    for (const night of calendar?.nights ?? [])
+      at(night.at, () => {
+        for (const worker of this.#workers) worker.sleep(night);
+      });
     for (const fork of forks) at(fork.at, () => this.#leavers.fork(fork));
     for (const reader of readers) at(reader.at, () => this.#leavers.read(reader));
     for (const fault of faults) {
@@ -202,12 +218,13 @@ class Stage {
   /** Whoever wants the run tries until it is stored. */
   #start(root: Root, index: number): void {
     if (this.#ledger.runs.has(root.run)) return;
-    void this.#startOnce(root, index);
+    // Nobody asks a machine that sleeps again and again.
+    if (this.#workers[index]?.isInNight !== true) void this.#startOnce(root, index);
     this.#time.after(START_AGAIN_MS, () => this.#start(root, (index + 1) % this.#workers.length));
   }
 
   async #startOnce(root: Root, index: number): Promise<void> {
-    const { run, tenant, user, session, limits, priority, scopes, files, aside, watcher } = root;
+    const { run, tenant, user, session, limits, priority, scopes, files, aside, watcher, onFail, undo } = root;
     const identity: Identity = { tenant, user, session, run };
     try {
       const inputs = Array.from({ length: files }, (_, file) => attachment(run, file));
@@ -217,6 +234,8 @@ class Stage {
         priority,
         scopes,
         inputs,
+        ...(onFail === undefined ? {} : { onFail }),
+        ...(undo === undefined ? {} : { undo }),
         ...(aside ? { conversation: false } : {}),
         ...agentFor(root),
       };

@@ -58,6 +58,11 @@ export class SimulatedProcess {
     return this.#alive;
   }
 
+  /** For so long it stands still from now on; a dead one does not. */
+  get sleepsMs(): number {
+    return this.#alive ? Math.max(0, this.#asleepUntil - this.#time.now()) : 0;
+  }
+
   /** The clock that people and servers set. */
   wallMs(): number {
     return this.#time.now() + this.#wallAheadMs;

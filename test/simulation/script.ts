@@ -1,7 +1,8 @@
 /** What is played: plain data, so that parts of it can be left out to find a shorter history that still fails. */
-import type { ControlType, Decision, JsonObject, Limits, Usage, WakeMode } from '#core';
+import type { ControlType, Decision, JsonObject, Limits, UndoOptions, Usage, WakeMode } from '#core';
 import type { ProgressGuard } from '#runtime';
 import type { Odd } from './odd.ts';
+import type { Calendar } from './script-calendar.ts';
 import type { WorldFault, WorldScript } from './script-world.ts';
 import type { Shape } from './wait-args.ts';
 
@@ -27,6 +28,8 @@ export interface SimulationScript {
   readonly readers: readonly Reader[];
   readonly faults: readonly Fault[];
   readonly world: WorldScript;
+  /** Absent: there are no schedules. */
+  readonly calendar?: Calendar;
   /** How runs go on with the earlier ones of their session; absent: not at all. */
   readonly memory?: SimulatedMemory;
   readonly progress?: ProgressGuard;
@@ -116,7 +119,7 @@ export interface FlowInput {
 }
 
 /** A run that nobody spawned. */
-export interface Root {
+export interface Root extends UndoOptions {
   readonly run: string;
   readonly tenant: string;
   readonly user: string;

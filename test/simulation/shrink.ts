@@ -60,6 +60,13 @@ const STEPS: readonly Smaller[] = [
     for (const readers of without(script.readers)) yield { ...script, readers };
     for (const signals of without(script.signals)) yield { ...script, signals };
   },
+  function* (script) {
+    const { calendar, ...others } = script;
+    if (calendar === undefined) return;
+    yield others;
+    for (const acts of without(calendar.acts)) yield { ...script, calendar: { ...calendar, acts } };
+    for (const nights of without(calendar.nights)) yield { ...script, calendar: { ...calendar, nights } };
+  },
   function* ({ memory, progress, compactEvery, ...script }) {
     const options = { memory, progress, compactEvery };
     for (const name of ['memory', 'progress', 'compactEvery'] as const) {

@@ -28,6 +28,7 @@ import type { Ledger } from './ledger.ts';
 import type { SimulatedProcess } from './process.ts';
 import type { OperationName, StoreErrorCode } from './script-world.ts';
 import { storeFailure } from './store-errors.ts';
+import { firing, type SchedulesBehind, simulatedSchedules } from './store-schedules.ts';
 import { entryText, messageText, parkText } from './text.ts';
 import type { SimulatedTime } from './time.ts';
 
@@ -66,6 +67,7 @@ export class SimulatedStore implements Journal {
   readonly events: Journal['events'];
   readonly streams: Journal['streams'];
   readonly #options: StoreOptions;
+  readonly #behind: SchedulesBehind;
 
   constructor(options: StoreOptions) {
     this.#options = options;
@@ -90,9 +92,14 @@ export class SimulatedStore implements Journal {
       signal: (signal) => this.#signalOutside(signal),
       list: (query) => this.#operation('read', () => inner.events.list(query)),
     };
-    // The programs of the simulation have no sessions, no schedules, and start nothing under keys.
+    // The programs of the simulation have no sessions, and start nothing under keys.
     this.sessions = inner.sessions;
-    this.schedules = inner.schedules;
+    this.#behind = {
+      ...options,
+      operation: (name, work) => this.#operation(name, work),
+      tell: (what) => this.#tell('', what),
+    };
+    this.schedules = simulatedSchedules(this.#behind);
     this.startByKey = (run, key) => inner.startByKey(run, key);
     this.streams = {
       append: (append) => this.#operation('append', () => inner.streams.append(append)),
@@ -111,7 +118,7 @@ export class SimulatedStore implements Journal {
     return this.#operation('create', async () => {
       const before = ledger.next();
       const isNew = !ledger.runs.has(run.identity.run);
-      const claim = await inner.create(run);
+      const claim = await firing(this.#behind, run.fires, () => inner.create(run));
       const order = this.#landedAt(before);
       ledger.created(run, order);
       if (isNew) this.#tell(run.identity.run, () => run.entries.map(entryText).join(', '));

@@ -10,6 +10,7 @@ export function violationText({ invariant, run, what }: Violation): string {
 
 /** What was played, and what happened, line by line with the milliseconds since the beginning. */
 export function historyText(script: SimulationScript, { violations, timeline }: Played): string {
+  const startMs = script.calendar?.startMs ?? new SimulatedTime().startedAt;
   return [
     `seed ${script.seed}: ${script.workers} workers, ${script.slots} runs each, leases of ${script.leaseMs} ms, wake ${script.wakeMode}, ` +
       `delays ${script.delays.chance} × ${script.delays.maxMs} ms`,
@@ -18,13 +19,12 @@ export function historyText(script: SimulationScript, { violations, timeline }: 
     ...Object.entries(script.plans).map(([name, plan]) => `plan ${name} ${JSON.stringify(plan)}`),
     ...script.acts.map((act) => `act ${JSON.stringify(act)}`),
     ...script.faults.map((fault) => `fault ${JSON.stringify(fault)}`),
-    ...timeline.map(lineText),
+    ...(script.calendar === undefined ? [] : [`calendar ${JSON.stringify(script.calendar)}`]),
+    ...timeline.map((line) => lineText(line, startMs)),
     ...violations.map((violation) => `VIOLATION ${violationText(violation)}`),
   ].join('\n');
 }
 
-const START_MS = new SimulatedTime().startedAt;
-
-function lineText({ at, who, what }: TimelineLine): string {
-  return `${(at - START_MS).toFixed(0).padStart(7)} ${who.padEnd(6)} ${what}`;
+function lineText({ at, who, what }: TimelineLine, startMs: number): string {
+  return `${(at - startMs).toFixed(0).padStart(7)} ${who.padEnd(6)} ${what}`;
 }

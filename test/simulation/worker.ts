@@ -11,6 +11,7 @@ import type { Machines } from './machines.ts';
 import { type ShownGroups, simulatedPlanner } from './planner.ts';
 import { SimulatedProcess } from './process.ts';
 import type { Fault, SimulationScript } from './script.ts';
+import type { Night } from './script-calendar.ts';
 import type { OperationName } from './script-world.ts';
 import type { DiskTrouble, Storage } from './storage.ts';
 import { type OperationFault, SimulatedStore } from './store.ts';
@@ -18,6 +19,7 @@ import { isOfAnotherVersion, isStoreError } from './store-errors.ts';
 import { policyIn } from './surroundings.ts';
 import type { SimulatedTime } from './time.ts';
 import { simulatedTools, withCarried } from './tools.ts';
+import { undoableTools } from './undoable-tools.ts';
 import { waitingTools } from './waiting-tools.ts';
 
 export interface WorkerWorld {
@@ -27,6 +29,8 @@ export interface WorkerWorld {
   readonly storage: Storage;
   readonly shown: ShownGroups;
   readonly machines: Machines;
+  /** A process has been started. */
+  readonly started?: (runtime: Runtime) => void;
 }
 
 type OperationKind = Extract<Fault, { operation: number }>;
@@ -60,6 +64,7 @@ export class Worker {
   /** What befalls a disk that is only played. */
   #disk: DiskTrouble | undefined;
   #hearing: { readonly until: number; readonly how: 'late' | 'twice' } | undefined;
+  #night = { until: 0, isDeep: false };
   #process: SimulatedProcess;
   /** They die as soon as an operation that is under way has landed. */
   readonly #dying = new Set<SimulatedProcess>();
@@ -149,6 +154,18 @@ export class Worker {
     ledger.tell(this.#process.name, () => `has a disk that is ${trouble ?? 'well'}`);
   }
 
+  /** Its machine sleeps, and whatever is started on it meanwhile does, too. */
+  sleep({ ms, isDeep }: Night): void {
+    const { time, ledger } = this.#world;
+    this.#night = { until: time.now() + ms, isDeep };
+    ledger.tell(this.#process.name, () => `is on a machine that sleeps for ${ms} ms`);
+    this.#process.stall(ms, isDeep);
+  }
+
+  get isInNight(): boolean {
+    return this.#night.until > this.#world.time.now();
+  }
+
   /** From now on nothing befalls it. */
   heal(): void {
     this.#healthy = true;
@@ -189,6 +206,8 @@ export class Worker {
       surroundings,
       script.world.versions !== undefined && this.#index % 2 === 1,
     );
+    const nightMs = this.#night.until - time.now();
+    if (nightMs > 0 && !this.#healthy) made.stall(nightMs, this.#night.isDeep);
     return made;
   }
 
@@ -217,7 +236,7 @@ export class Worker {
       mayDie: (call, landed) => this.#mayDie(process, call, landed),
       mayFreeze: (call) => this.#mayFreeze(process, call),
     };
-    const tools = [...simulatedTools(world), ...waitingTools(world)];
+    const tools = [...simulatedTools(world), ...waitingTools(world), ...undoableTools(world)];
     const flows = script.flows.map((name) => simulatedFlow(name, world));
     const planners = { script, process, ledger, shown };
     const runtime = createRuntime({
@@ -242,6 +261,7 @@ export class Worker {
       onFault: (error) => this.#onFault(error, process),
     });
     runtime.work();
+    this.#world.started?.(runtime);
     return runtime;
   }
 

@@ -1,0 +1,102 @@
+/** Faults in schedules, and in the undoing of calls. */
+import type { Mutant } from './mutant.ts';
+
+export const SCHEDULES_AND_UNDO: readonly Mutant[] = [
+  {
+    name: 'start a run at a fire time without looking whether somebody was first',
+    file: 'journal/memory-schedules.ts',
+    find: 'if (!this.#isAsRead(move)) throw scheduleChanged(move);',
+    replace: '',
+  },
+  {
+    name: 'name the run of a fire time anew each time, and leave the schedule where it is',
+    file: 'runtime/schedule-fire.ts',
+    find: 'new Date(at).toISOString()',
+    replace: 'crypto.randomUUID()',
+  },
+  {
+    name: 'begin the newest missed fire time only, whatever catchUp says',
+    file: 'runtime/schedule-times.ts',
+    find: "    case 'all':\n      return newest(times, from, now, MOST_CAUGHT_UP);",
+    replace: "    case 'all':\n      return newest(times, from, now, 1);",
+  },
+  {
+    name: 'hold what is a second late to be missed',
+    file: 'runtime/schedule-times.ts',
+    find: 'if (now - from <= ON_TIME_MS)',
+    replace: 'if (now - from <= 1_000)',
+  },
+  {
+    name: 'read a cron in UTC',
+    file: 'runtime/schedule-times.ts',
+    find: 'read = new Cron(cron, { timezone, paused: true });',
+    replace: "read = new Cron(cron, { timezone: 'UTC', paused: true });",
+  },
+  {
+    name: 'start all the same while the last run is under way',
+    file: 'runtime/schedule-ticker.ts',
+    find: "overlap === 'parallel' || !(await",
+    replace: "overlap !== 'queue' || !(await",
+  },
+  {
+    name: 'let a deploy end the pause of a schedule',
+    file: 'journal/memory-schedules.ts',
+    find: 'return this.#set({ ...before, ...given, nextAt,',
+    replace: 'return this.#set({ ...before, ...given, isPaused: false, nextAt,',
+  },
+  {
+    name: 'let a deploy move a schedule to the next fire time from now on',
+    file: 'journal/memory-schedules.ts',
+    find: 'const nextAt = before.times === given.times ? before.nextAt : given.nextAt;',
+    replace: 'const { nextAt } = given;',
+  },
+  {
+    name: 'begin the fire times of a pause when the schedule goes on',
+    file: 'runtime/schedules.ts',
+    find: 'return { isPaused: false, nextAt: (await ticker.timesOf(schedule)).after(host.deps.clock.now()) };',
+    replace:
+      'return { isPaused: false, nextAt: nextAt ?? ((await ticker.timesOf(schedule)).after(host.deps.clock.now())) };',
+  },
+  {
+    name: 'move a schedule on when somebody triggers it',
+    file: 'runtime/schedules.ts',
+    find: 'origin, nextAt: schedule.nextAt }), host);',
+    replace: 'origin, nextAt: (schedule.nextAt ?? 0) + 60_000 }), host);',
+  },
+  {
+    name: 'undo the call that ended first at first',
+    file: 'state/undo.ts',
+    find: 'return left.sort((one, other) => other.record.seq - one.record.seq);',
+    replace: 'return left.sort((one, other) => one.record.seq - other.record.seq);',
+  },
+  {
+    name: 'leave the last call as it is',
+    file: 'loop/undo.ts',
+    find: 'this.#queue ??= this.#undoable().reverse();',
+    replace: 'this.#queue ??= this.#undoable().slice(1).reverse();',
+  },
+  {
+    name: 'undo a call again after a crash',
+    file: 'state/undo.ts',
+    find: 'undone.add(placeText(undoes));\n      return;',
+    replace: 'return;',
+  },
+  {
+    name: 'keep what was done when the run is cancelled',
+    file: 'core/undo.ts',
+    find: "new Set(['goal', 'continued', 'handed_over']);",
+    replace: "new Set(['goal', 'continued', 'handed_over', 'cancelled']);",
+  },
+  {
+    name: 'undo what a run that has reached its goal has done',
+    file: 'core/undo.ts',
+    find: "new Set(['goal', 'continued', 'handed_over']);",
+    replace: "new Set(['continued', 'handed_over']);",
+  },
+  {
+    name: 'record the work of an attempt that was given up beside that of the one after it',
+    file: 'calls/kept-work.ts',
+    find: 'if (meanwhile !== undefined) return meanwhile;',
+    replace: '',
+  },
+];
