@@ -1,10 +1,5 @@
-import { resolve } from 'node:path';
 import { defineConfig, type ViteUserConfig } from 'vitest/config';
 import { CountLine } from './scripts/count-line.ts';
-
-// Most processes that tests start run the build of `test/kit/build.ts`. What those that start from the sources compile is
-// kept for the next: they start three times as fast.
-process.env['NODE_COMPILE_CACHE'] ??= resolve('node_modules/.cache/pilotage-compiled');
 
 /** Tests that play for a long time, start many processes or kill them: `npm run soak`. */
 const SOAK = 'test/**/*.soak.test.ts';
@@ -18,6 +13,8 @@ const shared = {
   // Crash suites start hundreds of processes.
   testTimeout: 120_000,
   hookTimeout: 120_000,
+  // Node loads the tests and the sources as it does for a user. Nothing is mocked that would need a loader.
+  experimental: { viteModuleRunner: false, nodeLoader: false },
 } as const;
 
 const config: ViteUserConfig = defineConfig({
@@ -30,6 +27,8 @@ const config: ViteUserConfig = defineConfig({
         test: {
           ...shared,
           name: 'fast',
+          // The soak tests keep to the disk.
+          globalSetup: 'test/kit/memory-disk.ts',
           // A worker loads the sources once, not once for each of its files.
           isolate: false,
           include: ['test/**/*.test.ts'],

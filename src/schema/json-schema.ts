@@ -39,12 +39,30 @@ function ajv(path: 'ajv' | 'ajv/dist/2020.js', name: 'Ajv' | 'Ajv2020'): AjvInst
 /** By the schema object: a catalogue is made more than once from the same tools. */
 const compiled = new WeakMap<JsonObject, Compiled>();
 
+/** By what it says, those used last: a program that makes its tools for each request makes the same schemas again. */
+const compiledTexts = new Map<string, Compiled>();
+const KEPT_TEXTS = 256;
+const KEPT_TEXT_CHARS = 32_768;
+
 export function compileSchema(schema: JsonObject): Compiled {
   const known = compiled.get(schema);
   if (known !== undefined) return known;
-  const made = compile(schema);
+  const text = JSON.stringify(schema);
+  const made = compiledTexts.get(text) ?? compile(schema);
   compiled.set(schema, made);
+  keepText(text, made);
   return made;
+}
+
+function keepText(text: string, made: Compiled): void {
+  if (text.length > KEPT_TEXT_CHARS) return;
+  compiledTexts.delete(text);
+  compiledTexts.set(text, made);
+  if (compiledTexts.size <= KEPT_TEXTS) return;
+  for (const oldest of compiledTexts.keys()) {
+    compiledTexts.delete(oldest);
+    return;
+  }
 }
 
 function compile(schema: JsonObject): Compiled {

@@ -106,7 +106,7 @@ export {
   waitingCall,
   withheldTools,
 } from './state.ts';
-export { copyState, FOLD_VERSION, type PackedState, packState, unpackState } from './stored-state.ts';
+export { copyState, FOLD_VERSION, packState, unpackState } from './stored-state.ts';
 export { freshUsage, groupView, restOf } from './task-state.ts';
 export { type ToldRun, toldRun } from './told-run.ts';
 export { summaryText, turnsOf } from './told-turns.ts';

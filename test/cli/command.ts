@@ -46,7 +46,8 @@ export function makeFolder(): Folder {
 
 function startCommand(cwd: string, args: readonly string[], env: Readonly<Record<string, string>>): Started {
   // Nothing of the developer's own models and colours.
-  const base = { PATH: process.env['PATH'] ?? '', HOME: cwd };
+  const { PATH = '', NODE_COMPILE_CACHE = '' } = process.env;
+  const base = { PATH, HOME: cwd, NODE_COMPILE_CACHE };
   const child = spawn(process.execPath, [MAIN, ...args], { cwd, env: { ...base, ...env }, stdio: 'pipe' });
   let stdout = '';
   let stderr = '';

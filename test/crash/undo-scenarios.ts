@@ -92,7 +92,7 @@ const deadline: CrashScenario = {
   tools: shop,
   options: { onFail: 'undo' },
   // Where the clock of the scenarios begins, and time enough for all but the last call.
-  limits: { deadlineAt: Date.UTC(2026, 0, 1) + 3_000 },
+  limits: { deadlineAt: Date.UTC(2026, 0, 1) + 800 },
   planner: inVain([...STEPS, call('hold', {})]),
   check: (state) => undone(state, 'deadline_exceeded'),
 };

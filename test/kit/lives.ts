@@ -1,7 +1,6 @@
 /** Processes that are killed: what each of them said before. */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -34,10 +33,7 @@ export interface Born {
 
 /** Starts `program` on the folder. @param hear gets each whole line that it says. */
 export function bear({ program, folder, args }: Birth, hear: (line: string) => void): Born {
-  const child = spawn(process.execPath, [program, folder, ...args], {
-    stdio: ['pipe', 'pipe', 'pipe'],
-    env: { ...process.env, NODE_COMPILE_CACHE: join(folder, 'compiled') },
-  });
+  const child = spawn(process.execPath, [program, folder, ...args], { stdio: ['pipe', 'pipe', 'pipe'] });
   let rest = '';
   let complaint = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {

@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Json, PilotageError } from '#core';
@@ -18,6 +19,7 @@ import {
   predicateRouter,
   unionRouter,
 } from '#flow';
+import { builtUrl } from '../kit/built.ts';
 import { projectDir } from '../kit/project.ts';
 
 const examplesDir = join(projectDir, 'examples');
@@ -86,9 +88,24 @@ function outputOf(name: string): Promise<string> {
 
 async function run(name: string): Promise<string> {
   const { OPENAI_BASE_URL: _url, OPENAI_MODEL: _model, ...env } = process.env;
-  const { stdout } = await promisify(execFile)(process.execPath, [join(examplesDir, name)], { cwd: folder, env });
+  const args = ['--import', ON_BUILD, join(examplesDir, name)];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: folder, env });
   return stdout;
 }
+
+/** Has a program get the build where it imports the sources, as a user's program does: it starts in less than half of the time. */
+const ON_BUILD = `data:text/javascript,${encodeURIComponent(`
+import { registerHooks } from 'node:module';
+const sources = '${pathToFileURL(join(projectDir, 'src'))}/';
+const built = '${new URL('./', builtUrl('src/index.ts'))}';
+registerHooks({
+  resolve: (specifier, context, next) => {
+    const found = next(specifier, context);
+    if (!found.url.startsWith(sources)) return found;
+    return { ...found, url: built + found.url.slice(sources.length).replace(/ts$/, 'js'), format: 'module' };
+  },
+});
+`)}`;
 
 /** What shows that the planner has done its work. */
 const SHOWN: Readonly<Record<string, readonly RegExp[]>> = {

@@ -66,6 +66,27 @@ const histories = fc.array(
   { maxLength: 40 },
 );
 
+/** The waits of three calls begin and end in every way, and the run goes on behind its ending. */
+const everyKind: readonly (readonly (readonly [number, number, number])[])[] = [
+  [[0, 0, 1]],
+  [
+    [3, 0, 1],
+    [2, 1, 1],
+    [1, 2, 1],
+  ],
+  [[7, 1, 1]],
+  [[5, 1, 1]],
+  [[6, 1, 1]],
+  [[4, 2, 1]],
+  [[13, 0, 1]],
+  [
+    [15, 0, 1],
+    [15, 1, 1],
+  ],
+  [[16, 0, 1]],
+  [[18, 0, 1]],
+];
+
 /** Plays what fits, an append at a time, and says after each what the index has. */
 function play(history: readonly (readonly (readonly [number, number, number])[])[]): {
   readonly entries: readonly Entry[];
@@ -118,7 +139,7 @@ describe('the index of what waits', () => {
         for (const { kind } of entries) seen.add(kind);
         expect(looks.at(-1)?.said ?? []).toEqual([...openWaitsOf(foldEntries(entries))].toSorted(byId));
       }),
-      { numRuns: 400 },
+      { numRuns: 400, examples: [[everyKind.map((commit) => [...commit])]] },
     );
     // It has played what it is about.
     expect(most).toBeGreaterThan(2);

@@ -2,43 +2,52 @@
 import { branchesOf, describeThrown, type Entry, type Json, jsonEquals, type TaskEnd } from '#core';
 import { hasEnded, type Journal, type RunRecord } from '#journal';
 import { taskEndOf } from '#runtime';
-import { applyEntry, foldEntries, openState, type PackedState, packState, type RunState, unpackState } from '#state';
+import { applyEntry, foldEntries, openState, packState, type RunState, unpackState } from '#state';
 import { type CrashAttempt, type CrashRecord, callName } from './record.ts';
 
 /**
- * Seqs without gaps, and the fold: every prefix folds to the state that the entries one by one give, and a stored
- * snapshot of it with the rest of the entries gives what the whole fold gives.
+ * Seqs without gaps, and the fold: a state that is stored as a snapshot after each entry, and read again for the next one, is at each
+ * of them what the entries give one by one; and that is what all of them give at once.
+ * @param known a journal of which this was found. Of entries that begin as it does, those are folded and no more.
  */
-export function foldProblems(entries: readonly Entry[]): string[] {
+export function foldProblems(entries: readonly Entry[], known: readonly Entry[] = []): string[] {
   const gap = entries.findIndex((entry, index) => entry.seq !== index + 1);
   if (gap !== -1) return [`Entry ${gap + 1} has seq ${entries[gap]?.seq}.`];
   const [first] = entries;
   if (first === undefined) return ['The journal of the run is empty.'];
   try {
-    const whole = JSON.stringify(foldEntries(entries));
     const state = openState(first);
-    return entries.flatMap((entry, index) => {
-      if (index > 0) applyEntry(state, entry);
-      const snapshot = packState(state, 0);
-      const problems: string[] = [];
-      if (JSON.stringify(foldEntries(entries.slice(0, index + 1))) !== JSON.stringify(state)) {
-        problems.push(`The first ${index + 1} entries fold to another state than one by one.`);
-      }
-      if (continued(snapshot, entries.slice(index + 1)) !== whole) {
-        problems.push(`A snapshot at ${index + 1} and the entries after it give another state than all entries.`);
-      }
-      return problems;
-    });
+    const problems = snapshotProblems(state, entries, sameBeginning(entries, known));
+    if (JSON.stringify(foldEntries(entries)) !== JSON.stringify(state)) {
+      problems.push('The entries fold to another state than one by one.');
+    }
+    return problems;
   } catch (error) {
     return [`The entries do not fold: ${describeThrown(error)}`];
   }
 }
 
-function continued({ body, blocks }: PackedState, tail: readonly Entry[]): string | undefined {
-  const state = unpackState(body, blocks);
-  if (state === undefined) return undefined;
-  for (const entry of tail) applyEntry(state, entry);
-  return JSON.stringify(state);
+function sameBeginning(entries: readonly Entry[], known: readonly Entry[]): number {
+  const other = entries.findIndex((entry, index) => !sameJson(entry, known[index]));
+  return other === -1 ? entries.length : other;
+}
+
+/** @param state of the first entry. It is folded on to the last. @param from before which nothing is stored. */
+function snapshotProblems(state: RunState, entries: readonly Entry[], from: number): string[] {
+  let stored: RunState | undefined;
+  const problems: string[] = [];
+  for (const [index, entry] of entries.entries()) {
+    if (index > 0) applyEntry(state, entry);
+    if (stored !== undefined) applyEntry(stored, entry);
+    if (index < from - 1) continue;
+    const { body, blocks } = packState(stored ?? state, 0);
+    stored = unpackState(body, blocks);
+    if (stored === undefined || JSON.stringify(stored) !== JSON.stringify(state)) {
+      problems.push(`A snapshot at ${index + 1} gives another state than the entries.`);
+      stored = undefined;
+    }
+  }
+  return problems;
 }
 
 /** Every entry that was acknowledged is there, as it was. */

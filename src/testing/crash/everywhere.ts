@@ -76,7 +76,7 @@ export async function crashEverywhere(scenario: CrashScenario, options: CrashOpt
   const points: string[] = [];
   const clean = await play(scenario, []);
   note(violations, clean);
-  const reference = clean.states;
+  const reference = clean.outcome;
   if (violations.length > 0 || reference === undefined) {
     return { scenario: scenario.name, points, doubles: 0, seed, violations };
   }
@@ -124,12 +124,18 @@ interface Played {
   readonly lives: readonly (readonly string[])[];
   /** Where processes died. */
   readonly deaths: readonly string[];
-  /** The states of the run and its tasks at the end, by run id, if they can be read. */
-  readonly states: States | undefined;
+  /** If it can be read. */
+  readonly outcome: Outcome | undefined;
   readonly problems: readonly string[];
 }
 
 type States = ReadonlyMap<string, RunState>;
+
+/** What the run and its tasks have come to, by run id. */
+interface Outcome {
+  readonly journals: ReadonlyMap<string, readonly Entry[]>;
+  readonly states: States;
+}
 
 /** A process that carries the run, with the journal as it sees it. */
 interface Life extends Play {
@@ -150,7 +156,7 @@ interface Play {
  * @param dieAt for each process but the last, the index of the point at which it dies.
  * @param reference how the clean run came out; absent for the clean run itself.
  */
-async function play(scenario: CrashScenario, dieAt: readonly number[], reference?: States): Promise<Played> {
+async function play(scenario: CrashScenario, dieAt: readonly number[], reference?: Outcome): Promise<Played> {
   const setting = stage(scenario);
   const lives: CrashProcess[] = [];
   for (const death of [...dieAt, undefined]) {
@@ -160,11 +166,11 @@ async function play(scenario: CrashScenario, dieAt: readonly number[], reference
     if (process.alive) break;
   }
   const died = lives.filter((process) => !process.alive);
-  const { states, problems } = await examine(setting, reference);
+  const { outcome, problems } = await examine(setting, reference);
   return {
     lives: lives.map(({ points }) => points),
     deaths: died.map(({ points }) => points.at(-1) ?? ''),
-    states,
+    outcome,
     problems: [...setting.record.faults, ...problems],
   };
 }
@@ -351,8 +357,8 @@ async function keepTime(clock: VirtualClock, process: CrashProcess, isOver: () =
 
 async function examine(
   setting: Play,
-  reference: States | undefined,
-): Promise<{ states: States | undefined; problems: readonly string[] }> {
+  reference: Outcome | undefined,
+): Promise<{ outcome: Outcome | undefined; problems: readonly string[] }> {
   const { record, identity } = setting;
   const journal = setting.open();
   try {
@@ -361,14 +367,14 @@ async function examine(
     const journals = new Map<string, readonly Entry[]>();
     for (const run of runs) journals.set(run, await journal.read(run));
     const problems = runs.flatMap((run) => lostEntries(record.acknowledged(run), journals.get(run) ?? []));
-    const unreadable = [...journals.values()].flatMap(foldProblems);
-    if (unreadable.length > 0) return { states: undefined, problems: [...problems, ...unreadable] };
+    const unreadable = [...journals].flatMap(([run, entries]) => foldProblems(entries, reference?.journals.get(run)));
+    if (unreadable.length > 0) return { outcome: undefined, problems: [...problems, ...unreadable] };
     const states = new Map([...journals].map(([run, entries]) => [run, foldEntries(entries)]));
     for (const run of runs) problems.push(...endingProblems(journals.get(run) ?? [], await journal.get(run)));
-    problems.push(...problemsOf(setting, journals, states, reference ?? states));
-    return { states, problems };
+    problems.push(...problemsOf(setting, journals, states, reference?.states ?? states));
+    return { outcome: { journals, states }, problems };
   } catch (error) {
-    return { states: undefined, problems: [`The journal cannot be read at the end: ${describeThrown(error)}`] };
+    return { outcome: undefined, problems: [`The journal cannot be read at the end: ${describeThrown(error)}`] };
   } finally {
     await setting.close(journal);
   }
