@@ -23,12 +23,12 @@ import { type Exit, exitError, TRY_AGAIN_MS } from '../loop/let-go.ts';
 import { goesOnAt } from '../loop/next.ts';
 import { Alarms, startSweeping } from './alarms.ts';
 import { EndedRuns } from './ended-runs.ts';
-import { Later } from './later.ts';
 import { isDeadOwner, ownerName, startHeartbeat } from './leases.ts';
 import type { FleetOptions, Live, Place } from './live-run.ts';
 import { Loans } from './loans.ts';
 import { ParkedRuns } from './parked-runs.ts';
 import { PickUp, Refusals } from './pick-up.ts';
+import { Postponed } from './postponed.ts';
 import { isForOthers, sendControl } from './send-control.ts';
 import { type QueuedRun, type Slot, Slots } from './slots.ts';
 import { TurnsToCome } from './turns-to-come.ts';
@@ -58,7 +58,7 @@ export class Fleet {
   readonly ended: EndedRuns;
   readonly #toCome: TurnsToCome;
   /** What is to be done about a run soon: tried again, or looked at. */
-  readonly #later: Later;
+  readonly #later: Postponed;
   /** A program that takes over no due runs still goes on with those that it knows: those that others have, and those that were parked here. */
   readonly #alarms: Alarms;
   readonly #parkedHere: Alarms;
@@ -80,7 +80,7 @@ export class Fleet {
     this.#pickUp = new PickUp(deps, options);
     this.#toCome = new TurnsToCome(deps.journal, (run) => this.wake(run));
     this.#refusals = new Refusals(deps.clock);
-    this.#later = new Later(deps.clock);
+    this.#later = new Postponed(deps.clock);
     const ring = (run: string): void => this.#looked(run, () => this.#ring(run));
     this.#alarms = new Alarms(deps.clock, ring);
     this.#parkedHere = new Alarms(deps.clock, (run) =>

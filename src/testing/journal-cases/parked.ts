@@ -82,7 +82,7 @@ export const parkedCases: readonly JournalCase[] = [
     },
   },
   {
-    name: 'among parked runs are none that nobody has begun, that somebody has, that were given back, or that have ended',
+    name: 'runs that nobody has begun, that somebody has, that were given back, or that have ended are not parked',
     async run({ journal, clock }) {
       await journal.create(newRun('new'));
       await createClaimed(journal, 'held');

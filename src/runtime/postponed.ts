@@ -1,7 +1,7 @@
 /** What is to be done about runs soon, one thing for each run. */
 import type { Clock } from '#core';
 
-export class Later {
+export class Postponed {
   readonly #clock: Clock;
   readonly #cancels = new Map<string, () => void>();
 
