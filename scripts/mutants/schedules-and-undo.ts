@@ -93,10 +93,4 @@ export const SCHEDULES_AND_UNDO: readonly Mutant[] = [
     find: "new Set(['goal', 'continued', 'handed_over']);",
     replace: "new Set(['continued', 'handed_over']);",
   },
-  {
-    name: 'record the work of an attempt that was given up beside that of the one after it',
-    file: 'calls/kept-work.ts',
-    find: 'if (meanwhile !== undefined) return meanwhile;',
-    replace: '',
-  },
 ];
