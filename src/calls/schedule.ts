@@ -155,6 +155,11 @@ export class Schedule {
     return this.#node(call).state === 'ended';
   }
 
+  /** The call may start as soon as there is room for it. */
+  isReady(call: number): boolean {
+    return this.#node(call).state === 'ready';
+  }
+
   /**
    * Adds branches at the end.
    * @param records what is known of all branches, by index: those that have ended do not run again.

@@ -116,12 +116,14 @@ export function unpark(
   now: number,
   unasked: ReadonlySet<number>,
 ): readonly number[] {
+  // A plan that is given up for a new goal hears its calls out that have begun: what they waited for was withdrawn, and they end.
+  const heardOut = isRedirected(state) && !schedule.isMet ? open.waiting : [];
+  // Also one that had its answer before, and took its turn behind others.
+  for (const { call } of heardOut) if (schedule.isReady(call)) schedule.park(call);
   if (schedule.parked.size === 0) return [];
   const parked = parkedCalls(state, open, now);
   const over = [...schedule.parked].filter((call) => !parked.has(call) && !unasked.has(call));
   const givenUp = hasNewGoal(state) ? open.away : [];
-  // A plan that is given up for a new goal hears its calls out that have begun: what they waited for was withdrawn, and they end.
-  const heardOut = isRedirected(state) && !schedule.isMet ? open.waiting : [];
   const atOnce = new Set([
     ...[...open.waits, ...givenUp, ...heardOut].map(({ call }) => call),
     ...mayHaveHappened(open),

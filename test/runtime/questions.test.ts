@@ -5,7 +5,7 @@ import { type Decision, type Json, local, type Outcome } from '#core';
 import { memoryJournal } from '#journal';
 import { createRuntime, sendControl } from '#runtime';
 import type { RunSnapshot } from '#state';
-import type { ToolContext } from '#tools';
+import { agent, agentTool, type ToolContext } from '#tools';
 import { call, named, parallel, script, watched } from '../kit/decisions.ts';
 import { entriesOf, observations, pausesOf } from '../kit/run-record.ts';
 import { echo, holding, make } from '../kit/tools.ts';
@@ -320,4 +320,27 @@ describe('a call that stays open while it asks', () => {
     expect(await result).toMatchObject({ status: 'paused' });
     expect((await run.state()).open?.calls[0]?.outcome).toMatchObject({ value: 'run 1' });
   });
+});
+
+it('a call that has its answer, and waits for its turn behind a task, is heard out when the goal is changed', async () => {
+  const child = agent({ name: 'below', planner: script({ kind: 'request_pause', reason: 'await_input' }) });
+  const asks = make('asks', (_, context) => context.ask({ question: 'Well?' }));
+  // One at a time: the task keeps the place while it waits, too.
+  const plan = {
+    kind: 'call_parallel',
+    plan: 'p',
+    concurrency: 1,
+    branches: [
+      { id: 'first', tool: 'asks', args: {} },
+      { id: 'second', tool: 'below', args: { input: 'x' } },
+    ],
+  } as Decision;
+  const run = await start(world({ planner: script(plan), tools: [asks, agentTool(child, { description: 'd' })] }));
+  await until(async () => (await pausesOf(run)).length === 2);
+  const [own] = (await run.state()).pauses;
+  await run.answer(own?.token, { kind: 'answer', value: 'yes' });
+  await until(async () => (await run.state()).pauses.length === 0);
+  await run.steer('REDIRECT', { goal: 'elsewhere' });
+  await until(async () => (await run.state()).open?.calls[0] != null);
+  expect((await run.state()).open?.calls[0]?.outcome).toMatchObject({ kind: 'value', value: 'yes' });
 });
