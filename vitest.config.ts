@@ -19,7 +19,6 @@ const shared = {
 
 const config: ViteUserConfig = defineConfig({
   test: {
-    maxWorkers: 2,
     globalSetup: 'test/kit/build.ts',
     reporters: ['default', new CountLine()],
     projects: [
@@ -27,6 +26,8 @@ const config: ViteUserConfig = defineConfig({
         test: {
           ...shared,
           name: 'fast',
+          // One more than the cores: there is always one that waits for a process or a clock.
+          maxWorkers: 3,
           // The soak tests keep to the disk.
           globalSetup: 'test/kit/memory-disk.ts',
           // A worker loads the sources once, not once for each of its files.
@@ -42,7 +43,7 @@ const config: ViteUserConfig = defineConfig({
           },
         },
       },
-      { test: { ...shared, name: 'soak', include: [SOAK] } },
+      { test: { ...shared, name: 'soak', maxWorkers: 2, sequence: { groupOrder: 1 }, include: [SOAK] } },
     ],
   },
 });

@@ -30,7 +30,7 @@ async function asking(): Promise<{ folder: Folder; run: string; path: string }> 
 describe.each([
   ['the present format', () => {}],
   ['an older format', makeOlder],
-] as [string, (path: string) => void][])('a journal of %s that somebody holds', (_, prepare) => {
+] as [string, (path: string) => void][])('a journal of %s that somebody holds', { concurrent: true }, (_, prepare) => {
   it('is waited for by a run', async () => {
     const { folder, path } = await asking();
     prepare(path);
@@ -59,7 +59,7 @@ describe.each([
   });
 });
 
-it('an older journal that somebody holds is waited for by a resume', async () => {
+it.concurrent('an older journal that somebody holds is waited for by a resume', async () => {
   const { folder, run, path } = await asking();
   makeOlder(path);
   const holder = startChild('holdLock', path);

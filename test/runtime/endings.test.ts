@@ -245,9 +245,8 @@ describe('how a run ends', () => {
       { limits: { steps: 1 } },
     );
     await entered.opened;
-    const cancelled = run.cancel({ hard: false });
+    await run.cancel({ hard: false });
     opened.open();
-    await cancelled;
     expect(await run.result()).toMatchObject({ reason: 'cancelled' });
   });
 

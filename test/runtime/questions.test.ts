@@ -5,6 +5,7 @@ import { type Decision, type Json, local, type Outcome } from '#core';
 import { memoryJournal } from '#journal';
 import { createRuntime, sendControl } from '#runtime';
 import type { RunSnapshot } from '#state';
+import { VirtualClock } from '#testing';
 import { agent, agentTool, type ToolContext } from '#tools';
 import { call, named, parallel, script, watched } from '../kit/decisions.ts';
 import { entriesOf, observations, pausesOf } from '../kit/run-record.ts';
@@ -274,20 +275,25 @@ describe('a call that stays open while it asks', () => {
       },
       { effect },
     );
-    const options = { planner: script(call('server')), tools: [server], journal: memoryJournal() };
+    const clock = new VirtualClock();
+    const options = { planner: script(call('server')), tools: [server], journal: memoryJournal({ clock }), clock };
     const first = createRuntime(options);
     const run = await start({ runtime: first });
     await run.result();
-    await first.close({ graceMs: 0 });
+    let closed = false;
+    void first.close({ graceMs: 0 }).then(() => {
+      closed = true;
+    });
+    await advanceUntil(clock, () => closed);
     const second = createRuntime(options);
     second.work();
     const again = second.run(run.id);
     const pauseFor = async (reason: string) => (await pausesOf(again)).find((pause) => pause.reason === reason);
     if (effect === 'once') {
-      await until(async () => (await pauseFor('in_doubt')) !== undefined);
+      await advanceUntil(clock, async () => (await pauseFor('in_doubt')) !== undefined);
       await again.settle((await pauseFor('in_doubt'))?.token, { happened: false });
     }
-    await until(() => begun === 2);
+    await advanceUntil(clock, () => begun === 2);
     expect(await again.result()).toMatchObject({ status: 'paused', pauses: [{ reason: 'await_input' }] });
     await again.answer((await pauseFor('await_input'))?.token, { kind: 'answer', value: 'yes' });
     await again.result();

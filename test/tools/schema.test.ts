@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Json, JsonObject } from '#core';
+import { compileSchema } from '#schema';
 import { type Checked, checkOf, type InputSchema, jsonSchemaOf } from '#tools';
 import { doorUrl } from '../kit/project.ts';
 
@@ -23,6 +24,17 @@ describe('JSON Schema', () => {
     expect(why(check(schema, { a: 1, 'b/c': [5, 1], extra: 'x' }))).toBe(
       "/: must have required property 'z'; /: must NOT have additional properties (extra); /a: must be string; /b~1c/1: must be >= 3",
     );
+  });
+
+  it('is compiled once for all that say the same, and for each that says something else under the same name', () => {
+    const made = (minimum: number): JsonObject => ({ $id: 'https://example.org/sum', type: 'number', minimum });
+    expect(compileSchema(made(1))).toBe(compileSchema(made(1)));
+    expect(compileSchema(made(2))).not.toBe(compileSchema(made(1)));
+    expect([fits(made(1), 1), fits(made(2), 1), fits(made(1), 1)]).toEqual([true, false, true]);
+    const first = compileSchema(made(1));
+    for (let count = 3; count < 300; count += 1) compileSchema(made(count));
+    // Those that nobody has used for long are not kept.
+    expect(compileSchema(made(1))).not.toBe(first);
   });
 
   it('is shown to the model as it was written', () => {
