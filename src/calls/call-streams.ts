@@ -14,7 +14,7 @@ import {
   rowBytes,
   type StreamWriter,
 } from '#core';
-import { type Journal, type NewStreamRow, patiently } from '#journal';
+import { type NewStreamRow, patiently } from '#journal';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import type { HeldLease } from '../loop/held-lease.ts';
 
@@ -33,6 +33,10 @@ const MOST_REFUSED = 100;
 export class RunStreams {
   readonly #deps: Pick<DriverDeps, 'journal' | 'clock' | 'redaction' | 'onFault'>;
   readonly #lease: Pick<HeldLease, 'run' | 'fence'>;
+  /** The append before the next one, which waits for it: between a try and the next nobody else of this run writes. */
+  #before: Promise<void> = Promise.resolve();
+  /** How many rows each stream has, while that is known: nobody else writes under this fence. */
+  #counts: Map<string, number> | undefined;
 
   constructor(
     deps: Pick<DriverDeps, 'journal' | 'clock' | 'redaction' | 'onFault'>,
@@ -56,9 +60,37 @@ export class RunStreams {
 
   /** @throws PilotageError `lease_lost`, or the error of the store, after it was tried for some seconds. */
   append(place: StreamPlace, rows: readonly NewStreamRow[]): Promise<void> {
+    const done = this.#before.then(() => this.#append(place, rows));
+    this.#before = unheard(done).catch(() => {});
+    return done;
+  }
+
+  async #append(place: StreamPlace, rows: readonly NewStreamRow[]): Promise<void> {
     const { run, fence } = this.#lease;
-    const { streams }: Pick<Journal, 'streams'> = this.#deps.journal;
-    return patiently(this.clock, () => streams.append({ run, fence, ...place, rows }));
+    const { journal } = this.#deps;
+    let tries = 0;
+    const counts = this.#counts ?? (await patiently(this.clock, () => this.#count()));
+    this.#counts = undefined;
+    const after = new Map(counts);
+    for (const row of rows) if ('value' in row) after.set(row.name, (after.get(row.name) ?? 0) + 1);
+    await patiently(this.clock, async () => {
+      tries += 1;
+      // A store that did not answer may have stored the rows all the same: again they would be there twice.
+      if (tries > 1 && (await this.#haveLanded(rows, after))) return;
+      await journal.streams.append({ run, fence, ...place, rows });
+    });
+    this.#counts = after;
+  }
+
+  /** Rows of an append land together, so that one of its streams tells. Streams that are only closed are closed again. */
+  async #haveLanded(rows: readonly NewStreamRow[], after: ReadonlyMap<string, number>): Promise<boolean> {
+    const name = rows.find((row) => 'value' in row)?.name;
+    return name !== undefined && (await this.#count()).get(name) === after.get(name);
+  }
+
+  async #count(): Promise<Map<string, number>> {
+    const streams = await this.#deps.journal.streams.list(this.#lease.run);
+    return new Map(streams.map(({ name, rows }) => [name, rows]));
   }
 }
 

@@ -1,6 +1,7 @@
 /** Streams of a run: rows that its tools write, in the order of their numbers, for whoever reads them and wherever. */
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { PilotageError } from '#core';
 import { type Journal, memoryJournal, type StreamAppend } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
 import type { Run } from '#runtime';
@@ -188,6 +189,50 @@ function slowed(inner: Journal, turn: () => Promise<void>): Journal {
   const read: typeof streams.read = (...given) => streams.read(...given);
   return changed(inner, { streams: { append, read, list: (run) => streams.list(run) } });
 }
+
+describe('a store that does not answer', () => {
+  /** The first append of all lands or not, and whoever asked for it is told that the store is out of reach. */
+  function mute(journal: Journal, lands: boolean): Journal {
+    const { streams } = journal;
+    let isFirst = true;
+    const append = async (rows: StreamAppend): Promise<void> => {
+      const fails = isFirst;
+      isFirst = false;
+      if (!fails || lands) await streams.append(rows);
+      if (fails) throw new PilotageError('journal_unavailable', 'The store did not answer.');
+    };
+    const read: typeof streams.read = (...given) => streams.read(...given);
+    return changed(journal, { streams: { append, read, list: (run) => streams.list(run) } });
+  }
+
+  it.each([true, false])('has each row once all the same, whether it had stored them (%s) or not', async (lands) => {
+    const clock = new VirtualClock();
+    const writes: Runs = async (args, { stream }) => {
+      const log = stream('log');
+      for (let n = 1; n <= 3; n += 1) await log.write('tick');
+      await stream('other').write(args);
+      return 'value';
+    };
+    const made = world({
+      planner: script(
+        parallel([
+          { tool: 'writes', args: { by: 'a' } },
+          { tool: 'writes', args: { by: 'b' } },
+        ]),
+      ),
+      tools: [make('writes', writes)],
+      journal: mute(memoryJournal({ clock }), lands),
+      clock,
+    });
+    onTestFinished(() => made.runtime.close());
+    const run = await start(made);
+    const result = run.result();
+    await advanceUntil(clock, async () => (await made.journal.get(run.id))?.status === 'finished');
+    await result;
+    expect(await valuesOf(run)).toEqual(Array.from({ length: 6 }, (_, index) => [index + 1, 'tick']));
+    expect(await valuesOf(run, 'other')).toHaveLength(2);
+  });
+});
 
 describe('what a stream refuses', () => {
   it.each([
