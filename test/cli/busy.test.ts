@@ -31,10 +31,10 @@ describe.each([
   ['the present format', () => {}],
   ['an older format', makeOlder],
 ] as [string, (path: string) => void][])('a journal of %s that somebody holds', { concurrent: true }, (_, prepare) => {
-  it('is waited for by a run', async () => {
+  it('is waited for by a run', async ({ onTestFinished }) => {
     const { folder, path } = await asking();
     prepare(path);
-    const holder = startChild('holdLock', path);
+    const holder = startChild('holdLock', path, onTestFinished);
     expect(await holder.line()).toBe('held');
     const started = folder.start(['run', 'x']);
     await started.untilOutput(/Waiting for the journal\. Another process \(\d+\) holds the journal/);
@@ -42,10 +42,10 @@ describe.each([
     expect(await started.done).toMatchObject({ code: 0, stdout: 'done\n' });
   });
 
-  it('refuses a message after a while, and stores nothing of it', async () => {
+  it('refuses a message after a while, and stores nothing of it', async ({ onTestFinished }) => {
     const { folder, run, path } = await asking();
     prepare(path);
-    const holder = startChild('holdLock', path);
+    const holder = startChild('holdLock', path, onTestFinished);
     expect(await holder.line()).toBe('held');
     const { code, stderr } = await folder.run(['send', run, 'hello']);
     expect(code).toBe(4);
@@ -59,10 +59,10 @@ describe.each([
   });
 });
 
-it.concurrent('an older journal that somebody holds is waited for by a resume', async () => {
+it.concurrent('an older journal that somebody holds is waited for by a resume', async ({ onTestFinished }) => {
   const { folder, run, path } = await asking();
   makeOlder(path);
-  const holder = startChild('holdLock', path);
+  const holder = startChild('holdLock', path, onTestFinished);
   expect(await holder.line()).toBe('held');
   const started = folder.start(['resume', run, '--message', 'yes']);
   await started.untilOutput(/Waiting for the journal/);

@@ -12,11 +12,14 @@ export interface Child {
   readonly ended: Promise<number | string>;
 }
 
-/** Runs a mode of `sqlite-child.ts` in a process of its own. */
-export function startChild(mode: string, path: string): Child {
+/**
+ * Runs a mode of `sqlite-child.ts` in a process of its own, which is killed at the end of the test.
+ * @param atEnd the test's own hook, for tests side by side: the general one does not know which of them is meant.
+ */
+export function startChild(mode: string, path: string, atEnd: (kill: () => void) => void = onTestFinished): Child {
   const script = builtFile('test/journal/sqlite-child.ts');
   const child = spawn(process.execPath, [script, mode, path], { stdio: ['pipe', 'pipe', 'inherit'] });
-  onTestFinished(() => {
+  atEnd(() => {
     child.kill('SIGKILL');
   });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
