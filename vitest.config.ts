@@ -3,6 +3,8 @@ import { CountLine } from './scripts/count-line.ts';
 
 /** Tests that play for a long time, start many processes or kill them: `npm run soak`. */
 const SOAK = 'test/**/*.soak.test.ts';
+/** They are fast in memory, and are played once more on a disk. */
+const ON_DISK = 'test/journal/*.test.ts';
 const shared = {
   environment: 'node',
   // Tests kill processes and change folders, which threads cannot.
@@ -43,7 +45,7 @@ const config: ViteUserConfig = defineConfig({
           },
         },
       },
-      { test: { ...shared, name: 'soak', maxWorkers: 2, sequence: { groupOrder: 1 }, include: [SOAK] } },
+      { test: { ...shared, name: 'soak', maxWorkers: 2, sequence: { groupOrder: 1 }, include: [SOAK, ON_DISK] } },
     ],
   },
 });

@@ -1,7 +1,7 @@
 /** Which run a control is for: the one that it was sent to, or one below it. */
 import { type Control, type Entry, PilotageError, type TaskPause } from '#core';
 import type { Journal, RunRecord } from '#journal';
-import { nextStep, pausesOfTasks, type RunState } from '#state';
+import { answerable, nextStep, pausesOfTasks, type RunState } from '#state';
 import { isVerdict, mustName } from '../loop/answers.ts';
 import { KnownStates } from '../loop/known-states.ts';
 import { foldable } from './readable.ts';
@@ -142,23 +142,37 @@ export function pausesBelow({ tasks, otherPauses }: RunState): readonly TaskPaus
   return [...tasks, ...otherPauses].flatMap(({ pauses }) => pauses);
 }
 
-/**
- * A question of a task below that is answered, and of which the run has not heard yet, though it goes on here: its token. `undefined`: what the run
- * waits for is as it says.
- */
+/** Questions of tasks below that are answered, and of which the run has not heard yet, though its tasks go on: their tokens. */
 export async function answeredBelow(
-  host: Pick<RunHost, 'deps' | 'fleet' | 'toolsOf'>,
+  host: Pick<RunHost, 'deps' | 'fleet' | 'toolsOf' | 'goOn'>,
   state: RunState | undefined,
-): Promise<string | undefined> {
-  const { deps, fleet } = host;
-  const { journal, states } = deps;
-  if (state === undefined || state.ending !== null || host.toolsOf(state) === undefined) return undefined;
+): Promise<readonly string[]> {
+  const { journal, states } = host.deps;
+  if (state === undefined || state.ending !== null || host.toolsOf(state) === undefined) return [];
+  const answered: string[] = [];
   for (const { run, token } of pausesOfTasks(state)) {
     const task = await states.of(run).catch(() => undefined);
-    const isOver = task?.pauses.every((pause) => pause.token !== token) === true;
-    if (isOver || (fleet.drives(run) && (await answeredOf({ journal, states }, run, [token])).length > 0)) return token;
+    if (task === undefined) continue;
+    const isAsked = task.pauses.some((pause) => pause.token === token);
+    const isAnswered = isAsked
+      ? host.fleet.drives(run) && (await answeredOf({ journal, states }, run, [token])).length > 0
+      : task.ending !== null || (await goesOn(host, run));
+    if (isAnswered) answered.push(token);
   }
-  return undefined;
+  return answered;
+}
+
+/** Whether the run asks these questions and no others. */
+export function asksTheSame(state: RunState, tokens: readonly string[]): boolean {
+  const asked = answerable(state);
+  return asked.length === tokens.length && asked.every(({ token }) => tokens.includes(token));
+}
+
+/** The process that took the answer may have died before it told anybody: then the task goes on here, if it can. */
+async function goesOn(host: Pick<RunHost, 'deps' | 'fleet' | 'goOn'>, task: string): Promise<boolean> {
+  if (host.fleet.drives(task)) return true;
+  await host.goOn(task);
+  return host.fleet.drives(task) || (await host.deps.journal.get(task))?.lease !== undefined;
 }
 
 /**

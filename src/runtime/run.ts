@@ -31,7 +31,7 @@ import {
 } from '#state';
 import { unfitBreakpoint } from '../calls/breakpoint.ts';
 import { isVerdict } from '../loop/answers.ts';
-import { addressee, answeredBelow, hearing, pausesBelow } from './addressee.ts';
+import { addressee, answeredBelow, asksTheSame, hearing, pausesBelow } from './addressee.ts';
 import {
   APPROVAL,
   type Approval,
@@ -109,15 +109,19 @@ export class Run {
     await this.#assertMayRead();
     for (;;) {
       const driven = await this.#host.fleet.settled(this.id);
-      const state = driven !== undefined && isSettled(driven) ? driven : await this.#settled();
-      const answered = await answeredBelow(this.#host, state);
-      if (answered === undefined) return this.#wholeResult(state);
-      await this.#untilAnswered(answered);
+      const state = driven !== undefined && isSettled(driven) ? driven : await this.#until(isSettled);
+      const [result, answered] = [await this.#wholeResult(state), await answeredBelow(this.#host, state)];
+      if (result.status !== 'paused' || answered.length === 0) return result;
+      const pauses = result.pauses.filter(({ token }) => !answered.includes(token));
+      if (pauses.length > 0) return { ...result, pauses };
+      this.#host.fleet.wake(this.id);
+      await this.#until((now) => now.ending !== null || !asksTheSame(now, answered));
     }
   }
 
-  async #settled(): Promise<RunState | undefined> {
-    const follower = new Follower<never>({ ...this.#silent, isOver: isSettled });
+  /** @returns the state in which it is over; `undefined` when the run is not there. */
+  async #until(isOver: (state: RunState) => boolean): Promise<RunState | undefined> {
+    const follower = new Follower<never>({ ...this.#silent, isOver });
     for await (const _ of follower.follow());
     return follower.state;
   }
@@ -471,12 +475,10 @@ export class Run {
   /** Waits until this run knows that a pause of a task below it is answered. */
   async #untilAnswered(token: string): Promise<void> {
     const hasHeard = await hearing(this.#host.deps.journal, this.id, token);
-    const follower = new Follower<never>({
-      ...this.#silent,
-      isOver: (state) =>
+    await this.#until(
+      (state) =>
         state.ending !== null || (hasHeard(state) && pausesBelow(state).every((pause) => pause.token !== token)),
-    });
-    for await (const _ of follower.follow());
+    );
   }
 
   /** @returns true when it was waited for, and the run has taken it. A process that cannot go on with the run does not wait for those who can. */

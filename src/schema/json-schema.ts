@@ -48,7 +48,7 @@ export function compileSchema(schema: JsonObject): Compiled {
   const known = compiled.get(schema);
   if (known !== undefined) return known;
   const text = JSON.stringify(schema);
-  const made = compiledTexts.get(text) ?? compile(schema);
+  const made = compiledTexts.get(text) ?? compile(schema, text);
   compiled.set(schema, made);
   keepText(text, made);
   return made;
@@ -65,10 +65,9 @@ function keepText(text: string, made: Compiled): void {
   }
 }
 
-function compile(schema: JsonObject): Compiled {
+function compile(schema: JsonObject, text: string): Compiled {
   // `$async` would make ajv answer with a promise.
   const { $schema, $async: _, ...rest } = schema;
-  const text = JSON.stringify(rest);
   const modern = typeof $schema === 'string' ? /20(19-09|20-12)/.test($schema) : text.includes('"prefixItems"');
   const instance = modern ? ajv('ajv/dist/2020.js', 'Ajv2020') : ajv('ajv', 'Ajv');
   try {

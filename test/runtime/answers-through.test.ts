@@ -1,10 +1,12 @@
 /** Whoever answers a question of a task through the run above it, and asks for that run's result at once, gets what came of the answer. */
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { memoryJournal } from '#journal';
 import type { Run } from '#runtime';
 import { type Agent, type AnyTool, agent, agentTool } from '#tools';
-import { call, script } from '../kit/decisions.ts';
+import { call, parallel, script } from '../kit/decisions.ts';
 import { pausesOf } from '../kit/run-record.ts';
 import { make } from '../kit/tools.ts';
+import { aborted, gate, until } from '../kit/waiting.ts';
 import { start, type World, world } from '../kit/world.ts';
 
 const asks = (hold: boolean) => make('asks', (_, context) => context.ask({ question: 'Well?', hold }));
@@ -55,4 +57,54 @@ describe.each([1, 2])('of a task %i below', (depth) => {
     await run.answer(undefined, one);
     expect(await run.result()).toMatchObject({ status: 'finished' });
   });
+});
+
+/** A call that asks, and then works until the gate is open. */
+function working(): { readonly tool: AnyTool; readonly begun: Promise<void>; readonly goOn: () => void } {
+  const [begun, done] = [gate(), gate()];
+  const tool = make('works', async (_, context) => {
+    await context.ask({ question: 'May I?' });
+    begun.open();
+    await Promise.race([done.opened, aborted(context.signal)]);
+    return 'done';
+  });
+  return { tool, begun: begun.opened, goOn: () => done.open() };
+}
+
+it('shows what is still asked, and not what is answered, while the task that was answered works', async () => {
+  const { tool, begun, goOn } = working();
+  const down = (name: string, tools: readonly AnyTool[]): AnyTool => ({
+    ...agentTool(agent({ name, planner: script(call(tools[0]?.name ?? '')), tools }), { description: 'd' }),
+    name,
+  });
+  const tools = [down('left', [tool]), down('right', [asks(false)])];
+  const planner = script(parallel(tools.map(({ name }) => ({ tool: name, args: { input: 'go' } }))));
+  const run = await start(world({ planner, tools }));
+  await until(async () => (await pausesOf(run)).length === 2);
+  const [left, right] = ['May I?', 'Well?'].map(
+    (message) => async () => (await pausesOf(run)).find(({ payload }) => payload?.['message'] === message),
+  );
+  await run.answer((await left?.())?.token, one);
+  await begun;
+  expect(await pausesOf(run)).toMatchObject([{ payload: { message: 'Well?' } }]);
+  await run.answer((await right?.())?.token, one);
+  goOn();
+  expect(await run.result()).toMatchObject({ status: 'finished' });
+});
+
+it('goes on with a task whose process went before the run above it heard of the answer', async () => {
+  const { tool, begun, goOn } = working();
+  const below = agent({ name: 'below', planner: script(call('works')), tools: [tool] });
+  const tools = [{ ...agentTool(below, { description: 'd' }), name: 'down' }];
+  const shared = { planner: script(call('down', { input: 'go' })), tools, journal: memoryJournal() };
+  const first = world(shared);
+  const run = await start(first);
+  const [asked] = await pausesOf(run);
+  const task = first.runtime.run(asked?.run ?? '');
+  await task.answer(asked?.token, one);
+  await begun;
+  await first.runtime.close({ graceMs: 0 });
+  const second = world(shared);
+  goOn();
+  expect(await second.runtime.run(run.id).result()).toMatchObject({ status: 'finished' });
 });

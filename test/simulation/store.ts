@@ -118,9 +118,12 @@ export class SimulatedStore implements Journal {
     return this.#operation('create', async () => {
       const before = ledger.next();
       const isNew = !ledger.runs.has(run.identity.run);
-      const claim = await firing(this.#behind, run.fires, () => inner.create(run));
-      const order = this.#landedAt(before);
-      ledger.created(run, order);
+      // Noted as soon as it is done: in the same moment another process may claim it, and hear of that first.
+      const claim = await firing(this.#behind, run.fires, async () => {
+        const made = await inner.create(run);
+        ledger.created(run, this.#landedAt(before));
+        return made;
+      });
       if (isNew) this.#tell(run.identity.run, () => run.entries.map(entryText).join(', '));
       if (claim !== undefined && run.claim !== undefined) {
         if (!isNew) ledger.violated('leases', 'a run that was there already was claimed by its creation', claim.run);
