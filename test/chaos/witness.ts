@@ -18,6 +18,11 @@ export function witnessed(inner: Journal, say: (line: Acknowledged) => void): Jo
       if (claim !== undefined) say({ said: 'claimed', ...claim, at: machineMs() });
       return claim;
     },
+    async claimParked(request) {
+      const claimed = await inner.claimParked(request);
+      for (const { claim } of claimed) say({ said: 'claimed', ...claim, at: machineMs() });
+      return claimed;
+    },
     async append(append) {
       await inner.append(append);
       say({ said: 'appended', run: append.run, fence: append.fence, entries: append.entries });

@@ -88,6 +88,11 @@ export function trapped(inner: Journal, springs: Springs, claimed: () => void): 
     if (begins) await springs.at('began');
     if (ends) await springs.at('ended');
   };
+  const claimParked: Journal['claimParked'] = async (request) => {
+    const got = await inner.claimParked(request);
+    for (const _ of got) claimed();
+    return got;
+  };
   const claim: Journal['claim'] = async (request) => {
     const got = await inner.claim(request);
     if (got !== undefined) claimed();
@@ -97,6 +102,7 @@ export function trapped(inner: Journal, springs: Springs, claimed: () => void): 
     get: (target, name) => {
       if (name === 'append') return append;
       if (name === 'claim') return claim;
+      if (name === 'claimParked') return claimParked;
       const member: unknown = Reflect.get(target, name);
       return typeof member === 'function' ? member.bind(target) : member;
     },
