@@ -14,8 +14,8 @@ import {
 } from '#config';
 import type { ReadyConfig } from '#config/ready';
 import { defined, PilotageError } from '#core';
-import { DEFAULT_JOURNAL_PATH, type Journal, wholeJournal } from '#journal';
-import { sqliteJournal } from '#journal/sqlite';
+import { isPostgresUrl, type Journal, wholeJournal } from '#journal';
+import { defaultPlace, journalAt } from '#journal/place';
 import type { RunState } from '#state';
 import type { Options } from './options.ts';
 import { survey } from './survey.ts';
@@ -270,7 +270,7 @@ function filled(env: Environment, name: string): string | undefined {
 /** Made when it does not exist. */
 export function journalOf(options: Options, project: Project | undefined): Journal {
   const place = placeOf(options, project);
-  return wholeJournal(typeof place === 'string' ? sqliteJournal({ path: place }) : place);
+  return wholeJournal(typeof place === 'string' ? journalAt(place) : place);
 }
 
 /** What a command does with the journal: one that only looks changes nothing, on a full disk as well. */
@@ -283,7 +283,7 @@ type Use = 'look' | 'write';
 export function storedJournal(options: Options, project: Project | undefined, use: Use): Journal {
   const place = placeOf(options, project);
   if (typeof place !== 'string') return wholeJournal(place);
-  if (existsSync(place)) return wholeJournal(sqliteJournal({ path: place, readOnly: use === 'look' }));
+  if (isPostgresUrl(place) || existsSync(place)) return wholeJournal(journalAt(place, { looksOnly: use === 'look' }));
   throw new PilotageError('journal_unavailable', `There is no journal ${place}. Start a run first, or give --journal.`);
 }
 
@@ -318,7 +318,7 @@ export async function whenFree<T>(terminal: Terminal, work: () => Promise<T>): P
 }
 
 function placeOf({ journal }: Options, project: Project | undefined): Journal | string {
-  return journal ?? project?.journal ?? DEFAULT_JOURNAL_PATH;
+  return journal ?? project?.journal ?? defaultPlace();
 }
 
 const LOOK_MS = 250;

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describeThrown, PilotageError, type Planner, type PlannerFunction, type PlanningHints } from '#core';
-import type { Journal } from '#journal';
+import { isPostgresUrl, type Journal } from '#journal';
 import type { RuntimeOptions } from '#runtime';
 import type { DeterministicPart, DriverPart, FinishPart, GraphPart, PipelinePart, ReactPart } from './drivers.ts';
 import { isRecord } from './shape.ts';
@@ -28,7 +28,7 @@ export interface Config<Other extends DriverPart = never> extends RuntimePart {
     | Other;
   /** Hints for runs that are given no hints of their own. */
   readonly planningHints?: Pick<PlanningHints, 'constraints' | 'preferredTools'>;
-  /** A journal, or the path of a SQLite file. */
+  /** A journal, the path of a SQLite file, or the URL of a Postgres database. */
   readonly journal?: Journal | string;
 }
 
@@ -63,7 +63,7 @@ export async function loadConfig(path: string): Promise<Config<DriverPart>> {
     throw unusable(path, 'has no configuration as its default export; write `export default defineConfig({ … })`');
   }
   const { journal } = config;
-  return typeof journal === 'string' && journal !== ''
+  return typeof journal === 'string' && journal !== '' && !isPostgresUrl(journal)
     ? { ...config, journal: resolve(dirname(file), journal) }
     : config;
 }

@@ -18,6 +18,7 @@ export {
   type ClaimRequest,
   DEFAULT_JOURNAL_PATH,
   type Examined,
+  isPostgresUrl,
   type Journal,
   type LeaseRequest,
   type LongTermStore,

@@ -62,6 +62,11 @@ export {
 /** The journal of a runtime that was given none; relative to the current folder. */
 export const DEFAULT_JOURNAL_PATH = '.pilotage/pilotage.db';
 
+/** True for a URL of Postgres. Everything else is a path. */
+export function isPostgresUrl(place: string): boolean {
+  return /^postgres(ql)?:\/\//.test(place);
+}
+
 export interface NewRun {
   readonly identity: Identity;
   /** A higher priority is claimed first; equal priorities by age. */

@@ -1,6 +1,8 @@
 /** What both stores know of waits for events. */
-import type { EventMessage, Json, WaitRow } from '#core';
+import { type EventMessage, type Json, PilotageError, type WaitRow } from '#core';
 import type { StoredMessage } from './port.ts';
+import { assertNewSignal } from './rules.ts';
+import type { NewSignal } from './waits-port.ts';
 
 interface Delivered {
   readonly number: number;
@@ -35,4 +37,29 @@ export function eventsIn(messages: readonly StoredMessage[]): readonly EventMess
       return [];
     }
   });
+}
+
+/** @throws PilotageError as `NewSignal` demands. @returns the payload as it is stored. */
+export function encodeSignal(signal: NewSignal): string {
+  assertNewSignal(signal);
+  return JSON.stringify(signal.payload);
+}
+
+/** A row of the index, as it is stored. @throws PilotageError `journal_corrupt`. */
+export function waitIn(body: string): WaitRow {
+  return parsed(body) as WaitRow;
+}
+
+/** A payload, as it is stored. @throws PilotageError `journal_corrupt`. */
+export function jsonIn(body: string): Json {
+  return parsed(body) as Json;
+}
+
+function parsed(body: string): unknown {
+  try {
+    return JSON.parse(body, (_, value: unknown) => Object.freeze(value));
+  } catch (cause) {
+    const message = 'A row of what waits, or of what was signalled, is not JSON. Restore the journal from a backup.';
+    throw new PilotageError('journal_corrupt', message, { cause });
+  }
 }

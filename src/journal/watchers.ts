@@ -8,6 +8,14 @@ export class Watchers {
     return this.#wakes.size;
   }
 
+  get names(): string[] {
+    return [...this.#wakes.keys()];
+  }
+
+  has(name: string): boolean {
+    return this.#wakes.has(name);
+  }
+
   add(run: string, wake: () => void): () => void {
     const watches = this.#wakes.get(run) ?? new Set();
     // The same function may watch twice, and a watch may end between the news and its wake.
@@ -45,6 +53,6 @@ export class Watchers {
 }
 
 /** No id of a run begins like this. */
-function sessionKey(scope: Scope): string {
+export function sessionKey(scope: Scope): string {
   return `/session/${scopeKey(scope)}`;
 }

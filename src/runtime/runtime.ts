@@ -34,7 +34,6 @@ import {
   assertJournal,
   assertLease,
   cleanArtifacts,
-  DEFAULT_JOURNAL_PATH,
   type NewRun,
   ownedBy,
   patientArtifacts,
@@ -43,7 +42,7 @@ import {
   type RunRecord,
   wholeJournal,
 } from '#journal';
-import { sqliteJournal } from '#journal/sqlite';
+import { defaultPlace, journalAt } from '#journal/place';
 import { assertParallelCalls, createCatalogue, rememberTool, skillGet, skillSearch, toolGet, toolSearch } from '#tools';
 import { AtWork } from '../calls/doubt.ts';
 import { Handles } from '../calls/handles.ts';
@@ -495,8 +494,8 @@ export class Runtime {
   }
 
   #makeDeps(): DriverDeps {
-    const { journal: given = DEFAULT_JOURNAL_PATH } = this.#options;
-    const stored = typeof given === 'string' ? sqliteJournal({ path: given, clock: this.#clock }) : given;
+    const { journal: given = defaultPlace(), clock } = this.#options;
+    const stored = typeof given === 'string' ? journalAt(given, { clock }) : given;
     const journal = wholeJournal(stored);
     const { agent, planner, toolsOf, limit, unpriced } = this.#agents.default;
     const onFault = (error: unknown): void => this.#fault(error);

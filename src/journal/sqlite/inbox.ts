@@ -1,8 +1,9 @@
 /** The statements on what was said to runs. A message that was taken keeps its id and loses its body. */
 import type { DatabaseSync } from 'node:sqlite';
-import { type Message, PilotageError } from '#core';
+import type { MessageText } from '../encoded.ts';
 import type { Received } from '../port.ts';
-import { type MessageText, type PreparedStatement, prepared } from './statements.ts';
+import { decodeMessage } from '../stored-runs.ts';
+import { type PreparedStatement, prepared } from './statements.ts';
 
 interface MessageRow {
   readonly id: string;
@@ -55,18 +56,4 @@ export class SqliteInbox {
   texts(key: number): readonly MessageRow[] {
     return this.#waiting().all<MessageRow>(key);
   }
-}
-
-/** @throws PilotageError `journal_corrupt`. */
-function decodeMessage({ id, body }: Pick<MessageRow, 'id' | 'body'>): Message {
-  try {
-    return JSON.parse(body, freezeValue) as Message;
-  } catch (cause) {
-    const message = `The message ${id} in the inbox of the run is not JSON. See what pilotage repair can do.`;
-    throw new PilotageError('journal_corrupt', message, { data: { message: id }, cause });
-  }
-}
-
-function freezeValue(_key: string, value: unknown): unknown {
-  return Object.freeze(value);
 }

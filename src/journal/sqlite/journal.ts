@@ -12,6 +12,7 @@ import {
   type StartKey,
   systemClock,
 } from '#core';
+import { encodeAppend, encodeMessage, encodeRun, encodeSending } from '../encoded.ts';
 import type {
   Append,
   ArtifactStore,
@@ -48,6 +49,7 @@ import {
   wholeMs,
 } from '../rules.ts';
 import type { ScheduleStore } from '../schedules-port.ts';
+import { encodeSignal } from '../waiting.ts';
 import type { EventStore, WaitIndex } from '../waits-port.ts';
 import { Watchers } from '../watchers.ts';
 import { SqliteGuard } from './guard.ts';
@@ -60,18 +62,10 @@ import { SqliteSchedules } from './schedules.ts';
 import { openDatabase } from './schema.ts';
 import { SqliteSnapshots } from './snapshots.ts';
 import { SqliteStarts } from './starts.ts';
-import {
-  encodeAppend,
-  encodeMessage,
-  encodeRun,
-  encodeSending,
-  type PreparedStatement,
-  prepared,
-} from './statements.ts';
+import { type PreparedStatement, prepared } from './statements.ts';
 import { SqliteArtifacts, type StoreAccess } from './stores.ts';
 import { SqliteStreams } from './streams.ts';
 import { SqliteTurns } from './turns.ts';
-import { encodeSignal } from './waits.ts';
 import { GroupWriter } from './writer.ts';
 
 export interface SqliteJournalOptions {

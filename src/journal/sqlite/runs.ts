@@ -4,6 +4,14 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { type Clock, type Entry, encodeEntry, PilotageError, type StartKey, steadyMs } from '#core';
+import {
+  type AppendText,
+  encodeRun,
+  type MessageText,
+  type RunText,
+  type SendingText,
+  type ToldText,
+} from '../encoded.ts';
 import { LeaseWatch, MAX_LEASE_MS } from '../lease-watch.ts';
 import type {
   Append,
@@ -42,23 +50,14 @@ import {
   wholeMs,
 } from '../rules.ts';
 import { beginningAt, decideStart, firstWake, inPlaceOf, type KeyedRuns } from '../start-rules.ts';
+import { decodeRow, type EntryRow } from '../stored-runs.ts';
 import { SqliteInbox } from './inbox.ts';
 import { ItemWriter } from './items.ts';
 import { SqlitePassedOver } from './passed-over.ts';
-import { decodeRow, type EntryRow } from './records.ts';
 import type { SqliteSchedules } from './schedules.ts';
 import { HEAD, LAST_ENTRY } from './schema.ts';
 import type { SqliteStarts } from './starts.ts';
-import {
-  type AppendText,
-  encodeRun,
-  type MessageText,
-  type PreparedStatement,
-  prepared,
-  type RunText,
-  type SendingText,
-  type ToldText,
-} from './statements.ts';
+import { type PreparedStatement, prepared } from './statements.ts';
 import type { SqliteTurns } from './turns.ts';
 import { SqliteWaits } from './waits.ts';
 

@@ -1,10 +1,11 @@
 /** The statements on what waits, and on the mailbox of signals. Called inside the writer's transaction where they write. */
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
-import { type EventMessage, type Json, PilotageError, type WaitChanges, type WaitRow } from '#core';
-import { assertKeepable, assertNewSignal, pageSize, wholeMs } from '../rules.ts';
-import { eventMessage } from '../waiting.ts';
+import type { EventMessage, WaitChanges, WaitRow } from '#core';
+import { encodeMessage, type MessageText } from '../encoded.ts';
+import { assertKeepable, pageSize, wholeMs } from '../rules.ts';
+import { eventMessage, jsonIn, waitIn } from '../waiting.ts';
 import type { KeptSignal, NewSignal, OpenWait, Signalled, SignalQuery, WaitQuery } from '../waits-port.ts';
-import { encodeMessage, type MessageText, type PreparedStatement, prepared } from './statements.ts';
+import { type PreparedStatement, prepared } from './statements.ts';
 
 interface WaitingRow {
   readonly number: number;
@@ -165,7 +166,7 @@ export class SqliteWaits {
       after = signal.number;
       let given = 0;
       for (const { number, run, body } of waits) {
-        const message = eventMessage(rowIn(body), {
+        const message = eventMessage(waitIn(body), {
           ...signal,
           signal: signal.id,
           payload: jsonIn(signal.body ?? 'null'),
@@ -207,7 +208,7 @@ export class SqliteWaits {
         FROM open_waits JOIN runs ON runs.key = open_waits.run
         WHERE ${where.join(' AND ')} ORDER BY open_waits.number LIMIT ?`)
       .all(...values, pageSize(query)) as unknown as ListedRow[];
-    return rows.map(({ body, ...row }) => ({ ...rowIn(body), ...row }));
+    return rows.map(({ body, ...row }) => ({ ...waitIn(body), ...row }));
   }
 
   signals(query: SignalQuery, now: number): KeptSignal[] {
@@ -224,26 +225,3 @@ export class SqliteWaits {
 }
 
 const NOBODY: readonly string[] = Object.freeze([]);
-
-/** @throws PilotageError as `NewSignal` demands. @returns the payload as it is stored. */
-export function encodeSignal(signal: NewSignal): string {
-  assertNewSignal(signal);
-  return JSON.stringify(signal.payload);
-}
-
-function rowIn(body: string): WaitRow {
-  return parsed(body) as WaitRow;
-}
-
-function jsonIn(body: string): Json {
-  return parsed(body) as Json;
-}
-
-function parsed(body: string): unknown {
-  try {
-    return JSON.parse(body, (_, value: unknown) => Object.freeze(value));
-  } catch (cause) {
-    const message = 'A row of what waits, or of what was signalled, is not JSON. Restore the journal from a backup.';
-    throw new PilotageError('journal_corrupt', message, { cause });
-  }
-}

@@ -1,0 +1,25 @@
+/** Where runs are kept, as people write it: the path of a SQLite file, or the URL of a Postgres database. */
+import type { Clock } from '#core';
+import { DEFAULT_JOURNAL_PATH, isPostgresUrl, type Journal } from './port.ts';
+import { postgresJournal } from './postgres/journal.ts';
+import { sqliteJournal } from './sqlite/journal.ts';
+
+/** The place for whoever was given none: what `PILOTAGE_JOURNAL` says, or a file in the current folder. */
+export function defaultPlace(env: Readonly<Record<string, string | undefined>> = process.env): string {
+  const named = env['PILOTAGE_JOURNAL']?.trim();
+  return named === undefined || named === '' ? DEFAULT_JOURNAL_PATH : named;
+}
+
+export interface PlaceOptions {
+  /** In place of the machine's clock, or of the database's. */
+  readonly clock?: Clock | undefined;
+  /** True: nothing is written, made, or brought to another format. */
+  readonly looksOnly?: boolean;
+}
+
+/** @throws PilotageError as `sqliteJournal` and `postgresJournal` do. */
+export function journalAt(place: string, { clock, looksOnly = false }: PlaceOptions = {}): Journal {
+  const given = clock === undefined ? {} : { clock };
+  if (isPostgresUrl(place)) return postgresJournal({ url: place }, { ...given, migrate: !looksOnly });
+  return sqliteJournal({ path: place, ...given, ...(looksOnly ? { readOnly: true } : {}) });
+}

@@ -1,0 +1,274 @@
+/** Statements with which a process takes a run, keeps it, and lets go of it. Most are one round trip. */
+import { type Clock, steadyMs } from '#core';
+import { LeaseWatch, MAX_LEASE_MS } from '../lease-watch.ts';
+import type { Claim, ClaimedRun, ClaimRequest, Park, ParkedRequest, Renewal } from '../port.ts';
+import { assertMayGoOn, dueAt, hasEnded, MOST_ENTRIES_ALONG, mayLive, mayReopen, wholeMs } from '../rules.ts';
+import { decodeRow, type EntryRow } from '../stored-runs.ts';
+import { type Database, NOW_1, type Sql, TIME_1, type Times } from './database.ts';
+import { findRun, HAS_ENDED, holdRun, IS_LEASED, IS_PARKED, IS_READY, IS_TIMED, RUN_COLUMNS, type RunRow } from './run-rows.ts';
+import type { PostgresTurns } from './turns.ts';
+
+/** What a claim found, and what it came to. `time`: that of the store, with its fraction. */
+interface GrantedRow extends RunRow {
+  readonly time: number;
+}
+
+// A claimed run is due again when its lease is over, until a release parks it. Who had it may be at work still, unless it is known to be dead:
+// that is told by the process that claims, after the claim.
+const GRANT = `
+  UPDATE {runs} AS claimed SET owner = $2, lease_until = ceil(found.time + $3::float8)::bigint,
+    work_left_at = CASE WHEN found.owner IS NOT NULL THEN ceil(found.time)::bigint ELSE found.work_left_at END,
+    fence = claimed.fence + 1, wake_at = 0, problem = NULL,
+    status = CASE WHEN claimed.status IN ('pending', 'waiting') THEN 'running' ELSE claimed.status END
+  FROM found WHERE claimed.key = found.key RETURNING found.*`;
+const COLUMNS = RUN_COLUMNS.replaceAll('\n', ' ');
+const IS_WANTED = 'tenant <> ALL($5::text[]) AND id <> ALL($6::text[])';
+// What is locked is given as it is then, which may be newer than what the statement sees of the table.
+const firstInLine = (agent: string, where: string): string => `
+  SELECT ${COLUMNS}, priority FROM {runs} AS runs WHERE ${agent} AND ${where} AND ${IS_WANTED} ORDER BY priority DESC, key LIMIT 1
+  FOR UPDATE SKIP LOCKED`;
+const ofEach = (where: string): string => `
+  SELECT line.* FROM unnest($4::text[]) AS asked (agent) CROSS JOIN LATERAL (${firstInLine('runs.agent = asked.agent', where)}) AS line`;
+const ofAll = (agent: string, where: string): string => `SELECT * FROM (${firstInLine(agent, where)}) AS line`;
+/** One look into an index for each agent, and one for the leases that are over. What somebody else holds just now is passed over. */
+const claimFirst = (isOfAgents: boolean): string => {
+  const leased = isOfAgents ? 'agent = ANY($4::text[])' : '$4::text[] IS NULL';
+  const each = isOfAgents ? ofEach : (where: string) => ofAll(leased, where);
+  return `
+  WITH ready AS (${each(IS_READY)}),
+  timed AS (${each(`${IS_TIMED} AND wake_at <= ${NOW_1}`)}),
+  over AS (${ofAll(leased, `${IS_LEASED} AND (lease_until <= ${NOW_1} OR owner = $7)`)}),
+  found AS (
+    SELECT *, ${TIME_1} AS time FROM (SELECT * FROM ready UNION ALL SELECT * FROM timed UNION ALL SELECT * FROM over) AS due
+    ORDER BY priority DESC, key LIMIT 1
+  )
+  ${GRANT}`;
+};
+const CLAIM_FIRST = claimFirst(false);
+const CLAIM_FIRST_OF = claimFirst(true);
+/** One that nobody has. */
+const CLAIM_FREE = `
+  WITH found AS (
+    SELECT ${COLUMNS}, ${TIME_1} AS time FROM {runs} WHERE id = $4 AND owner IS NULL AND status IN ('pending', 'running', 'waiting', 'paused')
+    FOR UPDATE
+  )
+  ${GRANT}`;
+const CLAIM_KEY = `
+  WITH found AS (SELECT ${COLUMNS}, ${TIME_1} AS time FROM {runs} WHERE key = $4) ${GRANT}`;
+const CLAIM_PARKED = `
+  WITH due AS (
+    SELECT line.* FROM unnest($4::text[]) AS asked (agent) CROSS JOIN LATERAL (
+      SELECT ${COLUMNS} FROM {runs} AS runs
+      WHERE runs.agent = asked.agent AND ${IS_PARKED} AND ${IS_WANTED}
+        AND ((wake_at <= ${NOW_1} AND $7::text[] IS NULL) OR id = ANY($7::text[]))
+      ORDER BY wake_at LIMIT $8::int FOR UPDATE SKIP LOCKED
+    ) AS line
+  ),
+  found AS (SELECT *, ${TIME_1} AS time FROM due ORDER BY wake_at LIMIT $8::int)
+  ${GRANT}`;
+const ENTRIES_OF = `
+  SELECT run, seq, body FROM {entries} WHERE run = ANY($1::bigint[]) ORDER BY run, seq`;
+const WORK_IS_DONE = `
+  UPDATE {runs} SET work_left_at = $3::bigint WHERE key = $1::bigint AND fence = $2::bigint`;
+const FAR = `
+  SELECT key, fence, lease_until FROM {runs} WHERE ${IS_LEASED} AND lease_until > ${NOW_1} + ${MAX_LEASE_MS}`;
+const OF_KEY = `SELECT ${RUN_COLUMNS} FROM {runs} WHERE key = $1::bigint FOR UPDATE`;
+const NEXT_DUE = `
+  SELECT min(line.wake_at) - ${NOW_1} AS in_ms FROM unnest($2::text[]) AS asked (agent) CROSS JOIN LATERAL (
+    SELECT wake_at FROM {runs} AS runs WHERE runs.agent = asked.agent AND ${IS_PARKED} ORDER BY wake_at LIMIT 1
+  ) AS line`;
+const RENEW = `
+  UPDATE {runs} AS runs SET lease_until = ceil(${TIME_1} + $2::float8)::bigint
+  FROM unnest($3::text[], $4::bigint[]) AS lease (run, fence)
+  WHERE runs.id = lease.run AND runs.fence = lease.fence AND runs.owner IS NOT NULL
+  RETURNING runs.id, runs.fence, runs.signals`;
+const RELEASE = `
+  UPDATE {runs} SET owner = NULL, lease_until = NULL, problem = $6,
+    wake_at = CASE WHEN signals > $4::bigint THEN 0 WHEN $5::boolean THEN least(ceil(${TIME_1} + $7::float8), 8640000000000000)::bigint ELSE $8::bigint END,
+    status = CASE WHEN signals > $4::bigint OR ${HAS_ENDED} THEN status ELSE coalesce($9, status) END,
+    work_left_at = CASE WHEN $10::boolean THEN ceil(${TIME_1})::bigint ELSE work_left_at END
+  WHERE id = $2 AND fence = $3::bigint AND owner IS NOT NULL
+  RETURNING signals, status`;
+
+/** Leases that end later than any lease can are looked for now and then. */
+const FAR_LOOK_MS = 30_000;
+
+export class PostgresClaims {
+  readonly #database: Database;
+  readonly #clock: Clock;
+  readonly #turns: PostgresTurns;
+  readonly #leaseWatch: LeaseWatch<number>;
+  /** By the steady clock. */
+  #lookedFarAt = Number.NEGATIVE_INFINITY;
+
+  constructor(database: Database, clock: Clock, turns: PostgresTurns) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#turns = turns;
+    this.#leaseWatch = new LeaseWatch(clock);
+  }
+
+  async claim(request: ClaimRequest): Promise<Claim | undefined> {
+    if (request.run !== undefined) return this.#claimRun(request, request.run);
+    const { owner, leaseMs, agents, exceptTenants = [], exceptRuns = [], from = null } = request;
+    const text = agents === undefined ? CLAIM_FIRST : CLAIM_FIRST_OF;
+    const asked = [owner, leaseMs, agents ?? null, exceptTenants, exceptRuns, from] as const;
+    const row = await this.#database.read((sql) => sql.row<GrantedRow>(text, this.#database.given, ...asked));
+    return row === undefined ? this.#claimStuck(request) : this.#granted(row, request);
+  }
+
+  async #claimRun(request: ClaimRequest, run: string): Promise<Claim | undefined> {
+    const { owner, leaseMs } = request;
+    const { given } = this.#database;
+    const row = await this.#database.read((sql) => sql.row<GrantedRow>(CLAIM_FREE, given, owner, leaseMs, run));
+    return row === undefined ? this.#claimHeld(request, run) : this.#granted(row, request);
+  }
+
+  /** Perhaps its lease is over, or it has ended and is to be reopened. */
+  async #claimHeld(request: ClaimRequest, run: string): Promise<Claim | undefined> {
+    const seen = await this.#database.read((sql) => findRun(sql, run));
+    if (seen === undefined) return undefined;
+    const ofSession = ['session', seen.tenant, seen.user, seen.session] as const;
+    const granted = await this.#database.write(request.reopens === undefined ? [] : [ofSession], async (sql, times) => {
+      const row = await holdRun(sql, run);
+      return (await this.#isClaimable(sql, row, request, times)) ? this.#grant(sql, row, request) : undefined;
+    });
+    return granted && this.#granted(granted, request);
+  }
+
+  async #isClaimable(sql: Sql, row: RunRow, request: ClaimRequest, { now, time }: Times): Promise<boolean> {
+    if (hasEnded(row.status)) {
+      if (!mayReopen(row.status, request)) return false;
+      assertMayGoOn(row.id, await this.#turns.otherInTurn(sql, row.id));
+      return true;
+    }
+    const { lease_until: until } = row;
+    if (until === null || until <= now || row.owner === request.from) return true;
+    return this.#leaseWatch.isOver(row.key, { ...row, until }, time);
+  }
+
+  #grant(sql: Sql, { key }: RunRow, { owner, leaseMs }: ClaimRequest): Promise<GrantedRow | undefined> {
+    return sql.row<GrantedRow>(CLAIM_KEY, this.#database.given, owner, leaseMs, key);
+  }
+
+  /** A run under a lease that was written with a clock far ahead, and that nobody has renewed. */
+  async #claimStuck(request: ClaimRequest): Promise<Claim | undefined> {
+    const steadyNow = steadyMs(this.#clock);
+    if (steadyNow - this.#lookedFarAt >= FAR_LOOK_MS) {
+      this.#lookedFarAt = steadyNow;
+      const { given } = this.#database;
+      const found = await this.#database.read((sql) =>
+        sql.rows<Pick<RunRow, 'key' | 'fence'> & { lease_until: number }>(FAR, given),
+      );
+      // By definition it is later than any lease by the time of the statement.
+      for (const { key, fence, lease_until: until } of found) this.#leaseWatch.isOver(key, { fence, until }, 0);
+    }
+    const { ripe } = this.#leaseWatch;
+    if (ripe.length === 0) return undefined;
+    const granted = await this.#database.write([], async (sql, { time }) => {
+      for (const key of ripe) {
+        const row = await sql.row<RunRow>(OF_KEY, key);
+        if (row !== undefined && this.#isStuck(row, request, time)) return this.#grant(sql, row, request);
+      }
+      return undefined;
+    });
+    return granted && this.#granted(granted, request);
+  }
+
+  #isStuck(row: RunRow, request: ClaimRequest, time: number): boolean {
+    const { agents, exceptTenants = [], exceptRuns = [] } = request;
+    if (row.lease_until === null || hasEnded(row.status)) {
+      this.#leaseWatch.forget(row.key);
+      return false;
+    }
+    const isWanted = agents?.includes(row.agent) !== false && !exceptTenants.includes(row.tenant);
+    if (!isWanted || exceptRuns.includes(row.id)) return false;
+    return this.#leaseWatch.isOver(row.key, { fence: row.fence, until: row.lease_until }, time);
+  }
+
+  async claimParked(request: ParkedRequest): Promise<ClaimedRun[]> {
+    const { owner, leaseMs, agents, exceptTenants = [], exceptRuns = [], runs, limit } = request;
+    const { given } = this.#database;
+    const asked = [owner, leaseMs, agents, exceptTenants, exceptRuns, runs ?? null, limit] as const;
+    const rows = await this.#database.read((sql) => sql.rows<GrantedRow>(CLAIM_PARKED, given, ...asked));
+    if (rows.length === 0) return [];
+    const first = rows.toSorted((left, right) => (left.wake_at ?? 0) - (right.wake_at ?? 0));
+    const along = await this.#alongWith(rows).catch(() => new Map<number, EntryRow[]>());
+    return first.map((row) => ({ claim: claimOf(row, row.work_left_at), tenant: row.tenant, ...entriesOf(row, along.get(row.key)) }));
+  }
+
+  /** Nobody adds to them while the runs are leased. What cannot be read is told to whoever reads it. */
+  async #alongWith(rows: readonly RunRow[]): Promise<ReadonlyMap<number, EntryRow[]>> {
+    const keys = rows.filter(({ head }) => head <= MOST_ENTRIES_ALONG).map(({ key }) => key);
+    const found = await this.#database.read((sql) => sql.rows<EntryRow & { readonly run: number }>(ENTRIES_OF, keys));
+    return Map.groupBy(found, ({ run }) => run);
+  }
+
+  /** The owner before may be known to be dead. */
+  async #granted(row: GrantedRow, request: ClaimRequest): Promise<Claim> {
+    this.#leaseWatch.forget(row.key);
+    if (row.owner === null) return claimOf(row, row.work_left_at);
+    if (mayLive(row.owner, request)) return claimOf(row, Math.ceil(row.time));
+    await this.#database.read((sql) => sql.run(WORK_IS_DONE, row.key, row.fence + 1, row.work_left_at));
+    return claimOf(row, row.work_left_at);
+  }
+
+  async nextDue(agents: readonly string[]): Promise<number | undefined> {
+    const { given } = this.#database;
+    const found = await this.#database.read((sql) => sql.row<{ in_ms: number | null }>(NEXT_DUE, given, agents));
+    return found?.in_ms ?? undefined;
+  }
+
+  async renew(leases: readonly Renewal[], leaseMs: number): Promise<(number | undefined)[]> {
+    if (leases.length === 0) return [];
+    const { given } = this.#database;
+    const asked = [leaseMs, leases.map(({ run }) => run), leases.map(({ fence }) => fence)] as const;
+    const rows = await this.#database.read((sql) =>
+      sql.rows<Pick<RunRow, 'id' | 'fence' | 'signals'>>(RENEW, given, ...asked),
+    );
+    const held = new Map(rows.map((row) => [`${row.fence}:${row.id}`, row.signals]));
+    return leases.map(({ run, fence }) => held.get(`${fence}:${run}`));
+  }
+
+  async release({ run, fence }: Renewal, park: Park): Promise<boolean> {
+    const { seenSignals, problem, leavesWork = false, asBefore, wakeInMs = 0 } = park;
+    // Refused before it is tried.
+    const at = dueAt(park, 0);
+    const isRelative = asBefore === undefined && wakeInMs !== null && wakeInMs > 0;
+    const status = asBefore?.status ?? park.status ?? null;
+    const { given } = this.#database;
+    const values = [seenSignals, isRelative, problem === undefined ? null : JSON.stringify(problem)] as const;
+    const row = await this.#database.read((sql) =>
+      sql.row<Pick<RunRow, 'signals' | 'status'>>(RELEASE, given, run, fence, ...values, wakeInMs ?? 0, at, status, leavesWork),
+    );
+    // A lost lease releases nothing.
+    return row === undefined || row.signals <= seenSignals || hasEnded(row.status);
+  }
+
+  /** In the transaction that has stored the run. */
+  async grantNew(sql: Sql, key: number, lease: { readonly owner: string; readonly leaseMs: number }): Promise<Claim> {
+    wholeMs(lease.leaseMs, 'leaseMs');
+    const row = await sql.row<GrantedRow>(CLAIM_KEY, this.#database.given, lease.owner, lease.leaseMs, key);
+    return claimOf(row as GrantedRow, null);
+  }
+}
+
+function claimOf(row: GrantedRow, workLeftAt: number | null): Claim {
+  const { id: run, head, signals, status, wake_at: wakeAt, time } = row;
+  const startsAt = row.starts_at ?? 0;
+  return {
+    ...{ run, fence: row.fence + 1, head, signals, before: { status, wakeAt } },
+    ...((row.waits ?? 0) > 0 ? { waits: true } : {}),
+    ...(startsAt > time ? { startsInMs: startsAt - time } : {}),
+    ...(workLeftAt === null ? {} : { workLeftMsAgo: Math.max(0, time - workLeftAt) }),
+  };
+}
+
+function entriesOf({ id, head }: RunRow, rows: readonly EntryRow[] | undefined): Pick<ClaimedRun, 'entries'> {
+  if (rows?.length !== head) return {};
+  try {
+    return { entries: rows.map((row) => decodeRow(id, row)) };
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,112 @@
+/** How a journal on Postgres is opened: what is given, what is made of it, and the package that it needs. */
+import type { Client, Pool, PoolConfig } from 'pg';
+import { assertOptions, type Clock, type OptionShape, PilotageError } from '#core';
+import { Database } from './database.ts';
+import { migrate } from './migrations.ts';
+
+/** Where the database is: a URL (`postgres://user:password@host:5432/name`), or a pool of `pg` that is yours and stays open. */
+export type PostgresConnection = { readonly url: string } | { readonly pool: Pool };
+
+export interface PostgresOptions {
+  /** The schema with the tables. It is made when it does not exist. Default: `pilotage`. */
+  readonly schema?: string;
+  /** How many connections there are at most. Default 20. With `pool`, the pool says it. */
+  readonly maxConnections?: number;
+  /**
+   * True: a pooler stands between that gives each transaction another connection (PgBouncer with `pool_mode = transaction`). Nothing is
+   * prepared and nothing is listened for then: other processes are noticed by looking, every `watchIntervalMs`. Default false.
+   */
+  readonly transactionPooler?: boolean;
+  /** False: the tables must be there in the present format (`pilotage migrate` makes them), and `journal_older` is thrown if they are not. Default true. */
+  readonly migrate?: boolean;
+  /** Milliseconds between looks for changes by other processes that were not heard of. Default 200. */
+  readonly watchIntervalMs?: number;
+  /** The clock for leases and waits, for tests. Default: the database's clock. */
+  readonly clock?: Clock;
+}
+
+const CONNECTION: OptionShape<{ url?: string; pool?: object }> = { url: 'text?', pool: 'object?' };
+const OPTIONS: OptionShape<PostgresOptions> = {
+  schema: 'text?',
+  maxConnections: 'count?',
+  transactionPooler: 'flag?',
+  migrate: 'flag?',
+  watchIntervalMs: 'count?',
+  clock: 'object?',
+};
+const DEFAULT_SCHEMA = 'pilotage';
+const MAX_CONNECTIONS = 20;
+const CONNECT_MS = 5_000;
+/** The server gives a statement up before; this is for a server, or a way to it, that does not answer at all. */
+const ANSWER_MS = 30_000;
+/** Longer names are cut off by Postgres. */
+const MOST_NAME_BYTES = 63;
+
+/** @throws PilotageError `invalid_config`. */
+export function openDatabase(connection: PostgresConnection, options: PostgresOptions): Database {
+  assertOptions('postgresJournal', connection, CONNECTION);
+  assertOptions('postgresJournal', options, OPTIONS);
+  const { schema = DEFAULT_SCHEMA, transactionPooler = false, clock } = options;
+  assertSchema(schema);
+  const given = 'pool' in connection ? connection.pool : undefined;
+  const url = 'url' in connection ? connection.url : undefined;
+  if (given === undefined) assertUrl(url);
+  return new Database({
+    schema,
+    clock,
+    isOwn: given === undefined,
+    prepares: !transactionPooler,
+    connect: async () => given ?? openPool(url as string, options),
+    connectAlone: async (pool) => new (await loadPg()).Client(optionsOf(pool)) as Client,
+    prepare: async (database) => void (await migrate(database, options.migrate ?? true)),
+  });
+}
+
+async function openPool(url: string, { maxConnections = MAX_CONNECTIONS }: PostgresOptions): Promise<Pool> {
+  const { Pool } = await loadPg();
+  const pool = new Pool({
+    connectionString: url,
+    max: maxConnections,
+    connectionTimeoutMillis: CONNECT_MS,
+    query_timeout: ANSWER_MS,
+    keepAlive: true,
+    application_name: 'pilotage',
+    // Connections that nobody uses do not keep the process alive.
+    allowExitOnIdle: true,
+  });
+  // A connection that breaks while nobody uses it is left out; whoever uses the next one hears what is wrong.
+  pool.on('error', () => undefined);
+  return pool;
+}
+
+/** What a pool was made with; without its limit for answers, for a connection that listens. */
+function optionsOf(pool: Pool): PoolConfig {
+  const { options } = pool as unknown as { readonly options: PoolConfig };
+  return { ...options, query_timeout: CONNECT_MS };
+}
+
+/** @throws PilotageError `package_missing`. */
+async function loadPg(): Promise<typeof import('pg').default> {
+  try {
+    return (await import('pg')).default;
+  } catch (cause) {
+    const message = 'A journal on Postgres needs the package pg: run `npm install pg`.';
+    throw new PilotageError('package_missing', message, { data: { package: 'pg' }, cause });
+  }
+}
+
+function assertSchema(schema: string): void {
+  if (schema !== '' && Buffer.byteLength(schema) <= MOST_NAME_BYTES && !schema.includes('\u0000')) return;
+  throw new PilotageError(
+    'invalid_config',
+    `The option schema of postgresJournal is ${JSON.stringify(schema)}; give a name of 1 to ${MOST_NAME_BYTES} bytes.`,
+  );
+}
+
+function assertUrl(url: string | undefined): void {
+  if (url !== undefined && /^postgres(ql)?:\/\//.test(url) && URL.canParse(url)) return;
+  throw new PilotageError(
+    'invalid_config',
+    'postgresJournal needs { url: "postgres://user:password@host:5432/name" }, or { pool } with a pool of pg.',
+  );
+}

@@ -1,0 +1,277 @@
+/**
+ * The way to Postgres: connections, statements and transactions. A statement is written with the names of our tables in braces (`{runs}`),
+ * which stand for the tables of the journal's schema.
+ */
+import { createHash } from 'node:crypto';
+import type { Client, Pool, PoolClient, QueryConfig } from 'pg';
+import { type Clock, PilotageError } from '#core';
+import { journalClosed } from '../rules.ts';
+import { isConflict, storeError } from './failures.ts';
+
+export type SqlValue =
+  | string
+  | number
+  | bigint
+  | boolean
+  | null
+  | Uint8Array
+  | readonly (string | number | null | boolean)[];
+
+/** What a statement is run on: any connection, or the one of a transaction. */
+export interface Sql {
+  /** The rows that the statement gives. Their shape is what its text asks for. */
+  rows<Row>(text: string, ...values: SqlValue[]): Promise<Row[]>;
+  /** The first row. */
+  row<Row>(text: string, ...values: SqlValue[]): Promise<Row | undefined>;
+  /** @returns how many rows it has changed. */
+  run(text: string, ...values: SqlValue[]): Promise<number>;
+}
+
+/** The time of a transaction, by the database's clock, or by the journal's own where it has one. Milliseconds since the epoch. */
+export interface Times {
+  /** Whole milliseconds, as they are stored. */
+  readonly now: number;
+  /** With the fraction: what ends after some time is no shorter than was asked for. */
+  readonly time: number;
+}
+
+/** What a transaction takes hold of before it looks at anything: whoever takes hold of the same waits until it is over. */
+export type Lock = readonly [kind: 'session' | 'tree' | 'signal' | 'start' | 'schema', ...of: string[]];
+
+export interface DatabaseOptions {
+  readonly schema: string;
+  /** Gives a pool; it is asked once. */
+  readonly connect: () => Promise<Pool>;
+  /** A client with the same options, which is not connected yet. */
+  readonly connectAlone: (pool: Pool) => Promise<Client>;
+  /** Whether the pool is the journal's own, to be ended with it. */
+  readonly isOwn: boolean;
+  /** Whether statements are prepared on the connections. */
+  readonly prepares: boolean;
+  readonly clock: Clock | undefined;
+  /** Makes the tables, or brings them to the present version. */
+  readonly prepare: (database: Database) => Promise<void>;
+}
+
+/** A statement that takes longer is given up by the server, and a connection that stands still in a transaction is cut by it. */
+const STATEMENT_MS = 15_000;
+/** A process that is frozen in a transaction holds up all others for no longer than this. */
+const IDLE_IN_TRANSACTION_MS = 5_000;
+/** Transactions that have got into each other's way are tried again so often. */
+const MOST_TRIES = 8;
+const CLOCK = 'extract(epoch FROM clock_timestamp()) * 1000';
+/** In SQL, for a statement whose first parameter is `Database.given`: the time, whole and with its fraction. */
+export const TIME_1: string = `coalesce($1::float8, ${CLOCK})`;
+export const NOW_1: string = `floor(${TIME_1})::bigint`;
+const INT8 = 20;
+const NUMERIC = 1_700;
+
+export class Database {
+  readonly #options: DatabaseOptions;
+  readonly #texts = new Map<string, Pick<QueryConfig, 'name' | 'text'>>();
+  readonly #quoted: string;
+  #pool: Promise<Pool> | undefined;
+  #ready: Promise<Pool> | undefined;
+  readonly #underWay = new Set<Promise<unknown>>();
+  #closing: Promise<void> | undefined;
+
+  constructor(options: DatabaseOptions) {
+    this.#options = options;
+    this.#quoted = `"${options.schema.replaceAll('"', '""')}"`;
+  }
+
+  get isClosed(): boolean {
+    return this.#closing !== undefined;
+  }
+
+  get quoted(): string {
+    return this.#quoted;
+  }
+
+  get schema(): string {
+    return this.#options.schema;
+  }
+
+  /** One statement, or several that need not see the same moment. @throws PilotageError of the store. */
+  read<T>(run: (sql: Sql) => Promise<T>): Promise<T> {
+    return this.#during(async () => {
+      const pool = await this.#open();
+      return run(this.#on((config) => pool.query(config)));
+    });
+  }
+
+  /**
+   * A transaction. `run` may be tried several times.
+   * @throws PilotageError of `run`, after which nothing is written, or of the store: then what was written may be there or not.
+   */
+  write<T>(locks: readonly Lock[], run: (sql: Sql, times: Times) => Promise<T>): Promise<T> {
+    return this.#during(async () => {
+      const pool = await this.#open();
+      for (let tries = 1; ; tries += 1) {
+        try {
+          return await this.#transact(pool, locks, run);
+        } catch (error) {
+          if (!isConflict(error) || tries >= MOST_TRIES) throw error;
+        }
+      }
+    });
+  }
+
+  /** The time of the journal's own clock, where it has one. */
+  get given(): number | null {
+    return this.#options.clock?.now() ?? null;
+  }
+
+  async #transact<T>(pool: Pool, locks: readonly Lock[], run: (sql: Sql, times: Times) => Promise<T>): Promise<T> {
+    const client = await pool.connect();
+    let broken: unknown;
+    try {
+      const times = await this.#begin(client, locks);
+      try {
+        const value = await run(
+          this.#on((config) => client.query(config)),
+          times,
+        );
+        await client.query('COMMIT');
+        return value;
+      } catch (error) {
+        await client.query('ROLLBACK');
+        throw error;
+      }
+    } catch (error) {
+      // A refusal of ours leaves the connection whole, and so does what the server says of a statement.
+      if (!PilotageError.is(error) && !('severity' in Object(error))) broken = error;
+      throw error;
+    } finally {
+      client.release(broken === undefined ? undefined : true);
+    }
+  }
+
+  /** One round trip: several statements in one text, which therefore has its numbers in it. */
+  async #begin(client: PoolClient, locks: readonly Lock[]): Promise<Times> {
+    const numbers = [...new Set(locks.map((lock) => this.#numberOf(lock)))].sort((one, other) =>
+      one < other ? -1 : 1,
+    );
+    const parts = [
+      'BEGIN',
+      `SET LOCAL statement_timeout = ${STATEMENT_MS}`,
+      `SET LOCAL idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS}`,
+      ...numbers.map((number) => `SELECT pg_advisory_xact_lock(${number})`),
+      `SELECT ${this.given ?? CLOCK} AS time`,
+    ];
+    const results = (await client.query(parts.join(';'))) as unknown as readonly { rows: { time: string }[] }[];
+    const time = Number(results.at(-1)?.rows[0]?.time);
+    return { time, now: Math.floor(time) };
+  }
+
+  #numberOf(lock: Lock): bigint {
+    const digest = createHash('sha256')
+      .update(JSON.stringify([this.#options.schema, ...lock]))
+      .digest();
+    return digest.readBigInt64BE(0);
+  }
+
+  #on(query: (config: QueryConfig) => Promise<{ rows: unknown[]; rowCount: number | null }>): Sql {
+    const ask = (text: string, values: SqlValue[]) => query({ ...this.#statement(text), values, types: TYPES });
+    return {
+      rows: async <Row>(text: string, ...values: SqlValue[]) => (await ask(text, values)).rows as Row[],
+      row: async <Row>(text: string, ...values: SqlValue[]) => (await ask(text, values)).rows[0] as Row | undefined,
+      run: async (text, ...values) => (await ask(text, values)).rowCount ?? 0,
+    };
+  }
+
+  #statement(text: string): Pick<QueryConfig, 'name' | 'text'> {
+    const known = this.#texts.get(text);
+    if (known !== undefined) return known;
+    const full = this.qualify(text);
+    const name = `pilotage_${createHash('sha256').update(full).digest('hex').slice(0, 24)}`;
+    // Texts that are put together from what is asked for are not kept for ever.
+    if (this.#texts.size >= MOST_TEXTS) return { text: full };
+    const statement = this.#options.prepares ? { name, text: full } : { text: full };
+    this.#texts.set(text, statement);
+    return statement;
+  }
+
+  /** The text with the names of the tables of this journal. */
+  qualify(text: string): string {
+    return text.replaceAll(/\{(\w+)\}/g, (_, table: string) => `${this.#quoted}."${table}"`);
+  }
+
+  /** A connection of the pool, to be released. */
+  async connection(): Promise<PoolClient> {
+    return (await this.#pooled()).connect();
+  }
+
+  /** A connection beside the pool, to be ended. */
+  async ownClient(): Promise<Client> {
+    await this.#open();
+    const client = await this.#options.connectAlone(await this.#pooled());
+    client.on('error', () => undefined);
+    await client.connect();
+    return client;
+  }
+
+  #pooled(): Promise<Pool> {
+    this.#pool ??= this.#options.connect().catch((error: unknown) => {
+      this.#pool = undefined;
+      throw error;
+    });
+    return this.#pool;
+  }
+
+  /** The pool, when the tables are there. Whoever comes after a failure tries again. */
+  #open(): Promise<Pool> {
+    this.#ready ??= this.#prepare().catch((error: unknown) => {
+      this.#ready = undefined;
+      throw error;
+    });
+    return this.#ready;
+  }
+
+  async #prepare(): Promise<Pool> {
+    const pool = await this.#pooled();
+    await this.#options.prepare(this);
+    return pool;
+  }
+
+  async #during<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#closing !== undefined) throw journalClosed();
+    const done = work();
+    this.#underWay.add(done);
+    try {
+      return await done;
+    } catch (error) {
+      throw storeError(error);
+    } finally {
+      this.#underWay.delete(done);
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await Promise.allSettled(this.#underWay);
+    const pool = await this.#pool?.catch(() => undefined);
+    if (this.#options.isOwn) await pool?.end();
+  }
+}
+
+const MOST_TEXTS = 500;
+
+/** All numbers of ours are smaller than 2^53. */
+const TYPES = {
+  getTypeParser: (type: number) => {
+    if (type === INT8 || type === NUMERIC) return Number;
+    if (type === BYTES) return (text: string) => Buffer.from(text.slice(2), 'hex');
+    if (type === BOOL) return (text: string) => text === 't';
+    if (type === INT2 || type === INT4) return Number;
+    return (text: string) => text;
+  },
+} as unknown as QueryConfig['types'];
+const BOOL = 16;
+const BYTES = 17;
+const INT2 = 21;
+const INT4 = 23;

@@ -1,0 +1,97 @@
+/** What Postgres, or the way to it, says, as errors of ours. */
+import { type ErrorCode, PilotageError } from '#core';
+
+// https://www.postgresql.org/docs/current/errcodes-appendix.html
+const DEADLOCK = '40P01';
+const SERIALIZATION = '40001';
+const STATEMENT_TIMEOUT = '57014';
+const LOCK_TIMEOUT = '55P03';
+const READ_ONLY = '25006';
+const NO_SUCH_TABLE = '42P01';
+const NO_PRIVILEGE = '42501';
+const TOO_MANY_CONNECTIONS = '53300';
+const BAD_CHARACTER = '22021';
+const TOO_LARGE = '54000';
+
+/** The two have got into each other's way: one of them was rolled back, and may be tried again. */
+export function isConflict(thrown: unknown): boolean {
+  const state = stateOf(thrown);
+  return state === DEADLOCK || state === SERIALIZATION;
+}
+
+/** The five characters with which the server classes an error; `undefined` when it was not the server that spoke. */
+export function stateOf(thrown: unknown): string | undefined {
+  if (!(thrown instanceof Error) || !('code' in thrown) || !('severity' in thrown)) return undefined;
+  return typeof thrown.code === 'string' ? thrown.code : undefined;
+}
+
+/** Typed errors pass through. */
+export function storeError(thrown: unknown): PilotageError {
+  if (PilotageError.is(thrown)) return thrown;
+  const why = thrown instanceof Error && thrown.message !== '' ? thrown.message : String(thrown);
+  const [code, message] = describe(stateOf(thrown), why);
+  return new PilotageError(code, message, { cause: thrown });
+}
+
+function describe(state: string | undefined, why: string): readonly [ErrorCode, string] {
+  switch (state) {
+    case undefined:
+      return [
+        'journal_unavailable',
+        `Postgres cannot be reached (${why}). Check that it runs, and the URL of the journal.`,
+      ];
+    case DEADLOCK:
+    case SERIALIZATION:
+    case STATEMENT_TIMEOUT:
+    case LOCK_TIMEOUT:
+      return ['journal_busy', `Postgres could not do it in time (${why}). Nothing was written. Try again.`];
+    case TOO_MANY_CONNECTIONS:
+      return ['journal_unavailable', `Postgres has no connection left (${why}). Give the journals smaller pools.`];
+    case READ_ONLY:
+      return [
+        'journal_unavailable',
+        `This Postgres takes no writes (${why}): it is a standby. Give the URL of the primary.`,
+      ];
+    case NO_SUCH_TABLE:
+      return [
+        'journal_corrupt',
+        `A table of the journal is missing (${why}). Restore a backup, or give another schema.`,
+      ];
+    case NO_PRIVILEGE:
+      return [
+        'journal_read_only',
+        `The database user has no right to do this (${why}). Grant it, or give another user.`,
+      ];
+    case BAD_CHARACTER:
+      return [
+        'invalid_config',
+        `Postgres stores no text with the character U+0000 (${why}). Leave it out of names and keys.`,
+      ];
+    case TOO_LARGE:
+      return [
+        'invalid_config',
+        `It is too large for Postgres (${why}). Store it as an artifact, or make names shorter.`,
+      ];
+    default:
+      return describeClass(state, why);
+  }
+}
+
+function describeClass(state: string, why: string): readonly [ErrorCode, string] {
+  switch (state.slice(0, 2)) {
+    case '53':
+      return ['journal_full', `Postgres has no room left (${why}). Nothing was written; make room and try again.`];
+    // The server is shutting down or starting, has cut the connection, or has an error of its disk.
+    case '08':
+    case '57':
+    case '58':
+      return ['journal_unavailable', `Postgres cannot do it now (${why}). Try again.`];
+    case '28':
+    case '3D':
+      return ['invalid_config', `Postgres refuses the connection (${why}). Correct the URL of the journal.`];
+    case 'XX':
+      return ['journal_corrupt', `Postgres finds its data damaged (${why}). Restore a backup.`];
+    default:
+      return ['journal_unavailable', `Postgres refused a statement of the journal (${state}: ${why}).`];
+  }
+}

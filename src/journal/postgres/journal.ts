@@ -1,0 +1,276 @@
+/** A journal on Postgres, through `pg`. Any number of processes on any number of machines may share it. */
+import { type Entry, encodeEntry, type Message, type Scope, type StartKey, systemClock } from '#core';
+import { encodeAppend, encodeMessage, encodeRun, encodeSending } from '../encoded.ts';
+import type {
+  Append,
+  ArtifactStore,
+  Claim,
+  ClaimedRun,
+  ClaimRequest,
+  Examined,
+  Journal,
+  LongTermStore,
+  NewRun,
+  Park,
+  ParkedRequest,
+  Received,
+  Renewal,
+  RepairRequest,
+  RunQuery,
+  RunRecord,
+  Sending,
+  Sent,
+  SessionStore,
+  SignalOptions,
+  SnapshotStore,
+  StartedByKey,
+} from '../port.ts';
+import type { StreamStore } from '../port-streams.ts';
+import { assertLease, assertPriority, isTurn, journalClosed, ownedBy, pageSize, runNotFound } from '../rules.ts';
+import type { ScheduleStore } from '../schedules-port.ts';
+import { encodeSignal } from '../waiting.ts';
+import type { EventStore, WaitIndex } from '../waits-port.ts';
+import { AppendQueue } from './appends.ts';
+import { PostgresArtifacts } from './artifacts.ts';
+import { PostgresClaims } from './claims.ts';
+import { openDatabase, type PostgresConnection, type PostgresOptions } from './connection.ts';
+import type { Database, Lock } from './database.ts';
+import { readInbox } from './inbox.ts';
+import { PostgresItems } from './items.ts';
+import { PostgresNews } from './news.ts';
+import { PostgresRecords, PostgresRepairs } from './records.ts';
+import { findRun } from './run-rows.ts';
+import { PostgresRuns } from './runs.ts';
+import { PostgresSchedules } from './schedules.ts';
+import { PostgresSnapshots } from './snapshots.ts';
+import { PostgresStreams } from './streams.ts';
+import { PostgresTurns } from './turns.ts';
+import { PostgresWaits } from './waits.ts';
+
+/**
+ * Connects when it is first used. Each operation that finds the database gone is refused with `journal_unavailable`, and the next one tries again.
+ * @throws PilotageError `invalid_config`. Of the first operation also `package_missing`, `journal_newer`, or `journal_older`.
+ */
+export function postgresJournal(connection: PostgresConnection, options: PostgresOptions = {}): Journal {
+  return new PostgresJournal(openDatabase(connection, options), options);
+}
+
+const WATCH_INTERVAL_MS = 200;
+
+class PostgresJournal implements Journal {
+  readonly artifacts: ArtifactStore;
+  readonly sessions: SessionStore;
+  readonly schedules: ScheduleStore;
+  readonly snapshots: SnapshotStore;
+  readonly store: LongTermStore;
+  readonly waits: WaitIndex;
+  readonly events: EventStore;
+  readonly streams: StreamStore;
+  readonly #database: Database;
+  readonly #news: PostgresNews;
+  readonly #runs: PostgresRuns;
+  readonly #claims: PostgresClaims;
+  readonly #records: PostgresRecords;
+  readonly #repairs: PostgresRepairs;
+  readonly #turns: PostgresTurns;
+  readonly #appends: AppendQueue;
+  #closing: Promise<void> | undefined;
+
+  constructor(database: Database, options: PostgresOptions) {
+    const { clock = systemClock, watchIntervalMs = WATCH_INTERVAL_MS, transactionPooler = false } = options;
+    const news = new PostgresNews(database, { watchIntervalMs, listens: !transactionPooler });
+    const turns = new PostgresTurns();
+    const waits = new PostgresWaits(PostgresRuns.tellKey);
+    this.#database = database;
+    this.#news = news;
+    this.#turns = turns;
+    this.#claims = new PostgresClaims(database, clock, turns);
+    this.#runs = new PostgresRuns(database, { turns, waits, claims: this.#claims });
+    this.#records = new PostgresRecords(database);
+    this.#repairs = new PostgresRepairs(waits);
+    this.#appends = new AppendQueue(database);
+    this.artifacts = new PostgresArtifacts(database);
+    this.schedules = new PostgresSchedules(database);
+    this.snapshots = new PostgresSnapshots(database);
+    this.store = new PostgresItems(database);
+    this.streams = new PostgresStreams(database, (run) => news.tell(run));
+    this.sessions = this.#sessionStore(waits);
+    this.waits = { list: (query) => database.read((sql) => waits.list(sql, query)) };
+    this.events = {
+      signal: async (signal) => {
+        const body = encodeSignal(signal);
+        const lock: Lock = ['signal', signal.tenant, signal.key];
+        const signalled = await database.write([lock], (sql, times) => waits.signal(sql, signal, body, times));
+        news.tell(...signalled.runs);
+        return signalled;
+      },
+      list: (query) => database.read((sql) => waits.signals(sql, database.given, query)),
+    };
+  }
+
+  #sessionStore(waits: PostgresWaits): SessionStore {
+    const [database, turns] = [this.#database, this.#turns];
+    const lock = ({ tenant, user, session }: Scope): Lock => ['session', tenant, user, session];
+    return {
+      get: (scope) => database.read((sql) => turns.record(sql, scope)),
+      list: async (query) => {
+        pageSize(query);
+        return database.read((sql) => turns.list(sql, query));
+      },
+      set: async (scope, facts) => {
+        ownedBy(scope);
+        await database.write([lock(scope)], (sql) => turns.set(sql, scope, facts));
+        this.#news.tellSession(scope);
+      },
+      delete: async (scope) => {
+        ownedBy(scope);
+        const runs = await this.#deleteSession(scope, waits);
+        this.#news.tellAll();
+        return runs;
+      },
+    };
+  }
+
+  /** Signals that come meanwhile have locks of their own: it is tried again with those. */
+  async #deleteSession(scope: Scope, waits: PostgresWaits): Promise<number> {
+    const { tenant, user, session } = scope;
+    for (;;) {
+      const keys = await this.#database.read((sql) => this.#turns.eventKeysOf(sql, scope));
+      const locks: Lock[] = [['session', tenant, user, session], ...keys.map((key): Lock => ['signal', tenant, key])];
+      const runs = await this.#database.write(locks, (sql, { now }) => this.#turns.delete(sql, scope, now, waits, keys));
+      if (runs !== undefined) return runs;
+    }
+  }
+
+  async create(run: NewRun): Promise<Claim | undefined> {
+    const text = encodeRun(run);
+    const claim = await this.#runs.create(text);
+    this.#news.tell(run.identity.run);
+    if (isTurn(text.first)) this.#news.tellSession(run.identity);
+    return claim;
+  }
+
+  async startByKey(run: NewRun, key: StartKey): Promise<StartedByKey> {
+    const text = encodeRun(run);
+    const started = await this.#runs.startByKey(text, key);
+    this.#news.tell(started.run);
+    if (isTurn(text.first)) this.#news.tellSession(run.identity);
+    return started;
+  }
+
+  async send(sending: Sending): Promise<Sent> {
+    const sent = await this.#runs.send(encodeSending(sending));
+    const { starts, tells = [] } = sending;
+    if (starts !== undefined) this.#news.tell(starts.identity.run);
+    this.#news.tell(...tells.map(({ run }) => run));
+    this.#news.tellSession(sending.scope);
+    return sent;
+  }
+
+  async append(append: Append): Promise<void> {
+    const text = encodeAppend(append);
+    const locks = await this.#runs.locksFor(text);
+    const { run, starts = [], tells = [] } = append;
+    if (locks === undefined) {
+      await this.#appends.append(text);
+      this.#news.tell(run);
+      return;
+    }
+    const { next, told } = await this.#runs.append(text, locks);
+    this.#news.tell(run, ...told, ...starts.map(({ identity }) => identity.run), ...tells.map((each) => each.run));
+    if (next !== undefined) await this.#hasItsTurn(next);
+  }
+
+  async #hasItsTurn(run: string): Promise<void> {
+    this.#news.tell(run);
+    // It is a word to those who watch, who look by themselves, too.
+    const scope = await this.#database.read((sql) => this.#turns.scopeOf(sql, run)).catch(() => undefined);
+    if (scope !== undefined) this.#news.tellSession(scope);
+  }
+
+  async read(run: string, from: number = 1, limit: number = Number.POSITIVE_INFINITY): Promise<Entry[]> {
+    const first = Math.max(from, 1);
+    return this.#runs.read(run, first, first + limit);
+  }
+
+  async get(run: string): Promise<RunRecord | undefined> {
+    return this.#records.get(run);
+  }
+
+  async list(query: RunQuery): Promise<RunRecord[]> {
+    return this.#records.list(query, pageSize(query));
+  }
+
+  async claim(request: ClaimRequest): Promise<Claim | undefined> {
+    assertLease(request);
+    return this.#claims.claim(request);
+  }
+
+  async claimParked(request: ParkedRequest): Promise<ClaimedRun[]> {
+    assertLease(request);
+    return this.#claims.claimParked(request);
+  }
+
+  async nextDue(agents: readonly string[]): Promise<number | undefined> {
+    return this.#claims.nextDue(agents);
+  }
+
+  async renew(leases: readonly Renewal[], leaseMs: number): Promise<(number | undefined)[]> {
+    assertLease({ leaseMs });
+    return this.#claims.renew(leases, leaseMs);
+  }
+
+  async release(lease: Renewal, park: Park): Promise<boolean> {
+    return this.#claims.release(lease, park);
+  }
+
+  async signal(run: string, message: Message, options: SignalOptions = {}): Promise<boolean> {
+    if (options.priority !== undefined) assertPriority(options.priority);
+    const isNew = await this.#runs.signal(run, encodeMessage(message), options);
+    if (isNew) this.#news.tell(run);
+    return isNew;
+  }
+
+  async inbox(run: string): Promise<Received[]> {
+    return this.#database.read(async (sql) => {
+      const row = await findRun(sql, run);
+      if (row === undefined) throw runNotFound(run);
+      return readInbox(sql, row.key);
+    });
+  }
+
+  async examine(run: string): Promise<Examined> {
+    return this.#database.read((sql) => this.#repairs.examine(sql, run));
+  }
+
+  async repair(request: RepairRequest): Promise<void> {
+    const bodies = request.entries.map(encodeEntry);
+    const locks = await this.#database.read((sql) => this.#repairs.locksFor(sql, request));
+    const { next, told } = await this.#database.write(locks, async (sql, { now }) => {
+      const told = await this.#repairs.repair(sql, request, bodies, now);
+      return { next: await this.#turns.ended(sql, request.run), told };
+    });
+    this.#news.tell(request.run, ...told);
+    if (next !== undefined) await this.#hasItsTurn(next);
+  }
+
+  watch(run: string, wake: () => void): () => void {
+    if (this.#closing !== undefined) throw journalClosed();
+    return this.#news.watch(run, wake);
+  }
+
+  watchSession(scope: Scope, wake: () => void): () => void {
+    if (this.#closing !== undefined) throw journalClosed();
+    return this.#news.watchSession(scope, wake);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await this.#news.close();
+    await this.#database.close();
+  }
+}

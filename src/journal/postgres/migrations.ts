@@ -1,0 +1,96 @@
+/** Brings the tables of a journal to the present version, once, whoever comes first. */
+import type { PoolClient } from 'pg';
+import { PilotageError } from '#core';
+import type { Database } from './database.ts';
+import { stateOf } from './failures.ts';
+import { MIGRATIONS, OLDEST_COMPATIBLE, SCHEMA_VERSION } from './schema.ts';
+
+/** `oldest`: the oldest version whose code can work with the tables. */
+const FORMAT = `
+  CREATE SCHEMA IF NOT EXISTS SCHEMA_NAME;
+  CREATE TABLE IF NOT EXISTS {format} (id int PRIMARY KEY DEFAULT 1 CHECK (id = 1), version int NOT NULL, oldest int NOT NULL);
+  INSERT INTO {format} (version, oldest) VALUES (0, 0) ON CONFLICT DO NOTHING`;
+const READ = 'SELECT version, oldest FROM {format}';
+const NO_SUCH_TABLE = '42P01';
+const TABLE_IS_THERE = '42P07';
+/** "pilotage", for those who come at the same time: their lock must not depend on the name of a schema that does not exist yet. */
+const LOCK = 0x70696c6f74616765n;
+
+interface Format {
+  readonly version: number;
+  readonly oldest: number;
+}
+
+/**
+ * @param mayMigrate false: an older format is refused.
+ * @returns the versions before and after.
+ * @throws PilotageError `journal_newer`, `journal_older`, or `invalid_config` for a schema that another application has.
+ */
+export async function migrate(
+  database: Database,
+  mayMigrate: boolean,
+): Promise<{ readonly from: number; readonly to: number }> {
+  const client = await database.connection();
+  try {
+    const there = await formatOf(client, database);
+    if (there !== undefined && there.version >= SCHEMA_VERSION) {
+      assertKnown(database, there);
+      return { from: there.version, to: there.version };
+    }
+    if (!mayMigrate) throw older(database, there);
+    return await bring(client, database);
+  } finally {
+    client.release();
+  }
+}
+
+async function bring(client: PoolClient, database: Database): Promise<{ from: number; to: number }> {
+  await client.query(`BEGIN; SELECT pg_advisory_xact_lock(${LOCK})`);
+  try {
+    const before = await formatOf(client, database);
+    if (before === undefined) await client.query(database.qualify(FORMAT.replace('SCHEMA_NAME', database.quoted)));
+    const from = before?.version ?? 0;
+    if (before !== undefined) assertKnown(database, before);
+    for (const { sql } of MIGRATIONS.slice(from)) await client.query(database.qualify(sql));
+    const to = Math.max(from, SCHEMA_VERSION);
+    const set = `UPDATE {format} SET version = ${to}, oldest = greatest(oldest, ${OLDEST_COMPATIBLE}) WHERE version < ${to}`;
+    await client.query(`${database.qualify(set)}; COMMIT`);
+    return { from, to };
+  } catch (error) {
+    await client.query('ROLLBACK');
+    if (stateOf(error) !== TABLE_IS_THERE) throw error;
+    const message = `The schema ${database.schema} has tables that are not a journal of Pilotage, and was left as it is. Give the journal a schema of its own.`;
+    throw new PilotageError('invalid_config', message, { cause: error });
+  }
+}
+
+async function formatOf(client: PoolClient, database: Database): Promise<Format | undefined> {
+  try {
+    const exists = await client.query('SELECT to_regclass($1) IS NOT NULL AS exists', [database.qualify('{format}')]);
+    if (exists.rows[0]?.exists !== true) return undefined;
+    const { rows } = await client.query<Format>(database.qualify(READ));
+    return rows[0];
+  } catch (error) {
+    if (stateOf(error) === NO_SUCH_TABLE) return undefined;
+    throw error;
+  }
+}
+
+function assertKnown({ schema }: Database, { version, oldest }: Format): void {
+  if (oldest <= SCHEMA_VERSION) return;
+  throw new PilotageError(
+    'journal_newer',
+    `The journal in the schema ${schema} has format ${version}; this version of Pilotage knows up to ${SCHEMA_VERSION}. Upgrade Pilotage.`,
+    { data: { schema, found: version, supported: SCHEMA_VERSION } },
+  );
+}
+
+function older({ schema }: Database, there: Format | undefined): PilotageError {
+  const found = there?.version ?? 0;
+  const what = there === undefined ? 'has no journal' : `has a journal of format ${found}`;
+  return new PilotageError(
+    'journal_older',
+    `The schema ${schema} ${what}, and this version of Pilotage needs ${SCHEMA_VERSION}. Run \`pilotage migrate\` once.`,
+    { data: { schema, found, supported: SCHEMA_VERSION } },
+  );
+}

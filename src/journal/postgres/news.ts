@@ -1,0 +1,227 @@
+/**
+ * News of runs and sessions between processes: those who write notify, those who watch listen. A notification may be lost (a connection that
+ * breaks, a process that dies between its commit and its word, a pooler that gives each transaction another connection), so that whoever
+ * watches looks by itself, too: often when nothing can be heard, and seldom when it can.
+ */
+import { createHash } from 'node:crypto';
+import type { Client } from 'pg';
+import type { Scope } from '#core';
+import { sessionKey, Watchers } from '../watchers.ts';
+import type { Database } from './database.ts';
+
+/** News within this time go together: each notification is a commit. */
+const GATHER_MS = 5;
+/** A notification has at most 8,000 bytes. */
+const MOST_BYTES = 7_000;
+/** In the place of more names than fit. */
+const ALL = '*';
+const LISTENING_LOOK_MS = 2_000;
+const RECONNECT_MS = 1_000;
+/** So long a connection has until it hears its own word. */
+const ECHO_MS = 3_000;
+const ECHO = '?';
+const LOOK_AT_RUNS = `
+  SELECT runs.id, concat_ws(':', runs.head, runs.signals, runs.status, runs.fence, runs.waits,
+    (SELECT concat_ws('/', sum(rows), count(*) FILTER (WHERE closed)) FROM {streams} WHERE run = runs.key)) AS mark
+  FROM {runs} AS runs WHERE id = ANY($1::text[])`;
+const LOOK_AT_SESSIONS = `
+  SELECT wanted.name AS id, concat_ws(':', max(turn), count(*) FILTER (WHERE waits > 0), max(key)) AS mark
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS wanted (name, tenant, "user", session)
+  JOIN {runs} AS runs ON runs.tenant = wanted.tenant AND runs."user" = wanted."user" AND runs.session = wanted.session AND turn IS NOT NULL
+  GROUP BY wanted.name`;
+
+export interface NewsOptions {
+  readonly watchIntervalMs: number;
+  /** False: connections change from transaction to transaction, and nothing is heard on them. */
+  readonly listens: boolean;
+}
+
+export class PostgresNews {
+  readonly #database: Database;
+  readonly #options: NewsOptions;
+  readonly #channel: string;
+  readonly #watchers = new Watchers();
+  readonly #sessions = new Map<string, Scope>();
+  readonly #marks = new Map<string, string>();
+  #gathered = new Set<string>();
+  #telling: NodeJS.Timeout | undefined;
+  #looking: NodeJS.Timeout | undefined;
+  #isLooking = false;
+  #listener: Client | undefined;
+  #isConnecting = false;
+  #hears = false;
+  #closed = false;
+
+  constructor(database: Database, options: NewsOptions) {
+    this.#database = database;
+    this.#options = options;
+    const digest = createHash('sha256').update(database.schema).digest('hex');
+    this.#channel = `pilotage_${digest.slice(0, 16)}`;
+  }
+
+  watch(run: string, wake: () => void): () => void {
+    return this.#watching(this.#watchers.add(run, wake));
+  }
+
+  watchSession(scope: Scope, wake: () => void): () => void {
+    this.#sessions.set(sessionKey(scope), scope);
+    return this.#watching(this.#watchers.addSession(scope, wake));
+  }
+
+  #watching(stop: () => void): () => void {
+    if (this.#watchers.size > 0) {
+      this.#look(this.#options.watchIntervalMs);
+      void this.#listen();
+    }
+    return () => {
+      stop();
+      if (this.#watchers.size === 0) this.#stopListening();
+    };
+  }
+
+  /** These have news: those who watch them here hear it at once, and others soon. */
+  tell(...runs: readonly string[]): void {
+    for (const run of runs) this.#tellName(run);
+  }
+
+  tellSession(scope: Scope): void {
+    this.#tellName(sessionKey(scope));
+  }
+
+  /** Everybody looks. */
+  tellAll(): void {
+    this.#watchers.wakeAll();
+    this.#gather(ALL);
+  }
+
+  #tellName(name: string): void {
+    this.#watchers.wake(name);
+    this.#gather(name);
+  }
+
+  #gather(name: string): void {
+    if (!this.#options.listens || this.#closed) return;
+    this.#gathered.add(name);
+    this.#telling ??= setTimeout(() => void this.#notify(), GATHER_MS).unref();
+  }
+
+  async #notify(): Promise<void> {
+    this.#telling = undefined;
+    const names = [...this.#gathered];
+    this.#gathered = new Set();
+    const whole = JSON.stringify(names);
+    const payload = Buffer.byteLength(whole) > MOST_BYTES ? ALL : whole;
+    // Whoever is not told looks by itself.
+    await this.#database.read((sql) => sql.run('SELECT pg_notify($1, $2)', this.#channel, payload)).catch(() => undefined);
+  }
+
+  #heard(payload: string | undefined): void {
+    if (payload === ECHO) this.#hears = true;
+    else if (payload === ALL || payload === undefined) this.#watchers.wakeAll();
+    else for (const name of JSON.parse(payload) as string[]) this.#watchers.wake(name);
+  }
+
+  async #listen(): Promise<void> {
+    if (!this.#options.listens || this.#listener !== undefined || this.#isConnecting || this.#closed) return;
+    this.#isConnecting = true;
+    try {
+      const client = await this.#database.ownClient();
+      const lost = (): void => {
+        if (this.#listener !== client) return;
+        this.#listener = undefined;
+        this.#hears = false;
+        this.#watchers.wakeAll();
+        setTimeout(() => this.#watchers.size > 0 && void this.#listen(), RECONNECT_MS).unref();
+      };
+      client.on('error', lost);
+      client.on('end', lost);
+      client.on('notification', ({ payload }) => this.#heard(payload));
+      this.#listener = client;
+      await client.query(`LISTEN ${this.#channel}`);
+      await client.query('SELECT pg_notify($1, $2)', [this.#channel, ECHO]);
+      // Only now it does not keep the process alive: a connection that is being made shall be ended.
+      (client as unknown as { unref(): void }).unref();
+      this.#watchers.wakeAll();
+      if (this.#closed || this.#watchers.size === 0) this.#stopListening();
+      else setTimeout(() => this.#warnIfDeaf(client), ECHO_MS).unref();
+    } catch {
+      this.#listener = undefined;
+    } finally {
+      this.#isConnecting = false;
+    }
+  }
+
+  #warnIfDeaf(client: Client): void {
+    if (this.#hears || this.#listener !== client) return;
+    process.emitWarning(
+      'The journal on Postgres hears no notifications: a pooler that gives each transaction another connection stands between. Other processes are noticed by looking. Set { transactionPooler: true }.',
+    );
+  }
+
+  #look(delayMs: number): void {
+    if (this.#looking !== undefined || this.#closed) return;
+    const look = async (): Promise<void> => {
+      this.#looking = undefined;
+      if (this.#closed || this.#watchers.size === 0) return;
+      if (!this.#isLooking) await this.#lookOnce();
+      this.#look(this.#hears ? LISTENING_LOOK_MS : this.#options.watchIntervalMs);
+      void this.#listen();
+    };
+    this.#looking = setTimeout(() => void look(), delayMs).unref();
+  }
+
+  async #lookOnce(): Promise<void> {
+    this.#isLooking = true;
+    try {
+      for (const name of this.#sessions.keys()) if (!this.#watchers.has(name)) this.#sessions.delete(name);
+      const runs = this.#watchers.names.filter((name) => !this.#sessions.has(name));
+      const sessions = [...this.#sessions];
+      const found = await this.#database.read(async (sql) => {
+        const ofRuns = runs.length === 0 ? [] : await sql.rows<Mark>(LOOK_AT_RUNS, runs);
+        if (sessions.length === 0) return ofRuns;
+        const columns = [
+          sessions.map(([name]) => name),
+          sessions.map(([, { tenant }]) => tenant),
+          sessions.map(([, { user }]) => user),
+          sessions.map(([, { session }]) => session),
+        ];
+        return [...ofRuns, ...(await sql.rows<Mark>(LOOK_AT_SESSIONS, ...columns))];
+      });
+      const before = new Map(this.#marks);
+      this.#marks.clear();
+      for (const { id, mark } of found) {
+        this.#marks.set(id, mark);
+        if (before.get(id) !== mark) this.#watchers.wake(id);
+      }
+    } catch {
+      // A reader that is woken reads the journal, and gets the error where it can be handled.
+      this.#watchers.wakeAll();
+    } finally {
+      this.#isLooking = false;
+    }
+  }
+
+  #stopListening(): void {
+    clearTimeout(this.#looking);
+    this.#looking = undefined;
+    const client = this.#listener;
+    this.#listener = undefined;
+    this.#hears = false;
+    this.#marks.clear();
+    if (client !== undefined) void client.end().catch(() => undefined);
+  }
+
+  /** What was gathered is still told. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#watchers.clear();
+    this.#stopListening();
+    clearTimeout(this.#telling);
+    if (this.#telling !== undefined) await this.#notify();
+  }
+}
+
+interface Mark {
+  readonly id: string;
+  readonly mark: string;
+}

