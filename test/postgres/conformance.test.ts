@@ -9,7 +9,8 @@ describe('Postgres journal', async () => {
   const schemaOf = (store: string): string => `t_${createHash('sha256').update(store).digest('hex').slice(0, 24)}`;
 
   for (const check of journalConformance({
-    open: (clock, store) => postgresJournal({ url }, { clock, schema: schemaOf(store), watchIntervalMs: 5, maxConnections: 8 }),
+    open: (clock, store) =>
+      postgresJournal({ url }, { clock, schema: schemaOf(store), watchIntervalMs: 2_000, maxConnections: 8 }),
     durable: true,
   })) {
     it(check.name, check.run);

@@ -147,7 +147,8 @@ export class AppendQueue {
         if (why !== undefined) throw why;
         const [key] = await this.#once([text]);
         if (key !== undefined) return resolve();
-        if (tries >= MOST_TRIES) throw new PilotageError('journal_busy', `Run ${text.append.run} changes all the time. Try again.`);
+        if (tries >= MOST_TRIES)
+          throw new PilotageError('journal_busy', `Run ${text.append.run} changes all the time. Try again.`);
       }
     } catch (error) {
       reject(error);

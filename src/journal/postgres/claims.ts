@@ -5,7 +5,17 @@ import type { Claim, ClaimedRun, ClaimRequest, Park, ParkedRequest, Renewal } fr
 import { assertMayGoOn, dueAt, hasEnded, MOST_ENTRIES_ALONG, mayLive, mayReopen, wholeMs } from '../rules.ts';
 import { decodeRow, type EntryRow } from '../stored-runs.ts';
 import { type Database, NOW_1, type Sql, TIME_1, type Times } from './database.ts';
-import { findRun, HAS_ENDED, holdRun, IS_LEASED, IS_PARKED, IS_READY, IS_TIMED, RUN_COLUMNS, type RunRow } from './run-rows.ts';
+import {
+  findRun,
+  HAS_ENDED,
+  holdRun,
+  IS_LEASED,
+  IS_PARKED,
+  IS_READY,
+  IS_TIMED,
+  RUN_COLUMNS,
+  type RunRow,
+} from './run-rows.ts';
 import type { PostgresTurns } from './turns.ts';
 
 /** What a claim found, and what it came to. `time`: that of the store, with its fraction. */
@@ -194,7 +204,11 @@ export class PostgresClaims {
     if (rows.length === 0) return [];
     const first = rows.toSorted((left, right) => (left.wake_at ?? 0) - (right.wake_at ?? 0));
     const along = await this.#alongWith(rows).catch(() => new Map<number, EntryRow[]>());
-    return first.map((row) => ({ claim: claimOf(row, row.work_left_at), tenant: row.tenant, ...entriesOf(row, along.get(row.key)) }));
+    return first.map((row) => ({
+      claim: claimOf(row, row.work_left_at),
+      tenant: row.tenant,
+      ...entriesOf(row, along.get(row.key)),
+    }));
   }
 
   /** Nobody adds to them while the runs are leased. What cannot be read is told to whoever reads it. */
@@ -239,7 +253,17 @@ export class PostgresClaims {
     const { given } = this.#database;
     const values = [seenSignals, isRelative, problem === undefined ? null : JSON.stringify(problem)] as const;
     const row = await this.#database.read((sql) =>
-      sql.row<Pick<RunRow, 'signals' | 'status'>>(RELEASE, given, run, fence, ...values, wakeInMs ?? 0, at, status, leavesWork),
+      sql.row<Pick<RunRow, 'signals' | 'status'>>(
+        RELEASE,
+        given,
+        run,
+        fence,
+        ...values,
+        wakeInMs ?? 0,
+        at,
+        status,
+        leavesWork,
+      ),
     );
     // A lost lease releases nothing.
     return row === undefined || row.signals <= seenSignals || hasEnded(row.status);

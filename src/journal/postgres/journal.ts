@@ -30,11 +30,13 @@ import { assertLease, assertPriority, isTurn, journalClosed, ownedBy, pageSize, 
 import type { ScheduleStore } from '../schedules-port.ts';
 import { encodeSignal } from '../waiting.ts';
 import type { EventStore, WaitIndex } from '../waits-port.ts';
+import { sessionKey } from '../watchers.ts';
 import { AppendQueue } from './appends.ts';
 import { PostgresArtifacts } from './artifacts.ts';
 import { PostgresClaims } from './claims.ts';
 import { openDatabase, type PostgresConnection, type PostgresOptions } from './connection.ts';
 import type { Database, Lock } from './database.ts';
+import { InOrder } from './in-order.ts';
 import { readInbox } from './inbox.ts';
 import { PostgresItems } from './items.ts';
 import { PostgresNews } from './news.ts';
@@ -74,6 +76,7 @@ class PostgresJournal implements Journal {
   readonly #repairs: PostgresRepairs;
   readonly #turns: PostgresTurns;
   readonly #appends: AppendQueue;
+  readonly #order = new InOrder();
   #closing: Promise<void> | undefined;
 
   constructor(database: Database, options: PostgresOptions) {
@@ -100,7 +103,9 @@ class PostgresJournal implements Journal {
       signal: async (signal) => {
         const body = encodeSignal(signal);
         const lock: Lock = ['signal', signal.tenant, signal.key];
-        const signalled = await database.write([lock], (sql, times) => waits.signal(sql, signal, body, times));
+        const signalled = await this.#inOrder([lock.join('/')], () =>
+          database.write([lock], (sql, times) => waits.signal(sql, signal, body, times)),
+        );
         news.tell(...signalled.runs);
         return signalled;
       },
@@ -119,12 +124,14 @@ class PostgresJournal implements Journal {
       },
       set: async (scope, facts) => {
         ownedBy(scope);
-        await database.write([lock(scope)], (sql) => turns.set(sql, scope, facts));
+        await this.#inOrder([sessionKey(scope)], () =>
+          database.write([lock(scope)], (sql) => turns.set(sql, scope, facts)),
+        );
         this.#news.tellSession(scope);
       },
       delete: async (scope) => {
         ownedBy(scope);
-        const runs = await this.#deleteSession(scope, waits);
+        const runs = await this.#inOrder([sessionKey(scope)], () => this.#deleteSession(scope, waits));
         this.#news.tellAll();
         return runs;
       },
@@ -137,14 +144,16 @@ class PostgresJournal implements Journal {
     for (;;) {
       const keys = await this.#database.read((sql) => this.#turns.eventKeysOf(sql, scope));
       const locks: Lock[] = [['session', tenant, user, session], ...keys.map((key): Lock => ['signal', tenant, key])];
-      const runs = await this.#database.write(locks, (sql, { now }) => this.#turns.delete(sql, scope, now, waits, keys));
+      const runs = await this.#database.write(locks, (sql, { now }) =>
+        this.#turns.delete(sql, scope, now, waits, keys),
+      );
       if (runs !== undefined) return runs;
     }
   }
 
   async create(run: NewRun): Promise<Claim | undefined> {
     const text = encodeRun(run);
-    const claim = await this.#runs.create(text);
+    const claim = await this.#inOrder(namesOf(run), () => this.#runs.create(text));
     this.#news.tell(run.identity.run);
     if (isTurn(text.first)) this.#news.tellSession(run.identity);
     return claim;
@@ -152,33 +161,39 @@ class PostgresJournal implements Journal {
 
   async startByKey(run: NewRun, key: StartKey): Promise<StartedByKey> {
     const text = encodeRun(run);
-    const started = await this.#runs.startByKey(text, key);
+    const names = [['start', run.identity.tenant, key.kind, key.key].join('/'), ...namesOf(run)];
+    const started = await this.#inOrder(names, () => this.#runs.startByKey(text, key));
     this.#news.tell(started.run);
     if (isTurn(text.first)) this.#news.tellSession(run.identity);
     return started;
   }
 
   async send(sending: Sending): Promise<Sent> {
-    const sent = await this.#runs.send(encodeSending(sending));
-    const { starts, tells = [] } = sending;
+    const { starts, tells = [], scope } = sending;
+    const text = encodeSending(sending);
+    const names = [sessionKey(scope), ...tells.map(({ run }) => run), ...(starts === undefined ? [] : namesOf(starts))];
+    const sent = await this.#inOrder(names, () => this.#runs.send(text));
     if (starts !== undefined) this.#news.tell(starts.identity.run);
     this.#news.tell(...tells.map(({ run }) => run));
-    this.#news.tellSession(sending.scope);
+    this.#news.tellSession(scope);
     return sent;
   }
 
   async append(append: Append): Promise<void> {
     const text = encodeAppend(append);
-    const locks = await this.#runs.locksFor(text);
     const { run, starts = [], tells = [] } = append;
-    if (locks === undefined) {
-      await this.#appends.append(text);
-      this.#news.tell(run);
-      return;
-    }
-    const { next, told } = await this.#runs.append(text, locks);
-    this.#news.tell(run, ...told, ...starts.map(({ identity }) => identity.run), ...tells.map((each) => each.run));
-    if (next !== undefined) await this.#hasItsTurn(next);
+    const others = [...starts.flatMap(namesOf), ...tells.map((told) => told.run)];
+    await this.#inOrder([run, ...others], async () => {
+      const locks = await this.#runs.locksFor(text);
+      if (locks === undefined) {
+        await this.#appends.append(text);
+        this.#news.tell(run);
+        return;
+      }
+      const { next, told } = await this.#runs.append(text, locks);
+      this.#news.tell(run, ...told, ...starts.map(({ identity }) => identity.run), ...tells.map((each) => each.run));
+      if (next !== undefined) await this.#hasItsTurn(next);
+    });
   }
 
   async #hasItsTurn(run: string): Promise<void> {
@@ -203,12 +218,13 @@ class PostgresJournal implements Journal {
 
   async claim(request: ClaimRequest): Promise<Claim | undefined> {
     assertLease(request);
-    return this.#claims.claim(request);
+    const { run } = request;
+    return this.#inOrder(run === undefined ? [] : [run], () => this.#claims.claim(request));
   }
 
   async claimParked(request: ParkedRequest): Promise<ClaimedRun[]> {
     assertLease(request);
-    return this.#claims.claimParked(request);
+    return this.#inOrder([], () => this.#claims.claimParked(request));
   }
 
   async nextDue(agents: readonly string[]): Promise<number | undefined> {
@@ -221,12 +237,13 @@ class PostgresJournal implements Journal {
   }
 
   async release(lease: Renewal, park: Park): Promise<boolean> {
-    return this.#claims.release(lease, park);
+    return this.#inOrder([lease.run], () => this.#claims.release(lease, park));
   }
 
   async signal(run: string, message: Message, options: SignalOptions = {}): Promise<boolean> {
     if (options.priority !== undefined) assertPriority(options.priority);
-    const isNew = await this.#runs.signal(run, encodeMessage(message), options);
+    const text = encodeMessage(message);
+    const isNew = await this.#inOrder([run], () => this.#runs.signal(run, text, options));
     if (isNew) this.#news.tell(run);
     return isNew;
   }
@@ -245,10 +262,12 @@ class PostgresJournal implements Journal {
 
   async repair(request: RepairRequest): Promise<void> {
     const bodies = request.entries.map(encodeEntry);
-    const locks = await this.#database.read((sql) => this.#repairs.locksFor(sql, request));
-    const { next, told } = await this.#database.write(locks, async (sql, { now }) => {
-      const told = await this.#repairs.repair(sql, request, bodies, now);
-      return { next: await this.#turns.ended(sql, request.run), told };
+    const { next, told } = await this.#inOrder([request.run], async () => {
+      const locks = await this.#database.read((sql) => this.#repairs.locksFor(sql, request));
+      return this.#database.write(locks, async (sql, { now }) => {
+        const told = await this.#repairs.repair(sql, request, bodies, now);
+        return { next: await this.#turns.ended(sql, request.run), told };
+      });
     });
     this.#news.tell(request.run, ...told);
     if (next !== undefined) await this.#hasItsTurn(next);
@@ -269,8 +288,19 @@ class PostgresJournal implements Journal {
     return this.#closing;
   }
 
+  #inOrder<T>(names: readonly string[], work: () => Promise<T>): Promise<T> {
+    return this.#closing === undefined ? this.#order.after(names, work) : Promise.reject(journalClosed());
+  }
+
   async #close(): Promise<void> {
+    await this.#order.settled();
     await this.#news.close();
     await this.#database.close();
   }
+}
+
+/** Under which a run that is stored stands in line. */
+function namesOf({ identity, entries: [first] }: NewRun): readonly string[] {
+  const isOfSession = first?.kind === 'started' && isTurn(first);
+  return isOfSession ? [identity.run, sessionKey(identity)] : [identity.run];
 }

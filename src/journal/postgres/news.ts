@@ -112,7 +112,9 @@ export class PostgresNews {
     const whole = JSON.stringify(names);
     const payload = Buffer.byteLength(whole) > MOST_BYTES ? ALL : whole;
     // Whoever is not told looks by itself.
-    await this.#database.read((sql) => sql.run('SELECT pg_notify($1, $2)', this.#channel, payload)).catch(() => undefined);
+    await this.#database
+      .read((sql) => sql.run('SELECT pg_notify($1, $2)', this.#channel, payload))
+      .catch(() => undefined);
   }
 
   #heard(payload: string | undefined): void {
@@ -141,7 +143,6 @@ export class PostgresNews {
       await client.query('SELECT pg_notify($1, $2)', [this.#channel, ECHO]);
       // Only now it does not keep the process alive: a connection that is being made shall be ended.
       (client as unknown as { unref(): void }).unref();
-      this.#watchers.wakeAll();
       if (this.#closed || this.#watchers.size === 0) this.#stopListening();
       else setTimeout(() => this.#warnIfDeaf(client), ECHO_MS).unref();
     } catch {

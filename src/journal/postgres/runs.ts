@@ -1,6 +1,13 @@
 /** Transactions on runs, entries and what was said to runs, where one statement does not do. */
 import { type Entry, encodeEntry, PilotageError, type StartKey } from '#core';
-import { type AppendText, encodeRun, type MessageText, type RunText, type SendingText, type ToldText } from '../encoded.ts';
+import {
+  type AppendText,
+  encodeRun,
+  type MessageText,
+  type RunText,
+  type SendingText,
+  type ToldText,
+} from '../encoded.ts';
 import type { Append, Claim, NewRun, Sent, SignalOptions, StartedByKey } from '../port.ts';
 import {
   assertCurrent,
@@ -23,7 +30,7 @@ import { beginningAt, decideStart, firstWake, inPlaceOf, type KeyedRuns } from '
 import { decodeRow, type EntryRow } from '../stored-runs.ts';
 import { appendAll } from './appends.ts';
 import type { PostgresClaims } from './claims.ts';
-import { type Database, type Lock, NOW_1, type Sql, type Times, TIME_1 } from './database.ts';
+import { type Database, type Lock, NOW_1, type Sql, TIME_1, type Times } from './database.ts';
 import { hasMessage, waitingControls } from './inbox.ts';
 import { writeItems } from './items.ts';
 import { findRun, HAS_ENDED, holdRun, holdRuns, type RunRow } from './run-rows.ts';
@@ -65,6 +72,7 @@ const READ = `
   SELECT runs.head, entries.seq, entries.body FROM {runs} AS runs
   LEFT JOIN {entries} AS entries ON entries.run = runs.key AND entries.seq >= $2::bigint AND entries.seq < $3::bigint AND entries.seq <= runs.head
   WHERE runs.id = $1 ORDER BY entries.seq`;
+const SET_STATUS = 'UPDATE {runs} SET status = $2 WHERE key = $1';
 const OWNED = 'SELECT id, tenant, "user", session, parent FROM {runs} WHERE id = ANY($1::text[])';
 const LIVE_UNDER = `SELECT root, count(*) AS live FROM {runs} WHERE root = ANY($1::text[]) AND NOT (${HAS_ENDED}) GROUP BY root`;
 const MOST_SEQ = 2 ** 53 - 1;
@@ -99,7 +107,8 @@ export class PostgresRuns {
 
   async create(text: RunText): Promise<Claim | undefined> {
     const { run, first } = text;
-    const isAlone = !isTurn(first) && run.openWaits === undefined && run.fires === undefined && first.startsAt === undefined;
+    const isAlone =
+      !isTurn(first) && run.openWaits === undefined && run.fires === undefined && first.startsAt === undefined;
     if (isAlone && first.labels === undefined && first.schedule === undefined) return this.#createAlone(text);
     return this.#database.write(locksOf(text), (sql, times) => this.createIn(sql, text, times));
   }
@@ -136,7 +145,10 @@ export class PostgresRuns {
     return this.#database.write(locks, async (sql, times) => {
       if ((await findRun(sql, id)) !== undefined) return { run: id };
       const rows = await keyRows(sql, tenant, key);
-      const held = await holdRuns(sql, rows.slice(0, 1).map(({ run }) => run));
+      const held = await holdRuns(
+        sql,
+        rows.slice(0, 1).map(({ run }) => run),
+      );
       const decision = decideStart(key, rows, keyedRuns(held, times.time), times.now);
       if (decision.do === 'join') return { run: decision.run };
       if (decision.do === 'replace') {
@@ -150,7 +162,13 @@ export class PostgresRuns {
     });
   }
 
-  async #replace(sql: Sql, row: RunRow | undefined, given: NewRun, startsAt: number, { now, time }: Times): Promise<void> {
+  async #replace(
+    sql: Sql,
+    row: RunRow | undefined,
+    given: NewRun,
+    startsAt: number,
+    { now, time }: Times,
+  ): Promise<void> {
     if (row === undefined) return;
     const { key, id: run, tenant, user, session } = row;
     const before = { identity: { tenant, user, session, run }, at: await firstAt(sql, key) };
@@ -192,9 +210,11 @@ export class PostgresRuns {
       assertCurrent(append, row);
       assertSeen(append, row.signals);
       if (starts.length > 0) await assertMayStart(sql, append);
-      await appendAll(sql, this.#database.given, [text]);
+      const { status: _, ...open } = append;
+      await appendAll(sql, this.#database.given, [starts.length === 0 ? text : { ...text, append: open }]);
       // Before this run ends: the turn that comes next may be one of them.
       for (const start of starts) await this.createIn(sql, start, times);
+      if (starts.length > 0 && status !== undefined) await sql.run(SET_STATUS, row.key, status);
       for (const told of tells) await tell(sql, told, now);
       if (writes !== undefined) await writeItems(sql, writes, now);
       const told = waits === undefined ? NOBODY.told : await this.#beside.waits.change(sql, row.key, waits, now);
@@ -226,7 +246,10 @@ export class PostgresRuns {
       const { turns } = this.#beside;
       const before = await turns.acceptedIn(sql, sending);
       if (before !== undefined) return { run: before };
-      const held = await holdRuns(sql, tells.map(({ run }) => run));
+      const held = await holdRuns(
+        sql,
+        tells.map(({ run }) => run),
+      );
       assertSessionSeen(sending, await turns.standing(sql, scope));
       for (const { run, message } of tells) {
         const row = held.get(run);
@@ -304,10 +327,14 @@ function locksOf({ run, first }: RunText): Lock[] {
 
 async function assertMayStart(sql: Sql, append: Append): Promise<void> {
   const starts = append.starts ?? [];
-  const owned = await sql.rows<Owned & { id: string }>(OWNED, starts.map(({ identity }) => identity.run));
+  const owned = await sql.rows<Owned & { id: string }>(
+    OWNED,
+    starts.map(({ identity }) => identity.run),
+  );
   const there = new Map(owned.map(({ id, ...row }) => [id, row]));
   const roots = [...new Set(starts.flatMap((start) => assertNewRun(start).task?.root ?? []))];
-  const counts = append.treeLimit === undefined ? [] : await sql.rows<{ root: string; live: number }>(LIVE_UNDER, roots);
+  const counts =
+    append.treeLimit === undefined ? [] : await sql.rows<{ root: string; live: number }>(LIVE_UNDER, roots);
   const live = new Map(counts.map(({ root, live }) => [root, live]));
   const tree = { find: (run: string) => there.get(run), live: (root: string) => live.get(root) ?? 0 };
   assertOwnStarts(append, tree);

@@ -294,9 +294,10 @@ function standingIn(row: StandingRow): Pick<SessionRecord, 'live' | 'branch'> {
   return { ...(branch === null ? {} : { branch }), ...(live === undefined ? {} : { live }) };
 }
 
-function namedBy({ tenant, user = null, since = 0, text = '' }: SessionQuery, after: SessionQuery['after']) {
-  const part = longestPart(text.toLowerCase());
-  return [tenant, user, since, part, after?.updatedAt ?? null, after?.user ?? '', after?.session ?? ''] as const;
+function namedBy(query: SessionQuery, after: SessionQuery['after']) {
+  const { tenant, user, since = 0, text = '' } = query;
+  const place = [after?.updatedAt ?? null, after?.user ?? '', after?.session ?? ''] as const;
+  return [tenant, user ?? null, since, longestPart(text.toLowerCase()), ...place] as const;
 }
 
 function isAbout({ session, title }: NamedRow, text: string | undefined): boolean {

@@ -1,0 +1,24 @@
+/** Keeps what a process asks of one run, or of one session, in the order in which it was asked, though there are many connections. */
+
+export class InOrder {
+  readonly #last = new Map<string, Promise<unknown>>();
+
+  /** Does it when all that was asked before under one of these names is done. It never waits for what is asked later. */
+  after<T>(names: readonly string[], work: () => Promise<T>): Promise<T> {
+    const before = names.flatMap((name) => this.#last.get(name) ?? []);
+    const done = before.length === 0 ? work() : Promise.allSettled(before).then(work);
+    for (const name of names) {
+      this.#last.set(name, done);
+      const forget = (): void => {
+        if (this.#last.get(name) === done) this.#last.delete(name);
+      };
+      done.then(forget, forget);
+    }
+    return done;
+  }
+
+  /** All that was asked is done. */
+  async settled(): Promise<void> {
+    while (this.#last.size > 0) await Promise.allSettled(this.#last.values());
+  }
+}
