@@ -65,16 +65,20 @@ const SET_VECTORS = `
   WHERE item.revision = given.revision`;
 /**
  * Takes away what has no value, and puts the rest in the place of what is there or anew. Whoever writes one of the keys at the same time
- * waits until the other has committed; the order of the keys keeps two from waiting for each other. Three parts of one statement see the
- * same rows, of which each part takes others.
+ * waits until the other has committed. All that are there are held first, in the order of their keys, so that two do not wait for each
+ * other. The parts of the statement see the same rows, of which each part changes others.
  */
 const WRITE = `
   WITH given AS (
     SELECT * FROM unnest($2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[]) AS given (namespace, key, value, expires_at, source)
   ),
+  held AS MATERIALIZED (
+    SELECT item.revision FROM {store_items} AS item JOIN given ON item.namespace = given.namespace AND item.key = given.key
+    ORDER BY item.namespace, item.key FOR UPDATE OF item
+  ),
   gone AS (
     DELETE FROM {store_items} AS item USING given
-    WHERE given.value IS NULL AND item.namespace = given.namespace AND item.key = given.key
+    WHERE (SELECT count(*) FROM held) >= 0 AND given.value IS NULL AND item.namespace = given.namespace AND item.key = given.key
   ),
   swept AS (
     DELETE FROM {store_items} WHERE revision = ANY(ARRAY(
@@ -84,7 +88,8 @@ const WRITE = `
     ))
   )
   INSERT INTO {store_items} AS item (namespace, key, value, created_at, updated_at, expires_at, source)
-  SELECT namespace, key, value, $1::bigint, $1::bigint, expires_at, source FROM given WHERE value IS NOT NULL
+  SELECT namespace, key, value, $1::bigint, $1::bigint, expires_at, source FROM given
+  WHERE (SELECT count(*) FROM held) >= 0 AND value IS NOT NULL
   ORDER BY namespace COLLATE "C", key COLLATE "C"
   ON CONFLICT (namespace, key) DO UPDATE SET revision = DEFAULT, value = excluded.value, updated_at = excluded.updated_at,
     created_at = CASE WHEN item.expires_at <= $1::bigint THEN excluded.created_at ELSE item.created_at END,

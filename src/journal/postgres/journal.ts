@@ -302,5 +302,7 @@ class PostgresJournal implements Journal {
 /** Under which a run that is stored stands in line. */
 function namesOf({ identity, entries: [first] }: NewRun): readonly string[] {
   const isOfSession = first?.kind === 'started' && isTurn(first);
+  const isTask = first?.kind === 'started' && first.task !== undefined;
+  if (isTask) return [identity.run, `/tree/${first.task.root}`];
   return isOfSession ? [identity.run, sessionKey(identity)] : [identity.run];
 }

@@ -40,6 +40,7 @@ export class PostgresNews {
   readonly #database: Database;
   readonly #options: NewsOptions;
   readonly #channel: string;
+  readonly #sender = crypto.randomUUID();
   readonly #watchers = new Watchers();
   readonly #sessions = new Map<string, Scope>();
   readonly #marks = new Map<string, string>();
@@ -109,8 +110,8 @@ export class PostgresNews {
     this.#telling = undefined;
     const names = [...this.#gathered];
     this.#gathered = new Set();
-    const whole = JSON.stringify(names);
-    const payload = Buffer.byteLength(whole) > MOST_BYTES ? ALL : whole;
+    const whole = JSON.stringify([this.#sender, ...names]);
+    const payload = Buffer.byteLength(whole) > MOST_BYTES ? JSON.stringify([this.#sender, ALL]) : whole;
     // Whoever is not told looks by itself.
     await this.#database
       .read((sql) => sql.run('SELECT pg_notify($1, $2)', this.#channel, payload))
@@ -118,9 +119,12 @@ export class PostgresNews {
   }
 
   #heard(payload: string | undefined): void {
-    if (payload === ECHO) this.#hears = true;
-    else if (payload === ALL || payload === undefined) this.#watchers.wakeAll();
-    else for (const name of JSON.parse(payload) as string[]) this.#watchers.wake(name);
+    const [sender, ...names] = JSON.parse(payload ?? '[]') as string[];
+    if (sender === this.#sender) {
+      // Those who watch here have heard it when it was told.
+      if (names[0] === ECHO) this.#hears = true;
+    } else if (names.includes(ALL)) this.#watchers.wakeAll();
+    else for (const name of names) this.#watchers.wake(name);
   }
 
   async #listen(): Promise<void> {
@@ -140,7 +144,7 @@ export class PostgresNews {
       client.on('notification', ({ payload }) => this.#heard(payload));
       this.#listener = client;
       await client.query(`LISTEN ${this.#channel}`);
-      await client.query('SELECT pg_notify($1, $2)', [this.#channel, ECHO]);
+      await client.query('SELECT pg_notify($1, $2)', [this.#channel, JSON.stringify([this.#sender, ECHO])]);
       // Only now it does not keep the process alive: a connection that is being made shall be ended.
       (client as unknown as { unref(): void }).unref();
       if (this.#closed || this.#watchers.size === 0) this.#stopListening();
