@@ -522,12 +522,15 @@ class MemoryJournal implements Journal {
     this.snapshots.drop(request.run);
     if (request.erases === true) this.#keys.forget(new Set([request.run]));
     if (request.erases === true) this.streams.drop(request.run);
-    run.agent = request.agent;
-    run.owner = undefined;
-    run.fence += 1;
-    run.wakeAt = 0;
-    run.problem = undefined;
-    run.updatedAt = now;
+    const { agent } = request;
+    Object.assign(run, {
+      agent,
+      owner: undefined,
+      fence: run.fence + 1,
+      wakeAt: 0,
+      problem: undefined,
+      updatedAt: now,
+    });
     this.#setStatus(run, request.status);
     this.#waits.change(run, { ends: true, adds: request.waits }, now);
     this.#waits.giveBack(run, eventsOf(dropped), now);
@@ -543,6 +546,9 @@ class MemoryJournal implements Journal {
     this.#assertOpen();
     return this.#watchers.addSession(scope, wake);
   }
+
+  /** No other process has it. */
+  watchDue = (): (() => void) => () => undefined;
 
   async close(): Promise<void> {
     this.#closed = true;

@@ -393,6 +393,12 @@ export interface Journal {
   /** The same for turns that are added to a session, and such that have come to their turn. */
   watchSession(scope: Scope, wake: () => void): () => void;
 
+  /**
+   * Calls `wake` when runs may have become due by what another process did: one was stored, told something, or given back. It may be called
+   * without news, and news may be lost: whoever carries out runs looks by itself now and then. Returns a function that stops the watch.
+   */
+  watchDue(wake: () => void): () => void;
+
   readonly artifacts: ArtifactStore;
 
   readonly sessions: SessionStore;

@@ -42,6 +42,10 @@ export class Watchers {
     if (this.#wakes.size > 0) this.wake(sessionKey(scope));
   }
 
+  addDue(wake: () => void): () => void {
+    return this.add(DUE, wake);
+  }
+
   wakeAll(): void {
     for (const run of this.#wakes.keys()) this.wake(run);
   }
@@ -51,6 +55,9 @@ export class Watchers {
     this.#wakes.clear();
   }
 }
+
+/** The name under which those watch who carry out runs. No id of a run begins like this. */
+export const DUE = '/due';
 
 /** No id of a run begins like this. */
 export function sessionKey(scope: Scope): string {

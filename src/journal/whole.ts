@@ -175,6 +175,7 @@ class WholeJournal implements Journal {
   release: Journal['release'] = (lease, park) => this.#journal.release(lease, park);
   watch: Journal['watch'] = (run, wake) => this.#journal.watch(run, wake);
   watchSession: Journal['watchSession'] = (scope, wake) => this.#journal.watchSession(scope, wake);
+  watchDue: Journal['watchDue'] = (wake) => this.#journal.watchDue(wake);
   close: Journal['close'] = () => this.#journal.close();
 
   async #scopeOf(run: string): Promise<Scope> {

@@ -86,16 +86,25 @@ interface SweepDeps {
   readonly clock: Clock;
   /** Takes over one due run. False when no run is due, or no slot is free. */
   readonly driveNext: () => Promise<boolean>;
-  /** Calls `wake` when a slot is free again, if none is free now. */
-  readonly onRoom: (wake: () => void) => void;
+  /** Calls `wake` when a slot is free again, if none is free now. False: one is free. */
+  readonly onRoom: (wake: () => void) => boolean;
   readonly onFault: (error: unknown) => void;
 }
 
-/** Sweeps until the returned function is called. */
-export function startSweeping({ clock, driveNext, onRoom, onFault }: SweepDeps): () => void {
+export interface Sweeping {
+  /** Some may be due now. */
+  look(): void;
+  stop(): void;
+}
+
+/** Sweeps until it is stopped. */
+export function startSweeping({ clock, driveNext, onRoom, onFault }: SweepDeps): Sweeping {
   let cancel = (): void => {};
   let stopped = false;
   let sweeping = false;
+  /** Asked to look again while it looks. */
+  let again = false;
+  let waitsForRoom = false;
   /** What was told last: a store that stays broken is told of once. */
   let told: string | undefined;
   const sweep = async (): Promise<void> => {
@@ -103,7 +112,10 @@ export function startSweeping({ clock, driveNext, onRoom, onFault }: SweepDeps):
     sweeping = true;
     cancel();
     try {
-      while (!stopped && (await driveNext()));
+      do {
+        again = false;
+        while (!stopped && (await driveNext()));
+      } while (again && !stopped);
       told = undefined;
     } catch (error) {
       const words = describeThrown(error);
@@ -113,11 +125,21 @@ export function startSweeping({ clock, driveNext, onRoom, onFault }: SweepDeps):
     sweeping = false;
     if (stopped) return;
     cancel = clock.after(SWEEP_MS, () => void sweep());
-    onRoom(() => void sweep());
+    if (waitsForRoom) return;
+    waitsForRoom = onRoom(() => {
+      waitsForRoom = false;
+      void sweep();
+    });
   };
   void sweep();
-  return () => {
-    stopped = true;
-    cancel();
+  return {
+    look: () => {
+      again = true;
+      void sweep();
+    },
+    stop: () => {
+      stopped = true;
+      cancel();
+    },
   };
 }

@@ -21,7 +21,7 @@ import type { DriverDeps } from '../loop/driver-deps.ts';
 import { type Moment, momentOf } from '../loop/held-lease.ts';
 import { type Exit, exitError, TRY_AGAIN_MS } from '../loop/let-go.ts';
 import { goesOnAt } from '../loop/next.ts';
-import { Alarms, startSweeping } from './alarms.ts';
+import { Alarms, type Sweeping, startSweeping } from './alarms.ts';
 import { EndedRuns } from './ended-runs.ts';
 import { isDeadOwner, ownerName, startHeartbeat } from './leases.ts';
 import type { FleetOptions, Live, Place } from './live-run.ts';
@@ -65,7 +65,8 @@ export class Fleet {
   readonly #refusals: Refusals;
   readonly #parked: ParkedRuns | undefined;
   #stopBeat: (() => void) | undefined;
-  #stopWork: (() => void) | undefined;
+  #sweeping: Sweeping | undefined;
+  #stopWatching: (() => void) | undefined;
   #closing = false;
   /** By the steady clock: when what is still under way is aborted, while the fleet closes. */
   #abortsAt = Number.POSITIVE_INFINITY;
@@ -91,6 +92,10 @@ export class Fleet {
       claim: (limit, runs) => deps.journal.claimParked({ ...this.#wanted(), ...defined({ runs }), limit }),
       drive: (run, slot, askedAt) => this.#driveParked(run, slot, askedAt),
       giveBack: (claim) => this.#pickUp.giveBack(claim),
+    });
+    this.#stopWatching = deps.journal.watchDue(() => {
+      this.#parked?.look();
+      this.#sweeping?.look();
     });
   }
 
@@ -156,22 +161,22 @@ export class Fleet {
 
   /** Takes over due runs of the journal until the fleet is closed or the returned function is called. */
   work(): () => void {
-    this.#stopWork?.();
-    this.#stopWork = startSweeping({
+    this.#sweeping?.stop();
+    const sweeping = startSweeping({
       clock: this.#deps.clock,
       driveNext: () => this.#driveNext(),
-      onRoom: (wake) => {
-        if (!this.#slots.hasRoom) this.#slots.onRoom(wake);
-      },
+      onRoom: (wake) => !this.#slots.hasRoom && this.#slots.onRoom(wake),
       onFault: (error) => this.#deps.onFault(error),
     });
-    return this.#stopWork;
+    this.#sweeping = sweeping;
+    return sweeping.stop;
   }
 
   /** Gives all runs back; what is under way in them has `graceMs` to end. */
   async close(graceMs: number): Promise<void> {
     this.#closing = true;
-    this.#stopWork?.();
+    this.#sweeping?.stop();
+    this.#stopWatching?.();
     this.#later.stop();
     const swept = this.#parked?.stop();
     this.#toCome.stop();

@@ -99,8 +99,9 @@ export class Slots {
   }
 
   /** Calls `tell` once, when a slot becomes free. */
-  onRoom(tell: () => void): void {
+  onRoom(tell: () => void): true {
     this.#onRoom.push(tell);
+    return true;
   }
 
   /** A run that waits already keeps its place, unless its priority is another one now. */

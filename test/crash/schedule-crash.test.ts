@@ -22,7 +22,7 @@ function mortal(journal: Journal, dieAt: number, lands: boolean): { journal: Jou
           String(key),
         );
         return (...args: unknown[]) => {
-          if (writes > dieAt) return key === 'watch' || key === 'watchSession' ? () => {} : never;
+          if (writes > dieAt) return String(key).startsWith('watch') ? () => {} : never;
           if (!isWrite) return own.apply(of, args);
           writes += 1;
           if (writes <= dieAt) return own.apply(of, args);

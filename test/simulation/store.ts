@@ -272,6 +272,8 @@ export class SimulatedStore implements Journal {
   send: Journal['send'] = (sending) => this.#options.inner.send(sending);
   watchSession: Journal['watchSession'] = (scope, wake) => this.#options.inner.watchSession(scope, wake);
 
+  watchDue: Journal['watchDue'] = (wake) => this.#options.inner.watchDue(wake);
+
   async close(): Promise<void> {}
 
   /** There, done, and back. What a process asked for before it died may still be done. */

@@ -40,12 +40,46 @@ const APPEND = `
   )
   SELECT key, number FROM moved`;
 
+/** The same for one append that takes nothing out of the inbox: most are alone, and cost a third less so. */
+const APPEND_ONE = `
+  WITH moved AS (
+    UPDATE {runs} SET
+      head = head + $5::int,
+      updated_at = ${NOW_1},
+      status = coalesce($8::text, status),
+      agent = coalesce($9::text, agent),
+      lease_until = CASE WHEN $7::float8 IS NULL THEN lease_until ELSE ceil(${TIME_1} + $7::float8)::bigint END
+    WHERE id = $2 AND fence = $3::bigint AND head = $4::bigint
+      AND ($6::bigint IS NULL OR signals <= $6::bigint) AND ($7::float8 IS NULL OR owner IS NOT NULL)
+    RETURNING key
+  ),
+  written AS (
+    INSERT INTO {entries} (run, seq, at, body)
+    SELECT moved.key, $4::bigint + entry.place, ${NOW_1}, entry.body
+    FROM moved CROSS JOIN unnest($10::text[]) WITH ORDINALITY AS entry (body, place)
+  )
+  SELECT key FROM moved`;
+
+async function appendOne(
+  sql: Sql,
+  given: number | null,
+  { append, bodies, agent }: AppendText,
+): Promise<number | undefined> {
+  const { run, fence, expected, seenSignals = null, leaseMs = null, status = null } = append;
+  const asked = [run, fence, expected, bodies.length, seenSignals, leaseMs, status, agent ?? null] as const;
+  return (await sql.row<{ readonly key: number }>(APPEND_ONE, given, ...asked, bodies))?.key;
+}
+
 /** @returns for each append, in order, the key of its run; `undefined`: it was not written. */
 export async function appendAll(
   sql: Sql,
   given: number | null,
   texts: readonly AppendText[],
 ): Promise<readonly (number | undefined)[]> {
+  const [alone, ...others] = texts;
+  if (alone !== undefined && others.length === 0 && !alone.append.takes?.length) {
+    return [await appendOne(sql, given, alone)];
+  }
   const appends = texts.map(({ append }) => append);
   const entries = texts.flatMap(({ append, bodies }, number) =>
     bodies.map((body, index) => ({ number, seq: append.expected + 1 + index, body })),

@@ -1,7 +1,7 @@
 /** How a journal on Postgres is opened: what is given, what is made of it, and the package that it needs. */
-import type { Client, Pool, PoolConfig } from 'pg';
+import type { Client, Pool, PoolClient, PoolConfig, QueryConfig, QueryResult } from 'pg';
 import { assertOptions, type Clock, type OptionShape, PilotageError } from '#core';
-import { Database } from './database.ts';
+import { Database, STATEMENT_MS } from './database.ts';
 import { migrate } from './migrations.ts';
 
 /** Where the database is: a URL (`postgres://user:password@host:5432/name`), or a pool of `pg` that is yours and stays open. */
@@ -62,7 +62,8 @@ export function openDatabase(connection: PostgresConnection, options: PostgresOp
   });
 }
 
-async function openPool(url: string, { maxConnections = MAX_CONNECTIONS }: PostgresOptions): Promise<Pool> {
+async function openPool(url: string, options: PostgresOptions): Promise<Pool> {
+  const { maxConnections = MAX_CONNECTIONS, transactionPooler = false } = options;
   const { Pool } = await loadPg();
   const pool = new Pool({
     connectionString: url,
@@ -71,6 +72,7 @@ async function openPool(url: string, { maxConnections = MAX_CONNECTIONS }: Postg
     query_timeout: ANSWER_MS,
     keepAlive: true,
     application_name: 'pilotage',
+    verify: (client, done) => void greet(client, !transactionPooler).then(() => done(), done),
     // Connections that nobody uses do not keep the process alive.
     allowExitOnIdle: true,
   });
@@ -79,10 +81,28 @@ async function openPool(url: string, { maxConnections = MAX_CONNECTIONS }: Postg
   return pool;
 }
 
-/** What a pool was made with; without its limit for answers, for a connection that listens. */
+/**
+ * Asked of each new connection, since the URL may lead to another server than before. What waits for a lock is given up by the server, also when
+ * it is no transaction: its connection would be left behind, and soon there were none.
+ * @param isOurs whether what is set for the connection stays with it.
+ */
+async function greet(client: PoolClient, isOurs: boolean): Promise<void> {
+  const text = 'SELECT pg_is_in_recovery() AS is_standby';
+  const asked = isOurs ? `SET statement_timeout = ${STATEMENT_MS}; ${text}` : text;
+  const answer: unknown = await client.query({ text: asked, query_timeout: CONNECT_MS } as QueryConfig);
+  const [{ is_standby: isStandby } = {}] = [answer].flat().flatMap((each) => (each as QueryResult).rows);
+  if (isStandby !== true) return;
+  throw new PilotageError(
+    'journal_unavailable',
+    'This Postgres is a standby, which takes no writes. Give the URL of the primary.',
+  );
+}
+
+/** What a pool was made with; without its limit for answers, for a connection that listens. The pool hides its password from copies. */
 function optionsOf(pool: Pool): PoolConfig {
   const { options } = pool as unknown as { readonly options: PoolConfig };
-  return { ...options, query_timeout: CONNECT_MS };
+  const { password } = options;
+  return { ...options, ...(password === undefined ? {} : { password }), query_timeout: CONNECT_MS };
 }
 
 /** @throws PilotageError `package_missing`. */

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import type { Client, Pool, PoolClient, QueryConfig } from 'pg';
 import { type Clock, PilotageError } from '#core';
 import { journalClosed } from '../rules.ts';
-import { isConflict, storeError } from './failures.ts';
+import { isConflict, stateOf, storeError } from './failures.ts';
 
 export type SqlValue =
   | string
@@ -54,7 +54,7 @@ export interface DatabaseOptions {
 }
 
 /** A statement that takes longer is given up by the server, and a connection that stands still in a transaction is cut by it. */
-const STATEMENT_MS = 15_000;
+export const STATEMENT_MS = 15_000;
 /** A process that is frozen in a transaction holds up all others for no longer than this. */
 const IDLE_IN_TRANSACTION_MS = 5_000;
 /** Transactions that have got into each other's way are tried again so often. */
@@ -124,26 +124,23 @@ export class Database {
 
   async #transact<T>(pool: Pool, locks: readonly Lock[], run: (sql: Sql, times: Times) => Promise<T>): Promise<T> {
     const client = await pool.connect();
-    let broken: unknown;
+    let isWhole = false;
     try {
       const times = await this.#begin(client, locks);
-      try {
-        const value = await run(
-          this.#on((config) => client.query(config)),
-          times,
-        );
-        await client.query('COMMIT');
-        return value;
-      } catch (error) {
-        await client.query('ROLLBACK');
-        throw error;
-      }
+      const value = await run(
+        this.#on((config) => client.query(config)),
+        times,
+      );
+      const { command } = await client.query('COMMIT');
+      // The server says so of a transaction in which a statement has failed.
+      if (command !== 'COMMIT') throw new Error(`the transaction ended with ${command}`);
+      isWhole = true;
+      return value;
     } catch (error) {
-      // A refusal of ours leaves the connection whole, and so does what the server says of a statement.
-      if (!PilotageError.is(error) && !('severity' in Object(error))) broken = error;
+      isWhole = await rollBack(client, error);
       throw error;
     } finally {
-      client.release(broken === undefined ? undefined : true);
+      client.release(!isWhole);
     }
   }
 
@@ -153,7 +150,7 @@ export class Database {
       one < other ? -1 : 1,
     );
     const parts = [
-      'BEGIN',
+      'BEGIN ISOLATION LEVEL READ COMMITTED',
       `SET LOCAL statement_timeout = ${STATEMENT_MS}`,
       `SET LOCAL idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS}`,
       ...numbers.map((number) => `SELECT pg_advisory_xact_lock(${number})`),
@@ -212,11 +209,16 @@ export class Database {
   }
 
   #pooled(): Promise<Pool> {
-    this.#pool ??= this.#options.connect().catch((error: unknown) => {
+    this.#pool ??= this.#connect().catch((error: unknown) => {
       this.#pool = undefined;
       throw error;
     });
     return this.#pool;
+  }
+
+  async #connect(): Promise<Pool> {
+    const pool = await this.#options.connect();
+    return pool.on('acquire', hearErrors);
   }
 
   /** The pool, when the tables are there. Whoever comes after a failure tries again. */
@@ -255,8 +257,28 @@ export class Database {
   async #close(): Promise<void> {
     await Promise.allSettled(this.#underWay);
     const pool = await this.#pool?.catch(() => undefined);
+    pool?.off('acquire', hearErrors);
     if (this.#options.isOwn) await pool?.end();
   }
+}
+
+/** A connection that breaks between two statements says so to nobody who waits: the next statement is refused. */
+function hearErrors(client: PoolClient): void {
+  if (!client.listeners('error').includes(ignore)) client.on('error', ignore);
+}
+
+const ignore = (): void => undefined;
+
+/**
+ * After a refusal of ours, or what the server says of a statement. Of a connection that failed nobody knows whether it answers at all.
+ * @returns whether the connection can be used again.
+ */
+async function rollBack(client: PoolClient, error: unknown): Promise<boolean> {
+  if (!PilotageError.is(error) && stateOf(error) === undefined) return false;
+  return client.query('ROLLBACK').then(
+    () => true,
+    () => false,
+  );
 }
 
 const MOST_TEXTS = 500;

@@ -12,6 +12,7 @@ const NO_PRIVILEGE = '42501';
 const TOO_MANY_CONNECTIONS = '53300';
 const BAD_CHARACTER = '22021';
 const TOO_LARGE = '54000';
+const INTERNAL_ERROR = 'XX000';
 
 /** The two have got into each other's way: one of them was rolled back, and may be tried again. */
 export function isConflict(thrown: unknown): boolean {
@@ -50,7 +51,7 @@ function describe(state: string | undefined, why: string): readonly [ErrorCode, 
     case READ_ONLY:
       return [
         'journal_unavailable',
-        `This Postgres takes no writes (${why}): it is a standby. Give the URL of the primary.`,
+        `This Postgres takes no writes (${why}): it is a standby, or was made read-only. Give the URL of the primary.`,
       ];
     case NO_SUCH_TABLE:
       return [
@@ -90,6 +91,8 @@ function describeClass(state: string, why: string): readonly [ErrorCode, string]
     case '3D':
       return ['invalid_config', `Postgres refuses the connection (${why}). Correct the URL of the journal.`];
     case 'XX':
+      // Other internal errors pass, and poolers give theirs this state too.
+      if (state === INTERNAL_ERROR) return ['journal_unavailable', `Postgres could not do it (${why}). Try again.`];
       return ['journal_corrupt', `Postgres finds its data damaged (${why}). Restore a backup.`];
     default:
       return ['journal_unavailable', `Postgres refused a statement of the journal (${state}: ${why}).`];

@@ -2,6 +2,7 @@
 import {
   assertStoreWrite,
   bestHits,
+  comparePlaces,
   cosine,
   deepFreeze,
   defined,
@@ -64,9 +65,9 @@ const SET_VECTORS = `
   FROM unnest($3::bigint[], $4::bigint[], $5::bigint[]) AS given (first, size, revision)
   WHERE item.revision = given.revision`;
 /**
- * Takes away what has no value, and puts the rest in the place of what is there or anew. Whoever writes one of the keys at the same time
- * waits until the other has committed. All that are there are held first, in the order of their keys, so that two do not wait for each
- * other. The parts of the statement see the same rows, of which each part changes others.
+ * Takes away what has no value, or puts what has one in the place of what is there or anew, in the order of the keys: whoever writes one
+ * of them at the same time waits until the other has committed, and two never wait for each other. What is swept is left alone while
+ * somebody else has hold of it. The parts of the statement see the same rows, of which each part changes others.
  */
 const WRITE = `
   WITH given AS (
@@ -74,7 +75,7 @@ const WRITE = `
   ),
   held AS MATERIALIZED (
     SELECT item.revision FROM {store_items} AS item JOIN given ON item.namespace = given.namespace AND item.key = given.key
-    ORDER BY item.namespace, item.key FOR UPDATE OF item
+    WHERE given.value IS NULL ORDER BY item.namespace, item.key FOR UPDATE OF item
   ),
   gone AS (
     DELETE FROM {store_items} AS item USING given
@@ -84,12 +85,11 @@ const WRITE = `
     DELETE FROM {store_items} WHERE revision = ANY(ARRAY(
       SELECT revision FROM {store_items} AS item WHERE expires_at <= $1::bigint
         AND NOT EXISTS (SELECT FROM given WHERE given.namespace = item.namespace AND given.key = item.key)
-      LIMIT ${SWEPT_AT_ONCE} FOR UPDATE SKIP LOCKED
+      LIMIT $7::bigint FOR UPDATE SKIP LOCKED
     ))
   )
   INSERT INTO {store_items} AS item (namespace, key, value, created_at, updated_at, expires_at, source)
-  SELECT namespace, key, value, $1::bigint, $1::bigint, expires_at, source FROM given
-  WHERE (SELECT count(*) FROM held) >= 0 AND value IS NOT NULL
+  SELECT namespace, key, value, $1::bigint, $1::bigint, expires_at, source FROM given WHERE value IS NOT NULL
   ORDER BY namespace COLLATE "C", key COLLATE "C"
   ON CONFLICT (namespace, key) DO UPDATE SET revision = DEFAULT, value = excluded.value, updated_at = excluded.updated_at,
     created_at = CASE WHEN item.expires_at <= $1::bigint THEN excluded.created_at ELSE item.created_at END,
@@ -97,7 +97,11 @@ const WRITE = `
 
 /** The writes of an append, in its transaction, in order. They were found fit to be written before. */
 export async function writeItems(sql: Sql, writes: readonly StoreWrite[], now: number): Promise<void> {
-  for (const round of roundsOf(writes)) await sql.run(WRITE, now, ...columnsOf(round, now));
+  const parts = roundsOf(writes).flatMap(partsOf);
+  for (const part of parts) {
+    const swept = part === parts.at(-1) ? SWEPT_AT_ONCE : 0;
+    await sql.run(WRITE, now, ...columnsOf(part, now), swept);
+  }
 }
 
 /** Parts of the writes in which no key stands twice: nearly always one. */
@@ -116,6 +120,18 @@ function roundsOf(writes: readonly StoreWrite[]): StoreWrite[][] {
     }
   }
   return rounds;
+}
+
+/** The writes in the order of their keys, those that delete apart from those that put. */
+function partsOf(round: readonly StoreWrite[]): StoreWrite[][] {
+  const parts: StoreWrite[][] = [];
+  for (const write of round.toSorted(comparePlaces)) {
+    const part = parts.at(-1);
+    const isAlike = part !== undefined && (part[0]?.value === undefined) === (write.value === undefined);
+    if (isAlike) part.push(write);
+    else parts.push([write]);
+  }
+  return parts;
 }
 
 function columnsOf(writes: readonly StoreWrite[], now: number): readonly SqlValue[] {

@@ -107,6 +107,7 @@ class PostgresJournal implements Journal {
           database.write([lock], (sql, times) => waits.signal(sql, signal, body, times)),
         );
         news.tell(...signalled.runs);
+        if (signalled.runs.length > 0) news.tellDue();
         return signalled;
       },
       list: (query) => database.read((sql) => waits.signals(sql, database.given, query)),
@@ -155,6 +156,7 @@ class PostgresJournal implements Journal {
     const text = encodeRun(run);
     const claim = await this.#inOrder(namesOf(run), () => this.#runs.create(text));
     this.#news.tell(run.identity.run);
+    if (claim === undefined) this.#news.tellDue();
     if (isTurn(text.first)) this.#news.tellSession(run.identity);
     return claim;
   }
@@ -164,6 +166,7 @@ class PostgresJournal implements Journal {
     const names = [['start', run.identity.tenant, key.kind, key.key].join('/'), ...namesOf(run)];
     const started = await this.#inOrder(names, () => this.#runs.startByKey(text, key));
     this.#news.tell(started.run);
+    if (started.claim === undefined) this.#news.tellDue();
     if (isTurn(text.first)) this.#news.tellSession(run.identity);
     return started;
   }
@@ -175,6 +178,7 @@ class PostgresJournal implements Journal {
     const sent = await this.#inOrder(names, () => this.#runs.send(text));
     if (starts !== undefined) this.#news.tell(starts.identity.run);
     this.#news.tell(...tells.map(({ run }) => run));
+    this.#news.tellDue();
     this.#news.tellSession(scope);
     return sent;
   }
@@ -191,6 +195,7 @@ class PostgresJournal implements Journal {
         return;
       }
       const { next, told } = await this.#runs.append(text, locks);
+      if (starts.length + tells.length + told.length > 0 || next !== undefined) this.#news.tellDue();
       this.#news.tell(run, ...told, ...starts.map(({ identity }) => identity.run), ...tells.map((each) => each.run));
       if (next !== undefined) await this.#hasItsTurn(next);
     });
@@ -237,15 +242,20 @@ class PostgresJournal implements Journal {
   }
 
   async release(lease: Renewal, park: Park): Promise<boolean> {
-    return this.#inOrder([lease.run], () => this.#claims.release(lease, park));
+    const isParked = await this.#inOrder([lease.run], () => this.#claims.release(lease, park));
+    // It is due at once, and whoever gives it back does not go on with it.
+    if (!isParked || (park.asBefore === undefined && park.wakeInMs === undefined)) this.#news.tellDue();
+    return isParked;
   }
 
   async signal(run: string, message: Message, options: SignalOptions = {}): Promise<boolean> {
     if (options.priority !== undefined) assertPriority(options.priority);
     const text = encodeMessage(message);
     const isNew = await this.#inOrder([run], () => this.#runs.signal(run, text, options));
-    if (isNew) this.#news.tell(run);
-    return isNew;
+    if (!isNew) return false;
+    this.#news.tell(run);
+    this.#news.tellDue();
+    return true;
   }
 
   async inbox(run: string): Promise<Received[]> {
@@ -270,6 +280,7 @@ class PostgresJournal implements Journal {
       });
     });
     this.#news.tell(request.run, ...told);
+    this.#news.tellDue();
     if (next !== undefined) await this.#hasItsTurn(next);
   }
 
@@ -281,6 +292,11 @@ class PostgresJournal implements Journal {
   watchSession(scope: Scope, wake: () => void): () => void {
     if (this.#closing !== undefined) throw journalClosed();
     return this.#news.watchSession(scope, wake);
+  }
+
+  watchDue(wake: () => void): () => void {
+    if (this.#closing !== undefined) throw journalClosed();
+    return this.#news.watchDue(wake);
   }
 
   close(): Promise<void> {

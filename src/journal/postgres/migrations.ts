@@ -45,8 +45,9 @@ export async function migrate(
 }
 
 async function bring(client: PoolClient, database: Database): Promise<{ from: number; to: number }> {
-  await client.query(`BEGIN; SELECT pg_advisory_xact_lock(${LOCK})`);
   try {
+    // An index of a large table takes as long as it takes.
+    await client.query(`BEGIN; SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock(${LOCK})`);
     const before = await formatOf(client, database);
     if (before === undefined) await client.query(database.qualify(FORMAT.replace('SCHEMA_NAME', database.quoted)));
     const from = before?.version ?? 0;
@@ -57,7 +58,7 @@ async function bring(client: PoolClient, database: Database): Promise<{ from: nu
     await client.query(`${database.qualify(set)}; COMMIT`);
     return { from, to };
   } catch (error) {
-    await client.query('ROLLBACK');
+    await client.query('ROLLBACK').catch(() => undefined);
     if (stateOf(error) !== TABLE_IS_THERE) throw error;
     const message = `The schema ${database.schema} has tables that are not a journal of Pilotage, and was left as it is. Give the journal a schema of its own.`;
     throw new PilotageError('invalid_config', message, { cause: error });

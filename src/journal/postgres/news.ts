@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { Client } from 'pg';
 import type { Scope } from '#core';
-import { sessionKey, Watchers } from '../watchers.ts';
+import { DUE, sessionKey, Watchers } from '../watchers.ts';
 import type { Database } from './database.ts';
 
 /** News within this time go together: each notification is a commit. */
@@ -69,6 +69,10 @@ export class PostgresNews {
     return this.#watching(this.#watchers.addSession(scope, wake));
   }
 
+  watchDue(wake: () => void): () => void {
+    return this.#watching(this.#watchers.addDue(wake));
+  }
+
   #watching(stop: () => void): () => void {
     if (this.#watchers.size > 0) {
       this.#look(this.#options.watchIntervalMs);
@@ -87,6 +91,11 @@ export class PostgresNews {
 
   tellSession(scope: Scope): void {
     this.#tellName(sessionKey(scope));
+  }
+
+  /** Runs may be due: other processes look for them, and this one knows. */
+  tellDue(): void {
+    this.#gather(DUE);
   }
 
   /** Everybody looks. */
@@ -179,7 +188,7 @@ export class PostgresNews {
     this.#isLooking = true;
     try {
       for (const name of this.#sessions.keys()) if (!this.#watchers.has(name)) this.#sessions.delete(name);
-      const runs = this.#watchers.names.filter((name) => !this.#sessions.has(name));
+      const runs = this.#watchers.names.filter((name) => name !== DUE && !this.#sessions.has(name));
       const sessions = [...this.#sessions];
       const found = await this.#database.read(async (sql) => {
         const ofRuns = runs.length === 0 ? [] : await sql.rows<Mark>(LOOK_AT_RUNS, runs);

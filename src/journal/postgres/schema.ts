@@ -5,7 +5,7 @@
  * What columns mean is what they mean in the SQLite file (`../sqlite/schema.ts`), with these differences: `runs.head` is the seq of the
  * last entry, set by the same statement that adds entries; a run is in one of the indexes `runs_ready`, `runs_timed` and
  * `runs_leased` while somebody may have to do something for it, so that a claim never looks at runs that have ended; and a row of
- * `store_items` has its vector as bytes. Times are milliseconds since the epoch, by the database's clock. Texts are compared by their bytes.
+ * `store_items` has its vector as bytes. The title of a session is JSON, since Postgres takes no text with the character U+0000. Times are milliseconds since the epoch, by the database's clock. Texts are compared by their bytes.
  */
 import { SESSION_MESSAGE } from '#core';
 
@@ -56,6 +56,7 @@ CREATE INDEX runs_scope ON {runs} (tenant, "user", session);
 CREATE INDEX runs_parent ON {runs} (parent) WHERE parent IS NOT NULL;
 CREATE INDEX runs_live ON {runs} (root) WHERE root IS NOT NULL AND NOT (${ENDED});
 CREATE INDEX runs_turns ON {runs} (tenant, "user", session, turn) WHERE turn IS NOT NULL;
+CREATE INDEX runs_open_turns ON {runs} (tenant, "user", session, turn) WHERE turn IS NOT NULL AND NOT (${ENDED});
 CREATE TABLE {entries} (
   run bigint NOT NULL,
   seq bigint NOT NULL,

@@ -352,6 +352,10 @@ export class SqliteJournal implements Journal {
     return this.#watching(() => this.#watchers.addSession(scope, wake));
   }
 
+  watchDue(wake: () => void): () => void {
+    return this.#watching(() => this.#watchers.addDue(wake));
+  }
+
   #watching(add: () => () => void): () => void {
     if (this.#closing !== undefined) throw journalClosed();
     const stop = add();

@@ -105,6 +105,10 @@ export class OpeningJournal implements Journal {
     return this.#watch((journal) => journal.watchSession(scope, wake), wake);
   }
 
+  watchDue(wake: () => void): () => void {
+    return this.#watch((journal) => journal.watchDue(wake), wake);
+  }
+
   #watch(watch: (journal: Journal) => () => void, wake: () => void): () => void {
     if (this.#closed) throw journalClosed();
     if (this.#opened !== undefined) return watch(this.#opened);

@@ -127,6 +127,11 @@ export class ReadingJournal implements Journal {
     return this.#watch(() => this.#watchers.addSession(scope, wake));
   }
 
+  /** Nobody carries out runs here. */
+  watchDue(): () => void {
+    return () => undefined;
+  }
+
   #watch(add: () => () => void): () => void {
     if (this.#closed) throw journalClosed();
     const stop = add();

@@ -208,6 +208,12 @@ export class FaultyJournal implements Journal {
     });
   }
 
+  watchDue(wake: () => void): () => void {
+    return this.#inner.watchDue(() => {
+      if (this.#process.alive) wake();
+    });
+  }
+
   close(): Promise<void> {
     return this.#process.guard(() => this.#inner.close());
   }

@@ -124,6 +124,37 @@ export const durableCases: readonly JournalCase[] = [
     },
   },
   {
+    name: 'who carries out runs is woken by what another journal makes due',
+    async run({ journal, open }) {
+      const second = await open();
+      let wakes = 0;
+      const stop = second.watchDue(() => {
+        wakes += 1;
+      });
+      const wakesOn = async <T>(what: string, cause: () => Promise<T>): Promise<T> => {
+        const before = wakes;
+        const value = await cause();
+        for (let tries = 0; wakes === before; tries += 1) {
+          assert.ok(tries < 2_000, `nobody was woken when a run was ${what}`);
+          await new Promise((resolve) => setTimeout(resolve, 5));
+        }
+        return value;
+      };
+      // The way from there to here may have to be made first.
+      for (let number = 0; wakes === 0; number += 1) {
+        await journal.create(newRun(`first${number}`));
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+      await wakesOn('stored', () => journal.create(newRun('r1')));
+      const first = present(await journal.claim({ ...ana, run: 'r1' }));
+      await journal.release(first, { wakeInMs: null, seenSignals: 0, status: 'paused' });
+      await wakesOn('told something', () => journal.signal('r1', control('c1')));
+      const again = present(await journal.claim({ ...ana, run: 'r1' }));
+      await wakesOn('given back', () => journal.release(again, { seenSignals: again.signals }));
+      stop();
+    },
+  },
+  {
     name: 'a watcher is woken by what another journal on the same storage writes',
     async run({ journal, open }) {
       const second = await open();
