@@ -1,0 +1,18 @@
+/** The connection breaks after each byte of what is said, in both directions. */
+import { afterAll, describe, expect, it } from 'vitest';
+import { PostgresServer } from '../kit/postgres.ts';
+import { cutEach, exchanges } from './cuts.ts';
+
+describe('a connection that breaks after any byte', async () => {
+  const server = await PostgresServer.start(['fsync=off', 'full_page_writes=off']);
+  afterAll(() => server.remove());
+
+  it.each(
+    exchanges.map((exchange, number) => ({ name: exchange.name, exchange, schema: `cut_${number}` })),
+  )('loses nothing that was acknowledged, and nothing is done twice: $name', async ({ exchange, schema }) => {
+    const report = await cutEach(exchange, { server, schema, everywhere: true });
+    console.log(`${exchange.name}: ${report.cuts} cuts, ${report.failed} of them were heard of`);
+    expect(report.cuts).toBeGreaterThan(500);
+    expect(report.failed).toBeGreaterThan(400);
+  }, 1_800_000);
+});
