@@ -43,6 +43,23 @@ export class PostgresServer {
     return server;
   }
 
+  /**
+   * A standby that follows this server, which is booted anew for it and acknowledges from now on only what the standby has.
+   * @param port where it finds this server; another one than this server's has something between.
+   */
+  async standby(port: number = this.port): Promise<PostgresServer> {
+    await this.stop();
+    const folder = mkdtempSync(join(tmpdir(), 'pilotage-postgres-'));
+    chmodSync(folder, 0o755);
+    const standby = new PostgresServer(this.#binaries, folder, await freePort());
+    execFileSync('cp', ['-a', this.data, standby.data]);
+    execFileSync('cp', ['-p', join(this.data, 'PG_VERSION'), join(standby.data, 'standby.signal')]);
+    await this.boot(['synchronous_standby_names=*']);
+    const upstream = `host=127.0.0.1 port=${port} user=postgres`;
+    await standby.boot([`primary_conninfo=${upstream}`, 'wal_retrieve_retry_interval=100ms']);
+    return standby;
+  }
+
   get data(): string {
     return join(this.#folder, 'data');
   }
@@ -51,8 +68,17 @@ export class PostgresServer {
     return `postgres://postgres@127.0.0.1:${this.port}/postgres`;
   }
 
-  /** Starts the server on the data that it has. */
+  /** Starts the server on the data that it has. After a kill its processes let go of the data one after another. */
   async boot(settings: readonly string[] = []): Promise<void> {
+    for (;;) {
+      const complaint = await this.#boot(settings);
+      if (complaint === undefined) return;
+      if (!complaint.includes('still in use')) throw new Error(`Postgres did not start:\n${complaint}`);
+    }
+  }
+
+  /** @returns what it said when it did not start. */
+  async #boot(settings: readonly string[]): Promise<string | undefined> {
     const given = ['unix_socket_directories=', 'listen_addresses=127.0.0.1', 'max_connections=200', ...settings];
     const flags = given.flatMap((setting) => ['-c', setting]);
     const server = spawn(this.#binaries.postgres, ['-D', this.data, '-p', String(this.port), ...flags], {
@@ -66,8 +92,8 @@ export class PostgresServer {
       said = `${said}${text}`.slice(-4_000);
     });
     for (;;) {
-      if (server.exitCode !== null) throw new Error(`Postgres did not start:\n${said}`);
-      if (await this.#answers()) return;
+      if (server.exitCode !== null) return said;
+      if (await this.#answers()) return undefined;
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
