@@ -1,6 +1,7 @@
 /** The agents that a runtime knows. */
 import {
   asPlanner,
+  assertTexts,
   defined,
   type NamedModel,
   PilotageError,
@@ -41,6 +42,7 @@ export class Agents {
   /** The agent of runs that name none. */
   readonly default: ReadyAgent;
   readonly #byName: ReadonlyMap<string, ReadyAgent>;
+  #only: readonly string[] | undefined;
   /** Those that a task may be given to by name. */
   readonly #workers: readonly string[];
 
@@ -88,6 +90,29 @@ export class Agents {
 
   get names(): readonly string[] {
     return [...this.#byName.keys()];
+  }
+
+  /** Those whose runs are taken over by this process. */
+  get takenOver(): readonly string[] {
+    return this.#only ?? this.names;
+  }
+
+  /**
+   * Only runs of these are taken over until the returned function is called; `undefined`: of all.
+   * @throws PilotageError `agent_unknown`, or `invalid_config` for a list of none.
+   */
+  takeOver(only: readonly string[] | undefined): () => void {
+    if (only !== undefined) assertTexts('The option agents of work', only, "['billing']");
+    for (const name of only ?? []) this.named(name);
+    if (only?.length === 0) {
+      const message = 'The option agents of work names none. Leave it out, and runs of all agents are taken over.';
+      throw new PilotageError('invalid_config', message);
+    }
+    const taken = only === undefined ? undefined : Object.freeze([...only]);
+    this.#only = taken;
+    return () => {
+      if (this.#only === taken) this.#only = undefined;
+    };
   }
 
   /** Who goes on with a run of the agent of that name: the default one, when it is not known any more. */

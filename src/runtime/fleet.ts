@@ -89,7 +89,7 @@ export class Fleet {
     );
     if (!options.goesOn) return;
     this.#parked = new ParkedRuns(deps, options.agents, this.#slots, {
-      claim: (limit, runs) => deps.journal.claimParked({ ...this.#wanted(), ...defined({ runs }), limit }),
+      claim: (limit, runs) => deps.journal.claimParked({ ...this.#wanted(runs), ...defined({ runs }), limit }),
       drive: (run, slot, askedAt) => this.#driveParked(run, slot, askedAt),
       giveBack: (claim) => this.#pickUp.giveBack(claim),
     });
@@ -316,12 +316,13 @@ export class Fleet {
     return undefined;
   }
 
-  /** What is claimed here without a name. */
-  #wanted(): Omit<ParkedRequest, 'limit'> {
+  /** What is claimed here without a name. @param parkedHere these go on here whosever they are. */
+  #wanted(parkedHere?: readonly string[]): Omit<ParkedRequest, 'limit'> {
+    const { names, takenOver } = this.#options.agents;
     return {
       owner: this.#owner,
       leaseMs: this.#options.leaseMs,
-      agents: this.#options.agents,
+      agents: parkedHere === undefined ? takenOver : names,
       exceptTenants: this.#slots.fullTenants(),
       exceptRuns: this.#refusals.all(),
     };
@@ -533,6 +534,7 @@ export class Fleet {
     const exit = ready.then(() => this.#loans.within(run, () => driver.drive()));
     const live: Live = { driver, slot, lender, exit, awaited: false, done: exit.then((how) => this.#letGo(live, how)) };
     this.#live.set(run, live);
+    this.#options.tellRun?.(driver, exit);
     if (this.#closing) driver.stop('closing');
     this.#startBeat();
   }

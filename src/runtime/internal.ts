@@ -29,6 +29,7 @@ export { replayRun } from './replay.ts';
 export type { PauseNotice, RunResult } from './result.ts';
 export { runResultOf, wholeAnswerOf, wholePauses } from './result.ts';
 export { Run } from './run.ts';
+export type { RunNews } from './run-news.ts';
 export type { EventOptions, Resumption } from './run-options.ts';
 export { createRuntime, Runtime } from './runtime.ts';
 export type { RuntimeOptions } from './runtime-options.ts';

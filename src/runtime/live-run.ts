@@ -2,8 +2,10 @@
 import type { RunState } from '#state';
 import type { RunDriver } from '../loop/driver.ts';
 import type { Exit } from '../loop/let-go.ts';
+import type { Agents } from './agents.ts';
 import type { SlotHolder } from './loans.ts';
 import type { PickUpOptions } from './pick-up.ts';
+import type { TellRun } from './run-news.ts';
 import type { Slot, SlotLimits } from './slots.ts';
 
 /** A place for a run, which may be lent by another. */
@@ -25,8 +27,10 @@ export interface Live extends SlotHolder {
 export interface FleetOptions extends PickUpOptions {
   readonly slots: SlotLimits;
   /** Whose runs are taken over. With `goesOn`, those that were parked go on here when they are due, without `work()`. */
-  readonly agents: readonly string[];
+  readonly agents: Pick<Agents, 'names' | 'takenOver'>;
   readonly goesOn: boolean;
   /** A run has ended here. */
   onEnded(state: RunState): void;
+  /** Absent: nobody listens. */
+  readonly tellRun?: TellRun;
 }

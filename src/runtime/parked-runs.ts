@@ -7,6 +7,7 @@ import { describeThrown, PilotageError } from '#core';
 import { type Claim, type ClaimedRun, isJournalGone, isTransientStoreError } from '#journal';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { type Moment, momentOf } from '../loop/held-lease.ts';
+import type { Agents } from './agents.ts';
 import type { Slot, Slots } from './slots.ts';
 
 /** Other processes park runs, and tell them something, without a word to this one. */
@@ -26,7 +27,7 @@ export interface ParkedPorts {
 
 export class ParkedRuns {
   readonly #deps: Pick<DriverDeps, 'journal' | 'clock' | 'onFault'>;
-  readonly #agents: readonly string[];
+  readonly #agents: Pick<Agents, 'takenOver'>;
   readonly #slots: Slots;
   readonly #ports: ParkedPorts;
   #cancel = (): void => {};
@@ -44,7 +45,7 @@ export class ParkedRuns {
 
   constructor(
     deps: Pick<DriverDeps, 'journal' | 'clock' | 'onFault'>,
-    agents: readonly string[],
+    agents: Pick<Agents, 'takenOver'>,
     slots: Slots,
     ports: ParkedPorts,
   ) {
@@ -99,7 +100,7 @@ export class ParkedRuns {
     this.#again = false;
     const slots = this.#slots;
     try {
-      const dueMs = await this.#deps.journal.nextDue(this.#agents);
+      const dueMs = await this.#deps.journal.nextDue(this.#agents.takenOver);
       const isDue = dueMs !== undefined && dueMs <= 0;
       const found = (isDue || this.#rung.size > 0) && (await this.#driveDue());
       this.#told = undefined;

@@ -7,6 +7,7 @@ import type { ProgressGuard } from '../loop/progress-guard.ts';
 import type { AgentParts } from './agents.ts';
 import type { HistoryHooks } from './own-history.ts';
 import type { Migrate } from './pins.ts';
+import type { RunNews } from './run-news.ts';
 import type { MemoryOptions } from './session-memory.ts';
 import type { StoreOptions } from './store.ts';
 
@@ -79,6 +80,8 @@ export interface RuntimeOptions extends AgentParts, UndoOptions {
    * remarks, and to the parts that `also` names. Keys that this process was given, and texts that look like keys, need no rule.
    */
   readonly redact?: RedactionOptions;
+  /** Called when this process takes a run up, and when it lets go of it, and how: for logs and counters. What it throws goes to `onFault`. */
+  readonly onRun?: (news: RunNews) => void;
   /** Called with faults that no caller waits for. Default: a process warning. */
   readonly onFault?: (error: unknown) => void;
 }

@@ -63,6 +63,7 @@ import { assertHistoryHooks, TurnSaves, withOwnHistory } from './own-history.ts'
 import { Rules } from './rules.ts';
 import { Run } from './run.ts';
 import { RunHost } from './run-host.ts';
+import { tellRuns } from './run-news.ts';
 import type { RuntimeOptions } from './runtime-options.ts';
 import { ScheduleTicker } from './schedule-ticker.ts';
 import { Schedules } from './schedules.ts';
@@ -80,6 +81,7 @@ import { assertFileOptions } from './user-message.ts';
 import { listWaiting, type Waiting, type WaitingQuery } from './waiting.ts';
 
 const CLOSE: OptionShape<{ graceMs?: number }> = { graceMs: 'whole?' };
+const WORK: OptionShape<{ agents?: readonly string[] }> = { agents: 'list?' };
 const OPTIONS: OptionShape<RuntimeOptions> = {
   planner: 'any?',
   tools: 'any?',
@@ -103,6 +105,7 @@ const OPTIONS: OptionShape<RuntimeOptions> = {
   redact: 'object?',
   policy: 'function?',
   migrate: 'function?',
+  onRun: 'function?',
   onFault: 'function?',
   onFail: 'any?',
   undo: 'object?',
@@ -326,13 +329,13 @@ export class Runtime {
       () => this.#assertOpen(),
       this.#options.files,
     );
-    this.#ticker ??= new ScheduleTicker(this.#host, this.#starting(), this.#agents.names);
+    this.#ticker ??= new ScheduleTicker(this.#host, this.#starting(), this.#agents);
     return this.#host;
   }
 
   #readyTicker(): ScheduleTicker {
     const host = this.#readyHost();
-    this.#ticker ??= new ScheduleTicker(host, this.#starting(), this.#agents.names);
+    this.#ticker ??= new ScheduleTicker(host, this.#starting(), this.#agents);
     return this.#ticker;
   }
 
@@ -401,11 +404,20 @@ export class Runtime {
   /**
    * Takes over due runs of the whole journal, including runs of processes that died, until the runtime is closed or the
    * returned function is called.
+   * @param options `agents`: the names of those whose runs are taken over, and whose schedules are fired; runs of other agents are driven only
+   * when they were begun here. Default: all.
+   * @throws PilotageError `agent_unknown`, `invalid_config`.
    */
-  work(): () => void {
+  work(options: { readonly agents?: readonly string[] } = {}): () => void {
     this.#assertOpen();
+    assertOptions('work', options, WORK);
+    const takeAll = this.#agents.takeOver(options.agents);
     this.#readyTicker().look();
-    return this.#readyFleet().work();
+    const stop = this.#readyFleet().work();
+    return () => {
+      takeAll();
+      stop();
+    };
   }
 
   /**
@@ -471,14 +483,15 @@ export class Runtime {
   }
 
   #readyFleet(): Fleet {
-    const { leaseMs = DEFAULT_LEASE_MS, takeoverGraceMs = GRACE_IN_LEASES * leaseMs } = this.#options;
+    const { leaseMs = DEFAULT_LEASE_MS, takeoverGraceMs = GRACE_IN_LEASES * leaseMs, onRun } = this.#options;
     this.#fleet ??= new Fleet(this.#driverDeps(), {
       slots: this.#slots,
       leaseMs,
       takeoverGraceMs,
       migrate: this.#options.migrate,
-      agents: this.#agents.names,
+      agents: this.#agents,
       goesOn: this.#options.goesOn ?? true,
+      ...(onRun === undefined ? {} : { tellRun: tellRuns(onRun, this.#clock, (error) => this.#fault(error)) }),
       onEnded: (state) => {
         this.#host?.forget(state.identity.run);
         this.#ticker?.ended(state.identity.run);

@@ -5,6 +5,7 @@
  */
 import { describeThrown, PilotageError } from '#core';
 import { isJournalGone, isTransientStoreError, type StoredSchedule } from '#journal';
+import type { Agents } from './agents.ts';
 import type { Starting } from './new-run.ts';
 import type { RunHost } from './run-host.ts';
 import { definitionOf } from './schedule-definition.ts';
@@ -19,7 +20,7 @@ const PAGE = 200;
 export class ScheduleTicker {
   readonly #host: RunHost;
   readonly #starting: Starting;
-  readonly #agents: readonly string[];
+  readonly #agents: Pick<Agents, 'takenOver'>;
   /** What was told of a schedule last: one that stays broken is told of once. */
   readonly #told = new Map<string, string>();
   /** By what they follow from. */
@@ -31,7 +32,7 @@ export class ScheduleTicker {
   readonly #awaited = new Set<string>();
   #isClosed = false;
 
-  constructor(host: RunHost, starting: Starting, agents: readonly string[]) {
+  constructor(host: RunHost, starting: Starting, agents: Pick<Agents, 'takenOver'>) {
     this.#host = host;
     this.#starting = starting;
     this.#agents = agents;
@@ -113,7 +114,7 @@ export class ScheduleTicker {
     const { schedules } = this.#host.deps.journal;
     let isQueued = false;
     for (let after: StoredSchedule | undefined; ; ) {
-      const { due, nextAt, readAt } = await schedules.due(this.#agents, PAGE, after);
+      const { due, nextAt, readAt } = await schedules.due(this.#agents.takenOver, PAGE, after);
       for (const schedule of due) {
         if (this.#isClosed) return LOOK_EVERY_MS;
         isQueued = (await this.#fireOne(schedule, readAt)) || isQueued;
@@ -122,7 +123,7 @@ export class ScheduleTicker {
       if (due.length === PAGE) continue;
       const mostMs = isQueued ? LOOK_AT_QUEUE_MS : LOOK_EVERY_MS;
       // Those that were moved on have another next time.
-      const first = due.length === 0 ? nextAt : (await schedules.due(this.#agents, 1)).nextAt;
+      const first = due.length === 0 ? nextAt : (await schedules.due(this.#agents.takenOver, 1)).nextAt;
       return first === null ? mostMs : Math.min(mostMs, Math.max(1, first - readAt));
     }
   }
