@@ -8,6 +8,7 @@ export type CommandName =
   | 'chat'
   | 'sessions'
   | 'schedules'
+  | 'work'
   | 'plan'
   | 'resume'
   | 'retry'
@@ -46,6 +47,7 @@ Commands:
   run "<goal>"              start a run in this folder
   plan "<goal>"             make a plan for it, show it, and carry it out
   resume <run>              go on with a run that is paused, has failed, or whose process died
+  work                      carry out due runs until it is told to stop: a worker
   retry <run>               carry out again what has failed of a run's plan
   chat                      talk with an agent: a session whose turns are runs
   sessions <what>           list the sessions of the journal; show, delete, or give one a title
@@ -178,6 +180,28 @@ ${MESSAGE_HELP}
   --on-fail <what>       what becomes of what the run has done when it ends without having reached its goal: keep (default), or
                          undo: calls whose tools name an undo are undone first; a second cancel stops that
 ${DRIVING_HELP}
+
+${MODEL_HELP}
+
+${EXIT_CODES}
+`,
+  work: `Usage: pilotage work [options]
+
+Carries out due runs of the journal, of whichever process, until SIGTERM or SIGINT: runs that were started elsewhere, whose time has come,
+that were answered, or whose process died. Any number of workers share one journal. It says what happens on stderr, one JSON object a line.
+
+At a SIGTERM or SIGINT it takes nothing more, lets what is under way end for so long as --grace, gives its runs back, and ends with exit code 0.
+A second signal aborts what is under way. A journal that is away is waited for.
+
+Options:
+  --concurrency <n>      runs at once (default: maxLiveRuns of the configuration, or 10)
+  --agent <name>         takes over runs of this agent only; may be repeated (default: of all agents that it knows)
+  --grace <s>            seconds that what is under way has to end (default 8)
+  --port <n>             answers HTTP there: /healthz, /readyz, /metrics; 0 for any free port (default: nowhere)
+  --host <host>          the address of that port (default 127.0.0.1; in a container 0.0.0.0)
+  --patience <s>         seconds for which a run waits for a model that is away, before it is paused (default 900)
+${MODEL_OPTIONS}
+${JOURNAL_HELP}
 
 ${MODEL_HELP}
 

@@ -55,6 +55,8 @@ async function commandOf({ command, words, options }: Command, terminal: Termina
       );
     case 'run':
       return (await import('./run-command.ts')).runCommand(subject, options, terminal);
+    case 'work':
+      return (await import('./work-command.ts')).workCommand(options, terminal);
     case 'plan':
       return (await import('./plan-command.ts')).planCommand(subject, options, terminal);
     case 'resume':

@@ -30,6 +30,22 @@ export function plainNumber(text: string | undefined): number | undefined {
   return /^[\d.]+$/.test(text) && Number.isFinite(Number(text)) ? Number(text) : Number.NaN;
 }
 
+/** 0: any free one. */
+export function portOption(text: string | undefined, name: string): number | undefined {
+  if (text === undefined) return undefined;
+  const port = Number(text);
+  if (/^\d+$/.test(text) && port <= 65_535) return port;
+  throw new UsageError(`--${name} takes a port from 1 to 65535, or 0 for any that is free.`);
+}
+
+/** What was given once or several times. */
+export function namesOption(value: unknown, name: string): readonly string[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  const names = value.map((text) => String(text).trim());
+  if (names.every((text) => text !== '')) return names;
+  throw new UsageError(`--${name} is empty.`);
+}
+
 export function jsonValue(text: string | undefined, name: string): Json | undefined {
   if (text === undefined) return undefined;
   try {

@@ -13,9 +13,11 @@ import {
   labelsOption,
   momentOption,
   type NodeEdits,
+  namesOption,
   nodeEditsOption,
   notNegative,
   onFailOf,
+  portOption,
   positive,
   readPrices,
   sinceOption,
@@ -49,6 +51,13 @@ export interface Options {
   readonly patienceMs?: number;
   /** How long what is under way has to end after a SIGTERM. */
   readonly graceMs?: number;
+  /** How many runs a worker carries out at once. */
+  readonly concurrency?: number;
+  /** Where a worker answers HTTP. 0: at any free port. */
+  readonly port?: number;
+  readonly host?: string;
+  /** The agents whose runs a worker takes over. */
+  readonly agents?: readonly string[];
   /** One of the configured agents, such as a flow. */
   readonly agent?: string;
   /** What that agent is given. */
@@ -183,6 +192,7 @@ const DRIVING: ParseArgsOptionsConfig = {
   patience: TEXT,
   grace: TEXT,
 };
+const { json: _lines, ...WORKING } = PLANNING;
 const SENDING_MESSAGES: ParseArgsOptionsConfig = { session: TEXT, busy: TEXT, id: TEXT };
 const { json: _json, chat: _chat, ...TALKING } = DRIVING;
 const SENDING: ParseArgsOptionsConfig = { ...COMMON, as: TEXT, admin: FLAG };
@@ -191,6 +201,10 @@ const REMEMBERING: ParseArgsOptionsConfig = { remember: TEXT, match: TEXT, all: 
 /** The options of each command. */
 export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   run: { ...DRIVING, ...SENDING_MESSAGES, agent: TEXT, input: TEXT, label: SEVERAL, at: TEXT, 'on-fail': TEXT },
+  work: {
+    ...WORKING,
+    ...{ agent: SEVERAL, concurrency: TEXT, patience: TEXT, grace: TEXT, port: TEXT, host: TEXT },
+  },
   chat: { ...TALKING, session: TEXT, agent: TEXT },
   sessions: { ...COMMON, user: TEXT, tenant: TEXT, limit: TEXT },
   plan: { ...DRIVING, ...SENDING_MESSAGES, 'dry-run': FLAG, run: TEXT },
@@ -269,6 +283,7 @@ const WORDS: Readonly<Partial<Record<CommandName, { readonly count: number; read
   plan: { count: 1, wanted: 'one goal, in quotes, or --run with a run' },
   list: { count: 0, wanted: 'no further words' },
   waiting: { count: 0, wanted: 'no further words' },
+  work: { count: 0, wanted: 'no further words' },
   erase: { count: 0, wanted: 'no further words' },
   chat: { count: 0, wanted: 'no further words; what you say is read from the input' },
   send: { count: 2, wanted: 'a run and a message, in quotes' },
@@ -431,6 +446,10 @@ function optionsOf(command: CommandName, values: Values): Options {
       patienceMs: patience === undefined ? undefined : Math.ceil(patience * 1000),
       graceMs: grace === undefined ? undefined : Math.ceil(grace * 1000),
       agent: text('agent'),
+      agents: namesOption(values['agent'], 'agent'),
+      concurrency: wholeNumber(text('concurrency'), 'concurrency'),
+      port: portOption(text('port'), 'port'),
+      host: text('host'),
       input: jsonValue(text('input'), 'input'),
       message: text('message'),
       session: text('session'),
