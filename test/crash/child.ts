@@ -1,21 +1,21 @@
 /**
- * The process that is killed: `node child.ts <folder> <seed> <first> <count>` drives these runs to their end, new ones
+ * The process that is killed: `node child.ts <folder> <seed> <first> <count> <journal>` drives these runs to their end, new ones
  * and those that an earlier process left, and says each fact on standard output once it is durable.
  */
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { local, PilotageError } from '#core';
-import { sqliteJournal } from '#journal/sqlite';
+import { journalAt } from '#journal/place';
 import { createRuntime, type PauseNotice, type Run } from '#runtime';
 import { foldEntries, isPaused } from '#state';
 import { planner, readEffects, resultOf, runId, tools } from './agent.ts';
 import { telling } from './telling.ts';
 
-const [folder = '', seed = '', first = '', count = ''] = process.argv.slice(2);
+const [folder = '', seed = '', first = '', count = '', place = ''] = process.argv.slice(2);
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 const effectsFile = join(folder, 'effects.jsonl');
-const journal = sqliteJournal({ path: join(folder, 'pilotage.db') });
+const journal = journalAt(place);
 const runtime = createRuntime({
   planner,
   tools: tools(effectsFile, say),

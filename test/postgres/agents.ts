@@ -5,7 +5,7 @@ import { type Entry, encodeEntry, PilotageError } from '#core';
 import type { Journal } from '#journal';
 import { local, type Runtime } from '#pilotage';
 import type { Decision, RunView } from '#pilotage/planner';
-import type { Effect, Tool } from '#tools';
+import type { Effect, Tool } from '#pilotage/tools';
 import { make } from '../kit/tools.ts';
 
 const EFFECTS = ['read', 'keyed', 'once', 'pure'] as const satisfies readonly Effect[];
