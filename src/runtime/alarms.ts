@@ -88,17 +88,13 @@ interface SweepDeps {
   readonly driveNext: () => Promise<boolean>;
   /** Calls `wake` when a slot is free again, if none is free now. False: one is free. */
   readonly onRoom: (wake: () => void) => boolean;
+  /** Calls `wake` when runs may be due. Returns how to stop it. */
+  readonly onDue: (wake: () => void) => () => void;
   readonly onFault: (error: unknown) => void;
 }
 
-export interface Sweeping {
-  /** Some may be due now. */
-  look(): void;
-  stop(): void;
-}
-
-/** Sweeps until it is stopped. */
-export function startSweeping({ clock, driveNext, onRoom, onFault }: SweepDeps): Sweeping {
+/** Sweeps until the returned function is called. */
+export function startSweeping({ clock, driveNext, onRoom, onDue, onFault }: SweepDeps): () => void {
   let cancel = (): void => {};
   let stopped = false;
   let sweeping = false;
@@ -131,15 +127,14 @@ export function startSweeping({ clock, driveNext, onRoom, onFault }: SweepDeps):
       void sweep();
     });
   };
+  const stopListening = onDue(() => {
+    again = true;
+    void sweep();
+  });
   void sweep();
-  return {
-    look: () => {
-      again = true;
-      void sweep();
-    },
-    stop: () => {
-      stopped = true;
-      cancel();
-    },
+  return () => {
+    stopped = true;
+    stopListening();
+    cancel();
   };
 }

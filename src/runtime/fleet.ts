@@ -21,8 +21,9 @@ import type { DriverDeps } from '../loop/driver-deps.ts';
 import { type Moment, momentOf } from '../loop/held-lease.ts';
 import { type Exit, exitError, TRY_AGAIN_MS } from '../loop/let-go.ts';
 import { goesOnAt } from '../loop/next.ts';
-import { Alarms, type Sweeping, startSweeping } from './alarms.ts';
+import { Alarms, startSweeping } from './alarms.ts';
 import { EndedRuns } from './ended-runs.ts';
+import { FairClaim } from './fair-claim.ts';
 import { isDeadOwner, ownerName, startHeartbeat } from './leases.ts';
 import type { FleetOptions, Live, Place } from './live-run.ts';
 import { Loans } from './loans.ts';
@@ -53,6 +54,7 @@ export class Fleet {
   readonly #waking = new Set<Promise<void>>();
   readonly #slots: Slots;
   readonly #loans: Loans;
+  readonly #fairClaim: FairClaim;
   readonly #pickUp: PickUp;
   readonly #owner = ownerName();
   readonly ended: EndedRuns;
@@ -65,8 +67,7 @@ export class Fleet {
   readonly #refusals: Refusals;
   readonly #parked: ParkedRuns | undefined;
   #stopBeat: (() => void) | undefined;
-  #sweeping: Sweeping | undefined;
-  #stopWatching: (() => void) | undefined;
+  #stopWork: (() => void) | undefined;
   #closing = false;
   /** By the steady clock: when what is still under way is aborted, while the fleet closes. */
   #abortsAt = Number.POSITIVE_INFINITY;
@@ -78,6 +79,9 @@ export class Fleet {
     this.ended = new EndedRuns(this, { ...deps, owner: this.#owner, leaseMs: options.leaseMs });
     this.#slots = new Slots(options.slots);
     this.#loans = new Loans(this.#slots, (run) => this.#live.get(run));
+    this.#fairClaim = new FairClaim(deps.clock, this.#slots, (exceptTenants) =>
+      deps.journal.claim({ ...this.#wanted(), exceptTenants, isDead: isDeadOwner }),
+    );
     this.#pickUp = new PickUp(deps, options);
     this.#toCome = new TurnsToCome(deps.journal, (run) => this.wake(run));
     this.#refusals = new Refusals(deps.clock);
@@ -92,10 +96,6 @@ export class Fleet {
       claim: (limit, runs) => deps.journal.claimParked({ ...this.#wanted(runs), ...defined({ runs }), limit }),
       drive: (run, slot, askedAt) => this.#driveParked(run, slot, askedAt),
       giveBack: (claim) => this.#pickUp.giveBack(claim),
-    });
-    this.#stopWatching = deps.journal.watchDue(() => {
-      this.#parked?.look();
-      this.#sweeping?.look();
     });
   }
 
@@ -161,22 +161,21 @@ export class Fleet {
 
   /** Takes over due runs of the journal until the fleet is closed or the returned function is called. */
   work(): () => void {
-    this.#sweeping?.stop();
-    const sweeping = startSweeping({
+    this.#stopWork?.();
+    this.#stopWork = startSweeping({
       clock: this.#deps.clock,
       driveNext: () => this.#driveNext(),
       onRoom: (wake) => !this.#slots.hasRoom && this.#slots.onRoom(wake),
+      onDue: (wake) => this.#deps.journal.watchDue(wake),
       onFault: (error) => this.#deps.onFault(error),
     });
-    this.#sweeping = sweeping;
-    return sweeping.stop;
+    return this.#stopWork;
   }
 
   /** Gives all runs back; what is under way in them has `graceMs` to end. */
   async close(graceMs: number): Promise<void> {
     this.#closing = true;
-    this.#sweeping?.stop();
-    this.#stopWatching?.();
+    this.#stopWork?.();
     this.#later.stop();
     const swept = this.#parked?.stop();
     this.#toCome.stop();
@@ -283,7 +282,7 @@ export class Fleet {
     let claim: Claim | undefined;
     const askedAt = momentOf(this.#deps.clock);
     try {
-      claim = await this.#deps.journal.claim({ ...this.#wanted(), isDead: isDeadOwner });
+      claim = await this.#fairClaim.next();
       if (claim === undefined) return false;
       slot = await this.#slotOf(claim);
       if (slot === undefined) return false;

@@ -10,7 +10,7 @@ import { type Moment, momentOf } from '../loop/held-lease.ts';
 import type { Agents } from './agents.ts';
 import type { Slot, Slots } from './slots.ts';
 
-/** Other processes park runs, and tell them something, without a word to this one. */
+/** Other processes park runs, and what they say of it may be lost. */
 const POLL_MS = 2_000;
 /** The store's clock may be behind this clock. */
 const LEAST_DELAY_MS = 5;
@@ -31,6 +31,7 @@ export class ParkedRuns {
   readonly #slots: Slots;
   readonly #ports: ParkedPorts;
   #cancel = (): void => {};
+  readonly #stopListening: () => void;
   #sweeping: Promise<void> | undefined;
   /** Asked to look again while it looks. */
   #again = false;
@@ -53,6 +54,7 @@ export class ParkedRuns {
     this.#agents = agents;
     this.#slots = slots;
     this.#ports = ports;
+    this.#stopListening = deps.journal.watchDue(() => this.look());
     this.#arm(0);
   }
 
@@ -91,6 +93,7 @@ export class ParkedRuns {
   /** Begins nothing more, and waits for what it has begun. */
   async stop(): Promise<void> {
     this.#stopped = true;
+    this.#stopListening();
     this.#cancel();
     await this.#sweeping;
   }

@@ -52,6 +52,13 @@ export class Slots {
     return [...this.#byTenant].flatMap(([tenant, count]) => (count >= this.#limits.perTenant ? [tenant] : []));
   }
 
+  /** Tenants that leave less than an equal share to one that comes, and those that are full. */
+  tenantsOverShare(): readonly string[] {
+    const share = Math.max(1, Math.floor(this.#limits.runs / (this.#byTenant.size + 1)));
+    const most = Math.min(share, this.#limits.perTenant);
+    return [...this.#byTenant].flatMap(([tenant, count]) => (count >= most ? [tenant] : []));
+  }
+
   /** Before a claim, so that no more runs are claimed than can be driven. */
   take(tenant: string): Slot | undefined {
     if (!this.takeAny()) return undefined;

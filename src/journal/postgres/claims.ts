@@ -8,7 +8,7 @@ import { type Database, NOW_1, type Sql, TIME_1, type Times } from './database.t
 import {
   findRun,
   HAS_ENDED,
-  holdRun,
+  holdRuns,
   IS_LEASED,
   IS_PARKED,
   IS_READY,
@@ -41,11 +41,11 @@ const ofEach = (where: string): string => `
   SELECT line.* FROM unnest($4::text[]) AS asked (agent) CROSS JOIN LATERAL (${firstInLine('runs.agent = asked.agent', where)}) AS line`;
 const ofAll = (agent: string, where: string): string => `SELECT * FROM (${firstInLine(agent, where)}) AS line`;
 /** One look into an index for each agent, and one for the leases that are over. What somebody else holds just now is passed over. */
-const claimFirst = (isOfAgents: boolean): string => {
+const claimFirst = (isOfAgents: boolean, ready?: string): string => {
   const leased = isOfAgents ? 'agent = ANY($4::text[])' : '$4::text[] IS NULL';
   const each = isOfAgents ? ofEach : (where: string) => ofAll(leased, where);
   return `
-  WITH ready AS (${each(IS_READY)}),
+  WITH RECURSIVE ${ready ?? `ready AS (${each(IS_READY)})`},
   timed AS (${each(`${IS_TIMED} AND wake_at <= ${NOW_1}`)}),
   over AS (${ofAll(leased, `${IS_LEASED} AND (lease_until <= ${NOW_1} OR owner = $7)`)}),
   found AS (
@@ -56,6 +56,33 @@ const claimFirst = (isOfAgents: boolean): string => {
 };
 const CLAIM_FIRST = claimFirst(false);
 const CLAIM_FIRST_OF = claimFirst(true);
+const MOST_TENANTS = 32;
+const MOST_TRIED = 4;
+const nextTenant = (agent: string, after: string): string => `
+  SELECT tenant FROM {runs} AS runs WHERE runs.agent = ${agent} AND ${IS_READY} AND tenant > ${after} ORDER BY tenant LIMIT 1`;
+/** From one tenant that has something to the next, so that a backlog of one is not read for the sake of another. */
+const CLAIM_OF_OTHERS = claimFirst(
+  true,
+  `tenants (agent, tenant) AS (
+    SELECT asked.agent, first.tenant FROM unnest($4::text[]) AS asked (agent) CROSS JOIN LATERAL (${nextTenant('asked.agent', '$8')}) AS first
+    UNION ALL
+    SELECT tenants.agent, next.tenant FROM tenants CROSS JOIN LATERAL (${nextTenant('tenants.agent', 'tenants.tenant')}) AS next
+  ),
+  first_of AS (
+    SELECT line.key, line.priority FROM (
+      SELECT * FROM tenants WHERE tenant <> ALL($5::text[]) LIMIT ${MOST_TENANTS}
+    ) AS others CROSS JOIN LATERAL (
+      SELECT key, priority FROM {runs} AS runs
+      WHERE runs.agent = others.agent AND runs.tenant = others.tenant AND ${IS_READY} AND id <> ALL($6::text[])
+      ORDER BY priority DESC, key LIMIT 1
+    ) AS line
+    ORDER BY line.priority DESC, line.key LIMIT ${MOST_TRIED}
+  ),
+  ready AS (
+    SELECT ${COLUMNS}, priority FROM {runs} WHERE key = ANY(ARRAY(SELECT key FROM first_of)) AND ${IS_READY}
+    ORDER BY priority DESC, key LIMIT 1 FOR UPDATE SKIP LOCKED
+  )`,
+);
 /** One that nobody has. */
 const CLAIM_FREE = `
   WITH found AS (
@@ -108,6 +135,8 @@ export class PostgresClaims {
   readonly #clock: Clock;
   readonly #turns: PostgresTurns;
   readonly #leaseWatch: LeaseWatch<number>;
+  /** The tenant that was served last, when some were left out. */
+  #lastTenant = '';
   /** By the steady clock. */
   #lookedFarAt = Number.NEGATIVE_INFINITY;
 
@@ -121,10 +150,22 @@ export class PostgresClaims {
   async claim(request: ClaimRequest): Promise<Claim | undefined> {
     if (request.run !== undefined) return this.#claimRun(request, request.run);
     const { owner, leaseMs, agents, exceptTenants = [], exceptRuns = [], from = null } = request;
-    const text = agents === undefined ? CLAIM_FIRST : CLAIM_FIRST_OF;
     const asked = [owner, leaseMs, agents ?? null, exceptTenants, exceptRuns, from] as const;
-    const row = await this.#database.read((sql) => sql.row<GrantedRow>(text, this.#database.given, ...asked));
+    const first = (text: string, ...more: string[]): Promise<GrantedRow | undefined> =>
+      this.#database.read((sql) => sql.row<GrantedRow>(text, this.#database.given, ...asked, ...more));
+    const isOfOthers = agents !== undefined && exceptTenants.length > 0;
+    const row = isOfOthers
+      ? await this.#firstOfOthers((after) => first(CLAIM_OF_OTHERS, after))
+      : await first(agents === undefined ? CLAIM_FIRST : CLAIM_FIRST_OF);
     return row === undefined ? this.#claimStuck(request) : this.#granted(row, request);
+  }
+
+  /** Tenants are served one after another. */
+  async #firstOfOthers(after: (tenant: string) => Promise<GrantedRow | undefined>): Promise<GrantedRow | undefined> {
+    const last = this.#lastTenant;
+    const row = (await after(last)) ?? (last === '' ? undefined : await after(''));
+    this.#lastTenant = row?.tenant ?? '';
+    return row;
   }
 
   async #claimRun(request: ClaimRequest, run: string): Promise<Claim | undefined> {
@@ -140,7 +181,9 @@ export class PostgresClaims {
     if (seen === undefined) return undefined;
     const ofSession = ['session', seen.tenant, seen.user, seen.session] as const;
     const granted = await this.#database.write(request.reopens === undefined ? [] : [ofSession], async (sql, times) => {
-      const row = await holdRun(sql, run);
+      const row = (await holdRuns(sql, [run])).get(run);
+      // It was deleted in between.
+      if (row === undefined) return undefined;
       return (await this.#isClaimable(sql, row, request, times)) ? this.#grant(sql, row, request) : undefined;
     });
     return granted && this.#granted(granted, request);

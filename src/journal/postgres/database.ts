@@ -61,7 +61,8 @@ const IDLE_IN_TRANSACTION_MS = 5_000;
 const MOST_TRIES = 8;
 const CLOCK = 'extract(epoch FROM clock_timestamp()) * 1000';
 /** In SQL, for a statement whose first parameter is `Database.given`: the time, whole and with its fraction. */
-export const TIME_1: string = `coalesce($1::float8, ${CLOCK})`;
+// That of the statement: one that changed meanwhile could be compared with no index.
+export const TIME_1: string = 'coalesce($1::float8, extract(epoch FROM statement_timestamp()) * 1000)';
 export const NOW_1: string = `floor(${TIME_1})::bigint`;
 const INT8 = 20;
 const NUMERIC = 1_700;

@@ -47,6 +47,8 @@ CREATE TABLE {runs} (
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 CREATE INDEX runs_ready ON {runs} (agent, priority DESC, key)
   WHERE owner IS NULL AND wake_at = 0 AND coalesce(waits, 0) = 0 AND NOT (${ENDED});
+CREATE INDEX runs_ready_of ON {runs} (agent, tenant, priority DESC, key)
+  WHERE owner IS NULL AND wake_at = 0 AND coalesce(waits, 0) = 0 AND NOT (${ENDED});
 CREATE INDEX runs_timed ON {runs} (agent, wake_at)
   WHERE owner IS NULL AND wake_at > 0 AND coalesce(waits, 0) = 0 AND NOT (${ENDED});
 CREATE INDEX runs_parked ON {runs} (agent, wake_at)
