@@ -29,6 +29,8 @@ export {
   type NewSnapshot,
   type Park,
   type ParkedRequest,
+  type Pruned,
+  type PruneRequest,
   type Received,
   type Renewal,
   type RepairRequest,

@@ -113,23 +113,28 @@ function byPlace(one: Pick<StoredSchedule, 'tenant' | 'id'>, other: Pick<StoredS
   return one.id === other.id ? 0 : one.id < other.id ? -1 : 1;
 }
 
+interface StoredKeyRow extends KeyRow {
+  /** When it is of no use any more; `null`: when there is a newer one. */
+  readonly until: number | null;
+}
+
 /** Which runs were started under which keys, the newest first. */
 export class MemoryKeys {
-  readonly #rows = new Map<string, KeyRow[]>();
+  readonly #rows = new Map<string, StoredKeyRow[]>();
 
-  rows(tenant: string, key: StartKey): readonly KeyRow[] {
+  rows(tenant: string, key: StartKey): readonly StoredKeyRow[] {
     return this.#rows.get(placeOf(tenant, key)) ?? [];
   }
 
-  add(tenant: string, key: StartKey, run: string, { at }: Extract<KeyDecision, { do: 'start' }>): void {
+  add(tenant: string, key: StartKey, run: string, { at, until }: Extract<KeyDecision, { do: 'start' }>): void {
     const kept = this.rows(tenant, key).slice(0, rowsThatCount(key) - 1);
-    this.#rows.set(placeOf(tenant, key), [{ at, run }, ...kept]);
+    this.#rows.set(placeOf(tenant, key), [{ at, run, until }, ...kept]);
   }
 
-  /** The runs are gone, or what they were started with. */
-  forget(runs: ReadonlySet<string>): void {
+  /** The runs are gone, or what they were started with. @param now given: those that still count then are left. */
+  forget(runs: ReadonlySet<string>, now: number = Number.POSITIVE_INFINITY): void {
     for (const [place, rows] of this.#rows) {
-      const left = rows.filter(({ run }) => !runs.has(run));
+      const left = rows.filter(({ run, until }) => !runs.has(run) || (until !== null && until >= now));
       if (left.length === 0) this.#rows.delete(place);
       else if (left.length < rows.length) this.#rows.set(place, left);
     }

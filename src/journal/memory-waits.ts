@@ -138,7 +138,7 @@ export class MemoryWaits<Run extends WaitingRun> {
     }
     const isAwaited = [...waits].some(({ row }) => !isOver(row, now));
     if (!isAwaited) assertKeepable(key, [...signals.values()].filter(isKept(now)).length);
-    this.#sweep(now);
+    this.sweep(now);
     const until = wholeMs(now + keepMs, 'keepMs');
     this.#numbers += 1;
     const stored: StoredSignal = {
@@ -189,7 +189,8 @@ export class MemoryWaits<Run extends WaitingRun> {
     return [...told];
   }
 
-  #sweep(now: number): void {
+  /** Forgets signals whose time is over. */
+  sweep(now: number): void {
     if (now < this.#nextOver) return;
     this.#nextOver = Number.POSITIVE_INFINITY;
     for (const [name, { signals, waits }] of this.#mailboxes) {

@@ -18,6 +18,7 @@ import {
 } from '#core';
 import { LeaseWatch } from './lease-watch.ts';
 import { MemoryItems } from './memory-items.ts';
+import { type PrunedTrees, prunable } from './memory-prune.ts';
 import {
   claimParked,
   comesFirst,
@@ -56,6 +57,7 @@ import type {
   StartedByKey,
   Told,
 } from './port.ts';
+import { assertPrune, type Pruned, type PruneRequest } from './prune-port.ts';
 import {
   agentAfter,
   assertAsExamined,
@@ -285,20 +287,52 @@ class MemoryJournal implements Journal {
       if (hasEnded(status) || owner === undefined || leaseUntil <= now) continue;
       throw sessionBusy(cannotDelete(scope), identity.run);
     }
-    for (const run of runs) this.#waits.change(run, { ends: true }, now);
-    for (const run of runs) {
-      if (!hasEnded(run.status)) this.#setStatus(run, 'cancelled');
-      this.#runs.delete(run.identity.run);
-      for (const id of run.told) this.#messages.delete(messageKey(scope, id));
-      this.snapshots.drop(run.identity.run);
-      this.streams.drop(run.identity.run);
-    }
-    for (const run of runs) this.#waits.giveBack(run, eventsOf(run.inbox.values()), now);
+    for (const run of runs) if (!hasEnded(run.status)) this.#setStatus(run, 'cancelled');
+    this.#drop(runs, now);
     this.#keys.forget(new Set(runs.map(({ identity }) => identity.run)));
     this.#turns.delete(scope);
     this.artifacts.delete(scope);
     this.#watchers.wakeAll();
     return runs.length;
+  }
+
+  /** Removes runs that have ended. Signals that they have not taken go to whoever else waits for them. */
+  #drop(runs: readonly StoredRun[], now: number): void {
+    // First, so that none of them gets what another one gives back.
+    for (const run of runs) this.#waits.change(run, { ends: true }, now);
+    for (const { identity, told } of runs) {
+      this.#runs.delete(identity.run);
+      for (const id of told) this.#messages.delete(messageKey(identity, id));
+      this.snapshots.drop(identity.run);
+      this.streams.drop(identity.run);
+    }
+    for (const run of runs) this.#waits.giveBack(run, eventsOf(run.inbox.values()), now);
+  }
+
+  async prune(request: PruneRequest): Promise<Pruned> {
+    this.#assertOpen();
+    assertPrune(request);
+    const now = this.#clock.now();
+    const { trees, next } = prunable(this.#runs, request, now);
+    const runs = trees.reduce((sum, tree) => sum + tree.runs.length, 0);
+    const pruned = { runs, ...(next === undefined ? {} : { next }) };
+    if (request.dryRun === true) return pruned;
+    for (const tree of trees) this.#prune(tree, now);
+    this.#waits.sweep(now);
+    return pruned;
+  }
+
+  #prune({ root, runs }: PrunedTrees, now: number): void {
+    this.#drop(runs, now);
+    this.#keys.forget(new Set(runs.map(({ identity }) => identity.run)), now);
+    const { tenant, user, session } = root.identity;
+    const scope = { tenant, user, session };
+    if (root.turn > 0) {
+      this.#turns.delete(scope);
+      this.#watchers.wakeSession(scope);
+    }
+    const key = scopeKey(scope);
+    if (![...this.#runs.values()].some(({ identity }) => scopeKey(identity) === key)) this.artifacts.delete(scope);
   }
 
   /** At once: a promise would be a good part of the cost. */

@@ -43,6 +43,7 @@ import type {
   RunStatus,
 } from './claims-port.ts';
 import type { StreamStore } from './port-streams.ts';
+import type { Pruned, PruneRequest } from './prune-port.ts';
 import type { ScheduleMove, ScheduleStore } from './schedules-port.ts';
 import type { EventStore, WaitIndex } from './waits-port.ts';
 
@@ -58,6 +59,8 @@ export {
   type RunStatus,
   type Standing,
 } from './claims-port.ts';
+
+export { ENDED_STATUSES, type Pruned, type PruneRequest } from './prune-port.ts';
 
 /** The journal of a runtime that was given none; relative to the current folder. */
 export const DEFAULT_JOURNAL_PATH = '.pilotage/pilotage.db';
@@ -383,6 +386,15 @@ export interface Journal {
    * @throws PilotageError `journal_conflict` when the run is not as it was examined, or a process has its lease; `run_not_found`.
    */
   repair(request: RepairRequest): Promise<void>;
+
+  /**
+   * Deletes runs that ended long ago, with all that hangs on them: entries, inbox, streams, snapshots, labels, keys under which they were
+   * started (but those that still count), and what their session has beside them, artifacts included, when it has no run any more. A run goes
+   * with its tasks, and a turn with all runs of its session, or not at all: nothing that a run which is left goes on from, or that somebody has,
+   * is touched. A call does a part of the work, so that nobody waits long: call it again with `after` while it gives `next`.
+   * @throws PilotageError `invalid_config`.
+   */
+  prune(request: PruneRequest): Promise<Pruned>;
 
   /**
    * Calls `wake` when entries, signals or rows of streams of the run arrive, from any process. It may be called without news. Returns a function

@@ -173,6 +173,7 @@ class WholeJournal implements Journal {
   nextDue: Journal['nextDue'] = (agents) => this.#journal.nextDue(agents);
   renew: Journal['renew'] = (leases, leaseMs) => this.#journal.renew(leases, leaseMs);
   release: Journal['release'] = (lease, park) => this.#journal.release(lease, park);
+  prune: Journal['prune'] = (request) => this.#journal.prune(request);
   watch: Journal['watch'] = (run, wake) => this.#journal.watch(run, wake);
   watchSession: Journal['watchSession'] = (scope, wake) => this.#journal.watchSession(scope, wake);
   watchDue: Journal['watchDue'] = (wake) => this.#journal.watchDue(wake);

@@ -12,6 +12,7 @@ import { inboxCases } from './journal-cases/inbox.ts';
 import type { JournalCase } from './journal-cases/kit.ts';
 import { leaseCases } from './journal-cases/leases.ts';
 import { parkedCases } from './journal-cases/parked.ts';
+import { pruneBesideCases, pruneCases } from './journal-cases/prune.ts';
 import { sessionCases } from './journal-cases/sessions.ts';
 import { signalCases } from './journal-cases/signals.ts';
 import { snapshotCases } from './journal-cases/snapshots.ts';
@@ -61,8 +62,9 @@ export function journalConformance(options: JournalConformanceOptions): Conforma
     ...signalCases,
     ...startCases,
     ...streamCases,
+    ...pruneCases,
   ];
-  if (options.durable === true) cases.push(...durableCases);
+  if (options.durable === true) cases.push(...durableCases, ...pruneBesideCases);
   return cases.map((check) => ({ name: check.name, run: () => runCase(check, options) }));
 }
 

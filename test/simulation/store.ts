@@ -272,6 +272,8 @@ export class SimulatedStore implements Journal {
   send: Journal['send'] = (sending) => this.#options.inner.send(sending);
   watchSession: Journal['watchSession'] = (scope, wake) => this.#options.inner.watchSession(scope, wake);
 
+  prune: Journal['prune'] = (request) => this.#options.inner.prune(request);
+
   watchDue: Journal['watchDue'] = (wake) => this.#options.inner.watchDue(wake);
 
   async close(): Promise<void> {}

@@ -26,6 +26,7 @@ import type {
   StartedByKey,
 } from '../port.ts';
 import type { StreamStore } from '../port-streams.ts';
+import { assertPrune, type Pruned, type PruneRequest } from '../prune-port.ts';
 import { assertLease, assertPriority, isTurn, journalClosed, ownedBy, pageSize, runNotFound } from '../rules.ts';
 import type { ScheduleStore } from '../schedules-port.ts';
 import { encodeSignal } from '../waiting.ts';
@@ -40,6 +41,7 @@ import { InOrder } from './in-order.ts';
 import { readInbox } from './inbox.ts';
 import { PostgresItems } from './items.ts';
 import { PostgresNews } from './news.ts';
+import { PostgresPrune } from './prune.ts';
 import { PostgresRecords, PostgresRepairs } from './records.ts';
 import { findRun } from './run-rows.ts';
 import { PostgresRuns } from './runs.ts';
@@ -75,6 +77,7 @@ class PostgresJournal implements Journal {
   readonly #records: PostgresRecords;
   readonly #repairs: PostgresRepairs;
   readonly #turns: PostgresTurns;
+  readonly #prune: PostgresPrune;
   readonly #appends: AppendQueue;
   readonly #order = new InOrder();
   #closing: Promise<void> | undefined;
@@ -91,6 +94,7 @@ class PostgresJournal implements Journal {
     this.#runs = new PostgresRuns(database, { turns, waits, claims: this.#claims });
     this.#records = new PostgresRecords(database);
     this.#repairs = new PostgresRepairs(waits);
+    this.#prune = new PostgresPrune(database, waits);
     this.#appends = new AppendQueue(database);
     this.artifacts = new PostgresArtifacts(database);
     this.schedules = new PostgresSchedules(database);
@@ -143,10 +147,10 @@ class PostgresJournal implements Journal {
   async #deleteSession(scope: Scope, waits: PostgresWaits): Promise<number> {
     const { tenant, user, session } = scope;
     for (;;) {
-      const keys = await this.#database.read((sql) => this.#turns.eventKeysOf(sql, scope));
-      const locks: Lock[] = [['session', tenant, user, session], ...keys.map((key): Lock => ['signal', tenant, key])];
+      const signals = await this.#database.read((sql) => this.#turns.signalLocksOf(sql, scope));
+      const locks: Lock[] = [['session', tenant, user, session], ...signals];
       const runs = await this.#database.write(locks, (sql, { now }) =>
-        this.#turns.delete(sql, scope, now, waits, keys),
+        this.#turns.delete(sql, scope, now, waits, locks),
       );
       if (runs !== undefined) return runs;
     }
@@ -282,6 +286,16 @@ class PostgresJournal implements Journal {
     this.#news.tell(request.run, ...told);
     this.#news.tellDue();
     if (next !== undefined) await this.#hasItsTurn(next);
+  }
+
+  async prune(request: PruneRequest): Promise<Pruned> {
+    assertPrune(request);
+    const { pruned, told, sessions } = await this.#inOrder([], () => this.#prune.prune(request));
+    if (request.dryRun === true) return pruned;
+    this.#news.tell(...told);
+    if (told.length > 0) this.#news.tellDue();
+    for (const scope of sessions) this.#news.tellSession(scope);
+    return pruned;
   }
 
   watch(run: string, wake: () => void): () => void {

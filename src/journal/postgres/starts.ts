@@ -34,6 +34,7 @@ const ADD = `
   )
   INSERT INTO {start_keys} (tenant, kind, name, at, number, run, until) VALUES ($1, $2, $3, $4, $5, $6, $7)`;
 const FORGET = 'DELETE FROM {start_keys} WHERE run = ANY($1::text[])';
+const FORGET_OVER = `${FORGET} AND (until IS NULL OR until < $2::bigint)`;
 const FIRST = `
   SELECT runs.id AS run, entries.body FROM {entries} AS entries JOIN {runs} AS runs ON runs.key = entries.run
   WHERE entries.run = $1 AND entries.seq = 1`;
@@ -75,6 +76,11 @@ export async function addStartKey(
 /** The runs, by their ids, are gone, or what they were started with. */
 export async function forgetStarts(sql: Sql, runs: readonly string[]): Promise<void> {
   await sql.run(FORGET, runs);
+}
+
+/** The runs are gone, and count under their keys as long as they would have. */
+export async function forgetOver(sql: Sql, runs: readonly string[], now: number): Promise<void> {
+  await sql.run(FORGET_OVER, runs, now);
 }
 
 export async function dropLabels(sql: Sql, keys: readonly number[]): Promise<void> {

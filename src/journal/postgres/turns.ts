@@ -2,12 +2,10 @@
 import { type Identity, PilotageError, type Scope, SESSION_MESSAGE } from '#core';
 import type { NewRun, RunStatus, Sending, SessionQuery, SessionRecord } from '../port.ts';
 import { assertMaySwitch, assertOwnTurn, cannotDelete, hasEnded, ownedBy, pageSize, sessionBusy } from '../rules.ts';
-import { EVENT_MESSAGE, eventsIn } from '../waiting.ts';
-import { dropArtifacts } from './artifacts.ts';
-import type { Sql } from './database.ts';
+import type { Lock, Sql } from './database.ts';
+import { dropRuns, dropSession, signalLocksOf } from './drops.ts';
 import { HAS_ENDED, type RunRow } from './run-rows.ts';
-import { dropLabels, forgetStarts } from './starts.ts';
-import { dropStreams } from './streams.ts';
+import { forgetStarts } from './starts.ts';
 import { hasText, longestPart, mayHave } from './text-search.ts';
 import type { PostgresWaits } from './waits.ts';
 
@@ -104,20 +102,8 @@ const SESSIONS = `
   ORDER BY last.created_at DESC, names."user", names.session LIMIT $8::bigint`;
 /** Nobody adds to them, claims them or tells them anything until the transaction is over. */
 const HOLD = `
-  SELECT key, id, status, owner, lease_until FROM {runs} WHERE ${IN_SCOPE} ORDER BY key FOR UPDATE`;
-const EVENTS = `
-  SELECT controls.id, controls.body AS text FROM {runs} AS runs JOIN {controls} AS controls ON controls.run = runs.key
-  WHERE ${IN_SCOPE} AND controls.id >= '${EVENT_MESSAGE}' AND controls.id < 'event;' AND controls.body IS NOT NULL
-  ORDER BY runs.key, controls.number`;
-const DROP_WAITS = 'DELETE FROM {open_waits} WHERE run = ANY($1::bigint[])';
-const DROP_RUNS = `
-  WITH dropped_facts AS (DELETE FROM {session_facts} WHERE ${IN_SCOPE}),
-  dropped_controls AS (DELETE FROM {controls} WHERE run = ANY($4::bigint[])),
-  dropped_entries AS (DELETE FROM {entries} WHERE run = ANY($4::bigint[])),
-  dropped_snapshots AS (DELETE FROM {snapshots} WHERE run = ANY($4::bigint[])),
-  dropped_blocks AS (DELETE FROM {snapshot_blocks} WHERE run = ANY($4::bigint[]))
-  DELETE FROM {runs} WHERE key = ANY($4::bigint[])`;
-
+  SELECT key, id, tenant, status, owner, lease_until FROM {runs} WHERE ${IN_SCOPE} ORDER BY key FOR UPDATE`;
+const KEYS = `SELECT key FROM {runs} WHERE ${IN_SCOPE}`;
 interface StandingRow {
   /** As it is stored. */
   readonly title: string | null;
@@ -139,7 +125,7 @@ interface NamedRow extends Pick<Scope, 'user' | 'session'> {
   readonly updated_at: number;
 }
 
-type HeldRow = Pick<RunRow, 'key' | 'id' | 'status' | 'owner' | 'lease_until'>;
+type HeldRow = Pick<RunRow, 'key' | 'id' | 'tenant' | 'status' | 'owner' | 'lease_until'>;
 
 /** How the column says that a turn waits. */
 const WAITS = { last: 1, next: 2, first: 2 } as const;
@@ -215,14 +201,17 @@ export class PostgresTurns {
     if (title !== row.title || branch !== row.branch) await sql.run(SET_FACTS, ...partsOf(of), title, branch);
   }
 
-  /** The keys of signals that runs of the session have not taken: whoever deletes it must have their locks. */
-  async eventKeysOf(sql: Sql, scope: Scope): Promise<readonly string[]> {
-    const events = eventsIn(await sql.rows(EVENTS, ...partsOf(scope)));
-    return [...new Set(events.map(({ key }) => key))];
+  /** The locks of the signals that runs of the session have not taken: whoever deletes it must have them. */
+  async signalLocksOf(sql: Sql, scope: Scope): Promise<readonly Lock[]> {
+    const rows = await sql.rows<Pick<RunRow, 'key'>>(KEYS, ...partsOf(scope));
+    return signalLocksOf(
+      sql,
+      rows.map(({ key }) => key),
+    );
   }
 
   /**
-   * @param locked the keys of signals of which the transaction has the locks.
+   * @param locked the locks that the transaction has.
    * @returns how many runs there were. `undefined`: a signal has come since with a key that is not locked, and nothing is deleted.
    */
   async delete(
@@ -230,26 +219,20 @@ export class PostgresTurns {
     of: Scope,
     now: number,
     waits: PostgresWaits,
-    locked: readonly string[],
+    locked: readonly Lock[],
   ): Promise<number | undefined> {
     ownedBy(of);
     const rows = await sql.rows<HeldRow>(HOLD, ...partsOf(of));
     const held = rows.find((row) => isHeld(row, now));
     if (held !== undefined) throw sessionBusy(cannotDelete(of), held.id);
-    const untaken = eventsIn(await sql.rows(EVENTS, ...partsOf(of)));
-    if (untaken.some(({ key }) => !locked.includes(key))) return undefined;
-    const keys = rows.map(({ key }) => key);
-    await sql.run(DROP_WAITS, keys);
-    // All are of one tenant: they go back as those of one run.
-    if (keys[0] !== undefined) await waits.giveBack(sql, keys[0], untaken, now);
-    await dropLabels(sql, keys);
+    const told = await dropRuns(sql, rows, { waits, now, locked });
+    if (told === undefined) return undefined;
     await forgetStarts(
       sql,
       rows.map(({ id }) => id),
     );
-    await dropStreams(sql, keys);
-    await dropArtifacts(sql, of);
-    return sql.run(DROP_RUNS, ...partsOf(of), keys);
+    await dropSession(sql, of);
+    return rows.length;
   }
 }
 

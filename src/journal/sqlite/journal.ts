@@ -38,6 +38,7 @@ import type {
   StartedByKey,
 } from '../port.ts';
 import type { StreamStore } from '../port-streams.ts';
+import { assertPrune, type Pruned, type PruneRequest } from '../prune-port.ts';
 import {
   assertLease,
   assertPriority,
@@ -52,9 +53,11 @@ import type { ScheduleStore } from '../schedules-port.ts';
 import { encodeSignal } from '../waiting.ts';
 import type { EventStore, WaitIndex } from '../waits-port.ts';
 import { Watchers } from '../watchers.ts';
+import { SqliteDrops } from './drops.ts';
 import { SqliteGuard } from './guard.ts';
 import { SqliteItems } from './items.ts';
 import { OpeningJournal } from './opening.ts';
+import { type Removed, SqlitePrune } from './prune.ts';
 import { ReadingJournal } from './reading.ts';
 import { partBefore, SqliteRecords, SqliteRepairs } from './records.ts';
 import { SqliteRows } from './runs.ts';
@@ -146,6 +149,7 @@ export class SqliteJournal implements Journal {
   readonly #records: SqliteRecords;
   readonly #repairs: SqliteRepairs;
   readonly #turns: SqliteTurns;
+  readonly #prune: SqlitePrune;
   readonly #writer: GroupWriter;
   readonly #watchers = new Watchers();
   readonly #dataVersion: PreparedStatement;
@@ -166,7 +170,8 @@ export class SqliteJournal implements Journal {
     };
     this.artifacts = new SqliteArtifacts(db, access);
     const starts = new SqliteStarts(db);
-    const turns = new SqliteTurns(db, starts);
+    const drops = new SqliteDrops(db, starts);
+    const turns = new SqliteTurns(db, drops);
     const schedules = new SqliteSchedules(db, access, () => this.#now());
     this.schedules = schedules;
     this.#turns = turns;
@@ -190,6 +195,7 @@ export class SqliteJournal implements Journal {
     this.#records = new SqliteRecords(db);
     this.#repairs = new SqliteRepairs(db, this.#rows.waits, starts);
     const { waits } = this.#rows;
+    this.#prune = new SqlitePrune(db, drops, waits);
     this.waits = { list: async (query) => this.#read(() => waits.list(query)) };
     this.events = {
       signal: async (signal) => {
@@ -342,6 +348,16 @@ export class SqliteJournal implements Journal {
     this.#watchers.wake(request.run);
     for (const run of told) this.#watchers.wake(run);
     if (next !== undefined) this.#hasItsTurn(next);
+  }
+
+  async prune(request: PruneRequest): Promise<Pruned> {
+    assertPrune(request);
+    const remove = (): Removed => this.#prune.prune(request, this.#now());
+    if (request.dryRun === true) return this.#read(remove).pruned;
+    const { pruned, told, sessions } = await this.#writer.write(remove);
+    for (const run of told) this.#watchers.wake(run);
+    for (const scope of sessions) this.#watchers.wakeSession(scope);
+    return pruned;
   }
 
   watch(run: string, wake: () => void): () => void {

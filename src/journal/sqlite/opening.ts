@@ -96,6 +96,7 @@ export class OpeningJournal implements Journal {
   inbox: Journal['inbox'] = (run) => this.#with((journal) => journal.inbox(run));
   examine: Journal['examine'] = (run) => this.#with((journal) => journal.examine(run));
   repair: Journal['repair'] = (request) => this.#with((journal) => journal.repair(request));
+  prune: Journal['prune'] = (request) => this.#with((journal) => journal.prune(request));
 
   watch(run: string, wake: () => void): () => void {
     return this.#watch((journal) => journal.watch(run, wake), wake);

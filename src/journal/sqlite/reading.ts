@@ -117,6 +117,8 @@ export class ReadingJournal implements Journal {
   release: Journal['release'] = () => this.#refuse();
   signal: Journal['signal'] = () => this.#refuse();
   repair: Journal['repair'] = () => this.#refuse();
+  prune: Journal['prune'] = (request) =>
+    request.dryRun === true ? this.#read((journal) => journal.prune(request)) : this.#refuse();
   send: Journal['send'] = () => this.#refuse();
 
   watch(run: string, wake: () => void): () => void {

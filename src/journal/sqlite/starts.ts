@@ -22,6 +22,7 @@ function statementsOn(db: DatabaseSync) {
     dropOlder: sql(`
       DELETE FROM start_keys WHERE tenant = :tenant AND kind = :kind AND name = :name AND at < :at`),
     forget: sql('DELETE FROM start_keys WHERE run = :run'),
+    forgetOver: sql('DELETE FROM start_keys WHERE run = :run AND (until IS NULL OR until < :now)'),
     sweep: sql(`
       DELETE FROM start_keys WHERE (tenant, kind, name, at, number) IN (
         SELECT tenant, kind, name, at, number FROM start_keys WHERE until < :now LIMIT ${SWEPT_AT_ONCE}
@@ -77,6 +78,11 @@ export class SqliteStarts {
   /** The run is gone, or what it was started with. */
   forget(run: string): void {
     this.#sql.forget().run({ run });
+  }
+
+  /** The run is gone, and counts under its keys as long as it would have. */
+  forgetOver(run: string, now: number): void {
+    this.#sql.forgetOver().run({ run, now });
   }
 
   dropLabels(key: number): void {

@@ -3,10 +3,8 @@ import type { DatabaseSync } from 'node:sqlite';
 import { type Identity, type Scope, SESSION_MESSAGE } from '#core';
 import type { NewRun, RunStatus, Sending, SessionQuery, SessionRecord } from '../port.ts';
 import { assertMaySwitch, assertOwnTurn, cannotDelete, ownedBy, pageSize, sessionBusy } from '../rules.ts';
-import { EVENT_MESSAGE, eventsIn } from '../waiting.ts';
-import type { SqliteStarts } from './starts.ts';
+import type { DroppedRun, SqliteDrops } from './drops.ts';
 import { hasText, type PreparedStatement, prepared } from './statements.ts';
-import { DROP_STREAM_ROWS, DROP_STREAMS } from './streams.ts';
 import type { SqliteWaits } from './waits.ts';
 
 const IN_SCOPE = 'tenant = :tenant AND user = :user AND session = :session';
@@ -102,21 +100,7 @@ function statementsOn(db: DatabaseSync) {
     held: sql(`
       SELECT id FROM runs WHERE ${IN_SCOPE} AND owner IS NOT NULL AND lease_until > :now
         AND status NOT IN ('finished', 'failed', 'cancelled') LIMIT 1`),
-    events: sql(`
-      SELECT runs.key, controls.id, controls.body AS text FROM runs JOIN controls ON controls.run = runs.key
-      WHERE ${IN_SCOPE} AND controls.id >= '${EVENT_MESSAGE}' AND controls.id < 'event;' AND controls.body IS NOT NULL
-      ORDER BY runs.key, controls.number`),
-    dropControls: sql(`DELETE FROM controls WHERE run IN (SELECT key FROM runs WHERE ${IN_SCOPE})`),
-    dropEntries: sql('DELETE FROM entries WHERE id BETWEEN (:key << 32) AND (:key << 32) + 4294967295'),
-    dropSnapshot: sql('DELETE FROM snapshots WHERE run = ?'),
-    dropBlocks: sql('DELETE FROM snapshot_blocks WHERE run = ?'),
-    dropStreamRows: sql(DROP_STREAM_ROWS),
-    dropStreams: sql(DROP_STREAMS),
-    keys: sql(`SELECT key, id FROM runs WHERE ${IN_SCOPE}`),
-    dropRuns: sql(`DELETE FROM runs WHERE ${IN_SCOPE}`),
-    dropFacts: sql(`DELETE FROM session_facts WHERE ${IN_SCOPE}`),
-    dropArtifacts: sql('DELETE FROM artifacts WHERE scope = ?'),
-    dropArtifactRows: sql('DELETE FROM artifact_rows WHERE scope = ?'),
+    keys: sql(`SELECT key, id FROM runs WHERE ${IN_SCOPE} ORDER BY key`),
   } satisfies Record<string, PreparedStatement>;
 }
 
@@ -128,11 +112,11 @@ interface Facts {
 /** Everything here is synchronous, and called inside the writer's transaction where it writes. */
 export class SqliteTurns {
   readonly #sql: Statements;
-  readonly #starts: SqliteStarts;
+  readonly #drops: SqliteDrops;
 
-  constructor(db: DatabaseSync, starts: SqliteStarts) {
+  constructor(db: DatabaseSync, drops: SqliteDrops) {
     this.#sql = statementsOn(db);
-    this.#starts = starts;
+    this.#drops = drops;
   }
 
   /** Gives a run that was just stored its place. @returns whether it waits. */
@@ -227,28 +211,14 @@ export class SqliteTurns {
   }
 
   delete(of: Scope, now: number, waits: SqliteWaits): number {
-    const key = ownedBy(of);
+    ownedBy(of);
     const scope = scopeOf(of);
     const held = this.#sql.held().get<{ id: string }>({ ...scope, now });
     if (held !== undefined) throw sessionBusy(cannotDelete(of), held.id);
-    const untaken = this.#sql.events().all<{ key: number; id: string; text: string }>(scope);
-    for (const { key: run } of this.#sql.keys().all<{ key: number }>(scope)) waits.replace(run, [], now);
-    for (const { key: run, ...message } of untaken) waits.giveBack(run, eventsIn([message]), now);
-    this.#sql.dropControls().run(scope);
-    for (const { key: run, id } of this.#sql.keys().all<{ key: number; id: string }>(scope)) {
-      this.#starts.dropLabels(run);
-      this.#starts.forget(id);
-      this.#sql.dropEntries().run({ key: run });
-      this.#sql.dropSnapshot().run(run);
-      this.#sql.dropBlocks().run(run);
-      this.#sql.dropStreamRows().run(run);
-      this.#sql.dropStreams().run(run);
-    }
-    const { changes } = this.#sql.dropRuns().run(scope);
-    this.#sql.dropFacts().run(scope);
-    this.#sql.dropArtifacts().run(key);
-    this.#sql.dropArtifactRows().run(key);
-    return Number(changes);
+    const runs = this.#sql.keys().all<DroppedRun & Record<string, never>>(scope);
+    this.#drops.runs(runs, waits, now, (starts, run) => starts.forget(run));
+    this.#drops.session(of);
+    return runs.length;
   }
 
   #facts(scope: Record<keyof Scope, string>): Facts {

@@ -16,6 +16,8 @@ import type {
   NewRun,
   Park,
   ParkedRequest,
+  Pruned,
+  PruneRequest,
   Received,
   Renewal,
   RepairRequest,
@@ -194,6 +196,10 @@ export class FaultyJournal implements Journal {
 
   repair(request: RepairRequest): Promise<void> {
     return this.#write('repair', () => this.#inner.repair(request));
+  }
+
+  prune(request: PruneRequest): Promise<Pruned> {
+    return this.#write('prune', () => this.#inner.prune(request));
   }
 
   watch(run: string, wake: () => void): () => void {

@@ -1,0 +1,88 @@
+/** Which runs of a journal in memory may go that ended long ago. */
+import { scopeKey } from '#core';
+import type { StoredRun } from './memory-runs.ts';
+import { PRUNE_ROOTS, PRUNE_RUNS, PRUNE_WINDOW, type Pruned, type PruneRequest, successorOf } from './prune-port.ts';
+import { hasEnded } from './rules.ts';
+
+/** Runs that go together: a tree, or all trees of a conversation. */
+export interface PrunedTrees {
+  readonly root: StoredRun;
+  readonly runs: readonly StoredRun[];
+}
+
+/** What goes with a call, out of the runs in the order of their age, and where the next call goes on. */
+export function prunable(
+  runs: ReadonlyMap<string, StoredRun>,
+  request: PruneRequest,
+  now: number,
+): { readonly trees: readonly PrunedTrees[]; readonly next: Pruned['next'] } {
+  const { tenant, after = 0 } = request;
+  const stored = new Stored(runs, request, now);
+  const trees: PrunedTrees[] = [];
+  let [seen, roots, count] = [0, 0, 0];
+  for (const run of runs.values()) {
+    const { age, turn, identity } = run;
+    if (age < after) continue;
+    if (seen === PRUNE_WINDOW || roots === PRUNE_ROOTS || count >= PRUNE_RUNS) return { trees, next: age };
+    seen += 1;
+    // A conversation is taken up by its first turn.
+    if (run.first.task !== undefined || turn > 1 || (tenant !== undefined && identity.tenant !== tenant)) continue;
+    if (!stored.isOver(run)) continue;
+    roots += 1;
+    if (!stored.mayGo(run)) continue;
+    const own = stored.runsOf(run);
+    count += own.length;
+    trees.push({ root: run, runs: own });
+  }
+  return { trees, next: undefined };
+}
+
+class Stored {
+  readonly #runs: ReadonlyMap<string, StoredRun>;
+  readonly #request: PruneRequest;
+  readonly #now: number;
+  readonly #tasks: ReadonlyMap<string | undefined, readonly StoredRun[]>;
+
+  constructor(runs: ReadonlyMap<string, StoredRun>, request: PruneRequest, now: number) {
+    this.#runs = runs;
+    this.#request = request;
+    this.#now = now;
+    this.#tasks = Map.groupBy(runs.values(), ({ first }) => first.task?.parent);
+  }
+
+  #isKept({ status, updatedAt, owner, leaseUntil }: StoredRun): boolean {
+    const isHeld = owner !== undefined && leaseUntil > this.#now;
+    return !hasEnded(status) || updatedAt > this.#now - this.#request.olderThanMs || isHeld;
+  }
+
+  isOver(run: StoredRun): boolean {
+    const chosen: readonly string[] = this.#request.status;
+    return !this.#isKept(run) && (run.first.task !== undefined || chosen.includes(run.status));
+  }
+
+  mayGo(root: StoredRun): boolean {
+    const session = this.#ofSession(root);
+    if (root.turn > 0) return session.every((run) => this.isOver(run));
+    if (this.#treeOf(root).some((run) => this.#isKept(run))) return false;
+    const next = this.#runs.get(successorOf(root.entries.at(-1)) ?? '');
+    if (next === undefined) return true;
+    // Forks of the run that goes on read this one, too.
+    return this.isOver(next) && session.every(({ status }) => hasEnded(status)) && this.mayGo(next);
+  }
+
+  runsOf(root: StoredRun): readonly StoredRun[] {
+    if (root.turn === 0) return this.#treeOf(root);
+    const turns = this.#ofSession(root).filter(({ turn }) => turn > 0);
+    return turns.flatMap((turn) => this.#treeOf(turn));
+  }
+
+  #treeOf(run: StoredRun): readonly StoredRun[] {
+    const tasks = this.#tasks.get(run.identity.run) ?? [];
+    return [run, ...tasks.flatMap((task) => this.#treeOf(task))];
+  }
+
+  #ofSession({ identity }: StoredRun): readonly StoredRun[] {
+    const key = scopeKey(identity);
+    return [...this.#runs.values()].filter((run) => scopeKey(run.identity) === key);
+  }
+}

@@ -1,0 +1,88 @@
+/** Removes runs with all that hangs on them, and what is left of a session without runs. Called inside the writer's transaction. */
+import type { DatabaseSync } from 'node:sqlite';
+import { type Scope, scopeKey } from '#core';
+import type { StoredMessage } from '../port.ts';
+import { EVENT_MESSAGE, eventsIn } from '../waiting.ts';
+import type { SqliteStarts } from './starts.ts';
+import { type PreparedStatement, prepared } from './statements.ts';
+import { DROP_STREAM_ROWS, DROP_STREAMS } from './streams.ts';
+import type { SqliteWaits } from './waits.ts';
+
+const IN_SCOPE = 'tenant = :tenant AND user = :user AND session = :session';
+
+function statementsOn(db: DatabaseSync) {
+  const sql = prepared(db);
+  return {
+    events: sql(`
+      SELECT id, body AS text FROM controls
+      WHERE run = ? AND id >= '${EVENT_MESSAGE}' AND id < 'event;' AND body IS NOT NULL ORDER BY number`),
+    controls: sql('DELETE FROM controls WHERE run = ?'),
+    entries: sql('DELETE FROM entries WHERE id BETWEEN (:key << 32) AND (:key << 32) + 4294967295'),
+    snapshot: sql('DELETE FROM snapshots WHERE run = ?'),
+    blocks: sql('DELETE FROM snapshot_blocks WHERE run = ?'),
+    streamRows: sql(DROP_STREAM_ROWS),
+    streams: sql(DROP_STREAMS),
+    run: sql('DELETE FROM runs WHERE key = ?'),
+    anyOf: sql(`SELECT 1 AS found FROM runs WHERE ${IN_SCOPE} LIMIT 1`),
+    facts: sql(`DELETE FROM session_facts WHERE ${IN_SCOPE}`),
+    artifacts: sql('DELETE FROM artifacts WHERE scope = ?'),
+    artifactRows: sql('DELETE FROM artifact_rows WHERE scope = ?'),
+  } satisfies Record<string, PreparedStatement>;
+}
+
+export interface DroppedRun {
+  readonly key: number;
+  readonly id: string;
+}
+
+export class SqliteDrops {
+  readonly #sql: ReturnType<typeof statementsOn>;
+  readonly #starts: SqliteStarts;
+
+  constructor(db: DatabaseSync, starts: SqliteStarts) {
+    this.#sql = statementsOn(db);
+    this.#starts = starts;
+  }
+
+  /**
+   * Signals that they have not taken go to whoever else waits for them.
+   * @param forget of each run: what is to become of the keys under which it was started.
+   * @returns the runs that have got one.
+   */
+  runs(
+    runs: readonly DroppedRun[],
+    waits: SqliteWaits,
+    now: number,
+    forget: (starts: SqliteStarts, run: string) => void,
+  ): readonly string[] {
+    // First, so that none of them gets what another one gives back.
+    for (const { key } of runs) waits.replace(key, [], now);
+    const told = runs.flatMap(({ key }) => {
+      return waits.giveBack(key, eventsIn(this.#sql.events().all<StoredMessage>(key)), now);
+    });
+    for (const { key, id } of runs) {
+      this.#starts.dropLabels(key);
+      forget(this.#starts, id);
+      this.#sql.controls().run(key);
+      this.#sql.entries().run({ key });
+      this.#sql.snapshot().run(key);
+      this.#sql.blocks().run(key);
+      this.#sql.streamRows().run(key);
+      this.#sql.streams().run(key);
+      this.#sql.run().run(key);
+    }
+    return told;
+  }
+
+  hasRuns({ tenant, user, session }: Scope): boolean {
+    return this.#sql.anyOf().get({ tenant, user, session }) !== undefined;
+  }
+
+  /** What the session has beside its runs. */
+  session({ tenant, user, session }: Scope): void {
+    const key = scopeKey({ tenant, user, session });
+    this.#sql.facts().run({ tenant, user, session });
+    this.#sql.artifacts().run(key);
+    this.#sql.artifactRows().run(key);
+  }
+}
