@@ -87,6 +87,8 @@ export class PostgresServer {
       env: environment,
     });
     this.#process = server;
+    // Tests that fail leave no server behind.
+    process.once('exit', () => server.kill('SIGKILL'));
     let said = '';
     server.stderr.on('data', (text) => {
       said = `${said}${text}`.slice(-4_000);

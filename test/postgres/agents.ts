@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { type Entry, encodeEntry, PilotageError } from '#core';
 import type { Journal } from '#journal';
-import { local, type Runtime } from '#pilotage';
+import { local, type Runtime, type Tool } from '#pilotage';
 import type { Decision, RunView } from '#pilotage/planner';
-import type { Effect, Tool } from '#pilotage/tools';
+import type { Effect } from '#pilotage/tools';
 import { make } from '../kit/tools.ts';
 
 const EFFECTS = ['read', 'keyed', 'once', 'pure'] as const satisfies readonly Effect[];

@@ -98,5 +98,7 @@ describe('a primary with a standby', async () => {
     expect(faults.filter((fault) => !PilotageError.is(fault, 'journal_unavailable'))).toEqual([]);
     await runtime.close();
     await journal.close();
+    const ours = `SELECT FROM pg_stat_activity WHERE application_name = 'pilotage'`;
+    while ((await admin(standby.url, ours)).length > 0) await sleep(5);
   });
 });

@@ -56,7 +56,7 @@ export interface DatabaseOptions {
 /** A statement that takes longer is given up by the server, and a connection that stands still in a transaction is cut by it. */
 export const STATEMENT_MS = 15_000;
 /** A process that is frozen in a transaction holds up all others for no longer than this. */
-const IDLE_IN_TRANSACTION_MS = 5_000;
+export const IDLE_IN_TRANSACTION_MS = 5_000;
 /** Transactions that have got into each other's way are tried again so often. */
 const MOST_TRIES = 8;
 const CLOCK = 'extract(epoch FROM clock_timestamp()) * 1000';
@@ -274,7 +274,7 @@ const ignore = (): void => undefined;
  * After a refusal of ours, or what the server says of a statement. Of a connection that failed nobody knows whether it answers at all.
  * @returns whether the connection can be used again.
  */
-async function rollBack(client: PoolClient, error: unknown): Promise<boolean> {
+export async function rollBack(client: PoolClient, error: unknown): Promise<boolean> {
   if (!PilotageError.is(error) && stateOf(error) === undefined) return false;
   return client.query('ROLLBACK').then(
     () => true,

@@ -1,7 +1,7 @@
 /** Brings the tables of a journal to the present version, once, whoever comes first. */
-import type { PoolClient } from 'pg';
+import type { PoolClient, QueryConfig } from 'pg';
 import { PilotageError } from '#core';
-import type { Database } from './database.ts';
+import { type Database, IDLE_IN_TRANSACTION_MS, rollBack } from './database.ts';
 import { stateOf } from './failures.ts';
 import { MIGRATIONS, OLDEST_COMPATIBLE, SCHEMA_VERSION } from './schema.ts';
 
@@ -15,6 +15,12 @@ const NO_SUCH_TABLE = '42P01';
 const TABLE_IS_THERE = '42P07';
 /** "pilotage", for those who come at the same time: their lock must not depend on the name of a schema that does not exist yet. */
 const LOCK = 0x70696c6f74616765n;
+
+/** Whoever is frozen meanwhile does not hold up the others. */
+const BEGIN = `
+  BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS};
+  SELECT pg_advisory_xact_lock(${LOCK})`;
+const LONGEST_MS = 2 ** 31 - 1;
 
 interface Format {
   readonly version: number;
@@ -31,6 +37,7 @@ export async function migrate(
   mayMigrate: boolean,
 ): Promise<{ readonly from: number; readonly to: number }> {
   const client = await database.connection();
+  let isWhole = true;
   try {
     const there = await formatOf(client, database);
     if (there !== undefined && there.version >= SCHEMA_VERSION) {
@@ -39,30 +46,36 @@ export async function migrate(
     }
     if (!mayMigrate) throw older(database, there);
     return await bring(client, database);
+  } catch (error) {
+    isWhole = await rollBack(client, error);
+    throw error;
   } finally {
-    client.release();
+    client.release(!isWhole);
   }
 }
 
 async function bring(client: PoolClient, database: Database): Promise<{ from: number; to: number }> {
   try {
-    // An index of a large table takes as long as it takes.
-    await client.query(`BEGIN; SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock(${LOCK})`);
+    await patiently(client, BEGIN);
     const before = await formatOf(client, database);
     if (before === undefined) await client.query(database.qualify(FORMAT.replace('SCHEMA_NAME', database.quoted)));
     const from = before?.version ?? 0;
     if (before !== undefined) assertKnown(database, before);
-    for (const { sql } of MIGRATIONS.slice(from)) await client.query(database.qualify(sql));
+    for (const { sql } of MIGRATIONS.slice(from)) await patiently(client, database.qualify(sql));
     const to = Math.max(from, SCHEMA_VERSION);
     const set = `UPDATE {format} SET version = ${to}, oldest = greatest(oldest, ${OLDEST_COMPATIBLE}) WHERE version < ${to}`;
     await client.query(`${database.qualify(set)}; COMMIT`);
     return { from, to };
   } catch (error) {
-    await client.query('ROLLBACK').catch(() => undefined);
     if (stateOf(error) !== TABLE_IS_THERE) throw error;
     const message = `The schema ${database.schema} has tables that are not a journal of Pilotage, and was left as it is. Give the journal a schema of its own.`;
     throw new PilotageError('invalid_config', message, { cause: error });
   }
+}
+
+/** An index of a large table takes as long as it takes, and so does whoever makes it just now. */
+async function patiently(client: PoolClient, text: string): Promise<void> {
+  await client.query({ text, query_timeout: LONGEST_MS } as QueryConfig);
 }
 
 async function formatOf(client: PoolClient, database: Database): Promise<Format | undefined> {

@@ -128,19 +128,21 @@ export class PostgresNews {
   }
 
   #heard(payload: string | undefined): void {
-    const [sender, ...names] = JSON.parse(payload ?? '[]') as string[];
+    const [sender, ...names] = namesIn(payload);
     if (sender === this.#sender) {
       // Those who watch here have heard it when it was told.
       if (names[0] === ECHO) this.#hears = true;
     } else if (names.includes(ALL)) this.#watchers.wakeAll();
-    else for (const name of names) this.#watchers.wake(name);
+    else for (const name of names) this.#watchers.wake(String(name));
   }
 
   async #listen(): Promise<void> {
     if (!this.#options.listens || this.#listener !== undefined || this.#isConnecting || this.#closed) return;
     this.#isConnecting = true;
+    let made: Client | undefined;
     try {
       const client = await this.#database.ownClient();
+      made = client;
       const lost = (): void => {
         if (this.#listener !== client) return;
         this.#listener = undefined;
@@ -160,6 +162,8 @@ export class PostgresNews {
       else setTimeout(() => this.#warnIfDeaf(client), ECHO_MS).unref();
     } catch {
       this.#listener = undefined;
+      // A standby takes connections, and hears nothing.
+      void made?.end().catch(() => undefined);
     } finally {
       this.#isConnecting = false;
     }
@@ -232,6 +236,16 @@ export class PostgresNews {
     this.#stopListening();
     clearTimeout(this.#telling);
     if (this.#telling !== undefined) await this.#notify();
+  }
+}
+
+/** Anybody may say something in a channel: what is not ours has everybody look. */
+function namesIn(payload: string | undefined): readonly unknown[] {
+  try {
+    const names: unknown = JSON.parse(payload ?? '');
+    return Array.isArray(names) ? names : ['', ALL];
+  } catch {
+    return ['', ALL];
   }
 }
 
