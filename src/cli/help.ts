@@ -23,6 +23,8 @@ export type CommandName =
   | 'memory'
   | 'rules'
   | 'erase'
+  | 'prune'
+  | 'migrate'
   | ControlName;
 
 const EXIT_CODES = `Exit codes:
@@ -74,6 +76,8 @@ Commands:
   rules list                what answers of a user hold for questions to come; rules revoke takes one back
   memory list               what is remembered of a user; memory show, set and delete correct it
   erase --user <name>       erase all content of a user: runs, artifacts, memory
+  prune --older-than <time> delete runs that ended long ago
+  migrate                   bring the journal to the format of this version
 
   pilotage <command> --help   says more
   pilotage --version          the version
@@ -576,6 +580,33 @@ Options:
   --yes                  do it
   --json                 print one line of JSON in place of words
 ${JOURNAL_HELP}
+`,
+  prune: `Usage: pilotage prune --older-than <time> [options]
+
+Deletes runs that have ended and have not changed for so long, with all that hangs on them. What is alive is left: a run goes with its tasks,
+a conversation with its whole session, and a run that another one has gone on with goes after that one, or not at all. Artifacts go with the
+last run of their session. It works in small parts, so that processes that use the journal go on meanwhile. Nothing brings the runs back;
+their ids are free again.
+
+Options:
+  --older-than <time>    how long ago at least, by the journal's clock: such as 30d, 12h, 90m or 45s
+  --status <list>        only such as have ended so: finished, failed, cancelled (default: all of them)
+  --tenant <name>        only runs of this tenant
+  --dry-run              say how many there are, and delete nothing
+  --json                 print one line of JSON in place of words
+${JOURNAL_HELP}
+`,
+  migrate: `Usage: pilotage migrate [options]
+
+Brings a journal to the format of this version of Pilotage, and says from which format to which. A Postgres database gets its tables, if it has
+none. Processes do the same when they open a journal for writing: it is for those who want to say when, or whose workers have no right to.
+
+Options:
+  --journal <path>       the path of the file, or the URL of the database (default: as for every command)
+  --config <path>        the configuration (default pilotage.config.ts in this folder, if there is one)
+  --json                 print one line of JSON in place of words
+  --debug                show the stack of an error
+  -h, --help             this text
 `,
   repair: `Usage: pilotage repair <run> [options]
 

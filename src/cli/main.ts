@@ -94,6 +94,10 @@ async function commandOf({ command, words, options }: Command, terminal: Termina
       return (await import('./rules-command.ts')).rulesCommand(subject, text, options, terminal);
     case 'erase':
       return (await import('./erase-command.ts')).eraseCommand(options, terminal);
+    case 'prune':
+      return (await import('./prune-command.ts')).pruneCommand(options, terminal);
+    case 'migrate':
+      return (await import('./migrate-command.ts')).migrateCommand(options, terminal);
     case 'replay':
       return (await import('./fork-command.ts')).replayCommand(subject, options, terminal);
     default:

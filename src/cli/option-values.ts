@@ -83,11 +83,25 @@ export function momentOption(text: string | undefined, name: string): number | u
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
+/** `undefined` for a text that is no length of time. */
+function lengthMs(text: string | undefined): number | undefined {
+  const [, amount, unit = ''] = /^(\d+)([smhd])$/.exec(text ?? '') ?? [];
+  return amount === undefined ? undefined : Number(amount) * (UNIT_MS[unit] ?? 0);
+}
+
 /** A time, or how long ago. */
 export function sinceOption(text: string | undefined): number | undefined {
-  const [, amount, unit = ''] = /^(\d+)([smhd])$/.exec(text ?? '') ?? [];
-  if (amount === undefined) return momentOption(text, 'since');
-  return Math.max(0, Date.now() - Number(amount) * (UNIT_MS[unit] ?? 0));
+  const ms = lengthMs(text);
+  return ms === undefined ? momentOption(text, 'since') : Math.max(0, Date.now() - ms);
+}
+
+/** Such as 30d. */
+export function lengthOption(text: string | undefined, name: string): number | undefined {
+  const ms = lengthMs(text);
+  if (text === undefined || (ms !== undefined && ms > 0 && Number.isSafeInteger(ms))) return ms;
+  throw new UsageError(
+    `--${name} takes a whole number of days, hours, minutes or seconds, such as 30d, 12h, 90m or 45s.`,
+  );
 }
 
 export function wordOption(text: string | undefined, name: string, words: readonly string[]): string | undefined {

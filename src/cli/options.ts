@@ -11,6 +11,7 @@ import {
   jsonObjectOption,
   jsonValue,
   labelsOption,
+  lengthOption,
   momentOption,
   type NodeEdits,
   namesOption,
@@ -73,6 +74,8 @@ export interface Options {
   readonly user?: string;
   readonly tenant?: string;
   readonly status?: readonly RunStatus[];
+  /** How long ago a run has ended at least. */
+  readonly olderThanMs?: number;
   readonly parent?: string;
   readonly limit?: number;
   /** What a run is given to be found by, or found by. */
@@ -131,7 +134,7 @@ export interface Options {
   /** A single step. */
   readonly until?: 'next';
   readonly allowEffects: boolean;
-  /** A plan is made and shown; nothing of it is run or stored. */
+  /** A plan is made and shown, and nothing of it is run or stored; or it is said what would be deleted. */
   readonly dryRun: boolean;
   /** A repair is done, not only shown. */
   readonly apply: boolean;
@@ -238,6 +241,8 @@ export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   memory: { ...COMMON, user: TEXT, tenant: TEXT, namespace: TEXT, value: TEXT },
   erase: { ...COMMON, user: TEXT, tenant: TEXT, yes: FLAG },
   repair: { ...COMMON, apply: FLAG, by: TEXT, reason: TEXT },
+  prune: { ...COMMON, 'older-than': TEXT, status: SEVERAL, tenant: TEXT, 'dry-run': FLAG },
+  migrate: COMMON,
 };
 /** Options that say where a run is and how it is driven, not how far. */
 const REPEATED = ['journal', 'config', 'workspace', 'model', 'base-url', 'api-key-env', 'prices', 'chat', 'text-calls'];
@@ -285,6 +290,8 @@ const WORDS: Readonly<Partial<Record<CommandName, { readonly count: number; read
   waiting: { count: 0, wanted: 'no further words' },
   work: { count: 0, wanted: 'no further words' },
   erase: { count: 0, wanted: 'no further words' },
+  prune: { count: 0, wanted: 'no further words' },
+  migrate: { count: 0, wanted: 'no further words' },
   chat: { count: 0, wanted: 'no further words; what you say is read from the input' },
   send: { count: 2, wanted: 'a run and a message, in quotes' },
   stream: { count: 2, wanted: 'a run and the name of a stream' },
@@ -458,6 +465,7 @@ function optionsOf(command: CommandName, values: Values): Options {
       id: text('id'),
       parent: text('parent'),
       status: statusesOf(values['status']),
+      olderThanMs: lengthOption(text('older-than'), 'older-than'),
       limit: wholeNumber(text('limit'), 'limit'),
       from: wholeNumber(text('from'), 'from'),
       token: text('token'),

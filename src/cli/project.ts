@@ -284,12 +284,31 @@ export function storedJournal(options: Options, project: Project | undefined, us
   const place = placeOf(options, project);
   if (typeof place !== 'string') return wholeJournal(place);
   if (isPostgresUrl(place) || existsSync(place)) return wholeJournal(journalAt(place, { looksOnly: use === 'look' }));
-  throw new PilotageError('journal_unavailable', `There is no journal ${place}. Start a run first, or give --journal.`);
+  throw noJournal(place);
 }
 
 /** For a command that needs nothing else of the configuration. */
 export async function openJournal(options: Options, use: Use): Promise<Journal> {
   return storedJournal(options, options.journal === undefined ? await findProject(options) : undefined, use);
+}
+
+/**
+ * Where the journal is, for a command about the whole of it. It must be there, unless it is a database.
+ * @throws UsageError when the configuration has opened it itself. @throws PilotageError `journal_unavailable`
+ */
+export async function journalPlace(options: Options): Promise<string> {
+  const place = placeOf(options, options.journal === undefined ? await findProject(options) : undefined);
+  if (typeof place !== 'string')
+    throw new UsageError('The configuration opens the journal itself: say with --journal where it is.');
+  if (!isPostgresUrl(place) && !existsSync(place)) throw noJournal(place);
+  return place;
+}
+
+function noJournal(place: string): PilotageError {
+  return new PilotageError(
+    'journal_unavailable',
+    `There is no journal ${place}. Start a run first, or give --journal.`,
+  );
 }
 
 /** Uses the journal, and closes it in every case. */

@@ -1,8 +1,10 @@
 /** Where runs are kept, as people write it: the path of a SQLite file, or the URL of a Postgres database. */
 import type { Clock } from '#core';
 import { DEFAULT_JOURNAL_PATH, isPostgresUrl, type Journal } from './port.ts';
+import { migrateDatabase } from './postgres/connection.ts';
 import { postgresJournal } from './postgres/journal.ts';
 import { sqliteJournal } from './sqlite/journal.ts';
+import { migrateFile } from './sqlite/schema.ts';
 
 /** The place for whoever was given none: what `PILOTAGE_JOURNAL` says, or a file in the current folder. */
 export function defaultPlace(env: Readonly<Record<string, string | undefined>> = process.env): string {
@@ -22,4 +24,9 @@ export function journalAt(place: string, { clock, looksOnly = false }: PlaceOpti
   const given = clock === undefined ? {} : { clock };
   if (isPostgresUrl(place)) return postgresJournal({ url: place }, { ...given, migrate: !looksOnly });
   return sqliteJournal({ path: place, ...given, ...(looksOnly ? { readOnly: true } : {}) });
+}
+
+/** Brings what is there to the present format. @returns the formats before, where 0 is none, and after. */
+export async function migrateJournal(place: string): Promise<{ readonly from: number; readonly to: number }> {
+  return isPostgresUrl(place) ? migrateDatabase({ url: place }) : migrateFile(place);
 }

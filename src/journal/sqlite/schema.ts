@@ -417,6 +417,20 @@ export interface OpenOptions {
 
 /** @throws PilotageError `journal_newer`, `journal_corrupt`, `journal_read_only`, `journal_busy` or `invalid_config`. */
 export function openDatabase(options: OpenOptions): DatabaseSync {
+  return openAnyFormat(options).db;
+}
+
+/** For how long another process may have the file. */
+const MIGRATE_WAIT_MS = 5_000;
+
+/** Brings the file to the present version. @returns the versions before and after. @throws PilotageError as `openDatabase` does. */
+export function migrateFile(path: string): { readonly from: number; readonly to: number } {
+  const { db, from } = openAnyFormat({ path, synchronous: 'full', waitMs: MIGRATE_WAIT_MS });
+  db.close();
+  return { from, to: SCHEMA_VERSION };
+}
+
+function openAnyFormat(options: OpenOptions): { readonly db: DatabaseSync; readonly from: number } {
   const { path, waitMs = 0 } = options;
   const { DatabaseSync } = loadSqlite();
   makeFolder(path);
@@ -427,9 +441,9 @@ export function openDatabase(options: OpenOptions): DatabaseSync {
     try {
       const before = idOf(statSync(path, { throwIfNoEntry: false }));
       db = new DatabaseSync(path);
-      prepareDatabase(db, options);
+      const from = prepareDatabase(db, options);
       // Somebody put another file there meanwhile.
-      if (before === idOf(statSync(path, { throwIfNoEntry: false }))) return db;
+      if (before === idOf(statSync(path, { throwIfNoEntry: false }))) return { db, from };
       db.close();
       assertOurs(path, 'a+');
     } catch (error) {
@@ -518,9 +532,10 @@ function errorCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error ? String(error.code) : undefined;
 }
 
-function prepareDatabase(db: DatabaseSync, options: OpenOptions): void {
+/** @returns the version before. */
+function prepareDatabase(db: DatabaseSync, options: OpenOptions): number {
   db.exec(`PRAGMA busy_timeout = ${LOCK_WAIT_MS}; PRAGMA foreign_keys = ON;`);
-  migrate(db, options.path);
+  const from = migrate(db, options.path);
   // Only now: the first commit must have put the application id into the file itself, not into its WAL.
   const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode'];
   if (mode !== 'wal') {
@@ -532,12 +547,13 @@ function prepareDatabase(db: DatabaseSync, options: OpenOptions): void {
   db.exec(`
     PRAGMA synchronous = ${options.synchronous === 'full' ? 'FULL' : 'NORMAL'};
   `);
+  return from;
 }
 
-function migrate(db: DatabaseSync, path: string): void {
+function migrate(db: DatabaseSync, path: string): number {
   if (versionOf(db) === SCHEMA_VERSION) {
     assertWritable(db);
-    return;
+    return SCHEMA_VERSION;
   }
   db.exec('BEGIN IMMEDIATE');
   const version = versionOf(db);
@@ -545,6 +561,7 @@ function migrate(db: DatabaseSync, path: string): void {
   for (const migration of MIGRATIONS.slice(version)) db.exec(migration);
   if (version < SCHEMA_VERSION) db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
   db.exec('COMMIT');
+  return version;
 }
 
 function versionOf(db: DatabaseSync): number {

@@ -155,7 +155,7 @@ function assertFormat(path: string, found: number, isBehind: boolean): void {
     : `The journal ${path} has the older format ${found}; reading alone does not bring it to ${SCHEMA_VERSION}.`;
   throw new PilotageError(
     'journal_older',
-    `${what} Open it for writing once, with pilotage resume or sqliteJournal({ path }), or read a copy in that way.`,
+    `${what} Run \`pilotage migrate\` once, or open it with sqliteJournal({ path }), or do so with a copy.`,
     { data: { path, found, supported: SCHEMA_VERSION } },
   );
 }
