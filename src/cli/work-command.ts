@@ -1,5 +1,5 @@
 /** `pilotage work`: carries out due runs until it is told to stop, and gives back what it has then. */
-import { defined, Redaction, Thrown } from '#core';
+import { defined, PilotageError, Redaction, Thrown } from '#core';
 import { isJournalGone, isTransientStoreError, type Journal, mayComeBack } from '#journal';
 import { createRuntime, type RunNews, type Runtime, type RuntimeOptions } from '#runtime';
 import { GRACE_MS } from './follow-run.ts';
@@ -117,7 +117,9 @@ class Worker {
     try {
       this.#runtime.work(agents === undefined ? {} : { agents });
     } catch (error) {
-      this.#stop({ error });
+      // Nothing is wrong with the names but that nobody has them.
+      const isUnknown = PilotageError.is(error, 'agent_unknown');
+      this.#stop({ error: isUnknown ? new UsageError(`--agent: ${error.message}`, { cause: error }) : error });
       return;
     }
     this.#hasBegun = true;
