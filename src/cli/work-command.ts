@@ -147,7 +147,7 @@ class Worker {
     this.#say(fact, { run, tenant, agent, status, drivenMs: Math.round(drivenMs) });
   }
 
-  /** What comes of the journal's absence is counted, and is no fact of its own beside it. */
+  /** What comes of the journal's absence is counted, and not told once more. */
   async #fault(error: unknown): Promise<void> {
     const { code, message, isOurs, run } = this.#wordsOf(error);
     this.#counts.fault(isOurs ? code : 'other');

@@ -9,7 +9,7 @@ const LEFT: readonly Status[] = ['waiting', 'paused', 'given_back', 'lost', 'bro
 export interface WorkerState {
   readonly isDraining: boolean;
   readonly isJournalThere: boolean;
-  /** Of the last look that was answered. */
+  /** How long the last look took that was answered. */
   readonly roundTripMs: number | undefined;
 }
 

@@ -1,4 +1,5 @@
 /** `pilotage work`: processes that share a journal, die, are stopped, and lose the journal for a while. */
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -166,6 +167,10 @@ describe('a worker', async () => {
       pilotage_journal_up: 1,
     });
     expect(samples.get('pilotage_journal_round_trip_seconds')).toBeGreaterThan(0);
+    const page = readFileSync(join(import.meta.dirname, '../../docs/scaling.md'), 'utf8');
+    const named = [...page.matchAll(/`(pilotage_[a-z_]+)/g)].map(([, name]) => name);
+    const given = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);
+    expect([...new Set(named)].sort()).toEqual(given.sort());
     expect((await one.get('/')).status).toBe(404);
     const { port } = await one.first('ready');
     expect((await fetch(`http://127.0.0.1:${port}/metrics`, { method: 'POST' })).status).toBe(405);
