@@ -82,12 +82,18 @@ describe('a primary with a standby', async () => {
       journal: telling(journal, (entry, run) => acknowledged.add(entry, run)),
       onFault: (error) => void faults.push(error),
     });
+    const watching = postgresJournal({ url: proxy.url });
+    const stop = watching.watch('run-0', () => undefined);
     const runs = await startAll(runtime, 12);
+    await watching.read('run-0');
     await ledger.reached(30);
     await primary.kill();
-    // Somebody is too early.
+    // Somebody is too early: what it reads may be old.
+    proxy.record();
     proxy.leadTo(standby.port);
-    await expectCode(journal.read('run-0'), 'journal_unavailable');
+    const early = postgresJournal({ url: proxy.url });
+    expect((await expectCode(early.read('run-0'), 'journal_unavailable')).message).toMatch(/standby/);
+    while (!proxy.played('up').includes('LISTEN')) await sleep(5);
     await admin(standby.url, 'SELECT pg_promote()');
     for (const run of runs) {
       expect(await result(runtime, run)).toMatchObject({ status: 'finished', payload: `done ${STEPS}` });
@@ -96,8 +102,9 @@ describe('a primary with a standby', async () => {
     expect(ledger.done.size).toBe(12 * STEPS);
     expect(await acknowledged.lost(journal)).toEqual([]);
     expect(faults.filter((fault) => !PilotageError.is(fault, 'journal_unavailable'))).toEqual([]);
+    stop();
     await runtime.close();
-    await journal.close();
+    await Promise.all([journal.close(), watching.close(), early.close()]);
     const ours = `SELECT FROM pg_stat_activity WHERE application_name = 'pilotage'`;
     while ((await admin(standby.url, ours)).length > 0) await sleep(5);
   });

@@ -2,6 +2,7 @@
 import type { Client, Pool, PoolClient, PoolConfig, QueryConfig, QueryResult } from 'pg';
 import { assertOptions, type Clock, type OptionShape, PilotageError } from '#core';
 import { Database, STATEMENT_MS } from './database.ts';
+import { storeError } from './failures.ts';
 import { migrate } from './migrations.ts';
 
 /** Where the database is: a URL (`postgres://user:password@host:5432/name`), or a pool of `pg` that is yours and stays open. */
@@ -60,6 +61,21 @@ export function openDatabase(connection: PostgresConnection, options: PostgresOp
     connectAlone: async (pool) => new (await loadPg()).Client(optionsOf(pool)) as Client,
     prepare: async (database) => void (await migrate(database, options.migrate ?? true)),
   });
+}
+
+/** Brings the tables to the present format. @returns the formats before, where 0 is none, and after. @throws PilotageError as `postgresJournal` does. */
+export async function migrateDatabase(
+  connection: PostgresConnection,
+  options: PostgresOptions = {},
+): Promise<{ readonly from: number; readonly to: number }> {
+  const database = openDatabase(connection, options);
+  try {
+    return await migrate(database, true);
+  } catch (error) {
+    throw storeError(error);
+  } finally {
+    await database.close();
+  }
 }
 
 async function openPool(url: string, options: PostgresOptions): Promise<Pool> {
