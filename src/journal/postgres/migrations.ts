@@ -57,10 +57,12 @@ export async function migrate(
 async function bring(client: PoolClient, database: Database): Promise<{ from: number; to: number }> {
   try {
     await patiently(client, BEGIN);
-    const before = await formatOf(client, database);
-    if (before === undefined) await client.query(database.qualify(FORMAT.replace('SCHEMA_NAME', database.quoted)));
-    const from = before?.version ?? 0;
-    if (before !== undefined) assertKnown(database, before);
+    const isThere = (await formatOf(client, database)) !== undefined;
+    if (!isThere) await client.query(database.qualify(FORMAT.replace('SCHEMA_NAME', database.quoted)));
+    // Somebody may have made it since the server looked: whether a table is there it remembers until it uses it.
+    const { rows } = await client.query<Format>(database.qualify(READ));
+    const { version: from, oldest } = rows[0] ?? { version: 0, oldest: 0 };
+    assertKnown(database, { version: from, oldest });
     for (const { sql } of MIGRATIONS.slice(from)) await patiently(client, database.qualify(sql));
     const to = Math.max(from, SCHEMA_VERSION);
     const set = `UPDATE {format} SET version = ${to}, oldest = greatest(oldest, ${OLDEST_COMPATIBLE}) WHERE version < ${to}`;
