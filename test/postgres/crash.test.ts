@@ -18,7 +18,7 @@ describe('a crash at every moment', async () => {
   it('loses and repeats nothing', async () => {
     const report = await crashEverywhere(
       { ...SMALL, journal: (clock, schema) => postgresJournal({ url }, { clock, schema, maxConnections: 2 }) },
-      { doubles: 4 },
+      { doubles: 2 },
     );
     assertCrashProof(report);
     expect(report.points.length).toBeGreaterThan(15);

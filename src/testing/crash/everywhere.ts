@@ -331,6 +331,8 @@ const LEASE_MS = 300;
 const HOP_MS = 100;
 const HOP_WHILE_BUSY_MS = 5;
 const QUIET_TURNS = 4;
+/** A store behind a network may take longer for an answer than a lease lasts in this time: the time waits for it, a second or so. */
+const MOST_HOPS_FOR_STORE = 200;
 const STUCK_AFTER_MS = 2 * 60_000;
 
 /**
@@ -340,11 +342,14 @@ const STUCK_AFTER_MS = 2 * 60_000;
 async function keepTime(clock: VirtualClock, process: CrashProcess, isOver: () => boolean): Promise<boolean> {
   let reached = 0;
   let since = clock.now();
+  let hops = 0;
   while (!isOver()) {
     const { activity } = process;
     for (let quiet = 0; quiet < QUIET_TURNS && process.activity === activity; quiet += 1) await turn();
     if (process.activity === activity && process.busy) await sleep(HOP_WHILE_BUSY_MS);
+    hops = process.activity === activity ? hops + 1 : 0;
     if (process.activity !== activity || isOver()) continue;
+    if (process.asksStore && hops < MOST_HOPS_FOR_STORE) continue;
     if (process.points.length > reached) {
       reached = process.points.length;
       since = clock.now();

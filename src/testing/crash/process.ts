@@ -51,6 +51,11 @@ export class CrashProcess {
     return this.#busy > 0;
   }
 
+  /** The store has been asked, and has not answered yet. */
+  get asksStore(): boolean {
+    return this.#underWay.size > 0;
+  }
+
   /** Resolves when it may go on: at once, or never. */
   reach(point: string): Promise<void> {
     if (!this.#alive) return never();
