@@ -16,6 +16,8 @@ const DEFAULT_SLOTS = 10;
 /** After the grace: for the journal to take what is given back. */
 const GIVE_BACK_MS = 5_000;
 const HURRIED_MS = 1_000;
+/** Longer ones would be over at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** @returns the exit code. */
 export async function workCommand(options: Options, terminal: Terminal): Promise<number> {
@@ -59,6 +61,10 @@ class Worker {
   #isDraining = false;
   /** The exit code after a second signal. */
   #hurriedWith: number | undefined;
+  /** The exit code, when all was said and only the journal is still to be closed. */
+  #concluded: number | undefined;
+  /** Runs that the journal did not take back while the worker drained. */
+  #notTaken = 0;
   #lostWith = 'starting';
   #server: HealthServer | undefined;
   #stop: (stop: Stop) => void = () => {};
@@ -143,6 +149,7 @@ class Worker {
       return;
     }
     const { status, drivenMs } = news;
+    if (this.#isDraining && status === 'broken') this.#notTaken += 1;
     const fact = status === 'finished' || status === 'failed' || status === 'cancelled' ? 'run_ended' : 'run_let_go';
     this.#say(fact, { run, tenant, agent, status, drivenMs: Math.round(drivenMs) });
   }
@@ -181,11 +188,15 @@ class Worker {
     const startedAt = performance.now();
     say('draining', { ...cause, live: this.#counts.live, graceMs });
     // A journal that is away takes nothing back, and is closed late: the leases run out then.
-    setTimeout(() => this.#leave(EXIT.terminated), graceMs + GIVE_BACK_MS).unref();
+    const longestMs = Math.min(graceMs + GIVE_BACK_MS, LONGEST_TIMER_MS);
+    setTimeout(() => this.#leave(EXIT.terminated), longestMs).unref();
     await this.#runtime.close({ graceMs });
-    say('drained', { ms: Math.round(performance.now() - startedAt) });
+    const isWhole = this.#notTaken === 0;
+    if (isWhole) say('drained', { ms: Math.round(performance.now() - startedAt) });
+    else say('cut_short', { runs: this.#notTaken });
     if ('error' in stop) throw stop.error;
-    return this.#hurriedWith ?? EXIT.goal;
+    this.#concluded = this.#hurriedWith ?? (isWhole ? EXIT.goal : EXIT.terminated);
+    return this.#concluded;
   }
 
   /** A second signal: what is under way is aborted, and given back if the journal takes it at once. */
@@ -197,8 +208,8 @@ class Worker {
   }
 
   #leave(code: number): never {
-    this.#say('cut_short', { live: this.#counts.live });
-    process.exit(code);
+    if (this.#concluded === undefined) this.#say('cut_short', { runs: this.#counts.live + this.#notTaken });
+    process.exit(this.#concluded ?? code);
   }
 
   #say(fact: string, about: object): void {

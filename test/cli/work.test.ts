@@ -206,6 +206,22 @@ describe('a worker', async () => {
     }
   });
 
+  it('that is stopped while the database is away ends all the same, and its run goes on elsewhere', async () => {
+    const folder = workFolder();
+    const journal = await ofPostgres();
+    const [run] = await due(folder, journal, 'hold');
+    const one = worker(folder, journal, '--grace', '0');
+    await untilTrue(() => heldIn(folder) === 'begun\n');
+    await server.kill();
+    await one.first('journal_lost');
+    one.child.kill('SIGTERM');
+    expect((await one.done).code).toBe(143);
+    expect(one.facts().at(-1)).toMatchObject({ fact: 'cut_short', runs: 1 });
+    await server.boot(['fsync=off', 'full_page_writes=off']);
+    folder.write('go', '');
+    expect(await worker(folder, journal).first('run_ended')).toMatchObject({ run, status: 'finished' });
+  });
+
   it('that cannot begin says why, and ends', async () => {
     const folder = workFolder();
     const taken = createServer().listen(0, '127.0.0.1');

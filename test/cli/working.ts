@@ -54,7 +54,13 @@ export function workFolder(): Folder {
 }
 
 /** Stores runs that are due now, and begins none. @returns their ids. */
-export async function due(folder: Folder, journal: string, query: string, count = 1, agent = 'first') {
+export async function due(
+  folder: Folder,
+  journal: string,
+  query: string,
+  count: number = 1,
+  agent: string = 'first',
+): Promise<string[]> {
   const { runtime: options } = await readyConfig(await loadConfig(join(folder.path, 'pilotage.config.ts')));
   const runtime = createRuntime({ ...options, journal, goesOn: false });
   try {
