@@ -141,7 +141,7 @@ describe('a SQLite journal that is opened for reading', () => {
     expect(opening).toThrow(
       expect.objectContaining({ code: 'journal_older', data: expect.objectContaining({ found: older }) }),
     );
-    expect(opening).toThrow(/Open it for writing once/);
+    expect(opening).toThrow(/Run `pilotage migrate` once/);
     expect(folderOf(path)).toEqual(before);
   });
 
