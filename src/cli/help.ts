@@ -1,5 +1,6 @@
 /** The commands, and what their help says. */
-import { DEFAULT_JOURNAL_PATH, RUN_STATUSES } from '#journal';
+import { RUN_STATUSES } from '#journal';
+import { DRIVING_HELP, EXIT_CODES, JOURNAL_HELP, MODEL_HELP, MODEL_OPTIONS } from './help-parts.ts';
 
 /** Commands that say something to a run, and drive nothing. */
 export type ControlName = 'approve' | 'reject' | 'answer' | 'settle' | 'cancel' | 'send' | 'redirect' | 'pause';
@@ -26,20 +27,6 @@ export type CommandName =
   | 'prune'
   | 'migrate'
   | ControlName;
-
-const EXIT_CODES = `Exit codes:
-  0    the goal is reached (for commands that drive no run: done)
-  1    the run ended otherwise: no way on, the time is over, cancelled
-  2    wrong usage
-  3    the run failed
-  4    the journal cannot be used
-  5    the run is paused and waits for somebody
-  6    refused: by the run, because it has ended, changed or belongs to somebody else, or because
-       an answer or a signal does not fit what is asked
-  7    replay found a step that would be decided otherwise
-  130  interrupted (Ctrl-C): the run is kept and can be resumed
-  141  nobody reads the output any more: as 130
-  143  terminated (SIGTERM): as 130`;
 
 export const HELP: string = `Usage: pilotage <command> [options]
 
@@ -85,19 +72,6 @@ Commands:
 ${EXIT_CODES}
 `;
 
-const JOURNAL_HELP = `  --journal <path>       where runs are kept (default ${DEFAULT_JOURNAL_PATH} in this folder)
-  --config <path>        the configuration (default pilotage.config.ts in this folder, if there is one)
-  --debug                show the stack of an error
-  -h, --help             this text`;
-
-const MODEL_OPTIONS = `  --model <id>           the model, by the name that its server knows
-  --base-url <url>       a server that speaks the OpenAI chat protocol, such as http://127.0.0.1:11434/v1
-  --api-key-env <NAME>   the environment variable that holds the server's key
-  --prices <in,out>      dollars for a million input and output tokens; a cost limit needs them
-  --workspace <dir>      the folder that the tools may read (default: this one)
-  --chat                 wait for your next message after an answer, in place of ending the run
-  --text-calls           the model has no native tool calls: read them from its text`;
-
 /** The session of a chat that names none. */
 export const DEFAULT_SESSION = 'chat';
 
@@ -122,29 +96,6 @@ export const CHAT_HELP: string = `Lines that begin with a slash:
   /help                  this list
   /quit                  leaves; a turn under way is kept, and goes on with the next chat
   //<text>               a message that begins with a slash`;
-
-const DRIVING_HELP = `${MODEL_OPTIONS}
-  --max-steps <n>        decisions in all (default 64)
-  --max-calls <n>        calls of tools in all
-  --max-cost-usd <x>     dollars in all
-  --timeout <s>          seconds from now, after which the run ends
-  --patience <s>         seconds for which the run waits for a model that is away, before it is paused (default 900)
-  --grace <s>            seconds that what is under way has to end after a SIGTERM, before it is aborted (default 8)
-  --json                 print events, one JSON object a line, and nothing else, on stdout
-${JOURNAL_HELP}
-
-A reached limit pauses the run, and resume raises it; with --timeout it ends the run.`;
-
-const MODEL_HELP = `The configuration:
-  Planner, tools, limits, memory and journal are those of pilotage.config.ts, if this folder has one, or of --config. Options
-  given here come first: --model takes the place of the model of a configured react planner.
-
-The model, where the configuration names none:
-  Without --model and --base-url the environment is asked, in this order:
-    OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL   (OPENAI_BASE_URL alone for a local server)
-    OLLAMA_HOST and OLLAMA_MODEL                       (or OPENAI_MODEL)
-  OPENAI_API_KEY is sent only to the server of OPENAI_BASE_URL; for --base-url give --api-key-env.
-  With neither configuration nor model, run makes a fixed survey of the folder with the same tools; plan needs one of them.`;
 
 const SENDER_HELP = `  --as <user>            in the name of this user, in the run's own session (default: nobody's, with every right)
   --admin                with --as: as an administrator, who may steer the runs of others, of any tenant
