@@ -15,7 +15,8 @@ export const EXIT_CODES: string = `Exit codes:
   141  nobody reads the output any more: as 130
   143  terminated (SIGTERM): as 130`;
 
-export const JOURNAL_HELP: string = `  --journal <path>       where runs are kept (default ${DEFAULT_JOURNAL_PATH} in this folder)
+export const JOURNAL_HELP: string = `  --journal <place>      where runs are kept: a file, or a URL of Postgres (default: what PILOTAGE_JOURNAL
+                         says, or ${DEFAULT_JOURNAL_PATH} in this folder)
   --config <path>        the configuration (default pilotage.config.ts in this folder, if there is one)
   --debug                show the stack of an error
   -h, --help             this text`;

@@ -13,7 +13,7 @@ import type { StoreOptions } from './store.ts';
 
 export interface RuntimeOptions extends AgentParts, UndoOptions {
   /**
-   * A journal, or the path of an SQLite file. Default: `.pilotage/pilotage.db` in the current folder. A file is opened when
+   * A journal, the path of an SQLite file, or the URL of a Postgres database. Default: what `PILOTAGE_JOURNAL` says, or `.pilotage/pilotage.db` in the current folder. It is opened when
    * it is first needed, and closed with the runtime; a journal that the caller passes in stays open.
    */
   readonly journal?: Journal | string;
