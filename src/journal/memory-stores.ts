@@ -64,8 +64,12 @@ export class MemoryArtifacts implements ArtifactStore {
     return { rows: rows.slice(0, limit), total: rows.length };
   }
 
-  delete(scope: Scope): void {
-    this.#scopes.delete(ownedBy(scope));
+  /** @param before given: what is younger stays. */
+  delete(scope: Scope, before: number = Number.POSITIVE_INFINITY): void {
+    const key = ownedBy(scope);
+    const artifacts = this.#scopes.get(key);
+    for (const [ref, { row }] of artifacts ?? []) if (row.createdAt <= before) artifacts?.delete(ref);
+    if (artifacts?.size === 0) this.#scopes.delete(key);
   }
 
   async erase(owner: Pick<Scope, 'tenant' | 'user'>): Promise<number> {

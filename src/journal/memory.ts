@@ -317,12 +317,12 @@ class MemoryJournal implements Journal {
     const runs = trees.reduce((sum, tree) => sum + tree.runs.length, 0);
     const pruned = { runs, ...(next === undefined ? {} : { next }) };
     if (request.dryRun === true) return pruned;
-    for (const tree of trees) this.#prune(tree, now);
+    for (const tree of trees) this.#prune(tree, now, now - request.olderThanMs);
     this.#waits.sweep(now);
     return pruned;
   }
 
-  #prune({ root, runs }: PrunedTrees, now: number): void {
+  #prune({ root, runs }: PrunedTrees, now: number, before: number): void {
     this.#drop(runs, now);
     this.#keys.forget(new Set(runs.map(({ identity }) => identity.run)), now);
     const { tenant, user, session } = root.identity;
@@ -332,7 +332,8 @@ class MemoryJournal implements Journal {
       this.#watchers.wakeSession(scope);
     }
     const key = scopeKey(scope);
-    if (![...this.#runs.values()].some(({ identity }) => scopeKey(identity) === key)) this.artifacts.delete(scope);
+    if (![...this.#runs.values()].some(({ identity }) => scopeKey(identity) === key))
+      this.artifacts.delete(scope, before);
   }
 
   /** At once: a promise would be a good part of the cost. */

@@ -37,7 +37,7 @@ const LIST = `
   ) AS listed ON TRUE
   ORDER BY listed.created_at DESC, listed.ref`;
 const ERASE = 'DELETE FROM {artifacts} WHERE scope >= $1 AND scope < $2';
-const ERASE_SCOPE = 'DELETE FROM {artifacts} WHERE scope = $1';
+const ERASE_SCOPE = 'DELETE FROM {artifacts} WHERE scope = $1 AND ($2::float8 IS NULL OR created_at <= $2::float8)';
 
 export class PostgresArtifacts implements ArtifactStore {
   readonly #database: Database;
@@ -95,9 +95,9 @@ export class PostgresArtifacts implements ArtifactStore {
   }
 }
 
-/** In the transaction that deletes the session. */
-export async function dropArtifacts(sql: Sql, scope: Scope): Promise<void> {
-  await sql.run(ERASE_SCOPE, ownedBy(scope));
+/** In the transaction that deletes the session, or its last run. @param before given: what is younger stays. */
+export async function dropArtifacts(sql: Sql, scope: Scope, before: number | null): Promise<void> {
+  await sql.run(ERASE_SCOPE, ownedBy(scope), before);
 }
 
 function rowOf({ ref, mime, size, file_name: fileName, source, created_at: createdAt }: ListedRow): ArtifactRow[] {

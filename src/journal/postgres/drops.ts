@@ -66,11 +66,11 @@ export async function dropRuns(
   return told;
 }
 
-/** What a session has beside its runs. */
-export async function dropSession(sql: Sql, scope: Scope): Promise<void> {
+/** What a session has beside its runs. @param before given: younger artifacts stay, which may be for a run that is not stored yet. */
+export async function dropSession(sql: Sql, scope: Scope, before: number | null = null): Promise<void> {
   const { tenant, user, session } = scope;
   await sql.run(DROP_FACTS, tenant, user, session);
-  await dropArtifacts(sql, scope);
+  await dropArtifacts(sql, scope, before);
 }
 
 function locksOf(untaken: readonly Untaken[]): readonly Lock[] {

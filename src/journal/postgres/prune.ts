@@ -168,7 +168,8 @@ export class PostgresPrune {
       );
       for (const scope of sessions.values()) {
         const { tenant, user, session } = scope;
-        if ((await sql.row(HAS_RUNS, tenant, user, session)) === undefined) await dropSession(sql, scope);
+        const isOver = (await sql.row(HAS_RUNS, tenant, user, session)) === undefined;
+        if (isOver) await dropSession(sql, scope, now - request.olderThanMs);
       }
       return { ...removedOf(going), told };
     });

@@ -25,8 +25,10 @@ function statementsOn(db: DatabaseSync) {
     run: sql('DELETE FROM runs WHERE key = ?'),
     anyOf: sql(`SELECT 1 AS found FROM runs WHERE ${IN_SCOPE} LIMIT 1`),
     facts: sql(`DELETE FROM session_facts WHERE ${IN_SCOPE}`),
-    artifacts: sql('DELETE FROM artifacts WHERE scope = ?'),
-    artifactRows: sql('DELETE FROM artifact_rows WHERE scope = ?'),
+    artifacts: sql(`
+      DELETE FROM artifacts WHERE scope = :key
+        AND ref IN (SELECT ref FROM artifact_rows WHERE scope = :key AND created_at <= :before)`),
+    artifactRows: sql('DELETE FROM artifact_rows WHERE scope = :key AND created_at <= :before'),
   } satisfies Record<string, PreparedStatement>;
 }
 
@@ -78,11 +80,11 @@ export class SqliteDrops {
     return this.#sql.anyOf().get({ tenant, user, session }) !== undefined;
   }
 
-  /** What the session has beside its runs. */
-  session({ tenant, user, session }: Scope): void {
+  /** What the session has beside its runs. @param before given: younger artifacts stay, which may be for a run that is not stored yet. */
+  session({ tenant, user, session }: Scope, before: number = Number.MAX_SAFE_INTEGER): void {
     const key = scopeKey({ tenant, user, session });
     this.#sql.facts().run({ tenant, user, session });
-    this.#sql.artifacts().run(key);
-    this.#sql.artifactRows().run(key);
+    this.#sql.artifacts().run({ key, before });
+    this.#sql.artifactRows().run({ key, before });
   }
 }

@@ -88,7 +88,7 @@ export class SqlitePrune {
       if (!this.#mayGo(root, limits)) continue;
       const runs = this.#runsOf(root);
       count += runs.length;
-      if (!dryRun) told.push(...this.#drop(root, runs, now));
+      if (!dryRun) told.push(...this.#drop(root, runs, limits));
       if (root.turn !== null) sessions.push(root);
       if (count < PRUNE_RUNS || root === roots.at(-1)) continue;
       next = root.key;
@@ -115,9 +115,9 @@ export class SqlitePrune {
     return this.#sql.conversation().all<DroppedRun & Record<string, never>>(scopeOf(root));
   }
 
-  #drop(root: Root, runs: readonly DroppedRun[], now: number): readonly string[] {
+  #drop(root: Root, runs: readonly DroppedRun[], { before, now }: Limits): readonly string[] {
     const told = this.#drops.runs(runs, this.#waits, now, (starts, run) => starts.forgetOver(run, now));
-    if (!this.#drops.hasRuns(root)) this.#drops.session(root);
+    if (!this.#drops.hasRuns(root)) this.#drops.session(root, before);
     return told;
   }
 }

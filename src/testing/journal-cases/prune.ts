@@ -200,8 +200,15 @@ export const pruneCases: readonly JournalCase[] = [
       assert.equal(await prune(journal), 1);
       assert.equal((await journal.artifacts.list(scope, 10)).total, 1);
       clock.advance(DAY);
+      // For a run that is to be stored next.
+      const { artifactRef } = await journal.artifacts.put(scope, Buffer.from('new'), { mime: 'text/plain' });
       assert.equal(await prune(journal), 2);
-      assert.equal((await journal.artifacts.list(scope, 10)).total, 0);
+      const { rows } = await journal.artifacts.list(scope, 10);
+      assert.deepEqual(
+        rows.map((row) => row.artifactRef),
+        [artifactRef],
+      );
+      assert.ok((await journal.artifacts.get(scope, artifactRef)) !== undefined);
     },
   },
   {
