@@ -5,6 +5,7 @@
 import { parseArgs } from 'node:util';
 import { approval } from './approval.ts';
 import { cache } from './cache.ts';
+import { cluster } from './cluster.ts';
 import { concurrent } from './concurrent.ts';
 import { dag, replayGraphs } from './dag.ts';
 import { disk } from './disk.ts';
@@ -41,6 +42,7 @@ const MEASURES: Readonly<Record<string, () => Promise<Measured>>> = {
   approval,
   session,
   waits,
+  cluster,
   parse,
   prefix,
   cache,
