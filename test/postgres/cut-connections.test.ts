@@ -2,7 +2,7 @@
 import pg from 'pg';
 import { afterAll, describe, expect, it } from 'vitest';
 import { postgresJournal } from '#journal/postgres';
-import { createClaimed, expectCode, newRun, sequence, step } from '../../src/testing/journal-cases/kit.ts';
+import { createClaimed, expectCode, newRun, sequence, step } from '#testing';
 import { PostgresServer } from '../kit/postgres.ts';
 import { TcpProxy } from '../kit/tcp-proxy.ts';
 import { cutEach, exchanges } from './cuts.ts';
@@ -24,11 +24,13 @@ describe('a connection', async () => {
 
   it('that swallows what is sent is given up in time, and the next one is used', async () => {
     const proxy = await TcpProxy.start(server.port);
-    const times = { query_timeout: 250, connectionTimeoutMillis: 250 };
+    const times = { query_timeout: 1_000, connectionTimeoutMillis: 1_000 };
     const pool = new pg.Pool({ connectionString: proxy.url, max: 4, ...times });
     const journal = postgresJournal({ pool }, { schema: 'swallowed' });
-    const claim = await createClaimed(journal, 'run');
-    await createClaimed(journal, 'other');
+    const direct = postgresJournal({ url: server.url }, { schema: 'swallowed' });
+    const claim = await createClaimed(direct, 'run');
+    await createClaimed(direct, 'other');
+    await Promise.all([journal.get('run'), journal.get('other')]);
 
     proxy.mute();
     // One statement, a transaction, a question, and what finds no connection any more.
@@ -50,7 +52,7 @@ describe('a connection', async () => {
     expect(await sequence(journal, 'third')).toEqual([1]);
     expect(pool.totalCount).toBeLessThanOrEqual(4);
     proxy.mute();
-    await journal.close();
+    await Promise.all([journal.close(), direct.close()]);
     await pool.end();
     await proxy.close();
   });

@@ -1,17 +1,9 @@
 /** Connections that break at a byte of an exchange with the server: what was asked, what is asked again, and what it must have come to. */
 import { expect } from 'vitest';
-import { type Clock, PilotageError } from '#core';
+import { type Clock, type Message, PilotageError } from '#core';
 import { type Append, appendAgain, type Journal, patiently } from '#journal';
 import { postgresJournal } from '#journal/postgres';
-import {
-  identity,
-  messagesOf,
-  newRun,
-  newTask,
-  sequence,
-  step,
-  stepEntry,
-} from '../../src/testing/journal-cases/kit.ts';
+import { identity, newRun, newTask, sequence, step, stepEntry } from '#testing';
 import type { PostgresServer } from '../kit/postgres.ts';
 import { type Direction, TcpProxy } from '../kit/tcp-proxy.ts';
 
@@ -51,6 +43,11 @@ async function claimed(direct: Journal, run: string) {
   const claim = await direct.create(newRun(run, { identity: identity(run, { session: run }), claim: ana }));
   if (claim === undefined) throw new Error(`The run ${run} was there.`);
   return claim;
+}
+
+/** What waits in the inbox of a run. */
+async function messagesOf(journal: Journal, run: string): Promise<Message[]> {
+  return (await journal.inbox(run)).map(({ message }) => message);
 }
 
 const CONTROL = { id: 'c1', type: 'USER_MESSAGE', payload: { text: 'Go on.' } } as const;
@@ -158,7 +155,7 @@ export const exchanges: readonly Exchange[] = [
   },
 ];
 
-const MOST_PLACES = 24;
+const MOST_PLACES = 16;
 const LAST_PLACES = 8;
 
 /** Places where the message before has just come whole, or has just not: at most so many, and all of the last ones. */

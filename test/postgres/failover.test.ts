@@ -6,7 +6,7 @@ import { type Clock, PilotageError } from '#core';
 import { appendAgain, type Journal } from '#journal';
 import { postgresJournal } from '#journal/postgres';
 import { createRuntime } from '#pilotage';
-import { createClaimed, expectCode, newRun, sequence, step } from '../../src/testing/journal-cases/kit.ts';
+import { control, createClaimed, expectCode, newRun, sequence, step } from '#testing';
 import { telling } from '../crash/telling.ts';
 import { PostgresServer } from '../kit/postgres.ts';
 import { TcpProxy } from '../kit/tcp-proxy.ts';
@@ -40,20 +40,22 @@ describe('a primary with a standby', async () => {
   });
 
   it('does not acknowledge what the standby does not have, however long a statement may take', async () => {
-    const pool = new pg.Pool({ connectionString: primary.url, statement_timeout: 100, query_timeout: 500 });
-    const journal = postgresJournal({ pool: pool.on('error', () => undefined) }, { schema: 'slow' });
+    const pool = new pg.Pool({ connectionString: primary.url, statement_timeout: 500, query_timeout: 2_500 });
+    const hasty = postgresJournal({ pool: pool.on('error', () => undefined) }, { schema: 'slow' });
+    const journal = postgresJournal({ url: primary.url }, { schema: 'slow' });
     const claim = await createClaimed(journal, 'run');
+    await createClaimed(journal, 'other');
+    await hasty.get('run');
     link.mute();
-    const unheard = await expectCode(journal.append(step(claim, 1)), 'journal_unavailable');
-    await expectCode(
-      journal.signal('run', { id: 'c1', type: 'USER_MESSAGE', payload: { text: 'a' } }),
-      'journal_unavailable',
-    );
+    const [unheard] = await Promise.all([
+      expectCode(hasty.append(step(claim, 1)), 'journal_unavailable'),
+      expectCode(hasty.signal('other', control('c1')), 'journal_unavailable'),
+    ]);
     link.unmute();
     await isFollowed();
     await appendAgain({ journal, clock }, step(claim, 1), unheard);
     expect(await sequence(journal, 'run')).toEqual([1, 2]);
-    await journal.close();
+    await Promise.all([journal.close(), hasty.close()]);
     await pool.end();
   });
 

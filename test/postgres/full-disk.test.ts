@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { PilotageError } from '#core';
 import { postgresJournal } from '#journal/postgres';
 import { createRuntime } from '#pilotage';
-import { createClaimed, expectCode, newRun, sequence, step } from '../../src/testing/journal-cases/kit.ts';
+import { createClaimed, expectCode, newRun, sequence, step } from '#testing';
 import { telling } from '../crash/telling.ts';
 import { PostgresServer } from '../kit/postgres.ts';
 import { TcpProxy } from '../kit/tcp-proxy.ts';

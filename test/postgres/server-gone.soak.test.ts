@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { expect, it } from 'vitest';
 import { postgresJournal } from '#journal/postgres';
-import { createClaimed, expectCode, newRun, sequence, step } from '../../src/testing/journal-cases/kit.ts';
+import { createClaimed, expectCode, newRun, sequence, step } from '#testing';
 import { postgresUrl } from '../kit/postgres.ts';
 
 it('refuses what waits for a lock for a quarter of a minute', async () => {

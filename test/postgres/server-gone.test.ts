@@ -6,7 +6,7 @@ import pg from 'pg';
 import { afterAll, describe, expect, it } from 'vitest';
 import { postgresJournal } from '#journal/postgres';
 import { createRuntime, local, PilotageError } from '#pilotage';
-import { createClaimed, expectCode, newRun, sequence, step } from '../../src/testing/journal-cases/kit.ts';
+import { createClaimed, expectCode, newRun, sequence, step } from '#testing';
 import { telling } from '../crash/telling.ts';
 import { bear } from '../kit/lives.ts';
 import { PostgresServer } from '../kit/postgres.ts';
@@ -77,7 +77,7 @@ describe('a server', async () => {
     expect(reasons.join('\n')).toMatch(/no connection left .* smaller pools/);
 
     const ledger = new Ledger();
-    const runtime = createRuntime({ planner, tools: [...ledger.tools], journal });
+    const runtime = createRuntime({ planner, tools: [...ledger.tools], journal, onFault: () => undefined });
     for (const run of await startAll(runtime, 12)) {
       expect(await result(runtime, run)).toMatchObject({ status: 'finished' });
     }
@@ -92,10 +92,11 @@ describe('a server', async () => {
     await admin.connect();
     const hasty = (times: pg.PoolConfig) =>
       new pg.Pool({ connectionString: server.url, ...times }).on('error', () => undefined);
-    const [statement, lock] = [hasty({ statement_timeout: 100 }), hasty({ lock_timeout: 100, max: 1 })];
+    const [statement, lock] = [hasty({ statement_timeout: 400 }), hasty({ lock_timeout: 100, max: 1 })];
     const one = postgresJournal({ pool: statement }, { schema: 'held' });
     const other = postgresJournal({ pool: lock }, { schema: 'held' });
-    const claim = await createClaimed(one, 'run');
+    const journal = postgresJournal({ url: server.url }, { schema: 'held' });
+    const claim = await createClaimed(journal, 'run');
     const message = { id: 'c1', type: 'USER_MESSAGE', payload: { text: 'a' } } as const;
 
     await admin.query('BEGIN; SELECT * FROM held.runs FOR UPDATE');
@@ -113,12 +114,12 @@ describe('a server', async () => {
     await admin.query('ROLLBACK');
     await first;
 
-    await one.append(step(claim, 1));
+    await journal.append(step(claim, 1));
     await other.signal('run', message);
     await other.create(newRun('turn 2'));
-    expect(await sequence(one, 'run')).toEqual([1, 2]);
-    expect((await one.inbox('run')).length).toBe(1);
-    await Promise.all([one.close(), other.close()]);
+    expect(await sequence(journal, 'run')).toEqual([1, 2]);
+    expect((await journal.inbox('run')).length).toBe(1);
+    await Promise.all([one.close(), other.close(), journal.close()]);
     await Promise.all([statement.end(), lock.end(), admin.end()]);
   });
 
