@@ -8,6 +8,7 @@ const config: UserConfig = defineConfig({
     'src/state/index.ts',
     'src/journal/index.ts',
     'src/journal/memory.ts',
+    'src/journal/postgres.ts',
     'src/journal/sqlite.ts',
     'src/tools/index.ts',
     'src/messages/index.ts',

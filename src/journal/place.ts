@@ -26,7 +26,7 @@ export function journalAt(place: string, { clock, looksOnly = false }: PlaceOpti
   return sqliteJournal({ path: place, ...given, ...(looksOnly ? { readOnly: true } : {}) });
 }
 
-/** Brings what is there to the present format. @returns the formats before, where 0 is none, and after. */
+/** Brings what is there to the present format. @returns the formats before (0: there was nothing) and after. */
 export async function migrateJournal(place: string): Promise<{ readonly from: number; readonly to: number }> {
   return isPostgresUrl(place) ? migrateDatabase({ url: place }) : migrateFile(place);
 }

@@ -44,7 +44,7 @@ export function decodeRow(run: string, row: EntryRow): Entry {
 }
 
 /** @param now when it was read. */
-export function recordOf(row: RecordRow, now: number): RunRecord {
+export function storedRecord(row: RecordRow, now: number): RunRecord {
   const { id, tenant, user, session, status, priority, head, owner, lease_until: until } = row;
   const { problem, ...beginning } = beginningIn(row);
   const isWaiting = (row.waits ?? 0) > 0 && !hasEnded(status);

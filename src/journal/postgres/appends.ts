@@ -108,7 +108,7 @@ export async function appendAll(
 }
 
 /** Why an append was not written. `undefined`: the run has changed since, and it may be tried again. */
-export async function refusalOf(sql: Sql, append: Append): Promise<PilotageError | undefined> {
+export async function whyNotAppended(sql: Sql, append: Append): Promise<PilotageError | undefined> {
   const row = await findRun(sql, append.run);
   if (row === undefined) return runNotFound(append.run);
   try {
@@ -177,7 +177,7 @@ export class AppendQueue {
   async #alone({ text, resolve, reject }: Waiting): Promise<void> {
     try {
       for (let tries = 1; ; tries += 1) {
-        const why = await this.#database.read((sql) => refusalOf(sql, text.append));
+        const why = await this.#database.read((sql) => whyNotAppended(sql, text.append));
         if (why !== undefined) throw why;
         const [key] = await this.#once([text]);
         if (key !== undefined) return resolve();

@@ -83,7 +83,7 @@ const CLAIM_OF_OTHERS = claimFirst(
     ORDER BY priority DESC, key LIMIT 1 FOR UPDATE SKIP LOCKED
   )`,
 );
-/** One that nobody has. */
+/** A run that nobody has. */
 const CLAIM_FREE = `
   WITH found AS (
     SELECT ${COLUMNS}, ${TIME_1} AS time FROM {runs} WHERE id = $4 AND owner IS NULL AND status IN ('pending', 'running', 'waiting', 'paused')

@@ -2,7 +2,7 @@
 import type { Client, Pool, PoolClient, PoolConfig, QueryConfig, QueryResult } from 'pg';
 import { assertOptions, type Clock, type OptionShape, PilotageError } from '#core';
 import { Database, STATEMENT_MS } from './database.ts';
-import { storeError } from './failures.ts';
+import { postgresError } from './failures.ts';
 import { migrate } from './migrations.ts';
 
 /** Where the database is: a URL (`postgres://user:password@host:5432/name`), or a pool of `pg` that is yours and stays open. */
@@ -44,7 +44,7 @@ const ANSWER_MS = 30_000;
 const MOST_NAME_BYTES = 63;
 
 /** @throws PilotageError `invalid_config`. */
-export function openDatabase(connection: PostgresConnection, options: PostgresOptions): Database {
+export function openPostgres(connection: PostgresConnection, options: PostgresOptions): Database {
   assertOptions('postgresJournal', connection, CONNECTION);
   assertOptions('postgresJournal', options, OPTIONS);
   const { schema = DEFAULT_SCHEMA, transactionPooler = false, clock } = options;
@@ -63,16 +63,16 @@ export function openDatabase(connection: PostgresConnection, options: PostgresOp
   });
 }
 
-/** Brings the tables to the present format. @returns the formats before, where 0 is none, and after. @throws PilotageError as `postgresJournal` does. */
+/** Brings the tables to the present format. @returns the formats before (0: there was nothing) and after. @throws PilotageError as `postgresJournal` does. */
 export async function migrateDatabase(
   connection: PostgresConnection,
   options: PostgresOptions = {},
 ): Promise<{ readonly from: number; readonly to: number }> {
-  const database = openDatabase(connection, options);
+  const database = openPostgres(connection, options);
   try {
     return await migrate(database, true);
   } catch (error) {
-    throw storeError(error);
+    throw postgresError(error);
   } finally {
     await database.close();
   }
@@ -99,7 +99,7 @@ async function openPool(url: string, options: PostgresOptions): Promise<Pool> {
 
 /**
  * Asked of each new connection, since the URL may lead to another server than before. What waits for a lock is given up by the server, also when
- * it is no transaction: its connection would be left behind, and soon there were none.
+ * it is not a transaction: its connection would be left behind, and soon all were in use.
  * @param isOurs whether what is set for the connection stays with it.
  */
 async function greet(client: PoolClient, isOurs: boolean): Promise<void> {

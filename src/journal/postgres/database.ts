@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import type { Client, Pool, PoolClient, QueryConfig } from 'pg';
 import { type Clock, PilotageError } from '#core';
 import { journalClosed } from '../rules.ts';
-import { isConflict, stateOf, storeError } from './failures.ts';
+import { isConflict, postgresError, stateOf } from './failures.ts';
 
 export type SqlValue =
   | string
@@ -31,7 +31,7 @@ export interface Sql {
 export interface Times {
   /** Whole milliseconds, as they are stored. */
   readonly now: number;
-  /** With the fraction: what ends after some time is no shorter than was asked for. */
+  /** With the fraction, so that nothing ends earlier than was asked for. */
   readonly time: number;
 }
 
@@ -244,7 +244,7 @@ export class Database {
     try {
       return await done;
     } catch (error) {
-      throw storeError(error);
+      throw postgresError(error);
     } finally {
       this.#underWay.delete(done);
     }

@@ -27,7 +27,7 @@ export function stateOf(thrown: unknown): string | undefined {
 }
 
 /** Typed errors pass through. */
-export function storeError(thrown: unknown): PilotageError {
+export function postgresError(thrown: unknown): PilotageError {
   if (PilotageError.is(thrown)) return thrown;
   const why = thrown instanceof Error && thrown.message !== '' ? thrown.message : String(thrown);
   const [code, message] = describe(stateOf(thrown), why);

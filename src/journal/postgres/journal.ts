@@ -35,7 +35,7 @@ import { sessionKey } from '../watchers.ts';
 import { AppendQueue } from './appends.ts';
 import { PostgresArtifacts } from './artifacts.ts';
 import { PostgresClaims } from './claims.ts';
-import { openDatabase, type PostgresConnection, type PostgresOptions } from './connection.ts';
+import { openPostgres, type PostgresConnection, type PostgresOptions } from './connection.ts';
 import type { Database, Lock } from './database.ts';
 import { InOrder } from './in-order.ts';
 import { readInbox } from './inbox.ts';
@@ -56,7 +56,7 @@ import { PostgresWaits } from './waits.ts';
  * @throws PilotageError `invalid_config`. Of the first operation also `package_missing`, `journal_newer`, or `journal_older`.
  */
 export function postgresJournal(connection: PostgresConnection, options: PostgresOptions = {}): Journal {
-  return new PostgresJournal(openDatabase(connection, options), options);
+  return new PostgresJournal(openPostgres(connection, options), options);
 }
 
 const WATCH_INTERVAL_MS = 200;

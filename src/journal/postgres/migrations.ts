@@ -3,7 +3,7 @@ import type { PoolClient, QueryConfig } from 'pg';
 import { PilotageError } from '#core';
 import { type Database, IDLE_IN_TRANSACTION_MS, rollBack } from './database.ts';
 import { stateOf } from './failures.ts';
-import { MIGRATIONS, OLDEST_COMPATIBLE, SCHEMA_VERSION } from './schema.ts';
+import { OLDEST_COMPATIBLE, POSTGRES_FORMAT, SCHEMA_STEPS } from './schema.ts';
 
 /** `oldest`: the oldest version whose code can work with the tables. */
 const FORMAT = `
@@ -40,7 +40,7 @@ export async function migrate(
   let isWhole = true;
   try {
     const there = await formatOf(client, database);
-    if (there !== undefined && there.version >= SCHEMA_VERSION) {
+    if (there !== undefined && there.version >= POSTGRES_FORMAT) {
       assertKnown(database, there);
       return { from: there.version, to: there.version };
     }
@@ -63,8 +63,8 @@ async function bring(client: PoolClient, database: Database): Promise<{ from: nu
     const { rows } = await client.query<Format>(database.qualify(READ));
     const { version: from, oldest } = rows[0] ?? { version: 0, oldest: 0 };
     assertKnown(database, { version: from, oldest });
-    for (const { sql } of MIGRATIONS.slice(from)) await patiently(client, database.qualify(sql));
-    const to = Math.max(from, SCHEMA_VERSION);
+    for (const { sql } of SCHEMA_STEPS.slice(from)) await patiently(client, database.qualify(sql));
+    const to = Math.max(from, POSTGRES_FORMAT);
     const set = `UPDATE {format} SET version = ${to}, oldest = greatest(oldest, ${OLDEST_COMPATIBLE}) WHERE version < ${to}`;
     await client.query(`${database.qualify(set)}; COMMIT`);
     return { from, to };
@@ -93,11 +93,11 @@ async function formatOf(client: PoolClient, database: Database): Promise<Format 
 }
 
 function assertKnown({ schema }: Database, { version, oldest }: Format): void {
-  if (oldest <= SCHEMA_VERSION) return;
+  if (oldest <= POSTGRES_FORMAT) return;
   throw new PilotageError(
     'journal_newer',
-    `The journal in the schema ${schema} has format ${version}; this version of Pilotage knows up to ${SCHEMA_VERSION}. Upgrade Pilotage.`,
-    { data: { schema, found: version, supported: SCHEMA_VERSION } },
+    `The journal in the schema ${schema} has format ${version}; this version of Pilotage knows up to ${POSTGRES_FORMAT}. Upgrade Pilotage.`,
+    { data: { schema, found: version, supported: POSTGRES_FORMAT } },
   );
 }
 
@@ -106,7 +106,7 @@ function older({ schema }: Database, there: Format | undefined): PilotageError {
   const what = there === undefined ? 'has no journal' : `has a journal of format ${found}`;
   return new PilotageError(
     'journal_older',
-    `The schema ${schema} ${what}, and this version of Pilotage needs ${SCHEMA_VERSION}. Run \`pilotage migrate\` once.`,
-    { data: { schema, found, supported: SCHEMA_VERSION } },
+    `The schema ${schema} ${what}, and this version of Pilotage needs ${POSTGRES_FORMAT}. Run \`pilotage migrate\` once.`,
+    { data: { schema, found, supported: POSTGRES_FORMAT } },
   );
 }

@@ -2,13 +2,13 @@
 import type { Examined, RepairRequest, RunQuery, RunRecord } from '../port.ts';
 import { assertAsExamined, hasEnded, runNotFound } from '../rules.ts';
 import { SCHEDULE_LABEL } from '../start-rules.ts';
-import { type RecordRow, recordOf } from '../stored-runs.ts';
+import { type RecordRow, storedRecord } from '../stored-runs.ts';
 import { eventsIn } from '../waiting.ts';
 import { type Database, type Lock, NOW_1, type Sql, type SqlValue } from './database.ts';
 import { findRun, holdRun, type RunRow } from './run-rows.ts';
 import { forgetStarts, reindex } from './starts.ts';
 import { dropStreams } from './streams.ts';
-import { hasText, longestPart, mayHave } from './text-search.ts';
+import { includesText, longestPart, mayHave } from './text-search.ts';
 import type { PostgresWaits } from './waits.ts';
 
 /** What is listed, and after what the next part of a list begins. */
@@ -61,7 +61,7 @@ export class PostgresRecords {
   async get(run: string): Promise<RunRecord | undefined> {
     const { given } = this.#database;
     const row = await this.#database.read((sql) => sql.row<ListedRow>(FIND_RECORD, given, run));
-    return row && recordOf(row, row.now);
+    return row && storedRecord(row, row.now);
   }
 
   async list(query: RunQuery, limit: number): Promise<RunRecord[]> {
@@ -74,7 +74,7 @@ export class PostgresRecords {
       // With a text, the database gives also some that do not have it.
       for (let behind: number | undefined; ; ) {
         const rows = await this.#part(sql, query, { key, behind, place, limit });
-        for (const row of rows) if (isAbout(row, query.text)) found.push(recordOf(row, row.now));
+        for (const row of rows) if (isAbout(row, query.text)) found.push(storedRecord(row, row.now));
         behind = rows.at(-1)?.[place] ?? undefined;
         if (behind === undefined || rows.length < limit || found.length >= limit) return found.slice(0, limit);
       }
@@ -127,7 +127,7 @@ async function keyOf(sql: Sql, run: string): Promise<number> {
 function isAbout({ first_body: body }: RecordRow, text: string | undefined): boolean {
   if (text === undefined) return true;
   try {
-    return hasText((JSON.parse(body ?? '') as { query?: unknown } | null)?.query, text.toLowerCase());
+    return includesText((JSON.parse(body ?? '') as { query?: unknown } | null)?.query, text.toLowerCase());
   } catch {
     return false;
   }

@@ -49,7 +49,7 @@ const CREATE = `
     VALUES ($2, $3, $4, $5, $6, $7, $8, $9::bigint, $1::bigint, $1::bigint, $10::bigint, 'pending', $11::bigint, nullif($11::bigint, 0))
     ON CONFLICT (id) DO NOTHING RETURNING key
   ), written AS (${ENTRIES.replace('NOW', '$1::bigint')}) SELECT key FROM made`;
-/** One round trip for a run that is no turn, and about which nothing else is said. */
+/** A run that stands in no line of turns, and about which nothing else is said, takes a single round trip. */
 const CREATE_ALONE = `
   WITH made AS (
     INSERT INTO {runs} (${COLUMNS}, status, owner, lease_until, fence)
@@ -80,7 +80,7 @@ const MOST_SEQ = 2 ** 53 - 1;
 const MOST_KNOWN = 20_000;
 
 /** Who else has to look. */
-export interface Appended {
+interface Appended {
   /** The turn whose turn it is, when these entries end the one before it. */
   readonly next: string | undefined;
   readonly told: readonly string[];
@@ -97,7 +97,7 @@ interface Beside {
 export class PostgresRuns {
   readonly #database: Database;
   readonly #beside: Beside;
-  /** The locks of the sessions of runs that are turns; `null`: it is none. What a run is does not change. */
+  /** The locks of the sessions of runs that are turns; `null`: the run is not a turn. What a run is does not change. */
   readonly #sessions = new Map<string, Lock | null>();
 
   constructor(database: Database, beside: Beside) {

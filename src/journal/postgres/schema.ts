@@ -9,7 +9,7 @@
  */
 import { SESSION_MESSAGE } from '#core';
 
-export interface Migration {
+export interface SchemaStep {
   readonly sql: string;
   /** True: code that knows only the versions before it cannot work with what it leaves. Absent: such processes go on beside newer ones. */
   readonly breaks?: true;
@@ -17,7 +17,7 @@ export interface Migration {
 
 const ENDED = `status IN ('finished', 'failed', 'cancelled')`;
 
-export const MIGRATIONS: readonly Migration[] = [
+export const SCHEMA_STEPS: readonly SchemaStep[] = [
   {
     sql: `
 CREATE TABLE {runs} (
@@ -199,7 +199,7 @@ CREATE TABLE {stream_rows} (
 ];
 
 /** The newest version that this code knows. */
-export const SCHEMA_VERSION: number = MIGRATIONS.length;
+export const POSTGRES_FORMAT: number = SCHEMA_STEPS.length;
 
 /** The oldest version whose code can work with a schema of the newest one. */
-export const OLDEST_COMPATIBLE: number = MIGRATIONS.findLastIndex(({ breaks }) => breaks === true) + 1;
+export const OLDEST_COMPATIBLE: number = SCHEMA_STEPS.findLastIndex(({ breaks }) => breaks === true) + 1;

@@ -10,7 +10,7 @@ import type { Sql, SqlValue } from './database.ts';
 /** How many rows of keys that are of no use any more are deleted with a start under any key. */
 const SWEPT_AT_ONCE = 20;
 
-// What stays is not touched, and what goes is none of what comes: one statement cannot do two things to a row.
+// What stays is not touched, and what goes does not come again: a statement cannot do two things to one row.
 const INDEX = `
   WITH given AS (SELECT name, value FROM unnest($2::text[], $3::text[]) AS given (name, value)),
   gone AS (

@@ -102,7 +102,7 @@ export async function dropStreams(sql: Sql, keys: readonly number[]): Promise<vo
   await sql.run(DROP, keys);
 }
 
-/** Of each stream: its name, by how many rows it grows, and whether it is closed then. */
+/** For each stream its name, by how many rows it grows, and whether it is closed then. */
 function headsOf(rows: readonly NewStreamRow[]): readonly [names: SqlValue, counts: SqlValue, closed: SqlValue] {
   const heads = [...Map.groupBy(rows, ({ name }) => name)];
   return [
@@ -112,7 +112,7 @@ function headsOf(rows: readonly NewStreamRow[]): readonly [names: SqlValue, coun
   ];
 }
 
-/** Of each row: its stream, how many rows come behind it there, and its value. */
+/** For each row its stream, how many rows come behind it there, and its value. */
 function valuesOf(rows: readonly NewStreamRow[]): readonly [names: SqlValue, behind: SqlValue, values: SqlValue] {
   const written = rows.filter((row) => 'value' in row);
   const left = new Map<string, number>();

@@ -14,11 +14,11 @@ export function mayHave(column: string, parameter: string): string {
 }
 
 /** @param text in small letters. */
-export function hasText(given: unknown, text: string): boolean {
+export function includesText(given: unknown, text: string): boolean {
   return typeof given === 'string' && given.toLowerCase().includes(text);
 }
 
-/** Of a text in small letters, the longest part that is the same in every locale, and in JSON. Perhaps it is empty. */
+/** The longest part of a text in small letters that is the same in every locale, and in JSON. Perhaps it is empty. */
 export function longestPart(text: string): string {
   let longest = '';
   let part = '';

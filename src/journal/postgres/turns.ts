@@ -6,7 +6,7 @@ import type { Lock, Sql } from './database.ts';
 import { dropRuns, dropSession, signalLocksOf } from './drops.ts';
 import { HAS_ENDED, type RunRow } from './run-rows.ts';
 import { forgetStarts } from './starts.ts';
-import { hasText, longestPart, mayHave } from './text-search.ts';
+import { includesText, longestPart, mayHave } from './text-search.ts';
 import type { PostgresWaits } from './waits.ts';
 
 const IN_SCOPE = 'tenant = $1 AND "user" = $2 AND session = $3';
@@ -236,7 +236,7 @@ export class PostgresTurns {
   }
 }
 
-/** Of those that were put last when another comes next: it stands behind those that came next before it. */
+/** A turn that comes next stands before those that were put last, and behind those that came next before it. */
 function mostBehind(waits: NewRun['waits']): number {
   if (waits === 'last') return 0;
   return waits === 'next' ? WAITS.last : WAITS.next;
@@ -285,7 +285,7 @@ function namedBy(query: SessionQuery, after: SessionQuery['after']) {
 
 function isAbout({ session, title }: NamedRow, text: string | undefined): boolean {
   if (text === undefined) return true;
-  return hasText(session, text.toLowerCase()) || hasText(titleIn(title), text.toLowerCase());
+  return includesText(session, text.toLowerCase()) || includesText(titleIn(title), text.toLowerCase());
 }
 
 /** People write what they like, and Postgres stores no text with the character 0: a title is stored as JSON. */

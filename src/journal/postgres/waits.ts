@@ -45,7 +45,7 @@ interface Mailbox {
 }
 
 /** Puts a message into the inbox of a run. @returns the run's id; `undefined` when the run has had it, or has ended. */
-export type TellEvent = (sql: Sql, run: number, message: MessageText, now: number) => Promise<string | undefined>;
+export type EventTeller = (sql: Sql, run: number, message: MessageText, now: number) => Promise<string | undefined>;
 
 /** How many signals whose time is over are deleted with one that comes: each call deletes more than it stores. */
 const SWEPT_AT_ONCE = 100;
@@ -117,9 +117,9 @@ const KEPT = `
   ORDER BY number LIMIT $5::bigint`;
 
 export class PostgresWaits {
-  readonly #tell: TellEvent;
+  readonly #tell: EventTeller;
 
-  constructor(tell: TellEvent) {
+  constructor(tell: EventTeller) {
     this.#tell = tell;
   }
 
@@ -154,7 +154,7 @@ export class PostgresWaits {
     { ends, removes = [], adds = [] }: WaitChanges,
     now: number,
   ): Promise<readonly Place[]> {
-    // Of two with the same id, the later one counts.
+    // The later one of two with the same id counts.
     const rows = [...new Map(adds.map((row) => [row.id, row])).values()];
     const ids = rows.map(({ id }) => id);
     // What ends and begins again in one statement would keep its number.

@@ -3,7 +3,7 @@ import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import type { Examined, RepairRequest, RunQuery, RunRecord, RunStatus } from '../port.ts';
 import { assertAsExamined, hasEnded, runNotFound } from '../rules.ts';
 import { SCHEDULE_LABEL } from '../start-rules.ts';
-import { type RecordRow, recordOf } from '../stored-runs.ts';
+import { type RecordRow, storedRecord } from '../stored-runs.ts';
 import { eventsIn } from '../waiting.ts';
 import { HEAD, LAST_ENTRY } from './schema.ts';
 import type { SqliteStarts } from './starts.ts';
@@ -54,7 +54,7 @@ export class SqliteRecords {
 
   get(run: string, now: number): RunRecord | undefined {
     const row = this.#find().get(run) as RecordRow | undefined;
-    return row && recordOf(row, now);
+    return row && storedRecord(row, now);
   }
 
   /** The part with the newest runs that are asked for; `undefined`: there are none. */
@@ -94,7 +94,7 @@ export class SqliteRecords {
     const order = query.beforeTurn === undefined ? 'key' : 'turn';
     const sql = `${leading === undefined ? FIND_RECORD : OF_LABEL} ${['TRUE', ...where].join(' AND ')} ORDER BY ${order} DESC LIMIT ?`;
     const rows = this.#db.prepare(sql).all(...values, limit) as unknown as RecordRow[];
-    return rows.map((row) => recordOf(row, now));
+    return rows.map((row) => storedRecord(row, now));
   }
 
   #key(run: string): number {
