@@ -1,10 +1,20 @@
 /** A run of a journal in memory: what is kept of it, which runs are asked for, and what a claim and a record say. */
-import type { Entry, ErrorData, Identity, Started } from '#core';
+import {
+  type Entry,
+  type ErrorData,
+  type EventMessage,
+  type Identity,
+  isCapped,
+  type Message,
+  type Started,
+} from '#core';
 import type { StoredTurn } from './memory-turns.ts';
 import type {
   Claim,
   ClaimedRun,
   ClaimRequest,
+  NewRun,
+  Park,
   ParkedRequest,
   Received,
   RunQuery,
@@ -12,7 +22,7 @@ import type {
   RunStatus,
 } from './port.ts';
 import { beginningOf, hasEnded, MOST_ENTRIES_ALONG, mayLive, wholeMs } from './rules.ts';
-import { indexedLabels, SCHEDULE_LABEL } from './start-rules.ts';
+import { firstWake, indexedLabels, SCHEDULE_LABEL } from './start-rules.ts';
 
 export interface StoredRun extends StoredTurn {
   readonly identity: Identity;
@@ -37,6 +47,77 @@ export interface StoredRun extends StoredTurn {
   leaseUntil: number;
   workLeftAt: number | undefined;
   problem: ErrorData | undefined;
+}
+
+/** Nothing is added to these. */
+const NO_INBOX: StoredRun['inbox'] = new Map();
+const NOT_TOLD: StoredRun['told'] = new Set();
+
+export function storedRun(
+  { identity, priority, entries }: NewRun,
+  first: Started,
+  age: number,
+  now: number,
+): StoredRun {
+  return {
+    identity,
+    first,
+    agent: first.agent,
+    age,
+    createdAt: now,
+    entries: [...entries],
+    inbox: NO_INBOX,
+    told: NOT_TOLD,
+    priority,
+    status: 'pending',
+    updatedAt: now,
+    signals: 0,
+    fence: 0,
+    wakeAt: firstWake(first, now),
+    owner: undefined,
+    leaseUntil: 0,
+    workLeftAt: undefined,
+    problem: undefined,
+    turn: 0,
+    waits: undefined,
+    isNext: false,
+  };
+}
+
+export function putMessage(run: StoredRun, message: Message, now: number): void {
+  if (run.told === NOT_TOLD) {
+    run.told = new Set();
+    run.inbox = new Map();
+  }
+  run.told.add(message.id);
+  run.inbox.set(message.id, { message, storedAt: now });
+  run.signals += 1;
+  run.wakeAt = 0;
+  run.updatedAt = now;
+}
+
+export function eventsOf(received: Iterable<Received>): EventMessage[] {
+  return [...received].flatMap(({ message }) => (message.type === 'EVENT' ? [message] : []));
+}
+
+export function countCapped(inbox: ReadonlyMap<string, Received>): number {
+  return [...inbox.values()].filter(({ message }) => isCapped(message)).length;
+}
+
+/** Gives the lease of a run up. @returns false when a signal came in between. */
+export function letGo(
+  run: StoredRun,
+  park: Park,
+  { wakeAt, now }: { readonly wakeAt: number | null; readonly now: number },
+): boolean {
+  const news = run.signals > park.seenSignals;
+  run.owner = undefined;
+  if (park.leavesWork === true) run.workLeftAt = now;
+  run.problem = park.problem;
+  run.wakeAt = news ? 0 : wakeAt;
+  if (hasEnded(run.status)) return true;
+  if (!news) run.status = park.asBefore?.status ?? park.status ?? run.status;
+  return !news;
 }
 
 export function comesFirst(run: StoredRun, other: StoredRun): boolean {

@@ -22,12 +22,17 @@ import { type PrunedTrees, prunable } from './memory-prune.ts';
 import {
   claimParked,
   comesFirst,
+  countCapped,
+  eventsOf,
   firstDue,
   fitsQuery,
   grant,
   isWanted,
+  letGo,
   memoryRecord,
+  putMessage,
   type StoredRun,
+  storedRun,
 } from './memory-runs.ts';
 import { MemoryKeys, MemorySchedules } from './memory-schedules.ts';
 import { MemoryArtifacts, MemorySnapshots } from './memory-stores.ts';
@@ -101,10 +106,6 @@ export function memoryJournal(options: { readonly clock?: Clock } = {}): Journal
   assertOptions('memoryJournal', options, OPTIONS);
   return new MemoryJournal(options.clock ?? systemClock);
 }
-
-/** Nothing is added to these. */
-const NO_INBOX: StoredRun['inbox'] = new Map();
-const NOT_TOLD: StoredRun['told'] = new Set();
 
 class MemoryJournal implements Journal {
   readonly artifacts: MemoryArtifacts;
@@ -218,31 +219,9 @@ class MemoryJournal implements Journal {
   }
 
   #create(run: NewRun, first: Started, now: number): Claim | undefined {
-    const { identity, priority, entries, claim, waits, openWaits } = run;
+    const { identity, claim, waits, openWaits } = run;
     if (this.#runs.has(identity.run)) return undefined;
-    const stored: StoredRun = {
-      identity,
-      first,
-      agent: first.agent,
-      age: this.#born,
-      createdAt: now,
-      entries: [...entries],
-      inbox: NO_INBOX,
-      told: NOT_TOLD,
-      priority,
-      status: 'pending',
-      updatedAt: now,
-      signals: 0,
-      fence: 0,
-      wakeAt: firstWake(first, now),
-      owner: undefined,
-      leaseUntil: 0,
-      workLeftAt: undefined,
-      problem: undefined,
-      turn: 0,
-      waits: undefined,
-      isNext: false,
-    };
+    const stored = storedRun(run, first, this.#born, now);
     this.#born += 1;
     if (isTurn(first)) this.#turns.add(stored, waits);
     this.#runs.set(identity.run, stored);
@@ -485,14 +464,7 @@ class MemoryJournal implements Journal {
     const wakeAt = dueAt(park, this.#clock.now());
     const run = this.#held(lease);
     if (run === undefined) return true;
-    const news = run.signals > park.seenSignals;
-    run.owner = undefined;
-    if (park.leavesWork === true) run.workLeftAt = this.#clock.now();
-    run.problem = park.problem;
-    run.wakeAt = news ? 0 : wakeAt;
-    if (hasEnded(run.status)) return true;
-    if (!news) run.status = park.asBefore?.status ?? park.status ?? run.status;
-    return !news;
+    return letGo(run, park, { wakeAt, now: this.#clock.now() });
   }
 
   async signal(run: string, message: Message, options: SignalOptions = {}): Promise<boolean> {
@@ -510,17 +482,9 @@ class MemoryJournal implements Journal {
   }
 
   #put(run: StoredRun, message: Message, now: number): void {
-    if (run.told === NOT_TOLD) {
-      run.told = new Set();
-      run.inbox = new Map();
-    }
-    run.told.add(message.id);
+    putMessage(run, message, now);
     if (message.id.startsWith(SESSION_MESSAGE))
       this.#messages.set(messageKey(run.identity, message.id), run.identity.run);
-    run.inbox.set(message.id, { message, storedAt: now });
-    run.signals += 1;
-    run.wakeAt = 0;
-    run.updatedAt = now;
     this.#watchers.wake(run.identity.run);
   }
 
@@ -630,12 +594,4 @@ class MemoryJournal implements Journal {
 
 function messageKey(scope: Scope, control: string): string {
   return `${scopeKey(scope)}/${control}`;
-}
-
-function eventsOf(received: Iterable<Received>): EventMessage[] {
-  return [...received].flatMap(({ message }) => (message.type === 'EVENT' ? [message] : []));
-}
-
-function countCapped(inbox: ReadonlyMap<string, Received>): number {
-  return [...inbox.values()].filter(({ message }) => isCapped(message)).length;
 }
