@@ -20,6 +20,7 @@ import { SCHEDULES_AND_UNDO } from './mutants/schedules-and-undo.ts';
 import { SESSIONS_AND_FORKS } from './mutants/sessions-and-forks.ts';
 import { SQLITE } from './mutants/sqlite.ts';
 import { STATE } from './mutants/state.ts';
+import { STREAMS } from './mutants/streams.ts';
 import { TOOLS } from './mutants/tools.ts';
 import { WAITS } from './mutants/waits.ts';
 
@@ -38,6 +39,7 @@ const MUTANTS: readonly Mutant[] = [
   ...PLANNERS,
   ...WAITS,
   ...SCHEDULES_AND_UNDO,
+  ...STREAMS,
 ];
 
 const root = dirname(import.meta.dirname);

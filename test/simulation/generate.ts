@@ -14,6 +14,7 @@ import {
   rootMaterial,
 } from './generate-plays.ts';
 import { withScene } from './generate-scenes.ts';
+import { withStreams } from './generate-streams.ts';
 import { withUndo } from './generate-undo.ts';
 import { WaitWriter } from './generate-waits.ts';
 import { generateWorld } from './generate-world.ts';
@@ -59,7 +60,7 @@ export function generateScript(seed: number): SimulationScript {
     ...progressGuard(dice),
     ...dice.maybe(0.1, () => ({ compactEvery: dice.between(1, 3) })),
   });
-  return withUndo(withCalendar(scene));
+  return withStreams(withUndo(withCalendar(scene)));
 }
 
 function root(dice: Dice, index: number, workers: number, plans: PlanWriter): Root {

@@ -6,6 +6,7 @@ import type { NewSignal, Signalled } from '#pilotage/journal';
 import { checkClaim, checkEntered } from './check-owners.ts';
 import type { SimulatedProcess } from './process.ts';
 import { ScheduleLedger } from './schedule-ledger.ts';
+import { StreamLedger } from './stream-ledger.ts';
 
 export const INVARIANTS = [
   'one ending',
@@ -22,6 +23,7 @@ export const INVARIANTS = [
   'signals',
   'schedules',
   'undo',
+  'streams',
   'groups',
   'tasks',
   'cascade',
@@ -163,6 +165,7 @@ export class Ledger {
   readonly accepted: Accepted[] = [];
   readonly appends: Appended[] = [];
   readonly schedules: ScheduleLedger = new ScheduleLedger();
+  readonly streams: StreamLedger = new StreamLedger();
   readonly timeline: TimelineLine[] = [];
   /** Absent: nothing is known of what a process drives, for it may be cut off in the middle of anything. */
   slotsPerTenant: number | undefined;

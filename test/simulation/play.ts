@@ -6,6 +6,7 @@ import { SeededAmbient } from './ambient.ts';
 import { Scheduling } from './calendar.ts';
 import { checkEnd } from './check.ts';
 import { checkQuiet, everyWait } from './check-quiet.ts';
+import { checkStreams } from './check-streams.ts';
 import { attachmentText } from './check-view.ts';
 import { Clashes } from './clashes.ts';
 import { Dice } from './dice.ts';
@@ -21,6 +22,7 @@ import { queryOf } from './scripted-replies.ts';
 import { openStorage, type Storage } from './storage.ts';
 import { SimulatedStore } from './store.ts';
 import { isStoreError } from './store-errors.ts';
+import { StreamReaders } from './stream-readers.ts';
 import { SimulatedTime } from './time.ts';
 import { Watching } from './watching.ts';
 import { Worker } from './worker.ts';
@@ -101,6 +103,7 @@ class Stage {
   readonly #shown = new ShownGroups();
   readonly #watching: Watching;
   readonly #leavers: Leavers;
+  readonly #streamReaders: StreamReaders;
   readonly #clashes: Clashes;
   readonly #scheduling: Scheduling | undefined;
 
@@ -121,7 +124,9 @@ class Stage {
     const started = (runtime: Runtime): void => this.#scheduling?.started(runtime);
     const world = { script, time, ledger, storage, shown: this.#shown, machines, started };
     this.#workers = Array.from({ length: script.workers }, (_, index) => new Worker(index, world));
-    this.#leavers = new Leavers({ script, ledger, watching: this.#watching, worker: (at) => this.#workers[at] });
+    const seen = { script, ledger, watching: this.#watching, worker: (at: number) => this.#workers[at] };
+    this.#leavers = new Leavers(seen);
+    this.#streamReaders = new StreamReaders(seen);
     const dice = new Dice(script.seed + 17);
     const { chance, maxMs } = script.delays;
     const store = new SimulatedStore({
@@ -175,6 +180,7 @@ class Stage {
     await this.#closeAll();
     const stored = await this.#storedRuns();
     const [kept, waits] = [await this.#keptSignals(), await everyWait(this.#journal)];
+    await checkStreams(this.#ledger, this.#journal);
     checkEnd({ script: this.#script, ledger: this.#ledger, shown: this.#shown, stored, kept, waits });
   }
 
@@ -186,7 +192,7 @@ class Stage {
   }
 
   #schedule(): void {
-    const { roots, acts, signals, faults, forks, readers, world, calendar } = this.#script;
+    const { roots, acts, signals, faults, forks, readers, streamReaders = [], world, calendar } = this.#script;
     const at = (ms: number, act: () => unknown): void => void this.#time.after(ms, act);
     for (const root of roots) {
       at(root.at, () => this.#start(root, root.worker));
@@ -209,6 +215,7 @@ class Stage {
       });
     for (const fork of forks) at(fork.at, () => this.#leavers.fork(fork));
     for (const reader of readers) at(reader.at, () => this.#leavers.read(reader));
+    for (const reader of streamReaders) at(reader.at, () => this.#streamReaders.read(reader));
     for (const fault of faults) {
       const worker = this.#workers[fault.worker];
       if ('at' in fault) at(fault.at, () => worker?.befall(fault));

@@ -26,6 +26,8 @@ export interface SimulationScript {
   readonly signals: readonly SignalAct[];
   readonly forks: readonly ForkAct[];
   readonly readers: readonly Reader[];
+  /** Absent: nobody reads streams. */
+  readonly streamReaders?: readonly StreamReader[];
   readonly faults: readonly Fault[];
   readonly world: WorldScript;
   /** Absent: there are no schedules. */
@@ -214,6 +216,19 @@ export interface Reader {
    */
   readonly how: 'unread' | 'dropped' | 'returned' | 'thrown' | 'raced' | 'replayed';
   readonly after: number;
+}
+
+/** Somebody who reads a stream of a run, or of one of its tasks, counted round. */
+export interface StreamReader {
+  readonly at: number;
+  readonly root: string;
+  readonly task: number;
+  readonly worker: number;
+  readonly stream: string;
+  readonly from: number;
+  readonly follow: boolean;
+  /** It leaves after so many rows, and comes back for the next. */
+  readonly leaves?: number;
 }
 
 interface FaultAtOperation {

@@ -20,6 +20,7 @@ import type {
   RunRecord,
   SignalOptions,
   SnapshotStore,
+  StreamAppend,
 } from '#journal';
 import type { NewSignal, Signalled } from '#pilotage/journal';
 import { never } from '#testing';
@@ -29,7 +30,8 @@ import type { SimulatedProcess } from './process.ts';
 import type { OperationName, StoreErrorCode } from './script-world.ts';
 import { storeFailure } from './store-errors.ts';
 import { firing, type SchedulesBehind, simulatedSchedules } from './store-schedules.ts';
-import { entryText, messageText, parkText } from './text.ts';
+import { noteEnds, noteRows } from './stream-ledger.ts';
+import { entryText, messageText, parkText, rowsText } from './text.ts';
 import type { SimulatedTime } from './time.ts';
 
 /** What befalls one operation. */
@@ -102,7 +104,7 @@ export class SimulatedStore implements Journal {
     this.schedules = simulatedSchedules(this.#behind);
     this.startByKey = (run, key) => inner.startByKey(run, key);
     this.streams = {
-      append: (append) => this.#operation('append', () => inner.streams.append(append)),
+      append: (append) => this.#appendRows(append),
       read: (run, name, from, limit) => this.#operation('read', () => inner.streams.read(run, name, from, limit)),
       list: (run) => this.#operation('read', () => inner.streams.list(run)),
     };
@@ -143,6 +145,17 @@ export class SimulatedStore implements Journal {
       const order = this.#landedAt(before);
       this.#tell(append.run, () => append.entries.map(entryText).join(', '));
       ledger.appended(append, order, at);
+      noteEnds(append, order, process, ledger);
+    });
+  }
+
+  #appendRows(append: StreamAppend): Promise<void> {
+    const { inner, ledger } = this.#options;
+    return this.#operation('append', async () => {
+      const before = ledger.next();
+      await inner.streams.append(append);
+      this.#tell(append.run, () => `rows ${rowsText(append)}`);
+      noteRows(append, this.#landedAt(before), ledger);
     });
   }
 

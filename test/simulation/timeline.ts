@@ -19,6 +19,7 @@ export function historyText(script: SimulationScript, { violations, timeline }: 
     ...Object.entries(script.plans).map(([name, plan]) => `plan ${name} ${JSON.stringify(plan)}`),
     ...script.acts.map((act) => `act ${JSON.stringify(act)}`),
     ...script.faults.map((fault) => `fault ${JSON.stringify(fault)}`),
+    ...(script.streamReaders ?? []).map((reader) => `reader ${JSON.stringify(reader)}`),
     ...(script.calendar === undefined ? [] : [`calendar ${JSON.stringify(script.calendar)}`]),
     ...timeline.map((line) => lineText(line, startMs)),
     ...violations.map((violation) => `VIOLATION ${violationText(violation)}`),

@@ -16,6 +16,7 @@ import type { OperationName } from './script-world.ts';
 import type { DiskTrouble, Storage } from './storage.ts';
 import { type OperationFault, SimulatedStore } from './store.ts';
 import { isOfAnotherVersion, isStoreError } from './store-errors.ts';
+import { streamingTools } from './streaming-tools.ts';
 import { policyIn } from './surroundings.ts';
 import type { SimulatedTime } from './time.ts';
 import { simulatedTools, withCarried } from './tools.ts';
@@ -236,7 +237,7 @@ export class Worker {
       mayDie: (call, landed) => this.#mayDie(process, call, landed),
       mayFreeze: (call) => this.#mayFreeze(process, call),
     };
-    const tools = [...simulatedTools(world), ...waitingTools(world), ...undoableTools(world)];
+    const tools = [...simulatedTools(world), ...waitingTools(world), ...undoableTools(world), ...streamingTools(world)];
     const flows = script.flows.map((name) => simulatedFlow(name, world));
     const planners = { script, process, ledger, shown };
     const runtime = createRuntime({
