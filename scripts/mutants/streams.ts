@@ -48,7 +48,8 @@ export const STREAMS: readonly Mutant[] = [
     name: 'look whether the run has ended when the rows were read',
     file: 'runtime/read-stream.ts',
     find: 'const { rows, closed } = await journal.streams.read(run, name, next, PAGE);',
-    replace: 'const rows = (await journal.streams.read(run, name, next, 1)).rows; const closed = rows.length === 0 && next > 1;',
+    replace:
+      'const rows = (await journal.streams.read(run, name, next, 1)).rows; const closed = rows.length === 0 && next > 1;',
   },
   {
     name: 'leave a stream closed to which somebody has written again',
