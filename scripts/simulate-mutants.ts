@@ -11,6 +11,7 @@ import { CORE } from './mutants/core.ts';
 import { CORE_VALUES } from './mutants/core-values.ts';
 import { FLOW } from './mutants/flow.ts';
 import { GATES_AND_LIMITS } from './mutants/gates-and-limits.ts';
+import { HELD_QUESTIONS } from './mutants/held-questions.ts';
 import { JOURNAL } from './mutants/journal.ts';
 import type { Mutant } from './mutants/mutant.ts';
 import { PLANNERS } from './mutants/planners.ts';
@@ -40,6 +41,7 @@ const MUTANTS: readonly Mutant[] = [
   ...WAITS,
   ...SCHEDULES_AND_UNDO,
   ...STREAMS,
+  ...HELD_QUESTIONS,
 ];
 
 const root = dirname(import.meta.dirname);

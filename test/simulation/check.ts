@@ -8,6 +8,7 @@ import { checkAccounts } from './check-accounts.ts';
 import { checkBudgets, checkEffects } from './check-budgets.ts';
 import { checkFlow } from './check-flows.ts';
 import { checkChanged, checkForks } from './check-forks.ts';
+import { checkHeld } from './check-held.ts';
 import { checkMessages } from './check-messages.ts';
 import { checkOrigins } from './check-origins.ts';
 import { checkCallLimits, checkOutcomes } from './check-outcomes.ts';
@@ -77,6 +78,7 @@ export function checkEnd({ script, ledger, shown, stored, kept, waits }: EndOfHi
   for (const run of runs.values()) {
     checkMessages(run, ledger);
     checkWaits(run, ledger);
+    checkHeld(run, script, ledger);
     checkUndo(run, ledger);
     checkTasks(run, runs, ledger, shown);
     checkForks(run, runs, ledger);

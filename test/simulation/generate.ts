@@ -2,6 +2,7 @@
 import { CONTROL_TYPES, type ControlType, type Limits } from '#core';
 import { Dice } from './dice.ts';
 import { withCalendar } from './generate-calendar.ts';
+import { withHeld } from './generate-held.ts';
 import { PlanWriter } from './generate-plans.ts';
 import {
   conversing,
@@ -60,7 +61,7 @@ export function generateScript(seed: number): SimulationScript {
     ...progressGuard(dice),
     ...dice.maybe(0.1, () => ({ compactEvery: dice.between(1, 3) })),
   });
-  return withStreams(withUndo(withCalendar(scene)));
+  return withHeld(withStreams(withUndo(withCalendar(scene))));
 }
 
 function root(dice: Dice, index: number, workers: number, plans: PlanWriter): Root {

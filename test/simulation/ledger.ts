@@ -4,6 +4,7 @@ import { type Clock, type Control, type Effect, type Entry, isControl, type Json
 import type { Append, Claim, ClaimRequest, NewRun, Park } from '#journal';
 import type { NewSignal, Signalled } from '#pilotage/journal';
 import { checkClaim, checkEntered } from './check-owners.ts';
+import { HeldLedger } from './held-ledger.ts';
 import type { SimulatedProcess } from './process.ts';
 import { ScheduleLedger } from './schedule-ledger.ts';
 import { StreamLedger } from './stream-ledger.ts';
@@ -166,6 +167,7 @@ export class Ledger {
   readonly appends: Appended[] = [];
   readonly schedules: ScheduleLedger = new ScheduleLedger();
   readonly streams: StreamLedger = new StreamLedger();
+  readonly held: HeldLedger = new HeldLedger();
   readonly timeline: TimelineLine[] = [];
   /** Absent: nothing is known of what a process drives, for it may be cut off in the middle of anything. */
   slotsPerTenant: number | undefined;

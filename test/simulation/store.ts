@@ -25,6 +25,7 @@ import type {
 import type { NewSignal, Signalled } from '#pilotage/journal';
 import { never } from '#testing';
 import { checkOwner } from './check-owners.ts';
+import { noteAsked } from './held-ledger.ts';
 import type { Ledger } from './ledger.ts';
 import type { SimulatedProcess } from './process.ts';
 import type { OperationName, StoreErrorCode } from './script-world.ts';
@@ -146,6 +147,7 @@ export class SimulatedStore implements Journal {
       this.#tell(append.run, () => append.entries.map(entryText).join(', '));
       ledger.appended(append, order, at);
       noteEnds(append, order, process, ledger);
+      noteAsked(append, ledger);
     });
   }
 

@@ -8,12 +8,14 @@ type Of<K extends Entry['kind']> = Extract<Entry, { kind: K }>;
 export function openPauses(entries: Entries): Of<'paused'>[] {
   const open = new Map<string, Of<'paused'>>();
   for (const entry of entries) {
+    // Nobody listens any more to what an attempt has asked that is over.
+    const isOver = entry.kind === 'call_away' || (entry.kind === 'paused' && entry.reason === 'in_doubt');
+    if (isOver || entry.kind === 'call_ended') {
+      for (const { token, step, call, wait } of open.values())
+        if (step === entry.step && (call ?? 0) === entry.call && !(isOver && wait === undefined)) open.delete(token);
+    }
     if (entry.kind === 'paused') open.set(entry.token, entry);
     if (entry.kind === 'resumed') open.delete(entry.token);
-    if (entry.kind !== 'call_ended') continue;
-    for (const { token, step, call } of open.values()) {
-      if (step === entry.step && (call ?? 0) === entry.call) open.delete(token);
-    }
   }
   return [...open.values()];
 }
