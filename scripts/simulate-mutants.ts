@@ -7,6 +7,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { BACKGROUND } from './mutants/background.ts';
 import { CORE } from './mutants/core.ts';
 import { CORE_VALUES } from './mutants/core-values.ts';
 import { FLOW } from './mutants/flow.ts';
@@ -42,6 +43,7 @@ const MUTANTS: readonly Mutant[] = [
   ...SCHEDULES_AND_UNDO,
   ...STREAMS,
   ...HELD_QUESTIONS,
+  ...BACKGROUND,
 ];
 
 const root = dirname(import.meta.dirname);

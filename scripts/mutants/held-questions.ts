@@ -60,6 +60,7 @@ export const HELD_QUESTIONS: readonly Mutant[] = [
     name: 'open: give the answer to another question',
     file: 'calls/held-questions.ts',
     find: 'const known = isOpen ? waitingCall(open, at.call)?.waits.find(({ wait }) => wait === at.wait) : undefined;',
-    replace: 'const known = isOpen ? waitingCall(open, at.call)?.waits.find(({ end }) => end !== undefined) : undefined;',
+    replace:
+      'const known = isOpen ? waitingCall(open, at.call)?.waits.find(({ end }) => end !== undefined) : undefined;',
   },
 ];

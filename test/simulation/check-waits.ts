@@ -171,7 +171,7 @@ function checkLater(
 }
 
 /** By step and call. */
-function toolsOf(entries: readonly Entry[]): ReadonlyMap<string, string> {
+export function toolsOf(entries: readonly Entry[]): ReadonlyMap<string, string> {
   const tools = new Map<string, string>();
   const counts = new Map<number, number>();
   const note = (step: number, tool: string): void => {

@@ -5,6 +5,7 @@ import type { OpenWait } from '#pilotage/journal';
 import { foldEntries, type RunState } from '#state';
 import { endingProblems, foldProblems, lostEntries } from '#testing';
 import { checkAccounts } from './check-accounts.ts';
+import { checkBackground, checkMadeOnce } from './check-background.ts';
 import { checkBudgets, checkEffects } from './check-budgets.ts';
 import { checkFlow } from './check-flows.ts';
 import { checkChanged, checkForks } from './check-forks.ts';
@@ -66,6 +67,7 @@ export function checkEnd({ script, ledger, shown, stored, kept, waits }: EndOfHi
   checkFold(runs, script.seed, ledger);
   checkEffects(runs, ledger);
   checkParts(runs, ledger);
+  checkMadeOnce(runs, ledger);
   for (const { run, id } of waits) {
     if (ledger.runs.get(run)?.endedAt !== undefined) ledger.violated('waits', `it has ended, and ${id} waits`, run);
   }
@@ -79,6 +81,7 @@ export function checkEnd({ script, ledger, shown, stored, kept, waits }: EndOfHi
     checkMessages(run, ledger);
     checkWaits(run, ledger);
     checkHeld(run, script, ledger);
+    checkBackground(run, runs, script, ledger);
     checkUndo(run, ledger);
     checkTasks(run, runs, ledger, shown);
     checkForks(run, runs, ledger);

@@ -1,6 +1,7 @@
 /** From a seed to what is played. */
 import { CONTROL_TYPES, type ControlType, type Limits } from '#core';
 import { Dice } from './dice.ts';
+import { withBackground } from './generate-background.ts';
 import { withCalendar } from './generate-calendar.ts';
 import { withHeld } from './generate-held.ts';
 import { PlanWriter } from './generate-plans.ts';
@@ -61,7 +62,7 @@ export function generateScript(seed: number): SimulationScript {
     ...progressGuard(dice),
     ...dice.maybe(0.1, () => ({ compactEvery: dice.between(1, 3) })),
   });
-  return withHeld(withStreams(withUndo(withCalendar(scene))));
+  return withBackground(withHeld(withStreams(withUndo(withCalendar(scene)))));
 }
 
 function root(dice: Dice, index: number, workers: number, plans: PlanWriter): Root {

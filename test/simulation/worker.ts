@@ -3,6 +3,7 @@ import { describeThrown, PilotageError } from '#core';
 import { createRuntime, type Runtime } from '#runtime';
 import type { Agent, Tool } from '#tools';
 import { agentIn } from './agents.ts';
+import { backgroundAgent, backgroundTools } from './background-tools.ts';
 import type { ToolWorld } from './deeds.ts';
 import { Dice } from './dice.ts';
 import { simulatedFlow } from './flows.ts';
@@ -244,16 +245,16 @@ export class Worker {
       ...undoableTools(world),
       ...streamingTools(world),
       ...heldTools(world),
+      ...backgroundTools(world),
     ];
     const flows = script.flows.map((name) => simulatedFlow(name, world));
     const planners = { script, process, ledger, shown };
     const runtime = createRuntime({
       planner: simulatedPlanner('simulated', planners),
-      tools: withCarried(
-        tools,
-        simulatedPlanner('carrier', planners),
-        flows.map((flow) => flow.asTool()),
-      ),
+      tools: withCarried(tools, simulatedPlanner('carrier', planners), [
+        ...flows.map((flow) => flow.asTool()),
+        backgroundAgent(simulatedPlanner('back_carrier', planners), tools),
+      ]),
       agents: [...flows, ...this.#agents(process, tools)],
       journal: store,
       clock: process.clock,
