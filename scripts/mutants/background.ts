@@ -6,7 +6,8 @@ export const BACKGROUND: readonly Mutant[] = [
     name: 'back: lose the news of what tasks came to',
     file: 'state/task-state.ts',
     find: 'if (group !== undefined) state.background = [',
-    replace: "if (group !== undefined && !group.members.some((task) => task.description.startsWith('back_'))) state.background = [",
+    replace:
+      "if (group !== undefined && !group.members.some((task) => task.description.startsWith('back_'))) state.background = [",
   },
   {
     name: 'back: tell news twice',
@@ -43,7 +44,8 @@ export const BACKGROUND: readonly Mutant[] = [
     name: 'back: make the call once more when it has no value',
     file: 'tools/background.ts',
     find: 'if (trajectory.count === 0) return',
-    replace: "if (trajectory.count === 0 || (trajectory.count === 1 && trajectory.step(0)?.calls[0]?.outcome.kind !== 'value')) return",
+    replace:
+      "if (trajectory.count === 0 || (trajectory.count === 1 && trajectory.step(0)?.calls[0]?.outcome.kind !== 'value')) return",
   },
   {
     name: 'back: do not wake a planner that waits for news',
@@ -59,9 +61,8 @@ export const BACKGROUND: readonly Mutant[] = [
   },
   {
     name: 'back: take an approval for granted',
-    file: 'tools/ready-tool.ts',
-    find: 'return { ...own, agent: agentOfCall(tool), prompt, background: true, isOneCall: true };',
-    replace:
-      'return { ...own, agent: agentOfCall({ ...tool, needsApproval: false }), prompt, background: true, isOneCall: true };',
+    file: 'tools/background.ts',
+    find: 'const { background: _, ...rest } = tool;',
+    replace: 'const { background: _, needsApproval: __, ...rest } = tool;',
   },
 ];

@@ -15,12 +15,6 @@ export const HELD_QUESTIONS: readonly Mutant[] = [
     replace: '',
   },
   {
-    name: 'open: ask what an attempt is about to ask that is over',
-    file: 'calls/held-questions.ts',
-    find: 'if (this.#asking.has(id)) await this.#asking.get(id);',
-    replace: '',
-  },
-  {
     name: 'open: ask although somebody is asked since the life of another process',
     file: 'calls/held-questions.ts',
     find: 'if (open !== null && !this.#isAsked(at)) {',

@@ -2,17 +2,16 @@
  * Calls that are made in the background, by the entries and by what happened in the world: each has one task, which makes the call once, and what
  * planners are told of it is what it came to.
  */
-import { isJsonObject, type Json, jsonEquals, type RunView } from '#core';
+import { type Entry, isJsonObject, type Json, jsonEquals, type RunView } from '#core';
 import { BACKGROUND_AGENT, BACKGROUND_KINDS } from './background-tools.ts';
 import { toolsOf } from './check-waits.ts';
 import { type EndedRun, endingOf, entriesOf, parentOf, startOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
-import type { SimulationScript } from './script.ts';
-import { groupsThatCome } from './waits-by-hand.ts';
+import { groupsThatCome, openPauses } from './waits-by-hand.ts';
 
 type Runs = ReadonlyMap<string, EndedRun>;
 
-export function checkBackground(run: EndedRun, runs: Runs, script: SimulationScript, ledger: Ledger): void {
+export function checkBackground(run: EndedRun, runs: Runs, ledger: Ledger): void {
   const wrong = (what: string): void => ledger.violated('tasks', what, run.id);
   const tools = toolsOf(run.entries);
   const isBackground = (tool: string): boolean => tool in BACKGROUND_KINDS || tool === BACKGROUND_AGENT;
@@ -39,7 +38,6 @@ export function checkBackground(run: EndedRun, runs: Runs, script: SimulationScr
     if (tool in BACKGROUND_KINDS) checkOneCall(tool, child, ledger);
     checkStopped(run, child, ledger);
   }
-  if (script.faults.length === 0 && script.wakeMode !== 'poll') checkWoken(run, script, ledger);
 }
 
 /** The tool whose one call is all that the run is there for. */
@@ -86,23 +84,22 @@ function checkStopped(run: EndedRun, child: EndedRun, ledger: Ledger): void {
   if (!isTold) ledger.violated('cascade', `it goes on in the background when ${run.id} has ended`, child.id);
 }
 
-/** A planner that waits in a pause of its own is asked when there is news, and not only when somebody answers. */
-function checkWoken(run: EndedRun, { delays }: SimulationScript, ledger: Ledger): void {
-  const pauses = entriesOf(run, 'paused').filter(({ step, call }) => step !== undefined && call === undefined);
-  const groups = groupsThatCome(run.entries);
-  for (const { group, atStep } of groups) {
-    const news = entriesOf(run, 'group_ended').find((entry) => entry.group === group);
-    const pause = pauses.find(({ step }) => step === atStep - 1);
-    if (news === undefined || pause === undefined) continue;
-    const resumed = entriesOf(run, 'resumed').find(({ token }) => token === pause.token);
-    if (resumed === undefined || resumed.seq < news.seq) continue;
-    const isByNews = isJsonObject(resumed.payload ?? null) && resumed.payload?.['group_id'] !== undefined;
-    if (!isByNews && resumed.at > news.at + SOON_MS + 10 * delays.maxMs)
-      ledger.violated('wake', `${group} has ended, and the planner was asked only when somebody had answered`, run.id);
-  }
+/** The planner of a parked run that waits for something to happen, and that nothing else holds, is asked when there is news. */
+export function checkWoken(id: string, entries: readonly Entry[], ledger: Ledger): void {
+  const [first] = entries;
+  if (first?.kind !== 'started' || !WOKEN.includes(first.agent)) return;
+  const last = entries.findLast((entry) => entry.kind === 'moved');
+  if (last?.kind !== 'moved' || last.decision.kind !== 'request_pause') return;
+  // Anything else is for a person to decide.
+  if (last.decision.reason !== 'external_event' && last.decision.reason !== 'await_input') return;
+  const [pause, ...more] = openPauses(entries);
+  if (more.length > 0 || pause?.step !== last.step || pause.call !== undefined) return;
+  const news = groupsThatCome(entries).find(({ atStep }) => atStep === last.step + 1);
+  if (news !== undefined) ledger.violated('wake', `${news.group} has ended, and the planner waits for news of it`, id);
 }
 
-const SOON_MS = 1_000;
+/** Their planners have the wake mode of the script. */
+const WOKEN: readonly string[] = ['simulated', 'carrier', 'back_carrier'];
 
 /** No call is made by two tasks, or by the run itself. */
 export function checkMadeOnce(runs: Runs, ledger: Ledger): void {

@@ -81,7 +81,7 @@ export function checkEnd({ script, ledger, shown, stored, kept, waits }: EndOfHi
     checkMessages(run, ledger);
     checkWaits(run, ledger);
     checkHeld(run, script, ledger);
-    checkBackground(run, runs, script, ledger);
+    checkBackground(run, runs, ledger);
     checkUndo(run, ledger);
     checkTasks(run, runs, ledger, shown);
     checkForks(run, runs, ledger);

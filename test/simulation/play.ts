@@ -281,7 +281,7 @@ class Stage {
     const dice = new Dice(this.#script.seed + 5);
     const until = this.#time.now() + CLOSING_MS;
     while (!this.#isOver() && this.#time.now() < until) {
-      await checkQuiet(this.#journal, this.#time.now(), this.#ledger, this.#lateMs);
+      await checkQuiet(this.#journal, this.#time.now(), this.#ledger, this.#lateMs, this.#script.wakeMode !== 'poll');
       void this.#people.close(dice);
       void this.#outside.close(dice);
       await this.#pass(LOOK_EVERY_MS, () => this.#isOver());
