@@ -3,9 +3,11 @@
 import { type Clock, type Control, type Effect, type Entry, isControl, type Json, type Message } from '#core';
 import type { Append, Claim, ClaimRequest, NewRun, Park } from '#journal';
 import type { NewSignal, Signalled } from '#pilotage/journal';
+import { ApprovalLedger } from './approval-ledger.ts';
 import { checkClaim, checkEntered } from './check-owners.ts';
 import type { SimulatedProcess } from './process.ts';
 import { ScheduleLedger } from './schedule-ledger.ts';
+import type { StartAsked } from './start-ledger.ts';
 
 export const INVARIANTS = [
   'one ending',
@@ -22,6 +24,8 @@ export const INVARIANTS = [
   'signals',
   'schedules',
   'undo',
+  'approvals',
+  'starts',
   'groups',
   'tasks',
   'cascade',
@@ -163,6 +167,8 @@ export class Ledger {
   readonly accepted: Accepted[] = [];
   readonly appends: Appended[] = [];
   readonly schedules: ScheduleLedger = new ScheduleLedger();
+  readonly starts: StartAsked[] = [];
+  readonly approvals: ApprovalLedger = new ApprovalLedger();
   readonly timeline: TimelineLine[] = [];
   /** Absent: nothing is known of what a process drives, for it may be cut off in the middle of anything. */
   slotsPerTenant: number | undefined;
