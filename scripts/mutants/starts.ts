@@ -35,15 +35,15 @@ export const STARTS: readonly Mutant[] = [
   },
   {
     name: 'replace a run that was told something',
-    file: 'journal/memory.ts',
-    find: 'fence === 0 && signals === 0 && wakeAt !== null && wakeAt > now),',
-    replace: 'fence === 0 && signals >= 0 && wakeAt !== null && wakeAt > now),',
+    file: 'journal/start-rules.ts',
+    find: 'return fence === 0 && signals === 0 && wakeAt !== null && wakeAt > now;',
+    replace: 'return fence === 0 && signals >= 0 && wakeAt !== null && wakeAt > now;',
   },
   {
     name: 'replace a run that is under way',
-    file: 'journal/memory.ts',
-    find: 'fence === 0 && signals === 0 && wakeAt !== null && wakeAt > now),',
-    replace: 'fence <= 1 && signals === 0 && wakeAt !== null),',
+    file: 'journal/start-rules.ts',
+    find: 'return fence === 0 && signals === 0 && wakeAt !== null && wakeAt > now;',
+    replace: 'return fence <= 1 && signals === 0 && wakeAt !== null;',
   },
   {
     name: 'replace the run of another user',
@@ -92,5 +92,11 @@ export const STARTS: readonly Mutant[] = [
     file: 'journal/memory.ts',
     find: 'this.#keys.add(tenant, key, id, decision);',
     replace: "if (key.kind !== 'rate' || now % 3 !== 0) this.#keys.add(tenant, key, id, decision);",
+  },
+  {
+    name: 'claim by its name what a start under its key may still replace',
+    file: 'journal/memory.ts',
+    find: 'if (run === undefined || isYetToBegin(run, now)) return undefined;',
+    replace: 'if (run === undefined) return undefined;',
   },
 ];

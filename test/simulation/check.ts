@@ -80,7 +80,7 @@ export function checkEnd({ script, ledger, shown, stored, kept, waits }: EndOfHi
   for (const run of runs.values()) {
     checkMessages(run, ledger);
     checkWaits(run, ledger);
-    checkUndo(run, ledger);
+    checkUndo(run, runs, ledger);
     checkApprovals(run, script, ledger);
     checkTasks(run, runs, ledger, shown);
     checkForks(run, runs, ledger);

@@ -33,18 +33,17 @@ export function withStarts(script: SimulationScript): SimulationScript {
       };
     })
     .sort((one, other) => one.at - other.at);
-  const acts = dice.list(
-    0,
-    dice.pick([0, 1, 4]),
-    (): Act => ({
-      at: dice.between(100, 5_000),
-      root: dice.pick(starts as [KeyedStart]).run,
+  const acts = dice.list(0, dice.pick([0, 2, 5]), (): Act => {
+    const { at, run } = dice.pick(starts as [KeyedStart]);
+    return {
+      at: at + dice.between(10, 600),
+      root: run,
       task: 0,
-      type: dice.pick(['CANCEL', 'USER_MESSAGE', 'REDIRECT', 'PRIORITIZE']),
+      type: dice.pick(['CANCEL', 'CANCEL', 'USER_MESSAGE', 'REDIRECT', 'PRIORITIZE']),
       from: 'program',
       ...dice.maybe(0.5, () => ({ worker: dice.between(0, workers - 1) })),
-    }),
-  );
+    };
+  });
   const faults = dice.list(0, dice.pick([0, 1, 4]), () => faultOf(dice, workers));
   return {
     ...script,

@@ -17,6 +17,7 @@ import {
 import { withScene } from './generate-scenes.ts';
 import { withStarts } from './generate-starts.ts';
 import { withUndo } from './generate-undo.ts';
+import { withUndoBelow } from './generate-undo-below.ts';
 import { WaitWriter } from './generate-waits.ts';
 import { generateWorld } from './generate-world.ts';
 import type { Act, Fault, Root, Sender, SimulationScript } from './script.ts';
@@ -61,7 +62,7 @@ export function generateScript(seed: number): SimulationScript {
     ...progressGuard(dice),
     ...dice.maybe(0.1, () => ({ compactEvery: dice.between(1, 3) })),
   });
-  return withStarts(withApprovals(withUndo(withCalendar(scene))));
+  return withUndoBelow(withStarts(withApprovals(withUndo(withCalendar(scene)))));
 }
 
 function root(dice: Dice, index: number, workers: number, plans: PlanWriter): Root {

@@ -237,6 +237,8 @@ export class Ledger {
     if (run === undefined) return;
     const now = this.#clock.now();
     this.owners.set(request.owner, process);
+    // Nobody holds what has ended.
+    if (request.reopens === 'undo' && run.endedAt !== undefined) run.leaseUntil = 0;
     checkClaim(claim, request, run, process, { now, ledger: this });
     if (run.holder !== undefined && run.holder !== process) noteLoss(run, run.holder, now);
     if (run.holder !== undefined) run.takenOverAt.push(this.next());
@@ -291,6 +293,8 @@ export class Ledger {
     if (append.fence !== run.fence) {
       this.violated('leases', `an append under the fence ${append.fence} landed; ${run.fence} is current`, append.run);
     }
+    const goesOn = run.endedAt !== undefined && isToUndo(run, append, this.runs);
+    if (goesOn) run.endedAt = undefined;
     if (run.endedAt !== undefined) this.violated('one ending', 'an append landed after the ending', append.run);
     for (const entry of append.entries) {
       if (entry.seq !== run.entries.length + 1) {
@@ -301,7 +305,8 @@ export class Ledger {
       if (entry.kind === 'finished' || entry.kind === 'failed') run.endedAt = order;
     }
     if (append.leaseMs !== undefined) run.leaseUntil = this.#clock.now() + append.leaseMs;
-    this.#noteDriven(append.run, run);
+    // Whoever has a task undo what it did only says so.
+    if (!goesOn) this.#noteDriven(append.run, run);
     for (const id of append.takes ?? []) run.taken.set(id, (run.taken.get(id) ?? 0) + 1);
     for (const start of append.starts ?? []) this.created(start, order);
     for (const { run: to, message } of append.tells ?? []) this.stored(to, message, order);
@@ -395,6 +400,27 @@ export class Ledger {
     if (lostAt === undefined || this.#clock.now() - lostAt < graceMs) return;
     this.lateEffects.set(key, (this.lateEffects.get(key) ?? 0) + 1);
   }
+}
+
+/** A task that had reached its goal goes on only to undo what it did, when the run above it wants that. */
+function isToUndo(
+  { entries }: LedgerRun,
+  { run, entries: [next] }: Append,
+  runs: ReadonlyMap<string, LedgerRun>,
+): boolean {
+  const [first] = entries;
+  const last = entries.at(-1);
+  const above =
+    first?.kind === 'started' && first.task !== undefined ? runs.get(first.task.parent)?.entries : undefined;
+  const isWanted = above?.some(
+    (entry) =>
+      entry.kind === 'moved' &&
+      entry.undoes !== undefined &&
+      entry.decision.kind === 'call_tool' &&
+      JSON.stringify(entry.decision.args) === JSON.stringify({ task: run }),
+  );
+  const isDone = last?.kind === 'finished' && last.reason === 'goal';
+  return isDone && next?.kind === 'unwinding' && isWanted === true;
 }
 
 function noteLoss({ lostAt }: LedgerRun, process: SimulatedProcess, now: number): void {
