@@ -34,12 +34,6 @@ export const STARTS: readonly Mutant[] = [
     replace: 'const startsAt = Math.max(now, Math.min(since + waitMs, since + maxWaitMs));',
   },
   {
-    name: 'replace a run that was told something',
-    file: 'journal/start-rules.ts',
-    find: 'return fence === 0 && signals === 0 && wakeAt !== null && wakeAt > now;',
-    replace: 'return fence === 0 && signals >= 0 && wakeAt !== null && wakeAt > now;',
-  },
-  {
     name: 'replace a run that is under way',
     file: 'journal/start-rules.ts',
     find: 'return fence === 0 && signals === 0 && wakeAt !== null && wakeAt > now;',

@@ -137,7 +137,8 @@ function checkTaskUndone(
     return;
   }
   if (begun === undefined || ending === undefined) {
-    if (isDone) wrong(`it says that ${task.id} has undone what it did, and it has not`);
+    if (isDone || isWhole)
+      wrong(`it has ${task.id} undo what it did, says that it is ${isDone ? '' : 'not '}done, and it never began`);
     return;
   }
   const report = reportOf(ending);

@@ -1,6 +1,8 @@
 /** A task that had reached its goal, and undid what it did for a run above it that did not: it has two ends, and is a task of its goal until the second. */
 import type { Entry } from '#core';
+import type { Append } from '#journal';
 import { type EndedRun, endingOf, startOf } from './ended-run.ts';
+import type { LedgerRun } from './ledger.ts';
 
 /** The seq of the first entry behind its goal; none when it was never asked to undo what it did. */
 function goesOnAt({ entries }: Pick<EndedRun, 'entries'>): number | undefined {
@@ -35,4 +37,25 @@ export function undoneTask(move: Entry | undefined): string | undefined {
   const { args } = move.decision;
   const task = typeof args === 'object' && args !== null && 'task' in args ? args['task'] : undefined;
   return typeof task === 'string' ? task : undefined;
+}
+
+/** A task that had reached its goal goes on only to undo what it did, when the run above it wants that. */
+export function isToUndo(
+  { entries }: LedgerRun,
+  { run, entries: [next] }: Append,
+  runs: ReadonlyMap<string, LedgerRun>,
+): boolean {
+  const [first] = entries;
+  const last = entries.at(-1);
+  const above =
+    first?.kind === 'started' && first.task !== undefined ? runs.get(first.task.parent)?.entries : undefined;
+  const isWanted = above?.some(
+    (entry) =>
+      entry.kind === 'moved' &&
+      entry.undoes !== undefined &&
+      entry.decision.kind === 'call_tool' &&
+      JSON.stringify(entry.decision.args) === JSON.stringify({ task: run }),
+  );
+  const isDone = last?.kind === 'finished' && last.reason === 'goal';
+  return isDone && next?.kind === 'unwinding' && isWanted === true;
 }

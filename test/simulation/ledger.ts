@@ -5,6 +5,7 @@ import type { Append, Claim, ClaimRequest, NewRun, Park } from '#journal';
 import type { NewSignal, Signalled } from '#pilotage/journal';
 import { ApprovalLedger } from './approval-ledger.ts';
 import { checkClaim, checkEntered } from './check-owners.ts';
+import { isToUndo } from './goals-by-hand.ts';
 import type { SimulatedProcess } from './process.ts';
 import { ScheduleLedger } from './schedule-ledger.ts';
 import type { StartAsked } from './start-ledger.ts';
@@ -400,27 +401,6 @@ export class Ledger {
     if (lostAt === undefined || this.#clock.now() - lostAt < graceMs) return;
     this.lateEffects.set(key, (this.lateEffects.get(key) ?? 0) + 1);
   }
-}
-
-/** A task that had reached its goal goes on only to undo what it did, when the run above it wants that. */
-function isToUndo(
-  { entries }: LedgerRun,
-  { run, entries: [next] }: Append,
-  runs: ReadonlyMap<string, LedgerRun>,
-): boolean {
-  const [first] = entries;
-  const last = entries.at(-1);
-  const above =
-    first?.kind === 'started' && first.task !== undefined ? runs.get(first.task.parent)?.entries : undefined;
-  const isWanted = above?.some(
-    (entry) =>
-      entry.kind === 'moved' &&
-      entry.undoes !== undefined &&
-      entry.decision.kind === 'call_tool' &&
-      JSON.stringify(entry.decision.args) === JSON.stringify({ task: run }),
-  );
-  const isDone = last?.kind === 'finished' && last.reason === 'goal';
-  return isDone && next?.kind === 'unwinding' && isWanted === true;
 }
 
 function noteLoss({ lostAt }: LedgerRun, process: SimulatedProcess, now: number): void {
