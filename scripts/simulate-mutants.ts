@@ -7,6 +7,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { APPROVALS } from './mutants/approvals.ts';
 import { CORE } from './mutants/core.ts';
 import { CORE_VALUES } from './mutants/core-values.ts';
 import { FLOW } from './mutants/flow.ts';
@@ -19,6 +20,7 @@ import { RUNTIME } from './mutants/runtime.ts';
 import { SCHEDULES_AND_UNDO } from './mutants/schedules-and-undo.ts';
 import { SESSIONS_AND_FORKS } from './mutants/sessions-and-forks.ts';
 import { SQLITE } from './mutants/sqlite.ts';
+import { STARTS } from './mutants/starts.ts';
 import { STATE } from './mutants/state.ts';
 import { TOOLS } from './mutants/tools.ts';
 import { WAITS } from './mutants/waits.ts';
@@ -38,6 +40,8 @@ const MUTANTS: readonly Mutant[] = [
   ...PLANNERS,
   ...WAITS,
   ...SCHEDULES_AND_UNDO,
+  ...APPROVALS,
+  ...STARTS,
 ];
 
 const root = dirname(import.meta.dirname);

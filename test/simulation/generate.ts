@@ -1,6 +1,7 @@
 /** From a seed to what is played. */
 import { CONTROL_TYPES, type ControlType, type Limits } from '#core';
 import { Dice } from './dice.ts';
+import { withApprovals } from './generate-approvals.ts';
 import { withCalendar } from './generate-calendar.ts';
 import { PlanWriter } from './generate-plans.ts';
 import {
@@ -14,7 +15,9 @@ import {
   rootMaterial,
 } from './generate-plays.ts';
 import { withScene } from './generate-scenes.ts';
+import { withStarts } from './generate-starts.ts';
 import { withUndo } from './generate-undo.ts';
+import { withUndoBelow } from './generate-undo-below.ts';
 import { WaitWriter } from './generate-waits.ts';
 import { generateWorld } from './generate-world.ts';
 import type { Act, Fault, Root, Sender, SimulationScript } from './script.ts';
@@ -59,7 +62,7 @@ export function generateScript(seed: number): SimulationScript {
     ...progressGuard(dice),
     ...dice.maybe(0.1, () => ({ compactEvery: dice.between(1, 3) })),
   });
-  return withUndo(withCalendar(scene));
+  return withUndoBelow(withStarts(withApprovals(withUndo(withCalendar(scene)))));
 }
 
 function root(dice: Dice, index: number, workers: number, plans: PlanWriter): Root {

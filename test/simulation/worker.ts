@@ -6,6 +6,7 @@ import { agentIn } from './agents.ts';
 import type { ToolWorld } from './deeds.ts';
 import { Dice } from './dice.ts';
 import { simulatedFlow } from './flows.ts';
+import { gatedTools } from './gated-tools.ts';
 import type { Ledger } from './ledger.ts';
 import type { Machines } from './machines.ts';
 import { type ShownGroups, simulatedPlanner } from './planner.ts';
@@ -236,7 +237,7 @@ export class Worker {
       mayDie: (call, landed) => this.#mayDie(process, call, landed),
       mayFreeze: (call) => this.#mayFreeze(process, call),
     };
-    const tools = [...simulatedTools(world), ...waitingTools(world), ...undoableTools(world)];
+    const tools = [...simulatedTools(world), ...waitingTools(world), ...undoableTools(world), ...gatedTools(world)];
     const flows = script.flows.map((name) => simulatedFlow(name, world));
     const planners = { script, process, ledger, shown };
     const runtime = createRuntime({
