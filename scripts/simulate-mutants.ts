@@ -8,6 +8,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { BACKGROUND } from './mutants/background.ts';
+import { APPROVALS } from './mutants/approvals.ts';
 import { CORE } from './mutants/core.ts';
 import { CORE_VALUES } from './mutants/core-values.ts';
 import { FLOW } from './mutants/flow.ts';
@@ -21,6 +22,7 @@ import { RUNTIME } from './mutants/runtime.ts';
 import { SCHEDULES_AND_UNDO } from './mutants/schedules-and-undo.ts';
 import { SESSIONS_AND_FORKS } from './mutants/sessions-and-forks.ts';
 import { SQLITE } from './mutants/sqlite.ts';
+import { STARTS } from './mutants/starts.ts';
 import { STATE } from './mutants/state.ts';
 import { STREAMS } from './mutants/streams.ts';
 import { TOOLS } from './mutants/tools.ts';
@@ -44,6 +46,8 @@ const MUTANTS: readonly Mutant[] = [
   ...STREAMS,
   ...HELD_QUESTIONS,
   ...BACKGROUND,
+  ...APPROVALS,
+  ...STARTS,
 ];
 
 const root = dirname(import.meta.dirname);

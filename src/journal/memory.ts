@@ -88,7 +88,7 @@ import {
   sessionBusy,
   wholeMs,
 } from './rules.ts';
-import { beginningAt, decideStart, firstWake, inPlaceOf, type KeyedRuns } from './start-rules.ts';
+import { beginningAt, decideStart, firstWake, inPlaceOf, isYetToBegin, type KeyedRuns } from './start-rules.ts';
 import type { EventStore, WaitIndex } from './waits-port.ts';
 import { Watchers } from './watchers.ts';
 
@@ -198,8 +198,7 @@ class MemoryJournal implements Journal {
     };
     return {
       isUnderWay: (run) => has(run, ({ status }) => !hasEnded(status)),
-      isYetToBegin: (run) =>
-        has(run, ({ fence, signals, wakeAt }) => fence === 0 && signals === 0 && wakeAt !== null && wakeAt > now),
+      isYetToBegin: (run) => has(run, (stored) => isYetToBegin(stored, now)),
     };
   }
 
@@ -405,7 +404,7 @@ class MemoryJournal implements Journal {
       this.#leaseWatch.isOver(run, { fence: run.fence, until: run.leaseUntil }, now);
     if (request.run !== undefined) {
       const run = this.#runs.get(request.run);
-      if (run === undefined) return undefined;
+      if (run === undefined || isYetToBegin(run, now)) return undefined;
       const mayHave = hasEnded(run.status) ? mayReopen(run.status, request) : free(run);
       if (hasEnded(run.status) && mayHave) assertMayGoOn(run.identity.run, this.#turns.otherInTurn(run));
       return mayHave ? grant(run, request, now) : undefined;

@@ -42,6 +42,18 @@ export async function checkQuiet(
     if (record === undefined || record.lease !== undefined || record.wakeAt === undefined) return;
     if (record.wakeAt !== null && record.wakeAt <= now) return;
     if (record.wakeAt !== null && isLeftForNow) return;
+    // It begins later, and nobody has told it anything.
+    if (record.status === 'pending') {
+      const [first, ...others] = entries;
+      const startsAt = first?.kind === 'started' ? first.startsAt : undefined;
+      if (record.wakeAt !== startsAt || others.length > 0)
+        ledger.violated(
+          'starts',
+          `it is pending until ${String(record.wakeAt)}, and begins at ${String(startsAt)}`,
+          id,
+        );
+      continue;
+    }
     const left = (await journal.inbox(id)).length;
     if (left > 0 && record.wakeAt !== null) return;
     if (left > 0) ledger.violated('wake', `it is parked for good, and ${left} messages wait`, id);

@@ -9,6 +9,7 @@ import { checkQuiet, everyWait } from './check-quiet.ts';
 import { checkStreams } from './check-streams.ts';
 import { attachmentText } from './check-view.ts';
 import { Clashes } from './clashes.ts';
+import { Deciders } from './deciders.ts';
 import { Dice } from './dice.ts';
 import { Leavers } from './leavers.ts';
 import { Ledger, type TimelineLine, type Violation } from './ledger.ts';
@@ -19,6 +20,7 @@ import { ShownGroups } from './planner.ts';
 import { SimulatedProcess } from './process.ts';
 import type { Root, SimulationScript } from './script.ts';
 import { queryOf } from './scripted-replies.ts';
+import { Starters } from './starters.ts';
 import { openStorage, type Storage } from './storage.ts';
 import { SimulatedStore } from './store.ts';
 import { isStoreError } from './store-errors.ts';
@@ -100,6 +102,8 @@ class Stage {
   readonly #workers: readonly Worker[];
   readonly #people: People;
   readonly #outside: Outside;
+  readonly #deciders: Deciders;
+  readonly #starters: Starters;
   readonly #shown = new ShownGroups();
   readonly #watching: Watching;
   readonly #leavers: Leavers;
@@ -144,6 +148,17 @@ class Stage {
       after: (ms: number, act: () => void) => void time.after(ms, act),
     };
     this.#clashes = new Clashes(clashing, script.world.clashes);
+    const { starts = [], workers } = script;
+    this.#starters = new Starters(
+      {
+        ...clashing,
+        workers,
+        now: () => time.now(),
+        isInNight: (index) => this.#workers[index]?.isInNight === true,
+      },
+      starts,
+    );
+    this.#deciders = new Deciders({ ledger, does });
     this.#outside = new Outside({
       ledger,
       store,
@@ -192,7 +207,8 @@ class Stage {
   }
 
   #schedule(): void {
-    const { roots, acts, signals, faults, forks, readers, streamReaders = [], world, calendar } = this.#script;
+    const { roots, acts, signals, faults, forks, readers, world, calendar, approvals, starts } = this.#script;
+    const { streamReaders = [] } = this.#script;
     const at = (ms: number, act: () => unknown): void => void this.#time.after(ms, act);
     for (const root of roots) {
       at(root.at, () => this.#start(root, root.worker));
@@ -208,6 +224,8 @@ class Stage {
       at(signal.at, () => this.#outside.act(signal, `s${index}`));
       if (signal.again !== undefined) at(signal.at + signal.again, () => this.#outside.actAgain(signal, `s${index}`));
     }
+    for (const start of starts ?? []) at(start.at, () => this.#starters.begin(start));
+    for (const act of approvals ?? []) at(act.at, () => this.#deciders.act(act));
     for (const act of calendar?.acts ?? []) at(act.at, () => this.#scheduling?.act(act));
     for (const night of calendar?.nights ?? [])
       at(night.at, () => {
@@ -268,7 +286,8 @@ class Stage {
       this.#script.roots.every(({ run }) => this.#ledger.runs.has(run)) &&
       this.#allEnded() &&
       !this.#leavers.isBusy &&
-      !this.#clashes.isBusy
+      !this.#clashes.isBusy &&
+      !this.#starters.isBusy
     );
   }
 

@@ -2,7 +2,9 @@
 import type { ControlType, Decision, JsonObject, Limits, UndoOptions, Usage, WakeMode } from '#core';
 import type { ProgressGuard } from '#runtime';
 import type { Odd } from './odd.ts';
+import type { ApprovalAct } from './script-approvals.ts';
 import type { Calendar } from './script-calendar.ts';
+import type { KeyedStart } from './script-starts.ts';
 import type { WorldFault, WorldScript } from './script-world.ts';
 import type { Shape } from './wait-args.ts';
 
@@ -32,6 +34,10 @@ export interface SimulationScript {
   readonly world: WorldScript;
   /** Absent: there are no schedules. */
   readonly calendar?: Calendar;
+  /** Absent: nothing is started under keys, or at a time. */
+  readonly starts?: readonly KeyedStart[];
+  /** Absent: nobody is asked about more than gates of their own. */
+  readonly approvals?: readonly ApprovalAct[];
   /** How runs go on with the earlier ones of their session; absent: not at all. */
   readonly memory?: SimulatedMemory;
   readonly progress?: ProgressGuard;

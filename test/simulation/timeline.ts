@@ -18,6 +18,8 @@ export function historyText(script: SimulationScript, { violations, timeline }: 
     ...script.roots.map((root) => `root ${JSON.stringify(root)}`),
     ...Object.entries(script.plans).map(([name, plan]) => `plan ${name} ${JSON.stringify(plan)}`),
     ...script.acts.map((act) => `act ${JSON.stringify(act)}`),
+    ...(script.starts ?? []).map((start) => `starts ${JSON.stringify(start)}`),
+    ...(script.approvals ?? []).map((act) => `decides ${JSON.stringify(act)}`),
     ...script.faults.map((fault) => `fault ${JSON.stringify(fault)}`),
     ...(script.streamReaders ?? []).map((reader) => `reader ${JSON.stringify(reader)}`),
     ...(script.calendar === undefined ? [] : [`calendar ${JSON.stringify(script.calendar)}`]),

@@ -1,5 +1,6 @@
 /** What a run waits for, read off its entries by hand: nothing here asks the fold that it judges. */
 import type { Entry, TaskPause } from '#core';
+import { undoneTask } from './goals-by-hand.ts';
 
 type Entries = readonly Entry[];
 type Of<K extends Entry['kind']> = Extract<Entry, { kind: K }>;
@@ -34,6 +35,9 @@ export function waitsIn(entries: Entries): Wait[] {
   const ends = new Map<string, number>();
   for (const entry of entries) if (entry.kind === 'call_ended') ends.set(`${entry.step}.${entry.call}`, entry.seq);
   return entries.flatMap((entry) => {
+    const undone = undoneTask(entry);
+    if (undone !== undefined && entry.kind === 'moved')
+      return [{ task: undone, from: entry.seq, until: ends.get(`${entry.step}.0`) ?? Number.POSITIVE_INFINITY }];
     const isWait =
       entry.kind === 'awaiting' || (entry.kind === 'spawned' && (entry.retained || entry.agentCall === true));
     if (!isWait) return [];

@@ -7,6 +7,7 @@ import { backgroundAgent, backgroundTools } from './background-tools.ts';
 import type { ToolWorld } from './deeds.ts';
 import { Dice } from './dice.ts';
 import { simulatedFlow } from './flows.ts';
+import { gatedTools } from './gated-tools.ts';
 import { heldTools } from './held-tools.ts';
 import type { Ledger } from './ledger.ts';
 import type { Machines } from './machines.ts';
@@ -246,6 +247,7 @@ export class Worker {
       ...streamingTools(world),
       ...heldTools(world),
       ...backgroundTools(world),
+      ...gatedTools(world),
     ];
     const flows = script.flows.map((name) => simulatedFlow(name, world));
     const planners = { script, process, ledger, shown };

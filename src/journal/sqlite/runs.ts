@@ -41,7 +41,7 @@ import {
   type StoredTree,
   wholeMs,
 } from '../rules.ts';
-import { beginningAt, decideStart, firstWake, inPlaceOf, type KeyedRuns } from '../start-rules.ts';
+import { beginningAt, decideStart, firstWake, inPlaceOf, isYetToBegin, type KeyedRuns } from '../start-rules.ts';
 import { SqliteInbox } from './inbox.ts';
 import { ItemWriter } from './items.ts';
 import { SqlitePassedOver } from './passed-over.ts';
@@ -271,8 +271,7 @@ export class SqliteRows {
     };
     return {
       isUnderWay: (run) => has(run, ({ status }) => !hasEnded(status)),
-      isYetToBegin: (run) =>
-        has(run, ({ fence, signals, wake_at: at }) => fence === 0 && signals === 0 && at !== null && at > now),
+      isYetToBegin: (run) => has(run, (row) => isYetToBegin({ ...row, wakeAt: row.wake_at }, now)),
     };
   }
 
@@ -386,7 +385,7 @@ export class SqliteRows {
       return due ?? this.#findStuck(request, which.agents, now);
     }
     const row = this.#sql.findRun().get(request.run) as RunRow | undefined;
-    if (row === undefined) return undefined;
+    if (row === undefined || isYetToBegin({ ...row, wakeAt: row.wake_at }, now)) return undefined;
     if (hasEnded(row.status)) {
       if (!mayReopen(row.status, request)) return undefined;
       assertMayGoOn(row.id, this.#turns.otherInTurn(row.id));
