@@ -179,7 +179,7 @@ class MemoryJournal implements Journal {
     const now = this.#clock.now();
     const { tenant, run: id } = given.identity;
     if (this.#runs.has(id)) return { run: id };
-    const decision = decideStart(key, this.#keys.rows(tenant, key), this.#keyedRuns(now), Math.floor(now));
+    const decision = decideStart(key, this.#keys.rows(tenant, key), this.#keyedRuns(now), Math.ceil(now));
     if (decision.do === 'join') return { run: decision.run };
     if (decision.do === 'replace') {
       this.#replace(this.#run(decision.run), given, decision.startsAt, now);

@@ -253,7 +253,8 @@ export class SqliteRows {
     const now = Math.floor(time);
     const { tenant, run: id } = given.identity;
     if (this.#sql.findRun().get(id) !== undefined) return { run: id };
-    const decision = decideStart(key, this.#starts.rows(tenant, key), this.#keyedRuns(time), now);
+    // Nobody begins before the time that was asked for, which may have a fraction.
+    const decision = decideStart(key, this.#starts.rows(tenant, key), this.#keyedRuns(time), Math.ceil(time));
     if (decision.do === 'join') return { run: decision.run };
     if (decision.do === 'replace') {
       this.#replace(this.#find(decision.run).key, given, decision.startsAt, time);
