@@ -93,4 +93,28 @@ export const SCHEDULES_AND_UNDO: readonly Mutant[] = [
     find: "new Set(['goal', 'continued', 'handed_over']);",
     replace: "new Set(['continued', 'handed_over']);",
   },
+  {
+    name: 'undo what a fork has copied',
+    file: 'state/undo.ts',
+    find: 'if (record == null || !counts(record) || record.seq <= copied) continue;',
+    replace: 'if (record == null || !counts(record) || record.seq < 0 * copied) continue;',
+  },
+  {
+    name: 'leave what tasks have done',
+    file: 'loop/undo.ts',
+    find: "return tool !== undefined && (tool.undo !== undefined || 'agent' in tool);",
+    replace: 'return tool !== undefined && tool.undo !== undefined;',
+  },
+  {
+    name: 'say of a task that it cannot undo what it did',
+    file: 'runtime/undo-task.ts',
+    find: "return ending?.kind === 'finished' && ending.reason === 'goal' ? undefined : 'it has not reached its goal';",
+    replace: "return ending?.kind === 'finished' ? 'it is well' : 'it has not reached its goal';",
+  },
+  {
+    name: 'stop at its own time a run whose task undoes what it did',
+    file: 'loop/next.ts',
+    find: "return limits.onCeiling === 'pause' || isOfTask ? undefined : deadlineOf(state);",
+    replace: "return limits.onCeiling === 'pause' || (isOfTask && open === null) ? undefined : deadlineOf(state);",
+  },
 ];

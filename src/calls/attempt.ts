@@ -200,6 +200,8 @@ class Hearing<T, R> {
   #isLate = false;
   #cancelTimer: (() => void) | undefined;
   #limitMs: number | undefined;
+  /** How much of the work is not to be timed now. */
+  #untimed = 0;
   #silence: SilenceLimits | undefined;
   #cancelSilence: (() => void) | undefined;
   /** When it began, or has last shown a sign of life: by the steady clock. */
@@ -239,14 +241,18 @@ class Hearing<T, R> {
     }
   }
 
+  /** No limit counts until each that has stopped them has started them again. The grace of one that was aborted goes on. */
   stopLimit(): void {
+    this.#untimed += 1;
+    if (this.#signal.aborted) return;
     this.#cancelTimer?.();
     this.#cancelSilence?.();
     this.#cancelSilence = undefined;
   }
 
   startLimit(): void {
-    if (!this.isOpen || this.#signal.aborted) return;
+    this.#untimed -= 1;
+    if (this.#untimed > 0 || !this.isOpen || this.#signal.aborted) return;
     if (this.#limitMs !== undefined) this.limit(this.#limitMs);
     if (this.#silence !== undefined) this.listen(this.#silence);
   }
@@ -270,6 +276,7 @@ class Hearing<T, R> {
     const isFirst = this.#cancelSilence === undefined || this.#awaitsFirst;
     this.#awaitsFirst = false;
     this.#spokeAt = steadyMs(this.#attempt.clock);
+    if (this.#untimed > 0) return;
     // One timer for many signs: it looks when the last one was.
     if (isFirst) this.#hush(this.#spokeAt);
   }

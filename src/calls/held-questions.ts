@@ -3,7 +3,7 @@ import { type CallPlace, type WaitEnd, type WaitPlace, waitId } from '#core';
 import { type RunState, waitingCall } from '#state';
 import type { RunWriter } from '../loop/run-writer.ts';
 import { waitEntries } from './wait-entries.ts';
-import type { NewWait } from './waits.ts';
+import { assertSame, type NewWait } from './waits.ts';
 
 interface HeldPorts {
   readonly state: RunState;
@@ -17,32 +17,53 @@ export class HeldQuestions {
   readonly #ports: HeldPorts;
   readonly #open = new Map<string, { readonly at: WaitPlace; readonly resolve: (end: WaitEnd) => void }>();
 
+  /** Those whose entries are on their way to the store. */
+  readonly #asking = new Map<string, Promise<void>>();
+
   constructor(ports: HeldPorts) {
     this.#ports = ports;
   }
 
   /**
-   * Asks, unless somebody is asked still, since the life of another process. Resolves when the wait has ended. A wait that is known, and has not
-   * ended, was asked for by an attempt that is over. @throws the journal's refusal.
+   * Asks, unless somebody is asked still, since the life of another process or attempt. Resolves when the wait has ended: at once with the answer
+   * to what an attempt has asked that is over. A wait that is known, and has not ended, was asked for by such an attempt. @throws the journal's
+   * refusal.
    */
   async ask({ step, call }: CallPlace, asked: NewWait, startedAt: number): Promise<WaitEnd> {
     const at = { step, call, wait: asked.wait };
-    const { promise, resolve } = Promise.withResolvers<WaitEnd>();
-    const { state, writer, onAsked } = this.#ports;
-    const { open } = state;
+    const id = waitId(at);
+    // An attempt that is over may be about to ask it.
+    if (this.#asking.has(id)) await this.#asking.get(id);
+    const { open } = this.#ports.state;
     if (open !== null && !this.#isAsked(at)) {
-      const waits = { kind: 'waits', waits: [asked], startedAt, held: true } as const;
       const known = waitingCall(open, call)?.waits.find(({ wait }) => wait === asked.wait);
-      const [begins, ...asks] = waitEntries({ step, call }, waits, open, this.#ports);
-      const isBegun = begins === undefined || (known !== undefined && known.end === undefined);
-      await writer.commit(isBegun ? asks : [begins, ...asks], { status: 'paused' });
+      if (known !== undefined) assertSame(known, asked);
+      if (known?.end !== undefined && asked.again === undefined) return known.end;
+      await this.#begin(at, asked, known !== undefined && known.end === undefined, startedAt);
     }
-    this.#open.set(waitId(at), { at, resolve });
+    const { promise, resolve } = Promise.withResolvers<WaitEnd>();
+    this.#open.set(id, { at, resolve });
     // Whoever has called the tool waits for it first.
     await undefined;
     this.hear();
-    onAsked();
+    this.#ports.onAsked();
     return promise;
+  }
+
+  /** @param isBegun the wait is known already. */
+  async #begin(at: WaitPlace, asked: NewWait, isBegun: boolean, startedAt: number): Promise<void> {
+    const { state, writer } = this.#ports;
+    if (state.open === null) return;
+    const waits = { kind: 'waits', waits: [asked], startedAt, held: true } as const;
+    const [begins, ...asks] = waitEntries({ step: at.step, call: at.call }, waits, state.open, this.#ports);
+    const committed = writer.commit(isBegun || begins === undefined ? asks : [begins, ...asks], { status: 'paused' });
+    const id = waitId(at);
+    if (committed !== undefined) this.#asking.set(id, committed);
+    try {
+      await committed;
+    } finally {
+      this.#asking.delete(id);
+    }
   }
 
   #isAsked({ step, call, wait }: WaitPlace): boolean {

@@ -16,6 +16,7 @@ import {
   type PolicyVerdict,
   readPolicyAnswer,
   stricterTerms,
+  termsOf,
 } from '#core';
 import type { ApprovedCall } from '#state';
 import type { ReadyTool } from '#tools';
@@ -125,7 +126,7 @@ async function gateAsks(
   }
   if (!asked.asks) return undefined;
   const said = reason === undefined || reason === '' ? {} : { reason };
-  return { ...said, terms: stricterTerms(gate, NO_TERMS), ...(onReject === 'end' ? { onReject } : {}) };
+  return { ...said, terms: termsOf(gate), ...(onReject === 'end' ? { onReject } : {}) };
 }
 
 const IN_TIME = { timeoutMs: ANSWERS_WITHIN_MS } as const;
@@ -135,8 +136,6 @@ function ruleSays(settled: Settled<unknown>): { readonly asks: boolean } | { rea
   if (settled.kind === 'thrown') return { why: settled.error.message };
   return { why: settled.kind === 'timeout' ? `${noAnswerInTime()}.` : 'it could not be asked.' };
 }
-
-const NO_TERMS: ApprovalTerms = Object.freeze({});
 
 function both(policy: PolicyAsks | undefined, gate: Asking | undefined): Asking | undefined {
   if (policy === undefined) return gate;

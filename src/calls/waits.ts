@@ -47,7 +47,7 @@ export interface WaitPorts {
   now(): number;
   /** The attempt is to be stopped, for it waits. */
   stop(): void;
-  /** Asks while the call stays open. Resolves when the wait has ended. */
+  /** Asks while the call stays open, unless the answer is known. Resolves when the wait has ended. */
   hold(asked: NewWait): Promise<WaitEnd>;
 }
 
@@ -168,7 +168,7 @@ export class AttemptWaits {
     if (known !== undefined) assertSame(known, wanted);
     const asked = { ...wanted, wait };
     const { end } = known ?? {};
-    if (isHeld) return this.within(() => this.#hold(asked, ends, end));
+    if (isHeld) return this.within(() => this.#hold(asked, ends));
     if (known === undefined) this.#begun.push(asked);
     if (end === undefined) return this.#park();
     return this.within(() => endWith(end, ends)).then(({ value, refused }) => {
@@ -181,10 +181,10 @@ export class AttemptWaits {
   }
 
   /** Asks until what is answered fits. */
-  async #hold<T>(asked: NewWait, ends: Ends<T>, before: WaitEnd | undefined): Promise<T> {
+  async #hold<T>(asked: NewWait, ends: Ends<T>): Promise<T> {
     let again = asked;
-    for (let end = before; ; end = undefined) {
-      const { value, refused } = await endWith(end ?? (await this.#ports.hold(again)), ends);
+    for (;;) {
+      const { value, refused } = await endWith(await this.#ports.hold(again), ends);
       if (refused === undefined) return value as T;
       again = { ...asked, again: refused };
     }
@@ -211,7 +211,7 @@ const OF_ASK = 'context.ask';
 const OF_EVENT = 'context.event';
 
 /** A tool that asks, or waits for, something else than before would get the answer to another question. */
-function assertSame(known: WaitState, wanted: Omit<NewWait, 'wait'>): void {
+export function assertSame(known: WaitState, wanted: Omit<NewWait, 'wait'>): void {
   const isSame =
     known.for === wanted.for && known.key === wanted.key && jsonEquals(known.schema ?? null, wanted.schema ?? null);
   if (isSame) return;

@@ -83,7 +83,7 @@ export function momentOption(text: string | undefined, name: string): number | u
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** `undefined` for a text that is no length of time. */
+/** `undefined` for a text that does not say a length of time. */
 function lengthMs(text: string | undefined): number | undefined {
   const [, amount, unit = ''] = /^(\d+)([smhd])$/.exec(text ?? '') ?? [];
   return amount === undefined ? undefined : Number(amount) * (UNIT_MS[unit] ?? 0);

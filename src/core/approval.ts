@@ -74,6 +74,11 @@ export function isReason(given: unknown): given is string {
   return typeof given === 'string' && given.trim() !== '' && given.length <= MOST_REASON_CHARS;
 }
 
+/** The terms alone, of what has more than terms. */
+export function termsOf(given: ApprovalTerms): ApprovalTerms {
+  return stricterTerms(given, given);
+}
+
 /** Both have something to ask: one question is put, on the stricter of their terms. */
 export function stricterTerms(one: ApprovalTerms, other: ApprovalTerms): ApprovalTerms {
   const approver = one.approver === 'another' || other.approver === 'another' ? 'another' : undefined;

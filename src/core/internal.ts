@@ -7,6 +7,7 @@ export {
   isReason,
   MOST_REMINDERS,
   stricterTerms,
+  termsOf,
   whyNoTerms,
 } from './approval.ts';
 export type { ApprovedOnce, Escalated, Reminded, Ruled } from './approval-entry.ts';

@@ -96,7 +96,7 @@ export function putMessage(run: StoredRun, message: Message, now: number): void 
   run.updatedAt = now;
 }
 
-export function eventsOf(received: Iterable<Received>): EventMessage[] {
+export function eventsAmong(received: Iterable<Received>): EventMessage[] {
   return [...received].flatMap(({ message }) => (message.type === 'EVENT' ? [message] : []));
 }
 

@@ -23,7 +23,7 @@ import {
   claimParked,
   comesFirst,
   countCapped,
-  eventsOf,
+  eventsAmong,
   firstDue,
   fitsQuery,
   grant,
@@ -95,7 +95,7 @@ import {
   sessionBusy,
   wholeMs,
 } from './rules.ts';
-import { beginningAt, decideStart, firstWake, inPlaceOf, type KeyedRuns } from './start-rules.ts';
+import { beginningAt, decideStart, firstWake, inPlaceOf, isYetToBegin, type KeyedRuns } from './start-rules.ts';
 import type { EventStore, WaitIndex } from './waits-port.ts';
 import { Watchers } from './watchers.ts';
 
@@ -182,7 +182,7 @@ class MemoryJournal implements Journal {
     const now = this.#clock.now();
     const { tenant, run: id } = given.identity;
     if (this.#runs.has(id)) return { run: id };
-    const decision = decideStart(key, this.#keys.rows(tenant, key), this.#keyedRuns(now), Math.floor(now));
+    const decision = decideStart(key, this.#keys.rows(tenant, key), this.#keyedRuns(now), Math.ceil(now));
     if (decision.do === 'join') return { run: decision.run };
     if (decision.do === 'replace') {
       this.#replace(this.#run(decision.run), given, decision.startsAt, now);
@@ -201,8 +201,7 @@ class MemoryJournal implements Journal {
     };
     return {
       isUnderWay: (run) => has(run, ({ status }) => !hasEnded(status)),
-      isYetToBegin: (run) =>
-        has(run, ({ fence, signals, wakeAt }) => fence === 0 && signals === 0 && wakeAt !== null && wakeAt > now),
+      isYetToBegin: (run) => has(run, (stored) => isYetToBegin(stored, now)),
     };
   }
 
@@ -285,7 +284,7 @@ class MemoryJournal implements Journal {
       this.snapshots.drop(identity.run);
       this.streams.drop(identity.run);
     }
-    for (const run of runs) this.#waits.giveBack(run, eventsOf(run.inbox.values()), now);
+    for (const run of runs) this.#waits.giveBack(run, eventsAmong(run.inbox.values()), now);
   }
 
   async prune(request: PruneRequest): Promise<Pruned> {
@@ -419,7 +418,7 @@ class MemoryJournal implements Journal {
       this.#leaseWatch.isOver(run, { fence: run.fence, until: run.leaseUntil }, now);
     if (request.run !== undefined) {
       const run = this.#runs.get(request.run);
-      if (run === undefined) return undefined;
+      if (run === undefined || isYetToBegin(run, now)) return undefined;
       const mayHave = hasEnded(run.status) ? mayReopen(run.status, request) : free(run);
       if (hasEnded(run.status) && mayHave) assertMayGoOn(run.identity.run, this.#turns.otherInTurn(run));
       return mayHave ? grant(run, request, now) : undefined;
@@ -532,7 +531,7 @@ class MemoryJournal implements Journal {
     });
     this.#setStatus(run, request.status);
     this.#waits.change(run, { ends: true, adds: request.waits }, now);
-    this.#waits.giveBack(run, eventsOf(dropped), now);
+    this.#waits.giveBack(run, eventsAmong(dropped), now);
     this.#watchers.wake(request.run);
   }
 

@@ -323,7 +323,7 @@ export interface Journal {
   list(query: RunQuery): Promise<RunRecord[]>;
 
   /**
-   * Takes the lease of a run when it is free or over, or ends later than any lease can and was not renewed for 5 minutes. With `run`, the run need not be due. A claimed run is due again when its lease is
+   * Takes the lease of a run when it is free or over, or ends later than any lease can and was not renewed for 5 minutes. With `run`, the run need not be due, unless nobody has begun it or told it anything: a start under its key may still take its place. A claimed run is due again when its lease is
    * over, until `release` parks it. A pending or waiting run is running from then on.
    * @returns `undefined` when nothing is due, another owner has the run, or the run has ended (but see `reopens`) or does not exist.
    */

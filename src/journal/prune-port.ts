@@ -1,5 +1,5 @@
 /** Retention: the part of the port that lets go of runs which ended long ago. */
-import { type Entry, PilotageError } from '#core';
+import { type Entry, PilotageError, type Scope } from '#core';
 
 export const ENDED_STATUSES: readonly ['finished', 'failed', 'cancelled'] = ['finished', 'failed', 'cancelled'];
 
@@ -21,6 +21,20 @@ export interface Pruned {
   readonly runs: number;
   /** Where to go on: a call does a part of the work. Absent: all runs were looked at. */
   readonly next?: number;
+}
+
+/** What a store has deleted, and who has to look after it. */
+export interface Removed {
+  readonly pruned: Pruned;
+  readonly told: readonly string[];
+  /** Sessions whose conversation is gone. */
+  readonly sessions: readonly Scope[];
+}
+
+/** A run that is deleted, by its place in the store. */
+export interface DroppedRun {
+  readonly key: number;
+  readonly id: string;
 }
 
 /** How many runs a call looks through at most, in the order in which they were stored. */

@@ -36,9 +36,20 @@ export function rowsThatCount(key: StartKey): number {
   return key.kind === 'throttle' || key.kind === 'rate' ? key.limit : 1;
 }
 
+/**
+ * The run waits for a time that is to come, and nobody has told it anything. Nobody claims it then: a start under its key may still move its time,
+ * and take its place.
+ */
+export function isYetToBegin(
+  { fence, signals, wakeAt }: { readonly fence: number; readonly signals: number; readonly wakeAt: number | null },
+  now: number,
+): boolean {
+  return fence === 0 && signals === 0 && wakeAt !== null && wakeAt > now;
+}
+
 export interface KeyedRuns {
   isUnderWay(run: string): boolean;
-  /** It waits for a time that is to come, and nobody has told it anything. */
+  /** As `isYetToBegin`. */
   isYetToBegin(run: string): boolean;
 }
 

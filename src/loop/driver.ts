@@ -23,7 +23,6 @@ import {
 } from '#core';
 import type { Claim } from '#journal';
 import {
-  deadlineOf,
   isBlocked,
   isHeld,
   isPaused,
@@ -46,7 +45,7 @@ import { Kept } from './kept.ts';
 import { lastMove } from './last-move.ts';
 import { type Exit, giveBack, giveUp, type Held, lost, park, reasonOf, tellPauses } from './let-go.ts';
 import { Moves } from './moves.ts';
-import { type Next, type NextDeps, next } from './next.ts';
+import { type Next, type NextDeps, next, stopsAt } from './next.ts';
 import { recalled } from './recall.ts';
 import { type Changes, isEnding, RunWriter } from './run-writer.ts';
 import { Undo } from './undo.ts';
@@ -209,13 +208,13 @@ export class RunDriver {
       if (this.#inbox.hasNews) await this.#inbox.take();
       this.#calls.questions.hear();
       if (this.state.pauses.length > 0 && this.#isAsking) await this.#tellAsked();
-      const { open, ending, limits } = this.state;
+      const { open, ending } = this.state;
       if (open?.move.growing === true && ending === null) {
         await this.#commit(this.#moves.takeGrowth(open));
         // That may have ended the step: what came meanwhile is read before the planner is asked again.
         if (this.state.open === null && this.#inbox.hasNews) continue;
       }
-      this.#deadline.arm(limits.onCeiling === 'pause' ? undefined : deadlineOf(this.state));
+      this.#deadline.arm(stopsAt(this.state));
       const todo = next(this.state, this.#nextDeps);
       const goesOn = todo.do === 'ask' || todo.do === 'calls' || (todo.do === 'undo' && todo.stopped === undefined);
       if (goesOn && this.#isLeaving) {

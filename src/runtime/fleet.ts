@@ -492,6 +492,8 @@ export class Fleet {
       ...(lease !== undefined && isDeadOwner(lease.owner) ? { from: lease.owner } : {}),
     });
     if (claim !== undefined) return this.#pickUp.claimed(claim, askedAt, acceptChanges);
+    // Somebody was faster, or has moved the time at which it begins.
+    if (lease === undefined && !this.#closing) this.wake(run, acceptChanges);
     // Somebody has it who may live: asked for again when that lease would be over.
     if (lease !== undefined && !this.#closing) {
       const leftMs = Math.min(Math.max(lease.until - readAt, LEAST_ALARM_MS), MAX_LEASE_MS);

@@ -1,6 +1,6 @@
 /**
- * One of the processes of the chaos: `node actor.ts <folder> <database> <seed>` works on whatever is due in the database, does what it
- * is told on standard input, and says what was acknowledged to it. What its tools bring about stands in the ledger of the folder.
+ * One of the processes of the chaos: `node actor.ts <folder> <database> <seed> <role>` works on whatever is due in the database, does what it
+ * is told on standard input (a `keeper` does nothing but its schedules), and says what was acknowledged to it. What its tools bring about stands in the ledger of the folder.
  */
 import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -10,14 +10,18 @@ import { createRuntime, type JsonObject, local, type Run, type ToolContext } fro
 import { seededRandom } from '#testing';
 import { type Place, Springs } from '../double-act/traps.ts';
 import { World } from '../double-act/world.ts';
+import { SCHEDULES, scheduleOf, tickAgent } from './calendar.ts';
 import { agentsOf } from './kinds.ts';
+import { STREAM } from './streaming.ts';
 import { GRACE_MS, LEASE_MS, PAGE, STEPS } from './times.ts';
 import { witnessed } from './witness.ts';
 import { type Answer, type Command, faultOf, machineMs, type Said } from './words.ts';
 
-const [folder = '', database = '', seed = '1'] = process.argv.slice(2);
+const [folder = '', database = '', seed = '1', role = 'worker'] = process.argv.slice(2);
 const TOOL_TIMEOUT_MS = 20_000;
 const SLOWEST_MS = 300;
+/** Of a schedule's run, which takes longer than from one fire time to the next at times. */
+const SLOWEST_TICK_MS = 1_800;
 const TENANT = local('ana').tenant;
 /** Longer than any round. */
 const KEEP_MS = 600_000;
@@ -48,8 +52,15 @@ const random = seededRandom(Number(seed));
 
 /** Effects take their time, so that a process is cut in the middle of some. */
 class Slowly extends Springs {
+  readonly #slowestMs: number;
+
+  constructor(slowestMs: number) {
+    super('', undefined);
+    this.#slowestMs = slowestMs;
+  }
+
   override at(_place: Place, signal?: AbortSignal): Promise<void> {
-    return sleep(random() ** 3 * SLOWEST_MS, undefined, signal === undefined ? {} : { signal });
+    return sleep(random() ** 3 * this.#slowestMs, undefined, signal === undefined ? {} : { signal });
   }
 }
 
@@ -60,14 +71,14 @@ class TellingWorld extends World {
   }
 }
 
-const world = new TellingWorld({
-  folder,
-  springs: new Slowly('', undefined),
-  page: PAGE,
-  timeoutMs: TOOL_TIMEOUT_MS,
-});
+const worldOf = (slowestMs: number): TellingWorld =>
+  new TellingWorld({ folder, springs: new Slowly(slowestMs), page: PAGE, timeoutMs: TOOL_TIMEOUT_MS });
+const world = worldOf(SLOWEST_MS);
 const journal = sqliteJournal({ path: database, watchIntervalMs: 50 });
-const agents = agentsOf(world);
+const ticks = tickAgent(worldOf(SLOWEST_TICK_MS));
+// Who is open and knows an agent goes on with what waits for its time.
+const others = role === 'keeper' ? [] : agentsOf(world, random, (run, row) => say({ said: 'writes', run, row }));
+const agents = [...others, ticks];
 const runtime = createRuntime({
   planner: () => ({ kind: 'finish', reason: 'no_path' }),
   agents,
@@ -85,6 +96,7 @@ async function obey(command: Command): Promise<void> {
         identity: local('ana', { run: command.id }),
         agent: command.kind,
         context: { args: {} },
+        ...(command.deadlineMs === undefined ? {} : { limits: { deadlineAt: Date.now() + command.deadlineMs } }),
       });
       say({ said: 'started', run: command.id });
       return;
@@ -102,6 +114,13 @@ async function obey(command: Command): Promise<void> {
       say({ said: 'happened', key, id });
       return;
     }
+    case 'read':
+      return read(command);
+    case 'goOn':
+      await runtime.run(command.id).resume();
+      return;
+    case 'schedule':
+      return keepTime(command);
     case 'block':
       standStill(command.ms);
       return;
@@ -121,6 +140,40 @@ async function obey(command: Command): Promise<void> {
   }
 }
 
+async function read({ run, reader, from }: Extract<Command, { do: 'read' }>): Promise<void> {
+  let isWhole = false;
+  try {
+    for await (const { index, value } of runtime.run(run).stream(STREAM, { from }))
+      say({ said: 'row', reader, row: { index, value } });
+    isWhole = true;
+  } finally {
+    say({ said: 'read', reader, isWhole });
+  }
+}
+
+async function keepTime({ id, op }: Extract<Command, { do: 'schedule' }>): Promise<void> {
+  if (op === 'trigger') {
+    say({ said: 'triggered', run: (await runtime.schedules.trigger(id)).id });
+    return;
+  }
+  const before = Date.now();
+  let nextAt: number | null = null;
+  try {
+    ({ nextAt } = await runtime.schedules[op](id));
+  } finally {
+    const wallMs = Math.max(before, Date.now());
+    say({ said: 'scheduled', id, op, wallMs, ...(nextAt === null ? {} : { nextAt }) });
+  }
+}
+
+/** Whoever starts puts them, whatever has become of them. */
+async function putSchedules(): Promise<void> {
+  for (const schedule of SCHEDULES) {
+    await runtime.schedules.put(scheduleOf(schedule, seed));
+    say({ said: 'put', id: schedule.id, wallMs: Date.now() });
+  }
+}
+
 function speak(run: Run, token: string, answer: Answer): Promise<void> {
   if (answer === 'approve') return run.approve(token);
   if (answer === 'reject') return run.reject(token);
@@ -136,5 +189,6 @@ createInterface({ input: process.stdin })
       .finally(() => say({ said: 'did', what: command.do }));
   })
   .on('close', () => process.exit(0));
-runtime.work();
+if (role === 'worker') runtime.work();
 say({ said: 'ready' });
+putSchedules().catch((error: unknown) => say(faultOf(error)));

@@ -20,13 +20,17 @@ export interface Member {
   stop(): Promise<void>;
   goOn(): Promise<void>;
   block(ms: number): Promise<void>;
+  /** Sets its clock so far ahead of the machine's. */
+  shift(ms: number): Promise<void>;
+  /** How far ahead its clock was set last. */
+  readonly aheadMs: number;
   /** Lets it close what it has open. @throws Error when it does not end, or not well. */
   leave(): Promise<void>;
 }
 
 /** @param hear gets what it says, with the member itself. */
 export function member(
-  places: readonly [folder: string, database: string, seed: string],
+  places: readonly [folder: string, database: string, seed: string, role: 'worker' | 'keeper'],
   hear: (said: Said, from: Member) => void,
 ): Member {
   const [folder, ...args] = places;
@@ -35,10 +39,13 @@ export function member(
   let isReady = false;
   let awaited = 0;
   let isStopped = false;
+  let aheadMs = 0;
+  let unset = 0;
   const { child, end } = bear({ program: ACTOR, folder, args }, (line) => {
     const said = JSON.parse(line) as Said;
     if (said.said === 'ready') isReady = true;
     if (said.said === 'did' && (said.what === 'wake' || said.what === 'block')) awaited -= 1;
+    if (said.said === 'did' && said.what === 'shift') unset -= 1;
     hear(said, self);
   });
   const ended = end.then(
@@ -89,6 +96,15 @@ export function member(
       awaited += 1;
       tell({ do: 'block', ms });
       while (awaited > 0 && !self.isDead) await sleep(LOOK_MS);
+    },
+    get aheadMs() {
+      return aheadMs;
+    },
+    shift: async (ms) => {
+      aheadMs = ms;
+      unset += 1;
+      tell({ do: 'shift', ms });
+      while (unset > 0 && !self.isDead) await sleep(LOOK_MS);
     },
     leave: async () => {
       if (self.isDead) return ended;

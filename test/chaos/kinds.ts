@@ -7,6 +7,8 @@ import { flowAgent, mapAgent } from '../double-act/flows.ts';
 import { htnPlanner, parallelPlanner, rulesPlanner, taskPlanner } from '../double-act/planners.ts';
 import { type Scenario, scenarios } from '../double-act/scenarios.ts';
 import { toolsOf, type World } from '../double-act/world.ts';
+import { streamingAgent, type WrittenRow } from './streaming.ts';
+import { undoAsks, undoableAsks, undoingAgent } from './undoing.ts';
 import { waitingTools } from './waiting.ts';
 
 export const kinds = [
@@ -20,6 +22,8 @@ export const kinds = [
   'gated',
   'asking',
   'waiting',
+  'undoing',
+  'streaming',
 ] as const;
 export type KindName = (typeof kinds)[number];
 
@@ -27,14 +31,25 @@ const LIKE_PARALLEL: ReadonlySet<KindName> = new Set(['background', 'gated', 'as
 
 /** What a run of the kind is to bring about. */
 export function asksOf(kind: KindName): Scenario['asks'] {
+  if (kind === 'undoing') return undoableAsks;
+  if (kind === 'streaming') return () => [];
   const like = LIKE_PARALLEL.has(kind) ? 'parallel' : kind;
   const scenario = scenarios.find(({ name }) => name === like);
   if (scenario === undefined) throw new Error(`There is no scenario ${like}.`);
   return scenario.asks;
 }
 
-/** The agents of all kinds, each under the name of its kind. */
-export function agentsOf(world: World): readonly (Agent & { readonly name: KindName })[] {
+/** What it may bring about beside that. */
+export function undoAsksOf(kind: KindName): ReturnType<Scenario['asks']> {
+  return kind === 'undoing' ? undoAsks() : [];
+}
+
+/** The agents of all kinds, each under the name of its kind. @param tell hears of each row of a stream before it is written. */
+export function agentsOf(
+  world: World,
+  random: () => number,
+  tell: (run: string, row: WrittenRow) => void,
+): readonly (Agent & { readonly name: KindName })[] {
   const tools = toolsOf(world);
   const gated = tools.map((tool): Tool => (tool.name === 'pay' ? { ...tool, needsApproval: true } : tool));
   const flow = flowAgent(world);
@@ -50,6 +65,8 @@ export function agentsOf(world: World): readonly (Agent & { readonly name: KindN
     { name: 'gated', planner: { name: 'gated', next: parallelPlanner }, tools: gated },
     { name: 'asking', planner: { name: 'asking', next: askingPlanner }, tools },
     { name: 'waiting', planner: { name: 'waiting', next: parallelPlanner }, tools: waitingTools(world) },
+    undoingAgent(world),
+    streamingAgent(random, tell),
   ];
 }
 

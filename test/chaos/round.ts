@@ -4,19 +4,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sqliteJournal } from '#journal/sqlite';
-import type { ControlType } from '#pilotage';
 import type { Journal } from '#pilotage/journal';
 import { seededRandom } from '#testing';
 import { wholeLedger } from '../double-act/ledger.ts';
 import { openAttempts } from '../double-act/person.ts';
+import { SCHEDULED } from './calendar.ts';
+import { Clockwork } from './clockwork.ts';
 import { type Member, member } from './crew.ts';
 import { type Disk, disk } from './disk.ts';
-import { kinds } from './kinds.ts';
 import { Operator } from './operator.ts';
+import { People } from './people.ts';
+import { Readers } from './readers.ts';
 import { GRACE_MS, LEASE_MS } from './times.ts';
 import { type Judged, judge, KINDS, Testimony } from './verdict.ts';
-import { postOf } from './waiting.ts';
-import type { Said } from './words.ts';
+import { machineMs, type Said } from './words.ts';
 
 export interface RoundOptions {
   readonly seed: number;
@@ -32,6 +33,7 @@ export interface Deeds {
   stops: number;
   blocks: number;
   jumps: number;
+  leaps: number;
   fullDisks: number;
 }
 
@@ -44,6 +46,7 @@ export const ALL_DEEDS: readonly (keyof Deeds)[] = [
   'blocks',
   'jumps',
   'jumps',
+  'leaps',
   'fullDisks',
 ];
 
@@ -53,6 +56,8 @@ export interface RoundReport extends Judged {
   readonly deeds: Readonly<Deeds>;
   readonly effects: number;
   readonly answers: number;
+  readonly readings: number;
+  readonly pauses: number;
   /** What was told of faults and refusals, by code. */
   readonly faults: Readonly<Record<string, number>>;
   readonly healMs: number;
@@ -60,15 +65,16 @@ export interface RoundReport extends Judged {
   readonly kept?: string;
 }
 
-const LIVE_RUNS = 16;
 const LOOK_MS = 100;
 const HEAL_MS = 60_000;
 /** How far a clock is set. */
 const JUMP_MS = 12_000;
+/** How far it is set behind, or ahead where a process does nothing but schedules: minutes. */
+const LEAP_MS = 240_000;
+const GOES_ON_EVERY_MS = 1_000;
 const FULL_MS = 2_500;
 /** What stands still in the middle of an effect wakes so long before others may believe that nothing has happened. */
 const BEFORE_GRACE_MS = 1_200;
-const CONTROLS: readonly ControlType[] = ['CANCEL', 'PAUSE', 'USER_MESSAGE', 'USER_MESSAGE', 'REDIRECT'];
 
 export async function playRound(options: RoundOptions): Promise<RoundReport> {
   const folder = mkdtempSync(join(tmpdir(), 'pilotage-chaos-'));
@@ -97,13 +103,17 @@ class Round {
   readonly #random: () => number;
   readonly #heard = new Testimony();
   readonly #faults: Record<string, number> = {};
-  readonly #deeds: Deeds = { kills: 0, stops: 0, blocks: 0, jumps: 0, fullDisks: 0 };
+  readonly #deeds: Deeds = { kills: 0, stops: 0, blocks: 0, jumps: 0, leaps: 0, fullDisks: 0 };
   readonly #busy = new Set<Promise<void>>();
   readonly #unexpected: string[] = [];
   readonly #tired = new Set<Member>();
+  readonly #readers = new Readers(
+    (run) => this.#heard.streamOf(run),
+    () => this.#pick(this.#able),
+  );
+  #clockwork: Clockwork | undefined;
   #crew: Member[] = [];
   #births = 0;
-  #happenings = 0;
   #isFull = false;
 
   constructor(options: RoundOptions, folder: string, own: Disk) {
@@ -133,16 +143,26 @@ class Round {
       around: {
         folder: this.#ledger,
         isAnyStill: () => this.#crew.some(({ isStill }) => isStill),
-        isAlive: (pid) => this.#crew.some((each) => each.pid === pid && !each.isDead),
+        isAlive: (pid) => this.#everybody.some((each) => each.pid === pid && !each.isDead),
       },
     });
-    for (let born = 0; born < this.#options.processes; born += 1) this.#bear();
+    for (let born = 0; born < this.#options.processes; born += 1) this.#crew.push(this.#bear('worker'));
     while (!this.#crew.every(({ isReady, isDead }) => isReady || isDead)) await sleep(LOOK_MS);
-    await this.#hinder(file, operator);
+    const clockwork = new Clockwork({
+      journal: file,
+      heard: this.#heard.schedules,
+      random: this.#random,
+      able: () => this.#pick(this.#able.filter(({ aheadMs }) => Math.abs(aheadMs) <= JUMP_MS)),
+      bear: () => this.#bear('keeper'),
+      shift: (keeper, ms) => this.#shift(keeper, ms),
+    });
+    this.#clockwork = clockwork;
+    await this.#hinder(file, operator, clockwork);
     const healing = performance.now();
-    await this.#heal(file, operator);
+    await this.#heal(file, operator, clockwork);
     const healMs = Math.round(performance.now() - healing);
-    for (const each of this.#crew) await each.leave().catch((error: unknown) => this.#unexpected.push(String(error)));
+    for (const each of this.#everybody)
+      await each.leave().catch((error: unknown) => this.#unexpected.push(String(error)));
     const judged = await judge(file, this.#ledger, this.#heard);
     judged.verdict.stuck.push(...this.#unexpected);
     await file.close();
@@ -153,6 +173,8 @@ class Round {
       deeds: this.#deeds,
       effects: wholeLedger(this.#ledger).filter(({ what }) => what === 'done').length,
       answers: operator.answers,
+      readings: this.#readers.readings,
+      pauses: clockwork.pauses,
       faults: this.#faults,
       healMs,
     };
@@ -160,7 +182,7 @@ class Round {
 
   /** Nobody is left behind, whatever has happened. */
   async clear(): Promise<void> {
-    await Promise.all(this.#crew.filter(({ isDead }) => !isDead).map((each) => each.kill()));
+    await Promise.all(this.#everybody.filter(({ isDead }) => !isDead).map((each) => each.kill()));
   }
 
   #below(count: number): number {
@@ -171,11 +193,20 @@ class Round {
     return list[this.#below(list.length)];
   }
 
-  #bear(): void {
+  #bear(role: 'worker' | 'keeper'): Member {
     this.#births += 1;
     const seed = String(this.#options.seed * 1_000 + this.#births);
-    const places = [this.#ledger, join(this.#disk.folder, 'pilotage.db'), seed] as const;
-    this.#crew.push(member(places, (said, from) => this.#hear(said, from)));
+    const places = [this.#ledger, join(this.#disk.folder, 'pilotage.db'), seed, role] as const;
+    return member(places, (said, from) => this.#hear(said, from));
+  }
+
+  get #everybody(): readonly Member[] {
+    return this.#clockwork === undefined ? this.#crew : [...this.#crew, this.#clockwork.keeper];
+  }
+
+  #shift(each: Member, ms: number): Promise<void> {
+    this.#heard.schedules.shifts.push({ ms, at: machineMs() });
+    return each.shift(ms);
   }
 
   #hear(said: Said, from?: Member): void {
@@ -184,10 +215,31 @@ class Round {
       case 'appended':
       case 'signalled':
       case 'happened':
+      case 'rows':
+      case 'passed':
         this.#heard.hear(said, from?.pid ?? process.pid);
         return;
       case 'started':
         this.#heard.acknowledged.add(said.run);
+        if (this.#heard.starts.get(said.run) === 'streaming') this.#readers.begin(said.run);
+        return;
+      case 'put':
+        if (!this.#heard.schedules.begins.has(said.id)) this.#heard.schedules.begins.set(said.id, said.wallMs);
+        return;
+      case 'triggered':
+        this.#heard.schedules.triggered.add(said.run);
+        return;
+      case 'scheduled':
+        this.#clockwork?.hear(said, from);
+        return;
+      case 'writes':
+        this.#heard.streamOf(said.run).meant.add(JSON.stringify(said.row));
+        return;
+      case 'row':
+        this.#readers.hear(said.reader, said.row, from);
+        return;
+      case 'read':
+        this.#readers.ended(said.reader, said.isWhole, from);
         return;
       case 'entered':
         this.#heard.entered.push({ ...said, pid: from?.pid ?? 0 });
@@ -209,50 +261,33 @@ class Round {
     this.#busy.add(done);
   }
 
-  async #hinder(journal: Journal, operator: Operator): Promise<void> {
+  async #hinder(journal: Journal, operator: Operator, clockwork: Clockwork): Promise<void> {
     const until = performance.now() + this.#options.ms;
+    const people = new People({
+      seed: this.#options.seed,
+      heard: this.#heard,
+      random: this.#random,
+      able: () => this.#pick(this.#able),
+    });
     let looking: Promise<void> | undefined;
+    let ticking: Promise<void> | undefined;
     while (performance.now() < until) {
-      await this.#startRuns(journal);
+      await people.look(journal);
       looking ??= operator.look().finally(() => {
         looking = undefined;
       });
+      this.#readers.look();
+      ticking ??= clockwork.look().finally(() => {
+        ticking = undefined;
+      });
       if (this.#random() < 0.35) this.#deed();
       this.#crew = this.#crew.filter(({ isDead }) => !isDead);
-      while (this.#crew.length < this.#options.processes) this.#bear();
+      while (this.#crew.length < this.#options.processes) this.#crew.push(this.#bear('worker'));
       await sleep(LOOK_MS);
     }
     await Promise.all(this.#busy);
     await looking;
-  }
-
-  async #startRuns(journal: Journal): Promise<void> {
-    const live = await journal.list({ status: ['pending', 'running', 'waiting', 'paused'], limit: 200 });
-    const able = this.#able;
-    if (live.filter(({ parent }) => parent === undefined).length < LIVE_RUNS) {
-      const id = `run_${this.#options.seed}_${this.#heard.starts.size}`;
-      const kind = this.#pick(kinds) ?? 'parallel';
-      this.#heard.starts.set(id, kind);
-      this.#pick(able)?.tell({ do: 'start', id, kind });
-    }
-    this.#happen();
-    // A task that is called off below a run makes most planners begin it anew, and that is their right.
-    const told = this.#pick(live.filter(({ parent }) => parent === undefined));
-    if (told !== undefined && this.#random() < 0.1) {
-      const type = this.#pick(CONTROLS) ?? 'CANCEL';
-      this.#pick(able)?.tell({ do: 'control', id: told.identity.run, type });
-    }
-  }
-
-  /** Something happens outside for one of the runs, early, late, twice, or in a way that does not fit. */
-  #happen(): void {
-    const run = this.#pick([...this.#heard.starts].flatMap(([id, kind]) => (kind === 'waiting' ? [id] : [])));
-    if (run === undefined || this.#random() > 0.2) return;
-    this.#happenings += 1;
-    const payload = this.#random() < 0.2 ? 'nothing that fits' : { n: this.#happenings };
-    const signal = { do: 'signal', key: postOf(run), id: `post ${this.#happenings}`, payload } as const;
-    const times = this.#random() < 0.3 ? 2 : 1;
-    for (let time = 0; time < times; time += 1) this.#pick(this.#able)?.tell(signal);
+    await ticking;
   }
 
   /** Something happens to one of the processes, or to all. */
@@ -270,6 +305,7 @@ class Round {
   #befall(each: Member, deed: Exclude<keyof Deeds, 'fullDisks'>): void {
     switch (deed) {
       case 'kills':
+        this.#heard.schedules.deaths.push({ at: machineMs(), ms: each.aheadMs });
         this.#do(each.kill());
         break;
       case 'stops':
@@ -279,7 +315,11 @@ class Round {
         this.#do(this.#still(each, each.block(Math.min(this.#stillMs(), GRACE_MS - BEFORE_GRACE_MS))));
         break;
       case 'jumps':
-        each.tell({ do: 'shift', ms: this.#below(2 * JUMP_MS) - JUMP_MS });
+        void this.#shift(each, this.#below(2 * JUMP_MS) - JUMP_MS);
+        break;
+      case 'leaps':
+        // What a clock that is minutes ahead puts off, such as a sleep, is minutes late: only schedules can wait for that.
+        void this.#shift(each, -this.#below(LEAP_MS) - JUMP_MS);
         break;
       default:
         deed satisfies never;
@@ -324,14 +364,29 @@ class Round {
     this.#do(emptied());
   }
 
+  /**
+   * The lease of a process that has died with a clock that was minutes ahead is over in minutes, for whoever only looks for work. Who wants the run to
+   * go on finds that its owner is dead.
+   */
+  #goOn(live: readonly string[]): void {
+    const isTime = this.#random() < LOOK_MS / GOES_ON_EVERY_MS;
+    for (const id of live) if (isTime && id.startsWith(SCHEDULED)) this.#pick(this.#able)?.tell({ do: 'goOn', id });
+  }
+
   /** Everybody is well: clocks are right, the disk has room, nobody stands still. Until all runs have ended, or long enough. */
-  async #heal(journal: Journal, operator: Operator): Promise<void> {
-    for (const each of this.#crew) if (!each.isDead) each.tell({ do: 'shift', ms: 0 });
+  async #heal(journal: Journal, operator: Operator, clockwork: Clockwork): Promise<void> {
+    for (const each of this.#everybody) if (!each.isDead) void this.#shift(each, 0);
     const until = performance.now() + HEAL_MS;
     for (;;) {
       await operator.look();
+      await clockwork.heal();
+      // A schedule that rests begins nothing more.
       const live = await journal.list({ status: ['pending', 'running', 'waiting', 'paused'], limit: 200 });
-      if (live.length === 0 || performance.now() > until) return;
+      this.#goOn(live.map(({ identity }) => identity.run));
+      this.#readers.look();
+      const isOver = live.length === 0 && !this.#readers.hasOpen && clockwork.isDone;
+      if (!clockwork.isDone && performance.now() > until) this.#unexpected.push('the schedules do not go on');
+      if (isOver || performance.now() > until) return;
       await sleep(LOOK_MS);
     }
   }

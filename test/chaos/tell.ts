@@ -1,4 +1,7 @@
 /** Reports of rounds, for people and for programs. */
+import type { ScheduleCounts } from './judge-schedules.ts';
+import type { StreamCounts } from './judge-streams.ts';
+import type { UndoCounts } from './judge-undo.ts';
 import type { Deeds, RoundReport } from './round.ts';
 import { KINDS, type Verdict } from './verdict.ts';
 
@@ -13,6 +16,9 @@ export function problemLines({ seed, verdict, kept }: RoundReport): string[] {
 }
 
 export type Counts = Deeds &
+  UndoCounts &
+  StreamCounts &
+  ScheduleCounts &
   Readonly<Record<keyof Verdict, number>> & {
     readonly rounds: number;
     /** Whose start was acknowledged. */
@@ -20,6 +26,10 @@ export type Counts = Deeds &
     /** Of them and of those whose start was not acknowledged, although it had landed. */
     readonly ended: number;
     readonly endings: Readonly<Record<string, number>>;
+    /** Of schedules. */
+    readonly pauses: number;
+    /** Of streams; a reader whose process dies reads on in another one. */
+    readonly readings: number;
     readonly effects: number;
     /** What the operator said. */
     readonly answers: number;
@@ -41,11 +51,21 @@ export function countsOf(reports: readonly RoundReport[]): Counts {
     stops: deed('stops'),
     blocks: deed('blocks'),
     jumps: deed('jumps'),
+    leaps: deed('leaps'),
     fullDisks: deed('fullDisks'),
     ...(Object.fromEntries(KINDS.map((kind) => [kind, sum(({ verdict }) => verdict[kind].length)])) as Record<
       keyof Verdict,
       number
     >),
+    unwound: sum(({ undo }) => undo.unwound),
+    unwoundOn: sum(({ undo }) => undo.unwoundOn),
+    fires: sum(({ schedules }) => schedules.fires),
+    firesLeftOut: sum(({ schedules }) => schedules.firesLeftOut),
+    triggers: sum(({ schedules }) => schedules.triggers),
+    pauses: sum(({ pauses }) => pauses),
+    rows: sum(({ streams }) => streams.rows),
+    rowsCutOff: sum(({ streams }) => streams.rowsCutOff),
+    readings: sum(({ readings }) => readings),
     effects: sum(({ effects }) => effects),
     answers: sum(({ answers }) => answers),
     endings,

@@ -5,11 +5,16 @@ import type { Journal } from '#pilotage/journal';
 import type { Entry } from '#pilotage/state';
 import { foldEntries } from '#state';
 import { foldProblems, lostEntries, treeOf } from '#testing';
-import { ledgerOf } from '../double-act/ledger.ts';
+import { ledgerOf, wholeLedger } from '../double-act/ledger.ts';
 import { problemsOf, repeated } from '../double-act/verdict.ts';
-import { asksOf, type KindName } from './kinds.ts';
+import { SCHEDULED } from './calendar.ts';
+import { type ScheduleCounts, ScheduleTestimony, scheduleProblems } from './judge-schedules.ts';
+import { type StreamCounts, StreamTestimony, streamCountsOf, streamProblems } from './judge-streams.ts';
+import { type UndoCounts, undoCountsOf, undoProblems } from './judge-undo.ts';
+import { asksOf, type KindName, undoAsksOf } from './kinds.ts';
+import { STREAM } from './streaming.ts';
 import { LEASE_MS, PAGE } from './times.ts';
-import type { Acknowledged } from './words.ts';
+import { type Acknowledged, machineMs } from './words.ts';
 
 /** An effect that is entered later than this after somebody else has claimed the run was not its owner's any more. */
 const ENTERS_WITHIN_MS = LEASE_MS + 250;
@@ -29,15 +34,36 @@ export class Testimony {
   readonly signals: { readonly run: string; readonly id: string }[] = [];
   /** What has happened outside, by its id. */
   readonly happened: Map<string, string> = new Map();
+  /** How many times a run was called off. */
+  readonly cancels: Map<string, number> = new Map();
   readonly entries: Map<string, { readonly fence: number; readonly entry: Entry }[]> = new Map();
   readonly claims: Map<string, Claimed[]> = new Map();
   readonly entered: { readonly run: string; readonly key: string; readonly at: number; readonly pid: number }[] = [];
 
+  readonly schedules: ScheduleTestimony = new ScheduleTestimony();
+  readonly #streams = new Map<string, StreamTestimony>();
+
+  streamOf(run: string): StreamTestimony {
+    const known = this.#streams.get(run) ?? new StreamTestimony();
+    this.#streams.set(run, known);
+    return known;
+  }
+
   hear(said: Acknowledged, pid: number): void {
-    if (said.said === 'signalled') this.signals.push(said);
+    if (said.said === 'passed') this.schedules.passed.push(said);
+    else if (said.said === 'rows') {
+      this.streamOf(said.run).acknowledged.push(...said.values.map((value) => JSON.stringify(value)));
+    } else if (said.said === 'signalled') this.signals.push(said);
     else if (said.said === 'happened') this.happened.set(said.id, said.key);
-    else if (said.said === 'claimed') upsert(this.claims, said.run).push({ ...said, pid });
-    else for (const entry of said.entries) upsert(this.entries, said.run).push({ fence: said.fence, entry });
+    else if (said.said === 'claimed') {
+      upsert(this.claims, said.run).push({ ...said, pid });
+      if (said.head === 0) this.schedules.begun.set(said.run, said.at);
+      if (said.askedAt !== undefined) this.schedules.asked.set(said.run, said.askedAt);
+    } else {
+      for (const entry of said.entries) upsert(this.entries, said.run).push({ fence: said.fence, entry });
+      const { kind } = said.entries.at(-1) ?? {};
+      if (kind === 'finished' || kind === 'failed') this.schedules.finished.set(said.run, machineMs());
+    }
   }
 }
 
@@ -63,6 +89,15 @@ export interface Verdict {
   readonly corrupt: string[];
   /** Effects that nobody asked for, that are missing in a run that says it is done, or of which the journal says that they did not happen. */
   readonly wrongEffects: string[];
+  /** What a run has done and did not undo, or did undo otherwise than from the last one to the first. */
+  readonly wrongUndo: string[];
+  /** Rows of streams that are gone, twice, out of order, or otherwise for a reader than in the store. */
+  readonly wrongRows: string[];
+  /** Fire times that have no run, and no reason; triggers and runs of schedules that were acknowledged and are gone. */
+  readonly firesLost: string[];
+  readonly firesTwice: string[];
+  /** Fires that come early, or in the middle of the last run where that is forbidden. */
+  readonly wrongFires: string[];
 }
 
 export const KINDS: readonly (keyof Verdict)[] = [
@@ -74,12 +109,20 @@ export const KINDS: readonly (keyof Verdict)[] = [
   'stuck',
   'corrupt',
   'wrongEffects',
+  'wrongUndo',
+  'wrongRows',
+  'firesLost',
+  'firesTwice',
+  'wrongFires',
 ];
 
 export interface Judged {
   readonly verdict: Verdict;
   /** How many runs ended with which reason, or failed with which code. */
   readonly endings: Readonly<Record<string, number>>;
+  readonly undo: UndoCounts;
+  readonly streams: StreamCounts;
+  readonly schedules: ScheduleCounts;
 }
 
 export async function judge(journal: Journal, folder: string, heard: Testimony): Promise<Judged> {
@@ -92,6 +135,11 @@ export async function judge(journal: Journal, folder: string, heard: Testimony):
     stuck: [],
     corrupt: [],
     wrongEffects: [],
+    wrongUndo: [],
+    wrongRows: [],
+    firesLost: [],
+    firesTwice: [],
+    wrongFires: [],
   };
   const endings: Record<string, number> = {};
   await judgeSignals(journal, heard, verdict);
@@ -103,7 +151,9 @@ export async function judge(journal: Journal, folder: string, heard: Testimony):
     const ending = await judgeRun(journal, folder, heard, run, kind, verdict);
     endings[ending] = (endings[ending] ?? 0) + 1;
   }
-  return { verdict, endings };
+  const undo = await judgeUndo(journal, folder, heard, verdict);
+  const streams = await judgeStreams(journal, heard, verdict);
+  return { verdict, endings, undo, streams, schedules: await judgeSchedules(journal, folder, heard, verdict) };
 }
 
 async function judgeRun(
@@ -136,7 +186,8 @@ async function judgeRun(
     return 'none';
   }
   const wanted = asksOf(kind)(PAGE);
-  const witness = { cut: 'chaos', ledger: ledgerOf(folder, run), asked: wanted, wanted, tree } as const;
+  const asked = [...wanted, ...undoAsksOf(kind)];
+  const witness = { cut: 'chaos', ledger: ledgerOf(folder, run), asked, wanted, tree } as const;
   for (const { isKeyed, text } of repeated(witness)) {
     (isKeyed ? verdict.keyedTwice : verdict.onceTwice).push(`${run} (${kind}): ${text}`);
   }
@@ -145,6 +196,63 @@ async function judgeRun(
   verdict.wrongEffects.push(...[...unasked, ...lost, ...denied].map((problem) => `${run} (${kind}): ${problem}`));
   verdict.corrupt.push(...other.filter((problem) => !(isTyped && problem.startsWith('it ended with'))));
   return ending.kind === 'failed' ? `failed: ${ending.error.code}` : ending.reason;
+}
+
+async function judgeUndo(
+  journal: Journal,
+  folder: string,
+  { starts, claims, cancels }: Testimony,
+  verdict: Verdict,
+): Promise<UndoCounts> {
+  const counts = { unwound: 0, unwoundOn: 0 };
+  for (const [run, kind] of starts) {
+    const entries = kind === 'undoing' ? await readable(journal, run) : [];
+    if (entries.length === 0) continue;
+    const undoing = { run, entries, ledger: ledgerOf(folder, run), cancels: cancels.get(run) ?? 0 };
+    verdict.wrongUndo.push(...undoProblems(undoing));
+    const { unwound, unwoundOn } = undoCountsOf(entries, claims.get(run) ?? []);
+    counts.unwound += unwound;
+    counts.unwoundOn += unwoundOn;
+  }
+  return counts;
+}
+
+async function judgeStreams(journal: Journal, heard: Testimony, verdict: Verdict): Promise<StreamCounts> {
+  const counts = { rows: 0, rowsCutOff: 0 };
+  for (const [run, kind] of heard.starts) {
+    if (kind !== 'streaming' || (await journal.get(run)) === undefined) continue;
+    const { rows } = await journal.streams.read(run, STREAM, 1, Number.MAX_SAFE_INTEGER);
+    verdict.wrongRows.push(...streamProblems(run, heard.streamOf(run), rows, await readable(journal, run)));
+    const { rows: count, rowsCutOff } = streamCountsOf(rows);
+    counts.rows += count;
+    counts.rowsCutOff += rowsCutOff;
+  }
+  return counts;
+}
+
+async function judgeSchedules(
+  journal: Journal,
+  folder: string,
+  heard: Testimony,
+  verdict: Verdict,
+): Promise<ScheduleCounts> {
+  const ledger = wholeLedger(folder);
+  const { lost, twice, wrong, counts } = scheduleProblems(heard.schedules, ledger);
+  verdict.firesLost.push(...lost);
+  verdict.firesTwice.push(...twice);
+  verdict.wrongFires.push(...wrong);
+  const known = [...heard.entries.keys(), ...ledger.map(({ run }) => run)].filter((run) => run.startsWith(SCHEDULED));
+  for (const run of new Set(known)) {
+    const entries = await readable(journal, run);
+    verdict.firesLost.push(...lostIn(run, entries, heard));
+    verdict.wrongFences.push(...wrongAppends(run, heard));
+    verdict.corrupt.push(...foldProblems(entries).map((problem) => `${run}: ${problem}`));
+    const end = entries.at(-1);
+    if (end?.kind !== 'finished' || end.reason !== 'goal') verdict.stuck.push(`${run} has not come to its end`);
+    const done = ledger.filter((line) => line.run === run && line.what === 'done').length;
+    if (done !== 1) verdict.onceTwice.push(`${run} has done its one effect ${done} times`);
+  }
+  return counts;
 }
 
 /** What has happened outside came to a wait, once, or is kept for the next. */

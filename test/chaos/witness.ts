@@ -1,15 +1,16 @@
 /** A journal that says what it has acknowledged: claims, entries and messages. */
 
 import { isControl } from '#core';
-import type { Journal } from '#pilotage/journal';
+import type { Journal, ScheduleStore } from '#pilotage/journal';
 import { type Acknowledged, machineMs } from './words.ts';
 
 export function witnessed(inner: Journal, say: (line: Acknowledged) => void): Journal {
   const own: Partial<Journal> = {
     async create(run) {
+      const askedAt = machineMs();
       const claim = await inner.create(run);
       if (claim === undefined) return claim;
-      say({ said: 'claimed', run: claim.run, fence: claim.fence, head: 0, at: machineMs() });
+      say({ said: 'claimed', run: claim.run, fence: claim.fence, head: 0, at: machineMs(), askedAt });
       say({ said: 'appended', run: claim.run, fence: claim.fence, entries: run.entries });
       return claim;
     },
@@ -33,6 +34,50 @@ export function witnessed(inner: Journal, say: (line: Acknowledged) => void): Jo
       return isNew;
     },
   };
+  const streams: Partial<Journal['streams']> = {
+    async append(append) {
+      await inner.streams.append(append);
+      const values = append.rows.flatMap((row) => ('value' in row ? [row.value] : []));
+      say({ said: 'rows', run: append.run, values });
+    },
+  };
+  const schedules = witnessedSchedules(inner.schedules, say);
+  return over(inner, { ...own, schedules, streams: over(inner.streams, streams) });
+}
+
+/** Says which fire times were left out. */
+function witnessedSchedules(inner: ScheduleStore, say: (line: Acknowledged) => void): ScheduleStore {
+  const seen = new Map<string, { readonly nextAt: number; readonly at: number; readonly wallMs: number }>();
+  return over<ScheduleStore>(inner, {
+    async due(...asked) {
+      const at = machineMs();
+      const due = await inner.due(...asked);
+      for (const { mark, nextAt } of due.due) if (nextAt !== null) seen.set(mark, { nextAt, at, wallMs: Date.now() });
+      return due;
+    },
+    async get(tenant, id) {
+      const at = machineMs();
+      const found = await inner.get(tenant, id);
+      if (found !== undefined && found.nextAt !== null && !seen.has(found.mark))
+        seen.set(found.mark, { nextAt: found.nextAt, at, wallMs: Date.now() });
+      return found;
+    },
+    async move(move) {
+      const { id, nextAt, mark, isPaused, run } = move;
+      const isDone = await inner.move(move);
+      const before = seen.get(mark);
+      if (isDone && before !== undefined && nextAt !== null && isPaused === undefined && run === undefined)
+        say({
+          ...{ said: 'passed', id, from: before.nextAt, to: nextAt, seenAt: before.at, at: machineMs() },
+          wallMs: Math.max(before.wallMs, Date.now()),
+        });
+      return isDone;
+    },
+  });
+}
+
+/** It, with other members in the place of some. */
+function over<T extends object>(inner: T, own: Partial<T>): T {
   return new Proxy(inner, {
     get: (target, name) => {
       if (name in own) return Reflect.get(own, name);

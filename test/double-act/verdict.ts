@@ -84,7 +84,8 @@ function lost(witness: Witness): string[] {
 /** A `once` effect is in the world, and the journal says of its call that it did not happen, or nothing at all. */
 function denied(witness: Witness): string[] {
   const outcomes = new Map(witness.tree.flatMap(({ state }) => outcomesOf(state)));
-  const keyed = new Set(witness.wanted.flatMap(({ subject, effect }) => (effect === 'keyed' ? [subject] : [])));
+  const known = [...witness.wanted, ...witness.asked];
+  const keyed = new Set(known.flatMap(({ subject, effect }) => (effect === 'keyed' ? [subject] : [])));
   return effectsIn(witness).flatMap(({ tool, subject, key }) => {
     const [, call = ''] = /([^/]+\/\d+\.\d+)$/.exec(key) ?? [];
     const kind = outcomes.get(call) ?? 'no outcome';
@@ -111,8 +112,8 @@ const ENDINGS: Readonly<Record<Witness['cut'], readonly string[]>> = {
   limit: ['goal', 'no_path', 'deadline_exceeded'],
   abort: ['goal', 'cancelled'],
   hostile: ['goal', 'no_path'],
-  // Calls are refused, and runs are called off.
-  chaos: ['goal', 'no_path', 'cancelled'],
+  // Calls are refused, and runs are called off, or out of time.
+  chaos: ['goal', 'no_path', 'cancelled', 'deadline_exceeded'],
 };
 
 function ending({ cut, tree }: Witness): string[] {

@@ -297,6 +297,27 @@ describe('a question that waits for long', () => {
     await here.runtime.close();
   });
 
+  it('a gate that lets anyone approve from then on is heard, and beside a policy that wants somebody else it is not', async () => {
+    const needsApproval = { approver: 'another', escalate: { afterMs: 5_000, to: 'all', approver: 'anyone' } } as const;
+    const alone = await paused(undefined, { needsApproval });
+    await expect(alone.as(own).approve(alone.token)).rejects.toMatchObject({ code: 'approver_refused' });
+    alone.runtime.work();
+    await advanceUntil(alone.clock, async () => (await entriesOf(alone.journal, alone.run, 'escalated')).length === 1);
+    await alone.as(own).approve(alone.token);
+    expect(await alone.run.result()).toMatchObject({ status: 'finished' });
+    expect(alone.made).toHaveLength(1);
+    await alone.runtime.close();
+
+    const beside = await paused(() => ({ ask: 'Not you.', approver: 'another' }), { needsApproval });
+    beside.runtime.work();
+    await advanceUntil(
+      beside.clock,
+      async () => (await entriesOf(beside.journal, beside.run, 'escalated')).length === 1,
+    );
+    await expect(beside.as(own).approve(beside.token)).rejects.toMatchObject({ code: 'approver_refused' });
+    await beside.runtime.close();
+  });
+
   it('without a gate that says so, an escalation changes nobody’s rights', async () => {
     const here = await paused(undefined, { needsApproval: { escalate: { afterMs: 5_000, to: 'managers' } } });
     here.runtime.work();

@@ -67,6 +67,66 @@ describe('a question of a call that stays open', () => {
     expect(observations(await run.state())).toEqual(['yes']);
   });
 
+  it('that was answered is not asked again by the next attempt, whenever the answer came', async () => {
+    const asked: string[] = [];
+    const gone = gate();
+    let attempts = 0;
+    const flaky = make(
+      'flaky',
+      async (_, { ask }) => {
+        attempts += 1;
+        const [first, second] = [ask({ question: 'One?', hold: true }), ask({ question: 'Two?', hold: true })];
+        if (attempts === 1) {
+          await first;
+          throw new ToolFailure('busy', { retryable: true });
+        }
+        await gone.opened;
+        return [await first, await second, await ask({ question: 'Three?', hold: true })];
+      },
+      { retries: 2, effect: 'read' },
+    );
+    const { runtime, clock } = world({ planner: script(call('flaky')), tools: [flaky] });
+    const run = await start({ runtime });
+    const answer = async (message: string): Promise<void> => {
+      const question = async () => (await pausesOf(run)).find(({ payload }) => payload?.['message'] === message);
+      await until(async () => (await question()) !== undefined);
+      asked.push(message);
+      await run.answer((await question())?.token, { kind: 'answer', value: message.toLowerCase() });
+    };
+    await until(async () => (await pausesOf(run)).length === 2);
+    await answer('One?');
+    await advanceUntil(clock, async () => attempts === 2);
+    await answer('Two?');
+    gone.open();
+    await answer('Three?');
+    await run.result();
+    expect(observations(await run.state())).toEqual([['one?', 'two?', 'three?']]);
+    expect(asked).toEqual(['One?', 'Two?', 'Three?']);
+  });
+
+  it('is not ended by the time limit of its call while another one of it has been answered', async () => {
+    const heard = gate();
+    const both = make(
+      'both',
+      (_, { ask }) => {
+        const [first, second] = [ask({ question: 'One?', hold: true }), ask({ question: 'Two?', hold: true })];
+        void first.then(() => heard.open());
+        return Promise.all([first, second]);
+      },
+      { timeoutMs: 100, retries: 0 },
+    );
+    const { runtime, clock } = world({ planner: script(call('both')), tools: [both] });
+    const run = await start({ runtime });
+    await until(async () => (await pausesOf(run)).length === 2);
+    const [one, two] = await pausesOf(run);
+    await run.answer(one?.token, { kind: 'answer', value: 1 });
+    await heard.opened;
+    clock.advance(1_000);
+    await run.answer(two?.token, { kind: 'answer', value: 2 });
+    await run.result();
+    expect(observations(await run.state())).toEqual([[1, 2]]);
+  });
+
   it.each(['value', 'error', 'cancelled'] as const)('is closed with its call (%s)', async (how) => {
     const ends = gate();
     const asks = make('asks', async (_, context) => {

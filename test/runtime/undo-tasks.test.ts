@@ -72,6 +72,24 @@ describe('a task', () => {
     expect(booked).toEqual(['flight']);
   });
 
+  it('may take longer than the run above has to undo its own calls', async () => {
+    const { booked, tools } = bookings({ cancel: { needsApproval: true } });
+    const travel = agent({ name: 'travel', planner: script(book('flight')), tools });
+    const made = world({
+      planner: script(call('travel', { input: 'go' }), noPath),
+      tools: [agentTool(travel, { description: 'd' })],
+      onFail: 'undo',
+      undo: { timeoutMs: 1_000 },
+    });
+    const run = await start(made);
+    const asked = await run.result();
+    if (asked.status !== 'paused') throw new Error('Nobody is asked.');
+    made.clock.advance(5_000);
+    await run.approve(asked.pauses[0]?.token);
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'no_path' });
+    expect(booked).toEqual([]);
+  });
+
   it('that did nothing is left alone', async () => {
     const { tools } = bookings();
     const travel = agent({ name: 'travel', planner: script(call('look')), tools });

@@ -31,6 +31,8 @@ export class Account {
   /** What was used of the steps, also of the run's own, before the user spoke last. */
   #before = { all: 0, own: 0 };
   limits: Partial<Amounts> = {};
+  /** What each task had used when it ended. */
+  readonly #ended = new Map<string, Ended>();
   readonly lent: Map<string, Partial<Amounts>> = new Map();
   /** Money of calls under way, by step and call. */
   readonly #promised = new Map<string, number>();
@@ -117,8 +119,11 @@ export class Account {
       case 'task_ended': {
         // The end of what somebody else has spawned costs nothing here.
         const share = this.lent.get(entry.task);
-        if (!this.lent.delete(entry.task)) return;
-        const { steps, calls = 0, inputTokens, outputTokens, costMicroUsd } = entry.usage;
+        const before = this.#ended.get(entry.task);
+        if (!this.lent.delete(entry.task) && before === undefined) return;
+        this.#ended.set(entry.task, entry.usage);
+        // One that has undone what it did has ended before.
+        const { steps, calls, inputTokens, outputTokens, costMicroUsd } = since(entry.usage, before);
         // What a task took beyond its share, its own user gave it.
         this.#before.all += Math.max(0, steps - (share?.steps ?? steps));
         this.used.steps += steps;
@@ -224,9 +229,9 @@ function checkRoom(entry: Entry, account: Account, { id, entries }: EndedRun, le
   checkReached(entry, account, id, ledger);
 }
 
-/** The moves of a flow, and of a list in one, cost nothing. */
+/** The moves of a flow, of a list in one, and of a task that makes one call, cost nothing. */
 function isFree([first]: readonly Entry[]): boolean {
-  return first?.kind === 'started' && (isFlow(first.agent) || first.agent.startsWith('map:'));
+  return first?.kind === 'started' && (isFlow(first.agent) || /^(?:map|tool):/.test(first.agent));
 }
 
 /** Whoever is stopped by a limit has nothing left of it. */
@@ -287,4 +292,19 @@ function refusedIn(entries: readonly Entry[]): ReadonlySet<string> {
         : [],
     ),
   );
+}
+
+type Ended = Extract<Entry, { kind: 'task_ended' }>['usage'];
+
+function since(
+  now: Ended,
+  before: Ended | undefined,
+): Required<Pick<Ended, 'steps' | 'calls' | 'inputTokens' | 'outputTokens' | 'costMicroUsd'>> {
+  return {
+    steps: now.steps - (before?.steps ?? 0),
+    calls: (now.calls ?? 0) - (before?.calls ?? 0),
+    inputTokens: now.inputTokens - (before?.inputTokens ?? 0),
+    outputTokens: now.outputTokens - (before?.outputTokens ?? 0),
+    costMicroUsd: now.costMicroUsd - (before?.costMicroUsd ?? 0),
+  };
 }

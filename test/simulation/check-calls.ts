@@ -56,6 +56,11 @@ function approvalOf(entries: readonly Entry[], { step, call }: Place): { readonl
   const found = entries.find(
     (entry) => entry.kind === 'resumed' && entry.verdict === 'approve' && tokens.includes(entry.token),
   );
+  // Of several people one may have put other arguments in the place of the call's own.
+  const edit = entries.findLast(
+    (entry) => entry.kind === 'approved' && entry.args !== undefined && tokens.includes(entry.token),
+  );
+  if (edit?.kind === 'approved' && edit.args !== undefined) return { args: edit.args };
   return found?.kind === 'resumed' ? found : undefined;
 }
 
@@ -183,7 +188,7 @@ export function placesOf(entries: readonly Entry[], id: string): Place[] {
   });
 }
 
-function placesWhere(entries: readonly Entry[], isIt: (branch: Branch) => boolean): Place[] {
+export function placesWhere(entries: readonly Entry[], isIt: (branch: Branch) => boolean): Place[] {
   const counts = new Map<number, number>();
   const found: Place[] = [];
   for (const entry of entries) {

@@ -101,7 +101,10 @@ function checkVerdicts(run: EndedRun, ledger: Ledger): void {
     if (answer.verdict === 'timeout') checkInTime(answer, expiresAt, run, ledger);
     const own = startOf(run)?.identity;
     const isOwn = answer.by !== undefined && answer.by.user === own?.user && answer.by.tenant === own.tenant;
-    if (pause.approver === 'another' && answer.verdict === 'approve' && isOwn) {
+    const isOpenToAll = entriesOf(run, 'escalated').some(
+      (told) => told.token === token && told.approver === 'anyone' && told.seq < answer.seq,
+    );
+    if (pause.approver === 'another' && !isOpenToAll && answer.verdict === 'approve' && isOwn) {
       ledger.violated('gates', `${token} was approved by whoever asked for it`, run.id);
     }
   }

@@ -1,6 +1,7 @@
 /** What calls, gates and limits have come to in a run, by the names of the tools: written down by hand. */
 import { type Entry, isJsonObject, type Json, type JsonObject } from '#core';
 import { type EndedRun, entriesOf, hasUnwound, limitsOf, ownEntries, parentOf } from './ended-run.ts';
+import { GATED_KINDS } from './gated-tools.ts';
 import type { Ledger } from './ledger.ts';
 import { AGENTS, type SimulationScript } from './script.ts';
 
@@ -78,7 +79,7 @@ function checkGate(
   ledger: Ledger,
 ): void {
   const { tool } = calls.get(`${step}.${call}`) ?? {};
-  if (tool === undefined || reason !== 'approval_required') return;
+  if (tool === undefined || reason !== 'approval_required' || tool in GATED_KINDS) return;
   // A clock may be set between the moment at which the gate was asked and the one at which it is written down.
   const mostMs = faults.some(({ kind }) => kind === 'clock') ? Number.POSITIVE_INFINITY : SOON_MS;
   if ((tool === 'ask_soon') !== (expiresAt !== undefined) || (expiresAt ?? at) > Math.ceil(at + mostMs)) {

@@ -3,6 +3,7 @@ import type { Entry, WaitRow } from '#core';
 import type { Journal, RunRecord } from '#journal';
 import type { OpenWait } from '#pilotage/journal';
 import { openCallWaits } from './call-waits-by-hand.ts';
+import { checkWoken } from './check-background.ts';
 import type { Ledger } from './ledger.ts';
 import { openPauses, toldOfTasks, waitsIn } from './waits-by-hand.ts';
 
@@ -26,12 +27,13 @@ export async function everyWait(journal: Journal): Promise<readonly OpenWait[]> 
 /** Few, so that there are pages. */
 const PAGE = 3;
 
-/** Checks nothing while some run is driven or due. @param lateMs so late a run may go on by itself; `undefined`: nobody can say. */
+/** Checks nothing while some run is driven or due. @param lateMs so late a run may go on by itself; `undefined`: nobody can say. @param isWoken news wakes planners. */
 export async function checkQuiet(
   journal: Journal,
   now: number,
   ledger: Ledger,
   lateMs: number | undefined,
+  isWoken: boolean,
 ): Promise<void> {
   const parked = new Map<string, Parked>();
   for (const [id, { endedAt, entries, isLeftForNow }] of ledger.runs) {
@@ -40,6 +42,18 @@ export async function checkQuiet(
     if (record === undefined || record.lease !== undefined || record.wakeAt === undefined) return;
     if (record.wakeAt !== null && record.wakeAt <= now) return;
     if (record.wakeAt !== null && isLeftForNow) return;
+    // It begins later, and nobody has told it anything.
+    if (record.status === 'pending') {
+      const [first, ...others] = entries;
+      const startsAt = first?.kind === 'started' ? first.startsAt : undefined;
+      if (record.wakeAt !== startsAt || others.length > 0)
+        ledger.violated(
+          'starts',
+          `it is pending until ${String(record.wakeAt)}, and begins at ${String(startsAt)}`,
+          id,
+        );
+      continue;
+    }
     const left = (await journal.inbox(id)).length;
     if (left > 0 && record.wakeAt !== null) return;
     if (left > 0) ledger.violated('wake', `it is parked for good, and ${left} messages wait`, id);
@@ -50,6 +64,7 @@ export async function checkQuiet(
     checkIndex(id, run, index.get(id) ?? [], ledger);
     if (lateMs !== undefined) checkTimers(id, run, lateMs, ledger);
     checkStatus(id, run, ledger);
+    if (isWoken) checkWoken(id, run.entries, ledger);
     checkTold(id, run, parked, ledger);
   }
 }

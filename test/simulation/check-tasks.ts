@@ -2,6 +2,7 @@
 import { type GroupEnded, jsonEquals, type TaskEnded } from '#core';
 import { accountOf } from './check-accounts.ts';
 import { type EndedRun, endingOf, entriesOf, startOf } from './ended-run.ts';
+import { atItsGoal, timesEnded } from './goals-by-hand.ts';
 import type { Ledger } from './ledger.ts';
 import type { ShownGroups } from './planner.ts';
 import { groupsThatCome } from './waits-by-hand.ts';
@@ -46,14 +47,23 @@ function checkEnds(run: EndedRun, runs: Runs, ledger: Ledger): void {
     }
     const told = ends.get(task)?.length ?? 0;
     const isDue = (child.endedAt ?? Number.POSITIVE_INFINITY) < (run.endedAt ?? 0);
-    if (told > 1 || (isDue && told === 0))
+    if (told > timesEnded(child) || (isDue && told < timesEnded(child)))
       ledger.violated('wake', `of the end of ${task} it was told ${told} times`, run.id);
   }
-  for (const [task, [end]] of ends) {
+  for (const [task, [end, last]] of ends) {
     const child = runs.get(task);
     if (child === undefined || end === undefined) continue;
-    const problem = disagreement(end, child);
-    if (problem !== undefined) ledger.violated('tasks', `of ${task} it was told ${problem}`, run.id);
+    const told: readonly (readonly [TaskEnded, EndedRun])[] =
+      last === undefined || last === end
+        ? [[end, atItsGoal(child)]]
+        : [
+            [end, atItsGoal(child)],
+            [last, child],
+          ];
+    for (const [each, as] of told) {
+      const problem = disagreement(each, as);
+      if (problem !== undefined) ledger.violated('tasks', `of ${task} it was told ${problem}`, run.id);
+    }
   }
 }
 
@@ -62,7 +72,8 @@ function checkCalled(run: EndedRun, runs: Runs, ledger: Ledger): void {
   const ends = entriesOf(run, 'call_ended');
   for (const { task, step, call, agentCall } of entriesOf(run, 'spawned')) {
     const end = ends.find((ended) => ended.step === step && ended.call === call);
-    const child = runs.get(task);
+    const found = runs.get(task);
+    const child = found && atItsGoal(found);
     const ending = child && endingOf(child);
     if (agentCall === undefined || end === undefined || ending === undefined) continue;
     const { outcome } = end;

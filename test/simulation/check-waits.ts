@@ -2,6 +2,7 @@
 import { type Entry, isJsonObject, type Json } from '#core';
 import { callWaitsIn, endedCall, type WaitByHand } from './call-waits-by-hand.ts';
 import { type EndedRun, endingOf, entriesOf, ownEntries, startOf } from './ended-run.ts';
+import { HELD_KINDS } from './held-kinds.ts';
 import type { Ledger } from './ledger.ts';
 import { isFitting, shapeOf } from './wait-args.ts';
 import { LATER_KINDS, partKey, WAITING_KINDS } from './waiting-tools.ts';
@@ -117,7 +118,12 @@ function checkValues(run: EndedRun, waits: readonly WaitByHand[], ledger: Ledger
     const { outcome, reuses } = entry;
     // What an earlier call has come to is judged there.
     if (reuses !== undefined) continue;
-    if (outcome.kind === 'value' && tool in WAITING_KINDS && isJsonObject(outcome.value) && 'got' in outcome.value) {
+    if (
+      outcome.kind === 'value' &&
+      (tool in WAITING_KINDS || tool in HELD_KINDS) &&
+      isJsonObject(outcome.value) &&
+      'got' in outcome.value
+    ) {
       const ends = own.map(({ ends: [end] }) => endText(end));
       const got = (outcome.value['got'] as Json[]).map((one) => JSON.stringify(one));
       if (got.join() !== ends.join())
@@ -165,7 +171,7 @@ function checkLater(
 }
 
 /** By step and call. */
-function toolsOf(entries: readonly Entry[]): ReadonlyMap<string, string> {
+export function toolsOf(entries: readonly Entry[]): ReadonlyMap<string, string> {
   const tools = new Map<string, string>();
   const counts = new Map<number, number>();
   const note = (step: number, tool: string): void => {

@@ -5,15 +5,19 @@ import type { OpenWait } from '#pilotage/journal';
 import { foldEntries, type RunState } from '#state';
 import { endingProblems, foldProblems, lostEntries } from '#testing';
 import { checkAccounts } from './check-accounts.ts';
+import { checkApprovals } from './check-approvals-end.ts';
+import { checkBackground, checkMadeOnce } from './check-background.ts';
 import { checkBudgets, checkEffects } from './check-budgets.ts';
 import { checkFlow } from './check-flows.ts';
 import { checkChanged, checkForks } from './check-forks.ts';
+import { checkHeld } from './check-held.ts';
 import { checkMessages } from './check-messages.ts';
 import { checkOrigins } from './check-origins.ts';
 import { checkCallLimits, checkOutcomes } from './check-outcomes.ts';
 import { checkProgress } from './check-progress.ts';
 import { checkSchedules } from './check-schedules.ts';
 import { checkSessions } from './check-session.ts';
+import { checkStarts } from './check-starts.ts';
 import { checkTasks } from './check-tasks.ts';
 import { checkUndo } from './check-undo.ts';
 import { checkParts, checkWaits } from './check-waits.ts';
@@ -65,19 +69,24 @@ export function checkEnd({ script, ledger, shown, stored, kept, waits }: EndOfHi
   checkFold(runs, script.seed, ledger);
   checkEffects(runs, ledger);
   checkParts(runs, ledger);
+  checkMadeOnce(runs, ledger);
   for (const { run, id } of waits) {
     if (ledger.runs.get(run)?.endedAt !== undefined) ledger.violated('waits', `it has ended, and ${id} waits`, run);
   }
   // Where it is not known in which order things landed, nobody can say who was to get what.
   if (script.world.journal === 'memory') checkMailbox(ledger, kept);
   checkSchedules(runs, script, ledger);
+  checkStarts(runs, script.world.journal === 'memory', ledger);
   checkBudgets(runs, ledger);
   checkSessions(runs, script.memory, ledger, script.faults.some(standsStill));
   if (script.faults.length === 0) checkCallLimits(runs, ledger);
   for (const run of runs.values()) {
     checkMessages(run, ledger);
     checkWaits(run, ledger);
-    checkUndo(run, ledger);
+    checkHeld(run, script, ledger);
+    checkBackground(run, runs, ledger);
+    checkUndo(run, runs, ledger);
+    checkApprovals(run, script, ledger);
     checkTasks(run, runs, ledger, shown);
     checkForks(run, runs, ledger);
     // A night is longer than a node may take.

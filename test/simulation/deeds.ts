@@ -34,21 +34,42 @@ export async function atWork<T>(
   }
 }
 
-/** Takes effect halfway through its time, unless `mayFail` throws. Gives the value, which whoever looks at the world can tell too. */
-export async function doIt<T extends Json>(
+/** Enters the call, and takes effect halfway through its time, unless `mayFail` throws. Gives the value, which whoever looks at the world can tell too. */
+export function doIt<T extends Json>(
   deed: Omit<Attempt, 'order' | 'key'>,
-  { ms, deaf, isRemote }: { readonly ms: number; readonly deaf: boolean; readonly isRemote: boolean },
+  how: Omit<Doing, 'enteredAt'>,
+  context: ToolContext,
+  world: ToolWorld,
+  value: T,
+  mayFail: () => void,
+): Promise<T> {
+  const { process, ledger } = world;
+  const { idempotencyKey: key } = context;
+  const enteredAt = ledger.now();
+  ledger.attempted({ ...deed, key }, process);
+  noteNarrow(deed, key, world);
+  return takeEffect(deed, { ...how, enteredAt }, context, world, value, mayFail);
+}
+
+interface Doing {
+  readonly ms: number;
+  readonly deaf: boolean;
+  readonly isRemote: boolean;
+  /** When the process has entered the call. */
+  readonly enteredAt: number;
+}
+
+/** What a process does that has entered the call. */
+export async function takeEffect<T extends Json>(
+  { run, tool, id }: Pick<Attempt, 'run' | 'tool' | 'id'>,
+  { ms, deaf, isRemote, enteredAt }: Doing,
   { idempotencyKey: key, signal: given }: ToolContext,
   world: ToolWorld,
   value: T,
   mayFail: () => void,
 ): Promise<T> {
   const { process, ledger } = world;
-  const { run, tool, id } = deed;
-  const enteredAt = ledger.now();
   const signal = deaf ? undefined : given;
-  ledger.attempted({ ...deed, key }, process);
-  noteNarrow(deed, key, world);
   const call = world.nextCall();
   await pause(ms / 2, process, signal);
   world.mayDie(call, false);

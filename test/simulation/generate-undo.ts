@@ -55,7 +55,7 @@ export function withUndo(script: SimulationScript): SimulationScript {
   };
 }
 
-function planOf(dice: Dice, moves: readonly PlannedMove[], ending: string): Plan {
+export function planOf(dice: Dice, moves: readonly PlannedMove[], ending: string): Plan {
   switch (ending) {
     case 'throws':
       return { moves: [...moves, {}] };
@@ -68,7 +68,7 @@ function planOf(dice: Dice, moves: readonly PlannedMove[], ending: string): Plan
   }
 }
 
-function moveOf(dice: Dice, index: number): PlannedMove {
+export function moveOf(dice: Dice, index: number): PlannedMove {
   if (dice.chance(0.5)) return { decision: call(dice, index) };
   const branches = dice.list(2, 4, (nth): Branch => {
     const { tool, args } = call(dice, 10 * index + nth + 10) as Extract<Decision, { kind: 'call_tool' }>;

@@ -1,7 +1,10 @@
 /** From a seed to what is played. */
 import { CONTROL_TYPES, type ControlType, type Limits } from '#core';
 import { Dice } from './dice.ts';
+import { withApprovals } from './generate-approvals.ts';
+import { withBackground } from './generate-background.ts';
 import { withCalendar } from './generate-calendar.ts';
+import { withHeld } from './generate-held.ts';
 import { PlanWriter } from './generate-plans.ts';
 import {
   conversing,
@@ -14,7 +17,10 @@ import {
   rootMaterial,
 } from './generate-plays.ts';
 import { withScene } from './generate-scenes.ts';
+import { withStarts } from './generate-starts.ts';
+import { withStreams } from './generate-streams.ts';
 import { withUndo } from './generate-undo.ts';
+import { withUndoBelow } from './generate-undo-below.ts';
 import { WaitWriter } from './generate-waits.ts';
 import { generateWorld } from './generate-world.ts';
 import type { Act, Fault, Root, Sender, SimulationScript } from './script.ts';
@@ -59,7 +65,8 @@ export function generateScript(seed: number): SimulationScript {
     ...progressGuard(dice),
     ...dice.maybe(0.1, () => ({ compactEvery: dice.between(1, 3) })),
   });
-  return withUndo(withCalendar(scene));
+  const more = withUndoBelow(withStarts(withApprovals(withUndo(withCalendar(scene)))));
+  return withBackground(withHeld(withStreams(more)));
 }
 
 function root(dice: Dice, index: number, workers: number, plans: PlanWriter): Root {

@@ -3,9 +3,14 @@
 import { type Clock, type Control, type Effect, type Entry, isControl, type Json, type Message } from '#core';
 import type { Append, Claim, ClaimRequest, NewRun, Park } from '#journal';
 import type { NewSignal, Signalled } from '#pilotage/journal';
+import { ApprovalLedger } from './approval-ledger.ts';
 import { checkClaim, checkEntered } from './check-owners.ts';
+import { isToUndo } from './goals-by-hand.ts';
+import { HeldLedger } from './held-ledger.ts';
 import type { SimulatedProcess } from './process.ts';
 import { ScheduleLedger } from './schedule-ledger.ts';
+import type { StartAsked } from './start-ledger.ts';
+import { StreamLedger } from './stream-ledger.ts';
 
 export const INVARIANTS = [
   'one ending',
@@ -22,6 +27,9 @@ export const INVARIANTS = [
   'signals',
   'schedules',
   'undo',
+  'streams',
+  'approvals',
+  'starts',
   'groups',
   'tasks',
   'cascade',
@@ -163,6 +171,10 @@ export class Ledger {
   readonly accepted: Accepted[] = [];
   readonly appends: Appended[] = [];
   readonly schedules: ScheduleLedger = new ScheduleLedger();
+  readonly streams: StreamLedger = new StreamLedger();
+  readonly held: HeldLedger = new HeldLedger();
+  readonly starts: StartAsked[] = [];
+  readonly approvals: ApprovalLedger = new ApprovalLedger();
   readonly timeline: TimelineLine[] = [];
   /** Absent: nothing is known of what a process drives, for it may be cut off in the middle of anything. */
   slotsPerTenant: number | undefined;
@@ -231,6 +243,8 @@ export class Ledger {
     if (run === undefined) return;
     const now = this.#clock.now();
     this.owners.set(request.owner, process);
+    // Nobody holds what has ended.
+    if (request.reopens === 'undo' && run.endedAt !== undefined) run.leaseUntil = 0;
     checkClaim(claim, request, run, process, { now, ledger: this });
     if (run.holder !== undefined && run.holder !== process) noteLoss(run, run.holder, now);
     if (run.holder !== undefined) run.takenOverAt.push(this.next());
@@ -285,6 +299,8 @@ export class Ledger {
     if (append.fence !== run.fence) {
       this.violated('leases', `an append under the fence ${append.fence} landed; ${run.fence} is current`, append.run);
     }
+    const goesOn = run.endedAt !== undefined && isToUndo(run, append, this.runs);
+    if (goesOn) run.endedAt = undefined;
     if (run.endedAt !== undefined) this.violated('one ending', 'an append landed after the ending', append.run);
     for (const entry of append.entries) {
       if (entry.seq !== run.entries.length + 1) {
@@ -295,7 +311,8 @@ export class Ledger {
       if (entry.kind === 'finished' || entry.kind === 'failed') run.endedAt = order;
     }
     if (append.leaseMs !== undefined) run.leaseUntil = this.#clock.now() + append.leaseMs;
-    this.#noteDriven(append.run, run);
+    // Whoever has a task undo what it did only says so.
+    if (!goesOn) this.#noteDriven(append.run, run);
     for (const id of append.takes ?? []) run.taken.set(id, (run.taken.get(id) ?? 0) + 1);
     for (const start of append.starts ?? []) this.created(start, order);
     for (const { run: to, message } of append.tells ?? []) this.stored(to, message, order);

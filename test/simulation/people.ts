@@ -22,7 +22,7 @@ import { isStoreError } from './store-errors.ts';
 import { fitting, misfitting, shapeOf } from './wait-args.ts';
 
 /** What may rightly be said to somebody who speaks to a run at a bad moment, or who may not. */
-const ORDINARY: ReadonlySet<string> = new Set([
+export const ORDINARY: ReadonlySet<string> = new Set([
   'run_not_found',
   'run_ended',
   'run_changed',
@@ -122,11 +122,12 @@ export class People {
     this.#tries.set(token, tries + 1);
     const { type, payload } = this.#closingAnswer(state, pause, dice);
     const root = rootOf(run, ledger);
+    const from = pause.approvals === undefined ? undefined : oneOfMany(state.identity, tries);
     const said = dice.chance(0.5)
-      ? throughWorker(0, type === 'CANCEL' ? run : root, undefined, (handle) => handle.steer(type, payload))
+      ? throughWorker(0, type === 'CANCEL' ? run : root, from, (handle) => handle.steer(type, payload))
       : undefined;
-    const isStored =
-      said === undefined ? await this.#send(run, { id: this.#newId(), type, payload }) : await this.#heard(said, run);
+    const control = { id: this.#newId(), type, payload, ...(from === undefined ? {} : { from }) };
+    const isStored = said === undefined ? await this.#send(run, control) : await this.#heard(said, run);
     if (!isStored) this.#tries.set(token, tries);
   }
 
@@ -140,7 +141,7 @@ export class People {
       identity: { run },
       limits,
     } = state;
-    const payload = { token: pause.token, closing: true };
+    const payload = { token: pause.token, closing: true, ...seenOf(pause) };
     if (pause.wait !== undefined) return this.#closingWords(pause, payload, dice);
     if (isDoubt(pause) && dice.chance(0.9))
       return { type: 'SETTLE', payload: { ...payload, ...this.#truthOf(pause, state) } };
@@ -243,6 +244,16 @@ function isDoubt({ reason }: OpenPause): boolean {
 
 function keyOf({ payload }: OpenPause): string {
   return String(payload?.['key']);
+}
+
+/** Each time another person. */
+function oneOfMany({ tenant }: Identity, nth: number): Caller {
+  return { tenant, user: `closer${nth}`, session: 'office', scope: 'admin' };
+}
+
+/** Whoever approves what somebody else has put in place of the call's own arguments says that they have seen it. */
+function seenOf({ given, payload }: OpenPause): JsonObject {
+  return given === undefined ? {} : { digest: payload?.['digest'] ?? null };
 }
 
 const MAX_TRIES = 5;

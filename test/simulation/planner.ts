@@ -10,6 +10,7 @@ import {
   type RunView,
 } from '#core';
 import { never } from '#testing';
+import { checkNews } from './check-background.ts';
 import { checkView } from './check-view.ts';
 import type { Ledger } from './ledger.ts';
 import { oddValue } from './odd.ts';
@@ -34,6 +35,7 @@ export function simulatedPlanner(name: string, { script, process, ledger, shown 
       if (!process.alive) return never();
       ledger.tell(process.name, () => `${view.identity.run}: asked for step ${view.trajectory.count}`);
       checkView(view, script, ledger);
+      checkNews(view, ledger);
       if (!isReplayed(view, ledger)) shown.note(view, ledger);
       const { moves = [], obeys, stubborn } = script.plans[planNamed(view)] ?? {};
       const move = moves[view.trajectory.count];

@@ -6,8 +6,10 @@ import { SeededAmbient } from './ambient.ts';
 import { Scheduling } from './calendar.ts';
 import { checkEnd } from './check.ts';
 import { checkQuiet, everyWait } from './check-quiet.ts';
+import { checkStreams } from './check-streams.ts';
 import { attachmentText } from './check-view.ts';
 import { Clashes } from './clashes.ts';
+import { Deciders } from './deciders.ts';
 import { Dice } from './dice.ts';
 import { Leavers } from './leavers.ts';
 import { Ledger, type TimelineLine, type Violation } from './ledger.ts';
@@ -18,9 +20,11 @@ import { ShownGroups } from './planner.ts';
 import { SimulatedProcess } from './process.ts';
 import type { Root, SimulationScript } from './script.ts';
 import { queryOf } from './scripted-replies.ts';
+import { Starters } from './starters.ts';
 import { openStorage, type Storage } from './storage.ts';
 import { SimulatedStore } from './store.ts';
 import { isStoreError } from './store-errors.ts';
+import { StreamReaders } from './stream-readers.ts';
 import { SimulatedTime } from './time.ts';
 import { Watching } from './watching.ts';
 import { Worker } from './worker.ts';
@@ -98,9 +102,12 @@ class Stage {
   readonly #workers: readonly Worker[];
   readonly #people: People;
   readonly #outside: Outside;
+  readonly #deciders: Deciders;
+  readonly #starters: Starters;
   readonly #shown = new ShownGroups();
   readonly #watching: Watching;
   readonly #leavers: Leavers;
+  readonly #streamReaders: StreamReaders;
   readonly #clashes: Clashes;
   readonly #scheduling: Scheduling | undefined;
 
@@ -121,7 +128,9 @@ class Stage {
     const started = (runtime: Runtime): void => this.#scheduling?.started(runtime);
     const world = { script, time, ledger, storage, shown: this.#shown, machines, started };
     this.#workers = Array.from({ length: script.workers }, (_, index) => new Worker(index, world));
-    this.#leavers = new Leavers({ script, ledger, watching: this.#watching, worker: (at) => this.#workers[at] });
+    const seen = { script, ledger, watching: this.#watching, worker: (at: number) => this.#workers[at] };
+    this.#leavers = new Leavers(seen);
+    this.#streamReaders = new StreamReaders(seen);
     const dice = new Dice(script.seed + 17);
     const { chance, maxMs } = script.delays;
     const store = new SimulatedStore({
@@ -139,6 +148,17 @@ class Stage {
       after: (ms: number, act: () => void) => void time.after(ms, act),
     };
     this.#clashes = new Clashes(clashing, script.world.clashes);
+    const { starts = [], workers } = script;
+    this.#starters = new Starters(
+      {
+        ...clashing,
+        workers,
+        now: () => time.now(),
+        isInNight: (index) => this.#workers[index]?.isInNight === true,
+      },
+      starts,
+    );
+    this.#deciders = new Deciders({ ledger, does });
     this.#outside = new Outside({
       ledger,
       store,
@@ -175,6 +195,7 @@ class Stage {
     await this.#closeAll();
     const stored = await this.#storedRuns();
     const [kept, waits] = [await this.#keptSignals(), await everyWait(this.#journal)];
+    await checkStreams(this.#ledger, this.#journal);
     checkEnd({ script: this.#script, ledger: this.#ledger, shown: this.#shown, stored, kept, waits });
   }
 
@@ -186,7 +207,8 @@ class Stage {
   }
 
   #schedule(): void {
-    const { roots, acts, signals, faults, forks, readers, world, calendar } = this.#script;
+    const { roots, acts, signals, faults, forks, readers, world, calendar, approvals, starts } = this.#script;
+    const { streamReaders = [] } = this.#script;
     const at = (ms: number, act: () => unknown): void => void this.#time.after(ms, act);
     for (const root of roots) {
       at(root.at, () => this.#start(root, root.worker));
@@ -202,6 +224,8 @@ class Stage {
       at(signal.at, () => this.#outside.act(signal, `s${index}`));
       if (signal.again !== undefined) at(signal.at + signal.again, () => this.#outside.actAgain(signal, `s${index}`));
     }
+    for (const start of starts ?? []) at(start.at, () => this.#starters.begin(start));
+    for (const act of approvals ?? []) at(act.at, () => this.#deciders.act(act));
     for (const act of calendar?.acts ?? []) at(act.at, () => this.#scheduling?.act(act));
     for (const night of calendar?.nights ?? [])
       at(night.at, () => {
@@ -209,6 +233,7 @@ class Stage {
       });
     for (const fork of forks) at(fork.at, () => this.#leavers.fork(fork));
     for (const reader of readers) at(reader.at, () => this.#leavers.read(reader));
+    for (const reader of streamReaders) at(reader.at, () => this.#streamReaders.read(reader));
     for (const fault of faults) {
       const worker = this.#workers[fault.worker];
       if ('at' in fault) at(fault.at, () => worker?.befall(fault));
@@ -261,7 +286,8 @@ class Stage {
       this.#script.roots.every(({ run }) => this.#ledger.runs.has(run)) &&
       this.#allEnded() &&
       !this.#leavers.isBusy &&
-      !this.#clashes.isBusy
+      !this.#clashes.isBusy &&
+      !this.#starters.isBusy
     );
   }
 
@@ -274,7 +300,7 @@ class Stage {
     const dice = new Dice(this.#script.seed + 5);
     const until = this.#time.now() + CLOSING_MS;
     while (!this.#isOver() && this.#time.now() < until) {
-      await checkQuiet(this.#journal, this.#time.now(), this.#ledger, this.#lateMs);
+      await checkQuiet(this.#journal, this.#time.now(), this.#ledger, this.#lateMs, this.#script.wakeMode !== 'poll');
       void this.#people.close(dice);
       void this.#outside.close(dice);
       await this.#pass(LOOK_EVERY_MS, () => this.#isOver());

@@ -2,7 +2,9 @@
 import type { ControlType, Decision, JsonObject, Limits, UndoOptions, Usage, WakeMode } from '#core';
 import type { ProgressGuard } from '#runtime';
 import type { Odd } from './odd.ts';
+import type { ApprovalAct } from './script-approvals.ts';
 import type { Calendar } from './script-calendar.ts';
+import type { KeyedStart } from './script-starts.ts';
 import type { WorldFault, WorldScript } from './script-world.ts';
 import type { Shape } from './wait-args.ts';
 
@@ -26,10 +28,16 @@ export interface SimulationScript {
   readonly signals: readonly SignalAct[];
   readonly forks: readonly ForkAct[];
   readonly readers: readonly Reader[];
+  /** Absent: nobody reads streams. */
+  readonly streamReaders?: readonly StreamReader[];
   readonly faults: readonly Fault[];
   readonly world: WorldScript;
   /** Absent: there are no schedules. */
   readonly calendar?: Calendar;
+  /** Absent: nothing is started under keys, or at a time. */
+  readonly starts?: readonly KeyedStart[];
+  /** Absent: nobody is asked about more than gates of their own. */
+  readonly approvals?: readonly ApprovalAct[];
   /** How runs go on with the earlier ones of their session; absent: not at all. */
   readonly memory?: SimulatedMemory;
   readonly progress?: ProgressGuard;
@@ -214,6 +222,19 @@ export interface Reader {
    */
   readonly how: 'unread' | 'dropped' | 'returned' | 'thrown' | 'raced' | 'replayed';
   readonly after: number;
+}
+
+/** Somebody who reads a stream of a run, or of one of its tasks, counted round. */
+export interface StreamReader {
+  readonly at: number;
+  readonly root: string;
+  readonly task: number;
+  readonly worker: number;
+  readonly stream: string;
+  readonly from: number;
+  readonly follow: boolean;
+  /** It leaves after so many rows, and comes back for the next. */
+  readonly leaves?: number;
 }
 
 interface FaultAtOperation {

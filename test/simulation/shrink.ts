@@ -59,6 +59,9 @@ const STEPS: readonly Smaller[] = [
     for (const forks of without(script.forks)) yield { ...script, forks };
     for (const readers of without(script.readers)) yield { ...script, readers };
     for (const signals of without(script.signals)) yield { ...script, signals };
+    for (const streamReaders of without(script.streamReaders ?? [])) yield { ...script, streamReaders };
+    for (const starts of without(script.starts ?? [])) yield { ...script, starts };
+    for (const approvals of without(script.approvals ?? [])) yield { ...script, approvals };
   },
   function* (script) {
     const { calendar, ...others } = script;

@@ -20,16 +20,22 @@ import type {
   RunRecord,
   SignalOptions,
   SnapshotStore,
+  StreamAppend,
 } from '#journal';
 import type { NewSignal, Signalled } from '#pilotage/journal';
 import { never } from '#testing';
+import type { Moment } from './approval-ledger.ts';
+import { checkLanded } from './check-approvals.ts';
 import { checkOwner } from './check-owners.ts';
+import { noteAsked } from './held-ledger.ts';
 import type { Ledger } from './ledger.ts';
 import type { SimulatedProcess } from './process.ts';
 import type { OperationName, StoreErrorCode } from './script-world.ts';
+import { startingByKey } from './start-ledger.ts';
 import { storeFailure } from './store-errors.ts';
 import { firing, type SchedulesBehind, simulatedSchedules } from './store-schedules.ts';
-import { entryText, messageText, parkText } from './text.ts';
+import { noteEnds, noteRows } from './stream-ledger.ts';
+import { entryText, messageText, parkText, rowsText } from './text.ts';
 import type { SimulatedTime } from './time.ts';
 
 /** What befalls one operation. */
@@ -55,6 +61,8 @@ export interface StoreOptions {
   /** How a wake comes to the process. Default: at once. */
   readonly hear?: (wake: () => void) => void;
 }
+
+const JUDGED: ReadonlySet<EntryKind> = new Set(['paused', 'ruled', 'approved', 'resumed']);
 
 export class SimulatedStore implements Journal {
   readonly artifacts: ArtifactStore;
@@ -92,7 +100,7 @@ export class SimulatedStore implements Journal {
       signal: (signal) => this.#signalOutside(signal),
       list: (query) => this.#operation('read', () => inner.events.list(query)),
     };
-    // The programs of the simulation have no sessions, and start nothing under keys.
+    // The programs of the simulation have no sessions.
     this.sessions = inner.sessions;
     this.#behind = {
       ...options,
@@ -100,9 +108,9 @@ export class SimulatedStore implements Journal {
       tell: (what) => this.#tell('', what),
     };
     this.schedules = simulatedSchedules(this.#behind);
-    this.startByKey = (run, key) => inner.startByKey(run, key);
+    this.startByKey = (run, key) => this.#operation('create', () => startingByKey(this.#behind, run, key));
     this.streams = {
-      append: (append) => this.#operation('append', () => inner.streams.append(append)),
+      append: (append) => this.#appendRows(append),
       read: (run, name, from, limit) => this.#operation('read', () => inner.streams.read(run, name, from, limit)),
       list: (run) => this.#operation('read', () => inner.streams.list(run)),
     };
@@ -134,7 +142,7 @@ export class SimulatedStore implements Journal {
   }
 
   append(append: Append): Promise<void> {
-    const { inner, ledger, process } = this.#options;
+    const { inner, isInOrder, ledger, process } = this.#options;
     return this.#operation('append', async () => {
       const before = ledger.next();
       const at = ledger.now();
@@ -143,7 +151,25 @@ export class SimulatedStore implements Journal {
       const order = this.#landedAt(before);
       this.#tell(append.run, () => append.entries.map(entryText).join(', '));
       ledger.appended(append, order, at);
+      noteEnds(append, order, process, ledger);
+      noteAsked(append, ledger);
+      if (isInOrder) this.#judge(append, { order, at, wallMs: process.wallMs() });
     });
+  }
+  #appendRows(append: StreamAppend): Promise<void> {
+    const { inner, ledger } = this.#options;
+    return this.#operation('append', async () => {
+      const before = ledger.next();
+      await inner.streams.append(append);
+      this.#tell(append.run, () => `rows ${rowsText(append)}`);
+      noteRows(append, this.#landedAt(before), ledger);
+    });
+  }
+
+  #judge({ run, entries }: Append, now: Moment): void {
+    const { ledger, process } = this.#options;
+    if (!entries.some(({ kind }) => JUDGED.has(kind))) return;
+    checkLanded({ run, entries, all: ledger.runs.get(run)?.entries ?? [], process, now, ledger });
   }
 
   claim(request: ClaimRequest): Promise<Claim | undefined> {

@@ -1,6 +1,6 @@
 /** Entries and messages in one line each, for the timeline of a history. */
 import type { Decision, Entry, Message, Outcome } from '#core';
-import type { Park } from '#journal';
+import type { Park, StreamAppend } from '#journal';
 
 export function entryText(entry: Entry): string {
   return `${entry.seq} ${entry.kind} ${detail(entry)}`.trimEnd();
@@ -60,6 +60,11 @@ export function parkText({ wakeInMs, status, asBefore }: Park): string {
   if (asBefore !== undefined) return `as before, due at ${asBefore.wakeAt}, ${asBefore.status}`;
   const until = typeof wakeInMs === 'number' ? `for ${wakeInMs} ms` : `until ${String(wakeInMs)}`;
   return `${until}, ${status ?? 'same status'}`;
+}
+
+export function rowsText({ step, call, attempt, rows }: StreamAppend): string {
+  const texts = rows.map((row) => ('value' in row ? `${row.name} ${short(row.value)}` : `${row.name} is closed`));
+  return `of ${step}.${call}, attempt ${attempt}: ${texts.join(', ')}`;
 }
 
 function decisionText(decision: Decision): string {

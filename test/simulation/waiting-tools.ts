@@ -190,11 +190,11 @@ const ENDS: Readonly<Record<string, string>> = {
 };
 
 /** How the wait has ended that throws this; `undefined`: it has not, and something else went wrong. */
-function endOf(thrown: unknown): string | undefined {
+export function endOf(thrown: unknown): string | undefined {
   return PilotageError.is(thrown) ? ENDS[thrown.code] : undefined;
 }
 
-function isEndOfWait(thrown: unknown): boolean {
+export function isEndOfWait(thrown: unknown): boolean {
   return endOf(thrown) !== undefined;
 }
 

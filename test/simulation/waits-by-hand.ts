@@ -1,5 +1,6 @@
 /** What a run waits for, read off its entries by hand: nothing here asks the fold that it judges. */
 import type { Entry, TaskPause } from '#core';
+import { undoneTask } from './goals-by-hand.ts';
 
 type Entries = readonly Entry[];
 type Of<K extends Entry['kind']> = Extract<Entry, { kind: K }>;
@@ -8,12 +9,14 @@ type Of<K extends Entry['kind']> = Extract<Entry, { kind: K }>;
 export function openPauses(entries: Entries): Of<'paused'>[] {
   const open = new Map<string, Of<'paused'>>();
   for (const entry of entries) {
+    // Nobody listens any more to what an attempt has asked that is over.
+    const isOver = entry.kind === 'call_away' || (entry.kind === 'paused' && entry.reason === 'in_doubt');
+    if (isOver || entry.kind === 'call_ended') {
+      for (const { token, step, call, wait } of open.values())
+        if (step === entry.step && (call ?? 0) === entry.call && !(isOver && wait === undefined)) open.delete(token);
+    }
     if (entry.kind === 'paused') open.set(entry.token, entry);
     if (entry.kind === 'resumed') open.delete(entry.token);
-    if (entry.kind !== 'call_ended') continue;
-    for (const { token, step, call } of open.values()) {
-      if (step === entry.step && (call ?? 0) === entry.call) open.delete(token);
-    }
   }
   return [...open.values()];
 }
@@ -32,6 +35,9 @@ export function waitsIn(entries: Entries): Wait[] {
   const ends = new Map<string, number>();
   for (const entry of entries) if (entry.kind === 'call_ended') ends.set(`${entry.step}.${entry.call}`, entry.seq);
   return entries.flatMap((entry) => {
+    const undone = undoneTask(entry);
+    if (undone !== undefined && entry.kind === 'moved')
+      return [{ task: undone, from: entry.seq, until: ends.get(`${entry.step}.0`) ?? Number.POSITIVE_INFINITY }];
     const isWait =
       entry.kind === 'awaiting' || (entry.kind === 'spawned' && (entry.retained || entry.agentCall === true));
     if (!isWait) return [];

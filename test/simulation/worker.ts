@@ -3,9 +3,12 @@ import { describeThrown, PilotageError } from '#core';
 import { createRuntime, type Runtime } from '#runtime';
 import type { Agent, Tool } from '#tools';
 import { agentIn } from './agents.ts';
+import { backgroundAgent, backgroundTools } from './background-tools.ts';
 import type { ToolWorld } from './deeds.ts';
 import { Dice } from './dice.ts';
 import { simulatedFlow } from './flows.ts';
+import { gatedTools } from './gated-tools.ts';
+import { heldTools } from './held-tools.ts';
 import type { Ledger } from './ledger.ts';
 import type { Machines } from './machines.ts';
 import { type ShownGroups, simulatedPlanner } from './planner.ts';
@@ -16,6 +19,7 @@ import type { OperationName } from './script-world.ts';
 import type { DiskTrouble, Storage } from './storage.ts';
 import { type OperationFault, SimulatedStore } from './store.ts';
 import { isOfAnotherVersion, isStoreError } from './store-errors.ts';
+import { streamingTools } from './streaming-tools.ts';
 import { policyIn } from './surroundings.ts';
 import type { SimulatedTime } from './time.ts';
 import { simulatedTools, withCarried } from './tools.ts';
@@ -236,16 +240,23 @@ export class Worker {
       mayDie: (call, landed) => this.#mayDie(process, call, landed),
       mayFreeze: (call) => this.#mayFreeze(process, call),
     };
-    const tools = [...simulatedTools(world), ...waitingTools(world), ...undoableTools(world)];
+    const tools = [
+      ...simulatedTools(world),
+      ...waitingTools(world),
+      ...undoableTools(world),
+      ...streamingTools(world),
+      ...heldTools(world),
+      ...backgroundTools(world),
+      ...gatedTools(world),
+    ];
     const flows = script.flows.map((name) => simulatedFlow(name, world));
     const planners = { script, process, ledger, shown };
     const runtime = createRuntime({
       planner: simulatedPlanner('simulated', planners),
-      tools: withCarried(
-        tools,
-        simulatedPlanner('carrier', planners),
-        flows.map((flow) => flow.asTool()),
-      ),
+      tools: withCarried(tools, simulatedPlanner('carrier', planners), [
+        ...flows.map((flow) => flow.asTool()),
+        backgroundAgent(simulatedPlanner('back_carrier', planners), tools),
+      ]),
       agents: [...flows, ...this.#agents(process, tools)],
       journal: store,
       clock: process.clock,

@@ -3,6 +3,7 @@ import { type Clock, steadyMs } from '#core';
 import { LeaseWatch, MAX_LEASE_MS } from '../lease-watch.ts';
 import type { Claim, ClaimedRun, ClaimRequest, Park, ParkedRequest, Renewal } from '../port.ts';
 import { assertMayGoOn, dueAt, hasEnded, MOST_ENTRIES_ALONG, mayLive, mayReopen, wholeMs } from '../rules.ts';
+import { isYetToBegin } from '../start-rules.ts';
 import { decodeRow, type EntryRow } from '../stored-runs.ts';
 import { type Database, NOW_1, type Sql, TIME_1, type Times } from './database.ts';
 import {
@@ -87,6 +88,7 @@ const CLAIM_OF_OTHERS = claimFirst(
 const CLAIM_FREE = `
   WITH found AS (
     SELECT ${COLUMNS}, ${TIME_1} AS time FROM {runs} WHERE id = $4 AND owner IS NULL AND status IN ('pending', 'running', 'waiting', 'paused')
+      AND NOT (fence = 0 AND signals = 0 AND coalesce(wake_at, 0) > ${NOW_1})
     FOR UPDATE
   )
   ${GRANT}`;
@@ -190,6 +192,7 @@ export class PostgresClaims {
   }
 
   async #isClaimable(sql: Sql, row: RunRow, request: ClaimRequest, { now, time }: Times): Promise<boolean> {
+    if (isYetToBegin({ ...row, wakeAt: row.wake_at }, now)) return false;
     if (hasEnded(row.status)) {
       if (!mayReopen(row.status, request)) return false;
       assertMayGoOn(row.id, await this.#turns.otherInTurn(sql, row.id));

@@ -4,6 +4,7 @@
  */
 import type { Scope } from '#core';
 import type { StoredMessage } from '../port.ts';
+import type { DroppedRun } from '../prune-port.ts';
 import { EVENT_MESSAGE, eventsIn } from '../waiting.ts';
 import { dropArtifacts } from './artifacts.ts';
 import type { Lock, Sql } from './database.ts';
@@ -11,13 +12,12 @@ import { dropLabels } from './starts.ts';
 import { dropStreams } from './streams.ts';
 import type { PostgresWaits } from './waits.ts';
 
-export interface DroppedRun {
-  readonly key: number;
-  readonly id: string;
+/** The same with its tenant, whose signals it may have. */
+export interface DroppedOf extends DroppedRun {
   readonly tenant: string;
 }
 
-type Untaken = StoredMessage & Pick<DroppedRun, 'key' | 'tenant'>;
+type Untaken = StoredMessage & Pick<DroppedOf, 'key' | 'tenant'>;
 
 const EVENTS = `
   SELECT runs.key, runs.tenant, controls.id, controls.body AS text
@@ -45,7 +45,7 @@ export async function signalLocksOf(sql: Sql, keys: readonly number[]): Promise<
  */
 export async function dropRuns(
   sql: Sql,
-  runs: readonly DroppedRun[],
+  runs: readonly DroppedOf[],
   { waits, now, locked }: { readonly waits: PostgresWaits; readonly now: number; readonly locked: readonly Lock[] },
 ): Promise<readonly string[] | undefined> {
   const keys = runs.map(({ key }) => key);

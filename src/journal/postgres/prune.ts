@@ -1,8 +1,8 @@
 /** Which runs may go that ended long ago, and their removal: found without a lock, looked at once more under the locks, and removed in one commit. */
 import { type Scope, scopeKey } from '#core';
-import { PRUNE_ROOTS, PRUNE_RUNS, PRUNE_WINDOW, type Pruned, type PruneRequest, successorIn } from '../prune-port.ts';
+import { PRUNE_ROOTS, PRUNE_RUNS, PRUNE_WINDOW, type PruneRequest, type Removed, successorIn } from '../prune-port.ts';
 import { type Database, type Lock, NOW_1, type Sql } from './database.ts';
-import { type DroppedRun, dropRuns, dropSession, signalLocksOf } from './drops.ts';
+import { type DroppedOf, dropRuns, dropSession, signalLocksOf } from './drops.ts';
 import { HAS_ENDED } from './run-rows.ts';
 import { forgetOver } from './starts.ts';
 import type { PostgresWaits } from './waits.ts';
@@ -14,7 +14,7 @@ const BEFORE = `${NOW_1} - $2::float8`;
 const isKept = (of: string): string =>
   `(NOT (${hasEnded(of)}) OR ${of}.updated_at > ${BEFORE} OR (${of}.owner IS NOT NULL AND ${of}.lease_until > ${NOW_1}))`;
 const isChosen = (of: string): string => `${of}.status = ANY($3::text[])`;
-/** Of a turn all runs of its session count, of another run its tree. */
+/** Where the root is a turn, all runs of its session count; else its tree. */
 const HAS_KEPT = `
   CASE WHEN root.turn IS NOT NULL THEN EXISTS (
     SELECT FROM {runs} AS own WHERE ${sameScope('own')} AND (${isKept('own')} OR (own.parent IS NULL AND NOT ${isChosen('own')}))
@@ -24,7 +24,7 @@ const HAS_KEPT = `
     )
     SELECT FROM tree JOIN {runs} AS own ON own.id = tree.id WHERE ${isKept('own')}
   ) END`;
-/** Of a run that another one has gone on with: whether one of its session is under way. */
+/** Where another run has gone on with this one: whether a run of its session is under way. */
 const HAS_OPEN = `EXISTS (SELECT FROM {runs} AS open WHERE ${sameScope('open')} AND NOT (${hasEnded('open')}))`;
 const LOOK = `
   SELECT root.key, root.id, root.tenant, root."user", root.session, root.turn,
@@ -59,28 +59,20 @@ const SWEEP = `
     SELECT number FROM {signals} WHERE until <= ${NOW_1} ORDER BY until LIMIT ${SWEPT_AT_ONCE} FOR UPDATE SKIP LOCKED
   )`;
 
-interface LookedRow extends Scope, DroppedRun {
+interface LookedRow extends Scope, DroppedOf {
   readonly turn: number | null;
   readonly stays: boolean;
   readonly last_body: string | null;
   readonly has_open: boolean | null;
 }
 
-interface MemberRow extends DroppedRun {
+interface MemberRow extends DroppedOf {
   readonly root: string;
 }
 
 interface Found {
   readonly roots: readonly LookedRow[];
   readonly members: readonly MemberRow[];
-}
-
-/** Who else has to look after it. */
-export interface Removed {
-  readonly pruned: Pruned;
-  readonly told: readonly string[];
-  /** Sessions whose conversation is gone. */
-  readonly sessions: readonly Scope[];
 }
 
 export class PostgresPrune {
@@ -125,7 +117,7 @@ export class PostgresPrune {
     return { roots, members };
   }
 
-  /** Those that may go. One that has another go on with it stays as long as that one. */
+  /** Those that may go. A run with which another one goes on stays as long as that other. */
   async #goingOf(sql: Sql, request: PruneRequest, ids: readonly string[]): Promise<readonly LookedRow[]> {
     const known = new Map<string, LookedRow>();
     const wanted = [this.#database.given, request.olderThanMs, request.status] as const;

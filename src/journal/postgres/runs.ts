@@ -26,7 +26,7 @@ import {
   type Owned,
   runNotFound,
 } from '../rules.ts';
-import { beginningAt, decideStart, firstWake, inPlaceOf, type KeyedRuns } from '../start-rules.ts';
+import { beginningAt, decideStart, firstWake, inPlaceOf, isYetToBegin, type KeyedRuns } from '../start-rules.ts';
 import { decodeRow, type EntryRow } from '../stored-runs.ts';
 import { appendAll } from './appends.ts';
 import type { PostgresClaims } from './claims.ts';
@@ -149,7 +149,7 @@ export class PostgresRuns {
         sql,
         rows.slice(0, 1).map(({ run }) => run),
       );
-      const decision = decideStart(key, rows, keyedRuns(held, times.time), times.now);
+      const decision = decideStart(key, rows, keyedRuns(held, times.time), Math.ceil(times.time));
       if (decision.do === 'join') return { run: decision.run };
       if (decision.do === 'replace') {
         await this.#replace(sql, held.get(decision.run), given, decision.startsAt, times);
@@ -348,7 +348,6 @@ function keyedRuns(held: ReadonlyMap<string, RunRow>, now: number): KeyedRuns {
   };
   return {
     isUnderWay: (run) => has(run, ({ status }) => !hasEnded(status)),
-    isYetToBegin: (run) =>
-      has(run, ({ fence, signals, wake_at: at }) => fence === 0 && signals === 0 && at !== null && at > now),
+    isYetToBegin: (run) => has(run, (row) => isYetToBegin({ ...row, wakeAt: row.wake_at }, now)),
   };
 }

@@ -2,6 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type Scope, scopeKey } from '#core';
 import type { StoredMessage } from '../port.ts';
+import type { DroppedRun } from '../prune-port.ts';
 import { EVENT_MESSAGE, eventsIn } from '../waiting.ts';
 import type { SqliteStarts } from './starts.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
@@ -30,11 +31,6 @@ function statementsOn(db: DatabaseSync) {
         AND ref IN (SELECT ref FROM artifact_rows WHERE scope = :key AND created_at <= :before)`),
     artifactRows: sql('DELETE FROM artifact_rows WHERE scope = :key AND created_at <= :before'),
   } satisfies Record<string, PreparedStatement>;
-}
-
-export interface DroppedRun {
-  readonly key: number;
-  readonly id: string;
 }
 
 export class SqliteDrops {

@@ -38,7 +38,7 @@ import type {
   StartedByKey,
 } from '../port.ts';
 import type { StreamStore } from '../port-streams.ts';
-import { assertPrune, type Pruned, type PruneRequest } from '../prune-port.ts';
+import { assertPrune, type Pruned, type PruneRequest, type Removed } from '../prune-port.ts';
 import {
   assertLease,
   assertPriority,
@@ -57,7 +57,7 @@ import { SqliteDrops } from './drops.ts';
 import { SqliteGuard } from './guard.ts';
 import { SqliteItems } from './items.ts';
 import { OpeningJournal } from './opening.ts';
-import { type Removed, SqlitePrune } from './prune.ts';
+import { SqlitePrune } from './prune.ts';
 import { ReadingJournal } from './reading.ts';
 import { partBefore, SqliteRecords, SqliteRepairs } from './records.ts';
 import { SqliteRows } from './runs.ts';

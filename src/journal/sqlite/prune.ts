@@ -1,8 +1,16 @@
 /** Which runs may go that ended long ago, and their removal. Called inside the writer's transaction where it deletes. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Scope } from '#core';
-import { PRUNE_ROOTS, PRUNE_RUNS, PRUNE_WINDOW, type Pruned, type PruneRequest, successorIn } from '../prune-port.ts';
-import type { DroppedRun, SqliteDrops } from './drops.ts';
+import {
+  type DroppedRun,
+  PRUNE_ROOTS,
+  PRUNE_RUNS,
+  PRUNE_WINDOW,
+  type PruneRequest,
+  type Removed,
+  successorIn,
+} from '../prune-port.ts';
+import type { SqliteDrops } from './drops.ts';
 import { LAST_ENTRY } from './schema.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
 import type { SqliteWaits } from './waits.ts';
@@ -53,14 +61,6 @@ interface Limits {
   readonly before: number;
   readonly now: number;
   readonly status: string;
-}
-
-/** Who else has to look after it. */
-export interface Removed {
-  readonly pruned: Pruned;
-  readonly told: readonly string[];
-  /** Sessions whose conversation is gone. */
-  readonly sessions: readonly Scope[];
 }
 
 export class SqlitePrune {

@@ -49,7 +49,7 @@ import {
   type StoredTree,
   wholeMs,
 } from '../rules.ts';
-import { beginningAt, decideStart, firstWake, inPlaceOf, type KeyedRuns } from '../start-rules.ts';
+import { beginningAt, decideStart, firstWake, inPlaceOf, isYetToBegin, type KeyedRuns } from '../start-rules.ts';
 import { decodeRow, type EntryRow } from '../stored-runs.ts';
 import { SqliteInbox } from './inbox.ts';
 import { ItemWriter } from './items.ts';
@@ -252,7 +252,8 @@ export class SqliteRows {
     const now = Math.floor(time);
     const { tenant, run: id } = given.identity;
     if (this.#sql.findRun().get(id) !== undefined) return { run: id };
-    const decision = decideStart(key, this.#starts.rows(tenant, key), this.#keyedRuns(time), now);
+    // Nobody begins before the time that was asked for, which may have a fraction.
+    const decision = decideStart(key, this.#starts.rows(tenant, key), this.#keyedRuns(time), Math.ceil(time));
     if (decision.do === 'join') return { run: decision.run };
     if (decision.do === 'replace') {
       this.#replace(this.#find(decision.run).key, given, decision.startsAt, time);
@@ -270,8 +271,7 @@ export class SqliteRows {
     };
     return {
       isUnderWay: (run) => has(run, ({ status }) => !hasEnded(status)),
-      isYetToBegin: (run) =>
-        has(run, ({ fence, signals, wake_at: at }) => fence === 0 && signals === 0 && at !== null && at > now),
+      isYetToBegin: (run) => has(run, (row) => isYetToBegin({ ...row, wakeAt: row.wake_at }, now)),
     };
   }
 
@@ -385,7 +385,7 @@ export class SqliteRows {
       return due ?? this.#findStuck(request, which.agents, now);
     }
     const row = this.#sql.findRun().get(request.run) as RunRow | undefined;
-    if (row === undefined) return undefined;
+    if (row === undefined || isYetToBegin({ ...row, wakeAt: row.wake_at }, now)) return undefined;
     if (hasEnded(row.status)) {
       if (!mayReopen(row.status, request)) return undefined;
       assertMayGoOn(row.id, this.#turns.otherInTurn(row.id));

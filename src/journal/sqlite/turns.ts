@@ -2,8 +2,9 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type Identity, type Scope, SESSION_MESSAGE } from '#core';
 import type { NewRun, RunStatus, Sending, SessionQuery, SessionRecord } from '../port.ts';
+import type { DroppedRun } from '../prune-port.ts';
 import { assertMaySwitch, assertOwnTurn, cannotDelete, ownedBy, pageSize, sessionBusy } from '../rules.ts';
-import type { DroppedRun, SqliteDrops } from './drops.ts';
+import type { SqliteDrops } from './drops.ts';
 import { hasText, type PreparedStatement, prepared } from './statements.ts';
 import type { SqliteWaits } from './waits.ts';
 

@@ -39,6 +39,21 @@ const laterCases: readonly JournalCase[] = [
     },
   },
   {
+    name: 'a run that begins later, and was told nothing, is not claimed by its name either',
+    async run({ journal, clock }) {
+      const key: StartKey = { kind: 'debounce', key: 'k', waitMs: 100 };
+      await journal.startByKey(runWith('r1'), key);
+      clock.advance(90);
+      await journal.startByKey(runWith('r2'), key);
+      clock.advance(20);
+      // Whoever has read the first time comes too early.
+      assert.equal(await journal.claim({ ...ana, run: 'r1' }), undefined);
+      assert.equal((await journal.startByKey(runWith('r3'), key)).run, 'r1');
+      clock.advance(100);
+      assert.equal(present(await journal.claim({ ...ana, run: 'r1' })).run, 'r1');
+    },
+  },
+  {
     name: 'a time that has passed is now',
     async run({ journal, clock }) {
       const claim = await journal.create(runWith('r1', { startsAt: clock.now() }, { claim: ana }));
