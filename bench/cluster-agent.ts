@@ -32,6 +32,12 @@ export function machineMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
+/** Of the whole process. */
+export function cpuMsSince(before: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1_000;
+}
+
 /** What was really done, whoever has done it and whatever the journal says. */
 export const LEDGER: string = `
   CREATE TABLE ledger (

@@ -6,7 +6,7 @@ import { setTimeout as passed } from 'node:timers/promises';
 import pg from 'pg';
 import { postgresJournal } from '#journal/postgres';
 import type { Runtime } from '#pilotage';
-import { clusterRuntime, type Heard, machineMs } from './cluster-agent.ts';
+import { clusterRuntime, cpuMsSince, type Heard, machineMs } from './cluster-agent.ts';
 import { heapBytes } from './measure.ts';
 
 export interface ChildOptions {
@@ -18,7 +18,7 @@ export interface ChildOptions {
 }
 
 export type Said =
-  | { readonly did: string; readonly heapBytes?: number; readonly cpuShare?: number }
+  | { readonly did: string; readonly heapBytes?: number; readonly cpuShare?: number; readonly cpuMs?: number }
   | { readonly tells: keyof Heard; readonly run?: string; readonly value?: string | number; readonly atMs: number };
 
 const IDLE_MS = Number(process.env['CLUSTER_IDLE_MS'] ?? 5_000);
@@ -28,6 +28,7 @@ const say = (said: Said): void => void process.send?.(said);
 const journal = postgresJournal({ url: options.url }, { schema: options.schema });
 const pool = new pg.Pool({ connectionString: options.url, max: options.slots });
 let runtime: Runtime | undefined;
+let cpuBefore = process.cpuUsage();
 
 process.on('message', (what) => void carryOut(String(what)));
 process.on('disconnect', () => process.exit());
@@ -38,13 +39,14 @@ say({ did: 'start' });
 async function carryOut(what: string): Promise<void> {
   switch (what) {
     case 'open':
+      cpuBefore = process.cpuUsage();
       runtime = clusterRuntime({ ...options, journal, pool, heard: heardHere() });
       runtime.work();
       say({ did: what });
       break;
     case 'close':
       await runtime?.close({ graceMs: 1_000 });
-      say({ did: what });
+      say({ did: what, cpuMs: cpuMsSince(cpuBefore) });
       break;
     case 'use':
       say({ did: what, ...(await used()) });
@@ -81,6 +83,6 @@ async function used(): Promise<{ readonly heapBytes: number; readonly cpuShare: 
   heapBytes();
   const before = process.cpuUsage();
   await passed(IDLE_MS);
-  const { user, system } = process.cpuUsage(before);
-  return { heapBytes: heapBytes(), cpuShare: (user + system) / 1_000 / IDLE_MS };
+  const cpuShare = cpuMsSince(before) / IDLE_MS;
+  return { heapBytes: heapBytes(), cpuShare };
 }

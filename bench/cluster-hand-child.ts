@@ -1,6 +1,6 @@
 /** `node cluster-hand-child.ts <JSON>`: the hand-written lease loop, as many times at once as the other workers have slots, until nothing is due. */
 import pg from 'pg';
-import { machineMs } from './cluster-agent.ts';
+import { cpuMsSince, machineMs } from './cluster-agent.ts';
 import type { ChildOptions, Said } from './cluster-child.ts';
 import { type Group, Hand } from './cluster-hand.ts';
 
@@ -12,6 +12,7 @@ export interface HandOptions extends ChildOptions {
 const { url, slots, groups } = JSON.parse(process.argv[2] ?? '') as HandOptions;
 const pool = new pg.Pool({ connectionString: url, max: slots });
 const hand = new Hand(pool);
+let cpuBefore = process.cpuUsage();
 const say = (said: Said): void => void process.send?.(said);
 
 process.on('message', (what) => void carryOut(String(what)));
@@ -20,7 +21,8 @@ await Promise.all(Array.from({ length: slots }, () => pool.query('SELECT 1')));
 say({ did: 'start' });
 
 async function carryOut(what: string): Promise<void> {
-  say({ did: what });
+  if (what === 'open') cpuBefore = process.cpuUsage();
+  say({ did: what, cpuMs: cpuMsSince(cpuBefore) });
   if (what === 'open') await Promise.all(Array.from({ length: slots }, (_, index) => loop(`${process.pid}-${index}`)));
 }
 

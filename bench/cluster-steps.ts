@@ -104,43 +104,49 @@ export async function stepsPerS(place: Place): Promise<Measured> {
         [1, 2].map(() => Worker.start(byHand, (told) => hand.hear(told), { file: './cluster-hand-child.ts' })),
       ),
     };
-    const rates: { ours: number; hand: number }[] = [];
+    const rates: Record<'ours' | 'hand', Rate>[] = [];
     for (let round = 0; round <= ROUNDS; round += 1) {
       const names = numbered(`round-${round}`, RUNS);
       await putRuns(journal, recorded, names);
-      const oursPerS = await rateOf(crews.ours, ours);
-      await Promise.all(crews.ours.map((worker) => worker.do('close')));
+      const oursRate = await rateOf(crews.ours, ours);
       await place.pool.query('INSERT INTO hand.runs (id) SELECT unnest($1::text[])', [names]);
-      const handPerS = await rateOf(crews.hand, hand);
-      if (round > 0) rates.push({ ours: oursPerS, hand: handPerS });
+      const handRate = await rateOf(crews.hand, hand);
+      if (round > 0) rates.push({ ours: oursRate, hand: handRate });
     }
     await Promise.all([...crews.ours, ...crews.hand].map((worker) => worker.end()));
-    const ratio = short(median(rates.map((rate) => rate.ours / rate.hand)));
-    const oursPerS = Math.round(median(rates.map((rate) => rate.ours)));
-    const handPerS = Math.round(median(rates.map((rate) => rate.hand)));
+    const ratios = rates.map((rate) => rate.ours.perS / rate.hand.perS);
+    const ratio = short(median(ratios));
+    const middle = (side: 'ours' | 'hand', of: keyof Rate): number =>
+      Math.round(median(rates.map((rate) => rate[side][of])));
+    const [oursPerS, handPerS] = [middle('ours', 'perS'), middle('hand', 'perS')];
+    const cpu = { ours: middle('ours', 'cpuUs'), hand: middle('hand', 'cpuUs') };
     return {
-      keys: { pg_steps_per_s_1000: { ours: oursPerS, hand: handPerS, ratio } },
+      keys: { pg_steps_per_s_1000: { ours: oursPerS, hand: handPerS, ratio }, pg_worker_cpu_us: cpu },
       rows: [
         [
           `Postgres, ${RUNS.toLocaleString('en')} runs of ${STEPS} steps on two workers`,
           `${oursPerS} steps/s`,
-          `${ratio} x the ${handPerS} of a hand-written lease loop in two processes; at least 0.9 (worst round ${short(
-            at(
-              rates.map((rate) => rate.ours / rate.hand),
-              0,
-            ),
-          )})`,
+          `${ratio} x the ${handPerS} of a hand-written lease loop in two processes; at least 0.9 (worst round ${short(at(ratios, 0))}); CPU of the workers for a step ${cpu.ours} µs, by hand ${cpu.hand}`,
         ],
       ],
     };
   });
 }
 
-async function rateOf(crew: readonly Worker[], ended: Ended): Promise<number> {
+interface Rate {
+  readonly perS: number;
+  /** Of the workers, for a step. Microseconds. */
+  readonly cpuUs: number;
+}
+
+async function rateOf(crew: readonly Worker[], ended: Ended): Promise<Rate> {
   const last = ended.after(RUNS);
   const begin = machineMs();
   await Promise.all(crew.map((worker) => worker.do('open')));
-  return (RUNS * STEPS * 1_000) / ((await last) - begin);
+  const perS = (RUNS * STEPS * 1_000) / ((await last) - begin);
+  const closed = await Promise.all(crew.map((worker) => worker.do('close')));
+  const cpuMs = closed.reduce((sum, { cpuMs = Number.NaN }) => sum + cpuMs, 0);
+  return { perS, cpuUs: (cpuMs * 1_000) / (RUNS * STEPS) };
 }
 
 /** Waits for a number of runs to end. */

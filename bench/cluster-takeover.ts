@@ -161,7 +161,7 @@ async function repeated(
   let [finishedTwice, onceTwice, openTwice] = [0, 0, 0];
   for (const { run, step, kind, ats } of rows) {
     const entries = await journal.read(run);
-    const ended = entries.find((entry) => entry.kind === 'call_ended' && entry.step === step + 1);
+    const ended = entries.find((entry) => entry.kind === 'call_ended' && entry.step === step);
     const { rows: stored } = await pool.query<{ at: string }>(
       `SELECT at FROM "${prefix}".entries WHERE run = (SELECT key FROM "${prefix}".runs WHERE id = $1) AND seq = $2`,
       [run, ended?.seq],
