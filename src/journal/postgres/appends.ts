@@ -6,7 +6,7 @@ import { PilotageError } from '#core';
 import type { AppendText } from '../encoded.ts';
 import type { Append } from '../port.ts';
 import { assertCurrent, assertSeen, runNotFound } from '../rules.ts';
-import { type Database, NOW_1, type Sql, TIME_1 } from './database.ts';
+import { type Database, NOW_1, type Sql, type SqlValue, TIME_1 } from './database.ts';
 import { isConflict } from './failures.ts';
 import { findRun } from './run-rows.ts';
 
@@ -38,54 +38,64 @@ const APPEND = `
     FROM moved JOIN unnest($14::int[], $15::text[]) AS take (number, id) ON take.number = moved.number
     WHERE controls.run = moved.key AND controls.id = take.id
   )
-  SELECT key, number FROM moved`;
+  SELECT number FROM moved`;
 
-/** The same for one append that takes nothing out of the inbox: most are alone, and cost a third less so. */
-const APPEND_ONE = `
-  WITH moved AS (
-    UPDATE {runs} SET
-      head = head + $5::int,
-      updated_at = ${NOW_1},
-      status = coalesce($8::text, status),
-      agent = coalesce($9::text, agent),
-      lease_until = CASE WHEN $7::float8 IS NULL THEN lease_until ELSE ceil(${TIME_1} + $7::float8)::bigint END
-    WHERE id = $2 AND fence = $3::bigint AND head = $4::bigint
-      AND ($6::bigint IS NULL OR signals <= $6::bigint) AND ($7::float8 IS NULL OR owner IS NOT NULL)
-    RETURNING key
-  ),
-  written AS (
-    INSERT INTO {entries} (run, seq, at, body)
-    SELECT moved.key, $4::bigint + entry.place, ${NOW_1}, entry.body
-    FROM moved CROSS JOIN unnest($10::text[]) WITH ORDINALITY AS entry (body, place)
-  )
-  SELECT key FROM moved`;
-
-async function appendOne(
-  sql: Sql,
-  given: number | null,
-  { append, bodies, agent }: AppendText,
-): Promise<number | undefined> {
-  const { run, fence, expected, seenSignals = null, leaseMs = null, status = null } = append;
-  const asked = [run, fence, expected, bodies.length, seenSignals, leaseMs, status, agent ?? null] as const;
-  return (await sql.row<{ readonly key: number }>(APPEND_ONE, given, ...asked, bodies))?.key;
+/**
+ * The same for one append that takes nothing out of the inbox, as most are alone: with what it says and no more, which is a third of its cost.
+ * There are few such texts, since few of these say something else.
+ */
+async function appendOne(sql: Sql, given: number | null, { append, bodies, agent }: AppendText): Promise<boolean> {
+  const { run, fence, expected, seenSignals, leaseMs, status } = append;
+  const values: SqlValue[] = [given, run, fence, expected];
+  const say = (value: SqlValue | undefined, text: (parameter: string) => string): string => {
+    if (value === undefined) return '';
+    values.push(value);
+    return text(`$${values.length}`);
+  };
+  const sets = [
+    say(status, (to) => `, status = ${to}::text`),
+    say(agent, (to) => `, agent = ${to}::text`),
+    say(leaseMs, (ms) => `, lease_until = ceil(${TIME_1} + ${ms}::float8)::bigint`),
+  ].join('');
+  const seen = say(seenSignals, (most) => `AND signals <= ${most}::bigint`);
+  const owned = leaseMs === undefined ? '' : 'AND owner IS NOT NULL';
+  const [body, ...others] = bodies;
+  const entries =
+    others.length === 0
+      ? say(body, (text) => `SELECT key, $4::bigint + 1, ${NOW_1}, ${text}::text FROM moved`)
+      : say(
+          bodies,
+          (texts) => `
+        SELECT key, $4::bigint + place, ${NOW_1}, body
+        FROM moved CROSS JOIN unnest(${texts}::text[]) WITH ORDINALITY AS entry (body, place)`,
+        );
+  const written = await sql.run(
+    `
+    WITH moved AS (
+      UPDATE {runs} SET head = head + ${bodies.length}, updated_at = ${NOW_1}${sets}
+      WHERE id = $2 AND fence = $3::bigint AND head = $4::bigint ${seen} ${owned} RETURNING key
+    )
+    INSERT INTO {entries} (run, seq, at, body) ${entries}`,
+    ...values,
+  );
+  return written > 0;
 }
 
-/** @returns for each append, in order, the key of its run; `undefined`: it was not written. */
+/** @returns for each append, in order, whether it was written. */
 export async function appendAll(
   sql: Sql,
   given: number | null,
   texts: readonly AppendText[],
-): Promise<readonly (number | undefined)[]> {
+): Promise<readonly boolean[]> {
   const [alone, ...others] = texts;
-  if (alone !== undefined && others.length === 0 && !alone.append.takes?.length) {
-    return [await appendOne(sql, given, alone)];
-  }
+  const isAlone = alone !== undefined && others.length === 0 && alone.bodies.length > 0;
+  if (isAlone && !alone.append.takes?.length) return [await appendOne(sql, given, alone)];
   const appends = texts.map(({ append }) => append);
   const entries = texts.flatMap(({ append, bodies }, number) =>
     bodies.map((body, index) => ({ number, seq: append.expected + 1 + index, body })),
   );
   const takes = appends.flatMap(({ takes = [] }, number) => takes.map((id) => ({ number, id })));
-  const rows = await sql.rows<{ readonly key: number; readonly number: number }>(
+  const rows = await sql.rows<{ readonly number: number }>(
     APPEND,
     given,
     appends.map((_, number) => number),
@@ -103,8 +113,8 @@ export async function appendAll(
     takes.map(({ number }) => number),
     takes.map(({ id }) => id),
   );
-  const keys = new Map(rows.map(({ key, number }) => [number, key]));
-  return texts.map((_, number) => keys.get(number));
+  const written = new Set(rows.map(({ number }) => number));
+  return texts.map((_, number) => written.has(number));
 }
 
 /** Why an append was not written. `undefined`: the run has changed since, and it may be tried again. */
@@ -164,8 +174,8 @@ export class AppendQueue {
     try {
       const written = await this.#once(batch.map(({ text }) => text));
       for (const [index, waiting] of batch.entries()) {
-        if (written[index] === undefined) await this.#alone(waiting);
-        else waiting.resolve();
+        if (written[index] === true) waiting.resolve();
+        else await this.#alone(waiting);
       }
     } catch (error) {
       // One of them may be at fault: then the others are written without it.
@@ -179,8 +189,8 @@ export class AppendQueue {
       for (let tries = 1; ; tries += 1) {
         const why = await this.#database.read((sql) => whyNotAppended(sql, text.append));
         if (why !== undefined) throw why;
-        const [key] = await this.#once([text]);
-        if (key !== undefined) return resolve();
+        const [isWritten] = await this.#once([text]);
+        if (isWritten === true) return resolve();
         if (tries >= MOST_TRIES)
           throw new PilotageError('journal_busy', `Run ${text.append.run} changes all the time. Try again.`);
       }
@@ -190,7 +200,7 @@ export class AppendQueue {
   }
 
   /** Two statements that got into each other's way are told apart by the server, which ends one of them. */
-  async #once(texts: readonly AppendText[]): Promise<readonly (number | undefined)[]> {
+  async #once(texts: readonly AppendText[]): Promise<readonly boolean[]> {
     for (let tries = 1; ; tries += 1) {
       try {
         return await this.#database.read((sql) => appendAll(sql, this.#database.given, texts));

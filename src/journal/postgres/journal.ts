@@ -195,7 +195,7 @@ class PostgresJournal implements Journal {
       const locks = await this.#runs.locksFor(text);
       if (locks === undefined) {
         await this.#appends.append(text);
-        this.#news.tell(run);
+        this.#news.tellProgress(run);
         return;
       }
       const { next, told } = await this.#runs.append(text, locks);

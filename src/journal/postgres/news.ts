@@ -11,6 +11,8 @@ import type { Database } from './database.ts';
 
 /** News within this time go together: each notification is a commit. */
 const GATHER_MS = 5;
+/** The same where nobody waits but who looks on: runs write much. */
+const PROGRESS_MS = 50;
 /** A notification has at most 8,000 bytes. */
 const MOST_BYTES = 7_000;
 /** In the place of more names than fit. */
@@ -20,6 +22,8 @@ const RECONNECT_MS = 1_000;
 /** So long a connection has until it hears its own word. */
 const ECHO_MS = 3_000;
 const ECHO = '?';
+/** Nothing waits for the disk: a word that is lost with the server is lost with all who listened. */
+const NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)";
 const LOOK_AT_RUNS = `
   SELECT runs.id, concat_ws(':', runs.head, runs.signals, runs.status, runs.fence, runs.waits,
     (SELECT concat_ws('/', sum(rows), count(*) FILTER (WHERE closed)) FROM {streams} WHERE run = runs.key)) AS mark
@@ -46,6 +50,8 @@ export class PostgresNews {
   readonly #marks = new Map<string, string>();
   #gathered = new Set<string>();
   #telling: NodeJS.Timeout | undefined;
+  /** By the monotonic clock of the machine. */
+  #tellsAt = 0;
   #looking: NodeJS.Timeout | undefined;
   #isLooking = false;
   #listener: Client | undefined;
@@ -89,6 +95,12 @@ export class PostgresNews {
     for (const run of runs) this.#tellName(run);
   }
 
+  /** The run has got on. */
+  tellProgress(run: string): void {
+    this.#watchers.wake(run);
+    this.#gather(run, PROGRESS_MS);
+  }
+
   tellSession(scope: Scope): void {
     this.#tellName(sessionKey(scope));
   }
@@ -109,10 +121,14 @@ export class PostgresNews {
     this.#gather(name);
   }
 
-  #gather(name: string): void {
+  #gather(name: string, withinMs: number = GATHER_MS): void {
     if (!this.#options.listens || this.#closed) return;
     this.#gathered.add(name);
-    this.#telling ??= setTimeout(() => void this.#notify(), GATHER_MS).unref();
+    const at = performance.now() + withinMs;
+    if (this.#telling !== undefined && this.#tellsAt <= at) return;
+    clearTimeout(this.#telling);
+    this.#tellsAt = at;
+    this.#telling = setTimeout(() => void this.#notify(), withinMs).unref();
   }
 
   async #notify(): Promise<void> {
@@ -122,9 +138,7 @@ export class PostgresNews {
     const whole = JSON.stringify([this.#sender, ...names]);
     const payload = Buffer.byteLength(whole) > MOST_BYTES ? JSON.stringify([this.#sender, ALL]) : whole;
     // Whoever is not told looks by itself.
-    await this.#database
-      .read((sql) => sql.run('SELECT pg_notify($1, $2)', this.#channel, payload))
-      .catch(() => undefined);
+    await this.#database.read((sql) => sql.run(NOTIFY, this.#channel, payload)).catch(() => undefined);
   }
 
   #heard(payload: string | undefined): void {
