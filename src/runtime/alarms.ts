@@ -80,7 +80,8 @@ export class Alarms {
 
 /** Looks for due runs again and again: after a while, and as soon as there is room for one more. */
 
-const SWEEP_MS = 1_000;
+/** No longer than a lease of a few seconds: a run of a process that died goes on so long after its lease at the latest. */
+const SWEEP_MS = 400;
 
 interface SweepDeps {
   readonly clock: Clock;

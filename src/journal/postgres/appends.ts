@@ -2,7 +2,7 @@
  * Appends that touch nothing but their run: many of them in one statement, while as many statements are under way as are good for the
  * server. One alone is sent at once. An append that is refused leaves the others as they are.
  */
-import { PilotageError } from '#core';
+import { PilotageError, type WaitChanges } from '#core';
 import type { AppendText } from '../encoded.ts';
 import type { Append } from '../port.ts';
 import { assertCurrent, assertSeen, runNotFound } from '../rules.ts';
@@ -10,12 +10,13 @@ import { type Database, NOW_1, type Sql, type SqlValue, TIME_1 } from './databas
 import { isConflict } from './failures.ts';
 import { findRun } from './run-rows.ts';
 
-/** The row decides: whoever has changed it meanwhile is waited for, and its newest version is asked once more. */
+/** In the order of their keys, as all do who hold several runs. The row decides: whoever has changed it meanwhile is waited for, and its newest version is asked once more. */
 const APPEND = `
   WITH asked AS (
     SELECT * FROM unnest($2::int[], $3::text[], $4::bigint[], $5::bigint[], $6::int[], $7::bigint[], $8::float8[], $9::text[], $10::text[])
       AS asked (number, run, fence, expected, added, seen, lease_ms, status, agent)
   ),
+  held AS (SELECT key, id FROM {runs} WHERE id = ANY($3::text[]) ORDER BY key FOR UPDATE),
   moved AS (
     UPDATE {runs} AS runs SET
       head = runs.head + asked.added,
@@ -23,8 +24,8 @@ const APPEND = `
       status = coalesce(asked.status, runs.status),
       agent = coalesce(asked.agent, runs.agent),
       lease_until = CASE WHEN asked.lease_ms IS NULL THEN runs.lease_until ELSE ceil(${TIME_1} + asked.lease_ms)::bigint END
-    FROM asked
-    WHERE runs.id = asked.run AND runs.fence = asked.fence AND runs.head = asked.expected
+    FROM held JOIN asked ON asked.run = held.id
+    WHERE runs.key = held.key AND runs.id = ANY($3::text[]) AND runs.fence = asked.fence AND runs.head = asked.expected
       AND (asked.seen IS NULL OR runs.signals <= asked.seen) AND (asked.lease_ms IS NULL OR runs.owner IS NOT NULL)
     RETURNING runs.key, asked.number
   ),
@@ -37,6 +38,11 @@ const APPEND = `
     UPDATE {controls} AS controls SET body = NULL
     FROM moved JOIN unnest($14::int[], $15::text[]) AS take (number, id) ON take.number = moved.number
     WHERE controls.run = moved.key AND controls.id = take.id
+  ),
+  over AS (
+    DELETE FROM {open_waits} AS open_waits
+    USING moved JOIN unnest($16::int[], $17::text[]) AS wait (number, id) ON wait.number = moved.number
+    WHERE open_waits.run = moved.key AND (wait.id IS NULL OR open_waits.id = wait.id)
   )
   SELECT number FROM moved`;
 
@@ -81,19 +87,30 @@ async function appendOne(sql: Sql, given: number | null, { append, bodies, agent
   return written > 0;
 }
 
-/** @returns for each append, in order, whether it was written. */
+/** The waits that are over, by their ids; `null`: all. */
+function waitsOver({ ends, removes = [] }: WaitChanges = {}): readonly (string | null)[] {
+  return ends === true ? [null] : removes;
+}
+
+/**
+ * @param withWaits the waits that end with them leave the index in the same statement.
+ * @returns for each append, in order, whether it was written.
+ */
 export async function appendAll(
   sql: Sql,
   given: number | null,
   texts: readonly AppendText[],
+  withWaits = false,
 ): Promise<readonly boolean[]> {
   const [alone, ...others] = texts;
   const isAlone = alone !== undefined && others.length === 0 && alone.bodies.length > 0;
-  if (isAlone && !alone.append.takes?.length) return [await appendOne(sql, given, alone)];
+  if (isAlone && !alone.append.takes?.length && !(withWaits && alone.append.waits))
+    return [await appendOne(sql, given, alone)];
   const appends = texts.map(({ append }) => append);
   const entries = texts.flatMap(({ append, bodies }, number) =>
     bodies.map((body, index) => ({ number, seq: append.expected + 1 + index, body })),
   );
+  const over = withWaits ? appends.flatMap(({ waits }, number) => waitsOver(waits).map((id) => ({ number, id }))) : [];
   const takes = appends.flatMap(({ takes = [] }, number) => takes.map((id) => ({ number, id })));
   const rows = await sql.rows<{ readonly number: number }>(
     APPEND,
@@ -112,6 +129,8 @@ export async function appendAll(
     entries.map(({ body }) => body),
     takes.map(({ number }) => number),
     takes.map(({ id }) => id),
+    over.map(({ number }) => number),
+    over.map(({ id }) => id),
   );
   const written = new Set(rows.map(({ number }) => number));
   return texts.map((_, number) => written.has(number));
@@ -203,7 +222,7 @@ export class AppendQueue {
   async #once(texts: readonly AppendText[]): Promise<readonly boolean[]> {
     for (let tries = 1; ; tries += 1) {
       try {
-        return await this.#database.read((sql) => appendAll(sql, this.#database.given, texts));
+        return await this.#database.read((sql) => appendAll(sql, this.#database.given, texts, true));
       } catch (error) {
         const cause = error instanceof Error ? error.cause : undefined;
         if (!isConflict(cause) || tries >= MOST_TRIES) throw error;

@@ -116,10 +116,12 @@ const NEXT_DUE = `
   SELECT min(line.wake_at) - ${NOW_1} AS in_ms FROM unnest($2::text[]) AS asked (agent) CROSS JOIN LATERAL (
     SELECT wake_at FROM {runs} AS runs WHERE runs.agent = asked.agent AND ${IS_PARKED} ORDER BY wake_at LIMIT 1
   ) AS line`;
+/** In the order of their keys, as all do who hold several runs. */
 const RENEW = `
+  WITH held AS (SELECT key, id FROM {runs} WHERE id = ANY($3::text[]) ORDER BY key FOR UPDATE)
   UPDATE {runs} AS runs SET lease_until = ceil(${TIME_1} + $2::float8)::bigint
-  FROM unnest($3::text[], $4::bigint[]) AS lease (run, fence)
-  WHERE runs.id = lease.run AND runs.fence = lease.fence AND runs.owner IS NOT NULL
+  FROM held JOIN unnest($3::text[], $4::bigint[]) AS lease (run, fence) ON lease.run = held.id
+  WHERE runs.key = held.key AND runs.id = ANY($3::text[]) AND runs.fence = lease.fence AND runs.owner IS NOT NULL
   RETURNING runs.id, runs.fence, runs.signals`;
 const RELEASE = `
   UPDATE {runs} SET owner = NULL, lease_until = NULL, problem = $6,
@@ -136,16 +138,19 @@ export class PostgresClaims {
   readonly #database: Database;
   readonly #clock: Clock;
   readonly #turns: PostgresTurns;
+  /** Is told of each run that is claimed. */
+  readonly #note: (row: RunRow) => void;
   readonly #leaseWatch: LeaseWatch<number>;
   /** The tenant that was served last, when some were left out. */
   #lastTenant = '';
   /** By the steady clock. */
   #lookedFarAt = Number.NEGATIVE_INFINITY;
 
-  constructor(database: Database, clock: Clock, turns: PostgresTurns) {
+  constructor(database: Database, clock: Clock, turns: PostgresTurns, note: (row: RunRow) => void) {
     this.#database = database;
     this.#clock = clock;
     this.#turns = turns;
+    this.#note = note;
     this.#leaseWatch = new LeaseWatch(clock);
   }
 
@@ -248,6 +253,7 @@ export class PostgresClaims {
     const asked = [owner, leaseMs, agents, exceptTenants, exceptRuns, runs ?? null, limit] as const;
     const rows = await this.#database.read((sql) => sql.rows<GrantedRow>(CLAIM_PARKED, given, ...asked));
     if (rows.length === 0) return [];
+    for (const row of rows) this.#note(row);
     const first = rows.toSorted((left, right) => (left.wake_at ?? 0) - (right.wake_at ?? 0));
     const along = await this.#alongWith(rows).catch(() => new Map<number, EntryRow[]>());
     return first.map((row) => ({
@@ -267,6 +273,7 @@ export class PostgresClaims {
   /** The owner before may be known to be dead. */
   async #granted(row: GrantedRow, request: ClaimRequest): Promise<Claim> {
     this.#leaseWatch.forget(row.key);
+    this.#note(row);
     if (row.owner === null) return claimOf(row, row.work_left_at);
     if (mayLive(row.owner, request)) return claimOf(row, Math.ceil(row.time));
     await this.#database.read((sql) => sql.run(WORK_IS_DONE, row.key, row.fence + 1, row.work_left_at));

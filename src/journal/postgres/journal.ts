@@ -90,7 +90,7 @@ class PostgresJournal implements Journal {
     this.#database = database;
     this.#news = news;
     this.#turns = turns;
-    this.#claims = new PostgresClaims(database, clock, turns);
+    this.#claims = new PostgresClaims(database, clock, turns, (row) => this.#runs.note(row));
     this.#runs = new PostgresRuns(database, { turns, waits, claims: this.#claims });
     this.#records = new PostgresRecords(database);
     this.#repairs = new PostgresRepairs(waits);

@@ -1,5 +1,5 @@
 /** Transactions on runs, entries and what was said to runs, where one statement does not do. */
-import { type Entry, encodeEntry, PilotageError, type StartKey } from '#core';
+import { type Entry, encodeEntry, PilotageError, type StartKey, type WaitChanges } from '#core';
 import {
   type AppendText,
   encodeRun,
@@ -107,6 +107,7 @@ export class PostgresRuns {
 
   async create(text: RunText): Promise<Claim | undefined> {
     const { run, first } = text;
+    this.note({ id: run.identity.run, turn: isTurn(first) ? 1 : null, ...run.identity });
     const isAlone =
       !isTurn(first) && run.openWaits === undefined && run.fires === undefined && first.startsAt === undefined;
     if (isAlone && first.labels === undefined && first.schedule === undefined) return this.#createAlone(text);
@@ -183,7 +184,7 @@ export class PostgresRuns {
     const { run, status, writes, waits } = append;
     const ends = status !== undefined && hasEnded(status);
     const session = ends || isReopening(append) ? await this.#sessionOf(run) : null;
-    const isAlone = starts.length + tells.length + (writes?.length ?? 0) === 0 && waits === undefined;
+    const isAlone = starts.length + tells.length + (writes?.length ?? 0) === 0 && !begins(waits);
     if (isAlone && session === null && !isReopening(append)) return undefined;
     const locks: Lock[] = session === null ? [] : [session];
     const keys = [...(waits?.adds ?? []), ...(waits?.returns ?? [])].flatMap(({ key }) => key ?? []);
@@ -301,6 +302,11 @@ export class PostgresRuns {
     }
     return found.map((entry) => decodeRow(run, entry));
   }
+}
+
+/** Whether something begins to wait, or a signal is given back: what only ends is one more part of a statement. */
+function begins({ adds = [], returns = [] }: WaitChanges = {}): boolean {
+  return adds.length + returns.length > 0;
 }
 
 async function tell(sql: Sql, { run, message }: ToldText, now: number): Promise<void> {
