@@ -20,7 +20,12 @@ const config: Config = defineConfig({
   planner: {
     driver: 'deterministic',
     name: 'orders',
-    steps: ['reserve', 'charge', 'ship'].map((name) => ({ do: 'call', tool: name, args: {} })),
+    steps: [
+      { do: 'call', tool: 'reserve', args: {}, once: true },
+      { do: 'call', tool: 'charge', args: {}, once: true },
+      { do: 'call', tool: 'ship', args: {}, once: true },
+      { do: 'finish', reason: 'goal' },
+    ],
   },
   tools: ['reserve', 'charge', 'ship'].map(step),
 });
