@@ -44,7 +44,7 @@ export class TestEngine {
       this.#timers.delete(timer);
       this.#due.add(run);
       this.#next();
-    }, at - Date.now());
+    }, Math.max(0, at - Date.now()));
     this.#timers.add(timer);
   }
 

@@ -281,6 +281,7 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
       { decision: { kind: 'finish', reason: 'goal' }, usage: { inputTokens: 1 } },
       { limits: { costUsd: 1 } },
     ),
+  engine_unavailable: () => caller('engine_unavailable', () => restateDriver({ ingress: 'http://127.0.0.1:1' }).wake('a')),
   no_planner: () => caller('no_planner', () => createRuntime({ planner: {} as never })),
   runtime_closed: () =>
     caller('runtime_closed', async () => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Decision, local, type RunView } from '#core';
 import { type Journal, memoryJournal } from '#journal';
-import { type Advanced, createRuntime, type Driver, type Runtime } from '#runtime';
+import { type Advance, type Advanced, createRuntime, type Driver, type Runtime } from '#runtime';
 import type { Tool, ToolContext } from '#tools';
 
 /** An engine without runs. */
@@ -55,15 +55,19 @@ export class DriverBench {
     const given = await engine.driver();
     const said: [string, Advanced][] = [];
     let under = 0;
+    const started = Promise.withResolvers<void>();
+    const told = async (run: string, advance: Advance): Promise<Advanced> => {
+      under += 1;
+      const advanced = await advance(run);
+      under -= 1;
+      said.push([run, advanced]);
+      return advanced;
+    };
     const driver: Driver | undefined = given && {
-      start: (advance) =>
-        given.start(async (run) => {
-          under += 1;
-          const advanced = await advance(run);
-          under -= 1;
-          said.push([run, advanced]);
-          return advanced;
-        }),
+      start: async (advance) => {
+        const listens = async (): Promise<void> => given.start((run) => told(run, advance));
+        await listens().then(started.resolve, started.reject);
+      },
       wake: (run, at) => (wakes ?? ((wake, ...about) => wake(...about)))(given.wake.bind(given), run, at),
       stop: () => given.stop(),
     };
@@ -75,7 +79,10 @@ export class DriverBench {
       onFault: () => undefined,
     });
     this.#runtimes.push(runtime);
-    if (works) runtime.work();
+    if (works) {
+      runtime.work();
+      if (driver !== undefined) await started.promise;
+    }
     return { runtime, said, under: () => under, driver };
   }
 
