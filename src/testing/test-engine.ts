@@ -40,11 +40,14 @@ export class TestEngine {
   }
 
   #wake(run: string, at: number): void {
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer);
-      this.#due.add(run);
-      this.#next();
-    }, Math.max(0, at - Date.now()));
+    const timer = setTimeout(
+      () => {
+        this.#timers.delete(timer);
+        this.#due.add(run);
+        this.#next();
+      },
+      Math.max(0, at - Date.now()),
+    );
     this.#timers.add(timer);
   }
 

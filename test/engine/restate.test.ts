@@ -30,21 +30,29 @@ describe('the driver for Restate', () => {
   it('says what is wrong with its options', async () => {
     expect(() => restateDriver({ ingress: 'localhost:8080' })).toThrow(/needs an address such as http:/);
     expect(() => restateDriver({ ingress: 'http://a', service: 'a/b' })).toThrow(/service "a\/b" needs letters/);
-    expect(() => restateDriver({ ingress: 'http://a', serve: { port: 0, url: 'there' } })).toThrow(/url "there" needs an address/);
+    expect(() => restateDriver({ ingress: 'http://a', serve: { port: 0, url: 'there' } })).toThrow(
+      /url "there" needs an address/,
+    );
     const driver = restateDriver({ ingress: 'http://127.0.0.1:1' });
-    await expectCode(driver.start(async () => ({ next: 'done' })), 'invalid_config');
+    await expectCode(
+      driver.start(async () => ({ next: 'done' })),
+      'invalid_config',
+    );
   });
 
   it('says that Restate cannot be reached', async () => {
     const driver = restateDriver({ ingress: NOBODY, serve: { port: 0, admin: NOBODY } });
     await expectCode(driver.wake('a'), 'engine_unavailable');
-    await expectCode(driver.start(async () => ({ next: 'done' })), 'engine_unavailable');
+    await expectCode(
+      driver.start(async () => ({ next: 'done' })),
+      'engine_unavailable',
+    );
     await driver.stop();
   });
 
   it('is checked where a runtime gets it', () => {
-    expect(() =>
-      createRuntime({ planner: () => ({ kind: 'finish', reason: 'goal' }), driver: {} as Driver }),
-    ).toThrow(/driver/);
+    expect(() => createRuntime({ planner: () => ({ kind: 'finish', reason: 'goal' }), driver: {} as Driver })).toThrow(
+      /driver/,
+    );
   });
 });
