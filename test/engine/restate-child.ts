@@ -24,7 +24,8 @@ async function done(name: string, ms: number, { idempotencyKey }: ToolContext): 
 const ANY = { type: 'object' } as const;
 const step = tool({
   name: 'step',
-  description: 'Takes a moment.',
+  // The code of a version shows in what it says of itself.
+  description: `Takes a moment (${version}).`,
   inputSchema: ANY,
   effect: 'keyed',
   execute: (_, context) => done('step', 20, context),

@@ -48,6 +48,7 @@ export class RestateDriver implements Driver {
   readonly #service: string;
   readonly #serving: RestateServing | undefined;
   #endpoint: Promise<Endpoint> | undefined;
+  #register: (() => Promise<void>) | undefined;
 
   constructor(options: RestateOptions) {
     assertOptions('restateDriver', options, OPTIONS);
@@ -77,8 +78,10 @@ export class RestateDriver implements Driver {
     const { port: asked, host = LOOPBACK, sharesPort = false, admin, url } = serving;
     this.#endpoint = openEndpoint({ service: this.#service, advance, host, port: asked, sharesPort });
     const { port } = await this.#endpoint;
-    const own = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
-    if (admin !== undefined) await asksRestate(`${admin}/deployments`, 'register this process', { uri: url ?? own });
+    if (admin === undefined) return;
+    const uri = url ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+    this.#register = () => asksRestate(`${admin}/deployments`, 'register this process', { uri });
+    await this.#register();
   }
 
   /** @throws PilotageError `engine_unavailable`. */
@@ -86,18 +89,32 @@ export class RestateDriver implements Driver {
     const delayMs = at === undefined ? 0 : Math.max(0, Math.ceil(at - Date.now()));
     const delay = delayMs > 0 ? `?delay=${delayMs}ms` : '';
     const path = `${this.#service}/${encodeURIComponent(run)}/advance/send${delay}`;
-    await asksRestate(`${this.#ingress}/${path}`, `wake the run ${run}`);
+    const wake = (): Promise<void> => asksRestate(`${this.#ingress}/${path}`, `wake the run ${run}`);
+    try {
+      await wake();
+    } catch (error) {
+      // It has forgotten all, or was not there when this process began.
+      if (this.#register === undefined || !isUnknown(error)) throw error;
+      await this.#register();
+      await wake();
+    }
   }
 
   async stop(): Promise<void> {
     const endpoint = this.#endpoint;
     this.#endpoint = undefined;
+    this.#register = undefined;
     // What it could not be opened for was said by `start`.
     await endpoint?.then(
       (open) => open.close(),
       () => undefined,
     );
   }
+}
+
+/** Restate knows no process that carries out runs. */
+function isUnknown(error: unknown): boolean {
+  return PilotageError.is(error, 'engine_unavailable') && error.data?.['status'] === 404;
 }
 
 /** Without the slash at its end. */
