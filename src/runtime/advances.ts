@@ -51,7 +51,7 @@ export class Advances {
   readonly #ports: AdvancePorts;
   /** Runs that are being advanced. */
   readonly #under = new Map<string, Promise<Advanced>>();
-  /** Of these, those that wait for a slot, or are driven. */
+  /** Those of them that wait for a slot, or are driven. */
   readonly #asked = new Map<string, () => void>();
   /** Runs whose wakes are under way. */
   readonly #handing = new Set<string>();

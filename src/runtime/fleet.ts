@@ -191,19 +191,18 @@ export class Fleet {
   /** Takes over due runs of the journal until the fleet is closed or the returned function is called. */
   work(): () => void {
     this.#stopWork?.();
-    const advances = this.#advances;
-    advances?.start();
+    this.#advances?.start();
     const stop = startSweeping({
       clock: this.#deps.clock,
       driveNext: () => this.#driveNext(),
       onRoom: (wake) => !this.#slots.hasRoom && this.#slots.onRoom(wake),
       // What was stored a moment ago is on its way to the driver.
-      onDue: (wake) => this.#deps.journal.watchDue(() => void (advances?.isAway !== false && wake())),
+      onDue: (wake) => this.#deps.journal.watchDue(() => void (this.#advances?.isAway !== false && wake())),
       onFault: (error) => this.#deps.onFault(error),
     });
     this.#stopWork = () => {
       stop();
-      void advances?.stop();
+      void this.#advances?.stop();
     };
     return this.#stopWork;
   }

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { restateDriver } from '#engine/restate';
 import { createRuntime } from '#pilotage';
+import type { Driver } from '#pilotage/engine';
 import type { Decision, RunView } from '#pilotage/planner';
 import { type ToolContext, tool } from '#tools';
 
@@ -30,6 +31,13 @@ const step = tool({
   effect: 'keyed',
   execute: (_, context) => done('step', 20, context),
 });
+const event = tool({
+  name: 'event',
+  description: 'Waits for what the run is named after.',
+  inputSchema: ANY,
+  effect: 'read',
+  execute: (_, context) => context.event({ key: context.identity.run }).then(() => 'heard'),
+});
 const pause = tool({
   name: 'sleep',
   description: 'Waits.',
@@ -43,10 +51,18 @@ function planner({ query, trajectory }: RunView): Decision {
   return name === undefined ? { kind: 'finish', reason: 'goal' } : { kind: 'call_tool', tool: name, args: {} };
 }
 
-const driver = restateDriver({ ingress, serve: { port: Number(port), admin, sharesPort: true } });
+const restate = restateDriver({ ingress, serve: { port: Number(port), admin, sharesPort: true } });
+const driver: Driver = {
+  start: async (advance) => {
+    await restate.start(advance);
+    say('ready');
+  },
+  wake: (...run) => restate.wake(...run),
+  stop: () => restate.stop(),
+};
 const runtime = createRuntime({
   planner,
-  tools: [step, pause],
+  tools: [step, event, pause],
   journal,
   driver,
   leaseMs: 1_000,
@@ -56,7 +72,6 @@ const runtime = createRuntime({
   onRun: ({ type, run }) => say(`${type} ${run}`),
 });
 runtime.work();
-say('ready');
 process.stdin.on('data', () => {
   void runtime.close({ graceMs: 10_000 }).then(() => process.exit(0));
 });

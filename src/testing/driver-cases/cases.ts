@@ -1,7 +1,7 @@
 /** What every driver must do, one case each. */
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type DriverCase, ends, start, until } from './kit.ts';
+import { type DriverCase, ends, met, start } from './kit.ts';
 
 const SOON_MS = 150;
 
@@ -29,10 +29,10 @@ export const driverCases: readonly DriverCase[] = [
       await ends(bench, client, run);
       assert.equal(bench.done.size, 3);
       if (client.driver === undefined) return;
-      // Of a run that has ended, and of one that never was.
+      // Also those for a run that has ended, or never was.
       await client.driver.wake(run);
       await client.driver.wake('nobody');
-      await until(() => worker.said.some(([of, { next }]) => of === 'nobody' && next === 'done'));
+      await met(() => worker.said.some(([of, { next }]) => of === 'nobody' && next === 'done'));
     },
   },
   {
@@ -75,7 +75,7 @@ export const driverCases: readonly DriverCase[] = [
       await bench.process(engine, true);
       const release = bench.hold();
       const run = await start(client, 'step hold');
-      await until(() => bench.done.size === 1);
+      await met(() => bench.done.size === 1);
       await client.runtime.run(run).send('And the garden?');
       release();
       await ends(bench, client, run, 'And the garden?');
@@ -115,10 +115,10 @@ export const driverCases: readonly DriverCase[] = [
       const [first, second] = [await bench.process(one, true), await bench.process(other, true)];
       const release = bench.hold();
       const run = await start(first, 'step hold step');
-      await until(async () => bench.done.size === 1 && (await bench.journal.get(run))?.lease !== undefined);
+      await met(async () => bench.done.size === 1 && (await bench.journal.get(run))?.lease !== undefined);
       if (second.driver !== undefined) {
         await second.driver.wake(run);
-        await until(() => second.said.some(([of, { next }]) => of === run && next === 'busy'));
+        await met(() => second.said.some(([of, { next }]) => of === run && next === 'busy'));
       }
       release();
       await ends(bench, second, run);
@@ -131,7 +131,7 @@ export const driverCases: readonly DriverCase[] = [
       const leaving = await bench.process(engine, true);
       const release = bench.hold();
       const run = await start(leaving, 'step hold step');
-      await until(async () => bench.done.size === 1 && (await bench.journal.get(run))?.lease !== undefined);
+      await met(async () => bench.done.size === 1 && (await bench.journal.get(run))?.lease !== undefined);
       let isClosed = false;
       const closed = leaving.runtime.close({ graceMs: 60_000 }).then(() => {
         isClosed = true;

@@ -145,6 +145,6 @@ export async function ends(bench: DriverBench, process: BenchProcess, run: strin
   for (const [key, count] of bench.done) assert.equal(count, 1, `the call ${key} was carried out ${count} times`);
 }
 
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+export async function met(condition: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await condition())) await sleep(10);
 }
