@@ -53,14 +53,16 @@ export class Advances {
   readonly #under = new Map<string, Promise<Advanced>>();
   /** Those of them that wait for a slot, or are driven. */
   readonly #asked = new Map<string, () => void>();
-  /** Runs whose wakes are under way. */
-  readonly #handing = new Set<string>();
+  /** Runs whose wakes are under way; true: one more is to follow, for what has come meanwhile. */
+  readonly #handing = new Map<string, boolean>();
+  readonly #wakes = new Set<Promise<void>>();
   /** Runs that were found due here and handed over, and when, by the steady clock. */
   readonly #handed = new Map<string, number>();
   #isAway = false;
   /** By the steady clock. */
   #triedAt = Number.NEGATIVE_INFINITY;
   #works = false;
+  #stopped: Promise<void> = Promise.resolve();
   #isClosing = false;
 
   constructor(driver: Driver, ports: AdvancePorts) {
@@ -76,15 +78,17 @@ export class Advances {
   /** This process carries out runs from now on. */
   start(): void {
     this.#works = true;
-    const started = async (): Promise<void> => this.#driver.start((run) => this.advance(run));
-    started().catch((error: unknown) => this.#ports.onFault(error));
+    const started = this.#stopped.then(() => this.#driver.start((run) => this.advance(run)));
+    started.catch((error: unknown) => this.#ports.onFault(error));
   }
 
   /** This process carries out no more than it has. */
-  async stop(): Promise<void> {
-    if (!this.#works) return;
-    this.#works = false;
-    await this.#driver.stop().catch((error: unknown) => this.#ports.onFault(error));
+  stop(): Promise<void> {
+    if (this.#works) {
+      this.#works = false;
+      this.#stopped = this.#driver.stop().catch((error: unknown) => this.#ports.onFault(error));
+    }
+    return this.#stopped;
   }
 
   /** Nothing more is driven here. Resolves when the driver has all its answers. */
@@ -93,7 +97,7 @@ export class Advances {
     const stopped = this.stop();
     for (const [run, tell] of this.#asked) if (this.#ports.letGoOf(run) === undefined) tell();
     await stopped;
-    await Promise.all(this.#under.values());
+    await Promise.all([...this.#under.values(), ...this.#wakes]);
   }
 
   /** Hands a run over that is to be driven. False: it has to be driven here, whose caller accepts its changes. */
@@ -105,28 +109,38 @@ export class Advances {
 
   /** The run is due, or is at this time. */
   hand(run: string, at?: number): void {
-    if (this.#isClosing || this.#handing.has(run)) return;
+    if (this.#isClosing) return;
+    if (at === undefined && this.#handing.has(run)) {
+      this.#handing.set(run, true);
+      return;
+    }
     const now = steadyMs(this.#ports.clock);
     if (this.#isAway && now - this.#triedAt < AWAY_MS) {
       void this.#goOnHere(run, at);
       return;
     }
     this.#triedAt = now;
-    this.#handing.add(run);
-    const wake = async (): Promise<void> => this.#driver.wake(run, at);
-    void wake()
-      .then(
-        () => {
-          this.#isAway = false;
-        },
-        (error: unknown) => {
-          // Told once, and not with each run.
-          if (!this.#isAway) this.#ports.onFault(error);
-          this.#isAway = true;
-          return this.#goOnHere(run, at);
-        },
-      )
-      .finally(() => this.#handing.delete(run));
+    if (at === undefined) this.#handing.set(run, false);
+    const waking = this.#wake(run, at).finally(() => {
+      this.#wakes.delete(waking);
+      if (at !== undefined) return;
+      const again = this.#handing.get(run) === true;
+      this.#handing.delete(run);
+      if (again) this.hand(run);
+    });
+    this.#wakes.add(waking);
+  }
+
+  async #wake(run: string, at: number | undefined): Promise<void> {
+    try {
+      await this.#driver.wake(run, at);
+      this.#isAway = false;
+    } catch (error) {
+      // Told once, and not with each run.
+      if (!this.#isAway) this.#ports.onFault(error);
+      this.#isAway = true;
+      await this.#goOnHere(run, at);
+    }
   }
 
   /** The driver does not take it. Where nobody works it stays due, for those who do. */

@@ -1,21 +1,23 @@
 /** Slices of runs under a driver: how long they are, and what becomes of a run between two of them. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { memoryJournal } from '#journal';
 import { createRuntime, local, PilotageError } from '#pilotage';
 import type { Advance, Driver } from '#pilotage/engine';
 import type { Decision, RunView } from '#pilotage/planner';
-import { VirtualClock } from '#testing';
+import { TestEngine, VirtualClock } from '#testing';
 import { holding, make } from '../kit/tools.ts';
 
 /** A driver by hand: it notes what it is asked, and a test calls `advance`. */
 class ByHand implements Driver {
   readonly woken: [run: string, at: number | undefined][] = [];
   advance: Advance = async () => ({ next: 'done' });
+  isStarted = false;
   /** While it is set, nothing is taken. */
   fault: Error | undefined;
 
   start(advance: Advance): void {
     this.advance = advance;
+    this.isStarted = true;
   }
 
   async wake(run: string, at?: number): Promise<void> {
@@ -92,6 +94,7 @@ describe('a slice', () => {
     await held.entered;
     const second = open(theirs);
     second.work();
+    await expect.poll(() => theirs.isStarted).toBe(true);
     expect(await theirs.advance('s')).toEqual({ next: 'busy', until: clock.now() + 5_000 });
     held.release();
     expect(await mine).toEqual({ next: 'done' });
@@ -114,6 +117,57 @@ describe('a slice', () => {
     await second.run('r').resume({ acceptChanges: true });
     expect(await second.run('r').result()).toMatchObject({ status: 'finished' });
     await second.close();
+  });
+});
+
+describe('a process under a driver', () => {
+  it('that has one slot carries out a run whose tool waits for another one', async () => {
+    const engine = new TestEngine();
+    const waits = make('waits', async (_, { identity }) => {
+      const below = await runtime.start('', { identity: local(`below ${identity.run}`) });
+      return (await below.result()).status;
+    });
+    const runtime = createRuntime({
+      ...{ planner, tools: [waits], journal: memoryJournal(), driver: engine.driver(), maxLiveRuns: 1 },
+    });
+    runtime.work();
+    const runs = await Promise.all(
+      ['ana', 'ben', 'cem'].map((name) => runtime.start('waits', { identity: local(name) })),
+    );
+    for (const run of runs) expect(await run.result()).toMatchObject({ status: 'finished' });
+    await runtime.close();
+    engine.close();
+  });
+
+  it('sends the wakes that are under way before it ends', async () => {
+    const { driver, open } = bench();
+    const client = open();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const wake = vi.spyOn(driver, 'wake').mockImplementation(() => promise);
+    await client.start('step', { identity: local('ana', { run: 'r' }) });
+    await client.run('r').send('More.');
+    let isClosed = false;
+    const closed = client.close().then(() => {
+      isClosed = true;
+    });
+    await new Promise((next) => setImmediate(next));
+    expect([isClosed, wake.mock.calls.length]).toEqual([false, 1]);
+    resolve();
+    await closed;
+  });
+
+  it('wakes a run once more that was told something while a wake of it was under way', async () => {
+    const { driver, open } = bench();
+    const client = open();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const wake = vi.spyOn(driver, 'wake').mockImplementation(() => promise);
+    await client.start('step', { identity: local('ana', { run: 'r' }) });
+    await client.run('r').send('One.');
+    await client.run('r').send('Two.');
+    expect(wake).toHaveBeenCalledTimes(1);
+    resolve();
+    await expect.poll(() => wake.mock.calls.length).toBe(2);
+    await client.close();
   });
 });
 
