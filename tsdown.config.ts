@@ -26,6 +26,8 @@ const config: UserConfig = defineConfig({
     'src/planners/htn-model/htn-model.ts',
     'src/planners/pipeline/index.ts',
     'src/flow/index.ts',
+    'src/engine/index.ts',
+    'src/engine/restate.ts',
     'src/flow/document/flow-from.ts',
     'src/testing/index.ts',
     'src/cli/main.ts',

@@ -61,7 +61,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     packages: false,
   },
   flow: { mayImport: ['core', 'tools'], packages: true },
-  engine: { mayImport: ['runtime'], packages: true },
+  // What keeps runs moving over many machines.
+  engine: { mayImport: ['core', 'runtime'], packages: true },
   server: { mayImport: ['runtime'], packages: true },
   telemetry: { mayImport: ['core'], packages: true },
   testing: { mayImport: 'any', packages: true, required: true },

@@ -9,7 +9,7 @@ import type { DeterministicPart, DriverPart, FinishPart, GraphPart, PipelinePart
 import { isRecord } from './shape.ts';
 
 /** Options that are passed on to the runtime unchanged. */
-type RuntimePart = Omit<RuntimeOptions, 'planner' | 'journal' | 'clock' | 'random' | 'onFault' | 'onRun'>;
+type RuntimePart = Omit<RuntimeOptions, 'planner' | 'journal' | 'clock' | 'random' | 'onFault' | 'onRun' | 'driver'>;
 
 /** @typeParam Other the configuration of planners whose drivers are the program's own. */
 export interface Config<Other extends DriverPart = never> extends RuntimePart {

@@ -56,6 +56,7 @@ export const ERROR_CONSEQUENCES = {
   price_missing: 'run',
   flow_invalid: 'caller',
   package_missing: 'caller',
+  engine_unavailable: 'caller',
   route_not_found: 'run',
   node_timeout: 'run',
   node_exception: 'run',

@@ -74,6 +74,8 @@ export class RunDriver {
   #stop: Stop | undefined;
   /** Nothing more begins; what is in flight may end. */
   #isLeaving = false;
+  /** The run is given back only to be driven further soon. */
+  #goesOn = false;
   /** Somebody waits until the run reads as paused. */
   #asks: PromiseWithResolvers<void> | undefined;
   /** The head of the run when those above were told what its calls ask. */
@@ -169,9 +171,10 @@ export class RunDriver {
     await tellPauses(this.#held);
   }
 
-  /** Begins nothing more, and gives the run back when what is under way has ended. */
-  leave(): void {
+  /** Begins nothing more, and gives the run back when what is under way has ended. @param goesOn to be driven further soon, here or elsewhere. */
+  leave(goesOn = false): void {
     this.#isLeaving = true;
+    this.#goesOn = goesOn;
     this.#calls.nudge();
   }
 
@@ -452,7 +455,7 @@ export class RunDriver {
     if (this.#stop === 'lost') return lost(this.#held);
     await this.#commit(this.#kept(this.#calls.takeEnded()));
     await giveBack(this.#held);
-    return { kind: 'closed' };
+    return this.#goesOn ? { kind: 'closed', goesOn: true } : { kind: 'closed' };
   }
 }
 

@@ -26,8 +26,8 @@ export type Exit =
   | { readonly kind: 'parked'; readonly wakeAt?: number; readonly isPaused?: boolean }
   /** Another process has the run. */
   | { readonly kind: 'lost' }
-  /** This runtime was closed; the run stays due. */
-  | { readonly kind: 'closed' }
+  /** This runtime was closed, or with `goesOn` a slice of the run is over; the run stays due. */
+  | { readonly kind: 'closed'; readonly goesOn?: true }
   | { readonly kind: 'broken'; readonly error: unknown };
 
 /** A run that this process has. */
@@ -69,9 +69,10 @@ export function lost({ deps, state }: Held): Exit {
 }
 
 /** What the handles of a run are told when it is let go of. */
-export function reasonOf({ kind }: Exit, { ending }: RunState): HandleReason {
+export function reasonOf(exit: Exit, { ending }: RunState): HandleReason {
+  const { kind } = exit;
   if (kind === 'lost') return 'lost';
-  if (kind === 'closed') return 'closing';
+  if (kind === 'closed' && exit.goesOn !== true) return 'closing';
   if (ending === null || kind !== 'ended') return 'let_go';
   if (ending.kind === 'failed') return 'failed';
   return ending.reason === 'cancelled' ? 'cancelled' : 'finished';
@@ -101,6 +102,6 @@ export async function tellPauses({ deps: { journal, woke }, state }: Held): Prom
 /** What those who wait for the run are told, when it has neither ended nor been parked. */
 export function exitError(exit: Exit, run: string): unknown {
   if (exit.kind === 'broken') return exit.error;
-  if (exit.kind !== 'closed') return undefined;
+  if (exit.kind !== 'closed' || exit.goesOn === true) return undefined;
   return new PilotageError('runtime_closed', `The runtime was closed while it drove ${run}; the run can be resumed.`);
 }

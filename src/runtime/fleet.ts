@@ -1,5 +1,5 @@
 /** The runs that this process drives: claims them as there is room, keeps their leases, and lets go of them. */
-import { type Control, defined, PilotageError, steadyMs } from '#core';
+import { type Control, defined, steadyMs } from '#core';
 import {
   type Claim,
   type ClaimedRun,
@@ -21,16 +21,18 @@ import type { DriverDeps } from '../loop/driver-deps.ts';
 import { type Moment, momentOf } from '../loop/held-lease.ts';
 import { type Exit, exitError, TRY_AGAIN_MS } from '../loop/let-go.ts';
 import { goesOnAt } from '../loop/next.ts';
+import { Advances } from './advances.ts';
 import { Alarms, startSweeping } from './alarms.ts';
+import type { Driver } from './driver-port.ts';
 import { EndedRuns } from './ended-runs.ts';
 import { FairClaim } from './fair-claim.ts';
-import { isDeadOwner, ownerName, startHeartbeat } from './leases.ts';
+import { Heartbeat, isDeadOwner, ownerName } from './leases.ts';
 import type { FleetOptions, Live, Place } from './live-run.ts';
 import { Loans } from './loans.ts';
 import { ParkedRuns } from './parked-runs.ts';
 import { PickUp, Refusals } from './pick-up.ts';
 import { Postponed } from './postponed.ts';
-import { isForOthers, sendControl } from './send-control.ts';
+import { SentControls } from './sent-controls.ts';
 import { type QueuedRun, type Slot, Slots } from './slots.ts';
 import { TurnsToCome } from './turns-to-come.ts';
 
@@ -66,7 +68,10 @@ export class Fleet {
   readonly #parkedHere: Alarms;
   readonly #refusals: Refusals;
   readonly #parked: ParkedRuns | undefined;
-  #stopBeat: (() => void) | undefined;
+  /** What is due is carried out when the driver that was given says so. */
+  readonly #advances: Advances | undefined;
+  readonly #beat: Heartbeat;
+  readonly #sent: SentControls;
   #stopWork: (() => void) | undefined;
   #closing = false;
   /** By the steady clock: when what is still under way is aborted, while the fleet closes. */
@@ -84,6 +89,12 @@ export class Fleet {
     );
     this.#pickUp = new PickUp(deps, options);
     this.#toCome = new TurnsToCome(deps.journal, (run) => this.wake(run));
+    this.#sent = new SentControls(deps, {
+      poke: (run) => this.#poke(run),
+      drive: (waiting) => this.#driveNow(waiting),
+      queue: (waiting) => this.enqueue(waiting),
+      record: (run) => this.#record(run),
+    });
     this.#refusals = new Refusals(deps.clock);
     this.#later = new Postponed(deps.clock);
     const ring = (run: string): void => this.#looked(run, () => this.#ring(run));
@@ -91,7 +102,13 @@ export class Fleet {
     this.#parkedHere = new Alarms(deps.clock, (run) =>
       this.#parked === undefined ? ring(run) : this.#parked.ring(run),
     );
-    if (!options.goesOn) return;
+    this.#beat = new Heartbeat({
+      ...{ journal: deps.journal, clock: deps.clock, leaseMs: options.leaseMs },
+      drivers: () => [...this.#live.values()].map(({ driver }) => driver),
+      onFault: (error) => deps.onFault(error),
+    });
+    this.#advances = options.driver && this.#advancesFor(options.driver);
+    if (!options.goesOn || this.#advances !== undefined) return;
     this.#parked = new ParkedRuns(deps, options.agents, this.#slots, {
       claim: (limit, runs) => deps.journal.claimParked({ ...this.#wanted(runs), ...defined({ runs }), limit }),
       drive: (run, slot, askedAt) => this.#driveParked(run, slot, askedAt),
@@ -99,9 +116,21 @@ export class Fleet {
     });
   }
 
+  #advancesFor(driver: Driver): Advances {
+    const { journal, clock, onFault } = this.#deps;
+    return new Advances(driver, {
+      ...{ journal, clock, onFault },
+      queue: (waiting) => this.#queue(waiting),
+      letGoOf: (run) => (this.#poke(run) ? this.#live.get(run)?.done : undefined),
+      refusedUntil: (run) => this.#refusals.until(run),
+      takenOver: () => this.#options.agents.takenOver,
+      remind: (run, at) => this.#alarms.set(run, at, false),
+    });
+  }
+
   /** These runs have got a signal. */
   signalled(runs: readonly string[]): void {
-    for (const run of runs) this.#poke(run);
+    for (const run of runs) if (!this.#poke(run)) this.#advances?.hand(run);
     this.#parked?.look();
   }
 
@@ -145,7 +174,7 @@ export class Fleet {
 
   /** With a lease of this process, if there is a slot. @returns whether the run is driven here. */
   async #stored(run: NewRun, store: (leased: NewRun) => Promise<Claim | undefined>): Promise<boolean> {
-    const slot = this.#takeSlot(run.identity.tenant);
+    const slot = this.#advances === undefined ? this.#takeSlot(run.identity.tenant) : undefined;
     const lease = slot !== undefined ? { claim: { owner: this.#owner, leaseMs: this.#options.leaseMs } } : {};
     const askedAt = momentOf(this.#deps.clock);
     let claim: Claim | undefined;
@@ -162,19 +191,26 @@ export class Fleet {
   /** Takes over due runs of the journal until the fleet is closed or the returned function is called. */
   work(): () => void {
     this.#stopWork?.();
-    this.#stopWork = startSweeping({
+    this.#advances?.start();
+    const stop = startSweeping({
       clock: this.#deps.clock,
       driveNext: () => this.#driveNext(),
       onRoom: (wake) => !this.#slots.hasRoom && this.#slots.onRoom(wake),
-      onDue: (wake) => this.#deps.journal.watchDue(wake),
+      // What was stored a moment ago is on its way to the driver.
+      onDue: (wake) => this.#deps.journal.watchDue(() => void (this.#advances?.isAway !== false && wake())),
       onFault: (error) => this.#deps.onFault(error),
     });
+    this.#stopWork = () => {
+      stop();
+      void this.#advances?.stop();
+    };
     return this.#stopWork;
   }
 
   /** Gives all runs back; what is under way in them has `graceMs` to end. */
   async close(graceMs: number): Promise<void> {
     this.#closing = true;
+    const answered = this.#advances?.close();
     this.#stopWork?.();
     this.#later.stop();
     const swept = this.#parked?.stop();
@@ -188,8 +224,9 @@ export class Fleet {
     this.#cancelAbort();
     await Promise.all(this.#waking);
     await swept;
+    await answered;
     await this.#deps.states.settle();
-    this.#stopBeat?.();
+    this.#beat.stop();
   }
 
   /** What is under way while the fleet closes is aborted after so long at the latest. */
@@ -221,8 +258,12 @@ export class Fleet {
     return this.#loans.waiting(run, waited, () => this.#startWaiting());
   }
 
-  /** Drives a stored run as soon as there is a slot. */
+  /** Drives a stored run as soon as there is a slot, or has it driven. */
   enqueue(waiting: QueuedRun): void {
+    if (this.#advances?.takes(waiting) !== true) this.#queue(waiting);
+  }
+
+  #queue(waiting: QueuedRun): void {
     this.#slots.enqueue(waiting);
     this.#startWaiting();
   }
@@ -234,8 +275,9 @@ export class Fleet {
       if (next === undefined) return;
       const { waiting } = next;
       const { run, acceptChanges } = waiting;
-      this.#driveClaimed(next, () => this.#claimRun(run, acceptChanges)).catch((error: unknown) =>
-        this.#postpone(waiting, error),
+      this.#driveClaimed(next, () => this.#claimRun(run, acceptChanges)).then(
+        (isDriven) => void (isDriven || this.#advances?.failed(run)),
+        (error: unknown) => this.#postpone(waiting, error),
       );
     }
   }
@@ -248,7 +290,8 @@ export class Fleet {
   /** A run that was to be driven here, and could not be claimed, is asked for again; its readers are told when that lasts. */
   #postpone(waiting: QueuedRun, error: unknown): void {
     const { run, tries = 0, acceptChanges } = waiting;
-    if (this.#closing) return;
+    const isAsked = this.#advances?.failed(run) === true;
+    if (this.#closing || (isAsked && mayComeBack(error))) return;
     if (isJournalGone(error)) {
       this.#tellReaders(run, error);
     } else if (mayComeBack(error)) {
@@ -284,6 +327,11 @@ export class Fleet {
     try {
       claim = await this.#fairClaim.next();
       if (claim === undefined) return false;
+      if (this.#advances?.isForDriver(claim.run) === true) {
+        await this.#pickUp.giveBack(claim);
+        this.#advances.hand(claim.run);
+        return true;
+      }
       slot = await this.#slotOf(claim);
       if (slot === undefined) return false;
       const claimed = claim;
@@ -323,7 +371,7 @@ export class Fleet {
       leaseMs: this.#options.leaseMs,
       agents: parkedHere === undefined ? takenOver : names,
       exceptTenants: this.#slots.fullTenants(),
-      exceptRuns: this.#refusals.all(),
+      exceptRuns: [...this.#refusals.all(), ...(this.#advances?.handed() ?? [])],
     };
   }
 
@@ -339,53 +387,14 @@ export class Fleet {
     this.#refuse(run, error);
   }
 
-  /**
-   * Stores a control and sees that somebody drives the run.
-   * @returns false when only a process with the run's own code can take it.
-   * @throws PilotageError as `sendControl`; for a `RESUME`, which asks this process to go on, also `run_changed`.
-   */
-  async send(run: string, control: Control): Promise<boolean> {
-    const { identity, priority } = await sendControl(this.#deps.journal, run, control, this.#deps).catch(
-      async (error: unknown) => {
-        if (await this.#missed(run, error)) {
-          await this.claimAndDrive(run, false).catch((second: unknown) => {
-            if (!isForOthers(control, second)) this.#deps.onFault(second);
-          });
-        }
-        throw error;
-      },
-    );
-    if (this.#live.has(run) || control.type !== 'PRIORITIZE') {
-      return this.#hears(control, { run, tenant: identity.tenant, priority });
-    }
-    const now = control.payload?.['priority'];
-    this.enqueue({ run, tenant: identity.tenant, priority: typeof now === 'number' ? now : priority });
-    return true;
+  /** See `SentControls`. */
+  send(run: string, control: Control): Promise<boolean> {
+    return this.#sent.send(run, control);
   }
 
   /** A message of a session was stored in the inbox of the run: somebody drives it then. */
-  async told(run: string): Promise<void> {
-    const { identity, priority } = await this.#record(run);
-    await this.#hears({ type: 'USER_MESSAGE' }, { run, tenant: identity.tenant, priority });
-  }
-
-  /** @returns false when only a process with the run's own code can take what was said. */
-  async #hears(control: Pick<Control, 'type'>, waiting: QueuedRun): Promise<boolean> {
-    if (this.#poke(waiting.run)) return true;
-    try {
-      await this.#driveNow(waiting);
-    } catch (error) {
-      if (!isForOthers(control, error)) throw error;
-      return false;
-    }
-    return true;
-  }
-
-  /** Whether an answer comes too late for what perhaps nobody has noticed yet: the time of a pause is over, or what is stored answers it. */
-  async #missed(run: string, error: unknown): Promise<boolean> {
-    if (PilotageError.is(error, 'pause_expired')) return true;
-    const isLate = PilotageError.is(error, 'pause_not_found') || PilotageError.is(error, 'superseded');
-    return isLate && (await this.#deps.journal.inbox(run)).length > 0;
+  told(run: string): Promise<void> {
+    return this.#sent.told(run);
   }
 
   /** A run was told something, or was just stored, by one that is driven here. */
@@ -432,7 +441,9 @@ export class Fleet {
     if (wakeAt === null) return this.#wakeTasks(run);
     const wakeInMs = wakeAt - readAt;
     if (wakeInMs > 0) {
-      this.#alarms.set(run, this.#deps.clock.now() + wakeInMs, status === 'waiting');
+      const at = this.#deps.clock.now() + wakeInMs;
+      if (this.#advances === undefined) this.#alarms.set(run, at, status === 'waiting');
+      else this.#advances.hand(run, at);
       return this.#wakeTasks(run);
     }
     if (this.drives(run)) this.#poke(run);
@@ -465,6 +476,7 @@ export class Fleet {
   /** Or when there is room, or the store can be written again. @throws why the run cannot be carried out here. */
   async #driveNow(waiting: QueuedRun): Promise<void> {
     const { run, tenant, acceptChanges } = waiting;
+    if (this.#advances?.takes(waiting) === true) return;
     const slot = this.#takeSlot(tenant);
     if (slot === undefined) return this.enqueue(waiting);
     try {
@@ -536,8 +548,9 @@ export class Fleet {
     const live: Live = { driver, slot, lender, exit, awaited: false, done: exit.then((how) => this.#letGo(live, how)) };
     this.#live.set(run, live);
     this.#options.tellRun?.(driver, exit);
+    this.#advances?.slice(driver, exit);
     if (this.#closing) driver.stop('closing');
-    this.#startBeat();
+    this.#beat.start();
   }
 
   #letGo(live: Live, exit: Exit): void {
@@ -546,15 +559,18 @@ export class Fleet {
     if (this.#live.get(run) === live) this.#live.delete(run);
     const error = exitError(exit, run);
     const isEnded = exit.kind === 'ended';
-    if (isEnded || exit.kind === 'parked') this.#deps.states.letGo(driver.state, driver.kept, driver.lease.fence);
+    const isSlice = exit.kind === 'closed' && exit.goesOn === true;
+    if (isEnded || isSlice || exit.kind === 'parked')
+      this.#deps.states.letGo(driver.state, driver.kept, driver.lease.fence);
     if (isEnded) this.#options.onEnded(driver.state);
     if (isEnded && driver.state.turn !== null) this.#looked(run, () => this.#toCome.wakeLive(driver.state.identity));
     if (exit.kind === 'broken' && !awaited && !this.#deps.hub.hasListeners(run)) this.#deps.onFault(exit.error);
     this.#deps.hub.tell(run, error === undefined ? { type: 'exit' } : { type: 'exit', error });
-    if (this.#live.size === 0) this.#stopBeat?.();
+    if (this.#live.size === 0) this.#beat.stop();
     // The run was parked just when a signal came, which only this process may know of.
     const priority = Number.POSITIVE_INFINITY;
-    if (exit.kind === 'parked' && driver.hasNews) this.#slots.enqueue({ run, tenant, priority });
+    if (this.#advances !== undefined && exit.kind !== 'broken') this.#advances.over(run);
+    else if (exit.kind === 'parked' && driver.hasNews) this.#slots.enqueue({ run, tenant, priority });
     else if (exit.kind === 'parked' && exit.wakeAt !== undefined && !this.#closing) {
       this.#parkedHere.set(run, exit.wakeAt, exit.isPaused !== true);
     } else if (exit.kind === 'broken' && !this.#closing) this.#broke(run, exit.error);
@@ -580,21 +596,5 @@ export class Fleet {
     });
     const asks = live.driver.untilItAsks().then(() => live.driver.state);
     return this.waiting(run, Promise.race([settled, asks]));
-  }
-
-  #startBeat(): void {
-    if (this.#stopBeat !== undefined) return;
-    const { journal } = this.#deps;
-    const stop = startHeartbeat({
-      journal,
-      clock: this.#deps.clock,
-      leaseMs: this.#options.leaseMs,
-      drivers: () => [...this.#live.values()].map(({ driver }) => driver),
-      onFault: (error) => this.#deps.onFault(error),
-    });
-    this.#stopBeat = () => {
-      stop();
-      this.#stopBeat = undefined;
-    };
   }
 }

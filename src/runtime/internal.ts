@@ -12,6 +12,7 @@ export { taskEndOf } from '../tasks/ending.ts';
 export { addressee } from './addressee.ts';
 export type { Answer, Approval, PauseAnswer, Settlement } from './answers.ts';
 export { callMeant } from './cancel-call.ts';
+export type { Advance, Advanced, Driver } from './driver-port.ts';
 export { eraseUser } from './erase.ts';
 export type { ForkOptions, ForkPlan, ForkResult } from './fork.ts';
 export { forkEntries, forkRun } from './fork.ts';

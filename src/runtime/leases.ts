@@ -110,25 +110,40 @@ interface HeartbeatDeps {
   readonly onFault: (error: unknown) => void;
 }
 
-/** Beats until the returned function is called. */
-export function startHeartbeat(deps: HeartbeatDeps): () => void {
-  const { clock, leaseMs, onFault } = deps;
-  let cancel = (): void => {};
-  let stopped = false;
-  const beat = (): void => {
-    if (stopped) return;
-    cancel = clock.after(Math.max(1, Math.floor(leaseMs / RENEWALS_A_LEASE)), () => {
-      renew(deps).then(beat, (error: unknown) => {
-        onFault(error);
-        beat();
+/** Beats while runs are driven. */
+export class Heartbeat {
+  readonly #deps: HeartbeatDeps;
+  #cancel: (() => void) | undefined;
+
+  constructor(deps: HeartbeatDeps) {
+    this.#deps = deps;
+  }
+
+  start(): void {
+    if (this.#cancel !== undefined) return;
+    const { clock, leaseMs, onFault } = this.#deps;
+    let cancel = (): void => {};
+    let stopped = false;
+    const beat = (): void => {
+      if (stopped) return;
+      cancel = clock.after(Math.max(1, Math.floor(leaseMs / RENEWALS_A_LEASE)), () => {
+        renew(this.#deps).then(beat, (error: unknown) => {
+          onFault(error);
+          beat();
+        });
       });
-    });
-  };
-  beat();
-  return () => {
-    stopped = true;
-    cancel();
-  };
+    };
+    beat();
+    this.#cancel = () => {
+      stopped = true;
+      cancel();
+    };
+  }
+
+  stop(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+  }
 }
 
 async function renew({ journal, clock, leaseMs, drivers }: HeartbeatDeps): Promise<void> {

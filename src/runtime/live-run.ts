@@ -3,6 +3,7 @@ import type { RunState } from '#state';
 import type { RunDriver } from '../loop/driver.ts';
 import type { Exit } from '../loop/let-go.ts';
 import type { Agents } from './agents.ts';
+import type { Driver } from './driver-port.ts';
 import type { SlotHolder } from './loans.ts';
 import type { PickUpOptions } from './pick-up.ts';
 import type { TellRun } from './run-news.ts';
@@ -29,6 +30,8 @@ export interface FleetOptions extends PickUpOptions {
   /** Whose runs are taken over. With `goesOn`, those that were parked go on here when they are due, without `work()`. */
   readonly agents: Pick<Agents, 'names' | 'takenOver'>;
   readonly goesOn: boolean;
+  /** What says when runs are carried out. Absent: they are as soon as they are due. */
+  readonly driver?: Driver | undefined;
   /** A run has ended here. */
   onEnded(state: RunState): void;
   /** Absent: nobody listens. */

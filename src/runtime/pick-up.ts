@@ -149,8 +149,13 @@ export class Refusals {
 
   /** The run is left to others now. */
   has(run: string): boolean {
-    const refusal = this.#refused.get(run);
-    return refusal !== undefined && refusal.until > steadyMs(this.#clock);
+    return this.until(run) !== undefined;
+  }
+
+  /** Until when the run is left to others, if it is. Milliseconds since the epoch. */
+  until(run: string): number | undefined {
+    const leftMs = (this.#refused.get(run)?.until ?? 0) - steadyMs(this.#clock);
+    return leftMs > 0 ? this.#clock.now() + leftMs : undefined;
   }
 
   /** The runs that are left to others now. */

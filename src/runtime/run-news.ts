@@ -10,7 +10,7 @@ type HowLetGo =
   | 'cancelled'
   | 'waiting'
   | 'paused'
-  /** To others, since this runtime is closed. */
+  /** To others, since this runtime is closed, or under a driver to whoever goes on with it. */
   | 'given_back'
   /** Another process has it. */
   | 'lost'

@@ -5,6 +5,7 @@ import type { Journal } from '#journal';
 import type { FileOptions } from '#messages';
 import type { ProgressGuard } from '../loop/progress-guard.ts';
 import type { AgentParts } from './agents.ts';
+import type { Driver } from './driver-port.ts';
 import type { HistoryHooks } from './own-history.ts';
 import type { Migrate } from './pins.ts';
 import type { RunNews } from './run-news.ts';
@@ -46,6 +47,12 @@ export interface RuntimeOptions extends AgentParts, UndoOptions {
    * the first use of a run, session or task on. False: only those that were driven or asked for here. Default true.
    */
   readonly goesOn?: boolean;
+  /**
+   * What says when runs are carried out, such as an engine for many machines. Runs that are due are handed to it, and processes that `work()` carry
+   * them out when it says so; without it when it cannot be reached. Default: each process drives what it starts, and those that work look for
+   * the rest.
+   */
+  readonly driver?: Driver;
   readonly clock?: Clock;
   /** A number from 0 up to 1, for the jitter of retries. Default `Math.random`. */
   readonly random?: () => number;

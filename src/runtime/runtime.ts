@@ -53,6 +53,7 @@ import { NoticeHub } from '../loop/notices.ts';
 import { assertPriced } from '../loop/prices.ts';
 import { assertProgressGuard } from '../loop/progress-guard.ts';
 import { ToldRuns } from '../loop/told-runs.ts';
+import { assertDriver } from './advances.ts';
 import { Agents, agentsGiven } from './agents.ts';
 import { cancelRun } from './cancel-signals.ts';
 import { type Erased, eraseUser } from './erase.ts';
@@ -93,6 +94,7 @@ const OPTIONS: OptionShape<RuntimeOptions> = {
   leaseMs: 'count?',
   takeoverGraceMs: 'whole?',
   goesOn: 'flag?',
+  driver: 'object?',
   parallelCalls: 'any?',
   clock: 'object?',
   random: 'function?',
@@ -214,6 +216,7 @@ export class Runtime {
     if (options.store !== undefined) assertStoreOptions(options.store);
     if (options.history !== undefined) assertHistoryHooks(options.history);
     this.#saves = new TurnSaves(options.history ?? {}, () => this.#driverDeps());
+    if (options.driver !== undefined) assertDriver(options.driver);
     if (options.leaseMs !== undefined) assertLease({ leaseMs: options.leaseMs });
     const { memory = { strategy: 'none' }, maxLiveRuns = DEFAULT_LIVE_RUNS } = options;
     this.#slots = { runs: maxLiveRuns, perTenant: options.maxLiveRunsPerTenant ?? DEFAULT_LIVE_RUNS };
@@ -491,6 +494,7 @@ export class Runtime {
       migrate: this.#options.migrate,
       agents: this.#agents,
       goesOn: this.#options.goesOn ?? true,
+      driver: this.#options.driver,
       ...(onRun === undefined ? {} : { tellRun: tellRuns(onRun, this.#clock, (error) => this.#fault(error)) }),
       onEnded: (state) => {
         this.#host?.forget(state.identity.run);

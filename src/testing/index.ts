@@ -2,6 +2,9 @@
 export type { CrashOptions, CrashReport, CrashViolation } from './crash/everywhere.ts';
 export { assertCrashProof, crashEverywhere } from './crash/everywhere.ts';
 export type { CrashScenario, CrashWorld } from './crash/scenario.ts';
+export type { DriverEngine } from './driver-cases/kit.ts';
+export type { DriverConformanceOptions } from './driver-conformance.ts';
+export { driverConformance } from './driver-conformance.ts';
 export type { ConformanceCase, JournalConformanceOptions } from './journal-conformance.ts';
 export { journalConformance } from './journal-conformance.ts';
 export type {
@@ -30,4 +33,5 @@ export type { PlannerConformanceCase, PlannerConformanceOptions } from './planne
 export { plannerConformance } from './planner-conformance.ts';
 export type { RunViewOptions } from './run-view.ts';
 export { runView, toolView } from './run-view.ts';
+export { TestEngine } from './test-engine.ts';
 export { seededRandom, VirtualClock } from './time-and-chance.ts';

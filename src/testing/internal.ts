@@ -7,6 +7,8 @@ export { FaultyJournal } from './crash/faulty-journal.ts';
 export { CrashProcess, mortalPlanner, mortalTools, never, worldOf } from './crash/process.ts';
 export { CrashRecord } from './crash/record.ts';
 export type { CrashScenario, CrashWorld } from './crash/scenario.ts';
+export type { DriverEngine } from './driver-cases/kit.ts';
+export { driverConformance } from './driver-conformance.ts';
 export {
   ana,
   control,
@@ -39,4 +41,5 @@ export type { PlannerConformanceOptions } from './planner-conformance.ts';
 export { plannerConformance } from './planner-conformance.ts';
 export type { RunViewOptions } from './run-view.ts';
 export { runView, toolView } from './run-view.ts';
+export { TestEngine } from './test-engine.ts';
 export { seededRandom, VirtualClock } from './time-and-chance.ts';

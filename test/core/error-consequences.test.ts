@@ -2,6 +2,7 @@
 import { tmpdir } from 'node:os';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { decodeEntry, ERROR_CONSEQUENCES, type ErrorCode, type ErrorConsequence, PilotageError } from '#core';
+import { restateDriver } from '#engine/restate';
 import type { Claim, RunRecord } from '#journal';
 import { memoryJournal } from '#journal';
 import { askModel, readyModel } from '#model';
@@ -281,6 +282,8 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
       { decision: { kind: 'finish', reason: 'goal' }, usage: { inputTokens: 1 } },
       { limits: { costUsd: 1 } },
     ),
+  engine_unavailable: () =>
+    caller('engine_unavailable', () => restateDriver({ ingress: 'http://127.0.0.1:1' }).wake('a')),
   no_planner: () => caller('no_planner', () => createRuntime({ planner: {} as never })),
   runtime_closed: () =>
     caller('runtime_closed', async () => {

@@ -1,0 +1,80 @@
+/** Tells runs something, and sees that somebody drives them then. */
+import { type Control, PilotageError } from '#core';
+import type { RunRecord } from '#journal';
+import type { DriverDeps } from '../loop/driver-deps.ts';
+import { isForOthers, sendControl } from './send-control.ts';
+import type { QueuedRun } from './slots.ts';
+
+interface SentPorts {
+  /** Has a run look for news that is driven here. False: it is not. */
+  poke(run: string): boolean;
+  /** Drives a run now, or when there is room. @throws why it cannot be carried out here. */
+  drive(waiting: QueuedRun): Promise<void>;
+  queue(waiting: QueuedRun): void;
+  record(run: string): Promise<RunRecord>;
+}
+
+export class SentControls {
+  readonly #deps: DriverDeps;
+  readonly #ports: SentPorts;
+
+  constructor(deps: DriverDeps, ports: SentPorts) {
+    this.#deps = deps;
+    this.#ports = ports;
+  }
+
+  /**
+   * Stores a control and sees that somebody drives the run.
+   * @returns false when only a process with the run's own code can take it.
+   * @throws PilotageError as `sendControl`; for a `RESUME`, which asks this process to go on, also `run_changed`.
+   */
+  async send(run: string, control: Control): Promise<boolean> {
+    const { identity, priority } = await sendControl(this.#deps.journal, run, control, this.#deps).catch(
+      async (error: unknown) => {
+        if (await this.#missed(run, error)) {
+          await this.#goOn(run).catch((second: unknown) => {
+            if (!isForOthers(control, second)) this.#deps.onFault(second);
+          });
+        }
+        throw error;
+      },
+    );
+    const waiting = { run, tenant: identity.tenant, priority };
+    if (control.type !== 'PRIORITIZE') return this.#hears(control, waiting);
+    if (this.#ports.poke(run)) return true;
+    const now = control.payload?.['priority'];
+    this.#ports.queue({ ...waiting, priority: typeof now === 'number' ? now : priority });
+    return true;
+  }
+
+  /** A message of a session was stored in the inbox of the run: somebody drives it then. */
+  async told(run: string): Promise<void> {
+    const { identity, priority } = await this.#ports.record(run);
+    await this.#hears({ type: 'USER_MESSAGE' }, { run, tenant: identity.tenant, priority });
+  }
+
+  async #goOn(run: string): Promise<void> {
+    if (this.#ports.poke(run)) return;
+    const { identity, priority } = await this.#ports.record(run);
+    await this.#ports.drive({ run, tenant: identity.tenant, priority });
+  }
+
+  /** @returns false when only a process with the run's own code can take what was said. */
+  async #hears(control: Pick<Control, 'type'>, waiting: QueuedRun): Promise<boolean> {
+    if (this.#ports.poke(waiting.run)) return true;
+    try {
+      await this.#ports.drive(waiting);
+    } catch (error) {
+      if (!isForOthers(control, error)) throw error;
+      return false;
+    }
+    return true;
+  }
+
+  /** Whether an answer comes too late for what perhaps nobody has noticed yet: the time of a pause is over, or what is stored answers it. */
+  async #missed(run: string, error: unknown): Promise<boolean> {
+    if (PilotageError.is(error, 'pause_expired')) return true;
+    const isLate = PilotageError.is(error, 'pause_not_found') || PilotageError.is(error, 'superseded');
+    return isLate && (await this.#deps.journal.inbox(run)).length > 0;
+  }
+}
