@@ -29,8 +29,8 @@ export const HELD_QUESTIONS: readonly Mutant[] = [
   {
     name: 'open: take an answer when the attempt that has asked is over',
     file: 'state/open-step.ts',
-    find: 'return pauses.filter((pause) => pause.wait === undefined || pause.step !== step || pause.call !== call);',
-    replace: 'return pauses.filter((pause) => pause.wait === undefined || pause.step === step || pause.call !== call);',
+    find: 'pause.call !== call || !isHeld(pause.wait),',
+    replace: 'pause.call !== call || !isHeld(-pause.wait),',
   },
   {
     name: 'open: say that the run goes on while somebody is asked',

@@ -92,6 +92,8 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
   /** Stops the attempt, which waits: false when it has ended. Absent: it must not wait. */
   readonly #park: (() => boolean) | undefined;
   #isParked = false;
+  /** A work of `once` was stopped by a time limit: what it has done nobody knows. */
+  #isBrokenOff = false;
 
   constructor(
     call: OwnCall,
@@ -197,6 +199,7 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
     }
     const { clock } = this.#ports;
     const stop = (): void => {
+      if (this.#isBrokenOff) return;
       this.#isParked = true;
       this.#isParked = park();
     };
@@ -209,7 +212,14 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
   #once<T>(name: string, work: () => T | Promise<T>): Promise<T> {
     if (this.#isOver) throw callIsOver(this.tool, 'and records nothing');
     this.#works ??= new Map();
-    const done = (): Promise<Json> => keptOnce(this.place, name, work, this.#ports.kept);
+    const done = async (): Promise<Json> => {
+      try {
+        return await keptOnce(this.place, name, work, this.#ports.kept);
+      } catch (error) {
+        if (this.#lazy.aborted) this.#isBrokenOff = true;
+        throw error;
+      }
+    };
     // The same work twice in one attempt is done once. `reconcile` records what it finds done, and waits for nothing.
     const made = this.#works.get(name) ?? (this.#park === undefined ? done() : this.#waiting().within(done));
     this.#works.set(name, made);

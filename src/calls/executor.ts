@@ -151,7 +151,7 @@ export class Calls {
           asked,
           call.waiting?.startedAt ?? clock.now(),
         ),
-      kept: { state, artifacts, write: (body) => ports.writer.commit([body]) },
+      kept: { state, artifacts, writing: new Map(), write: (body) => ports.writer.commit([body]) },
       store: new RunStore(deps, state),
       streams: new RunStreams(deps, ports.lease),
       tellChunk: (call, piece) => this.#tellChunk(call, piece),

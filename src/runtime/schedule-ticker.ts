@@ -3,7 +3,7 @@
  * processes have put. It begins with the first look, of a runtime that works, or uses schedules; others have no timer for what they do not
  * use. That a fire happens once is decided by the store. The timer holds no process.
  */
-import { describeThrown, PilotageError } from '#core';
+import { describeThrown, PilotageError, steadyMs } from '#core';
 import { isJournalGone, isTransientStoreError, type StoredSchedule } from '#journal';
 import type { Agents } from './agents.ts';
 import type { Starting } from './new-run.ts';
@@ -145,7 +145,9 @@ export class ScheduleTicker {
   }
 
   async #catchUp(given: StoredSchedule, now: number): Promise<boolean> {
-    const { schedules } = this.#host.deps.journal;
+    const { clock, journal } = this.#host.deps;
+    const { schedules } = journal;
+    const begunAt = steadyMs(clock);
     const { overlap, catchUp } = definitionOf(given);
     const times = await this.timesOf(given);
     const isFree = async (before: StoredSchedule): Promise<boolean> =>
@@ -170,6 +172,8 @@ export class ScheduleTicker {
       const moved = await schedules.get(tenant, id);
       if (moved?.nextAt !== nextAt || moved.revision !== schedule.revision || moved.isPaused || this.#isClosed)
         return false;
+      // What it has missed holds up no other schedule: the rest is made up for at the next look, which comes at once.
+      if (steadyMs(clock) - begunAt >= LOOK_EVERY_MS) return false;
       schedule = moved;
     }
     return wanted.length === 0 ? skipTo(times.after(now)) : false;

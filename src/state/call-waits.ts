@@ -13,7 +13,7 @@ export function applyCallWaits(
   const before = waitingCall(open, call);
   const once = before?.once ?? isOnce(open, call);
   if (held !== true) parkCall(open, call, later === undefined);
-  const begun = waits.map((wait): WaitState => Object.freeze({ ...wait, requestedAt: entry.at }));
+  const begun = waits.map((wait): WaitState => Object.freeze({ ...wait, requestedAt: entry.at, ...defined({ held }) }));
   // What has ended while the call was under way has not come to it.
   const known = later === undefined ? (before?.waits ?? []) : [];
   const isParked = held !== true && known.filter(({ end }) => end !== undefined).length <= seen;

@@ -4,6 +4,7 @@
  * the entries cost, however long the run is.
  */
 import {
+  type CallWaits,
   type Decision,
   defined,
   type EntryBody,
@@ -68,6 +69,8 @@ interface Ground {
   ended?: Set<number>;
   /** Begun since, or, as it was undone, not begun any more. */
   begun?: Map<number, boolean>;
+  /** What calls that stay open have begun to ask since. */
+  held?: readonly Pick<CallWaits, 'call' | 'waits'>[];
 }
 
 /** A state that lacks what was said would be another one. */
@@ -235,11 +238,13 @@ class Prospect {
         if (open !== null) noteBegun(open, body.call, true);
         return;
       case 'call_away':
-        this.#pauses = withoutHeld(this.#pauses, body);
+        this.#withdrawHeld(body.step, body.call);
         if (open !== null) noteBegun(open, body.call, false);
         return;
       case 'call_waits':
-        if (open !== null && !('held' in body)) noteBegun(open, body.call, false);
+        if (open === null) return;
+        if (body.held === true) open.held = [...(open.held ?? []), body];
+        else noteBegun(open, body.call, false);
         return;
       case 'call_ended':
         this.#noteEnd(body.call);
@@ -299,10 +304,19 @@ class Prospect {
   }
 
   #notePause({ token, reason, step, call, wait }: Paused): void {
-    const before = reason === 'in_doubt' ? withoutHeld(this.#pauses, { step, call }) : this.#pauses;
-    this.#pauses = [...before, defined({ token, reason, step, call, wait })];
+    if (reason === 'in_doubt' && call !== undefined) this.#withdrawHeld(step, call);
+    this.#pauses = [...this.#pauses, defined({ token, reason, step, call, wait })];
     if (call !== undefined && wait === undefined && reason !== 'in_doubt' && this.#open !== null)
       noteBegun(this.#open, call, false);
+  }
+
+  #withdrawHeld(step: number | undefined, call: number): void {
+    if (this.#pauses.length === 0) return;
+    const { stored = null, held = [] } = this.#open ?? {};
+    const known = (stored && waitingCall(stored, call)?.waits.filter((one) => one.held === true)) ?? [];
+    const noted = held.flatMap((one) => (one.call === call ? one.waits : []));
+    const isHeld = (wait: number): boolean => [...known, ...noted].some((one) => one.wait === wait);
+    this.#pauses = withoutHeld(this.#pauses, { step, call }, isHeld);
   }
 
   #noteAnswer(resumed: Resumed): void {

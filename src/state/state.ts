@@ -146,6 +146,8 @@ export interface WaitingCall {
 export interface WaitState extends CallWait {
   /** Since when the call waits. Milliseconds since the epoch. */
   readonly requestedAt: number;
+  /** True: its call stays open while it asks. */
+  readonly held?: true;
   /** Absent: the call waits still. */
   readonly end?: WaitEnd;
 }

@@ -6,6 +6,7 @@ import { sqliteJournal } from '#journal/sqlite';
 import { VirtualClock } from '#testing';
 import { asks, call, finish } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
+import { changed } from '../kit/journals.ts';
 import { echo, holding } from '../kit/tools.ts';
 import { advanceUntil, quiet, until } from '../kit/waiting.ts';
 import { type World, type WorldOptions, world } from '../kit/world.ts';
@@ -181,6 +182,30 @@ describe.each(Object.entries(STORES))('schedules in %s', (name, open) => {
       if (page.length < 200) break;
     }
     expect(count).toBe(1_000);
+    await made.runtime.close();
+  });
+
+  it('make up for what one has missed without holding up the others', async () => {
+    const clock = new VirtualClock(Date.UTC(2026, 0, 1));
+    const journal = open(clock);
+    const before = scene({ journal, clock });
+    await before.runtime.schedules.put({ id: 'all', everyMs: 60_000, query: 'q', catchUp: 'all', overlap: 'parallel' });
+    await before.runtime.schedules.put({ id: 'last', everyMs: 60_000, query: 'q', catchUp: 'last' });
+    await before.runtime.close();
+    clock.advance(HOUR);
+    const begun: (string | undefined)[] = [];
+    const slow = changed(journal, {
+      create: (run, ...rest) => {
+        begun.push(run.fires?.id);
+        clock.advance(1_000);
+        return journal.create(run, ...rest);
+      },
+    });
+    const made = scene({ journal: slow, clock });
+    made.runtime.work();
+    await until(() => begun.includes('last'));
+    expect(begun.indexOf('last')).toBeLessThan(10);
+    await until(() => begun.filter((id) => id === 'all').length >= 60);
     await made.runtime.close();
   });
 

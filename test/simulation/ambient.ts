@@ -95,14 +95,17 @@ function takeOverIntervals(time: SimulatedTime): void {
     const owner = runningProcess();
     const bound = inSameProcess(act);
     const interval: Interval = { stop: (): void => {}, unref: () => interval };
-    const next = (delayMs = everyMs): void => {
-      interval.stop = time.after(delayMs, () => {
-        // Whoever stands still does it once, when it wakes up.
-        const sleepsMs = owner?.sleepsMs ?? 0;
-        if (sleepsMs > 0) return next(sleepsMs);
-        next();
-        bound();
-      });
+    const tick = (): void => {
+      // Whoever stands still does it once, when it wakes up.
+      if (owner !== undefined && owner.sleepsMs > 0) {
+        interval.stop = owner.whenAwake(tick);
+        return;
+      }
+      next();
+      bound();
+    };
+    const next = (): void => {
+      interval.stop = time.after(everyMs, tick);
     };
     next();
     return interval;

@@ -1,5 +1,5 @@
 /** Nobody is held to be dead who lives, nobody takes a run from one who lives without knowing of it, and only its owner makes its calls. */
-import { isControl } from '#core';
+import { type Control, isControl } from '#core';
 import type { Claim, ClaimRequest } from '#journal';
 import type { Attempt, LedgerRun } from './ledger.ts';
 import type { SimulatedProcess } from './process.ts';
@@ -75,8 +75,10 @@ export function checkEntered(
   if (place === null) return;
   const [step, call] = [Number(place[1]), Number(place[2])];
   checkPutOff({ tool, id, key, run: name }, { step, call }, run, process, ledger);
+  const isUndoing = run.entries.some((entry) => entry.kind === 'unwinding');
   for (const { message, order } of run.messages.values()) {
     if (!isControl(message) || message.type !== 'CANCEL' || run.taken.has(message.id)) continue;
+    if (isUndoing && !stopsUndo(message)) continue;
     const isHard = message.payload?.['hard'] !== false;
     const written = run.entries.filter(
       (entry) =>
@@ -86,6 +88,11 @@ export function checkEntered(
     if (!written.some(({ seq }) => order < (run.landed[seq - 1] ?? 0))) continue;
     ledger.violated('cancel wins', `${tool} ${id} was begun after CANCEL ${message.id} was stored`, name);
   }
+}
+
+/** A run that undoes its calls goes on with that until a second cancel comes, of somebody, or passed on by a run above: that one alone ends is none. */
+function stopsUndo({ again, payload }: Control): boolean {
+  return again === true || (payload?.['cascaded'] === true && payload['stopsUndo'] === true);
 }
 
 /** What was put off is tried again when its time has come, by the clock of whoever tries; one that is behind cannot tell how much of the wait is left. */

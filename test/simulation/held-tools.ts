@@ -70,8 +70,9 @@ class OpenCall {
         throw notNow();
       }
       const settled = await Promise.allSettled(asking);
-      const failed = settled.find(({ status }) => status === 'rejected');
-      if (failed?.status === 'rejected' && !(catches && isEndOfWait(failed.reason))) throw failed.reason;
+      // Whoever was stopped while it asked does not go on as if nobody had answered.
+      const failed = settled.find((one) => one.status === 'rejected' && !(catches && isEndOfWait(one.reason)));
+      if (failed?.status === 'rejected') throw failed.reason;
     }
     if (fails !== undefined && attempt === 1) throw notNow();
     if (!first) await this.#work(enteredAt);

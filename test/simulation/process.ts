@@ -28,6 +28,8 @@ export class SimulatedProcess {
   #sleptMs = 0;
   /** What came while it stood still. */
   readonly #held: (() => void)[] = [];
+  /** What goes on when it stands still no more, although it is dead. */
+  readonly #after = new Set<() => void>();
 
   /** @param wallAheadMs by how much its wall clock is ahead of the store's; negative: behind. */
   constructor(name: string, time: SimulatedTime, wallAheadMs = 0, surroundings?: ProcessSurroundings, isNewer = false) {
@@ -80,6 +82,7 @@ export class SimulatedProcess {
 
   kill(): void {
     this.#alive = false;
+    this.#goOn();
   }
 
   /** @param machineSleeps its steady clock stands still too. */
@@ -94,6 +97,25 @@ export class SimulatedProcess {
     if (leftMs > 0) this.#sleptMs = Math.max(0, this.#sleptMs - leftMs);
     this.#asleepUntil = 0;
     this.#time.after(0, () => this.#thaw());
+    this.#goOn();
+  }
+
+  /** Does this when it stands still no more: it has stood still for long enough, is woken, or has died. Gives the way to leave it. */
+  whenAwake(act: () => void): () => void {
+    const goesOn = (): void => {
+      if (leave()) act();
+    };
+    const leave = (): boolean => {
+      cancel();
+      return this.#after.delete(goesOn);
+    };
+    const cancel = this.#time.after(this.sleepsMs, goesOn);
+    this.#after.add(goesOn);
+    return leave;
+  }
+
+  #goOn(): void {
+    for (const goesOn of [...this.#after]) this.#time.after(0, goesOn);
   }
 
   /** Does this as the process, now. */

@@ -8,12 +8,20 @@ type Of<K extends Entry['kind']> = Extract<Entry, { kind: K }>;
 /** Asked, and neither answered nor given up with the call. */
 export function openPauses(entries: Entries): Of<'paused'>[] {
   const open = new Map<string, Of<'paused'>>();
+  const held = new Set<string>();
   for (const entry of entries) {
-    // Nobody listens any more to what an attempt has asked that is over.
+    if (entry.kind === 'call_waits')
+      for (const { wait } of entry.waits) {
+        const place = `${entry.step}.${entry.call}.${wait}`;
+        if (entry.held === true) held.add(place);
+        else held.delete(place);
+      }
+    // Nobody listens any more to what an attempt has asked that is over, if its call was to stay open.
     const isOver = entry.kind === 'call_away' || (entry.kind === 'paused' && entry.reason === 'in_doubt');
     if (isOver || entry.kind === 'call_ended') {
       for (const { token, step, call, wait } of open.values())
-        if (step === entry.step && (call ?? 0) === entry.call && !(isOver && wait === undefined)) open.delete(token);
+        if (step === entry.step && (call ?? 0) === entry.call && !(isOver && !held.has(`${step}.${call}.${wait}`)))
+          open.delete(token);
     }
     if (entry.kind === 'paused') open.set(entry.token, entry);
     if (entry.kind === 'resumed') open.delete(entry.token);
