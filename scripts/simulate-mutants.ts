@@ -7,8 +7,8 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { BACKGROUND } from './mutants/background.ts';
 import { APPROVALS } from './mutants/approvals.ts';
+import { BACKGROUND } from './mutants/background.ts';
 import { CORE } from './mutants/core.ts';
 import { CORE_VALUES } from './mutants/core-values.ts';
 import { FLOW } from './mutants/flow.ts';
