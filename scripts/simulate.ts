@@ -83,7 +83,8 @@ async function inThread(job: Job, report: (found: Report) => void): Promise<void
     clearInterval(watch);
     if (code === 0) return;
     Atomics.add(shared, FAILED, 1);
-    const which = seen.seed === SHRINKING ? 'a shorter history of a seed that fails' : `seed ${from + seen.seed}`;
+    const playing = Atomics.load(shared, PLAYING + thread);
+    const which = playing === SHRINKING ? 'a shorter history of a seed that fails' : `seed ${from + playing}`;
     report({ violations: 1, text: `${which}: no hang: it goes round and round without end` });
   } while (!isOver());
 }

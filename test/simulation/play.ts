@@ -182,7 +182,10 @@ class Stage {
     await this.#pass(calendar?.lastsMs ?? SCRIPT_MS, () => calendar === undefined && this.#isOver());
     for (const worker of this.#workers) worker.heal();
     if (calendar !== undefined) await this.#pass(CATCH_UP_MS, () => false);
-    await this.#scheduling?.close(this.#time.now());
+    // A connection may write in the next turn of the event loop only.
+    const tidied = this.#scheduling?.close(this.#time.now());
+    await this.#ambient.settle();
+    await tidied;
     // A start that was on its way when its process died may land when all others have ended.
     for (let round = 0; round < 2; round += 1) {
       await this.#endAll();
