@@ -37,6 +37,7 @@ export const BACKGROUND: readonly Mutant[] = [
   {
     name: 'back: end well when the call has failed',
     file: 'tools/background.ts',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of the source.
     find: "throw new PilotageError('call_failed', `The call of ${tool} has failed: ${why}`, { data });",
     replace: "return { kind: 'finish', reason: 'goal', payload: why, metadata: { data: data ?? null } };",
   },
