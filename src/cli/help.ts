@@ -153,7 +153,9 @@ Options:
   --agent <name>         takes over runs of this agent only; may be repeated (default: of all agents that it knows)
   --grace <s>            seconds that what is under way has to end (default 8)
   --port <n>             answers HTTP there: /healthz, /readyz, /metrics; 0 for any free port (default: nowhere)
-  --host <host>          the address of that port (default 127.0.0.1; in a container 0.0.0.0)
+  --host <host>          the address of these ports (default 127.0.0.1; in a container 0.0.0.0)
+  --engine restate       Restate wakes the runs: --ingress <url> (where it takes requests), --serve <n> (the port on which it
+                         reaches this worker), --engine-admin <url> (registers the worker there), --engine-url <url> (as that)
   --patience <s>         seconds for which a run waits for a model that is away, before it is paused (default 900)
 ${MODEL_OPTIONS}
 ${JOURNAL_HELP}

@@ -57,6 +57,13 @@ export interface Options {
   /** Where a worker answers HTTP. 0: at any free port. */
   readonly port?: number;
   readonly host?: string;
+  /** What keeps runs moving, in the place of the worker: `restate`. */
+  readonly engine?: string;
+  readonly ingress?: string;
+  /** The port on which the engine reaches the worker. */
+  readonly serve?: number;
+  readonly engineAdmin?: string;
+  readonly engineUrl?: string;
   /** The agents whose runs a worker takes over. */
   readonly agents?: readonly string[];
   /** One of the configured agents, such as a flow. */
@@ -207,6 +214,7 @@ export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   work: {
     ...WORKING,
     ...{ agent: SEVERAL, concurrency: TEXT, patience: TEXT, grace: TEXT, port: TEXT, host: TEXT },
+    ...{ engine: TEXT, ingress: TEXT, serve: TEXT, 'engine-admin': TEXT, 'engine-url': TEXT },
   },
   chat: { ...TALKING, session: TEXT, agent: TEXT },
   sessions: { ...COMMON, user: TEXT, tenant: TEXT, limit: TEXT },
@@ -457,6 +465,11 @@ function optionsOf(command: CommandName, values: Values): Options {
       concurrency: wholeNumber(text('concurrency'), 'concurrency'),
       port: portOption(text('port'), 'port'),
       host: text('host'),
+      engine: text('engine'),
+      ingress: text('ingress'),
+      serve: portOption(text('serve'), 'serve'),
+      engineAdmin: text('engine-admin'),
+      engineUrl: text('engine-url'),
       input: jsonValue(text('input'), 'input'),
       message: text('message'),
       session: text('session'),

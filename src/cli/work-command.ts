@@ -8,6 +8,7 @@ import type { Options } from './options.ts';
 import { findProject, journalOf, type Project, setUpProject, withJournal } from './project.ts';
 import { EXIT, type Terminal, UsageError } from './terminal.ts';
 import { shortLine, terminalJson } from './text.ts';
+import { engineOf } from './work-engine.ts';
 import { type HealthServer, serveHealth } from './work-health.ts';
 import { WorkCounts } from './work-metrics.ts';
 
@@ -21,14 +22,16 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** @returns the exit code. */
 export async function workCommand(options: Options, terminal: Terminal): Promise<number> {
-  if (options.host !== undefined && options.port === undefined) throw new UsageError('--host goes with --port.');
+  const isHeard = options.port !== undefined || options.serve !== undefined;
+  if (options.host !== undefined && !isHeard) throw new UsageError('--host goes with --port or --serve.');
+  const driver = await engineOf(options);
   const project = await findProject(options);
   const { runtime } = await setUpProject(options, project, purposeOf(options, project));
   const { concurrency, agents, graceMs = GRACE_MS } = options;
   const slots = concurrency ?? runtime.maxLiveRuns ?? DEFAULT_SLOTS;
   // The default of a tenant would be less than what was asked for.
   const perTenant = runtime.maxLiveRunsPerTenant ?? concurrency;
-  const made = { ...runtime, maxLiveRuns: slots, ...defined({ maxLiveRunsPerTenant: perTenant }) };
+  const made = { ...runtime, maxLiveRuns: slots, ...defined({ maxLiveRunsPerTenant: perTenant, driver }) };
   return withJournal(journalOf(options, project), (journal) => {
     return new Worker(made, journal, { slots, agents, graceMs }, terminal).work(options);
   });
