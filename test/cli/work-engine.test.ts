@@ -30,7 +30,16 @@ describe.skipIf(binary === undefined)('with a Restate server', () => {
     try {
       const folder = workFolder();
       const journal = join(folder.path, 'runs.db');
-      const engine = ['--engine', 'restate', '--ingress', server.ingress, '--serve', '0', '--engine-admin', server.admin];
+      const engine = [
+        '--engine',
+        'restate',
+        '--ingress',
+        server.ingress,
+        '--serve',
+        '0',
+        '--engine-admin',
+        server.admin,
+      ];
       const worker = startWorker(folder, journal, ...engine);
       running.push(worker);
       await worker.first('ready');
