@@ -212,7 +212,10 @@ export class PostgresRuns {
       assertSeen(append, row.signals);
       if (starts.length > 0) await assertMayStart(sql, append);
       const { status: _, ...open } = append;
-      await appendAll(sql, this.#database.given, [starts.length === 0 ? text : { ...text, append: open }]);
+      const [isWritten] = await appendAll(sql, this.#database.given, [
+        starts.length === 0 ? text : { ...text, append: open },
+      ]);
+      if (isWritten !== true) throw new Error(`the append to run ${run} was refused, though its row allows it`);
       // Before this run ends: the turn that comes next may be one of them.
       for (const start of starts) await this.createIn(sql, start, times);
       if (starts.length > 0 && status !== undefined) await sql.run(SET_STATUS, row.key, status);
