@@ -463,10 +463,7 @@ export class Fleet {
     if (live !== undefined && live.driver.state.ending !== null) await live.done;
   }
 
-  /**
-   * Drives the run here, unless it has ended; when another process has it that may live, as soon as that one was silent for its
-   * lease.
-   */
+  /** Drives the run here, unless it has ended; if another process has it that may live, when that was silent for its lease. */
   async claimAndDrive(run: string, acceptChanges: boolean): Promise<void> {
     if (this.#live.has(run)) return;
     const { identity, priority } = await this.#record(run);
@@ -504,10 +501,13 @@ export class Fleet {
       ...(lease !== undefined && isDeadOwner(lease.owner) ? { from: lease.owner } : {}),
     });
     if (claim !== undefined) return this.#pickUp.claimed(claim, askedAt, acceptChanges);
-    // Somebody was faster, or has moved the time at which it begins.
-    if (lease === undefined && !this.#closing) this.wake(run, acceptChanges);
-    // Somebody has it who may live: asked for again when that lease would be over.
-    if (lease !== undefined && !this.#closing) {
+    if (this.#closing) return undefined;
+    if (lease === undefined) {
+      // Somebody was faster, and carries it out, or has moved the time at which it begins.
+      const { wakeAt, readAt: now } = await this.#record(run);
+      if ((wakeAt ?? 0) > now) this.wake(run, acceptChanges);
+    } else {
+      // Somebody has it who may live: asked for again when that lease would be over.
       const leftMs = Math.min(Math.max(lease.until - readAt, LEAST_ALARM_MS), MAX_LEASE_MS);
       this.#later.after(leftMs, run, () => this.wake(run, acceptChanges), false);
     }
