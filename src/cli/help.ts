@@ -154,8 +154,11 @@ Options:
   --grace <s>            seconds that what is under way has to end (default 8)
   --port <n>             answers HTTP there: /healthz, /readyz, /metrics; 0 for any free port (default: nowhere)
   --host <host>          the address of these ports (default 127.0.0.1; in a container 0.0.0.0)
-  --engine restate       Restate wakes the runs: --ingress <url> (where it takes requests), --serve <n> (the port on which it
-                         reaches this worker), --engine-admin <url> (registers the worker there), --engine-url <url> (as that)
+  --engine restate       Restate wakes the runs
+  --ingress <url>        where it takes requests
+  --serve <n>            the port on which it reaches this worker
+  --engine-admin <url>   registers the worker there
+  --engine-url <url>     under this address
   --patience <s>         seconds for which a run waits for a model that is away, before it is paused (default 900)
 ${MODEL_OPTIONS}
 ${JOURNAL_HELP}

@@ -97,8 +97,11 @@ describe.each([
     const heir = version('1', time);
     heir.work();
     await quiet();
-    time.advance(SECOND);
-    await quiet();
+    // It looks now and then, at most half a second apart.
+    for (let half = 0; half < 3; half += 1) {
+      time.advance(SECOND / 2);
+      await quiet();
+    }
     expect((await journal.get('r'))?.status).toBe('finished');
     for (const runtime of [other, heir]) await runtime.close();
   });
