@@ -17,7 +17,7 @@ describe('a connection', async () => {
     exchange,
     schema,
   }) => {
-    const report = await cutEach(exchange, { server, schema, everywhere: false });
+    const report = await cutEach(exchange, { server, schema });
     expect(report.cuts).toBeGreaterThan(15);
     expect(report.failed).toBeGreaterThan(10);
   });

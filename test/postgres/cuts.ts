@@ -172,8 +172,8 @@ function edges(bytes: Buffer): number[] {
 export interface Cutting {
   readonly server: PostgresServer;
   readonly schema: string;
-  /** True: at every byte. Otherwise where messages end, and at some bytes between. */
-  readonly everywhere: boolean;
+  /** At each so many bytes. Absent: where messages end, and at some bytes between. */
+  readonly everyBytes?: number;
 }
 
 export interface CutReport {
@@ -184,7 +184,7 @@ export interface CutReport {
 }
 
 /** Cuts the connection at the bytes of the exchange, one after another, and looks each time what it has come to. */
-export async function cutEach(exchange: Exchange, { server, schema, everywhere }: Cutting): Promise<CutReport> {
+export async function cutEach(exchange: Exchange, { server, schema, everyBytes }: Cutting): Promise<CutReport> {
   const proxy = await TcpProxy.start(server.port);
   const direct = postgresJournal({ url: server.url }, { schema });
   // On one connection, on which nothing is said but what is asked.
@@ -211,7 +211,8 @@ export async function cutEach(exchange: Exchange, { server, schema, everywhere }
     const said = { up: proxy.played('up'), down: proxy.played('down') };
     for (const direction of ['up', 'down'] as const satisfies readonly Direction[]) {
       const bytes = said[direction];
-      const places = everywhere ? Array.from({ length: bytes.length + 1 }, (_, place) => place) : edges(bytes);
+      const all = Array.from({ length: bytes.length + 1 }, (_, place) => place);
+      const places = everyBytes === undefined ? edges(bytes) : all.filter((place) => place % everyBytes === 0);
       for (const place of places) {
         try {
           await play(`${direction}-${place}`, () => proxy.cutAfter(direction, place));
