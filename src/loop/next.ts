@@ -160,7 +160,6 @@ export function next(state: RunState, deps: NextDeps): Next {
   return beforeMove(state, overdue, deps);
 }
 
-/** A run that undoes its calls: its steps as those of any other run, and between two of them no planner, but the next call. */
 /** When what is under way is stopped; `undefined`: by no time. A task that undoes what it did has a time of its own. */
 export function stopsAt(state: RunState): number | undefined {
   const { limits, unwinding, open } = state;
@@ -168,6 +167,7 @@ export function stopsAt(state: RunState): number | undefined {
   return limits.onCeiling === 'pause' || isOfTask ? undefined : deadlineOf(state);
 }
 
+/** A run that undoes its calls: its steps as those of any other run, and between two of them no planner, but the next call. */
 function unwind(state: RunState, deps: NextDeps): Next {
   if (state.undoStopped) return { do: 'undo', stopped: 'cancelled' };
   const { pauses, open, limits } = state;

@@ -5,7 +5,7 @@ import type { Claim, ClaimedRun, ClaimRequest, Park, ParkedRequest, Renewal } fr
 import { assertMayGoOn, dueAt, hasEnded, MOST_ENTRIES_ALONG, mayLive, mayReopen, wholeMs } from '../rules.ts';
 import { isYetToBegin } from '../start-rules.ts';
 import { decodeRow, type EntryRow } from '../stored-runs.ts';
-import { type Database, NOW_1, type Sql, TIME_1, type Times } from './database.ts';
+import { type Database, NOW_1, type Sql, sessionLock, TIME_1, type Times } from './database.ts';
 import {
   findRun,
   HAS_ENDED,
@@ -186,8 +186,8 @@ export class PostgresClaims {
   async #claimHeld(request: ClaimRequest, run: string): Promise<Claim | undefined> {
     const seen = await this.#database.read((sql) => findRun(sql, run));
     if (seen === undefined) return undefined;
-    const ofSession = ['session', seen.tenant, seen.user, seen.session] as const;
-    const granted = await this.#database.write(request.reopens === undefined ? [] : [ofSession], async (sql, times) => {
+    const locks = request.reopens === undefined ? [] : [sessionLock(seen)];
+    const granted = await this.#database.write(locks, async (sql, times) => {
       const row = (await holdRuns(sql, [run])).get(run);
       // It was deleted in between.
       if (row === undefined) return undefined;

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Client, Pool, PoolClient, QueryConfig } from 'pg';
-import { type Clock, PilotageError } from '#core';
+import { type Clock, PilotageError, type Scope } from '#core';
 import { journalClosed } from '../rules.ts';
 import { isConflict, postgresError, stateOf } from './failures.ts';
 
@@ -36,7 +36,16 @@ export interface Times {
 }
 
 /** What a transaction takes hold of before it looks at anything: whoever takes hold of the same waits until it is over. */
-export type Lock = readonly [kind: 'session' | 'tree' | 'signal' | 'start' | 'schema', ...of: string[]];
+export type Lock = readonly [kind: 'session' | 'tree' | 'signal' | 'start', ...of: string[]];
+
+export function sessionLock({ tenant, user, session }: Scope): Lock {
+  return ['session', tenant, user, session];
+}
+
+/** Another one for each lock. */
+export function lockName(lock: Lock): string {
+  return JSON.stringify(lock);
+}
 
 export interface DatabaseOptions {
   readonly schema: string;
@@ -79,10 +88,6 @@ export class Database {
   constructor(options: DatabaseOptions) {
     this.#options = options;
     this.#quoted = `"${options.schema.replaceAll('"', '""')}"`;
-  }
-
-  get isClosed(): boolean {
-    return this.#closing !== undefined;
   }
 
   get quoted(): string {
@@ -164,7 +169,7 @@ export class Database {
 
   #numberOf(lock: Lock): bigint {
     const digest = createHash('sha256')
-      .update(JSON.stringify([this.#options.schema, ...lock]))
+      .update(`${this.#options.schema} ${lockName(lock)}`)
       .digest();
     return digest.readBigInt64BE(0);
   }

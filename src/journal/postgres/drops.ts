@@ -7,7 +7,7 @@ import type { StoredMessage } from '../port.ts';
 import type { DroppedRun } from '../prune-port.ts';
 import { EVENT_MESSAGE, eventsIn } from '../waiting.ts';
 import { dropArtifacts } from './artifacts.ts';
-import type { Lock, Sql } from './database.ts';
+import { type Lock, lockName, type Sql } from './database.ts';
 import { dropLabels } from './starts.ts';
 import { dropStreams } from './streams.ts';
 import type { PostgresWaits } from './waits.ts';
@@ -50,8 +50,8 @@ export async function dropRuns(
 ): Promise<readonly string[] | undefined> {
   const keys = runs.map(({ key }) => key);
   const untaken = await sql.rows<Untaken>(EVENTS, keys);
-  const names = new Set(locked.map((lock) => lock.join('/')));
-  if (locksOf(untaken).some((lock) => !names.has(lock.join('/')))) return undefined;
+  const names = new Set(locked.map(lockName));
+  if (locksOf(untaken).some((lock) => !names.has(lockName(lock)))) return undefined;
   // First, so that none of them gets what another one gives back.
   await sql.run(DROP_WAITS, keys);
   const told: string[] = [];

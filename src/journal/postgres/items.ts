@@ -4,12 +4,9 @@ import {
   bestHits,
   comparePlaces,
   cosine,
-  deepFreeze,
-  defined,
   fitsFilter,
   type Namespace,
   namespaceKey,
-  PilotageError,
   type StoreHit,
   type StoreItem,
   type StoreWrite,
@@ -19,23 +16,9 @@ import {
 } from '#core';
 import type { LongTermStore, RevisedItem, StoreLookup, StoreQuery } from '../port.ts';
 import { assertCounts } from '../rules.ts';
+import { bytesOf, type ItemRow, itemOf, type VectorRow, vectorOf } from '../stored-rows.ts';
 import { type Database, NOW_1, type Sql, type SqlValue } from './database.ts';
 import { piecesOf } from './pieces.ts';
-
-interface ItemRow {
-  readonly revision: number;
-  readonly namespace: string;
-  readonly key: string;
-  readonly value: string;
-  readonly created_at: number;
-  readonly updated_at: number;
-  readonly expires_at: number | null;
-  readonly source: string | null;
-}
-
-interface VectorRow extends ItemRow {
-  readonly vector: Uint8Array | null;
-}
 
 type Place = Pick<StoreItem, 'namespace' | 'key'>;
 
@@ -247,33 +230,4 @@ export class PostgresItems implements LongTermStore {
     const isRoot = namespace.length === 0;
     return [this.#database.given, within, isRoot ? '\\' : `${within}-`, isRoot];
   }
-}
-
-function itemOf(row: ItemRow): StoreItem {
-  const { namespace, key, value, created_at: createdAt, updated_at: updatedAt, expires_at, source } = row;
-  try {
-    return deepFreeze({
-      namespace: JSON.parse(`${namespace}]`),
-      key,
-      value: JSON.parse(value),
-      createdAt,
-      updatedAt,
-      ...defined({
-        expiresAt: expires_at ?? undefined,
-        source: source === null ? undefined : JSON.parse(source),
-      }),
-    });
-  } catch (cause) {
-    const message = `The item ${JSON.stringify(key)} of the long-term store cannot be read. Write it anew, or restore a backup.`;
-    throw new PilotageError('journal_corrupt', message, { cause, data: { key } });
-  }
-}
-
-function bytesOf(vector: Float32Array): Uint8Array {
-  return new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength);
-}
-
-/** The bytes may stand where no number of four bytes may begin. */
-function vectorOf(bytes: Uint8Array): Float32Array {
-  return new Float32Array(new Uint8Array(bytes).buffer);
 }

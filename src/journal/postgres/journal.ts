@@ -1,6 +1,6 @@
 /** A journal on Postgres, through `pg`. Any number of processes on any number of machines may share it. */
 import { type Entry, encodeEntry, type Message, type Scope, type StartKey, systemClock } from '#core';
-import { encodeAppend, encodeMessage, encodeRun, encodeSending } from '../encoded.ts';
+import { encodeAppend, encodeMessage, encodeRun, encodeSending, type RunText } from '../encoded.ts';
 import type {
   Append,
   ArtifactStore,
@@ -31,12 +31,11 @@ import { assertLease, assertPriority, isTurn, journalClosed, ownedBy, pageSize, 
 import type { ScheduleStore } from '../schedules-port.ts';
 import { encodeSignal } from '../waiting.ts';
 import type { EventStore, WaitIndex } from '../waits-port.ts';
-import { sessionKey } from '../watchers.ts';
 import { AppendQueue } from './appends.ts';
 import { PostgresArtifacts } from './artifacts.ts';
 import { PostgresClaims } from './claims.ts';
 import { openPostgres, type PostgresConnection, type PostgresOptions } from './connection.ts';
-import type { Database, Lock } from './database.ts';
+import { type Database, type Lock, lockName, sessionLock } from './database.ts';
 import { InOrder } from './in-order.ts';
 import { readInbox } from './inbox.ts';
 import { PostgresItems } from './items.ts';
@@ -44,7 +43,7 @@ import { PostgresNews } from './news.ts';
 import { PostgresPrune } from './prune.ts';
 import { PostgresRecords, PostgresRepairs } from './records.ts';
 import { findRun } from './run-rows.ts';
-import { PostgresRuns } from './runs.ts';
+import { locksOf, PostgresRuns } from './runs.ts';
 import { PostgresSchedules } from './schedules.ts';
 import { PostgresSnapshots } from './snapshots.ts';
 import { PostgresStreams } from './streams.ts';
@@ -107,7 +106,7 @@ class PostgresJournal implements Journal {
       signal: async (signal) => {
         const body = encodeSignal(signal);
         const lock: Lock = ['signal', signal.tenant, signal.key];
-        const signalled = await this.#inOrder([lock.join('/')], () =>
+        const signalled = await this.#inOrder([lockName(lock)], () =>
           database.write([lock], (sql, times) => waits.signal(sql, signal, body, times)),
         );
         news.tell(...signalled.runs);
@@ -120,7 +119,6 @@ class PostgresJournal implements Journal {
 
   #sessionStore(waits: PostgresWaits): SessionStore {
     const [database, turns] = [this.#database, this.#turns];
-    const lock = ({ tenant, user, session }: Scope): Lock => ['session', tenant, user, session];
     return {
       get: (scope) => database.read((sql) => turns.record(sql, scope)),
       list: async (query) => {
@@ -129,14 +127,13 @@ class PostgresJournal implements Journal {
       },
       set: async (scope, facts) => {
         ownedBy(scope);
-        await this.#inOrder([sessionKey(scope)], () =>
-          database.write([lock(scope)], (sql) => turns.set(sql, scope, facts)),
-        );
+        const lock = sessionLock(scope);
+        await this.#inOrder([lockName(lock)], () => database.write([lock], (sql) => turns.set(sql, scope, facts)));
         this.#news.tellSession(scope);
       },
       delete: async (scope) => {
         ownedBy(scope);
-        const runs = await this.#inOrder([sessionKey(scope)], () => this.#deleteSession(scope, waits));
+        const runs = await this.#inOrder([lockName(sessionLock(scope))], () => this.#deleteSession(scope, waits));
         this.#news.tellAll();
         return runs;
       },
@@ -145,10 +142,9 @@ class PostgresJournal implements Journal {
 
   /** Signals that come meanwhile have locks of their own: it is tried again with those. */
   async #deleteSession(scope: Scope, waits: PostgresWaits): Promise<number> {
-    const { tenant, user, session } = scope;
     for (;;) {
       const signals = await this.#database.read((sql) => this.#turns.signalLocksOf(sql, scope));
-      const locks: Lock[] = [['session', tenant, user, session], ...signals];
+      const locks = [sessionLock(scope), ...signals];
       const runs = await this.#database.write(locks, (sql, { now }) =>
         this.#turns.delete(sql, scope, now, waits, locks),
       );
@@ -158,7 +154,7 @@ class PostgresJournal implements Journal {
 
   async create(run: NewRun): Promise<Claim | undefined> {
     const text = encodeRun(run);
-    const claim = await this.#inOrder(namesOf(run), () => this.#runs.create(text));
+    const claim = await this.#inOrder(namesOf(text), () => this.#runs.create(text));
     this.#news.tell(run.identity.run);
     if (claim === undefined) this.#news.tellDue();
     if (isTurn(text.first)) this.#news.tellSession(run.identity);
@@ -167,7 +163,7 @@ class PostgresJournal implements Journal {
 
   async startByKey(run: NewRun, key: StartKey): Promise<StartedByKey> {
     const text = encodeRun(run);
-    const names = [['start', run.identity.tenant, key.kind, key.key].join('/'), ...namesOf(run)];
+    const names = [lockName(['start', run.identity.tenant, key.kind, key.key]), ...namesOf(text)];
     const started = await this.#inOrder(names, () => this.#runs.startByKey(text, key));
     this.#news.tell(started.run);
     if (started.claim === undefined) this.#news.tellDue();
@@ -178,7 +174,8 @@ class PostgresJournal implements Journal {
   async send(sending: Sending): Promise<Sent> {
     const { starts, tells = [], scope } = sending;
     const text = encodeSending(sending);
-    const names = [sessionKey(scope), ...tells.map(({ run }) => run), ...(starts === undefined ? [] : namesOf(starts))];
+    const begun = text.starts === undefined ? [] : namesOf(text.starts);
+    const names = [lockName(sessionLock(scope)), ...tells.map(({ run }) => run), ...begun];
     const sent = await this.#inOrder(names, () => this.#runs.send(text));
     if (starts !== undefined) this.#news.tell(starts.identity.run);
     this.#news.tell(...tells.map(({ run }) => run));
@@ -190,7 +187,7 @@ class PostgresJournal implements Journal {
   async append(append: Append): Promise<void> {
     const text = encodeAppend(append);
     const { run, starts = [], tells = [] } = append;
-    const others = [...starts.flatMap(namesOf), ...tells.map((told) => told.run)];
+    const others = [...(text.starts ?? []).flatMap(namesOf), ...tells.map((told) => told.run)];
     await this.#inOrder([run, ...others], async () => {
       const locks = await this.#runs.locksFor(text);
       if (locks === undefined) {
@@ -330,9 +327,6 @@ class PostgresJournal implements Journal {
 }
 
 /** Under which a run that is stored stands in line. */
-function namesOf({ identity, entries: [first] }: NewRun): readonly string[] {
-  const isOfSession = first?.kind === 'started' && isTurn(first);
-  const isTask = first?.kind === 'started' && first.task !== undefined;
-  if (isTask) return [identity.run, `/tree/${first.task.root}`];
-  return isOfSession ? [identity.run, sessionKey(identity)] : [identity.run];
+function namesOf(text: RunText): readonly string[] {
+  return [text.run.identity.run, ...locksOf(text).map(lockName)];
 }

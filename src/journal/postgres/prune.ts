@@ -1,7 +1,7 @@
 /** Which runs may go that ended long ago, and their removal: found without a lock, looked at once more under the locks, and removed in one commit. */
 import { type Scope, scopeKey } from '#core';
 import { PRUNE_ROOTS, PRUNE_RUNS, PRUNE_WINDOW, type PruneRequest, type Removed, successorIn } from '../prune-port.ts';
-import { type Database, type Lock, NOW_1, type Sql } from './database.ts';
+import { type Database, NOW_1, type Sql, sessionLock } from './database.ts';
 import { type DroppedOf, dropRuns, dropSession, signalLocksOf } from './drops.ts';
 import { HAS_ENDED } from './run-rows.ts';
 import { forgetOver } from './starts.ts';
@@ -139,8 +139,7 @@ export class PostgresPrune {
     const sessions = new Map(seen.roots.map((root) => [scopeKey(root), root]));
     const keys = membersOf(seen).map(({ key }) => key);
     const signals = await this.#database.read((sql) => signalLocksOf(sql, keys));
-    const ofSessions = [...sessions.values()].map((root): Lock => ['session', root.tenant, root.user, root.session]);
-    const locks = [...ofSessions, ...signals];
+    const locks = [...[...sessions.values()].map(sessionLock), ...signals];
     return this.#database.write(locks, async (sql, { now }) => {
       const held = new Set((await sql.rows<{ readonly key: number }>(HOLD, keys)).map(({ key }) => key));
       const ids = seen.roots.map(({ id }) => id);

@@ -4,7 +4,7 @@ import { assertAsExamined, hasEnded, runNotFound } from '../rules.ts';
 import { SCHEDULE_LABEL } from '../start-rules.ts';
 import { type RecordRow, storedRecord } from '../stored-runs.ts';
 import { eventsIn } from '../waiting.ts';
-import { type Database, type Lock, NOW_1, type Sql, type SqlValue } from './database.ts';
+import { type Database, type Lock, NOW_1, type Sql, type SqlValue, sessionLock } from './database.ts';
 import { findRun, holdRun, type RunRow } from './run-rows.ts';
 import { forgetStarts, reindex } from './starts.ts';
 import { dropStreams } from './streams.ts';
@@ -195,7 +195,7 @@ export class PostgresRepairs {
     const dropped = drops.length === 0 ? [] : await this.#dropped(sql, key, drops);
     const keys = [...waits.map((row) => row.key), ...eventsIn(dropped).map((event) => event.key)];
     const locks = keys.flatMap((of): Lock[] => (of === undefined ? [] : [['signal', tenant, of]]));
-    return [['session', tenant, user, session], ...locks];
+    return [sessionLock({ tenant, user, session }), ...locks];
   }
 
   /** @returns the runs that have got a signal. */

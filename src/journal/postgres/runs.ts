@@ -30,7 +30,7 @@ import { beginningAt, decideStart, firstWake, inPlaceOf, isYetToBegin, type Keye
 import { decodeRow, type EntryRow } from '../stored-runs.ts';
 import { appendAll } from './appends.ts';
 import type { PostgresClaims } from './claims.ts';
-import { type Database, type Lock, NOW_1, type Sql, TIME_1, type Times } from './database.ts';
+import { type Database, type Lock, NOW_1, type Sql, sessionLock, TIME_1, type Times } from './database.ts';
 import { hasMessage, waitingControls } from './inbox.ts';
 import { writeItems } from './items.ts';
 import { findRun, HAS_ENDED, holdRun, holdRuns, type RunRow } from './run-rows.ts';
@@ -107,7 +107,6 @@ export class PostgresRuns {
 
   async create(text: RunText): Promise<Claim | undefined> {
     const { run, first } = text;
-    this.note({ id: run.identity.run, turn: isTurn(first) ? 1 : null, ...run.identity });
     const isAlone =
       !isTurn(first) && run.openWaits === undefined && run.fires === undefined && first.startsAt === undefined;
     if (isAlone && first.labels === undefined && first.schedule === undefined) return this.#createAlone(text);
@@ -119,7 +118,9 @@ export class PostgresRuns {
     const { owner = null, leaseMs = null } = run.claim ?? {};
     const values = valuesOf({ run, first, bodies });
     const made = await this.#database.read((sql) => sql.row(CREATE_ALONE, given, ...values, owner, bodies, leaseMs));
-    if (made === undefined || run.claim === undefined) return undefined;
+    if (made === undefined) return undefined;
+    this.note({ id: run.identity.run, turn: null, ...run.identity });
+    if (run.claim === undefined) return undefined;
     const before = { status: 'pending', wakeAt: 0 } as const;
     return { run: run.identity.run, fence: 1, head: bodies.length, signals: 0, before };
   }
@@ -132,6 +133,7 @@ export class PostgresRuns {
     const wakeAt = firstWake(first, time);
     const made = await sql.row<{ key: number }>(CREATE, now, ...valuesOf({ run, first, bodies }), wakeAt, bodies);
     if (made === undefined) return undefined;
+    this.note({ id: run.identity.run, turn: isTurn(first) ? 1 : null, ...run.identity });
     const waits = isTurn(first) && (await this.#beside.turns.add(sql, run.identity, run.waits));
     if (run.openWaits !== undefined) await this.#beside.waits.replace(sql, made.key, run.openWaits, now);
     await began(sql, made.key, first);
@@ -192,11 +194,7 @@ export class PostgresRuns {
       const tenant = (await this.#database.read((sql) => findRun(sql, run)))?.tenant ?? '';
       locks.push(...keys.map((key) => ['signal', tenant, key] as const));
     }
-    for (const start of starts) {
-      locks.push(...locksOf(start));
-      if (start.first.task !== undefined && append.treeLimit !== undefined) locks.push(['tree', start.first.task.root]);
-    }
-    return locks;
+    return [...locks, ...starts.flatMap(locksOf)];
   }
 
   append(text: AppendText, locks: readonly Lock[]): Promise<Appended> {
@@ -239,13 +237,12 @@ export class PostgresRuns {
   /** What is known of a run is not asked for at its end. */
   note({ id, turn, tenant, user, session }: Pick<RunRow, 'id' | 'turn' | 'tenant' | 'user' | 'session'>): void {
     if (this.#sessions.size >= MOST_KNOWN) this.#sessions.clear();
-    this.#sessions.set(id, turn === null ? null : ['session', tenant, user, session]);
+    this.#sessions.set(id, turn === null ? null : sessionLock({ tenant, user, session }));
   }
 
   send({ sending, starts, tells }: SendingText): Promise<Sent> {
     const { scope } = sending;
-    const session: Lock = ['session', scope.tenant, scope.user, scope.session];
-    const locks = [session, ...(starts === undefined ? [] : locksOf(starts))];
+    const locks = [sessionLock(scope), ...(starts === undefined ? [] : locksOf(starts))];
     return this.#database.write(locks, async (sql, times): Promise<Sent> => {
       const { turns } = this.#beside;
       const before = await turns.acceptedIn(sql, sending);
@@ -326,10 +323,11 @@ function valuesOf({ run, first, bodies }: RunText) {
   return [id, tenant, user, session, first.agent, parent, root, run.priority, bodies.length] as const;
 }
 
-/** What a new run has to do with. */
-function locksOf({ run, first }: RunText): Lock[] {
-  const { tenant, user, session } = run.identity;
-  const locks: Lock[] = isTurn(first) ? [['session', tenant, user, session]] : [];
+/** What a new run has to do with: its session where it is a turn, its tree where it is a task, and what it waits for. */
+export function locksOf({ run, first }: RunText): Lock[] {
+  const { tenant } = run.identity;
+  const locks: Lock[] = isTurn(first) ? [sessionLock(run.identity)] : [];
+  if (first.task !== undefined) locks.push(['tree', first.task.root]);
   for (const { key } of run.openWaits ?? []) if (key !== undefined) locks.push(['signal', tenant, key]);
   return locks;
 }

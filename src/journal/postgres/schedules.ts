@@ -1,25 +1,10 @@
 /** The statements on schedules. What moves one on in the commit of its run is called inside that transaction. */
-import { deepFreeze, type JsonObject, jsonEquals, PilotageError } from '#core';
+import { jsonEquals } from '#core';
 import { pageSize } from '../rules.ts';
 import type { DueSchedules, ScheduleMove, ScheduleQuery, ScheduleStore, StoredSchedule } from '../schedules-port.ts';
 import { scheduleChanged } from '../start-rules.ts';
+import { type ScheduleRow, storedScheduleOf } from '../stored-rows.ts';
 import { type Database, NOW_1, type Sql, type SqlValue } from './database.ts';
-
-interface ScheduleRow {
-  readonly key: number;
-  readonly tenant: string;
-  readonly id: string;
-  readonly agent: string;
-  readonly definition: string;
-  readonly times: string;
-  readonly revision: number;
-  readonly changes: number;
-  readonly paused: boolean;
-  readonly next_at: number | null;
-  readonly last_run: string | null;
-  readonly created_at: number;
-  readonly updated_at: number;
-}
 
 interface DueRow extends Omit<ScheduleRow, 'key'> {
   readonly read_at: number;
@@ -78,16 +63,16 @@ export class PostgresSchedules implements ScheduleStore {
     return this.#database.write([], async (sql, { now }) => {
       for (;;) {
         const made = await sql.row<ScheduleRow>(INSERT, tenant, id, agent, definition, times, nextAt, now);
-        if (made !== undefined) return scheduleOf(made);
+        if (made !== undefined) return storedScheduleOf(made);
         const row = await sql.row<ScheduleRow>(`${FIND} FOR UPDATE`, tenant, id);
         // Somebody has deleted it in between.
         if (row === undefined) continue;
-        const before = scheduleOf(row);
+        const before = storedScheduleOf(row);
         const isSame = row.agent === agent && row.times === times;
         if (isSame && jsonEquals(before.definition, given.definition)) return before;
         const next = row.times === times ? row.next_at : nextAt;
         const values = [row.key, agent, definition, times, next, now] as const;
-        return scheduleOf((await sql.row<ScheduleRow>(DEFINE, ...values)) as ScheduleRow);
+        return storedScheduleOf((await sql.row<ScheduleRow>(DEFINE, ...values)) as ScheduleRow);
       }
     });
   }
@@ -95,7 +80,7 @@ export class PostgresSchedules implements ScheduleStore {
   get(tenant: string, id: string): Promise<StoredSchedule | undefined> {
     return this.#database.read(async (sql) => {
       const row = await sql.row<ScheduleRow>(FIND, tenant, id);
-      return row && scheduleOf(row);
+      return row && storedScheduleOf(row);
     });
   }
 
@@ -103,7 +88,7 @@ export class PostgresSchedules implements ScheduleStore {
     const { tenant, after = '' } = query;
     const limit = pageSize(query);
     const rows = await this.#database.read((sql) => sql.rows<ScheduleRow>(LIST, tenant, after, limit));
-    return rows.map(scheduleOf);
+    return rows.map(storedScheduleOf);
   }
 
   async due(
@@ -114,7 +99,7 @@ export class PostgresSchedules implements ScheduleStore {
     const { given } = this.#database;
     const rows = await this.#database.read((sql) => sql.rows<DueRow>(DUE, given, agents, tenant, id, limit));
     const [{ read_at: readAt, first_at: nextAt }] = rows as [DueRow];
-    const due = rows.flatMap(({ key, ...row }) => (key === null ? [] : [scheduleOf({ key, ...row })]));
+    const due = rows.flatMap(({ key, ...row }) => (key === null ? [] : [storedScheduleOf({ key, ...row })]));
     return { due, nextAt, readAt };
   }
 
@@ -138,26 +123,4 @@ export async function moveOn(sql: Sql, move: ScheduleMove, now: number): Promise
 
 function valuesOf({ tenant, id, mark, nextAt, run, isPaused }: Move): readonly SqlValue[] {
   return [tenant, id, nextAt, run ?? null, isPaused ?? null, mark];
-}
-
-function scheduleOf(row: ScheduleRow): StoredSchedule {
-  const { tenant, id, agent, times, revision, next_at: nextAt, last_run: lastRun } = row;
-  return {
-    ...{ tenant, id, agent, times, revision, nextAt },
-    definition: definitionOf(row),
-    isPaused: row.paused,
-    ...(lastRun === null ? {} : { lastRun }),
-    mark: `${row.key}:${row.changes}`,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  };
-}
-
-function definitionOf({ tenant, id, definition }: ScheduleRow): JsonObject {
-  try {
-    return deepFreeze(JSON.parse(definition) as JsonObject);
-  } catch (cause) {
-    const message = `The definition of the schedule ${id} cannot be read. Put it anew under another id, or restore a backup.`;
-    throw new PilotageError('journal_corrupt', message, { cause, data: { tenant, schedule: id } });
-  }
 }

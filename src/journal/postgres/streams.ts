@@ -1,14 +1,11 @@
 /** Streams of runs: a row for each, which counts its rows, and these. */
-import { deepFreeze, type Json, PilotageError, type StreamRow } from '#core';
+import type { StreamRow } from '#core';
 import type { NewStreamRow, StreamAppend, StreamRecord, StreamStore } from '../port-streams.ts';
 import { assertFence, assertStreamRow, runNotFound } from '../rules.ts';
+import { type StreamRowText, streamRowOf } from '../stored-rows.ts';
 import { type Database, NOW_1, type Sql, type SqlValue } from './database.ts';
 
-interface StoredRow extends Omit<StreamRow, 'value'> {
-  readonly value: string;
-}
-
-interface FoundRow extends Omit<StoredRow, 'index'> {
+interface FoundRow extends Omit<StreamRowText, 'index'> {
   readonly closed: boolean | null;
   readonly index: number | null;
 }
@@ -85,7 +82,7 @@ export class PostgresStreams implements StreamStore {
     const found = await this.#database.read((sql) => sql.rows<FoundRow>(READ, run, name, first, limit));
     if (found[0] === undefined) throw runNotFound(run);
     const rows = found.flatMap(({ closed: _, index, ...row }) =>
-      index === null ? [] : [decoded(run, { index, ...row })],
+      index === null ? [] : [streamRowOf(run, { index, ...row })],
     );
     return { rows, closed: found[0].closed ?? false };
   }
@@ -122,13 +119,4 @@ function valuesOf(rows: readonly NewStreamRow[]): readonly [names: SqlValue, beh
     return count;
   });
   return [written.map(({ name }) => name), behind.reverse(), written.map(({ value }) => JSON.stringify(value))];
-}
-
-function decoded(run: string, { value: text, ...row }: StoredRow): StreamRow {
-  try {
-    return deepFreeze({ ...row, value: JSON.parse(text) as Json });
-  } catch (cause) {
-    const message = `Row ${row.index} of a stream of run ${run} cannot be read. Restore a backup.`;
-    throw new PilotageError('journal_corrupt', message, { cause, data: { run } });
-  }
 }

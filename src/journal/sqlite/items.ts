@@ -4,8 +4,6 @@ import {
   assertStoreWrite,
   bestHits,
   cosine,
-  deepFreeze,
-  defined,
   fitsFilter,
   type Namespace,
   namespaceKey,
@@ -18,20 +16,9 @@ import {
 } from '#core';
 import type { LongTermStore, RevisedItem, StoreLookup, StoreQuery } from '../port.ts';
 import { assertCounts } from '../rules.ts';
+import { bytesOf, type ItemRow, itemOf, type VectorRow, vectorOf } from '../stored-rows.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
 import type { StoreAccess } from './stores.ts';
-
-interface ItemRow {
-  readonly revision: number;
-  readonly namespace: string;
-  readonly key: string;
-  readonly value: string;
-  readonly created_at: number;
-  readonly updated_at: number;
-  readonly expires_at: number | null;
-  readonly source: string | null;
-  readonly vector: Uint8Array | null;
-}
 
 type Place = Pick<StoreItem, 'namespace' | 'key'>;
 
@@ -160,7 +147,7 @@ export class SqliteItems implements LongTermStore {
   }
 
   #byVector(query: StoreQuery, { index, vector }: Extract<StoreLookup, { index: unknown }>): StoreHit[] {
-    const rows = this.#access.read(() => this.#vectors().all<ItemRow>({ ...this.#within(query.namespace), index }));
+    const rows = this.#access.read(() => this.#vectors().all<VectorRow>({ ...this.#within(query.namespace), index }));
     return rows.flatMap((row): StoreHit[] => {
       const score = row.vector === null ? undefined : cosine(vectorOf(row.vector), vector);
       if (score === undefined) return [];
@@ -197,27 +184,3 @@ export class SqliteItems implements LongTermStore {
 
 /** How many rows are read at once where more may have to be looked at than are asked for. */
 const PAGE = 500;
-
-function itemOf(row: ItemRow): StoreItem {
-  const { namespace, key, value, created_at: createdAt, updated_at: updatedAt, expires_at, source } = row;
-  return deepFreeze({
-    namespace: JSON.parse(`${namespace}]`),
-    key,
-    value: JSON.parse(value),
-    createdAt,
-    updatedAt,
-    ...defined({
-      expiresAt: expires_at ?? undefined,
-      source: source === null ? undefined : JSON.parse(source),
-    }),
-  });
-}
-
-function bytesOf(vector: Float32Array): Uint8Array {
-  return new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength);
-}
-
-/** The bytes may stand where no number of four bytes may begin. */
-function vectorOf(bytes: Uint8Array): Float32Array {
-  return new Float32Array(new Uint8Array(bytes).buffer);
-}

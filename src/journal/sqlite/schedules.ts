@@ -1,27 +1,12 @@
 /** The statements on schedules. What moves one on in the commit of its run is called inside the writer's transaction. */
 import type { DatabaseSync } from 'node:sqlite';
-import { deepFreeze, type JsonObject, jsonEquals } from '#core';
+import { jsonEquals } from '#core';
 import { pageSize } from '../rules.ts';
 import type { DueSchedules, ScheduleMove, ScheduleQuery, ScheduleStore, StoredSchedule } from '../schedules-port.ts';
 import { scheduleChanged } from '../start-rules.ts';
+import { type ScheduleRow, storedScheduleOf } from '../stored-rows.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
 import type { StoreAccess } from './stores.ts';
-
-interface ScheduleRow {
-  readonly key: number;
-  readonly tenant: string;
-  readonly id: string;
-  readonly agent: string;
-  readonly definition: string;
-  readonly times: string;
-  readonly revision: number;
-  readonly changes: number;
-  readonly paused: number;
-  readonly next_at: number | null;
-  readonly last_run: string | null;
-  readonly created_at: number;
-  readonly updated_at: number;
-}
 
 const IS_ACTIVE = 'paused = 0 AND agent IN (SELECT value FROM json_each(:agents))';
 
@@ -69,7 +54,7 @@ export class SqliteSchedules implements ScheduleStore {
         this.#sql.insert().run({ tenant, id, agent, definition, times, nextAt, now });
         return this.#stored(tenant, id);
       }
-      const before = scheduleOf(row);
+      const before = storedScheduleOf(row);
       const isSame = row.agent === agent && row.times === times;
       if (isSame && jsonEquals(before.definition, given.definition)) return before;
       const next = row.times === times ? row.next_at : nextAt;
@@ -81,14 +66,14 @@ export class SqliteSchedules implements ScheduleStore {
   async get(tenant: string, id: string): Promise<StoredSchedule | undefined> {
     return this.#access.read(() => {
       const row = this.#find(tenant, id);
-      return row && scheduleOf(row);
+      return row && storedScheduleOf(row);
     });
   }
 
   async list(query: ScheduleQuery): Promise<StoredSchedule[]> {
     const { tenant, after = '' } = query;
     const limit = pageSize(query);
-    return this.#access.read(() => this.#sql.list().all<ScheduleRow>({ tenant, after, limit }).map(scheduleOf));
+    return this.#access.read(() => this.#sql.list().all<ScheduleRow>({ tenant, after, limit }).map(storedScheduleOf));
   }
 
   async due(
@@ -101,7 +86,7 @@ export class SqliteSchedules implements ScheduleStore {
       const named = JSON.stringify(agents);
       const rows = this.#sql.due().all<ScheduleRow>({ agents: named, now, tenant, id, limit });
       const next = this.#sql.next().get<{ at: number | null }>({ agents: named, now });
-      return { due: rows.map(scheduleOf), nextAt: next?.at ?? null, readAt: now };
+      return { due: rows.map(storedScheduleOf), nextAt: next?.at ?? null, readAt: now };
     });
   }
 
@@ -131,19 +116,6 @@ export class SqliteSchedules implements ScheduleStore {
   }
 
   #stored(tenant: string, id: string): StoredSchedule {
-    return scheduleOf(this.#find(tenant, id) as ScheduleRow);
+    return storedScheduleOf(this.#find(tenant, id) as ScheduleRow);
   }
-}
-
-function scheduleOf(row: ScheduleRow): StoredSchedule {
-  const { tenant, id, agent, times, revision, next_at: nextAt, last_run: lastRun } = row;
-  return {
-    ...{ tenant, id, agent, times, revision, nextAt },
-    definition: deepFreeze(JSON.parse(row.definition) as JsonObject),
-    isPaused: row.paused > 0,
-    ...(lastRun === null ? {} : { lastRun }),
-    mark: `${row.key}:${row.changes}`,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  };
 }

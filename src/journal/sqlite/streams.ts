@@ -1,8 +1,9 @@
 /** Streams of runs: a row for each, which counts its rows, and these. */
 import type { DatabaseSync } from 'node:sqlite';
-import { deepFreeze, type Json, PilotageError, type StreamRow } from '#core';
+import type { StreamRow } from '#core';
 import type { StreamAppend, StreamRecord, StreamStore } from '../port-streams.ts';
 import { assertFence, assertStreamRow, runNotFound } from '../rules.ts';
+import { type StreamRowText, streamRowOf } from '../stored-rows.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
 import type { StoreAccess } from './stores.ts';
 
@@ -19,10 +20,6 @@ interface Head {
   readonly key: number;
   readonly rows: number;
   readonly closed: number;
-}
-
-interface StoredRow extends Omit<StreamRow, 'value'> {
-  readonly value: string;
 }
 
 export class SqliteStreams implements StreamStore {
@@ -82,8 +79,8 @@ export class SqliteStreams implements StreamStore {
       const head = this.#find().get<Head>(this.#runOf(run).key, name);
       if (head === undefined) return { rows: [], closed: false };
       const first = Math.min(Math.max(from, 1), MOST_ROWS);
-      const rows = this.#rows().all<StoredRow>({ key: head.key, from: first, limit });
-      return { rows: rows.map((row) => decoded(run, row)), closed: head.closed === 1 };
+      const rows = this.#rows().all<StreamRowText>({ key: head.key, from: first, limit });
+      return { rows: rows.map((row) => streamRowOf(run, row)), closed: head.closed === 1 };
     });
   }
 
@@ -108,12 +105,3 @@ export class SqliteStreams implements StreamStore {
 }
 
 const MOST_ROWS = 4_294_967_295;
-
-function decoded(run: string, { value: text, ...row }: StoredRow): StreamRow {
-  try {
-    return deepFreeze({ ...row, value: JSON.parse(text) as Json });
-  } catch (cause) {
-    const message = `Row ${row.index} of a stream of run ${run} cannot be read. Restore a backup.`;
-    throw new PilotageError('journal_corrupt', message, { cause, data: { run } });
-  }
-}

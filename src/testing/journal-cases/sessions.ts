@@ -142,6 +142,18 @@ export const sessionCases: readonly JournalCase[] = [
     },
   },
   {
+    name: 'a start under the id of a turn, which is no turn itself, changes nothing: the next one has its turn when that one ends',
+    async run({ journal }) {
+      await journal.send(sending('r1', null));
+      await journal.send(sending('r2', 'r1'));
+      const claim = present(await journal.claim({ ...ana, run: 'r1' }));
+      const other = startedEntry(identity('r1'), { conversation: false });
+      assert.equal(await journal.create(newRun('r1', { entries: [other] })), undefined);
+      await journal.append(step(claim, claim.head, { status: 'finished' }));
+      assert.deepEqual(await order(journal), ['r1', 'r2']);
+    },
+  },
+  {
     name: 'a run that waits for nobody stands before the turns that wait, which wait for it too',
     async run({ journal }) {
       await journal.send(sending('r1', null));
