@@ -100,7 +100,7 @@ export function lengthOption(text: string | undefined, name: string): number | u
   const ms = lengthMs(text);
   if (text === undefined || (ms !== undefined && ms > 0 && Number.isSafeInteger(ms))) return ms;
   throw new UsageError(
-    `--${name} takes a whole number of days, hours, minutes or seconds, such as 30d, 12h, 90m or 45s.`,
+    `--${name} takes a whole number of days, hours, minutes or seconds, at least one, such as 30d, 12h, 90m or 45s.`,
   );
 }
 

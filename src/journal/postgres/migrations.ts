@@ -103,10 +103,11 @@ function assertKnown({ schema }: Database, { version, oldest }: Format): void {
 
 function older({ schema }: Database, there: Format | undefined): PilotageError {
   const found = there?.version ?? 0;
-  const what = there === undefined ? 'has no journal' : `has a journal of format ${found}`;
-  return new PilotageError(
-    'journal_older',
-    `The schema ${schema} ${what}, and this version of Pilotage needs ${POSTGRES_FORMAT}. Run \`pilotage migrate\` once.`,
-    { data: { schema, found, supported: POSTGRES_FORMAT } },
-  );
+  const what =
+    there === undefined
+      ? 'has no journal. Start a run first, or run `pilotage migrate`.'
+      : `has a journal of format ${found}, and this version of Pilotage needs ${POSTGRES_FORMAT}. Run \`pilotage migrate\` once.`;
+  return new PilotageError('journal_older', `The schema ${schema} ${what}`, {
+    data: { schema, found, supported: POSTGRES_FORMAT },
+  });
 }
