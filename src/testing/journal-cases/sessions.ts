@@ -142,7 +142,7 @@ export const sessionCases: readonly JournalCase[] = [
     },
   },
   {
-    name: 'a start under the id of a turn, which is no turn itself, changes nothing: the next one has its turn when that one ends',
+    name: 'a start outside of the conversation, under the id of a turn, changes nothing: the next turn comes when that one ends',
     async run({ journal }) {
       await journal.send(sending('r1', null));
       await journal.send(sending('r2', 'r1'));
