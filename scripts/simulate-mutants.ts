@@ -7,48 +7,8 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { APPROVALS } from './mutants/approvals.ts';
-import { BACKGROUND } from './mutants/background.ts';
-import { CORE } from './mutants/core.ts';
-import { CORE_VALUES } from './mutants/core-values.ts';
-import { FLOW } from './mutants/flow.ts';
-import { GATES_AND_LIMITS } from './mutants/gates-and-limits.ts';
-import { HELD_QUESTIONS } from './mutants/held-questions.ts';
-import { JOURNAL } from './mutants/journal.ts';
+import { MUTANTS } from './mutants/all.ts';
 import type { Mutant } from './mutants/mutant.ts';
-import { PLANNERS } from './mutants/planners.ts';
-import { PROCESSES } from './mutants/processes.ts';
-import { RUNTIME } from './mutants/runtime.ts';
-import { SCHEDULES_AND_UNDO } from './mutants/schedules-and-undo.ts';
-import { SESSIONS_AND_FORKS } from './mutants/sessions-and-forks.ts';
-import { SQLITE } from './mutants/sqlite.ts';
-import { STARTS } from './mutants/starts.ts';
-import { STATE } from './mutants/state.ts';
-import { STREAMS } from './mutants/streams.ts';
-import { TOOLS } from './mutants/tools.ts';
-import { WAITS } from './mutants/waits.ts';
-
-const MUTANTS: readonly Mutant[] = [
-  ...RUNTIME,
-  ...JOURNAL,
-  ...CORE,
-  ...STATE,
-  ...PROCESSES,
-  ...SQLITE,
-  ...CORE_VALUES,
-  ...GATES_AND_LIMITS,
-  ...SESSIONS_AND_FORKS,
-  ...TOOLS,
-  ...FLOW,
-  ...PLANNERS,
-  ...WAITS,
-  ...SCHEDULES_AND_UNDO,
-  ...STREAMS,
-  ...HELD_QUESTIONS,
-  ...BACKGROUND,
-  ...APPROVALS,
-  ...STARTS,
-];
 
 const root = dirname(import.meta.dirname);
 

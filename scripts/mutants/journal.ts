@@ -5,8 +5,8 @@ export const JOURNAL: readonly Mutant[] = [
   {
     name: 'skip the fencing check',
     file: 'journal/rules.ts',
-    find: 'if (append.fence !== now.fence) {',
-    replace: 'if (append.fence < 0) {',
+    find: 'if (fence === current) return;',
+    replace: 'if (fence >= 0) return;',
   },
   {
     name: 'ignore the expected head',
@@ -22,14 +22,14 @@ export const JOURNAL: readonly Mutant[] = [
   },
   {
     name: 'deliver a wake twice',
-    file: 'journal/memory.ts',
+    file: 'journal/memory-runs.ts',
     find: 'run.inbox.set(message.id, { message, storedAt: now });',
     replace:
       "run.inbox.set(message.id, { message, storedAt: now }); if (message.type === 'TASK_ENDED') run.inbox.set('again', { message: { ...message, id: 'again' }, storedAt: now });",
   },
   {
     name: 'drop an inbox row',
-    file: 'journal/memory.ts',
+    file: 'journal/memory-runs.ts',
     find: 'run.inbox.set(message.id, { message, storedAt: now });',
     replace: 'if (run.inbox.size === 0) run.inbox.set(message.id, { message, storedAt: now });',
   },
@@ -53,7 +53,7 @@ export const JOURNAL: readonly Mutant[] = [
   },
   {
     name: 'park although a signal came',
-    file: 'journal/memory.ts',
+    file: 'journal/memory-runs.ts',
     find: 'const news = run.signals > park.seenSignals;',
     replace: 'const news = run.signals < 0;',
   },
@@ -65,8 +65,8 @@ export const JOURNAL: readonly Mutant[] = [
   },
   {
     name: 'forget that a run was taken from a process that may live',
-    file: 'journal/memory.ts',
-    find: 'run.workLeftAt = now;',
-    replace: 'run.updatedAt = now;',
+    file: 'journal/memory-runs.ts',
+    find: 'mayLive(run.owner, lease)) run.workLeftAt = now;',
+    replace: 'mayLive(run.owner, lease)) run.updatedAt = now;',
   },
 ];

@@ -41,8 +41,8 @@ export const RUNTIME: readonly Mutant[] = [
   {
     name: 'put news that came too late in front of the last move',
     file: 'loop/run-writer.ts',
-    find: '[...bodies.slice(0, -1), ...takeUndelivered(run, late), ...bodies.slice(-1)]',
-    replace: '[...takeUndelivered(run, late), ...bodies]',
+    find: '[...bodies.slice(0, -1), ...takeUndelivered(run, heard), ...bodies.slice(-1)]',
+    replace: '[...takeUndelivered(run, heard), ...bodies]',
   },
   {
     name: 'answer a pause twice',
@@ -83,8 +83,8 @@ export const RUNTIME: readonly Mutant[] = [
   {
     name: 'give up a keyed call that may have happened, and forget its key',
     file: 'calls/call.ts',
-    find: "return tool.effect === 'keyed' && mayGiveUp(open.move.decision);",
-    replace: "return mayGiveUp(open.move.decision) && tool.effect === 'once';",
+    find: '|| mayGiveUp(open.move.decision);',
+    replace: "|| (mayGiveUp(open.move.decision) && tool.effect !== 'keyed');",
   },
   {
     name: 'enter an effect after a long standstill without asking whose the run is',
@@ -125,9 +125,9 @@ export const RUNTIME: readonly Mutant[] = [
   },
   {
     name: 'make a gated call without asking',
-    file: 'calls/call.ts',
-    find: 'if (tool.gate !== undefined && call.approval === undefined && !call.interrupted) {',
-    replace: 'if (tool.gate === undefined && call.approval === undefined && !call.interrupted) {',
+    file: 'calls/permission.ts',
+    find: 'if (gate === undefined || call.approval !== undefined || call.interrupted) return undefined;',
+    replace: 'if (gate === undefined || !call.interrupted) return undefined;',
   },
   {
     name: 'forget the arguments that an approver gave',
@@ -192,8 +192,8 @@ export const RUNTIME: readonly Mutant[] = [
   {
     name: 'have a call carried out again when its run has ended',
     file: 'calls/executor.ts',
-    find: 'if (carried !== undefined) return this.#endAgentCall(open, branch, carried);',
-    replace: 'if (carried === null) return this.#endAgentCall(open, branch, carried);',
+    find: 'if (carried !== undefined) {',
+    replace: 'if (carried === null) {',
   },
   {
     name: 'let the run go on of a call that is given up',

@@ -29,26 +29,26 @@ export const SESSIONS_AND_FORKS: readonly Mutant[] = [
   {
     name: 'tell a run one turn too few',
     file: 'runtime/session-memory.ts',
-    find: 'const newest = await runsAfter(journal, scope, most, summary?.through);',
-    replace: 'const newest = (await runsAfter(journal, scope, most, summary?.through)).slice(1);',
+    find: 'return { runs: path.slice(Math.max(0, from)), turns',
+    replace: 'return { runs: path.slice(Math.max(0, from) + 1), turns',
   },
   {
     name: 'tell of no older run that has not ended',
     file: 'runtime/session-memory.ts',
-    find: 'if (open.length === OPEN_RUNS) break;',
+    find: 'if (open.push(run) === OPEN_RUNS) break;',
     replace: 'if (open.length === 0) break;',
   },
   {
     name: 'tell turns in another order',
     file: 'runtime/session-memory.ts',
-    find: 'if (record.identity.run === behind || found.length === limit) return found.reverse();',
-    replace: 'if (record.identity.run === behind || found.length === limit) return found;',
+    find: 'return found.reverse();',
+    replace: 'return found;',
   },
   {
     name: 'cover turns that no summary has',
     file: 'runtime/session-memory.ts',
-    find: 'const next = await this.#extend(summary, turns.flat(), due);',
-    replace: 'const next = await this.#extend(summary, turns.flat().slice(1), due);',
+    find: 'before.findIndex(({ run }) => run === earlier) + 1);',
+    replace: 'before.findIndex(({ run }) => run === earlier) + 2);',
   },
   {
     name: 'tell nobody of a circle until one more',

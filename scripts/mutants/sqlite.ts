@@ -10,7 +10,7 @@ export const SQLITE: readonly Mutant[] = [
   },
   {
     name: 'leave in the file what an append has taken',
-    file: 'journal/sqlite/runs.ts',
+    file: 'journal/sqlite/inbox.ts',
     find: 'this.#take().run(run, id);',
     replace: 'this.#take().run(id, run);',
   },

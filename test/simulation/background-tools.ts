@@ -1,14 +1,11 @@
 /** Tools whose calls are made in the background: by a task that makes the one call, or by one that works by a plan. */
 import type { Json, JsonObject, Planner } from '#core';
-import { type AgentTool, type Reconciled, type Tool, type ToolContext, ToolFailure } from '#tools';
+import type { AgentTool, Tool, ToolContext } from '#tools';
 import { checkCall, checkIdentity } from './check-calls.ts';
-import { atWork, doIt, type ToolWorld } from './deeds.ts';
+import { doIt, type ToolWorld } from './deeds.ts';
+import { failIfSaid, plainTool, type ToolKind } from './plain-tool.ts';
 
-interface Kind extends Pick<Tool, 'effect' | 'needsApproval' | 'costUsd'> {
-  readonly reconcile?: true;
-}
-
-export const BACKGROUND_KINDS: Readonly<Record<string, Kind>> = {
+export const BACKGROUND_KINDS: Readonly<Record<string, ToolKind>> = {
   back_read: { effect: 'read' },
   back_put: { effect: 'keyed' },
   back_send: { effect: 'once' },
@@ -35,24 +32,11 @@ export interface BackgroundArgs {
 }
 
 export function backgroundTools(world: ToolWorld): readonly Tool[] {
-  return Object.entries(BACKGROUND_KINDS).map(([name, { reconcile, ...kind }]): Tool => {
-    const { ledger } = world;
-    const looks = (_: unknown, { idempotencyKey: key, identity: { run, tenant } }: ToolContext): Reconciled => {
-      if (ledger.effects.has(key)) return { status: 'done', value: { run, tenant, id: 'done' } };
-      ledger.notDone(key);
-      return { status: 'not_done' };
-    };
-    return {
-      ...kind,
-      ...(reconcile === undefined ? {} : { reconcile: looks }),
-      name,
-      description: `Does ${name}.`,
-      inputSchema: INPUT,
-      background: true,
-      execute: (args: unknown, context: ToolContext) =>
-        atWork(context, world, () => run(name, args as BackgroundArgs, context, world)),
-    };
-  });
+  return Object.entries(BACKGROUND_KINDS).map(([name, kind]) =>
+    plainTool(name, { ...kind, background: true }, INPUT, world, (args, context) =>
+      run(name, args as BackgroundArgs, context, world),
+    ),
+  );
 }
 
 export function backgroundAgent(planner: Planner, tools: readonly Tool[]): AgentTool {
@@ -82,8 +66,7 @@ async function run(tool: string, args: BackgroundArgs, context: ToolContext, wor
   checkCall(tool, args, context, ledger, needsApproval !== undefined);
   const costMicroUsd = Math.round(costUsd * 1_000_000);
   const deed = { tool, effect, run: owner, id, args: JSON.stringify(args), costMicroUsd };
-  return doIt(deed, { ms, deaf: false, isRemote: false }, context, world, { run: owner, tenant, id }, () => {
-    if (fails === 'always') throw new ToolFailure('It cannot be done.', { code: 'refused' });
-    if (fails === 'once' && attempt === 1) throw new ToolFailure('Not now.', { code: 'busy', retryable: true });
-  });
+  return doIt(deed, { ms, deaf: false, isRemote: false }, context, world, { run: owner, tenant, id }, () =>
+    failIfSaid(fails, attempt),
+  );
 }

@@ -1,23 +1,21 @@
 /** From a seed to runs that people are asked about, several of them equal, so that what is remembered of one is of use to the next. It goes by dice of its own. */
 import type { Branch, Decision } from '#core';
 import { Dice } from './dice.ts';
-import type { Act, Fault, ForkAct, Plan, PlannedMove, Root, SimulationScript } from './script.ts';
+import { MorePlans, withMore } from './generate-beside.ts';
+import type { Act, Fault, ForkAct, PlannedMove, Root, SimulationScript } from './script.ts';
 import { type ApprovalAct, GATED, POLICY_WORDS, type RememberAct } from './script-approvals.ts';
 
 export function withApprovals(script: SimulationScript): SimulationScript {
   const dice = new Dice(script.seed * 67 + 19);
   if (!dice.chance(0.18)) return script;
   const { workers } = script;
-  const plans = { ...script.plans };
-  const named = (plan: Plan): string => {
-    const name = `p${Object.keys(plans).length}`;
-    plans[name] = plan;
-    return name;
-  };
+  const plans = new MorePlans(script);
   // Few, so that what is said of one call is about others too.
   const tools = dice.list(2, 4, () => dice.pick(TOOLS)) as [string, ...string[]];
-  const below = named({ moves: dice.list(1, 2, (index) => moveOf(dice, tools, index, undefined)) });
-  const shared = dice.list(1, 2, () => named({ moves: dice.list(1, 4, (index) => moveOf(dice, tools, index, below)) }));
+  const below = plans.add({ moves: dice.list(1, 2, (index) => moveOf(dice, tools, index, undefined)) });
+  const shared = dice.list(1, 2, () =>
+    plans.add({ moves: dice.list(1, 4, (index) => moveOf(dice, tools, index, below)) }),
+  );
   const roots = dice.list(
     1,
     4,
@@ -72,15 +70,7 @@ export function withApprovals(script: SimulationScript): SimulationScript {
       downMs: dice.pick([0, 50, 700]),
     }),
   );
-  return {
-    ...script,
-    plans,
-    roots: [...script.roots, ...roots],
-    acts: [...script.acts, ...acts].sort((one, other) => one.at - other.at),
-    forks: [...script.forks, ...forks],
-    faults: [...script.faults, ...faults],
-    approvals,
-  };
+  return { ...withMore(script, { plans: plans.plans, roots, acts, forks, faults }), approvals };
 }
 
 type Tools = readonly [string, ...string[]];

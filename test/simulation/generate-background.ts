@@ -1,8 +1,17 @@
 /** From a seed to a run whose calls are made in the background, while it goes on, waits for news of them, or ends. It goes by dice of its own. */
-import type { Branch, CallParallel, Decision, JsonObject } from '#core';
+import type { CallParallel, Decision, JsonObject } from '#core';
 import { BACKGROUND_AGENT, BACKGROUND_KINDS } from './background-tools.ts';
 import { Dice } from './dice.ts';
-import type { Act, Fault, Plan, PlannedMove, Root, SimulationScript } from './script.ts';
+import {
+  faultBeside,
+  nextPlans,
+  type Perils,
+  parallelCalls,
+  rootBeside,
+  type ToolCall,
+  withMore,
+} from './generate-beside.ts';
+import type { Act, Plan, PlannedMove, SimulationScript } from './script.ts';
 
 const RUN = 'back';
 
@@ -10,40 +19,26 @@ export function withBackground(script: SimulationScript): SimulationScript {
   const dice = new Dice(script.seed * 73 + 29);
   if (!dice.chance(0.15)) return script;
   const { workers } = script;
-  const count = Object.keys(script.plans).length;
-  const [plan, below] = [`p${count}`, `p${count + 1}`];
+  const [plan, below] = nextPlans(script);
   const at = dice.between(0, 300);
-  const root: Root = {
-    run: RUN,
-    tenant: 't0',
-    user: 'ann',
-    session: RUN,
+  const root = rootBeside(RUN, {
     plan,
     at,
     worker: dice.between(0, workers - 1),
-    priority: 0,
     limits: {
       ...dice.maybe(0.15, () => ({ steps: dice.between(3, 14) })),
       ...dice.maybe(0.15, () => ({ costUsd: dice.pick([0.0001, 0.0004]) })),
       ...dice.maybe(0.1, () => ({ calls: dice.between(1, 5) })),
     },
-    scopes: [],
-    files: 0,
     ...dice.maybe(0.3, () => ({ watcher: dice.between(0, workers - 1) })),
-  };
+  });
   const plans: Readonly<Record<string, Plan>> = {
     [plan]: { moves: movesOf(dice, below) },
     [below]: { moves: dice.list(1, 3, (index) => ({ decision: call(dice, 50 + index) })) },
   };
   const acts = dice.list(0, 4, () => act(dice, at, workers));
-  const faults = dice.list(0, 4, () => fault(dice, dice.between(0, workers - 1), at));
-  return {
-    ...script,
-    plans: { ...script.plans, ...plans },
-    roots: [...script.roots, root],
-    acts: [...script.acts, ...acts].sort((one, other) => one.at - other.at),
-    faults: [...script.faults, ...faults],
-  };
+  const faults = dice.list(0, 4, () => faultBeside(dice, perils(at, workers)));
+  return withMore(script, { plans, roots: [root], acts, faults });
 }
 
 /** It begins some work, does other things meanwhile, waits for news so many times, and ends in one way or another. */
@@ -74,20 +69,12 @@ function moveOf(dice: Dice, index: number, below: string): PlannedMove {
       ...think,
     };
   if (dice.chance(0.4)) return { decision: call(dice, index), ...think };
-  const branches = dice.list(2, 3, (nth): Branch => {
-    const { tool, args } = dice.chance(0.8) ? call(dice, 10 * index + nth + 10) : plain(dice, 10 * index + nth + 10);
-    return { id: `b${nth}`, tool, args };
-  });
   const decision: CallParallel = {
-    kind: 'call_parallel',
-    branches,
-    onInvalid: 'per_branch',
+    ...parallelCalls(dice, index, 3, (number) => (dice.chance(0.8) ? call(dice, number) : plain(dice, number))),
     ...dice.maybe(0.2, () => ({ join: { kind: 'first_success' as const } })),
   };
   return { decision, ...think };
 }
-
-type ToolCall = Extract<Decision, { kind: 'call_tool' }>;
 
 function call(dice: Dice, index: number): ToolCall {
   const args: JsonObject = {
@@ -126,29 +113,17 @@ function act(dice: Dice, at: number, workers: number): Act {
   };
 }
 
-function fault(dice: Dice, worker: number, at: number): Fault {
-  const downMs = dice.pick([0, 50, 700]);
-  const operation = dice.between(0, 80);
-  switch (dice.pick(['cut', 'kill', 'kill', 'crash', 'crash', 'stall', 'deploy', 'refuse'])) {
-    case 'kill':
-      return { kind: 'kill', worker, call: dice.between(0, 6), landed: dice.chance(0.5), downMs };
-    case 'crash':
-      return { kind: 'crash', worker, operation, landed: dice.chance(0.5), downMs };
-    case 'stall':
-      return { kind: 'stall', worker, operation, ms: dice.pick([300, 1_700, 4_000]) };
-    case 'deploy':
-      return { kind: 'deploy', worker, at: at + dice.between(20, 3_000) };
-    case 'refuse':
-      return {
-        kind: 'refuse',
-        worker,
-        on: dice.pick(['append', 'signal']),
-        nth: dice.between(0, 12),
-        times: dice.pick([1, 2, 7]),
-        code: 'journal_unavailable',
-        landed: dice.chance(0.6),
-      };
-    default:
-      return { kind: 'cut', worker, at: at + dice.between(20, 3_000), downMs };
-  }
+function perils(at: number, workers: number): Perils {
+  return {
+    workers,
+    at,
+    withinMs: 3_000,
+    operations: 80,
+    kinds: ['cut', 'kill', 'kill', 'crash', 'crash', 'stall', 'deploy', 'refuse'],
+    refused,
+  };
+}
+
+function refused(dice: Dice): ReturnType<Perils['refused']> {
+  return { on: dice.pick(['append', 'signal']), nth: dice.between(0, 12), times: dice.pick([1, 2, 7]) };
 }

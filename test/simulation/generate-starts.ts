@@ -1,6 +1,7 @@
 /** From a seed to starts under keys and at a time: in bursts, by several processes at once, while processes die and answers are lost. It goes by dice of its own. */
 import type { StartKey } from '#core';
 import { Dice } from './dice.ts';
+import { MorePlans, withMore } from './generate-beside.ts';
 import type { Act, Fault, Plan, SimulationScript } from './script.ts';
 import { KEYED, type KeyedStart } from './script-starts.ts';
 
@@ -8,13 +9,8 @@ export function withStarts(script: SimulationScript): SimulationScript {
   const dice = new Dice(script.seed * 71 + 23);
   if (!dice.chance(0.12)) return script;
   const { workers } = script;
-  const plans = { ...script.plans };
-  const named = (plan: Plan): string => {
-    const name = `p${Object.keys(plans).length}`;
-    plans[name] = plan;
-    return name;
-  };
-  const works = dice.list(2, 4, () => named(planOf(dice))) as [string, ...string[]];
+  const plans = new MorePlans(script);
+  const works = dice.list(2, 4, () => plans.add(planOf(dice))) as [string, ...string[]];
   const keys = dice.list(1, 3, (index) => keyOf(dice, index)) as [StartKey, ...StartKey[]];
   /** Starts come in bursts. */
   const moments = dice.list(1, 4, () => dice.between(0, 4_500)) as [number, ...number[]];
@@ -45,13 +41,7 @@ export function withStarts(script: SimulationScript): SimulationScript {
     };
   });
   const faults = dice.list(0, dice.pick([0, 1, 4]), () => faultOf(dice, workers));
-  return {
-    ...script,
-    plans,
-    starts,
-    acts: [...script.acts, ...acts].sort((one, other) => one.at - other.at),
-    faults: [...script.faults, ...faults],
-  };
+  return { ...withMore(script, { plans: plans.plans, acts, faults }), starts };
 }
 
 function keyOf(dice: Dice, index: number): StartKey {

@@ -1,7 +1,16 @@
 /** From a seed to a run whose calls write to streams, to those who read them, and to what befalls both. It goes by dice of its own. */
-import type { Branch, CallParallel, Decision, JsonObject } from '#core';
+import type { CallParallel, JsonObject } from '#core';
 import { Dice } from './dice.ts';
-import type { Act, Fault, Plan, PlannedMove, Root, SimulationScript, StreamReader } from './script.ts';
+import {
+  faultBeside,
+  nextPlans,
+  type Perils,
+  parallelCalls,
+  rootBeside,
+  type ToolCall,
+  withMore,
+} from './generate-beside.ts';
+import type { Act, ForkAct, Plan, PlannedMove, SimulationScript, StreamReader } from './script.ts';
 import { STREAMING_KINDS } from './streaming-tools.ts';
 
 const RUN = 'stream';
@@ -11,50 +20,35 @@ export function withStreams(script: SimulationScript): SimulationScript {
   const dice = new Dice(script.seed * 67 + 19);
   if (!dice.chance(0.15)) return script;
   const { workers } = script;
-  const count = Object.keys(script.plans).length;
-  const [plan, below] = [`p${count}`, `p${count + 1}`];
+  const [plan, below] = nextPlans(script);
   const at = dice.between(0, 300);
   const moves = dice.list(1, 4, (index) => moveOf(dice, index, below));
-  const root: Root = {
-    run: RUN,
-    tenant: 't0',
-    user: 'ann',
-    session: RUN,
+  const root = rootBeside(RUN, {
     plan,
     at,
     worker: dice.between(0, workers - 1),
-    priority: 0,
     limits: dice.chance(0.1) ? { steps: moves.length } : {},
-    scopes: [],
-    files: 0,
-  };
+  });
   const plans: Readonly<Record<string, Plan>> = {
     [plan]: { moves },
     [below]: { moves: dice.list(1, 2, (index) => ({ decision: call(dice, 50 + index) })) },
   };
   const acts = dice.chance(0.35) ? dice.list(1, 3, () => act(dice, at)) : [];
-  const faults = dice.list(0, 4, () => fault(dice, dice.between(0, workers - 1), at));
+  const faults = dice.list(0, 4, () => faultBeside(dice, perils(at, workers)));
+  const streamReaders = dice.list(0, 5, () => reader(dice, workers, at));
+  const forks = dice.chance(0.1) ? [fork(dice, at, root.worker)] : [];
+  return { ...withMore(script, { plans, roots: [root], acts, forks, faults }), streamReaders };
+}
+
+function fork(dice: Dice, at: number, worker: number): ForkAct {
   return {
-    ...script,
-    plans: { ...script.plans, ...plans },
-    roots: [...script.roots, root],
-    acts: [...script.acts, ...acts].sort((one, other) => one.at - other.at),
-    faults: [...script.faults, ...faults],
-    streamReaders: dice.list(0, 5, () => reader(dice, workers, at)),
-    ...dice.maybe(0.1, () => ({
-      forks: [
-        ...script.forks,
-        {
-          at: at + dice.between(500, 4_000),
-          root: RUN,
-          task: 0,
-          worker: root.worker,
-          run: `${RUN}-fork`,
-          step: 1,
-          effects: 'allowed' as const,
-        },
-      ],
-    })),
+    at: at + dice.between(500, 4_000),
+    root: RUN,
+    task: 0,
+    worker,
+    run: `${RUN}-fork`,
+    step: 1,
+    effects: 'allowed',
   };
 }
 
@@ -63,21 +57,15 @@ function moveOf(dice: Dice, index: number, below: string): PlannedMove {
   if (dice.chance(0.1))
     return { decision: { kind: 'call_tool', tool: 'carry', args: { id: `l${index}`, plan: below } }, ...think };
   if (dice.chance(0.5)) return { decision: call(dice, index), ...think };
-  const branches = dice.list(2, 3, (nth): Branch => {
-    const { tool, args } = call(dice, 10 * index + nth + 10) as Extract<Decision, { kind: 'call_tool' }>;
-    return { id: `b${nth}`, tool, args };
-  });
   const decision: CallParallel = {
-    kind: 'call_parallel',
-    branches,
-    onInvalid: 'per_branch',
+    ...parallelCalls(dice, index, 3, (number) => call(dice, number)),
     ...dice.maybe(0.2, () => ({ failFast: true })),
     ...dice.maybe(0.2, () => ({ join: { kind: 'first_success' as const } })),
   };
   return { decision, ...think };
 }
 
-function call(dice: Dice, index: number): Decision {
+function call(dice: Dice, index: number): ToolCall {
   const args: JsonObject = {
     id: `l${index}`,
     streams: dice.list(1, 2, () => dice.pick(STREAMS)),
@@ -99,33 +87,6 @@ function act(dice: Dice, at: number): Act {
   return { at: at + dice.between(20, 2_000), root: RUN, task: 0, type, from: 'program' };
 }
 
-function fault(dice: Dice, worker: number, at: number): Fault {
-  const downMs = dice.pick([0, 50, 700]);
-  const operation = dice.between(0, 60);
-  switch (dice.pick(['kill', 'crash', 'refuse', 'refuse', 'refuse', 'unheard', 'cut', 'stall'])) {
-    case 'kill':
-      return { kind: 'kill', worker, call: dice.between(0, 6), landed: dice.chance(0.5), downMs };
-    case 'crash':
-      return { kind: 'crash', worker, operation, landed: dice.chance(0.5), downMs };
-    case 'cut':
-      return { kind: 'cut', worker, at: at + dice.between(20, 2_000), downMs };
-    case 'stall':
-      return { kind: 'stall', worker, operation, ms: dice.pick([300, 1_700, 4_000]) };
-    case 'unheard':
-      return { kind: 'unheard', worker, on: 'append', nth: dice.between(0, 15), ms: dice.pick([700, 4_000]) };
-    default:
-      return {
-        kind: 'refuse',
-        worker,
-        on: 'append',
-        nth: dice.between(0, 15),
-        times: dice.pick([1, 1, 2, 7]),
-        code: 'journal_unavailable',
-        landed: dice.chance(0.6),
-      };
-  }
-}
-
 function reader(dice: Dice, workers: number, at: number): StreamReader {
   return {
     at: at + dice.between(0, 2_500),
@@ -137,4 +98,19 @@ function reader(dice: Dice, workers: number, at: number): StreamReader {
     follow: dice.chance(0.75),
     ...dice.maybe(0.25, () => ({ leaves: dice.between(1, 5) })),
   };
+}
+
+function perils(at: number, workers: number): Perils {
+  return {
+    workers,
+    at,
+    withinMs: 2_000,
+    operations: 60,
+    kinds: ['kill', 'crash', 'refuse', 'refuse', 'refuse', 'unheard', 'cut', 'stall'],
+    refused,
+  };
+}
+
+function refused(dice: Dice): ReturnType<Perils['refused']> {
+  return { on: 'append', nth: dice.between(0, 15), times: dice.pick([1, 1, 2, 7]) };
 }

@@ -1,7 +1,8 @@
 /** From a seed to a run that undoes what its tasks have done for it, and to forks of such runs. It goes by dice of its own. */
 import { Dice } from './dice.ts';
+import { MorePlans, rootBeside, withMore } from './generate-beside.ts';
 import { moveOf, planOf } from './generate-undo.ts';
-import type { Act, Fault, ForkAct, Plan, PlannedMove, Root, SimulationScript } from './script.ts';
+import type { Act, Fault, ForkAct, Plan, PlannedMove, SimulationScript } from './script.ts';
 
 const ROOT = 'below';
 
@@ -9,32 +10,20 @@ export function withUndoBelow(script: SimulationScript): SimulationScript {
   const dice = new Dice(script.seed * 73 + 29);
   if (!dice.chance(0.12)) return script;
   const { workers } = script;
-  const plans = { ...script.plans };
-  const named = (plan: Plan): string => {
-    const name = `p${Object.keys(plans).length}`;
-    plans[name] = plan;
-    return name;
-  };
+  const plans = new MorePlans(script);
   const ending = dice.pick(['throws', 'no_path', 'goal', 'cancel', 'cancel', 'steps'] as const);
-  const deep = named(ofTask(dice, undefined));
-  const tasks = dice.list(1, 2, () => named(ofTask(dice, deep))) as [string, ...string[]];
+  const deep = plans.add(ofTask(dice, undefined));
+  const tasks = dice.list(1, 2, () => plans.add(ofTask(dice, deep))) as [string, ...string[]];
   const moves = dice.list(1, 4, (index) => move(dice, index, dice.pick(tasks), 0.6));
   const at = dice.between(0, 300);
-  const root: Root = {
-    run: ROOT,
-    tenant: 't0',
-    user: 'ann',
-    session: 'below',
-    plan: named(planOf(dice, moves, ending)),
+  const root = rootBeside(ROOT, {
+    plan: plans.add(planOf(dice, moves, ending)),
     at,
     worker: dice.between(0, workers - 1),
-    priority: 0,
     limits: ending === 'steps' ? { steps: moves.length } : {},
-    scopes: [],
-    files: 0,
     onFail: 'undo',
     ...dice.maybe(0.2, () => ({ undo: { calls: dice.between(0, 5), timeoutMs: dice.pick([600, 60_000]) } })),
-  };
+  });
   const acts = ending === 'cancel' || dice.chance(0.2) ? cancels(dice, at) : [];
   const forks = dice.list(
     0,
@@ -55,14 +44,7 @@ export function withUndoBelow(script: SimulationScript): SimulationScript {
     if (dice.chance(0.5)) return { kind: 'cut', worker, at: at + dice.between(20, 3_500), downMs };
     return { kind: 'kill', worker, call: dice.between(0, 10), landed: dice.chance(0.5), downMs };
   });
-  return {
-    ...script,
-    plans,
-    roots: [...script.roots, root],
-    acts: [...script.acts, ...acts].sort((one, other) => one.at - other.at),
-    forks: [...script.forks, ...forks],
-    faults: [...script.faults, ...faults],
-  };
+  return withMore(script, { plans: plans.plans, roots: [root], acts, forks, faults });
 }
 
 /** Most tasks reach their goal, and have then done something that whoever fails above them does not want. */

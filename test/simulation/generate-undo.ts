@@ -1,6 +1,7 @@
 /** From a seed to a run that undoes what it has done: it fails, finds no way, is cancelled once or twice, or runs out of time, and processes die meanwhile. */
-import type { Branch, CallParallel, Decision } from '#core';
+import type { CallParallel } from '#core';
 import { Dice } from './dice.ts';
+import { parallelCalls, type ToolCall, withMore } from './generate-beside.ts';
 import type { Act, Fault, Plan, PlannedMove, Root, SimulationScript } from './script.ts';
 import { SimulatedTime } from './time.ts';
 
@@ -46,13 +47,8 @@ export function withUndo(script: SimulationScript): SimulationScript {
       downMs: dice.pick([0, 50, 700]),
     };
   });
-  return {
-    ...script,
-    plans: { ...script.plans, [plan]: planOf(dice, moves, ending) },
-    roots: [...script.roots, root],
-    acts: [...script.acts, ...acts].sort((one, other) => one.at - other.at),
-    faults: [...script.faults, ...faults],
-  };
+  const plans = { [plan]: planOf(dice, moves, ending) };
+  return withMore(script, { plans, roots: [root], acts, faults });
 }
 
 export function planOf(dice: Dice, moves: readonly PlannedMove[], ending: string): Plan {
@@ -70,20 +66,14 @@ export function planOf(dice: Dice, moves: readonly PlannedMove[], ending: string
 
 export function moveOf(dice: Dice, index: number): PlannedMove {
   if (dice.chance(0.5)) return { decision: call(dice, index) };
-  const branches = dice.list(2, 4, (nth): Branch => {
-    const { tool, args } = call(dice, 10 * index + nth + 10) as Extract<Decision, { kind: 'call_tool' }>;
-    return { id: `b${nth}`, tool, args };
-  });
   const decision: CallParallel = {
-    kind: 'call_parallel',
-    branches,
-    onInvalid: 'per_branch',
+    ...parallelCalls(dice, index, 4, (number) => call(dice, number)),
     ...dice.maybe(0.2, () => ({ failFast: true })),
   };
   return { decision };
 }
 
-function call(dice: Dice, index: number, more: { readonly ms?: number } = {}): Decision {
+function call(dice: Dice, index: number, more: { readonly ms?: number } = {}): ToolCall {
   const tool = dice.pick(['hold_put', 'hold_put', 'hold_send', 'hold_post', 'hold_post', 'hold_look']);
   const args = {
     id: `u${index}`,

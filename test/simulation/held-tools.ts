@@ -1,32 +1,21 @@
 /** Tools that ask in the middle of their work and stay open meanwhile. What they do and are given is noted outside, and checked at once. */
 import type { Json } from '#core';
-import { type Reconciled, type Tool, type ToolContext, ToolFailure } from '#tools';
+import type { Tool, ToolContext } from '#tools';
 import { checkCall, checkIdentity } from './check-calls.ts';
 import { checkEndGiven } from './check-waiting-calls.ts';
-import { atWork, type ToolWorld, takeEffect } from './deeds.ts';
+import { type ToolWorld, takeEffect } from './deeds.ts';
 import { HELD_INPUT, HELD_KINDS, type HeldArgs, type HeldQuestion } from './held-kinds.ts';
 import { checkTaken, type HeldEntry } from './held-ledger.ts';
+import { notNow, plainTool } from './plain-tool.ts';
 import { SCHEMAS } from './wait-args.ts';
 import { endOf, isEndOfWait } from './waiting-tools.ts';
 
 export function heldTools(world: ToolWorld): readonly Tool[] {
-  return Object.entries(HELD_KINDS).map(([name, { reconcile, ...kind }]): Tool => {
-    const { ledger } = world;
-    const looks = (_: unknown, { idempotencyKey: key, identity: { run, tenant } }: ToolContext): Reconciled => {
-      if (ledger.effects.has(key)) return { status: 'done', value: { run, tenant, id: 'done' } };
-      ledger.notDone(key);
-      return { status: 'not_done' };
-    };
-    return {
-      ...kind,
-      ...(reconcile === undefined ? {} : { reconcile: looks }),
-      name,
-      description: `Does ${name}.`,
-      inputSchema: HELD_INPUT,
-      execute: (args: unknown, context: ToolContext) =>
-        atWork(context, world, () => new OpenCall(name, args as HeldArgs, context, world).run()),
-    };
-  });
+  return Object.entries(HELD_KINDS).map(([name, kind]) =>
+    plainTool(name, kind, HELD_INPUT, world, (args, context) =>
+      new OpenCall(name, args as HeldArgs, context, world).run(),
+    ),
+  );
 }
 
 /** One run of the function of such a tool. */
@@ -120,8 +109,4 @@ function untilStopped<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
     if (signal.aborted) reject(signal.reason);
     signal.addEventListener('abort', () => reject(signal.reason));
   });
-}
-
-function notNow(): ToolFailure {
-  return new ToolFailure('Not now.', { code: 'busy', retryable: true });
 }

@@ -1,15 +1,12 @@
 /** Tools that write rows to streams while they work. Each row says in which entry into the function it was written, and is noted outside. */
 import { type Json, type JsonObject, PilotageError } from '#core';
-import { type Reconciled, type Tool, type ToolContext, ToolFailure } from '#tools';
+import type { Tool, ToolContext } from '#tools';
 import { checkCall, checkIdentity } from './check-calls.ts';
-import { atWork, doIt, type ToolWorld } from './deeds.ts';
+import { doIt, type ToolWorld } from './deeds.ts';
+import { failIfSaid, plainTool, type ToolKind } from './plain-tool.ts';
 import type { WritingEntry } from './stream-ledger.ts';
 
-interface Kind extends Pick<Tool, 'effect' | 'timeoutMs'> {
-  readonly reconcile?: true;
-}
-
-export const STREAMING_KINDS: Readonly<Record<string, Kind>> = {
+export const STREAMING_KINDS: Readonly<Record<string, ToolKind>> = {
   log_read: { effect: 'read' },
   log_brief: { effect: 'read', timeoutMs: 250 },
   log_put: { effect: 'keyed' },
@@ -60,25 +57,9 @@ export interface StreamingArgs {
 const LARGE = 'row '.repeat(8_000);
 
 export function streamingTools(world: ToolWorld): readonly Tool[] {
-  return Object.entries(STREAMING_KINDS).map(([name, kind]) => streamingTool(name, kind, world));
-}
-
-function streamingTool(name: string, { reconcile, ...kind }: Kind, world: ToolWorld): Tool {
-  const { ledger } = world;
-  const looks = (_: unknown, { idempotencyKey: key, identity: { run, tenant } }: ToolContext): Reconciled => {
-    if (ledger.effects.has(key)) return { status: 'done', value: { run, tenant, id: 'done' } };
-    ledger.notDone(key);
-    return { status: 'not_done' };
-  };
-  return {
-    ...kind,
-    ...(reconcile === undefined ? {} : { reconcile: looks }),
-    name,
-    description: `Does ${name}.`,
-    inputSchema: INPUT,
-    execute: (args: unknown, context: ToolContext) =>
-      atWork(context, world, () => run(name, args as StreamingArgs, context, world)),
-  };
+  return Object.entries(STREAMING_KINDS).map(([name, kind]) =>
+    plainTool(name, kind, INPUT, world, (args, context) => run(name, args as StreamingArgs, context, world)),
+  );
 }
 
 async function run(tool: string, args: StreamingArgs, context: ToolContext, world: ToolWorld): Promise<Json> {
@@ -93,10 +74,9 @@ async function run(tool: string, args: StreamingArgs, context: ToolContext, worl
   const deed = { tool, effect, run: owner, id, args: JSON.stringify(args), costMicroUsd: 0 };
   const fence = ledger.runs.get(owner)?.fence ?? 0;
   const entry = ledger.streams.enter({ run: owner, id, key, attempt, process, fence });
-  const done = doIt(deed, { ms, deaf, isRemote: false }, context, world, { run: owner, tenant, id }, () => {
-    if (fails === 'always') throw new ToolFailure('It cannot be done.', { code: 'refused' });
-    if (fails === 'once' && attempt === 1) throw new ToolFailure('Not now.', { code: 'busy', retryable: true });
-  });
+  const done = doIt(deed, { ms, deaf, isRemote: false }, context, world, { run: owner, tenant, id }, () =>
+    failIfSaid(fails, attempt),
+  );
   const [value] = await Promise.all([done, writeRows(entry, args, context, world)]);
   // What the world knows of the call does not say so.
   return { ...value, entered: entry.entered, rows: entry.rows.filter(({ isRefused }) => !isRefused).length };

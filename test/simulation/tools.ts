@@ -15,6 +15,7 @@ import { type CallArgs, ODD_AT, SECRET_SCOPE } from './call-args.ts';
 import { checkAllowed, checkCall, checkIdentity } from './check-calls.ts';
 import { atWork, doIt, LONGEST_WAY_MS, type ToolWorld } from './deeds.ts';
 import { ODD, type Odd, oddValue } from './odd.ts';
+import { whatIsKnown } from './plain-tool.ts';
 
 const INPUT: JsonObject = {
   type: 'object',
@@ -186,17 +187,19 @@ async function run(
 async function whatHappened(
   name: string,
   { big, odd, oddAt }: CallArgs,
-  { idempotencyKey: key, identity }: ToolContext,
-  { ledger, process }: ToolWorld,
+  context: ToolContext,
+  world: ToolWorld,
 ): Promise<Reconciled> {
+  const { ledger, process } = world;
   if (odd !== undefined && oddAt === 'reconcile') throw oddValue(odd);
   if (TOOL_KINDS[name]?.remote === true) {
     await process.wait(LONGEST_WAY_MS);
     if (big === true) return { status: 'unknown' };
   }
-  const done = ledger.effects.has(key);
-  ledger.tell(process.name, () => `${identity.run}: the world says ${done ? 'done' : 'not done'}`);
-  if (done) return { status: 'done', value: { run: identity.run, tenant: identity.tenant, id: 'done' } };
-  ledger.notDone(key);
-  return { status: 'not_done' };
+  const known = whatIsKnown(context, world);
+  ledger.tell(
+    process.name,
+    () => `${context.identity.run}: the world says ${known.status === 'done' ? 'done' : 'not done'}`,
+  );
+  return known;
 }

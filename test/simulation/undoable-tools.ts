@@ -1,13 +1,11 @@
 /** Tools whose calls can be undone, and those that undo them. What they do is noted outside, as of any tool. */
 import type { Json, JsonObject } from '#core';
-import { type Reconciled, type Tool, type ToolContext, ToolFailure } from '#tools';
+import type { Tool, ToolContext } from '#tools';
 import { checkCall, checkIdentity } from './check-calls.ts';
-import { atWork, doIt, type ToolWorld } from './deeds.ts';
+import { doIt, type ToolWorld } from './deeds.ts';
+import { failIfSaid, plainTool, type ToolKind } from './plain-tool.ts';
 
-interface Kind extends Pick<Tool, 'effect' | 'needsApproval'> {
-  readonly undoneBy?: string;
-  readonly reconcile?: true;
-}
+type Kind = ToolKind & { readonly undoneBy?: string };
 
 export const UNDOABLE_KINDS: Readonly<Record<string, Kind>> = {
   hold_put: { effect: 'keyed', undoneBy: 'free_put' },
@@ -44,25 +42,11 @@ export function undoableTools(world: ToolWorld): readonly Tool[] {
   return Object.entries(UNDOABLE_KINDS).map(([name, kind]) => undoableTool(name, kind, world));
 }
 
-function undoableTool(name: string, { undoneBy, reconcile, ...kind }: Kind, world: ToolWorld): Tool {
-  const { ledger } = world;
+function undoableTool(name: string, { undoneBy, ...kind }: Kind, world: ToolWorld): Tool {
   const undoing = undoneBy === undefined ? {} : { undo: (args: unknown) => undoOf(args as UndoableArgs, undoneBy) };
-  const looks = (_: unknown, { idempotencyKey: key, identity }: ToolContext): Reconciled => {
-    if (ledger.effects.has(key))
-      return { status: 'done', value: { run: identity.run, tenant: identity.tenant, id: 'done' } };
-    ledger.notDone(key);
-    return { status: 'not_done' };
-  };
-  return {
-    ...kind,
-    ...undoing,
-    ...(reconcile === undefined ? {} : { reconcile: looks }),
-    name,
-    description: `Does ${name}.`,
-    inputSchema: INPUT,
-    execute: (args: unknown, context: ToolContext) =>
-      atWork(context, world, () => run(name, args as UndoableArgs, context, world)),
-  };
+  return plainTool(name, { ...kind, ...undoing }, INPUT, world, (args, context) =>
+    run(name, args as UndoableArgs, context, world),
+  );
 }
 
 /** Some calls have nothing to be undone, and of some nobody can say how. */
@@ -88,8 +72,7 @@ async function run(tool: string, args: UndoableArgs, context: ToolContext, world
   checkCall(tool, args, context, ledger, false);
   const { effect = 'once' } = UNDOABLE_KINDS[tool] ?? {};
   const deed = { tool, effect, run: owner, id, args: JSON.stringify(args), costMicroUsd: 0 };
-  return doIt(deed, { ms, deaf: false, isRemote: false }, context, world, { run: owner, tenant, id }, () => {
-    if (fails === 'always') throw new ToolFailure('It cannot be done.', { code: 'refused' });
-    if (fails === 'once' && attempt === 1) throw new ToolFailure('Not now.', { code: 'busy', retryable: true });
-  });
+  return doIt(deed, { ms, deaf: false, isRemote: false }, context, world, { run: owner, tenant, id }, () =>
+    failIfSaid(fails, attempt),
+  );
 }
