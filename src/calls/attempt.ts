@@ -51,7 +51,9 @@ export class Attempt {
   #dismissed: { readonly reason: unknown } | undefined;
   #isLookUp = false;
   #isPatient = false;
-  #hearing: Pick<Hearing<unknown, unknown>, 'giveUp' | 'spoke' | 'park' | 'stopLimit' | 'startLimit'> | undefined;
+  #hearing:
+    | Pick<Hearing<unknown, unknown>, 'giveUp' | 'spoke' | 'park' | 'fail' | 'stopLimit' | 'startLimit'>
+    | undefined;
   /** The work that runs now has shown a sign of life. */
   #hasSpoken = false;
   #endPause: (() => void) | undefined;
@@ -158,6 +160,11 @@ export class Attempt {
     return !this.aborted && this.#hearing?.park() === true;
   }
 
+  /** It waits as above, but may not be run again: it ends there with what a work of it has thrown. */
+  fail(error: Thrown): void {
+    this.#hearing?.fail(error);
+  }
+
   /** Its time limit begins anew when the work has ended: it waits for somebody meanwhile. */
   async untimed<T>(work: Promise<T>): Promise<T> {
     // It is heard only when the function that asks has returned its promise.
@@ -226,14 +233,7 @@ class Hearing<T, R> {
   }
 
   hear(made: PromiseLike<T>): void {
-    const failed = (thrown: unknown): void => {
-      const error = Thrown.of(thrown);
-      this.#end(
-        this.#isLate && this.#limit !== undefined
-          ? { kind: 'timeout', isAtWork: false, limit: this.#limit, error }
-          : { kind: 'thrown', error },
-      );
-    };
+    const failed = (thrown: unknown): void => this.#failed(Thrown.of(thrown));
     try {
       made.then((value) => this.#end({ kind: 'value', value }), failed);
     } catch (error) {
@@ -327,6 +327,20 @@ class Hearing<T, R> {
     const message = 'The call waits; its function runs again when it goes on.';
     this.#signal.abort(new PilotageError('cancelled', message, { data: { waits: true } }));
     return true;
+  }
+
+  fail(error: Thrown): void {
+    if (!this.isOpen) return;
+    this.#failed(error);
+    this.#signal.abort(new PilotageError('cancelled', 'A part of the work of the call failed, and the call with it.'));
+  }
+
+  #failed(error: Thrown): void {
+    this.#end(
+      this.#isLate && this.#limit !== undefined
+        ? { kind: 'timeout', isAtWork: false, limit: this.#limit, error }
+        : { kind: 'thrown', error },
+    );
   }
 
   #timeOut(limit: PassedLimit): void {

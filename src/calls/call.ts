@@ -18,6 +18,7 @@ import {
   LazySignal,
   type Outcome,
   type StoreUse,
+  type Thrown,
 } from '#core';
 import { mayGiveUp } from '#state';
 import {
@@ -293,12 +294,18 @@ type Concluded = Outcome | PauseAsk | Unsure | Passing | WaitsAsk;
 function attemptOnce(making: Making, attempt: number): Concluded | Promise<Concluded> {
   const { call, tool, args, ports, isOnce, handed } = making;
   const signal = new LazySignal();
-  const context = new CallContext(call, ports, signal, attempt, () => call.attempt.park(), handed?.values);
+  const stops = {
+    // The promise of a function that waits never settles.
+    idle: () => ports.atWork.forget(call.idempotencyKey, signal),
+    park: () => call.attempt.park(),
+    ...(isOnce && { fail: (error: Thrown) => call.attempt.fail(error) }),
+  };
+  const context = new CallContext(call, ports, signal, attempt, stops, handed?.values);
   making.context = context;
   return call.attempt.run(
     () => {
       const made = resultOf(tool.source.execute(args as never, context), context);
-      return isOnce ? ports.atWork.watch(call.idempotencyKey, made) : made;
+      return isOnce ? ports.atWork.watch(call.idempotencyKey, signal, made) : made;
     },
     (settled) => {
       context.end();
@@ -326,7 +333,6 @@ function concluded(
     const isPutOff = settled.kind === 'value' && isLater(settled.value);
     return isPutOff ? waitsForValue(settled.value, making, ports.clock.now()) : outcomeOf(settled, attempt, making);
   }
-  ports.atWork.forget(call.idempotencyKey);
   const seen = call.waiting?.waits.filter(({ end }) => end !== undefined).length;
   return { kind: 'waits', waits, startedAt: making.startedAt, ...(seen === undefined ? {} : { seen }) };
 }

@@ -17,6 +17,7 @@ import {
   type SkillView,
   type Store,
   type StoreUse,
+  Thrown,
   type ToolView,
   type WaitEnd,
 } from '#core';
@@ -26,11 +27,12 @@ import type { ArtifactDescription, AwaitedEvent, HandleSet, Question, ToolContex
 import type { Attempt } from './attempt.ts';
 import { CallStore, type CallStorePorts } from './call-store.ts';
 import { CallStreams, type RunStreams } from './call-streams.ts';
+import { NOT_SENT, OUTCOME_UNKNOWN } from './doubt.ts';
 import { type KeptPorts, keptOnce } from './kept-work.ts';
 import type { LargeTurns } from './large-values.ts';
 import type { Spender } from './model-request.ts';
 import { callIsOver, type ToolSpending } from './spending.ts';
-import { AttemptWaits, type NewWait, type WaitPorts } from './waits.ts';
+import { AttemptWaits, type NewWait, type WaitingStops, type WaitPorts } from './waits.ts';
 
 /** The call that a context belongs to. */
 export interface OwnCall {
@@ -89,18 +91,17 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
   #spends = false;
   #waits: AttemptWaits | undefined;
   #works: Map<string, Promise<Json>> | undefined;
-  /** Stops the attempt, which waits: false when it has ended. Absent: it must not wait. */
-  readonly #park: (() => boolean) | undefined;
+  /** What was thrown by a work of `once` of which nobody knows now whether it is done. */
+  #unsure: Thrown | undefined;
+  readonly #stops: WaitingStops | undefined;
   #isParked = false;
-  /** A work of `once` was stopped by a time limit: what it has done nobody knows. */
-  #isBrokenOff = false;
 
   constructor(
     call: OwnCall,
     ports: ContextPorts,
     lazy: LazySignal,
     attempt: number,
-    park?: () => boolean,
+    stops?: WaitingStops,
     handles: Readonly<Record<string, unknown>> = NO_HANDLES,
   ) {
     this.idempotencyKey = call.idempotencyKey;
@@ -110,7 +111,7 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
     this.#call = call;
     this.#ports = ports;
     this.#lazy = lazy;
-    this.#park = park;
+    this.#stops = stops;
   }
 
   get signal(): AbortSignal {
@@ -137,7 +138,6 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
   end(): void {
     this.#isOver = true;
     this.#over?.abort();
-    this.#waits?.end();
     if (this.#spends) this.#ports.spending.over(this);
   }
 
@@ -191,17 +191,20 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
 
   #waiting(): AttemptWaits {
     if (this.#isOver) throw callIsOver(this.tool, 'and waits for nothing');
-    const park = this.#park;
-    if (park === undefined) {
+    const stops = this.#stops;
+    if (stops === undefined) {
       const message =
         'reconcile finds out at once what has become of a call. It cannot wait: answer { status: "unknown" }.';
       throw new PilotageError('invalid_config', message);
     }
     const { clock } = this.#ports;
     const stop = (): void => {
-      if (this.#isBrokenOff) return;
-      this.#isParked = true;
-      this.#isParked = park();
+      stops.idle();
+      if (this.#isOver) return;
+      const unsure = stops.fail && this.#unsure;
+      this.#isParked = unsure === undefined;
+      if (unsure === undefined) this.#isParked = stops.park();
+      else stops.fail?.(unsure);
     };
     const { attempt } = this.#call;
     const hold: WaitPorts['hold'] = (asked) => attempt.untimed(this.#ports.hold(this.#call, asked));
@@ -212,18 +215,29 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
   #once<T>(name: string, work: () => T | Promise<T>): Promise<T> {
     if (this.#isOver) throw callIsOver(this.tool, 'and records nothing');
     this.#works ??= new Map();
-    const done = async (): Promise<Json> => {
-      try {
-        return await keptOnce(this.place, name, work, this.#ports.kept);
-      } catch (error) {
-        if (this.#lazy.aborted) this.#isBrokenOff = true;
-        throw error;
-      }
-    };
+    const done = (): Promise<Json> => this.#work(name, work);
     // The same work twice in one attempt is done once. `reconcile` records what it finds done, and waits for nothing.
-    const made = this.#works.get(name) ?? (this.#park === undefined ? done() : this.#waiting().within(done));
+    const made = this.#works.get(name) ?? (this.#stops === undefined ? done() : this.#waiting().within(done));
     this.#works.set(name, made);
     return made as Promise<T>;
+  }
+
+  async #work(name: string, work: () => unknown): Promise<Json> {
+    let isDone = false;
+    const noted = async (): Promise<unknown> => {
+      const made = await work();
+      isDone = true;
+      return made;
+    };
+    try {
+      return await keptOnce(this.place, name, typeof work === 'function' ? noted : work, this.#ports.kept);
+    } catch (thrown) {
+      const error = Thrown.of(thrown);
+      if (isDone) this.#unsure ??= unrecorded(name, error);
+      else if (error.code === OUTCOME_UNKNOWN || (this.#lazy.aborted && error.code !== NOT_SENT))
+        this.#unsure ??= error;
+      throw thrown;
+    }
   }
 
   get spent(): ToolContext['spent'] {
@@ -375,4 +389,9 @@ const LARGE_BYTES = 1 << 20;
 function keptIfLarge(given: Uint8Array | string): Uint8Array | string | undefined {
   if (typeof given === 'string') return given.length >= LARGE_BYTES ? given : undefined;
   return isUint8Array(given) && given.byteLength >= LARGE_BYTES ? new Uint8Array(given) : undefined;
+}
+
+function unrecorded(name: string, { message, value }: Thrown): Thrown {
+  const told = `Its work ${JSON.stringify(name)} was done, and could not be recorded: ${message}`;
+  return Thrown.of(new PilotageError(OUTCOME_UNKNOWN, told, { cause: value }));
 }

@@ -106,32 +106,35 @@ export function unsureOf(settled: Settled<unknown>, tool: ReadyTool, isStopped: 
 
 /** Attempts of `once` calls that this process has under way, by their keys; also those that were given up and go on. */
 export class AtWork {
-  readonly #keys = new Set<string>();
+  readonly #attempts = new Map<string, Set<object>>();
 
   has(key: string): boolean {
-    return this.#keys.has(key);
+    return this.#attempts.has(key);
   }
 
   /** Whether a call of a run is at work: one whose key begins so. */
   hasAny(keyPrefix: string): boolean {
-    for (const key of this.#keys) if (key.startsWith(`${keyPrefix}/`)) return true;
+    for (const key of this.#attempts.keys()) if (key.startsWith(`${keyPrefix}/`)) return true;
     return false;
   }
 
-  /** The attempt waits, and was stopped there: nothing of it is at work. */
-  forget(key: string): void {
-    this.#keys.delete(key);
+  /** The attempt waits, and nothing of it is at work. */
+  forget(key: string, attempt: object): void {
+    const attempts = this.#attempts.get(key);
+    attempts?.delete(attempt);
+    if (attempts?.size === 0) this.#attempts.delete(key);
   }
 
   /**
-   * Passes on what the tool gives, and remembers the key until it has ended. With a lazy thenable, `then` does the work:
+   * Passes on what the tool gives, and remembers the attempt until it has ended. With a lazy thenable, `then` does the work:
    * it is asked once.
    */
-  watch<T>(key: string, made: T): T | Promise<Awaited<T>> {
+  watch<T>(key: string, attempt: object, made: T): T | Promise<Awaited<T>> {
     if (!isThenable(made)) return made;
-    this.#keys.add(key);
+    const attempts = this.#attempts.get(key) ?? new Set();
+    this.#attempts.set(key, attempts.add(attempt));
     const promise = Promise.resolve(made);
-    const over = (): void => void this.#keys.delete(key);
+    const over = (): void => this.forget(key, attempt);
     promise.then(over, over);
     return promise;
   }

@@ -13,6 +13,7 @@ import {
   type OptionShape,
   PilotageError,
   readMoment,
+  type Thrown,
   timeAfter,
   type WaitEnd,
   type WaitFor,
@@ -45,10 +46,20 @@ export interface WaitPorts {
   readonly known: readonly WaitState[];
   /** Milliseconds since the epoch. */
   now(): number;
-  /** The attempt is to be stopped, for it waits. */
+  /** The attempt waits, and nothing of it is under way: it is to be stopped, if it has not ended yet. */
   stop(): void;
   /** Asks while the call stays open, unless the answer is known. Resolves when the wait has ended. */
   hold(asked: NewWait): Promise<WaitEnd>;
+}
+
+/** How an attempt ends that waits. Without it, it must not wait. */
+export interface WaitingStops {
+  /** Nothing of it is under way; also of one that has ended. */
+  idle(): void;
+  /** Its function runs again later. False when it has ended already. */
+  park(): boolean;
+  /** A part of its work may be done, and would be done again. Absent: it may be done again. */
+  readonly fail?: (error: Thrown) => void;
 }
 
 /** What the end of a wait is for the tool. */
@@ -151,12 +162,6 @@ export class AttemptWaits {
       this.#works -= 1;
       this.#lookSoon();
     }
-  }
-
-  /** The attempt has ended. */
-  end(): void {
-    this.#isWaiting = false;
-    clearImmediate(this.#check);
   }
 
   #wait<T>(wanted: Omit<NewWait, 'wait'>, ends: Ends<T>, isHeld = false): Promise<T> {

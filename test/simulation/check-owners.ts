@@ -95,7 +95,10 @@ function stopsUndo({ again, payload }: Control): boolean {
   return again === true || (payload?.['cascaded'] === true && payload['stopsUndo'] === true);
 }
 
-/** What was put off is tried again when its time has come, by the clock of whoever tries; one that is behind cannot tell how much of the wait is left. */
+/**
+ * What was put off is tried again when its time has come, by the clock of whoever tries; one that is behind cannot tell how much of the wait is
+ * left, and tries at once. That is so when it takes the run up: until it enters the call, its clock may have come up with the other's.
+ */
 function checkPutOff(
   { tool, id, key, run: name }: Pick<Attempt, 'tool' | 'id' | 'key' | 'run'>,
   { step, call }: { readonly step: number; readonly call: number },
@@ -112,6 +115,8 @@ function checkPutOff(
   const putOff = run.landed[away.seq - 1] ?? 0;
   const isFirst = !ledger.attempts.some((attempt) => attempt.key === key && attempt.order > putOff);
   const wallMs = process.clock.now();
-  if (isFirst && away.failedAt <= wallMs && wallMs < away.retryAt)
+  const taken = run.claims.at(-1);
+  const wasBehind = taken !== undefined && taken.head >= away.seq && taken.wallMs < away.failedAt;
+  if (isFirst && !wasBehind && away.failedAt <= wallMs && wallMs < away.retryAt)
     ledger.violated('order', `${tool} ${id} was tried again before its time`, name);
 }

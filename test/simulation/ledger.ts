@@ -128,6 +128,8 @@ export interface LedgerRun {
   isLeftForNow: boolean;
   /** When that was. */
   readonly leftAt: number[];
+  /** Each claim: how many entries there were, and what time it was by the clock of whoever claimed. */
+  readonly claims: { readonly head: number; readonly wallMs: number }[];
   /** When it was claimed from somebody who had not given it back. */
   readonly takenOverAt: number[];
 }
@@ -233,6 +235,7 @@ export class Ledger {
       isLeftForNow: false,
       leftAt: [],
       takenOverAt: [],
+      claims: [],
     };
     this.runs.set(identity.run, run);
     return run;
@@ -249,6 +252,7 @@ export class Ledger {
     if (run.holder !== undefined && run.holder !== process) noteLoss(run, run.holder, now);
     if (run.holder !== undefined) run.takenOverAt.push(this.next());
     run.holder = process;
+    run.claims.push({ head: run.entries.length, wallMs: process.wallMs() });
     run.isDriven = false;
     run.fence = claim.fence;
     run.leaseUntil = now + request.leaseMs;
