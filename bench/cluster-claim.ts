@@ -103,9 +103,10 @@ async function measureInTurns(sides: readonly Side[], count = CLAIMS): Promise<v
 
 /** As a worker claims. What was claimed is ended, as a run ends. */
 async function claimOnce({ journal, agent }: Side, expected: string | undefined): Promise<number> {
-  const request = { owner: 'bench', leaseMs: LEASE_MS, agents: [agent], exceptTenants: [], exceptRuns: [] };
+  const request = { owner: 'bench', leaseMs: LEASE_MS, agents: [agent], exceptTenants: [], exceptRuns: [], limit: 1 };
   const before = performance.now();
-  const claimed = await journal.claim(request);
+  const [due] = await journal.claimDue(request);
+  const claimed = due?.claim;
   const ms = performance.now() - before;
   if (claimed?.run !== expected) throw new Error(`The claim gave ${claimed?.run}, not ${expected}.`);
   if (claimed === undefined) return ms;

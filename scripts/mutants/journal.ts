@@ -60,8 +60,8 @@ export const JOURNAL: readonly Mutant[] = [
   {
     name: 'claim a run whose lease is not over',
     file: 'journal/memory.ts',
-    find: 'run.leaseUntil <= now ||',
-    replace: 'run.fence >= 0 ||',
+    find: 'owner === undefined || until <= now ||',
+    replace: 'fence >= 0 ||',
   },
   {
     name: 'forget that a run was taken from a process that may live',

@@ -16,29 +16,34 @@ export interface LeaseRequest {
   readonly leaseMs: number;
 }
 
-export interface ClaimRequest extends LeaseRequest {
-  /** Claims only this run. Absent: claims the due run with the highest priority, then the oldest. */
-  readonly run?: string;
-  /** Claims the run although the lease of this owner is not over: the caller knows that the owner is dead. */
+/** Who claims, and what it knows of owners before it. */
+export interface Claimant extends LeaseRequest {
+  /** A run is claimed although the lease of this owner is not over: the caller knows that the owner is dead. */
   readonly from?: string;
+  /** Whether an owner whose lease ran out is known to be dead. Called only for a run that is claimed. Default: false. */
+  readonly isDead?: (owner: string) => boolean;
+}
+
+export interface ClaimRequest extends Claimant {
+  readonly run: string;
   /**
-   * With `run`: claims the run also when it has failed, whatever state its lease is in. The caller then appends `reopened`, with
+   * Claims the run also when it has failed, whatever state its lease is in. The caller then appends `reopened`, with
    * the status. `undo`: claims it when it has finished, and in no other case that it has ended; the caller then appends `unwinding`.
    */
   readonly reopens?: true | 'undo';
-  /** Whether an owner whose lease ran out is known to be dead. Called only for the run that is claimed. Default: false. */
-  readonly isDead?: (owner: string) => boolean;
-  /** Without `run`: only runs of these agents, of none of these tenants, and none of these runs. */
+}
+
+export interface DueRequest extends Claimant {
+  /** Only runs of these agents, of none of these tenants, and none of these runs. */
   readonly agents?: readonly string[];
   readonly exceptTenants?: readonly string[];
   readonly exceptRuns?: readonly string[];
-}
-
-export interface ParkedRequest extends LeaseRequest, Pick<ClaimRequest, 'exceptTenants' | 'exceptRuns'> {
-  /** Only runs of these agents. */
-  readonly agents: readonly string[];
   /** How many at most. */
   readonly limit: number;
+}
+
+export interface ParkedRequest extends Omit<DueRequest, keyof Claimant>, LeaseRequest {
+  readonly agents: readonly string[];
   /** Only these, also before their time: it has come by the caller's own clock. */
   readonly runs?: readonly string[];
 }

@@ -11,8 +11,9 @@ import {
 import type { StoredTurn } from './memory-turns.ts';
 import type {
   Claim,
+  Claimant,
   ClaimedRun,
-  ClaimRequest,
+  DueRequest,
   NewRun,
   Park,
   ParkedRequest,
@@ -120,24 +121,16 @@ export function letGo(
   return !news;
 }
 
-export function comesFirst(run: StoredRun, other: StoredRun): boolean {
-  return run.priority === other.priority ? run.age < other.age : run.priority > other.priority;
-}
-
 function isParked({ owner, status }: StoredRun): boolean {
   return owner === undefined && (status === 'waiting' || status === 'paused');
 }
 
-export function isWanted(
-  { agent, identity }: StoredRun,
-  request: Pick<ClaimRequest, 'agents' | 'exceptTenants'>,
-): boolean {
-  const { agents, exceptTenants } = request;
+function isWanted({ agent, identity }: StoredRun, { agents, exceptTenants }: DueRequest): boolean {
   return agents?.includes(agent) !== false && exceptTenants?.includes(identity.tenant) !== true;
 }
 
 /** A claimed run is due again when its lease is over, until `release` parks it. */
-export function grant(run: StoredRun, lease: ClaimRequest, now: number): Claim {
+export function grant(run: StoredRun, lease: Claimant, now: number): Claim {
   if (run.owner !== undefined && mayLive(run.owner, lease)) run.workLeftAt = now;
   const before = { status: run.status, wakeAt: run.wakeAt };
   run.owner = lease.owner;
@@ -154,6 +147,23 @@ export function grant(run: StoredRun, lease: ClaimRequest, now: number): Claim {
   return run.workLeftAt === undefined ? claim : { ...claim, workLeftMsAgo: Math.max(0, now - run.workLeftAt) };
 }
 
+/** @param isFree whether nobody has the run any more. */
+export function claimDue(
+  among: Iterable<StoredRun>,
+  request: DueRequest,
+  now: number,
+  isFree: (run: StoredRun) => boolean,
+): ClaimedRun[] {
+  const passedOver = new Set(request.exceptRuns);
+  const due: StoredRun[] = [];
+  for (const run of among) {
+    if (run.wakeAt === null || run.wakeAt > now || run.waits === true) continue;
+    if (isWanted(run, request) && isFree(run) && !passedOver.has(run.identity.run)) due.push(run);
+  }
+  due.sort((left, right) => right.priority - left.priority || left.age - right.age);
+  return due.slice(0, request.limit).map((run) => grantAlong(run, request, now));
+}
+
 /** @param among those that are named, or all. */
 export function claimParked(among: Iterable<StoredRun>, request: ParkedRequest, now: number): ClaimedRun[] {
   const passedOver = new Set(request.exceptRuns);
@@ -164,11 +174,13 @@ export function claimParked(among: Iterable<StoredRun>, request: ParkedRequest, 
     if (isWanted(run, request) && !passedOver.has(run.identity.run)) due.push(run);
   }
   due.sort((left, right) => (left.wakeAt ?? 0) - (right.wakeAt ?? 0));
-  return due.slice(0, request.limit).map((run) => {
-    const { identity, entries } = run;
-    const along = entries.length > MOST_ENTRIES_ALONG ? {} : { entries: [...entries] };
-    return { claim: grant(run, request, now), tenant: identity.tenant, ...along };
-  });
+  return due.slice(0, request.limit).map((run) => grantAlong(run, request, now));
+}
+
+function grantAlong(run: StoredRun, lease: Claimant, now: number): ClaimedRun {
+  const { identity, entries } = run;
+  const along = entries.length > MOST_ENTRIES_ALONG ? {} : { entries: [...entries] };
+  return { claim: grant(run, lease, now), tenant: identity.tenant, ...along };
 }
 
 /** In how many milliseconds the first parked run of these agents is due. */

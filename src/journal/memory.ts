@@ -20,14 +20,13 @@ import { LeaseWatch } from './lease-watch.ts';
 import { MemoryItems } from './memory-items.ts';
 import { type PrunedTrees, prunable } from './memory-prune.ts';
 import {
+  claimDue,
   claimParked,
-  comesFirst,
   countCapped,
   eventsAmong,
   firstDue,
   fitsQuery,
   grant,
-  isWanted,
   letGo,
   memoryRecord,
   putMessage,
@@ -42,8 +41,10 @@ import { MemoryWaits } from './memory-waits.ts';
 import type {
   Append,
   Claim,
+  Claimant,
   ClaimedRun,
   ClaimRequest,
+  DueRequest,
   Examined,
   Journal,
   NewRun,
@@ -411,27 +412,23 @@ class MemoryJournal implements Journal {
     this.#assertOpen();
     assertLease(request);
     const now = this.#clock.now();
-    const free = (run: StoredRun): boolean =>
-      run.owner === undefined ||
-      run.leaseUntil <= now ||
-      run.owner === request.from ||
-      this.#leaseWatch.isOver(run, { fence: run.fence, until: run.leaseUntil }, now);
-    if (request.run !== undefined) {
-      const run = this.#runs.get(request.run);
-      if (run === undefined || isYetToBegin(run, now)) return undefined;
-      const mayHave = hasEnded(run.status) ? mayReopen(run.status, request) : free(run);
-      if (hasEnded(run.status) && mayHave) assertMayGoOn(run.identity.run, this.#turns.otherInTurn(run));
-      return mayHave ? grant(run, request, now) : undefined;
-    }
-    const passedOver = new Set(request.exceptRuns);
-    let best: StoredRun | undefined;
-    for (const run of this.#unended) {
-      if (run.wakeAt === null || run.wakeAt > now || run.waits === true || !isWanted(run, request) || !free(run))
-        continue;
-      if (passedOver.has(run.identity.run)) continue;
-      if (best === undefined || comesFirst(run, best)) best = run;
-    }
-    return best && grant(best, request, now);
+    const run = this.#runs.get(request.run);
+    if (run === undefined || isYetToBegin(run, now)) return undefined;
+    const mayHave = hasEnded(run.status) ? mayReopen(run.status, request) : this.#isFree(run, request, now);
+    if (hasEnded(run.status) && mayHave) assertMayGoOn(run.identity.run, this.#turns.otherInTurn(run));
+    return mayHave ? grant(run, request, now) : undefined;
+  }
+
+  #isFree(run: StoredRun, { from }: Claimant, now: number): boolean {
+    const { owner, fence, leaseUntil: until } = run;
+    return owner === undefined || until <= now || owner === from || this.#leaseWatch.isOver(run, { fence, until }, now);
+  }
+
+  async claimDue(request: DueRequest): Promise<ClaimedRun[]> {
+    this.#assertOpen();
+    assertLease(request);
+    const now = this.#clock.now();
+    return claimDue(this.#unended, request, now, (run) => this.#isFree(run, request, now));
   }
 
   async claimParked(request: ParkedRequest): Promise<ClaimedRun[]> {

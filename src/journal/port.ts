@@ -36,6 +36,7 @@ import type {
   Claim,
   ClaimedRun,
   ClaimRequest,
+  DueRequest,
   LeaseRequest,
   Park,
   ParkedRequest,
@@ -49,8 +50,10 @@ import type { EventStore, WaitIndex } from './waits-port.ts';
 
 export {
   type Claim,
+  type Claimant,
   type ClaimedRun,
   type ClaimRequest,
+  type DueRequest,
   type LeaseRequest,
   type Park,
   type ParkedRequest,
@@ -323,11 +326,17 @@ export interface Journal {
   list(query: RunQuery): Promise<RunRecord[]>;
 
   /**
-   * Takes the lease of a run when it is free or over, or ends later than any lease can and was not renewed for 5 minutes. With `run`, the run need not be due, unless nobody has begun it or told it anything: a start under its key may still take its place. A claimed run is due again when its lease is
+   * Takes the lease of a run when it is free or over, or ends later than any lease can and was not renewed for 5 minutes. The run need not be due, unless nobody has begun it or told it anything: a start under its key may still take its place. A claimed run is due again when its lease is
    * over, until `release` parks it. A pending or waiting run is running from then on.
-   * @returns `undefined` when nothing is due, another owner has the run, or the run has ended (but see `reopens`) or does not exist.
+   * @returns `undefined` when another owner has the run, or the run has ended (but see `reopens`) or does not exist.
    */
   claim(request: ClaimRequest): Promise<Claim | undefined>;
+
+  /**
+   * Takes the leases of runs that are due, those with the highest priority first, then the oldest; and when none is, of one whose lease ends later
+   * than any lease can. All in one commit, however many they are.
+   */
+  claimDue(request: DueRequest): Promise<ClaimedRun[]>;
 
   /**
    * Takes the leases of runs that were parked, `waiting` or `paused`, and whose time has come or that were told something since; those that are due

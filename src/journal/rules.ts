@@ -15,6 +15,7 @@ import {
 import { MAX_LEASE_MS } from './lease-watch.ts';
 import type {
   Append,
+  Claimant,
   ClaimRequest,
   Journal,
   LeaseRequest,
@@ -151,7 +152,7 @@ export function assertLease(lease: Pick<LeaseRequest, 'leaseMs'>): void {
 export const MOST_ENTRIES_ALONG = 64;
 
 /** Whether the owner that a run is claimed from may go on with it: nobody knows that it is dead. */
-export function mayLive(owner: string, { from, isDead }: ClaimRequest): boolean {
+export function mayLive(owner: string, { from, isDead }: Claimant): boolean {
   return owner !== from && isDead?.(owner) !== true;
 }
 

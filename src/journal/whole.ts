@@ -27,7 +27,6 @@ import type {
   Examined,
   Journal,
   NewRun,
-  ParkedRequest,
   Received,
   RepairRequest,
   Sending,
@@ -161,14 +160,8 @@ class WholeJournal implements Journal {
   list: Journal['list'] = (query) => this.#journal.list(query);
   claim: Journal['claim'] = (request) => this.#journal.claim(request);
 
-  /** What has large content is read by itself. */
-  async claimParked(request: ParkedRequest): Promise<ClaimedRun[]> {
-    const claimed = await this.#journal.claimParked(request);
-    return claimed.map((one) => {
-      const { entries, ...rest } = one;
-      return entries?.every(isWhole) === false ? rest : one;
-    });
-  }
+  claimDue: Journal['claimDue'] = async (request) => (await this.#journal.claimDue(request)).map(withWhole);
+  claimParked: Journal['claimParked'] = async (request) => (await this.#journal.claimParked(request)).map(withWhole);
 
   nextDue: Journal['nextDue'] = (agents) => this.#journal.nextDue(agents);
   renew: Journal['renew'] = (leases, leaseMs) => this.#journal.renew(leases, leaseMs);
@@ -256,4 +249,10 @@ function isLarge(spoken: Spoken): boolean {
 function hasLarge(entry: Entry): boolean {
   const spoken = spokenIn(entry);
   return spoken !== undefined && isLarge(spoken);
+}
+
+/** What has large content is read by itself. */
+function withWhole(claimed: ClaimedRun): ClaimedRun {
+  const { entries, ...rest } = claimed;
+  return entries?.every(isWhole) === false ? rest : claimed;
 }

@@ -85,8 +85,8 @@ const SWEEP_MS = 400;
 
 interface SweepDeps {
   readonly clock: Clock;
-  /** Takes over one due run. False when no run is due, or no slot is free. */
-  readonly driveNext: () => Promise<boolean>;
+  /** Takes over due runs. False when none is due, or no slot is free. */
+  readonly driveDue: () => Promise<boolean>;
   /** Calls `wake` when a slot is free again, if none is free now. False: one is free. */
   readonly onRoom: (wake: () => void) => boolean;
   /** Calls `wake` when runs may be due. Returns how to stop it. */
@@ -95,7 +95,7 @@ interface SweepDeps {
 }
 
 /** Sweeps until the returned function is called. */
-export function startSweeping({ clock, driveNext, onRoom, onDue, onFault }: SweepDeps): () => void {
+export function startSweeping({ clock, driveDue, onRoom, onDue, onFault }: SweepDeps): () => void {
   let cancel = (): void => {};
   let stopped = false;
   let sweeping = false;
@@ -111,7 +111,7 @@ export function startSweeping({ clock, driveNext, onRoom, onDue, onFault }: Swee
     try {
       do {
         again = false;
-        while (!stopped && (await driveNext()));
+        while (!stopped && (await driveDue()));
       } while (again && !stopped);
       told = undefined;
     } catch (error) {

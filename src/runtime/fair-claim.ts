@@ -1,37 +1,51 @@
 /**
- * Claims the due run that comes next here, so that no tenant waits for another's backlog: while one has more than its share of the slots,
+ * Claims the due runs that come next here, so that no tenant waits for another's backlog: while one has more than its share of the slots,
  * those of the others are looked for first.
  */
 import { type Clock, steadyMs } from '#core';
-import type { Claim } from '#journal';
+import type { ClaimedRun } from '#journal';
 import type { Slots } from './slots.ts';
 
 /** So long it is not asked again whether others wait, when none did. It is the most that a backlog delays them, beside a slot that must be free. */
 const ALONE_MS = 200;
 
+/** Claims up to so many that are due, those that come first, of none of these tenants. */
+type Claim = (which: {
+  readonly exceptTenants: readonly string[];
+  readonly limit: number;
+}) => Promise<readonly ClaimedRun[]>;
+
 export class FairClaim {
   readonly #clock: Clock;
   readonly #slots: Slots;
-  readonly #claim: (exceptTenants: readonly string[]) => Promise<Claim | undefined>;
+  readonly #claim: Claim;
   /** By the steady clock: when nobody else waited. */
   #aloneAt = Number.NEGATIVE_INFINITY;
 
-  /** @param claim claims the first that is due, of none of these tenants. */
-  constructor(clock: Clock, slots: Slots, claim: (exceptTenants: readonly string[]) => Promise<Claim | undefined>) {
+  constructor(clock: Clock, slots: Slots, claim: Claim) {
     this.#clock = clock;
     this.#slots = slots;
     this.#claim = claim;
   }
 
-  async next(): Promise<Claim | undefined> {
-    const full = this.#slots.fullTenants();
-    const greedy = this.#slots.tenantsOverShare();
+  /** Up to so many. */
+  async next(room: number): Promise<readonly ClaimedRun[]> {
+    const { share, perTenant } = this.#slots;
+    const full = this.#slots.tenantsWith(perTenant);
+    const greedy = this.#slots.tenantsWith(share);
     const now = steadyMs(this.#clock);
-    if (greedy.length > full.length && now - this.#aloneAt >= ALONE_MS) {
-      const others = await this.#claim(greedy);
-      if (others !== undefined) return others;
+    const hasGreedy = greedy.length > full.length;
+    if (hasGreedy && now - this.#aloneAt >= ALONE_MS) {
+      const others = await this.#upTo(share, greedy, room);
+      if (others.length > 0) return others;
       this.#aloneAt = now;
     }
-    return this.#claim(full);
+    return this.#upTo(hasGreedy ? perTenant : share, full, room);
+  }
+
+  /** None of the others has more slots than `most` then, whosever the runs are. */
+  #upTo(most: number, exceptTenants: readonly string[], room: number): Promise<readonly ClaimedRun[]> {
+    const limit = Math.min(room, Math.max(1, most - this.#slots.mostOfOne(exceptTenants)));
+    return this.#claim({ exceptTenants, limit });
   }
 }

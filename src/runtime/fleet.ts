@@ -23,6 +23,7 @@ import { type Exit, exitError, TRY_AGAIN_MS } from '../loop/let-go.ts';
 import { goesOnAt } from '../loop/next.ts';
 import { Advances } from './advances.ts';
 import { Alarms, startSweeping } from './alarms.ts';
+import { Claiming } from './claiming.ts';
 import type { Driver } from './driver-port.ts';
 import { EndedRuns } from './ended-runs.ts';
 import { FairClaim } from './fair-claim.ts';
@@ -57,6 +58,7 @@ export class Fleet {
   readonly #slots: Slots;
   readonly #loans: Loans;
   readonly #fairClaim: FairClaim;
+  readonly #claiming: Claiming;
   readonly #pickUp: PickUp;
   readonly #owner = ownerName();
   readonly ended: EndedRuns;
@@ -84,10 +86,15 @@ export class Fleet {
     this.ended = new EndedRuns(this, { ...deps, owner: this.#owner, leaseMs: options.leaseMs });
     this.#slots = new Slots(options.slots);
     this.#loans = new Loans(this.#slots, (run) => this.#live.get(run));
-    this.#fairClaim = new FairClaim(deps.clock, this.#slots, (exceptTenants) =>
-      deps.journal.claim({ ...this.#wanted(), exceptTenants, isDead: isDeadOwner }),
+    this.#fairClaim = new FairClaim(deps.clock, this.#slots, (which) =>
+      deps.journal.claimDue({ ...this.#wanted(), ...which, isDead: isDeadOwner }),
     );
     this.#pickUp = new PickUp(deps, options);
+    this.#claiming = new Claiming(deps.clock, this.#slots, {
+      drive: (run, slot, askedAt, hasNews) => this.#driveFound(run, slot, askedAt, hasNews),
+      giveBack: (claim) => this.#pickUp.giveBack(claim),
+      freed: () => this.#startWaiting(),
+    });
     this.#toCome = new TurnsToCome(deps.journal, (run) => this.wake(run));
     this.#sent = new SentControls(deps, {
       poke: (run) => this.#poke(run),
@@ -109,11 +116,9 @@ export class Fleet {
     });
     this.#advances = options.driver && this.#advancesFor(options.driver);
     if (!options.goesOn || this.#advances !== undefined) return;
-    this.#parked = new ParkedRuns(deps, options.agents, this.#slots, {
-      claim: (limit, runs) => deps.journal.claimParked({ ...this.#wanted(runs), ...defined({ runs }), limit }),
-      drive: (run, slot, askedAt) => this.#driveParked(run, slot, askedAt),
-      giveBack: (claim) => this.#pickUp.giveBack(claim),
-    });
+    this.#parked = new ParkedRuns(deps, options.agents, this.#slots, this.#claiming, (limit, runs) =>
+      deps.journal.claimParked({ ...this.#wanted(runs), ...defined({ runs }), limit }),
+    );
   }
 
   #advancesFor(driver: Driver): Advances {
@@ -137,7 +142,7 @@ export class Fleet {
   /** False: the run is not driven here. */
   #poke(run: string): boolean {
     const live = this.#live.get(run);
-    if (live === undefined) this.#parked?.hear(run);
+    if (live === undefined) this.#claiming.hear(run);
     else live.driver.poke();
     return live !== undefined;
   }
@@ -194,7 +199,7 @@ export class Fleet {
     this.#advances?.start();
     const stop = startSweeping({
       clock: this.#deps.clock,
-      driveNext: () => this.#driveNext(),
+      driveDue: () => this.#driveDue(),
       onRoom: (wake) => !this.#slots.hasRoom && this.#slots.onRoom(wake),
       // What was stored a moment ago is on its way to the driver.
       onDue: (wake) => this.#deps.journal.watchDue(() => void (this.#advances?.isAway !== false && wake())),
@@ -317,50 +322,10 @@ export class Fleet {
     return times;
   }
 
-  /** Takes over one due run of an agent that is known here. False when no run is due, or no slot is free. */
-  async #driveNext(): Promise<boolean> {
+  /** Takes over due runs of agents that are known here. False: none is due, or no slot is free. */
+  async #driveDue(): Promise<boolean> {
     this.#loans.settle();
-    if (!this.#slots.takeAny()) return false;
-    let slot: Slot | undefined;
-    let claim: Claim | undefined;
-    const askedAt = momentOf(this.#deps.clock);
-    try {
-      claim = await this.#fairClaim.next();
-      if (claim === undefined) return false;
-      if (this.#advances?.isForDriver(claim.run) === true) {
-        await this.#pickUp.giveBack(claim);
-        this.#advances.hand(claim.run);
-        return true;
-      }
-      slot = await this.#slotOf(claim);
-      if (slot === undefined) return false;
-      const claimed = claim;
-      await this.#driveClaimed({ slot }, () => this.#pickUp.claimed(claimed, askedAt));
-      return true;
-    } catch (error) {
-      if (slot === undefined || claim === undefined) throw error;
-      this.#passOver(claim.run, error);
-      return true;
-    } finally {
-      if (slot === undefined) {
-        this.#slots.freeAny();
-        this.#startWaiting();
-      }
-    }
-  }
-
-  /** Its slot is that of its tenant then. `undefined`: the tenant has no room any more, and the run was given back. */
-  async #slotOf(claim: Claim): Promise<Slot | undefined> {
-    try {
-      const { tenant } = (await this.#record(claim.run)).identity;
-      const slot = this.#slots.assign(tenant);
-      if (slot !== undefined) return slot;
-    } catch (error) {
-      await this.#pickUp.giveBack(claim).catch((second: unknown) => this.#deps.onFault(second));
-      throw error;
-    }
-    await this.#pickUp.giveBack(claim);
-    return undefined;
+    return (await this.#claiming.some((room) => this.#fairClaim.next(room))).found > 0;
   }
 
   /** What is claimed here without a name. @param parkedHere these go on here whosever they are. */
@@ -375,10 +340,22 @@ export class Fleet {
     };
   }
 
-  async #driveParked({ claim, entries }: ClaimedRun, slot: Slot, askedAt: Moment): Promise<void> {
+  /** What was handed to a driver meanwhile is its. */
+  async #driveFound(
+    { claim, entries }: ClaimedRun,
+    slot: Slot,
+    askedAt: Moment,
+    hasNews: () => boolean,
+  ): Promise<void> {
+    const { run } = claim;
+    if (this.#advances?.isForDriver(run) === true) {
+      this.#leave({ slot });
+      await this.#pickUp.giveBack(claim);
+      this.#advances.hand(run);
+      return;
+    }
     const pick = (): Promise<RunDriver | undefined> => this.#pickUp.claimed(claim, askedAt, false, entries);
-    const hasNews = (): boolean => this.#parked?.hasHeard(claim.run) === true;
-    await this.#driveClaimed({ slot }, pick, hasNews).catch((error: unknown) => this.#passOver(claim.run, error));
+    await this.#driveClaimed({ slot }, pick, hasNews).catch((error: unknown) => this.#passOver(run, error));
   }
 
   /** A run that cannot be carried out here must not block the next one. */

@@ -4,32 +4,25 @@
  * died, is left to those who `work()`.
  */
 import { describeThrown, PilotageError } from '#core';
-import { type Claim, type ClaimedRun, isJournalGone, isTransientStoreError } from '#journal';
+import { type ClaimedRun, isJournalGone, isTransientStoreError } from '#journal';
 import type { DriverDeps } from '../loop/driver-deps.ts';
-import { type Moment, momentOf } from '../loop/held-lease.ts';
 import type { Agents } from './agents.ts';
-import type { Slot, Slots } from './slots.ts';
+import type { Claiming } from './claiming.ts';
+import type { Slots } from './slots.ts';
 
 /** Other processes park runs, and what they say of it may be lost. */
 const POLL_MS = 2_000;
 /** The store's clock may be behind this clock. */
 const LEAST_DELAY_MS = 5;
-/** How many are claimed in one commit. */
-const MOST_AT_ONCE = 256;
-
-export interface ParkedPorts {
-  /** Claims up to so many that are due; or of these, whose time has come by the own clock. */
-  claim(limit: number, runs?: readonly string[]): Promise<ClaimedRun[]>;
-  /** Goes on with a run that was claimed, in this slot. */
-  drive(run: ClaimedRun, slot: Slot, askedAt: Moment): Promise<void>;
-  giveBack(claim: Claim): Promise<void>;
-}
+/** Claims up to so many that are due; or of these, whose time has come by the own clock. */
+type ClaimParked = (limit: number, runs?: readonly string[]) => Promise<ClaimedRun[]>;
 
 export class ParkedRuns {
   readonly #deps: Pick<DriverDeps, 'journal' | 'clock' | 'onFault'>;
   readonly #agents: Pick<Agents, 'takenOver'>;
   readonly #slots: Slots;
-  readonly #ports: ParkedPorts;
+  readonly #claiming: Claiming;
+  readonly #claim: ClaimParked;
   #cancel = (): void => {};
   readonly #stopListening: () => void;
   #sweeping: Promise<void> | undefined;
@@ -38,8 +31,6 @@ export class ParkedRuns {
   #waitsForRoom = false;
   /** Parked here, and their time has come by the own clock. */
   readonly #rung = new Set<string>();
-  /** Runs that were told something while it looks: they may have been claimed before. */
-  readonly #heard = new Set<string>();
   #stopped = false;
   /** What was told last: a store that stays broken is told of once. */
   #told: string | undefined;
@@ -48,12 +39,14 @@ export class ParkedRuns {
     deps: Pick<DriverDeps, 'journal' | 'clock' | 'onFault'>,
     agents: Pick<Agents, 'takenOver'>,
     slots: Slots,
-    ports: ParkedPorts,
+    claiming: Claiming,
+    claim: ClaimParked,
   ) {
     this.#deps = deps;
     this.#agents = agents;
     this.#slots = slots;
-    this.#ports = ports;
+    this.#claiming = claiming;
+    this.#claim = claim;
     this.#stopListening = deps.journal.watchDue(() => this.look());
     this.#arm(0);
   }
@@ -68,7 +61,6 @@ export class ParkedRuns {
     this.#cancel();
     this.#sweeping = this.#sweep().then((delayMs) => {
       this.#sweeping = undefined;
-      this.#heard.clear();
       if (this.#again) this.look();
       else if (delayMs !== undefined) this.#arm(delayMs);
     });
@@ -78,16 +70,6 @@ export class ParkedRuns {
   ring(run: string): void {
     this.#rung.add(run);
     this.look();
-  }
-
-  /** A run that is not driven here was told something. */
-  hear(run: string): void {
-    if (this.#sweeping !== undefined) this.#heard.add(run);
-  }
-
-  /** The run was told something since its claim was asked for, which the claim may not count. */
-  hasHeard(run: string): boolean {
-    return this.#heard.has(run);
   }
 
   /** Begins nothing more, and waits for what it has begun. */
@@ -133,38 +115,28 @@ export class ParkedRuns {
 
   /** As long as all that are asked for are found, and there is room. @returns whether one was found. */
   async #driveDue(): Promise<boolean> {
-    let found = false;
+    let hasFound = false;
     while (!this.#stopped) {
-      let free = 0;
-      // A slot first, then the claim: no more are claimed than can be driven.
-      while (free < MOST_AT_ONCE && this.#slots.takeAny()) free += 1;
-      if (free === 0) break;
-      const askedAt = momentOf(this.#deps.clock);
-      const rung = [...this.#rung].slice(0, free);
-      for (const run of rung) this.#rung.delete(run);
-      let claimed: readonly ClaimedRun[] = [];
-      try {
-        claimed = await (rung.length === 0 ? this.#ports.claim(free) : this.#ports.claim(free, rung));
-      } catch (error) {
-        for (const run of rung) this.#rung.add(run);
-        throw error;
-      } finally {
-        for (let left = free - claimed.length; left > 0; left -= 1) this.#slots.freeAny();
-      }
-      const drives = await Promise.allSettled(claimed.map((run) => this.#goOn(run, askedAt)));
-      for (const drive of drives) if (drive.status === 'rejected') throw drive.reason;
-      found ||= claimed.length > 0;
-      if (rung.length === 0 && claimed.length < free) break;
+      let hasRung = false;
+      const { room, found } = await this.#claiming.some((most) => {
+        hasRung = this.#rung.size > 0;
+        return hasRung ? this.#claimRung(most) : this.#claim(most);
+      });
+      hasFound ||= found > 0;
+      if (room === 0 || (!hasRung && found < room)) break;
     }
-    return found;
+    return hasFound;
   }
 
-  /** A slot was taken for it. A tenant that has no more room has its run back as it was. */
-  async #goOn(run: ClaimedRun, askedAt: Moment): Promise<void> {
-    const slot = this.#slots.assign(run.tenant);
-    if (slot !== undefined) return this.#ports.drive(run, slot, askedAt);
-    this.#slots.freeAny();
-    await this.#ports.giveBack(run.claim);
+  async #claimRung(most: number): Promise<ClaimedRun[]> {
+    const rung = [...this.#rung].slice(0, most);
+    for (const run of rung) this.#rung.delete(run);
+    try {
+      return await this.#claim(most, rung);
+    } catch (error) {
+      for (const run of rung) this.#rung.add(run);
+      throw error;
+    }
   }
 
   /** The process need not stay alive for it. */

@@ -47,16 +47,32 @@ export class Slots {
     return this.#taken < this.#limits.runs;
   }
 
-  /** Tenants that have as many runs here as one may have. */
-  fullTenants(): readonly string[] {
-    return [...this.#byTenant].flatMap(([tenant, count]) => (count >= this.#limits.perTenant ? [tenant] : []));
+  /** How many runs one tenant may have here. */
+  get perTenant(): number {
+    return this.#limits.perTenant;
   }
 
-  /** Tenants that leave less than an equal share to one that comes, and those that are full. */
-  tenantsOverShare(): readonly string[] {
+  /** How many it may have that leaves an equal share to one that comes. */
+  get share(): number {
     const share = Math.max(1, Math.floor(this.#limits.runs / (this.#byTenant.size + 1)));
-    const most = Math.min(share, this.#limits.perTenant);
-    return [...this.#byTenant].flatMap(([tenant, count]) => (count >= most ? [tenant] : []));
+    return Math.min(share, this.#limits.perTenant);
+  }
+
+  /** Tenants that have so many runs here, or more. */
+  tenantsWith(count: number): readonly string[] {
+    return [...this.#byTenant].flatMap(([tenant, has]) => (has >= count ? [tenant] : []));
+  }
+
+  /** How many runs the tenant has that has most of them here, but for these. */
+  mostOfOne(exceptTenants: readonly string[]): number {
+    let most = 0;
+    for (const [tenant, has] of this.#byTenant) if (!exceptTenants.includes(tenant)) most = Math.max(most, has);
+    return most;
+  }
+
+  /** Tenants that have as many runs here as one may have. */
+  fullTenants(): readonly string[] {
+    return this.tenantsWith(this.#limits.perTenant);
   }
 
   /** Before a claim, so that no more runs are claimed than can be driven. */

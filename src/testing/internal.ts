@@ -11,6 +11,7 @@ export type { DriverEngine } from './driver-cases/kit.ts';
 export { driverConformance } from './driver-conformance.ts';
 export {
   ana,
+  claimFirst,
   control,
   createClaimed,
   expectCode,

@@ -6,6 +6,7 @@
 import { assertOptions, type Clock, type OptionShape } from '#core';
 import type { Journal } from '#journal';
 import { artifactCases, sessionMemoryCases } from './journal-cases/artifacts-and-memory.ts';
+import { dueCases } from './journal-cases/due.ts';
 import { durableCases } from './journal-cases/durable.ts';
 import { entryCases, repairCases } from './journal-cases/entries.ts';
 import { inboxCases } from './journal-cases/inbox.ts';
@@ -58,6 +59,7 @@ export function journalConformance(options: JournalConformanceOptions): Conforma
     ...snapshotCases,
     ...storeCases,
     ...waitCases,
+    ...dueCases,
     ...parkedCases,
     ...signalCases,
     ...startCases,

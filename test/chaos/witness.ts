@@ -1,10 +1,14 @@
 /** A journal that says what it has acknowledged: claims, entries and messages. */
 
 import { isControl } from '#core';
-import type { Journal, ScheduleStore } from '#pilotage/journal';
+import type { ClaimedRun, Journal, ScheduleStore } from '#pilotage/journal';
 import { type Acknowledged, machineMs } from './words.ts';
 
 export function witnessed(inner: Journal, say: (line: Acknowledged) => void): Journal {
+  const toldOf = (claimed: ClaimedRun[]): ClaimedRun[] => {
+    for (const { claim } of claimed) say({ said: 'claimed', ...claim, at: machineMs() });
+    return claimed;
+  };
   const own: Partial<Journal> = {
     async create(run) {
       const askedAt = machineMs();
@@ -19,11 +23,8 @@ export function witnessed(inner: Journal, say: (line: Acknowledged) => void): Jo
       if (claim !== undefined) say({ said: 'claimed', ...claim, at: machineMs() });
       return claim;
     },
-    async claimParked(request) {
-      const claimed = await inner.claimParked(request);
-      for (const { claim } of claimed) say({ said: 'claimed', ...claim, at: machineMs() });
-      return claimed;
-    },
+    claimDue: async (request) => toldOf(await inner.claimDue(request)),
+    claimParked: async (request) => toldOf(await inner.claimParked(request)),
     async append(append) {
       await inner.append(append);
       say({ said: 'appended', run: append.run, fence: append.fence, entries: append.entries });

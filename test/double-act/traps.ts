@@ -93,6 +93,11 @@ export function trapped(inner: Journal, springs: Springs, claimed: () => void): 
     for (const _ of got) claimed();
     return got;
   };
+  const claimDue: Journal['claimDue'] = async (request) => {
+    const got = await inner.claimDue(request);
+    for (const _ of got) claimed();
+    return got;
+  };
   const claim: Journal['claim'] = async (request) => {
     const got = await inner.claim(request);
     if (got !== undefined) claimed();
@@ -103,6 +108,7 @@ export function trapped(inner: Journal, springs: Springs, claimed: () => void): 
       if (name === 'append') return append;
       if (name === 'claim') return claim;
       if (name === 'claimParked') return claimParked;
+      if (name === 'claimDue') return claimDue;
       const member: unknown = Reflect.get(target, name);
       return typeof member === 'function' ? member.bind(target) : member;
     },

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { encodeEntry, scopeKey } from '#core';
 import { artifactDigest, MIGRATIONS, type RunStatus, SCHEMA_VERSION } from '#journal';
 import {
+  claimFirst,
   control,
   expectCode,
   identity,
@@ -147,11 +148,11 @@ describe('the file of an older version', () => {
     ]);
     expect(await journal.read('new')).toEqual([startedEntry(identity('new'), { agent: 'deep "x"' }), stepEntry(2)]);
     const lease = { owner: 'heir', leaseMs: 60_000 };
-    expect(await journal.claim({ ...lease, agents: ['finish'] })).toBe(undefined);
-    expect(await journal.claim({ ...lease, agents: ['react'] })).toBe(undefined);
-    expect((await journal.claim({ ...lease, agents: ['react'], from: 'dead' }))?.run).toBe('leased');
-    expect((await journal.claim({ ...lease, agents: ['deep "x"'] }))?.run).toBe('new');
-    expect(await journal.claim({ ...lease, from: 'dead' })).toBe(undefined);
+    expect(await claimFirst(journal, { ...lease, agents: ['finish'] })).toBe(undefined);
+    expect(await claimFirst(journal, { ...lease, agents: ['react'] })).toBe(undefined);
+    expect((await claimFirst(journal, { ...lease, agents: ['react'], from: 'dead' }))?.run).toBe('leased');
+    expect((await claimFirst(journal, { ...lease, agents: ['deep "x"'] }))?.run).toBe('new');
+    expect(await claimFirst(journal, { ...lease, from: 'dead' })).toBe(undefined);
   });
 
   it('of format 2 keeps what was said to its runs, and they can have tasks', async () => {

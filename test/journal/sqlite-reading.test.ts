@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
 import { type Journal, MIGRATIONS, SCHEMA_VERSION } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
-import { ana, createClaimed, expectCode, identity, newRun, sequence, step } from '#testing';
+import { ana, claimFirst, createClaimed, expectCode, identity, newRun, sequence, step } from '#testing';
 import { builtFile } from '../kit/built.ts';
 import { temporaryFile } from '../kit/files.ts';
 import { openJournal, withDatabase } from '../kit/sqlite.ts';
@@ -111,7 +111,7 @@ describe('a SQLite journal that is opened for reading', () => {
     for (const write of [
       () => journal.create(newRun('r9')),
       () => journal.append(step(claim, 1)),
-      () => journal.claim(ana),
+      () => claimFirst(journal, ana),
       () => journal.renew([claim], 1_000),
       () => journal.release(claim, { seenSignals: 0 }),
       () => journal.signal('r1', { id: 'c1', type: 'PAUSE' }),

@@ -3,7 +3,7 @@ import { copyFileSync, linkSync, renameSync, rmSync, statSync, symlinkSync, trun
 import { describe, expect, it } from 'vitest';
 import { type Journal, SCHEMA_VERSION } from '#journal';
 import { createRuntime } from '#runtime';
-import { ana, createClaimed, expectCode, newRun, sequence, step } from '#testing';
+import { ana, claimFirst, createClaimed, expectCode, newRun, sequence, step } from '#testing';
 import { temporaryFile } from '../kit/files.ts';
 import { openJournal, withDatabase } from '../kit/sqlite.ts';
 import { startChild } from './children.ts';
@@ -82,7 +82,7 @@ describe('an open SQLite journal whose file is', () => {
     const journal = openJournal(path);
     await journal.create(newRun('r1'));
     rmSync(`${path}-shm`);
-    await expectCode(journal.claim(ana), 'journal_replaced');
+    await expectCode(claimFirst(journal, ana), 'journal_replaced');
     await expectCode(journal.create(newRun('r2')), 'journal_replaced');
   });
 
@@ -93,11 +93,11 @@ describe('an open SQLite journal whose file is', () => {
     withDatabase(path, (db) =>
       db.exec('CREATE TABLE more (bytes); INSERT INTO more SELECT randomblob(300000); PRAGMA wal_checkpoint(TRUNCATE)'),
     );
-    expect(await journal.claim(ana)).toBeUndefined();
+    expect(await claimFirst(journal, ana)).toBeUndefined();
     const before = statSync(path).size;
     withDatabase(path, (db) => db.exec('DROP TABLE more; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)'));
     expect(statSync(path).size).toBeLessThan(before - 200_000);
-    expect(await journal.claim(ana)).toBeUndefined();
+    expect(await claimFirst(journal, ana)).toBeUndefined();
     for (const at of [1, 2]) {
       untilStale();
       await journal.append(step(claim, at));
@@ -123,7 +123,7 @@ describe('an open SQLite journal whose file is', () => {
     withDatabase(path, (db) => db.exec(`PRAGMA user_version = ${SCHEMA_VERSION + 1}`));
     const error = await expectCode(journal.append(step(claim, 1)), 'journal_newer');
     expect(error.data).toMatchObject({ found: SCHEMA_VERSION + 1, supported: SCHEMA_VERSION });
-    await expectCode(journal.claim(ana), 'journal_newer');
+    await expectCode(claimFirst(journal, ana), 'journal_newer');
     await expectCode(journal.list({}), 'journal_newer');
     withDatabase(path, (db) => {
       expect(db.prepare('SELECT count(*) AS head FROM entries').all()).toEqual([{ head: 1 }]);

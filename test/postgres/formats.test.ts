@@ -3,7 +3,7 @@ import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Journal } from '#journal';
 import { postgresJournal } from '#journal/postgres';
-import { ana, expectCode, identity, newRun, startedEntry, step } from '#testing';
+import { ana, claimFirst, expectCode, identity, newRun, startedEntry, step } from '#testing';
 import { makeFolder } from '../cli/command.ts';
 import { postgresUrl } from '../kit/postgres.ts';
 
@@ -83,7 +83,7 @@ describe('formats of a Postgres journal', async () => {
     const done: string[] = [];
     for (let number = 0; ; number += 1) {
       const [journal, lease] = number % 2 === 0 ? [before, ana] : [after, { ...ana, owner: 'ben' }];
-      const claim = await journal.claim(lease);
+      const claim = await claimFirst(journal, lease);
       if (claim === undefined) break;
       await journal.append(step(claim, 1, { status: 'finished' }));
       done.push(claim.run);

@@ -3,7 +3,7 @@ import { type Clock, type Entry, PilotageError } from '#core';
 import { type Journal, memoryJournal } from '#journal';
 import { createRuntime, type Planner, type Runtime, tool } from '#pilotage';
 import { HeldLease, momentOf, Refusals } from '#runtime';
-import { VirtualClock } from '#testing';
+import { claimFirst, VirtualClock } from '#testing';
 import { temporaryFile } from '../kit/files.ts';
 import { changed } from '../kit/journals.ts';
 import { startedEntry } from '../kit/run-record.ts';
@@ -184,26 +184,30 @@ describe.each([
 
   const asks = { owner: 'heir', leaseMs: 5 * SECOND };
 
+  const byId = (journal: Journal, owner = 'heir') => journal.claim({ ...asks, owner, run: 'r' });
+  const due = (journal: Journal, owner = 'heir') => claimFirst(journal, { ...asks, owner });
+  const dueOf = (journal: Journal, owner = 'heir') => claimFirst(journal, { ...asks, owner, agents: ['asks'] });
+
   it.each([
-    ['by its id', { ...asks, run: 'r' }],
-    ['as a due run', asks],
-    ['as a due run of its agent', { ...asks, agents: ['asks'] }],
-  ])('is over for whoever claims the run %s when it was not renewed for the longest lease', async (_how, request) => {
+    ['by its id', byId],
+    ['as a due run', due],
+    ['as a due run of its agent', dueOf],
+  ])('is over for whoever claims the run %s when it was not renewed for the longest lease', async (_how, claim) => {
     const { time, journal } = await leasedAhead();
     for (let minute = 0; minute < 5; minute += 1) {
-      expect(await journal.claim(request)).toBeUndefined();
+      expect(await claim(journal)).toBeUndefined();
       time.advance(MINUTE);
     }
-    expect(await journal.claim({ ...request, agents: ['other'], run: undefined } as typeof request)).toBeUndefined();
-    expect(await journal.claim(request)).toMatchObject({ run: 'r', fence: 2, workLeftMsAgo: 0 });
+    expect(await claimFirst(journal, { ...asks, agents: ['other'] })).toBeUndefined();
+    expect(await claim(journal)).toMatchObject({ run: 'r', fence: 2, workLeftMsAgo: 0 });
     expect((await journal.get('r'))?.lease).toEqual({ owner: 'heir', until: START_MS + 5 * MINUTE + 5 * SECOND });
-    expect(await journal.claim({ ...request, owner: 'third' })).toBeUndefined();
+    expect(await claim(journal, 'third')).toBeUndefined();
   });
 
   it('stays with an owner who renews it, however far ahead', async () => {
     const { time, journal, beat } = await leasedAhead();
     for (let minute = 0; minute < 12; minute += 1) {
-      expect(await journal.claim(asks)).toBeUndefined();
+      expect(await claimFirst(journal, asks)).toBeUndefined();
       expect(await journal.claim({ ...asks, run: 'r' })).toBeUndefined();
       time.advance(MINUTE);
       await beat();

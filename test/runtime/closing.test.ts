@@ -137,19 +137,20 @@ describe('closing', () => {
     const clock = new VirtualClock();
     const base = memoryJournal({ clock });
     await base.create({ identity, priority: 0, entries: [startedEntry('r', 0)] });
-    const reading = gate();
+    const claiming = gate();
     const held = gate();
     const journal = changed(base, {
-      read: async (run, from) => {
-        reading.open();
+      claimDue: async (request) => {
+        const claimed = await base.claimDue(request);
+        claiming.open();
         await held.opened;
-        return base.read(run, from);
+        return claimed;
       },
     });
     const planner = watched(script());
     const made = world({ planner, journal, clock });
     made.runtime.work();
-    await reading.opened;
+    await claiming.opened;
     const closed = made.runtime.close();
     await quiet();
     held.open();

@@ -4,7 +4,7 @@ import { type Decision, type Identity, local, type Planner, type PlannerFunction
 import { type Journal, memoryJournal } from '#journal';
 import { type ForkOptions, forkRun, type Run, replayRun } from '#runtime';
 import { compareRuns } from '#state';
-import { VirtualClock } from '#testing';
+import { claimFirst, VirtualClock } from '#testing';
 import { createCatalogue, type Tool } from '#tools';
 import { call, finish, pause, script, watched } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
@@ -230,7 +230,7 @@ describe('forkRun', () => {
     const identity = local('ana', { session: 's', run: 'mine' });
     await fork(side, run, { identity, step: 1 });
     await fork(side, run, { identity, step: 1 });
-    expect(await side.journal.claim({ owner: 'o', leaseMs: 1_000 })).toMatchObject({ run: 'mine', head: 3 });
+    expect(await claimFirst(side.journal, { owner: 'o', leaseMs: 1_000 })).toMatchObject({ run: 'mine', head: 3 });
     for (const other of [{ step: 0 }, { step: 1, goal: 'g' }, { step: 1, effects: 'allowed' as const }]) {
       await expect(fork(side, run, { identity, ...other })).rejects.toMatchObject({ code: 'idempotency_conflict' });
     }

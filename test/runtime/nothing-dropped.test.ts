@@ -150,7 +150,11 @@ describe('a run that the code of one process cannot carry out', () => {
   it('of which an entry is of a newer version waits for that version', async () => {
     const { journal, clock } = await stored(1);
     const unknown = new PilotageError('journal_entry_unknown', 'Entry 1 is of the unknown kind "later".');
-    const old = version('1', changed(journal, { read: () => Promise.reject(unknown) }), clock);
+    const unread = changed(journal, {
+      read: () => Promise.reject(unknown),
+      claimDue: async (request) => (await journal.claimDue(request)).map(({ claim, tenant }) => ({ claim, tenant })),
+    });
+    const old = version('1', unread, clock);
     old.runtime.work();
     const isLeft = async (): Promise<boolean> => (await journal.get('r0'))?.problem?.code === 'journal_entry_unknown';
     await advanceUntil(clock, isLeft);

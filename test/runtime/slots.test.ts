@@ -201,7 +201,7 @@ describe('work', () => {
     const base = memoryJournal({ clock });
     let failures = 2;
     const journal = changed(base, {
-      claim: (request) => (failures-- > 0 ? Promise.reject(new Error('locked')) : base.claim(request)),
+      claimDue: (request) => (failures-- > 0 ? Promise.reject(new Error('locked')) : base.claimDue(request)),
     });
     await base.create({ identity, priority: 0, entries: [startedEntry('r', 0)] });
     const made = world({ planner: script(), journal, clock });

@@ -1,7 +1,7 @@
 /** What stands outside all processes: what the store has taken, in order, and what the tools did to the world. */
 
 import { type Clock, type Control, type Effect, type Entry, isControl, type Json, type Message } from '#core';
-import type { Append, Claim, ClaimRequest, NewRun, Park } from '#journal';
+import type { Append, Claim, Claimant, ClaimRequest, NewRun, Park } from '#journal';
 import type { NewSignal, Signalled } from '#pilotage/journal';
 import { ApprovalLedger } from './approval-ledger.ts';
 import { checkClaim, checkEntered } from './check-owners.ts';
@@ -241,7 +241,7 @@ export class Ledger {
     return run;
   }
 
-  claimed(claim: Claim, request: ClaimRequest, process: SimulatedProcess): void {
+  claimed(claim: Claim, request: Claimant & Pick<ClaimRequest, 'reopens'>, process: SimulatedProcess): void {
     const run = this.runs.get(claim.run);
     if (run === undefined) return;
     const now = this.#clock.now();

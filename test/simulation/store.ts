@@ -7,8 +7,10 @@ import type {
   Claim,
   ClaimedRun,
   ClaimRequest,
+  DueRequest,
   Examined,
   Journal,
+  LeaseRequest,
   LongTermStore,
   NewRun,
   Park,
@@ -183,10 +185,19 @@ export class SimulatedStore implements Journal {
     });
   }
 
+  claimDue(request: DueRequest): Promise<ClaimedRun[]> {
+    const { inner, ledger } = this.#options;
+    return this.#claimed(request, () => inner.claimDue(checkOwner(request, ledger)));
+  }
+
   claimParked(request: ParkedRequest): Promise<ClaimedRun[]> {
-    const { inner, ledger, process } = this.#options;
+    return this.#claimed(request, () => this.#options.inner.claimParked(request));
+  }
+
+  #claimed(request: LeaseRequest, claim: () => Promise<ClaimedRun[]>): Promise<ClaimedRun[]> {
+    const { ledger, process } = this.#options;
     return this.#operation('claim', async () => {
-      const claimed = await inner.claimParked(request);
+      const claimed = await claim();
       for (const { claim } of claimed) {
         this.#tell(claim.run, () => `claimed under the fence ${claim.fence}`);
         ledger.claimed(claim, request, process);

@@ -157,6 +157,8 @@ interface Waiting {
 }
 
 const MOST_AT_ONCE = 256;
+/** What comes while a statement is under way goes together with the next one; but one that stands still for so long holds up no others. */
+const STALLED_MS = 10;
 const MOST_STATEMENTS = 4;
 /** An append whose run changes again and again has lost its lease, or shares it with another. */
 const MOST_TRIES = 5;
@@ -165,6 +167,9 @@ export class AppendQueue {
   readonly #database: Database;
   #queue: Waiting[] = [];
   #underWay = 0;
+  /** By the monotonic clock of the machine: when the last statement was sent. */
+  #sentAt = 0;
+  #stalled: NodeJS.Timeout | undefined;
 
   constructor(database: Database) {
     this.#database = database;
@@ -179,14 +184,25 @@ export class AppendQueue {
   }
 
   #send(): void {
-    while (this.#queue.length > 0 && this.#underWay < MOST_STATEMENTS) {
-      const batch = this.#queue.splice(0, MOST_AT_ONCE);
-      this.#underWay += 1;
-      void this.#write(batch).finally(() => {
-        this.#underWay -= 1;
-        this.#send();
-      });
+    if (this.#queue.length === 0 || this.#underWay === MOST_STATEMENTS) return;
+    if (this.#underWay > 0) {
+      const leftMs = this.#sentAt + STALLED_MS - performance.now();
+      if (leftMs > 0) {
+        this.#stalled ??= setTimeout(() => {
+          this.#stalled = undefined;
+          this.#send();
+        }, leftMs);
+        return;
+      }
     }
+    const batch = this.#queue.splice(0, MOST_AT_ONCE);
+    this.#underWay += 1;
+    this.#sentAt = performance.now();
+    void this.#write(batch).finally(() => {
+      this.#underWay -= 1;
+      this.#send();
+    });
+    this.#send();
   }
 
   async #write(batch: readonly Waiting[]): Promise<void> {

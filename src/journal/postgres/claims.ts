@@ -1,10 +1,10 @@
 /** Statements with which a process takes a run, keeps it, and lets go of it. Most are one round trip. */
 import { type Clock, steadyMs } from '#core';
 import { LeaseWatch, MAX_LEASE_MS } from '../lease-watch.ts';
-import type { Claim, ClaimedRun, ClaimRequest, Park, ParkedRequest, Renewal } from '../port.ts';
+import type { Claim, Claimant, ClaimedRun, ClaimRequest, DueRequest, Park, ParkedRequest, Renewal } from '../port.ts';
 import { assertMayGoOn, dueAt, hasEnded, MOST_ENTRIES_ALONG, mayLive, mayReopen, wholeMs } from '../rules.ts';
 import { isYetToBegin } from '../start-rules.ts';
-import { decodeRow, type EntryRow } from '../stored-runs.ts';
+import { decodeRow } from '../stored-runs.ts';
 import { type Database, NOW_1, type Sql, sessionLock, TIME_1, type Times } from './database.ts';
 import {
   findRun,
@@ -19,30 +19,41 @@ import {
 } from './run-rows.ts';
 import type { PostgresTurns } from './turns.ts';
 
-/** What a claim found, and what it came to. `time`: that of the store, with its fraction. */
+/** What a claim found, and what it came to. */
 interface GrantedRow extends RunRow {
+  /** Of the store, with its fraction. */
   readonly time: number;
+}
+
+interface DueRow extends GrantedRow {
+  readonly priority: number;
+  /** The texts of all entries, a line each. `null`: they are many. */
+  readonly bodies: string | null;
 }
 
 // A claimed run is due again when its lease is over, until a release parks it. Who had it may be at work still, unless it is known to be dead:
 // that is told by the process that claims, after the claim.
-const GRANT = `
+const GRANTED = `
   UPDATE {runs} AS claimed SET owner = $2, lease_until = ceil(found.time + $3::float8)::bigint,
     work_left_at = CASE WHEN found.owner IS NOT NULL THEN ceil(found.time)::bigint ELSE found.work_left_at END,
     fence = claimed.fence + 1, wake_at = 0, problem = NULL,
     status = CASE WHEN claimed.status IN ('pending', 'waiting') THEN 'running' ELSE claimed.status END
   FROM found WHERE claimed.key = found.key RETURNING found.*`;
+// Nobody adds to them while the runs are leased, and the texts have no line breaks: they are JSON.
+const GRANTED_ALONG = `${GRANTED}, CASE WHEN found.head <= ${MOST_ENTRIES_ALONG} THEN (
+    SELECT string_agg(body, E'\\n' ORDER BY seq) FROM {entries} WHERE run = found.key
+  ) END AS bodies`;
 const COLUMNS = RUN_COLUMNS.replaceAll('\n', ' ');
 const IS_WANTED = 'tenant <> ALL($5::text[]) AND id <> ALL($6::text[])';
 // What is locked is given as it is then, which may be newer than what the statement sees of the table.
 const firstInLine = (agent: string, where: string): string => `
-  SELECT ${COLUMNS}, priority FROM {runs} AS runs WHERE ${agent} AND ${where} AND ${IS_WANTED} ORDER BY priority DESC, key LIMIT 1
+  SELECT ${COLUMNS}, priority FROM {runs} AS runs WHERE ${agent} AND ${where} AND ${IS_WANTED} ORDER BY priority DESC, key LIMIT $8::int
   FOR UPDATE SKIP LOCKED`;
 const ofEach = (where: string): string => `
   SELECT line.* FROM unnest($4::text[]) AS asked (agent) CROSS JOIN LATERAL (${firstInLine('runs.agent = asked.agent', where)}) AS line`;
 const ofAll = (agent: string, where: string): string => `SELECT * FROM (${firstInLine(agent, where)}) AS line`;
 /** One look into an index for each agent, and one for the leases that are over. What somebody else holds just now is passed over. */
-const claimFirst = (isOfAgents: boolean, ready?: string): string => {
+const claimDue = (isOfAgents: boolean, ready?: string): string => {
   const leased = isOfAgents ? 'agent = ANY($4::text[])' : '$4::text[] IS NULL';
   const each = isOfAgents ? ofEach : (where: string) => ofAll(leased, where);
   return `
@@ -51,21 +62,22 @@ const claimFirst = (isOfAgents: boolean, ready?: string): string => {
   over AS (${ofAll(leased, `${IS_LEASED} AND (lease_until <= ${NOW_1} OR owner = $7)`)}),
   found AS (
     SELECT *, ${TIME_1} AS time FROM (SELECT * FROM ready UNION ALL SELECT * FROM timed UNION ALL SELECT * FROM over) AS due
-    ORDER BY priority DESC, key LIMIT 1
+    ORDER BY priority DESC, key LIMIT $8::int
   )
-  ${GRANT}`;
+  ${GRANTED_ALONG}`;
 };
-const CLAIM_FIRST = claimFirst(false);
-const CLAIM_FIRST_OF = claimFirst(true);
+const CLAIM_DUE = claimDue(false);
+const CLAIM_DUE_OF = claimDue(true);
 const MOST_TENANTS = 32;
-const MOST_TRIED = 4;
+/** What somebody else holds just now is passed over: so many more are tried. */
+const MORE_TRIED = 3;
 const nextTenant = (agent: string, after: string): string => `
   SELECT tenant FROM {runs} AS runs WHERE runs.agent = ${agent} AND ${IS_READY} AND tenant > ${after} ORDER BY tenant LIMIT 1`;
 /** From one tenant that has something to the next, so that a backlog of one is not read for the sake of another. */
-const CLAIM_OF_OTHERS = claimFirst(
+const CLAIM_DUE_OF_OTHERS = claimDue(
   true,
   `tenants (agent, tenant) AS (
-    SELECT asked.agent, first.tenant FROM unnest($4::text[]) AS asked (agent) CROSS JOIN LATERAL (${nextTenant('asked.agent', '$8')}) AS first
+    SELECT asked.agent, first.tenant FROM unnest($4::text[]) AS asked (agent) CROSS JOIN LATERAL (${nextTenant('asked.agent', '$9')}) AS first
     UNION ALL
     SELECT tenants.agent, next.tenant FROM tenants CROSS JOIN LATERAL (${nextTenant('tenants.agent', 'tenants.tenant')}) AS next
   ),
@@ -75,13 +87,13 @@ const CLAIM_OF_OTHERS = claimFirst(
     ) AS others CROSS JOIN LATERAL (
       SELECT key, priority FROM {runs} AS runs
       WHERE runs.agent = others.agent AND runs.tenant = others.tenant AND ${IS_READY} AND id <> ALL($6::text[])
-      ORDER BY priority DESC, key LIMIT 1
+      ORDER BY priority DESC, key LIMIT $8::int
     ) AS line
-    ORDER BY line.priority DESC, line.key LIMIT ${MOST_TRIED}
+    ORDER BY line.priority DESC, line.key LIMIT $8::int + ${MORE_TRIED}
   ),
   ready AS (
     SELECT ${COLUMNS}, priority FROM {runs} WHERE key = ANY(ARRAY(SELECT key FROM first_of)) AND ${IS_READY}
-    ORDER BY priority DESC, key LIMIT 1 FOR UPDATE SKIP LOCKED
+    ORDER BY priority DESC, key LIMIT $8::int FOR UPDATE SKIP LOCKED
   )`,
 );
 /** A run that nobody has. */
@@ -91,9 +103,9 @@ const CLAIM_FREE = `
       AND NOT (fence = 0 AND signals = 0 AND coalesce(wake_at, 0) > ${NOW_1})
     FOR UPDATE
   )
-  ${GRANT}`;
+  ${GRANTED}`;
 const CLAIM_KEY = `
-  WITH found AS (SELECT ${COLUMNS}, ${TIME_1} AS time FROM {runs} WHERE key = $4) ${GRANT}`;
+  WITH found AS (SELECT ${COLUMNS}, ${TIME_1} AS time FROM {runs} WHERE key = $4) ${GRANTED}`;
 const CLAIM_PARKED = `
   WITH due AS (
     SELECT line.* FROM unnest($4::text[]) AS asked (agent) CROSS JOIN LATERAL (
@@ -104,9 +116,7 @@ const CLAIM_PARKED = `
     ) AS line
   ),
   found AS (SELECT *, ${TIME_1} AS time FROM due ORDER BY wake_at LIMIT $8::int)
-  ${GRANT}`;
-const ENTRIES_OF = `
-  SELECT run, seq, body FROM {entries} WHERE run = ANY($1::bigint[]) ORDER BY run, seq`;
+  ${GRANTED_ALONG}`;
 const WORK_IS_DONE = `
   UPDATE {runs} SET work_left_at = $3::bigint WHERE key = $1::bigint AND fence = $2::bigint`;
 const FAR = `
@@ -154,36 +164,39 @@ export class PostgresClaims {
     this.#leaseWatch = new LeaseWatch(clock);
   }
 
-  async claim(request: ClaimRequest): Promise<Claim | undefined> {
-    if (request.run !== undefined) return this.#claimRun(request, request.run);
-    const { owner, leaseMs, agents, exceptTenants = [], exceptRuns = [], from = null } = request;
-    const asked = [owner, leaseMs, agents ?? null, exceptTenants, exceptRuns, from] as const;
-    const first = (text: string, ...more: string[]): Promise<GrantedRow | undefined> =>
-      this.#database.read((sql) => sql.row<GrantedRow>(text, this.#database.given, ...asked, ...more));
+  async claimDue(request: DueRequest): Promise<ClaimedRun[]> {
+    const { owner, leaseMs, agents, exceptTenants = [], exceptRuns = [], from = null, limit } = request;
+    const asked = [owner, leaseMs, agents ?? null, exceptTenants, exceptRuns, from, limit] as const;
+    const due = (text: string, ...more: string[]): Promise<DueRow[]> =>
+      this.#database.read((sql) => sql.rows<DueRow>(text, this.#database.given, ...asked, ...more));
     const isOfOthers = agents !== undefined && exceptTenants.length > 0;
-    const row = isOfOthers
-      ? await this.#firstOfOthers((after) => first(CLAIM_OF_OTHERS, after))
-      : await first(agents === undefined ? CLAIM_FIRST : CLAIM_FIRST_OF);
-    return row === undefined ? this.#claimStuck(request) : this.#granted(row, request);
+    const rows = isOfOthers
+      ? await this.#dueOfOthers((after) => due(CLAIM_DUE_OF_OTHERS, after))
+      : await due(agents === undefined ? CLAIM_DUE : CLAIM_DUE_OF);
+    if (rows.length === 0) return this.#claimStuck(request);
+    const first = rows.toSorted((left, right) => right.priority - left.priority || left.key - right.key);
+    return Promise.all(first.map((row) => this.#grantedAlong(row, request)));
   }
 
   /** Tenants are served one after another. */
-  async #firstOfOthers(after: (tenant: string) => Promise<GrantedRow | undefined>): Promise<GrantedRow | undefined> {
+  async #dueOfOthers(after: (tenant: string) => Promise<DueRow[]>): Promise<DueRow[]> {
     const last = this.#lastTenant;
-    const row = (await after(last)) ?? (last === '' ? undefined : await after(''));
-    this.#lastTenant = row?.tenant ?? '';
-    return row;
+    let rows = await after(last);
+    if (rows.length === 0 && last !== '') rows = await after('');
+    this.#lastTenant = rows.reduce((most, { tenant }) => (tenant > most ? tenant : most), '');
+    return rows;
   }
 
-  async #claimRun(request: ClaimRequest, run: string): Promise<Claim | undefined> {
-    const { owner, leaseMs } = request;
+  async claim(request: ClaimRequest): Promise<Claim | undefined> {
+    const { owner, leaseMs, run } = request;
     const { given } = this.#database;
     const row = await this.#database.read((sql) => sql.row<GrantedRow>(CLAIM_FREE, given, owner, leaseMs, run));
-    return row === undefined ? this.#claimHeld(request, run) : this.#granted(row, request);
+    return row === undefined ? this.#claimHeld(request) : this.#granted(row, request);
   }
 
   /** Perhaps its lease is over, or it has ended and is to be reopened. */
-  async #claimHeld(request: ClaimRequest, run: string): Promise<Claim | undefined> {
+  async #claimHeld(request: ClaimRequest): Promise<Claim | undefined> {
+    const { run } = request;
     const seen = await this.#database.read((sql) => findRun(sql, run));
     if (seen === undefined) return undefined;
     const locks = request.reopens === undefined ? [] : [sessionLock(seen)];
@@ -208,12 +221,12 @@ export class PostgresClaims {
     return this.#leaseWatch.isOver(row.key, { ...row, until }, time);
   }
 
-  #grant(sql: Sql, { key }: RunRow, { owner, leaseMs }: ClaimRequest): Promise<GrantedRow | undefined> {
+  #grant(sql: Sql, { key }: RunRow, { owner, leaseMs }: Claimant): Promise<GrantedRow | undefined> {
     return sql.row<GrantedRow>(CLAIM_KEY, this.#database.given, owner, leaseMs, key);
   }
 
   /** A run under a lease that was written with a clock far ahead, and that nobody has renewed. */
-  async #claimStuck(request: ClaimRequest): Promise<Claim | undefined> {
+  async #claimStuck(request: DueRequest): Promise<ClaimedRun[]> {
     const steadyNow = steadyMs(this.#clock);
     if (steadyNow - this.#lookedFarAt >= FAR_LOOK_MS) {
       this.#lookedFarAt = steadyNow;
@@ -225,7 +238,7 @@ export class PostgresClaims {
       for (const { key, fence, lease_until: until } of found) this.#leaseWatch.isOver(key, { fence, until }, 0);
     }
     const { ripe } = this.#leaseWatch;
-    if (ripe.length === 0) return undefined;
+    if (ripe.length === 0) return [];
     const granted = await this.#database.write([], async (sql, { time }) => {
       for (const key of ripe) {
         const row = await sql.row<RunRow>(OF_KEY, key);
@@ -233,10 +246,10 @@ export class PostgresClaims {
       }
       return undefined;
     });
-    return granted && this.#granted(granted, request);
+    return granted === undefined ? [] : [await this.#grantedAlong({ ...granted, bodies: null }, request)];
   }
 
-  #isStuck(row: RunRow, request: ClaimRequest, time: number): boolean {
+  #isStuck(row: RunRow, request: DueRequest, time: number): boolean {
     const { agents, exceptTenants = [], exceptRuns = [] } = request;
     if (row.lease_until === null || hasEnded(row.status)) {
       this.#leaseWatch.forget(row.key);
@@ -251,27 +264,20 @@ export class PostgresClaims {
     const { owner, leaseMs, agents, exceptTenants = [], exceptRuns = [], runs, limit } = request;
     const { given } = this.#database;
     const asked = [owner, leaseMs, agents, exceptTenants, exceptRuns, runs ?? null, limit] as const;
-    const rows = await this.#database.read((sql) => sql.rows<GrantedRow>(CLAIM_PARKED, given, ...asked));
-    if (rows.length === 0) return [];
-    for (const row of rows) this.#note(row);
+    const rows = await this.#database.read((sql) => sql.rows<DueRow>(CLAIM_PARKED, given, ...asked));
     const first = rows.toSorted((left, right) => (left.wake_at ?? 0) - (right.wake_at ?? 0));
-    const along = await this.#alongWith(rows).catch(() => new Map<number, EntryRow[]>());
-    return first.map((row) => ({
-      claim: claimOf(row, row.work_left_at),
-      tenant: row.tenant,
-      ...entriesOf(row, along.get(row.key)),
-    }));
+    return Promise.all(first.map((row) => this.#grantedAlong(row, request)));
   }
 
-  /** Nobody adds to them while the runs are leased. What cannot be read is told to whoever reads it. */
-  async #alongWith(rows: readonly RunRow[]): Promise<ReadonlyMap<number, EntryRow[]>> {
-    const keys = rows.filter(({ head }) => head <= MOST_ENTRIES_ALONG).map(({ key }) => key);
-    const found = await this.#database.read((sql) => sql.rows<EntryRow & { readonly run: number }>(ENTRIES_OF, keys));
-    return Map.groupBy(found, ({ run }) => run);
+  async #grantedAlong(
+    row: GrantedRow & Pick<DueRow, 'bodies'>,
+    request: DueRequest | ParkedRequest,
+  ): Promise<ClaimedRun> {
+    return { claim: await this.#granted(row, request), tenant: row.tenant, ...entriesOf(row) };
   }
 
   /** The owner before may be known to be dead. */
-  async #granted(row: GrantedRow, request: ClaimRequest): Promise<Claim> {
+  async #granted(row: GrantedRow, request: Claimant): Promise<Claim> {
     this.#leaseWatch.forget(row.key);
     this.#note(row);
     if (row.owner === null) return claimOf(row, row.work_left_at);
@@ -341,10 +347,12 @@ function claimOf(row: GrantedRow, workLeftAt: number | null): Claim {
   };
 }
 
-function entriesOf({ id, head }: RunRow, rows: readonly EntryRow[] | undefined): Pick<ClaimedRun, 'entries'> {
-  if (rows?.length !== head) return {};
+/** What cannot be read is told to whoever reads it. */
+function entriesOf({ id, head, bodies }: RunRow & Pick<DueRow, 'bodies'>): Pick<ClaimedRun, 'entries'> {
+  const texts = bodies?.split('\n') ?? [];
+  if (texts.length !== head) return {};
   try {
-    return { entries: rows.map((row) => decodeRow(id, row)) };
+    return { entries: texts.map((body, index) => decodeRow(id, { seq: index + 1, body })) };
   } catch {
     return {};
   }

@@ -7,6 +7,7 @@ import type {
   Claim,
   ClaimedRun,
   ClaimRequest,
+  DueRequest,
   Examined,
   Journal,
   LongTermStore,
@@ -224,8 +225,12 @@ class PostgresJournal implements Journal {
 
   async claim(request: ClaimRequest): Promise<Claim | undefined> {
     assertLease(request);
-    const { run } = request;
-    return this.#inOrder(run === undefined ? [] : [run], () => this.#claims.claim(request));
+    return this.#inOrder([request.run], () => this.#claims.claim(request));
+  }
+
+  async claimDue(request: DueRequest): Promise<ClaimedRun[]> {
+    assertLease(request);
+    return this.#inOrder([], () => this.#claims.claimDue(request));
   }
 
   async claimParked(request: ParkedRequest): Promise<ClaimedRun[]> {

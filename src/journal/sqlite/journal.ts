@@ -19,6 +19,7 @@ import type {
   Claim,
   ClaimedRun,
   ClaimRequest,
+  DueRequest,
   Examined,
   Journal,
   LongTermStore,
@@ -60,7 +61,7 @@ import { OpeningJournal } from './opening.ts';
 import { SqlitePrune } from './prune.ts';
 import { ReadingJournal } from './reading.ts';
 import { partBefore, SqliteRecords, SqliteRepairs } from './records.ts';
-import { SqliteRows } from './runs.ts';
+import { type ClaimedRow, SqliteRows } from './runs.ts';
 import { SqliteSchedules } from './schedules.ts';
 import { openDatabase } from './schema.ts';
 import { SqliteSnapshots } from './snapshots.ts';
@@ -275,12 +276,19 @@ export class SqliteJournal implements Journal {
 
   async claim(request: ClaimRequest): Promise<Claim | undefined> {
     assertLease(request);
-    // A look before the lock: a poller that finds nothing disturbs nobody, and hears when it looks at the wrong file.
     this.#guard.look();
     const found = this.#read(() => this.#rows.findClaimable(request, this.#clock.now()));
     return found === undefined
       ? undefined
       : this.#writer.write(() => this.#rows.claim(request, this.#clock.now()), request.run);
+  }
+
+  async claimDue(request: DueRequest): Promise<ClaimedRun[]> {
+    assertLease(request);
+    // A look before the lock: a poller that finds nothing disturbs nobody, and hears when it looks at the wrong file.
+    this.#guard.look();
+    if (this.#read(() => this.#rows.findDue(request, this.#clock.now())) === undefined) return [];
+    return this.#along(await this.#writer.write(() => this.#rows.claimDue(request, this.#clock.now())));
   }
 
   async claimParked(request: ParkedRequest): Promise<ClaimedRun[]> {
@@ -291,7 +299,10 @@ export class SqliteJournal implements Journal {
       return runs === undefined ? this.#rows.nextDue(agents, this.#clock.now()) : 0;
     });
     if (dueMs === undefined || dueMs > 0) return [];
-    const claimed = await this.#writer.write(() => this.#rows.claimParked(request, this.#clock.now()));
+    return this.#along(await this.#writer.write(() => this.#rows.claimParked(request, this.#clock.now())));
+  }
+
+  #along(claimed: readonly ClaimedRow[]): ClaimedRun[] {
     return claimed.map(({ key, claim, tenant }) => ({ claim, tenant, ...this.#alongWith(key, claim) }));
   }
 

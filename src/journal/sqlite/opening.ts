@@ -87,6 +87,7 @@ export class OpeningJournal implements Journal {
   get: Journal['get'] = (run) => this.#with((journal) => journal.get(run));
   list: Journal['list'] = (query) => this.#with((journal) => journal.list(query));
   claim: Journal['claim'] = (request) => this.#with((journal) => journal.claim(request));
+  claimDue: Journal['claimDue'] = (request) => this.#with((journal) => journal.claimDue(request));
   claimParked: Journal['claimParked'] = (request) => this.#with((journal) => journal.claimParked(request));
   nextDue: Journal['nextDue'] = (agents) => this.#with((journal) => journal.nextDue(agents));
   renew: Journal['renew'] = (leases, leaseMs) => this.#with((journal) => journal.renew(leases, leaseMs));

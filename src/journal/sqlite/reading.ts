@@ -112,6 +112,7 @@ export class ReadingJournal implements Journal {
   startByKey: Journal['startByKey'] = () => this.#refuse();
   append: Journal['append'] = () => this.#refuse();
   claim: Journal['claim'] = () => this.#refuse();
+  claimDue: Journal['claimDue'] = () => this.#refuse();
   claimParked: Journal['claimParked'] = () => this.#refuse();
   renew: Journal['renew'] = () => this.#refuse();
   release: Journal['release'] = () => this.#refuse();

@@ -16,8 +16,10 @@ import { LeaseWatch, MAX_LEASE_MS } from '../lease-watch.ts';
 import type {
   Append,
   Claim,
+  Claimant,
   ClaimedRun,
   ClaimRequest,
+  DueRequest,
   NewRun,
   Park,
   ParkedRequest,
@@ -191,8 +193,8 @@ function isParked({ owner, status, wake_at: at, waits }: RunRow): boolean {
   return owner === null && (status === 'waiting' || status === 'paused') && at !== null && (waits ?? 0) === 0;
 }
 
-/** A parked run that was claimed, and the key of its row. */
-type ParkedRow = Pick<ClaimedRun, 'claim' | 'tenant'> & { readonly key: number };
+/** A run that was claimed, and the key of its row. */
+export type ClaimedRow = Pick<ClaimedRun, 'claim' | 'tenant'> & { readonly key: number };
 
 const NOBODY: Appended = Object.freeze({});
 
@@ -369,21 +371,22 @@ export class SqliteRows {
     return rows.map((entry) => decodeRow(run, entry));
   }
 
-  /** The run that `request` would get. */
+  /** The first run that `request` would get. */
+  findDue(request: DueRequest, now: number): number | undefined {
+    const { from = null, agents, exceptTenants = [], exceptRuns = [] } = request;
+    const which = {
+      now,
+      agents: agents === undefined ? null : JSON.stringify(agents),
+      exceptTenants: JSON.stringify(exceptTenants),
+    };
+    this.passOver(exceptRuns);
+    const find = exceptRuns.length > 0 ? this.#sql.findDueOther() : this.#sql.findDue();
+    const due = find.get<Pick<RunRow, 'key'>>({ ...which, dead: from })?.key;
+    return due ?? this.#findStuck(request, which.agents, now);
+  }
+
+  /** The run, when `request` may have it. */
   findClaimable(request: ClaimRequest, now: number): number | undefined {
-    if (request.run === undefined) {
-      const { from = null, agents, exceptTenants = [], exceptRuns = [] } = request;
-      const which = {
-        now,
-        agents: agents === undefined ? null : JSON.stringify(agents),
-        exceptTenants: JSON.stringify(exceptTenants),
-      };
-      const isPassing = exceptRuns.length > 0;
-      this.passOver(exceptRuns);
-      const find = isPassing ? this.#sql.findDueOther() : this.#sql.findDue();
-      const due = find.get<Pick<RunRow, 'key'>>({ ...which, dead: from })?.key;
-      return due ?? this.#findStuck(request, which.agents, now);
-    }
     const row = this.#sql.findRun().get(request.run) as RunRow | undefined;
     if (row === undefined || isYetToBegin({ ...row, wakeAt: row.wake_at }, now)) return undefined;
     if (hasEnded(row.status)) {
@@ -398,7 +401,7 @@ export class SqliteRows {
 
   /** A run under a lease that was written with a clock far ahead, and that nobody has renewed. */
   #findStuck(
-    { agents, exceptTenants = [], exceptRuns = [] }: ClaimRequest,
+    { agents, exceptTenants = [], exceptRuns = [] }: DueRequest,
     named: string | null,
     now: number,
   ): number | undefined {
@@ -430,16 +433,30 @@ export class SqliteRows {
     return key === undefined ? undefined : this.#grant(key, request, now);
   }
 
+  claimDue(request: DueRequest, now: number): ClaimedRow[] {
+    const claimed: ClaimedRow[] = [];
+    while (claimed.length < request.limit) {
+      const key = this.findDue(request, now);
+      if (key === undefined) break;
+      claimed.push(this.#grantAlong(this.#sql.findRunByKey().get(key) as RunRow, request, now));
+    }
+    return claimed;
+  }
+
+  #grantAlong(row: RunRow, lease: Claimant, now: number): ClaimedRow {
+    return { key: row.key, tenant: row.tenant, claim: this.#grantRow(row, lease, now) };
+  }
+
   /** Before the transaction of a claim: the table of runs that it passes over is made with the first. */
   passOver(runs: readonly string[] = []): void {
     if (runs.length > 0) this.#passedOver.hold(runs);
   }
 
-  claimParked(request: ParkedRequest, now: number): ParkedRow[] {
+  claimParked(request: ParkedRequest, now: number): ClaimedRow[] {
     const { limit, runs } = request;
     const due = runs === undefined ? this.#dueParked(request, now) : this.#namedParked(request, runs);
     const first = due.toSorted((left, right) => (left.wake_at ?? 0) - (right.wake_at ?? 0)).slice(0, limit);
-    return first.map((row) => ({ key: row.key, tenant: row.tenant, claim: this.#grantRow(row, request, now) }));
+    return first.map((row) => this.#grantAlong(row, request, now));
   }
 
   #dueParked({ agents, exceptTenants = [], exceptRuns = [], limit }: ParkedRequest, now: number): RunRow[] {
@@ -459,11 +476,11 @@ export class SqliteRows {
     return rows;
   }
 
-  #grant(key: number, lease: ClaimRequest, now: number): Claim {
+  #grant(key: number, lease: Claimant, now: number): Claim {
     return this.#grantRow(this.#sql.findRunByKey().get(key) as RunRow, lease, now);
   }
 
-  #grantRow(row: RunRow, lease: ClaimRequest, now: number): Claim {
+  #grantRow(row: RunRow, lease: Claimant, now: number): Claim {
     const { key } = row;
     this.#leaseWatch.forget(key);
     const workLeftAt = row.owner !== null && mayLive(row.owner, lease) ? Math.ceil(now) : row.work_left_at;

@@ -9,9 +9,11 @@ import type {
   Claim,
   ClaimedRun,
   ClaimRequest,
+  DueRequest,
   EventStore,
   Examined,
   Journal,
+  LeaseRequest,
   LongTermStore,
   NewRun,
   Park,
@@ -162,7 +164,7 @@ export class FaultyJournal implements Journal {
 
   /** Knows, as a process on the same machine would, that the owner before it is dead. */
   claim(request: ClaimRequest): Promise<Claim | undefined> {
-    const from = request.run === undefined ? undefined : this.#dead.get(request.run);
+    const from = this.#dead.get(request.run);
     return this.#process.guard(async () => {
       const claim = await this.#inner.claim(from === undefined ? request : { from, ...request });
       if (claim !== undefined) this.#record.owners.set(claim.run, request.owner);
@@ -170,10 +172,21 @@ export class FaultyJournal implements Journal {
     });
   }
 
+  claimDue(request: DueRequest): Promise<ClaimedRun[]> {
+    return this.#claimed(request, () => this.#inner.claimDue(request));
+  }
+
   claimParked(request: ParkedRequest): Promise<ClaimedRun[]> {
+    return this.#claimed(request, () => this.#inner.claimParked(request));
+  }
+
+  #claimed({ owner }: LeaseRequest, claim: () => Promise<ClaimedRun[]>): Promise<ClaimedRun[]> {
     return this.#process.guard(async () => {
-      const claimed = await this.#inner.claimParked(request);
-      for (const { claim } of claimed) this.#record.owners.set(claim.run, request.owner);
+      const claimed = await claim();
+      for (const {
+        claim: { run },
+      } of claimed)
+        this.#record.owners.set(run, owner);
       return claimed;
     });
   }

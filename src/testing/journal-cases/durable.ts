@@ -4,6 +4,7 @@ import type { Journal } from '#journal';
 import {
   ana,
   ben,
+  claimFirst,
   control,
   createClaimed,
   createWaiting,
@@ -81,12 +82,12 @@ export const durableCases: readonly JournalCase[] = [
     async run({ journal, open, clock }) {
       const second = await open();
       await journal.create(newRun('r1'));
-      const claims = await Promise.all([journal.claim(ana), second.claim(ben)]);
+      const claims = await Promise.all([claimFirst(journal, ana), claimFirst(second, ben)]);
       const winners = claims.filter((claim) => claim !== undefined);
       assert.equal(winners.length, 1);
       const zombie = present(winners[0]);
       clock.advance(LEASE_MS);
-      const heir = present(await second.claim(ben));
+      const heir = present(await claimFirst(second, ben));
       await second.append(step(heir, 1));
       await expectCode(journal.append(step(zombie, 1)), 'lease_lost');
       assert.deepEqual(await sequence(journal, 'r1'), [1, 2]);

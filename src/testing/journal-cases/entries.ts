@@ -3,6 +3,7 @@ import type { Entry } from '#core';
 import type { RepairRequest } from '#journal';
 import {
   ana,
+  claimFirst,
   control,
   createClaimed,
   expectCode,
@@ -161,7 +162,7 @@ export const entryCases: readonly JournalCase[] = [
       };
       const pending = { ...parts, status: 'pending', updatedAt: createdAt, readAt: createdAt, head: 1 };
       assert.deepEqual(await journal.get('r1'), pending);
-      const claim = present(await journal.claim(ana));
+      const claim = present(await claimFirst(journal, ana));
       clock.advance(10);
       await journal.append(step(claim, 1, { status: 'paused' }));
       const record = { ...parts, status: 'paused', updatedAt: createdAt + 10, readAt: createdAt + 10, head: 2 };
@@ -184,7 +185,7 @@ export const entryCases: readonly JournalCase[] = [
         journal.read('r1'),
         journal.get('r1'),
         journal.list({}),
-        journal.claim(ana),
+        claimFirst(journal, ana),
         journal.renew([claim], 1_000),
         journal.release(claim, { seenSignals: 0 }),
         journal.signal('r1', { id: 'c1', type: 'PAUSE' }),
@@ -244,7 +245,7 @@ export const repairCases: readonly JournalCase[] = [
       assert.equal((await journal.get('r1'))?.status, 'paused');
       // Whoever had it before writes nothing more; whoever claims it goes on behind what was put there.
       await expectCode(journal.append(step(claim, 5)), 'lease_lost');
-      const next = present(await journal.claim(ana));
+      const next = present(await claimFirst(journal, ana));
       assert.equal(next.head, 5);
       await journal.append(step(next, 5));
       assert.deepEqual(await sequence(journal, 'r1'), [1, 2, 3, 4, 5, 6]);

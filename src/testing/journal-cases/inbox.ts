@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { INBOX_CAP } from '#core';
 import {
   ana,
+  claimFirst,
   control,
   createClaimed,
   expectCode,
@@ -140,7 +141,7 @@ export const inboxCases: readonly JournalCase[] = [
       const priorities = (await journal.list({})).map((record) => record.priority);
       assert.deepEqual(priorities, [7, 3, 0]);
       const order: string[] = [];
-      for (let claim = await journal.claim(ana); claim !== undefined; claim = await journal.claim(ana)) {
+      for (let claim = await claimFirst(journal, ana); claim !== undefined; claim = await claimFirst(journal, ana)) {
         order.push(claim.run);
       }
       assert.deepEqual(order, ['r3', 'r2', 'r1']);

@@ -13,7 +13,7 @@ import {
   type WaitRow,
   waitId,
 } from '#core';
-import type { Append, Claim, Journal, LeaseRequest, NewRun, NewSignal, Renewal } from '#journal';
+import type { Append, Claim, DueRequest, Journal, LeaseRequest, NewRun, NewSignal, Renewal } from '#journal';
 import type { VirtualClock } from '../time-and-chance.ts';
 
 export interface JournalBench {
@@ -63,6 +63,12 @@ export function newTask(run: string, parent: string, root: string = parent): New
 /** Stores a run with one entry and claims it. */
 export async function createClaimed(journal: Journal, run: string, lease: LeaseRequest = ana): Promise<Claim> {
   return present(await journal.create(newRun(run, { claim: lease })));
+}
+
+/** Claims the due run that comes first. */
+export async function claimFirst(journal: Journal, request: Omit<DueRequest, 'limit'>): Promise<Claim | undefined> {
+  const [first] = await journal.claimDue({ ...request, limit: 1 });
+  return first?.claim;
 }
 
 /** One step behind `expected`. */

@@ -3,6 +3,7 @@ import type { RunStatus } from '#journal';
 import {
   ana,
   ben,
+  claimFirst,
   control,
   createClaimed,
   expectCode,
@@ -19,14 +20,14 @@ export const leaseCases: readonly JournalCase[] = [
     name: 'J4 a leased run is nobody else’s, and each claim raises the fence',
     async run({ journal, clock }) {
       const first = await createClaimed(journal, 'r1');
-      assert.equal(await journal.claim(ben), undefined);
+      assert.equal(await claimFirst(journal, ben), undefined);
       assert.equal(await journal.claim({ ...ben, run: 'r1' }), undefined);
       assert.equal(await journal.claim({ ...ana, run: 'r1' }), undefined);
       clock.advance(LEASE_MS);
-      const second = present(await journal.claim(ben));
+      const second = present(await claimFirst(journal, ben));
       const before = { status: 'running', wakeAt: 0 };
       assert.deepEqual(second, { run: 'r1', fence: first.fence + 1, head: 1, signals: 0, workLeftMsAgo: 0, before });
-      assert.equal(await journal.claim(ana), undefined);
+      assert.equal(await claimFirst(journal, ana), undefined);
     },
   },
   {
@@ -35,24 +36,24 @@ export const leaseCases: readonly JournalCase[] = [
       clock.advance(0.6);
       const first = await createClaimed(journal, 'r1');
       clock.advance(LEASE_MS - 0.4);
-      assert.equal(await journal.claim(ben), undefined);
+      assert.equal(await claimFirst(journal, ben), undefined);
       await journal.renew([{ run: 'r1', fence: first.fence }], LEASE_MS);
       clock.advance(LEASE_MS - 0.4);
-      assert.equal(await journal.claim(ben), undefined);
+      assert.equal(await claimFirst(journal, ben), undefined);
       clock.advance(1.4);
-      const second = present(await journal.claim(ben));
+      const second = present(await claimFirst(journal, ben));
       await journal.release({ run: 'r1', fence: second.fence }, { wakeInMs: 10, seenSignals: second.signals });
       clock.advance(9.8);
-      assert.equal(await journal.claim(ana), undefined);
+      assert.equal(await claimFirst(journal, ana), undefined);
       clock.advance(1.2);
-      present(await journal.claim(ana));
+      present(await claimFirst(journal, ana));
     },
   },
   {
     name: 'J4 of many who claim at the same time one gets the run',
     async run({ journal }) {
       await journal.create(newRun('r1'));
-      const claims = await Promise.all(Array.from({ length: 20 }, () => journal.claim(ana)));
+      const claims = await Promise.all(Array.from({ length: 20 }, () => claimFirst(journal, ana)));
       assert.equal(claims.filter((claim) => claim !== undefined).length, 1);
     },
   },
@@ -61,7 +62,7 @@ export const leaseCases: readonly JournalCase[] = [
     async run({ journal, clock }) {
       const zombie = await createClaimed(journal, 'r1');
       clock.advance(LEASE_MS);
-      const heir = present(await journal.claim(ben));
+      const heir = present(await claimFirst(journal, ben));
       await expectCode(journal.append(step(zombie, 1)), 'lease_lost');
       await journal.append(step(heir, 1));
       await expectCode(journal.append(step(zombie, 1)), 'lease_lost');
@@ -76,7 +77,7 @@ export const leaseCases: readonly JournalCase[] = [
       await journal.append(step(zombie, 1));
       await expectCode(journal.append(step(zombie, 1)), 'journal_conflict');
       clock.advance(LEASE_MS);
-      present(await journal.claim(ben));
+      present(await claimFirst(journal, ben));
       await expectCode(journal.append(step(zombie, 1)), 'lease_lost');
       await expectCode(journal.append({ ...step(zombie, 1), seenSignals: 0 }), 'lease_lost');
       assert.deepEqual(await sequence(journal, 'r1'), [1, 2]);
@@ -90,17 +91,17 @@ export const leaseCases: readonly JournalCase[] = [
       clock.advance(LEASE_MS + 5);
       const asked: string[] = [];
       const isDead = (owner: string): boolean => asked.push(owner) > 9;
-      assert.equal(present(await journal.claim({ ...ben, isDead })).workLeftMsAgo, 0);
+      assert.equal(present(await claimFirst(journal, { ...ben, isDead })).workLeftMsAgo, 0);
       assert.deepEqual(asked, ['ana']);
       // Neither a death nor a release after it makes the first owner dead.
       clock.advance(100);
       assert.equal(present(await journal.claim({ ...ana, run: 'r1', from: 'ben' })).workLeftMsAgo, 100);
       clock.advance(LEASE_MS);
-      const third = present(await journal.claim({ ...ben, isDead: (owner) => owner === 'ana' }));
+      const third = present(await claimFirst(journal, { ...ben, isDead: (owner) => owner === 'ana' }));
       assert.equal(third.workLeftMsAgo, 100 + LEASE_MS);
       assert.equal(await journal.release(third, { seenSignals: 0 }), true);
       clock.advance(1);
-      assert.equal(present(await journal.claim(ana)).workLeftMsAgo, 101 + LEASE_MS);
+      assert.equal(present(await claimFirst(journal, ana)).workLeftMsAgo, 101 + LEASE_MS);
       clock.advance(LEASE_MS);
       assert.equal(present(await journal.claim({ ...ben, run: 'r1' })).workLeftMsAgo, 0);
     },
@@ -111,11 +112,11 @@ export const leaseCases: readonly JournalCase[] = [
       const first = await createClaimed(journal, 'r1');
       await journal.release(first, { seenSignals: 0, leavesWork: true });
       clock.advance(7);
-      const second = present(await journal.claim(ben));
+      const second = present(await claimFirst(journal, ben));
       assert.equal(second.workLeftMsAgo, 7);
       await journal.release(second, { seenSignals: 0 });
       clock.advance(1);
-      assert.equal(present(await journal.claim(ana)).workLeftMsAgo, 8);
+      assert.equal(present(await claimFirst(journal, ana)).workLeftMsAgo, 8);
     },
   },
   {
@@ -135,17 +136,17 @@ export const leaseCases: readonly JournalCase[] = [
     name: 'a claim passes over the runs that it is not to have; one that is named is had all the same',
     async run({ journal }) {
       for (const run of ['r1', 'r2']) await journal.create(newRun(run));
-      const claim = present(await journal.claim({ ...ana, exceptRuns: ['r1', 'other'] }));
+      const claim = present(await claimFirst(journal, { ...ana, exceptRuns: ['r1', 'other'] }));
       assert.equal(claim.run, 'r2');
-      assert.equal(await journal.claim({ ...ana, exceptRuns: ['r1'] }), undefined);
-      assert.equal(present(await journal.claim({ ...ana, run: 'r1', exceptRuns: ['r1'] })).run, 'r1');
+      assert.equal(await claimFirst(journal, { ...ana, exceptRuns: ['r1'] }), undefined);
+      assert.equal(present(await journal.claim({ ...ana, run: 'r1' })).run, 'r1');
     },
   },
   {
     name: 'claims at once pass over their own runs, and a run that is not passed over any more is had again',
     async run({ journal, clock }) {
       const runs = ['r1', 'r2', 'r3', 'r4'];
-      const except = (exceptRuns: readonly string[]) => journal.claim({ ...ana, exceptRuns });
+      const except = (exceptRuns: readonly string[]) => claimFirst(journal, { ...ana, exceptRuns });
       // A run that does not exist yet is skipped when it comes.
       assert.equal(await except(runs), undefined);
       for (const run of runs) await journal.create(newRun(run));
@@ -170,7 +171,7 @@ export const leaseCases: readonly JournalCase[] = [
       assert.equal(await journal.release(claim, { seenSignals: 0, problem }), true);
       assert.deepEqual((await journal.get('r1'))?.problem, problem);
       assert.deepEqual((await journal.list({}))[0]?.problem, problem);
-      present(await journal.claim(ben));
+      present(await claimFirst(journal, ben));
       assert.equal('problem' in present(await journal.get('r1')), false);
     },
   },
@@ -181,7 +182,7 @@ export const leaseCases: readonly JournalCase[] = [
       clock.advance(LEASE_MS * 2);
       await journal.append(step(claim, 1));
       assert.deepEqual(await journal.renew([claim], LEASE_MS), [0]);
-      assert.equal(await journal.claim(ben), undefined);
+      assert.equal(await claimFirst(journal, ben), undefined);
     },
   },
   {
@@ -189,10 +190,10 @@ export const leaseCases: readonly JournalCase[] = [
     async run({ journal }) {
       await createClaimed(journal, 'r1');
       await createClaimed(journal, 'r2');
-      assert.equal(await journal.claim({ ...ben, from: 'carl' }), undefined);
+      assert.equal(await claimFirst(journal, { ...ben, from: 'carl' }), undefined);
       assert.equal(present(await journal.claim({ ...ben, run: 'r2', from: 'ana' })).fence, 2);
-      assert.equal(present(await journal.claim({ ...ben, from: 'ana' })).run, 'r1');
-      assert.equal(await journal.claim({ ...ben, from: 'ana' }), undefined);
+      assert.equal(present(await claimFirst(journal, { ...ben, from: 'ana' })).run, 'r1');
+      assert.equal(await claimFirst(journal, { ...ben, from: 'ana' }), undefined);
     },
   },
   {
@@ -212,7 +213,7 @@ export const leaseCases: readonly JournalCase[] = [
       await journal.release(timed, { wakeInMs: 5, seenSignals: 0 });
       clock.advance(5);
       const order: string[] = [];
-      for (let claim = await journal.claim(ana); claim !== undefined; claim = await journal.claim(ana)) {
+      for (let claim = await claimFirst(journal, ana); claim !== undefined; claim = await claimFirst(journal, ana)) {
         order.push(claim.run);
       }
       assert.deepEqual(order, ['high', 'timed', 'old', 'young', 'low']);
@@ -225,13 +226,13 @@ export const leaseCases: readonly JournalCase[] = [
       clock.advance(LEASE_MS - 1);
       assert.deepEqual(await journal.renew([kept], LEASE_MS), [0]);
       clock.advance(LEASE_MS - 1);
-      assert.equal(present(await journal.claim(ben)).run, 'r2');
+      assert.equal(present(await claimFirst(journal, ben)).run, 'r2');
       await journal.signal('r1', control('c1'));
       await journal.signal('r1', control('c2'));
       const unknown = { run: 'nobody', fence: 1 };
       assert.deepEqual(await journal.renew([lost, kept, unknown], LEASE_MS), [undefined, 2, undefined]);
       assert.deepEqual(await journal.renew([], LEASE_MS), []);
-      assert.equal(await journal.claim(ben), undefined);
+      assert.equal(await claimFirst(journal, ben), undefined);
     },
   },
   {
@@ -246,9 +247,9 @@ export const leaseCases: readonly JournalCase[] = [
       const { lease, readAt } = present(await journal.get('r1'));
       assert.deepEqual(lease, { owner: 'ana', until: readAt + LEASE_MS });
       clock.advance(LEASE_MS - 1);
-      assert.equal(await journal.claim(ben), undefined);
+      assert.equal(await claimFirst(journal, ben), undefined);
       clock.advance(1);
-      const heir = present(await journal.claim(ben));
+      const heir = present(await claimFirst(journal, ben));
       await expectCode(journal.append(step(claim, 3, { leaseMs: 9 * LEASE_MS })), 'lease_lost');
       await expectCode(journal.append(step(heir, 2, { leaseMs: 9 * LEASE_MS })), 'journal_conflict');
       await expectCode(journal.append(step(heir, 3, { leaseMs: 0 })), 'invalid_config');
@@ -256,18 +257,18 @@ export const leaseCases: readonly JournalCase[] = [
       await journal.release(heir, { seenSignals: 0 });
       await expectCode(journal.append(step(heir, 3, { leaseMs: LEASE_MS })), 'lease_lost');
       assert.deepEqual(await sequence(journal, 'r1'), [1, 2, 3]);
-      assert.equal(present(await journal.claim(ana)).fence, 3);
+      assert.equal(present(await claimFirst(journal, ana)).fence, 3);
     },
   },
   {
     name: 'a length that is not a positive number is refused',
     async run({ journal }) {
       await journal.create(newRun('r1'));
-      await expectCode(journal.claim({ owner: 'ana', leaseMs: 0 }), 'invalid_config');
-      await expectCode(journal.claim({ owner: 'ana', leaseMs: Number.NaN }), 'invalid_config');
+      await expectCode(claimFirst(journal, { owner: 'ana', leaseMs: 0 }), 'invalid_config');
+      await expectCode(claimFirst(journal, { owner: 'ana', leaseMs: Number.NaN }), 'invalid_config');
       await expectCode(journal.create(newRun('r2', { claim: { owner: 'ana', leaseMs: -1 } })), 'invalid_config');
       await expectCode(journal.renew([], Number.POSITIVE_INFINITY), 'invalid_config');
-      const claim = present(await journal.claim(ana));
+      const claim = present(await claimFirst(journal, ana));
       await expectCode(journal.release(claim, { wakeInMs: Number.NaN, seenSignals: 0 }), 'invalid_config');
     },
   },
@@ -278,7 +279,7 @@ export const leaseCases: readonly JournalCase[] = [
       assert.equal(await journal.release(claim, { seenSignals: 0 }), true);
       assert.equal('wakeAt' in present(await journal.get('r1')), false);
       assert.deepEqual(await journal.renew([claim], LEASE_MS), [undefined]);
-      assert.equal(present(await journal.claim(ben)).fence, 2);
+      assert.equal(present(await claimFirst(journal, ben)).fence, 2);
     },
   },
   {
@@ -290,11 +291,11 @@ export const leaseCases: readonly JournalCase[] = [
       assert.equal(await journal.release(claim, { wakeInMs: 5_000, seenSignals: 0 }), true);
       assert.equal((await journal.get('r1'))?.wakeAt, wakeAt);
       clock.advance(4_999);
-      assert.equal(await journal.claim(ben), undefined);
+      assert.equal(await claimFirst(journal, ben), undefined);
       const early = present(await journal.claim({ ...ben, run: 'r1' }));
       assert.equal(await journal.release(early, { wakeInMs: wakeAt - clock.now(), seenSignals: 0 }), true);
       clock.advance(1);
-      assert.equal(present(await journal.claim(ben)).run, 'r1');
+      assert.equal(present(await claimFirst(journal, ben)).run, 'r1');
     },
   },
   {
@@ -305,9 +306,9 @@ export const leaseCases: readonly JournalCase[] = [
       await journal.release(claim, { wakeInMs: null, seenSignals: 0 });
       assert.equal((await journal.get('r1'))?.wakeAt, null);
       clock.advance(1_000_000);
-      assert.equal(await journal.claim(ben), undefined);
+      assert.equal(await claimFirst(journal, ben), undefined);
       await journal.signal('r1', control('c1'));
-      assert.equal(present(await journal.claim(ben)).signals, 1);
+      assert.equal(present(await claimFirst(journal, ben)).signals, 1);
     },
   },
   {
@@ -316,9 +317,9 @@ export const leaseCases: readonly JournalCase[] = [
       const claim = await createClaimed(journal, 'r1');
       await journal.signal('r1', control('c1'));
       assert.equal(await journal.release(claim, { wakeInMs: null, seenSignals: 0 }), false);
-      const again = present(await journal.claim(ben));
+      const again = present(await claimFirst(journal, ben));
       assert.equal(await journal.release(again, { wakeInMs: null, seenSignals: again.signals }), true);
-      assert.equal(await journal.claim(ben), undefined);
+      assert.equal(await claimFirst(journal, ben), undefined);
     },
   },
   {
@@ -329,7 +330,7 @@ export const leaseCases: readonly JournalCase[] = [
       present(await journal.claim({ ...ana, run: 'r1' }));
       assert.equal('wakeAt' in present(await journal.get('r1')), false);
       clock.advance(LEASE_MS);
-      assert.equal(present(await journal.claim(ben)).run, 'r1');
+      assert.equal(present(await claimFirst(journal, ben)).run, 'r1');
     },
   },
   {
@@ -337,7 +338,7 @@ export const leaseCases: readonly JournalCase[] = [
     async run({ journal, clock }) {
       const zombie = await createClaimed(journal, 'r1');
       clock.advance(LEASE_MS);
-      const heir = present(await journal.claim(ben));
+      const heir = present(await claimFirst(journal, ben));
       assert.equal(await journal.release(zombie, { wakeInMs: null, seenSignals: 0 }), true);
       assert.equal((await journal.get('r1'))?.lease?.owner, 'ben');
       assert.deepEqual(await journal.renew([heir], LEASE_MS), [0]);
@@ -356,7 +357,7 @@ export const leaseCases: readonly JournalCase[] = [
         assert.deepEqual([record.status, record.wakeAt], [status, null]);
       }
       clock.advance(LEASE_MS * 2);
-      assert.equal(await journal.claim(ben), undefined);
+      assert.equal(await claimFirst(journal, ben), undefined);
       for (const run of ends) assert.equal(await journal.claim({ ...ben, run, from: 'ana' }), undefined);
     },
   },

@@ -4,6 +4,7 @@ import type { Identity } from '#core';
 import type { Journal, NewRun, RunStatus, Sending } from '#journal';
 import {
   ana,
+  claimFirst,
   control,
   expectCode,
   identity,
@@ -54,7 +55,7 @@ async function order(journal: Journal): Promise<string[]> {
   return turns.reverse().map(({ identity: { run }, waits }) => (waits === true ? `(${run})` : run));
 }
 
-const due = async (journal: Journal): Promise<string | undefined> => (await journal.claim(ana))?.run;
+const due = async (journal: Journal): Promise<string | undefined> => (await claimFirst(journal, ana))?.run;
 
 export const sessionCases: readonly JournalCase[] = [
   {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { ReturnedSignal } from '#core';
 import type { Journal } from '#journal';
 import {
+  claimFirst,
   createClaimed,
   createWaiting,
   delivered,
@@ -40,7 +41,7 @@ export const signalCases: readonly JournalCase[] = [
       assert.ok(id.startsWith('event:1.0.1:'));
       assert.deepEqual([await indexed(journal), await kept(journal)], [['r1 1.0.2'], []]);
       assert.equal((await journal.get('r1'))?.wakeAt, undefined);
-      assert.equal((await journal.claim({ owner: 'ben', leaseMs: 1_000 }))?.run, 'r1');
+      assert.equal((await claimFirst(journal, { owner: 'ben', leaseMs: 1_000 }))?.run, 'r1');
     },
   },
   {

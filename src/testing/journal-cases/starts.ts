@@ -2,7 +2,18 @@
 import assert from 'node:assert/strict';
 import type { Json, Started, StartKey } from '#core';
 import type { Journal, NewRun, RunQuery, ScheduleMove, StoredSchedule } from '#journal';
-import { ana, ben, control, expectCode, identity, type JournalCase, newRun, present, startedEntry } from './kit.ts';
+import {
+  ana,
+  ben,
+  claimFirst,
+  control,
+  expectCode,
+  identity,
+  type JournalCase,
+  newRun,
+  present,
+  startedEntry,
+} from './kit.ts';
 
 const NOT_A_TURN = { conversation: false } as const;
 
@@ -32,9 +43,9 @@ const laterCases: readonly JournalCase[] = [
       const record = present(await journal.get('r1'));
       assert.deepEqual([record.status, record.wakeAt, record.lease], ['pending', startsAt, undefined]);
       clock.advance(999);
-      assert.equal(await journal.claim(ben), undefined);
+      assert.equal(await claimFirst(journal, ben), undefined);
       clock.advance(1);
-      const claim = present(await journal.claim(ben));
+      const claim = present(await claimFirst(journal, ben));
       assert.deepEqual([claim.run, claim.startsInMs], ['r1', undefined]);
     },
   },
@@ -67,7 +78,7 @@ const laterCases: readonly JournalCase[] = [
       await journal.create(runWith('r1', { startsAt: clock.now() + 1_000 }));
       clock.advance(400);
       await journal.signal('r1', control('c1'));
-      assert.equal(present(await journal.claim(ana)).startsInMs, 600);
+      assert.equal(present(await claimFirst(journal, ana)).startsInMs, 600);
     },
   },
 ];
@@ -183,7 +194,7 @@ const keyCases: readonly JournalCase[] = [
       clock.advance(70);
       // Its time has come: the next burst has another run.
       assert.equal(await start('r4'), 'r4');
-      assert.equal(present(await journal.claim(ana)).run, 'r1');
+      assert.equal(present(await claimFirst(journal, ana)).run, 'r1');
     },
   },
   {

@@ -1,10 +1,11 @@
 /** What claims and releases do to a run's status, and which runs a claim chooses among. */
 import assert from 'node:assert/strict';
 import type { Entry, EntryBody } from '#core';
-import type { ClaimRequest, Journal, RunQuery, RunStatus } from '#journal';
+import type { DueRequest, Journal, RunQuery, RunStatus } from '#journal';
 import {
   ana,
   ben,
+  claimFirst,
   control,
   createClaimed,
   expectCode,
@@ -23,9 +24,13 @@ async function statusOf(journal: Journal, run: string): Promise<RunStatus> {
 }
 
 /** Claims what is due until nothing is. */
-async function claimAll(journal: Journal, request: ClaimRequest): Promise<string[]> {
+async function claimAll(journal: Journal, request: Omit<DueRequest, 'limit'>): Promise<string[]> {
   const runs: string[] = [];
-  for (let claim = await journal.claim(request); claim !== undefined; claim = await journal.claim(request)) {
+  for (
+    let claim = await claimFirst(journal, request);
+    claim !== undefined;
+    claim = await claimFirst(journal, request)
+  ) {
     runs.push(claim.run);
   }
   return runs;
@@ -80,7 +85,7 @@ export const statusCases: readonly JournalCase[] = [
       assert.equal((await journal.inbox('failed')).length, 1);
       assert.equal(await journal.claim({ ...ben, run: 'failed', reopens: true }), undefined);
       await journal.release({ run: 'failed', fence }, { seenSignals: 1 });
-      assert.equal(present(await journal.claim(ben)).run, 'failed');
+      assert.equal(present(await claimFirst(journal, ben)).run, 'failed');
     },
   },
   {
@@ -92,7 +97,7 @@ export const statusCases: readonly JournalCase[] = [
       assert.equal(await statusOf(journal, 'named'), 'pending');
       present(await journal.claim({ ...ana, run: 'named' }));
       assert.equal(await statusOf(journal, 'due'), 'pending');
-      present(await journal.claim(ana));
+      present(await claimFirst(journal, ana));
       assert.deepEqual([await statusOf(journal, 'due'), await statusOf(journal, 'named')], ['running', 'running']);
       await journal.signal('due', control('c1'));
       clock.advance(LEASE_MS);
@@ -111,9 +116,9 @@ export const statusCases: readonly JournalCase[] = [
         assert.equal(await journal.release(claim, { wakeInMs: 50, seenSignals: 0, status }), true);
         const record = present(await journal.get(status));
         assert.deepEqual([record.status, record.wakeAt], [status, wakeAt]);
-        assert.equal(await journal.claim(ben), undefined);
+        assert.equal(await claimFirst(journal, ben), undefined);
         clock.advance(50);
-        const again = present(await journal.claim(ben));
+        const again = present(await claimFirst(journal, ben));
         assert.equal(await statusOf(journal, status), claimed);
         await journal.append(step(again, 1, { status: 'running' }));
         assert.equal(await journal.release(again, { wakeInMs: null, seenSignals: 0 }), true);
@@ -138,23 +143,23 @@ export const statusCases: readonly JournalCase[] = [
         assert.equal(await journal.release(again, { asBefore: again.before, seenSignals: 0 }), true);
         const record = present(await journal.get('r1'));
         assert.deepEqual([record.status, record.wakeAt, record.readAt], ['waiting', wakeAt, clock.now()]);
-        assert.equal(await journal.claim(ben), undefined);
+        assert.equal(await claimFirst(journal, ben), undefined);
       }
       clock.advance(20);
-      const due = present(await journal.claim(ben));
+      const due = present(await claimFirst(journal, ben));
       assert.deepEqual(due.before, { status: 'waiting', wakeAt });
       await journal.release(due, { asBefore: due.before, seenSignals: 0 });
-      const told = present(await journal.claim(ana));
+      const told = present(await claimFirst(journal, ana));
       await journal.signal('r1', control('c1'));
       assert.equal(await journal.release(told, { asBefore: told.before, seenSignals: 0 }), false);
       assert.equal(await statusOf(journal, 'r1'), 'running', 'the signal is for whoever takes the run next');
-      const parked = present(await journal.claim(ana));
+      const parked = present(await claimFirst(journal, ana));
       assert.deepEqual(parked.before, { status: 'running', wakeAt: 0 });
       await journal.release(parked, { wakeInMs: null, seenSignals: 1, status: 'paused' });
       const paused = present(await journal.claim({ ...ana, run: 'r1' }));
       assert.deepEqual(paused.before, { status: 'paused', wakeAt: null });
       await journal.release(paused, { asBefore: paused.before, seenSignals: 1 });
-      assert.equal(await journal.claim(ben), undefined);
+      assert.equal(await claimFirst(journal, ben), undefined);
       assert.equal(present(await journal.get('r1')).wakeAt, null);
     },
   },
@@ -165,9 +170,9 @@ export const statusCases: readonly JournalCase[] = [
       await journal.signal('r1', control('c1'));
       assert.equal(await journal.release(claim, { wakeInMs: null, seenSignals: 0, status: 'paused' }), false);
       assert.equal(await statusOf(journal, 'r1'), 'running');
-      const zombie = present(await journal.claim(ana));
+      const zombie = present(await claimFirst(journal, ana));
       clock.advance(LEASE_MS);
-      present(await journal.claim(ben));
+      present(await claimFirst(journal, ben));
       assert.equal(await journal.release(zombie, { wakeInMs: null, seenSignals: 1, status: 'paused' }), true);
       assert.equal(await statusOf(journal, 'r1'), 'running');
     },
@@ -181,7 +186,7 @@ export const statusCases: readonly JournalCase[] = [
         assert.equal(await journal.release(claim, { wakeInMs: 0, seenSignals: 0, status: 'waiting' }), true);
         assert.equal(await statusOf(journal, status), status);
       }
-      assert.equal(await journal.claim(ben), undefined);
+      assert.equal(await claimFirst(journal, ben), undefined);
     },
   },
   {
@@ -189,10 +194,10 @@ export const statusCases: readonly JournalCase[] = [
     async run({ journal }) {
       const claim = await createClaimed(journal, 'r1');
       await journal.release(claim, { wakeInMs: null, seenSignals: 0, status: 'waiting' });
-      assert.equal(await journal.claim(ben), undefined);
+      assert.equal(await claimFirst(journal, ben), undefined);
       await journal.signal('r1', control('c1'));
       assert.equal(await statusOf(journal, 'r1'), 'waiting');
-      assert.equal(present(await journal.claim(ben)).run, 'r1');
+      assert.equal(present(await claimFirst(journal, ben)).run, 'r1');
       assert.equal(await statusOf(journal, 'r1'), 'running');
     },
   },
@@ -201,9 +206,9 @@ export const statusCases: readonly JournalCase[] = [
     async run({ journal, clock }) {
       for (const agent of ['x', 'y', 'z'])
         for (const tenant of ['t1', 't2', 't3']) await createOf(journal, agent, tenant);
-      assert.equal(await journal.claim({ ...ana, agents: ['nobody'] }), undefined);
-      assert.equal(await journal.claim({ ...ana, agents: [] }), undefined);
-      assert.equal(await journal.claim({ ...ana, exceptTenants: ['t1', 't2', 't3'] }), undefined);
+      assert.equal(await claimFirst(journal, { ...ana, agents: ['nobody'] }), undefined);
+      assert.equal(await claimFirst(journal, { ...ana, agents: [] }), undefined);
+      assert.equal(await claimFirst(journal, { ...ana, exceptTenants: ['t1', 't2', 't3'] }), undefined);
       assert.deepEqual(await claimAll(journal, { ...ana, agents: ['y'], exceptTenants: ['t2'] }), ['y.t1', 'y.t3']);
       assert.deepEqual(await claimAll(journal, { ...ana, agents: ['y'], exceptTenants: [] }), ['y.t2']);
       assert.deepEqual(await claimAll(journal, { ...ana, exceptTenants: ['t1', 't3', 't"3'] }), ['x.t2', 'z.t2']);
@@ -213,8 +218,7 @@ export const statusCases: readonly JournalCase[] = [
         'z.t2',
         'z.t3',
       ]);
-      const named = present(await journal.claim({ ...ben, run: 'x.t1', agents: ['y'], exceptTenants: ['t1'] }));
-      assert.equal(named.run, 'x.t1');
+      assert.equal(present(await journal.claim({ ...ben, run: 'x.t1' })).run, 'x.t1');
     },
   },
   {

@@ -5,6 +5,7 @@ import type { Append, Claim, Journal } from '#journal';
 import {
   ana,
   ben,
+  claimFirst,
   control,
   countWakes,
   createClaimed,
@@ -91,8 +92,8 @@ export const taskCases: readonly JournalCase[] = [
       });
       assert.deepEqual(await journal.read('k2'), newTask('k2', 'parent').entries);
       const before = { status: 'pending', wakeAt: 0 };
-      assert.deepEqual(await journal.claim(ben), { run: 'k2', fence: 1, head: 1, signals: 0, before });
-      assert.deepEqual(await journal.claim(ben), { run: 'k1', fence: 1, head: 1, signals: 1, before });
+      assert.deepEqual(await claimFirst(journal, ben), { run: 'k2', fence: 1, head: 1, signals: 0, before });
+      assert.deepEqual(await claimFirst(journal, ben), { run: 'k1', fence: 1, head: 1, signals: 1, before });
       assert.deepEqual(await waiting(journal, 'k1'), ['w1']);
     },
   },
@@ -255,15 +256,15 @@ export const taskCases: readonly JournalCase[] = [
     async run({ journal }) {
       const { parent, child, other } = await family(journal);
       assert.equal(await journal.release(child, { wakeInMs: null, seenSignals: 0, status: 'waiting' }), true);
-      assert.equal(await journal.claim(ben), undefined);
+      assert.equal(await claimFirst(journal, ben), undefined);
       const tells = ['child', 'other'].map((run) => ({ run, message: watchMessage('w1') }));
       await journal.append(step(parent, 1, { tells }));
       const record = present(await journal.get('child'));
       assert.deepEqual([record.status, 'wakeAt' in record], ['waiting', false]);
       const before = { status: 'waiting', wakeAt: 0 };
-      assert.deepEqual(await journal.claim(ben), { run: 'child', fence: 2, head: 1, signals: 1, before });
+      assert.deepEqual(await claimFirst(journal, ben), { run: 'child', fence: 2, head: 1, signals: 1, before });
       assert.equal(await journal.release(other, { wakeInMs: null, seenSignals: 0, status: 'paused' }), false);
-      assert.equal(present(await journal.claim(ben)).run, 'other');
+      assert.equal(present(await claimFirst(journal, ben)).run, 'other');
     },
   },
   {

@@ -1,0 +1,89 @@
+/** Runs that are due, which are claimed many at once. */
+import assert from 'node:assert/strict';
+import type { ClaimedRun, DueRequest, NewRun } from '#journal';
+import {
+  ana,
+  ben,
+  createClaimed,
+  expectCode,
+  identity,
+  type JournalCase,
+  LEASE_MS,
+  newRun,
+  sequence,
+  startedEntry,
+  step,
+} from './kit.ts';
+
+const wanted: DueRequest = { ...ben, agents: ['finish'], limit: 10 };
+
+const runsOf = (claimed: readonly ClaimedRun[]): string[] => claimed.map(({ claim }) => claim.run);
+
+function runOf(run: string, tenant: string, priority = 0, agent = 'finish'): NewRun {
+  const id = identity(run, { tenant });
+  return newRun(run, { identity: id, priority, entries: [startedEntry(id, { agent })] });
+}
+
+export const dueCases: readonly JournalCase[] = [
+  {
+    name: 'due runs are claimed many at once, the one with the highest priority first, then the oldest, with what a driver needs',
+    async run({ journal, clock }) {
+      await createClaimed(journal, 'left');
+      for (const run of [runOf('first', 'acme'), runOf('urgent', 'umbrella', 5), runOf('last', 'acme')])
+        await journal.create(run);
+      assert.deepEqual(runsOf(await journal.claimDue({ ...wanted, limit: 1 })), ['urgent']);
+      clock.advance(LEASE_MS);
+      const claimed = await journal.claimDue({ ...wanted, isDead: (owner) => owner === 'ben' });
+      assert.deepEqual(runsOf(claimed), ['urgent', 'left', 'first', 'last']);
+      assert.deepEqual(
+        claimed.map(({ tenant }) => tenant),
+        ['umbrella', 'acme', 'acme', 'acme'],
+      );
+      assert.deepEqual(
+        claimed.map(({ claim }) => claim.workLeftMsAgo),
+        [undefined, 0, undefined, undefined],
+      );
+      for (const { claim, entries } of claimed) {
+        assert.equal(claim.head, 1);
+        if (entries !== undefined) assert.deepEqual(entries, await journal.read(claim.run));
+        await journal.append(step(claim, 1));
+        assert.deepEqual(await sequence(journal, claim.run), [1, 2]);
+      }
+      assert.deepEqual(await journal.claimDue(wanted), []);
+    },
+  },
+  {
+    name: 'no more due runs are claimed than were asked for, and each by one owner',
+    async run({ journal }) {
+      const runs = ['r1', 'r2', 'r3', 'r4', 'r5'];
+      for (const run of runs) await journal.create(newRun(run));
+      const [mine, others] = await Promise.all([
+        journal.claimDue({ ...wanted, limit: 2 }),
+        journal.claimDue({ ...wanted, ...ana, limit: 2 }),
+      ]);
+      assert.equal(mine.length, 2);
+      assert.equal(others.length, 2);
+      const rest = await journal.claimDue(wanted);
+      assert.deepEqual([...runsOf(mine), ...runsOf(others), ...runsOf(rest)].sort(), runs);
+      await expectCode(journal.claimDue({ ...wanted, leaseMs: 0 }), 'invalid_config');
+    },
+  },
+  {
+    name: 'of the tenants that are not left out, as many due runs are claimed as they have, of whichever agent was asked for',
+    async run({ journal }) {
+      const tenants = ['busy', 'busy', 'busy', 'calm', 'calm', 'quiet'];
+      for (const [index, tenant] of tenants.entries()) {
+        await journal.create(runOf(`r${index}`, tenant, 0, index % 2 === 0 ? 'finish' : 'other'));
+      }
+      const others = { ...wanted, agents: ['finish', 'other'], exceptTenants: ['busy'] };
+      const claimed = [
+        ...(await journal.claimDue({ ...others, limit: 2 })),
+        ...(await journal.claimDue({ ...others, limit: 2 })),
+      ];
+      assert.deepEqual(runsOf(claimed).sort(), ['r3', 'r4', 'r5']);
+      assert.deepEqual(await journal.claimDue(others), []);
+      assert.deepEqual(runsOf(await journal.claimDue({ ...wanted, exceptRuns: ['r0'] })), ['r2']);
+      assert.deepEqual(runsOf(await journal.claimDue({ ...ben, limit: 10 })), ['r0', 'r1']);
+    },
+  },
+];
