@@ -81,7 +81,7 @@ export class Alarms {
 /** Looks for due runs again and again: after a while, and as soon as there is room for one more. */
 
 /** No longer than a lease of a few seconds: a run of a process that died goes on so long after its lease at the latest. */
-const SWEEP_MS = 400;
+const SWEEP_MS = 250;
 
 interface SweepDeps {
   readonly clock: Clock;

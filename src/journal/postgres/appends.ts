@@ -170,6 +170,8 @@ export class AppendQueue {
   /** By the monotonic clock of the machine: when the last statement was sent. */
   #sentAt = 0;
   #stalled: NodeJS.Timeout | undefined;
+  /** The runs of a statement that has just ended go on in this turn, and their next appends go together. */
+  #gathers = false;
 
   constructor(database: Database) {
     this.#database = database;
@@ -184,7 +186,7 @@ export class AppendQueue {
   }
 
   #send(): void {
-    if (this.#queue.length === 0 || this.#underWay === MOST_STATEMENTS) return;
+    if (this.#queue.length === 0 || this.#underWay === MOST_STATEMENTS || this.#gathers) return;
     if (this.#underWay > 0) {
       const leftMs = this.#sentAt + STALLED_MS - performance.now();
       if (leftMs > 0) {
@@ -200,7 +202,12 @@ export class AppendQueue {
     this.#sentAt = performance.now();
     void this.#write(batch).finally(() => {
       this.#underWay -= 1;
-      this.#send();
+      if (batch.length === 1) return this.#send();
+      this.#gathers = true;
+      setImmediate(() => {
+        this.#gathers = false;
+        this.#send();
+      });
     });
     this.#send();
   }
