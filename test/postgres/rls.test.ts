@@ -31,7 +31,7 @@ const ATTEMPTS: Readonly<Record<string, readonly Attempt[]>> = {
   create: [
     refused((journal) => journal.create(ofThem), 'scope_mismatch'),
     refused((journal) => journal.create({ ...ofThem, claim: ana }), 'scope_mismatch'),
-    finds((journal) => journal.create(newRun(RUN, { claim: ana })), undefined),
+    refused((journal) => journal.create(newRun(RUN, { claim: ana })), 'scope_mismatch'),
   ],
   startByKey: [
     refused((journal) => journal.startByKey(ofThem, { kind: 'singleton', key: 'nightly' }), 'scope_mismatch'),

@@ -98,12 +98,13 @@ function fenceOf({ rls = false, tenant }: PostgresOptions): Fence | undefined {
 export async function migrateDatabase(
   connection: PostgresConnection,
   rls?: boolean,
-): Promise<{ readonly from: number; readonly to: number; readonly rls: boolean }> {
+): Promise<{ readonly from: number; readonly to: number; readonly rls?: boolean }> {
   const database = openPostgres(connection, {});
   try {
     const { from, to, isFenced } = await migrate(database, true);
     if (rls !== undefined && (rls || isFenced)) await setFence(database, rls);
-    return { from, to, rls: rls ?? isFenced };
+    const isOn = rls ?? isFenced;
+    return { from, to, ...(isOn || isFenced ? { rls: isOn } : {}) };
   } catch (error) {
     throw postgresError(error);
   } finally {
