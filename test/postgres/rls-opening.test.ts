@@ -1,4 +1,5 @@
 /** How a journal comes to separate its tenants, who may open it then, and how it stops. */
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -9,6 +10,7 @@ import { ana, expectCode, identity, newRun, startedEntry, step } from '#testing'
 import { makeFolder } from '../cli/command.ts';
 import { postgresUrl } from '../kit/postgres.ts';
 import { asAdmin, makeRole, roleName } from '../kit/roles.ts';
+import { until } from '../kit/waiting.ts';
 import { furnish, ours, separated, theirs } from './separated.ts';
 
 describe('opening a journal with separated tenants', async () => {
@@ -129,6 +131,26 @@ describe('opening a journal with separated tenants', async () => {
       await expect(pool.query(`SELECT * FROM ${schema}.runs`)).rejects.toThrow('does not say whose it wants');
     });
   }
+
+  it('whoever listens hears that something has happened, and no names', async () => {
+    const place = await separated(admin);
+    onTestFinished(() => place.close());
+    const listener = new pg.Client({ connectionString: place.url });
+    await listener.connect();
+    onTestFinished(() => listener.end());
+    const digest = createHash('sha256').update(place.schema).digest('hex').slice(0, 16);
+    await listener.query(`LISTEN pilotage_${digest}`);
+    const heard: string[] = [];
+    listener.on('notification', ({ payload }) => heard.push(payload ?? ''));
+    const [journal, other] = [place.open(ours), place.open()];
+    await journal.list({});
+    let wakes = 0;
+    onTestFinished(other.watch(`${ours}-run`, () => void (wakes += 1)));
+    onTestFinished(other.watchSession({ tenant: ours, user: 'ana', session: 's1' }, () => void (wakes += 1)));
+    await furnish(journal, ours);
+    await until(() => wakes >= 2 && heard.some((payload) => payload.length > 80));
+    expect(heard.join('')).not.toMatch(/acme|ana|session/);
+  });
 
   it('a tenant with odd letters is told apart from all others', async () => {
     const place = await separated(admin);
