@@ -12,7 +12,10 @@ describe('Postgres journal with separated tenants', async () => {
 
   for (const check of journalConformance({
     open: (clock, store) =>
-      postgresJournal({ url }, { clock, schema: schemaOf(store), watchIntervalMs: 2_000, maxConnections: 8, rls: true }),
+      postgresJournal(
+        { url },
+        { clock, schema: schemaOf(store), watchIntervalMs: 2_000, maxConnections: 8, rls: true },
+      ),
     durable: true,
   })) {
     it(check.name, check.run);

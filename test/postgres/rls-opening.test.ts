@@ -16,7 +16,10 @@ import { furnish, ours, separated, theirs } from './separated.ts';
 describe('opening a journal with separated tenants', async () => {
   const admin = await postgresUrl();
 
-  function open(connection: { url: string } | { pool: pg.Pool }, options: Parameters<typeof postgresJournal>[1]): Journal {
+  function open(
+    connection: { url: string } | { pool: pg.Pool },
+    options: Parameters<typeof postgresJournal>[1],
+  ): Journal {
     const journal = postgresJournal(connection, options);
     onTestFinished(() => journal.close());
     return journal;
@@ -43,7 +46,12 @@ describe('opening a journal with separated tenants', async () => {
   });
 
   it('a tenant without rls, and names that are none, are refused', async () => {
-    for (const options of [{ tenant: 'acme' }, { rls: false, tenant: 'acme' }, { rls: true, tenant: '' }, { rls: true, tenant: 'a\u0000' }]) {
+    for (const options of [
+      { tenant: 'acme' },
+      { rls: false, tenant: 'acme' },
+      { rls: true, tenant: '' },
+      { rls: true, tenant: 'a\u0000' },
+    ]) {
       expect(() => postgresJournal({ url: admin }, options)).toThrow('option tenant');
     }
   });
@@ -95,7 +103,10 @@ describe('opening a journal with separated tenants', async () => {
     await expectCode(open({ url }, { ...options, migrate: false }).list({}), 'journal_older');
     expect((await migrate('--rls', 'on')).code).toBe(0);
     expect(await idsOf(open({ url }, options))).toEqual(['r1']);
-    expect(await folder.run(['list', '--journal', url])).toMatchObject({ code: 2, stderr: expect.stringContaining('rls: true') });
+    expect(await folder.run(['list', '--journal', url])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('rls: true'),
+    });
     expect(JSON.parse((await migrate('--rls', 'off', '--json')).stdout)).toMatchObject({ rls: false });
     expect((await folder.run(['list', '--journal', url])).stdout).toContain('r1');
     await expectCode(open({ url }, { ...options, migrate: false }).list({}), 'journal_older');
@@ -120,7 +131,10 @@ describe('opening a journal with separated tenants', async () => {
       }) as [Journal, Journal, Journal];
       const [first, second, all] = journals;
       await Promise.all([furnish(first, ours), furnish(second, theirs)]);
-      for (const [journal, tenant] of [[first, ours], [second, theirs]] as const) {
+      for (const [journal, tenant] of [
+        [first, ours],
+        [second, theirs],
+      ] as const) {
         const names = ['due', 'keyed', 'parked', 'run'].map((run) => `${tenant}-${run}`);
         const [runs, waits] = await Promise.all([idsOf(journal), journal.waits.list({})]);
         expect([runs, waits.length]).toEqual([names, 1]);
@@ -145,8 +159,11 @@ describe('opening a journal with separated tenants', async () => {
     const [journal, other] = [place.open(ours), place.open()];
     await journal.list({});
     let wakes = 0;
-    onTestFinished(other.watch(`${ours}-run`, () => void (wakes += 1)));
-    onTestFinished(other.watchSession({ tenant: ours, user: 'ana', session: 's1' }, () => void (wakes += 1)));
+    const wake = (): void => {
+      wakes += 1;
+    };
+    onTestFinished(other.watch(`${ours}-run`, wake));
+    onTestFinished(other.watchSession({ tenant: ours, user: 'ana', session: 's1' }, wake));
     await furnish(journal, ours);
     await until(() => wakes >= 2 && heard.some((payload) => payload.length > 80));
     expect(heard.join('')).not.toMatch(/acme|ana|session/);
@@ -221,7 +238,7 @@ describe('opening a journal with separated tenants', async () => {
       await client.query(text).catch(() => undefined);
       expect(await tenants(), text).toEqual([{ tenant: ours }]);
     }
-    expect((await asAdmin(admin, `SELECT count(*)::int AS runs FROM ${schema}.runs`))).toEqual([{ runs: 8 }]);
-    expect((await asAdmin(admin, `SELECT oldest FROM ${schema}.format`))).toEqual([{ oldest: 0 }]);
+    expect(await asAdmin(admin, `SELECT count(*)::int AS runs FROM ${schema}.runs`)).toEqual([{ runs: 8 }]);
+    expect(await asAdmin(admin, `SELECT oldest FROM ${schema}.format`)).toEqual([{ oldest: 0 }]);
   });
 });

@@ -93,14 +93,23 @@ describe('runtimes with separated tenants', async () => {
     const { open, faults } = await opened();
     const runtime = open(ours);
     const worker = open();
-    const started = await expectCode(runtime.start('work', { identity: { ...who(theirs), run: 'r' } }), 'scope_mismatch');
+    const started = await expectCode(
+      runtime.start('work', { identity: { ...who(theirs), run: 'r' } }),
+      'scope_mismatch',
+    );
     expect(started.message).toContain('serves one tenant');
-    await expectCode(runtime.session('s', { identity: { tenant: theirs, user: 'ana' } }).send('hello'), 'scope_mismatch');
+    await expectCode(
+      runtime.session('s', { identity: { tenant: theirs, user: 'ana' } }).send('hello'),
+      'scope_mismatch',
+    );
     await expectCode(runtime.signal('paid', { tenant: theirs, id: 's1', payload: 1 }), 'scope_mismatch');
     await expectCode(runtime.store.put(['common'], 'key', 1), 'scope_mismatch');
     const taken = await worker.start('other', { identity: { ...who(theirs), run: 'taken' } });
     await taken.result();
-    await expectCode(runtime.start('other', { identity: { ...local('ana'), ...who(ours), run: 'taken' } }), 'scope_mismatch');
+    await expectCode(
+      runtime.start('other', { identity: { ...local('ana'), ...who(ours), run: 'taken' } }),
+      'scope_mismatch',
+    );
     expect((await worker.list({})).map(({ identity }) => identity.run)).toEqual(['taken']);
     expect(faults).toEqual([]);
   });

@@ -40,7 +40,10 @@ const ATTEMPTS: Readonly<Record<string, readonly Attempt[]>> = {
   append: [
     refused((journal) => journal.append(step(lease, 2)), 'run_not_found'),
     refused((journal) => journal.append(step(lease, 2, { status: 'finished', takes: ['m1'] })), 'run_not_found'),
-    refused((journal) => journal.append(step(lease, 2, { tells: [{ run: RUN, message: control('m2') }] })), 'run_not_found'),
+    refused(
+      (journal) => journal.append(step(lease, 2, { tells: [{ run: RUN, message: control('m2') }] })),
+      'run_not_found',
+    ),
   ],
   read: [refused((journal) => journal.read(RUN), 'run_not_found')],
   get: [finds((journal) => journal.get(RUN), undefined)],
@@ -91,25 +94,30 @@ const ATTEMPTS: Readonly<Record<string, readonly Attempt[]>> = {
       (journal) =>
         journal.repair({
           ...{ run: RUN, head: 2, signals: 1, keep: 1, status: 'failed', agent: 'finish', drops: ['m1'], waits: [] },
-          entries: [{ kind: 'call_ended', step: 1, call: 0, outcome: { kind: 'value', value: 1 }, attempts: 1, seq: 2, at: 1 }],
+          entries: [
+            { kind: 'call_ended', step: 1, call: 0, outcome: { kind: 'value', value: 1 }, attempts: 1, seq: 2, at: 1 },
+          ],
         }),
       'run_not_found',
     ),
   ],
   prune: [
     finds((journal) => journal.prune({ olderThanMs: 0, status: ['finished'] }), { runs: 0 }),
-    finds((journal) => journal.prune({ olderThanMs: 0, status: ['finished'], tenant: theirs, dryRun: true }), { runs: 0 }),
+    finds((journal) => journal.prune({ olderThanMs: 0, status: ['finished'], tenant: theirs, dryRun: true }), {
+      runs: 0,
+    }),
   ],
   watch: [finds((journal) => journal.watch(RUN, () => {})(), undefined)],
   watchSession: [finds((journal) => journal.watchSession(scope, () => {})(), undefined)],
   watchDue: [finds((journal) => journal.watchDue(() => {})(), undefined)],
   'artifacts.put': [
     refused((journal) => journal.artifacts.put(scope, Uint8Array.of(1), { mime: 'a/b' }), 'scope_mismatch'),
-    refused((journal) => journal.artifacts.put({ ...scope, tenant: `${ours}x` }, Uint8Array.of(1), { mime: 'a/b' }), 'scope_mismatch'),
+    refused(
+      (journal) => journal.artifacts.put({ ...scope, tenant: `${ours}x` }, Uint8Array.of(1), { mime: 'a/b' }),
+      'scope_mismatch',
+    ),
   ],
-  'artifacts.get': [
-    finds(async (journal) => journal.artifacts.get(scope, await referenceOf(theirs)), undefined),
-  ],
+  'artifacts.get': [finds(async (journal) => journal.artifacts.get(scope, await referenceOf(theirs)), undefined)],
   'artifacts.list': [finds((journal) => journal.artifacts.list(scope, 10), { rows: [], total: 0 })],
   'artifacts.erase': [finds((journal) => journal.artifacts.erase(scope), 0)],
   'sessions.get': [finds((journal) => journal.sessions.get(scope), undefined)],
@@ -123,10 +131,13 @@ const ATTEMPTS: Readonly<Record<string, readonly Attempt[]>> = {
   'schedules.get': [finds((journal) => journal.schedules.get(theirs, 'daily'), undefined)],
   'schedules.list': [finds((journal) => journal.schedules.list({ tenant: theirs }), [])],
   'schedules.due': [
-    finds(async (journal) => {
-      const { due, nextAt } = await journal.schedules.due(agents, 10);
-      return { due, nextAt };
-    }, { due: [], nextAt: null }),
+    finds(
+      async (journal) => {
+        const { due, nextAt } = await journal.schedules.due(agents, 10);
+        return { due, nextAt };
+      },
+      { due: [], nextAt: null },
+    ),
   ],
   'schedules.move': [
     finds((journal) => journal.schedules.move({ tenant: theirs, id: 'daily', mark: '1:0', nextAt: 1 }), false),
@@ -135,15 +146,25 @@ const ATTEMPTS: Readonly<Record<string, readonly Attempt[]>> = {
   'snapshots.newest': [refused((journal) => journal.snapshots.newest(RUN, 1), 'run_not_found')],
   'snapshots.keep': [
     refused(
-      (journal) => journal.snapshots.keep({ ...lease, version: 1, head: 9, body: Uint8Array.of(9), from: 0, blocks: [] }),
+      (journal) =>
+        journal.snapshots.keep({ ...lease, version: 1, head: 9, body: Uint8Array.of(9), from: 0, blocks: [] }),
       'run_not_found',
     ),
   ],
   'snapshots.forget': [refused((journal) => journal.snapshots.forget(RUN), 'run_not_found')],
   'store.write': [
-    refused((journal) => journal.store.write([{ namespace: [theirs, 'ana', 'notes'], key: 'two', value: 1 }]), 'scope_mismatch'),
-    refused((journal) => journal.store.write([{ namespace: [theirs, 'ana', 'notes'], key: 'one', value: 1 }]), 'scope_mismatch'),
-    refused((journal) => journal.store.write([{ namespace: ['pilotage:rules', theirs, 'ana'], key: 'r', value: 1 }]), 'scope_mismatch'),
+    refused(
+      (journal) => journal.store.write([{ namespace: [theirs, 'ana', 'notes'], key: 'two', value: 1 }]),
+      'scope_mismatch',
+    ),
+    refused(
+      (journal) => journal.store.write([{ namespace: [theirs, 'ana', 'notes'], key: 'one', value: 1 }]),
+      'scope_mismatch',
+    ),
+    refused(
+      (journal) => journal.store.write([{ namespace: ['pilotage:rules', theirs, 'ana'], key: 'r', value: 1 }]),
+      'scope_mismatch',
+    ),
     refused((journal) => journal.store.write([{ namespace: ['common'], key: 'two', value: 1 }]), 'scope_mismatch'),
     // What is not there for it is not deleted either.
     finds((journal) => journal.store.write([{ namespace: [theirs, 'ana', 'notes'], key: 'one' }]), undefined),
@@ -161,11 +182,17 @@ const ATTEMPTS: Readonly<Record<string, readonly Attempt[]>> = {
   'store.setVectors': [
     finds(
       (journal) =>
-        journal.store.setVectors('words', [1, 2, 3, 4].map((revision) => ({ revision, vector: Float32Array.of(1) }))),
+        journal.store.setVectors(
+          'words',
+          [1, 2, 3, 4].map((revision) => ({ revision, vector: Float32Array.of(1) })),
+        ),
       undefined,
     ),
   ],
-  'waits.list': [finds((journal) => journal.waits.list({}), []), finds((journal) => journal.waits.list({ run: RUN }), [])],
+  'waits.list': [
+    finds((journal) => journal.waits.list({}), []),
+    finds((journal) => journal.waits.list({ run: RUN }), []),
+  ],
   'events.signal': [
     refused(
       (journal) => journal.events.signal({ tenant: theirs, key: 'paid', id: 's9', payload: {}, keepMs: HOUR }),
@@ -175,7 +202,8 @@ const ATTEMPTS: Readonly<Record<string, readonly Attempt[]>> = {
   'events.list': [finds((journal) => journal.events.list({ tenant: theirs }), [])],
   'streams.append': [
     refused(
-      (journal) => journal.streams.append({ ...lease, step: 1, call: 0, attempt: 1, rows: [{ name: 'log', value: 'b' }] }),
+      (journal) =>
+        journal.streams.append({ ...lease, step: 1, call: 0, attempt: 1, rows: [{ name: 'log', value: 'b' }] }),
       'run_not_found',
     ),
   ],
@@ -192,7 +220,8 @@ function methodsOf(journal: Journal): string[] {
     const member: unknown = Reflect.get(journal, name);
     if (typeof member === 'function') names.add(name);
     else if (typeof member === 'object' && member !== null) {
-      for (const part of namesIn(member)) if (typeof Reflect.get(member, part) === 'function') names.add(`${name}.${part}`);
+      for (const part of namesIn(member))
+        if (typeof Reflect.get(member, part) === 'function') names.add(`${name}.${part}`);
     }
   }
   return [...names].filter((name) => name !== 'close').sort();
@@ -212,7 +241,9 @@ describe('a journal of one tenant', async () => {
 
   const everything = async () => {
     const tables = await tablesOf(place);
-    return Object.fromEntries(await Promise.all(tables.map(async (table) => [table, await contentOf(place, table)] as const)));
+    return Object.fromEntries(
+      await Promise.all(tables.map(async (table) => [table, await contentOf(place, table)] as const)),
+    );
   };
 
   beforeAll(async () => {
@@ -245,7 +276,9 @@ describe('a journal of one tenant', async () => {
     const runs = [`${ours}-due`, `${ours}-keyed`, `${ours}-parked`, `${ours}-run`];
     expect((await journal.list({})).map(({ identity: { run } }) => run).sort()).toEqual(runs);
     expect((await journal.read(`${ours}-run`)).length).toBe(2);
-    expect((await journal.store.list({ namespace: [], limit: 10 })).map(({ namespace }) => namespace[0])).toEqual([ours]);
+    expect((await journal.store.list({ namespace: [], limit: 10 })).map(({ namespace }) => namespace[0])).toEqual([
+      ours,
+    ]);
     expect((await journal.store.list({ namespace: ['pilotage:rules', ours], limit: 10 })).length).toBe(1);
     expect((await journal.claim({ ...ana, agents: ['finish'] }))?.run).toBe(`${ours}-due`);
     const aside = startedEntry(own, { conversation: false });
@@ -324,7 +357,15 @@ describe('SQL over the connection of one tenant', async () => {
       await expect(given, table).rejects.toMatchObject({ code: '42501' });
     }
     const run = `(SELECT key FROM runs WHERE id = '${ours}-run')`;
-    for (const table of ['entries', 'controls', 'snapshots', 'snapshot_blocks', 'run_labels', 'streams', 'open_waits']) {
+    for (const table of [
+      'entries',
+      'controls',
+      'snapshots',
+      'snapshot_blocks',
+      'run_labels',
+      'streams',
+      'open_waits',
+    ]) {
       const given = client.query(`UPDATE ${table} SET run = (SELECT 1) WHERE run = ${run}`);
       await expect(given, table).rejects.toMatchObject({ code: '42501' });
     }

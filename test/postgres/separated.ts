@@ -38,14 +38,24 @@ export async function furnish(journal: Journal, tenant: string): Promise<void> {
   const of = (run: string, session = 's1') => identity(`${tenant}-${run}`, { tenant, session });
   const labels = { plan: 'pro' };
   const entries = [startedEntry(of('run'), { labels })];
-  const claim = await journal.create(newRun(`${tenant}-run`, { identity: of('run'), entries, claim: { ...ana, leaseMs: 300_000 } }));
+  const claim = await journal.create(
+    newRun(`${tenant}-run`, { identity: of('run'), entries, claim: { ...ana, leaseMs: 300_000 } }),
+  );
   if (claim === undefined) throw new Error(`the run of ${tenant} was there before`);
   const { run, fence } = claim;
   const wait = { id: '1.0.1', for: 'event', requestedAt: 1, step: 1, call: 0, wait: 1, key: 'paid' } as const;
   await journal.append(step(claim, 1, { waits: { adds: [wait] } }));
   await journal.signal(run, control('m1'));
   await journal.streams.append({ run, fence, step: 1, call: 0, attempt: 1, rows: [{ name: 'log', value: 'a' }] });
-  await journal.snapshots.keep({ run, fence, version: 1, head: 2, body: Uint8Array.of(1), from: 0, blocks: [Uint8Array.of(2)] });
+  await journal.snapshots.keep({
+    run,
+    fence,
+    version: 1,
+    head: 2,
+    body: Uint8Array.of(1),
+    from: 0,
+    blocks: [Uint8Array.of(2)],
+  });
   await journal.sessions.set(of('run'), { title: `of ${tenant}` });
   await journal.artifacts.put(of('run'), new TextEncoder().encode(tenant), { mime: 'text/plain' });
   await journal.store.write([

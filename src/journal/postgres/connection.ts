@@ -3,9 +3,9 @@ import type { Client, Pool, PoolClient, PoolConfig, QueryConfig, QueryResult } f
 import { assertOptions, type Clock, type OptionShape, PilotageError } from '#core';
 import { Database, STATEMENT_MS } from './database.ts';
 import { postgresError } from './failures.ts';
-import { assertHeld, fenced, separated, setFence } from './fence.ts';
+import { assertHeld, isolated, separated, setIsolation } from './isolation.ts';
 import { migrate } from './migrations.ts';
-import { type Fence, sayingOf } from './tenant-settings.ts';
+import { type Isolation, sayingOf } from './tenant-settings.ts';
 
 /** Where the database is: a URL (`postgres://user:password@host:5432/name`), or a pool of `pg` that is yours and stays open. */
 export type PostgresConnection = { readonly url: string } | { readonly pool: Pool };
@@ -23,7 +23,7 @@ export interface PostgresOptions {
   /** False: the tables must be there in the present format (`pilotage migrate` makes them), and `journal_older` is thrown if they are not. Default true. */
   readonly migrate?: boolean;
   /**
-   * True: tenants are separated by row-level security of the database, as a second fence behind the journal's own queries. The tables get their policies when
+   * True: tenants are separated by row-level security of the database, as a second isolation behind the journal's own queries. The tables get their policies when
    * the journal is opened by whoever has them (or by `pilotage migrate --rls on`). A superuser, and a role with BYPASSRLS, is refused. Default false.
    */
   readonly rls?: boolean;
@@ -63,11 +63,11 @@ export function openPostgres(connection: PostgresConnection, options: PostgresOp
   const given = 'pool' in connection ? connection.pool : undefined;
   const url = 'url' in connection ? connection.url : undefined;
   if (given === undefined) assertUrl(url);
-  const fence = fenceOf(options);
+  const isolation = isolationOf(options);
   return new Database({
     schema,
     clock,
-    fence,
+    isolation,
     // What a connection that is another one in the next transaction was told before does not hold.
     saysEachTime: given !== undefined || transactionPooler,
     isOwn: given === undefined,
@@ -76,15 +76,15 @@ export function openPostgres(connection: PostgresConnection, options: PostgresOp
     connectAlone: async (pool) => new (await loadPg()).Client(optionsOf(pool)) as Client,
     prepare: async (database) => {
       const mayMigrate = options.migrate ?? true;
-      if (fence !== undefined) await assertHeld(database);
-      const { isFenced } = await migrate(database, mayMigrate);
-      if (fence !== undefined) await fenced(database, fence, mayMigrate);
-      else if (isFenced) throw separated(database);
+      if (isolation !== undefined) await assertHeld(database);
+      const { isIsolated } = await migrate(database, mayMigrate);
+      if (isolation !== undefined) await isolated(database, isolation, mayMigrate);
+      else if (isIsolated) throw separated(database);
     },
   });
 }
 
-function fenceOf({ rls = false, tenant }: PostgresOptions): Fence | undefined {
+function isolationOf({ rls = false, tenant }: PostgresOptions): Isolation | undefined {
   const isTenant = tenant === undefined || (tenant !== '' && tenant.isWellFormed() && !tenant.includes('\u0000'));
   if (isTenant && (rls || tenant === undefined)) return rls ? { tenant } : undefined;
   const message = `The option tenant of postgresJournal is ${JSON.stringify(tenant)}; give the name of a tenant, and { rls: true } with it.`;
@@ -101,10 +101,10 @@ export async function migrateDatabase(
 ): Promise<{ readonly from: number; readonly to: number; readonly rls?: boolean }> {
   const database = openPostgres(connection, {});
   try {
-    const { from, to, isFenced } = await migrate(database, true);
-    if (rls !== undefined && (rls || isFenced)) await setFence(database, rls);
-    const isOn = rls ?? isFenced;
-    return { from, to, ...(isOn || isFenced ? { rls: isOn } : {}) };
+    const { from, to, isIsolated } = await migrate(database, true);
+    if (rls !== undefined && (rls || isIsolated)) await setIsolation(database, rls);
+    const isOn = rls ?? isIsolated;
+    return { from, to, ...(isOn || isIsolated ? { rls: isOn } : {}) };
   } catch (error) {
     throw postgresError(error);
   } finally {
@@ -148,8 +148,8 @@ async function greet(client: PoolClient, settings: readonly string[]): Promise<v
 }
 
 function settingsOf(options: PostgresOptions): readonly string[] {
-  const fence = fenceOf(options);
-  return [`SET statement_timeout = ${STATEMENT_MS}`, ...(fence === undefined ? [] : [sayingOf(fence, false)])];
+  const isolation = isolationOf(options);
+  return [`SET statement_timeout = ${STATEMENT_MS}`, ...(isolation === undefined ? [] : [sayingOf(isolation, false)])];
 }
 
 /** What a pool was made with; without its limit for answers, for a connection that listens. The pool hides its password from copies. */

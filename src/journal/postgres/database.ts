@@ -7,7 +7,7 @@ import type { Client, Pool, PoolClient, QueryConfig } from 'pg';
 import { type Clock, PilotageError, type Scope } from '#core';
 import { journalClosed } from '../rules.ts';
 import { isConflict, postgresError, stateOf } from './failures.ts';
-import { type Fence, ownRuns, sayingOf } from './tenant-settings.ts';
+import { type Isolation, ownRuns, sayingOf } from './tenant-settings.ts';
 
 export type SqlValue =
   | string
@@ -60,7 +60,7 @@ export interface DatabaseOptions {
   readonly prepares: boolean;
   readonly clock: Clock | undefined;
   /** Whom the journal serves, where tenants are separated by policies. */
-  readonly fence: Fence | undefined;
+  readonly isolation: Isolation | undefined;
   /** Whether each transaction says it, and each statement is one: connections are those of others too. */
   readonly saysEachTime: boolean;
   /** Makes the tables, or brings them to the present version. */
@@ -97,10 +97,10 @@ export class Database {
 
   constructor(options: DatabaseOptions) {
     this.#options = options;
-    const { schema, fence, saysEachTime } = options;
+    const { schema, isolation, saysEachTime } = options;
     this.#quoted = `"${schema.replaceAll('"', '""')}"`;
-    this.#own = ownRuns(fence);
-    this.#says = fence !== undefined && saysEachTime ? [sayingOf(fence, true)] : [];
+    this.#own = ownRuns(isolation);
+    this.#says = isolation !== undefined && saysEachTime ? [sayingOf(isolation, true)] : [];
   }
 
   get quoted(): string {
@@ -210,9 +210,9 @@ export class Database {
     return statement;
   }
 
-  /** Whether names of runs and sessions are kept from whoever listens. */
-  get isFenced(): boolean {
-    return this.#options.fence !== undefined;
+  /** Whether policies keep rows from being seen. */
+  get isIsolated(): boolean {
+    return this.#options.isolation !== undefined;
   }
 
   /** The text with the names of the tables of this journal, and of whom it serves. */

@@ -3,7 +3,7 @@ import type { PoolClient, QueryConfig } from 'pg';
 import { PilotageError } from '#core';
 import { type Database, IDLE_IN_TRANSACTION_MS, rollBack } from './database.ts';
 import { stateOf } from './failures.ts';
-import { FENCE } from './policies.ts';
+import { ISOLATE } from './policies.ts';
 import { OLDEST_COMPATIBLE, POSTGRES_FORMAT, SCHEMA_STEPS } from './schema.ts';
 
 /** `oldest`: the oldest version whose code can work with the tables. */
@@ -13,7 +13,7 @@ const FORMAT = `
   INSERT INTO {format} (version, oldest) VALUES (0, 0) ON CONFLICT DO NOTHING`;
 const READ = 'SELECT version, oldest FROM {format}';
 const EXISTS = `
-  SELECT to_regclass($1) IS NOT NULL AS exists, (SELECT relrowsecurity FROM pg_class WHERE oid = to_regclass($2)) AS is_fenced`;
+  SELECT to_regclass($1) IS NOT NULL AS exists, (SELECT relrowsecurity FROM pg_class WHERE oid = to_regclass($2)) AS is_isolated`;
 const NO_SUCH_TABLE = '42P01';
 const TABLE_IS_THERE = '42P07';
 /** "pilotage", for those who come at the same time: their lock must not depend on the name of a schema that does not exist yet. */
@@ -32,25 +32,25 @@ interface Format {
 
 interface Found extends Format {
   /** Whether its tenants are separated by policies. */
-  readonly isFenced: boolean;
+  readonly isIsolated: boolean;
 }
 
 /**
  * @param mayMigrate false: an older format is refused.
- * @returns the versions before and after. `isFenced`: its tenants are separated by policies, of which tables that are new then have theirs.
+ * @returns the versions before and after. `isIsolated`: its tenants are separated by policies, of which tables that are new then have theirs.
  * @throws PilotageError `journal_newer`, `journal_older`, or `invalid_config` for a schema that another application has.
  */
 export async function migrate(
   database: Database,
   mayMigrate: boolean,
-): Promise<{ readonly from: number; readonly to: number; readonly isFenced: boolean }> {
+): Promise<{ readonly from: number; readonly to: number; readonly isIsolated: boolean }> {
   const client = await database.connection();
   let isWhole = true;
   try {
     const there = await formatOf(client, database);
     if (there !== undefined && there.version >= POSTGRES_FORMAT) {
       assertKnown(database, there);
-      return { from: there.version, to: there.version, isFenced: there.isFenced };
+      return { from: there.version, to: there.version, isIsolated: there.isIsolated };
     }
     if (!mayMigrate) throw older(database, there);
     return await bring(client, database);
@@ -65,7 +65,7 @@ export async function migrate(
 async function bring(
   client: PoolClient,
   database: Database,
-): Promise<{ from: number; to: number; isFenced: boolean }> {
+): Promise<{ from: number; to: number; isIsolated: boolean }> {
   try {
     await patiently(client, BEGIN_STEP);
     const there = await formatOf(client, database);
@@ -75,12 +75,12 @@ async function bring(
     const { version: from, oldest } = rows[0] ?? { version: 0, oldest: 0 };
     assertKnown(database, { version: from, oldest });
     for (const { sql } of SCHEMA_STEPS.slice(from)) await patiently(client, database.qualify(sql));
-    const { isFenced = false } = there ?? {};
-    if (isFenced) await patiently(client, database.qualify(FENCE));
+    const { isIsolated = false } = there ?? {};
+    if (isIsolated) await patiently(client, database.qualify(ISOLATE));
     const to = Math.max(from, POSTGRES_FORMAT);
     const set = `UPDATE {format} SET version = ${to}, oldest = greatest(oldest, ${OLDEST_COMPATIBLE}) WHERE version < ${to}`;
     await client.query(`${database.qualify(set)}; COMMIT`);
-    return { from, to, isFenced };
+    return { from, to, isIsolated };
   } catch (error) {
     if (stateOf(error) !== TABLE_IS_THERE) throw error;
     const message = `The schema ${database.schema} has tables that are not a journal of Pilotage, and was left as it is. Give the journal a schema of its own.`;
@@ -96,10 +96,10 @@ export async function patiently(client: PoolClient, text: string): Promise<void>
 async function formatOf(client: PoolClient, database: Database): Promise<Found | undefined> {
   try {
     const tables = ['{format}', '{runs}'].map((table) => database.qualify(table));
-    const exists = await client.query<{ exists: boolean; is_fenced: boolean | null }>(EXISTS, tables);
+    const exists = await client.query<{ exists: boolean; is_isolated: boolean | null }>(EXISTS, tables);
     if (exists.rows[0]?.exists !== true) return undefined;
     const { rows } = await client.query<Format>(database.qualify(READ));
-    return rows[0] && { ...rows[0], isFenced: exists.rows[0].is_fenced === true };
+    return rows[0] && { ...rows[0], isIsolated: exists.rows[0].is_isolated === true };
   } catch (error) {
     if (stateOf(error) === NO_SUCH_TABLE) return undefined;
     throw error;

@@ -7,7 +7,7 @@
  */
 
 /** It grows with what is written here; a database with policies of an older number gets these. */
-const FENCE_VERSION = 1;
+const POLICY_VERSION = 1;
 
 /**
  * Asked once a statement, and so in brackets. What follows for a row is put behind it, and not asked where the connection serves all.
@@ -96,7 +96,10 @@ export const POLICIES: Readonly<Record<string, Policy>> = {
   signals: ofTenant('signals'),
   // What they lead to must be the tenant's as well: those who serve all tenants follow them.
   open_waits: { has: `open_waits.tenant = ${OWN}`, takes: `open_waits.tenant = ${OWN} AND {owns_run}(open_waits.run)` },
-  start_keys: { has: `start_keys.tenant = ${OWN}`, takes: `start_keys.tenant = ${OWN} AND {owns_name}(start_keys.run)` },
+  start_keys: {
+    has: `start_keys.tenant = ${OWN}`,
+    takes: `start_keys.tenant = ${OWN} AND {owns_name}(start_keys.run)`,
+  },
   entries: ofRun('entries'),
   controls: ofRun('controls'),
   snapshots: ofRun('snapshots'),
@@ -128,9 +131,9 @@ CREATE INDEX IF NOT EXISTS runs_parked_of ON {runs} (agent, tenant, wake_at)
   WHERE owner IS NULL AND status IN ('waiting', 'paused') AND wake_at IS NOT NULL AND coalesce(waits, 0) = 0;
 `;
 
-const POLICY = `tenants_${FENCE_VERSION}`;
+const POLICY = `tenants_${POLICY_VERSION}`;
 
-const OLDER = Array.from({ length: FENCE_VERSION }, (_, index) => `tenants_${index + 1}`);
+const OLDER = Array.from({ length: POLICY_VERSION }, (_, index) => `tenants_${index + 1}`);
 const dropOlder = (table: string): string =>
   OLDER.map((policy) => `DROP POLICY IF EXISTS ${policy} ON {${table}};`).join('\n');
 
@@ -140,7 +143,7 @@ CREATE POLICY ${POLICY} ON {${table}} USING (${SERVES_ALL} OR ${has}) WITH CHECK
 ALTER TABLE {${table}} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;`;
 
 /** For all tables, whatever policies of ours are there. In a transaction. */
-export const FENCE: string = [
+export const ISOLATE: string = [
   ROLES,
   SCOPES,
   OWNS,
@@ -153,18 +156,18 @@ export const FENCE: string = [
 ].join('\n');
 
 /** The policies stay, and count for nothing. In a transaction. */
-export const UNFENCE: string = [
+export const OPEN_UP: string = [
   ...[...Object.keys(POLICIES), ...Object.keys(COMMON)].map(
     (table) => `ALTER TABLE {${table}} DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY;`,
   ),
   'DROP INDEX {runs_timed_of}, {runs_parked_of};',
 ].join('\n');
 
-/** How many tables do not have what `FENCE` gives them, of those that hold something of a tenant. The parameters: the schema, and the names of the tables. */
-export const UNFENCED_TABLES: string = `
+/** How many tables do not have what `ISOLATE` gives them, of those that hold something of a tenant. The parameters: the schema, and the names of the tables. */
+export const OPEN_TABLES: string = `
   SELECT count(*)::int AS missing FROM pg_class AS class JOIN pg_namespace AS space ON space.oid = class.relnamespace
   WHERE space.nspname = $1 AND class.relname = ANY($2) AND class.relkind = 'r' AND NOT (class.relrowsecurity AND class.relforcerowsecurity
     AND EXISTS (
       SELECT FROM pg_policy AS policy WHERE policy.polrelid = class.oid
-        AND policy.polname ~ '^tenants_[0-9]+$' AND substr(policy.polname, 9)::int >= ${FENCE_VERSION}
+        AND policy.polname ~ '^tenants_[0-9]+$' AND substr(policy.polname, 9)::int >= ${POLICY_VERSION}
     ))`;

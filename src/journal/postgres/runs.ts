@@ -150,10 +150,14 @@ export class PostgresRuns {
 
   /** A run that is there, and that a policy keeps from being seen, is another tenant's. */
   async #assertSeen(sql: Sql, run: string): Promise<void> {
-    if (!this.#database.isFenced || (await findRun(sql, run)) !== undefined) return;
-    throw new PilotageError('scope_mismatch', `The run id ${run} cannot be used. Leave it out, and a fresh one is made.`, {
-      data: { run },
-    });
+    if (!this.#database.isIsolated || (await findRun(sql, run)) !== undefined) return;
+    throw new PilotageError(
+      'scope_mismatch',
+      `The run id ${run} cannot be used. Leave it out, and a fresh one is made.`,
+      {
+        data: { run },
+      },
+    );
   }
 
   startByKey(text: RunText, key: StartKey): Promise<StartedByKey> {

@@ -6,8 +6,8 @@ import { PilotageError } from '#core';
 import { type Database, rollBack } from './database.ts';
 import { isConflict, stateOf } from './failures.ts';
 import { BEGIN_STEP, patiently } from './migrations.ts';
-import { FENCE, POLICIES, UNFENCE, UNFENCED_TABLES } from './policies.ts';
-import type { Fence } from './tenant-settings.ts';
+import { ISOLATE, OPEN_TABLES, OPEN_UP, POLICIES } from './policies.ts';
+import type { Isolation } from './tenant-settings.ts';
 
 const ROLE = `
   SELECT current_user::text AS role, rolsuper OR rolbypassrls AS passes FROM pg_roles WHERE rolname = current_user`;
@@ -34,11 +34,11 @@ export async function assertHeld(database: Database): Promise<void> {
  * @param mayMigrate true: whoever has the tables gives them the policies that are missing.
  * @throws PilotageError `journal_older`, `invalid_config` for a role of another tenant.
  */
-export async function fenced(database: Database, { tenant }: Fence, mayMigrate: boolean): Promise<void> {
+export async function isolated(database: Database, { tenant }: Isolation, mayMigrate: boolean): Promise<void> {
   await withClient(database, async (client) => {
     if (!(await isWhole(client, database))) {
       if (!mayMigrate) throw withoutPolicies(database);
-      await changeFence(client, database, true);
+      await changeIsolation(client, database, true);
     }
     const { rows } = await client.query<{ tenant: string }>(database.qualify(OF_ROLE));
     const own = rows[0]?.tenant;
@@ -49,18 +49,18 @@ export async function fenced(database: Database, { tenant }: Fence, mayMigrate: 
 }
 
 /** Puts the policies on all tables, or has them count for nothing. */
-export async function setFence(database: Database, isOn: boolean): Promise<void> {
-  await withClient(database, (client) => changeFence(client, database, isOn));
+export async function setIsolation(database: Database, isOn: boolean): Promise<void> {
+  await withClient(database, (client) => changeIsolation(client, database, isOn));
 }
 
 /** Statements that are under way hold tables in another order. */
-async function changeFence(client: PoolClient, database: Database, isOn: boolean): Promise<void> {
+async function changeIsolation(client: PoolClient, database: Database, isOn: boolean): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     try {
       await patiently(client, BEGIN_STEP);
       // Somebody else may have done it meanwhile.
       const isDone = isOn && (await isWhole(client, database));
-      if (!isDone) await patiently(client, database.qualify(isOn ? FENCE : UNFENCE));
+      if (!isDone) await patiently(client, database.qualify(isOn ? ISOLATE : OPEN_UP));
       await client.query('COMMIT');
       return;
     } catch (error) {
@@ -72,7 +72,7 @@ async function changeFence(client: PoolClient, database: Database, isOn: boolean
 }
 
 async function isWhole(client: PoolClient, { schema }: Database): Promise<boolean> {
-  const { rows } = await client.query<{ missing: number }>(UNFENCED_TABLES, [schema, Object.keys(POLICIES)]);
+  const { rows } = await client.query<{ missing: number }>(OPEN_TABLES, [schema, Object.keys(POLICIES)]);
   return rows[0]?.missing === 0;
 }
 
