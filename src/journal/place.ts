@@ -30,7 +30,7 @@ export function journalAt(place: string, { clock, looksOnly = false }: PlaceOpti
 export interface Migrated {
   readonly from: number;
   readonly to: number;
-  /** Of a database: whether its tenants are separated by policies. */
+  /** Whether a database separates tenants by policies. A file has no such thing. */
   readonly rls?: boolean;
 }
 

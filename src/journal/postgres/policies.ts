@@ -3,7 +3,7 @@
  * whoever has the tables as well (`FORCE`), but not for superusers and roles with BYPASSRLS.
  *
  * Who a connection is stands in its settings: `pilotage.tenant` names one tenant, and `pilotage.all_tenants = 'on'` says that it serves all.
- * One that says neither is refused. A role that stands in `tenant_roles` is that tenant's, whatever its connection says.
+ * Whoever says neither is refused. A role that stands in `tenant_roles` is that tenant's, whatever its connection says.
  */
 
 /** It grows with what is written here; a database with policies of an older number gets these. */
@@ -42,7 +42,7 @@ BEGIN
 END $pilotage$;
 `;
 
-/** The tenant as the key of a scope begins: what is no letter, digit or one of nine signs stands as the hexadecimal digits of its bytes. */
+/** The tenant as the key of a scope begins: letters, digits and nine signs stand for themselves, and all else as the hexadecimal digits of its bytes. */
 const SCOPES = `
 CREATE OR REPLACE FUNCTION {own_scope}() RETURNS text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $pilotage$
 BEGIN
@@ -120,7 +120,7 @@ export const POLICIES: Readonly<Record<string, Policy>> = {
   },
 };
 
-/** What is no tenant's: it is read by all, and changed by whoever has the tables. */
+/** These belong to no tenant: they are read by all, and changed by whoever has the tables. */
 const COMMON: Readonly<Record<string, string>> = { format: 'true', tenant_roles: 'tenant_roles.role = session_user' };
 
 /** A worker of one tenant does not read the lines of others to find its own. */
