@@ -5,7 +5,7 @@ import type { PoolClient } from 'pg';
 import { PilotageError } from '#core';
 import { type Database, rollBack } from './database.ts';
 import { isConflict, stateOf } from './failures.ts';
-import { BEGIN_STEP, patiently } from './migrations.ts';
+import { BEGIN_STEP, untilDone } from './migrations.ts';
 import { ISOLATE, OPEN_TABLES, OPEN_UP, POLICIES } from './policies.ts';
 import type { Isolation } from './tenant-settings.ts';
 
@@ -57,10 +57,10 @@ export async function setIsolation(database: Database, isOn: boolean): Promise<v
 async function changeIsolation(client: PoolClient, database: Database, isOn: boolean): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     try {
-      await patiently(client, BEGIN_STEP);
+      await untilDone(client, BEGIN_STEP);
       // Somebody else may have done it meanwhile.
       const isDone = isOn && (await isWhole(client, database));
-      if (!isDone) await patiently(client, database.qualify(isOn ? ISOLATE : OPEN_UP));
+      if (!isDone) await untilDone(client, database.qualify(isOn ? ISOLATE : OPEN_UP));
       await client.query('COMMIT');
       return;
     } catch (error) {

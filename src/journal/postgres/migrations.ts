@@ -67,16 +67,16 @@ async function bring(
   database: Database,
 ): Promise<{ from: number; to: number; isIsolated: boolean }> {
   try {
-    await patiently(client, BEGIN_STEP);
+    await untilDone(client, BEGIN_STEP);
     const there = await formatOf(client, database);
     if (there === undefined) await client.query(database.qualify(FORMAT.replace('SCHEMA_NAME', database.quoted)));
     // Somebody may have made it since the server looked: whether a table is there it remembers until it uses it.
     const { rows } = await client.query<Format>(database.qualify(READ));
     const { version: from, oldest } = rows[0] ?? { version: 0, oldest: 0 };
     assertKnown(database, { version: from, oldest });
-    for (const { sql } of SCHEMA_STEPS.slice(from)) await patiently(client, database.qualify(sql));
+    for (const { sql } of SCHEMA_STEPS.slice(from)) await untilDone(client, database.qualify(sql));
     const { isIsolated = false } = there ?? {};
-    if (isIsolated) await patiently(client, database.qualify(ISOLATE));
+    if (isIsolated) await untilDone(client, database.qualify(ISOLATE));
     const to = Math.max(from, POSTGRES_FORMAT);
     const set = `UPDATE {format} SET version = ${to}, oldest = greatest(oldest, ${OLDEST_COMPATIBLE}) WHERE version < ${to}`;
     await client.query(`${database.qualify(set)}; COMMIT`);
@@ -89,7 +89,7 @@ async function bring(
 }
 
 /** An index of a large table takes as long as it takes, and so does whoever makes it just now. */
-export async function patiently(client: PoolClient, text: string): Promise<void> {
+export async function untilDone(client: PoolClient, text: string): Promise<void> {
   await client.query({ text, query_timeout: LONGEST_MS } as QueryConfig);
 }
 
