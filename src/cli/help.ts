@@ -558,6 +558,8 @@ Brings a journal to the format of this version of Pilotage, and says from which 
 none. Processes do the same when they open a journal for writing: it is for those who want to say when, or whose workers have no right to.
 
 Options:
+  --rls <on|off>         a Postgres database separates tenants from now on by row-level security, or no more. Whoever has the tables can
+                         say so. All processes must then open the journal with { rls: true }
   --journal <path>       the path of the file, or the URL of the database (default: as for every command)
   --config <path>        the configuration (default pilotage.config.ts in this folder, if there is one)
   --json                 print one line of JSON in place of words

@@ -100,6 +100,8 @@ export interface Options {
   readonly everyMs?: number;
   readonly overlap?: string;
   readonly catchUp?: string;
+  /** Whether a database separates tenants from now on: `on`, `off`. */
+  readonly rls?: string;
   /** The number of the first row of a stream. */
   readonly from?: number;
   /** The rows that come are shown too. */
@@ -250,7 +252,7 @@ export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   erase: { ...COMMON, user: TEXT, tenant: TEXT, yes: FLAG },
   repair: { ...COMMON, apply: FLAG, by: TEXT, reason: TEXT },
   prune: { ...COMMON, 'older-than': TEXT, status: SEVERAL, tenant: TEXT, 'dry-run': FLAG },
-  migrate: COMMON,
+  migrate: { ...COMMON, rls: TEXT },
 };
 /** Options that say where a run is and how it is driven, not how far. */
 const REPEATED = ['journal', 'config', 'workspace', 'model', 'base-url', 'api-key-env', 'prices', 'chat', 'text-calls'];
@@ -500,6 +502,7 @@ function optionsOf(command: CommandName, values: Values): Options {
       timezone: text('timezone'),
       everyMs: every === undefined ? undefined : Math.ceil(every * 1000),
       overlap: wordOption(text('overlap'), 'overlap', OVERLAP_MODES),
+      rls: wordOption(text('rls'), 'rls', ['on', 'off']),
       catchUp: wordOption(text('catch-up'), 'catch-up', CATCH_UP_MODES),
       result: jsonValue(text('result'), 'result'),
       ...(command === 'cancel' ? { cancels: text('call') } : { call: wholeNumber(text('call'), 'call') }),

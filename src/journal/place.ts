@@ -26,7 +26,15 @@ export function journalAt(place: string, { clock, looksOnly = false }: PlaceOpti
   return sqliteJournal({ path: place, ...given, ...(looksOnly ? { readOnly: true } : {}) });
 }
 
-/** Brings what is there to the present format. @returns the formats before (0: there was nothing) and after. */
-export async function migrateJournal(place: string): Promise<{ readonly from: number; readonly to: number }> {
-  return isPostgresUrl(place) ? migrateDatabase({ url: place }) : migrateFile(place);
+/** The formats before (0: there was nothing) and after. */
+export interface Migrated {
+  readonly from: number;
+  readonly to: number;
+  /** Whether a database separates tenants by policies. A file has no such thing. */
+  readonly rls?: boolean;
+}
+
+/** Brings what is there to the present format. @param rls whether a database separates tenants from now on. */
+export async function migrateJournal(place: string, rls?: boolean): Promise<Migrated> {
+  return isPostgresUrl(place) ? migrateDatabase({ url: place }, rls) : migrateFile(place);
 }

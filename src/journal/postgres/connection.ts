@@ -3,7 +3,9 @@ import type { Client, Pool, PoolClient, PoolConfig, QueryConfig, QueryResult } f
 import { assertOptions, type Clock, type OptionShape, PilotageError } from '#core';
 import { Database, STATEMENT_MS } from './database.ts';
 import { postgresError } from './failures.ts';
+import { assertHeld, isolated, separated, setIsolation } from './isolation.ts';
 import { migrate } from './migrations.ts';
+import { type Isolation, sayingOf } from './tenant-settings.ts';
 
 /** Where the database is: a URL (`postgres://user:password@host:5432/name`), or a pool of `pg` that is yours and stays open. */
 export type PostgresConnection = { readonly url: string } | { readonly pool: Pool };
@@ -20,6 +22,13 @@ export interface PostgresOptions {
   readonly transactionPooler?: boolean;
   /** False: the tables must be there in the present format (`pilotage migrate` makes them), and `journal_older` is thrown if they are not. Default true. */
   readonly migrate?: boolean;
+  /**
+   * True: tenants are separated by row-level security of the database, as a second isolation behind the journal's own queries. The tables get their policies when
+   * the journal is opened by whoever has them (or by `pilotage migrate --rls on`). A superuser, and a role with BYPASSRLS, is refused. Default false.
+   */
+  readonly rls?: boolean;
+  /** With `rls`: the tenant that this journal serves; nothing of others is there for it. Absent: it serves all tenants, as a worker does. */
+  readonly tenant?: string;
   /** Milliseconds between looks for changes by other processes that were not heard of. Default 200. */
   readonly watchIntervalMs?: number;
   /** The clock for leases and waits, for tests. Default: the database's clock. */
@@ -32,6 +41,8 @@ const OPTIONS: OptionShape<PostgresOptions> = {
   maxConnections: 'count?',
   transactionPooler: 'flag?',
   migrate: 'flag?',
+  rls: 'flag?',
+  tenant: 'text?',
   watchIntervalMs: 'count?',
   clock: 'object?',
 };
@@ -52,25 +63,48 @@ export function openPostgres(connection: PostgresConnection, options: PostgresOp
   const given = 'pool' in connection ? connection.pool : undefined;
   const url = 'url' in connection ? connection.url : undefined;
   if (given === undefined) assertUrl(url);
+  const isolation = isolationOf(options);
   return new Database({
     schema,
     clock,
+    isolation,
+    // What a connection that is another one in the next transaction was told before does not hold.
+    saysEachTime: given !== undefined || transactionPooler,
     isOwn: given === undefined,
     prepares: !transactionPooler,
     connect: async () => given ?? openPool(url as string, options),
     connectAlone: async (pool) => new (await loadPg()).Client(optionsOf(pool)) as Client,
-    prepare: async (database) => void (await migrate(database, options.migrate ?? true)),
+    prepare: async (database) => {
+      const mayMigrate = options.migrate ?? true;
+      if (isolation !== undefined) await assertHeld(database);
+      const { isIsolated } = await migrate(database, mayMigrate);
+      if (isolation !== undefined) await isolated(database, isolation, mayMigrate);
+      else if (isIsolated) throw separated(database);
+    },
   });
 }
 
-/** Brings the tables to the present format. @returns the formats before (0: there was nothing) and after. @throws PilotageError as `postgresJournal` does. */
+function isolationOf({ rls = false, tenant }: PostgresOptions): Isolation | undefined {
+  const isTenant = tenant === undefined || (tenant !== '' && tenant.isWellFormed() && !tenant.includes('\u0000'));
+  if (isTenant && (rls || tenant === undefined)) return rls ? { tenant } : undefined;
+  const message = `The option tenant of postgresJournal is ${JSON.stringify(tenant)}; give the name of a tenant, and { rls: true } with it.`;
+  throw new PilotageError('invalid_config', message);
+}
+
+/**
+ * Brings the tables to the present format. @param rls whether tenants are separated by policies from now on. Absent: as before.
+ * @returns the formats before (0: there was nothing) and after. @throws PilotageError as `postgresJournal` does.
+ */
 export async function migrateDatabase(
   connection: PostgresConnection,
-  options: PostgresOptions = {},
-): Promise<{ readonly from: number; readonly to: number }> {
-  const database = openPostgres(connection, options);
+  rls?: boolean,
+): Promise<{ readonly from: number; readonly to: number; readonly rls?: boolean }> {
+  const database = openPostgres(connection, {});
   try {
-    return await migrate(database, true);
+    const { from, to, isIsolated } = await migrate(database, true);
+    if (rls !== undefined && (rls || isIsolated)) await setIsolation(database, rls);
+    const isOn = rls ?? isIsolated;
+    return { from, to, ...(isOn || isIsolated ? { rls: isOn } : {}) };
   } catch (error) {
     throw postgresError(error);
   } finally {
@@ -88,7 +122,7 @@ async function openPool(url: string, options: PostgresOptions): Promise<Pool> {
     query_timeout: ANSWER_MS,
     keepAlive: true,
     application_name: 'pilotage',
-    verify: (client, done) => void greet(client, !transactionPooler).then(() => done(), done),
+    verify: (client, done) => void greet(client, transactionPooler ? [] : settingsOf(options)).then(() => done(), done),
     // Connections that nobody uses do not keep the process alive.
     allowExitOnIdle: true,
   });
@@ -100,18 +134,22 @@ async function openPool(url: string, options: PostgresOptions): Promise<Pool> {
 /**
  * Asked of each new connection, since the URL may lead to another server than before. What waits for a lock is given up by the server, also when
  * it is not a transaction: its connection would be left behind, and soon all were in use.
- * @param isOurs whether what is set for the connection stays with it.
+ * @param settings what is set for the connection, if it stays with it.
  */
-async function greet(client: PoolClient, isOurs: boolean): Promise<void> {
-  const text = 'SELECT pg_is_in_recovery() AS is_standby';
-  const asked = isOurs ? `SET statement_timeout = ${STATEMENT_MS}; ${text}` : text;
-  const answer: unknown = await client.query({ text: asked, query_timeout: CONNECT_MS } as QueryConfig);
-  const [{ is_standby: isStandby } = {}] = [answer].flat().flatMap((each) => (each as QueryResult).rows);
+async function greet(client: PoolClient, settings: readonly string[]): Promise<void> {
+  const text = [...settings, 'SELECT pg_is_in_recovery() AS is_standby'].join('; ');
+  const answer: unknown = await client.query({ text, query_timeout: CONNECT_MS } as QueryConfig);
+  const { is_standby: isStandby } = ([answer].flat().at(-1) as QueryResult).rows[0] ?? {};
   if (isStandby !== true) return;
   throw new PilotageError(
     'journal_unavailable',
     'This Postgres is a standby, which takes no writes. Give the URL of the primary.',
   );
+}
+
+function settingsOf(options: PostgresOptions): readonly string[] {
+  const isolation = isolationOf(options);
+  return [`SET statement_timeout = ${STATEMENT_MS}`, ...(isolation === undefined ? [] : [sayingOf(isolation, false)])];
 }
 
 /** What a pool was made with; without its limit for answers, for a connection that listens. The pool hides its password from copies. */

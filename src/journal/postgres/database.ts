@@ -7,6 +7,7 @@ import type { Client, Pool, PoolClient, QueryConfig } from 'pg';
 import { type Clock, PilotageError, type Scope } from '#core';
 import { journalClosed } from '../rules.ts';
 import { isConflict, postgresError, stateOf } from './failures.ts';
+import { type Isolation, ownRuns, sayingOf } from './tenant-settings.ts';
 
 export type SqlValue =
   | string
@@ -58,6 +59,10 @@ export interface DatabaseOptions {
   /** Whether statements are prepared on the connections. */
   readonly prepares: boolean;
   readonly clock: Clock | undefined;
+  /** Whom the journal serves, where tenants are separated by policies. */
+  readonly isolation: Isolation | undefined;
+  /** Whether each transaction says it, and each statement is one: connections are those of others too. */
+  readonly saysEachTime: boolean;
   /** Makes the tables, or brings them to the present version. */
   readonly prepare: (database: Database) => Promise<void>;
 }
@@ -70,8 +75,10 @@ export const IDLE_IN_TRANSACTION_MS = 5_000;
 const MOST_TRIES = 8;
 const CLOCK = 'extract(epoch FROM clock_timestamp()) * 1000';
 /** In SQL, for a statement whose first parameter is `Database.given`: the time, whole and with its fraction. */
-// That of the statement: one that changed meanwhile could be compared with no index.
-export const TIME_1: string = 'coalesce($1::float8, extract(epoch FROM statement_timestamp()) * 1000)';
+// That of the statement: one that changed meanwhile could be compared with no index. Not by `coalesce`, which under row-level security keeps a
+// comparison from the index.
+export const TIME_1: string =
+  '(CASE WHEN $1::float8 IS NULL THEN extract(epoch FROM statement_timestamp()) * 1000 ELSE $1::float8 END)';
 export const NOW_1: string = `floor(${TIME_1})::bigint`;
 const INT8 = 20;
 const NUMERIC = 1_700;
@@ -80,6 +87,9 @@ export class Database {
   readonly #options: DatabaseOptions;
   readonly #texts = new Map<string, Pick<QueryConfig, 'name' | 'text'>>();
   readonly #quoted: string;
+  readonly #own: string;
+  /** What each transaction begins with. */
+  readonly #says: readonly string[];
   #pool: Promise<Pool> | undefined;
   #ready: Promise<Pool> | undefined;
   readonly #underWay = new Set<Promise<unknown>>();
@@ -87,7 +97,10 @@ export class Database {
 
   constructor(options: DatabaseOptions) {
     this.#options = options;
-    this.#quoted = `"${options.schema.replaceAll('"', '""')}"`;
+    const { schema, isolation, saysEachTime } = options;
+    this.#quoted = `"${schema.replaceAll('"', '""')}"`;
+    this.#own = ownRuns(isolation);
+    this.#says = isolation !== undefined && saysEachTime ? [sayingOf(isolation, true)] : [];
   }
 
   get quoted(): string {
@@ -102,6 +115,7 @@ export class Database {
   read<T>(run: (sql: Sql) => Promise<T>): Promise<T> {
     return this.#during(async () => {
       const pool = await this.#open();
+      if (this.#says.length > 0) return this.#transact(pool, [], run);
       return run(this.#on((config) => pool.query(config)));
     });
   }
@@ -157,6 +171,7 @@ export class Database {
     );
     const parts = [
       'BEGIN ISOLATION LEVEL READ COMMITTED',
+      ...this.#says,
       `SET LOCAL statement_timeout = ${STATEMENT_MS}`,
       `SET LOCAL idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS}`,
       ...numbers.map((number) => `SELECT pg_advisory_xact_lock(${number})`),
@@ -195,9 +210,16 @@ export class Database {
     return statement;
   }
 
-  /** The text with the names of the tables of this journal. */
+  /** Whether policies keep rows from being seen. */
+  get isIsolated(): boolean {
+    return this.#options.isolation !== undefined;
+  }
+
+  /** The text with the names of the tables of this journal, and of whom it serves. */
   qualify(text: string): string {
-    return text.replaceAll(/\{(\w+)\}/g, (_, table: string) => `${this.#quoted}."${table}"`);
+    return text.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+      name === 'own' ? this.#own : `${this.#quoted}."${name}"`,
+    );
   }
 
   /** A connection of the pool, to be released. */

@@ -1,5 +1,6 @@
 /** What Postgres, or the way to it, says, as errors of ours. */
 import { type ErrorCode, PilotageError } from '#core';
+import { NO_TENANT } from './policies.ts';
 
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
 const DEADLOCK = '40P01';
@@ -30,8 +31,20 @@ export function stateOf(thrown: unknown): string | undefined {
 export function postgresError(thrown: unknown): PilotageError {
   if (PilotageError.is(thrown)) return thrown;
   const why = thrown instanceof Error && thrown.message !== '' ? thrown.message : String(thrown);
-  const [code, message] = describe(stateOf(thrown), why);
+  const [code, message] = isOfOthers(thrown) ? ofOthers(why) : describe(stateOf(thrown), why);
   return new PilotageError(code, message, { cause: thrown });
+}
+
+/** A row that a policy lets nobody put in is refused with the state of a missing right; what words it is said in depends on the server. */
+function isOfOthers(thrown: unknown): boolean {
+  return stateOf(thrown) === NO_PRIVILEGE && Reflect.get(thrown as Error, 'routine') === 'ExecWithCheckOptions';
+}
+
+function ofOthers(why: string): readonly [ErrorCode, string] {
+  return [
+    'scope_mismatch',
+    `This journal serves one tenant, and what it was to store is of another (${why}). Nothing was written. Use a journal that serves that tenant.`,
+  ];
 }
 
 function describe(state: string | undefined, why: string): readonly [ErrorCode, string] {
@@ -62,6 +75,11 @@ function describe(state: string | undefined, why: string): readonly [ErrorCode, 
       return [
         'journal_read_only',
         `The database user has no right to do this (${why}). Grant it, or give another user.`,
+      ];
+    case NO_TENANT:
+      return [
+        'invalid_config',
+        `The tenants of this journal are separated by policies since it was opened (${why}). Open it with { rls: true }.`,
       ];
     case BAD_CHARACTER:
       return [

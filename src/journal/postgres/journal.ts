@@ -84,7 +84,11 @@ class PostgresJournal implements Journal {
 
   constructor(database: Database, options: PostgresOptions) {
     const { clock = systemClock, watchIntervalMs = WATCH_INTERVAL_MS, transactionPooler = false } = options;
-    const news = new PostgresNews(database, { watchIntervalMs, listens: !transactionPooler });
+    const news = new PostgresNews(database, {
+      watchIntervalMs,
+      listens: !transactionPooler,
+      hidesNames: database.isIsolated,
+    });
     const turns = new PostgresTurns();
     const waits = new PostgresWaits(PostgresRuns.tellKey);
     this.#database = database;

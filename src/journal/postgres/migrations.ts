@@ -3,6 +3,7 @@ import type { PoolClient, QueryConfig } from 'pg';
 import { PilotageError } from '#core';
 import { type Database, IDLE_IN_TRANSACTION_MS, rollBack } from './database.ts';
 import { stateOf } from './failures.ts';
+import { ISOLATE } from './policies.ts';
 import { OLDEST_COMPATIBLE, POSTGRES_FORMAT, SCHEMA_STEPS } from './schema.ts';
 
 /** `oldest`: the oldest version whose code can work with the tables. */
@@ -11,13 +12,15 @@ const FORMAT = `
   CREATE TABLE IF NOT EXISTS {format} (id int PRIMARY KEY DEFAULT 1 CHECK (id = 1), version int NOT NULL, oldest int NOT NULL);
   INSERT INTO {format} (version, oldest) VALUES (0, 0) ON CONFLICT DO NOTHING`;
 const READ = 'SELECT version, oldest FROM {format}';
+const EXISTS = `
+  SELECT to_regclass($1) IS NOT NULL AS exists, (SELECT relrowsecurity FROM pg_class WHERE oid = to_regclass($2)) AS is_isolated`;
 const NO_SUCH_TABLE = '42P01';
 const TABLE_IS_THERE = '42P07';
 /** "pilotage", for those who come at the same time: their lock must not depend on the name of a schema that does not exist yet. */
 const LOCK = 0x70696c6f74616765n;
 
 /** Whoever is frozen meanwhile does not hold up the others. */
-const BEGIN = `
+export const BEGIN_STEP: string = `
   BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS};
   SELECT pg_advisory_xact_lock(${LOCK})`;
 const LONGEST_MS = 2 ** 31 - 1;
@@ -27,22 +30,27 @@ interface Format {
   readonly oldest: number;
 }
 
+interface Found extends Format {
+  /** Whether its tenants are separated by policies. */
+  readonly isIsolated: boolean;
+}
+
 /**
  * @param mayMigrate false: an older format is refused.
- * @returns the versions before and after.
+ * @returns the versions before and after. `isIsolated`: its tenants are separated by policies, of which tables that are new then have theirs.
  * @throws PilotageError `journal_newer`, `journal_older`, or `invalid_config` for a schema that another application has.
  */
 export async function migrate(
   database: Database,
   mayMigrate: boolean,
-): Promise<{ readonly from: number; readonly to: number }> {
+): Promise<{ readonly from: number; readonly to: number; readonly isIsolated: boolean }> {
   const client = await database.connection();
   let isWhole = true;
   try {
     const there = await formatOf(client, database);
     if (there !== undefined && there.version >= POSTGRES_FORMAT) {
       assertKnown(database, there);
-      return { from: there.version, to: there.version };
+      return { from: there.version, to: there.version, isIsolated: there.isIsolated };
     }
     if (!mayMigrate) throw older(database, there);
     return await bring(client, database);
@@ -54,20 +62,25 @@ export async function migrate(
   }
 }
 
-async function bring(client: PoolClient, database: Database): Promise<{ from: number; to: number }> {
+async function bring(
+  client: PoolClient,
+  database: Database,
+): Promise<{ from: number; to: number; isIsolated: boolean }> {
   try {
-    await patiently(client, BEGIN);
-    const isThere = (await formatOf(client, database)) !== undefined;
-    if (!isThere) await client.query(database.qualify(FORMAT.replace('SCHEMA_NAME', database.quoted)));
+    await untilDone(client, BEGIN_STEP);
+    const there = await formatOf(client, database);
+    if (there === undefined) await client.query(database.qualify(FORMAT.replace('SCHEMA_NAME', database.quoted)));
     // Somebody may have made it since the server looked: whether a table is there it remembers until it uses it.
     const { rows } = await client.query<Format>(database.qualify(READ));
     const { version: from, oldest } = rows[0] ?? { version: 0, oldest: 0 };
     assertKnown(database, { version: from, oldest });
-    for (const { sql } of SCHEMA_STEPS.slice(from)) await patiently(client, database.qualify(sql));
+    for (const { sql } of SCHEMA_STEPS.slice(from)) await untilDone(client, database.qualify(sql));
+    const { isIsolated = false } = there ?? {};
+    if (isIsolated) await untilDone(client, database.qualify(ISOLATE));
     const to = Math.max(from, POSTGRES_FORMAT);
     const set = `UPDATE {format} SET version = ${to}, oldest = greatest(oldest, ${OLDEST_COMPATIBLE}) WHERE version < ${to}`;
     await client.query(`${database.qualify(set)}; COMMIT`);
-    return { from, to };
+    return { from, to, isIsolated };
   } catch (error) {
     if (stateOf(error) !== TABLE_IS_THERE) throw error;
     const message = `The schema ${database.schema} has tables that are not a journal of Pilotage, and was left as it is. Give the journal a schema of its own.`;
@@ -76,16 +89,17 @@ async function bring(client: PoolClient, database: Database): Promise<{ from: nu
 }
 
 /** An index of a large table takes as long as it takes, and so does whoever makes it just now. */
-async function patiently(client: PoolClient, text: string): Promise<void> {
+export async function untilDone(client: PoolClient, text: string): Promise<void> {
   await client.query({ text, query_timeout: LONGEST_MS } as QueryConfig);
 }
 
-async function formatOf(client: PoolClient, database: Database): Promise<Format | undefined> {
+async function formatOf(client: PoolClient, database: Database): Promise<Found | undefined> {
   try {
-    const exists = await client.query('SELECT to_regclass($1) IS NOT NULL AS exists', [database.qualify('{format}')]);
+    const tables = ['{format}', '{runs}'].map((table) => database.qualify(table));
+    const exists = await client.query<{ exists: boolean; is_isolated: boolean | null }>(EXISTS, tables);
     if (exists.rows[0]?.exists !== true) return undefined;
     const { rows } = await client.query<Format>(database.qualify(READ));
-    return rows[0];
+    return rows[0] && { ...rows[0], isIsolated: exists.rows[0].is_isolated === true };
   } catch (error) {
     if (stateOf(error) === NO_SUCH_TABLE) return undefined;
     throw error;

@@ -38,6 +38,8 @@ export interface NewsOptions {
   readonly watchIntervalMs: number;
   /** False: connections change from transaction to transaction, and nothing is heard on them. */
   readonly listens: boolean;
+  /** True: who listens in the place of another tenant learns no names. Channels know no policies. */
+  readonly hidesNames: boolean;
 }
 
 export class PostgresNews {
@@ -47,6 +49,8 @@ export class PostgresNews {
   readonly #sender = crypto.randomUUID();
   readonly #watchers = new Watchers();
   readonly #sessions = new Map<string, Scope>();
+  /** Where names are hidden: the digests of those that are watched. */
+  readonly #hidden = new Map<string, string>();
   readonly #marks = new Map<string, string>();
   #gathered = new Set<string>();
   #telling: NodeJS.Timeout | undefined;
@@ -67,11 +71,13 @@ export class PostgresNews {
   }
 
   watch(run: string, wake: () => void): () => void {
+    this.#hide(run);
     return this.#watching(this.#watchers.add(run, wake));
   }
 
   watchSession(scope: Scope, wake: () => void): () => void {
     this.#sessions.set(sessionKey(scope), scope);
+    this.#hide(sessionKey(scope));
     return this.#watching(this.#watchers.addSession(scope, wake));
   }
 
@@ -123,7 +129,7 @@ export class PostgresNews {
 
   #gather(name: string, withinMs: number = GATHER_MS): void {
     if (!this.#options.listens || this.#closed) return;
-    this.#gathered.add(name);
+    this.#gathered.add(this.#toldAs(name));
     const at = performance.now() + withinMs;
     if (this.#telling !== undefined && this.#tellsAt <= at) return;
     clearTimeout(this.#telling);
@@ -147,7 +153,15 @@ export class PostgresNews {
       // Those who watch here have heard it when it was told.
       if (names[0] === ECHO) this.#hears = true;
     } else if (names.includes(ALL)) this.#watchers.wakeAll();
-    else for (const name of names) this.#watchers.wake(String(name));
+    else for (const name of names) this.#watchers.wake(this.#hidden.get(String(name)) ?? String(name));
+  }
+
+  #toldAs(name: string): string {
+    return this.#options.hidesNames && name !== DUE && name !== ALL ? digestOf(name) : name;
+  }
+
+  #hide(name: string): void {
+    if (this.#options.hidesNames) this.#hidden.set(digestOf(name), name);
   }
 
   async #listen(): Promise<void> {
@@ -206,6 +220,7 @@ export class PostgresNews {
     this.#isLooking = true;
     try {
       for (const name of this.#sessions.keys()) if (!this.#watchers.has(name)) this.#sessions.delete(name);
+      for (const [digest, name] of this.#hidden) if (!this.#watchers.has(name)) this.#hidden.delete(digest);
       const runs = this.#watchers.names.filter((name) => name !== DUE && !this.#sessions.has(name));
       const sessions = [...this.#sessions];
       const found = await this.#database.read(async (sql) => {
@@ -251,6 +266,10 @@ export class PostgresNews {
     clearTimeout(this.#telling);
     if (this.#telling !== undefined) await this.#notify();
   }
+}
+
+function digestOf(name: string): string {
+  return createHash('sha256').update(name).digest('base64url').slice(0, 22);
 }
 
 /** Anybody may say something in a channel: what is not ours has everybody look. */

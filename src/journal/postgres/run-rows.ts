@@ -27,12 +27,12 @@ export interface RunRow {
 export const RUN_COLUMNS: string = `key, id, status, agent, tenant, "user", session, parent, head, signals, fence, wake_at, owner, lease_until,
   work_left_at, turn, waits, starts_at`;
 
-/** As the indexes say it. */
+/** As the indexes say it, and of the tenant that the journal serves, where it is one (`{own}`). */
 export const HAS_ENDED: string = `status IN ('finished', 'failed', 'cancelled')`;
-export const IS_READY: string = `owner IS NULL AND wake_at = 0 AND coalesce(waits, 0) = 0 AND NOT (${HAS_ENDED})`;
-export const IS_TIMED: string = `owner IS NULL AND wake_at > 0 AND coalesce(waits, 0) = 0 AND NOT (${HAS_ENDED})`;
+export const IS_READY: string = `owner IS NULL AND wake_at = 0 AND coalesce(waits, 0) = 0 AND NOT (${HAS_ENDED}){own}`;
+export const IS_TIMED: string = `owner IS NULL AND wake_at > 0 AND coalesce(waits, 0) = 0 AND NOT (${HAS_ENDED}){own}`;
 export const IS_LEASED: string = `owner IS NOT NULL AND NOT (${HAS_ENDED})`;
-export const IS_PARKED: string = `owner IS NULL AND status IN ('waiting', 'paused') AND wake_at IS NOT NULL AND coalesce(waits, 0) = 0`;
+export const IS_PARKED: string = `owner IS NULL AND status IN ('waiting', 'paused') AND wake_at IS NOT NULL AND coalesce(waits, 0) = 0{own}`;
 
 const FIND = `SELECT ${RUN_COLUMNS} FROM {runs} WHERE id = $1`;
 const HOLD = `${FIND} FOR UPDATE`;

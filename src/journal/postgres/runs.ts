@@ -117,7 +117,11 @@ export class PostgresRuns {
     const { given } = this.#database;
     const { owner = null, leaseMs = null } = run.claim ?? {};
     const values = valuesOf({ run, first, bodies });
-    const made = await this.#database.read((sql) => sql.row(CREATE_ALONE, given, ...values, owner, bodies, leaseMs));
+    const made = await this.#database.read(async (sql) => {
+      const row = await sql.row(CREATE_ALONE, given, ...values, owner, bodies, leaseMs);
+      if (row === undefined) await this.#assertSeen(sql, run.identity.run);
+      return row;
+    });
     if (made === undefined) return undefined;
     this.note({ id: run.identity.run, turn: null, ...run.identity });
     if (run.claim === undefined) return undefined;
@@ -132,13 +136,28 @@ export class PostgresRuns {
     if (run.fires !== undefined) await moveOn(sql, run.fires, now);
     const wakeAt = firstWake(first, time);
     const made = await sql.row<{ key: number }>(CREATE, now, ...valuesOf({ run, first, bodies }), wakeAt, bodies);
-    if (made === undefined) return undefined;
+    if (made === undefined) {
+      await this.#assertSeen(sql, run.identity.run);
+      return undefined;
+    }
     this.note({ id: run.identity.run, turn: isTurn(first) ? 1 : null, ...run.identity });
     const waits = isTurn(first) && (await this.#beside.turns.add(sql, run.identity, run.waits));
     if (run.openWaits !== undefined) await this.#beside.waits.replace(sql, made.key, run.openWaits, now);
     await began(sql, made.key, first);
     if (run.claim === undefined || waits || wakeAt > 0) return undefined;
     return this.#beside.claims.grantNew(sql, made.key, run.claim);
+  }
+
+  /** A run that is there, and that a policy keeps from being seen, is another tenant's. */
+  async #assertSeen(sql: Sql, run: string): Promise<void> {
+    if (!this.#database.isIsolated || (await findRun(sql, run)) !== undefined) return;
+    throw new PilotageError(
+      'scope_mismatch',
+      `The run id ${run} cannot be used. Leave it out, and a fresh one is made.`,
+      {
+        data: { run },
+      },
+    );
   }
 
   startByKey(text: RunText, key: StartKey): Promise<StartedByKey> {

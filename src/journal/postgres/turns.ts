@@ -79,7 +79,7 @@ const SESSIONS = `
   WITH RECURSIVE names ("user", session) AS (
     (
       SELECT "user", session FROM {runs}
-      WHERE tenant = $1 AND turn IS NOT NULL AND "user" >= coalesce($2::text, '') ORDER BY "user", session LIMIT 1
+      WHERE tenant = $1 AND turn IS NOT NULL AND "user" >= CASE WHEN $2::text IS NULL THEN '' ELSE $2 END ORDER BY "user", session LIMIT 1
     )
     UNION ALL
     SELECT next."user", next.session FROM names CROSS JOIN LATERAL (
