@@ -241,4 +241,24 @@ describe('opening a journal with separated tenants', async () => {
     expect(await asAdmin(admin, `SELECT count(*)::int AS runs FROM ${schema}.runs`)).toEqual([{ runs: 8 }]);
     expect(await asAdmin(admin, `SELECT oldest FROM ${schema}.format`)).toEqual([{ oldest: 0 }]);
   });
+
+  it('a worker of all goes on with a row that somebody else has just changed', async () => {
+    const place = await separated(admin);
+    const worker = place.open();
+    const id = identity('r', { tenant: ours });
+    const claim = await worker.create(newRun('r', { identity: id, entries: [startedEntry(id)], claim: ana }));
+    const holder = new pg.Client({ connectionString: admin });
+    await holder.connect();
+    onTestFinished(async () => {
+      await holder.end();
+      await place.close();
+    });
+    await holder.query(`BEGIN; UPDATE ${place.schema}.runs SET updated_at = updated_at + 1`);
+    const appended = worker.append(step(claim ?? { run: 'r', fence: 1 }, 1));
+    const waits = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%${place.schema}%'`;
+    await until(async () => (await asAdmin(admin, waits)).length > 0);
+    await holder.query('COMMIT');
+    await appended;
+    expect((await worker.read('r')).length).toBe(2);
+  });
 });
