@@ -4,8 +4,12 @@ import { assertOptions, type Clock, type OptionShape, PilotageError } from '#cor
 import { Database, STATEMENT_MS } from './database.ts';
 import { postgresError } from './failures.ts';
 import { migrate } from './migrations.ts';
+import { readUrl } from './url.ts';
 
-/** Where the database is: a URL (`postgres://user:password@host:5432/name`), or a pool of `pg` that is yours and stays open. */
+/**
+ * Where the database is: a URL (`postgres://user:password@host:5432/name`), or a pool of `pg` that is yours and stays open. A URL may have the
+ * options `schema`, `maxConnections` and `transactionPooler` behind it (`?schema=agents&transactionPooler=true`); those that are given beside it count for more.
+ */
 export type PostgresConnection = { readonly url: string } | { readonly pool: Pool };
 
 export interface PostgresOptions {
@@ -35,6 +39,7 @@ const OPTIONS: OptionShape<PostgresOptions> = {
   watchIntervalMs: 'count?',
   clock: 'object?',
 };
+const NO_URL = { url: '', options: {} };
 const DEFAULT_SCHEMA = 'pilotage';
 const MAX_CONNECTIONS = 20;
 const CONNECT_MS = 5_000;
@@ -43,24 +48,31 @@ const ANSWER_MS = 30_000;
 /** Longer names are cut off by Postgres. */
 const MOST_NAME_BYTES = 63;
 
+export interface OpenedPostgres {
+  readonly database: Database;
+  /** Those of the URL and those beside it. */
+  readonly options: PostgresOptions;
+}
+
 /** @throws PilotageError `invalid_config`. */
-export function openPostgres(connection: PostgresConnection, options: PostgresOptions): Database {
+export function openPostgres(connection: PostgresConnection, beside: PostgresOptions): OpenedPostgres {
   assertOptions('postgresJournal', connection, CONNECTION);
-  assertOptions('postgresJournal', options, OPTIONS);
+  assertOptions('postgresJournal', beside, OPTIONS);
+  const given = 'pool' in connection ? connection.pool : undefined;
+  const { url, options: ofUrl } = given === undefined ? readUrl((connection as { url?: string }).url) : NO_URL;
+  const options = { ...ofUrl, ...beside };
   const { schema = DEFAULT_SCHEMA, transactionPooler = false, clock } = options;
   assertSchema(schema);
-  const given = 'pool' in connection ? connection.pool : undefined;
-  const url = 'url' in connection ? connection.url : undefined;
-  if (given === undefined) assertUrl(url);
-  return new Database({
+  const database = new Database({
     schema,
     clock,
     isOwn: given === undefined,
     prepares: !transactionPooler,
-    connect: async () => given ?? openPool(url as string, options),
+    connect: async () => given ?? openPool(url, options),
     connectAlone: async (pool) => new (await loadPg()).Client(optionsOf(pool)) as Client,
     prepare: async (database) => void (await migrate(database, options.migrate ?? true)),
   });
+  return { database, options };
 }
 
 /** Brings the tables to the present format. @returns the formats before (0: there was nothing) and after. @throws PilotageError as `postgresJournal` does. */
@@ -68,7 +80,7 @@ export async function migrateDatabase(
   connection: PostgresConnection,
   options: PostgresOptions = {},
 ): Promise<{ readonly from: number; readonly to: number }> {
-  const database = openPostgres(connection, options);
+  const { database } = openPostgres(connection, options);
   try {
     return await migrate(database, true);
   } catch (error) {
@@ -136,13 +148,5 @@ function assertSchema(schema: string): void {
   throw new PilotageError(
     'invalid_config',
     `The option schema of postgresJournal is ${JSON.stringify(schema)}; give a name of 1 to ${MOST_NAME_BYTES} bytes.`,
-  );
-}
-
-function assertUrl(url: string | undefined): void {
-  if (url !== undefined && /^postgres(ql)?:\/\//.test(url) && URL.canParse(url)) return;
-  throw new PilotageError(
-    'invalid_config',
-    'postgresJournal needs { url: "postgres://user:password@host:5432/name" }, or { pool } with a pool of pg.',
   );
 }
