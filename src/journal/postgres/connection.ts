@@ -5,10 +5,11 @@ import { Database, STATEMENT_MS } from './database.ts';
 import { postgresError } from './failures.ts';
 import { migrate } from './migrations.ts';
 import { readUrl } from './url.ts';
+import { prepareVectors } from './vectors.ts';
 
 /**
  * Where the database is: a URL (`postgres://user:password@host:5432/name`), or a pool of `pg` that is yours and stays open. A URL may have the
- * options `schema`, `maxConnections` and `transactionPooler` behind it (`?schema=agents&transactionPooler=true`); those that are given beside it count for more.
+ * options `schema`, `maxConnections`, `transactionPooler` and `pgvector` behind it (`?schema=agents&transactionPooler=true`); those that are given beside it count for more.
  */
 export type PostgresConnection = { readonly url: string } | { readonly pool: Pool };
 
@@ -24,6 +25,11 @@ export interface PostgresOptions {
   readonly transactionPooler?: boolean;
   /** False: the tables must be there in the present format (`pilotage migrate` makes them), and `journal_older` is thrown if they are not. Default true. */
   readonly migrate?: boolean;
+  /**
+   * True: the long-term store is searched by meaning in the database, by its extension `vector` (pgvector), which must be there. It finds the same, and
+   * only what is found goes over the network. Default false.
+   */
+  readonly pgvector?: boolean;
   /** Milliseconds between looks for changes by other processes that were not heard of. Default 200. */
   readonly watchIntervalMs?: number;
   /** The clock for leases and waits, for tests. Default: the database's clock. */
@@ -36,6 +42,7 @@ const OPTIONS: OptionShape<PostgresOptions> = {
   maxConnections: 'count?',
   transactionPooler: 'flag?',
   migrate: 'flag?',
+  pgvector: 'flag?',
   watchIntervalMs: 'count?',
   clock: 'object?',
 };
@@ -70,9 +77,17 @@ export function openPostgres(connection: PostgresConnection, beside: PostgresOpt
     prepares: !transactionPooler,
     connect: async () => given ?? openPool(url, options),
     connectAlone: async (pool) => new (await loadPg()).Client(optionsOf(pool)) as Client,
-    prepare: async (database) => void (await migrate(database, options.migrate ?? true)),
+    prepare: (database) => prepare(database, options),
   });
   return { database, options };
+}
+
+async function prepare(
+  database: Database,
+  { migrate: mayMigrate = true, pgvector = false }: PostgresOptions,
+): Promise<void> {
+  await migrate(database, mayMigrate);
+  if (pgvector) await prepareVectors(database, mayMigrate);
 }
 
 /** Brings the tables to the present format. @returns the formats before (0: there was nothing) and after. @throws PilotageError as `postgresJournal` does. */
@@ -80,9 +95,11 @@ export async function migrateDatabase(
   connection: PostgresConnection,
   options: PostgresOptions = {},
 ): Promise<{ readonly from: number; readonly to: number }> {
-  const { database } = openPostgres(connection, options);
+  const { database, options: all } = openPostgres(connection, options);
   try {
-    return await migrate(database, true);
+    const moved = await migrate(database, true);
+    if (all.pgvector === true) await prepareVectors(database, true);
+    return moved;
   } catch (error) {
     throw postgresError(error);
   } finally {

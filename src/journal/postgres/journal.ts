@@ -99,7 +99,7 @@ class PostgresJournal implements Journal {
     this.artifacts = new PostgresArtifacts(database);
     this.schedules = new PostgresSchedules(database);
     this.snapshots = new PostgresSnapshots(database);
-    this.store = new PostgresItems(database);
+    this.store = new PostgresItems(database, options.pgvector === true);
     this.streams = new PostgresStreams(database, (run) => news.tell(run));
     this.sessions = this.#sessionStore(waits);
     this.waits = { list: (query) => database.read((sql) => waits.list(sql, query)) };

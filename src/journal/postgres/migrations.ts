@@ -17,7 +17,7 @@ const TABLE_IS_THERE = '42P07';
 const LOCK = 0x70696c6f74616765n;
 
 /** Whoever is frozen meanwhile does not hold up the others. */
-const BEGIN = `
+export const BEGIN_STEP: string = `
   BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS};
   SELECT pg_advisory_xact_lock(${LOCK})`;
 const LONGEST_MS = 2 ** 31 - 1;
@@ -56,7 +56,7 @@ export async function migrate(
 
 async function bring(client: PoolClient, database: Database): Promise<{ from: number; to: number }> {
   try {
-    await patiently(client, BEGIN);
+    await patiently(client, BEGIN_STEP);
     const isThere = (await formatOf(client, database)) !== undefined;
     if (!isThere) await client.query(database.qualify(FORMAT.replace('SCHEMA_NAME', database.quoted)));
     // Somebody may have made it since the server looked: whether a table is there it remembers until it uses it.
@@ -76,7 +76,7 @@ async function bring(client: PoolClient, database: Database): Promise<{ from: nu
 }
 
 /** An index of a large table takes as long as it takes, and so does whoever makes it just now. */
-async function patiently(client: PoolClient, text: string): Promise<void> {
+export async function patiently(client: PoolClient, text: string): Promise<void> {
   await client.query({ text, query_timeout: LONGEST_MS } as QueryConfig);
 }
 

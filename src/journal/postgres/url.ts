@@ -6,6 +6,7 @@ export interface UrlOptions {
   schema?: string;
   maxConnections?: number;
   transactionPooler?: boolean;
+  pgvector?: boolean;
 }
 
 type Reader = (text: string) => string | number | boolean | undefined;
@@ -15,6 +16,7 @@ const READERS: Readonly<Record<keyof UrlOptions, readonly [read: Reader, wanted:
   schema: [(text) => text || undefined, 'the name of a schema'],
   maxConnections: [(text) => (/^[1-9]\d{0,5}$/.test(text) ? Number(text) : undefined), 'a whole number from 1 up'],
   transactionPooler: [flag, 'true or false'],
+  pgvector: [flag, 'true or false'],
 };
 
 /** @returns the URL without our options, and these. @throws PilotageError `invalid_config`. */
