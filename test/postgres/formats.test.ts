@@ -3,6 +3,7 @@ import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Journal } from '#journal';
 import { postgresJournal } from '#journal/postgres';
+import { createRuntime, local } from '#pilotage';
 import { ana, claimFirst, expectCode, identity, newRun, startedEntry, step } from '#testing';
 import { makeFolder } from '../cli/command.ts';
 import { postgresUrl } from '../kit/postgres.ts';
@@ -10,7 +11,7 @@ import { postgresUrl } from '../kit/postgres.ts';
 describe('formats of a Postgres journal', async () => {
   const server = await postgresUrl();
 
-  /** A database of its own, for commands know no other schema. */
+  /** A database of its own. */
   async function database(): Promise<{ readonly url: string; sql(text: string): Promise<pg.QueryResult> }> {
     const name = `formats_${crypto.randomUUID().slice(0, 8)}`;
     const ask = async (url: string, text: string): Promise<pg.QueryResult> => {
@@ -49,6 +50,37 @@ describe('formats of a Postgres journal', async () => {
     await sql('UPDATE pilotage.format SET version = version - 1');
     expect(await run('list')).toMatchObject(older);
     expect(await run('prune', '--older-than', '1d', '--dry-run')).toMatchObject(older);
+  });
+
+  it('a URL may name the schema: all commands know it, and so does a runtime', async () => {
+    const { url, sql } = await database();
+    const place = `${url}?application_name=orders&schema=agents%20of%20us`;
+    const folder = makeFolder();
+    expect(await folder.run(['migrate', '--journal', place])).toMatchObject({ code: 0 });
+    const runtime = createRuntime({ planner: () => ({ kind: 'finish', reason: 'goal' }), journal: place });
+    await runtime
+      .start('go', { identity: local('ana', { run: 'run' }), conversation: false })
+      .then((run) => run.result());
+    const { rows } = await sql('SELECT application_name FROM pg_stat_activity WHERE datname = current_database()');
+    expect(rows.map(({ application_name: name }) => name)).toContain('orders');
+    await runtime.close();
+    await sql(`UPDATE "agents of us".runs SET updated_at = 1, lease_until = 0`);
+    const env = { PILOTAGE_JOURNAL: place };
+    expect((await folder.run(['list'], env)).stdout).toContain('run');
+    expect((await folder.run(['prune', '--older-than', '1d'], env)).stdout).toBe('Deleted 1 run.\n');
+    expect((await sql("SELECT to_regnamespace('pilotage') AS there")).rows).toEqual([{ there: null }]);
+    const wrong = await folder.run(['list', '--journal', `${url}?schema=a&transactionPooler=1`]);
+    expect(wrong).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/transactionPooler=…, with true or false; here it is "1"/),
+    });
+    const twice = () => postgresJournal({ url: `${url}?schema=a&schema=b` });
+    expect(twice).toThrow(/schema=….* here it stands there 2 times/);
+    expect(() => postgresJournal({ url: `${url}?maxConnections=0` })).toThrow(/whole number from 1 up/);
+    const beside = postgresJournal({ url: `${url}?schema=agents%20of%20us` }, { schema: 'another' });
+    expect(await beside.list({})).toEqual([]);
+    await beside.close();
+    expect((await sql("SELECT to_regnamespace('another') IS NOT NULL AS there")).rows).toEqual([{ there: true }]);
   });
 
   it('pilotage prune works on a database', async () => {

@@ -6,8 +6,13 @@ import { postgresError } from './failures.ts';
 import { assertHeld, isolated, separated, setIsolation } from './isolation.ts';
 import { migrate } from './migrations.ts';
 import { type Isolation, sayingOf } from './tenant-settings.ts';
+import { readUrl } from './url.ts';
+import { prepareVectors } from './vectors.ts';
 
-/** Where the database is: a URL (`postgres://user:password@host:5432/name`), or a pool of `pg` that is yours and stays open. */
+/**
+ * Where the database is: a URL (`postgres://user:password@host:5432/name`), or a pool of `pg` that is yours and stays open. A URL may have the
+ * options `schema`, `maxConnections`, `transactionPooler`, `rls`, `tenant` and `pgvector` behind it (`?schema=agents&transactionPooler=true`); those that are given beside it count for more.
+ */
 export type PostgresConnection = { readonly url: string } | { readonly pool: Pool };
 
 export interface PostgresOptions {
@@ -29,6 +34,11 @@ export interface PostgresOptions {
   readonly rls?: boolean;
   /** With `rls`: the tenant that this journal serves; nothing of others is there for it. Absent: it serves all tenants, as a worker does. */
   readonly tenant?: string;
+  /**
+   * True: the long-term store is searched by meaning in the database, by its extension `vector` (pgvector), which must be there. It finds the same, and
+   * only what is found goes over the network. Default false.
+   */
+  readonly pgvector?: boolean;
   /** Milliseconds between looks for changes by other processes that were not heard of. Default 200. */
   readonly watchIntervalMs?: number;
   /** The clock for leases and waits, for tests. Default: the database's clock. */
@@ -43,9 +53,11 @@ const OPTIONS: OptionShape<PostgresOptions> = {
   migrate: 'flag?',
   rls: 'flag?',
   tenant: 'text?',
+  pgvector: 'flag?',
   watchIntervalMs: 'count?',
   clock: 'object?',
 };
+const NO_URL = { url: '', options: {} };
 const DEFAULT_SCHEMA = 'pilotage';
 const MAX_CONNECTIONS = 20;
 const CONNECT_MS = 5_000;
@@ -54,17 +66,23 @@ const ANSWER_MS = 30_000;
 /** Longer names are cut off by Postgres. */
 const MOST_NAME_BYTES = 63;
 
+export interface OpenedPostgres {
+  readonly database: Database;
+  /** Those of the URL and those beside it. */
+  readonly options: PostgresOptions;
+}
+
 /** @throws PilotageError `invalid_config`. */
-export function openPostgres(connection: PostgresConnection, options: PostgresOptions): Database {
+export function openPostgres(connection: PostgresConnection, beside: PostgresOptions): OpenedPostgres {
   assertOptions('postgresJournal', connection, CONNECTION);
-  assertOptions('postgresJournal', options, OPTIONS);
+  assertOptions('postgresJournal', beside, OPTIONS);
+  const given = 'pool' in connection ? connection.pool : undefined;
+  const { url, options: ofUrl } = given === undefined ? readUrl((connection as { url?: string }).url) : NO_URL;
+  const options = { ...ofUrl, ...beside };
   const { schema = DEFAULT_SCHEMA, transactionPooler = false, clock } = options;
   assertSchema(schema);
-  const given = 'pool' in connection ? connection.pool : undefined;
-  const url = 'url' in connection ? connection.url : undefined;
-  if (given === undefined) assertUrl(url);
   const isolation = isolationOf(options);
-  return new Database({
+  const database = new Database({
     schema,
     clock,
     isolation,
@@ -72,16 +90,23 @@ export function openPostgres(connection: PostgresConnection, options: PostgresOp
     saysEachTime: given !== undefined || transactionPooler,
     isOwn: given === undefined,
     prepares: !transactionPooler,
-    connect: async () => given ?? openPool(url as string, options),
+    connect: async () => given ?? openPool(url, options),
     connectAlone: async (pool) => new (await loadPg()).Client(optionsOf(pool)) as Client,
-    prepare: async (database) => {
-      const mayMigrate = options.migrate ?? true;
-      if (isolation !== undefined) await assertHeld(database);
-      const { isIsolated } = await migrate(database, mayMigrate);
-      if (isolation !== undefined) await isolated(database, isolation, mayMigrate);
-      else if (isIsolated) throw separated(database);
-    },
+    prepare: (database) => prepare(database, options, isolation),
   });
+  return { database, options };
+}
+
+async function prepare(
+  database: Database,
+  { migrate: mayMigrate = true, pgvector = false }: PostgresOptions,
+  isolation: Isolation | undefined,
+): Promise<void> {
+  if (isolation !== undefined) await assertHeld(database);
+  const { isIsolated } = await migrate(database, mayMigrate);
+  if (isolation !== undefined) await isolated(database, isolation, mayMigrate);
+  else if (isIsolated) throw separated(database);
+  if (pgvector) await prepareVectors(database, mayMigrate);
 }
 
 function isolationOf({ rls = false, tenant }: PostgresOptions): Isolation | undefined {
@@ -99,11 +124,13 @@ export async function migrateDatabase(
   connection: PostgresConnection,
   rls?: boolean,
 ): Promise<{ readonly from: number; readonly to: number; readonly rls?: boolean }> {
-  const database = openPostgres(connection, {});
+  const { database, options } = openPostgres(connection, {});
+  const isAsked = rls ?? options.rls;
   try {
     const { from, to, isIsolated } = await migrate(database, true);
-    if (rls !== undefined && (rls || isIsolated)) await setIsolation(database, rls);
-    const isOn = rls ?? isIsolated;
+    if (isAsked !== undefined && (isAsked || isIsolated)) await setIsolation(database, isAsked);
+    if (options.pgvector === true) await prepareVectors(database, true);
+    const isOn = isAsked ?? isIsolated;
     return { from, to, ...(isOn || isIsolated ? { rls: isOn } : {}) };
   } catch (error) {
     throw postgresError(error);
@@ -174,13 +201,5 @@ function assertSchema(schema: string): void {
   throw new PilotageError(
     'invalid_config',
     `The option schema of postgresJournal is ${JSON.stringify(schema)}; give a name of 1 to ${MOST_NAME_BYTES} bytes.`,
-  );
-}
-
-function assertUrl(url: string | undefined): void {
-  if (url !== undefined && /^postgres(ql)?:\/\//.test(url) && URL.canParse(url)) return;
-  throw new PilotageError(
-    'invalid_config',
-    'postgresJournal needs { url: "postgres://user:password@host:5432/name" }, or { pool } with a pool of pg.',
   );
 }

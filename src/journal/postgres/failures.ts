@@ -13,6 +13,8 @@ const NO_PRIVILEGE = '42501';
 const TOO_MANY_CONNECTIONS = '53300';
 const BAD_CHARACTER = '22021';
 const TOO_LARGE = '54000';
+const NOT_PREPARED = '26000';
+const PREPARED_TWICE = '42P05';
 const INTERNAL_ERROR = 'XX000';
 
 /** The two have got into each other's way: one of them was rolled back, and may be tried again. */
@@ -90,6 +92,13 @@ function describe(state: string | undefined, why: string): readonly [ErrorCode, 
       return [
         'invalid_config',
         `It is too large for Postgres (${why}). Store it as an artifact, or make names shorter.`,
+      ];
+    // The connection is another one than that on which it was prepared.
+    case NOT_PREPARED:
+    case PREPARED_TWICE:
+      return [
+        'journal_unavailable',
+        `A pooler that gives each transaction another connection stands before Postgres (${why}). Put ?transactionPooler=true behind the URL of the journal, or give { transactionPooler: true }.`,
       ];
     default:
       return describeClass(state, why);

@@ -19,6 +19,16 @@ import { assertCounts } from '../rules.ts';
 import { bytesOf, type ItemRow, itemOf, type VectorRow, vectorOf } from '../stored-rows.ts';
 import { type Database, NOW_1, type Sql, type SqlValue } from './database.ts';
 import { piecesOf } from './pieces.ts';
+import { MOST_DIMENSIONS } from './vectors.ts';
+
+type VectorLookup = Extract<StoreLookup, { readonly vector: Float32Array }>;
+type LikenedRow = ItemRow & { readonly score: string | null };
+
+interface Scored {
+  readonly item: StoreItem;
+  /** Absent: it is not found. */
+  readonly score: number | undefined;
+}
 
 type Place = Pick<StoreItem, 'namespace' | 'key'>;
 
@@ -39,6 +49,12 @@ const LIST = `
 const VECTORS = `
   SELECT ${COLUMNS}, vector FROM {store_items} WHERE ${IS_WITHIN} AND (namespace, key) > ($5, $6) AND vector_index = $8
   ORDER BY namespace, key LIMIT $7::bigint`;
+/** What is wanted as a vector of pgvector, and how much an item is like it: nothing for a vector of another length, or without a direction. */
+const LIKE = `{likeness}(embedding, (SELECT {vector_of}($9::bytea))) AS score`;
+const IS_LIKENED = `${IS_WITHIN} AND (namespace, key) > ($5, $6) AND vector_index = $8 AND octet_length(vector) = octet_length($9::bytea)`;
+const LIKENED = `SELECT ${COLUMNS}, ${LIKE} FROM {store_items} WHERE ${IS_LIKENED} ORDER BY namespace, key LIMIT $7::bigint`;
+const MOST_LIKE = `
+  SELECT ${COLUMNS}, ${LIKE} FROM {store_items} WHERE ${IS_LIKENED} ORDER BY score DESC NULLS LAST, namespace, key LIMIT $7::bigint`;
 const UNINDEXED = `
   SELECT ${COLUMNS} FROM {store_items} WHERE ${IS_WITHIN} AND vector_index IS DISTINCT FROM $6
   ORDER BY namespace, key LIMIT $5::bigint`;
@@ -130,8 +146,12 @@ function columnsOf(writes: readonly StoreWrite[], now: number): readonly SqlValu
 export class PostgresItems implements LongTermStore {
   readonly #database: Database;
 
-  constructor(database: Database) {
+  /** Whether the database compares vectors. */
+  readonly #compares: boolean;
+
+  constructor(database: Database, compares: boolean) {
     this.#database = database;
+    this.#compares = compares;
   }
 
   async write(writes: readonly StoreWrite[]): Promise<void> {
@@ -162,6 +182,13 @@ export class PostgresItems implements LongTermStore {
 
   async search(query: StoreQuery, lookup: StoreLookup): Promise<StoreHit[]> {
     assertCounts({ limit: query.limit });
+    // The best of all are asked for, unless what fits the filter is only known here.
+    const compared = this.#comparedBy(lookup);
+    if (query.filter === undefined && compared !== undefined) {
+      return (await this.#likened(MOST_LIKE, query, compared, undefined, query.limit)).flatMap(({ item, score }) =>
+        score === undefined ? [] : [{ ...item, score }],
+      );
+    }
     let hits: StoreHit[] = [];
     for (let from: Place | undefined; ; ) {
       const page = await this.#scored(query, lookup, from);
@@ -175,21 +202,35 @@ export class PostgresItems implements LongTermStore {
   }
 
   /** A page of items with how well each fits, if it does. */
-  async #scored(
-    query: StoreQuery,
-    lookup: StoreLookup,
-    after: Place | undefined,
-  ): Promise<readonly { readonly item: StoreItem; readonly score: number | undefined }[]> {
+  async #scored(query: StoreQuery, lookup: StoreLookup, after: Place | undefined): Promise<readonly Scored[]> {
     if ('words' in lookup) {
       const { words, fields } = lookup;
       const items = (await this.#page<ItemRow>(LIST, query, after, PAGE)).map(itemOf);
       return items.map((item) => ({ item, score: wordScore(words, searchText(item.value, fields)) || undefined }));
     }
+    const compared = this.#comparedBy(lookup);
+    if (compared !== undefined) return this.#likened(LIKENED, query, compared, after, PAGE);
     const rows = await this.#page<VectorRow>(VECTORS, query, after, PAGE, lookup.index);
     return rows.map((row) => ({
       item: itemOf(row),
       score: row.vector === null ? undefined : cosine(vectorOf(row.vector), lookup.vector),
     }));
+  }
+
+  /** What the database compares. */
+  #comparedBy(lookup: StoreLookup): VectorLookup | undefined {
+    return this.#compares && 'vector' in lookup && lookup.vector.length <= MOST_DIMENSIONS ? lookup : undefined;
+  }
+
+  async #likened(
+    statement: string,
+    query: StoreQuery,
+    { index, vector }: VectorLookup,
+    after: Place | undefined,
+    limit: number,
+  ): Promise<readonly Scored[]> {
+    const rows = await this.#page<LikenedRow>(statement, query, after, limit, index, bytesOf(vector));
+    return rows.map((row) => ({ item: itemOf(row), score: row.score === null ? undefined : Number(row.score) }));
   }
 
   async unindexed(namespace: Namespace, index: string, limit: number): Promise<RevisedItem[]> {

@@ -35,7 +35,7 @@ import type { EventStore, WaitIndex } from '../waits-port.ts';
 import { AppendQueue } from './appends.ts';
 import { PostgresArtifacts } from './artifacts.ts';
 import { PostgresClaims } from './claims.ts';
-import { openPostgres, type PostgresConnection, type PostgresOptions } from './connection.ts';
+import { type OpenedPostgres, openPostgres, type PostgresConnection, type PostgresOptions } from './connection.ts';
 import { type Database, type Lock, lockName, sessionLock } from './database.ts';
 import { InOrder } from './in-order.ts';
 import { readInbox } from './inbox.ts';
@@ -56,7 +56,7 @@ import { PostgresWaits } from './waits.ts';
  * @throws PilotageError `invalid_config`. Of the first operation also `package_missing`, `journal_newer`, or `journal_older`.
  */
 export function postgresJournal(connection: PostgresConnection, options: PostgresOptions = {}): Journal {
-  return new PostgresJournal(openPostgres(connection, options), options);
+  return new PostgresJournal(openPostgres(connection, options));
 }
 
 const WATCH_INTERVAL_MS = 200;
@@ -82,7 +82,7 @@ class PostgresJournal implements Journal {
   readonly #order = new InOrder();
   #closing: Promise<void> | undefined;
 
-  constructor(database: Database, options: PostgresOptions) {
+  constructor({ database, options }: OpenedPostgres) {
     const { clock = systemClock, watchIntervalMs = WATCH_INTERVAL_MS, transactionPooler = false } = options;
     const news = new PostgresNews(database, {
       watchIntervalMs,
@@ -103,7 +103,7 @@ class PostgresJournal implements Journal {
     this.artifacts = new PostgresArtifacts(database);
     this.schedules = new PostgresSchedules(database);
     this.snapshots = new PostgresSnapshots(database);
-    this.store = new PostgresItems(database);
+    this.store = new PostgresItems(database, options.pgvector === true);
     this.streams = new PostgresStreams(database, (run) => news.tell(run));
     this.sessions = this.#sessionStore(waits);
     this.waits = { list: (query) => database.read((sql) => waits.list(sql, query)) };

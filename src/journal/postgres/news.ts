@@ -7,7 +7,8 @@ import { createHash } from 'node:crypto';
 import type { Client } from 'pg';
 import type { Scope } from '#core';
 import { DUE, sessionKey, Watchers } from '../watchers.ts';
-import type { Database } from './database.ts';
+import type { Database, Sql } from './database.ts';
+import { IS_READY } from './run-rows.ts';
 
 /** News within this time go together: each notification is a commit. */
 const GATHER_MS = 5;
@@ -28,6 +29,7 @@ const LOOK_AT_RUNS = `
   SELECT runs.id, concat_ws(':', runs.head, runs.signals, runs.status, runs.fence, runs.waits,
     (SELECT concat_ws('/', sum(rows), count(*) FILTER (WHERE closed)) FROM {streams} WHERE run = runs.key)) AS mark
   FROM {runs} AS runs WHERE id = ANY($1::text[])`;
+const LOOK_AT_DUE = `SELECT FROM {runs} WHERE ${IS_READY} LIMIT 1`;
 const LOOK_AT_SESSIONS = `
   SELECT wanted.name AS id, concat_ws(':', max(turn), count(*) FILTER (WHERE waits > 0), max(key)) AS mark
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS wanted (name, tenant, "user", session)
@@ -36,7 +38,7 @@ const LOOK_AT_SESSIONS = `
 
 export interface NewsOptions {
   readonly watchIntervalMs: number;
-  /** False: connections change from transaction to transaction, and nothing is heard on them. */
+  /** False: connections change from transaction to transaction, and nothing is heard on them. What there is to hear is told all the same. */
   readonly listens: boolean;
   /** True: who listens in the place of another tenant learns no names. Channels know no policies. */
   readonly hidesNames: boolean;
@@ -128,7 +130,8 @@ export class PostgresNews {
   }
 
   #gather(name: string, withinMs: number = GATHER_MS): void {
-    if (!this.#options.listens || this.#closed) return;
+    if (this.#closed) return;
+    // Also where nothing is listened for: others may listen who reach the server by another way.
     this.#gathered.add(this.#toldAs(name));
     const at = performance.now() + withinMs;
     if (this.#telling !== undefined && this.#tellsAt <= at) return;
@@ -183,7 +186,9 @@ export class PostgresNews {
       client.on('notification', ({ payload }) => this.#heard(payload));
       this.#listener = client;
       await client.query(`LISTEN ${this.#channel}`);
-      await client.query('SELECT pg_notify($1, $2)', [this.#channel, JSON.stringify([this.#sender, ECHO])]);
+      // By another connection: a pooler may give this one the same connection twice, on which it would hear itself, and nobody else later.
+      const echo = JSON.stringify([this.#sender, ECHO]);
+      await this.#database.read((sql) => sql.run(NOTIFY, this.#channel, echo));
       // Only now it does not keep the process alive: a connection that is being made shall be ended.
       (client as unknown as { unref(): void }).unref();
       if (this.#closed || this.#watchers.size === 0) this.#stopListening();
@@ -200,7 +205,7 @@ export class PostgresNews {
   #warnIfDeaf(client: Client): void {
     if (this.#hears || this.#listener !== client) return;
     process.emitWarning(
-      'The journal on Postgres hears no notifications: a pooler that gives each transaction another connection stands between. Other processes are noticed by looking. Set { transactionPooler: true }.',
+      'The journal on Postgres hears no notifications: a pooler that gives each transaction another connection stands between. Other processes are noticed by looking. Put ?transactionPooler=true behind the URL, or give { transactionPooler: true }.',
     );
   }
 
@@ -224,6 +229,7 @@ export class PostgresNews {
       const runs = this.#watchers.names.filter((name) => name !== DUE && !this.#sessions.has(name));
       const sessions = [...this.#sessions];
       const found = await this.#database.read(async (sql) => {
+        await this.#lookForDue(sql);
         const ofRuns = runs.length === 0 ? [] : await sql.rows<Mark>(LOOK_AT_RUNS, runs);
         if (sessions.length === 0) return ofRuns;
         const columns = [
@@ -246,6 +252,12 @@ export class PostgresNews {
     } finally {
       this.#isLooking = false;
     }
+  }
+
+  /** A run that is ready for a process has no mark that changes: where that is not heard of, who carries out runs looks as long as there is one. */
+  async #lookForDue(sql: Sql): Promise<void> {
+    if (this.#hears || !this.#watchers.has(DUE)) return;
+    if ((await sql.row(LOOK_AT_DUE)) !== undefined) this.#watchers.wake(DUE);
   }
 
   #stopListening(): void {
