@@ -190,10 +190,7 @@ export class AppendQueue {
     if (this.#underWay > 0) {
       const leftMs = this.#sentAt + STALLED_MS - performance.now();
       if (leftMs > 0) {
-        this.#stalled ??= setTimeout(() => {
-          this.#stalled = undefined;
-          this.#send();
-        }, leftMs);
+        if (this.#stalled === undefined) this.#stalled = setTimeout(() => this.#sendBeside(), leftMs);
         return;
       }
     }
@@ -209,6 +206,11 @@ export class AppendQueue {
         this.#send();
       });
     });
+    this.#send();
+  }
+
+  #sendBeside(): void {
+    this.#stalled = undefined;
     this.#send();
   }
 
