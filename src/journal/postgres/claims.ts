@@ -106,16 +106,22 @@ const CLAIM_FREE = `
   ${GRANTED}`;
 const CLAIM_KEY = `
   WITH found AS (SELECT ${COLUMNS}, ${TIME_1} AS time FROM {runs} WHERE key = $4) ${GRANTED}`;
+/** The limit is one for each agent first, so that an index gives as many and no more. */
 const CLAIM_PARKED = `
   WITH due AS (
     SELECT line.* FROM unnest($4::text[]) AS asked (agent) CROSS JOIN LATERAL (
-      SELECT ${COLUMNS} FROM {runs} AS runs
-      WHERE runs.agent = asked.agent AND ${IS_PARKED} AND ${IS_WANTED}
-        AND ((wake_at <= ${NOW_1} AND $7::text[] IS NULL) OR id = ANY($7::text[]))
-      ORDER BY wake_at LIMIT $8::int FOR UPDATE SKIP LOCKED
+      SELECT ${COLUMNS} FROM {runs} AS runs WHERE runs.agent = asked.agent AND ${IS_PARKED} AND wake_at <= ${NOW_1} AND ${IS_WANTED}
+      ORDER BY wake_at LIMIT $7::int FOR UPDATE SKIP LOCKED
     ) AS line
   ),
-  found AS (SELECT *, ${TIME_1} AS time FROM due ORDER BY wake_at LIMIT $8::int)
+  found AS (SELECT *, ${TIME_1} AS time FROM due ORDER BY wake_at LIMIT $7::int)
+  ${GRANTED_ALONG}`;
+const CLAIM_NAMED = `
+  WITH due AS (
+    SELECT ${COLUMNS} FROM {runs} AS runs WHERE id = ANY($8::text[]) AND agent = ANY($4::text[]) AND ${IS_PARKED} AND ${IS_WANTED}
+    ORDER BY wake_at LIMIT $7::int FOR UPDATE SKIP LOCKED
+  ),
+  found AS (SELECT *, ${TIME_1} AS time FROM due)
   ${GRANTED_ALONG}`;
 const WORK_IS_DONE = `
   UPDATE {runs} SET work_left_at = $3::bigint WHERE key = $1::bigint AND fence = $2::bigint`;
@@ -263,8 +269,10 @@ export class PostgresClaims {
   async claimParked(request: ParkedRequest): Promise<ClaimedRun[]> {
     const { owner, leaseMs, agents, exceptTenants = [], exceptRuns = [], runs, limit } = request;
     const { given } = this.#database;
-    const asked = [owner, leaseMs, agents, exceptTenants, exceptRuns, runs ?? null, limit] as const;
-    const rows = await this.#database.read((sql) => sql.rows<DueRow>(CLAIM_PARKED, given, ...asked));
+    const asked = [given, owner, leaseMs, agents, exceptTenants, exceptRuns, limit] as const;
+    const rows = await this.#database.read((sql) =>
+      runs === undefined ? sql.rows<DueRow>(CLAIM_PARKED, ...asked) : sql.rows<DueRow>(CLAIM_NAMED, ...asked, runs),
+    );
     const first = rows.toSorted((left, right) => (left.wake_at ?? 0) - (right.wake_at ?? 0));
     return Promise.all(first.map((row) => this.#grantedAlong(row, request)));
   }
