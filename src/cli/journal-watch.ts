@@ -1,4 +1,4 @@
-/** Looks now and then whether the journal answers, and tells when it is lost, and when it is back: once each. */
+/** Looks now and then whether the journal gives runs, as one that takes no writes does not, and tells when it is lost, and when it is back: once each. */
 import { PilotageError } from '#core';
 import type { Journal } from '#journal';
 
@@ -6,8 +6,8 @@ const LOOK_MS = 2_000;
 const LOOK_WHILE_LOST_MS = 500;
 /** What has not answered for so long is away, whatever becomes of the question. */
 const ANSWER_MS = 3_000;
-/** A run of this id need not be there: that nobody has heard of it is an answer. */
-const ANY_RUN = 'run_0';
+/** A claim of what no run is: the journal has to do what it does for a worker, and nothing is found. */
+const NOTHING = { owner: 'nobody', leaseMs: 1_000, agents: [], limit: 1 };
 
 export interface JournalNews {
   /** It has answered for the first time. */
@@ -17,7 +17,7 @@ export interface JournalNews {
 }
 
 export class JournalWatch {
-  readonly #journal: Pick<Journal, 'get'>;
+  readonly #journal: Pick<Journal, 'claimParked'>;
   readonly #news: JournalNews;
   #state: 'unknown' | 'there' | 'lost' = 'unknown';
   #wasThere = false;
@@ -27,7 +27,7 @@ export class JournalWatch {
   #stopped = false;
   roundTripMs: number | undefined;
 
-  constructor(journal: Pick<Journal, 'get'>, news: JournalNews) {
+  constructor(journal: Pick<Journal, 'claimParked'>, news: JournalNews) {
     this.#journal = journal;
     this.#news = news;
   }
@@ -56,7 +56,7 @@ export class JournalWatch {
     const askedAt = performance.now();
     const late = setTimeout(() => this.#lost(NO_ANSWER), ANSWER_MS);
     try {
-      await this.#journal.get(ANY_RUN);
+      await this.#journal.claimParked(NOTHING);
       this.roundTripMs = performance.now() - askedAt;
       this.#there();
       return true;

@@ -10,6 +10,7 @@ export {
   patientArtifacts,
   patiently,
 } from './patience.ts';
+export { isPostgresUrl } from './place-name.ts';
 export {
   type Append,
   type ArtifactStore,
@@ -21,7 +22,6 @@ export {
   type DueRequest,
   ENDED_STATUSES,
   type Examined,
-  isPostgresUrl,
   type Journal,
   type LeaseRequest,
   type LongTermStore,

@@ -1,6 +1,7 @@
 /** Where runs are kept, as people write it: the path of a SQLite file, or the URL of a Postgres database. */
 import type { Clock } from '#core';
-import { DEFAULT_JOURNAL_PATH, isPostgresUrl, type Journal } from './port.ts';
+import { isPostgresUrl } from './place-name.ts';
+import { DEFAULT_JOURNAL_PATH, type Journal } from './port.ts';
 import { migrateDatabase } from './postgres/connection.ts';
 import { postgresJournal } from './postgres/journal.ts';
 import { sqliteJournal } from './sqlite/journal.ts';
@@ -19,7 +20,7 @@ export interface PlaceOptions {
   readonly looksOnly?: boolean;
 }
 
-/** @throws PilotageError as `sqliteJournal` and `postgresJournal` do. */
+/** @throws PilotageError `invalid_config` for another kind of URL, and as `sqliteJournal` and `postgresJournal` do. */
 export function journalAt(place: string, { clock, looksOnly = false }: PlaceOptions = {}): Journal {
   const given = clock === undefined ? {} : { clock };
   if (isPostgresUrl(place)) return postgresJournal({ url: place }, { ...given, migrate: !looksOnly });

@@ -68,11 +68,6 @@ export { ENDED_STATUSES, type Pruned, type PruneRequest } from './prune-port.ts'
 /** The journal of a runtime that was given none; relative to the current folder. */
 export const DEFAULT_JOURNAL_PATH = '.pilotage/pilotage.db';
 
-/** True for a URL of Postgres. Everything else is a path. */
-export function isPostgresUrl(place: string): boolean {
-  return /^postgres(ql)?:\/\//.test(place);
-}
-
 export interface NewRun {
   readonly identity: Identity;
   /** A higher priority is claimed first; equal priorities by age. */
@@ -349,6 +344,9 @@ export interface Journal {
    * `undefined`: none is before it is told something.
    */
   nextDue(agents: readonly string[]): Promise<number | undefined>;
+
+  /** The time by the store's clock, as far as this process knows it, without asking. Absent: that clock is the one of the machine. */
+  now?(): number;
 
   /**
    * For each lease, in order: the run's count of signals, or `undefined` when the lease was released or claimed by

@@ -19,6 +19,7 @@ import {
   type Message,
   PilotageError,
   type Scope,
+  systemClock,
 } from '#core';
 import type {
   Append,
@@ -163,6 +164,7 @@ class WholeJournal implements Journal {
   claimDue: Journal['claimDue'] = async (request) => (await this.#journal.claimDue(request)).map(withWhole);
   claimParked: Journal['claimParked'] = async (request) => (await this.#journal.claimParked(request)).map(withWhole);
 
+  now = (): number => this.#journal.now?.() ?? systemClock.now();
   nextDue: Journal['nextDue'] = (agents) => this.#journal.nextDue(agents);
   renew: Journal['renew'] = (leases, leaseMs) => this.#journal.renew(leases, leaseMs);
   release: Journal['release'] = (lease, park) => this.#journal.release(lease, park);

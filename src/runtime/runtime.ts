@@ -223,7 +223,8 @@ export class Runtime {
     assertMemoryOptions(memory);
     this.#memory = memory.strategy === 'none' ? undefined : memory;
     const fetch = artifactFetch(() => this.#driverDeps().artifacts);
-    const { clock = systemClock } = options;
+    // Times that are written down are judged by the store's clock, which may not be the machine's.
+    const { clock = { ...systemClock, now: () => this.#deps?.journal.now?.() ?? systemClock.now() } } = options;
     this.#clock = clock;
     const policy = options.policy && policyInTime(options.policy, clock);
     const given = [fetch, toolSearch, toolGet, skillSearch, skillGet];

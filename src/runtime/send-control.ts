@@ -18,6 +18,8 @@ import {
 } from '#core';
 import {
   hasEnded,
+  isJournalGone,
+  isTransientStoreError,
   type Journal,
   pauseExpired,
   type Received,
@@ -196,9 +198,12 @@ export async function answeredOf(
   run: string,
   tokens: readonly string[],
 ): Promise<readonly string[]> {
-  const before = await journal.inbox(run);
+  // A run of which something cannot be read hides none of the others.
+  const before = await journal.inbox(run).catch((error: unknown) => {
+    if (isTransientStoreError(error) || isJournalGone(error)) throw error;
+    return [];
+  });
   if (!before.some(({ message }) => isControl(message))) return [];
-  // A run that cannot be folded hides none of the others.
   const state = await states.of(run).catch(() => undefined);
   const asked = state?.pauses.filter(({ token }) => tokens.includes(token));
   if (state === undefined || asked === undefined) return [];

@@ -5,6 +5,7 @@ import { sqliteJournal } from '#journal/sqlite';
 import { createRuntime } from '#runtime';
 import { call, parallel, script } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
+import { withDatabase } from '../kit/sqlite.ts';
 import { make } from '../kit/tools.ts';
 import { until } from '../kit/waiting.ts';
 import { makeFolder } from './command.ts';
@@ -56,6 +57,23 @@ it('lists what waits, signals what comes, early, late and twice, and says who wa
   ]);
   await runtime.close();
   await journal.close();
+});
+
+it('a run with a message that cannot be read hides none of the others', async () => {
+  const path = temporaryFile();
+  const journal = sqliteJournal({ path });
+  const ask = make('ask', async (_, context) => (await context.ask({ question: 'Which room?' })) as Json);
+  const runtime = createRuntime({ planner: script(call('ask', {})), tools: [ask], journal });
+  for (const run of ['r1', 'r2']) {
+    await runtime.start('q', { identity: local('ana', { run }) });
+    await runtime.run(run).result();
+  }
+  await runtime.close();
+  await journal.signal('r1', { id: 'm1', type: 'USER_MESSAGE', payload: { message: 'The blue one.' } });
+  await journal.close();
+  withDatabase(path, (db) => db.exec("UPDATE controls SET body = '{' WHERE id = 'm1'"));
+  const { code, stdout } = await makeFolder().run(['waiting', '--journal', path]);
+  expect([code, stdout.match(/^r\d/gm)]).toEqual([0, ['r1', 'r2']]);
 });
 
 it('refuses what is no signal', async () => {

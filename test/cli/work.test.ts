@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { PostgresServer } from '../kit/postgres.ts';
+import { until } from '../kit/waiting.ts';
 import type { Folder } from './command.ts';
 import { due, type Fact, heldIn, samplesIn, startWorker, untilTrue, type Working, workFolder } from './working.ts';
 
@@ -222,6 +223,44 @@ describe('a worker', async () => {
     expect(await worker(folder, journal).first('run_ended')).toMatchObject({ run, status: 'finished' });
   });
 
+  it('is not ready while its journal takes no writes, and takes runs when it does again', async () => {
+    const folder = workFolder();
+    const journal = await ofPostgres();
+    const client = new pg.Client({ connectionString: journal });
+    await client.connect();
+    const one = worker(folder, journal, '--port', '0');
+    await one.first('ready');
+    const name = new URL(journal).pathname.slice(1);
+    await client.query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`);
+    const cut = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}' AND pid <> pg_backend_pid()`;
+    await client.query(cut);
+    await until(async () => (await one.get('/readyz')).text.includes('journal_unavailable'));
+    expect(samplesIn((await one.get('/metrics')).text).get('pilotage_journal_up')).toBe(0);
+    await client.query(`ALTER DATABASE ${name} RESET default_transaction_read_only`);
+    await client.query(cut);
+    await client.end();
+    await until(async () => (await one.get('/readyz')).status === 200);
+    expect(one.facts().map(({ fact }) => fact)).toEqual(
+      expect.arrayContaining(['ready', 'journal_lost', 'journal_back']),
+    );
+    const [run] = await due(folder, journal, 'quick');
+    expect(await one.first('run_ended')).toMatchObject({ run, status: 'finished' });
+  });
+
+  it('is not ready with a database user who may only read', async () => {
+    const folder = workFolder();
+    const journal = await ofPostgres();
+    await due(folder, journal, 'quick');
+    const client = new pg.Client({ connectionString: journal });
+    await client.connect();
+    await client.query('CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA pilotage TO reader');
+    await client.query('GRANT SELECT ON ALL TABLES IN SCHEMA pilotage TO reader');
+    await client.end();
+    const one = worker(folder, journal.replace('postgres@', 'reader@'), '--port', '0');
+    expect(await one.first('journal_lost')).toMatchObject({ code: 'journal_read_only' });
+    expect(one.facts('ready')).toEqual([]);
+  });
+
   it('that cannot begin says why, and ends', async () => {
     const folder = workFolder();
     const taken = createServer().listen(0, '127.0.0.1');
@@ -230,6 +269,7 @@ describe('a worker', async () => {
     const cases: [string[], number, string][] = [
       [['--port', `${port}`], 2, `Nothing can listen at port ${port} of 127.0.0.1 (EADDRINUSE)`],
       [['--journal', server.url.replace(/postgres$/, 'nowhere')], 2, 'Correct the URL of the journal'],
+      [['--journal', 'mysql://host/name'], 2, '"mysql://host/name" cannot be the place of a journal'],
       [['--agent', 'nobody'], 2, 'This runtime has no agent "nobody", only first, second.'],
     ];
     for (const [args, code, message] of cases) {

@@ -69,6 +69,7 @@ const ATTEMPTS: Readonly<Record<string, readonly Attempt[]>> = {
     finds((journal) => journal.claimParked({ ...ana, agents, limit: 10, runs: [`${theirs}-parked`] }), []),
   ],
   nextDue: [finds((journal) => journal.nextDue(agents), undefined)],
+  now: [finds((journal) => Number.isInteger(journal.now?.()), true)],
   renew: [finds((journal) => journal.renew([lease], 300_000), [undefined])],
   release: [finds((journal) => journal.release(lease, { seenSignals: 9, status: 'waiting' }), true)],
   signal: [refused((journal) => journal.signal(RUN, control('m2')), 'run_not_found')],

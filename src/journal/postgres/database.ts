@@ -7,6 +7,7 @@ import type { Client, Pool, PoolClient, QueryConfig } from 'pg';
 import { type Clock, PilotageError, type Scope } from '#core';
 import { journalClosed } from '../rules.ts';
 import { isConflict, postgresError, stateOf } from './failures.ts';
+import { StoreTime } from './store-time.ts';
 import { type Isolation, ownRuns, sayingOf } from './tenant-settings.ts';
 
 export type SqlValue =
@@ -93,6 +94,7 @@ export class Database {
   #pool: Promise<Pool> | undefined;
   #ready: Promise<Pool> | undefined;
   readonly #underWay = new Set<Promise<unknown>>();
+  readonly #time = new StoreTime();
   #closing: Promise<void> | undefined;
 
   constructor(options: DatabaseOptions) {
@@ -142,6 +144,11 @@ export class Database {
     return this.#options.clock?.now() ?? null;
   }
 
+  /** The time by the clock that judges leases and waits, as far as it is known here. */
+  now(): number {
+    return this.given ?? this.#time.now();
+  }
+
   async #transact<T>(pool: Pool, locks: readonly Lock[], run: (sql: Sql, times: Times) => Promise<T>): Promise<T> {
     const client = await pool.connect();
     let isWhole = false;
@@ -177,9 +184,15 @@ export class Database {
       ...numbers.map((number) => `SELECT pg_advisory_xact_lock(${number})`),
       `SELECT ${this.given ?? CLOCK} AS time`,
     ];
-    const results = (await client.query(parts.join(';'))) as unknown as readonly { rows: { time: string }[] }[];
-    const time = Number(results.at(-1)?.rows[0]?.time);
+    const time = await this.#ask(client, parts.join(';'));
     return { time, now: Math.floor(time) };
+  }
+
+  /** @returns the time, which the last statement of the text asks for. */
+  async #ask(client: Pick<PoolClient, 'query'>, text: string): Promise<number> {
+    const ask = async () => [await client.query(text)].flat() as unknown as readonly { rows: { time: string }[] }[];
+    const timeIn = (results: Awaited<ReturnType<typeof ask>>) => Number(results.at(-1)?.rows[0]?.time);
+    return timeIn(await (this.given === null ? this.#time.during(ask, timeIn) : ask()));
   }
 
   #numberOf(lock: Lock): bigint {
@@ -261,6 +274,7 @@ export class Database {
   async #prepare(): Promise<Pool> {
     const pool = await this.#pooled();
     await this.#options.prepare(this);
+    await this.#ask(pool as Pick<PoolClient, 'query'>, `SELECT ${this.given ?? CLOCK} AS time`);
     return pool;
   }
 

@@ -242,6 +242,10 @@ class PostgresJournal implements Journal {
     return this.#inOrder([], () => this.#claims.claimParked(request));
   }
 
+  now(): number {
+    return this.#database.now();
+  }
+
   async nextDue(agents: readonly string[]): Promise<number | undefined> {
     return this.#claims.nextDue(agents);
   }

@@ -23,14 +23,16 @@ const READERS: Readonly<Record<keyof UrlOptions, readonly [read: Reader, wanted:
   pgvector: [flag, 'true or false'],
 };
 
+const NOWHERE =
+  'postgresJournal needs { url } with a URL such as postgres://user@host:5432/name, or { pool } with a pool of pg.';
+const UNREADABLE =
+  'The URL of Postgres cannot be read. Check its host and port, and write signs of the user name and the password other than letters and digits in percent encoding (# is %23, / is %2F).';
+
 /** @returns the URL without our options, and these. @throws PilotageError `invalid_config`. */
 export function readUrl(text: string | undefined): { readonly url: string; readonly options: UrlOptions } {
-  if (text === undefined || !/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text)) {
-    throw new PilotageError(
-      'invalid_config',
-      'postgresJournal needs { url: "postgres://user:password@host:5432/name" }, or { pool } with a pool of pg.',
-    );
-  }
+  const isMeant = text !== undefined && /^postgres(ql)?:\/\//i.test(text);
+  // It is not repeated: there may be a password in it.
+  if (!isMeant || !URL.canParse(text)) throw new PilotageError('invalid_config', isMeant ? UNREADABLE : NOWHERE);
   const { searchParams } = new URL(text);
   const options: Record<string, unknown> = {};
   for (const [name, [read, wanted]] of Object.entries(READERS)) {
