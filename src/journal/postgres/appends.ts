@@ -16,18 +16,23 @@ const APPEND = `
     SELECT * FROM unnest($2::int[], $3::text[], $4::bigint[], $5::bigint[], $6::int[], $7::bigint[], $8::float8[], $9::text[], $10::text[])
       AS asked (number, run, fence, expected, added, seen, lease_ms, status, agent)
   ),
-  held AS (SELECT key, id FROM {runs} WHERE id = ANY($3::text[]) ORDER BY key FOR UPDATE),
+  held AS MATERIALIZED (
+    SELECT key, id, fence, head, signals, owner FROM {runs} WHERE id = ANY($3::text[]) ORDER BY key FOR UPDATE
+  ),
+  fit AS MATERIALIZED (
+    SELECT held.key, asked.* FROM held JOIN asked ON asked.run = held.id
+    WHERE held.fence = asked.fence AND held.head = asked.expected AND (asked.seen IS NULL OR held.signals <= asked.seen)
+      AND (asked.lease_ms IS NULL OR held.owner IS NOT NULL)
+  ),
   moved AS (
     UPDATE {runs} AS runs SET
-      head = runs.head + asked.added,
+      head = runs.head + fit.added,
       updated_at = ${NOW_1},
-      status = coalesce(asked.status, runs.status),
-      agent = coalesce(asked.agent, runs.agent),
-      lease_until = CASE WHEN asked.lease_ms IS NULL THEN runs.lease_until ELSE ceil(${TIME_1} + asked.lease_ms)::bigint END
-    FROM held JOIN asked ON asked.run = held.id
-    WHERE runs.key = held.key AND runs.id = ANY($3::text[]) AND runs.fence = asked.fence AND runs.head = asked.expected
-      AND (asked.seen IS NULL OR runs.signals <= asked.seen) AND (asked.lease_ms IS NULL OR runs.owner IS NOT NULL)
-    RETURNING runs.key, asked.number
+      status = coalesce(fit.status, runs.status),
+      agent = coalesce(fit.agent, runs.agent),
+      lease_until = CASE WHEN fit.lease_ms IS NULL THEN runs.lease_until ELSE ceil(${TIME_1} + fit.lease_ms)::bigint END
+    FROM fit WHERE runs.key = fit.key
+    RETURNING runs.key, fit.number
   ),
   written AS (
     INSERT INTO {entries} (run, seq, at, body)

@@ -134,10 +134,15 @@ const NEXT_DUE = `
   ) AS line`;
 /** In the order of their keys, as all do who hold several runs. */
 const RENEW = `
-  WITH held AS (SELECT key, id FROM {runs} WHERE id = ANY($3::text[]) ORDER BY key FOR UPDATE)
+  WITH held AS MATERIALIZED (
+    SELECT key, id, fence, owner FROM {runs} WHERE id = ANY($3::text[]) ORDER BY key FOR UPDATE
+  ),
+  fit AS MATERIALIZED (
+    SELECT held.key FROM held JOIN unnest($3::text[], $4::bigint[]) AS lease (run, fence) ON lease.run = held.id
+    WHERE held.fence = lease.fence AND held.owner IS NOT NULL
+  )
   UPDATE {runs} AS runs SET lease_until = ceil(${TIME_1} + $2::float8)::bigint
-  FROM held JOIN unnest($3::text[], $4::bigint[]) AS lease (run, fence) ON lease.run = held.id
-  WHERE runs.key = held.key AND runs.id = ANY($3::text[]) AND runs.fence = lease.fence AND runs.owner IS NOT NULL
+  FROM fit WHERE runs.key = fit.key
   RETURNING runs.id, runs.fence, runs.signals`;
 const RELEASE = `
   UPDATE {runs} SET owner = NULL, lease_until = NULL, problem = $6,
