@@ -155,24 +155,24 @@ export async function recordRun(journal: Journal, query: string, run: string): P
       return value.bind(target);
     },
   });
+  const letGo = Promise.withResolvers<void>();
   const runtime = clusterRuntime({
     journal: spy,
     slots: 1,
     heard: {
+      letGo: () => letGo.resolve(),
       planned: () => {
         askedAt.push(performance.now());
         seen.push(appends.length);
       },
     },
   });
-  const started = await runtime.start(query, {
+  await runtime.start(query, {
     identity: identityOf(run),
     conversation: false,
     limits: { steps: 1_000 },
   });
-  while (['pending', 'running'].includes((await journal.get(started.id))?.status ?? '')) {
-    await Promise.race([started.result().catch(() => undefined), new Promise((resolve) => setTimeout(resolve, 5))]);
-  }
+  await letGo.promise;
   await runtime.close();
   if (stored === undefined) throw new Error('The run was not stored.');
   return {

@@ -53,43 +53,49 @@ const APPEND = `
 
 /**
  * The same for one append that takes nothing out of the inbox, as most are alone: with what it says and no more, which is a third of its cost.
- * There are few such texts, since few of these say something else.
+ * There are few such texts, since few of these say something else, and each is made once.
  */
 async function appendOne(sql: Sql, given: number | null, { append, bodies, agent }: AppendText): Promise<boolean> {
   const { run, fence, expected, seenSignals, leaseMs, status } = append;
-  const values: SqlValue[] = [given, run, fence, expected];
-  const say = (value: SqlValue | undefined, text: (parameter: string) => string): string => {
-    if (value === undefined) return '';
-    values.push(value);
-    return text(`$${values.length}`);
-  };
-  const sets = [
-    say(status, (to) => `, status = ${to}::text`),
-    say(agent, (to) => `, agent = ${to}::text`),
-    say(leaseMs, (ms) => `, lease_until = ceil(${TIME_1} + ${ms}::float8)::bigint`),
-  ].join('');
-  const seen = say(seenSignals, (most) => `AND signals <= ${most}::bigint`);
-  const owned = leaseMs === undefined ? '' : 'AND owner IS NOT NULL';
-  const [body, ...others] = bodies;
-  const entries =
-    others.length === 0
-      ? say(body, (text) => `SELECT key, $4::bigint + 1, ${NOW_1}, ${text}::text FROM moved`)
-      : say(
-          bodies,
-          (texts) => `
-        SELECT key, $4::bigint + place, ${NOW_1}, body
-        FROM moved CROSS JOIN unnest(${texts}::text[]) WITH ORDINALITY AS entry (body, place)`,
-        );
-  const written = await sql.run(
-    `
-    WITH moved AS (
-      UPDATE {runs} SET head = head + ${bodies.length}, updated_at = ${NOW_1}${sets}
-      WHERE id = $2 AND fence = $3::bigint AND head = $4::bigint ${seen} ${owned} RETURNING key
-    )
-    INSERT INTO {entries} (run, seq, at, body) ${entries}`,
-    ...values,
+  const said = [seenSignals, leaseMs, status, agent];
+  const [body = ''] = bodies;
+  const shape = said.reduce<number>((bits, value) => bits * 2 + (value === undefined ? 0 : 1), bodies.length);
+  let text = ONE.get(shape);
+  if (text === undefined) {
+    text = textOf(bodies.length, said);
+    ONE.set(shape, text);
+  }
+  const values: SqlValue[] = [given, run, fence, expected, bodies.length === 1 ? body : bodies];
+  for (const value of said) if (value !== undefined) values.push(value);
+  return (await sql.run(text, ...values)) > 0;
+}
+
+const ONE = new Map<number, string>();
+
+/** @param said what is there of the numbers of signals, the lease, the status and the agent. */
+function textOf(count: number, said: readonly unknown[]): string {
+  let last = 5;
+  const [seen = '', lease = '', status = '', agent = ''] = said.map((value) =>
+    value === undefined ? undefined : `$${++last}`,
   );
-  return written > 0;
+  const sets = [
+    status && `, status = ${status}::text`,
+    agent && `, agent = ${agent}::text`,
+    lease && `, lease_until = ceil(${TIME_1} + ${lease}::float8)::bigint`,
+  ].join('');
+  const asked = [seen && `AND signals <= ${seen}::bigint`, lease && 'AND owner IS NOT NULL'].join(' ');
+  const entries =
+    count === 1
+      ? `SELECT key, $4::bigint + 1, ${NOW_1}, $5::text FROM moved`
+      : `
+        SELECT key, $4::bigint + place, ${NOW_1}, body
+        FROM moved CROSS JOIN unnest($5::text[]) WITH ORDINALITY AS entry (body, place)`;
+  return `
+    WITH moved AS (
+      UPDATE {runs} SET head = head + ${count}, updated_at = ${NOW_1}${sets}
+      WHERE id = $2 AND fence = $3::bigint AND head = $4::bigint ${asked} RETURNING key
+    )
+    INSERT INTO {entries} (run, seq, at, body) ${entries}`;
 }
 
 /** The waits that are over, by their ids; `null`: all. */
