@@ -32,6 +32,8 @@ export function assertDriver(driver: Driver): void {
 
 interface AdvancePorts {
   readonly journal: Pick<Journal, 'get'>;
+  /** The name of this process as the owner of leases. */
+  readonly owner: string;
   readonly clock: Clock;
   /** Drives the run here as soon as there is a slot; `over` says when that is done with. */
   queue(waiting: QueuedRun): void;
@@ -228,6 +230,8 @@ export class Advances {
   #standing(record: RunRecord | undefined): Advanced | undefined {
     if (record === undefined || hasEnded(record.status)) return { next: 'done' };
     const { lease, readAt, wakeAt } = record;
+    // What this process has and does not drive, its sweep gives back in this moment.
+    if (lease?.owner === this.#ports.owner) return this.#busy(SOON_MS);
     if (lease !== undefined && !isDeadOwner(lease.owner)) return this.#busy(Math.max(1, lease.until - readAt));
     if (wakeAt === null) return { next: 'wait' };
     // Times of the store are not those of this clock.

@@ -124,7 +124,7 @@ export class Fleet {
   #advancesFor(driver: Driver): Advances {
     const { journal, clock, onFault } = this.#deps;
     return new Advances(driver, {
-      ...{ journal, clock, onFault },
+      ...{ journal, clock, onFault, owner: this.#owner },
       queue: (waiting) => this.#queue(waiting),
       letGoOf: (run) => (this.#poke(run) ? this.#live.get(run)?.done : undefined),
       refusedUntil: (run) => this.#refusals.until(run),

@@ -21,7 +21,7 @@ import type { PostgresTurns } from './turns.ts';
 
 /** What a claim found, and what it came to. */
 interface GrantedRow extends RunRow {
-  /** Of the store, with its fraction. */
+  /** By the store's clock, with its fraction. */
   readonly time: number;
 }
 
