@@ -24,7 +24,9 @@ export function checkSchedules(runs: Runs, script: SimulationScript, ledger: Led
   checkOnce(runs, ledger);
   const isSet = faults.some(({ kind }) => kind === 'clock');
   const known = new Map<string, string | undefined>();
-  for (const change of ledger.schedules.changes) {
+  // In the order in which the store was asked: whoever hears of it first is not the first.
+  const changes = [...ledger.schedules.changes].sort((one, other) => one.order - other.order);
+  for (const change of changes) {
     const { tenant, id, before, after, how } = change;
     const wrong: Wrong = (what) =>
       ledger.violated('schedules', `${id} at ${new Date(change.at).toISOString()}: ${what}`, change.run);
