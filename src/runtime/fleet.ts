@@ -1,5 +1,5 @@
 /** The runs that this process drives: claims them as there is room, keeps their leases, and lets go of them. */
-import { type Control, defined, steadyMs } from '#core';
+import { type Control, defined, PilotageError, steadyMs } from '#core';
 import {
   type Claim,
   type ClaimedRun,
@@ -383,7 +383,9 @@ export class Fleet {
   #looked(run: string, look: () => Promise<void>): void {
     const waking: Promise<void> = look()
       .catch((error: unknown) => {
-        this.#deps.onFault(error);
+        // Its session was deleted since: only who reads it wants to know.
+        if (PilotageError.is(error, 'run_not_found')) this.#toCome.forget(run);
+        else this.#deps.onFault(error);
         if (mayComeBack(error) && !this.#closing) this.#later.after(TRY_AGAIN_MS, run, () => this.#looked(run, look));
         else this.#deps.hub.tell(run, { type: 'exit', error });
       })

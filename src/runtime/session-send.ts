@@ -104,6 +104,7 @@ export class Sender {
         return await this.#sent(request, way, known.run);
       } catch (error) {
         if (!PilotageError.is(error, 'session_changed')) throw error;
+        if (way.as === 'started' && way.busyWith !== undefined) throw sessionBusy(scope, way.busyWith);
       }
     }
   }
@@ -144,11 +145,8 @@ export class Sender {
       case 'interrupt':
         return interrupts();
       case 'reject':
-        throw new PilotageError(
-          'session_busy',
-          `The session ${record?.session} has a turn under way (run ${run}). Wait for it, or send the message with busy: 'queue', 'steer' or 'interrupt'.`,
-          { data: { run } },
-        );
+        // The store knows it when it was accepted before, and may have its turn under way; else it finds that somebody is at work.
+        return { as: 'started', seen: null, busyWith: run };
       default:
         return busy satisfies never;
     }
@@ -213,6 +211,14 @@ export class Sender {
   }
 }
 
+function sessionBusy({ session }: Scope, run: string): PilotageError {
+  return new PilotageError(
+    'session_busy',
+    `The session ${session} has a turn under way (run ${run}). Wait for it, or send the message with busy: 'queue', 'steer' or 'interrupt'.`,
+    { data: { run } },
+  );
+}
+
 function acceptedAs(id: string, payload: JsonObject): AcceptedMessage {
   const { author, notice } = messageParts(payload);
   return { id, ...defined({ author }), ...(notice ? { notice } : {}) };
@@ -225,7 +231,8 @@ function interrupting(run: string, by: string): Told {
 
 /** How a message goes on its way, as the session is. */
 type Way =
-  | { readonly as: 'started'; readonly seen: null }
+  /** `busyWith`: the turn because of which it is refused, unless it was accepted before. */
+  | { readonly as: 'started'; readonly seen: null; readonly busyWith?: string }
   | { readonly as: 'queued'; readonly seen: { readonly run: string } }
   | {
       readonly as: 'steered' | 'interrupts';

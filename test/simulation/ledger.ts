@@ -1,6 +1,16 @@
 /** What stands outside all processes: what the store has taken, in order, and what the tools did to the world. */
 
-import { type Clock, type Control, type Effect, type Entry, isControl, type Json, type Message } from '#core';
+import {
+  type Clock,
+  type Control,
+  type Effect,
+  type Entry,
+  isControl,
+  type Json,
+  type Message,
+  type Scope,
+  scopeKey,
+} from '#core';
 import type { Append, Claim, Claimant, ClaimRequest, NewRun, Park } from '#journal';
 import type { NewSignal, Signalled } from '#pilotage/journal';
 import { ApprovalLedger } from './approval-ledger.ts';
@@ -9,6 +19,7 @@ import { isToUndo } from './goals-by-hand.ts';
 import { HeldLedger } from './held-ledger.ts';
 import type { SimulatedProcess } from './process.ts';
 import { ScheduleLedger } from './schedule-ledger.ts';
+import { SessionLedger } from './session-ledger.ts';
 import type { StartAsked } from './start-ledger.ts';
 import { StreamLedger } from './stream-ledger.ts';
 
@@ -173,6 +184,7 @@ export class Ledger {
   readonly accepted: Accepted[] = [];
   readonly appends: Appended[] = [];
   readonly schedules: ScheduleLedger = new ScheduleLedger();
+  readonly sessions: SessionLedger = new SessionLedger();
   readonly streams: StreamLedger = new StreamLedger();
   readonly held: HeldLedger = new HeldLedger();
   readonly starts: StartAsked[] = [];
@@ -218,7 +230,7 @@ export class Ledger {
     this.violations.push(run === undefined ? { invariant, what } : { invariant, what, run });
   }
 
-  created({ identity, entries }: NewRun, order: number): LedgerRun {
+  created({ identity, entries, waits }: NewRun, order: number): LedgerRun {
     const known = this.runs.get(identity.run);
     if (known !== undefined) return known;
     const run: LedgerRun = {
@@ -238,7 +250,22 @@ export class Ledger {
       claims: [],
     };
     this.runs.set(identity.run, run);
+    this.sessions.stored.push({ order, run, waits });
     return run;
+  }
+
+  /** A session is gone, with all that was in it: what happened under the ids of its runs is no matter of others that may have them. */
+  forget(key: string, scope: Scope, order: number): ReadonlyMap<string, LedgerRun> {
+    const isIts = ({ entries: [first] }: LedgerRun): boolean =>
+      first?.kind === 'started' && scopeKey(first.identity) === key;
+    const runs = new Map([...this.runs].filter(([, run]) => isIts(run)));
+    this.sessions.gone.push({ order, scope, runs });
+    for (const id of runs.keys()) this.runs.delete(id);
+    const gone = this.attempts.filter(({ run }) => runs.has(run));
+    for (const { key } of gone) for (const known of [this.effects, this.lateEffects, this.refuted]) known.delete(key);
+    const left = this.attempts.filter(({ run }) => !runs.has(run));
+    this.attempts.splice(0, this.attempts.length, ...left);
+    return runs;
   }
 
   claimed(claim: Claim, request: Claimant & Pick<ClaimRequest, 'reopens'>, process: SimulatedProcess): void {
