@@ -138,8 +138,8 @@ export const SCHEDULED_MESSAGES: readonly Mutant[] = [
   {
     name: 'report turns that are gone with their session',
     file: 'runtime/fleet.ts',
-    find: "if (PilotageError.is(error, 'run_not_found')) this.#toCome.forget(run);\n        else",
-    replace: '',
+    find: 'if (!this.#isGone(run, error)) this.#deps.onFault(error);',
+    replace: 'this.#deps.onFault(error);',
   },
   {
     name: 'skip a fire time while any turn of the session is under way',
