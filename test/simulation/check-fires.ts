@@ -57,7 +57,12 @@ function checkHistory(name: string, listed: readonly string[], runs: Runs, ledge
 /** It is whose the schedule says, and says what the schedule says, in the session that it names, once for each fire. */
 function checkOrigin(run: EndedRun, schedules: readonly SimulatedSchedule[], ledger: Ledger): void {
   const first = startOf(run);
-  if (first?.schedule === undefined || first.fork !== undefined) return;
+  if (first === undefined || first.fork !== undefined) return;
+  const names = Object.keys(first.context?.meta ?? {}).filter((name) => name === 'schedule' || name === 'fire_time');
+  const isNoFire = first.schedule === undefined && first.turn?.succeeds === undefined;
+  if (isNoFire && names.length > 0 && first.task === undefined)
+    ledger.violated('schedules', `it is no fire, and its tools are told ${names.join()}`, run.id);
+  if (first.schedule === undefined) return;
   const { identity, schedule } = first;
   const wrong = (what: string): void => ledger.violated('schedules', what, run.id);
   const its = schedules.find(({ id, tenant }) => id === schedule.id && tenant === identity.tenant);

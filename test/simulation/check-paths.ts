@@ -63,7 +63,8 @@ function before(
 function interruptedIdle({ first }: StoredTurn, branch: readonly StoredTurn[]): ReadonlySet<string> {
   return new Set(
     cutBy(first.turn?.interrupts, branch)
-      .filter(({ run }) => entriesOf(run, 'moved').length === 0)
+      // An ending that the interruption has prevented is nothing that was done.
+      .filter(({ run }) => entriesOf(run, 'moved').every(({ decision }) => decision.kind === 'finish'))
       .map(({ run }) => run.id),
   );
 }
