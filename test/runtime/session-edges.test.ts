@@ -188,6 +188,30 @@ describe.each(Object.entries(STORES))('a session in %s', (_name, open) => {
     expect((await session.send('hello')).as).toBe('started');
   });
 
+  it('words that come too late for the turn of a schedule are no fire of it', async () => {
+    const [asked, go] = [gate(), gate()];
+    const metas: unknown[] = [];
+    const next: PlannerFunction = async ({ query, context: { meta } }) => {
+      metas.push(meta);
+      if (query === 'tick') {
+        asked.open();
+        await go.opened;
+      }
+      return finish(`re ${query}`);
+    };
+    const { runtime, session } = talk({ planner: { name: 'p', next } });
+    // It fires as soon as it is there, and is not there any more then.
+    await runtime.schedules.put({ id: 'c', everyMs: 366 * 86_400_000, query: 'tick', session: 'talk', input: 1 });
+    await asked.opened;
+    await runtime.schedules.delete('c');
+    const late = await session.send('late', { id: 'm1', busy: 'steer' });
+    expect(late.as).toBe('steered');
+    go.open();
+    expect(await late.result()).toMatchObject({ answer: 're late' });
+    expect(metas).toEqual([{ schedule: 'c', fire_time: expect.any(String) }, {}]);
+    expect((await runtime.list({ schedule: 'c' })).length).toBe(1);
+  });
+
   it('a control that a user gives the id of a message swallows no message of another', async () => {
     const { runtime, session, held, journal } = talk();
     const theirs = runtime.session('talk', { identity: { tenant: 'local', user: 'mallory' } });
