@@ -79,34 +79,54 @@ export class Sender {
 
   /** @throws PilotageError `session_busy`, `runtime_closed`, or as `Runtime.start`. */
   async send(scope: Scope, outgoing: Outgoing): Promise<Accepted> {
-    const { journal } = this.#host.deps;
-    const { replaces } = outgoing;
     const known = idsOf(scope, outgoing.id, outgoing.inPlaceOf);
-    const identity: Identity = { ...scope, run: known.run };
     for (;;) {
       this.#host.assertOpen();
-      const record = await journal.sessions.get(scope);
-      const way = await this.#wayFor(outgoing, record);
-      const seen = { live: way.seen, branch: record?.branch ?? null };
-      const branch = record?.branch;
-      const place = replaces === undefined ? defined({ after: branch }) : { replaces };
-      const last = replaces === undefined ? record && (await activeTurn(journal, record)) : await journal.get(replaces);
-      const request: Sending = {
-        scope,
-        known,
-        seen,
-        ...(outgoing.scheduled === undefined ? {} : { fires: { ...outgoing.scheduled.move, run: known.run } }),
-        ...(way.as === 'steered'
-          ? { tells: [{ run: way.run, message: this.#steering(known, outgoing) }] }
-          : await this.#turn(identity, outgoing, way, place, last?.agent)),
-      };
+      const asked = await this.#request(scope, known, outgoing);
+      if (asked === undefined) continue;
+      const { request, way } = asked;
       try {
         return await this.#sent(request, way, known.run);
       } catch (error) {
         if (!PilotageError.is(error, 'session_changed')) throw error;
-        if (way.as === 'started' && way.busyWith !== undefined) throw sessionBusy(scope, way.busyWith);
+        if (way.as === 'started' && way.busyWith !== undefined) await this.#assertFree(scope);
       }
     }
+  }
+
+  /** What is to be stored, as the session is now; `undefined` when it was deleted while it was looked at. */
+  async #request(
+    scope: Scope,
+    known: Sending['known'],
+    outgoing: Outgoing,
+  ): Promise<{ readonly request: Sending; readonly way: Way } | undefined> {
+    const { journal } = this.#host.deps;
+    const { replaces } = outgoing;
+    const record = await journal.sessions.get(scope);
+    const way = await this.#wayFor(outgoing, record).catch((error: unknown) => {
+      if (PilotageError.is(error, 'run_not_found')) return undefined;
+      throw error;
+    });
+    if (way === undefined) return undefined;
+    const branch = record?.branch;
+    const place = replaces === undefined ? defined({ after: branch }) : { replaces };
+    const last = replaces === undefined ? record && (await activeTurn(journal, record)) : await journal.get(replaces);
+    const request: Sending = {
+      scope,
+      known,
+      seen: { live: way.seen, branch: branch ?? null },
+      ...(outgoing.scheduled === undefined ? {} : { fires: { ...outgoing.scheduled.move, run: known.run } }),
+      ...(way.as === 'steered'
+        ? { tells: [{ run: way.run, message: this.#steering(known, outgoing) }] }
+        : await this.#turn({ ...scope, run: known.run }, outgoing, way, place, last?.agent)),
+    };
+    return { request, way };
+  }
+
+  /** @throws PilotageError `session_busy`. */
+  async #assertFree(scope: Scope): Promise<void> {
+    const { live } = (await this.#host.deps.journal.sessions.get(scope)) ?? {};
+    if (live !== undefined) throw sessionBusy(scope, live.run);
   }
 
   async #sent(request: Sending, way: Way, run: string): Promise<Accepted> {
