@@ -61,12 +61,24 @@ function before(
 
 /** Those that it has interrupted before they had done anything: their words are its own, and nothing else is left of them. */
 function interruptedIdle({ first }: StoredTurn, branch: readonly StoredTurn[]): ReadonlySet<string> {
-  return new Set(
-    cutBy(first.turn?.interrupts, branch)
-      // An ending that the interruption has prevented is nothing that was done.
-      .filter(({ run }) => entriesOf(run, 'moved').every(({ decision }) => decision.kind === 'finish'))
-      .map(({ run }) => run.id),
-  );
+  const idle = new Set<string>();
+  let wanted = first.turn?.interrupts;
+  for (const { run, first: cut } of branch) {
+    if (run.id !== wanted || !isCancelled(run)) break;
+    if (!hasDone(run)) idle.add(run.id);
+    wanted = cut.turn?.interrupts;
+  }
+  return idle;
+}
+
+/** A decision that nothing has come of is nothing that was done: an ending that the interruption has prevented, or a question without an answer. */
+function hasDone(run: EndedRun): boolean {
+  return entriesOf(run, 'call_ended').length + entriesOf(run, 'resumed').length > 0;
+}
+
+function isCancelled(run: EndedRun): boolean {
+  const ending = endingOf(run);
+  return ending?.kind === 'finished' && ending.reason === 'cancelled';
 }
 
 /** The turn that was interrupted, and such as that one was to take over. */
@@ -74,9 +86,7 @@ function cutBy(interrupts: string | undefined, branch: readonly StoredTurn[]): r
   const cut: StoredTurn[] = [];
   let wanted = interrupts;
   for (const turn of branch) {
-    const ending = endingOf(turn.run);
-    const isCancelled = ending?.kind === 'finished' && ending.reason === 'cancelled';
-    if (turn.run.id !== wanted || !isCancelled) break;
+    if (turn.run.id !== wanted || !isCancelled(turn.run)) break;
     cut.push(turn);
     // What had begun has their words.
     if (entriesOf(turn.run, 'turn_started').length > 0) break;

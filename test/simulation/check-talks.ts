@@ -31,7 +31,9 @@ export function checkTalks({ runs, ledger, told, places, isInOrder }: EndOfTalks
     for (const turn of turns) checkPath(turn, turns, ledger);
   }
   if (!isInOrder) return;
-  const sessions = turnsByHand(ledger, (index, turns) => checkSend(ledger.sessions.sends[index], turns, ledger));
+  const sessions = turnsByHand(ledger, (index, turns, branch) =>
+    checkSend(ledger.sessions.sends[index], turns, branch, ledger),
+  );
   for (const turns of sessions.values()) {
     for (const [index, turn] of turns.entries()) {
       const place = places.get(turn.id);
@@ -166,8 +168,13 @@ function turnMessageOf(message: Message): { readonly id: string } | undefined {
 }
 
 /** The store takes only what was decided on the session as it is, and a schedule neither answers nor interrupts anybody. */
-function checkSend(send: SendTaken | undefined, turns: readonly TurnByHand[], ledger: Ledger): void {
-  if (send === undefined || 'run' in send.answer) return;
+function checkSend(
+  send: SendTaken | undefined,
+  turns: readonly TurnByHand[],
+  branch: string | null,
+  ledger: Ledger,
+): void {
+  if (send === undefined) return;
   const { sending } = send;
   const { known, seen, starts, tells = [], fires } = sending;
   const wrong = (what: string): void => ledger.violated('session', what, known.run);
@@ -180,6 +187,9 @@ function checkSend(send: SendTaken | undefined, turns: readonly TurnByHand[], le
   if (fires !== undefined && (tells.length > 0 || origin?.interrupts !== undefined || starts?.waits !== 'last'))
     wrong('a schedule says something to a turn that is under way');
   if (starts === undefined && tells.some(({ run }) => run !== live?.id)) wrong('it is told to a turn that is over');
+  const after = origin?.after ?? null;
+  if (origin !== undefined && origin.replaces === undefined && after !== branch)
+    wrong(`it goes on from ${String(after)}, and somebody has chosen ${String(branch)}`);
   if (origin?.interrupts !== undefined && !tells.some(({ run }) => run === origin.interrupts))
     wrong('it interrupts a turn that is not told so');
 }

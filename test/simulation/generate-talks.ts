@@ -70,8 +70,9 @@ function planOf(dice: Dice): Plan {
     const asks: PlannedMove = { decision: { kind: 'request_pause', reason: 'await_input', payload: { q: 'Which?' } } };
     moves.splice(dice.between(0, moves.length), 0, asks);
   }
-  // What has been done is undone when nobody finds a way.
-  if (dice.chance(0.25)) moves.push({ decision: { kind: 'finish', reason: 'no_path' } });
+  // What has been done is undone when nobody finds a way. What is said while it is decided that nothing is left to do comes too late.
+  if (dice.chance(0.5))
+    moves.push({ decision: { kind: 'finish', reason: dice.pick(['goal', 'no_path']) }, thinkMs: dice.pick([20, 900]) });
   return { moves };
 }
 

@@ -23,21 +23,28 @@ type Step = { readonly order: number; readonly late: number } & (
   | { readonly does: 'end'; readonly run: LedgerRun }
   | { readonly does: 'forget'; readonly scope: Scope }
   | { readonly does: 'send'; readonly index: number }
+  | { readonly does: 'branch'; readonly scope: Scope; readonly branch: string | null }
 );
 
-/** @param onSend is told of each message that the store has taken, with the turns of its session just before. */
+/** @param onSend is told of each message that the store has taken, with the turns of its session and the branch that was chosen just before. */
 export function turnsByHand(
   ledger: Ledger,
-  onSend: (index: number, turns: readonly TurnByHand[]) => void,
+  onSend: (index: number, turns: readonly TurnByHand[], branch: string | null) => void,
 ): Map<string, TurnByHand[]> {
   const sessions = new Map<string, TurnByHand[]>();
+  const branches = new Map<string, string | null>();
   for (const step of stepsOf(ledger)) {
     if (step.does === 'store') store(sessions, step.run, step.waits, step.order);
     if (step.does === 'end') end(sessions, step.run, step.order);
-    if (step.does === 'forget') sessions.delete(scopeKey(step.scope));
+    if (step.does === 'branch') branches.set(scopeKey(step.scope), step.branch);
+    if (step.does === 'forget') for (const known of [sessions, branches]) known.delete(scopeKey(step.scope));
     if (step.does !== 'send') continue;
-    const scope = ledger.sessions.sends[step.index]?.sending.scope;
-    if (scope !== undefined) onSend(step.index, sessions.get(scopeKey(scope)) ?? []);
+    const { sending, answer } = ledger.sessions.sends[step.index] ?? {};
+    if (sending === undefined || answer === undefined || 'run' in answer) continue;
+    const key = scopeKey(sending.scope);
+    onSend(step.index, sessions.get(key) ?? [], branches.get(key) ?? null);
+    // The first message that begins a turn leaves the branch that somebody has gone to.
+    if (sending.starts !== undefined) branches.set(key, null);
   }
   return sessions;
 }
@@ -50,6 +57,7 @@ function stepsOf({ sessions }: Ledger): Step[] {
       // What an ending begins stands there before the next one has its turn.
       ...(run.endedAt === undefined ? [] : [{ order: run.endedAt, late: 2, does: 'end', run } as const]),
     ]),
+    ...sessions.branches.map(({ order, scope, branch }): Step => ({ order, late: 0, does: 'branch', scope, branch })),
     ...sessions.gone.map(({ order, scope }): Step => ({ order, late: 3, does: 'forget', scope })),
   ];
   return steps.sort((one, other) => one.order - other.order || one.late - other.late);
