@@ -16,6 +16,25 @@ const server = (more: Partial<Tool> = {}): Tool =>
     more,
   );
 
+/** A journal that says of the first append with such an entry only when `known` is opened that it is stored. */
+function farAway(isLate: (entry: { readonly kind: string; readonly call?: number }) => boolean) {
+  const inner = memoryJournal();
+  const [stored, known] = [gate(), gate()];
+  const append = async (request: Append): Promise<void> => {
+    await inner.append(request);
+    if (!request.entries.some(isLate)) return;
+    stored.open();
+    await known.opened;
+  };
+  const journal: Journal = new Proxy(inner, {
+    get: (target, name) => {
+      const member: unknown = name === 'append' ? append : Reflect.get(target, name);
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
+  });
+  return { inner, journal, stored, known };
+}
+
 describe('a question of a call that stays open', () => {
   it('is asked no more when the call is in doubt, and anew when it is made again', async () => {
     const journal = memoryJournal();
@@ -105,20 +124,7 @@ describe('a question of a call that stays open', () => {
   });
 
   it('takes the answer of somebody who has read it before its own process knows that it is stored', async () => {
-    const inner = memoryJournal();
-    const [second, known] = [gate(), gate()];
-    const append = async (request: Append): Promise<void> => {
-      await inner.append(request);
-      if (!request.entries.some((entry) => entry.kind === 'paused' && entry.call === 1)) return;
-      second.open();
-      await known.opened;
-    };
-    const journal: Journal = new Proxy(inner, {
-      get: (target, name) => {
-        const member: unknown = name === 'append' ? append : Reflect.get(target, name);
-        return typeof member === 'function' ? member.bind(target) : member;
-      },
-    });
+    const { inner, journal, stored: second, known } = farAway(({ kind, call: of }) => kind === 'paused' && of === 1);
     const planner = script(
       parallel([
         { id: 'a', tool: 'server', args: {} },
@@ -139,6 +145,32 @@ describe('a question of a call that stays open', () => {
     await run.result();
     const answers = (await run.state()).steps[0]?.calls.map(({ outcome }) => outcome);
     expect(answers).toMatchObject([{ value: 'one' }, { value: 'two' }]);
+  });
+
+  it('is answered to the next attempt when the one before had failed before it was stored', async () => {
+    let attempts = 0;
+    const flaky = make(
+      'flaky',
+      async (_, { ask }) => {
+        attempts += 1;
+        const asked = ask({ question: 'One?', hold: true });
+        if (attempts > 1) return asked;
+        asked.catch(() => {});
+        throw new ToolFailure('busy', { retryable: true });
+      },
+      { retries: 2, effect: 'read' },
+    );
+    const { journal, stored, known } = farAway(({ kind }) => kind === 'paused');
+    const { runtime, clock } = world({ planner: script(call('flaky')), tools: [flaky], journal });
+    const run = await start({ runtime });
+    await stored.opened;
+    await advanceUntil(clock, () => attempts === 2);
+    await quiet();
+    known.open();
+    await until(async () => (await pausesOf(run)).length === 1);
+    await run.answer(undefined, { kind: 'answer', value: 'one' });
+    await run.result();
+    expect(observations(await run.state())).toEqual(['one']);
   });
 
   it('is not ended by the time limit of its call while another one of it has been answered', async () => {

@@ -122,15 +122,16 @@ function checkNamesOnce(runs: Runs, ledger: Ledger): void {
   }
 }
 
-/** Whoever was told that a message was accepted finds it there, and what was refused is nowhere. */
-function checkTold({ say, order, answer }: Told, runs: Runs, ledger: Ledger): void {
+/** Whoever was told that a message was accepted finds it there, and nobody is refused what the store has taken. */
+function checkTold({ say, askedAt, order, answer }: Told, runs: Runs, ledger: Ledger): void {
   const { id, busy } = say;
   const sends = ledger.sessions.sends.filter(
     ({ sending, answer: said }) => !('run' in said) && messageOf(sending)?.id === id && sending.fires === undefined,
   );
   const accepted = sends.filter((send) => send.order < order);
   if ('code' in answer) {
-    const left = sends.filter(({ sending }) => runs.has(sending.known.run));
+    // What somebody has asked for before may come later.
+    const left = sends.filter((send) => send.order < askedAt && runs.has(send.sending.known.run));
     if (left.length > 0) ledger.violated('session', `${id} was refused as ${answer.code}, and is there`);
     return;
   }

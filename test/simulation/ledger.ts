@@ -260,7 +260,10 @@ export class Ledger {
       first?.kind === 'started' && scopeKey(first.identity) === key;
     const runs = new Map([...this.runs].filter(([, run]) => isIts(run)));
     this.sessions.gone.push({ order, scope, runs });
-    for (const id of runs.keys()) this.runs.delete(id);
+    for (const [id, run] of runs) {
+      if (run.holder !== undefined) noteLoss(run, run.holder, this.#clock.now());
+      this.runs.delete(id);
+    }
     const gone = this.attempts.filter(({ run }) => runs.has(run));
     for (const { key } of gone) for (const known of [this.effects, this.lateEffects, this.refuted]) known.delete(key);
     const left = this.attempts.filter(({ run }) => !runs.has(run));

@@ -27,7 +27,8 @@ const AGAIN_MS = 500;
 /** What somebody was told of a message. */
 export interface Told {
   readonly say: Say;
-  /** When whoever has heard it: everything with a smaller number had happened. */
+  /** When it was sent, and when somebody has heard of it: everything with a smaller number had happened. */
+  readonly askedAt: number;
   readonly order: number;
   readonly answer: Pick<SentMessage, 'turn' | 'as'> | { readonly code: string };
 }
@@ -80,26 +81,27 @@ export class Talkers {
   async #say(say: Say, worker: number): Promise<void> {
     const { ledger, does } = this.#world;
     const { id, busy, plan, undoes } = say;
+    const askedAt = ledger.next();
     ledger.tell('people', () => `say ${id} (${plan}) in session ${say.talk}, and ${busy}`);
     try {
       const sent = await does(worker, (runtime) =>
         this.#session(runtime, say, undoes ? { onFail: 'undo' } : {}).send(plan, { id, busy }),
       );
       if (sent === undefined) return;
-      this.#hear(say, { turn: sent.turn, as: sent.as });
+      this.#hear(say, askedAt, { turn: sent.turn, as: sent.as });
     } catch (error) {
       if (PilotageError.is(error, 'session_busy') || PilotageError.is(error, 'inbox_full'))
-        this.#hear(say, { code: error.code });
+        this.#hear(say, askedAt, { code: error.code });
       else if (!isStoreError(error) && !PilotageError.is(error, 'runtime_closed'))
         ledger.violated('no fault', `whoever said ${id} was told: ${String(error)}`);
     }
   }
 
-  #hear(say: Say, answer: Told['answer']): void {
+  #hear(say: Say, askedAt: number, answer: Told['answer']): void {
     const { ledger } = this.#world;
     this.#asking.delete(say);
     ledger.tell('people', () => `hear of ${say.id}: ${JSON.stringify(answer)}`);
-    this.told.push({ say, order: ledger.next(), answer });
+    this.told.push({ say, askedAt, order: ledger.next(), answer });
   }
 
   async #once(act: Exclude<TalkAct, Say>): Promise<void> {
