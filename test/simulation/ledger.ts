@@ -135,6 +135,8 @@ export interface LedgerRun {
   isDriven: boolean;
   fence: number;
   leaseUntil: number;
+  /** Its holder has asked the store to take it back, and has not heard of that: perhaps it was claimed since. */
+  isGivenBack: boolean;
   /** Let go of as it was, after a fault of the store: nothing is due of it before its time. */
   isLeftForNow: boolean;
   /** When that was. */
@@ -244,6 +246,7 @@ export class Ledger {
       isDriven: false,
       fence: 0,
       leaseUntil: 0,
+      isGivenBack: false,
       isLeftForNow: false,
       leftAt: [],
       takenOverAt: [],
@@ -287,6 +290,13 @@ export class Ledger {
     run.fence = claim.fence;
     run.leaseUntil = now + request.leaseMs;
     run.isLeftForNow = false;
+    run.isGivenBack = false;
+  }
+
+  /** The store is asked to take the run back: which comes first, that or a claim, is known when both have been heard of. */
+  givesBack(run: string, fence: number): void {
+    const known = this.runs.get(run);
+    if (known?.fence === fence) known.isGivenBack = true;
   }
 
   /** A process drives no more runs of one tenant at once than it may. */
@@ -309,6 +319,7 @@ export class Ledger {
   released(run: string, fence: number, { status }: Park): void {
     const known = this.runs.get(run);
     if (known?.fence !== fence) return;
+    known.isGivenBack = false;
     known.leaseUntil = 0;
     known.isDriven = false;
     // What it leaves behind has its time from here on.

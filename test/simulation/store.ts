@@ -224,6 +224,7 @@ export class SimulatedStore implements Journal {
   release(lease: Renewal, park: Park): Promise<boolean> {
     const { inner, ledger } = this.#options;
     return this.#operation('release', async () => {
+      ledger.givesBack(lease.run, lease.fence);
       const parked = await inner.release(lease, park);
       ledger.released(lease.run, lease.fence, park);
       this.#tell(lease.run, () => `released ${parkText(park)}: ${parked}`);
