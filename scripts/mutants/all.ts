@@ -11,6 +11,7 @@ import type { Mutant } from './mutant.ts';
 import { PLANNERS } from './planners.ts';
 import { PROCESSES } from './processes.ts';
 import { RUNTIME } from './runtime.ts';
+import { SCHEDULED_MESSAGES } from './scheduled-messages.ts';
 import { SCHEDULES_AND_UNDO } from './schedules-and-undo.ts';
 import { SESSIONS_AND_FORKS } from './sessions-and-forks.ts';
 import { SQLITE } from './sqlite.ts';
@@ -35,6 +36,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...PLANNERS,
   ...WAITS,
   ...SCHEDULES_AND_UNDO,
+  ...SCHEDULED_MESSAGES,
   ...STREAMS,
   ...HELD_QUESTIONS,
   ...BACKGROUND,

@@ -5,8 +5,8 @@ export const HELD_QUESTIONS: readonly Mutant[] = [
   {
     name: 'open: lose the answer that comes while the call is under way',
     file: 'calls/held-questions.ts',
-    find: 'if (known?.end !== undefined) resolve(known.end);',
-    replace: "if (known?.end !== undefined && known.end.ended !== 'answer') resolve(known.end);",
+    find: 'if (known?.end !== undefined) for',
+    replace: "if (known?.end !== undefined && known.end.ended !== 'answer') for",
   },
   {
     name: 'open: ask the next attempt for the answer again',
@@ -56,5 +56,17 @@ export const HELD_QUESTIONS: readonly Mutant[] = [
     find: 'const known = isOpen ? waitingCall(open, at.call)?.waits.find(({ wait }) => wait === at.wait) : undefined;',
     replace:
       'const known = isOpen ? waitingCall(open, at.call)?.waits.find(({ end }) => end !== undefined) : undefined;',
+  },
+  {
+    name: 'open: give the answer to whoever has begun to wait last',
+    file: 'calls/held-questions.ts',
+    find: 'waiting.resolves.push(resolve);',
+    replace: 'waiting.resolves.splice(0, 1, resolve);',
+  },
+  {
+    name: 'open: judge an answer by a state that does not know what is stored',
+    file: 'loop/inbox.ts',
+    find: 'if (received.length > 0) await this.#ports.untilWritten();',
+    replace: '',
   },
 ];

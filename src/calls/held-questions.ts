@@ -15,7 +15,8 @@ interface HeldPorts {
 
 export class HeldQuestions {
   readonly #ports: HeldPorts;
-  readonly #open = new Map<string, { readonly at: WaitPlace; readonly resolve: (end: WaitEnd) => void }>();
+  /** All who wait for one answer: an attempt that is over may begin to wait after the one that follows it. */
+  readonly #open = new Map<string, { readonly at: WaitPlace; readonly resolves: ((end: WaitEnd) => void)[] }>();
 
   /** Those whose entries are on their way to the store. */
   readonly #asking = new Map<string, Promise<void>>();
@@ -42,7 +43,9 @@ export class HeldQuestions {
       await this.#begin(at, asked, known !== undefined && known.end === undefined, startedAt);
     }
     const { promise, resolve } = Promise.withResolvers<WaitEnd>();
-    this.#open.set(id, { at, resolve });
+    const waiting = this.#open.get(id) ?? { at, resolves: [] };
+    waiting.resolves.push(resolve);
+    this.#open.set(id, waiting);
     // Whoever has called the tool waits for it first.
     await undefined;
     this.hear();
@@ -79,11 +82,11 @@ export class HeldQuestions {
   hear(): void {
     if (this.#open.size === 0) return;
     const { open } = this.#ports.state;
-    for (const [id, { at, resolve }] of this.#open) {
+    for (const [id, { at, resolves }] of this.#open) {
       const isOpen = open?.move.step === at.step;
       const known = isOpen ? waitingCall(open, at.call)?.waits.find(({ wait }) => wait === at.wait) : undefined;
       if (!this.#isAsked(at)) this.#open.delete(id);
-      if (known?.end !== undefined) resolve(known.end);
+      if (known?.end !== undefined) for (const resolve of resolves) resolve(known.end);
     }
   }
 }

@@ -364,12 +364,14 @@ export { knowKey, knowKeysOf, knownSecrets, type RedactRule, redactor } from './
 export { skeletonOf } from './skeleton.ts';
 export {
   assertLabels,
+  fireMeta,
   type Labels,
   readStartKey,
   type ScheduleOrigin,
   START_KINDS,
   type StartKey,
   type StartKind,
+  withoutFireMeta,
 } from './start.ts';
 export {
   type AtOnce,

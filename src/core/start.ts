@@ -1,5 +1,6 @@
 /** What a run may be started with beside its work: labels to find it by, a time, a schedule, a key. Checked here, before anything is stored. */
 import { PilotageError } from './errors.ts';
+import type { JsonObject } from './json.ts';
 import { assertOptions, isOptionsRecord, type OptionShape } from './options.ts';
 
 /** Names and values by which a program finds runs again. */
@@ -12,6 +13,17 @@ export interface ScheduleOrigin {
   readonly at: number;
   /** True: somebody triggered it, beside the fire times. */
   readonly triggered?: true;
+}
+
+/** What the tools of a fire are told of it in `context.meta`. */
+export function fireMeta({ id, at }: Pick<ScheduleOrigin, 'id' | 'at'>): JsonObject {
+  return { schedule: id, fire_time: new Date(at).toISOString() };
+}
+
+/** For a run that goes on in a conversation, and is no fire. */
+export function withoutFireMeta(meta: JsonObject): JsonObject {
+  const { schedule, fire_time, ...others } = meta;
+  return schedule === undefined || fire_time === undefined ? meta : others;
 }
 
 export const START_KINDS = ['singleton', 'debounce', 'throttle', 'rate'] as const;

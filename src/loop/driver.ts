@@ -118,7 +118,9 @@ export class RunDriver {
     const hasNews = claim.signals > state.messagesTaken;
     const onCallCancelled = (control: Control): void =>
       this.#calls.stopped.stop(placeToCancel(control), control.payload?.['reason']);
-    this.#inbox = new RunInbox({ deps, state, tools, commit, isBoundary, onCancel, onCallCancelled, onHeard }, hasNews);
+    const untilWritten = (): Promise<void> => this.#writer.untilWritten();
+    const heard = { isBoundary, onCancel, onCallCancelled, onHeard };
+    this.#inbox = new RunInbox({ deps, state, tools, commit, untilWritten, ...heard }, hasNews);
     const isEnding = (): boolean => this.#stop !== undefined && !this.#isLettingGo();
     this.#moves = new Moves({ deps, state, kept, tools, isEnding, onMore: onHeard });
     this.#undo = new Undo({ deps, state, tools });

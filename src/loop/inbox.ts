@@ -33,6 +33,8 @@ export interface InboxPorts {
   readonly state: RunState;
   tools(): AuthorisedTools;
   commit(bodies: readonly EntryBody[], changes: Changes): Promise<void> | undefined;
+  /** Until the state knows all that was given to be written. */
+  untilWritten(): Promise<void>;
   /** Everything may be taken now. */
   isBoundary(): boolean;
   /** A hard cancel has come. `dismissal`: by a run above that goes on itself. */
@@ -148,6 +150,8 @@ export class RunInbox implements Hearing {
     const { deps, state } = this.#ports;
     this.#dirty = false;
     const received = await deps.journal.inbox(state.identity.run);
+    // It may be an answer to what is stored by now, and not known here.
+    if (received.length > 0) await this.#ports.untilWritten();
     this.#signalsSeen = state.messagesTaken + received.length;
     this.#signalsHeard = Math.max(this.#signalsHeard, this.#signalsSeen);
     this.#isCancelled = received.some(({ message }) => this.#cancels(message));

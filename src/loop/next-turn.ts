@@ -16,6 +16,7 @@ import {
   type Started,
   TURN_RUN,
   timeAfter,
+  withoutFireMeta,
   wordsIn,
 } from '#core';
 import type { NewRun, Received } from '#journal';
@@ -137,9 +138,13 @@ type Beginning = Pick<Started, 'query' | 'author' | 'agent' | 'limits' | 'pin' |
 function began(state: RunState, run: string, at: number, { carry, inputs = [], ...own }: Beginning): NewRun {
   const { scopes, whileAsked, conversation, undo, labels } = state;
   const identity = { ...state.identity, run };
-  const { inputs: _, ...before } = state.context;
+  const { inputs: _, meta: told, ...before } = state.context;
+  // Words that came too late for the turn of a schedule are no fire of it.
+  const isFurther = own.turn !== undefined && own.turn.succeeds === undefined;
+  const meta = told !== undefined && isFurther ? withoutFireMeta(told) : told;
   const context: RunContext = {
     ...before,
+    ...defined({ meta }),
     ...(carry === undefined ? {} : { carried: carry }),
     ...(inputs.length === 0 ? {} : { inputs }),
   };

@@ -1,5 +1,5 @@
 /** The runs that this process drives: claims them as there is room, keeps their leases, and lets go of them. */
-import { type Control, defined, steadyMs } from '#core';
+import { type Control, defined, PilotageError, steadyMs } from '#core';
 import {
   type Claim,
   type ClaimedRun,
@@ -297,7 +297,9 @@ export class Fleet {
     const { run, tries = 0, acceptChanges } = waiting;
     const isAsked = this.#advances?.failed(run) === true;
     if (this.#closing || (isAsked && mayComeBack(error))) return;
-    if (isJournalGone(error)) {
+    if (this.#isGone(run, error)) {
+      this.#deps.hub.tell(run, { type: 'exit', error });
+    } else if (isJournalGone(error)) {
       this.#tellReaders(run, error);
     } else if (mayComeBack(error)) {
       if (tries + 1 === TRIES_UNTIL_TOLD) this.#tellReaders(run, error);
@@ -383,12 +385,19 @@ export class Fleet {
   #looked(run: string, look: () => Promise<void>): void {
     const waking: Promise<void> = look()
       .catch((error: unknown) => {
-        this.#deps.onFault(error);
+        if (!this.#isGone(run, error)) this.#deps.onFault(error);
         if (mayComeBack(error) && !this.#closing) this.#later.after(TRY_AGAIN_MS, run, () => this.#looked(run, look));
         else this.#deps.hub.tell(run, { type: 'exit', error });
       })
       .then(() => void this.#waking.delete(waking));
     this.#waking.add(waking);
+  }
+
+  /** Its session was deleted since it was stored, or it was pruned: only who reads it wants to know. */
+  #isGone(run: string, error: unknown): boolean {
+    const isGone = PilotageError.is(error, 'run_not_found');
+    if (isGone) this.#toCome.forget(run);
+    return isGone;
   }
 
   /** The time of a parked run has come, or without `isTime` perhaps a signal. A living process that has it hears of that itself. */

@@ -7,6 +7,7 @@ import {
   capture,
   defined,
   encodedBytes,
+  fireMeta,
   type Identity,
   type Json,
   type JsonObject,
@@ -155,6 +156,6 @@ export function startOptionsOf(
   at: number,
 ): StartOptions {
   const { input, labels, limits, scopes } = definition as unknown as Definition;
-  const meta = { schedule: id, fire_time: new Date(at).toISOString() };
+  const meta = fireMeta({ id, at });
   return { agent, context: { meta, ...defined({ args: input }) }, ...defined({ labels, limits, scopes }) };
 }

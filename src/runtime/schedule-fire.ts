@@ -93,8 +93,14 @@ export async function runUnderWay(host: RunHost, run: string | undefined): Promi
     const record = await journal.get(next);
     if (record === undefined) return undefined;
     if (!['finished', 'failed', 'cancelled'].includes(record.status)) return next;
-    const [last] = record.problem === undefined ? await journal.read(next, record.head, 1) : [];
+    const [last] = record.problem === undefined ? await journal.read(next, record.head, 1).catch(unlessGone) : [];
     next = last?.kind === 'finished' ? defined({ run: last.successor?.run }).run : undefined;
   }
   return undefined;
+}
+
+/** Its session was deleted while it was looked at. */
+function unlessGone(error: unknown): readonly Entry[] {
+  if (PilotageError.is(error, 'run_not_found')) return [];
+  throw error;
 }

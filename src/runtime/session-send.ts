@@ -79,33 +79,54 @@ export class Sender {
 
   /** @throws PilotageError `session_busy`, `runtime_closed`, or as `Runtime.start`. */
   async send(scope: Scope, outgoing: Outgoing): Promise<Accepted> {
-    const { journal } = this.#host.deps;
-    const { replaces } = outgoing;
     const known = idsOf(scope, outgoing.id, outgoing.inPlaceOf);
-    const identity: Identity = { ...scope, run: known.run };
     for (;;) {
       this.#host.assertOpen();
-      const record = await journal.sessions.get(scope);
-      const way = await this.#wayFor(outgoing, record);
-      const seen = { live: way.seen, branch: record?.branch ?? null };
-      const branch = record?.branch;
-      const place = replaces === undefined ? defined({ after: branch }) : { replaces };
-      const last = replaces === undefined ? record && (await activeTurn(journal, record)) : await journal.get(replaces);
-      const request: Sending = {
-        scope,
-        known,
-        seen,
-        ...(outgoing.scheduled === undefined ? {} : { fires: { ...outgoing.scheduled.move, run: known.run } }),
-        ...(way.as === 'steered'
-          ? { tells: [{ run: way.run, message: this.#steering(known, outgoing) }] }
-          : await this.#turn(identity, outgoing, way, place, last?.agent)),
-      };
+      const asked = await this.#request(scope, known, outgoing);
+      if (asked === undefined) continue;
+      const { request, way } = asked;
       try {
         return await this.#sent(request, way, known.run);
       } catch (error) {
         if (!PilotageError.is(error, 'session_changed')) throw error;
+        if (way.as === 'started' && way.busyWith !== undefined) await this.#assertFree(scope);
       }
     }
+  }
+
+  /** What is to be stored, as the session is now; `undefined` when it was deleted while it was looked at. */
+  async #request(
+    scope: Scope,
+    known: Sending['known'],
+    outgoing: Outgoing,
+  ): Promise<{ readonly request: Sending; readonly way: Way } | undefined> {
+    const { journal } = this.#host.deps;
+    const { replaces } = outgoing;
+    const record = await journal.sessions.get(scope);
+    const way = await this.#wayFor(outgoing, record).catch((error: unknown) => {
+      if (PilotageError.is(error, 'run_not_found')) return undefined;
+      throw error;
+    });
+    if (way === undefined) return undefined;
+    const branch = record?.branch;
+    const place = replaces === undefined ? defined({ after: branch }) : { replaces };
+    const last = replaces === undefined ? record && (await activeTurn(journal, record)) : await journal.get(replaces);
+    const request: Sending = {
+      scope,
+      known,
+      seen: { live: way.seen, branch: branch ?? null },
+      ...(outgoing.scheduled === undefined ? {} : { fires: { ...outgoing.scheduled.move, run: known.run } }),
+      ...(way.as === 'steered'
+        ? { tells: [{ run: way.run, message: this.#steering(known, outgoing) }] }
+        : await this.#turn({ ...scope, run: known.run }, outgoing, way, place, last?.agent)),
+    };
+    return { request, way };
+  }
+
+  /** @throws PilotageError `session_busy`. */
+  async #assertFree(scope: Scope): Promise<void> {
+    const { live } = (await this.#host.deps.journal.sessions.get(scope)) ?? {};
+    if (live !== undefined) throw sessionBusy(scope, live.run);
   }
 
   async #sent(request: Sending, way: Way, run: string): Promise<Accepted> {
@@ -144,11 +165,8 @@ export class Sender {
       case 'interrupt':
         return interrupts();
       case 'reject':
-        throw new PilotageError(
-          'session_busy',
-          `The session ${record?.session} has a turn under way (run ${run}). Wait for it, or send the message with busy: 'queue', 'steer' or 'interrupt'.`,
-          { data: { run } },
-        );
+        // The store knows it when it was accepted before, and may have its turn under way; else it finds that somebody is at work.
+        return { as: 'started', seen: null, busyWith: run };
       default:
         return busy satisfies never;
     }
@@ -213,6 +231,14 @@ export class Sender {
   }
 }
 
+function sessionBusy({ session }: Scope, run: string): PilotageError {
+  return new PilotageError(
+    'session_busy',
+    `The session ${session} has a turn under way (run ${run}). Wait for it, or send the message with busy: 'queue', 'steer' or 'interrupt'.`,
+    { data: { run } },
+  );
+}
+
 function acceptedAs(id: string, payload: JsonObject): AcceptedMessage {
   const { author, notice } = messageParts(payload);
   return { id, ...defined({ author }), ...(notice ? { notice } : {}) };
@@ -225,7 +251,8 @@ function interrupting(run: string, by: string): Told {
 
 /** How a message goes on its way, as the session is. */
 type Way =
-  | { readonly as: 'started'; readonly seen: null }
+  /** `busyWith`: the turn because of which it is refused, unless it was accepted before. */
+  | { readonly as: 'started'; readonly seen: null; readonly busyWith?: string }
   | { readonly as: 'queued'; readonly seen: { readonly run: string } }
   | {
       readonly as: 'steered' | 'interrupts';

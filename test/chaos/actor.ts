@@ -10,7 +10,7 @@ import { createRuntime, type JsonObject, local, type Run, type ToolContext } fro
 import { seededRandom } from '#testing';
 import { type Place, Springs } from '../double-act/traps.ts';
 import { World } from '../double-act/world.ts';
-import { SCHEDULES, scheduleOf, tickAgent } from './calendar.ts';
+import { SAID, SCHEDULES, scheduleOf, TALK, TICK, tickAgent } from './calendar.ts';
 import { agentsOf } from './kinds.ts';
 import { STREAM } from './streaming.ts';
 import { GRACE_MS, LEASE_MS, PAGE, STEPS } from './times.ts';
@@ -121,6 +121,13 @@ async function obey(command: Command): Promise<void> {
       return;
     case 'schedule':
       return keepTime(command);
+    case 'say': {
+      const { id, busy } = command;
+      const context = { meta: { schedule: SAID, fire_time: id } };
+      const sent = await runtime.session(TALK, { agent: TICK, context }).send(`Say ${id}.`, { id, busy });
+      say({ said: 'spoken', id, turn: sent.turn });
+      return;
+    }
     case 'block':
       standStill(command.ms);
       return;

@@ -2,11 +2,17 @@
 import type { JsonObject, Tool } from '#pilotage';
 import type { ScheduleOptions } from '#pilotage/schedules';
 import type { Agent } from '#tools';
+import type { LedgerLine } from '../double-act/ledger.ts';
 import type { World } from '../double-act/world.ts';
 
-const TICK = 'tick';
+export const TICK = 'tick';
 
-export type ScheduleId = 'skip' | 'queue' | 'cron';
+export type ScheduleId = 'skip' | 'queue' | 'cron' | 'talk';
+
+/** The session into which a schedule sends, and people too. */
+export const TALK = 'talk';
+/** In place of the name of a schedule: people have said it. */
+export const SAID = 'said';
 
 /** Of each `overlap`, and of each `catchUp`, one. */
 export const SCHEDULES: readonly (ScheduleOptions & {
@@ -17,6 +23,7 @@ export const SCHEDULES: readonly (ScheduleOptions & {
   { id: 'skip', everyMs: 1_000, overlap: 'skip', catchUp: 'none', agent: TICK, query: 'Tick.' },
   { id: 'queue', everyMs: 2_000, overlap: 'queue', catchUp: 'all', agent: TICK, query: 'Tick.' },
   { id: 'cron', cron: '* * * * * *', overlap: 'parallel', catchUp: 'last', agent: TICK, query: 'Tick.' },
+  { id: 'talk', everyMs: 2_000, overlap: 'parallel', catchUp: 'last', session: TALK, agent: TICK, query: 'Tick.' },
 ];
 
 /** Each process has another definition, and the same times. */
@@ -25,10 +32,22 @@ export function scheduleOf(given: (typeof SCHEDULES)[number], seed: string): Sch
 }
 
 /** By hand: how far apart the fire times are, all of them whole multiples of it since the epoch. */
-export const EVERY_MS: Readonly<Record<ScheduleId, number>> = { skip: 1_000, queue: 2_000, cron: 1_000 };
+export const EVERY_MS: Readonly<Record<ScheduleId, number>> = {
+  skip: 1_000,
+  queue: 2_000,
+  cron: 1_000,
+  talk: 2_000,
+};
 
-/** Ids of their runs begin so. */
-export const SCHEDULED = 'schedule_';
+/** Whether the effect is that of a fire, or of what somebody has said in the session. */
+export function isTick({ tool }: Pick<LedgerLine, 'tool'>): boolean {
+  return tool === TICK;
+}
+
+/** Whether it is that of a turn of the session. */
+export function isOfTalk({ subject }: Pick<LedgerLine, 'subject'>): boolean {
+  return subject.startsWith(`${TALK} `) || subject.startsWith(`${SAID} `);
+}
 
 export function tickAgent(world: World): Agent & { readonly name: typeof TICK } {
   const act: Tool = {

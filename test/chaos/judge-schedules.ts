@@ -3,7 +3,7 @@
  * schedules, and what the processes said when they left a fire time out.
  */
 import type { LedgerLine } from '../double-act/ledger.ts';
-import { EVERY_MS, readSubject, SCHEDULED, SCHEDULES, type ScheduleId } from './calendar.ts';
+import { EVERY_MS, isTick, readSubject, SCHEDULES, type ScheduleId } from './calendar.ts';
 import { machineMs } from './words.ts';
 
 /** Fire times from `from` on, without `to`, of which some may have no run. */
@@ -83,7 +83,7 @@ interface Ticked {
 
 /** @param ledger all of it. */
 export function scheduleProblems(heard: ScheduleTestimony, ledger: readonly LedgerLine[]): ScheduleProblems {
-  const lines = ledger.filter(({ run }) => run.startsWith(SCHEDULED));
+  const lines = ledger.filter(isTick);
   const done = new Set(lines.flatMap(({ what, run }) => (what === 'done' ? [run] : [])));
   const all: { lost: string[]; twice: string[]; wrong: string[] } = { lost: [], twice: [], wrong: [] };
   const counts = { fires: 0, firesLeftOut: 0, triggers: 0 };

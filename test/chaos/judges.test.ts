@@ -1,24 +1,25 @@
-/** Whether the judges of schedules, undo and streams notice what they are to notice. */
+/** Whether the judges of schedules, sessions, undo and streams notice what they are to notice. */
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '#pilotage/state';
 import type { LedgerLine } from '../double-act/ledger.ts';
-import { SCHEDULED, type ScheduleId } from './calendar.ts';
+import { type ScheduleId, TICK } from './calendar.ts';
 import { ScheduleTestimony, scheduleProblems } from './judge-schedules.ts';
 import { StreamTestimony, streamProblems } from './judge-streams.ts';
+import { type TalkStored, TalkTestimony, talkProblems } from './judge-talk.ts';
 import { undoProblems } from './judge-undo.ts';
 import { ROWS } from './streaming.ts';
 import { UNDOABLE, undoingOf } from './undoing.ts';
 import { machineMs } from './words.ts';
 
 const line = (what: LedgerLine['what'], run: string, subject: string): LedgerLine => ({
-  ...{ what, tool: 't', subject, args: {}, run, key: `${run}/0.0`, pid: 1, attempt: run, at: 1 },
+  ...{ what, tool: TICK, subject, args: {}, run, key: `${run}/0.0`, pid: 1, attempt: run, at: 1 },
 });
 
 describe('schedules', () => {
   const FIRST = Math.ceil((Date.now() - 60_000) / 2_000) * 2_000;
   const atOf = (ms: number): number => ms + machineMs() - Date.now();
   const timeOf = (n: number): number => FIRST + n * 2_000;
-  const runOf = (id: ScheduleId, n: number): string => `${SCHEDULED}${id}_${n}`;
+  const runOf = (id: ScheduleId, n: number): string => `schedule_${id}_${n}`;
 
   interface Played {
     readonly heard: ScheduleTestimony;
@@ -102,6 +103,75 @@ describe('schedules', () => {
     const [first = [], second = []] = [lines.slice(0, 2), lines.slice(2, 4)];
     const mixed = [first[0], second[0], first[1], second[1], ...lines.slice(4)].filter((one) => one !== undefined);
     expect(wrong({ heard, lines: mixed })).toEqual({ ...NONE, wrong: 1 });
+  });
+});
+
+describe('the session of a schedule', () => {
+  const AT = 1_000_000_000_000;
+  const subjectOf = (n: number): string => `talk ${new Date(AT + n * 2_000).toISOString()}`;
+  const started = (n: number, id = `fire ${n}`): Entry =>
+    ({
+      ...{ kind: 'started', seq: 1, at: 1, turn: { messages: [{ id }] } },
+      schedule: { id: 'talk', at: AT + n * 2_000 },
+    }) as unknown as Entry;
+  const steered = (id: string): Entry =>
+    ({ kind: 'control', seq: 2, at: 1, applied: true, control: { turnMessage: { id } } }) as unknown as Entry;
+  const stored = (
+    order: readonly number[] = [0, 1, 2],
+  ): TalkStored & { turns: { run: string; entries: Entry[] }[] } => ({
+    turns: order.map((n) => ({ run: `run_${n}`, entries: [started(n)] })),
+    history: ['run_2', 'run_1', 'run_0'],
+  });
+  const heard = (): TalkTestimony => {
+    const all = new TalkTestimony();
+    for (const n of [0, 1, 2]) all.sent.add(`run_${n}`);
+    return all;
+  };
+  const LINES = [0, 1, 2].flatMap((n) => [
+    line('entered', `run_${n}`, subjectOf(n)),
+    line('done', `run_${n}`, subjectOf(n)),
+  ]);
+  const wrong = (of: TalkTestimony, lines: readonly LedgerLine[], what: TalkStored): Record<string, number> => {
+    const problems = talkProblems(of, lines, what);
+    return { lost: problems.lost.length, twice: problems.twice.length, wrong: problems.wrong.length };
+  };
+  const NONE = { lost: 0, twice: 0, wrong: 0 };
+
+  it('finds nothing wrong where each message is in one turn, and one turn comes after the other', () => {
+    expect(wrong(heard(), LINES, stored())).toEqual(NONE);
+    const said = heard();
+    said.spoken.set('word', 'run_1');
+    const with1 = stored();
+    with1.turns[1]?.entries.push(steered('word'));
+    expect(wrong(said, LINES, with1)).toEqual(NONE);
+    with1.turns[2]?.entries.push(steered('word'));
+    expect(wrong(said, LINES, with1)).toEqual({ ...NONE, twice: 1 });
+  });
+
+  it('misses turns, messages, and what the history does not have', () => {
+    const gone = stored();
+    gone.turns.pop();
+    expect(wrong(heard(), LINES.slice(0, 4), gone)).toEqual({ ...NONE, lost: 1 });
+    const said = heard();
+    said.spoken.set('word', 'run_1');
+    expect(wrong(said, LINES, stored())).toEqual({ ...NONE, lost: 1 });
+    expect(wrong(heard(), LINES, { ...stored(), history: ['run_1', 'run_0'] })).toEqual({ ...NONE, lost: 1 });
+    expect(wrong(heard(), LINES, { ...stored(), history: ['run_2', 'run_1', 'run_1', 'run_0'] })).toEqual({
+      ...NONE,
+      twice: 1,
+    });
+  });
+
+  it('finds turns that are begun in the middle of others, out of their order, or for another fire time', () => {
+    const [first, second] = LINES;
+    if (first === undefined || second === undefined) throw new Error('There are lines.');
+    expect(wrong(heard(), [first, ...LINES.slice(2, 4), second, ...LINES.slice(4)], stored())).toEqual({
+      ...NONE,
+      wrong: 1,
+    });
+    expect(wrong(heard(), LINES, stored([1, 0, 2]))).toEqual({ ...NONE, wrong: 1 });
+    const other = [line('entered', 'run_0', subjectOf(9)), line('done', 'run_0', subjectOf(9)), ...LINES.slice(2)];
+    expect(wrong(heard(), other, stored())).toEqual({ ...NONE, wrong: 1 });
   });
 });
 

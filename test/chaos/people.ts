@@ -8,6 +8,8 @@ import type { Testimony } from './verdict.ts';
 import { postOf } from './waiting.ts';
 
 const LIVE_RUNS = 16;
+/** How likely at each look. */
+const SAYS = 0.04;
 const CONTROLS: readonly ControlType[] = ['CANCEL', 'PAUSE', 'USER_MESSAGE', 'USER_MESSAGE', 'REDIRECT'];
 /** Runs that undo are short, and are to be met in the middle of that. */
 const STARTED: readonly KindName[] = [...kinds, 'undoing'];
@@ -36,6 +38,7 @@ export class People {
     const live = found.filter(({ identity }) => heard.starts.has(identity.run)).map(({ identity }) => identity.run);
     if (live.length < LIVE_RUNS) this.#start();
     this.#happen();
+    this.#say();
     this.#callOff(live);
     const told = this.#pick(live);
     if (told !== undefined && random() < 0.1) this.#control(told, this.#pick(CONTROLS) ?? 'CANCEL');
@@ -73,6 +76,17 @@ export class People {
     const signal = { do: 'signal', key: postOf(run), id: `post ${this.#happenings}`, payload } as const;
     const times = random() < 0.3 ? 2 : 1;
     for (let time = 0; time < times; time += 1) able()?.tell(signal);
+  }
+
+  /** Something in the session into which a schedule sends, now and then through two processes at once. */
+  #say(): void {
+    const { heard, random, able } = this.#options;
+    if (random() > SAYS) return;
+    const id = `word-${heard.talk.words}`;
+    heard.talk.words += 1;
+    const said = { do: 'say', id, busy: random() < 0.5 ? 'queue' : 'steer' } as const;
+    const times = random() < 0.3 ? 2 : 1;
+    for (let time = 0; time < times; time += 1) able()?.tell(said);
   }
 
   #pick<T>(list: readonly T[]): T | undefined {

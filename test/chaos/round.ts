@@ -4,11 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sqliteJournal } from '#journal/sqlite';
-import type { Journal } from '#pilotage/journal';
+import type { Journal, RunRecord } from '#pilotage/journal';
 import { seededRandom } from '#testing';
 import { wholeLedger } from '../double-act/ledger.ts';
 import { openAttempts } from '../double-act/person.ts';
-import { SCHEDULED } from './calendar.ts';
 import { Clockwork } from './clockwork.ts';
 import { type Member, member } from './crew.ts';
 import { type Disk, disk } from './disk.ts';
@@ -217,6 +216,7 @@ class Round {
       case 'happened':
       case 'rows':
       case 'passed':
+      case 'sent':
         this.#heard.hear(said, from?.pid ?? process.pid);
         return;
       case 'started':
@@ -228,6 +228,9 @@ class Round {
         return;
       case 'triggered':
         this.#heard.schedules.triggered.add(said.run);
+        return;
+      case 'spoken':
+        this.#heard.talk.spoken.set(said.id, said.turn);
         return;
       case 'scheduled':
         this.#clockwork?.hear(said, from);
@@ -368,9 +371,11 @@ class Round {
    * The lease of a process that has died with a clock that was minutes ahead is over in minutes, for whoever only looks for work. Who wants the run to
    * go on finds that its owner is dead.
    */
-  #goOn(live: readonly string[]): void {
+  #goOn(live: readonly RunRecord[]): void {
     const isTime = this.#random() < LOOK_MS / GOES_ON_EVERY_MS;
-    for (const id of live) if (isTime && id.startsWith(SCHEDULED)) this.#pick(this.#able)?.tell({ do: 'goOn', id });
+    for (const { identity, schedule, turnOrigin, waits } of live)
+      if (isTime && (schedule ?? turnOrigin) !== undefined && waits !== true)
+        this.#pick(this.#able)?.tell({ do: 'goOn', id: identity.run });
   }
 
   /** Everybody is well: clocks are right, the disk has room, nobody stands still. Until all runs have ended, or long enough. */
@@ -382,7 +387,7 @@ class Round {
       await clockwork.heal();
       // A schedule that rests begins nothing more.
       const live = await journal.list({ status: ['pending', 'running', 'waiting', 'paused'], limit: 200 });
-      this.#goOn(live.map(({ identity }) => identity.run));
+      this.#goOn(live);
       this.#readers.look();
       const isOver = live.length === 0 && !this.#readers.hasOpen && clockwork.isDone;
       if (!clockwork.isDone && performance.now() > until) this.#unexpected.push('the schedules do not go on');

@@ -1,6 +1,7 @@
 /** Reports of rounds, for people and for programs. */
 import type { ScheduleCounts } from './judge-schedules.ts';
 import type { StreamCounts } from './judge-streams.ts';
+import type { TalkCounts } from './judge-talk.ts';
 import type { UndoCounts } from './judge-undo.ts';
 import type { Deeds, RoundReport } from './round.ts';
 import { KINDS, type Verdict } from './verdict.ts';
@@ -19,6 +20,7 @@ export type Counts = Deeds &
   UndoCounts &
   StreamCounts &
   ScheduleCounts &
+  TalkCounts &
   Readonly<Record<keyof Verdict, number>> & {
     readonly rounds: number;
     /** Whose start was acknowledged. */
@@ -63,6 +65,8 @@ export function countsOf(reports: readonly RoundReport[]): Counts {
     firesLeftOut: sum(({ schedules }) => schedules.firesLeftOut),
     triggers: sum(({ schedules }) => schedules.triggers),
     pauses: sum(({ pauses }) => pauses),
+    turns: sum(({ talk }) => talk.turns),
+    steered: sum(({ talk }) => talk.steered),
     rows: sum(({ streams }) => streams.rows),
     rowsCutOff: sum(({ streams }) => streams.rowsCutOff),
     readings: sum(({ readings }) => readings),

@@ -7,9 +7,10 @@ import { foldEntries } from '#state';
 import { foldProblems, lostEntries, treeOf } from '#testing';
 import { ledgerOf, wholeLedger } from '../double-act/ledger.ts';
 import { problemsOf, repeated } from '../double-act/verdict.ts';
-import { SCHEDULED } from './calendar.ts';
+import { isTick } from './calendar.ts';
 import { type ScheduleCounts, ScheduleTestimony, scheduleProblems } from './judge-schedules.ts';
 import { type StreamCounts, StreamTestimony, streamCountsOf, streamProblems } from './judge-streams.ts';
+import { type TalkCounts, TalkTestimony, talkIn, talkProblems } from './judge-talk.ts';
 import { type UndoCounts, undoCountsOf, undoProblems } from './judge-undo.ts';
 import { asksOf, type KindName, undoAsksOf } from './kinds.ts';
 import { STREAM } from './streaming.ts';
@@ -41,6 +42,7 @@ export class Testimony {
   readonly entered: { readonly run: string; readonly key: string; readonly at: number; readonly pid: number }[] = [];
 
   readonly schedules: ScheduleTestimony = new ScheduleTestimony();
+  readonly talk: TalkTestimony = new TalkTestimony();
   readonly #streams = new Map<string, StreamTestimony>();
 
   streamOf(run: string): StreamTestimony {
@@ -51,7 +53,10 @@ export class Testimony {
 
   hear(said: Acknowledged, pid: number): void {
     if (said.said === 'passed') this.schedules.passed.push(said);
-    else if (said.said === 'rows') {
+    else if (said.said === 'sent') {
+      this.talk.sent.add(said.run);
+      this.schedules.asked.set(said.run, said.askedAt);
+    } else if (said.said === 'rows') {
       this.streamOf(said.run).acknowledged.push(...said.values.map((value) => JSON.stringify(value)));
     } else if (said.said === 'signalled') this.signals.push(said);
     else if (said.said === 'happened') this.happened.set(said.id, said.key);
@@ -123,6 +128,7 @@ export interface Judged {
   readonly undo: UndoCounts;
   readonly streams: StreamCounts;
   readonly schedules: ScheduleCounts;
+  readonly talk: TalkCounts;
 }
 
 export async function judge(journal: Journal, folder: string, heard: Testimony): Promise<Judged> {
@@ -153,7 +159,9 @@ export async function judge(journal: Journal, folder: string, heard: Testimony):
   }
   const undo = await judgeUndo(journal, folder, heard, verdict);
   const streams = await judgeStreams(journal, heard, verdict);
-  return { verdict, endings, undo, streams, schedules: await judgeSchedules(journal, folder, heard, verdict) };
+  const schedules = await judgeSchedules(journal, folder, heard, verdict);
+  const talk = await judgeTalk(journal, folder, heard, verdict);
+  return { verdict, endings, undo, streams, schedules, talk };
 }
 
 async function judgeRun(
@@ -241,7 +249,10 @@ async function judgeSchedules(
   verdict.firesLost.push(...lost);
   verdict.firesTwice.push(...twice);
   verdict.wrongFires.push(...wrong);
-  const known = [...heard.entries.keys(), ...ledger.map(({ run }) => run)].filter((run) => run.startsWith(SCHEDULED));
+  const isTold = ({ entry }: { readonly entry: Entry }): boolean =>
+    entry.kind === 'started' && (entry.schedule ?? entry.turn) !== undefined;
+  const told = [...heard.entries].flatMap(([run, all]) => (all.some(isTold) ? [run] : []));
+  const known = [...told, ...heard.talk.sent, ...ledger.filter(isTick).map(({ run }) => run)];
   for (const run of new Set(known)) {
     const entries = await readable(journal, run);
     verdict.firesLost.push(...lostIn(run, entries, heard));
@@ -252,6 +263,14 @@ async function judgeSchedules(
     const done = ledger.filter((line) => line.run === run && line.what === 'done').length;
     if (done !== 1) verdict.onceTwice.push(`${run} has done its one effect ${done} times`);
   }
+  return counts;
+}
+
+async function judgeTalk(journal: Journal, folder: string, { talk }: Testimony, verdict: Verdict): Promise<TalkCounts> {
+  const { lost, twice, wrong, counts } = talkProblems(talk, wholeLedger(folder), await talkIn(journal));
+  verdict.firesLost.push(...lost);
+  verdict.firesTwice.push(...twice);
+  verdict.wrongFires.push(...wrong);
   return counts;
 }
 

@@ -18,6 +18,20 @@ export function witnessed(inner: Journal, say: (line: Acknowledged) => void): Jo
       say({ said: 'appended', run: claim.run, fence: claim.fence, entries: run.entries });
       return claim;
     },
+    async send(sending) {
+      const askedAt = machineMs();
+      const sent = await inner.send(sending);
+      const { starts, tells = [] } = sending;
+      if ('run' in sent) return sent;
+      for (const { run, message } of tells) if (isControl(message)) say({ said: 'signalled', run, id: message.id });
+      if (starts === undefined) return sent;
+      say({ said: 'sent', run: starts.identity.run, askedAt });
+      const { claim } = sent;
+      if (claim === undefined) return sent;
+      say({ said: 'claimed', run: claim.run, fence: claim.fence, head: 0, at: machineMs(), askedAt });
+      say({ said: 'appended', run: claim.run, fence: claim.fence, entries: starts.entries });
+      return sent;
+    },
     async claim(request) {
       const claim = await inner.claim(request);
       if (claim !== undefined) say({ said: 'claimed', ...claim, at: machineMs() });

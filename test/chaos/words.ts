@@ -21,6 +21,8 @@ export type Command =
   /** Somebody goes on with the run, whose process may have died. */
   | { readonly do: 'goOn'; readonly id: string }
   | { readonly do: 'schedule'; readonly id: string; readonly op: 'pause' | 'resume' | 'trigger' }
+  /** Somebody says something in the session. The same again has the same id. */
+  | { readonly do: 'say'; readonly id: string; readonly busy: 'queue' | 'steer' }
   /** The event loop stands still for so long. */
   | { readonly do: 'block'; readonly ms: number }
   /** The wall clock of this process is so far ahead of the machine's from now on; 0 sets it right. */
@@ -45,6 +47,8 @@ export type Acknowledged =
   /** Fire times of a schedule were left out. */
   | ({ readonly said: 'passed' } & Passed)
   | { readonly said: 'rows'; readonly run: string; readonly values: readonly Json[] }
+  /** A message that begins a turn, which may have to wait. `askedAt`: as of a claim. */
+  | { readonly said: 'sent'; readonly run: string; readonly askedAt: number }
   | { readonly said: 'signalled'; readonly run: string; readonly id: string }
   /** A signal of the outside. */
   | { readonly said: 'happened'; readonly key: string; readonly id: string };
@@ -58,6 +62,8 @@ export type Said =
   /** A schedule is there. `wallMs`: by the clock of this process. */
   | { readonly said: 'put'; readonly id: string; readonly wallMs: number }
   | { readonly said: 'triggered'; readonly run: string }
+  /** A message of somebody was accepted, in this turn. */
+  | { readonly said: 'spoken'; readonly id: string; readonly turn: string }
   /** A schedule was paused or resumed. `nextAt`: its next fire time; absent when that has failed. */
   | {
       readonly said: 'scheduled';

@@ -1,11 +1,11 @@
 /** A question of a call that stays open while it asks ends with the call, however that ends. */
 import { describe, expect, it } from 'vitest';
-import { memoryJournal } from '#journal';
+import { type Append, type Journal, memoryJournal } from '#journal';
 import { type Tool, ToolFailure } from '#tools';
 import { call, named, parallel, script } from '../kit/decisions.ts';
 import { observations, pausesOf } from '../kit/run-record.ts';
 import { echo, holding, make } from '../kit/tools.ts';
-import { aborted, advanceUntil, gate, until } from '../kit/waiting.ts';
+import { aborted, advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
 
 /** Asks, and stops when it is told to. */
@@ -15,6 +15,25 @@ const server = (more: Partial<Tool> = {}): Tool =>
     (_, context) => Promise.race([context.ask({ question: 'May I?', hold: true }), aborted(context.signal)]),
     more,
   );
+
+/** A journal that says of the first append with such an entry only when `known` is opened that it is stored. */
+function farAway(isLate: (entry: { readonly kind: string; readonly call?: number }) => boolean) {
+  const inner = memoryJournal();
+  const [stored, known] = [gate(), gate()];
+  const append = async (request: Append): Promise<void> => {
+    await inner.append(request);
+    if (!request.entries.some(isLate)) return;
+    stored.open();
+    await known.opened;
+  };
+  const journal: Journal = new Proxy(inner, {
+    get: (target, name) => {
+      const member: unknown = name === 'append' ? append : Reflect.get(target, name);
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
+  });
+  return { inner, journal, stored, known };
+}
 
 describe('a question of a call that stays open', () => {
   it('is asked no more when the call is in doubt, and anew when it is made again', async () => {
@@ -102,6 +121,56 @@ describe('a question of a call that stays open', () => {
     await run.result();
     expect(observations(await run.state())).toEqual([['one?', 'two?', 'three?']]);
     expect(asked).toEqual(['One?', 'Two?', 'Three?']);
+  });
+
+  it('takes the answer of somebody who has read it before its own process knows that it is stored', async () => {
+    const { inner, journal, stored: second, known } = farAway(({ kind, call: of }) => kind === 'paused' && of === 1);
+    const planner = script(
+      parallel([
+        { id: 'a', tool: 'server', args: {} },
+        { id: 'b', tool: 'server', args: {} },
+      ]),
+    );
+    const { runtime } = world({ planner, tools: [server({ effect: 'read' })], journal });
+    const run = await start({ runtime });
+    await second.opened;
+    const other = world({ planner, journal: inner });
+    const [one, two] = await pausesOf(other.runtime.run(run.id));
+    // Whoever is far away from the store hears of what it has stored after others.
+    const heard = run.answer(two?.token, { kind: 'answer', value: 'two' });
+    await quiet();
+    known.open();
+    await heard;
+    await run.answer(one?.token, { kind: 'answer', value: 'one' });
+    await run.result();
+    const answers = (await run.state()).steps[0]?.calls.map(({ outcome }) => outcome);
+    expect(answers).toMatchObject([{ value: 'one' }, { value: 'two' }]);
+  });
+
+  it('is answered to the next attempt when the one before had failed before it was stored', async () => {
+    let attempts = 0;
+    const flaky = make(
+      'flaky',
+      async (_, { ask }) => {
+        attempts += 1;
+        const asked = ask({ question: 'One?', hold: true });
+        if (attempts > 1) return asked;
+        asked.catch(() => {});
+        throw new ToolFailure('busy', { retryable: true });
+      },
+      { retries: 2, effect: 'read' },
+    );
+    const { journal, stored, known } = farAway(({ kind }) => kind === 'paused');
+    const { runtime, clock } = world({ planner: script(call('flaky')), tools: [flaky], journal });
+    const run = await start({ runtime });
+    await stored.opened;
+    await advanceUntil(clock, () => attempts === 2);
+    await quiet();
+    known.open();
+    await until(async () => (await pausesOf(run)).length === 1);
+    await run.answer(undefined, { kind: 'answer', value: 'one' });
+    await run.result();
+    expect(observations(await run.state())).toEqual(['one']);
   });
 
   it('is not ended by the time limit of its call while another one of it has been answered', async () => {

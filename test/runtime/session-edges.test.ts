@@ -158,6 +158,60 @@ describe.each(Object.entries(STORES))('a session in %s', (_name, open) => {
     expect(await messagesOf(own)).toEqual([['m']]);
   });
 
+  it('a message that is refused while a turn is under way is known when it was accepted before', async () => {
+    const { session, held } = talk();
+    const sent = await session.send('hold', { id: 'm1', busy: 'reject' });
+    await held.entered;
+    // Its sender has not heard of that, and its own turn is under way.
+    expect(await session.send('hold', { id: 'm1', busy: 'reject' })).toMatchObject({ as: 'known', turn: sent.turn });
+    await expect(session.send('another', { id: 'm2', busy: 'reject' })).rejects.toMatchObject({
+      code: 'session_busy',
+      data: { run: sent.turn },
+    });
+    held.release();
+    await sent.result();
+    expect(await messagesOf(session)).toEqual([['m1']]);
+    expect((await session.send('another', { id: 'm2', busy: 'reject' })).as).toBe('started');
+  });
+
+  it('turns that wait and are gone with their session are no fault of whoever waited for them', async () => {
+    const { runtime, session, clock, faults } = talk({ maxLiveRuns: 1 });
+    const asks = await session.send('wait');
+    expect((await asks.result()).status).toBe('paused');
+    await runtime.schedules.put({ id: 'c', everyMs: 1_000, query: 'later', session: 'talk' });
+    const { id: queued } = await runtime.schedules.trigger('c');
+    await runtime.schedules.delete('c');
+    await runtime.sessions.delete({ tenant: 'local', user: 'local', session: 'talk' });
+    await expect(runtime.run(queued).result()).rejects.toMatchObject({ code: 'run_not_found' });
+    await clock.advance(60_000);
+    expect(faults).toEqual([]);
+    expect((await session.send('hello')).as).toBe('started');
+  });
+
+  it('words that come too late for the turn of a schedule are no fire of it', async () => {
+    const [asked, go] = [gate(), gate()];
+    const metas: unknown[] = [];
+    const next: PlannerFunction = async ({ query, context: { meta } }) => {
+      metas.push(meta);
+      if (query === 'tick') {
+        asked.open();
+        await go.opened;
+      }
+      return finish(`re ${query}`);
+    };
+    const { runtime, session } = talk({ planner: { name: 'p', next } });
+    // It fires as soon as it is there, and is not there any more then.
+    await runtime.schedules.put({ id: 'c', everyMs: 366 * 86_400_000, query: 'tick', session: 'talk', input: 1 });
+    await asked.opened;
+    await runtime.schedules.delete('c');
+    const late = await session.send('late', { id: 'm1', busy: 'steer' });
+    expect(late.as).toBe('steered');
+    go.open();
+    expect(await late.result()).toMatchObject({ answer: 're late' });
+    expect(metas).toEqual([{ schedule: 'c', fire_time: expect.any(String) }, {}]);
+    expect((await runtime.list({ schedule: 'c' })).length).toBe(1);
+  });
+
   it('a control that a user gives the id of a message swallows no message of another', async () => {
     const { runtime, session, held, journal } = talk();
     const theirs = runtime.session('talk', { identity: { tenant: 'local', user: 'mallory' } });

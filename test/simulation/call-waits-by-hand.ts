@@ -17,6 +17,8 @@ export interface WaitByHand extends WaitPlace, Omit<CallWait, 'wait'> {
   readonly ends: readonly (EndOfWait & { readonly seq: number })[];
   /** The seq of the entry that ends the call itself. */
   readonly over: number;
+  /** Until when it was asked last, when an attempt after the one that began it has asked anew. */
+  readonly askedUntil?: number;
 }
 
 /** Every wait that a call of the run has begun, in order. A call that is carried out once more counts its waits anew. */
@@ -38,8 +40,14 @@ export function callWaitsIn(entries: Entries): WaitByHand[] {
         waits.push({ ...wait, step, call, from: seq, requestedAt, ends: [], over: Number.POSITIVE_INFINITY });
       }
     }
-    if (entry.kind === 'paused' && entry.wait !== undefined && entry.step !== undefined && entry.call !== undefined)
-      asked.set(entry.token, { step: entry.step, call: entry.call, wait: entry.wait });
+    if (entry.kind === 'paused' && entry.wait !== undefined && entry.step !== undefined && entry.call !== undefined) {
+      const place = { step: entry.step, call: entry.call, wait: entry.wait };
+      asked.set(entry.token, place);
+      const index = openAt(place);
+      const wait = waits[index];
+      const { expiresAt: askedUntil = Number.POSITIVE_INFINITY } = entry;
+      if (wait !== undefined && wait.token !== entry.token) waits[index] = { ...wait, askedUntil };
+    }
     if (entry.kind === 'wait_ended') end(entry, endIn(entry), seq);
     const question = entry.kind === 'resumed' ? asked.get(entry.token) : undefined;
     if (question !== undefined && entry.kind === 'resumed') end(question, answerIn(entry), seq);

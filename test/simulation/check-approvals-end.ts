@@ -14,7 +14,9 @@ const LATE_MS = 4_000;
 
 export function checkApprovals(run: EndedRun, script: SimulationScript, ledger: Ledger): void {
   const questions = entriesOf(run, 'paused').flatMap((paused) => questionOf(paused, run.entries, run.id) ?? []);
-  const isWell = script.faults.length === 0 && script.world.aheadMs.every((ms) => ms === 0);
+  // Where there is a place for each run: whoever waits for one waits for all that others do in it.
+  const hasRoom = Math.min(script.slots, script.slotsPerTenant) >= ledger.runs.size;
+  const isWell = hasRoom && script.faults.length === 0 && script.world.aheadMs.every((ms) => ms === 0);
   for (const question of questions) {
     if (!(question.tool in GATED_KINDS)) continue;
     const wrong: Wrong = (what) => ledger.violated('approvals', `${question.paused.token} ${what}`, run.id);

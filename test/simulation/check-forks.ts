@@ -12,7 +12,7 @@ export function checkForks(run: EndedRun, runs: Runs, ledger: Ledger): void {
   if (first.fork.effects === 'held') checkHeld(run, ledger);
   if (first.task !== undefined) return;
   const { run: from, step } = first.fork;
-  const origin = runs.get(from);
+  const origin = runs.get(from) ?? ledger.sessions.goneRun(from)?.run;
   if (origin === undefined) {
     ledger.violated('forks', `it is a fork of ${from}, which is not there`, run.id);
     return;

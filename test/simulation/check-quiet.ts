@@ -42,6 +42,8 @@ export async function checkQuiet(
     if (record === undefined || record.lease !== undefined || record.wakeAt === undefined) return;
     if (record.wakeAt !== null && record.wakeAt <= now) return;
     if (record.wakeAt !== null && isLeftForNow) return;
+    // Its turn has not come.
+    if (record.waits === true && record.status === 'pending') continue;
     // It begins later, and nobody has told it anything.
     if (record.status === 'pending') {
       const [first, ...others] = entries;

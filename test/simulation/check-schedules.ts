@@ -24,7 +24,10 @@ export function checkSchedules(runs: Runs, script: SimulationScript, ledger: Led
   checkOnce(runs, ledger);
   const isSet = faults.some(({ kind }) => kind === 'clock');
   const known = new Map<string, string | undefined>();
-  for (const change of ledger.schedules.changes) {
+  const then = runsThen(runs, ledger);
+  // In the order in which the store was asked: whoever hears of it first is not the first.
+  const changes = [...ledger.schedules.changes].sort((one, other) => one.order - other.order);
+  for (const change of changes) {
     const { tenant, id, before, after, how } = change;
     const wrong: Wrong = (what) =>
       ledger.violated('schedules', `${id} at ${new Date(change.at).toISOString()}: ${what}`, change.run);
@@ -32,7 +35,7 @@ export function checkSchedules(runs: Runs, script: SimulationScript, ledger: Led
     if (known.get(name) !== before?.mark) wrong('it has changed, and nobody has changed it');
     known.set(name, after?.mark);
     if (how === 'put') checkPut(change, timesIn(calendar.schedules, change), isSet, wrong);
-    if (how === 'move') checkMove(change, timesIn(calendar.schedules, change), runs, isSet, wrong);
+    if (how === 'move') checkMove(change, timesIn(calendar.schedules, change), then, isSet, wrong);
   }
 }
 
@@ -103,7 +106,7 @@ function checkNext({ nextAt }: StoredSchedule, times: TimesByHand, wallMs: numbe
   if (!isSet && nextAt > nextFire(times, wallMs)) wrong(`it begins at ${new Date(nextAt).toISOString()} only`);
 }
 
-function checkMove(change: ScheduleChange, times: TimesByHand, runs: Runs, isSet: boolean, wrong: Wrong): void {
+function checkMove(change: ScheduleChange, times: TimesByHand, runs: RunsThen, isSet: boolean, wrong: Wrong): void {
   const { before, after, run, isPaused, wallMs } = change;
   if (before === undefined || after === undefined) {
     wrong('it was moved, and is not there');
@@ -115,7 +118,7 @@ function checkMove(change: ScheduleChange, times: TimesByHand, runs: Runs, isSet
     wrong('it goes on with what the pause has left out');
   if (isPaused !== undefined) return;
   if (after.isPaused !== before.isPaused) wrong('it was made to pause, or to go on, by a fire time');
-  const origin = run === undefined ? undefined : originOf(runs.get(run)?.entries[0]);
+  const origin = run === undefined ? undefined : originOf(runs(run, change.order)?.entries[0]);
   if (run !== undefined && origin === undefined) {
     wrong('its run is not there, or says nothing of it');
     return;
@@ -140,7 +143,7 @@ function checkPassed(
   after: StoredSchedule,
   fired: number | undefined,
   times: TimesByHand,
-  runs: Runs,
+  runs: RunsThen,
   wrong: Wrong,
 ): void {
   const { overlap, catchUp } = before.definition as Record<string, unknown>;
@@ -153,7 +156,7 @@ function checkPassed(
     return;
   }
   const isMissed = now - from > MISSED_MS;
-  const lastEnd = endOf(before.lastRun, runs);
+  const lastEnd = endOf(before.lastRun, order, runs);
   if (fired !== undefined && overlap !== 'parallel' && lastEnd > order)
     wrong('it fires while its last run is under way');
   const index = fired === undefined ? passed.length : passed.indexOf(fired);
@@ -173,12 +176,27 @@ function checkPassed(
   if (!isExplained) wrong(`${left.map(shown).join(', ')} had no run, with ${String(overlap)} and ${String(catchUp)}`);
 }
 
-/** When the run, and what went on with it, had ended. */
-function endOf(run: string | undefined, runs: Runs): number {
-  const known = run === undefined ? undefined : runs.get(run);
+/** When the run, and what went on with it, had ended, or was gone with its session. */
+function endOf(run: string | undefined, order: number, runs: RunsThen): number {
+  const known = run === undefined ? undefined : runs(run, order);
   if (known === undefined) return 0;
   const last = known.entries.at(-1);
   const next = last?.kind === 'finished' ? last.successor?.run : undefined;
-  const end = known.endedAt ?? Number.POSITIVE_INFINITY;
-  return next === undefined ? end : Math.max(end, endOf(next, runs));
+  return next === undefined ? known.end : Math.max(known.end, endOf(next, order, runs));
+}
+
+/** A run as it was under its name at that moment: it may be gone since, and another one may have come. */
+type RunsThen = (
+  run: string,
+  order: number,
+) => { readonly entries: readonly Entry[]; readonly end: number } | undefined;
+
+function runsThen(runs: Runs, { sessions: { gone } }: Ledger): RunsThen {
+  return (id, order) => {
+    const lost = gone.find((one) => one.order > order && (one.runs.get(id)?.landed[0] ?? Number.NaN) <= order);
+    const run = lost?.runs.get(id) ?? runs.get(id);
+    if (run === undefined || (run.landed[0] ?? 0) > order) return undefined;
+    const { entries, endedAt = Number.POSITIVE_INFINITY } = run;
+    return { entries, end: Math.min(endedAt, lost?.order ?? endedAt) };
+  };
 }

@@ -49,7 +49,8 @@ function checkTold(
   ledger: Ledger,
   longAgo: number,
 ): void {
-  if (first?.kind !== 'started' || first.fork !== undefined) return;
+  // What a message is told is decided when its turn has come.
+  if (first?.kind !== 'started' || first.fork !== undefined || first.turn !== undefined) return;
   const { history = [], continues, conversation, task } = first;
   const told = continues?.runs ?? [];
   if (history.length > 0) ledger.violated('session', 'it was told texts that nobody gave', id);

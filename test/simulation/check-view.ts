@@ -25,7 +25,9 @@ function checkForeign(view: RunView, ledger: Ledger): void {
       control.withdraws !== undefined && own.some((id) => isBelow(id, control.payload?.['told_to_the_run_above']));
     // What is written to a run that waits for a task which asks is written to the task.
     const isPassedOn = control.type === 'USER_MESSAGE' && own.some((id) => isBelow(id, control.payload?.['run']));
-    if (control.id !== FORK_GOAL && !isFromAbove && !isPassedOn && !isOwn(control.payload?.['run']))
+    // A message of the session is told to the turn that was under way.
+    const isTold = control.turnMessage !== undefined && own.some((id) => hasHeard(id, control.id, ledger));
+    if (control.id !== FORK_GOAL && !isFromAbove && !isPassedOn && !isTold && !isOwn(control.payload?.['run']))
       ledger.violated('no foreign data', 'a message to another run is shown', run);
   }
   for (const { outcome } of trajectory.step(trajectory.count - 1)?.calls ?? []) {
@@ -40,6 +42,10 @@ function checkForeign(view: RunView, ledger: Ledger): void {
     if (!own.some((id) => task.id.startsWith(`${id}.`)))
       ledger.violated('no foreign data', `the task ${task.id} is shown`, run);
   }
+}
+
+function hasHeard(run: string, control: string, ledger: Ledger): boolean {
+  return ledger.runs.get(run)?.messages.has(control) === true;
 }
 
 function isBelow(run: string, above: Json | undefined): boolean {

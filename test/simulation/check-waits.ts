@@ -34,7 +34,7 @@ function nameOf({ step, call, wait }: WaitByHand): string {
 }
 
 function checkWait(wait: WaitByHand, run: EndedRun, ledger: Ledger): void {
-  const { ends, until = Number.POSITIVE_INFINITY } = wait;
+  const { ends, askedUntil: until = wait.until ?? Number.POSITIVE_INFINITY } = wait;
   const wrong = (what: string): void => ledger.violated('waits', `${nameOf(wait)} ${what}`, run.id);
   if (ends.length > 1) wrong(`has ended ${ends.length} times`);
   if (wait.for === 'answer') checkQuestion(wait, run, wrong);

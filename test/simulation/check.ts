@@ -8,6 +8,7 @@ import { checkAccounts } from './check-accounts.ts';
 import { checkApprovals } from './check-approvals-end.ts';
 import { checkBackground, checkMadeOnce } from './check-background.ts';
 import { checkBudgets, checkEffects } from './check-budgets.ts';
+import { checkFires, type History } from './check-fires.ts';
 import { checkFlow } from './check-flows.ts';
 import { checkChanged, checkForks } from './check-forks.ts';
 import { checkHeld } from './check-held.ts';
@@ -18,6 +19,7 @@ import { checkProgress } from './check-progress.ts';
 import { checkSchedules } from './check-schedules.ts';
 import { checkSessions } from './check-session.ts';
 import { checkStarts } from './check-starts.ts';
+import { checkTalks } from './check-talks.ts';
 import { checkTasks } from './check-tasks.ts';
 import { checkUndo } from './check-undo.ts';
 import { checkParts, checkWaits } from './check-waits.ts';
@@ -26,6 +28,7 @@ import type { Ledger } from './ledger.ts';
 import { checkMailbox } from './mailbox-by-hand.ts';
 import type { ShownGroups } from './planner.ts';
 import type { SimulationScript } from './script.ts';
+import type { Told } from './talkers.ts';
 
 export interface StoredRun {
   readonly record: RunRecord | undefined;
@@ -42,9 +45,12 @@ export interface EndOfHistory {
   readonly kept: ReadonlyMap<string, readonly string[]>;
   /** What is in the index of all that waits. */
   readonly waits: readonly OpenWait[];
+  /** What those who talked in sessions were told. */
+  readonly told: readonly Told[];
+  readonly history: History;
 }
 
-export function checkEnd({ script, ledger, shown, stored, kept, waits }: EndOfHistory): void {
+export function checkEnd({ script, ledger, shown, stored, kept, waits, told, history }: EndOfHistory): void {
   const runs = new Map<string, EndedRun>();
   for (const [id, run] of ledger.runs) {
     const found = stored.get(id);
@@ -75,8 +81,11 @@ export function checkEnd({ script, ledger, shown, stored, kept, waits }: EndOfHi
   }
   // Where it is not known in which order things landed, nobody can say who was to get what.
   if (script.world.journal === 'memory') checkMailbox(ledger, kept);
+  const isInOrder = script.world.journal === 'memory';
   checkSchedules(runs, script, ledger);
-  checkStarts(runs, script.world.journal === 'memory', ledger);
+  checkFires({ runs, ledger, schedules: script.calendar?.schedules ?? [], history, isInOrder });
+  if (script.talks !== undefined) checkTalks({ runs, ledger, told, places: placesOf(stored), isInOrder });
+  checkStarts(runs, isInOrder, ledger);
   checkBudgets(runs, ledger);
   checkSessions(runs, script.memory, ledger, script.faults.some(standsStill));
   if (script.faults.length === 0) checkCallLimits(runs, ledger);
@@ -96,6 +105,10 @@ export function checkEnd({ script, ledger, shown, stored, kept, waits }: EndOfHi
     checkProgress(run, script.progress, ledger);
     checkOrigins(run, runs, ledger);
   }
+}
+
+function placesOf(stored: ReadonlyMap<string, StoredRun>): ReadonlyMap<string, number> {
+  return new Map([...stored].flatMap(([id, { record }]) => (record?.turn === undefined ? [] : [[id, record.turn]])));
 }
 
 function stateOf(entries: readonly Entry[], run: string, ledger: Ledger): RunState | undefined {

@@ -65,12 +65,12 @@ export function withCalendar(script: SimulationScript): SimulationScript {
     plans[name] = plan;
     return name;
   };
-  const calendar = dice.chance(0.5) ? ofSeconds(dice, script, named) : ofDays(dice, script, named);
+  const calendar = calendarIn(dice, script, named);
   return { ...script, plans, calendar, roots: script.roots.map((root) => movedTo(calendar, root)) };
 }
 
 /** The history begins at another time, and with it the times of its runs. */
-function movedTo({ startMs }: Calendar, root: Root): Root {
+export function movedTo({ startMs }: Calendar, root: Root): Root {
   const { deadlineAt } = root.limits;
   if (deadlineAt === undefined) return root;
   return { ...root, limits: { ...root.limits, deadlineAt: deadlineAt - USUAL_START_MS + startMs } };
@@ -78,7 +78,13 @@ function movedTo({ startMs }: Calendar, root: Root): Root {
 
 const USUAL_START_MS = Date.UTC(2026, 0, 1);
 
-type Named = (plan: Plan) => string;
+/** Gives a plan a name. */
+export type Named = (plan: Plan) => string;
+
+/** Of seconds, or of days. */
+export function calendarIn(dice: Dice, script: SimulationScript, named: Named): Calendar {
+  return dice.chance(0.5) ? ofSeconds(dice, script, named) : ofDays(dice, script, named);
+}
 
 /** Fire times come every few seconds; nights are about as long as what is not yet late. */
 function ofSeconds(dice: Dice, script: SimulationScript, named: Named): Calendar {

@@ -19,6 +19,7 @@ import {
 import { withScene } from './generate-scenes.ts';
 import { withStarts } from './generate-starts.ts';
 import { withStreams } from './generate-streams.ts';
+import { withTalks } from './generate-talks.ts';
 import { withUndo } from './generate-undo.ts';
 import { withUndoBelow } from './generate-undo-below.ts';
 import { WaitWriter } from './generate-waits.ts';
@@ -66,7 +67,7 @@ export function generateScript(seed: number): SimulationScript {
     ...dice.maybe(0.1, () => ({ compactEvery: dice.between(1, 3) })),
   });
   const more = withUndoBelow(withStarts(withApprovals(withUndo(withCalendar(scene)))));
-  return withBackground(withHeld(withStreams(more)));
+  return withTalks(withBackground(withHeld(withStreams(more))));
 }
 
 function root(dice: Dice, index: number, workers: number, plans: PlanWriter): Root {

@@ -1,6 +1,16 @@
 /** What stands outside all processes: what the store has taken, in order, and what the tools did to the world. */
 
-import { type Clock, type Control, type Effect, type Entry, isControl, type Json, type Message } from '#core';
+import {
+  type Clock,
+  type Control,
+  type Effect,
+  type Entry,
+  isControl,
+  type Json,
+  type Message,
+  type Scope,
+  scopeKey,
+} from '#core';
 import type { Append, Claim, Claimant, ClaimRequest, NewRun, Park } from '#journal';
 import type { NewSignal, Signalled } from '#pilotage/journal';
 import { ApprovalLedger } from './approval-ledger.ts';
@@ -9,6 +19,7 @@ import { isToUndo } from './goals-by-hand.ts';
 import { HeldLedger } from './held-ledger.ts';
 import type { SimulatedProcess } from './process.ts';
 import { ScheduleLedger } from './schedule-ledger.ts';
+import { SessionLedger } from './session-ledger.ts';
 import type { StartAsked } from './start-ledger.ts';
 import { StreamLedger } from './stream-ledger.ts';
 
@@ -124,6 +135,8 @@ export interface LedgerRun {
   isDriven: boolean;
   fence: number;
   leaseUntil: number;
+  /** Its holder has asked the store to take it back, and has not heard of that: perhaps it was claimed since. */
+  isGivenBack: boolean;
   /** Let go of as it was, after a fault of the store: nothing is due of it before its time. */
   isLeftForNow: boolean;
   /** When that was. */
@@ -173,6 +186,7 @@ export class Ledger {
   readonly accepted: Accepted[] = [];
   readonly appends: Appended[] = [];
   readonly schedules: ScheduleLedger = new ScheduleLedger();
+  readonly sessions: SessionLedger = new SessionLedger();
   readonly streams: StreamLedger = new StreamLedger();
   readonly held: HeldLedger = new HeldLedger();
   readonly starts: StartAsked[] = [];
@@ -218,7 +232,7 @@ export class Ledger {
     this.violations.push(run === undefined ? { invariant, what } : { invariant, what, run });
   }
 
-  created({ identity, entries }: NewRun, order: number): LedgerRun {
+  created({ identity, entries, waits }: NewRun, order: number): LedgerRun {
     const known = this.runs.get(identity.run);
     if (known !== undefined) return known;
     const run: LedgerRun = {
@@ -232,13 +246,32 @@ export class Ledger {
       isDriven: false,
       fence: 0,
       leaseUntil: 0,
+      isGivenBack: false,
       isLeftForNow: false,
       leftAt: [],
       takenOverAt: [],
       claims: [],
     };
     this.runs.set(identity.run, run);
+    this.sessions.stored.push({ order, run, waits });
     return run;
+  }
+
+  /** A session is gone, with all that was in it: what happened under the ids of its runs is no matter of others that may have them. */
+  forget(key: string, scope: Scope, order: number): ReadonlyMap<string, LedgerRun> {
+    const isIts = ({ entries: [first] }: LedgerRun): boolean =>
+      first?.kind === 'started' && scopeKey(first.identity) === key;
+    const runs = new Map([...this.runs].filter(([, run]) => isIts(run)));
+    this.sessions.gone.push({ order, scope, runs });
+    for (const [id, run] of runs) {
+      if (run.holder !== undefined) noteLoss(run, run.holder, this.#clock.now());
+      this.runs.delete(id);
+    }
+    const gone = this.attempts.filter(({ run }) => runs.has(run));
+    for (const { key } of gone) for (const known of [this.effects, this.lateEffects, this.refuted]) known.delete(key);
+    const left = this.attempts.filter(({ run }) => !runs.has(run));
+    this.attempts.splice(0, this.attempts.length, ...left);
+    return runs;
   }
 
   claimed(claim: Claim, request: Claimant & Pick<ClaimRequest, 'reopens'>, process: SimulatedProcess): void {
@@ -257,6 +290,13 @@ export class Ledger {
     run.fence = claim.fence;
     run.leaseUntil = now + request.leaseMs;
     run.isLeftForNow = false;
+    run.isGivenBack = false;
+  }
+
+  /** The store is asked to take the run back: which comes first, that or a claim, is known when both have been heard of. */
+  givesBack(run: string, fence: number): void {
+    const known = this.runs.get(run);
+    if (known?.fence === fence) known.isGivenBack = true;
   }
 
   /** A process drives no more runs of one tenant at once than it may. */
@@ -279,6 +319,7 @@ export class Ledger {
   released(run: string, fence: number, { status }: Park): void {
     const known = this.runs.get(run);
     if (known?.fence !== fence) return;
+    known.isGivenBack = false;
     known.leaseUntil = 0;
     known.isDriven = false;
     // What it leaves behind has its time from here on.

@@ -16,7 +16,7 @@ import { type Run, sendControl } from '#runtime';
 import { applyEntry, type OpenPause, type OpenStep, openState, type RunState } from '#state';
 import { keptBy } from './call-waits-by-hand.ts';
 import type { Dice } from './dice.ts';
-import type { Ledger } from './ledger.ts';
+import type { Ledger, LedgerRun } from './ledger.ts';
 import type { Act, Sender } from './script.ts';
 import { isStoreError } from './store-errors.ts';
 import { fitting, misfitting, shapeOf } from './wait-args.ts';
@@ -58,7 +58,7 @@ export class People {
   /** How often the budget of a run was raised. */
   readonly #raises = new Map<string, number>();
   /** The fold of each run that somebody has looked at, up to then. */
-  readonly #states = new Map<string, RunState>();
+  readonly #states = new WeakMap<LedgerRun, RunState>();
   #controls = 0;
   /** Each answer to what a call asks is like no other. */
   #answers = 0;
@@ -195,11 +195,12 @@ export class People {
 
   /** As it is now: the same object changes with the run. */
   #stateOf(run: string): RunState | undefined {
-    const entries = this.#world.ledger.runs.get(run)?.entries ?? [];
+    const known = this.#world.ledger.runs.get(run);
+    const { entries = [] } = known ?? {};
     const [first] = entries;
-    if (first === undefined) return undefined;
-    const state = this.#states.get(run) ?? openState(deepFreeze(first));
-    this.#states.set(run, state);
+    if (known === undefined || first === undefined) return undefined;
+    const state = this.#states.get(known) ?? openState(deepFreeze(first));
+    this.#states.set(known, state);
     for (const entry of entries.slice(state.head)) applyEntry(state, deepFreeze(entry));
     return state;
   }

@@ -88,7 +88,9 @@ function versionOf({ upgrades, world }: SimulationScript, process: SimulatedProc
 /** The query, or of a run that carries out a call what its arguments say. */
 function planNamed({ query, context: { args } }: RunView): string {
   const plan = args === undefined || !isJsonObject(args) ? undefined : args['plan'];
-  return typeof plan === 'string' ? plan : query;
+  if (typeof plan === 'string') return plan;
+  // The words of a message that has interrupted others come behind theirs.
+  return query.split('\n\n').at(-1) ?? query;
 }
 
 /** Gives a plan branch by branch. */

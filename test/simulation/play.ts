@@ -5,6 +5,7 @@ import type { Runtime, StartOptions } from '#runtime';
 import { SeededAmbient } from './ambient.ts';
 import { Scheduling } from './calendar.ts';
 import { checkEnd } from './check.ts';
+import type { History } from './check-fires.ts';
 import { checkQuiet, everyWait } from './check-quiet.ts';
 import { checkStreams } from './check-streams.ts';
 import { attachmentText } from './check-view.ts';
@@ -25,6 +26,7 @@ import { openStorage, type Storage } from './storage.ts';
 import { SimulatedStore } from './store.ts';
 import { isStoreError } from './store-errors.ts';
 import { StreamReaders } from './stream-readers.ts';
+import { Talkers } from './talkers.ts';
 import { SimulatedTime } from './time.ts';
 import { Watching } from './watching.ts';
 import { Worker } from './worker.ts';
@@ -50,6 +52,8 @@ const START_AGAIN_MS = 500;
 /** Of so many runs one is replayed when all is over, within this time. */
 const REPLAYED_EVERY = 8;
 const REPLAY_MS = 60_000;
+/** Few, so that there are pages. */
+const PAGE = 7;
 
 /** @param recording keeps a line for everything that happens. */
 export async function play(script: SimulationScript, recording = false): Promise<Played> {
@@ -110,6 +114,7 @@ class Stage {
   readonly #streamReaders: StreamReaders;
   readonly #clashes: Clashes;
   readonly #scheduling: Scheduling | undefined;
+  readonly #talkers: Talkers | undefined;
 
   constructor(script: SimulationScript, time: SimulatedTime, ledger: Ledger, ambient: SeededAmbient) {
     this.#script = script;
@@ -148,16 +153,11 @@ class Stage {
       after: (ms: number, act: () => void) => void time.after(ms, act),
     };
     this.#clashes = new Clashes(clashing, script.world.clashes);
-    const { starts = [], workers } = script;
-    this.#starters = new Starters(
-      {
-        ...clashing,
-        workers,
-        now: () => time.now(),
-        isInNight: (index) => this.#workers[index]?.isInNight === true,
-      },
-      starts,
-    );
+    const { starts = [], workers, talks } = script;
+    const isInNight = (index: number): boolean => this.#workers[index]?.isInNight === true;
+    const asking = { ...clashing, workers, isInNight };
+    this.#starters = new Starters({ ...asking, now: () => time.now() }, starts);
+    this.#talkers = talks && new Talkers(asking, talks);
     this.#deciders = new Deciders({ ledger, does });
     this.#outside = new Outside({
       ledger,
@@ -199,7 +199,9 @@ class Stage {
     const stored = await this.#storedRuns();
     const [kept, waits] = [await this.#keptSignals(), await everyWait(this.#journal)];
     await checkStreams(this.#ledger, this.#journal);
-    checkEnd({ script: this.#script, ledger: this.#ledger, shown: this.#shown, stored, kept, waits });
+    const told = this.#talkers?.told ?? [];
+    const history = await this.#history();
+    checkEnd({ script: this.#script, ledger: this.#ledger, shown: this.#shown, stored, kept, waits, told, history });
   }
 
   /** Lets go of what the history was stored in. */
@@ -228,6 +230,7 @@ class Stage {
       if (signal.again !== undefined) at(signal.at + signal.again, () => this.#outside.actAgain(signal, `s${index}`));
     }
     for (const start of starts ?? []) at(start.at, () => this.#starters.begin(start));
+    for (const act of this.#script.talks?.acts ?? []) at(act.at, () => this.#talkers?.act(act));
     for (const act of approvals ?? []) at(act.at, () => this.#deciders.act(act));
     for (const act of calendar?.acts ?? []) at(act.at, () => this.#scheduling?.act(act));
     for (const night of calendar?.nights ?? [])
@@ -290,7 +293,8 @@ class Stage {
       this.#allEnded() &&
       !this.#leavers.isBusy &&
       !this.#clashes.isBusy &&
-      !this.#starters.isBusy
+      !this.#starters.isBusy &&
+      this.#talkers?.isBusy !== true
     );
   }
 
@@ -349,6 +353,21 @@ class Stage {
       return [tenant, signals.map(({ id }) => id)] as const;
     });
     return new Map(await Promise.all(kept));
+  }
+
+  /** All runs that each schedule has begun, page by page. */
+  async #history(): Promise<History> {
+    const history = new Map<string, readonly string[]>();
+    for (const { tenant, id } of this.#script.calendar?.schedules ?? []) {
+      const runs: string[] = [];
+      const query = { tenant, schedule: id, limit: PAGE };
+      for (let page = await this.#journal.list(query); page.length > 0; ) {
+        runs.push(...page.map(({ identity }) => identity.run));
+        page = await this.#journal.list({ ...query, after: runs.at(-1) ?? '' });
+      }
+      history.set(JSON.stringify([tenant, id]), runs);
+    }
+    return history;
   }
 
   async #storedRuns(): Promise<Parameters<typeof checkEnd>[0]['stored']> {

@@ -5,6 +5,7 @@ import type { Odd } from './odd.ts';
 import type { ApprovalAct } from './script-approvals.ts';
 import type { Calendar } from './script-calendar.ts';
 import type { KeyedStart } from './script-starts.ts';
+import type { TalkPlay } from './script-talks.ts';
 import type { WorldFault, WorldScript } from './script-world.ts';
 import type { Shape } from './wait-args.ts';
 
@@ -34,6 +35,8 @@ export interface SimulationScript {
   readonly world: WorldScript;
   /** Absent: there are no schedules. */
   readonly calendar?: Calendar;
+  /** Absent: nobody talks in sessions. */
+  readonly talks?: TalkPlay;
   /** Absent: nothing is started under keys, or at a time. */
   readonly starts?: readonly KeyedStart[];
   /** Absent: nobody is asked about more than gates of their own. */

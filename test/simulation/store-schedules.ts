@@ -40,7 +40,12 @@ export function simulatedSchedules(behind: SchedulesBehind): ScheduleStore {
       operation('append', () =>
         changing(
           behind,
-          { how: 'move', ...nameOf(move), ...(move.isPaused === undefined ? {} : { isPaused: move.isPaused }) },
+          {
+            how: 'move',
+            ...nameOf(move),
+            ...(move.run === undefined ? {} : { run: move.run }),
+            ...(move.isPaused === undefined ? {} : { isPaused: move.isPaused }),
+          },
           () => schedules.move(move),
           (moved) => moved,
         ),
@@ -59,10 +64,11 @@ export function firing<T>(
   behind: SchedulesBehind,
   fires: ScheduleMove | undefined,
   work: () => Promise<T>,
+  hasMoved?: (value: T) => boolean,
 ): Promise<T> {
   if (fires === undefined || !behind.isInOrder) return work();
   const noted = { how: 'move', ...nameOf(fires), ...(fires.run === undefined ? {} : { run: fires.run }) } as const;
-  return changing(behind, noted, work);
+  return changing(behind, noted, work, hasMoved);
 }
 
 /** All three are asked for at once: a store that keeps the order has nothing between them. */

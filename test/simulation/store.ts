@@ -36,6 +36,7 @@ import type { OperationName, StoreErrorCode } from './script-world.ts';
 import { startingByKey } from './start-ledger.ts';
 import { storeFailure } from './store-errors.ts';
 import { firing, type SchedulesBehind, simulatedSchedules } from './store-schedules.ts';
+import { sendingIn, simulatedSessions } from './store-sessions.ts';
 import { noteEnds, noteRows } from './stream-ledger.ts';
 import { entryText, messageText, parkText, rowsText } from './text.ts';
 import type { SimulatedTime } from './time.ts';
@@ -102,13 +103,12 @@ export class SimulatedStore implements Journal {
       signal: (signal) => this.#signalOutside(signal),
       list: (query) => this.#operation('read', () => inner.events.list(query)),
     };
-    // The programs of the simulation have no sessions.
-    this.sessions = inner.sessions;
     this.#behind = {
       ...options,
       operation: (name, work) => this.#operation(name, work),
       tell: (what) => this.#tell('', what),
     };
+    this.sessions = simulatedSessions(this.#behind);
     this.schedules = simulatedSchedules(this.#behind);
     this.startByKey = (run, key) => this.#operation('create', () => startingByKey(this.#behind, run, key));
     this.streams = {
@@ -224,6 +224,7 @@ export class SimulatedStore implements Journal {
   release(lease: Renewal, park: Park): Promise<boolean> {
     const { inner, ledger } = this.#options;
     return this.#operation('release', async () => {
+      ledger.givesBack(lease.run, lease.fence);
       const parked = await inner.release(lease, park);
       ledger.released(lease.run, lease.fence, park);
       this.#tell(lease.run, () => `released ${parkText(park)}: ${parked}`);
@@ -306,8 +307,12 @@ export class SimulatedStore implements Journal {
     return inner.watch(run, () => hear(() => process.deliver(wake)));
   }
 
-  send: Journal['send'] = (sending) => this.#options.inner.send(sending);
-  watchSession: Journal['watchSession'] = (scope, wake) => this.#options.inner.watchSession(scope, wake);
+  send: Journal['send'] = (sending) => this.#operation('create', () => sendingIn(this.#behind, sending));
+
+  watchSession: Journal['watchSession'] = (scope, wake) => {
+    const { inner, process, hear = (told) => told() } = this.#options;
+    return inner.watchSession(scope, () => hear(() => process.deliver(wake)));
+  };
 
   prune: Journal['prune'] = (request) => this.#options.inner.prune(request);
 

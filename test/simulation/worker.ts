@@ -372,10 +372,16 @@ export class Worker {
     this.#replace();
   }
 
+  #hasLost(run: string, process: SimulatedProcess): boolean {
+    return this.#world.ledger.sessions.goneRun(run)?.run.lostAt.has(process) === true;
+  }
+
   #onFault(error: unknown, process: SimulatedProcess): void {
     if (!process.alive) return;
     this.#world.ledger.tell(process.name, () => `reports: ${describeThrown(error)}`);
     if (PilotageError.is(error, 'lease_lost') || isStoreError(error) || isOfAnotherVersion(error)) return;
+    // Its run was deleted with its session while it stood still in the middle of it.
+    if (PilotageError.is(error, 'run_not_found') && this.#hasLost(String(error.data?.['run']), process)) return;
     // The servers of scripted models are busy now and then, also as often in a row as they are tried.
     if (PilotageError.is(error, 'model_unavailable')) return;
     const stack = error instanceof Error ? error.stack : undefined;
