@@ -50,7 +50,7 @@ export function assertPrune({ olderThanMs, status, after = 0 }: PruneRequest): v
   if (!Number.isFinite(olderThanMs) || olderThanMs < 0) {
     throw wrong(`olderThanMs is ${olderThanMs}; give milliseconds from 0 up.`);
   }
-  if (status.length === 0 || !status.every((one) => ENDED_STATUSES.includes(one))) {
+  if (!Array.isArray(status) || status.length === 0 || !status.every((one) => ENDED_STATUSES.includes(one))) {
     throw wrong(`status is ${JSON.stringify(status)}; give one or more of ${ENDED_STATUSES.join(', ')}.`);
   }
   if (!Number.isSafeInteger(after) || after < 0) throw wrong(`after is ${after}; give next of the call before.`);

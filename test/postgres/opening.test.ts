@@ -1,8 +1,9 @@
 /** Many processes come to an empty database at the same moment. */
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { postgresJournal } from '#journal/postgres';
-import { newRun } from '#testing';
+import { ana, expectCode, newRun } from '#testing';
 import { postgresUrl } from '../kit/postgres.ts';
+import { asAdmin } from '../kit/roles.ts';
 
 it('makes the tables once, whoever comes first', async () => {
   const url = await postgresUrl();
@@ -13,4 +14,16 @@ it('makes the tables once, whoever comes first', async () => {
     for (const journal of journals) expect((await journal.list({})).length).toBe(8);
     await Promise.all(journals.map((journal) => journal.close()));
   }
+});
+
+it('names of schemas that Postgres keeps for itself are refused, and tables that were changed by hand are told of', async () => {
+  const url = await postgresUrl();
+  expect(() => postgresJournal({ url }, { schema: 'pg_mine' })).toThrow('does not begin with pg_');
+  const schema = `changed_${crypto.randomUUID().slice(0, 8)}`;
+  const journal = postgresJournal({ url }, { schema });
+  onTestFinished(() => journal.close());
+  await journal.create(newRun('r'));
+  await asAdmin(url, `ALTER TABLE ${schema}.runs RENAME COLUMN fence TO barrier`);
+  const error = await expectCode(journal.claim({ ...ana, run: 'r' }), 'journal_corrupt');
+  expect(error.message).toContain('column');
 });

@@ -197,9 +197,10 @@ async function loadPg(): Promise<typeof import('pg').default> {
 }
 
 function assertSchema(schema: string): void {
-  if (schema !== '' && Buffer.byteLength(schema) <= MOST_NAME_BYTES && !schema.includes('\u0000')) return;
+  const fits = schema !== '' && Buffer.byteLength(schema) <= MOST_NAME_BYTES && !schema.includes('\u0000');
+  if (fits && !schema.startsWith('pg_')) return;
   throw new PilotageError(
     'invalid_config',
-    `The option schema of postgresJournal is ${JSON.stringify(schema)}; give a name of 1 to ${MOST_NAME_BYTES} bytes.`,
+    `The option schema of postgresJournal is ${JSON.stringify(schema)}; give a name of 1 to ${MOST_NAME_BYTES} bytes that does not begin with pg_, which Postgres keeps for itself.`,
   );
 }

@@ -9,6 +9,7 @@ const STATEMENT_TIMEOUT = '57014';
 const LOCK_TIMEOUT = '55P03';
 const READ_ONLY = '25006';
 const NO_SUCH_TABLE = '42P01';
+const NO_SUCH_COLUMN = '42703';
 const NO_PRIVILEGE = '42501';
 const TOO_MANY_CONNECTIONS = '53300';
 const BAD_CHARACTER = '22021';
@@ -72,6 +73,11 @@ function describe(state: string | undefined, why: string): readonly [ErrorCode, 
       return [
         'journal_corrupt',
         `A table of the journal is missing (${why}). Restore a backup, or give another schema.`,
+      ];
+    case NO_SUCH_COLUMN:
+      return [
+        'journal_corrupt',
+        `The tables of the journal were changed (${why}). Put the column back, or restore a backup.`,
       ];
     case NO_PRIVILEGE:
       return [

@@ -96,6 +96,7 @@ export const pruneCases: readonly JournalCase[] = [
       await expectCode(journal.prune({ ...request, olderThanMs: -1 }), 'invalid_config');
       await expectCode(journal.prune({ ...request, olderThanMs: Number.NaN }), 'invalid_config');
       await expectCode(journal.prune({ ...request, status: [] }), 'invalid_config');
+      await expectCode(journal.prune({ olderThanMs: DAY } as PruneRequest), 'invalid_config');
       const paused = ['finished', 'paused'] as unknown as PruneRequest['status'];
       await expectCode(journal.prune({ ...request, status: paused }), 'invalid_config');
       await expectCode(journal.prune({ ...request, after: -1 }), 'invalid_config');
