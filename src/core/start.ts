@@ -20,7 +20,7 @@ export function fireMeta({ id, at }: Pick<ScheduleOrigin, 'id' | 'at'>): JsonObj
   return { schedule: id, fire_time: new Date(at).toISOString() };
 }
 
-/** For a run that goes on in a conversation, and is no fire. */
+/** The metadata of a run that a schedule has begun, for one that goes on in its conversation: nothing has fired that. */
 export function withoutFireMeta(meta: JsonObject): JsonObject {
   const { schedule, fire_time, ...others } = meta;
   return schedule === undefined || fire_time === undefined ? meta : others;
