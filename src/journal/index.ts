@@ -56,7 +56,14 @@ export {
   type Told,
 } from './port.ts';
 export type { NewStreamRow, StreamAppend, StreamRecord, StreamStore } from './port-streams.ts';
-export type { DueSchedules, ScheduleMove, ScheduleQuery, ScheduleStore, StoredSchedule } from './schedules-port.ts';
+export type {
+  DueSchedules,
+  ScheduleMove,
+  SchedulePut,
+  ScheduleQuery,
+  ScheduleStore,
+  StoredSchedule,
+} from './schedules-port.ts';
 export type { StoreIndex } from './store-view.ts';
 export type {
   EventStore,

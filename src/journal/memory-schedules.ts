@@ -1,7 +1,14 @@
 /** Schedules, and starts under keys, of a journal in memory. */
 import { deepFreeze, jsonEquals, type StartKey } from '#core';
 import { pageSize } from './rules.ts';
-import type { DueSchedules, ScheduleMove, ScheduleQuery, ScheduleStore, StoredSchedule } from './schedules-port.ts';
+import type {
+  DueSchedules,
+  ScheduleMove,
+  SchedulePut,
+  ScheduleQuery,
+  ScheduleStore,
+  StoredSchedule,
+} from './schedules-port.ts';
 import { type KeyDecision, type KeyRow, rowsThatCount, scheduleChanged } from './start-rules.ts';
 
 interface MemoryDeps {
@@ -19,7 +26,7 @@ export class MemorySchedules implements ScheduleStore {
     this.#deps = deps;
   }
 
-  async put(given: Parameters<ScheduleStore['put']>[0]): Promise<StoredSchedule> {
+  async put({ mark, ...given }: SchedulePut): Promise<StoredSchedule> {
     this.#deps.assertOpen();
     const now = this.#deps.now();
     const before = this.#schedules.get(keyOf(given.tenant, given.id));
@@ -28,6 +35,7 @@ export class MemorySchedules implements ScheduleStore {
     }
     const isSame = before.agent === given.agent && before.times === given.times;
     if (isSame && jsonEquals(before.definition, given.definition)) return before;
+    if (before.times !== given.times && mark !== undefined && mark !== before.mark) throw scheduleChanged(given);
     const nextAt = before.times === given.times ? before.nextAt : given.nextAt;
     return this.#set({ ...before, ...given, nextAt, revision: before.revision + 1, updatedAt: now });
   }

@@ -24,6 +24,12 @@ export interface StoredSchedule {
   readonly updatedAt: number;
 }
 
+export interface SchedulePut
+  extends Pick<StoredSchedule, 'tenant' | 'id' | 'agent' | 'definition' | 'times' | 'nextAt'> {
+  /** The `mark` of the schedule that was there when `nextAt` was worked out; `null`: there was none. Absent: it is not asked. */
+  readonly mark?: string | null;
+}
+
 /** The schedule has dealt with its fire times up to, and without, `nextAt`. */
 export interface ScheduleMove {
   readonly tenant: string;
@@ -56,10 +62,10 @@ export interface ScheduleStore {
   /**
    * Stores a schedule. The same definition again changes nothing; another one is another revision, which is paused when the one before was,
    * and keeps the fire time that comes next when its `times` are the same.
+   * @throws PilotageError `schedule_changed` when its `times` are others, and it is not as `nextAt` was worked out for: times that it
+   * has fired meanwhile must not come again.
    */
-  put(
-    schedule: Pick<StoredSchedule, 'tenant' | 'id' | 'agent' | 'definition' | 'times' | 'nextAt'>,
-  ): Promise<StoredSchedule>;
+  put(schedule: SchedulePut): Promise<StoredSchedule>;
   get(tenant: string, id: string): Promise<StoredSchedule | undefined>;
   /** @throws PilotageError `invalid_config` for a page over 200 or below 1. */
   list(query: ScheduleQuery): Promise<StoredSchedule[]>;

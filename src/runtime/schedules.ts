@@ -77,14 +77,16 @@ export class Schedules {
       { name: fireId({ tenant, id }, now), origin: { id, at: now } },
     );
     const times = JSON.stringify(given.times);
-    const nextAt = (await ticker.timesOf({ times })).after(now);
-    if (nextAt === null) {
-      throw new PilotageError(
-        'invalid_config',
-        `The schedule ${id} would never fire: there is no such time from now on.`,
-      );
-    }
-    const stored = await host.deps.journal.schedules.put({ tenant, id, agent, definition, times, nextAt });
+    const { schedules } = host.deps.journal;
+    const stored = await untilUnchanged(async () => {
+      const before = await schedules.get(tenant, id);
+      const nextAt = await this.#nextAt({ id, times, lastRun: before?.lastRun });
+      if (nextAt === null) {
+        const message = `The schedule ${id} would never fire: there is no such time from now on.`;
+        throw new PilotageError('invalid_config', message);
+      }
+      return schedules.put({ tenant, id, agent, definition, times, nextAt, mark: before?.mark ?? null });
+    });
     await ticker.goesOn(stored);
     ticker.look();
     return scheduleRecord(stored);
@@ -112,11 +114,11 @@ export class Schedules {
 
   /** Fire times of the pause are left out. @throws PilotageError `schedule_not_found`. */
   async resume(id: string, options: OfTenant = {}): Promise<ScheduleRecord> {
-    const { host, ticker } = this.#parts();
+    const { ticker } = this.#parts();
     const resumed = await this.#change(id, options, async (schedule) => {
       const { nextAt, isPaused } = schedule;
       if (!isPaused) return { nextAt, isPaused };
-      return { isPaused: false, nextAt: (await ticker.timesOf(schedule)).after(host.deps.clock.now()) };
+      return { isPaused: false, nextAt: await this.#nextAt(schedule) };
     });
     ticker.look();
     return resumed;
@@ -129,15 +131,20 @@ export class Schedules {
   async trigger(id: string, options: OfTenant = {}): Promise<Run> {
     const { host, starting } = this.#parts();
     const name = `${SCHEDULED_RUN}${id}_${crypto.randomUUID()}`;
-    for (let tries = 1; ; tries += 1) {
+    return untilUnchanged(async () => {
       const schedule = await this.#there(id, options);
       const origin = { id, at: host.deps.clock.now(), triggered: true } as const;
-      try {
-        return new Run(await fire(host, starting, schedule, { name, origin, nextAt: schedule.nextAt }), host);
-      } catch (error) {
-        if (!PilotageError.is(error, 'schedule_changed') || tries === MOST_TRIES) throw error;
-      }
-    }
+      return new Run(await fire(host, starting, schedule, { name, origin, nextAt: schedule.nextAt }), host);
+    });
+  }
+
+  /** The first fire time behind now, and behind the last one that was fired: by another clock it may be later. */
+  async #nextAt({ id, times, lastRun }: NextOf): Promise<number | null> {
+    const { host, ticker } = this.#parts();
+    const { journal, clock } = host.deps;
+    const fired = lastRun === undefined ? undefined : (await journal.get(lastRun))?.schedule;
+    const firedAt = fired?.id === id && fired.triggered !== true ? fired.at : 0;
+    return (await ticker.timesOf({ times })).after(Math.max(clock.now(), firedAt));
   }
 
   /** Its runs stay. @returns false when there was none. */
@@ -166,15 +173,30 @@ export class Schedules {
     to: (schedule: StoredSchedule) => Promise<Pick<StoredSchedule, 'isPaused' | 'nextAt'>>,
   ): Promise<ScheduleRecord> {
     const { schedules } = this.#parts().host.deps.journal;
-    for (let tries = 1; ; tries += 1) {
+    return untilUnchanged(async () => {
       const schedule = await this.#there(id, options);
       const change = await to(schedule);
       const { tenant, mark } = schedule;
       const isDone = change.isPaused === schedule.isPaused || (await schedules.move({ tenant, id, mark, ...change }));
       if (isDone) return scheduleRecord(await this.#there(id, options));
-      if (tries === MOST_TRIES) {
-        throw new PilotageError('schedule_changed', `The schedule ${id} changes all the time. Try again.`);
-      }
+      throw new PilotageError('schedule_changed', `The schedule ${id} changes all the time. Try again.`);
+    });
+  }
+}
+
+interface NextOf {
+  readonly id: string;
+  readonly times: string;
+  readonly lastRun?: string | undefined;
+}
+
+/** What is worked out from a schedule, again and again until it has not changed meanwhile. @throws PilotageError `schedule_changed`. */
+async function untilUnchanged<T>(work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!PilotageError.is(error, 'schedule_changed') || tries === MOST_TRIES) throw error;
     }
   }
 }

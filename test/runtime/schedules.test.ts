@@ -8,7 +8,7 @@ import { asks, call, finish } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
 import { changed } from '../kit/journals.ts';
 import { echo, holding } from '../kit/tools.ts';
-import { advanceUntil, quiet, until } from '../kit/waiting.ts';
+import { advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
 import { type World, type WorldOptions, world } from '../kit/world.ts';
 
 const STORES = {
@@ -64,6 +64,50 @@ describe.each(Object.entries(STORES))('schedules in %s', (name, open) => {
     });
     expect(made.faults).toEqual([]);
     await made.runtime.close();
+  });
+
+  it('do not fire again for times that have passed while whoever puts other times stood still', async () => {
+    const made = scene();
+    const { clock, journal } = made;
+    const schedule = { id: 's', query: 'look', overlap: 'parallel', catchUp: 'all' } as const;
+    await made.runtime.schedules.put({ ...schedule, everyMs: 2_000 });
+    const [asked, thawed] = [gate(), gate()];
+    const put: Journal['schedules']['put'] = async (definition) => {
+      asked.open();
+      await thawed.opened;
+      return journal.schedules.put(definition);
+    };
+    const schedules = new Proxy(journal.schedules, {
+      get: (target, member) => {
+        const value: unknown = member === 'put' ? put : Reflect.get(target, member);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+    const frozen = world({ planner: done, tools: [echo], journal: changed(journal, { schedules }), clock });
+    const others = frozen.runtime.schedules.put({ ...schedule, everyMs: 3_000 });
+    await asked.opened;
+    for (let fires = 1; fires <= 6; fires += 1) {
+      clock.advance(2_000);
+      await until(async () => (await timesOf(made)).length === fires);
+    }
+    thawed.open();
+    expect((await others).nextAt).toBe(Date.UTC(2026, 0, 1, 0, 0, 15));
+    clock.advance(3_000);
+    await until(async () => (await timesOf(made)).length === 7);
+    expect(new Set(await timesOf(made)).size).toBe(7);
+    for (const { runtime } of [made, frozen]) await runtime.close();
+  });
+
+  it('of which other times are put by a clock that is behind go on after the last time that was fired', async () => {
+    const made = scene();
+    const { clock, journal } = made;
+    await made.runtime.schedules.put({ id: 's', query: 'look', everyMs: 2_000 });
+    clock.advance(2_000);
+    await until(async () => (await timesOf(made)).length === 1);
+    const behind = world({ planner: done, tools: [echo], journal, clock: new VirtualClock(Date.UTC(2025, 11, 31)) });
+    const put = await behind.runtime.schedules.put({ id: 's', query: 'look', everyMs: 1_000 });
+    expect(put.nextAt).toBe(Date.UTC(2026, 0, 1, 0, 0, 3));
+    for (const { runtime } of [made, behind]) await runtime.close();
   });
 
   it('are put again without an effect, stay paused, and go on without what the pause left out', async () => {

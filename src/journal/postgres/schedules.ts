@@ -1,7 +1,14 @@
 /** The statements on schedules. What moves one on in the commit of its run is called inside that transaction. */
 import { jsonEquals } from '#core';
 import { pageSize } from '../rules.ts';
-import type { DueSchedules, ScheduleMove, ScheduleQuery, ScheduleStore, StoredSchedule } from '../schedules-port.ts';
+import type {
+  DueSchedules,
+  ScheduleMove,
+  SchedulePut,
+  ScheduleQuery,
+  ScheduleStore,
+  StoredSchedule,
+} from '../schedules-port.ts';
 import { scheduleChanged } from '../start-rules.ts';
 import { type ScheduleRow, storedScheduleOf } from '../stored-rows.ts';
 import { type Database, NOW_1, type Sql, type SqlValue } from './database.ts';
@@ -57,8 +64,8 @@ export class PostgresSchedules implements ScheduleStore {
     this.#database = database;
   }
 
-  put(given: Parameters<ScheduleStore['put']>[0]): Promise<StoredSchedule> {
-    const { tenant, id, agent, times, nextAt } = given;
+  put(given: SchedulePut): Promise<StoredSchedule> {
+    const { tenant, id, agent, times, nextAt, mark } = given;
     const definition = JSON.stringify(given.definition);
     return this.#database.write([], async (sql, { now }) => {
       for (;;) {
@@ -70,6 +77,7 @@ export class PostgresSchedules implements ScheduleStore {
         const before = storedScheduleOf(row);
         const isSame = row.agent === agent && row.times === times;
         if (isSame && jsonEquals(before.definition, given.definition)) return before;
+        if (row.times !== times && mark !== undefined && mark !== before.mark) throw scheduleChanged(given);
         const next = row.times === times ? row.next_at : nextAt;
         const values = [row.key, agent, definition, times, next, now] as const;
         return storedScheduleOf((await sql.row<ScheduleRow>(DEFINE, ...values)) as ScheduleRow);

@@ -2,7 +2,14 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { jsonEquals } from '#core';
 import { pageSize } from '../rules.ts';
-import type { DueSchedules, ScheduleMove, ScheduleQuery, ScheduleStore, StoredSchedule } from '../schedules-port.ts';
+import type {
+  DueSchedules,
+  ScheduleMove,
+  SchedulePut,
+  ScheduleQuery,
+  ScheduleStore,
+  StoredSchedule,
+} from '../schedules-port.ts';
 import { scheduleChanged } from '../start-rules.ts';
 import { type ScheduleRow, storedScheduleOf } from '../stored-rows.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
@@ -45,8 +52,8 @@ export class SqliteSchedules implements ScheduleStore {
     this.#now = now;
   }
 
-  async put(given: Parameters<ScheduleStore['put']>[0]): Promise<StoredSchedule> {
-    const { tenant, id, agent, times, nextAt } = given;
+  async put(given: SchedulePut): Promise<StoredSchedule> {
+    const { tenant, id, agent, times, nextAt, mark } = given;
     const definition = JSON.stringify(given.definition);
     return this.#access.write((now) => {
       const row = this.#find(tenant, id);
@@ -57,6 +64,7 @@ export class SqliteSchedules implements ScheduleStore {
       const before = storedScheduleOf(row);
       const isSame = row.agent === agent && row.times === times;
       if (isSame && jsonEquals(before.definition, given.definition)) return before;
+      if (row.times !== times && mark !== undefined && mark !== before.mark) throw scheduleChanged(given);
       const next = row.times === times ? row.next_at : nextAt;
       this.#sql.define().run({ key: row.key, agent, definition, times, nextAt: next, now });
       return this.#stored(tenant, id);

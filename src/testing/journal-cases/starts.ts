@@ -277,6 +277,22 @@ const scheduleCases: readonly JournalCase[] = [
     },
   },
   {
+    name: 'other times for a schedule are refused when it has changed since its next time was worked out',
+    async run({ journal }) {
+      const { schedules } = journal;
+      const of = { tenant: 'acme', id: 's', agent: 'finish', definition: { n: 1 }, times: 't', nextAt: 1_000 } as const;
+      const seen = await schedules.put({ ...of, mark: null });
+      await schedules.move(moveOf(seen, 2_000));
+      const others = { ...of, times: 'u', nextAt: 500 } as const;
+      for (const mark of [seen.mark, null]) await expectCode(schedules.put({ ...others, mark }), 'schedule_changed');
+      const renamed = await schedules.put({ ...of, definition: { n: 2 }, mark: seen.mark });
+      assert.deepEqual([renamed.revision, renamed.nextAt], [2, 2_000]);
+      const moved = await schedules.put({ ...others, nextAt: 2_500, mark: renamed.mark });
+      assert.deepEqual([moved.revision, moved.times, moved.nextAt], [3, 'u', 2_500]);
+      assert.deepEqual(await schedules.put({ ...others, nextAt: 9_000, mark: null }), moved);
+    },
+  },
+  {
     name: 'schedules are listed by tenant and id, page by page',
     async run({ journal }) {
       for (const id of ['b', 'a', 'c']) await put(journal, { id });
