@@ -31,6 +31,7 @@ export class MemorySchedules implements ScheduleStore {
     const now = this.#deps.now();
     const before = this.#schedules.get(keyOf(given.tenant, given.id));
     if (before === undefined) {
+      if (typeof mark === 'string') throw scheduleChanged(given);
       return this.#set({ ...given, revision: 1, isPaused: false, mark: '', createdAt: now, updatedAt: now });
     }
     const isSame = before.agent === given.agent && before.times === given.times;

@@ -62,8 +62,8 @@ export interface ScheduleStore {
   /**
    * Stores a schedule. The same definition again changes nothing; another one is another revision, which is paused when the one before was,
    * and keeps the fire time that comes next when its `times` are the same.
-   * @throws PilotageError `schedule_changed` when its `times` are others, and it is not as `nextAt` was worked out for: times that it
-   * has fired meanwhile must not come again.
+   * @throws PilotageError `schedule_changed` when it is gone, or its `times` are others and it is not as `nextAt` was worked out for: times
+   * that it has fired meanwhile must not come again.
    */
   put(schedule: SchedulePut): Promise<StoredSchedule>;
   get(tenant: string, id: string): Promise<StoredSchedule | undefined>;

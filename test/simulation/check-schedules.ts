@@ -34,7 +34,7 @@ export function checkSchedules(runs: Runs, script: SimulationScript, ledger: Led
     const name = `${tenant} ${id}`;
     if (known.get(name) !== before?.mark) wrong('it has changed, and nobody has changed it');
     known.set(name, after?.mark);
-    if (how === 'put') checkPut(change, timesIn(calendar.schedules, change), isSet, wrong);
+    if (how === 'put') checkPut(change, timesIn(calendar.schedules, change), then, isSet, wrong);
     if (how === 'move') checkMove(change, timesIn(calendar.schedules, change), then, isSet, wrong);
   }
 }
@@ -74,7 +74,8 @@ function textOf(times: TimesByHand): string {
   return JSON.stringify('everyMs' in times ? times : { cron: times.cron, timezone: times.timezone });
 }
 
-function checkPut({ before, after, wallMs }: ScheduleChange, times: TimesByHand, isSet: boolean, wrong: Wrong): void {
+function checkPut(change: ScheduleChange, times: TimesByHand, runs: RunsThen, isSet: boolean, wrong: Wrong): void {
+  const { before, after } = change;
   if (after === undefined) {
     wrong('it was put, and is not there');
     return;
@@ -82,7 +83,7 @@ function checkPut({ before, after, wallMs }: ScheduleChange, times: TimesByHand,
   if (before !== undefined && before.mark === after.mark) return;
   if (before === undefined) {
     if (after.isPaused || after.revision !== 1) wrong('it begins paused, or not with its first revision');
-    checkNext(after, times, wallMs, isSet, wrong);
+    checkNext(after, times, sinceOf(change, runs), isSet, wrong);
     return;
   }
   const isSame = JSON.stringify(before.definition) === JSON.stringify(after.definition);
@@ -90,30 +91,51 @@ function checkPut({ before, after, wallMs }: ScheduleChange, times: TimesByHand,
   if (after.isPaused !== before.isPaused) wrong(`another definition has made it ${after.isPaused ? 'pause' : 'go on'}`);
   if (after.revision !== before.revision + 1) wrong(`revision ${after.revision} comes after ${before.revision}`);
   if (after.times !== before.times) {
-    checkNext(after, times, wallMs, isSet, wrong);
+    checkNext(after, times, sinceOf(change, runs), isSet, wrong);
     return;
   }
   if (after.nextAt !== before.nextAt) wrong('another definition with the same times has moved it');
 }
 
-/** It goes on with the next fire time from now on, by the clock of whoever says so. */
-function checkNext({ nextAt }: StoredSchedule, times: TimesByHand, wallMs: number, isSet: boolean, wrong: Wrong): void {
+interface Since {
+  /** By the clock of whoever changes it. */
+  readonly wallMs: number;
+  /** The last time that was fired. */
+  readonly firedAt: number;
+}
+
+function sinceOf({ before, wallMs, order }: ScheduleChange, runs: RunsThen): Since {
+  const last = before?.lastRun;
+  const origin = last === undefined ? undefined : originOf(runs(last, order)?.entries[0]);
+  return { wallMs, firedAt: origin === undefined || origin.triggered === true ? 0 : origin.at };
+}
+
+/** It goes on with the next fire time from now on, by the clock of whoever says so, and behind what another clock has had it fire. */
+function checkNext(
+  { nextAt }: StoredSchedule,
+  times: TimesByHand,
+  { wallMs, firedAt }: Since,
+  isSet: boolean,
+  wrong: Wrong,
+): void {
   if (nextAt === null || nextFire(times, nextAt - 1) !== nextAt) {
     wrong(`${String(nextAt)} is none of its fire times`);
     return;
   }
   // It was reckoned before it was stored, so that its time may have come meanwhile.
-  if (!isSet && nextAt > nextFire(times, wallMs)) wrong(`it begins at ${new Date(nextAt).toISOString()} only`);
+  if (nextAt <= firedAt) wrong(`it goes on at ${new Date(nextAt).toISOString()}, and was fired for later times`);
+  if (!isSet && nextAt > nextFire(times, Math.max(wallMs, firedAt)))
+    wrong(`it begins at ${new Date(nextAt).toISOString()} only`);
 }
 
 function checkMove(change: ScheduleChange, times: TimesByHand, runs: RunsThen, isSet: boolean, wrong: Wrong): void {
-  const { before, after, run, isPaused, wallMs } = change;
+  const { before, after, run, isPaused } = change;
   if (before === undefined || after === undefined) {
     wrong('it was moved, and is not there');
     return;
   }
   if (isPaused === true && after.nextAt !== before.nextAt) wrong('a pause has moved it');
-  if (isPaused === false) checkNext(after, times, wallMs, isSet, wrong);
+  if (isPaused === false) checkNext(after, times, sinceOf(change, runs), isSet, wrong);
   if (isPaused === false && !isSet && after.nextAt !== null && after.nextAt <= (change.readMs ?? 0))
     wrong('it goes on with what the pause has left out');
   if (isPaused !== undefined) return;

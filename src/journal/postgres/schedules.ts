@@ -69,10 +69,13 @@ export class PostgresSchedules implements ScheduleStore {
     const definition = JSON.stringify(given.definition);
     return this.#database.write([], async (sql, { now }) => {
       for (;;) {
-        const made = await sql.row<ScheduleRow>(INSERT, tenant, id, agent, definition, times, nextAt, now);
-        if (made !== undefined) return storedScheduleOf(made);
+        if (typeof mark !== 'string') {
+          const made = await sql.row<ScheduleRow>(INSERT, tenant, id, agent, definition, times, nextAt, now);
+          if (made !== undefined) return storedScheduleOf(made);
+        }
         const row = await sql.row<ScheduleRow>(`${FIND} FOR UPDATE`, tenant, id);
         // Somebody has deleted it in between.
+        if (row === undefined && typeof mark === 'string') throw scheduleChanged(given);
         if (row === undefined) continue;
         const before = storedScheduleOf(row);
         const isSame = row.agent === agent && row.times === times;

@@ -58,6 +58,7 @@ export class SqliteSchedules implements ScheduleStore {
     return this.#access.write((now) => {
       const row = this.#find(tenant, id);
       if (row === undefined) {
+        if (typeof mark === 'string') throw scheduleChanged(given);
         this.#sql.insert().run({ tenant, id, agent, definition, times, nextAt, now });
         return this.#stored(tenant, id);
       }

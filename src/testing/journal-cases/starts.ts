@@ -290,6 +290,8 @@ const scheduleCases: readonly JournalCase[] = [
       const moved = await schedules.put({ ...others, nextAt: 2_500, mark: renamed.mark });
       assert.deepEqual([moved.revision, moved.times, moved.nextAt], [3, 'u', 2_500]);
       assert.deepEqual(await schedules.put({ ...others, nextAt: 9_000, mark: null }), moved);
+      await schedules.delete('acme', 's');
+      await expectCode(schedules.put({ ...others, mark: moved.mark }), 'schedule_changed');
     },
   },
   {
