@@ -8,7 +8,7 @@ import { type CallArgs, SECRET_SCOPE } from './call-args.ts';
 import type { Attempt, Ledger } from './ledger.ts';
 
 export function checkIdentity({ identity }: Pick<ToolContext, 'identity'>, ledger: Ledger): void {
-  const first = ledger.runs.get(identity.run)?.entries[0];
+  const first = ledger.everRun(identity.run)?.entries[0];
   if (first?.kind === 'started' && JSON.stringify(first.identity) === JSON.stringify(identity)) return;
   ledger.violated('no foreign data', `a tool was given the identity ${JSON.stringify(identity)}`, identity.run);
 }
@@ -16,7 +16,7 @@ export function checkIdentity({ identity }: Pick<ToolContext, 'identity'>, ledge
 /** No call is made that the program's policy forbids, or whose scope the run does not hold. */
 export function checkAllowed(tool: string, { id, forbidden }: CallArgs, run: string, ledger: Ledger): void {
   if (forbidden !== undefined) ledger.violated('gates', `${tool} ${id} ran although the policy forbids it`, run);
-  const first = ledger.runs.get(run)?.entries[0];
+  const first = ledger.everRun(run)?.entries[0];
   if (tool !== 'secret' || (first?.kind === 'started' && first.scopes.includes(SECRET_SCOPE))) return;
   ledger.violated('gates', `${tool} ${id} ran in a run that does not hold its scope`, run);
 }
@@ -29,7 +29,7 @@ export function checkCall(
   ledger: Ledger,
   gated: boolean,
 ): void {
-  const entries = ledger.runs.get(run)?.entries ?? [];
+  const entries = ledger.everRun(run)?.entries ?? [];
   const place = placeOf(entries, args.id, idempotencyKey);
   if (place === undefined) {
     ledger.violated('no foreign data', `no call of the run has the id ${args.id}`, run);

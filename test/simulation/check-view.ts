@@ -13,7 +13,7 @@ export function checkView(view: RunView, script: SimulationScript, ledger: Ledge
 function checkForeign(view: RunView, ledger: Ledger): void {
   const { identity, trajectory } = view;
   const { run } = identity;
-  const entries = ledger.runs.get(run)?.entries ?? [];
+  const entries = ledger.everRun(run)?.entries ?? [];
   const [first] = entries;
   if (first?.kind !== 'started' || JSON.stringify(first.identity) !== JSON.stringify(identity)) {
     ledger.violated('no foreign data', `the planner was shown the identity ${JSON.stringify(identity)}`, run);
@@ -45,7 +45,7 @@ function checkForeign(view: RunView, ledger: Ledger): void {
 }
 
 function hasHeard(run: string, control: string, ledger: Ledger): boolean {
-  return ledger.runs.get(run)?.messages.has(control) === true;
+  return ledger.everRun(run)?.messages.has(control) === true;
 }
 
 function isBelow(run: string, above: Json | undefined): boolean {
@@ -53,7 +53,7 @@ function isBelow(run: string, above: Json | undefined): boolean {
 }
 
 function isOfOwner(run: string, { tenant, user, session }: Identity, ledger: Ledger): boolean {
-  const first = ledger.runs.get(run)?.entries[0];
+  const first = ledger.everRun(run)?.entries[0];
   if (first?.kind !== 'started') return false;
   const { identity } = first;
   return identity.tenant === tenant && identity.user === user && identity.session === session;
@@ -63,7 +63,7 @@ function isOfOwner(run: string, { tenant, user, session }: Identity, ledger: Led
 function withOrigins(run: string, ledger: Ledger): string[] {
   const chain = [run];
   for (const id of chain) {
-    const first = ledger.runs.get(id)?.entries[0];
+    const first = ledger.everRun(id)?.entries[0];
     if (first?.kind === 'started' && first.task === undefined && first.fork !== undefined) chain.push(first.fork.run);
   }
   return chain;
@@ -85,7 +85,7 @@ export function attachmentText(run: string, index: number): string {
 
 /** The last summary that is in the journal, and still all steps. */
 function checkSummary({ identity: { run }, trajectory }: RunView, ledger: Ledger): void {
-  const entries = ledger.runs.get(run)?.entries ?? [];
+  const entries = ledger.everRun(run)?.entries ?? [];
   const { count, compaction } = trajectory;
   const known = entries.findLast((entry) => entry.kind === 'compacted' && entry.step <= count);
   const wanted = known?.kind === 'compacted' ? known.summary.note : undefined;

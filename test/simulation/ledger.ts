@@ -274,6 +274,11 @@ export class Ledger {
     return runs;
   }
 
+  /** Also one that is gone with its session: whoever stood still meanwhile is in the middle of it. */
+  everRun(id: string): LedgerRun | undefined {
+    return this.runs.get(id) ?? this.sessions.goneRun(id)?.run;
+  }
+
   claimed(claim: Claim, request: Claimant & Pick<ClaimRequest, 'reopens'>, process: SimulatedProcess): void {
     const run = this.runs.get(claim.run);
     if (run === undefined) return;

@@ -10,7 +10,7 @@ const LATE_MS = 120;
 /** Says no to calls whose arguments say that they are forbidden. */
 export function policyIn(process: SimulatedProcess, ledger: Ledger): ToolPolicy {
   return async ({ tool, args }, { identity }) => {
-    const first = ledger.runs.get(identity.run)?.entries[0];
+    const first = ledger.everRun(identity.run)?.entries[0];
     if (first?.kind !== 'started' || JSON.stringify(first.identity) !== JSON.stringify(identity)) {
       ledger.violated('no foreign data', `the policy was asked for ${JSON.stringify(identity)}`, identity.run);
     }
