@@ -127,7 +127,9 @@ function checkWithdrawn(answer: Resumed & Entry, pause: Paused & Entry, run: End
   const first = startOf(run);
   const by = entriesOf(run, 'control').some(({ seq, applied, control: { type, withdraws = type } }) => {
     const withdrawing = withdraws === 'REDIRECT' || (withdraws === 'USER_MESSAGE' && first?.whileAsked !== 'keep');
-    return withdrawing && applied && seq > askedAt && seq < answer.seq;
+    // Who calls off a run that undoes what it has done asks nothing more.
+    const unwinding = withdraws === 'CANCEL' && entriesOf(run, 'unwinding').some((entry) => entry.seq > answer.seq);
+    return (withdrawing || unwinding) && applied && seq > askedAt && seq < answer.seq;
   });
   if (!by) ledger.violated('one verdict', `${token} was withdrawn, and nobody had said anything`, run.id);
   if (answer.at >= expiresAt) ledger.violated('one verdict', `${token} was withdrawn after its time`, run.id);
