@@ -57,16 +57,4 @@ export const HELD_QUESTIONS: readonly Mutant[] = [
     replace:
       'const known = isOpen ? waitingCall(open, at.call)?.waits.find(({ end }) => end !== undefined) : undefined;',
   },
-  {
-    name: 'open: give the answer to whoever has begun to wait last',
-    file: 'calls/held-questions.ts',
-    find: 'waiting.resolves.push(resolve);',
-    replace: 'waiting.resolves.splice(0, 1, resolve);',
-  },
-  {
-    name: 'open: judge an answer by a state that does not know what is stored',
-    file: 'loop/inbox.ts',
-    find: 'if (received.length > 0) await this.#ports.untilWritten();',
-    replace: '',
-  },
 ];

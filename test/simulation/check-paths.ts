@@ -28,6 +28,10 @@ export function checkPath(turn: StoredTurn, turns: readonly StoredTurn[], ledger
   }
   const besides = (begun.continues.aside ?? []).filter(({ run }) => names.includes(run));
   if (besides.length > 0) wrong(`${besides.map(({ run }) => run).join()} stand on its branch, and beside it`);
+  // An older version of the program cannot read what a newer one has written: it says so in the place of the words.
+  const isUnread =
+    !ledger.newer.has(begun) && branch.some(({ run }) => run.entries.some((one) => ledger.newer.has(one)));
+  if (isUnread) return;
   const idle = interruptedIdle(turn, branch);
   const last = branch.find(({ run }) => !idle.has(run.id));
   if (last !== undefined && told.at(-1)?.run !== last.run.id)
