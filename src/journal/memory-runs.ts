@@ -158,10 +158,14 @@ export function claimDue(
   const due: StoredRun[] = [];
   for (const run of among) {
     if (run.wakeAt === null || run.wakeAt > now || run.waits === true) continue;
-    if (isWanted(run, request) && isFree(run) && !passedOver.has(run.identity.run)) due.push(run);
+    if (!isWanted(run, request) || !isFree(run) || passedOver.has(run.identity.run)) continue;
+    // A backlog is not put in order for the few that are claimed of it.
+    const last = due.at(-1);
+    if (due.length === request.limit && last !== undefined && byTurn(last, run) < 0) continue;
+    due.splice(due.findLastIndex((other) => byTurn(other, run) < 0) + 1, 0, run);
+    if (due.length > request.limit) due.pop();
   }
-  due.sort((left, right) => right.priority - left.priority || left.age - right.age);
-  return due.slice(0, request.limit).map((run) => grantAlong(run, request, now));
+  return due.map((run) => grantAlong(run, request, now));
 }
 
 /** @param among those that are named, or all. */
@@ -175,6 +179,11 @@ export function claimParked(among: Iterable<StoredRun>, request: ParkedRequest, 
   }
   due.sort((left, right) => (left.wakeAt ?? 0) - (right.wakeAt ?? 0));
   return due.slice(0, request.limit).map((run) => grantAlong(run, request, now));
+}
+
+/** The highest priority first, then the oldest. */
+function byTurn(left: StoredRun, right: StoredRun): number {
+  return right.priority - left.priority || left.age - right.age;
 }
 
 function grantAlong(run: StoredRun, lease: Claimant, now: number): ClaimedRun {

@@ -1,5 +1,5 @@
 /** Schedules, and starts under keys, of a journal in memory. */
-import { deepFreeze, jsonEquals, type StartKey } from '#core';
+import { deepFreeze, type StartKey } from '#core';
 import { pageSize } from './rules.ts';
 import type {
   DueSchedules,
@@ -9,7 +9,7 @@ import type {
   ScheduleStore,
   StoredSchedule,
 } from './schedules-port.ts';
-import { type KeyDecision, type KeyRow, rowsThatCount, scheduleChanged } from './start-rules.ts';
+import { type KeyDecision, type KeyRow, redefined, rowsThatCount, scheduleChanged } from './start-rules.ts';
 
 interface MemoryDeps {
   assertOpen(): void;
@@ -26,7 +26,8 @@ export class MemorySchedules implements ScheduleStore {
     this.#deps = deps;
   }
 
-  async put({ mark, ...given }: SchedulePut): Promise<StoredSchedule> {
+  async put(put: SchedulePut): Promise<StoredSchedule> {
+    const { mark, ...given } = put;
     this.#deps.assertOpen();
     const now = this.#deps.now();
     const before = this.#schedules.get(keyOf(given.tenant, given.id));
@@ -34,11 +35,9 @@ export class MemorySchedules implements ScheduleStore {
       if (typeof mark === 'string') throw scheduleChanged(given);
       return this.#set({ ...given, revision: 1, isPaused: false, mark: '', createdAt: now, updatedAt: now });
     }
-    const isSame = before.agent === given.agent && before.times === given.times;
-    if (isSame && jsonEquals(before.definition, given.definition)) return before;
-    if (before.times !== given.times && mark !== undefined && mark !== before.mark) throw scheduleChanged(given);
-    const nextAt = before.times === given.times ? before.nextAt : given.nextAt;
-    return this.#set({ ...before, ...given, nextAt, revision: before.revision + 1, updatedAt: now });
+    const next = redefined(before, put);
+    if (next === undefined) return before;
+    return this.#set({ ...before, ...given, ...next, revision: before.revision + 1, updatedAt: now });
   }
 
   #set(schedule: StoredSchedule): StoredSchedule {

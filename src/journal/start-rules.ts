@@ -1,8 +1,8 @@
 /** What every store does with a start that is to begin later, or that is made under a key. */
-import { type Entry, PilotageError, type Scope, type Started, type StartKey, timeAfter } from '#core';
+import { type Entry, jsonEquals, PilotageError, type Scope, type Started, type StartKey, timeAfter } from '#core';
 import type { NewRun } from './port.ts';
 import { ownedBy } from './rules.ts';
-import type { ScheduleMove } from './schedules-port.ts';
+import type { ScheduleMove, SchedulePut, StoredSchedule } from './schedules-port.ts';
 
 /** In the index of labels: the name under which a run has its schedule. No label has an empty name. */
 export const SCHEDULE_LABEL = '';
@@ -135,6 +135,18 @@ export function beginningAt(run: NewRun, startsAt: number | undefined): NewRun {
   if (startsAt === undefined) return run;
   const [first, ...others] = run.entries as readonly [Started & Entry, ...Entry[]];
   return { ...run, entries: [Object.freeze(startingAt(first, startsAt, run)), ...others] };
+}
+
+/**
+ * What another definition makes of a schedule that is there. `undefined`: it is the same definition.
+ * @throws PilotageError `schedule_changed`: its next time was worked out for a schedule that is another one now.
+ */
+export function redefined(before: StoredSchedule, given: SchedulePut): Pick<StoredSchedule, 'nextAt'> | undefined {
+  const hasSameTimes = before.times === given.times;
+  if (hasSameTimes && before.agent === given.agent && jsonEquals(before.definition, given.definition)) return undefined;
+  if (hasSameTimes) return { nextAt: before.nextAt };
+  if (given.mark !== undefined && given.mark !== before.mark) throw scheduleChanged(given);
+  return { nextAt: given.nextAt };
 }
 
 export function scheduleChanged({ id }: Pick<ScheduleMove, 'id'>): PilotageError {

@@ -342,7 +342,7 @@ export class Fleet {
     };
   }
 
-  /** What was handed to a driver meanwhile is its. */
+  /** Where a driver wakes runs, what the sweep finds is handed to it, and goes on here only when it was left lying. */
   async #driveFound(
     { claim, entries }: ClaimedRun,
     slot: Slot,

@@ -80,7 +80,7 @@ export class Schedules {
     const { schedules } = host.deps.journal;
     const stored = await untilUnchanged(async () => {
       const before = await schedules.get(tenant, id);
-      const nextAt = await this.#nextAt({ id, times, lastRun: before?.lastRun });
+      const nextAt = await this.#nextAt({ ...before, id, times });
       if (nextAt === null) {
         const message = `The schedule ${id} would never fire: there is no such time from now on.`;
         throw new PilotageError('invalid_config', message);
@@ -139,7 +139,7 @@ export class Schedules {
   }
 
   /** The first fire time behind now, and behind the last one that was fired: by another clock it may be later. */
-  async #nextAt({ id, times, lastRun }: NextOf): Promise<number | null> {
+  async #nextAt({ id, times, lastRun }: Pick<StoredSchedule, 'id' | 'times' | 'lastRun'>): Promise<number | null> {
     const { host, ticker } = this.#parts();
     const { journal, clock } = host.deps;
     const fired = lastRun === undefined ? undefined : (await journal.get(lastRun))?.schedule;
@@ -182,12 +182,6 @@ export class Schedules {
       throw new PilotageError('schedule_changed', `The schedule ${id} changes all the time. Try again.`);
     });
   }
-}
-
-interface NextOf {
-  readonly id: string;
-  readonly times: string;
-  readonly lastRun?: string | undefined;
 }
 
 /** What is worked out from a schedule, again and again until it has not changed meanwhile. @throws PilotageError `schedule_changed`. */

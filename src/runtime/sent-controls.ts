@@ -49,8 +49,13 @@ export class SentControls {
 
   /** A message of a session was stored in the inbox of the run: somebody drives it then. */
   async told(run: string): Promise<void> {
-    const { identity, priority } = await this.#ports.record(run);
-    await this.#hears({ type: 'USER_MESSAGE' }, { run, tenant: identity.tenant, priority });
+    try {
+      const { identity, priority } = await this.#ports.record(run);
+      await this.#hears({ type: 'USER_MESSAGE' }, { run, tenant: identity.tenant, priority });
+    } catch (error) {
+      // The session was deleted since, and the message with it.
+      if (!PilotageError.is(error, 'run_not_found')) throw error;
+    }
   }
 
   async #goOn(run: string): Promise<void> {

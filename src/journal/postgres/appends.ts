@@ -59,13 +59,14 @@ async function appendOne(sql: Sql, given: number | null, { append, bodies, agent
   const { run, fence, expected, seenSignals, leaseMs, status } = append;
   const said = [seenSignals, leaseMs, status, agent];
   const [body = ''] = bodies;
-  const shape = said.reduce<number>((bits, value) => bits * 2 + (value === undefined ? 0 : 1), bodies.length);
+  const isOne = bodies.length === 1;
+  const shape = said.reduce<number>((bits, value) => bits * 2 + (value === undefined ? 0 : 1), isOne ? 1 : 0);
   let text = ONE.get(shape);
   if (text === undefined) {
-    text = textOf(bodies.length, said);
+    text = textOf(isOne, said);
     ONE.set(shape, text);
   }
-  const values: SqlValue[] = [given, run, fence, expected, bodies.length === 1 ? body : bodies];
+  const values: SqlValue[] = [given, run, fence, expected, isOne ? body : bodies];
   for (const value of said) if (value !== undefined) values.push(value);
   return (await sql.run(text, ...values)) > 0;
 }
@@ -73,7 +74,7 @@ async function appendOne(sql: Sql, given: number | null, { append, bodies, agent
 const ONE = new Map<number, string>();
 
 /** @param said what is there of the numbers of signals, the lease, the status and the agent. */
-function textOf(count: number, said: readonly unknown[]): string {
+function textOf(isOne: boolean, said: readonly unknown[]): string {
   let last = 5;
   const [seen = '', lease = '', status = '', agent = ''] = said.map((value) =>
     value === undefined ? undefined : `$${++last}`,
@@ -84,15 +85,14 @@ function textOf(count: number, said: readonly unknown[]): string {
     lease && `, lease_until = ceil(${TIME_1} + ${lease}::float8)::bigint`,
   ].join('');
   const asked = [seen && `AND signals <= ${seen}::bigint`, lease && 'AND owner IS NOT NULL'].join(' ');
-  const entries =
-    count === 1
-      ? `SELECT key, $4::bigint + 1, ${NOW_1}, $5::text FROM moved`
-      : `
+  const entries = isOne
+    ? `SELECT key, $4::bigint + 1, ${NOW_1}, $5::text FROM moved`
+    : `
         SELECT key, $4::bigint + place, ${NOW_1}, body
         FROM moved CROSS JOIN unnest($5::text[]) WITH ORDINALITY AS entry (body, place)`;
   return `
     WITH moved AS (
-      UPDATE {runs} SET head = head + ${count}, updated_at = ${NOW_1}${sets}
+      UPDATE {runs} SET head = head + ${isOne ? '1' : 'cardinality($5::text[])'}, updated_at = ${NOW_1}${sets}
       WHERE id = $2 AND fence = $3::bigint AND head = $4::bigint ${asked} RETURNING key
     )
     INSERT INTO {entries} (run, seq, at, body) ${entries}`;

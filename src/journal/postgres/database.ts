@@ -150,9 +150,7 @@ export class Database {
   }
 
   async #transact<T>(pool: Pool, locks: readonly Lock[], run: (sql: Sql, times: Times) => Promise<T>): Promise<T> {
-    const client = await pool.connect();
-    let isWhole = false;
-    try {
+    return withClient(pool, async (client) => {
       const times = await this.#begin(client, locks);
       const value = await run(
         this.#on((config) => client.query(config)),
@@ -161,14 +159,8 @@ export class Database {
       const { command } = await client.query('COMMIT');
       // The server says so of a transaction in which a statement has failed.
       if (command !== 'COMMIT') throw new Error(`the transaction ended with ${command}`);
-      isWhole = true;
       return value;
-    } catch (error) {
-      isWhole = await rollBack(client, error);
-      throw error;
-    } finally {
-      client.release(!isWhole);
-    }
+    });
   }
 
   /** One round trip: several statements in one text, which therefore has its numbers in it. */
@@ -235,9 +227,9 @@ export class Database {
     );
   }
 
-  /** A connection of the pool, to be released. */
-  async connection(): Promise<PoolClient> {
-    return (await this.#pooled()).connect();
+  /** On one connection of the pool, before the tables are there. What it has begun when it throws is rolled back. */
+  async onClient<T>(use: (client: PoolClient) => Promise<T>): Promise<T> {
+    return withClient(await this.#pooled(), use);
   }
 
   /** A connection beside the pool, to be ended. */
@@ -310,6 +302,19 @@ function hearErrors(client: PoolClient): void {
 }
 
 const ignore = (): void => undefined;
+
+async function withClient<T>(pool: Pool, use: (client: PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  let isWhole = true;
+  try {
+    return await use(client);
+  } catch (error) {
+    isWhole = await rollBack(client, error);
+    throw error;
+  } finally {
+    client.release(!isWhole);
+  }
+}
 
 /**
  * After a refusal of ours, or what the server says of a statement. Of a connection that failed nobody knows whether it answers at all.

@@ -17,7 +17,7 @@ const MOST_TRIES = 5;
 
 /** Before anything is made. @throws PilotageError `invalid_config` for a role that no policy holds for. */
 export async function assertHeld(database: Database): Promise<void> {
-  const { role, passes } = await withClient(database, async (client) => {
+  const { role, passes } = await database.onClient(async (client) => {
     const { rows } = await client.query<{ role: string; passes: boolean }>(ROLE);
     return rows[0] ?? { role: '', passes: true };
   });
@@ -35,7 +35,7 @@ export async function assertHeld(database: Database): Promise<void> {
  * @throws PilotageError `journal_older`, `invalid_config` for a role of another tenant.
  */
 export async function isolated(database: Database, { tenant }: Isolation, mayMigrate: boolean): Promise<void> {
-  await withClient(database, async (client) => {
+  await database.onClient(async (client) => {
     if (!(await isWhole(client, database))) {
       if (!mayMigrate) throw withoutPolicies(database);
       await changeIsolation(client, database, true);
@@ -50,7 +50,7 @@ export async function isolated(database: Database, { tenant }: Isolation, mayMig
 
 /** Puts the policies on all tables, or has them count for nothing. */
 export async function setIsolation(database: Database, isOn: boolean): Promise<void> {
-  await withClient(database, (client) => changeIsolation(client, database, isOn));
+  await database.onClient((client) => changeIsolation(client, database, isOn));
 }
 
 /** Statements that are under way hold tables in another order. */
@@ -76,19 +76,6 @@ async function isWhole(client: PoolClient, { schema }: Database): Promise<boolea
   return rows[0]?.missing === 0;
 }
 
-async function withClient<T>(database: Database, use: (client: PoolClient) => Promise<T>): Promise<T> {
-  const client = await database.connection();
-  let isWhole = true;
-  try {
-    return await use(client);
-  } catch (error) {
-    isWhole = await rollBack(client, error);
-    throw error;
-  } finally {
-    client.release(!isWhole);
-  }
-}
-
 function withoutPolicies({ schema }: Database, cause?: unknown): PilotageError {
   const message = `The tenants of the journal in the schema ${schema} are not separated by policies yet. Run \`pilotage migrate --rls on\` once, as whoever has the tables.`;
   return new PilotageError('journal_older', message, { data: { schema }, cause });
@@ -98,7 +85,7 @@ function withoutPolicies({ schema }: Database, cause?: unknown): PilotageError {
 export function separated({ schema }: Database): PilotageError {
   return new PilotageError(
     'invalid_config',
-    `The tenants of the journal in the schema ${schema} are separated by policies. Open it as postgresJournal(…, { rls: true }), with { tenant } for one tenant; for the command line, in the configuration.`,
+    `The tenants of the journal in the schema ${schema} are separated by policies. Open it as postgresJournal(…, { rls: true }), with { tenant } for one tenant; a URL says it with ?rls=true behind it.`,
     { data: { schema } },
   );
 }

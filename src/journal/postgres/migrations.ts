@@ -1,7 +1,7 @@
 /** Brings the tables of a journal to the present version, once, whoever comes first. */
 import type { PoolClient, QueryConfig } from 'pg';
 import { PilotageError } from '#core';
-import { type Database, IDLE_IN_TRANSACTION_MS, rollBack } from './database.ts';
+import { type Database, IDLE_IN_TRANSACTION_MS } from './database.ts';
 import { stateOf } from './failures.ts';
 import { ISOLATE } from './policies.ts';
 import { OLDEST_COMPATIBLE, POSTGRES_FORMAT, SCHEMA_STEPS } from './schema.ts';
@@ -44,22 +44,15 @@ export async function migrate(
   database: Database,
   mayMigrate: boolean,
 ): Promise<{ readonly from: number; readonly to: number; readonly isIsolated: boolean }> {
-  const client = await database.connection();
-  let isWhole = true;
-  try {
+  return database.onClient(async (client) => {
     const there = await formatOf(client, database);
     if (there !== undefined && there.version >= POSTGRES_FORMAT) {
       assertKnown(database, there);
       return { from: there.version, to: there.version, isIsolated: there.isIsolated };
     }
     if (!mayMigrate) throw older(database, there);
-    return await bring(client, database);
-  } catch (error) {
-    isWhole = await rollBack(client, error);
-    throw error;
-  } finally {
-    client.release(!isWhole);
-  }
+    return bring(client, database);
+  });
 }
 
 async function bring(

@@ -1,5 +1,4 @@
 /** The statements on schedules. What moves one on in the commit of its run is called inside that transaction. */
-import { jsonEquals } from '#core';
 import { pageSize } from '../rules.ts';
 import type {
   DueSchedules,
@@ -9,7 +8,7 @@ import type {
   ScheduleStore,
   StoredSchedule,
 } from '../schedules-port.ts';
-import { scheduleChanged } from '../start-rules.ts';
+import { redefined, scheduleChanged } from '../start-rules.ts';
 import { type ScheduleRow, storedScheduleOf } from '../stored-rows.ts';
 import { type Database, NOW_1, type Sql, type SqlValue } from './database.ts';
 
@@ -78,11 +77,9 @@ export class PostgresSchedules implements ScheduleStore {
         if (row === undefined && typeof mark === 'string') throw scheduleChanged(given);
         if (row === undefined) continue;
         const before = storedScheduleOf(row);
-        const isSame = row.agent === agent && row.times === times;
-        if (isSame && jsonEquals(before.definition, given.definition)) return before;
-        if (row.times !== times && mark !== undefined && mark !== before.mark) throw scheduleChanged(given);
-        const next = row.times === times ? row.next_at : nextAt;
-        const values = [row.key, agent, definition, times, next, now] as const;
+        const next = redefined(before, given);
+        if (next === undefined) return before;
+        const values = [row.key, agent, definition, times, next.nextAt, now] as const;
         return storedScheduleOf((await sql.row<ScheduleRow>(DEFINE, ...values)) as ScheduleRow);
       }
     });

@@ -3,7 +3,7 @@
  * that whoever writes these, with this option or without it, writes both. The server compares then, exactly, and gives the best.
  */
 import { PilotageError } from '#core';
-import { type Database, rollBack } from './database.ts';
+import type { Database } from './database.ts';
 import { BEGIN_STEP, untilDone } from './migrations.ts';
 
 /** Longer vectors have no form there. */
@@ -54,9 +54,7 @@ interface Found {
  * @throws PilotageError `invalid_config` where the database does not have the extension, `journal_older` where the column may not be made.
  */
 export async function prepareVectors(database: Database, mayMigrate: boolean): Promise<void> {
-  const client = await database.connection();
-  let isWhole = true;
-  try {
+  await database.onClient(async (client) => {
     const { rows } = await client.query<Found>(LOOK, [database.qualify('{store_items}')]);
     const { home = null, is_made: isMade = false } = rows[0] ?? {};
     if (home === null) throw noExtension();
@@ -65,12 +63,7 @@ export async function prepareVectors(database: Database, mayMigrate: boolean): P
     await untilDone(client, BEGIN_STEP);
     await untilDone(client, database.qualify(MAKE.replaceAll('HOME', () => home)));
     await client.query('COMMIT');
-  } catch (error) {
-    isWhole = await rollBack(client, error);
-    throw error;
-  } finally {
-    client.release(!isWhole);
-  }
+  });
 }
 
 function noExtension(): PilotageError {

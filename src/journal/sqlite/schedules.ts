@@ -1,6 +1,5 @@
 /** The statements on schedules. What moves one on in the commit of its run is called inside the writer's transaction. */
 import type { DatabaseSync } from 'node:sqlite';
-import { jsonEquals } from '#core';
 import { pageSize } from '../rules.ts';
 import type {
   DueSchedules,
@@ -10,7 +9,7 @@ import type {
   ScheduleStore,
   StoredSchedule,
 } from '../schedules-port.ts';
-import { scheduleChanged } from '../start-rules.ts';
+import { redefined, scheduleChanged } from '../start-rules.ts';
 import { type ScheduleRow, storedScheduleOf } from '../stored-rows.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
 import type { StoreAccess } from './stores.ts';
@@ -63,11 +62,9 @@ export class SqliteSchedules implements ScheduleStore {
         return this.#stored(tenant, id);
       }
       const before = storedScheduleOf(row);
-      const isSame = row.agent === agent && row.times === times;
-      if (isSame && jsonEquals(before.definition, given.definition)) return before;
-      if (row.times !== times && mark !== undefined && mark !== before.mark) throw scheduleChanged(given);
-      const next = row.times === times ? row.next_at : nextAt;
-      this.#sql.define().run({ key: row.key, agent, definition, times, nextAt: next, now });
+      const next = redefined(before, given);
+      if (next === undefined) return before;
+      this.#sql.define().run({ key: row.key, agent, definition, times, ...next, now });
       return this.#stored(tenant, id);
     });
   }
