@@ -106,8 +106,11 @@ export class MemoryTurns<T extends StoredTurn> {
 
   set(scope: Scope, { title, branch }: { readonly title?: string | null; readonly branch?: string | null }): void {
     const session = this.#sessions.get(ownedBy(scope));
+    if (typeof branch === 'string') {
+      const turn = session?.turns.find(({ identity }) => identity.run === branch);
+      assertMaySwitch(scope, branch, session && recordOf(session).live?.run, turn?.identity);
+    }
     if (session === undefined) return;
-    if (typeof branch === 'string') assertMaySwitch(scope, recordOf(session).live?.run);
     if (title !== undefined) session.title = title;
     if (branch !== undefined) session.branch = branch;
   }

@@ -489,7 +489,10 @@ export interface SessionStore {
   get(scope: Scope): Promise<SessionRecord | undefined>;
   /** @throws PilotageError `invalid_config` for a page over 200 or below 1. */
   list(query: SessionQuery): Promise<SessionRecord[]>;
-  /** `null` takes the title, or the branch, away. @throws PilotageError `session_busy` for a branch while a turn is under way. */
+  /**
+   * `null` takes the title, or the branch, away. A session without turns keeps no title.
+   * @throws PilotageError `session_busy` for a branch while a turn is under way, `run_not_found` for one that is no turn of the session.
+   */
   set(scope: Scope, facts: { readonly title?: string | null; readonly branch?: string | null }): Promise<void>;
   /**
    * Removes the session with all its runs, tasks included, and its artifacts.

@@ -110,13 +110,16 @@ export function isReopening({ entries, status }: Append): boolean {
   return status !== undefined && entries[0]?.kind === 'reopened';
 }
 
-/** @throws PilotageError `session_busy` when somebody switches to another branch while a turn is under way. */
-export function assertMaySwitch({ session }: Scope, live: string | undefined): void {
-  if (live === undefined) return;
-  throw sessionBusy(
-    `The session ${session} has a turn under way (run ${live}). Wait for it, or cancel it, before you go to another branch.`,
-    live,
-  );
+/**
+ * Asked of whoever switches to another branch. @param home of which session that is a turn. The session may have been deleted since somebody looked.
+ * @throws PilotageError `session_busy` while a turn is under way, `run_not_found` for what is no turn of the session.
+ */
+export function assertMaySwitch(scope: Scope, branch: string, live: string | undefined, home: Scope | undefined): void {
+  if (live !== undefined) {
+    const message = `The session ${scope.session} has a turn under way (run ${live}). Wait for it, or cancel it, before you go to another branch.`;
+    throw sessionBusy(message, live);
+  }
+  if (home === undefined || ownedBy(home) !== ownedBy(scope)) throw runNotFound(branch);
 }
 
 /** @throws PilotageError `scope_mismatch` when the run that a message is to begin is there already, in another session. */

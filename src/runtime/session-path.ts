@@ -135,28 +135,41 @@ export async function turnStarted(
   sources: MemorySources,
   { turns: window = DEFAULT_TURNS, afresh = false }: { readonly turns?: number; readonly afresh?: boolean } = {},
 ): Promise<TurnStarted> {
-  const { journal } = sources;
-  const { turn = 1 } = (await journal.get(identity.run)) ?? {};
-  const way = await wayBack(journal, identity, { turn, origin: origin ?? undefined, limit: window + 1 });
-  const turns = withoutContinued(way.turns);
-  const before = await rightBefore(turns, identity, sources);
-  const cut = interruptedBy(origin?.interrupts, before);
+  const { way, turns, before, cut, idle } = await comingFrom({ identity, turn: origin }, sources, window);
+  const isLeft = ({ run }: Runs[number]): boolean => !idle.has(run);
   const path = turns.map(({ identity: { run }, head }) => ({ run, head })).reverse();
   const begun = path.length - before.length + 1;
   const base = before.at(-1)?.known;
+  // What it has summed up is its own.
+  const upToBegun = base?.compaction === null ? path.slice(0, begun).filter(isLeft) : path.slice(0, begun);
   const continued =
-    base === undefined
-      ? { runs: [], turns: window }
-      : continuedAfter(path.slice(0, begun), afresh ? AFRESH : base, window);
-  // A turn that was interrupted before it had done anything leaves nothing but its messages.
-  const idle = new Set(cut.filter(hasDoneNothing).map(({ told }) => told.run));
-  const runs = [...continued.runs, ...path.slice(begun)].filter(({ run }) => !idle.has(run));
+    base === undefined ? { runs: [], turns: window } : continuedAfter(upToBegun, afresh ? AFRESH : base, window);
+  const runs = [...continued.runs, ...path.slice(begun)].filter(isLeft);
   const aside = withAside(base?.continues?.aside ?? [], await doneBeside(way.beside, identity, sources));
   return {
     kind: 'turn_started',
     continues: { ...continued, runs, ...(aside.length === 0 ? {} : { aside }) },
     ...(cut.length === 0 ? {} : withInterrupted(cut, { query, author, notice, inputs: context.inputs })),
   };
+}
+
+/** A turn that was interrupted before it had done anything leaves nothing but its messages, and takes no other turn's place among so many. */
+async function comingFrom(
+  { identity, turn: origin }: Pick<RunState, 'identity' | 'turn'>,
+  sources: MemorySources,
+  window: number,
+) {
+  const { journal } = sources;
+  const { turn = 1 } = (await journal.get(identity.run)) ?? {};
+  for (let limit = window + 1; ; ) {
+    const way = await wayBack(journal, identity, { turn, origin: origin ?? undefined, limit });
+    const turns = withoutContinued(way.turns);
+    const before = await rightBefore(turns, identity, sources);
+    const cut = interruptedBy(origin?.interrupts, before);
+    const idle = await idleAmong(turns, origin?.interrupts, identity, sources);
+    if (way.turns.length < limit || limit >= window + 1 + idle.size) return { way, turns, before, cut, idle };
+    limit = Math.max(window + 1 + idle.size, 2 * limit);
+  }
 }
 
 const AFRESH = { compaction: null, continues: null };
@@ -191,6 +204,23 @@ function interruptedBy(interrupts: string | undefined, before: readonly Before[]
     wanted = record.turnOrigin?.interrupts;
   }
   return cut;
+}
+
+/** Those of the turns, the last of them first, that the next one has interrupted before they had done anything: it has their words. */
+async function idleAmong(
+  turns: readonly RunRecord[],
+  interrupts: string | undefined,
+  scope: Scope,
+  sources: MemorySources,
+): Promise<ReadonlySet<string>> {
+  const idle = new Set<string>();
+  let wanted = interrupts;
+  for (const { identity, head, status, turnOrigin } of turns) {
+    const isCut = identity.run === wanted && status === 'cancelled';
+    if (isCut && hasDoneNothing(await sources.told.of(identity.run, head, scope, sources))) idle.add(identity.run);
+    wanted = turnOrigin?.interrupts;
+  }
+  return idle;
 }
 
 function hasDoneNothing({ told: { trajectory } }: KnownRun): boolean {

@@ -237,6 +237,28 @@ describe('a turn in several runs', () => {
     await (await session.send('two', { busy: 'interrupt' })).result();
     expect((await session.messages()).map(({ content }) => content)).toEqual(['one\n\ntwo', 're one\n\ntwo']);
   });
+
+  it('that was interrupted before it did anything takes no place among the turns that are told', async () => {
+    const asked: string[] = [];
+    const slow = watched(async ({ query }, signal) => {
+      if (query === 'one') return finish('re one');
+      asked.push(query);
+      if (!query.endsWith('four')) await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      return finish(`re ${query}`);
+    });
+    const { session } = talk({ planner: slow, memory: { strategy: 'window', turns: 1 } });
+    await (await session.send('one')).result();
+    await session.send('two');
+    await until(() => asked.length === 1);
+    await session.send('three', { busy: 'interrupt' });
+    await until(() => asked.length === 2);
+    await (await session.send('four', { busy: 'interrupt' })).result();
+    const view = slow.views.at(-1);
+    expect(view?.query).toBe('two\n\nthree\n\nfour');
+    expect(view?.history.map(({ text }) => text)).toEqual(['one', 're one']);
+    await (await session.send('and four')).result();
+    expect(slow.views.at(-1)?.history.map(({ text }) => text)).toEqual([view?.query, `re ${view?.query}`]);
+  });
 });
 
 describe('a turn that is edited', () => {

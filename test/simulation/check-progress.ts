@@ -43,7 +43,10 @@ function checkTold(run: EndedRun, steps: readonly string[], hintAfter: number, a
   );
   if (!isPlain) return;
   const told = new Set(entriesOf(run, 'no_progress').map(({ step }) => step));
-  for (const { step } of entriesOf(run, 'moved')) {
+  // What undoes is decided by nobody.
+  const undoes = entriesOf(run, 'unwinding')[0]?.seq ?? Number.POSITIVE_INFINITY;
+  for (const { step, seq } of entriesOf(run, 'moved')) {
+    if (seq > undoes) break;
     const times = Math.max(...Array.from({ length: LONGEST }, (_, index) => timesBefore(steps, step, index + 1)));
     if (times >= hintAfter && !told.has(step)) {
       ledger.violated('progress', `step ${step} was decided after ${times} times the same, and nobody said so`, run.id);

@@ -194,8 +194,9 @@ export class PostgresTurns {
   ): Promise<void> {
     ownedBy(of);
     const row = await sql.row<StandingRow & { readonly has_turns: boolean }>(STANDING, ...partsOf(of));
+    if (typeof facts.branch === 'string')
+      assertMaySwitch(of, facts.branch, row?.live_run ?? undefined, await this.scopeOf(sql, facts.branch));
     if (row === undefined || !row.has_turns) return;
-    if (typeof facts.branch === 'string') assertMaySwitch(of, row.live_run ?? undefined);
     const { branch = row.branch } = facts;
     const title = facts.title === undefined ? row.title : storedTitle(facts.title);
     if (title !== row.title || branch !== row.branch) await sql.run(SET_FACTS, ...partsOf(of), title, branch);

@@ -204,8 +204,9 @@ export class SqliteTurns {
   set(of: Scope, facts: { readonly title?: string | null; readonly branch?: string | null }): void {
     ownedBy(of);
     const scope = scopeOf(of);
+    if (typeof facts.branch === 'string')
+      assertMaySwitch(of, facts.branch, this.#live(scope)?.run, this.scopeOf(facts.branch));
     if (this.#sql.last().get(scope) === undefined) return;
-    if (typeof facts.branch === 'string') assertMaySwitch(of, this.#live(scope)?.run);
     const before = this.#facts(scope);
     const { title = before.title, branch = before.branch } = facts;
     if (title !== before.title || branch !== before.branch) this.#sql.setFacts().run({ ...scope, title, branch });

@@ -206,6 +206,16 @@ export const sessionCases: readonly JournalCase[] = [
       await endTurn(journal, 'r1');
       await journal.sessions.set(SCOPE, { branch: 'r1' });
       assert.equal((await journal.sessions.get(SCOPE))?.branch, 'r1');
+      // The session was deleted, and begun anew, since somebody looked at it.
+      await journal.sessions.delete(SCOPE);
+      await expectCode(journal.sessions.set(SCOPE, { branch: 'r1' }), 'run_not_found');
+      assert.equal(await journal.sessions.get(SCOPE), undefined);
+      await journal.send(sending('r2', null));
+      await endTurn(journal, 'r2');
+      const elsewhere = identity('r3', { session: 'another' });
+      await journal.create(newRun('r3', { identity: elsewhere }));
+      for (const branch of ['r1', 'r3']) await expectCode(journal.sessions.set(SCOPE, { branch }), 'run_not_found');
+      assert.equal((await journal.sessions.get(SCOPE))?.branch, undefined);
     },
   },
   {
