@@ -30,22 +30,27 @@ export class FairClaim {
 
   /** Up to so many. */
   async next(room: number): Promise<readonly ClaimedRun[]> {
-    const { share, perTenant } = this.#slots;
+    const { perTenant } = this.#slots;
+    const share = this.#slots.shareWith(0);
     const full = this.#slots.tenantsWith(perTenant);
     const greedy = this.#slots.tenantsWith(share);
     const now = steadyMs(this.#clock);
     const hasGreedy = greedy.length > full.length;
     if (hasGreedy && now - this.#aloneAt >= ALONE_MS) {
-      const others = await this.#upTo(share, greedy, room);
+      const others = await this.#shared(greedy, room);
       if (others.length > 0) return others;
       this.#aloneAt = now;
     }
-    return this.#upTo(hasGreedy ? perTenant : share, full, room);
+    return hasGreedy ? this.#upTo(perTenant - this.#slots.mostOfOne(full), full, room) : this.#shared(full, room);
   }
 
-  /** None of the others has more slots than `most` then, whosever the runs are. */
+  /** So few that none of the others has more than its share then, whosever the runs are, also if they are all of a tenant that has none here yet. */
+  #shared(exceptTenants: readonly string[], room: number): Promise<readonly ClaimedRun[]> {
+    const ofOne = this.#slots.shareWith(0) - this.#slots.mostOfOne(exceptTenants);
+    return this.#upTo(Math.min(ofOne, this.#slots.shareWith(1)), exceptTenants, room);
+  }
+
   #upTo(most: number, exceptTenants: readonly string[], room: number): Promise<readonly ClaimedRun[]> {
-    const limit = Math.min(room, Math.max(1, most - this.#slots.mostOfOne(exceptTenants)));
-    return this.#claim({ exceptTenants, limit });
+    return this.#claim({ exceptTenants, limit: Math.min(room, Math.max(1, most)) });
   }
 }

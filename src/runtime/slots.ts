@@ -52,9 +52,9 @@ export class Slots {
     return this.#limits.perTenant;
   }
 
-  /** How many it may have that leaves an equal share to one that comes. */
-  get share(): number {
-    const share = Math.max(1, Math.floor(this.#limits.runs / (this.#byTenant.size + 1)));
+  /** How many it may have that leaves an equal share to one that comes. @param more tenants that have none here yet. */
+  shareWith(more: number): number {
+    const share = Math.max(1, Math.floor(this.#limits.runs / (this.#byTenant.size + more + 1)));
     return Math.min(share, this.#limits.perTenant);
   }
 

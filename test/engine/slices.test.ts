@@ -193,6 +193,30 @@ describe('without the driver', () => {
     await runtime.close();
   });
 
+  it('a run that the own sweep is about to hand over is asked for again soon, and not after its lease', async () => {
+    const { clock, driver, journal, open } = bench();
+    const [claimed, given] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const { release } = journal;
+    vi.spyOn(journal, 'release').mockImplementation(async (lease, park) => {
+      claimed.resolve();
+      await given.promise;
+      return release.call(journal, lease, park);
+    });
+    // Nobody was told of it: it is found by the sweep.
+    driver.wake = async () => {};
+    const client = open();
+    await client.start('step', { identity: local('ana', { run: 'r' }) });
+    const runtime = open();
+    runtime.work();
+    await claimed.promise;
+    const busy = await driver.advance('r');
+    expect(busy).toMatchObject({ next: 'busy' });
+    expect('until' in busy && (busy.until ?? 0) - clock.now()).toBeLessThanOrEqual(1_000);
+    given.resolve();
+    await expect.poll(() => driver.advance('r')).toEqual({ next: 'done' });
+    for (const each of [runtime, client]) await each.close();
+  });
+
   it('a program that only starts runs leaves them to those who work', async () => {
     const { driver, faults, journal, open } = bench();
     driver.fault = new PilotageError('engine_unavailable', 'gone');

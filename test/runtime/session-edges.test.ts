@@ -6,6 +6,7 @@ import { sqliteJournal } from '#journal/sqlite';
 import type { Session } from '#runtime';
 import { asks, call, finish, watched } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
+import { changed } from '../kit/journals.ts';
 import { echo, holding } from '../kit/tools.ts';
 import { advanceUntil, gate, until } from '../kit/waiting.ts';
 import { type WorldOptions, world } from '../kit/world.ts';
@@ -400,3 +401,22 @@ function failing(): PlannerFunction {
     throw new Error('once');
   };
 }
+
+it('a message that was accepted just before its session was deleted is no error', async () => {
+  const base = memoryJournal();
+  const first = world({ planner, journal: base });
+  const asked = await first.runtime.session('s').send('wait');
+  expect((await asked.result()).status).toBe('paused');
+  await first.runtime.close();
+  const journal = changed(base, {
+    send: async (sending) => {
+      const sent = await base.send(sending);
+      await base.sessions.delete(sending.scope);
+      return sent;
+    },
+  });
+  const second = world({ planner, journal });
+  expect(await second.runtime.session('s').send('two')).toMatchObject({ as: 'steered', turn: asked.turn });
+  expect(second.faults).toEqual([]);
+  await second.runtime.close();
+});

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import type { Entry } from '#core';
-import type { RepairRequest } from '#journal';
+import type { Claim, RepairRequest } from '#journal';
 import {
   ana,
+  ben,
   claimFirst,
   control,
   createClaimed,
@@ -117,6 +118,30 @@ export const entryCases: readonly JournalCase[] = [
       );
       assert.deepEqual((await journal.read('r1'))[1], stepEntry(2));
       assert.deepEqual(await sequence(journal, 'r2'), [1, 2]);
+    },
+  },
+  {
+    name: 'J2 of appends of many runs in one moment those are refused that have lost their lease, their place or have not seen what came',
+    async run({ journal, clock }) {
+      const claims = new Map<string, Claim>();
+      for (const run of ['lost', 'behind', 'told', 'good', 'fine']) claims.set(run, await createClaimed(journal, run));
+      const of = (run: string): Claim => present(claims.get(run));
+      clock.advance(LEASE_MS);
+      present(await journal.claim({ ...ben, run: 'lost' }));
+      await journal.append(step(of('behind'), 1));
+      await journal.signal('told', control('c1'));
+      const appends = [
+        step(of('lost'), 1),
+        step(of('good'), 1),
+        step(of('behind'), 1),
+        step(of('told'), 1, { seenSignals: 0 }),
+        step(of('fine'), 1, { seenSignals: 0 }),
+      ];
+      const results = await Promise.allSettled(appends.map(async (append) => journal.append(append)));
+      const codes = results.map((result) => (result.status === 'rejected' ? result.reason.code : 'written'));
+      assert.deepEqual(codes, ['lease_lost', 'written', 'journal_conflict', 'inbox_changed', 'written']);
+      const heads = [...claims.keys()].map(async (run) => (await sequence(journal, run)).length);
+      assert.deepEqual(await Promise.all(heads), [1, 2, 1, 2, 2]);
     },
   },
   {

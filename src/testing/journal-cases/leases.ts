@@ -233,6 +233,10 @@ export const leaseCases: readonly JournalCase[] = [
       assert.deepEqual(await journal.renew([lost, kept, unknown], LEASE_MS), [undefined, 2, undefined]);
       assert.deepEqual(await journal.renew([], LEASE_MS), []);
       assert.equal(await claimFirst(journal, ben), undefined);
+      // Whoever has lost the run makes the lease of the new owner no longer.
+      assert.deepEqual(await journal.renew([lost], 10 * LEASE_MS), [undefined]);
+      clock.advance(LEASE_MS);
+      assert.equal(present(await journal.claim({ ...ana, run: 'r2' })).fence, 3);
     },
   },
   {
