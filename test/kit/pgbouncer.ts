@@ -3,8 +3,8 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import pg from 'pg';
 import { freePort } from './postgres.ts';
+import { ended, untilAnswers } from './server-process.ts';
 
 /** It may not be run by root. */
 const NOBODY = 65_534;
@@ -73,40 +73,15 @@ export class PgBouncer {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     this.#process = bouncer;
-    process.once('exit', () => bouncer.kill('SIGKILL'));
-    let said = '';
-    bouncer.stderr.on('data', (text) => {
-      said = `${said}${text}`.slice(-4_000);
-    });
-    while (!(await this.#answers())) {
-      if (bouncer.exitCode !== null) throw new Error(`PgBouncer did not start:\n${said}`);
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-  }
-
-  async #answers(): Promise<boolean> {
-    const client = new pg.Client({ connectionString: this.url });
-    client.on('error', () => undefined);
-    try {
-      await client.connect();
-      await client.query('SELECT 1');
-      return true;
-    } catch {
-      return false;
-    } finally {
-      await client.end().catch(() => undefined);
-    }
+    const complaint = await untilAnswers(bouncer, this.url);
+    if (complaint !== undefined) throw new Error(`PgBouncer did not start:\n${complaint}`);
   }
 
   /** It is gone at once, with all connections on both sides. */
   async kill(): Promise<void> {
     const bouncer = this.#process;
     this.#process = undefined;
-    if (bouncer === undefined || bouncer.exitCode !== null || bouncer.signalCode !== null) return;
-    await new Promise<void>((resolve) => {
-      bouncer.once('exit', () => resolve());
-      bouncer.kill('SIGKILL');
-    });
+    await ended(bouncer, 'SIGKILL');
   }
 
   async remove(): Promise<void> {

@@ -7,8 +7,8 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
 import { afterAll } from 'vitest';
+import { ended, untilAnswers } from './server-process.ts';
 
 /** Who runs a server that may not be run by root. */
 const NOBODY = 65_534;
@@ -98,31 +98,7 @@ export class PostgresServer {
       env: environment,
     });
     this.#process = server;
-    // Tests that fail leave no server behind.
-    process.once('exit', () => server.kill('SIGKILL'));
-    let said = '';
-    server.stderr.on('data', (text) => {
-      said = `${said}${text}`.slice(-4_000);
-    });
-    for (;;) {
-      if (server.exitCode !== null) return said;
-      if (await this.#answers()) return undefined;
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-  }
-
-  async #answers(): Promise<boolean> {
-    const client = new pg.Client({ connectionString: this.url });
-    client.on('error', () => undefined);
-    try {
-      await client.connect();
-      await client.query('SELECT 1');
-      return true;
-    } catch {
-      return false;
-    } finally {
-      await client.end().catch(() => undefined);
-    }
+    return untilAnswers(server, this.url);
   }
 
   /** The server is gone at once, with what it had not written. */
@@ -138,11 +114,7 @@ export class PostgresServer {
   async #end(signal: 'SIGKILL' | 'SIGINT'): Promise<void> {
     const server = this.#process;
     this.#process = undefined;
-    if (server === undefined || server.exitCode !== null || server.signalCode !== null) return;
-    await new Promise<void>((resolve) => {
-      server.once('exit', () => resolve());
-      server.kill(signal);
-    });
+    await ended(server, signal);
   }
 
   async remove(): Promise<void> {

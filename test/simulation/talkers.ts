@@ -3,7 +3,7 @@ import { PilotageError } from '#core';
 import type { Runtime, SentMessage, Session } from '#runtime';
 import type { Ledger } from './ledger.ts';
 import type { Say, TalkAct, TalkPlay } from './script-talks.ts';
-import { isStoreError } from './store-errors.ts';
+import { isOfAnotherVersion, isStoreError } from './store-errors.ts';
 import { isOf } from './store-sessions.ts';
 import { openPauses } from './waits-by-hand.ts';
 
@@ -92,7 +92,8 @@ export class Talkers {
     } catch (error) {
       if (PilotageError.is(error, 'session_busy') || PilotageError.is(error, 'inbox_full'))
         this.#hear(say, askedAt, { code: error.code });
-      else if (!isStoreError(error) && !PilotageError.is(error, 'runtime_closed'))
+      // An older version does not know what a newer one has written in the turn under way: another one is asked.
+      else if (!isStoreError(error) && !isOfAnotherVersion(error) && !PilotageError.is(error, 'runtime_closed'))
         ledger.violated('no fault', `whoever said ${id} was told: ${String(error)}`);
     }
   }

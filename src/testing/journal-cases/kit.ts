@@ -13,7 +13,17 @@ import {
   type WaitRow,
   waitId,
 } from '#core';
-import type { Append, Claim, DueRequest, Journal, LeaseRequest, NewRun, NewSignal, Renewal } from '#journal';
+import type {
+  Append,
+  Claim,
+  ClaimedRun,
+  DueRequest,
+  Journal,
+  LeaseRequest,
+  NewRun,
+  NewSignal,
+  Renewal,
+} from '#journal';
 import type { VirtualClock } from '../time-and-chance.ts';
 
 export interface JournalBench {
@@ -69,6 +79,20 @@ export async function createClaimed(journal: Journal, run: string, lease: LeaseR
 export async function claimFirst(journal: Journal, request: Omit<DueRequest, 'limit'>): Promise<Claim | undefined> {
   const [first] = await journal.claimDue({ ...request, limit: 1 });
   return first?.claim;
+}
+
+export const runsOf = (claimed: readonly ClaimedRun[]): string[] => claimed.map(({ claim }) => claim.run);
+
+/** Two owners claim two of these runs each, and one of them the last. @param claim up to so many. */
+export async function assertShared(
+  runs: readonly [string, string, string, string, string],
+  claim: (lease: LeaseRequest, limit: number) => Promise<ClaimedRun[]>,
+): Promise<void> {
+  const [mine, others] = await Promise.all([claim(ben, 2), claim(ana, 2)]);
+  assert.equal(mine.length, 2);
+  assert.equal(others.length, 2);
+  const rest = await claim(ben, 10);
+  assert.deepEqual([...runsOf(mine), ...runsOf(others), ...runsOf(rest)].sort(), runs);
 }
 
 /** One step behind `expected`. */
