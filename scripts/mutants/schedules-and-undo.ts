@@ -41,14 +41,14 @@ export const SCHEDULES_AND_UNDO: readonly Mutant[] = [
   {
     name: 'let a deploy end the pause of a schedule',
     file: 'journal/memory-schedules.ts',
-    find: 'return this.#set({ ...before, ...given, nextAt,',
-    replace: 'return this.#set({ ...before, ...given, isPaused: false, nextAt,',
+    find: 'return this.#set({ ...before, ...given, ...next,',
+    replace: 'return this.#set({ ...before, ...given, isPaused: false, ...next,',
   },
   {
     name: 'let a deploy move a schedule to the next fire time from now on',
-    file: 'journal/memory-schedules.ts',
-    find: 'const nextAt = before.times === given.times ? before.nextAt : given.nextAt;',
-    replace: 'const { nextAt } = given;',
+    file: 'journal/start-rules.ts',
+    find: 'if (hasSameTimes) return { nextAt: before.nextAt };',
+    replace: 'if (hasSameTimes) return { nextAt: given.nextAt };',
   },
   {
     name: 'begin the fire times of a pause when the schedule goes on',

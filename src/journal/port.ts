@@ -491,7 +491,7 @@ export interface SessionStore {
   list(query: SessionQuery): Promise<SessionRecord[]>;
   /**
    * `null` takes the title, or the branch, away. A session without turns keeps no title.
-   * @throws PilotageError `session_busy` for a branch while a turn is under way, `run_not_found` for one that is no turn of the session.
+   * @throws PilotageError `session_busy` for a branch while a turn is under way, `run_not_found` for a run that is not among its turns.
    */
   set(scope: Scope, facts: { readonly title?: string | null; readonly branch?: string | null }): Promise<void>;
   /**

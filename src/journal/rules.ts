@@ -112,7 +112,7 @@ export function isReopening({ entries, status }: Append): boolean {
 
 /**
  * Asked of whoever switches to another branch. @param home of which session that is a turn. The session may have been deleted since somebody looked.
- * @throws PilotageError `session_busy` while a turn is under way, `run_not_found` for what is no turn of the session.
+ * @throws PilotageError `session_busy` while a turn is under way, `run_not_found` for a run that is not among its turns.
  */
 export function assertMaySwitch(scope: Scope, branch: string, live: string | undefined, home: Scope | undefined): void {
   if (live !== undefined) {
