@@ -76,6 +76,10 @@ describe('formats of a Postgres journal', async () => {
     });
     const twice = () => postgresJournal({ url: `${url}?schema=a&schema=b` });
     expect(twice).toThrow(/schema=….* here it stands there 2 times/);
+    for (const name of ['shema', 'Schema', 'tenants'])
+      expect(() => postgresJournal({ url: `${url}?${name}=a` })).toThrow(/did you mean (schema|tenant)=/);
+    const forPg = postgresJournal({ url: `${url}?ssl=false&application_name=mine&user=postgres` });
+    await forPg.close();
     expect(() => postgresJournal({ url: `${url}?maxConnections=0` })).toThrow(/whole number from 1 up/);
     const beside = postgresJournal({ url: `${url}?schema=agents%20of%20us` }, { schema: 'another' });
     expect(await beside.list({})).toEqual([]);

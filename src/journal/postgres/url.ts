@@ -1,5 +1,5 @@
 /** What the URL of a journal says beside where the database is: options of the journal, which are not for `pg`. */
-import { PilotageError } from '#core';
+import { nearest, PilotageError } from '#core';
 
 /** The options that a URL may have, so that whoever names a journal by one text can say them: a command, or the environment. */
 export interface UrlOptions {
@@ -35,6 +35,7 @@ export function readUrl(text: string | undefined): { readonly url: string; reado
   if (!isMeant || !URL.canParse(text)) throw new PilotageError('invalid_config', isMeant ? UNREADABLE : NOWHERE);
   const { searchParams } = new URL(text);
   const options: Record<string, unknown> = {};
+  for (const name of searchParams.keys()) assertNotOurs(name);
   for (const [name, [read, wanted]] of Object.entries(READERS)) {
     const given = searchParams.getAll(name);
     if (given.length === 0) continue;
@@ -43,6 +44,14 @@ export function readUrl(text: string | undefined): { readonly url: string; reado
     options[name] = value;
   }
   return { url: without(text, Object.keys(READERS)), options: options as UrlOptions };
+}
+
+/** What is unknown is for `pg`, but for what is a letter away from an option of ours: the journal would be another one in silence. */
+function assertNotOurs(name: string): void {
+  const ours = Object.keys(READERS);
+  const meant = ours.includes(name) ? undefined : nearest(name, ours, 1);
+  if (meant === undefined) return;
+  throw new PilotageError('invalid_config', `The URL of the journal says ${name}=…; did you mean ${meant}=…?`);
 }
 
 /** Only what is ours is taken out, and the rest stays letter for letter: `pg` reads URLs in its own way. */
