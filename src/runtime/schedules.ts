@@ -114,11 +114,12 @@ export class Schedules {
 
   /** Fire times of the pause are left out. @throws PilotageError `schedule_not_found`. */
   async resume(id: string, options: OfTenant = {}): Promise<ScheduleRecord> {
-    const { ticker } = this.#parts();
+    const { host, ticker } = this.#parts();
     const resumed = await this.#change(id, options, async (schedule) => {
       const { nextAt, isPaused } = schedule;
       if (!isPaused) return { nextAt, isPaused };
-      return { isPaused: false, nextAt: await this.#nextAt(schedule) };
+      // From now, also where a clock that was ahead has fired later times: when those come, they are known by their names.
+      return { isPaused: false, nextAt: (await ticker.timesOf(schedule)).after(host.deps.clock.now()) };
     });
     ticker.look();
     return resumed;

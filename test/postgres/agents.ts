@@ -71,7 +71,8 @@ export async function start(runtime: Runtime, run: string): Promise<void> {
       await runtime.start('go', { identity: local(`session of ${run}`, { run }) });
       return;
     } catch (error) {
-      if (!PilotageError.is(error, 'journal_unavailable')) throw error;
+      // Whoever waits here is told why a run stands still.
+      if (!PilotageError.is(error, 'journal_unavailable') && !PilotageError.is(error, 'journal_full')) throw error;
       await sleep(20);
     }
   }
@@ -83,7 +84,8 @@ export async function result(runtime: Runtime, run: string): Promise<unknown> {
     try {
       return await runtime.run(run).result();
     } catch (error) {
-      if (!PilotageError.is(error, 'journal_unavailable')) throw error;
+      // Whoever waits here is told why a run stands still.
+      if (!PilotageError.is(error, 'journal_unavailable') && !PilotageError.is(error, 'journal_full')) throw error;
       await sleep(20);
     }
   }

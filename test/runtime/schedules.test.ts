@@ -312,27 +312,51 @@ describe.each(Object.entries(STORES))('schedules in %s', (name, open) => {
     await other.runtime.close();
   });
 
-  it('a clock that is set back fires nothing again, and goes on where it was', async () => {
-    let offMs = 0;
+  function settable() {
     const clock = new VirtualClock(Date.UTC(2026, 0, 1));
     const now = clock.now.bind(clock);
-    clock.now = () => now() + offMs;
+    const set = { clock, offMs: 0 };
+    clock.now = () => now() + set.offMs;
+    return set;
+  }
+  async function passing(clock: VirtualClock, hours: number): Promise<void> {
+    for (let part = 0; part < hours * 4; part += 1) {
+      clock.advance(HOUR / 4);
+      await quiet();
+    }
+  }
+  const hoursOf = async (made: World): Promise<string[]> => (await timesOf(made)).map((time) => time.slice(11, 13));
+
+  it('a clock that is set back fires nothing again, and goes on where it was', async () => {
+    const set = settable();
+    const { clock } = set;
     const made = scene({ clock, journal: open(clock) });
     await made.runtime.schedules.put({ id: 's', cron: '0 * * * *', query: 'q', overlap: 'parallel' });
-    const passing = async (hours: number): Promise<void> => {
-      for (let part = 0; part < hours * 4; part += 1) {
-        clock.advance(HOUR / 4);
-        await quiet();
-      }
-    };
-    await passing(2);
-    offMs = -2 * HOUR;
-    await passing(2);
+    await passing(clock, 2);
+    set.offMs = -2 * HOUR;
+    await passing(clock, 2);
     expect(await timesOf(made)).toHaveLength(2);
-    await passing(1);
-    offMs += 3 * HOUR;
-    await passing(1);
-    expect((await timesOf(made)).map((time) => time.slice(11, 13))).toEqual(['01', '02', '03', '06', '07']);
+    await passing(clock, 1);
+    set.offMs += 3 * HOUR;
+    await passing(clock, 1);
+    expect(await hoursOf(made)).toEqual(['01', '02', '03', '06', '07']);
+    await made.runtime.close();
+  });
+
+  it('after a clock that was ahead they are resumed from now, and what was begun ahead is not begun again', async () => {
+    const set = settable();
+    const { clock } = set;
+    const made = scene({ clock, journal: open(clock) });
+    const { schedules } = made.runtime;
+    await schedules.put({ id: 's', cron: '0 * * * *', query: 'q', overlap: 'parallel' });
+    set.offMs = 4 * HOUR;
+    await passing(clock, 1);
+    expect(await hoursOf(made)).toEqual(['04', '05']);
+    set.offMs = 0;
+    await schedules.pause('s');
+    expect((await schedules.resume('s')).nextAt).toBe(Date.UTC(2026, 0, 1, 2));
+    await passing(clock, 5);
+    expect((await hoursOf(made)).toSorted()).toEqual(['02', '03', '04', '05', '06']);
     await made.runtime.close();
   });
 
