@@ -29,6 +29,7 @@ const config: UserConfig = defineConfig({
     'src/engine/index.ts',
     'src/engine/restate.ts',
     'src/flow/document/flow-from.ts',
+    'src/server/index.ts',
     'src/testing/index.ts',
     'src/cli/main.ts',
   ],

@@ -63,7 +63,12 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   flow: { mayImport: ['core', 'tools'], packages: true },
   // What keeps runs moving over many machines.
   engine: { mayImport: ['core', 'runtime'], packages: true },
-  server: { mayImport: ['runtime'], packages: true },
+  // A runtime behind HTTP, in the words of its clients.
+  server: {
+    mayImport: ['core', 'journal', 'messages', 'runtime', 'schema', 'state'],
+    typesOnly: ['tools'],
+    packages: true,
+  },
   telemetry: { mayImport: ['core'], packages: true },
   testing: { mayImport: 'any', packages: true, required: true },
   cli: { mayImport: 'any', packages: true, required: true },

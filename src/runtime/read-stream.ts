@@ -9,9 +9,11 @@ export interface RowOptions {
   readonly from?: number;
   /** False: the reader ends with the rows that are there, and waits for none. Default true. */
   readonly follow?: boolean;
+  /** Ends the stream when it is aborted. */
+  readonly signal?: AbortSignal;
 }
 
-const OPTIONS: OptionShape<RowOptions> = { from: 'whole?', follow: 'flag?' };
+const OPTIONS: OptionShape<RowOptions> = { from: 'whole?', follow: 'flag?', signal: 'signal?' };
 const PAGE = 500;
 
 interface StreamName {
@@ -49,17 +51,19 @@ interface StreamSource {
 export async function* followRows(
   { journal, waiting }: StreamSource,
   { run, name }: StreamName,
-  { from = 1, follow = true }: RowOptions,
+  { from = 1, follow = true, signal }: RowOptions,
 ): AsyncGenerator<StreamRow, void> {
   let next = from;
   let isDirty = true;
   let wake: (() => void) | undefined;
-  const stop = journal.watch(run, () => {
+  const look = (): void => {
     isDirty = true;
     wake?.();
-  });
+  };
+  const stop = journal.watch(run, look);
+  signal?.addEventListener('abort', look);
   try {
-    for (;;) {
+    while (signal?.aborted !== true) {
       isDirty = false;
       // Before the rows are read: the last of them are stored before the run ends.
       const record = await journal.get(run);
@@ -77,6 +81,7 @@ export async function* followRows(
       wake = undefined;
     }
   } finally {
+    signal?.removeEventListener('abort', look);
     stop();
   }
 }

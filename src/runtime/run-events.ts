@@ -44,10 +44,19 @@ export async function* readOn(
   mayRead: () => Promise<void>,
   follower: Follower<RunEvent>,
   next: () => AsyncGenerator<RunEvent, void> | undefined,
+  signal?: AbortSignal,
 ): AsyncGenerator<RunEvent, void> {
   await mayRead();
-  yield* follower.follow();
-  yield* next() ?? [];
+  const isLeft = (): boolean => signal?.aborted === true;
+  if (isLeft()) return;
+  const stop = (): void => follower.stop();
+  signal?.addEventListener('abort', stop);
+  try {
+    yield* follower.follow();
+  } finally {
+    signal?.removeEventListener('abort', stop);
+  }
+  if (!isLeft()) yield* next() ?? [];
 }
 
 /** Whether nothing more comes until somebody answers a pause. */

@@ -20,6 +20,8 @@ export interface EventOptions {
   readonly tasks?: boolean;
   /** True: the stream goes on while the run is paused, until it has ended, and has no `run.paused`. Default false. */
   readonly overPauses?: boolean;
+  /** Ends the stream when it is aborted. */
+  readonly signal?: AbortSignal;
 }
 
 export interface Resumption {
@@ -97,6 +99,7 @@ export const EVENTS: OptionShape<EventOptions> = {
   redact: 'function?',
   tasks: 'flag?',
   overPauses: 'flag?',
+  signal: 'signal?',
 };
 export const RESUMPTION: OptionShape<Resumption> = {
   token: 'any?',

@@ -7,20 +7,17 @@ import {
   type Control,
   type ControlType,
   defined,
-  type ErrorCode,
   type Json,
   type JsonObject,
   PilotageError,
   type RunEvent,
   type StreamRow,
 } from '#core';
-import { type StreamRecord, storedJson } from '#journal';
+import { type RunRecord, runNotFound, type StreamRecord, storedJson } from '#journal';
 import type { UserMessage } from '#messages';
 import {
-  answerable,
   assertRetrying,
   type Breakpoint,
-  cannotRetry,
   isPaused,
   namedNodes,
   type RunSnapshot,
@@ -55,6 +52,7 @@ import type { ReopenAs } from './reopen.ts';
 import { type Diagnosis, diagnose, type RepairOptions, repairRun } from './repair.ts';
 import type { ReplayReport } from './replay.ts';
 import { type RunResult, wholeResultOf } from './result.ts';
+import { acceptsOnly, pauseOfPlan, unlessOldNews } from './resumed-pauses.ts';
 import { followEvents, isSettled, readOn } from './run-events.ts';
 import type { RunHost, RunSources } from './run-host.ts';
 import {
@@ -98,10 +96,11 @@ export class Run {
    */
   events(options: EventOptions = {}): AsyncGenerator<RunEvent, void> {
     assertOptions('events', options, EVENTS);
-    const { from = 1, ...rest } = options;
+    const { from = 1, signal, ...rest } = options;
     const follower = followEvents(this.#host, this.id, { from, ...rest });
-    const next = (): AsyncGenerator<RunEvent, void> | undefined => this.#successor(follower.state)?.events(rest);
-    return readOn(() => this.#assertMayRead(), follower, next);
+    const next = (): AsyncGenerator<RunEvent, void> | undefined =>
+      this.#successor(follower.state)?.events({ ...rest, ...defined({ signal }) });
+    return readOn(() => this.#assertMayRead(), follower, next, signal);
   }
 
   /** Waits until the run has ended or is paused. @throws PilotageError `run_not_found`. */
@@ -181,6 +180,14 @@ export class Run {
   async streams(): Promise<readonly StreamRecord[]> {
     await this.#assertMayRead();
     return this.#host.deps.journal.streams.list(this.id);
+  }
+
+  /** The run as `runtime.list` has it: whose it is, where it stands, without what it did. @throws PilotageError `run_not_found`. */
+  async record(): Promise<RunRecord> {
+    await this.#assertMayRead();
+    const record = await this.#host.deps.journal.get(this.id);
+    if (record === undefined) throw runNotFound(this.id);
+    return record;
   }
 
   /** The run as the journal has it now, or the one that goes on where it has ended. @throws PilotageError `run_not_found`. */
@@ -458,7 +465,7 @@ export class Run {
     try {
       isTaken = await new Run(to.run, this.#host, this.#as).#send(control, until);
     } catch (error) {
-      if (!isOldNews(error)) throw error;
+      unlessOldNews(error);
       // This run has an old view of its task: it goes on, and is told. What is said to it is for itself then.
       if (type === 'USER_MESSAGE') return void (await this.#send(control, until));
       await this.#host.drive(this.id, false).catch((second: unknown) => {
@@ -566,33 +573,4 @@ export class Run {
     const { fleet } = this.#host;
     return { ...this.#host.sourcesOf(this.id), tokens, onCaughtUp: (state) => fleet.remind(state) };
   }
-}
-
-/** Whether the run waits for an approval or another answer that `resume` alone cannot give. */
-function acceptsOnly({ pauses }: RunState, acceptChanges: boolean): boolean {
-  if (!acceptChanges) return false;
-  return pauses.some(
-    ({ call, reason }) => call !== undefined && (reason === 'approval_required' || reason === 'in_doubt'),
-  );
-}
-
-/**
- * The pause in which the run, or one below it, asks what is to become of its failed plan.
- * @throws PilotageError `payload_invalid` when the run waits for something else.
- */
-function pauseOfPlan(state: RunState): { readonly token: string } | undefined {
-  const open = answerable(state);
-  const asked = open.find(({ reason }) => reason === 'plan_failed');
-  if (asked !== undefined || open.length === 0) return asked;
-  throw cannotRetry(`the run is paused (${open.map(({ reason }) => reason).join(', ')}); answer that first`);
-}
-
-const OLD_NEWS: ReadonlySet<ErrorCode> = new Set(['run_ended', 'pause_not_found', 'pause_expired', 'superseded']);
-
-function isOldNews(error: unknown): boolean {
-  return PilotageError.is(error) && OLD_NEWS.has(error.code);
-}
-
-function unlessOldNews(error: unknown): void {
-  if (!isOldNews(error)) throw error;
 }

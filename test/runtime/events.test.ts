@@ -31,6 +31,24 @@ function streaming(...chunks: string[]): Planner {
 const typesOf = (events: readonly RunEvent[]) => events.map((event) => event.type);
 
 describe('a stream', () => {
+  it('ends when its reader aborts it, also while nothing happens; the run goes on', async () => {
+    const held = gate();
+    const hold = make('hold', async () => held.opened);
+    const run = await start(world({ planner: script(call('hold'), finish('done')), tools: [hold] }));
+    const left = new AbortController();
+    const seen: string[] = [];
+    for await (const { type } of run.events({ signal: left.signal })) {
+      seen.push(type);
+      if (type === 'tool.invoked') setImmediate(() => left.abort());
+    }
+    expect(seen.at(-1)).toBe('tool.invoked');
+    for await (const _ of run.events({ signal: left.signal })) seen.push('more');
+    for await (const _ of run.stream('rows', { signal: left.signal })) seen.push('row');
+    expect(seen).not.toContain('more');
+    held.open();
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+  });
+
   it('EV-04, EV-05 has one decision for each move, and exactly one ending', async () => {
     const run = await start(world({ planner: script(call('echo'), pause, call('nobody')), tools: [echo] }));
     const before = await collect(run);

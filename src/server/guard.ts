@@ -1,0 +1,69 @@
+/** What is checked of every request before anybody looks at it: where it was sent to, from which page, and how large it is. */
+import type { MiddlewareHandler } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
+import { cors } from 'hono/cors';
+import type { ServerEnv } from './part.ts';
+import { problem, RequestRefused } from './problem.ts';
+
+export interface GuardOptions {
+  /** Names by which the server may be reached, as in the header `Host`, with the port where it is not the usual one or for any port without it. */
+  readonly hosts?: readonly string[];
+  /** Pages that may ask from a browser, such as `https://app.example.com`. The server's own pages always may. Default: no others. */
+  readonly origins?: readonly string[];
+  /** The largest body of a request, in bytes. Default 4,194,304. */
+  readonly maxBodyBytes?: number;
+}
+
+const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
+const MAX_BODY_BYTES = 4_194_304;
+const EXPOSED = ['x-vercel-ai-ui-message-stream', 'mcp-session-id', 'www-authenticate', 'retry-after', 'location'];
+
+type Guard = MiddlewareHandler<ServerEnv>;
+
+/** In the order in which they are asked. @param isOpen nobody is authenticated: then only this machine is answered. */
+export function guards(options: GuardOptions, isOpen: boolean): readonly Guard[] {
+  const hosts = options.hosts ?? (isOpen ? LOOPBACK : undefined);
+  const maxSize = options.maxBodyBytes ?? MAX_BODY_BYTES;
+  const message = `The body of a request has at most ${maxSize} bytes.`;
+  return [
+    hostGuard(hosts, isOpen),
+    originGuard(options.origins ?? []),
+    cors({ origin: [...(options.origins ?? [])], exposeHeaders: EXPOSED, credentials: true, maxAge: 600 }),
+    bodyLimit({ maxSize, onError: () => problem(new RequestRefused('request_too_large', message)) }),
+  ];
+}
+
+/** A page elsewhere may have a name of its own lead here (DNS rebinding); whoever listens beyond this machine must have said who may ask. */
+function hostGuard(hosts: readonly string[] | undefined, isOpen: boolean): Guard {
+  return async (context, next) => {
+    const host = context.req.header('host') ?? new URL(context.req.url).host;
+    const name = host.replace(/:\d+$/, '').toLowerCase();
+    if (
+      hosts !== undefined &&
+      !hosts.some((each) => each.toLowerCase() === host.toLowerCase() || each.toLowerCase() === name)
+    )
+      return problem(new RequestRefused('forbidden', 'The server is not reached by this name (header Host).'));
+    if (isOpen && !isFromHere(context.env))
+      return problem(new RequestRefused('forbidden', 'Without authenticate the server answers this machine only.'));
+    return next();
+  };
+}
+
+/** Where Node's own server tells who has connected. */
+function isFromHere(env: unknown): boolean {
+  const { incoming } = (env ?? {}) as { readonly incoming?: { readonly socket?: { readonly remoteAddress?: string } } };
+  const address = incoming?.socket?.remoteAddress;
+  return address === undefined || address === '::1' || /^(::ffff:)?127\./.test(address);
+}
+
+function originGuard(origins: readonly string[]): Guard {
+  return async (context, next) => {
+    const origin = context.req.header('origin');
+    if (origin === undefined || origins.includes(origin) || isOwn(origin, context.req.header('host'))) return next();
+    return problem(new RequestRefused('forbidden', 'Pages of this origin may not ask the server (header Origin).'));
+  };
+}
+
+function isOwn(origin: string, host: string | undefined): boolean {
+  return host !== undefined && URL.parse(origin)?.host === host;
+}

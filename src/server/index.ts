@@ -1,0 +1,8 @@
+/** `pilotage/server`: a runtime behind HTTP. The protocols of clients are at subpaths of this one. */
+export { ACTIONS, type Access, type Action, type Authenticate, type Subject } from './access.ts';
+export type { GuardOptions } from './guard.ts';
+export { createHandler, type Handler, type HandlerOptions } from './handler.ts';
+export { type Served, type ServeOptions, serve } from './node.ts';
+export type { Part, PartContext, ServerEnv } from './part.ts';
+export { type ErrorText, plainErrorText, problem } from './problem.ts';
+export type { Visit } from './visit.ts';

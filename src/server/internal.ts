@@ -1,0 +1,4 @@
+/** What the other rooms and the tests may use of `server`. */
+export { createHandler } from './handler.ts';
+export { serve } from './node.ts';
+export type { Part } from './part.ts';

@@ -1,0 +1,110 @@
+/** Errors as clients are told of them: problem details (RFC 9457) with our code, and never a stack, a path or a key. */
+import { type ErrorCode, type ErrorData, type JsonObject, PilotageError } from '#core';
+
+/** What a client is told of an error: words for a person. */
+export type ErrorText = (error: ErrorData) => string;
+
+/** Why a request is refused before anything of the runtime is asked. */
+const REFUSALS = {
+  request_invalid: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  route_unknown: 404,
+  request_too_large: 413,
+  streams_full: 429,
+} as const;
+
+export type RefusalCode = keyof typeof REFUSALS;
+
+/** A request that the server does not take. Clients are told all of it. */
+export class RequestRefused extends Error {
+  override readonly name: string = 'RequestRefused';
+  readonly code: RefusalCode;
+  readonly data: JsonObject | undefined;
+
+  constructor(code: RefusalCode, message: string, data?: JsonObject) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+const STATUS: Partial<Record<ErrorCode, number>> = {
+  unknown_control_type: 400,
+  scope_mismatch: 403,
+  scope_invalid: 403,
+  approver_refused: 403,
+  run_not_found: 404,
+  pause_not_found: 404,
+  call_not_found: 404,
+  task_not_found: 404,
+  schedule_not_found: 404,
+  artifact_not_found: 404,
+  agent_unknown: 404,
+  run_ended: 409,
+  run_changed: 409,
+  run_unwound: 409,
+  run_paused: 409,
+  call_ended: 409,
+  call_in_doubt: 409,
+  idempotency_conflict: 409,
+  session_busy: 409,
+  session_changed: 409,
+  schedule_changed: 409,
+  journal_conflict: 409,
+  superseded: 409,
+  pause_expired: 410,
+  payload_invalid: 422,
+  validation_failed: 422,
+  invalid_config: 422,
+  unserializable: 422,
+  url_refused: 422,
+  url_failed: 422,
+  stream_refused: 422,
+  store_refused: 422,
+  budget_exceeded: 429,
+  rate_limited: 429,
+  inbox_full: 429,
+  signals_full: 429,
+  runtime_closed: 503,
+  engine_unavailable: 503,
+};
+
+/** Those that say what the caller did are told in full; the rest says how the server is made, and gets words of its own. */
+export function statusOf(error: unknown): number {
+  if (error instanceof RequestRefused) return REFUSALS[error.code];
+  if (!PilotageError.is(error)) return 500;
+  return STATUS[error.code] ?? (error.code.startsWith('journal_') ? 503 : 500);
+}
+
+/** The words of an error in the record of a run, without what it may hold of the machine. */
+export const plainErrorText: ErrorText = ({ code }) => `Something went wrong (${code}).`;
+
+/** A thrown error as a client may see it. */
+export function toldError(error: unknown): ErrorData {
+  const status = statusOf(error);
+  if (error instanceof RequestRefused || (PilotageError.is(error) && status < 500)) {
+    const { code, message, data } = error;
+    return { code, message, ...(data === undefined ? {} : { data }) };
+  }
+  if (status === 503 && PilotageError.is(error))
+    return { code: error.code, message: 'The server cannot do this now. Try again in a moment.' };
+  return { code: 'server_failed', message: 'The server failed at this request. What went wrong is in its own log.' };
+}
+
+/** A problem document. `title` is the same for each code; `detail` is about this request. */
+export function problem(error: unknown): Response {
+  const { code, message, data } = toldError(error);
+  const status = statusOf(error);
+  const body = {
+    type: 'about:blank',
+    title: code.replaceAll('_', ' '),
+    status,
+    detail: message,
+    code,
+    ...(data && { data }),
+  };
+  const headers: Record<string, string> = { 'content-type': 'application/problem+json', 'cache-control': 'no-store' };
+  if (status === 429 || status === 503) headers['retry-after'] = '1';
+  return new Response(JSON.stringify(body), { status, headers });
+}

@@ -1,0 +1,28 @@
+/** The body of a request, as JSON that fits a schema. */
+import type { Context } from 'hono';
+import type { Json, JsonObject } from '#core';
+import { explainSchemaError, firstIssues, schemaErrors } from '#schema';
+import { RequestRefused } from './problem.ts';
+
+/**
+ * @param schema a JSON Schema of what the route takes; the type is that of what fits it.
+ * @throws RequestRefused `request_invalid` for what is no JSON, or does not fit.
+ */
+export async function bodyOf<T>(context: Context, schema: JsonObject): Promise<T> {
+  const text = await context.req.text();
+  let body: Json;
+  try {
+    body = JSON.parse(text) as Json;
+  } catch {
+    throw new RequestRefused('request_invalid', 'The body of the request must be JSON.');
+  }
+  assertFits(body, schema, 'The body of the request');
+  return body as T;
+}
+
+/** @throws RequestRefused `request_invalid`. */
+export function assertFits(value: Json, schema: JsonObject, what: string): void {
+  const errors = schemaErrors(schema, value);
+  if (errors.length > 0)
+    throw new RequestRefused('request_invalid', `${what} does not fit: ${firstIssues(errors.map(explainSchemaError))}`);
+}

@@ -1,0 +1,105 @@
+/** One request of a visitor: what it may reach of the runtime. */
+import { type Caller, defined, PilotageError } from '#core';
+import type { RunRecord } from '#journal';
+import type { Run, Runtime, Session, SessionOptions } from '#runtime';
+import type { Access, Action, Subject } from './access.ts';
+import { type EventStreamOptions, eventHeaders, eventStream, type ServerEvent } from './event-stream.ts';
+import { RequestRefused } from './problem.ts';
+import type { StreamSlots } from './stream-slots.ts';
+
+export class Visit {
+  readonly access: Access;
+  readonly runtime: Runtime;
+  readonly #slots: StreamSlots;
+  readonly #request: Request;
+
+  constructor(access: Access, runtime: Runtime, slots: StreamSlots, request: Request) {
+    this.access = access;
+    this.runtime = runtime;
+    this.#slots = slots;
+    this.#request = request;
+  }
+
+  /** Whose runs the request starts: tenant and user. */
+  get owner(): { readonly tenant: string; readonly user: string } {
+    const { tenant, user } = this.access.identity;
+    return { tenant, user };
+  }
+
+  get isAdmin(): boolean {
+    return this.access.as === 'admin';
+  }
+
+  /** As the runtime knows the visitor, in a session. */
+  caller(session: string): Caller {
+    const { as: scope = 'owner_user', identity } = this.access;
+    return { ...this.owner, session: identity.session ?? session, scope };
+  }
+
+  async may(action: Action, subject: Subject = {}): Promise<boolean> {
+    return (await this.access.may?.(action, subject)) ?? true;
+  }
+
+  /** @throws RequestRefused `forbidden`. */
+  async must(action: Action, subject: Subject = {}): Promise<void> {
+    if (await this.may(action, subject)) return;
+    throw new RequestRefused('forbidden', `You may not do this here (${action}).`, { action });
+  }
+
+  /**
+   * A run that the visitor may see, with the handle that acts for the visitor.
+   * @param action what is to be done with it.
+   * @throws PilotageError `run_not_found` also for a run that is there for others only; RequestRefused `forbidden`.
+   */
+  async run(id: string, action: Action = 'read'): Promise<{ readonly run: Run; readonly record: RunRecord }> {
+    const run = this.runtime.run(id);
+    const record = await run.record();
+    const { identity } = record;
+    const own = this.access.identity;
+    const isOwn =
+      own.tenant === identity.tenant &&
+      own.user === identity.user &&
+      (own.session === undefined || own.session === identity.session);
+    const subject = { agent: record.agent, session: identity.session, run: record };
+    if (!(isOwn || this.isAdmin) || !(await this.may('read', subject)))
+      throw new PilotageError('run_not_found', `There is no run ${id}.`);
+    if (action !== 'read') await this.must(action, subject);
+    return { run: this.runtime.run(id, { as: this.caller(identity.session) }), record };
+  }
+
+  /**
+   * A session of the visitor. @param options what its turns are started with.
+   * @throws RequestRefused `forbidden`, `run_not_found` for another session than the visitor's only one.
+   */
+  async session(id: string, action: Action = 'read', options: Omit<SessionOptions, 'identity'> = {}): Promise<Session> {
+    const { session } = this.access.identity;
+    if (session !== undefined && session !== id) throw new PilotageError('run_not_found', `There is no session ${id}.`);
+    const subject: Subject = { session: id, ...defined({ agent: options.agent }) };
+    await this.must(action, subject);
+    return this.runtime.session(id, { ...options, identity: this.owner });
+  }
+
+  /**
+   * Answers with events, as one of the streams that the visitor may have at once.
+   * @param events makes them; its signal is aborted when the reader is gone.
+   * @throws RequestRefused `streams_full`.
+   */
+  stream(
+    events: (signal: AbortSignal) => AsyncIterable<ServerEvent>,
+    options: Omit<EventStreamOptions, 'onEnd'> = {},
+  ): Response {
+    // Nobody reads the body of an answer to HEAD.
+    if (this.#request.method === 'HEAD') return new Response(null, { headers: eventHeaders(options) });
+    const leave = this.#slots.enter(this.owner);
+    const left = new AbortController();
+    const gone = (): void => left.abort();
+    const { signal } = this.#request;
+    signal.addEventListener('abort', gone);
+    const onEnd = (): void => {
+      signal.removeEventListener('abort', gone);
+      left.abort();
+      leave();
+    };
+    return eventStream(events(left.signal)[Symbol.asyncIterator](), { ...options, onEnd });
+  }
+}
