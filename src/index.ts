@@ -62,4 +62,4 @@ export type {
 } from '#runtime';
 export { createRuntime } from '#runtime';
 export type { Agent, AgentLimits, AgentOptions, Handle, Tool, ToolContext, ToolOptions } from '#tools';
-export { agent, agentTool, handle, handoff, LoginRequired, ToolFailure, tool } from '#tools';
+export { agent, agentTool, clientTool, handle, handoff, LoginRequired, ToolFailure, tool } from '#tools';

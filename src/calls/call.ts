@@ -34,6 +34,7 @@ import {
 import { type PreparedCall, prepareCall } from './arguments.ts';
 import type { Settled } from './attempt.ts';
 import type { AwayAsk, Call, DispatchPorts, HeldCall, TaskAsk, WaitsAsk } from './call-ports.ts';
+import { clientCall } from './client-call.ts';
 import { CallContext } from './context.ts';
 import { inDoubt, isNotSent, type Unsure, unsureOf } from './doubt.ts';
 import { approvalToRepeat, loginFor, type PauseAsk } from './gates.ts';
@@ -212,6 +213,7 @@ async function make(
     if (come?.kind === 'waits') return come;
     if (come !== undefined) return listed(ended(come, startedAt, 1, cost), call, ports);
   }
+  if (tool.client !== undefined) return givenToClient(making);
   const isPlain = !isOnce && !call.interrupted && cost === undefined && tool.handles === undefined;
   const over = isPlain && !isToBeKnown(call, tool) ? place(making) : await begin(making);
   if (over !== undefined) return over;
@@ -238,6 +240,16 @@ async function make(
 function handingOver(result: CallResult, to: HandsOver): CallResult {
   if (result.outcome.kind !== 'value') return result;
   return { ...result, handsOver: { agent: successorName(to), history: to.history } };
+}
+
+async function givenToClient(making: Making): Promise<CallResult | PauseAsk | HeldCall | WaitsAsk> {
+  const { call, given, ports, startedAt } = making;
+  // It began when its tool was still a function.
+  if (call.interrupted) return refused(CARRIED_BY_CLIENT, call, given, ports);
+  const over = place(making);
+  if (over !== undefined) return over;
+  const come = await clientCall(making, ports);
+  return come.kind === 'waits' ? come : listed(ended(come, startedAt, 1, undefined), call, ports);
 }
 
 /** Takes the place of the call in the budget. What it comes to when it is not made. */
@@ -458,6 +470,7 @@ const LONGEST_STAY_MS = 1_000;
 const CUT_OFF = 'The call was under way when its process died, or stopped.';
 /** The error of a call that began when its tool was still a function. */
 const CARRIED_NOW: ErrorData = { code: 'not_done', message: 'The tool of this call is carried out by a planner now.' };
+const CARRIED_BY_CLIENT: ErrorData = { code: 'not_done', message: 'The tool of this call is carried out by a client now.' };
 const AT_WORK = 'An attempt that was given up is still running.';
 /** The outcome of a call that has not happened and is made now. */
 const NOT_DONE: Outcome = { kind: 'error', error: { code: 'not_done', message: 'The call did not happen.' } };

@@ -16,7 +16,7 @@ export function waitEntries(
   const begun = waits.map(({ question, ...wait }): CallWait => {
     if (question === undefined) return wait;
     const token = newToken();
-    pauses.push(pauseOf(at, wait, { tool, ...question }, token));
+    pauses.push(pauseOf(at, wait, { tool, question }, token));
     return { ...wait, token };
   });
   return [{ kind: 'call_waits', ...at, waits: begun, startedAt, ...defined({ seen, later, held }) }, ...pauses];
@@ -25,14 +25,17 @@ export function waitEntries(
 function pauseOf(
   at: CallPlace,
   { wait, schema, until: expiresAt, again: refused }: Omit<NewWait, 'question'>,
-  { tool, message, payload }: { readonly tool: string } & NonNullable<NewWait['question']>,
+  { tool, question }: { readonly tool: string; readonly question: NonNullable<NewWait['question']> },
   token: string,
 ): Paused {
-  const asked = { tool, message, ...defined({ payload, refused }) };
+  const isOfClient = 'shown' in question;
+  const asked = isOfClient
+    ? { tool, ...question.shown }
+    : { tool, message: question.message, ...defined({ payload: question.payload, refused }) };
   return {
     kind: 'paused',
     token,
-    reason: 'await_input',
+    reason: isOfClient ? question.reason : 'await_input',
     ...at,
     wait,
     payload: asked,

@@ -33,12 +33,19 @@ import { isInWork } from './kept-work.ts';
 /** A wait that a call begins, and what is asked, if it is a question. */
 export interface NewWait extends Omit<CallWait, 'token' | 'wait'> {
   readonly wait: number;
-  readonly question?: Asked;
+  readonly question?: Asked | AskedOfClient;
 }
 
 interface Asked {
   readonly message: string;
   readonly payload?: JsonObject;
+}
+
+/** A client is to carry the call out. */
+interface AskedOfClient {
+  readonly reason: 'client_tool';
+  /** What it is shown beside the name of the tool. */
+  readonly shown: JsonObject;
 }
 
 export interface WaitPorts {

@@ -522,6 +522,7 @@ const ENDS_OF_WAITS: Readonly<Record<WaitEnd['ended'], string>> = {
   event: 'a signal has come',
   answer: 'it was answered',
   declined: 'nobody wants to answer',
+  failed: 'it has failed',
   timeout: 'nothing came in time',
   superseded: 'it waits no more, as something else was said',
 };

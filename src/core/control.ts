@@ -2,7 +2,7 @@
 
 import type { ArtifactRef } from './artifact.ts';
 import { captureObject } from './capture.ts';
-import { PilotageError } from './errors.ts';
+import { assertErrorData, PilotageError } from './errors.ts';
 import { assertIdentity, type Scope } from './identity.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import { assertMessageParts } from './message.ts';
@@ -190,7 +190,7 @@ const FIELDS: Readonly<Record<ControlType, Readonly<Record<string, Field>>>> = {
   PAUSE: { before: { kind: 'any' }, clear: { kind: 'boolean' } },
   RESUME: { ...ANSWER, until: { kind: 'string' }, limits: { kind: 'object' }, nodes: { kind: 'object' } },
   ANSWER: { ...ANSWER, value: { kind: 'any', required: true } },
-  SETTLE: { ...ANSWER, happened: { kind: 'boolean', required: true } },
+  SETTLE: { ...ANSWER, happened: { kind: 'boolean', required: true }, error: { kind: 'object' } },
   REVOKE: { rule: { kind: 'string', required: true } },
 };
 
@@ -205,6 +205,7 @@ function assertShape(type: ControlType, payload: JsonObject): void {
     throw new PilotageError('payload_invalid', message, { data: { path: `payload.${key}` } });
   }
   if (type === 'USER_MESSAGE') assertMessageParts(payload);
+  if (type === 'SETTLE' && payload['error'] !== undefined) assertErrorData(payload['error']);
   if ((type === 'APPROVE' || type === 'REJECT') && payload['remember'] !== undefined) readRemember(payload['remember']);
 }
 

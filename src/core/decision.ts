@@ -31,9 +31,16 @@ export type AskReason = 'approval_required' | 'await_input' | 'external_event' |
 /**
  * Why a run waits for somebody. `in_doubt`: nobody knows whether one of its `once` calls has happened. `model_unavailable`: no
  * model could be asked, and waiting has not helped or cannot help. `context_exhausted`: the next request fits no model, though its
- * history was shortened as far as it can be. `plan_failed`: nodes of its plan have failed; to resume is to retry them.
+ * history was shortened as far as it can be. `plan_failed`: nodes of its plan have failed; to resume is to retry them. `client_tool`: a client
+ * is to carry out a call, and to say what it came to.
  */
-export type PauseReason = AskReason | 'in_doubt' | 'model_unavailable' | 'context_exhausted' | 'plan_failed';
+export type PauseReason =
+  | AskReason
+  | 'in_doubt'
+  | 'model_unavailable'
+  | 'context_exhausted'
+  | 'plan_failed'
+  | 'client_tool';
 
 export const FINISH_REASONS: readonly FinishReason[] = [
   'goal',

@@ -61,8 +61,8 @@ export function encodeEntry(entry: Entry): string {
 function versionOf(entry: Entry): number {
   switch (entry.kind) {
     case 'started':
-      // Code that does not know of it would end the run, and leave undone what is to be undone.
-      return entry.undo === undefined ? COMMON_VERSION : ENTRY_VERSION;
+      // Code that does not know of it would end the run, and leave undone what is to be undone; or would not have the tools that are called.
+      return entry.undo === undefined && entry.clientTools === undefined ? COMMON_VERSION : ENTRY_VERSION;
     case 'resumed':
       // Code that does not know these verdicts would make the call.
       return entry.verdict === 'superseded' || entry.verdict === 'answer' ? 3 : COMMON_VERSION;

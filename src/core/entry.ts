@@ -2,6 +2,7 @@
 import type { Approver, Escalation } from './approval.ts';
 import type { ApprovedOnce, Escalated, Reminded, Ruled } from './approval-entry.ts';
 import type { ArtifactRef, InputArtifact } from './artifact.ts';
+import type { ClientToolSpec } from './client-tool.ts';
 import type { Compaction, CompactionErrorCode, Overflow } from './compaction.ts';
 import type { ArtifactRow, RunContext } from './context.ts';
 import type { Caller, Control, WhileAsked } from './control.ts';
@@ -81,6 +82,8 @@ export interface Started {
   readonly schedule?: ScheduleOrigin;
   /** What it may use to undo its calls when it ends other than by its goal. Absent: it leaves them as they are. */
   readonly undo?: RunUndo;
+  /** Tools that whoever started the run carries out. */
+  readonly clientTools?: readonly ClientToolSpec[];
   /** When the content of the run was erased: what is left are skeletons of its entries. Milliseconds since the epoch. */
   readonly erased?: number;
 }
@@ -220,7 +223,7 @@ export interface CallWaits extends CallPlace {
 }
 /** A time has come, an event has come, or a wait was given up. A question ends with the entry of its answer. */
 export type WaitEnded = WaitPlace &
-  Exclude<WaitEnd, { readonly ended: 'answer' | 'declined' }> & { readonly kind: 'wait_ended' };
+  Exclude<WaitEnd, { readonly ended: 'answer' | 'declined' | 'failed' }> & { readonly kind: 'wait_ended' };
 /** A signal came for a wait that could not take it: its payload does not fit, or the wait was over. */
 export interface EventPassed extends WaitPlace {
   readonly kind: 'event_passed';

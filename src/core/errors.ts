@@ -160,6 +160,23 @@ export interface ErrorData {
   readonly data?: JsonObject;
 }
 
+const MOST_CODE_CHARS = 100;
+
+/**
+ * What somebody says of a call that has failed.
+ * @throws PilotageError `payload_invalid`.
+ */
+export function assertErrorData(given: unknown): asserts given is ErrorData {
+  const { code, message, data, ...others } = (typeof given === 'object' && given !== null ? given : {}) as ErrorData;
+  const isCode = typeof code === 'string' && code.trim() !== '' && code.length <= MOST_CODE_CHARS;
+  const isData = data === undefined || (typeof data === 'object' && data !== null && !Array.isArray(data));
+  if (isCode && typeof message === 'string' && isData && Object.keys(others).length === 0) return;
+  throw new PilotageError(
+    'payload_invalid',
+    `The error of a call must be { code, message }, and may have data: a code of 1 to ${MOST_CODE_CHARS} characters such as no_camera, the message as a text, and an object.`,
+  );
+}
+
 const BRAND = Symbol.for('pilotage.error');
 
 export interface PilotageErrorOptions {

@@ -47,6 +47,7 @@ export {
   captureForGood,
   captureObject,
 } from './capture.ts';
+export type { ClientToolSpec } from './client-tool.ts';
 export { type Clock, LazySignal, LONGEST_NAP_MS, limitTime, steadyMs, systemClock } from './clock.ts';
 export type {
   Compaction,
@@ -164,6 +165,7 @@ export {
 } from './entry.ts';
 export { decodeEntry, ENTRY_VERSION, encodeEntry } from './entry-codec.ts';
 export {
+  assertErrorData,
   describeThrown,
   ERROR_CONSEQUENCES,
   type ErrorCode,

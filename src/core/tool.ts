@@ -28,6 +28,8 @@ export interface ToolSchema {
   readonly examples: readonly JsonObject[];
   /** Set for a tool that a provider defines: it is offered to that provider's models by its type, and not as a function. */
   readonly provider?: ProviderTool;
+  /** True: whoever reads the run carries the calls out, and says what they came to. */
+  readonly client?: true;
   /** Options that the provider gets with the tool, by the provider's name. */
   readonly providerOptions?: JsonObject;
 }

@@ -1,4 +1,5 @@
 /** Waits of calls: what a tool waits for in the middle of its work, and how such a wait ends. */
+import type { ErrorData } from './errors.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { CallPlace } from './step.ts';
 
@@ -43,6 +44,8 @@ export type WaitEnd =
   | { readonly ended: 'answer'; readonly value: Json }
   /** Somebody did not want to answer. */
   | { readonly ended: 'declined'; readonly reason?: string }
+  /** Whoever was to carry the call out says that it has failed. */
+  | { readonly ended: 'failed'; readonly error: ErrorData }
   /** Nobody answered, or nothing came, in time. */
   | { readonly ended: 'timeout' }
   /** The goal was changed, or the user wrote, before anything came. */

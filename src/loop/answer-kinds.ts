@@ -21,6 +21,7 @@ export function kindsFor({
   call,
   wait,
 }: Pick<OpenPause, 'reason' | 'step' | 'call' | 'wait'>): readonly AnswerKind[] {
+  if (reason === 'client_tool') return ['answer', 'settle', 'reject'];
   if (wait !== undefined) return ['answer', 'reject'];
   if (call !== undefined) return reason === 'in_doubt' ? ['settle'] : ['approve', 'reject', 'answer'];
   // Where words are asked for, or a plan is to be retried, yes and no say nothing.
@@ -42,11 +43,23 @@ export function unfitFor(
   const isOfCall = pause.call !== undefined;
   const goesOn = type === 'RESUME' && isOfCall && pause.wait === undefined && pause.reason !== 'approval_required';
   const isWordless = !isOfCall || kind === 'payload' || payload['payload'] === undefined;
+  const settled = kind === 'settle' && fits.includes(kind) ? unfitSettlement({ payload }, pause) : undefined;
+  if (settled !== undefined) return new PilotageError('payload_invalid', settled, { data: { token: pause.token, fits } });
   if ((fits.includes(kind) && isWordless) || goesOn) return undefined;
   const wrong = isWordless ? kind : 'payload';
   const message = `${OF_KIND[wrong]} does not answer this pause, ${pause.token} (${pause.reason}). It takes one of these: ${fits.join(', ')}.`;
   const hint = pause.reason === 'in_doubt' ? ` ${SAY_SO}` : '';
   return new PilotageError('payload_invalid', `${message}${hint}`, { data: { token: pause.token, kind: wrong, fits } });
+}
+
+/** What a client says of a call that it was to carry out, other than its value. */
+function unfitSettlement({ payload = {} }: Pick<Control, 'payload'>, { token, reason }: OpenPause): string | undefined {
+  const hasFailed = payload['error'] !== undefined;
+  if (hasFailed && (payload['value'] !== undefined || payload['happened'] !== true)) {
+    return `A call that has failed has no value, and has happened: settle ${token} with { happened: true, error: { code, message } }.`;
+  }
+  if (reason !== 'client_tool' || hasFailed) return undefined;
+  return `The call of ${token} is carried out by a client: answer with its value (kind: 'answer'), or settle it with { happened: true, error: { code, message } }.`;
 }
 
 /** What of a value does not fit the schema; `undefined` when all of it does. */

@@ -109,6 +109,10 @@ export async function answer(
   if (withdrawn !== undefined) return isWithdrawn(type, pause.token, withdrawnByWord(withdrawn));
   const unfit = unfitFor(control, pause) ?? misfitFor(control, pause);
   if (unfit !== undefined) return unfit;
+  if (pause.reason === 'client_tool' && type === 'ANSWER') {
+    const given = await givenOutcome(payload['value'] ?? null, pause, state, ports);
+    if (PilotageError.is(given)) return given;
+  }
   if (pause.wait !== undefined) return answerToCall(control, pause);
   const verdict = VERDICTS[type] ?? 'resume';
   if (pause.reason === 'in_doubt') return settlement(control, pause, state, ports);
@@ -153,8 +157,16 @@ function answerToCall({ type, from, payload = {} }: Control, { token }: OpenPaus
   const { reason } = payload;
   const words = reason === undefined ? {} : { payload: { reason } };
   const by = defined({ by: from });
+  if (type === 'SETTLE') {
+    return { kind: 'resumed', token, verdict: 'settle', outcome: failure(payload['error']), ...words, ...by };
+  }
   if (type !== 'ANSWER') return { kind: 'resumed', token, verdict: 'reject', ...words, ...by };
   return { kind: 'resumed', token, verdict: 'answer', value: payload['value'] ?? null, ...words, ...by };
+}
+
+/** What the call comes to of which somebody says that it has failed. That it is an error was asked when it was said. */
+function failure(error: Json | undefined): Outcome {
+  return { kind: 'error', error: error as unknown as ErrorData };
 }
 
 /** Nobody approves arguments that cannot be shown any more, unless they name what they saw, or give others. */
@@ -231,7 +243,7 @@ async function settlement(
   { now, outcomeOf, canLookUp }: TakePorts,
 ): Promise<Resumed | PilotageError> {
   const { open } = state;
-  const { token: _, value, payload: words, ...said } = payload;
+  const { token: _, value, error, payload: words, ...said } = payload;
   const rest = { ...(isJsonObject(words) ? words : {}), ...said };
   if (reason !== 'in_doubt' || call === undefined || open === null) {
     return answerRefused('payload_invalid', 'No call is in doubt here, so that SETTLE does not answer this pause.');
@@ -253,6 +265,9 @@ async function settlement(
       'payload_invalid',
       'A call that did not happen has no value: leave it out, or say that it happened.',
     );
+  }
+  if (error !== undefined) {
+    return { kind: 'resumed', token, verdict: 'settle', ...given, outcome: failure(error), ...by };
   }
   const outcome = await outcomeOf(tool, value ?? null);
   if (outcome.kind === 'error') {

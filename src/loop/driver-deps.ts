@@ -2,6 +2,7 @@
 import {
   type AtOnce,
   type Caller,
+  type ClientToolSpec,
   type Clock,
   type ErrorData,
   type Identity,
@@ -38,8 +39,16 @@ export interface ReadyAgent {
   /** Its name. */
   readonly agent: string;
   readonly planner: Planner;
-  /** The tools of a run. `found`: those that its calls made known, listed after the others. `withheld`: those that it must not use. */
-  toolsOf(scopes: readonly string[], found: readonly string[], withheld?: readonly string[]): AuthorisedTools;
+  /**
+   * The tools of a run. `found`: those that its calls made known, listed after the others. `withheld`: those that it must not use. `clientTools`:
+   * those that whoever started it carries out.
+   */
+  toolsOf(
+    scopes: readonly string[],
+    found: readonly string[],
+    withheld?: readonly string[],
+    clientTools?: readonly ClientToolSpec[] | null,
+  ): AuthorisedTools;
   /** The most that a run of the agent may use. */
   readonly limits: AgentLimits | undefined;
   /** How many calls of one of its steps may run at once, when the agent limits it. */

@@ -419,9 +419,9 @@ export class RunDriver {
   }
 
   #tools(): AuthorisedTools {
-    const { scopes, found } = this.state;
+    const { scopes, found, clientTools } = this.state;
     if (this.#toolView?.found !== found) {
-      this.#toolView = { found, tools: this.#deps.toolsOf(scopes, found, withheldTools(this.state)) };
+      this.#toolView = { found, tools: this.#deps.toolsOf(scopes, found, withheldTools(this.state), clientTools) };
     }
     return this.#toolView.tools;
   }

@@ -136,7 +136,7 @@ type Beginning = Pick<Started, 'query' | 'author' | 'agent' | 'limits' | 'pin' |
 };
 
 function began(state: RunState, run: string, at: number, { carry, inputs = [], ...own }: Beginning): NewRun {
-  const { scopes, whileAsked, conversation, undo, labels } = state;
+  const { scopes, whileAsked, conversation, undo, labels, clientTools } = state;
   const identity = { ...state.identity, run };
   const { inputs: _, meta: told, ...before } = state.context;
   // Words that came too late for the turn of a schedule are no fire of it.
@@ -158,6 +158,7 @@ function began(state: RunState, run: string, at: number, { carry, inputs = [], .
     ...(whileAsked === 'keep' ? { whileAsked } : {}),
     ...(undo === null ? {} : { undo }),
     ...(labels === null ? {} : { labels }),
+    ...(clientTools === null ? {} : { clientTools }),
   };
   const entry = { ...started, seq: 1, at };
   const waits = own.turn?.succeeds === undefined ? 'next' : 'first';

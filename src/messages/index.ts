@@ -3,7 +3,7 @@ export type { Author } from '#core';
 export type { FetchOptions, FileAtUrl, FileOptions, MessageFile, UserMessage } from './given.ts';
 export type { TurnMessage } from './model-messages.ts';
 export { toModelMessages } from './model-messages.ts';
-export { openCalls } from './open-calls.ts';
+export { type ClientCall, clientCalls, openCalls } from './open-calls.ts';
 export type {
   OpenCall,
   RunTurns,

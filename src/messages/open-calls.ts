@@ -1,5 +1,5 @@
 /** The calls of a run that have no outcome yet, for a client that is to show them, or to ask for an approval. */
-import { branchesOf, defined } from '#core';
+import { branchesOf, defined, type Json, type JsonObject } from '#core';
 import type { RunSnapshot } from '#state';
 import { isListOfObjects, refusal } from './assert-turns.ts';
 import type { OpenCall } from './ui-messages.ts';
@@ -18,14 +18,51 @@ export function openCalls(run: Pick<RunSnapshot, 'identity' | 'open' | 'pauses'>
     const pause = pauses.find(({ call, reason }) => call === index && reason === 'approval_required');
     const asked = pause?.payload?.['reason'];
     const requestReason = typeof asked === 'string' ? asked : undefined;
+    const ofClient = pauses.find(({ call, reason }) => call === index && reason === 'client_tool');
     const approval = pause && { id: pause.token, ...defined({ requestReason }) };
     return [
       {
         toolCallId: callId ?? `${identity.run}.${step}.${index}`,
         toolName: tool,
-        input: args,
-        ...defined({ approval }),
+        input: ofClient?.payload?.['args'] ?? args,
+        ...defined({ approval, token: ofClient?.token }),
       },
     ];
+  });
+}
+
+/** A call that a client is to carry out. */
+export interface ClientCall {
+  /** The pause, which an answer names: `run.answer(token, { kind: 'answer', value })`. */
+  readonly token: string;
+  /** The id of the call, as messages have it. */
+  readonly toolCallId: string;
+  readonly toolName: string;
+  /** The arguments, as whoever approved the call has changed them; `null` when they are stored. */
+  readonly input: Json;
+  /** The reference of the artifact that has the arguments, where they are large. */
+  readonly stored?: JsonObject;
+  /** JSON Schema of the value. */
+  readonly schema?: JsonObject;
+  /** When it is waited for no more. Milliseconds since the epoch. */
+  readonly expiresAt?: number;
+  /** The run of the call: the run itself, or a task below it. An answer may be given through either. */
+  readonly run: string;
+}
+
+/**
+ * The calls of the run, and of its tasks, that clients are to carry out now.
+ * @param run as `run.state()` gives it.
+ * @throws PilotageError `invalid_config`.
+ */
+export function clientCalls(run: Pick<RunSnapshot, 'identity' | 'pauses' | 'tasks'>): ClientCall[] {
+  if (!isListOfObjects(run?.pauses)) throw refusal('clientCalls needs a run as it is: clientCalls(await run.state()).');
+  const own = run.pauses.map((pause) => ({ ...pause, run: run.identity.run }));
+  return [...own, ...run.tasks.flatMap(({ pauses }) => pauses)].flatMap((pause): ClientCall[] => {
+    const { reason, token, payload = {}, schema, expiresAt, run: of } = pause;
+    const { tool, tool_call_id: id, args = null, args_stored: stored } = payload;
+    if (reason !== 'client_tool' || typeof tool !== 'string' || typeof id !== 'string') return [];
+    const more = defined({ stored: stored as JsonObject | undefined, schema, expiresAt });
+    return [{ token, toolCallId: id, toolName: tool, input: args, ...more, run: of }];
   });
 }

@@ -72,6 +72,8 @@ export interface TurnUIMessage {
 export interface OpenCall extends Pick<TurnCall, 'toolCallId' | 'toolName' | 'input'> {
   /** Set while the call waits for an approval: the token of the pause is its `id`. */
   readonly approval?: Approval;
+  /** Set while a client is to carry the call out: the token of the pause, by which it says what the call came to. */
+  readonly token?: string;
 }
 
 /** The turns of one run, with what is known of them beside. */

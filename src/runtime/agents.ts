@@ -19,6 +19,7 @@ import {
   type Catalogue,
   carriesOneCall,
   type ToolSet,
+  withClientTools,
 } from '#tools';
 import type { ReadyAgent } from '../loop/driver-deps.ts';
 import { callLimit } from '../loop/driver-deps.ts';
@@ -70,8 +71,9 @@ export class Agents {
       const unpriced = unpricedOf(planner, tools);
       assertPriced(name, unpriced, limits?.costUsd !== undefined);
       const readArgs = made.readArgs?.bind(made);
-      const toolsOf: ReadyAgent['toolsOf'] = (scopes, found, withheld) => {
-        const view = catalogue.view(scopes, found, withheld);
+      const toolsOf: ReadyAgent['toolsOf'] = (scopes, found, withheld, clientTools = null) => {
+        const own = catalogue.view(scopes, found, withheld);
+        const view = clientTools === null ? own : withClientTools(own, clientTools, withheld);
         return this.#workers.length < 2 ? view : withAgents(view, this.#workers);
       };
       const undoing = { ...defined({ onFail, undo }) };

@@ -1,5 +1,5 @@
 /** What people answer to pauses. */
-import { captureObject, type Json, type JsonObject, type OptionShape, PilotageError, type Remember } from '#core';
+import { captureObject, type ErrorData, type Json, type JsonObject, type OptionShape, PilotageError, type Remember } from '#core';
 
 /** Says what became of a call in doubt, and why the person who says it knows. */
 export type Settlement = { readonly reason?: string } & (
@@ -7,6 +7,8 @@ export type Settlement = { readonly reason?: string } & (
       readonly happened: true;
       /** The value of the call. It must fit the tool's output schema, if the tool has one. Default null. */
       readonly value?: Json;
+      /** In place of a value: the call has failed so, and the planner sees it. A client says so of a call that it was to carry out. */
+      readonly error?: ErrorData;
     }
   /** The call did not happen. It is made now, with the same idempotency key. */
   | { readonly happened: false }
@@ -38,7 +40,7 @@ export interface Approval extends Answer {
 export type PauseAnswer =
   | ({ readonly kind: 'approve' } & Approval)
   | ({ readonly kind: 'reject' } & Rejection)
-  /** A value in place of the call, which is not made. It must fit the tool's output schema, if the tool has one. */
+  /** A value in place of the call, which is not made, or of a call that a client carries out. It must fit the tool's output schema, if the tool has one. */
   | { readonly kind: 'answer'; readonly value: Json; readonly reason?: string }
   /** What the planner asks for. */
   | { readonly kind: 'payload'; readonly payload: JsonObject }
@@ -53,9 +55,10 @@ export const VALUE: OptionShape<{ kind: 'answer'; value: Json; reason?: string }
   reason: 'text?',
 };
 export const WORDS: OptionShape<{ kind: 'payload'; payload: JsonObject }> = { kind: 'text', payload: 'object' };
-export const SETTLEMENT: OptionShape<{ happened: boolean; value?: Json; reason?: string }> = {
+export const SETTLEMENT: OptionShape<{ happened: boolean; value?: Json; error?: ErrorData; reason?: string }> = {
   happened: 'any',
   value: 'any?',
+  error: 'object?',
   reason: 'text?',
 };
 

@@ -22,6 +22,7 @@ import {
   type UndoOptions,
 } from '#core';
 import type { FileOptions } from '#messages';
+import { readClientTools } from '#tools';
 import type { DriverDeps, ReadyAgent } from '../loop/driver-deps.ts';
 import { contextAtStart, withReadArgs } from '../loop/inputs.ts';
 import { assertPriced } from '../loop/prices.ts';
@@ -116,6 +117,8 @@ function beginning(
   const { scopes = NO_SCOPES } = options;
   const within = limitsWithin(runLimitsOf(given), limits, Math.max(at, startsAt));
   const undo = runUndoOf([undoing, own, options], within.costMicroUsd);
+  const tools = toolsOf(scopes, []);
+  const { clientTools = [] } = options;
   return {
     kind: 'started',
     identity,
@@ -124,7 +127,8 @@ function beginning(
     ...(options.author === undefined ? {} : { author: readAuthor(options.author, 'start', 'invalid_config') }),
     limits: within,
     scopes: capture<readonly string[]>(scopes, 'run.scopes').json,
-    pin: pinOf(planner, toolsOf(scopes, [])),
+    pin: pinOf(planner, tools),
+    ...(clientTools.length === 0 ? {} : { clientTools: readClientTools(clientTools, tools) }),
     ...(options.labels === undefined ? {} : { labels: capture<Labels>({ ...options.labels }, 'run.labels').json }),
     ...(options.conversation === false ? { conversation: false } : {}),
     ...((options.whileAsked ?? planner.whileAsked) === 'keep' ? { whileAsked: 'keep' } : {}),

@@ -3,6 +3,7 @@
  * recorded ones: no tool is called, no approval is asked for, and nothing is written.
  */
 import {
+  type ClientToolSpec,
   captureObject,
   type Decision,
   deepFreeze,
@@ -33,8 +34,13 @@ export interface ReplayRequest {
   readonly entries: readonly Entry[];
   /** The planner that is asked. A planner with a model asks the model, which costs money. */
   readonly planner: Pick<Planner, 'next'>;
-  /** The tools of a run with these scopes that has found these tools. */
-  toolsOf(scopes: readonly string[], found: readonly string[], withheld?: readonly string[]): ToolView;
+  /** The tools of a run with these scopes that has found these tools, and was started with these. */
+  toolsOf(
+    scopes: readonly string[],
+    found: readonly string[],
+    withheld?: readonly string[],
+    clientTools?: readonly ClientToolSpec[] | null,
+  ): ToolView;
   /** The attachments of the query, with their bytes. Default none. */
   readonly inputs?: readonly LoadedInput[];
   /** The turns before the query, when they had to be loaded. */
@@ -88,7 +94,7 @@ export async function replayRun(request: ReplayRequest): Promise<ReplayReport> {
     // No planner has decided what is undone.
     if (entry.kind === 'moved' && entry.step >= from && entry.undoes === undefined) {
       if (artifacts !== undefined) await media.load(state, artifacts);
-      const tools = toolsOf(state.scopes, state.found, withheldTools(state));
+      const tools = toolsOf(state.scopes, state.found, withheldTools(state), state.clientTools);
       const view = viewOf(state, tools, false, inputs, before?.history, cache, media.view, before?.earlier);
       const now = await untilAborted(ask(planner, view, signal), signal);
       report.compared += 1;

@@ -129,7 +129,7 @@ export class RunHost {
 
   /** The tools that the run has here; `undefined` when its agent is another process's. */
   toolsOf(state: RunState): AuthorisedTools | undefined {
-    return this.#agents.find(state.agent)?.toolsOf(state.scopes, state.found, withheldTools(state));
+    return this.#agents.find(state.agent)?.toolsOf(state.scopes, state.found, withheldTools(state), state.clientTools);
   }
 
   /** Whether some agent shows readers the progress of its tasks. */

@@ -4,6 +4,7 @@ import {
   assertOptions,
   type Caller,
   type CallPlace,
+  captureObject,
   type Control,
   type ControlType,
   defined,
@@ -355,7 +356,7 @@ export class Run {
   }
 
   /**
-   * Settles a call in doubt, that is, a call of which nobody knows whether it has happened.
+   * Settles a call in doubt, that is, a call of which nobody knows whether it has happened; or says that a call has failed which a client was to carry out.
    * @param token the pause, of this run or of a task that it waits for; needed only when several pauses are open.
    * @throws PilotageError `pause_not_found`, or `payload_invalid` when the pause is not about a call in doubt, or when the
    * value does not fit.
@@ -369,11 +370,9 @@ export class Run {
     }
     assertOptions('settle', settlement, SETTLEMENT);
     const { happened, reason } = settlement;
-    const value = settlement.happened ? settlement.value : undefined;
-    await this.steer('SETTLE', {
-      happened,
-      ...defined({ value, reason, token }),
-    });
+    const { value = undefined, error = undefined } = settlement.happened ? settlement : {};
+    const failed = error && captureObject(error, 'error').json;
+    await this.steer('SETTLE', { happened, ...defined({ value, error: failed, reason, token }) });
   }
 
   /**

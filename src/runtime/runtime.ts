@@ -116,6 +116,7 @@ const RUN: OptionShape<{ as?: Caller }> = { as: 'object?' };
 const SESSION: OptionShape<SessionOptions> = {
   ...({ identity: 'object?', limits: 'object?', agent: 'text?', scopes: 'list?', priority: 'any?' } as const),
   ...({ context: 'object?', labels: 'any?', whileAsked: 'any?', onFail: 'any?', undo: 'object?' } as const),
+  clientTools: 'list?',
 };
 const QUERY: OptionShape<RunQuery> = {
   tenant: 'text?',

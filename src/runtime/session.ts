@@ -59,6 +59,8 @@ export interface SendOptions {
   readonly busy?: BusyMode;
   /** An id of the message, unique in the session: the same message sent again changes nothing. Default: a fresh one. */
   readonly id?: string;
+  /** Tools that whoever sends the message carries out, in the place of the session's (`StartOptions`). A turn that is under way keeps those that it began with. */
+  readonly clientTools?: StartOptions['clientTools'];
 }
 
 /** A message that was accepted. */
@@ -71,7 +73,7 @@ export interface SentMessage {
   result(): Promise<RunResult>;
 }
 
-const SEND: OptionShape<SendOptions> = { busy: 'text?', id: 'text?' };
+const SEND: OptionShape<SendOptions> = { busy: 'text?', id: 'text?', clientTools: 'list?' };
 const EVENTS: OptionShape<SessionEventOptions> = { from: 'whole?', tasks: 'flag?', signal: 'signal?' };
 const TURNS: OptionShape<{ limit?: number }> = { limit: 'count?' };
 const UI: OptionShape<{ limit?: number } & UIOptions> = { ...TURNS, fileUrl: 'function?' };
@@ -109,7 +111,7 @@ export class Session {
 
   async #send(
     message: string | UserMessage,
-    { busy = 'queue', id = `message-${crypto.randomUUID()}` }: SendOptions,
+    { busy = 'queue', id = `message-${crypto.randomUUID()}`, clientTools }: SendOptions,
     place: Pick<Outgoing, 'replaces' | 'inPlaceOf' | 'messages'> = {},
   ): Promise<SentMessage> {
     assertWords('send', 'busy', [busy], BUSY_MODES);
@@ -118,7 +120,8 @@ export class Session {
     const { deps, files } = this.#host;
     const payload = await messagePayload(message, this.#scope, { artifacts: deps.artifacts, files });
     const { json } = captureObject(payload, 'message');
-    const outgoing: Outgoing = { id, payload: json, busy, options: this.#options, ...place };
+    const options = { ...this.#options, ...defined({ clientTools }) };
+    const outgoing: Outgoing = { id, payload: json, busy, options, ...place };
     const { run, as, own } = await this.#sender.send(this.#scope, outgoing);
     return { id, turn: run, as, result: () => this.#resultOf(run, own) };
   }

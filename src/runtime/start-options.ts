@@ -8,6 +8,7 @@ import {
   assertTexts,
   assertUndoOptions,
   assertWhileAsked,
+  type ClientToolSpec,
   type Identity,
   type InputFile,
   isOptionsRecord,
@@ -69,6 +70,11 @@ export interface StartOptions extends UndoOptions {
   readonly whileAsked?: WhileAsked;
   /** Attachments: references of artifacts of the session, or bytes that are stored as such, or URLs, if the runtime fetches files (`files`). */
   readonly inputs?: readonly MessageFile[];
+  /**
+   * Tools of whoever starts the run, such as a page, which carries their calls out, beside those of the agent: at most 64. Each call is parked until
+   * somebody says what it came to, by the token of its pause. They are recorded with the run; a fork and the run that goes on with it have them, tasks have not.
+   */
+  readonly clientTools?: readonly ClientToolSpec[];
   /** Who has written the query, as the program knows; models are told. A text is the name. */
   readonly author?: Author | string;
   /** Names and values by which `list({ labels })` finds the run: at most 32, of 64 and 256 characters. A fork keeps them; tasks have none of their owner's. */
@@ -113,6 +119,7 @@ export const TURN_OPTIONS: OptionShape<Omit<StartOptions, keyof BeginOptions>> =
   author: 'any?',
   labels: 'any?',
   whileAsked: 'any?',
+  clientTools: 'list?',
   onFail: 'any?',
   undo: 'object?',
 };

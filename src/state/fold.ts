@@ -94,6 +94,7 @@ export function openState(entry: Entry): RunState {
     notice: entry.turn?.messages.length === 1 && entry.turn.messages[0]?.notice === true,
     limits,
     scopes,
+    clientTools: entry.clientTools ?? null,
     pin,
     task,
     fork,

@@ -214,7 +214,9 @@ class Prospect {
     }
     if (this.#open?.move.step !== pause.step) return notOpen(pause.step);
     if (resumed.verdict === 'answer' && pause.call === undefined) return 'no call waits for the value';
-    if (resumed.verdict === 'settle' && !isInDoubt(pause)) return 'the pause is not in doubt';
+    if (resumed.verdict === 'settle' && !isInDoubt(pause) && pause.reason !== 'client_tool') {
+      return 'the pause is not in doubt';
+    }
     const call = endedBy(resumed, pause);
     return call === undefined ? undefined : this.#callMisfit(pause.step, call);
   }

@@ -291,7 +291,8 @@ export function applyResumed(state: RunState, resumed: Resumed, entry: Entry): v
   } else noteApproved(open, pause, resumed);
 }
 
-function endOfQuestion({ verdict, value = null, payload }: Resumed): WaitEnd {
+function endOfQuestion({ verdict, value = null, payload, outcome }: Resumed): WaitEnd {
+  if (outcome?.kind === 'error') return { ended: 'failed', error: outcome.error };
   if (verdict === 'timeout' || verdict === 'superseded') return { ended: verdict };
   if (verdict === 'answer') return { ended: 'answer', value };
   const reason = payload?.['reason'];

@@ -14,6 +14,7 @@ import {
   type CallRecord,
   type CallWait,
   type CeilingAxis,
+  type ClientToolSpec,
   type Compaction,
   type CompactionFailures,
   type ContextLimit,
@@ -306,6 +307,8 @@ export interface RunState {
   notice: boolean;
   limits: RunLimits;
   scopes: readonly string[];
+  /** Tools that whoever started it carries out. */
+  clientTools: readonly ClientToolSpec[] | null;
   pin: Pin | null;
   task: TaskOrigin | null;
   fork: ForkOrigin | null;

@@ -122,6 +122,8 @@ function waitOf({ reason, call }: OpenPause, state: RunState): string {
       return "it waits for the user's next message";
     case 'approval_required':
       return `it waits for an approval${of}`;
+    case 'client_tool':
+      return `it waits for a client to carry out a call${of}`;
     case 'in_doubt':
       return `it waits for somebody who knows what became of a call${of}`;
     case 'model_unavailable':

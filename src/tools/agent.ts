@@ -20,7 +20,7 @@ import {
   type UndoOptions,
   whyNoUsd,
 } from '#core';
-import type { InputOf, InputSchema, TextInput, Tool, ToolOptions } from './tool.ts';
+import type { ClientTool, InputOf, InputSchema, TextInput, Tool, ToolOptions } from './tool.ts';
 import type { UnnamedTool } from './unnamed-tool.ts';
 
 /** The most that a run of an agent may use. If the run is started with limits too, the smaller value counts on each axis. */
@@ -78,7 +78,7 @@ export interface AgentTool<S extends InputSchema = InputSchema>
   prompt?(args: InputOf<S>): string;
 }
 
-export type AnyTool = Tool | AgentTool;
+export type AnyTool = Tool | AgentTool | ClientTool;
 
 /** A list of tools, or an object of tools by their names. In an object a tool may leave out its name, as AI SDK `tool()` objects do. */
 export type ToolSet = readonly AnyTool[] | Readonly<Record<string, AnyTool | Unnamed>>;

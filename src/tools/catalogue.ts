@@ -147,7 +147,8 @@ const NAMED = new WeakMap<object, Map<string, Tool>>();
 /** The agent that makes the calls of a tool belongs to the tool: the same one gets the same name once. */
 function namedOnce(name: string, tool: object): Tool {
   const known = NAMED.get(tool) ?? new Map<string, Tool>();
-  const named = known.get(name) ?? withName(name, tool as UnnamedTool);
+  // Only what a task makes is asked for here, and that has a function, or is refused.
+  const named = known.get(name) ?? (withName(name, tool as UnnamedTool) as Tool);
   NAMED.set(tool, known.set(name, named));
   return named;
 }
@@ -246,9 +247,10 @@ function listing(
 const digestsOf = new WeakMap<JsonObject, Map<string, string>>();
 
 /** Short, as every run records one for each of its tools. */
-function digestOf({ inputSchema, effect, provider }: ToolSchema): string {
+function digestOf({ inputSchema, effect, provider, client }: ToolSchema): string {
   const known = digestsOf.get(inputSchema) ?? new Map<string, string>();
-  const kind = provider === undefined ? effect : `${effect} ${provider.id}`;
+  const of = provider?.id ?? (client === true ? 'client' : undefined);
+  const kind = of === undefined ? effect : `${effect} ${of}`;
   const digest = known.get(kind) ?? shortHash(JSON.stringify([kind, inputSchema]));
   digestsOf.set(inputSchema, known.set(kind, digest));
   return digest;

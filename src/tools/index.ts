@@ -2,6 +2,7 @@
 export type {
   ApprovalRule,
   ApprovalTerms,
+  ClientToolSpec,
   Effect,
   Escalation,
   OnFail,
@@ -28,6 +29,7 @@ export type {
   ArtifactDescription,
   AwaitedEvent,
   Backoff,
+  ClientTool,
   GateContext,
   GivenModel,
   HandsOver,

@@ -23,6 +23,7 @@ export {
   type Catalogue,
   createCatalogue,
 } from './catalogue.ts';
+export { readClientTools, withClientTools } from './client-tool.ts';
 export {
   DEFAULT_OPEN_MS,
   type Handle,
@@ -49,6 +50,8 @@ export {
   type ArtifactDescription,
   type AwaitedEvent,
   type Backoff,
+  type ClientTool,
+  clientTool,
   type GivenModel,
   type HandsOver,
   type InputSchema,

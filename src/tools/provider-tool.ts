@@ -32,7 +32,8 @@ export function namedProviderTool(name: string, given: UnnamedTool): NamedTool {
   if (hosted) assertHosted(name, id, given);
   const provider = { id, args: { ...args }, hosted, ...defined({ name: nameAtProvider(id) }) };
   const { description = isJsonObject(args) ? args['description'] : undefined } = given;
-  return { tool: withName(name, hosted ? permission(given) : { ...given, description, ...SHOWING[id] }), provider };
+  const tool = withName(name, hosted ? permission(given) : { ...given, description, ...SHOWING[id] }) as Tool;
+  return { tool, provider };
 }
 
 /** Headers and tokens of a remote server stand among the settings; a provider may repeat them in what it says of a failure. */

@@ -24,7 +24,7 @@ import { type NamedHandle, namedHandles } from './handle.ts';
 import { assertToolKeys } from './known-keys.ts';
 import type { NamedTool } from './provider-tool.ts';
 import { checkOf, jsonSchemaOf, rankedExamples, type ValueCheck } from './schema.ts';
-import type { ApprovalGate, Backoff, Tool } from './tool.ts';
+import type { ApprovalGate, Backoff, ClientTool, Tool } from './tool.ts';
 
 export const DEFAULT_TIMEOUT_MS = 30_000;
 export const DEFAULT_RETRIES = 3;
@@ -57,6 +57,8 @@ export interface ReadyFunction extends Ready {
   readonly costMicroUsd: number;
   /** The handles that the tool needs; absent when it needs none. */
   readonly handles: readonly NamedHandle[] | undefined;
+  /** Set when whoever reads the run carries the calls out. */
+  readonly client: Pick<ClientTool, 'timeoutMs'> | undefined;
   readonly source: Tool;
 }
 
@@ -68,6 +70,10 @@ export interface ReadyAgentTool extends Ready {
   readonly background: boolean;
   /** The task makes the call as it is: the arguments are those that were given. */
   readonly isOneCall: boolean;
+}
+
+function isClientTool(tool: AnyTool): tool is ClientTool {
+  return 'client' in tool && tool.client !== undefined;
 }
 
 export function isAgentTool(tool: unknown): tool is AgentTool {
@@ -90,6 +96,7 @@ export function readyTool(tool: AnyTool, provider: NamedTool['provider'] | undef
   if (typeof tool.description !== 'string') {
     throw new PilotageError('invalid_config', `${owner} has no description. Say what it does; the model reads it.`);
   }
+  if (isClientTool(tool)) return readyClientTool(tool, owner);
   const { background = false } = tool;
   if (typeof background !== 'boolean') {
     throw new PilotageError('invalid_config', `${owner}: \`background\` must be true or false.`);
@@ -119,6 +126,33 @@ export function readyTool(tool: AnyTool, provider: NamedTool['provider'] | undef
   return { ...ready, agent: tool.agent, prompt: tool.prompt?.bind(tool), background, isOneCall: false };
 }
 
+const NOT_OF_CLIENTS: readonly (keyof Tool)[] = [
+  ...(['execute', 'poll', 'reconcile', 'inDoubt', 'handles', 'firstByteMs', 'idleMs'] as const),
+  ...(['retries', 'backoff', 'concurrency', 'background', 'costUsd', 'handsOver'] as const),
+];
+
+/** A call of it is made once, by somebody else: how an attempt goes is not ours to say. */
+function readyClientTool(tool: ClientTool, owner: string): ReadyFunction {
+  if ((tool.client as unknown) !== true) {
+    throw new PilotageError('invalid_config', `${owner}: \`client\` must be true, or left out.`);
+  }
+  const given = tool as Partial<Tool>;
+  const beside = [...NOT_OF_CLIENTS, 'agent' as never].filter((option) => given[option] !== undefined);
+  if (beside.length > 0) {
+    const message = `${owner} is carried out by whoever reads the run (client: true): leave out ${beside.join(', ')}.`;
+    throw new PilotageError('invalid_config', message);
+  }
+  const { timeoutMs } = tool;
+  if (timeoutMs !== undefined) assertWhole(owner, { timeoutMs });
+  const execute = (): never => {
+    throw new PilotageError('invalid_config', `${owner} is carried out by a client.`);
+  };
+  const source: Tool = { ...tool, execute };
+  const ready = readyOf(tool, owner);
+  const schema = Object.freeze({ ...ready.schema, client: true as const });
+  return { ...readyFunction(source, owner, { ...ready, schema }, 0), client: defined({ timeoutMs }) };
+}
+
 /** A function whose calls are made by tasks. It is checked as any other; who approves of a call is asked by the task. */
 function backgroundFunction(tool: Tool, owner: string, provider: NamedTool['provider'] | undefined): ReadyAgentTool {
   const { handsOver, toModelOutput } = tool;
@@ -146,7 +180,7 @@ function readyFunction(tool: Tool, owner: string, ready: Ready, costMicroUsd: nu
   if (typeof tool.execute !== 'function') {
     throw new PilotageError(
       'tool_without_execute',
-      `${owner} has no execute function. Give \`execute\`, which does what the tool is for.`,
+      `${owner} has no execute function. Give \`execute\`, which does what the tool is for, or \`client: true\` when whoever reads the run, such as a page, carries its calls out.`,
     );
   }
   if (tool.toModelOutput !== undefined && typeof tool.toModelOutput !== 'function') {
@@ -169,7 +203,7 @@ function readyFunction(tool: Tool, owner: string, ready: Ready, costMicroUsd: nu
   const handles = namedHandles(tool.handles, owner);
   const tries = { retries: ready.effect === 'once' ? 0 : retries, safeRetries: retries };
   const silent = Object.keys(silence).length === 0 ? undefined : silence;
-  return { ...ready, timeoutMs, silence: silent, ...tries, backoff, costMicroUsd, handles, source: tool };
+  return { ...ready, timeoutMs, silence: silent, ...tries, backoff, costMicroUsd, handles, client: undefined, source: tool };
 }
 
 /** The price in millionths of a US dollar. It is checked, since a wrong price would make calls free. */
@@ -195,7 +229,7 @@ function isAtLeast(value: number, least: number): boolean {
   return Number.isFinite(value) && value >= least;
 }
 
-function readyOf(tool: AnyTool, owner: string, provider?: ProviderTool): Ready {
+function readyOf(tool: AnyTool & Pick<Tool, 'concurrency'>, owner: string, provider?: ProviderTool): Ready {
   const { effect = 'once', loading = 'always', concurrency = Number.POSITIVE_INFINITY } = tool;
   if (tool.concurrency !== undefined) assertWhole(owner, { concurrency });
   assertEffect(owner, effect);

@@ -334,11 +334,47 @@ export interface HandsOver {
 /** A tool of any argument type. Method bivariance lets `ToolOptions<S>` be assigned to it. */
 export type Tool = ToolOptions<InputSchema, HandleSet>;
 
+/**
+ * A tool without an implementation here. Its calls pass rights, arguments, policy and approval as any others, and are then parked until whoever reads the
+ * run, such as a page or an editor, has carried them out: `run.answer(token, { kind: 'answer', value })`, or `run.settle(token, { happened: true, error })`.
+ */
+export interface ClientTool<S extends InputSchema = InputSchema, V = unknown>
+  extends Omit<
+    ToolOptions<S, NoHandles, V>,
+    | 'execute'
+    | 'poll'
+    | 'reconcile'
+    | 'inDoubt'
+    | 'handles'
+    | 'timeoutMs'
+    | 'firstByteMs'
+    | 'idleMs'
+    | 'retries'
+    | 'backoff'
+    | 'concurrency'
+    | 'background'
+    | 'costUsd'
+    | 'handsOver'
+  > {
+  /** Says that it is meant: a tool that has neither this nor `execute` is refused. `clientTool` sets it. */
+  readonly client: true;
+  readonly execute?: never;
+  /** Milliseconds until the call is waited for no more, and has the error `tool_timeout`. Default: as long as the run. */
+  readonly timeoutMs?: number;
+}
+
 /** Types the arguments of `execute` from the schema. The result is the plain object that was passed in. */
 export function tool<const S extends InputSchema, H extends HandleSet = NoHandles, V = unknown>(
   options: ToolOptions<S, H, V>,
 ): ToolOptions<S, H, V> {
   return options;
+}
+
+/** A tool whose calls whoever reads the run carries out. The result is a copy of the options with `client: true`. */
+export function clientTool<const S extends InputSchema, V = unknown>(
+  options: Omit<ClientTool<S, V>, 'client' | 'execute'>,
+): ClientTool<S, V> {
+  return { ...options, client: true };
 }
 
 /**

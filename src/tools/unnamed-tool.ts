@@ -6,7 +6,7 @@ import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/sp
 import { defined, describeThrown, fieldOf, type JsonObject, type OptionShape, PilotageError, shownAmount } from '#core';
 import { resultOf } from './pieces.ts';
 import { fitOf } from './schema.ts';
-import type { GateContext, InputSchema, Tool, ToolContext } from './tool.ts';
+import type { ClientTool, GateContext, InputSchema, Tool, ToolContext } from './tool.ts';
 
 type NamedApart =
   | 'type'
@@ -26,6 +26,8 @@ type NamedApart =
 /** A tool whose name is its key in a record: an AI SDK `tool()`, or a tool of Pilotage without `name`. Its effect is `once` unless it says so. */
 export interface UnnamedTool extends Partial<Omit<Tool, NamedApart>> {
   readonly name?: never;
+  /** True: the tool has no `execute`, and whoever reads the run carries its calls out. */
+  readonly client?: unknown;
   /** `provider`: a tool that a provider defines, as its package makes it, with `id`, `args` and `isProviderExecuted`. */
   readonly type?: unknown;
   readonly id?: unknown;
@@ -58,17 +60,17 @@ export const OWN_OPTIONS: OptionShape<Omit<UnnamedTool, NamedApart>> = {
   ...({ mimeTypes: 'any?', scopes: 'any?', examples: 'any?', timeoutMs: 'any?', retries: 'any?' } as const),
   ...({ backoff: 'any?', concurrency: 'any?', costUsd: 'any?', providerOptions: 'any?', handsOver: 'any?' } as const),
   ...({ background: 'any?', firstByteMs: 'any?', idleMs: 'any?' } as const),
-  ...({ undo: 'any?' } as const),
+  ...({ undo: 'any?', client: 'any?' } as const),
 };
 const OWN = Object.keys(OWN_OPTIONS) as (keyof typeof OWN_OPTIONS)[];
 
 /** @throws PilotageError `tool_without_execute`, `tool_schema_invalid`, or `invalid_config` for its description or its context. */
-export function withName(name: string, tool: UnnamedTool): Tool {
-  const { execute, needsApproval, toModelOutput } = tool;
-  if (typeof execute !== 'function') {
+export function withName(name: string, tool: UnnamedTool): Tool | ClientTool {
+  const { execute, needsApproval, toModelOutput, client } = tool;
+  if (typeof execute !== 'function' && (client === undefined || execute !== undefined)) {
     throw new PilotageError(
       'tool_without_execute',
-      `The tool ${name} has no execute function. Give \`execute\`: Pilotage carries the calls out itself.`,
+      `The tool ${name} has no execute function. Give \`execute\`, or say that whoever reads the run, such as a page, carries its calls out: withTools(tools, { ${name}: { client: true } }) of pilotage/tools.`,
     );
   }
   const contextOf = contextFor(name, tool);
@@ -83,7 +85,7 @@ export function withName(name: string, tool: UnnamedTool): Tool {
   const own: Partial<Tool> = Object.fromEntries(
     OWN.flatMap((option) => (tool[option] === undefined ? [] : [[option, tool[option]]])),
   );
-  return {
+  const made = {
     ...saidByAiSdk(tool),
     ...own,
     name,
@@ -92,6 +94,11 @@ export function withName(name: string, tool: UnnamedTool): Tool {
     ...(outputSchema === undefined ? {} : { outputSchema: schemaOf(name, 'outputSchema', outputSchema) }),
     ...defined({ needsApproval: asked }),
     ...defined({ toModelOutput: modelOutputOf(toModelOutput, tool) }),
+  };
+  // That `client` says nothing else than true is found where the tool is made ready.
+  if (typeof execute !== 'function') return made as ClientTool;
+  return {
+    ...made,
     execute: (input, call) =>
       chained(contextOf(call), (context) => resultOf(execute.call(tool, input, withCall(call, context)), call)),
   };

@@ -9,6 +9,8 @@ export interface AddedOptions
     Omit<Tool, 'name' | 'description' | 'inputSchema' | 'outputSchema' | 'needsApproval' | 'execute' | 'toModelOutput'>
   > {
   readonly description?: string;
+  /** True: the tool has no `execute`, and whoever reads the run, such as a page, carries its calls out. */
+  readonly client?: true;
   readonly needsApproval?: boolean | ApprovalGate['when'] | ApprovalGate;
   /**
    * What `execute` and `needsApproval` get as `context` where the tool has a `contextSchema`: an object for all calls, or a function

@@ -17,7 +17,7 @@ const OF_CORE = ['entry', 'compaction', 'step', 'decision', 'control', 'outcome'
 
 /** Set both when a state that is folded today may differ from one that was stored before. When it cannot, set the digest alone. */
 const VERSION = 5;
-const DIGEST = '710af67f3b7eace4';
+const DIGEST = '62630f5336708e12';
 
 it('the version of the fold is raised when what it depends on has changed', () => {
   const digest = digestOf(sources());

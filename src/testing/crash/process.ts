@@ -146,6 +146,7 @@ export function mortalTools(
   return tools.map((tool) => {
     const before = known.tools.get(tool);
     if (before !== undefined) return before;
+    if ('client' in tool) return tool;
     if (!('agent' in tool)) {
       const made = mortalTool(tool, process, record);
       known.tools.set(tool, made);
