@@ -470,7 +470,10 @@ const LONGEST_STAY_MS = 1_000;
 const CUT_OFF = 'The call was under way when its process died, or stopped.';
 /** The error of a call that began when its tool was still a function. */
 const CARRIED_NOW: ErrorData = { code: 'not_done', message: 'The tool of this call is carried out by a planner now.' };
-const CARRIED_BY_CLIENT: ErrorData = { code: 'not_done', message: 'The tool of this call is carried out by a client now.' };
+const CARRIED_BY_CLIENT: ErrorData = {
+  code: 'not_done',
+  message: 'The tool of this call is carried out by a client now.',
+};
 const AT_WORK = 'An attempt that was given up is still running.';
 /** The outcome of a call that has not happened and is made now. */
 const NOT_DONE: Outcome = { kind: 'error', error: { code: 'not_done', message: 'The call did not happen.' } };

@@ -1,5 +1,14 @@
 /** A call of a tool without an implementation here: it is parked until whoever carries it out says what it came to. */
-import { capture, defined, describeThrown, type ErrorData, type Json, type Outcome, timeAfter, type WaitEnd } from '#core';
+import {
+  capture,
+  defined,
+  describeThrown,
+  type ErrorData,
+  type Json,
+  type Outcome,
+  timeAfter,
+  type WaitEnd,
+} from '#core';
 import { jsonSchemaOf, type ReadyFunction } from '#tools';
 import type { Call, DispatchPorts, WaitsAsk } from './call-ports.ts';
 import { shownArgs } from './gates.ts';

@@ -222,7 +222,11 @@ export class Redaction {
   }
 
   #started(body: Extract<EntryBody, { kind: 'started' }>): EntryBody {
-    return within(within(body, this.#of('goals'), ['query', 'history']), this.#knownIn(), ['context', 'labels', 'clientTools'] as never);
+    return within(within(body, this.#of('goals'), ['query', 'history']), this.#knownIn(), [
+      'context',
+      'labels',
+      'clientTools',
+    ] as never);
   }
 
   #resumed(body: Extract<EntryBody, { kind: 'resumed' }>): EntryBody {

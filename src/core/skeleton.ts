@@ -18,7 +18,17 @@ export function skeletonOf(entry: Entry, erasedAt: number): Entry {
 function bodyOf(body: EntryBody, erasedAt: number): EntryBody {
   switch (body.kind) {
     case 'started': {
-      const { history: _, context: __, author: ___, labels: ____, clientTools: _____, asked, task, turn, ...rest } = body;
+      const {
+        history: _,
+        context: __,
+        author: ___,
+        labels: ____,
+        clientTools: _____,
+        asked,
+        task,
+        turn,
+        ...rest
+      } = body;
       return {
         ...rest,
         query: '',

@@ -44,7 +44,8 @@ export function unfitFor(
   const goesOn = type === 'RESUME' && isOfCall && pause.wait === undefined && pause.reason !== 'approval_required';
   const isWordless = !isOfCall || kind === 'payload' || payload['payload'] === undefined;
   const settled = kind === 'settle' && fits.includes(kind) ? unfitSettlement({ payload }, pause) : undefined;
-  if (settled !== undefined) return new PilotageError('payload_invalid', settled, { data: { token: pause.token, fits } });
+  if (settled !== undefined)
+    return new PilotageError('payload_invalid', settled, { data: { token: pause.token, fits } });
   if ((fits.includes(kind) && isWordless) || goesOn) return undefined;
   const wrong = isWordless ? kind : 'payload';
   const message = `${OF_KIND[wrong]} does not answer this pause, ${pause.token} (${pause.reason}). It takes one of these: ${fits.join(', ')}.`;

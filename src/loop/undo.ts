@@ -149,7 +149,9 @@ export class Undo {
     if (task?.end?.status !== 'complete') return undefined;
     const below = foldEntries(await deps.journal.read(task.id));
     if (below.undo === null || below.unwinding !== null) return undefined;
-    const tools = deps.agentNamed(below.agent)?.toolsOf(below.scopes, below.found, withheldTools(below), below.clientTools);
+    const tools = deps
+      .agentNamed(below.agent)
+      ?.toolsOf(below.scopes, below.found, withheldTools(below), below.clientTools);
     const may = callsToUndo(below).some(({ tool: recorded }) => {
       const tool = tools?.ready(presentName(below, recorded));
       return tools === undefined || (tool !== undefined && (tool.undo !== undefined || 'agent' in tool));

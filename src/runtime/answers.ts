@@ -1,5 +1,13 @@
 /** What people answer to pauses. */
-import { captureObject, type ErrorData, type Json, type JsonObject, type OptionShape, PilotageError, type Remember } from '#core';
+import {
+  captureObject,
+  type ErrorData,
+  type Json,
+  type JsonObject,
+  type OptionShape,
+  PilotageError,
+  type Remember,
+} from '#core';
 
 /** Says what became of a call in doubt, and why the person who says it knows. */
 export type Settlement = { readonly reason?: string } & (

@@ -1,9 +1,8 @@
 /** The runs that this process drives: claims them as there is room, keeps their leases, and lets go of them. */
-import { type Control, defined, PilotageError, steadyMs } from '#core';
+import { type Control, defined, steadyMs } from '#core';
 import {
   type Claim,
   type ClaimedRun,
-  hasEnded,
   isJournalGone,
   isTransientStoreError,
   MAX_LEASE_MS,
@@ -11,16 +10,14 @@ import {
   type NewRun,
   type ParkedRequest,
   type RunRecord,
-  type RunStatus,
   runNotFound,
   type Sending,
 } from '#journal';
-import { foldEntries, isPaused, type RunState, waitsForEvent } from '#state';
+import { foldEntries, type RunState } from '#state';
 import type { RunDriver } from '../loop/driver.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { type Moment, momentOf } from '../loop/held-lease.ts';
 import { type Exit, exitError, TRY_AGAIN_MS } from '../loop/let-go.ts';
-import { goesOnAt } from '../loop/next.ts';
 import { Advances } from './advances.ts';
 import { Alarms, startSweeping } from './alarms.ts';
 import { Claiming } from './claiming.ts';
@@ -34,8 +31,10 @@ import { ParkedRuns } from './parked-runs.ts';
 import { PickUp, Refusals } from './pick-up.ts';
 import { Postponed } from './postponed.ts';
 import { SentControls } from './sent-controls.ts';
+import { type AdvanceDueOptions, type AdvancedRun, type AdvancedRuns, type AdvanceOptions, Slices } from './slices.ts';
 import { type QueuedRun, type Slot, Slots } from './slots.ts';
 import { TurnsToCome } from './turns-to-come.ts';
+import { Wakes } from './wakes.ts';
 
 /** A run is looked at again after this time at the earliest. */
 const LEAST_ALARM_MS = 10;
@@ -45,16 +44,11 @@ const FIRST_DELAY_MS = 250;
 const TRIES_UNTIL_TOLD = 6;
 /** After this time a run that was left to others is looked at again. */
 const LEFT_TO_OTHERS_MS = 2_100;
-const UNDER_WAY: readonly RunStatus[] = ['pending', 'running', 'waiting', 'paused'];
-/** More tasks of one run are hardly under way at once: those that it spawned, and those that carry out its calls. */
-const MAX_UNDER_WAY = 200;
-
 export class Fleet {
   readonly #deps: DriverDeps;
   readonly #options: FleetOptions;
   readonly #live = new Map<string, Live>();
-  /** Looks at runs that were told something. */
-  readonly #waking = new Set<Promise<void>>();
+  readonly #wakes: Wakes;
   readonly #slots: Slots;
   readonly #loans: Loans;
   readonly #fairClaim: FairClaim;
@@ -74,6 +68,9 @@ export class Fleet {
   readonly #advances: Advances | undefined;
   readonly #beat: Heartbeat;
   readonly #sent: SentControls;
+  readonly #slices: Slices;
+  /** Runs that are being claimed, which waited for a slot. */
+  #claims = 0;
   #stopWork: (() => void) | undefined;
   #closing = false;
   /** By the steady clock: when what is still under way is aborted, while the fleet closes. */
@@ -104,7 +101,7 @@ export class Fleet {
     });
     this.#refusals = new Refusals(deps.clock);
     this.#later = new Postponed(deps.clock);
-    const ring = (run: string): void => this.#looked(run, () => this.#ring(run));
+    const ring = (run: string): void => this.#wakes.look(run, () => this.#wakes.ring(run));
     this.#alarms = new Alarms(deps.clock, ring);
     this.#parkedHere = new Alarms(deps.clock, (run) =>
       this.#parked === undefined ? ring(run) : this.#parked.ring(run),
@@ -114,6 +111,8 @@ export class Fleet {
       drivers: () => [...this.#live.values()].map(({ driver }) => driver),
       onFault: (error) => deps.onFault(error),
     });
+    this.#slices = this.#slicesOf(deps);
+    this.#wakes = this.#wakesOf(deps);
     this.#advances = options.driver && this.#advancesFor(options.driver);
     if (!options.goesOn || this.#advances !== undefined) return;
     this.#parked = new ParkedRuns(deps, options.agents, this.#slots, this.#claiming, (limit, runs) =>
@@ -131,6 +130,53 @@ export class Fleet {
       takenOver: () => this.#options.agents.takenOver,
       remind: (run, at) => this.#alarms.set(run, at, false),
     });
+  }
+
+  #wakesOf(deps: DriverDeps): Wakes {
+    return new Wakes(deps, {
+      ...{ later: this.#later, alarms: this.#alarms, refusals: this.#refusals, advances: () => this.#advances },
+      isClosing: () => this.#closing,
+      drives: (run) => this.drives(run),
+      poke: (run) => this.#poke(run),
+      record: (run) => this.#record(run),
+      enqueue: (waiting) => this.enqueue(waiting),
+      forgetTurn: (run) => this.#toCome.forget(run),
+      cover: (identity) => this.#slices.note(identity),
+      looked: () => this.#slices.changed(),
+    });
+  }
+
+  #slicesOf({ clock, journal, states }: DriverDeps): Slices {
+    return new Slices({
+      ...{ clock, journal, states, owner: this.#owner, works: () => this.#stopWork !== undefined },
+      live: () => this.#live.values(),
+      isMoving: () => this.#wakes.underWay + this.#claims > 0,
+      isQueued: (run) => this.#slots.isWaiting(run),
+      drive: (run) => this.claimAndDrive(run, false),
+      wakeTasks: (run) => this.#wakes.wakeTasks(run),
+      forget: (run) => {
+        this.#slots.forget(run);
+        for (const alarms of [this.#alarms, this.#parkedHere]) alarms.clear(run);
+        this.#later.forget(run);
+      },
+      claimDue: async (most, note) => {
+        const claim = async (room: number): Promise<readonly ClaimedRun[]> => {
+          const claimed = await this.#fairClaim.next(Math.min(room, most));
+          for (const each of claimed) note(each.claim.run);
+          return claimed;
+        };
+        return (await this.#claiming.some(claim)).found;
+      },
+    });
+  }
+
+  /** See `Slices`. */
+  advance(run: string, options: AdvanceOptions): Promise<AdvancedRun> {
+    return this.#slices.advance(run, options);
+  }
+
+  advanceDue(options: AdvanceDueOptions, fire: () => Promise<void>): Promise<AdvancedRuns> {
+    return this.#slices.advanceDue(options, fire);
   }
 
   /** These runs have got a signal. */
@@ -173,7 +219,7 @@ export class Fleet {
       ? send(sending)
       : this.#stored(starts, (leased) => send({ ...sending, starts: leased })));
     const run = before ?? starts?.identity.run;
-    if (run !== undefined && isDriven !== true) this.#looked(run, () => this.#toCome.expect(run, sending.scope));
+    if (run !== undefined && isDriven !== true) this.#wakes.look(run, () => this.#toCome.expect(run, sending.scope));
     return before;
   }
 
@@ -205,11 +251,13 @@ export class Fleet {
       onDue: (wake) => this.#deps.journal.watchDue(() => void (this.#advances?.isAway !== false && wake())),
       onFault: (error) => this.#deps.onFault(error),
     });
-    this.#stopWork = () => {
+    const stopWork = (): void => {
+      if (this.#stopWork === stopWork) this.#stopWork = undefined;
       stop();
       void this.#advances?.stop();
     };
-    return this.#stopWork;
+    this.#stopWork = stopWork;
+    return stopWork;
   }
 
   /** Gives all runs back; what is under way in them has `graceMs` to end. */
@@ -227,7 +275,7 @@ export class Fleet {
     this.hurry(graceMs);
     while (!this.#slots.isEmpty) await new Promise<void>((resolve) => this.#slots.onRoom(resolve));
     this.#cancelAbort();
-    await Promise.all(this.#waking);
+    await this.#wakes.settle();
     await swept;
     await answered;
     await this.#deps.states.settle();
@@ -280,10 +328,15 @@ export class Fleet {
       if (next === undefined) return;
       const { waiting } = next;
       const { run, acceptChanges } = waiting;
-      this.#driveClaimed(next, () => this.#claimRun(run, acceptChanges)).then(
+      this.#claims += 1;
+      const claimed = this.#driveClaimed(next, () => this.#claimRun(run, acceptChanges)).then(
         (isDriven) => void (isDriven || this.#advances?.failed(run)),
         (error: unknown) => this.#postpone(waiting, error),
       );
+      void claimed.finally(() => {
+        this.#claims -= 1;
+        this.#slices.changed();
+      });
     }
   }
 
@@ -297,7 +350,7 @@ export class Fleet {
     const { run, tries = 0, acceptChanges } = waiting;
     const isAsked = this.#advances?.failed(run) === true;
     if (this.#closing || (isAsked && mayComeBack(error))) return;
-    if (this.#isGone(run, error)) {
+    if (this.#wakes.isGone(run, error)) {
       this.#deps.hub.tell(run, { type: 'exit', error });
     } else if (isJournalGone(error)) {
       this.#tellReaders(run, error);
@@ -378,69 +431,12 @@ export class Fleet {
 
   /** A run was told something, or was just stored, by one that is driven here. */
   wake(run: string, acceptChanges: boolean = false): void {
-    if (!this.#poke(run)) this.#looked(run, () => this.#wakeStored(run, acceptChanges));
+    this.#wakes.wake(run, acceptChanges);
   }
 
-  /** Looks at a stored run, and again when the store could not. */
-  #looked(run: string, look: () => Promise<void>): void {
-    const waking: Promise<void> = look()
-      .catch((error: unknown) => {
-        if (!this.#isGone(run, error)) this.#deps.onFault(error);
-        if (mayComeBack(error) && !this.#closing) this.#later.after(TRY_AGAIN_MS, run, () => this.#looked(run, look));
-        else this.#deps.hub.tell(run, { type: 'exit', error });
-      })
-      .then(() => void this.#waking.delete(waking));
-    this.#waking.add(waking);
-  }
-
-  /** Its session was deleted since it was stored, or it was pruned: only who reads it wants to know. */
-  #isGone(run: string, error: unknown): boolean {
-    const isGone = PilotageError.is(error, 'run_not_found');
-    if (isGone) this.#toCome.forget(run);
-    return isGone;
-  }
-
-  /** The time of a parked run has come, or without `isTime` perhaps a signal. A living process that has it hears of that itself. */
-  async #ring(run: string, isTime = true): Promise<void> {
-    if (this.#live.has(run)) return;
-    const { identity, priority, status, wakeAt, lease } = await this.#record(run);
-    if (this.#closing || hasEnded(status) || wakeAt === null || this.#refusals.has(run)) return;
-    if ((wakeAt !== undefined && !isTime) || (lease !== undefined && !isDeadOwner(lease.owner))) return;
-    this.enqueue({ run, tenant: identity.tenant, priority });
-  }
-
-  /** A run of this state is followed here: when it is parked, and its time or a signal comes, it goes on here, unless it cannot. */
+  /** See `Wakes`. */
   remind(state: RunState): void {
-    const { run } = state.identity;
-    if (this.#live.has(run) || this.#closing || state.ending !== null || !this.#deps.agentNamed(state.agent)) return;
-    const at = goesOnAt(state, isPaused(state) ? undefined : state.modelAway?.retryAt);
-    if (at !== null) this.#alarms.set(run, at, false);
-    if (waitsForEvent(state)) this.#looked(run, () => this.#ring(run, false));
-  }
-
-  async #wakeStored(run: string, acceptChanges: boolean): Promise<void> {
-    const { identity, priority, status, wakeAt = 0, readAt, waits } = await this.#record(run);
-    if (waits === true) return;
-    this.#toCome.forget(run);
-    if (this.#closing || hasEnded(status)) return;
-    // What is parked is left alone until its time, or until somebody says something to it; its tasks may not be.
-    if (wakeAt === null) return this.#wakeTasks(run);
-    const wakeInMs = wakeAt - readAt;
-    if (wakeInMs > 0) {
-      const at = this.#deps.clock.now() + wakeInMs;
-      if (this.#advances === undefined) this.#alarms.set(run, at, status === 'waiting');
-      else this.#advances.hand(run, at);
-      return this.#wakeTasks(run);
-    }
-    if (this.drives(run)) this.#poke(run);
-    else if (acceptChanges || !this.#refusals.has(run)) {
-      this.enqueue({ run, tenant: identity.tenant, priority, acceptChanges });
-    }
-  }
-
-  async #wakeTasks(parent: string): Promise<void> {
-    const tasks = await this.#deps.journal.list({ parent, status: UNDER_WAY, limit: MAX_UNDER_WAY });
-    for (const { identity } of tasks) this.wake(identity.run);
+    this.#wakes.remind(state);
   }
 
   /** Until a run that has ended here is let go of. */
@@ -535,6 +531,7 @@ export class Fleet {
     this.#live.set(run, live);
     this.#options.tellRun?.(driver, exit);
     this.#advances?.slice(driver, exit);
+    this.#slices.drives(driver);
     if (this.#closing) driver.stop('closing');
     this.#beat.start();
   }
@@ -545,11 +542,13 @@ export class Fleet {
     if (this.#live.get(run) === live) this.#live.delete(run);
     const error = exitError(exit, run);
     const isEnded = exit.kind === 'ended';
+    const isOfSlice = this.#slices.over(live, exit);
     const isSlice = exit.kind === 'closed' && exit.goesOn === true;
     if (isEnded || isSlice || exit.kind === 'parked')
       this.#deps.states.letGo(driver.state, driver.kept, driver.lease.fence);
     if (isEnded) this.#options.onEnded(driver.state);
-    if (isEnded && driver.state.turn !== null) this.#looked(run, () => this.#toCome.wakeLive(driver.state.identity));
+    if (isEnded && driver.state.turn !== null)
+      this.#wakes.look(run, () => this.#toCome.wakeLive(driver.state.identity));
     if (exit.kind === 'broken' && !awaited && !this.#deps.hub.hasListeners(run)) this.#deps.onFault(exit.error);
     this.#deps.hub.tell(run, error === undefined ? { type: 'exit' } : { type: 'exit', error });
     if (this.#live.size === 0) this.#beat.stop();
@@ -557,11 +556,12 @@ export class Fleet {
     const priority = Number.POSITIVE_INFINITY;
     if (this.#advances !== undefined && exit.kind !== 'broken') this.#advances.over(run);
     else if (exit.kind === 'parked' && driver.hasNews) this.#slots.enqueue({ run, tenant, priority });
-    else if (exit.kind === 'parked' && exit.wakeAt !== undefined && !this.#closing) {
+    else if (exit.kind === 'parked' && exit.wakeAt !== undefined && !this.#closing && !isOfSlice) {
       this.#parkedHere.set(run, exit.wakeAt, exit.isPaused !== true);
     } else if (exit.kind === 'broken' && !this.#closing) this.#broke(run, exit.error);
     this.#loans.letGo(live);
     this.#startWaiting();
+    this.#slices.changed();
   }
 
   /** What the store could not take goes on when it can; what else broke is left to others for a while. */

@@ -1,6 +1,6 @@
 /** What a runtime is made of and how it behaves. */
 
-import type { Clock, Limits, RedactionOptions, ToolPolicy, UndoOptions } from '#core';
+import type { Clock, Limits, OptionShape, RedactionOptions, ToolPolicy, UndoOptions } from '#core';
 import type { Journal } from '#journal';
 import type { FileOptions } from '#messages';
 import type { ProgressGuard } from '../loop/progress-guard.ts';
@@ -92,3 +92,33 @@ export interface RuntimeOptions extends AgentParts, UndoOptions {
   /** Called with faults that no caller waits for. Default: a process warning. */
   readonly onFault?: (error: unknown) => void;
 }
+
+export const RUNTIME_OPTIONS: OptionShape<RuntimeOptions> = {
+  planner: 'any?',
+  tools: 'any?',
+  agents: 'any?',
+  journal: 'any?',
+  limits: 'object?',
+  maxLiveRuns: 'count?',
+  maxLiveRunsPerTenant: 'count?',
+  leaseMs: 'count?',
+  takeoverGraceMs: 'whole?',
+  goesOn: 'flag?',
+  driver: 'object?',
+  parallelCalls: 'any?',
+  clock: 'object?',
+  random: 'function?',
+  memory: 'object?',
+  files: 'object?',
+  store: 'object?',
+  history: 'object?',
+  progress: 'object?',
+  patienceMs: 'whole?',
+  redact: 'object?',
+  policy: 'function?',
+  migrate: 'function?',
+  onRun: 'function?',
+  onFault: 'function?',
+  onFail: 'any?',
+  undo: 'object?',
+};

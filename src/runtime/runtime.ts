@@ -65,7 +65,7 @@ import { Rules } from './rules.ts';
 import { Run } from './run.ts';
 import { RunHost } from './run-host.ts';
 import { tellRuns } from './run-news.ts';
-import type { RuntimeOptions } from './runtime-options.ts';
+import { RUNTIME_OPTIONS, type RuntimeOptions } from './runtime-options.ts';
 import { ScheduleTicker } from './schedule-ticker.ts';
 import { Schedules } from './schedules.ts';
 import { Session, type SessionOptions } from './session.ts';
@@ -73,6 +73,13 @@ import { assertMemoryOptions, type Remembering, rememberedFor } from './session-
 import { turnStarted } from './session-path.ts';
 import { Sessions } from './sessions.ts';
 import { type SignalDetails, type SignalResult, sendSignal } from './signal.ts';
+import {
+  type AdvanceDueOptions,
+  type AdvancedRun,
+  type AdvancedRuns,
+  type AdvanceOptions,
+  assertAdvance,
+} from './slices.ts';
 import type { SlotLimits } from './slots.ts';
 import { startByKey } from './start-by-key.ts';
 import { assertFreeId, readBegin, type StartOptions } from './start-options.ts';
@@ -83,35 +90,6 @@ import { listWaiting, type Waiting, type WaitingQuery } from './waiting.ts';
 
 const CLOSE: OptionShape<{ graceMs?: number }> = { graceMs: 'whole?' };
 const WORK: OptionShape<{ agents?: readonly string[] }> = { agents: 'list?' };
-const OPTIONS: OptionShape<RuntimeOptions> = {
-  planner: 'any?',
-  tools: 'any?',
-  agents: 'any?',
-  journal: 'any?',
-  limits: 'object?',
-  maxLiveRuns: 'count?',
-  maxLiveRunsPerTenant: 'count?',
-  leaseMs: 'count?',
-  takeoverGraceMs: 'whole?',
-  goesOn: 'flag?',
-  driver: 'object?',
-  parallelCalls: 'any?',
-  clock: 'object?',
-  random: 'function?',
-  memory: 'object?',
-  files: 'object?',
-  store: 'object?',
-  history: 'object?',
-  progress: 'object?',
-  patienceMs: 'whole?',
-  redact: 'object?',
-  policy: 'function?',
-  migrate: 'function?',
-  onRun: 'function?',
-  onFault: 'function?',
-  onFail: 'any?',
-  undo: 'object?',
-};
 const RUN: OptionShape<{ as?: Caller }> = { as: 'object?' };
 const SESSION: OptionShape<SessionOptions> = {
   ...({ identity: 'object?', limits: 'object?', agent: 'text?', scopes: 'list?', priority: 'any?' } as const),
@@ -204,7 +182,7 @@ export class Runtime {
   });
 
   constructor(options: RuntimeOptions) {
-    assertOptions('createRuntime', options, OPTIONS);
+    assertOptions('createRuntime', options, RUNTIME_OPTIONS);
     knowKeysOf(process.env);
     this.#redaction = new Redaction(options.redact);
     const agents = agentsGiven(options);
@@ -423,6 +401,26 @@ export class Runtime {
       takeAll();
       stop();
     };
+  }
+
+  /**
+   * Drives the run for a time, here, and lets go of it, as in a request that ends after minutes: with its tasks, the run that goes on with it, and the next
+   * turn of its session. It returns as soon as nothing of it can go on now. Any process goes on with what is left, at once.
+   * @throws PilotageError `run_not_found`, `run_changed`, `invalid_config`, or a store error.
+   */
+  advance(run: string, options: AdvanceOptions): Promise<AdvancedRun>;
+  /** Drives what is due, of agents that are known here, until nothing is or the time is over, as a cron job does. Schedules that are due are fired. */
+  advance(options: AdvanceDueOptions): Promise<AdvancedRuns>;
+  async advance(
+    ...[first, second]: readonly [string, AdvanceOptions] | readonly [AdvanceDueOptions]
+  ): Promise<AdvancedRun | AdvancedRuns> {
+    this.#assertOpen();
+    const isOne = typeof first === 'string';
+    assertAdvance((isOne ? second : first) as AdvanceDueOptions, isOne, this.#options.driver);
+    const fleet = this.#readyFleet();
+    this.#readyHost();
+    if (isOne) return fleet.advance(first, second as AdvanceOptions);
+    return fleet.advanceDue(first, () => this.#readyTicker().fire());
   }
 
   /**

@@ -54,6 +54,12 @@ export class ScheduleTicker {
     });
   }
 
+  /** Fires what is due, once, and looks no further. @throws the store's error. */
+  async fire(): Promise<void> {
+    await this.#looking;
+    if (!this.#isClosed) await this.#fireDue();
+  }
+
   /** A run has ended here. */
   ended(run: string): void {
     if (this.#awaited.delete(run)) this.look();

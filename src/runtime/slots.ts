@@ -153,6 +153,16 @@ export class Slots {
     return undefined;
   }
 
+  isWaiting(run: string): boolean {
+    return this.#waiting.some((waiting) => waiting.run === run);
+  }
+
+  /** The run waits no more. */
+  forget(run: string): void {
+    const index = this.#waiting.findIndex((waiting) => waiting.run === run);
+    if (index !== -1) this.#waiting.splice(index, 1);
+  }
+
   /** Nobody waits any more. */
   clear(): void {
     this.#waiting.length = 0;

@@ -1,11 +1,11 @@
 /** Tools without an implementation here: whoever reads the run, such as a page or an editor, carries their calls out, and says what they came to. */
 import {
   assertOptions,
+  type ClientToolSpec,
   calledName,
   captureObject,
-  type ClientToolSpec,
-  defined,
   deepFreeze,
+  defined,
   encodedBytes,
   type OptionShape,
   PilotageError,
@@ -99,11 +99,7 @@ export function withClientTools(
   return made;
 }
 
-function joined(
-  view: AuthorisedTools,
-  ready: readonly ReadyFunction[],
-  withheld: readonly string[],
-): AuthorisedTools {
+function joined(view: AuthorisedTools, ready: readonly ReadyFunction[], withheld: readonly string[]): AuthorisedTools {
   const taken = calledNames(view);
   const free = ready.filter(({ schema }) => !taken.has(schema.name) && !taken.has(calledName(schema)));
   const usable = free.filter(({ schema: { name } }) => !withheld.includes(name));

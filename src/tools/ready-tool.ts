@@ -203,7 +203,17 @@ function readyFunction(tool: Tool, owner: string, ready: Ready, costMicroUsd: nu
   const handles = namedHandles(tool.handles, owner);
   const tries = { retries: ready.effect === 'once' ? 0 : retries, safeRetries: retries };
   const silent = Object.keys(silence).length === 0 ? undefined : silence;
-  return { ...ready, timeoutMs, silence: silent, ...tries, backoff, costMicroUsd, handles, client: undefined, source: tool };
+  return {
+    ...ready,
+    timeoutMs,
+    silence: silent,
+    ...tries,
+    backoff,
+    costMicroUsd,
+    handles,
+    client: undefined,
+    source: tool,
+  };
 }
 
 /** The price in millionths of a US dollar. It is checked, since a wrong price would make calls free. */

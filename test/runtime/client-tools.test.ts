@@ -3,12 +3,13 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { ClientToolSpec, PilotageError } from '#core';
-import { clientCalls, openCalls } from '../../src/messages/index.ts';
+import { withTools } from '#pilotage/tools';
 import type { Run } from '#runtime';
 import { clientTool, type Tool, tool } from '#tools';
-import { withTools } from '#pilotage/tools';
+import { clientCalls, openCalls } from '../../src/messages/index.ts';
 import { builtFile } from '../kit/built.ts';
 import { call, finish, named, parallel, script } from '../kit/decisions.ts';
+import { collect } from '../kit/events.ts';
 import { temporaryFile } from '../kit/files.ts';
 import { bear } from '../kit/lives.ts';
 import { entriesOf, outcomes, pausesOf } from '../kit/run-record.ts';
@@ -60,7 +61,7 @@ describe('a call of a client tool', () => {
 
   it('is told with its token, step and call', async () => {
     const run = await start(world({ planner: script(call('pick', args, 'call-1')), tools: [pick] }));
-    const events = await Array.fromAsync(run.events());
+    const events = await collect(run);
     const kinds = ['tool.invoked', 'call.waiting', 'pause.requested'];
     const told = events.filter(({ type }) => kinds.includes(type));
     expect(told).toMatchObject([
@@ -93,7 +94,10 @@ describe('a call of a client tool', () => {
     await pausesOf(run);
     await run.reject(undefined, { reason: 'Not now.' });
     await run.result();
-    expect(await outcomeIn(run)).toMatchObject({ kind: 'error', error: { code: 'tool_rejected', data: { reason: 'Not now.' } } });
+    expect(await outcomeIn(run)).toMatchObject({
+      kind: 'error',
+      error: { code: 'tool_rejected', data: { reason: 'Not now.' } },
+    });
   });
 
   it.each([
@@ -111,12 +115,16 @@ describe('a call of a client tool', () => {
   });
 
   it('is withdrawn when the user writes', async () => {
-    const run = await start(world({ planner: script(call('pick', args)), tools: [{ ...pick, effect: 'read' as const }] }));
+    const run = await start(
+      world({ planner: script(call('pick', args)), tools: [{ ...pick, effect: 'read' as const }] }),
+    );
     const [pause] = await pausesOf(run);
     await run.send('Never mind.');
     await run.result();
     expect(await outcomeIn(run)).toMatchObject({ kind: 'error', error: { code: 'superseded' } });
-    expect(await run.answer(pause?.token, { kind: 'answer', value: { color: 'red' } }).catch(codeOf)).toBe('superseded');
+    expect(await run.answer(pause?.token, { kind: 'answer', value: { color: 'red' } }).catch(codeOf)).toBe(
+      'superseded',
+    );
   });
 
   it('is asked for after its approval, with the arguments of whoever approved it', async () => {
@@ -181,7 +189,12 @@ describe('a call of a client tool', () => {
 
   it('is told of as large as it is', async () => {
     const long = 'x'.repeat(40_000);
-    const run = await start(world({ planner: script(call('pick', { from: [long] })), tools: [{ ...pick, outputSchema: undefined } as never] }));
+    const run = await start(
+      world({
+        planner: script(call('pick', { from: [long] })),
+        tools: [{ ...pick, outputSchema: undefined } as never],
+      }),
+    );
     await pausesOf(run);
     const [one] = clientCalls(await run.state());
     expect(one).toMatchObject({ input: null, stored: { artifactRef: expect.any(String) } });
@@ -280,7 +293,9 @@ describe('a tool without execute', () => {
     const message = /execute.*client: true/s;
     expect(() => world({ planner: script(), tools: { pick: bare } as never }).runtime).toThrow(message);
     expect(() => world({ planner: script(), tools: [{ ...bare, name: 'pick' } as never] })).toThrow(message);
-    const run = await start(world({ planner: script(call('pick')), tools: withTools({ pick: bare }, { pick: { client: true } }) }));
+    const run = await start(
+      world({ planner: script(call('pick')), tools: withTools({ pick: bare }, { pick: { client: true } }) }),
+    );
     expect(await pausesOf(run)).toMatchObject([{ reason: 'client_tool' }]);
   });
 
@@ -298,7 +313,14 @@ describe('a tool without execute', () => {
 
 describe('a call in doubt', () => {
   it('may be settled with the error that it had', async () => {
-    const lost = tool({ name: 'lost', description: 'x', inputSchema: { type: 'object' }, execute: () => { throw Object.assign(new Error('?'), { code: 'outcome_unknown' }); } });
+    const lost = tool({
+      name: 'lost',
+      description: 'x',
+      inputSchema: { type: 'object' },
+      execute: () => {
+        throw Object.assign(new Error('?'), { code: 'outcome_unknown' });
+      },
+    });
     const run = await start(world({ planner: script(call('lost'), finish('x')), tools: [lost] }));
     const [pause] = await pausesOf(run);
     await run.settle(pause?.token, { happened: true, error: { code: 'declined', message: 'The bank said no.' } });
