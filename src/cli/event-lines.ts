@@ -364,8 +364,9 @@ function pauseText({ reason, payload }: RunEvent<'pause.requested'>): string {
 
 function answerText({ verdict, reason, args, nodes, payload, by }: RunEvent<'pause.resumed'>): string {
   const because = payload?.['reason'];
-  const what =
-    verdict === 'settle' ? `settled: it ${payload?.['happened'] === true ? 'happened' : 'did not happen'}` : verdict;
+  const settled = `settled: it ${payload?.['happened'] === true ? 'happened' : 'did not happen'}`;
+  const said = reason === 'client_tool' ? 'the client says that it has failed' : settled;
+  const what = verdict === 'settle' ? said : verdict;
   const words = [`▶ ${what} (${reason})${byWhom(by)}`];
   const edit = args ?? nodes;
   if (edit !== undefined) words.push(`with ${terminalJson(edit)}`);

@@ -74,6 +74,9 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, ways:
       `answer   ${ways.answer(which, pause.schema === undefined ? undefined : JSON.stringify(sampleOf(pause.schema)))}`,
     );
     add(`no       ${ways.reject(which)}`);
+    if (pause.reason === 'client_tool') {
+      return [{ tone: 'strong', text: waitsFor(subject(id, pause), pause) }, ...lines];
+    }
     const asks = `${subject(id, pause)} waits for an answer: ${shortLine(String(tool), 60)} asks: ${harmless(String(message))}`;
     return [{ tone: 'strong', text: asks }, ...lines];
   }
@@ -144,6 +147,7 @@ function waitsFor(who: string, pause: PauseNotice): string {
   if (reason === 'plan_failed')
     return `${who} waits, since its plan has failed. ${shortLine(String(payload['message'] ?? ''), 500)}`;
   if (reason === 'await_input') return `${who} waits for your message.`;
+  if (reason === 'client_tool') return `${who} waits for a client to carry out a call: ${about(pause)}`;
   if (isDoubt(pause)) {
     const { tool, args, why } = payload;
     const call = `${shortLine(String(tool), 60)} ${shortArgs(args ?? null, 160)}`;
@@ -200,7 +204,18 @@ const TITLE_CHARS = 160;
 
 /** The call that waits and why, or what the planner asks. */
 export function about({ payload = {} }: Pick<TaskPause, 'payload'>): string {
-  const { tool, args, args_stored: stored, checked_args: __, digest: _, reason, url, message, ...rest } = payload;
+  const {
+    tool,
+    args,
+    args_stored: stored,
+    checked_args: __,
+    tool_call_id: ___,
+    digest: _,
+    reason,
+    url,
+    message,
+    ...rest
+  } = payload;
   if (typeof tool !== 'string') return shortArgs(payload, TITLE_CHARS);
   const large = isJsonObject(stored) ? `(arguments of ${String(stored['sizeBytes'])} bytes)` : shortArgs(rest);
   const parts = [shortLine(tool, 60), args === undefined ? large : shortArgs(args, TITLE_CHARS)];

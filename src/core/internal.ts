@@ -165,7 +165,6 @@ export {
 } from './entry.ts';
 export { decodeEntry, ENTRY_VERSION, encodeEntry } from './entry-codec.ts';
 export {
-  assertErrorData,
   describeThrown,
   ERROR_CONSEQUENCES,
   type ErrorCode,

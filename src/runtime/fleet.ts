@@ -34,7 +34,7 @@ import { SentControls } from './sent-controls.ts';
 import { type AdvanceDueOptions, type AdvancedRun, type AdvancedRuns, type AdvanceOptions, Slices } from './slices.ts';
 import { type QueuedRun, type Slot, Slots } from './slots.ts';
 import { TurnsToCome } from './turns-to-come.ts';
-import { Wakes } from './wakes.ts';
+import { Waking } from './waking.ts';
 
 /** A run is looked at again after this time at the earliest. */
 const LEAST_ALARM_MS = 10;
@@ -48,7 +48,7 @@ export class Fleet {
   readonly #deps: DriverDeps;
   readonly #options: FleetOptions;
   readonly #live = new Map<string, Live>();
-  readonly #wakes: Wakes;
+  readonly #wakes: Waking;
   readonly #slots: Slots;
   readonly #loans: Loans;
   readonly #fairClaim: FairClaim;
@@ -132,8 +132,8 @@ export class Fleet {
     });
   }
 
-  #wakesOf(deps: DriverDeps): Wakes {
-    return new Wakes(deps, {
+  #wakesOf(deps: DriverDeps): Waking {
+    return new Waking(deps, {
       ...{ later: this.#later, alarms: this.#alarms, refusals: this.#refusals, advances: () => this.#advances },
       isClosing: () => this.#closing,
       drives: (run) => this.drives(run),
@@ -434,7 +434,7 @@ export class Fleet {
     this.#wakes.wake(run, acceptChanges);
   }
 
-  /** See `Wakes`. */
+  /** See `Waking`. */
   remind(state: RunState): void {
     this.#wakes.remind(state);
   }

@@ -327,7 +327,9 @@ function withResult(kept: readonly Entry[], step: number, result: ForkResult, ta
 
 /** Finds the entry that gave the call its outcome: its end, or that it was refused to begin. */
 function endsCall(kept: readonly Entry[], step: number, call: number): (entry: Entry) => boolean {
-  const isAsked = (entry: Entry): boolean => isOfStep(entry) && entry.step === step && entry.call === call;
+  // The answer to what a call asks in the middle of its work does not end it.
+  const isAsked = (entry: Entry): boolean =>
+    isOfStep(entry) && entry.step === step && entry.call === call && entry.wait === undefined;
   const gates = new Set(kept.flatMap((entry) => (isAsked(entry) && entry.kind === 'paused' ? [entry.token] : [])));
   return (entry) => {
     if (entry.kind === 'call_ended') return entry.step === step && entry.call === call;

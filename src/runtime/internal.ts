@@ -49,6 +49,7 @@ export { continuedAfter } from './session-memory.ts';
 export { BUSY_MODES, type BusyMode } from './session-send.ts';
 export type { TurnView } from './session-turns.ts';
 export { type SignalResult, sendSignal } from './signal.ts';
+export type { AdvanceDueOptions, AdvancedRun, AdvancedRuns, AdvanceOptions } from './slices.ts';
 export type { StartOptions } from './start-options.ts';
 export type { StoreOptions } from './store.ts';
 export { longTermMemory, storeOn } from './store.ts';

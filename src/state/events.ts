@@ -382,7 +382,7 @@ function pauseEvents(
 function resumeEvents(entry: Entry, resumed: Resumed, before: RunState): RunEvent[] {
   const { token, verdict, payload, args, limits, nodes, by, outcome, value } = resumed;
   const pause = before.pauses.find((candidate) => candidate.token === token);
-  const { reason = 'external_event', step, call } = pause ?? {};
+  const { reason = 'external_event', step, call, wait } = pause ?? {};
   const answered = event('pause.resumed', entry, before.identity, {
     token,
     reason,
@@ -390,7 +390,8 @@ function resumeEvents(entry: Entry, resumed: Resumed, before: RunState): RunEven
     ...defined({ payload, args, limits, nodes, value, by }),
   });
   if (step === undefined) return [answered, ...removedEvents(entry, before, nodes)];
-  if (call !== undefined && outcome !== undefined) {
+  // A call that waits in the middle of its work ends with an entry of its own.
+  if (call !== undefined && outcome !== undefined && wait === undefined) {
     const startedAt = before.open?.began.find((begun) => begun.call === call)?.at ?? entry.at;
     const made = verdict === 'answer' ? { attempts: 0 } : { startedAt, attempts: 1 };
     return [answered, callEvent(entry, callEnded({ step, call }, { outcome, ...made }), before)];

@@ -50,7 +50,6 @@ export {
   type ArtifactDescription,
   type AwaitedEvent,
   type Backoff,
-  type ClientTool,
   clientTool,
   type GivenModel,
   type HandsOver,

@@ -72,8 +72,9 @@ export interface ReadyAgentTool extends Ready {
   readonly isOneCall: boolean;
 }
 
+/** A tool that is an object of a class may have a field of that name for itself. */
 function isClientTool(tool: AnyTool): tool is ClientTool {
-  return 'client' in tool && tool.client !== undefined;
+  return 'client' in tool && tool.client === true;
 }
 
 export function isAgentTool(tool: unknown): tool is AgentTool {
@@ -133,9 +134,6 @@ const NOT_OF_CLIENTS: readonly (keyof Tool)[] = [
 
 /** A call of it is made once, by somebody else: how an attempt goes is not ours to say. */
 function readyClientTool(tool: ClientTool, owner: string): ReadyFunction {
-  if ((tool.client as unknown) !== true) {
-    throw new PilotageError('invalid_config', `${owner}: \`client\` must be true, or left out.`);
-  }
   const given = tool as Partial<Tool>;
   const beside = [...NOT_OF_CLIENTS, 'agent' as never].filter((option) => given[option] !== undefined);
   if (beside.length > 0) {

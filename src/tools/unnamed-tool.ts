@@ -67,7 +67,7 @@ const OWN = Object.keys(OWN_OPTIONS) as (keyof typeof OWN_OPTIONS)[];
 /** @throws PilotageError `tool_without_execute`, `tool_schema_invalid`, or `invalid_config` for its description or its context. */
 export function withName(name: string, tool: UnnamedTool): Tool | ClientTool {
   const { execute, needsApproval, toModelOutput, client } = tool;
-  if (typeof execute !== 'function' && (client === undefined || execute !== undefined)) {
+  if (typeof execute !== 'function' && (client !== true || execute !== undefined)) {
     throw new PilotageError(
       'tool_without_execute',
       `The tool ${name} has no execute function. Give \`execute\`, or say that whoever reads the run, such as a page, carries its calls out: withTools(tools, { ${name}: { client: true } }) of pilotage/tools.`,
@@ -95,7 +95,6 @@ export function withName(name: string, tool: UnnamedTool): Tool | ClientTool {
     ...defined({ needsApproval: asked }),
     ...defined({ toModelOutput: modelOutputOf(toModelOutput, tool) }),
   };
-  // That `client` says nothing else than true is found where the tool is made ready.
   if (typeof execute !== 'function') return made as ClientTool;
   return {
     ...made,

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { ClientToolSpec, PilotageError } from '#core';
+import { clientCalls, openCalls } from '#messages';
 import { withTools } from '#pilotage/tools';
 import type { Run } from '#runtime';
 import { clientTool, type Tool, tool } from '#tools';
-import { clientCalls, openCalls } from '../../src/messages/index.ts';
 import { builtFile } from '../kit/built.ts';
 import { call, finish, named, parallel, script } from '../kit/decisions.ts';
 import { collect } from '../kit/events.ts';
@@ -87,6 +87,8 @@ describe('a call of a client tool', () => {
     await run.answer(token, { kind: 'settle', happened: true, error });
     await run.result();
     expect(await outcomeIn(run)).toEqual({ kind: 'error', error });
+    const told = (await collect(run)).map(({ type }) => type).filter((type) => /^(tool|pause|call)\./.test(type));
+    expect(told).toEqual(['tool.invoked', 'call.waiting', 'pause.requested', 'pause.resumed', 'tool.failed']);
   });
 
   it('is refused by whoever rejects it', async () => {
@@ -228,9 +230,12 @@ describe('tools that a run is started with', () => {
     expect(await run.replay()).not.toHaveProperty('divergence');
     const fork = await run.fork({ step: 0, effects: 'allowed' });
     expect(await pausesOf(fork)).toMatchObject([{ payload: { tool: 'shown' } }]);
-    const other = await start(made);
+    const other = await run.fork({ result: { value: 'otherwise' } });
     await other.result();
-    expect(await outcomeIn(other)).toMatchObject({ error: { code: 'tool_not_found' } });
+    expect(await outcomeIn(other)).toMatchObject({ kind: 'value', value: 'otherwise' });
+    const without = await start(made);
+    await without.result();
+    expect(await outcomeIn(without)).toMatchObject({ error: { code: 'tool_not_found' } });
   });
 
   it.each([

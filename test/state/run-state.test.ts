@@ -114,6 +114,7 @@ describe('the fold', () => {
       head: 1,
       author: null,
       breakpoints: [],
+      clientTools: null,
       erased: null,
       recalled: null,
       beforeTurn: { steps: 0, taskSteps: 0 },

@@ -37,7 +37,7 @@ export interface WakePorts {
   looked(): void;
 }
 
-export class Wakes {
+export class Waking {
   readonly #deps: Pick<DriverDeps, 'journal' | 'clock' | 'hub' | 'onFault' | 'agentNamed'>;
   readonly #ports: WakePorts;
   readonly #waking = new Set<Promise<void>>();
