@@ -21,18 +21,19 @@ const planner = (run: { trajectory: { count: number } }) =>
 const scrollTo = { name: 'scroll_to', description: 'Scrolls.', inputSchema: { type: 'object' } };
 
 const journal = memoryJournal();
+const identity = local('ana', { run: 'wall' });
 const first = createRuntime({ planner, tools: [pickColor], journal });
-const { id } = await first.start('Paint the wall.', { identity: local('ana'), clientTools: [scrollTo] });
-await first.run(id).result();
+await (await first.start('Paint the wall.', { identity, clientTools: [scrollTo] })).result();
 await first.close();
 
-const run = createRuntime({ planner, tools: [pickColor], journal }).run(id);
-const [pick] = clientCalls(await run.state());
-console.log(pick?.toolCallId, pick?.toolName, JSON.stringify(pick?.input));
-await run.answer(pick?.token, { kind: 'answer', value: 'red' }).catch((error) => console.log(error.code));
-await run.answer(pick?.token, { kind: 'answer', value: { color: 'red' } });
-await run.result();
-const error = { code: 'no_wall', message: 'The page has no wall.' };
-await run.settle(clientCalls(await run.state())[0]?.token, { happened: true, error });
-await run.result();
+const run = createRuntime({ planner, tools: [pickColor], journal }).run('wall');
+while ((await run.result()).status === 'paused') {
+  for (const { token, toolCallId, toolName, input } of clientCalls(await run.state())) {
+    console.log(toolCallId, toolName, JSON.stringify(input));
+    if (toolName === 'pick_color') {
+      await run.answer(token, { kind: 'answer', value: 'red' }).catch((error) => console.log(error.code));
+      await run.answer(token, { kind: 'answer', value: { color: 'red' } });
+    } else await run.settle(token, { happened: true, error: { code: 'no_wall', message: 'There is no wall.' } });
+  }
+}
 for (const { calls } of (await run.state()).steps) console.log(JSON.stringify(calls[0]?.outcome));

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { local, type PilotageError } from '#core';
 import type { Runtime } from '#runtime';
 import { VirtualClock } from '#testing';
-import { clientTool } from '#tools';
+import { agent, clientTool, handoff } from '#tools';
 import { builtFile } from '../kit/built.ts';
 import { call, finish, script } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
@@ -169,6 +169,57 @@ describe('a run that is advanced in slices', () => {
     expect(begun).toBe(1);
     work[1]?.open('two');
     expect(await made.runtime.advance(run.id, { forMs: 10_000 })).toEqual({ run: run.id, status: 'finished' });
+  });
+
+  it('takes the next turn of its session with it', async () => {
+    const made = lone({ planner: script(call('echo')), tools: [echo] });
+    const session = made.runtime.session('s');
+    const [one, two] = [await session.send('one'), await session.send('two')];
+    expect(await made.runtime.advance(one.turn, { forMs: 10_000 })).toEqual({ run: one.turn, status: 'finished' });
+    expect(await made.journal.get(two.turn)).toMatchObject({ status: 'finished' });
+  });
+
+  it('is how the run stands that goes on where it has ended', async () => {
+    const hands = handoff('other', { name: 'to_other', description: 'Hands over.' });
+    const one = agent({
+      name: 'one',
+      planner: { name: 'one', next: script(call('to_other', { input: 'x' })) },
+      tools: [hands],
+    });
+    const other = agent({ name: 'other', planner: { name: 'other', next: script(call('echo')) }, tools: [echo] });
+    const made = lone({ agents: [one, other] });
+    const run = await start(made);
+    const { run: last, status } = await made.runtime.advance(run.id, { forMs: 10_000 });
+    expect([last === run.id, status]).toEqual([false, 'finished']);
+  });
+
+  it('waits for a place here, and for no longer than its time', async () => {
+    const work = gate<string>();
+    let begun = 0;
+    const tool = make('work', () => {
+      begun += 1;
+      return work.opened;
+    });
+    const made = lone({ planner: script(call('work')), tools: [tool], maxLiveRuns: 1 });
+    const first = await start(made);
+    await until(() => begun === 1);
+    const second = await start(made, { identity: local('bo') });
+    const slice = made.runtime.advance(second.id, { forMs: 4_000 });
+    await quiet();
+    made.clock.advance(4_000);
+    expect(await slice).toEqual({ run: second.id, status: 'pending' });
+    work.open('x');
+    await first.result();
+    await quiet();
+    expect(begun).toBe(1);
+    expect(await made.runtime.advance(second.id, { forMs: 4_000 })).toMatchObject({ status: 'finished' });
+  });
+
+  it('may be advanced twice at once', async () => {
+    const made = lone({ planner: twenty, tools: [make('work', ({ n }) => n)] });
+    const run = await start(made);
+    const both = [1, 2].map(() => made.runtime.advance(run.id, { forMs: 10_000 }));
+    expect(await Promise.all(both)).toEqual([1, 2].map(() => ({ run: run.id, status: 'finished' })));
   });
 
   it('and that another process has is left to it', async () => {
