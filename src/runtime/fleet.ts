@@ -165,7 +165,7 @@ export class Fleet {
           for (const each of claimed) note(each.claim.run);
           return claimed;
         };
-        return (await this.#claiming.some(claim)).found;
+        return this.#closing ? 0 : (await this.#claiming.some(claim)).found;
       },
     });
   }

@@ -319,6 +319,30 @@ describe('what is due, advanced in slices', () => {
     await runtime.close();
   });
 
+  it('ends when its runtime is closed', async () => {
+    const clock = new VirtualClock();
+    const entered = gate();
+    const tool = make(
+      'work',
+      (_, { signal }) => {
+        entered.open();
+        return aborted(signal);
+      },
+      { effect: 'read' },
+    );
+    const made = lone({ planner: script(call('work')), tools: [tool], clock });
+    const run = await start(made, { at: clock.now() + 1 });
+    clock.advance(1);
+    const slice = made.runtime.advance({ forMs: 60_000 });
+    await entered.opened;
+    let isClosed = false;
+    void made.runtime.close().then(() => {
+      isClosed = true;
+    });
+    await advanceUntil(clock, () => isClosed);
+    expect(await slice).toMatchObject({ runs: [{ run: run.id, status: 'pending' }] });
+  });
+
   it('stops when the time is over, and says so', async () => {
     const clock = new VirtualClock();
     const tool = make('work', () => {
