@@ -238,9 +238,12 @@ function assertIsAsked(state: RunState, { type, payload }: Control): void {
   }
   const isDoubt = pause.reason === 'in_doubt';
   if (isDoubt === (type === 'SETTLE')) return;
-  const what = isDoubt
-    ? 'A call is in doubt: say with settle whether it has happened.'
-    : 'Nothing is in doubt: answer with approve or reject, or with resume.';
+  const isOfClient = pause.reason === 'client_tool';
+  const what = isOfClient
+    ? 'A client carries the call out: say with answer what it came to, or reject it.'
+    : isDoubt
+      ? 'A call is in doubt: say with settle whether it has happened.'
+      : 'Nothing is in doubt: answer with approve or reject, or with resume.';
   throw new PilotageError('pause_not_found', what);
 }
 

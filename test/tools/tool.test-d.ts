@@ -2,7 +2,17 @@ import { tool as aiTool, jsonSchema } from 'ai';
 import { describe, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
 import type { Json } from '#core';
-import { agent, agentTool, createRuntime, handle, type Run, type Tool, type ToolContext, tool } from '#pilotage';
+import {
+  agent,
+  agentTool,
+  clientTool,
+  createRuntime,
+  handle,
+  type Run,
+  type Tool,
+  type ToolContext,
+  tool,
+} from '#pilotage';
 import type { HandleReason, NoHandles } from '#pilotage/tools';
 import { finish } from '#planners/finish';
 import type { ToolSet } from '#tools';
@@ -192,5 +202,24 @@ describe('the start of a run', () => {
     expectTypeOf(() => runtime.start('q', { identity: undefined })).toBeFunction();
     // @ts-expect-error three of four parts name nobody
     expectTypeOf(() => runtime.start('q', { identity: { tenant: 't', user: 'u', session: 's' } })).toBeFunction();
+  });
+});
+
+describe('clientTool', () => {
+  it('types the arguments from the schema, and takes no execute', () => {
+    const pick = clientTool({
+      name: 'pick',
+      description: 'x',
+      inputSchema: z.object({ from: z.array(z.string()) }),
+      needsApproval: ({ from }) => {
+        expectTypeOf(from).toEqualTypeOf<string[]>();
+        return from.length > 3;
+      },
+    });
+    expectTypeOf(pick.client).toEqualTypeOf<true>();
+    // @ts-expect-error a client carries it out.
+    clientTool({ name: 'pick', description: 'x', inputSchema: z.object({}), execute: () => 1 });
+    // @ts-expect-error a tool has a function, or is a client's.
+    tool({ name: 'pick', description: 'x', inputSchema: z.object({}) });
   });
 });
