@@ -20,9 +20,9 @@ import type { ReadyModel } from './entry.ts';
 import {
   BrokenReply,
   failureData,
+  httpStatusOf,
   remedyFor,
   retryAfterMs,
-  statusOf,
   type Unavailable,
   whyUnavailable,
 } from './failure.ts';
@@ -246,7 +246,7 @@ class Tries {
   #whyUnavailable(error: unknown, inStream: boolean): Unavailable | undefined {
     const why = whyUnavailable(error, inStream);
     const { model } = this.model;
-    if (statusOf(error) !== undefined) ALIVE.add(model);
+    if (httpStatusOf(error) !== undefined) ALIVE.add(model);
     return why === 'unreachable' && ALIVE.has(model) ? 'away' : why;
   }
 

@@ -138,7 +138,7 @@ export function whyUnavailable(error: unknown, inStream: boolean): Unavailable |
   if (closedPortOf(error) !== undefined) return 'misdirected';
   if (isTransientFailure(error, inStream)) return isUnreachable(networkCodeOf(error) ?? '') ? 'unreachable' : 'away';
   if (causeOf(error, MisdirectedRequest) !== undefined) return 'misdirected';
-  const status = statusOf(error) ?? 0;
+  const status = httpStatusOf(error) ?? 0;
   if (KEY_STATUSES.has(status)) return 'key_refused';
   const isUnknown =
     providerWordsOf(error).includes('model_not_found') || namesOf(error).includes('AI_NoSuchModelError');
@@ -192,7 +192,7 @@ export function isTransientFailure(error: unknown, inStream: boolean): boolean {
   const broken = causeOf(error, BrokenReply);
   if (broken !== undefined) return true;
   const said = saidToPass(error);
-  const status = statusOf(error);
+  const status = httpStatusOf(error);
   // The AI SDK's errors derive the flag from the status; below 300 the request was taken, and what came in reply was unreadable.
   const wasTaken = status !== undefined && status < 300;
   // A request that was sent somewhere else means a wrong address, whatever the provider says.
@@ -255,7 +255,7 @@ export function retryAfterMs(error: unknown, nowMs: number): number | undefined 
 
 /** The error as a remark holds it. */
 export function failureData(error: unknown): ErrorData {
-  const status = statusOf(error) ?? 0;
+  const status = httpStatusOf(error) ?? 0;
   // What a server says of a key may have the key in it.
   if (KEY_STATUSES.has(status) || isKeyRefused(error)) {
     return { code: codeOf(error), message: `${status === 0 ? '' : `HTTP ${status}: `}the key was refused.` };
@@ -269,7 +269,7 @@ export function failureData(error: unknown): ErrorData {
 }
 
 /** The HTTP status that the error names, wherever the makers of clients put it. */
-export function statusOf(error: unknown): number | undefined {
+export function httpStatusOf(error: unknown): number | undefined {
   for (const layer of layersOf(error)) {
     const response = field(layer, 'response');
     const said = [
@@ -307,7 +307,7 @@ function codeOf(error: unknown): string {
   if (PilotageError.is(error)) return error.code;
   const ours = causeOf(error, BrokenReply) ?? causeOf(error, MisdirectedRequest);
   if (ours !== undefined) return ours.code;
-  const status = statusOf(error);
+  const status = httpStatusOf(error);
   if (status !== undefined && status >= 400) return `http_${status}`;
   return networkCodeOf(error) ?? 'model_error';
 }
@@ -335,7 +335,7 @@ function causeOf<E>(error: unknown, kind: abstract new (...args: never) => E): E
  * sent.
  */
 function closedPortOf(error: unknown): number | undefined {
-  if (statusOf(error) !== undefined || networkCodeOf(error) !== undefined) return undefined;
+  if (httpStatusOf(error) !== undefined || networkCodeOf(error) !== undefined) return undefined;
   const url = layersOf(error)
     .map((layer) => field(layer, 'url'))
     .find((given) => given !== undefined);

@@ -3,7 +3,7 @@
  * the texts of errors are read: first the fields that say it, then the sentences of each server, as they are written in `SENTENCES`.
  */
 import { fieldOf as field, type Overflow, PilotageError, type Usage } from '#core';
-import { layersOf, statusOf } from './failure.ts';
+import { httpStatusOf, layersOf } from './failure.ts';
 import type { Reply } from './reply.ts';
 
 /** Characters that are read of each text: a server says what is wrong first, and may repeat the request after it. */
@@ -200,7 +200,7 @@ const LEAST_REPLY = 1_024;
  * and of the bytes that a proxy lets through, are something else.
  */
 export function overflowOf(error: unknown): Overflow | undefined {
-  const status = statusOf(error);
+  const status = httpStatusOf(error);
   if (status !== undefined && OTHER_STATUSES.has(status)) return undefined;
   const said = saidBy(error);
   const text = said.texts.join('\n');

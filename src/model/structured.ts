@@ -3,7 +3,7 @@ import type { JSONSchema7, LanguageModelV4CallOptions, LanguageModelV4Message } 
 import { addUsage, defined, type JsonObject, type OutputMode, PilotageError, type Remark, type Usage } from '#core';
 import { type AskOptions, askModel } from './attempts.ts';
 import type { ReadyModel } from './entry.ts';
-import { statusOf } from './failure.ts';
+import { httpStatusOf } from './failure.ts';
 import { refusalError } from './refusal.ts';
 import type { Reply } from './reply.ts';
 
@@ -59,7 +59,7 @@ export function structuredFormat(mode: OutputMode, schema: JsonObject, name: str
 /** The provider refuses the request, which may be for its response format. Only a lower mode can tell. */
 export function isFormatRefusal(error: unknown): boolean {
   if (PilotageError.is(error, 'context_window_exceeded') || PilotageError.is(error, 'model_refused')) return false;
-  const status = statusOf(error);
+  const status = httpStatusOf(error);
   return status === 400 || status === 422;
 }
 

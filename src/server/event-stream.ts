@@ -96,7 +96,7 @@ class EventBody {
     this.#isOver = true;
     clearInterval(this.#timer);
     this.#options.onEnd();
-    // One that has not begun would never end by itself.
+    // An iteration that has not begun would never end by itself.
     void this.#events.return?.()?.catch(() => {});
   }
 }

@@ -4,5 +4,5 @@ export type { GuardOptions } from './guard.ts';
 export { createHandler, type Handler, type HandlerOptions } from './handler.ts';
 export { type Served, type ServeOptions, serve } from './node.ts';
 export type { Part, PartContext, ServerEnv } from './part.ts';
-export { type ErrorText, plainErrorText, problem } from './problem.ts';
+export { type ErrorText, problem, RequestRefused } from './problem.ts';
 export type { Visit } from './visit.ts';

@@ -10,7 +10,7 @@ import { edge, flow } from '../flow.ts';
 import { type FlowBudget, type GraphNode, inOrder, sourcesOf } from '../graph.ts';
 import type { Flow } from '../types.ts';
 import { type NodePlan, readNode } from './nodes.ts';
-import { documentInvalid, type Part, quotedName, readDocumentText, readObject, type Spot } from './parts.ts';
+import { type DocumentPart, documentInvalid, quotedName, readDocumentText, readObject, type Spot } from './parts.ts';
 import {
   type DocumentReading,
   fieldsOf,
@@ -75,10 +75,10 @@ export function flowFrom<In = unknown, Out = Json>(
   return made as Flow<In, Out>;
 }
 
-function readFlow(top: Part, reading: DocumentReading): Flow | undefined {
+function readFlow(top: DocumentPart, reading: DocumentReading): Flow | undefined {
   const fields = fieldsOf(top, KEYS, reading);
   if (fields === undefined) return undefined;
-  const need = (key: string): Part | undefined => needed(fields, key, top, 'The flow', reading);
+  const need = (key: string): DocumentPart | undefined => needed(fields, key, top, 'The flow', reading);
   const [name, inputSchema] = [need('name'), need('inputSchema')];
   const options = {
     // Without a name, or with a wrong one, there is a fault, and the rest is judged all the same.
@@ -118,7 +118,7 @@ function readFlow(top: Part, reading: DocumentReading): Flow | undefined {
   );
 }
 
-function readNodes(part: Part | undefined, reading: DocumentReading): readonly NodePlan[] {
+function readNodes(part: DocumentPart | undefined, reading: DocumentReading): readonly NodePlan[] {
   if (part?.fields === undefined) {
     reading.graphBroken = true;
     if (part !== undefined) wrongType(part, 'an object: from the name of each node to what it is', reading);
@@ -134,7 +134,7 @@ interface Ways {
   readonly edges: readonly (readonly [from: string, to: string])[];
 }
 
-type WayParts = { readonly [K in 'entry' | 'exit' | 'edges']: Part | undefined };
+type WayParts = { readonly [K in 'entry' | 'exit' | 'edges']: DocumentPart | undefined };
 
 function readWays(parts: WayParts, reading: DocumentReading): Ways | undefined {
   const entry = parts.entry === undefined ? undefined : nodeNameOf(parts.entry, reading);
@@ -143,13 +143,13 @@ function readWays(parts: WayParts, reading: DocumentReading): Ways | undefined {
   return entry === undefined || exits === undefined || edges === undefined ? undefined : { entry, exits, edges };
 }
 
-function readExits(part: Part, reading: DocumentReading): readonly string[] | undefined {
+function readExits(part: DocumentPart, reading: DocumentReading): readonly string[] | undefined {
   if (part.items !== undefined) return nodeNamesOf(part, reading);
   const exit = nodeNameOf(part, reading);
   return exit === undefined ? undefined : [exit];
 }
 
-function readEdges(part: Part, reading: DocumentReading): Ways['edges'] | undefined {
+function readEdges(part: DocumentPart, reading: DocumentReading): Ways['edges'] | undefined {
   if (part.items === undefined) return wrongType(part, 'a list of [from, to]', reading);
   const edges = part.items.flatMap((item) => {
     if (item.items?.length !== 2) wrongType(item, 'two nodes: [from, to]', reading);
@@ -162,7 +162,7 @@ function readEdges(part: Part, reading: DocumentReading): Ways['edges'] | undefi
 /** Stands for hops that are wrong: that a cycle has none is not said as well. */
 const SOME_HOPS = 1;
 
-function readBudget(part: Part, reading: DocumentReading): FlowBudget {
+function readBudget(part: DocumentPart, reading: DocumentReading): FlowBudget {
   const fields = fieldsOf(part, ['hops', 'deadlineMs', 'costUsd', 'tokens'], reading);
   if (fields === undefined) return { hops: SOME_HOPS };
   return {

@@ -5,7 +5,7 @@ import type { FailureWay } from '../graph.ts';
 import { map } from '../map.ts';
 import { join, node } from '../node.ts';
 import { predicateRouter, unionRouter } from '../router.ts';
-import { type Field, type Part, quotedName, type Spot } from './parts.ts';
+import { type DocumentPart, type Field, quotedName, type Spot } from './parts.ts';
 import {
   type DocumentReading,
   type Fields,
@@ -56,7 +56,7 @@ export function readNode(name: string, { key, part }: Field, reading: DocumentRe
 }
 
 /** Keys of failure edges. They lead to nodes that may need this node, so that they are read as edges, not as parts of the node. */
-function readFailures({ fields }: Part, reading: DocumentReading): readonly FailureWay[] {
+function readFailures({ fields }: DocumentPart, reading: DocumentReading): readonly FailureWay[] {
   return FAILURE_KEYS.flatMap(([key, on]) => {
     const target = fields?.get(key);
     if (target === undefined || fields?.has('router') === true) return [];
@@ -71,7 +71,7 @@ const FAILURE_KEYS = [
   ['onRejected', 'rejected'],
 ] as const;
 
-function readForm(name: string, part: Part, reading: DocumentReading): Form | undefined {
+function readForm(name: string, part: DocumentPart, reading: DocumentReading): Form | undefined {
   if (part.fields === undefined) return wrongType(part, 'an object', reading);
   const has = (key: string): boolean => part.fields?.has(key) === true;
   const kinds = KINDS.filter((kind) => has(kind) && !(kind === 'execute' && has('join')));
@@ -98,7 +98,7 @@ function readForm(name: string, part: Part, reading: DocumentReading): Form | un
   }
 }
 
-function readCall(name: string, part: Part, reading: DocumentReading): Form | undefined {
+function readCall(name: string, part: DocumentPart, reading: DocumentReading): Form | undefined {
   const fields = fieldsOf(part, ['execute', 'inputSchema', ...CALL_KEYS], reading);
   const execute = fields?.get('execute');
   if (fields === undefined || execute === undefined) return undefined;
@@ -110,7 +110,7 @@ function readCall(name: string, part: Part, reading: DocumentReading): Form | un
   return { needs: [], make: () => node(name, options) };
 }
 
-function readJoin(name: string, part: Part, reading: DocumentReading): Form | undefined {
+function readJoin(name: string, part: DocumentPart, reading: DocumentReading): Form | undefined {
   const fields = fieldsOf(part, ['join', 'execute', ...CALL_KEYS], reading);
   const parents = fields?.get('join');
   if (fields === undefined || parents === undefined) return undefined;
@@ -123,7 +123,7 @@ function readJoin(name: string, part: Part, reading: DocumentReading): Form | un
   return needs && { needs, make: (nodeOf) => join(name, { ...options, of: needs.map(nodeOf) }) };
 }
 
-function readMap(name: string, part: Part, reading: DocumentReading): Form | undefined {
+function readMap(name: string, part: DocumentPart, reading: DocumentReading): Form | undefined {
   const fields = fieldsOf(part, ['map', 'itemSchema', 'concurrency', ...CALL_KEYS], reading);
   const execute = fields?.get('map');
   if (fields === undefined || execute === undefined) return undefined;
@@ -136,7 +136,7 @@ function readMap(name: string, part: Part, reading: DocumentReading): Form | und
   return { needs: [], make: () => map(name, options) };
 }
 
-function readSubflow(name: string, part: Part, reading: DocumentReading): Form | undefined {
+function readSubflow(name: string, part: DocumentPart, reading: DocumentReading): Form | undefined {
   const fields = fieldsOf(part, ['flow', 'allowCycle', 'onError', 'onRejected'], reading);
   const named = fields?.get('flow');
   if (fields === undefined || named === undefined) return undefined;
@@ -166,7 +166,7 @@ function callOptions(fields: Fields, reading: DocumentReading) {
   };
 }
 
-function readBackoff(part: Part, reading: DocumentReading) {
+function readBackoff(part: DocumentPart, reading: DocumentReading) {
   const fields = fieldsOf(part, ['baseMs', 'multiplier', 'maxMs'], reading);
   if (fields === undefined) return undefined;
   return {
@@ -176,7 +176,7 @@ function readBackoff(part: Part, reading: DocumentReading) {
   };
 }
 
-function readNeedsApproval(part: Part, reading: DocumentReading) {
+function readNeedsApproval(part: DocumentPart, reading: DocumentReading) {
   if (typeof part.json === 'boolean') return part.json;
   if (part.fields === undefined) return wrongType(part, 'true, false or an object', reading);
   const fields = fieldsOf(part, GATE, reading);
@@ -198,7 +198,7 @@ const GATE = [
   ...['approvals', 'remindAfterMs', 'escalate'],
 ];
 
-function readEscalation(part: Part, reading: DocumentReading) {
+function readEscalation(part: DocumentPart, reading: DocumentReading) {
   const fields = fieldsOf(part, ['afterMs', 'to', 'approver'], reading);
   if (fields === undefined) return undefined;
   const afterMs = needed(fields, 'afterMs', part, 'An escalation', reading);
@@ -211,7 +211,7 @@ function readEscalation(part: Part, reading: DocumentReading) {
 }
 
 /** A node with `router`. */
-function readRouter(name: string, part: Part, reading: DocumentReading): Form | undefined {
+function readRouter(name: string, part: DocumentPart, reading: DocumentReading): Form | undefined {
   const outer = fieldsOf(part, ['router', 'allowCycle'], reading);
   const router = outer?.get('router');
   if (outer === undefined || router === undefined) return undefined;
@@ -234,7 +234,12 @@ interface RouterRest {
 
 type Predicate = (payload: unknown) => boolean;
 
-function readPredicates(name: string, part: Part, rest: RouterRest, reading: DocumentReading): Form | undefined {
+function readPredicates(
+  name: string,
+  part: DocumentPart,
+  rest: RouterRest,
+  reading: DocumentReading,
+): Form | undefined {
   if (part.items === undefined) {
     const wanted = 'a list of { when, to }; an object of tags needs "select" beside it';
     return wrongType(part, wanted, reading);
@@ -260,7 +265,7 @@ function readPredicates(name: string, part: Part, rest: RouterRest, reading: Doc
   };
 }
 
-function readPredicate(part: Part, reading: DocumentReading): Predicate | undefined {
+function readPredicate(part: DocumentPart, reading: DocumentReading): Predicate | undefined {
   if (part.fields === undefined) return functionOf(part, reading) as Predicate;
   const fields = fieldsOf(part, ['path', 'equals'], reading);
   if (fields === undefined) return undefined;
@@ -273,8 +278,8 @@ function readPredicate(part: Part, reading: DocumentReading): Predicate | undefi
 
 function readUnion(
   name: string,
-  select: Part,
-  part: Part,
+  select: DocumentPart,
+  part: DocumentPart,
   rest: RouterRest,
   reading: DocumentReading,
 ): Form | undefined {
@@ -296,7 +301,7 @@ function readUnion(
   };
 }
 
-function readSelect(part: Part, reading: DocumentReading): (payload: unknown) => string {
+function readSelect(part: DocumentPart, reading: DocumentReading): (payload: unknown) => string {
   if (typeof part.json !== 'string' || !isPointer(part.json)) return functionOf(part, reading) as () => string;
   const pointer = part.json;
   return (payload) => {

@@ -79,22 +79,22 @@ const MAX_DEPTH = 64;
 const MAX_VALUES = 50_000;
 const MAX_ALIASES = 100;
 
-export interface Part extends Spot {
+export interface DocumentPart extends Spot {
   readonly json: Json;
   /** The fields of an object. */
   readonly fields?: ReadonlyMap<string, Field>;
   /** The items of a list. */
-  readonly items?: readonly Part[];
+  readonly items?: readonly DocumentPart[];
 }
 
 export interface Field {
   /** The place of its key. */
   readonly key: Spot;
-  readonly part: Part;
+  readonly part: DocumentPart;
 }
 
 /** @throws PilotageError `flow_invalid` for a value that is not a JSON object, or is too large. */
-export function readObject(document: unknown, source: string): Part {
+export function readObject(document: unknown, source: string): DocumentPart {
   try {
     return partOfJson(captureObject(document, 'document').json, TOP, 0, new Size(source));
   } catch (cause) {
@@ -103,7 +103,7 @@ export function readObject(document: unknown, source: string): Part {
   }
 }
 
-function partOfJson(json: Json, spot: Spot, depth: number, size: Size): Part {
+function partOfJson(json: Json, spot: Spot, depth: number, size: Size): DocumentPart {
   size.count(spot, depth);
   if (Array.isArray(json)) {
     return { ...spot, json, items: json.map((item, at) => partOfJson(item, below(spot, at), depth + 1, size)) };
@@ -154,7 +154,7 @@ class Size {
 const MAX_CHARS = 524_288;
 
 export interface ReadText {
-  readonly top: Part;
+  readonly top: DocumentPart;
   /** Keys that stand twice: the rest can be judged all the same. */
   readonly faults: readonly DocumentFault[];
 }
@@ -270,7 +270,7 @@ interface Walk extends Reader {
   readonly faults: DocumentFault[];
 }
 
-function partOfNode(node: unknown, spot: Spot, depth: number, walk: Walk): Part {
+function partOfNode(node: unknown, spot: Spot, depth: number, walk: Walk): DocumentPart {
   const { yaml } = walk;
   const here = placed(node, spot, walk);
   walk.size.count(here, depth);
@@ -288,7 +288,7 @@ function placed(node: unknown, spot: Spot, { yaml, placeOf }: Walk): Spot {
   return range?.[0] === undefined ? spot : { path: spot.path, place: placeOf(range[0]) };
 }
 
-function partOfMap(pairs: readonly Pair[], here: Spot, depth: number, walk: Walk): Part {
+function partOfMap(pairs: readonly Pair[], here: Spot, depth: number, walk: Walk): DocumentPart {
   const fields = new Map<string, Field>();
   for (const { key, value } of pairs) {
     const name = walk.yaml.isScalar(key) ? String(key.value ?? '') : '';
@@ -306,7 +306,7 @@ function partOfMap(pairs: readonly Pair[], here: Spot, depth: number, walk: Walk
 }
 
 /** Faults in what it stands for are told where that is written, under the path of the alias. */
-function partOfAlias(alias: Alias, spot: Spot, depth: number, walk: Walk): Part {
+function partOfAlias(alias: Alias, spot: Spot, depth: number, walk: Walk): DocumentPart {
   walk.size.countAlias(spot);
   const node = alias.resolve(walk.document);
   if (node !== undefined) return partOfNode(node, spot, depth + 1, walk);

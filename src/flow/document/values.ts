@@ -3,7 +3,7 @@ import { isJsonObject, meantBy, PilotageError } from '#core';
 import { checkOf, type InputSchema } from '#tools';
 import type { GraphNode } from '../graph.ts';
 import type { Flow } from '../types.ts';
-import { advice, type DocumentFault, faultAt, type Part, quotedName, type Spot } from './parts.ts';
+import { advice, type DocumentFault, type DocumentPart, faultAt, quotedName, type Spot } from './parts.ts';
 
 /** What a document refers to by name, and what was found wrong with it. */
 export interface DocumentReading {
@@ -24,16 +24,16 @@ export interface Form {
   make(nodeOf: (name: string) => GraphNode): GraphNode;
 }
 
-export type Fields = ReadonlyMap<string, Part>;
+export type Fields = ReadonlyMap<string, DocumentPart>;
 
 export function noteFault(reading: DocumentReading, code: string, spot: Spot, message: string): undefined {
   reading.faults.push(faultAt(code, spot, message));
 }
 
 /** The fields of an object that has no other keys than these. */
-export function fieldsOf(part: Part, keys: readonly string[], reading: DocumentReading): Fields | undefined {
+export function fieldsOf(part: DocumentPart, keys: readonly string[], reading: DocumentReading): Fields | undefined {
   if (part.fields === undefined) return wrongType(part, 'an object', reading);
-  const known = new Map<string, Part>();
+  const known = new Map<string, DocumentPart>();
   for (const [name, { key, part: value }] of part.fields) {
     if (keys.includes(name)) known.set(name, value);
     else
@@ -51,10 +51,10 @@ export function fieldsOf(part: Part, keys: readonly string[], reading: DocumentR
 export function needed(
   fields: Fields,
   key: string,
-  of: Part,
+  of: DocumentPart,
   what: string,
   reading: DocumentReading,
-): Part | undefined {
+): DocumentPart | undefined {
   return fields.get(key) ?? noteFault(reading, 'missing_key', of, `${what} needs ${quotedName(key)}.`);
 }
 
@@ -62,18 +62,18 @@ export function needed(
 export function givenField<K extends string, T>(
   key: K,
   fields: Fields,
-  read: (part: Part) => T | undefined,
+  read: (part: DocumentPart) => T | undefined,
 ): { readonly [P in K]?: T } {
   const part = fields.get(key);
   const value = part === undefined ? undefined : read(part);
   return value === undefined ? {} : ({ [key]: value } as { readonly [P in K]: T });
 }
 
-export function wrongType(part: Part, wanted: string, reading: DocumentReading): undefined {
+export function wrongType(part: DocumentPart, wanted: string, reading: DocumentReading): undefined {
   return noteFault(reading, 'wrong_type', part, `This is ${kindOf(part)}; give ${wanted}.`);
 }
 
-function kindOf({ json, items }: Part): string {
+function kindOf({ json, items }: DocumentPart): string {
   if (json === null) return 'empty';
   if (items !== undefined) return 'a list';
   if (isJsonObject(json)) return 'an object';
@@ -81,28 +81,28 @@ function kindOf({ json, items }: Part): string {
   return typeof json === 'string' ? 'a text' : `the ${typeof json} ${String(json)}`;
 }
 
-export function readTextPart(part: Part, reading: DocumentReading, wanted = 'a text'): string | undefined {
+export function readTextPart(part: DocumentPart, reading: DocumentReading, wanted = 'a text'): string | undefined {
   if (typeof part.json === 'string' && part.json.trim() !== '') return part.json;
   return wrongType(part, wanted, reading);
 }
 
-export function flagOf(part: Part, reading: DocumentReading): boolean | undefined {
+export function flagOf(part: DocumentPart, reading: DocumentReading): boolean | undefined {
   return typeof part.json === 'boolean' ? part.json : wrongType(part, 'true or false', reading);
 }
 
-export function wholeOf(part: Part, least: number, reading: DocumentReading): number | undefined {
+export function wholeOf(part: DocumentPart, least: number, reading: DocumentReading): number | undefined {
   const { json } = part;
   if (typeof json === 'number' && Number.isSafeInteger(json) && json >= least) return json;
   return wrongType(part, `a whole number from ${least}`, reading);
 }
 
-export function numberOf(part: Part, least: number, reading: DocumentReading): number | undefined {
+export function numberOf(part: DocumentPart, least: number, reading: DocumentReading): number | undefined {
   const { json } = part;
   return typeof json === 'number' && json >= least ? json : wrongType(part, `a number from ${least}`, reading);
 }
 
 export function readOneOf<const W extends string>(
-  part: Part,
+  part: DocumentPart,
   words: readonly W[],
   reading: DocumentReading,
 ): W | undefined {
@@ -114,14 +114,14 @@ export function isPointer(text: string): boolean {
   return text === '' || text.startsWith('/');
 }
 
-export function pointerOf(part: Part, reading: DocumentReading): string | undefined {
+export function pointerOf(part: DocumentPart, reading: DocumentReading): string | undefined {
   if (typeof part.json === 'string' && isPointer(part.json)) return part.json;
   return wrongType(part, 'a JSON Pointer: "" for the whole, else it begins with "/"', reading);
 }
 
 /** An entry of one of the tables. @param what `function`, `flow` or `schema`. */
 export function namedOf<T>(
-  part: Part,
+  part: DocumentPart,
   table: Readonly<Record<string, T>>,
   what: string,
   reading: DocumentReading,
@@ -140,7 +140,7 @@ export function namedOf<T>(
 /** Any function, so that the rest can be judged where one is missing. It is never called: there is a fault. */
 const NOTHING = (): undefined => undefined;
 
-export function functionOf(part: Part, reading: DocumentReading): (...args: never[]) => unknown {
+export function functionOf(part: DocumentPart, reading: DocumentReading): (...args: never[]) => unknown {
   const found = namedOf(part, reading.functions, 'function', reading);
   if (found === undefined || typeof found === 'function') return found ?? NOTHING;
   noteFault(reading, 'unknown_function', part, `\`functions\` has no function under ${quotedName(String(part.json))}.`);
@@ -148,7 +148,7 @@ export function functionOf(part: Part, reading: DocumentReading): (...args: neve
 }
 
 /** The name of a schema, or a JSON Schema. */
-export function readSchema(part: Part, reading: DocumentReading): InputSchema | undefined {
+export function readSchema(part: DocumentPart, reading: DocumentReading): InputSchema | undefined {
   const { json } = part;
   const inline = isJsonObject(json) ? json : undefined;
   const schema =
@@ -166,7 +166,7 @@ export function readSchema(part: Part, reading: DocumentReading): InputSchema | 
 }
 
 /** The name of a node of the flow. Without it the graph is not whole. */
-export function nodeNameOf(part: Part, reading: DocumentReading): string | undefined {
+export function nodeNameOf(part: DocumentPart, reading: DocumentReading): string | undefined {
   const name = readTextPart(part, reading, 'the name of a node');
   if (name !== undefined && reading.nodes.has(name)) return name;
   reading.graphBroken = true;
@@ -176,7 +176,7 @@ export function nodeNameOf(part: Part, reading: DocumentReading): string | undef
 }
 
 /** Names of nodes; `undefined` when one of them is not the name of a node. */
-export function nodeNamesOf(part: Part, reading: DocumentReading): readonly string[] | undefined {
+export function nodeNamesOf(part: DocumentPart, reading: DocumentReading): readonly string[] | undefined {
   if (part.items === undefined) return wrongType(part, 'a list of nodes', reading);
   const names = part.items.flatMap((item) => nodeNameOf(item, reading) ?? []);
   return names.length === part.items.length ? names : undefined;
