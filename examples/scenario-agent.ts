@@ -4,7 +4,7 @@
  */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
-import { type Agent, agent, type Planner, type Tool, tool } from '../src/index.ts';
+import { type Agent, agent, clientTool, type Planner, tool } from '../src/index.ts';
 import type { Delta, Move, RunView } from '../src/planners/index.ts';
 
 /** What the bodies of the tools did, one line each: it outlives the process as the journal does. */
@@ -43,7 +43,7 @@ const ORDER = {
   required: ['order', 'amount'],
 };
 
-function toolsOn(effects: Effects): Tool[] {
+function toolsOn(effects: Effects) {
   const weather = tool({
     name: 'weather',
     description: 'Says how the weather is in a city.',
@@ -88,7 +88,13 @@ function toolsOn(effects: Effects): Tool[] {
       return { percent: 100 };
     },
   });
-  return [weather, refund, report];
+  const pickColor = clientTool({
+    name: 'pickColor',
+    description: 'Has the user pick a color, in the client.',
+    effect: 'read',
+    inputSchema: { type: 'object' },
+  });
+  return [weather, refund, report, pickColor];
 }
 
 /** The words of the goal that the planner says or does something about. */
