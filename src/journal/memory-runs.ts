@@ -117,8 +117,14 @@ export function letGo(
   run.problem = park.problem;
   run.wakeAt = news ? 0 : wakeAt;
   if (hasEnded(run.status)) return true;
-  if (!news) run.status = park.asBefore?.status ?? park.status ?? run.status;
+  if (run.waits === true) run.status = 'pending';
+  else if (!news) run.status = park.asBefore?.status ?? park.status ?? run.status;
   return !news;
+}
+
+/** Its turn has not come, and nobody has claimed it by its name. */
+function isWaitingTurn({ waits, owner, status }: StoredRun): boolean {
+  return waits === true && owner === undefined && !hasEnded(status);
 }
 
 function isParked({ owner, status }: StoredRun): boolean {
@@ -157,7 +163,7 @@ export function claimDue(
   const passedOver = new Set(request.exceptRuns);
   const due: StoredRun[] = [];
   for (const run of among) {
-    if (run.wakeAt === null || run.wakeAt > now || run.waits === true) continue;
+    if (run.wakeAt === null || run.wakeAt > now || isWaitingTurn(run)) continue;
     if (!isWanted(run, request) || !isFree(run) || passedOver.has(run.identity.run)) continue;
     // A backlog is not put in order for the few that are claimed of it.
     const last = due.at(-1);
@@ -224,7 +230,7 @@ export function fitsQuery(run: StoredRun, query: RunQuery): boolean {
 export function memoryRecord(run: StoredRun, now: number): RunRecord {
   const { identity, first, agent, status, priority, createdAt, updatedAt, entries, owner, leaseUntil, problem } = run;
   const isWaiting = run.waits === true && !hasEnded(status);
-  const wakeAt = hasEnded(status) || isWaiting ? null : run.wakeAt;
+  const wakeAt = hasEnded(status) || isWaitingTurn(run) ? null : run.wakeAt;
   return {
     identity,
     status,

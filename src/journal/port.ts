@@ -322,7 +322,7 @@ export interface Journal {
 
   /**
    * Takes the lease of a run when it is free or over, or ends later than any lease can and was not renewed for 5 minutes. The run need not be due, unless nobody has begun it or told it anything: a start under its key may still take its place. A claimed run is due again when its lease is
-   * over, until `release` parks it. A pending or waiting run is running from then on.
+   * over, until `release` parks it; so is a turn that waits for the turns before it, which is to be looked at then. A pending or waiting run is running from then on.
    * @returns `undefined` when another owner has the run, or the run has ended (but see `reopens`) or does not exist.
    */
   claim(request: ClaimRequest): Promise<Claim | undefined>;
@@ -358,7 +358,8 @@ export interface Journal {
    * Gives the lease up and parks the run for `wakeInMs` (absent: it stays due; `null`: until a signal), with the status
    * that is given, or leaves it `asBefore`, when no signal came in between.
    * @returns false when a signal came since `seenSignals`: the lease is given up, and the run stays due. A lost lease
-   * releases nothing and gives true; so does a run that has ended, which is never due.
+   * releases nothing and gives true; so does a run that has ended, which is never due. A turn that waits for the turns before it is
+   * `pending` again, whatever is given, and not due before its turn has come.
    */
   release(lease: Renewal, park: Park): Promise<boolean>;
 

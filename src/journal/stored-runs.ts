@@ -48,7 +48,7 @@ export function storedRecord(row: RecordRow, now: number): RunRecord {
   const { id, tenant, user, session, status, priority, head, owner, lease_until: until } = row;
   const { problem, ...beginning } = beginningIn(row);
   const isWaiting = (row.waits ?? 0) > 0 && !hasEnded(status);
-  const wakeAt = hasEnded(status) || isWaiting ? null : row.wake_at;
+  const wakeAt = hasEnded(status) || (isWaiting && owner === null) ? null : row.wake_at;
   return {
     identity: { tenant, user, session, run: id },
     status,

@@ -72,6 +72,8 @@ export class RunDriver {
   readonly #told = new Set<string>();
   /** Set when everything in flight is being stopped: why. */
   #stop: Stop | undefined;
+  /** It is a turn that waits for the turns before it, and was cancelled: nothing is done with it but that. */
+  readonly #endsOnly: boolean;
   /** Nothing more begins; what is in flight may end. */
   #isLeaving = false;
   /** The run is given back only to be driven further soon. */
@@ -84,7 +86,7 @@ export class RunDriver {
   constructor(
     deps: DriverDeps,
     state: RunState,
-    claim: Pick<Claim, 'signals' | 'startsInMs'>,
+    claim: Pick<Claim, 'signals' | 'startsInMs' | 'waits'>,
     lease: HeldLease,
     kept: Kept = new Kept(),
   ) {
@@ -93,6 +95,7 @@ export class RunDriver {
     this.lease = lease;
     this.kept = kept;
     this.#held = { deps, state, lease };
+    this.#endsOnly = claim.waits === true;
     const { clock, newToken, progress, planner } = deps;
     const tools = (): AuthorisedTools => this.#tools();
     this.#nextDeps = {
@@ -209,8 +212,9 @@ export class RunDriver {
   async #loop(): Promise<Exit> {
     for (const { id, end } of this.state.tasks) if (end === undefined) this.#deps.woke(id);
     for (;;) {
-      if (this.#isLettingGo()) return this.#letGo();
+      if (this.#isLettingGo() && !this.#isEndingTurn) return this.#letGo();
       if (this.#inbox.hasNews) await this.#inbox.take();
+      if (this.#endsOnly && !this.#isEndingTurn) return this.#leaveTurn();
       this.#calls.questions.hear();
       if (this.state.pauses.length > 0 && this.#isAsking) await this.#tellAsked();
       const { open, ending } = this.state;
@@ -449,6 +453,18 @@ export class RunDriver {
 
   #isLettingGo(): boolean {
     return this.#stop === 'closing' || this.#stop === 'lost';
+  }
+
+  /** Also while the runtime is closed: nothing has to be cut off for it, and nobody else looks at the turn before it has come. */
+  get #isEndingTurn(): boolean {
+    return this.#endsOnly && this.#stop !== 'lost' && (this.#inbox.hasNews || this.state.cancel !== null);
+  }
+
+  /** The cancel was refused: the turn goes on waiting. */
+  async #leaveTurn(): Promise<Exit> {
+    if (this.#stop === 'lost') return lost(this.#held);
+    await giveBack(this.#held);
+    return { kind: 'parked' };
   }
 
   /** Gives the run back. Results of calls that have ended are kept; calls that were cut off are left to the next owner. */

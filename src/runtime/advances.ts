@@ -229,7 +229,9 @@ export class Advances {
   /** `undefined`: the run is due. */
   #standing(record: RunRecord | undefined): Advanced | undefined {
     if (record === undefined || hasEnded(record.status)) return { next: 'done' };
-    const { lease, readAt, wakeAt } = record;
+    const { lease, readAt, waits } = record;
+    // A turn that waits for the turns before it is looked at whenever it was told something: it may have been cancelled.
+    const wakeAt = waits === true ? undefined : record.wakeAt;
     // What this process has and does not drive, its sweep gives back in this moment.
     if (lease?.owner === this.#ports.owner) return this.#busy(SOON_MS);
     if (lease !== undefined && !isDeadOwner(lease.owner)) return this.#busy(Math.max(1, lease.until - readAt));

@@ -140,6 +140,7 @@ export class Fleet {
       poke: (run) => this.#poke(run),
       record: (run) => this.#record(run),
       enqueue: (waiting) => this.enqueue(waiting),
+      isCancelled: (turn) => this.#pickUp.isCancelled(turn),
       forgetTurn: (run) => this.#toCome.forget(run),
       cover: (identity) => this.#slices.note(identity),
       looked: () => this.#slices.changed(),

@@ -47,7 +47,7 @@ export class PickUp {
   ): Promise<RunDriver | undefined> {
     const { states, onFault, redaction } = this.#deps;
     try {
-      if (claim.waits === true && !(await this.#isCancelled(claim))) {
+      if (claim.waits === true && !(await this.isCancelled(claim))) {
         await this.giveBack(claim);
         return undefined;
       }
@@ -65,10 +65,13 @@ export class PickUp {
     }
   }
 
-  /** A turn that waits for the turns before it is only ended. */
-  async #isCancelled({ run }: Claim): Promise<boolean> {
-    const received = await this.#deps.journal.inbox(run);
-    return received.some(({ message }) => message.type === 'CANCEL');
+  /** Whether a turn that waits for the turns before it is to be ended: nothing else is done with it. */
+  async isCancelled({ run, head }: Pick<Claim, 'run' | 'head'>): Promise<boolean> {
+    const { journal } = this.#deps;
+    if ((await journal.inbox(run)).some(({ message }) => message.type === 'CANCEL')) return true;
+    // It has been taken, and whoever took it did not come to the end.
+    const taken = head > 1 ? await journal.read(run, 2) : [];
+    return taken.some((entry) => entry.kind === 'control' && entry.applied && entry.control.type === 'CANCEL');
   }
 
   /** As it was. */

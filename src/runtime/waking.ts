@@ -29,6 +29,8 @@ export interface WakePorts {
   /** Drives a stored run as soon as there is a slot, or has it driven. */
   enqueue(waiting: QueuedRun): void;
   advances(): Advances | undefined;
+  /** Whether a turn that waits for the turns before it is to be ended. */
+  isCancelled(turn: Pick<RunRecord, 'head'> & { readonly run: string }): Promise<boolean>;
   /** Its turn has come, or it is gone. */
   forgetTurn(run: string): void;
   /** Whether the run goes on in a slice. */
@@ -105,8 +107,8 @@ export class Waking {
 
   async #wakeStored(run: string, acceptChanges: boolean): Promise<void> {
     const { record, isClosing, alarms, refusals, advances } = this.#ports;
-    const { identity, priority, status, wakeAt = 0, readAt, waits } = await record(run);
-    if (waits === true) return;
+    const { identity, priority, status, wakeAt = 0, readAt, waits, head } = await record(run);
+    if (waits === true) return this.#endCancelled({ identity, priority, head });
     this.#ports.forgetTurn(run);
     if (isClosing() || hasEnded(status)) return;
     // What is parked is left alone until its time, or until somebody says something to it; its tasks may not be.
@@ -125,6 +127,14 @@ export class Waking {
     else if (acceptChanges || !refusals.has(run)) {
       this.#ports.enqueue({ run, tenant: identity.tenant, priority, acceptChanges });
     }
+  }
+
+  /** A turn that waits is ended by whoever hears that it was cancelled: the process in which that was said may be gone. */
+  async #endCancelled({ identity, priority, head }: Pick<RunRecord, 'identity' | 'priority' | 'head'>): Promise<void> {
+    const { run, tenant } = identity;
+    const { drives, isCancelled, isClosing, cover, enqueue } = this.#ports;
+    if (drives(run) || !(await isCancelled({ run, head })) || isClosing()) return;
+    if (cover(identity) !== 'leaving') enqueue({ run, tenant, priority });
   }
 
   async wakeTasks(parent: string): Promise<void> {

@@ -147,7 +147,7 @@ const RENEW = `
 const RELEASE = `
   UPDATE {runs} SET owner = NULL, lease_until = NULL, problem = $6,
     wake_at = CASE WHEN signals > $4::bigint THEN 0 WHEN $5::boolean THEN least(ceil(${TIME_1} + $7::float8), 8640000000000000)::bigint ELSE $8::bigint END,
-    status = CASE WHEN signals > $4::bigint OR ${HAS_ENDED} THEN status ELSE coalesce($9, status) END,
+    status = CASE WHEN ${HAS_ENDED} THEN status WHEN waits > 0 THEN 'pending' WHEN signals > $4::bigint THEN status ELSE coalesce($9, status) END,
     work_left_at = CASE WHEN $10::boolean THEN ceil(${TIME_1})::bigint ELSE work_left_at END
   WHERE id = $2 AND fence = $3::bigint AND owner IS NOT NULL
   RETURNING signals, status`;

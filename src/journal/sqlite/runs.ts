@@ -507,7 +507,8 @@ export class SqliteRows {
     if (row === undefined) return true;
     const news = row.signals > park.seenSignals;
     const ended = hasEnded(row.status);
-    const status = news || ended ? null : (park.asBefore?.status ?? park.status ?? null);
+    const parked = news ? null : (park.asBefore?.status ?? park.status ?? null);
+    const status = ended ? null : (row.waits ?? 0) > 0 ? 'pending' : parked;
     const problem = park.problem === undefined ? null : JSON.stringify(park.problem);
     const workLeftAt = park.leavesWork === true ? Math.ceil(now) : null;
     this.#sql.release().run(news ? 0 : dueAt(park, now), status, workLeftAt, problem, row.key);

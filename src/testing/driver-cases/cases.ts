@@ -109,6 +109,27 @@ export const driverCases: readonly DriverCase[] = [
     },
   },
   {
+    name: 'a turn of a session that waits, and is cancelled, ends before its turn has come',
+    async run(bench) {
+      const process = await bench.process(await bench.engine(), true);
+      const release = bench.hold();
+      const session = process.runtime.session('talk');
+      const first = await session.send('hold');
+      const second = await session.send('step');
+      await process.runtime.run(second.turn).cancel();
+      await met(async () => (await bench.journal.get(second.turn))?.status === 'cancelled');
+      assert.deepEqual(
+        (await session.turns()).map(({ turn, status }) => [turn, status === 'cancelled']),
+        [
+          [first.turn, false],
+          [second.turn, true],
+        ],
+      );
+      release();
+      await ends(bench, process, first.turn);
+    },
+  },
+  {
     name: 'of two drivers on one journal, one has the run, and the other is told that it is busy',
     async run(bench) {
       const [one, other] = [await bench.engine(), await bench.engine()];

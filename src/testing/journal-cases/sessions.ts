@@ -4,11 +4,13 @@ import type { Identity } from '#core';
 import type { Journal, NewRun, RunStatus, Sending } from '#journal';
 import {
   ana,
+  ben,
   claimFirst,
   control,
   expectCode,
   identity,
   type JournalCase,
+  LEASE_MS,
   newRun,
   newTask,
   present,
@@ -109,6 +111,50 @@ export const sessionCases: readonly JournalCase[] = [
       assert.deepEqual(await order(journal), ['r1', '(r2)']);
       await endTurn(journal, 'r1');
       assert.equal(await due(journal), 'r2');
+    },
+  },
+  {
+    name: 'a turn that waits is pending again when it is let go of, whatever it was and whatever was said to it',
+    async run({ journal, clock }) {
+      await journal.send(sending('r1', null));
+      await journal.send(sending('r2', 'r1'));
+      const status = async (): Promise<RunStatus | undefined> => (await journal.get('r2'))?.status;
+      const claim = present(await journal.claim({ ...ana, run: 'r2' }));
+      assert.equal(await status(), 'running');
+      assert.equal(await journal.release(claim, { seenSignals: claim.signals }), true);
+      assert.equal(await status(), 'pending');
+      const second = present(await journal.claim({ ...ana, run: 'r2' }));
+      await journal.append(step(second, second.head, { status: 'paused' }));
+      await journal.signal('r2', control('c1'));
+      assert.equal(await journal.release(second, { seenSignals: second.signals, asBefore: second.before }), false);
+      assert.equal(await status(), 'pending');
+      const third = present(await journal.claim({ ...ana, run: 'r2' }));
+      await journal.release(third, { seenSignals: third.signals, status: 'waiting', wakeInMs: 5 });
+      assert.equal(await status(), 'pending');
+      assert.equal((await journal.get('r2'))?.wakeAt, null);
+      clock.advance(LEASE_MS);
+      assert.equal(await due(journal), 'r1');
+      assert.equal(await due(journal), undefined);
+    },
+  },
+  {
+    name: 'a turn that waits is due when whoever had it was silent for the lease, and is left alone when it is let go of',
+    async run({ journal, clock }) {
+      await journal.send(sending('r1', null));
+      await journal.send(sending('r2', 'r1'));
+      assert.equal(await due(journal), 'r1');
+      await journal.claim({ ...ana, run: 'r2' });
+      clock.advance(LEASE_MS - 1);
+      await journal.renew([{ run: 'r1', fence: 1 }], LEASE_MS);
+      assert.equal(await due(journal), undefined);
+      clock.advance(1);
+      assert.equal((await journal.get('r2'))?.wakeAt, undefined);
+      const claim = present(await claimFirst(journal, ben));
+      assert.deepEqual([claim.run, claim.waits], ['r2', true]);
+      await journal.release(claim, { seenSignals: claim.signals, asBefore: claim.before });
+      const { status, wakeAt } = present(await journal.get('r2'));
+      assert.deepEqual([status, wakeAt], ['pending', null]);
+      assert.equal(await due(journal), undefined);
     },
   },
   {
