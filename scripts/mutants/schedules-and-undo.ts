@@ -53,8 +53,8 @@ export const SCHEDULES_AND_UNDO: readonly Mutant[] = [
   {
     name: 'begin the fire times of a pause when the schedule goes on',
     file: 'runtime/schedules.ts',
-    find: 'return { isPaused: false, nextAt: await this.#nextAt(schedule) };',
-    replace: 'return { isPaused: false, nextAt: nextAt ?? (await this.#nextAt(schedule)) };',
+    find: 'return { isPaused: false, nextAt: (await',
+    replace: 'return { isPaused: false, nextAt: nextAt ?? (await',
   },
   {
     name: 'move a schedule on when somebody triggers it',

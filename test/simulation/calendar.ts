@@ -75,13 +75,14 @@ export class Scheduling {
   /** Everybody has been well for a while: nothing is left behind. Nobody wants the schedules any more. */
   async close(now: number): Promise<void> {
     const { journal, ledger } = this.#world;
-    for (const { id, tenant } of this.#calendar.schedules) {
-      const stored = await journal.schedules.get(tenant, id);
-      if (stored === undefined) continue;
-      const { nextAt, isPaused, lastRun = '', definition, updatedAt } = stored;
+    const found = this.#calendar.schedules.map(({ id, tenant }) => journal.schedules.get(tenant, id));
+    const all = (await Promise.all(found)).filter((stored) => stored !== undefined);
+    for (const stored of all) {
+      const { id, tenant, nextAt, isPaused, lastRun = '', definition, updatedAt } = stored;
       const waits = definition['overlap'] === 'queue' && !this.#endedBefore(lastRun, now - LATE_MS);
-      // What has been missed is made up for one by one, with a store that may be far away.
-      const isMoving = updatedAt >= now - LATE_MS;
+      // What has been missed is made up for one by one, with a store that may be far away, and of one schedule after another.
+      const others = all.filter((other) => other.updatedAt > updatedAt).length;
+      const isMoving = updatedAt >= now - LATE_MS * (1 + others);
       if (!isPaused && nextAt !== null && nextAt < now - LATE_MS && !waits && !isMoving)
         ledger.violated('schedules', `${id} is still at the fire time ${new Date(nextAt).toISOString()}`);
       await journal.schedules.delete(tenant, id);

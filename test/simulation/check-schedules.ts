@@ -140,7 +140,8 @@ function checkMove(change: ScheduleChange, times: TimesByHand, runs: RunsThen, i
     return;
   }
   if (isPaused === true && after.nextAt !== before.nextAt) wrong('a pause has moved it');
-  if (isPaused === false) checkNext(after, times, sinceOf(change, runs), isSet, wrong);
+  // From now, whatever another clock has had it fire: that is known by its names.
+  if (isPaused === false) checkNext(after, times, { wallMs: change.wallMs, firedAt: 0 }, isSet, wrong);
   if (isPaused === false && !isSet && after.nextAt !== null && after.nextAt <= (change.readMs ?? 0))
     wrong('it goes on with what the pause has left out');
   if (isPaused !== undefined) return;
@@ -206,24 +207,30 @@ function checkPassed(
 /** When the run, and what went on with it, had ended, or was gone with its session. */
 function endOf(run: string | undefined, order: number, runs: RunsThen): number {
   const known = run === undefined ? undefined : runs(run, order);
-  if (known === undefined) return 0;
+  if (known === undefined) return run === undefined ? 0 : runs.goneAt(run, order);
   const last = known.entries.at(-1);
   const next = last?.kind === 'finished' ? last.successor?.run : undefined;
   return next === undefined ? known.end : Math.max(known.end, endOf(next, order, runs));
 }
 
 /** A run as it was under its name at that moment: it may be gone since, and another one may have come. */
-type RunsThen = (
-  run: string,
-  order: number,
-) => { readonly entries: readonly Entry[]; readonly end: number } | undefined;
+interface RunsThen {
+  (run: string, order: number): { readonly entries: readonly Entry[]; readonly end: number } | undefined;
+  /** When the last one of that name before was gone with its session; 0: there was none. */
+  goneAt(run: string, order: number): number;
+}
 
 function runsThen(runs: Runs, { sessions: { gone } }: Ledger): RunsThen {
-  return (id, order) => {
+  const goneAt = (id: string, order: number): number => {
+    const lost = gone.findLast((one) => one.order <= order && one.runs.has(id));
+    return lost === undefined ? 0 : Math.min(lost.order, lost.runs.get(id)?.endedAt ?? lost.order);
+  };
+  const then = (id: string, order: number): ReturnType<RunsThen> => {
     const lost = gone.find((one) => one.order > order && (one.runs.get(id)?.landed[0] ?? Number.NaN) <= order);
     const run = lost?.runs.get(id) ?? runs.get(id);
     if (run === undefined || (run.landed[0] ?? 0) > order) return undefined;
     const { entries, endedAt = Number.POSITIVE_INFINITY } = run;
     return { entries, end: Math.min(endedAt, lost?.order ?? endedAt) };
   };
+  return Object.assign(then, { goneAt });
 }

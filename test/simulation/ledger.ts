@@ -259,8 +259,9 @@ export class Ledger {
 
   /** A session is gone, with all that was in it: what happened under the ids of its runs is no matter of others that may have them. */
   forget(key: string, scope: Scope, order: number): ReadonlyMap<string, LedgerRun> {
-    const isIts = ({ entries: [first] }: LedgerRun): boolean =>
-      first?.kind === 'started' && scopeKey(first.identity) === key;
+    // What the store took behind it stays, also when that was noted before the store had answered.
+    const isIts = ({ entries: [first], landed: [stored = 0] }: LedgerRun): boolean =>
+      first?.kind === 'started' && scopeKey(first.identity) === key && stored < order;
     const runs = new Map([...this.runs].filter(([, run]) => isIts(run)));
     this.sessions.gone.push({ order, scope, runs });
     for (const [id, run] of runs) {
