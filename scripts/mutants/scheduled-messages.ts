@@ -148,4 +148,10 @@ export const SCHEDULED_MESSAGES: readonly Mutant[] = [
     replace:
       "      (overlap === 'parallel' && definitionOf(before).session === undefined) || !(await this.goesOn(before));",
   },
+  {
+    name: 'leave a turn that waits and was cancelled until its turn has come',
+    file: 'runtime/pick-up.ts',
+    find: 'if (claim.waits === true && !(await this.isCancelled(claim)))',
+    replace: 'if (claim.waits === true)',
+  },
 ];

@@ -27,14 +27,20 @@ export async function everyWait(journal: Journal): Promise<readonly OpenWait[]> 
 /** Few, so that there are pages. */
 const PAGE = 3;
 
-/** Checks nothing while some run is driven or due. @param lateMs so late a run may go on by itself; `undefined`: nobody can say. @param isWoken news wakes planners. */
-export async function checkQuiet(
-  journal: Journal,
-  now: number,
-  ledger: Ledger,
-  lateMs: number | undefined,
-  isWoken: boolean,
-): Promise<void> {
+interface Quiet {
+  readonly now: number;
+  readonly ledger: Ledger;
+  /** So late a run may go on by itself; `undefined`: nobody can say. */
+  readonly lateMs: number | undefined;
+  /** News wakes planners. */
+  readonly isWoken: boolean;
+  /** Whoever wants to go on with a run can. */
+  readonly isUndisturbed: boolean;
+}
+
+/** Checks nothing while some run is driven or due. */
+export async function checkQuiet(journal: Journal, quiet: Quiet): Promise<void> {
+  const { now, ledger, lateMs, isWoken, isUndisturbed } = quiet;
   const parked = new Map<string, Parked>();
   for (const [id, { endedAt, entries, isLeftForNow }] of ledger.runs) {
     if (endedAt !== undefined) continue;
@@ -43,7 +49,11 @@ export async function checkQuiet(
     if (record.wakeAt !== null && record.wakeAt <= now) return;
     if (record.wakeAt !== null && isLeftForNow) return;
     // Its turn has not come.
-    if (record.waits === true && record.status === 'pending') continue;
+    if (record.waits === true && record.status === 'pending') {
+      const isCancelled = ledger.sessions.cancels.some(({ run, by }) => run === id && by.alive);
+      if (isCancelled && isUndisturbed) ledger.violated('session', 'it waits for its turn, and was cancelled', id);
+      continue;
+    }
     // It begins later, and nobody has told it anything.
     if (record.status === 'pending') {
       const [first, ...others] = entries;

@@ -77,6 +77,11 @@ export async function play(script: SimulationScript, recording = false): Promise
   return { violations: ledger.violations, timeline: ledger.timeline, runs: runs.length, entries };
 }
 
+/** The store says that it is damaged: that is told to whoever asks, and nobody asks again. */
+function isDamage(fault: SimulationScript['faults'][number]): boolean {
+  return 'code' in fault && fault.code === 'journal_corrupt';
+}
+
 function agentFor({ agent, flow }: Root): Pick<StartOptions, 'agent' | 'context'> {
   if (flow !== undefined) {
     // A script is JSON.
@@ -307,7 +312,11 @@ class Stage {
     const dice = new Dice(this.#script.seed + 5);
     const until = this.#time.now() + CLOSING_MS;
     while (!this.#isOver() && this.#time.now() < until) {
-      await checkQuiet(this.#journal, this.#time.now(), this.#ledger, this.#lateMs, this.#script.wakeMode !== 'poll');
+      await checkQuiet(this.#journal, {
+        ...{ now: this.#time.now(), ledger: this.#ledger, lateMs: this.#lateMs },
+        isWoken: this.#script.wakeMode !== 'poll',
+        isUndisturbed: this.#script.world.versions === undefined && !this.#script.faults.some(isDamage),
+      });
       void this.#people.close(dice);
       void this.#outside.close(dice);
       await this.#pass(LOOK_EVERY_MS, () => this.#isOver());

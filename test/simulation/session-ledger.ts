@@ -2,6 +2,7 @@
 import type { Scope } from '#core';
 import type { NewRun, Sending, Sent } from '#journal';
 import type { LedgerRun } from './ledger.ts';
+import type { SimulatedProcess } from './process.ts';
 
 export interface SendTaken {
   readonly order: number;
@@ -35,6 +36,8 @@ export class SessionLedger {
   readonly stored: RunStored[] = [];
   readonly branches: BranchChosen[] = [];
   readonly gone: SessionGone[] = [];
+  /** Those that somebody knows to be stored. */
+  readonly cancels: { readonly run: string; readonly by: SimulatedProcess }[] = [];
 
   /** A run that is gone with its session, the last one of that name. */
   goneRun(id: string): { readonly run: LedgerRun; readonly at: number } | undefined {

@@ -232,9 +232,9 @@ export class SimulatedStore implements Journal {
     });
   }
 
-  signal(run: string, message: Message, options?: SignalOptions): Promise<boolean> {
-    const { inner, ledger } = this.#options;
-    return this.#operation('signal', async () => {
+  async signal(run: string, message: Message, options?: SignalOptions): Promise<boolean> {
+    const { inner, ledger, process } = this.#options;
+    const isNew = await this.#operation('signal', async () => {
       const before = ledger.next();
       const stored = await inner.signal(run, message, options);
       const order = this.#landedAt(before);
@@ -242,6 +242,8 @@ export class SimulatedStore implements Journal {
       if (stored) ledger.stored(run, message, order);
       return stored;
     });
+    if (isNew && message.type === 'CANCEL') ledger.sessions.cancels.push({ run, by: process });
+    return isNew;
   }
 
   #signalOutside(signal: NewSignal): Promise<Signalled> {
