@@ -137,8 +137,8 @@ export const SCHEDULED_MESSAGES: readonly Mutant[] = [
   },
   {
     name: 'report turns that are gone with their session',
-    file: 'runtime/fleet.ts',
-    find: 'if (!this.#isGone(run, error)) this.#deps.onFault(error);',
+    file: 'runtime/waking.ts',
+    find: 'if (!this.isGone(run, error)) this.#deps.onFault(error);',
     replace: 'this.#deps.onFault(error);',
   },
   {
