@@ -1,5 +1,6 @@
 /** Tells the readers of a run, in this process, what its driver does. Nothing is made when nobody listens. */
 import type { Entry, EventPayloads, SpokenDelta } from '#core';
+import { Said } from './said.ts';
 
 export type Notice =
   | { readonly type: 'entry'; readonly entry: Entry }
@@ -18,17 +19,25 @@ interface Listener {
   readonly tokens: boolean;
 }
 
-/** What was said in a step so far, by kinds. */
-interface Said {
-  readonly step: number;
-  readonly texts: { text: string; reasoning: string };
-}
+/** Hears that a run has its first reader of tokens in this process. */
+export type OnTokensWanted = (run: string) => void;
 
 export class NoticeHub {
   readonly #listeners = new Map<string, Set<Listener>>();
-  /** By runs, while their planners stream: a reader that comes in the middle gets it in one piece. */
+  /** By runs, while their planners stream: a reader that comes in the middle gets it in few pieces. */
   readonly #said = new Map<string, Said>();
   #closed: { readonly error: unknown } | undefined;
+  #isRead: (() => boolean) | undefined;
+  #onTokensWanted: OnTokensWanted | undefined;
+
+  /**
+   * @param isReadElsewhere whether other processes read runs of this one: any may be read late then, and planners stream.
+   * @param onTokensWanted called for a run that may be driven elsewhere.
+   */
+  connect(isReadElsewhere: () => boolean, onTokensWanted: OnTokensWanted): void {
+    this.#isRead = isReadElsewhere;
+    this.#onTokensWanted = onTokensWanted;
+  }
 
   /**
    * @param tokens whether deltas and chunks are wanted; while nobody wants them, planners do not stream.
@@ -38,8 +47,10 @@ export class NoticeHub {
     if (this.#closed !== undefined) throw this.#closed.error;
     const listeners = this.#listeners.get(run) ?? new Set();
     const listener = { hear, tokens };
+    const isFirst = tokens && !this.wantsTokens(run);
     this.#listeners.set(run, listeners.add(listener));
     if (tokens) this.#tellSaid(run, hear);
+    if (isFirst) this.#onTokensWanted?.(run);
     return () => {
       listeners.delete(listener);
       // Stopping twice must not remove another listener.
@@ -56,9 +67,31 @@ export class NoticeHub {
     return listeners !== undefined && [...listeners].some((listener) => listener.tokens);
   }
 
+  /** Somebody wants them now, or may come from another process and want what was said until then. */
+  mayWantTokens(run: string): boolean {
+    return this.wantsTokens(run) || this.#isRead?.() === true;
+  }
+
+  /** The planner is asked for this step here. What was said of it before, here or elsewhere, is void. */
+  begins(run: string, step: number): void {
+    if (this.#said.get(run)?.step === step) this.#takeBack(run);
+  }
+
+  /** Nobody goes on with what was said: whoever goes on with the run asks for the step again. */
+  #takeBack(run: string): void {
+    const said = this.#said.get(run);
+    if (said !== undefined) this.tell(run, { type: 'delta', step: said.step, delta: RESET, offset: 0 });
+  }
+
+  /** The text of the step is in its decision. */
+  #decided(run: string, entry: Entry): void {
+    if (entry.kind === 'moved' && this.#said.get(run)?.step === entry.step) this.#said.delete(run);
+  }
+
   tell(run: string, notice: Notice): void {
     if (notice.type === 'delta') this.#note(run, notice);
-    else if (notice.type === 'exit') this.#said.delete(run);
+    else if (notice.type === 'entry') this.#decided(run, notice.entry);
+    else if (notice.type === 'exit') this.#takeBack(run);
     const listeners = this.#listeners.get(run);
     if (listeners === undefined) return;
     for (const listener of listeners) {
@@ -73,20 +106,22 @@ export class NoticeHub {
     }
     let said = this.#said.get(run);
     if (said?.step !== step) {
-      said = { step, texts: { text: '', reasoning: '' } };
+      said = new Said(step);
       this.#said.set(run, said);
     }
-    said.texts[delta.type] += delta.text;
+    said.add(delta);
   }
 
   /** A reader that has got the step's decision already drops it. */
   #tellSaid(run: string, hear: Listener['hear']): void {
     const said = this.#said.get(run);
     if (said === undefined) return;
-    for (const type of ['reasoning', 'text'] as const) {
-      const text = said.texts[type];
-      if (text !== '') hear({ type: 'delta', step: said.step, delta: { type, text }, offset: 0 });
-    }
+    for (const delta of said.whole()) hear({ type: 'delta', step: said.step, delta, offset: 0 });
+  }
+
+  /** What was said of the open step so far. */
+  saidOf(run: string): Said | undefined {
+    return this.#said.get(run);
   }
 
   /** Nothing comes any more: also for those who wait for runs of other processes. */
@@ -95,3 +130,5 @@ export class NoticeHub {
     for (const run of [...this.#listeners.keys()]) this.tell(run, { type: 'exit', error });
   }
 }
+
+const RESET: SpokenDelta = Object.freeze({ type: 'reset' });
