@@ -184,8 +184,7 @@ describe('a planner that is asked for the same step again', () => {
         return finish('Hello');
       },
     };
-    const clock = new ImpatientClock();
-    const run = await start(world({ planner, clock }));
+    const run = await start(world({ planner, clock: new ImpatientClock() as never }));
     const early = collect(run);
     await reached.opened;
     const late = collect(run);
