@@ -19,24 +19,25 @@ interface Listener {
   readonly tokens: boolean;
 }
 
-/** Hears that a run has its first reader of tokens in this process. */
-export type OnTokensWanted = (run: string) => void;
+/** What other processes have to do with what is told here. */
+export interface Elsewhere {
+  /** They read runs of this journal: any run may be read late then, and planners stream. */
+  isReadElsewhere(): boolean;
+  /** The run has its first reader of tokens here, or is not driven here any more and still has one. */
+  onRead(run: string): void;
+  /** It has none any more. */
+  onUnread(run: string): void;
+}
 
 export class NoticeHub {
   readonly #listeners = new Map<string, Set<Listener>>();
   /** By runs, while their planners stream: a reader that comes in the middle gets it in few pieces. */
   readonly #said = new Map<string, Said>();
   #closed: { readonly error: unknown } | undefined;
-  #isRead: (() => boolean) | undefined;
-  #onTokensWanted: OnTokensWanted | undefined;
+  #elsewhere: Elsewhere | undefined;
 
-  /**
-   * @param isReadElsewhere whether other processes read runs of this one: any may be read late then, and planners stream.
-   * @param onTokensWanted called for a run that may be driven elsewhere.
-   */
-  connect(isReadElsewhere: () => boolean, onTokensWanted: OnTokensWanted): void {
-    this.#isRead = isReadElsewhere;
-    this.#onTokensWanted = onTokensWanted;
+  connect(elsewhere: Elsewhere): void {
+    this.#elsewhere = elsewhere;
   }
 
   /**
@@ -50,11 +51,12 @@ export class NoticeHub {
     const isFirst = tokens && !this.wantsTokens(run);
     this.#listeners.set(run, listeners.add(listener));
     if (tokens) this.#tellSaid(run, hear);
-    if (isFirst) this.#onTokensWanted?.(run);
+    if (isFirst) this.#elsewhere?.onRead(run);
     return () => {
-      listeners.delete(listener);
+      const isLast = listeners.delete(listener) && tokens && !this.wantsTokens(run);
       // Stopping twice must not remove another listener.
       if (listeners.size === 0 && this.#listeners.get(run) === listeners) this.#listeners.delete(run);
+      if (isLast) this.#elsewhere?.onUnread(run);
     };
   }
 
@@ -69,7 +71,7 @@ export class NoticeHub {
 
   /** Somebody wants them now, or may come from another process and want what was said until then. */
   mayWantTokens(run: string): boolean {
-    return this.wantsTokens(run) || this.#isRead?.() === true;
+    return this.wantsTokens(run) || this.#elsewhere?.isReadElsewhere() === true;
   }
 
   /** The planner is asked for this step here. What was said of it before, here or elsewhere, is void. */
@@ -97,6 +99,8 @@ export class NoticeHub {
     for (const listener of listeners) {
       if (listener.tokens || (notice.type !== 'delta' && notice.type !== 'chunk')) listener.hear(notice);
     }
+    // Somebody else may go on with it.
+    if (notice.type === 'exit' && this.wantsTokens(run)) this.#elsewhere?.onRead(run);
   }
 
   #note(run: string, { step, delta }: Extract<Notice, { type: 'delta' }>): void {
@@ -122,6 +126,11 @@ export class NoticeHub {
   /** What was said of the open step so far. */
   saidOf(run: string): Said | undefined {
     return this.#said.get(run);
+  }
+
+  /** Nobody has to get what was said of the run here. */
+  forget(run: string): void {
+    this.#said.delete(run);
   }
 
   /** Nothing comes any more: also for those who wait for runs of other processes. */

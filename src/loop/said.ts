@@ -23,9 +23,9 @@ export class Said {
     this.#channels.set(channel, before === undefined ? delta : { ...before, text: before.text + delta.text });
   }
 
-  /** How many characters of this channel were said. */
-  lengthOf(delta: SaidDelta): number {
-    return this.#channels.get(channelOf(delta))?.text.length ?? 0;
+  /** What was said in this channel. */
+  textOf(delta: SaidDelta): string {
+    return this.#channels.get(channelOf(delta))?.text ?? '';
   }
 
   /** Each channel in one piece, the reasoning first. */

@@ -28,6 +28,7 @@ import { Heartbeat, isDeadOwner, ownerName } from './leases.ts';
 import type { FleetOptions, Live, Place } from './live-run.ts';
 import { Loans } from './loans.ts';
 import { ParkedRuns } from './parked-runs.ts';
+import { Passing } from './passing.ts';
 import { PickUp, Refusals } from './pick-up.ts';
 import { Postponed } from './postponed.ts';
 import { SentControls } from './sent-controls.ts';
@@ -71,6 +72,7 @@ export class Fleet {
   readonly #slices: Slices;
   /** Runs that are being claimed, which waited for a slot. */
   #claims = 0;
+  readonly #passing: Passing;
   #stopWork: (() => void) | undefined;
   #closing = false;
   /** By the steady clock: when what is still under way is aborted, while the fleet closes. */
@@ -92,6 +94,7 @@ export class Fleet {
       giveBack: (claim) => this.#pickUp.giveBack(claim),
       freed: () => this.#startWaiting(),
     });
+    this.#passing = new Passing(deps, (run) => this.#live.get(run)?.driver.lease.fence);
     this.#toCome = new TurnsToCome(deps.journal, (run) => this.wake(run));
     this.#sent = new SentControls(deps, {
       poke: (run) => this.#poke(run),
@@ -242,6 +245,7 @@ export class Fleet {
   /** Takes over due runs of the journal until the fleet is closed or the returned function is called. */
   work(): () => void {
     this.#stopWork?.();
+    this.#passing.open();
     this.#advances?.start();
     const stop = startSweeping({
       clock: this.#deps.clock,
@@ -280,6 +284,7 @@ export class Fleet {
     await answered;
     await this.#deps.states.settle();
     this.#beat.stop();
+    this.#passing.close();
   }
 
   /** What is under way while the fleet closes is aborted after so long at the latest. */
@@ -529,6 +534,7 @@ export class Fleet {
     const exit = ready.then(() => this.#loans.within(run, () => driver.drive()));
     const live: Live = { driver, slot, lender, exit, awaited: false, done: exit.then((how) => this.#letGo(live, how)) };
     this.#live.set(run, live);
+    this.#passing.begins(run);
     this.#options.tellRun?.(driver, exit);
     this.#advances?.slice(driver, exit);
     this.#slices.drives(driver);
