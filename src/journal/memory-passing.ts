@@ -4,7 +4,9 @@ import { passingKey, READERS, type Watchers } from './watchers.ts';
 
 /** How the journal lends its state. */
 interface Access {
-  /** `undefined`: there is no such run. Throws that the journal is closed. */
+  /** Throws that the journal is closed. */
+  readonly assertOpen: () => void;
+  /** `undefined`: there is no such run. */
   readonly fenceOf: (run: string) => number | undefined;
   readonly now: () => number;
   readonly watchers: Watchers;
@@ -21,6 +23,7 @@ export class MemoryPassing implements PassingStore {
   }
 
   async want(runs: readonly string[], forMs: number): Promise<void> {
+    this.#access.assertOpen();
     const now = this.#access.now();
     for (const [run, until] of this.#until) if (until < now - READ_LATELY_MS) this.drop(run);
     for (const run of runs) {
@@ -31,15 +34,18 @@ export class MemoryPassing implements PassingStore {
   }
 
   async wanted(): Promise<readonly ReadRun[]> {
+    this.#access.assertOpen();
     const now = this.#access.now();
     return [...this.#until].map(([run, until]) => ({ run, leftMs: until - now }));
   }
 
   watchWanted(wake: () => void): () => void {
+    this.#access.assertOpen();
     return this.#access.watchers.add(READERS, wake);
   }
 
   async put(rows: readonly NewPassing[]): Promise<void> {
+    this.#access.assertOpen();
     for (const { run, fence, clears = false, value } of rows) {
       if (this.#access.fenceOf(run) !== fence) continue;
       const before = clears ? [] : (this.#rows.get(run) ?? []);
@@ -51,11 +57,13 @@ export class MemoryPassing implements PassingStore {
   }
 
   async read(run: string, after: number): Promise<readonly PassingRow[]> {
+    this.#access.assertOpen();
     if (this.#access.fenceOf(run) === undefined) return [];
     return (this.#rows.get(run) ?? []).filter(({ number }) => number > after);
   }
 
   watch(run: string, wake: () => void): () => void {
+    this.#access.assertOpen();
     return this.#access.watchers.add(passingKey(run), wake);
   }
 

@@ -153,8 +153,8 @@ class MemoryJournal implements Journal {
       now: () => this.#clock.now(),
       wake: (run) => this.#watchers.wake(run),
     });
-    const fenceOf = (run: string): number | undefined => (assertOpen(), this.#runs.get(run)?.fence);
-    this.passing = new MemoryPassing({ fenceOf, now: () => clock.now(), watchers: this.#watchers });
+    const fenceOf = (run: string): number | undefined => this.#runs.get(run)?.fence;
+    this.passing = new MemoryPassing({ assertOpen, fenceOf, now: () => clock.now(), watchers: this.#watchers });
     this.sessions = {
       get: async (scope) => {
         assertOpen();
@@ -520,7 +520,8 @@ class MemoryJournal implements Journal {
     const dropped = [...run.inbox.values()].filter(({ message }) => request.drops.includes(message.id));
     for (const id of request.drops) run.inbox.delete(id);
     this.snapshots.drop(request.run);
-    if (request.erases === true) this.#forget(request.run);
+    if (request.erases === true) this.#keys.forget(new Set([request.run]));
+    if (request.erases === true) for (const rows of [this.streams, this.passing]) rows.drop(request.run);
     const { agent } = request;
     Object.assign(run, {
       agent,
@@ -534,13 +535,6 @@ class MemoryJournal implements Journal {
     this.#waits.change(run, { ends: true, adds: request.waits }, now);
     this.#waits.giveBack(run, eventsAmong(dropped), now);
     this.#watchers.wake(request.run);
-  }
-
-  /** What of an erased run is beside its entries. */
-  #forget(run: string): void {
-    this.#keys.forget(new Set([run]));
-    this.streams.drop(run);
-    this.passing.drop(run);
   }
 
   watch(run: string, wake: () => void): () => void {

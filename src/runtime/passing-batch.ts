@@ -3,7 +3,7 @@
  * where it is read. Each row says how far its texts are, so that rows may be read twice, from any row on, or say everything once more: a
  * reader has each character once.
  */
-import type { Json } from '#core';
+import { isJsonObject, type Json } from '#core';
 import type { Notice } from '../loop/notices.ts';
 import { channelOf, type Said, type SaidDelta } from '../loop/said.ts';
 
@@ -153,9 +153,9 @@ export class Incoming {
 
   /** What is new in a row. `fence`: under which it was put. */
   *accept(fence: number, value: Json): Generator<Notice, void> {
-    const batch = value as unknown as Batch;
+    const batch = batchIn(value);
     // A process that has lost the run may not know it yet.
-    if (fence < this.#fence || !isBatch(batch)) return;
+    if (fence < this.#fence || batch === undefined) return;
     const { step, take, said, passed } = batch;
     if (fence > this.#fence || step !== this.#step || take !== this.#take) {
       if (step === this.#step && this.#told.size > 0) yield RESET(step);
@@ -181,13 +181,22 @@ export class Incoming {
 
 const RESET = (step: number): Notice => ({ type: 'delta', step, delta: { type: 'reset' }, offset: 0 });
 
-/** Another version may have put it. */
-function isBatch({ step, take, said, passed }: Partial<Batch>): boolean {
-  const isSaid = ({ type, text, offset }: Partial<Piece>): boolean =>
-    (type === 'text' || type === 'reasoning' || type === 'input') &&
-    typeof text === 'string' &&
-    typeof offset === 'number';
-  if (!Number.isInteger(step) || !Number.isInteger(take) || !Array.isArray(said) || !Array.isArray(passed))
-    return false;
-  return said.every(isSaid) && passed.every(({ type }: Partial<Passed>) => type === 'chunk' || type === 'late');
+/** `undefined`: another version may have put it. */
+function batchIn(value: Json): Batch | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const { step, take, said, passed } = value;
+  const isWhole = Number.isInteger(step) && Number.isInteger(take) && Array.isArray(said) && Array.isArray(passed);
+  return isWhole && said.every(isPiece) && passed.every(isPassed) ? (value as unknown as Batch) : undefined;
+}
+
+function isPiece(piece: Json): boolean {
+  if (!isJsonObject(piece)) return false;
+  const { type, text, offset } = piece;
+  return CHANNELS.has(type) && typeof text === 'string' && Number.isInteger(offset);
+}
+
+const CHANNELS: ReadonlySet<unknown> = new Set(['text', 'reasoning', 'input']);
+
+function isPassed(notice: Json): boolean {
+  return isJsonObject(notice) && (notice['type'] === 'chunk' || notice['type'] === 'late');
 }

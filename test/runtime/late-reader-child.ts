@@ -1,13 +1,14 @@
 /**
- * A process that drives a run whose planner says what it is told to: `node late-reader-child.ts <journal> <start|work>`. Each line of its input is a
- * delta, or `end`; each is answered with a line when the planner has gone on from it. `start` starts the run and reads it, `work` takes it over.
+ * A process that drives a run whose planner says what it is told to: `node late-reader-child.ts <journal> <start|unread|work>`. Each line of its input is a
+ * delta, `call`, or `end`; each is answered with a line when the planner has gone on from it. `start` starts the run and reads it, `work` takes it over.
  */
 import { createInterface } from 'node:readline';
 import { type Delta, local, type Planner } from '#core';
+import { sqliteJournal } from '#journal/sqlite';
 import { createRuntime } from '#runtime';
 import { make } from '../kit/tools.ts';
 
-const [, , journal = '', mode = ''] = process.argv;
+const [, , place = '', mode = ''] = process.argv;
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const tell = (line: string): void => void process.stdout.write(`${line}\n`);
 
@@ -30,6 +31,8 @@ const planner: Planner = {
 };
 
 const echo = make('echo', () => 'done', { effect: 'pure' });
+// Without a reader of its own it says when it has heard of one elsewhere.
+const journal = mode === 'unread' ? sqliteJournal({ path: place }) : place;
 const runtime = createRuntime({ planner, tools: [echo], journal, leaseMs: 1_000, takeoverGraceMs: 0 });
 if (mode === 'work') {
   runtime.work();
@@ -38,6 +41,12 @@ if (mode === 'work') {
   setInterval(() => undefined, 60_000);
 } else {
   const run = await runtime.start('q', { identity: local('ana', { session: 's', run: 'late' }) });
+  if (typeof journal !== 'string') {
+    const stop = journal.passing.watchWanted(() => {
+      stop();
+      tell('read');
+    });
+  }
   if (mode === 'start') for await (const _ of run.events());
   const { status } = await run.result();
   tell(status);

@@ -395,10 +395,7 @@ export const MIGRATIONS: readonly string[] = [
   `,
   // What passes in runs that are read in other processes: until when each is read, and what its readers are told on the way.
   `
-  CREATE TABLE readers (
-    run INTEGER PRIMARY KEY,
-    until INTEGER NOT NULL
-  ) STRICT;
+  CREATE TABLE readers (run INTEGER PRIMARY KEY, until INTEGER NOT NULL) STRICT;
   CREATE TABLE passing (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     run INTEGER NOT NULL,
