@@ -69,7 +69,7 @@ export class Follower<T> {
   readonly #backlog: Backlog;
   readonly #below: Below<T> | undefined;
   #queue: Notice[] = [];
-  /** What another process has told of a step that was not read yet: it is told when the journal was read. */
+  /** What was said in a step that was not read yet: it is told when the journal was read. */
   #ahead: Notice[] = [];
   #stopped = false;
   /** The journal may have more than was read. */
@@ -208,7 +208,7 @@ export class Follower<T> {
       return [];
     }
     if (isToken(notice)) this.#backlog.tokens -= 1;
-    if (this.#state !== undefined && isAhead(notice, this.#state) && !this.#options.isDriven()) {
+    if (this.#state !== undefined && isAhead(notice, this.#state)) {
       this.#ahead.push(notice);
       this.#dirty = true;
       return [];
@@ -314,7 +314,10 @@ export class Follower<T> {
   }
 }
 
-/** Whether it is of a step that comes behind those that were read: entries and what is not recorded come by two ways from another process. */
+/**
+ * Whether it is of a step that comes behind those that were read. Entries and what is not recorded come by two ways from another process; and
+ * whoever begins in the middle of a run hears what is said before the entries until then were read.
+ */
 function isAhead(notice: Notice, state: RunState): boolean {
   if (notice.type === 'delta') return notice.step > nextStep(state);
   return notice.type === 'chunk' && notice.chunk.run === state.identity.run && notice.chunk.step >= nextStep(state);

@@ -3,7 +3,7 @@
  * asks for it, and it is asked for again and again as long as there is one.
  */
 import type { Clock } from '#core';
-import { hasEnded, type Journal } from '#journal';
+import { hasEnded, type Journal, type RunRecord } from '#journal';
 import type { NoticeHub } from '../loop/notices.ts';
 import { Incoming } from './passing-batch.ts';
 
@@ -34,6 +34,7 @@ export class PassingIn {
     if (this.#closed || this.#inlets.has(run) || this.#deps.drives(run)) return;
     const inlet = new Inlet(this.#deps, run, () => void this.#ask([inlet]));
     this.#inlets.set(run, inlet);
+    inlet.open();
     void this.#ask([inlet]);
     this.#arm();
   }
@@ -82,12 +83,18 @@ export class PassingIn {
   }
 }
 
+/** Before it is looked at again. */
+function isDueSoon({ wakeAt = 0, readAt, waits }: RunRecord): boolean {
+  return waits !== true && wakeAt !== null && wakeAt <= readAt + RENEW_MS;
+}
+
 /** One run. */
 class Inlet {
   readonly run: string;
   readonly #deps: PassingInDeps;
   readonly #incoming = new Incoming();
-  readonly #stops: (() => void)[];
+  readonly #onNews: () => void;
+  #stops: readonly (() => void)[] = [];
   #after = 0;
   #isReading = false;
   #hasNews = false;
@@ -99,11 +106,19 @@ class Inlet {
   constructor(deps: PassingInDeps, run: string, onNews: () => void) {
     this.#deps = deps;
     this.run = run;
-    const { journal } = deps;
-    this.#stops = [
-      journal.passing.watch(run, () => void this.read()),
-      journal.watch(run, () => void (this.isUnderWay || onNews())),
-    ];
+    this.#onNews = onNews;
+  }
+
+  open(): void {
+    const { journal } = this.#deps;
+    try {
+      this.#stops = [
+        journal.passing.watch(this.run, () => void this.read()),
+        journal.watch(this.run, () => void (this.isUnderWay || this.#onNews())),
+      ];
+    } catch {
+      // The journal is closed. Whoever reads the run is told so.
+    }
   }
 
   close(): void {
@@ -115,9 +130,7 @@ class Inlet {
     if (!this.isOpen) return;
     const record = await this.#deps.journal.get(this.run).catch(() => undefined);
     this.isUnderWay =
-      record !== undefined &&
-      !hasEnded(record.status) &&
-      (record.lease !== undefined || record.status === 'running' || record.status === 'pending');
+      record !== undefined && !hasEnded(record.status) && (record.lease !== undefined || isDueSoon(record));
   }
 
   async read(): Promise<void> {

@@ -51,7 +51,12 @@ export class PassingOut {
   /** Hears from now on which runs are read. */
   open(): void {
     if (this.#unwatch !== undefined) return;
-    this.#unwatch = this.#deps.journal.passing.watchWanted(() => void this.#load());
+    try {
+      this.#unwatch = this.#deps.journal.passing.watchWanted(() => void this.#load());
+    } catch {
+      // The journal is closed: whoever writes to it is told so.
+      return;
+    }
     void this.#load();
   }
 

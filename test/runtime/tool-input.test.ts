@@ -7,6 +7,7 @@ import { call, finish } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
 import { ImpatientClock } from '../kit/impatient-clock.ts';
 import { httpError } from '../kit/model.ts';
+import { echo } from '../kit/tools.ts';
 import { gate, quiet } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
 import { play, playStreamed } from '../planners/played.ts';
@@ -150,6 +151,31 @@ describe('a reader that comes late', () => {
       }),
       { numRuns: 20 },
     );
+  });
+
+  it('and has read the run up to somewhere, gets the entries since then first', async () => {
+    const [held, reached] = [gate(), gate()];
+    const planner: Planner = {
+      name: 'calls and speaks',
+      async *next({ trajectory }) {
+        if (trajectory.count < 2) return call('echo');
+        yield { type: 'text', text: 'It ' };
+        reached.open();
+        await held.opened;
+        yield { type: 'text', text: 'is' };
+        return { decision: finish('It is'), text: 'It is' };
+      },
+    };
+    const run = await start(world({ planner, tools: [echo] }));
+    const early = collect(run);
+    await reached.opened;
+    const late = collect(run, { from: 2 });
+    await quiet();
+    held.open();
+    const all = (await early).map(({ type }) => type);
+    const types = (await late).map(({ type }) => type);
+    expect(types).toEqual(all.slice(1));
+    expect(joined(await late)).toEqual({ text: 'It is' });
   });
 
   it('is told of no secret that the process knows', async () => {
