@@ -117,6 +117,15 @@ export class Outgoing {
     return row;
   }
 
+  /** Nobody reads it any more. */
+  end(): void {
+    this.#pieces.clear();
+    this.#passed = [];
+    this.#tells = false;
+    this.#repeats = false;
+    this.#clears = true;
+  }
+
   /** What was put last may not be there: the next row says everything. */
   failed(): void {
     this.#repeats = true;

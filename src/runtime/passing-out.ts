@@ -129,7 +129,11 @@ export class PassingOut {
   async #flush(): Promise<void> {
     this.#cancelFlush = undefined;
     if (this.#isWriting) return;
-    for (const outlet of this.#outlets.values()) if (!this.#isRead(outlet.run)) this.#leave(outlet);
+    for (const outlet of this.#outlets.values()) {
+      if (this.#isRead(outlet.run)) continue;
+      outlet.outgoing.end();
+      this.#leave(outlet);
+    }
     const { hub, journal } = this.#deps;
     const due = [...this.#outlets.values(), ...this.#left].filter(({ outgoing }) => outgoing.isDue);
     const rows = due.map(({ run, fence, outgoing }): NewPassing => ({ run, fence, ...outgoing.next(hub.saidOf(run)) }));

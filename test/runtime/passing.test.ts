@@ -3,12 +3,13 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { local, type Planner, type RunEvent } from '#core';
 import { type Journal, memoryJournal } from '#journal';
 import { createRuntime, type RuntimeOptions } from '#runtime';
+import { VirtualClock } from '#testing';
 import type { ToolContext } from '#tools';
 import { call, finish, script } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
 import { changed } from '../kit/journals.ts';
 import { make } from '../kit/tools.ts';
-import { gate, until } from '../kit/waiting.ts';
+import { advanceUntil, gate, until } from '../kit/waiting.ts';
 
 const identity = local('ana', { run: 'r1', session: 's1' });
 
@@ -62,9 +63,15 @@ function noting(inner: Journal, put: Journal['passing']['put'] = (rows) => inner
   const { passing } = inner;
   const journal = changed(inner, {
     passing: {
-      want: (runs, forMs) => (asked.push('want'), passing.want(runs, forMs)),
+      want: (runs, forMs) => {
+        asked.push('want');
+        return passing.want(runs, forMs);
+      },
       wanted: () => passing.wanted(),
-      put: (rows) => (asked.push('put'), put(rows)),
+      put: (rows) => {
+        asked.push('put');
+        return put(rows);
+      },
       read: (run, after) => passing.read(run, after),
       watch: (run, wake) => passing.watch(run, wake),
       watchWanted: (wake) => passing.watchWanted(wake),
@@ -171,6 +178,27 @@ describe('what passes in a run', () => {
     await frozen.return(undefined);
   });
 
+  it('is written no more when its readers are gone without a word', async () => {
+    const clock = new VirtualClock();
+    const base = memoryJournal({ clock });
+    const { journal, asked } = noting(base);
+    const { planner, goOn } = speaking('one ', 'two ', 'three');
+    const run = await open({ planner, journal, clock }).start('q', { identity });
+    const here = collect(run);
+    await goOn(1);
+    // Somebody who dies then.
+    await base.passing.want(['r1'], 15_000);
+    await advanceUntil(clock, async () => (await base.passing.read('r1', 0)).length > 0);
+    clock.advance(15_000);
+    await goOn(2);
+    await advanceUntil(clock, async () => (await base.passing.read('r1', 0)).length === 0);
+    const before = asked.length;
+    await goOn(3);
+    clock.advance(1_000);
+    await here;
+    expect(asked.length).toBe(before);
+  });
+
   it('has pieces of results too', async () => {
     const base = memoryJournal();
     const [go, end] = [gate(), gate()];
@@ -203,7 +231,12 @@ describe('what passes in a run', () => {
     const run = await open({ planner, journal: base }).start('q', { identity });
     const here = collect(run);
     const events: RunEvent[] = [];
-    const there = shown(reading(journal).run('r1').events({ redact: () => '-' }), events);
+    const there = shown(
+      reading(journal)
+        .run('r1')
+        .events({ redact: () => '-' }),
+      events,
+    );
     await until(() => events.length > 0);
     await goOn(2);
     await there;
