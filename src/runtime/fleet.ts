@@ -245,7 +245,7 @@ export class Fleet {
   /** Takes over due runs of the journal until the fleet is closed or the returned function is called. */
   work(): () => void {
     this.#stopWork?.();
-    this.#passing.open();
+    void this.#passing.open();
     this.#advances?.start();
     const stop = startSweeping({
       clock: this.#deps.clock,
@@ -530,7 +530,8 @@ export class Fleet {
     this.#parkedHere.clear(run);
     this.#refusals.forget(run);
     before?.driver.stop('lost');
-    const ready = before === undefined ? turn : Promise.all([turn, before.exit]);
+    const known = this.#passing.open();
+    const ready = before === undefined && known === undefined ? turn : Promise.all([turn, known, before?.exit]);
     const exit = ready.then(() => this.#loans.within(run, () => driver.drive()));
     const live: Live = { driver, slot, lender, exit, awaited: false, done: exit.then((how) => this.#letGo(live, how)) };
     this.#live.set(run, live);

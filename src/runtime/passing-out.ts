@@ -25,6 +25,7 @@ interface Outlet {
 
 /** What is said within this time is one row. */
 const GATHER_MS = 100;
+const KNOWN_WITHIN_MS = 250;
 
 export class PassingOut {
   readonly #deps: PassingOutDeps;
@@ -33,7 +34,9 @@ export class PassingOut {
   readonly #outlets = new Map<string, Outlet>();
   /** Of runs that are not driven here any more, or not read: what is there of them is to go. */
   #left: Outlet[] = [];
-  #unwatch: (() => void) | undefined;
+  #opening: Promise<void> | undefined;
+  #isKnown = false;
+  #unwatch = (): void => {};
   #isLoading = false;
   #hasNews = false;
   #isWriting = false;
@@ -48,28 +51,39 @@ export class PassingOut {
     return this.#readUntil.size > 0;
   }
 
-  /** Hears from now on which runs are read. */
-  open(): void {
-    if (this.#unwatch !== undefined) return;
+  /**
+   * Hears from now on which runs are read. The first step that is asked for here can be streamed when that is known, so whoever is about to
+   * drive a run waits for it, but not long. `undefined`: it is known.
+   */
+  open(): Promise<void> | undefined {
+    this.#opening ??= this.#open();
+    return this.#isKnown ? undefined : this.#opening;
+  }
+
+  async #open(): Promise<void> {
+    const { journal, clock } = this.#deps;
+    const late = Promise.withResolvers<void>();
+    const cancel = clock.after(KNOWN_WITHIN_MS, late.resolve, { holds: false });
     try {
-      this.#unwatch = this.#deps.journal.passing.watchWanted(() => void this.#load());
+      this.#unwatch = journal.passing.watchWanted(() => void this.#load());
+      await Promise.race([this.#load(), late.promise]);
     } catch {
       // The journal is closed: whoever writes to it is told so.
-      return;
+    } finally {
+      this.#isKnown = true;
+      cancel();
     }
-    void this.#load();
   }
 
   /** The run is driven here from now on. */
   begins(run: string): void {
-    this.open();
     if (this.#isRead(run)) this.#openOutlet(run);
   }
 
   /** What is being written is written, and nothing more. */
   close(): void {
-    this.#unwatch?.();
-    this.#unwatch = () => undefined;
+    this.#opening ??= Promise.resolve();
+    this.#unwatch();
     for (const outlet of this.#outlets.values()) this.#leave(outlet);
     this.#cancelFlush?.();
     void this.#flush();

@@ -18,9 +18,9 @@ export class Passing {
     });
   }
 
-  /** Runs will be driven here. */
-  open(): void {
-    this.#out.open();
+  /** Runs will be driven here. Settles when it is known which are read elsewhere; `undefined`: it is known. */
+  open(): Promise<void> | undefined {
+    return this.#out.open();
   }
 
   /** The run is driven here from now on. */

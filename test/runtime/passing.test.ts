@@ -9,7 +9,7 @@ import { call, finish, script } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
 import { changed } from '../kit/journals.ts';
 import { make } from '../kit/tools.ts';
-import { advanceUntil, gate, until } from '../kit/waiting.ts';
+import { advanceUntil, gate, turn, until } from '../kit/waiting.ts';
 
 const identity = local('ana', { run: 'r1', session: 's1' });
 
@@ -176,6 +176,37 @@ describe('what passes in a run', () => {
     expect((await run.result()).status).toBe('finished');
     await here;
     await frozen.return(undefined);
+  });
+
+  it('is streamed from the first step on by a process that has just begun, when it is read elsewhere', async () => {
+    const base = memoryJournal();
+    const journal = changed(base, {
+      passing: {
+        ...noting(base).journal.passing,
+        // A store that is far away.
+        wanted: async () => {
+          for (let count = 0; count < 3; count += 1) await turn();
+          return base.passing.wanted();
+        },
+      },
+    });
+    const { planner, goOn } = speaking('Hel', 'lo');
+    const writer = open({ planner, journal: base });
+    const first = await writer.start('q', { identity: local('ana', { run: 'r0', session: 's0' }) });
+    await base.passing.want(['r0'], 15_000);
+    await goOn(2);
+    await first.result();
+    expect(await base.passing.wanted()).toHaveLength(1);
+    let streaming: boolean | undefined;
+    const fresh = open({
+      journal,
+      planner: (view) => {
+        streaming = view.streaming;
+        return finish();
+      },
+    });
+    await (await fresh.start('q', { identity })).result();
+    expect(streaming).toBe(true);
   });
 
   it('is written no more when its readers are gone without a word', async () => {
