@@ -17,6 +17,8 @@ export type Notice =
 interface Listener {
   readonly hear: (notice: Notice) => void;
   readonly tokens: boolean;
+  /** False: it only passes on what it hears. */
+  readonly isReader: boolean;
 }
 
 /** What other processes have to do with what is told here. */
@@ -42,12 +44,13 @@ export class NoticeHub {
 
   /**
    * @param tokens whether deltas and chunks are wanted; while nobody wants them, planners do not stream.
+   * @param isReader false for who passes on to other processes what it hears, and so has nobody to tell of faults.
    * @throws the error that the hub was closed with.
    */
-  listen(run: string, hear: (notice: Notice) => void, tokens: boolean): () => void {
+  listen(run: string, hear: (notice: Notice) => void, tokens: boolean, isReader = true): () => void {
     if (this.#closed !== undefined) throw this.#closed.error;
     const listeners = this.#listeners.get(run) ?? new Set();
-    const listener = { hear, tokens };
+    const listener = { hear, tokens, isReader };
     const isFirst = tokens && !this.wantsTokens(run);
     this.#listeners.set(run, listeners.add(listener));
     if (tokens) this.#tellSaid(run, hear);
@@ -62,6 +65,12 @@ export class NoticeHub {
 
   hasListeners(run: string): boolean {
     return this.#listeners.has(run);
+  }
+
+  /** Whether somebody in this process hears what becomes of the run. */
+  hasReaders(run: string): boolean {
+    const listeners = this.#listeners.get(run);
+    return listeners !== undefined && [...listeners].some(({ isReader }) => isReader);
   }
 
   wantsTokens(run: string): boolean {

@@ -378,7 +378,7 @@ export class Fleet {
   /** The run is left to others, who may be able to go on with it. When they did not, those who wait for it here are told. */
   #refuse(run: string, error: unknown): number {
     const { times } = this.#refusals.note(run);
-    if (times > 1 && (times === 2 || this.#deps.hub.hasListeners(run))) this.#tellReaders(run, error);
+    if (times > 1 && (times === 2 || this.#deps.hub.hasReaders(run))) this.#tellReaders(run, error);
     return times;
   }
 
@@ -556,7 +556,7 @@ export class Fleet {
     if (isEnded) this.#options.onEnded(driver.state);
     if (isEnded && driver.state.turn !== null)
       this.#wakes.look(run, () => this.#toCome.wakeLive(driver.state.identity));
-    if (exit.kind === 'broken' && !awaited && !this.#deps.hub.hasListeners(run)) this.#deps.onFault(exit.error);
+    if (exit.kind === 'broken' && !awaited && !this.#deps.hub.hasReaders(run)) this.#deps.onFault(exit.error);
     this.#deps.hub.tell(run, error === undefined ? { type: 'exit' } : { type: 'exit', error });
     if (this.#live.size === 0) this.#beat.stop();
     // The run was parked just when a signal came, which only this process may know of.

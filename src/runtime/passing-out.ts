@@ -125,6 +125,7 @@ export class PassingOut {
         else if (outgoing.isDue) this.#arm();
       },
       true,
+      false,
     );
   }
 

@@ -1,6 +1,6 @@
 /** What passes in a run, from one runtime to another on the same journal: what it costs, and what it never does to the run. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { local, type Planner, type RunEvent } from '#core';
+import { local, PilotageError, type Planner, type RunEvent } from '#core';
 import { type Journal, memoryJournal } from '#journal';
 import { createRuntime, type RuntimeOptions } from '#runtime';
 import { VirtualClock } from '#testing';
@@ -176,6 +176,27 @@ describe('what passes in a run', () => {
     expect((await run.result()).status).toBe('finished');
     await here;
     await frozen.return(undefined);
+  });
+
+  it('keeps no fault from the process that drives the run', async () => {
+    const base = memoryJournal();
+    const faults: unknown[] = [];
+    const held = gate();
+    const planner: Planner = {
+      name: 'is broken',
+      async *next() {
+        yield { type: 'text', text: 'Hel' };
+        await held.opened;
+        throw new PilotageError('model_unavailable', 'The model is away.');
+      },
+    };
+    const driving = open({ planner, journal: base, onFault: (fault) => faults.push(fault) });
+    await driving.start('q', { identity });
+    await base.passing.want(['r1'], 15_000);
+    await until(async () => (await base.passing.read('r1', 0)).length > 0);
+    held.open();
+    await until(() => faults.length > 0);
+    expect(faults[0]).toMatchObject({ code: 'model_unavailable' });
   });
 
   it('is streamed from the first step on by a process that has just begun, when it is read elsewhere', async () => {
