@@ -185,6 +185,7 @@ export class EventLines {
       case 'run.paused':
       case 'task.progress':
       case 'token':
+      case 'tool.input':
       case 'planner.action_extra_field_dropped':
         return [];
       case 'planner.repair_guidance_injected':

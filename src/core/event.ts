@@ -1,7 +1,7 @@
 /**
  * What a reader of a run sees. Events are derived from entries, so that they can be read again at any time with the same
- * numbers; only `token`, `token.reset`, `tool.chunk`, `tool.late` and
- * `task.progress` are not recorded, and `run.paused` marks the end of what a reader of a paused run gets.
+ * numbers; only `token`, `tool.input`, `token.reset`, `tool.chunk`, `tool.late`
+ * and `task.progress` are not recorded, and `run.paused` marks the end of what a reader of a paused run gets.
  */
 import type { Approver } from './approval.ts';
 import type { AppliedRule, ApprovalRule } from './approval-rule.ts';
@@ -61,7 +61,22 @@ export interface EventPayloads extends RemarkPayloads {
     readonly text: string;
     readonly offset: number;
   };
-  /** The model failed on the way, and its answer begins again: a reader takes back what it has shown of this step. */
+  /**
+   * A piece of the arguments of a call, as JSON text, while the model writes them: the first may be empty. `offset` counts characters of
+   * this call's arguments. A call that is made has the same `callId` in its `tool.invoked`; one that is refused, or dropped, has none.
+   * The event is not recorded.
+   */
+  'tool.input': {
+    readonly step: number;
+    readonly callId: string;
+    readonly tool: string;
+    readonly text: string;
+    readonly offset: number;
+  };
+  /**
+   * The answer begins again, as the model failed on the way or somebody else asks it: a reader takes back what it has shown of this step,
+   * `tool.input` included.
+   */
   'token.reset': { readonly step: number };
   'planner.decision': {
     readonly step: number;

@@ -55,6 +55,11 @@ export interface OverflowData {
 /** A piece of what a planner says on the way to its move. */
 export type SpokenDelta =
   | { readonly type: 'text' | 'reasoning'; readonly text: string }
+  /**
+   * A piece of the arguments of a call, as JSON text, while they are written. `callId` is the id that the call has in the decision, and
+   * `tool` its tool. The first piece of a call may be empty. A call that is not made after all needs nothing more.
+   */
+  | { readonly type: 'input'; readonly callId: string; readonly tool: string; readonly text: string }
   /** Everything said for this move so far is void, and the move starts again. */
   | { readonly type: 'reset' };
 

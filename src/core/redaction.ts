@@ -64,6 +64,11 @@ export class Redaction {
     this.#also = new Set(also);
   }
 
+  /** Whether what a model says would be recorded as it is. */
+  leaves(text: string): boolean {
+    return (this.#also.has('texts') ? this.all : this.known)(text) === text;
+  }
+
   /** The text without known values. */
   readonly known: Clean = (text) => this.#own.without(knownSecrets.without(text));
 

@@ -55,6 +55,7 @@ export {
   type StoreQuery,
   type Told,
 } from './port.ts';
+export type { NewPassing, PassingRow, PassingStore, ReadRun } from './port-passing.ts';
 export type { NewStreamRow, StreamAppend, StreamRecord, StreamStore } from './port-streams.ts';
 export type {
   DueSchedules,

@@ -49,6 +49,7 @@ export {
   type StoredMessage,
   type Told,
 } from './port.ts';
+export type { NewPassing, PassingStore } from './port-passing.ts';
 export type { NewStreamRow, StreamAppend, StreamRecord, StreamStore } from './port-streams.ts';
 export {
   artifactDigest,

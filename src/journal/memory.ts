@@ -18,6 +18,7 @@ import {
 } from '#core';
 import { LeaseWatch } from './lease-watch.ts';
 import { MemoryItems } from './memory-items.ts';
+import { MemoryPassing } from './memory-passing.ts';
 import { type PrunedTrees, prunable } from './memory-prune.ts';
 import {
   claimDue,
@@ -118,6 +119,7 @@ class MemoryJournal implements Journal {
   readonly events: EventStore;
   readonly #keys = new MemoryKeys();
   readonly streams: MemoryStreams;
+  readonly passing: MemoryPassing;
   readonly #clock: Clock;
   readonly #runs = new Map<string, StoredRun>();
   readonly #unended = new Set<StoredRun>();
@@ -151,6 +153,8 @@ class MemoryJournal implements Journal {
       now: () => this.#clock.now(),
       wake: (run) => this.#watchers.wake(run),
     });
+    const fenceOf = (run: string): number | undefined => this.#runs.get(run)?.fence;
+    this.passing = new MemoryPassing({ assertOpen, fenceOf, now: () => clock.now(), watchers: this.#watchers });
     this.sessions = {
       get: async (scope) => {
         assertOpen();
@@ -284,6 +288,7 @@ class MemoryJournal implements Journal {
       for (const id of told) this.#messages.delete(messageKey(identity, id));
       this.snapshots.drop(identity.run);
       this.streams.drop(identity.run);
+      this.passing.drop(identity.run);
     }
     for (const run of runs) this.#waits.giveBack(run, eventsAmong(run.inbox.values()), now);
   }
@@ -516,7 +521,7 @@ class MemoryJournal implements Journal {
     for (const id of request.drops) run.inbox.delete(id);
     this.snapshots.drop(request.run);
     if (request.erases === true) this.#keys.forget(new Set([request.run]));
-    if (request.erases === true) this.streams.drop(request.run);
+    if (request.erases === true) for (const rows of [this.streams, this.passing]) rows.drop(request.run);
     const { agent } = request;
     Object.assign(run, {
       agent,

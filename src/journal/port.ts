@@ -43,6 +43,7 @@ import type {
   Renewal,
   RunStatus,
 } from './claims-port.ts';
+import type { PassingStore } from './port-passing.ts';
 import type { StreamStore } from './port-streams.ts';
 import type { Pruned, PruneRequest } from './prune-port.ts';
 import type { ScheduleMove, ScheduleStore } from './schedules-port.ts';
@@ -433,6 +434,7 @@ export interface Journal {
 
   readonly events: EventStore;
   readonly streams: StreamStore;
+  readonly passing: PassingStore;
 
   /** Waits for work under way, and closes files and timers. A second call does nothing. */
   close(): Promise<void>;

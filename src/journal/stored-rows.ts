@@ -1,5 +1,6 @@
 /** What stands beside runs, as SQL stores keep it, and what is read of it. */
 import { deepFreeze, defined, type Json, type JsonObject, PilotageError, type StoreItem, type StreamRow } from '#core';
+import type { PassingRow } from './port-passing.ts';
 import type { StoredSchedule } from './schedules-port.ts';
 
 export interface ItemRow {
@@ -99,4 +100,20 @@ export function streamRowOf(run: string, { value: text, ...row }: StreamRowText)
     const message = `Row ${row.index} of a stream of run ${run} cannot be read. Restore a backup.`;
     throw new PilotageError('journal_corrupt', message, { cause, data: { run } });
   }
+}
+
+/** A row of what passes in a run, with its value as text. */
+export interface PassingText extends Omit<PassingRow, 'value'> {
+  readonly value: string;
+}
+
+/** Without those that cannot be read: nothing hangs on them. */
+export function passingRowsOf(rows: readonly PassingText[]): readonly PassingRow[] {
+  return rows.flatMap(({ value, ...row }) => {
+    try {
+      return [{ ...row, value: JSON.parse(value) as Json }];
+    } catch {
+      return [];
+    }
+  });
 }

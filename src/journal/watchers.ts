@@ -59,6 +59,14 @@ export class Watchers {
 /** The name under which those watch who carry out runs. No id of a run begins like this. */
 export const DUE = '/due';
 
+/** The name under which those watch who want to know which runs are read. */
+export const READERS = '/readers';
+
+/** The name under which those watch who want what passes in a run. */
+export function passingKey(run: string): string {
+  return `/passing/${run}`;
+}
+
 /** No id of a run begins like this. */
 export function sessionKey(scope: Scope): string {
   return `/session/${scopeKey(scope)}`;

@@ -65,6 +65,7 @@ class WholeJournal implements Journal {
   readonly waits: Journal['waits'];
   readonly events: Journal['events'];
   readonly streams: Journal['streams'];
+  readonly passing: Journal['passing'];
   readonly #journal: Journal;
 
   constructor(journal: Journal) {
@@ -77,6 +78,7 @@ class WholeJournal implements Journal {
     this.waits = journal.waits;
     this.events = journal.events;
     this.streams = journal.streams;
+    this.passing = journal.passing;
   }
 
   async create(run: NewRun): Promise<Claim | undefined> {

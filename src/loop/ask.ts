@@ -78,7 +78,7 @@ export function say(given: SpokenDelta, said: StreamedText, ask: Ask): void {
   if (delta.type === 'reset') {
     said.text = '';
     said.reasoning = '';
-  } else said[delta.type] += delta.text;
+  } else if (delta.type !== 'input') said[delta.type] += delta.text;
   ask.tell?.(delta);
 }
 
@@ -88,8 +88,13 @@ function readDelta(given: SpokenDelta): SpokenDelta {
   if (type === 'reset') return { type };
   const { text }: { readonly text: unknown } = given;
   if ((type === 'text' || type === 'reasoning') && typeof text === 'string') return { type, text };
+  if (type === 'input') {
+    const { callId, tool }: { readonly callId: unknown; readonly tool: unknown } = given;
+    if ([callId, tool].every((name) => typeof name === 'string' && name !== '') && typeof text === 'string')
+      return { type, callId: given.callId, tool: given.tool, text };
+  }
   throw new Error(
-    'next() yielded a value that is not a delta; a delta is { type: "text" | "reasoning", text }, or { type: "reset" }',
+    'next() yielded a value that is not a delta; a delta is { type: "text" | "reasoning", text }, { type: "input", callId, tool, text }, or { type: "reset" }',
   );
 }
 

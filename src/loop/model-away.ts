@@ -77,7 +77,7 @@ function pausedBy({ message, data }: ErrorData, token: string): Paused {
 /** A program that does not listen to its run is not left in the dark for minutes. */
 function tellOf({ deps, state }: Ask, message: string, waitMs: number): void {
   const { run } = state.identity;
-  if (deps.hub.hasListeners(run)) return;
+  if (deps.hub.hasReaders(run)) return;
   const seconds = Math.ceil(waitMs / 1_000);
   const text = `The run ${run} waits for its model, and tries again in ${seconds} s: ${message}`;
   deps.onFault(new PilotageError('model_unavailable', text, { data: { run } }));

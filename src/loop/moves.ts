@@ -10,6 +10,7 @@ import { earlierTurns, hasEarlierTurns } from './earlier-turns.ts';
 import { cutOff } from './growth.ts';
 import { loadInputs } from './inputs.ts';
 import type { GivenToRun, Kept } from './kept.ts';
+import { channelOf } from './said.ts';
 
 export interface MovePorts {
   readonly deps: DriverDeps;
@@ -99,7 +100,9 @@ export class Moves {
 
   #ask({ inputs, before }: GivenToRun): Ask {
     const { deps, state, kept, tools, isEnding } = this.#ports;
-    const tell = deps.hub.wantsTokens(state.identity.run) ? this.#teller() : undefined;
+    const { run } = state.identity;
+    deps.hub.begins(run, nextStep(state));
+    const tell = deps.hub.mayWantTokens(run) ? this.#teller() : undefined;
     return {
       deps,
       state,
@@ -121,18 +124,19 @@ export class Moves {
     const { deps, state } = this.#ports;
     const { run } = state.identity;
     const step = nextStep(state);
-    const offsets = { text: 0, reasoning: 0 };
+    const offsets = new Map<string, number>();
     return (spoken) => {
       if (spoken.type === 'reset') {
-        offsets.text = 0;
-        offsets.reasoning = 0;
+        offsets.clear();
         deps.hub.tell(run, { type: 'delta', step, delta: spoken, offset: 0 });
         return;
       }
       // A secret that comes in two pieces is seen by listeners, and is written nowhere.
       const delta = { ...spoken, text: deps.redaction.known(spoken.text) };
-      deps.hub.tell(run, { type: 'delta', step, delta, offset: offsets[delta.type] });
-      offsets[delta.type] += delta.text.length;
+      const channel = channelOf(delta);
+      const offset = offsets.get(channel) ?? 0;
+      deps.hub.tell(run, { type: 'delta', step, delta, offset });
+      offsets.set(channel, offset + delta.text.length);
     };
   }
 }

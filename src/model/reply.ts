@@ -123,14 +123,15 @@ export async function* streamReply(
 /** More than that at once is given on in parts, between which others have their turn. */
 const PIECE_CHARS = 65_536;
 
-async function* inPieces({ type, text }: Prose, pace: Pace): AsyncGenerator<Prose, void> {
+async function* inPieces(said: Prose, pace: Pace): AsyncGenerator<Prose, void> {
+  const { text } = said;
   for (let from = 0; from < text.length; ) {
     let to = Math.min(from + PIECE_CHARS, text.length);
     // The two halves of a letter stay together.
     const last = text.charCodeAt(to - 1);
     if (last >= 0xd800 && last < 0xdc00) to = Math.min(to + 1, text.length);
     await pace.take(to - from);
-    yield { type, text: text.slice(from, to) };
+    yield { ...said, text: text.slice(from, to) };
     from = to;
   }
 }
@@ -305,8 +306,7 @@ export class StreamedContent {
       case 'tool-input-start':
       case 'tool-input-delta':
       case 'tool-call':
-        this.#addCall(part);
-        return undefined;
+        return this.#addCall(part);
       case 'custom':
       case 'tool-approval-request':
       case 'source':
@@ -372,7 +372,9 @@ export class StreamedContent {
     else this.content[before] = part;
   }
 
-  #addCall(part: LanguageModelV4StreamPart & { type: 'tool-input-start' | 'tool-input-delta' | 'tool-call' }): void {
+  #addCall(
+    part: LanguageModelV4StreamPart & { type: 'tool-input-start' | 'tool-input-delta' | 'tool-call' },
+  ): Prose | undefined {
     if (part.type === 'tool-input-start') {
       const { id, toolName, providerExecuted = false } = part;
       const call: LanguageModelV4ToolCall = {
@@ -384,17 +386,24 @@ export class StreamedContent {
       };
       this.#inputs.set(id, call);
       this.content.push(call);
-      return;
+      return shownInput(call, '');
     }
     if (part.type === 'tool-input-delta') {
       const call = this.#inputs.get(part.id);
-      if (call !== undefined) call.input += part.delta;
-      return;
+      if (call === undefined) return undefined;
+      call.input += part.delta;
+      return part.delta === '' ? undefined : shownInput(call, part.delta);
     }
     // The whole call takes the place of its pieces; pieces that never became a whole stay, cut off.
     const begun = this.#inputs.get(part.toolCallId);
     if (begun === undefined) this.content.push(part);
     else this.content[this.content.indexOf(begun)] = part;
     this.#inputs.delete(part.toolCallId);
+    return undefined;
   }
+}
+
+/** What a provider does itself is no call of the run. */
+function shownInput({ toolCallId: callId, toolName: tool, providerExecuted }: LanguageModelV4ToolCall, text: string) {
+  return providerExecuted === true ? undefined : { type: 'input' as const, callId, tool, text };
 }

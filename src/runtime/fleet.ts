@@ -28,6 +28,7 @@ import { Heartbeat, isDeadOwner, ownerName } from './leases.ts';
 import type { FleetOptions, Live, Place } from './live-run.ts';
 import { Loans } from './loans.ts';
 import { ParkedRuns } from './parked-runs.ts';
+import { Passing } from './passing.ts';
 import { PickUp, Refusals } from './pick-up.ts';
 import { Postponed } from './postponed.ts';
 import { SentControls } from './sent-controls.ts';
@@ -71,6 +72,7 @@ export class Fleet {
   readonly #slices: Slices;
   /** Runs that are being claimed, which waited for a slot. */
   #claims = 0;
+  readonly #passing: Passing;
   #stopWork: (() => void) | undefined;
   #closing = false;
   /** By the steady clock: when what is still under way is aborted, while the fleet closes. */
@@ -92,6 +94,7 @@ export class Fleet {
       giveBack: (claim) => this.#pickUp.giveBack(claim),
       freed: () => this.#startWaiting(),
     });
+    this.#passing = new Passing(deps, (run) => this.#live.get(run)?.driver.lease.fence);
     this.#toCome = new TurnsToCome(deps.journal, (run) => this.wake(run));
     this.#sent = new SentControls(deps, {
       poke: (run) => this.#poke(run),
@@ -243,6 +246,7 @@ export class Fleet {
   /** Takes over due runs of the journal until the fleet is closed or the returned function is called. */
   work(): () => void {
     this.#stopWork?.();
+    void this.#passing.open();
     this.#advances?.start();
     const stop = startSweeping({
       clock: this.#deps.clock,
@@ -281,6 +285,7 @@ export class Fleet {
     await answered;
     await this.#deps.states.settle();
     this.#beat.stop();
+    this.#passing.close();
   }
 
   /** What is under way while the fleet closes is aborted after so long at the latest. */
@@ -374,7 +379,7 @@ export class Fleet {
   /** The run is left to others, who may be able to go on with it. When they did not, those who wait for it here are told. */
   #refuse(run: string, error: unknown): number {
     const { times } = this.#refusals.note(run);
-    if (times > 1 && (times === 2 || this.#deps.hub.hasListeners(run))) this.#tellReaders(run, error);
+    if (times > 1 && (times === 2 || this.#deps.hub.hasReaders(run))) this.#tellReaders(run, error);
     return times;
   }
 
@@ -526,10 +531,12 @@ export class Fleet {
     this.#parkedHere.clear(run);
     this.#refusals.forget(run);
     before?.driver.stop('lost');
-    const ready = before === undefined ? turn : Promise.all([turn, before.exit]);
+    const known = this.#passing.open();
+    const ready = before === undefined && known === undefined ? turn : Promise.all([turn, known, before?.exit]);
     const exit = ready.then(() => this.#loans.within(run, () => driver.drive()));
     const live: Live = { driver, slot, lender, exit, awaited: false, done: exit.then((how) => this.#letGo(live, how)) };
     this.#live.set(run, live);
+    this.#passing.begins(run);
     this.#options.tellRun?.(driver, exit);
     this.#advances?.slice(driver, exit);
     this.#slices.drives(driver);
@@ -550,7 +557,7 @@ export class Fleet {
     if (isEnded) this.#options.onEnded(driver.state);
     if (isEnded && driver.state.turn !== null)
       this.#wakes.look(run, () => this.#toCome.wakeLive(driver.state.identity));
-    if (exit.kind === 'broken' && !awaited && !this.#deps.hub.hasListeners(run)) this.#deps.onFault(exit.error);
+    if (exit.kind === 'broken' && !awaited && !this.#deps.hub.hasReaders(run)) this.#deps.onFault(exit.error);
     this.#deps.hub.tell(run, error === undefined ? { type: 'exit' } : { type: 'exit', error });
     if (this.#live.size === 0) this.#beat.stop();
     // The run was parked just when a signal came, which only this process may know of.

@@ -5,7 +5,7 @@
 
 import type { Clock, Entry } from '#core';
 import type { Journal } from '#journal';
-import { applyEntry, openState, type RunState } from '#state';
+import { applyEntry, nextStep, openState, type RunState } from '#state';
 import type { Notice, NoticeHub } from '../loop/notices.ts';
 import { readable } from './readable.ts';
 
@@ -69,6 +69,8 @@ export class Follower<T> {
   readonly #backlog: Backlog;
   readonly #below: Below<T> | undefined;
   #queue: Notice[] = [];
+  /** What was said in a step that was not read yet: it is told when the journal was read. */
+  #ahead: Notice[] = [];
   #stopped = false;
   /** The journal may have more than was read. */
   #dirty = true;
@@ -177,6 +179,7 @@ export class Follower<T> {
       // A task is listened to from its start on: what it was heard to say stands between the entries that follow.
       if (below !== undefined && entry.seq === 1) yield* this.#liveWith(below, isThere);
     }
+    for (const notice of this.#ahead.splice(0)) yield* this.#passes(notice);
     if (problem !== undefined) throw problem;
   }
 
@@ -205,6 +208,16 @@ export class Follower<T> {
       return [];
     }
     if (isToken(notice)) this.#backlog.tokens -= 1;
+    if (this.#state !== undefined && isAhead(notice, this.#state)) {
+      this.#ahead.push(notice);
+      this.#dirty = true;
+      return [];
+    }
+    return this.#passes(notice);
+  }
+
+  #passes(notice: Notice): readonly T[] {
+    if (notice.type === 'entry' || notice.type === 'exit') return [];
     // What passes by after the end has come is told to nobody.
     const state = this.#state;
     return state !== undefined && !this.#options.isOver(state) ? this.#options.onPassing(notice, state) : [];
@@ -299,6 +312,15 @@ export class Follower<T> {
   #caughtUp(): void {
     if (this.#state !== undefined && !this.#options.isDriven()) this.#options.onCaughtUp?.(this.#state);
   }
+}
+
+/**
+ * Whether it is of a step that comes behind those that were read. Entries and what is not recorded come by two ways from another process; and
+ * whoever begins in the middle of a run hears what is said before the entries until then were read.
+ */
+function isAhead(notice: Notice, state: RunState): boolean {
+  if (notice.type === 'delta') return notice.step > nextStep(state);
+  return notice.type === 'chunk' && notice.chunk.run === state.identity.run && notice.chunk.step >= nextStep(state);
 }
 
 /** Whether a notice is a token or a chunk. A reset is neither, and is never dropped. */

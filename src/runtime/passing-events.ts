@@ -26,5 +26,9 @@ export function passingEvent(
   // The step's decision was read from the journal already: the text is in it.
   if (step < nextStep(state) || state.ending !== null) return [];
   if (delta.type === 'reset') return [event('token.reset', at, state.identity, { step })];
+  if (delta.type === 'input') {
+    const { callId, tool, text } = delta;
+    return [event('tool.input', at, state.identity, { step, callId, tool, text, offset })];
+  }
   return [event('token', at, state.identity, { step, channel: delta.type, text: delta.text, offset })];
 }

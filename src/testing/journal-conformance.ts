@@ -13,6 +13,7 @@ import { inboxCases } from './journal-cases/inbox.ts';
 import type { JournalCase } from './journal-cases/kit.ts';
 import { leaseCases } from './journal-cases/leases.ts';
 import { parkedCases } from './journal-cases/parked.ts';
+import { passingCases } from './journal-cases/passing.ts';
 import { pruneBesideCases, pruneCases } from './journal-cases/prune.ts';
 import { sessionCases } from './journal-cases/sessions.ts';
 import { signalCases } from './journal-cases/signals.ts';
@@ -64,6 +65,7 @@ export function journalConformance(options: JournalConformanceOptions): Conforma
     ...signalCases,
     ...startCases,
     ...streamCases,
+    ...passingCases,
     ...pruneCases,
   ];
   if (options.durable === true) cases.push(...durableCases, ...pruneBesideCases);

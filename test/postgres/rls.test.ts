@@ -213,6 +213,12 @@ const ATTEMPTS: Readonly<Record<string, readonly Attempt[]>> = {
   ],
   'streams.read': [refused((journal) => journal.streams.read(RUN, 'log', 1, 10), 'run_not_found')],
   'streams.list': [refused((journal) => journal.streams.list(RUN), 'run_not_found')],
+  'passing.want': [finds((journal) => journal.passing.want([RUN], 10 * HOUR), undefined)],
+  'passing.wanted': [finds((journal) => journal.passing.wanted(), [])],
+  'passing.put': [finds((journal) => journal.passing.put([{ ...lease, clears: true, value: 'b' }]), undefined)],
+  'passing.watch': [finds((journal) => journal.passing.watch(RUN, () => {})(), undefined)],
+  'passing.watchWanted': [finds((journal) => journal.passing.watchWanted(() => {})(), undefined)],
+  'passing.read': [finds((journal) => journal.passing.read(RUN, 0), [])],
 };
 
 let referenceOf: (tenant: string) => Promise<string>;
@@ -368,6 +374,8 @@ describe('SQL over the connection of one tenant', async () => {
       'snapshot_blocks',
       'run_labels',
       'streams',
+      'readers',
+      'passing',
       'open_waits',
     ]) {
       const given = client.query(`UPDATE ${table} SET run = (SELECT 1) WHERE run = ${run}`);

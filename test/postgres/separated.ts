@@ -47,6 +47,8 @@ export async function furnish(journal: Journal, tenant: string): Promise<void> {
   await journal.append(step(claim, 1, { waits: { adds: [wait] } }));
   await journal.signal(run, control('m1'));
   await journal.streams.append({ run, fence, step: 1, call: 0, attempt: 1, rows: [{ name: 'log', value: 'a' }] });
+  await journal.passing.want([run], HOUR);
+  await journal.passing.put([{ run, fence, value: 'a' }]);
   await journal.snapshots.keep({
     run,
     fence,

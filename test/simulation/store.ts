@@ -77,6 +77,7 @@ export class SimulatedStore implements Journal {
   readonly waits: Journal['waits'];
   readonly events: Journal['events'];
   readonly streams: Journal['streams'];
+  readonly passing: Journal['passing'];
   readonly #options: StoreOptions;
   readonly #behind: SchedulesBehind;
 
@@ -115,6 +116,16 @@ export class SimulatedStore implements Journal {
       append: (append) => this.#appendRows(append),
       read: (run, name, from, limit) => this.#operation('read', () => inner.streams.read(run, name, from, limit)),
       list: (run) => this.#operation('read', () => inner.streams.list(run)),
+    };
+    const heard = (wake: () => void) => () => (options.hear ?? ((told) => told()))(() => options.process.deliver(wake));
+    // It says nothing that counts, and meets no faults, so that histories stay what they were.
+    this.passing = {
+      want: (runs, forMs) => inner.passing.want(runs, forMs),
+      wanted: () => inner.passing.wanted(),
+      put: (rows) => inner.passing.put(rows),
+      read: (run, after) => inner.passing.read(run, after),
+      watchWanted: (wake) => inner.passing.watchWanted(heard(wake)),
+      watch: (run, wake) => inner.passing.watch(run, heard(wake)),
     };
     this.snapshots = {
       newest: (run, version) => this.#operation('read', () => inner.snapshots.newest(run, version)),

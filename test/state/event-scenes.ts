@@ -258,6 +258,17 @@ export const startsOver: Planner = {
   },
 };
 
+/** Writes the arguments of a call on the way to it. */
+export const writesCall: Planner = {
+  name: 'writes a call',
+  async *next({ trajectory }) {
+    if (trajectory.count > 0) return { kind: 'finish', reason: 'goal', payload: 'done' };
+    yield { type: 'input', callId: 'c1', tool: 'works', text: '' };
+    yield { type: 'input', callId: 'c1', tool: 'works', text: '{}' };
+    return { kind: 'call_tool', tool: 'works', args: {}, callId: 'c1' };
+  },
+};
+
 /** A plan of which the end is made while its beginning is carried out. */
 export const grows: Planner = {
   name: 'grows',

@@ -40,6 +40,7 @@ import {
   waited,
   watchedTask,
   wentAway,
+  writesCall,
 } from './event-scenes.ts';
 
 /** A run that emits each type of event: the map has to name every type there is. */
@@ -47,6 +48,7 @@ const EMITTERS: { readonly [T in EventType]: () => Promise<readonly RunEvent[]> 
   'run.started': () => events([]),
   token: () => eventsOfPlanner(streams),
   'token.reset': () => eventsOfPlanner(startsOver),
+  'tool.input': () => eventsOfPlanner(writesCall),
   'planner.decision': () => events([]),
   'planner.files': () => events([{ decision: call('works'), made: [{ bytes: new Uint8Array(3), mime: 'image/png' }] }]),
   'tool.invoked': () => events([call('works')]),
@@ -161,6 +163,7 @@ const FIELDS: { readonly [T in EventType]: readonly (keyof EventPayloads[T])[] }
   'run.started': ['query', 'agent'],
   token: ['step', 'channel', 'text', 'offset'],
   'token.reset': ['step'],
+  'tool.input': ['step', 'callId', 'tool', 'text', 'offset'],
   'planner.decision': ['step', 'decisionKind', 'reasoningChars', 'latencyMs'],
   'planner.files': ['step', 'files'],
   'tool.invoked': ['step', 'call', 'tool', 'args'],

@@ -8,6 +8,7 @@ import type { DroppedRun } from '../prune-port.ts';
 import { EVENT_MESSAGE, eventsIn } from '../waiting.ts';
 import { dropArtifacts } from './artifacts.ts';
 import { type Lock, lockName, type Sql } from './database.ts';
+import { dropPassing } from './passing.ts';
 import { dropLabels } from './starts.ts';
 import { dropStreams } from './streams.ts';
 import type { PostgresWaits } from './waits.ts';
@@ -62,6 +63,7 @@ export async function dropRuns(
   }
   await dropLabels(sql, keys);
   await dropStreams(sql, keys);
+  await dropPassing(sql, keys);
   await sql.run(DROP_RUNS, keys);
   return told;
 }

@@ -26,6 +26,7 @@ import type {
   SnapshotStore,
   StartedByKey,
 } from '../port.ts';
+import type { PassingStore } from '../port-passing.ts';
 import type { StreamStore } from '../port-streams.ts';
 import { assertPrune, type Pruned, type PruneRequest } from '../prune-port.ts';
 import { assertLease, assertPriority, isTurn, journalClosed, ownedBy, pageSize, runNotFound } from '../rules.ts';
@@ -41,6 +42,7 @@ import { InOrder } from './in-order.ts';
 import { readInbox } from './inbox.ts';
 import { PostgresItems } from './items.ts';
 import { PostgresNews } from './news.ts';
+import { PostgresPassing } from './passing.ts';
 import { PostgresPrune } from './prune.ts';
 import { PostgresRecords, PostgresRepairs } from './records.ts';
 import { findRun } from './run-rows.ts';
@@ -70,6 +72,7 @@ class PostgresJournal implements Journal {
   readonly waits: WaitIndex;
   readonly events: EventStore;
   readonly streams: StreamStore;
+  readonly passing: PassingStore;
   readonly #database: Database;
   readonly #news: PostgresNews;
   readonly #runs: PostgresRuns;
@@ -105,6 +108,7 @@ class PostgresJournal implements Journal {
     this.snapshots = new PostgresSnapshots(database);
     this.store = new PostgresItems(database, options.pgvector === true);
     this.streams = new PostgresStreams(database, (run) => news.tell(run));
+    this.passing = new PostgresPassing(database, news);
     this.sessions = this.#sessionStore(waits);
     this.waits = { list: (query) => database.read((sql) => waits.list(sql, query)) };
     this.events = {

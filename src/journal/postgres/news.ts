@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { Client } from 'pg';
 import type { Scope } from '#core';
-import { DUE, sessionKey, Watchers } from '../watchers.ts';
+import { DUE, passingKey, READERS, sessionKey, Watchers } from '../watchers.ts';
 import type { Database, Sql } from './database.ts';
 import { IS_READY } from './run-rows.ts';
 
@@ -23,6 +23,8 @@ const RECONNECT_MS = 1_000;
 /** So long a connection has until it hears its own word. */
 const ECHO_MS = 3_000;
 const ECHO = '?';
+/** Whoever hears these learns nothing of anybody. */
+const COMMON: ReadonlySet<string> = new Set([DUE, READERS, ALL]);
 /** Nothing waits for the disk: a word that is lost with the server is lost with all who listened. */
 const NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)";
 const LOOK_AT_RUNS = `
@@ -51,6 +53,8 @@ export class PostgresNews {
   readonly #sender = crypto.randomUUID();
   readonly #watchers = new Watchers();
   readonly #sessions = new Map<string, Scope>();
+  /** The names under which somebody has watched what passes in a run. */
+  readonly #passing = new Set<string>();
   /** Where names are hidden: the digests of those that are watched. */
   readonly #hidden = new Map<string, string>();
   readonly #marks = new Map<string, string>();
@@ -87,6 +91,16 @@ export class PostgresNews {
     return this.#watching(this.#watchers.addDue(wake));
   }
 
+  watchReaders(wake: () => void): () => void {
+    return this.#watching(this.#watchers.add(READERS, wake));
+  }
+
+  watchPassing(run: string, wake: () => void): () => void {
+    this.#passing.add(passingKey(run));
+    this.#hide(passingKey(run));
+    return this.#watching(this.#watchers.add(passingKey(run), wake));
+  }
+
   #watching(stop: () => void): () => void {
     if (this.#watchers.size > 0) {
       this.#look(this.#options.watchIntervalMs);
@@ -107,6 +121,16 @@ export class PostgresNews {
   tellProgress(run: string): void {
     this.#watchers.wake(run);
     this.#gather(run, PROGRESS_MS);
+  }
+
+  /** Somebody has begun to read a run, or reads on. */
+  tellReaders(): void {
+    this.#tellName(READERS);
+  }
+
+  /** Readers of the run are told something that is not recorded. */
+  tellPassing(run: string): void {
+    this.#tellName(passingKey(run));
   }
 
   tellSession(scope: Scope): void {
@@ -160,7 +184,7 @@ export class PostgresNews {
   }
 
   #toldAs(name: string): string {
-    return this.#options.hidesNames && name !== DUE && name !== ALL ? digestOf(name) : name;
+    return this.#options.hidesNames && !COMMON.has(name) ? digestOf(name) : name;
   }
 
   #hide(name: string): void {
@@ -226,7 +250,10 @@ export class PostgresNews {
     try {
       for (const name of this.#sessions.keys()) if (!this.#watchers.has(name)) this.#sessions.delete(name);
       for (const [digest, name] of this.#hidden) if (!this.#watchers.has(name)) this.#hidden.delete(digest);
-      const runs = this.#watchers.names.filter((name) => name !== DUE && !this.#sessions.has(name));
+      this.#wakePassing();
+      const isRun = (name: string): boolean =>
+        !COMMON.has(name) && !this.#passing.has(name) && !this.#sessions.has(name);
+      const runs = this.#watchers.names.filter(isRun);
       const sessions = [...this.#sessions];
       const found = await this.#database.read(async (sql) => {
         await this.#lookForDue(sql);
@@ -258,6 +285,15 @@ export class PostgresNews {
   async #lookForDue(sql: Sql): Promise<void> {
     if (this.#hears || !this.#watchers.has(DUE)) return;
     if ((await sql.row(LOOK_AT_DUE)) !== undefined) this.#watchers.wake(DUE);
+  }
+
+  /** What passes leaves no mark on its run: where it is not heard of, whoever wants it looks. */
+  #wakePassing(): void {
+    for (const name of this.#passing) {
+      if (!this.#watchers.has(name)) this.#passing.delete(name);
+      else if (!this.#hears) this.#watchers.wake(name);
+    }
+    if (!this.#hears) this.#watchers.wake(READERS);
   }
 
   #stopListening(): void {

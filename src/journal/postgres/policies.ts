@@ -107,6 +107,8 @@ export const POLICIES: Readonly<Record<string, Policy>> = {
   snapshot_blocks: ofRun('snapshot_blocks'),
   run_labels: ofRun('run_labels'),
   streams: ofRun('streams'),
+  readers: ofRun('readers'),
+  passing: ofRun('passing'),
   stream_rows: {
     has: 'EXISTS (SELECT FROM {streams} AS own WHERE own.key = stream_rows.stream)',
     takes: '{owns_stream}(stream_rows.stream)',

@@ -5,6 +5,7 @@ import { SCHEDULE_LABEL } from '../start-rules.ts';
 import { type RecordRow, storedRecord } from '../stored-runs.ts';
 import { eventsIn } from '../waiting.ts';
 import { type Database, type Lock, NOW_1, type Sql, type SqlValue, sessionLock } from './database.ts';
+import { dropPassing } from './passing.ts';
 import { findRun, holdRun, type RunRow } from './run-rows.ts';
 import { forgetStarts, reindex } from './starts.ts';
 import { dropStreams } from './streams.ts';
@@ -214,6 +215,7 @@ export class PostgresRepairs {
     if (request.erases === true) {
       await forgetStarts(sql, [run]);
       await dropStreams(sql, [key]);
+      await dropPassing(sql, [key]);
     }
     const told = await this.#waits.replace(sql, key, waits, now);
     return [...told, ...(await this.#waits.giveBack(sql, key, eventsIn(dropped), now))];

@@ -196,6 +196,21 @@ CREATE TABLE {stream_rows} (
 );
 `,
   },
+  {
+    sql: `
+CREATE TABLE {readers} (
+  run bigint PRIMARY KEY,
+  until bigint NOT NULL
+);
+CREATE TABLE {passing} (
+  number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  run bigint NOT NULL,
+  fence bigint NOT NULL,
+  value text NOT NULL
+);
+CREATE INDEX passing_run ON {passing} (run, number);
+`,
+  },
 ];
 
 /** The newest version that this code knows. */

@@ -4,6 +4,7 @@ import { type Scope, scopeKey } from '#core';
 import type { StoredMessage } from '../port.ts';
 import type { DroppedRun } from '../prune-port.ts';
 import { EVENT_MESSAGE, eventsIn } from '../waiting.ts';
+import { DROP_PASSING, DROP_READERS } from './passing.ts';
 import type { SqliteStarts } from './starts.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
 import { DROP_STREAM_ROWS, DROP_STREAMS } from './streams.ts';
@@ -23,6 +24,8 @@ function statementsOn(db: DatabaseSync) {
     blocks: sql('DELETE FROM snapshot_blocks WHERE run = ?'),
     streamRows: sql(DROP_STREAM_ROWS),
     streams: sql(DROP_STREAMS),
+    passing: sql(DROP_PASSING),
+    readers: sql(DROP_READERS),
     run: sql('DELETE FROM runs WHERE key = ?'),
     anyOf: sql(`SELECT 1 AS found FROM runs WHERE ${IN_SCOPE} LIMIT 1`),
     facts: sql(`DELETE FROM session_facts WHERE ${IN_SCOPE}`),
@@ -67,6 +70,8 @@ export class SqliteDrops {
       this.#sql.blocks().run(key);
       this.#sql.streamRows().run(key);
       this.#sql.streams().run(key);
+      this.#sql.passing().run(key);
+      this.#sql.readers().run(key);
       this.#sql.run().run(key);
     }
     return told;

@@ -38,6 +38,7 @@ import type {
   SnapshotStore,
   StartedByKey,
 } from '../port.ts';
+import type { PassingStore } from '../port-passing.ts';
 import type { StreamStore } from '../port-streams.ts';
 import { assertPrune, type Pruned, type PruneRequest, type Removed } from '../prune-port.ts';
 import {
@@ -58,6 +59,7 @@ import { SqliteDrops } from './drops.ts';
 import { SqliteGuard } from './guard.ts';
 import { SqliteItems } from './items.ts';
 import { OpeningJournal } from './opening.ts';
+import { SqlitePassing } from './passing.ts';
 import { SqlitePrune } from './prune.ts';
 import { ReadingJournal } from './reading.ts';
 import { partBefore, SqliteRecords, SqliteRepairs } from './records.ts';
@@ -142,6 +144,7 @@ export class SqliteJournal implements Journal {
   readonly waits: WaitIndex;
   readonly events: EventStore;
   readonly streams: StreamStore;
+  readonly passing: PassingStore;
   readonly #db: DatabaseSync;
   readonly #guard: SqliteGuard;
   readonly #clock: Clock;
@@ -192,6 +195,8 @@ export class SqliteJournal implements Journal {
     this.snapshots = new SqliteSnapshots(db, access);
     this.store = new SqliteItems(db, access, () => this.#now());
     this.streams = new SqliteStreams(db, access, (run) => this.#watchers.wake(run));
+    const watching = (add: () => () => void): (() => void) => this.#watching(add);
+    this.passing = new SqlitePassing(db, access, () => this.#now(), { watchers: this.#watchers, watching });
     this.#rows = new SqliteRows(db, this.#clock, { turns, starts, schedules });
     this.#records = new SqliteRecords(db);
     this.#repairs = new SqliteRepairs(db, this.#rows.waits, starts);

@@ -5,6 +5,7 @@
  */
 import { PilotageError, type Scope } from '#core';
 import type { ArtifactStore, Journal, LongTermStore, SessionStore, SnapshotStore } from '../port.ts';
+import type { PassingStore } from '../port-passing.ts';
 import type { StreamStore } from '../port-streams.ts';
 import { journalClosed } from '../rules.ts';
 import type { ScheduleStore } from '../schedules-port.ts';
@@ -72,6 +73,15 @@ export class OpeningJournal implements Journal {
     append: (append) => this.#with(({ streams }) => streams.append(append)),
     read: (run, name, from, limit) => this.#with(({ streams }) => streams.read(run, name, from, limit)),
     list: (run) => this.#with(({ streams }) => streams.list(run)),
+  };
+
+  readonly passing: PassingStore = {
+    want: (runs, forMs) => this.#with(({ passing }) => passing.want(runs, forMs)),
+    wanted: () => this.#with(({ passing }) => passing.wanted()),
+    watchWanted: (wake) => this.#watch(({ passing }) => passing.watchWanted(wake), wake),
+    put: (rows) => this.#with(({ passing }) => passing.put(rows)),
+    read: (run, after) => this.#with(({ passing }) => passing.read(run, after)),
+    watch: (run, wake) => this.#watch(({ passing }) => passing.watch(run, wake), wake),
   };
 
   readonly snapshots: SnapshotStore = {

@@ -3,11 +3,12 @@ import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { PilotageError, type Scope } from '#core';
 import type { ArtifactStore, Journal, LongTermStore, RunQuery, SessionStore, SnapshotStore } from '../port.ts';
+import type { PassingStore } from '../port-passing.ts';
 import type { StreamStore } from '../port-streams.ts';
 import { journalClosed } from '../rules.ts';
 import type { ScheduleStore } from '../schedules-port.ts';
 import type { EventStore, WaitIndex } from '../waits-port.ts';
-import { Watchers } from '../watchers.ts';
+import { passingKey, Watchers } from '../watchers.ts';
 import { footprintOf, openStill, type Still } from './still.ts';
 
 const WATCH_INTERVAL_MS = 200;
@@ -94,6 +95,16 @@ export class ReadingJournal implements Journal {
     append: () => this.#refuse(),
     read: (run, name, from, limit) => this.#read(({ streams }) => streams.read(run, name, from, limit)),
     list: (run) => this.#read(({ streams }) => streams.list(run)),
+  };
+
+  /** Nobody can say here that a run is read: what passes is seen as long as somebody else reads it. */
+  readonly passing: PassingStore = {
+    want: () => this.#refuse(),
+    wanted: () => this.#read(({ passing }) => passing.wanted()),
+    watchWanted: () => () => undefined,
+    put: () => this.#refuse(),
+    read: (run, after) => this.#read(({ passing }) => passing.read(run, after)),
+    watch: (run, wake) => this.#watch(() => this.#watchers.add(passingKey(run), wake)),
   };
 
   readonly snapshots: SnapshotStore = {

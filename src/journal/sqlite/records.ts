@@ -5,6 +5,7 @@ import { assertAsExamined, hasEnded, runNotFound } from '../rules.ts';
 import { SCHEDULE_LABEL } from '../start-rules.ts';
 import { type RecordRow, storedRecord } from '../stored-runs.ts';
 import { eventsIn } from '../waiting.ts';
+import { DROP_PASSING } from './passing.ts';
 import { HEAD, LAST_ENTRY } from './schema.ts';
 import type { SqliteStarts } from './starts.ts';
 import { hasText, type PreparedStatement, prepared } from './statements.ts';
@@ -126,6 +127,7 @@ export class SqliteRepairs {
   readonly #forget: PreparedStatement;
   readonly #dropStreamRows: PreparedStatement;
   readonly #dropStreams: PreparedStatement;
+  readonly #dropPassing: PreparedStatement;
   readonly #set: PreparedStatement;
   readonly #starts: SqliteStarts;
 
@@ -146,6 +148,7 @@ export class SqliteRepairs {
     this.#forget = sql('DELETE FROM snapshots WHERE run = ?');
     this.#dropStreamRows = sql(DROP_STREAM_ROWS);
     this.#dropStreams = sql(DROP_STREAMS);
+    this.#dropPassing = sql(DROP_PASSING);
     this.#set = sql(`
       UPDATE runs SET head = :head, status = :status, agent = :agent, fence = fence + 1, owner = NULL, lease_until = NULL,
         wake_at = 0, problem = NULL, updated_at = :now
@@ -181,6 +184,7 @@ export class SqliteRepairs {
     if (request.erases === true) {
       this.#dropStreamRows().run(key);
       this.#dropStreams().run(key);
+      this.#dropPassing().run(key);
     }
     this.#set().run({ key, head: keep + bodies.length, status, agent, now });
     const told = this.#waits.replace(key, waits, now);

@@ -393,6 +393,17 @@ export const MIGRATIONS: readonly string[] = [
     value TEXT NOT NULL
   ) STRICT;
   `,
+  // What passes in runs that are read in other processes: until when each is read, and what its readers are told on the way.
+  `
+  CREATE TABLE readers (run INTEGER PRIMARY KEY, until INTEGER NOT NULL) STRICT;
+  CREATE TABLE passing (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    run INTEGER NOT NULL,
+    fence INTEGER NOT NULL,
+    value TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX passing_run ON passing (run, number);
+  `,
 ];
 
 /** In SQL: the last entry that the log has of the run of a row of `runs`; NULL when it has none. */

@@ -160,6 +160,8 @@ class LineReader {
       yield delta;
       return true;
     }
+    // It is asked for a plan in text, and has no tools to call.
+    if (delta.type === 'input') return true;
     if (delta.type === 'reset') {
       // Steps that came before the failure may run already: the call cannot begin anew.
       if (this.#draft.kept.length > this.#keptBefore) return false;

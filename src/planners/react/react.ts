@@ -187,7 +187,8 @@ export function react(options: ReactOptions): Planner {
     for (;;) {
       try {
         const reading = () => readingOf(turn.asked, view, making);
-        const asked = yield* proseOnly(streamModel(turn.asking), reading);
+        const isFree = (callId: string) => requests.callIds(view, turn.asked, [callId])[0] === callId;
+        const asked = yield* proseOnly(streamModel(turn.asking), reading, isFree);
         const unfit = unread(asked, turn, view);
         if (unfit === undefined) {
           const move = moveOf(asked, turn, view, making);

@@ -232,7 +232,7 @@ const HARMLESS: ReadonlySet<ParseIssue['code']> = new Set([
 ]);
 
 /** The tool's own name for that by which the model knows it. */
-function ownName(name: string, { tools }: Callable): string {
+export function ownName(name: string, { tools }: Callable): string {
   const known = tools.get(name);
   if (known !== undefined && calledName(known) === name) return name;
   return tools.all().find((tool) => calledName(tool) === name)?.name ?? name;

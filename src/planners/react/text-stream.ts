@@ -7,7 +7,7 @@ import type { SpokenDelta } from '#core';
 import type { ModelAnswer, Reply } from '#model';
 import { ToolCallStream } from '#parse';
 import { beginsAsTemplate, TemplateStart } from './chat-template.ts';
-import { parseTools, type ReadOptions, readReply } from './read-reply.ts';
+import { ownName, parseTools, type ReadOptions, readReply } from './read-reply.ts';
 
 /**
  * @param reading how a reply of the model that is speaking now is read.
@@ -16,10 +16,12 @@ import { parseTools, type ReadOptions, readReply } from './read-reply.ts';
 export async function* proseOnly(
   deltas: AsyncGenerator<SpokenDelta, ModelAnswer>,
   reading: () => ReadOptions,
+  isFree: (callId: string) => boolean,
 ): AsyncGenerator<SpokenDelta, ModelAnswer> {
   let words: Words | undefined;
   let isShown = false;
   let reasoning = '';
+  let inputs = new Inputs();
   try {
     for (;;) {
       let next: IteratorResult<SpokenDelta, ModelAnswer>;
@@ -35,9 +37,17 @@ export async function* proseOnly(
         if (end?.isNew === true) {
           yield { type: 'reset' };
           if (reasoning !== '') yield { type: 'reasoning', text: reasoning };
+          yield* inputs.shown();
         }
         if (end !== undefined && end.text !== '') yield { type: 'text', text: end.text };
         return value;
+      }
+      if (value.type === 'input') {
+        const input = inputs.take(value, reading, isFree);
+        if (input === undefined) continue;
+        isShown = true;
+        yield input;
+        continue;
       }
       isShown = value.type !== 'reset';
       if (value.type === 'text') {
@@ -46,12 +56,51 @@ export async function* proseOnly(
         if (text !== '') yield { type: 'text', text };
         continue;
       }
-      if (value.type === 'reset') words = undefined;
+      if (value.type === 'reset') {
+        words = undefined;
+        inputs = new Inputs();
+      }
       reasoning = value.type === 'reset' ? '' : reasoning + value.text;
       yield value;
     }
   } finally {
     await deltas.return(undefined as never);
+  }
+}
+
+type InputDelta = Extract<SpokenDelta, { type: 'input' }>;
+
+/**
+ * The arguments of a reply's calls on their way to a listener: those of calls that will have the id which the provider gave them, of tools of the
+ * run. What is a decision of its own, such as the end of the run, is no call.
+ */
+class Inputs {
+  /** By the provider's ids; `undefined`: not shown. */
+  readonly #calls = new Map<string, InputDelta | undefined>();
+
+  /** @param isFree no call before has the id. */
+  take(piece: InputDelta, reading: () => ReadOptions, isFree: (callId: string) => boolean): InputDelta | undefined {
+    const { callId, text } = piece;
+    const begun = this.#calls.get(callId);
+    // A second call of the same id will have another one.
+    const isAnew = text === '' && this.#calls.has(callId);
+    if (begun === undefined && this.#calls.has(callId)) return undefined;
+    const tool = begun?.tool ?? this.#toolOf(piece, reading());
+    if (isAnew || tool === undefined || (begun === undefined && !isFree(callId))) {
+      this.#calls.set(callId, undefined);
+      return undefined;
+    }
+    this.#calls.set(callId, { ...piece, tool, text: (begun?.text ?? '') + text });
+    return { ...piece, tool };
+  }
+
+  *shown(): Generator<InputDelta, void> {
+    for (const call of this.#calls.values()) if (call !== undefined) yield call;
+  }
+
+  #toolOf({ tool: name }: InputDelta, reading: ReadOptions): string | undefined {
+    const tool = ownName(name, reading);
+    return reading.tools.get(tool) === undefined ? undefined : tool;
   }
 }
 

@@ -18,6 +18,7 @@ import type {
   NewRun,
   Park,
   ParkedRequest,
+  PassingStore,
   Pruned,
   PruneRequest,
   Received,
@@ -47,6 +48,7 @@ export class FaultyJournal implements Journal {
   readonly waits: WaitIndex;
   readonly events: EventStore;
   readonly streams: StreamStore;
+  readonly passing: PassingStore;
   readonly #inner: Journal;
   readonly #process: CrashProcess;
   readonly #record: CrashRecord;
@@ -76,6 +78,16 @@ export class FaultyJournal implements Journal {
       append: (append) => this.#write('streams.append', () => inner.streams.append(append)),
       read: (run, name, from, limit) => process.guard(() => inner.streams.read(run, name, from, limit)),
       list: (run) => process.guard(() => inner.streams.list(run)),
+    };
+    const whileAlive = (wake: () => void) => () => void (process.alive && wake());
+    // What is told to readers is no write that counts: no crash is tried at it.
+    this.passing = {
+      want: (runs, forMs) => process.guard(() => inner.passing.want(runs, forMs)),
+      wanted: () => process.guard(() => inner.passing.wanted()),
+      watchWanted: (wake) => inner.passing.watchWanted(whileAlive(wake)),
+      put: (rows) => process.guard(() => inner.passing.put(rows)),
+      read: (run, after) => process.guard(() => inner.passing.read(run, after)),
+      watch: (run, wake) => inner.passing.watch(run, whileAlive(wake)),
     };
     this.sessions = {
       get: (scope) => process.guard(() => inner.sessions.get(scope)),

@@ -119,7 +119,12 @@ async function decisionOf(planner: Planner, view: RunView, signal: AbortSignal):
 function assertDelta(delta: Delta): void {
   const isText = (delta?.type === 'text' || delta?.type === 'reasoning') && typeof delta.text === 'string';
   const isPlan = delta?.type === 'branches' && typeof delta.plan === 'string' && Array.isArray(delta.branches);
-  assert.ok(isText || isPlan || delta?.type === 'reset', `the planner yielded ${shown(delta)}, which is not a delta`);
+  const isInput =
+    delta?.type === 'input' && [delta.callId, delta.tool, delta.text].every((part) => typeof part === 'string');
+  assert.ok(
+    isText || isInput || isPlan || delta?.type === 'reset',
+    `the planner yielded ${shown(delta)}, which is not a delta`,
+  );
 }
 
 /** The planner's move, which must be whole and valid. @param when what it was asked, for the message. */
