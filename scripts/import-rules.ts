@@ -77,5 +77,6 @@ export const ROOMS: Readonly<Record<string, Room>> = {
 /** Modules that only the files matching the pattern may import, so that nobody loads them without asking for them. */
 export const RESERVED: Readonly<Record<string, RegExp>> = {
   '@ai-sdk/openai-compatible': /^src\/model\/openai-compatible\.ts$/,
+  '@modelcontextprotocol/server': /^src\/server\/mcp\/[^/]+\.ts$/,
   'node:sqlite': /^src\/journal\/sqlite\/[^/]+\.ts$/,
 };

@@ -3,6 +3,7 @@ import {
   asPlanner,
   assertTexts,
   defined,
+  type Effect,
   type NamedModel,
   PilotageError,
   type Planner,
@@ -37,11 +38,20 @@ export interface AgentParts {
   readonly tools?: ToolSet;
 }
 
+/** What is known of an agent from outside. */
+export interface AgentRecord {
+  readonly name: string;
+  /** What its tools may do to the world, each once, and those of the agents that it may give tasks to. */
+  readonly effects: readonly Effect[];
+}
+
 /** The agents of a runtime, the default one first. */
 export class Agents {
   readonly all: readonly ReadyAgent[];
   /** The agent of runs that name none. */
   readonly default: ReadyAgent;
+  /** Those that the program has given. */
+  readonly #given: readonly string[];
   readonly #byName: ReadonlyMap<string, ReadyAgent>;
   #only: readonly string[] | undefined;
   /** Those that a task may be given to by name. */
@@ -80,6 +90,7 @@ export class Agents {
       return { agent: name, planner, limits, limit, unpriced, readArgs, isFlow: 'graph' in made, toolsOf, undoing };
     };
     const [first] = given;
+    this.#given = given.map(({ name }) => name);
     const known = gathered(given);
     // A flow takes an input of its own, and no request in words.
     const works = [...known.values()].filter((each) => !carriesOneCall(each) && !('graph' in each));
@@ -97,6 +108,17 @@ export class Agents {
   /** Those whose runs are taken over by this process. */
   get takenOver(): readonly string[] {
     return this.#only ?? this.names;
+  }
+
+  /** Those that the program has given, the default one first; not those that their tools bring along. */
+  get records(): readonly AgentRecord[] {
+    return this.#given.map((name) => ({ name, effects: this.#effectsOf(name) }));
+  }
+
+  #effectsOf(name: string): readonly Effect[] {
+    const own = this.named(name).toolsOf([], []);
+    const others = (own.agents ?? []).flatMap((other) => this.find(other)?.toolsOf([], []).all() ?? []);
+    return [...new Set([...own.all(), ...others].map(({ effect }) => effect))];
   }
 
   /**

@@ -12,6 +12,7 @@ export { Said } from '../loop/said.ts';
 export { limitsWithin } from '../tasks/budget-share.ts';
 export { taskEndOf } from '../tasks/ending.ts';
 export { addressee } from './addressee.ts';
+export type { AgentRecord } from './agents.ts';
 export type { Answer, Approval, PauseAnswer, Settlement } from './answers.ts';
 export { callMeant } from './cancel-call.ts';
 export type { Advance, Advanced, Driver } from './driver-port.ts';

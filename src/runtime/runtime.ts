@@ -54,7 +54,7 @@ import { assertPriced } from '../loop/prices.ts';
 import { assertProgressGuard } from '../loop/progress-guard.ts';
 import { ToldRuns } from '../loop/told-runs.ts';
 import { assertDriver } from './advances.ts';
-import { Agents, agentsGiven } from './agents.ts';
+import { type AgentRecord, Agents, agentsGiven } from './agents.ts';
 import { cancelRun } from './cancel-signals.ts';
 import { type Erased, eraseUser } from './erase.ts';
 import { type Extracted, type ExtractOptions, extractMemory } from './extract-memory.ts';
@@ -320,6 +320,11 @@ export class Runtime {
     const host = this.#readyHost();
     this.#ticker ??= new ScheduleTicker(host, this.#starting(), this.#agents);
     return this.#ticker;
+  }
+
+  /** The agents that runs can be started with, the default one first; not those that their tools bring along. */
+  get agents(): readonly AgentRecord[] {
+    return this.#agents.records;
   }
 
   /** Stored runs, newest first. */

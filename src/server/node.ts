@@ -36,7 +36,11 @@ export async function serve(handler: Handler, options: ServeOptions = {}): Promi
     headersTimeout: requestTimeoutMs,
     connectionsCheckingInterval: 1_000,
   };
-  const server = createAdaptorServer({ fetch: handler, serverOptions, overrideGlobalObjects: false }) as Server;
+  const closing = new AbortController();
+  // A connection that ends now was not ended by its client.
+  const fetch = (request: Request, env: object): Promise<Response> =>
+    handler(request, { ...env, closing: closing.signal });
+  const server = createAdaptorServer({ fetch, serverOptions, overrideGlobalObjects: false }) as Server;
   try {
     await new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, host, resolve));
   } catch (error) {
@@ -51,6 +55,7 @@ export async function serve(handler: Handler, options: ServeOptions = {}): Promi
     server,
     close: () =>
       new Promise((resolve) => {
+        closing.abort();
         server.close(() => resolve());
         server.closeAllConnections();
       }),

@@ -80,6 +80,14 @@ export class Visit {
   }
 
   /**
+   * For an answer that somebody else streams: it is one of the streams that the visitor may have at once.
+   * @returns what has to be called when it has ended. @throws RequestRefused `streams_full`.
+   */
+  enterStream(): () => void {
+    return this.#slots.enter(this.owner);
+  }
+
+  /**
    * Answers with events, as one of the streams that the visitor may have at once.
    * @param events makes them; its signal is aborted when the reader is gone.
    * @throws RequestRefused `streams_full`.
@@ -90,7 +98,7 @@ export class Visit {
   ): Response {
     // Nobody reads the body of an answer to HEAD.
     if (this.#request.method === 'HEAD') return new Response(null, { headers: eventHeaders(options) });
-    const leave = this.#slots.enter(this.owner);
+    const leave = this.enterStream();
     const left = new AbortController();
     const gone = (): void => left.abort();
     const { signal } = this.#request;

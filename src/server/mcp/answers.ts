@@ -1,0 +1,58 @@
+/** What a run has come to, as the result of a tool's call. */
+import type { Json, JsonObject } from '#core';
+import type { PauseNotice, Run, RunResult } from '#runtime';
+import type { ErrorText } from '../problem.ts';
+import { questionOf } from './questions.ts';
+
+export interface Telling {
+  readonly errorText: ErrorText;
+  /** How a person answers a question of a run, in words. */
+  readonly howToAnswer: (question: { readonly run: string; readonly token: string; readonly reason: string }) => string;
+}
+
+/** Endings that gave what was asked for, or as much of it as there is. */
+const GOOD = ['goal', 'length', 'handed_over', 'continued'];
+
+/** @param asked what the run waits for, when it is paused: those of its questions that the client was not asked, or did not want to answer. */
+export async function toolResult(run: Run, result: RunResult, telling: Telling): Promise<JsonObject> {
+  const runId = run.id;
+  if (result.status === 'failed') return resultOf({ runId, status: 'failed' }, telling.errorText(result.error), true);
+  if (result.status === 'paused') return waitingResult(runId, result.pauses, telling);
+  const { reason, answer } = result;
+  const said = answer ?? textOf(await run.payload());
+  const status = reason === 'cancelled' ? 'cancelled' : 'finished';
+  const more: JsonObject = {
+    ...(said === undefined ? {} : { answer: said }),
+    ...(reason === 'goal' ? {} : { reason }),
+  };
+  return resultOf({ runId, status, ...more }, said ?? `The run has ended (${reason}).`, !GOOD.includes(reason));
+}
+
+function textOf(payload: Json | undefined): string | undefined {
+  if (payload === undefined || payload === null) return undefined;
+  return typeof payload === 'string' ? payload : JSON.stringify(payload);
+}
+
+function waitingResult(runId: string, pauses: readonly PauseNotice[], { howToAnswer }: Telling): JsonObject {
+  const waitsFor = pauses.map((pause) => ({ token: pause.token, reason: pause.reason, question: questionOf(pause) }));
+  const lines = pauses.map((pause, index) => {
+    const how = howToAnswer({ run: pause.run, token: pause.token, reason: pause.reason });
+    return `- ${waitsFor[index]?.question}\n  ${how}`;
+  });
+  const after = `Once that is answered, the tool run_result with runId ${runId} gives the answer of the run.`;
+  const text = `The run ${runId} is not done: it waits for a person.\n${lines.join('\n')}\n${after}`;
+  return resultOf({ runId, status: 'waiting', waitsFor }, text, false);
+}
+
+function resultOf(structuredContent: JsonObject, text: string, isError: boolean): JsonObject {
+  return { content: [{ type: 'text', text }], structuredContent, ...(isError ? { isError } : {}) };
+}
+
+/** A call that began nothing, which the model can make better. */
+export function errorResult(text: string): JsonObject {
+  return { content: [{ type: 'text', text }], isError: true };
+}
+
+export function plainWay({ run, token }: { readonly run: string; readonly token: string }): string {
+  return `An operator answers it with: pilotage approve ${run} --token ${token} (or reject).`;
+}

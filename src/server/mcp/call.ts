@@ -1,0 +1,208 @@
+/** A call of a tool: which run it is, and what comes of that. */
+import { defined, isJsonObject, type Json, type JsonObject, newRunId, PilotageError, type RunEvent } from '#core';
+import type { PauseNotice, Run, RunResult } from '#runtime';
+import type { PartContext } from '../part.ts';
+import { RequestRefused } from '../problem.ts';
+import type { Visit } from '../visit.ts';
+import { errorResult, type Telling } from './answers.ts';
+import { type Askable, type Asked, answerOnce, elicitationOf, saidBy } from './questions.ts';
+import { digestOf, principalOf, type Seal } from './seal.ts';
+import { misfitOf, RUN_RESULT, type ServedTool } from './tools.ts';
+
+export interface Ground extends PartContext, Telling {
+  readonly seal: Seal;
+  readonly tools: readonly ServedTool[];
+  /** How long what is sealed for a question holds, in milliseconds. */
+  readonly holdsMs: number;
+  readonly onClosedCall: 'cancel' | 'leave';
+}
+
+/** Whoever sends a call again under the same key finds its run. */
+export const KEY_META = 'pilotage/idempotencyKey';
+const MAX_KEY_CHARS = 256;
+
+/** The parameters of a `tools/call`, as far as they are what they have to be. */
+export interface CallParams {
+  readonly name: string;
+  readonly args: JsonObject;
+  readonly key: string | undefined;
+  readonly progressToken: string | number | undefined;
+}
+
+/** @throws RequestRefused `request_invalid`. */
+export function callParams(params: unknown): CallParams {
+  const { name, arguments: args = {}, _meta: meta } = (isJsonObject(params as Json) ? params : {}) as JsonObject;
+  if (typeof name !== 'string' || !isJsonObject(args)) {
+    throw new RequestRefused('request_invalid', 'A call has the name of a tool, and its arguments are an object.');
+  }
+  const { [KEY_META]: key, progressToken } = meta !== undefined && isJsonObject(meta) ? meta : {};
+  if (key !== undefined && (typeof key !== 'string' || key === '' || key.length > MAX_KEY_CHARS)) {
+    throw new RequestRefused('request_invalid', `${KEY_META} is a text of 1 to ${MAX_KEY_CHARS} characters.`);
+  }
+  const token = typeof progressToken === 'string' || typeof progressToken === 'number' ? progressToken : undefined;
+  return { name, args, key, progressToken: token };
+}
+
+export interface Begun {
+  readonly run: Run;
+  /** False: the call only looks after a run, whose end it is not. */
+  readonly isOwn: boolean;
+  /** The position behind which the call reads the run. */
+  readonly from: number;
+}
+
+/** What a call comes to that began nothing, for the model to make a better one. */
+export interface NotBegun {
+  readonly result: JsonObject;
+}
+
+function notBegun(why: string): NotBegun {
+  return { result: errorResult(why) };
+}
+
+/**
+ * Begins the run of a call, or finds it again.
+ * @param known what else tells that the call was sent before: its place in a session.
+ * @throws RequestRefused, PilotageError.
+ */
+export async function begin(
+  { tools, runtime }: Ground,
+  visit: Visit,
+  { name, args, key }: CallParams,
+  known?: { readonly place: string },
+): Promise<Begun | NotBegun> {
+  if (name === RUN_RESULT) return lookedUp(visit, args);
+  const tool = tools.find((each) => each.name === name);
+  if (tool === undefined) throw new RequestRefused('request_invalid', `There is no tool ${JSON.stringify(name)}.`);
+  await visit.must('start', { agent: tool.agent });
+  const misfit = misfitOf(tool.inputSchema, args);
+  if (misfit !== undefined) return notBegun(`The arguments of ${name} do not fit: ${misfit}`);
+  const owner = principalOf(visit);
+  const at = key ?? (known && [known.place, name, digestOf(args)]);
+  const run = at === undefined ? newRunId() : `mcp_${digestOf([...owner, typeof at === 'string' ? ['key', at] : at])}`;
+  const { session = run } = visit.access.identity;
+  try {
+    const started = await runtime.start(tool.query(args), {
+      agent: tool.agent,
+      identity: { ...visit.owner, session, run },
+      conversation: false,
+      ...(tool.isPlain ? {} : { context: { args } }),
+      ...defined({ labels: known && { [PLACE_LABEL]: known.place } }),
+    });
+    return { run: visit.runtime.run(started.id, { as: visit.caller(session) }), from: 1, isOwn: true };
+  } catch (error) {
+    // Arguments that a flow does not take.
+    if (PilotageError.is(error, 'validation_failed')) return notBegun(error.message);
+    throw error;
+  }
+}
+
+/** Names the call of a session that a run is of. */
+export const PLACE_LABEL = 'mcp.call';
+
+async function lookedUp(visit: Visit, { runId }: JsonObject): Promise<Begun | NotBegun> {
+  if (typeof runId !== 'string') return notBegun(`The arguments of ${RUN_RESULT} do not fit: runId is a text`);
+  try {
+    const { run, record } = await visit.run(runId);
+    return { run, from: record.head + 1, isOwn: false };
+  } catch (error) {
+    if (PilotageError.is(error, 'run_not_found')) return notBegun(error.message);
+    throw error;
+  }
+}
+
+export interface Progress {
+  readonly progress: number;
+  readonly message: string;
+  /** Whoever has heard this reads on from here. */
+  readonly next: number;
+}
+
+/**
+ * What the run does until it has ended or waits for somebody. Its progress are positions in its journal, which only grow, whoever tells of them.
+ * @returns how it stands then, and from where to read on.
+ */
+export async function* followed(
+  run: Run,
+  from: number,
+  signal: AbortSignal,
+): AsyncGenerator<Progress, { readonly result: RunResult; readonly next: number }> {
+  let next = from;
+  let told = from - 1;
+  for await (const event of run.events({ from, signal })) {
+    // A run that goes on in another one counts anew.
+    if (event.identity.run !== run.id || !isRecorded(event)) continue;
+    next = event.seq + 1;
+    const message = wordsOf(event);
+    if (message === undefined || event.seq <= told) continue;
+    told = event.seq;
+    yield { progress: told, message, next };
+  }
+  signal.throwIfAborted();
+  return { result: await run.result(), next };
+}
+
+/** Resolves with the next news of a run that waits, or when the signal is aborted. */
+export async function untilNews(run: Run, next: number, signal: AbortSignal): Promise<void> {
+  for await (const event of run.events({ from: next, overPauses: true, signal })) if (isRecorded(event)) return;
+}
+
+const PASSING = ['token', 'token.reset', 'tool.chunk', 'tool.late', 'tool.input', 'task.progress', 'run.paused'];
+
+function isRecorded({ type }: RunEvent): boolean {
+  return !PASSING.includes(type);
+}
+
+function wordsOf(event: RunEvent): string | undefined {
+  switch (event.type) {
+    case 'run.started':
+      return 'It begins.';
+    case 'planner.decision':
+      return `Step ${event.step + 1}: ${event.tool ?? event.decisionKind}`;
+    case 'tool.completed':
+      return `${event.tool} is done.`;
+    case 'tool.failed':
+      return `${event.tool} failed.`;
+    case 'task.spawned':
+      return event.description;
+    default:
+      return undefined;
+  }
+}
+
+/** The questions of a paused run that the client can be asked, by their tokens. */
+export function asksFor(pauses: readonly PauseNotice[], askable: Askable): ReadonlyMap<string, JsonObject> {
+  const asked = pauses.map((pause) => [pause.token, elicitationOf(pause, askable)] as const);
+  return new Map(asked.flatMap(([token, params]) => (params === undefined ? [] : [[token, params] as const])));
+}
+
+/**
+ * Gives the run what a client has answered. @param pauses what was asked.
+ * @returns the tokens of questions that the person did not want to answer now, and why answers were refused that can be given better.
+ */
+export async function answered(
+  run: Run,
+  pauses: readonly Asked[],
+  responses: Readonly<Record<string, unknown>>,
+): Promise<{ readonly later: readonly string[]; readonly refused: readonly string[] }> {
+  const later: string[] = [];
+  const refused: string[] = [];
+  for (const pause of pauses) {
+    if (!Object.hasOwn(responses, pause.token)) continue;
+    try {
+      const said = saidBy(responses[pause.token], pause);
+      if (said.kind === 'later') later.push(pause.token);
+      else await answerOnce(run, pause.token, said);
+    } catch (error) {
+      if (PilotageError.is(error, 'payload_invalid')) refused.push(error.message);
+      else if (isForOthers(error)) later.push(pause.token);
+      else throw error;
+    }
+  }
+  return { later, refused };
+}
+
+/** Somebody else has to answer it. */
+function isForOthers(error: unknown): boolean {
+  return PilotageError.is(error, 'approver_refused') || PilotageError.is(error, 'scope_mismatch');
+}

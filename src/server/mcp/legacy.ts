@@ -1,0 +1,261 @@
+/**
+ * Calls of the protocols up to 2025-11-25. A session is what its client can do, signed, in its id; a question is a request in the stream of the call,
+ * whose id says what it asks. So no process keeps anything: whichever gets an answer gives it to the run, and whichever is asked for the rest of a
+ * stream reads the run on.
+ */
+import { randomUUID } from 'node:crypto';
+import { isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
+import type { Run, RunResult } from '#runtime';
+import type { ServerEvent } from '../event-stream.ts';
+import { statusOf } from '../problem.ts';
+import type { Visit } from '../visit.ts';
+import { toolResult } from './answers.ts';
+import { answered, asksFor, begin, callParams, followed, type Ground, PLACE_LABEL, untilNews } from './call.ts';
+import type { Heard, Hearing } from './heard.ts';
+import {
+  errorMessage,
+  jsonResponse,
+  METHOD_NOT_ALLOWED,
+  type Message,
+  type RequestId,
+  resultMessage,
+  SESSION_NOT_FOUND,
+  thrownMessage,
+} from './json-rpc.ts';
+import { type Askable, askableOf, NOT_ASKABLE, pausesNamed } from './questions.ts';
+import { digestOf, principalOf } from './seal.ts';
+
+export const SESSION_HEADER = 'mcp-session-id';
+const VERSION_HEADER = 'mcp-protocol-version';
+/** From this version on clients understand an event without data, which tells them where to go on after a connection that broke. */
+const PRIMED_SINCE = '2025-11-25';
+const SESSION_HOLDS_MS = 30 * 86_400_000;
+
+interface McpSession {
+  readonly id: string;
+  readonly asks: Askable;
+}
+
+/** Where the stream of a call stands, for whoever is asked for the rest of it. */
+interface Position {
+  readonly run: string;
+  readonly id: RequestId;
+  readonly progress: RequestId | null;
+  readonly asks: Askable;
+  readonly next: number;
+}
+
+export class Legacy {
+  readonly #ground: Ground;
+  readonly #heard: Heard;
+
+  constructor(ground: Ground, heard: Heard) {
+    this.#ground = ground;
+    this.#heard = heard;
+  }
+
+  /** The id of a new session, whose client has said this of itself. */
+  sessionFor(visit: Visit, params: JsonObject): string {
+    const asks = { ...askableOf(params['capabilities']) };
+    return this.#ground.seal.close('session', principalOf(visit), { id: randomUUID(), asks }, SESSION_HOLDS_MS);
+  }
+
+  /** @returns `undefined` for what the package answers; a 404 for a session that is not known, so that the client begins another. */
+  async response(visit: Visit, request: Request, message: Message | undefined): Promise<Response | undefined> {
+    const session = this.#sessionOf(visit, request);
+    if (session === undefined) return jsonResponse(errorMessage(null, SESSION_NOT_FOUND, 'Session not found'), 404);
+    if (request.method === 'GET') return this.#rest(visit, request);
+    if (message === undefined) return undefined;
+    const { id, method, params } = message;
+    if (method === 'tools/call' && id !== undefined) return this.#call(visit, request, session, { id, params });
+    if (method === 'notifications/cancelled') return this.#cancelled(visit, session, params['requestId']);
+    if (method === undefined && id !== undefined) return this.#answer(visit, id, message.result ?? null);
+    return undefined;
+  }
+
+  /** A request without a session is that of a client which cannot be asked. */
+  #sessionOf(visit: Visit, { headers }: Request): Partial<McpSession> | undefined {
+    const sealed = headers.get(SESSION_HEADER);
+    if (sealed === null) return {};
+    return this.#ground.seal.open('session', principalOf(visit), sealed) as Partial<McpSession> | undefined;
+  }
+
+  async #call(
+    visit: Visit,
+    request: Request,
+    session: Partial<McpSession>,
+    { id, params }: { readonly id: RequestId; readonly params: JsonObject },
+  ): Promise<Response> {
+    const { onFault } = this.#ground;
+    try {
+      const call = callParams(params);
+      // An id is used once in a session: what comes under it again is the same call.
+      const known = session.id === undefined ? undefined : { place: placeOf(session.id, id) };
+      const begun = await begin(this.#ground, visit, call, known);
+      if ('result' in begun) return jsonResponse(resultMessage(id, begun.result));
+      const { run, from: next } = begun;
+      const position = {
+        run: run.id,
+        id,
+        progress: call.progressToken ?? null,
+        asks: session.asks ?? NOT_ASKABLE,
+        next,
+      };
+      const isPrimed = (request.headers.get(VERSION_HEADER) ?? '') >= PRIMED_SINCE;
+      return this.#stream(visit, run, position, isPrimed);
+    } catch (error) {
+      const status = statusOf(error);
+      return jsonResponse(thrownMessage(id, error, onFault), status === 403 || status === 429 ? status : 200);
+    }
+  }
+
+  /** What is left of a stream whose connection broke. */
+  async #rest(visit: Visit, { headers }: Request): Promise<Response> {
+    const last = headers.get('last-event-id');
+    // Nothing is said outside of calls.
+    if (last === null)
+      return jsonResponse(errorMessage(null, METHOD_NOT_ALLOWED, 'Method not allowed.'), 405, { allow: 'POST' });
+    const opened = this.#ground.seal.open('event', principalOf(visit), last);
+    const position = opened as unknown as Position | undefined;
+    if (position === undefined) return jsonResponse(errorMessage(null, SESSION_NOT_FOUND, 'No such event'), 404);
+    const { run } = await visit.run(position.run);
+    return this.#stream(visit, run, position, true);
+  }
+
+  #stream(visit: Visit, run: Run, position: Position, isPrimed: boolean): Response {
+    const { onFault } = this.#ground;
+    const eventOf = (message: JsonObject, next: number): ServerEvent => ({
+      data: JSON.stringify(message),
+      event: 'message',
+      id: this.#eventId(visit, { ...position, next }),
+    });
+    const { id } = position;
+    const messages = (signal: AbortSignal): AsyncGenerator<Said> => this.#messages(visit, run, position, signal);
+    const first = isPrimed ? { data: '', id: this.#eventId(visit, position) } : undefined;
+    return visit.stream(
+      async function* (signal) {
+        if (first !== undefined) yield first;
+        for await (const { message, next } of messages(signal)) yield eventOf(message, next);
+      },
+      {
+        // A server that goes away says nothing: its client asks for the rest.
+        onError: (error) =>
+          PilotageError.is(error, 'runtime_closed')
+            ? undefined
+            : eventOf(thrownMessage(id, error, onFault), position.next),
+      },
+    );
+  }
+
+  #eventId(visit: Visit, position: Position): string {
+    return this.#ground.seal.close('event', principalOf(visit), position as unknown as Json, this.#ground.holdsMs);
+  }
+
+  async *#messages(visit: Visit, run: Run, position: Position, signal: AbortSignal): AsyncGenerator<Said> {
+    const hearing = this.#heard.of(run.id);
+    try {
+      yield* this.#heardMessages(visit, run, position, { signal, hearing });
+    } finally {
+      hearing.leave();
+    }
+  }
+
+  async *#heardMessages(visit: Visit, run: Run, position: Position, { signal, hearing }: Hears): AsyncGenerator<Said> {
+    const asked = new Set<string>();
+    let { next } = position;
+    for (;;) {
+      const stands = yield* this.#progress(run, { ...position, next }, signal);
+      const { result } = stands;
+      ({ next } = stands);
+      const pauses = result.status === 'paused' ? result.pauses : [];
+      const open = asksFor(
+        pauses.filter(({ token }) => !hearing.later.has(token)),
+        position.asks,
+      );
+      if (open.size === 0) {
+        yield { message: resultMessage(position.id, await toolResult(run, result, this.#ground)), next };
+        return;
+      }
+      const refused = hearing.takeRefused();
+      for (const token of refused.keys()) asked.delete(token);
+      for (const [token, params] of open) {
+        if (asked.has(token)) continue;
+        asked.add(token);
+        yield { message: this.#question(visit, run.id, token, params, refused.get(token)), next };
+      }
+      await hearing.untilNews(signal, (until) => untilNews(run, next, until));
+    }
+  }
+
+  async *#progress(run: Run, { progress: progressToken, next }: Position, signal: AbortSignal): Followed {
+    const steps = followed(run, next, signal);
+    for (;;) {
+      const step = await steps.next();
+      if (step.done === true) return step.value;
+      const { progress, message, next: after } = step.value;
+      const params = { progressToken, progress, message };
+      if (progressToken !== null)
+        yield { message: { jsonrpc: '2.0', method: 'notifications/progress', params }, next: after };
+    }
+  }
+
+  #question(visit: Visit, run: string, token: string, params: JsonObject, refused: string | undefined): JsonObject {
+    const id = this.#ground.seal.close('question', principalOf(visit), { run, token }, this.#ground.holdsMs);
+    const message = refused === undefined ? params : { ...params, message: `${refused}\n${params['message']}` };
+    return { jsonrpc: '2.0', id, method: 'elicitation/create', params: message };
+  }
+
+  /** The answer to a question; one that is not ours is left alone. */
+  async #answer(visit: Visit, id: RequestId, response: Json): Promise<Response> {
+    const opened = this.#ground.seal.open('question', principalOf(visit), id);
+    if (opened !== undefined) await this.#answered(visit, opened as { run: string; token: string }, response);
+    return new Response(null, { status: 202 });
+  }
+
+  async #answered(visit: Visit, question: { run: string; token: string }, response: Json): Promise<void> {
+    const { run: id, token } = question;
+    const { run } = await visit.run(id, 'answer');
+    // A client that cannot ask after all says so by an error.
+    const said = isJsonObject(response) ? response : { action: 'cancel' };
+    try {
+      const { later, refused } = await answered(run, await pausesNamed(run, [token]), { [token]: said });
+      const [why] = refused;
+      if (why !== undefined) this.#heard.tell(id, token, why);
+      else if (later.length > 0) this.#heard.tell(id, token);
+    } catch (error) {
+      // Somebody else was first, or this visitor may not approve: the call goes on, and tells what comes of it.
+      if (statusOf(error) >= 500) throw error;
+      this.#heard.tell(id, token);
+    }
+  }
+
+  async #cancelled(visit: Visit, session: Partial<McpSession>, requestId: Json | undefined): Promise<Response> {
+    if (session.id !== undefined && (typeof requestId === 'string' || typeof requestId === 'number')) {
+      const labels = { [PLACE_LABEL]: placeOf(session.id, requestId) };
+      for (const { identity } of await visit.runtime.list({ ...visit.owner, labels, limit: 1 })) {
+        const { run } = await visit.run(identity.run, 'control');
+        await run.cancel({ reason: 'The client has cancelled its call.' }).catch((error: unknown) => {
+          if (!PilotageError.is(error, 'run_ended')) throw error;
+        });
+      }
+    }
+    return new Response(null, { status: 202 });
+  }
+}
+
+interface Hears {
+  readonly signal: AbortSignal;
+  readonly hearing: Hearing;
+}
+
+type Followed = AsyncGenerator<Said, { readonly result: RunResult; readonly next: number }>;
+
+interface Said {
+  readonly message: JsonObject;
+  /** The rest of the stream begins behind it. */
+  readonly next: number;
+}
+
+function placeOf(session: string, id: RequestId): string {
+  return digestOf([session, id]);
+}

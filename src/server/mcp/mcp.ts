@@ -1,0 +1,187 @@
+/** The routes of the protocol, and which of its eras a request is of. */
+import {
+  createMcpHandler,
+  isJsonContentType,
+  isLegacyRequest,
+  legacyStatelessFallback,
+  type McpHttpHandler,
+  type McpRequestContext,
+  Server,
+} from '@modelcontextprotocol/server';
+import type { Context } from 'hono';
+import { assertOptions, isJsonObject, type Json, type JsonObject, type OptionShape, PilotageError } from '#core';
+import type { Part, ServerEnv } from '../part.ts';
+import type { Visit } from '../visit.ts';
+import { plainWay, type Telling } from './answers.ts';
+import type { Ground } from './call.ts';
+import { Heard } from './heard.ts';
+import { errorMessage, jsonResponse, type Message, messageIn, PARSE_ERROR } from './json-rpc.ts';
+import { Legacy, SESSION_HEADER } from './legacy.ts';
+import { type Asking, boundTo, callTool, protocolError } from './modern.ts';
+import { Seal } from './seal.ts';
+import { TASKS_EXTENSION, taskResponse } from './tasks.ts';
+import { LISTED_RUN_RESULT, type McpAgent, type ServedTool, servedTools } from './tools.ts';
+
+export interface McpOptions {
+  /**
+   * Signs what clients keep for us: where a call stands that asks somebody, and sessions of the older protocol. At least 32 bytes, the same in all
+   * processes. Of several the first signs, and all are taken.
+   */
+  readonly secret: string | readonly string[];
+  /** Default `/mcp`. */
+  readonly path?: string;
+  /** The agents that are offered, by name or with a description of them. Default: all that the runtime was given. */
+  readonly agents?: readonly (string | McpAgent)[];
+  /** What the server calls itself. Default `pilotage`. */
+  readonly name?: string;
+  /** How long a question can be answered through the call that asked it, in milliseconds. Default 7 days. The run waits as long as it takes. */
+  readonly holdsMs?: number;
+  /**
+   * What closing the stream of a call does to its run, in the protocol 2026-07-28, which calls that a cancellation. A call that is a task is never
+   * cancelled by it. Default `cancel`.
+   */
+  readonly onClosedCall?: 'cancel' | 'leave';
+  /** Words that tell a client which cannot be asked how a person answers. Default: by the command `pilotage approve`. */
+  readonly howToAnswer?: Telling['howToAnswer'];
+}
+
+const OPTIONS: OptionShape<McpOptions> = {
+  secret: 'any',
+  path: 'text?',
+  agents: 'list?',
+  name: 'text?',
+  holdsMs: 'count?',
+  onClosedCall: 'text?',
+  howToAnswer: 'function?',
+};
+const HOLDS_MS = 7 * 86_400_000;
+const VERSION = '1';
+
+/** @throws PilotageError `invalid_config`; `agent_unknown` when the handler is made. */
+export function mcp(options: McpOptions): Part {
+  assertOptions('mcp', options, OPTIONS);
+  const { path = '/mcp', agents, name = 'pilotage', secret, holdsMs = HOLDS_MS, howToAnswer = plainWay } = options;
+  const { onClosedCall = 'cancel' } = options;
+  if (!path.startsWith('/') || !['cancel', 'leave'].includes(onClosedCall)) {
+    const message = 'mcp takes a path such as /mcp, and onClosedCall as cancel or leave.';
+    throw new PilotageError('invalid_config', message);
+  }
+  const seal = new Seal(typeof secret === 'string' ? [secret] : secret);
+  return {
+    name: 'mcp',
+    routes: (app, context) => {
+      const tools = servedTools(context.runtime, agents);
+      const served = new McpServing({ ...context, seal, tools, holdsMs, onClosedCall, howToAnswer }, name);
+      app.all(path, (request) => served.response(request));
+    },
+  };
+}
+
+class McpServing {
+  readonly #ground: Ground;
+  readonly #name: string;
+  readonly #legacy: Legacy;
+  /** What the handlers of the package are told of a request beside itself. */
+  readonly #askings = new WeakMap<Request, Asking>();
+  /** Calls are streams from the beginning, which are kept open; all else is answered as JSON. */
+  readonly #calls: McpHttpHandler;
+  readonly #others: McpHttpHandler;
+  readonly #older: ReturnType<typeof legacyStatelessFallback>;
+
+  constructor(ground: Ground, name: string) {
+    this.#ground = ground;
+    this.#name = name;
+    this.#legacy = new Legacy(ground, new Heard());
+    const factory = (about: McpRequestContext): Server => this.#server(about);
+    // Requests that are not as they have to be are the client's own fault, and it is told.
+    this.#calls = createMcpHandler(factory, { legacy: 'reject', responseMode: 'sse' });
+    this.#others = createMcpHandler(factory, { legacy: 'reject' });
+    this.#older = legacyStatelessFallback(factory);
+  }
+
+  async response(context: Context<ServerEnv>): Promise<Response> {
+    const { raw } = context.req;
+    const visit = context.get('visit');
+    if (raw.method !== 'POST') return this.#withoutBody(visit, raw);
+    if (!isJsonContentType(raw.headers.get('content-type'))) return this.#others.fetch(raw);
+    const body = jsonIn(await context.req.text());
+    if (body === undefined)
+      return jsonResponse(errorMessage(null, PARSE_ERROR, 'The body of the request must be JSON.'), 400);
+    const message = messageIn(body);
+    const asking: Asking = { visit, params: message?.params ?? {}, isClosing: () => isClosing(context.env) };
+    this.#askings.set(raw, asking);
+    if (await isLegacyRequest(raw, body)) return this.#legacyResponse(visit, raw, body, message);
+    const task = message && (await taskResponse(this.#ground, asking, raw, message, body));
+    if (task !== undefined) return task;
+    const handler = message?.method === 'tools/call' ? this.#calls : this.#others;
+    return handler.fetch(raw, { parsedBody: body });
+  }
+
+  async #withoutBody(visit: Visit, request: Request): Promise<Response> {
+    const rest = request.method === 'GET' ? await this.#legacy.response(visit, request, undefined) : undefined;
+    return rest ?? this.#older(request);
+  }
+
+  async #legacyResponse(visit: Visit, request: Request, body: Json, message: Message | undefined): Promise<Response> {
+    const begins = message?.method === 'initialize';
+    const own = begins ? undefined : await this.#legacy.response(visit, request, message);
+    if (own !== undefined) return own;
+    const answer = await this.#older(request, { parsedBody: body });
+    if (!begins || !answer.ok) return answer;
+    const headers = new Headers(answer.headers);
+    headers.set(SESSION_HEADER, this.#legacy.sessionFor(visit, message.params));
+    return new Response(answer.body, { status: answer.status, headers });
+  }
+
+  /** One for each request, as the package wants it. */
+  #server({ requestInfo, era }: McpRequestContext): Server {
+    const asking = requestInfo && this.#askings.get(requestInfo);
+    if (asking === undefined) throw new Error('The request is not one of ours.');
+    const { seal } = this.#ground;
+    const extensions = era === 'modern' ? { extensions: { [TASKS_EXTENSION]: {} } } : {};
+    const server = new Server(
+      { name: this.#name, version: VERSION },
+      {
+        capabilities: { tools: {}, ...extensions },
+        // What is listed depends on who asks.
+        cacheHints: { 'tools/list': { ttlMs: 0, cacheScope: 'private' } },
+        requestState: { verify: (state) => opened(seal, asking, state) },
+      },
+    );
+    server.setRequestHandler('tools/list', async () => ({ tools: (await this.#listed(asking.visit)) as never }));
+    server.setRequestHandler(
+      'tools/call',
+      async (_, context) => (await callTool(this.#ground, asking, context)) as never,
+    );
+    return server;
+  }
+
+  async #listed(visit: Visit): Promise<readonly JsonObject[]> {
+    const { tools, onFault } = this.#ground;
+    try {
+      const may = await Promise.all(tools.map(({ agent }: ServedTool) => visit.may('start', { agent })));
+      return [...tools.filter((_, index) => may[index]).map(({ listed }) => listed), LISTED_RUN_RESULT];
+    } catch (error) {
+      throw protocolError(error, onFault);
+    }
+  }
+}
+
+async function opened(seal: Seal, asking: Asking, state: string): Promise<JsonObject> {
+  const content = seal.open('state', boundTo(asking), state);
+  if (content === undefined || !isJsonObject(content)) throw new Error('It does not open.');
+  return content;
+}
+
+function jsonIn(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What `serve` tells beside the request. */
+function isClosing(env: unknown): boolean {
+  return ((env ?? {}) as { readonly closing?: AbortSignal }).closing?.aborted === true;
+}

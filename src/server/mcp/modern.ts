@@ -1,0 +1,148 @@
+/** Calls of the protocol 2026-07-28: without sessions, and what is asked of a person ends the call, which is sent again with the answer. */
+import {
+  type InputRequests,
+  inputRequired,
+  ProtocolError,
+  ProtocolErrorCode,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
+import { isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
+import type { PauseNotice, Run } from '#runtime';
+import { statusOf, toldError } from '../problem.ts';
+import type { Visit } from '../visit.ts';
+import { toolResult } from './answers.ts';
+import { answered, asksFor, type Begun, begin, callParams, followed, type Ground, type NotBegun } from './call.ts';
+import { askableOf, pausesNamed } from './questions.ts';
+import { digestOf, principalOf } from './seal.ts';
+
+/** A request that a handler of the package answers, and who has sent it. */
+export interface Asking {
+  readonly visit: Visit;
+  /** The parameters as they were sent. */
+  readonly params: JsonObject;
+  /** Whether it is the server that ends its connections. */
+  readonly isClosing: () => boolean;
+}
+
+const CAPABILITIES_META = 'io.modelcontextprotocol/clientCapabilities';
+
+/** What the client says in each request that it can do. */
+export function capabilitiesIn({ _meta: meta }: JsonObject): JsonObject {
+  const given = meta !== undefined && isJsonObject(meta) ? meta[CAPABILITIES_META] : undefined;
+  return given !== undefined && isJsonObject(given) ? given : {};
+}
+
+/** A call that was answered with questions, as its client sends it back. */
+interface CallState {
+  readonly run: string;
+  readonly tokens: readonly string[];
+}
+
+/** What a state is bound to beside its content: it opens for the same call of the same person only. */
+export function boundTo({ visit, params }: Asking): readonly Json[] {
+  const { name = null, arguments: args = {} } = params;
+  return [...principalOf(visit), name, digestOf(args)];
+}
+
+/** @throws ProtocolError for what the client did; what went wrong here is told to `onFault`. */
+export async function callTool(ground: Ground, asking: Asking, context: ServerContext): Promise<JsonObject> {
+  try {
+    return await carriedOut(ground, asking, context);
+  } catch (error) {
+    throw protocolError(error, ground.onFault);
+  }
+}
+
+export function protocolError(error: unknown, onFault: (error: unknown) => void): ProtocolError {
+  if (error instanceof ProtocolError) return error;
+  const status = statusOf(error);
+  if (status >= 500) onFault(error);
+  const { code, message } = toldError(error);
+  return new ProtocolError(status >= 500 ? ProtocolErrorCode.InternalError : ProtocolErrorCode.InvalidParams, message, {
+    code,
+  });
+}
+
+/** The run of a call, begun or gone on with by what the client has answered. */
+export async function begunOrAnswered(
+  ground: Ground,
+  asking: Asking,
+  state: CallState | undefined,
+  responses: Readonly<Record<string, unknown>>,
+): Promise<(Begun & Partial<Awaited<ReturnType<typeof answered>>>) | NotBegun> {
+  const { visit, params } = asking;
+  if (state === undefined) return begin(ground, visit, callParams(params));
+  const { run, record } = await visit.run(state.run, 'answer');
+  const said = await answered(run, await pausesNamed(run, state.tokens), responses);
+  return { run, from: record.head + 1, isOwn: true, ...said };
+}
+
+async function carriedOut(ground: Ground, asking: Asking, { mcpReq }: ServerContext): Promise<JsonObject> {
+  const { visit, params } = asking;
+  const { progressToken } = callParams(params);
+  const leave = visit.enterStream();
+  try {
+    const begun = await begunOrAnswered(ground, asking, mcpReq.requestState<CallState>(), mcpReq.inputResponses ?? {});
+    if ('result' in begun) return begun.result;
+    const { run, from, later = [], refused = [] } = begun;
+    const heed = begun.isOwn ? cancelling(ground, asking, run, mcpReq.signal) : () => {};
+    try {
+      const steps = followed(run, from, mcpReq.signal);
+      let step = await steps.next();
+      for (; step.done !== true; step = await steps.next()) {
+        if (progressToken === undefined) continue;
+        const { progress, message } = step.value;
+        await mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress, message } });
+      }
+      const { result } = step.value;
+      if (result.status !== 'paused') return await toolResult(run, result, ground);
+      const open = result.pauses.filter(({ token }) => !later.includes(token));
+      return asked(ground, asking, run, open, refused) ?? (await toolResult(run, result, ground));
+    } finally {
+      heed();
+    }
+  } finally {
+    leave();
+  }
+}
+
+/** Asks the client; `undefined` where it cannot be asked. */
+function asked(
+  { seal, holdsMs }: Ground,
+  asking: Asking,
+  run: Run,
+  pauses: readonly PauseNotice[],
+  refused: readonly string[],
+): JsonObject | undefined {
+  const asks = asksFor(pauses, askableOf(capabilitiesIn(asking.params)));
+  if (asks.size === 0) return undefined;
+  const state: CallState = { run: run.id, tokens: [...asks.keys()] };
+  const requestState = seal.close('state', boundTo(asking), { ...state }, holdsMs);
+  return inputRequired({
+    inputRequests: inputRequests(asks, refused) as unknown as InputRequests,
+    requestState,
+  }) as unknown as JsonObject;
+}
+
+/** @param refused why answers to them did not do. */
+export function inputRequests(asks: ReadonlyMap<string, JsonObject>, refused: readonly string[] = []): JsonObject {
+  const requests = [...asks].map(([token, { elicitationId: _, ...params }]) => {
+    const message = [...refused, params['message']].join('\n');
+    return [token, { method: 'elicitation/create', params: { ...params, message } }];
+  });
+  return Object.fromEntries(requests);
+}
+
+/** In this protocol the client cancels a call by closing its stream. @returns what ends that. */
+function cancelling({ onClosedCall, onFault }: Ground, asking: Asking, run: Run, signal: AbortSignal): () => void {
+  if (onClosedCall === 'leave') return () => {};
+  const cancel = (): void => {
+    if (asking.isClosing()) return;
+    run.cancel({ reason: 'The client has closed its call.' }).catch((error: unknown) => {
+      if (!PilotageError.is(error, 'run_ended')) onFault(error);
+    });
+  };
+  if (signal.aborted) cancel();
+  else signal.addEventListener('abort', cancel, { once: true });
+  return () => signal.removeEventListener('abort', cancel);
+}

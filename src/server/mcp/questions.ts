@@ -1,0 +1,205 @@
+/** What a run waits for, as an elicitation of MCP, and what a client's answer to it means. */
+import { defined, isJsonObject, type Json, type JsonObject, jsonEquals, PilotageError, type RunEvent } from '#core';
+import type { PauseAnswer, PauseNotice, Run } from '#runtime';
+
+/** A pause, as far as its answer depends on it. */
+export type Asked = Pick<PauseNotice, 'run' | 'token' | 'reason' | 'payload' | 'schema' | 'wait'>;
+
+/** What a client can be asked. */
+export interface Askable {
+  readonly form: boolean;
+  readonly url: boolean;
+}
+
+export const NOT_ASKABLE: Askable = { form: false, url: false };
+
+/** @param capabilities those of the client. An empty `elicitation` means forms, as before there were others. */
+export function askableOf(capabilities: unknown): Askable {
+  const given = isJsonObject(capabilities as Json) ? (capabilities as JsonObject)['elicitation'] : undefined;
+  if (given === undefined || !isJsonObject(given)) return NOT_ASKABLE;
+  const { form, url } = given;
+  return { form: isJsonObject(form ?? null) || url === undefined, url: isJsonObject(url ?? null) };
+}
+
+/** The parameters of `elicitation/create`; `undefined` for what the client cannot be asked. */
+export function elicitationOf(pause: PauseNotice, askable: Askable): JsonObject | undefined {
+  const url = loginOf(pause);
+  const message = questionOf(pause);
+  if (url !== undefined) return askable.url ? { mode: 'url', message, url, elicitationId: pause.token } : undefined;
+  return askable.form ? { mode: 'form', message, requestedSchema: formOf(pause) } : undefined;
+}
+
+function loginOf({ reason, payload }: Asked): string | undefined {
+  const url = payload?.['url'];
+  return reason === 'external_event' && typeof url === 'string' ? url : undefined;
+}
+
+const MAX_SHOWN_ARGS = 2_000;
+
+/** What is asked, in words for a person. */
+export function questionOf(pause: PauseNotice): string {
+  const { reason, payload = {}, text } = pause;
+  const words = payload['question'] ?? payload['message'] ?? payload['reason'];
+  const said = typeof words === 'string' ? words : (text ?? '');
+  const { tool, args } = payload;
+  if (typeof tool !== 'string') return said === '' ? `The run waits (${reason.replaceAll('_', ' ')}).` : said;
+  const shown = args === undefined ? '' : ` with ${JSON.stringify(args).slice(0, MAX_SHOWN_ARGS)}`;
+  if (reason === 'in_doubt') return `Nobody knows whether the call of ${tool}${shown} has happened. ${said}`.trim();
+  if (loginOf(pause) !== undefined) return `${tool} needs somebody to log in. ${said}`.trim();
+  return `May ${tool} be called${shown}? ${said}`.trim();
+}
+
+type Flat = string | number | boolean;
+const isFlat = (value: unknown): value is Flat => ['string', 'number', 'boolean'].includes(typeof value);
+const FLAT_TYPES = ['string', 'number', 'integer', 'boolean'];
+
+/** Forms of MCP are flat: texts, numbers, and yes or no. */
+function formOf(pause: PauseNotice): JsonObject {
+  const { reason, schema, wait } = pause;
+  if (reason === 'in_doubt') {
+    const happened = { type: 'boolean', title: 'Has it happened?' };
+    const value = { type: 'string', title: 'Its value, as JSON', description: 'Only when it has happened.' };
+    return { type: 'object', properties: { happened, value }, required: ['happened'] };
+  }
+  if (reason === 'approval_required' && wait === undefined) {
+    const fields = Object.entries(argsOf(pause)).filter(([, value]) => isFlat(value));
+    const properties = fields.map(([name, value]) => [name, { type: typeof value, title: name, default: value }]);
+    return { type: 'object', properties: Object.fromEntries(properties) };
+  }
+  if (wait === undefined && reason !== 'await_input') return { type: 'object', properties: {} };
+  if (schema !== undefined && isFlatForm(schema)) return schema;
+  const type = FLAT_TYPES.includes(String(schema?.['type'])) ? { ...schema } : { type: 'string' };
+  const asJson =
+    schema === undefined || schema['type'] === type['type'] ? {} : { description: `JSON: ${JSON.stringify(schema)}` };
+  return { type: 'object', properties: { answer: { ...type, title: 'Answer', ...asJson } }, required: ['answer'] };
+}
+
+/** Those that can be changed: whoever changes some has to have seen all of them. */
+function argsOf({ payload }: Asked): JsonObject {
+  const args = payload?.['args'];
+  return args !== undefined && isJsonObject(args) && JSON.stringify(args).length <= MAX_SHOWN_ARGS ? args : {};
+}
+
+function isFlatForm({ type, properties }: JsonObject): boolean {
+  if (type !== 'object' || properties === undefined || !isJsonObject(properties)) return false;
+  return Object.values(properties).every((each) => isJsonObject(each) && FLAT_TYPES.includes(String(each['type'])));
+}
+
+/** `later`: the person did not want to decide now. `resume`: the run may go on. */
+export type Said = PauseAnswer | { readonly kind: 'later' } | { readonly kind: 'resume' };
+
+/** @throws PilotageError `payload_invalid` for what is no answer to an elicitation. */
+export function saidBy(response: unknown, pause: Asked): Said {
+  const { action, content = {} } = (response ?? {}) as { readonly action?: unknown; readonly content?: Json };
+  if (action === 'cancel') return { kind: 'later' };
+  if (action === 'decline') return declined(pause);
+  if (action === 'accept' && isJsonObject(content)) return accepted(pause, content);
+  const message =
+    'An answer to an elicitation is { action: "accept", content }, { action: "decline" } or { action: "cancel" }.';
+  throw new PilotageError('payload_invalid', message);
+}
+
+const REFUSABLE = ['approval_required', 'external_event', 'constraints_conflict'];
+
+function declined({ reason, wait }: Asked): Said {
+  return wait !== undefined || REFUSABLE.includes(reason) ? { kind: 'reject' } : { kind: 'later' };
+}
+
+function accepted(pause: Asked, content: JsonObject): Said {
+  const { reason, wait, schema, payload } = pause;
+  if (reason === 'in_doubt') {
+    const { happened, value } = content;
+    return happened === true ? { kind: 'settle', happened, value: jsonIn(value) } : { kind: 'settle', happened: false };
+  }
+  if (wait !== undefined) return { kind: 'answer', value: valueIn(content, schema) };
+  if (reason === 'await_input') return { kind: 'payload', payload: payloadOf(content, schema) };
+  if (reason !== 'approval_required') return loginOf(pause) === undefined ? { kind: 'resume' } : { kind: 'approve' };
+  const { digest } = payload ?? {};
+  const edited = Object.entries(content).filter(
+    ([name, value]) => isFlat(argsOf(pause)[name]) && argsOf(pause)[name] !== value,
+  );
+  const args = edited.length === 0 ? {} : { args: { ...argsOf(pause), ...Object.fromEntries(edited) } };
+  return { kind: 'approve', ...args, ...(typeof digest === 'string' ? { digest } : {}) };
+}
+
+function valueIn(content: JsonObject, schema: JsonObject | undefined): Json {
+  if (schema !== undefined && isFlatForm(schema)) return content;
+  const { answer = null } = content;
+  return schema === undefined || FLAT_TYPES.includes(String(schema['type'])) ? answer : jsonIn(answer);
+}
+
+function payloadOf(content: JsonObject, schema: JsonObject | undefined): JsonObject {
+  const value = valueIn(content, schema);
+  return isJsonObject(value) ? value : { answer: value };
+}
+
+/** A text that is no JSON is meant as it is. */
+function jsonIn(value: Json | undefined): Json {
+  if (typeof value !== 'string') return value ?? null;
+  try {
+    return JSON.parse(value) as Json;
+  } catch {
+    return value;
+  }
+}
+
+/** The pauses of these tokens, of the run and of tasks below it, open or not: what is asked stands in the journal, not in an answer. */
+export async function pausesNamed(run: Run, tokens: readonly string[]): Promise<readonly Asked[]> {
+  const waits = new Map<string, number>();
+  const found: Asked[] = [];
+  if (tokens.length === 0) return found;
+  for await (const event of run.events({ tasks: true, overPauses: true })) {
+    if (event.type === 'call.waiting') for (const { token = '', wait } of event.waits) waits.set(token, wait);
+    if (event.type !== 'pause.requested' || !tokens.includes(event.token)) continue;
+    const { token, reason, payload, schema, identity } = event;
+    found.push({ run: identity.run, token, reason, ...defined({ payload, schema, wait: waits.get(token) }) });
+    if (found.length === tokens.length) break;
+  }
+  return found;
+}
+
+const TOO_LATE = ['pause_not_found', 'superseded', 'pause_expired', 'run_ended', 'call_ended'] as const;
+
+/**
+ * Gives the run the answer, once: the same one said again, by whoever and wherever, changes nothing.
+ * @throws PilotageError `payload_invalid`, `approver_refused`, `scope_mismatch`; `pause_not_found` when another answer was given before.
+ */
+export async function answerOnce(run: Run, token: string, said: Exclude<Said, { kind: 'later' }>): Promise<void> {
+  try {
+    if (said.kind === 'resume') await run.resume({ token });
+    else await run.answer(token, said);
+  } catch (error) {
+    if (!PilotageError.is(error) || !TOO_LATE.some((code) => code === error.code)) throw error;
+    const given = await answerGiven(run, token);
+    // What was withdrawn, or came too late, was answered by nobody: the call tells what becomes of the run.
+    if (given !== undefined && !isSame(given, said)) throw error;
+  }
+}
+
+type Given = RunEvent<'pause.resumed'>;
+
+/** The answer to a pause, which may be on its way; `undefined` when nobody has answered before the run has ended. */
+async function answerGiven(run: Run, token: string): Promise<Given | undefined> {
+  for await (const event of run.events({ tasks: true, overPauses: true }))
+    if (event.type === 'pause.resumed' && event.token === token) return isAnswer(event) ? event : undefined;
+  return undefined;
+}
+
+function isAnswer({ verdict }: Given): boolean {
+  return verdict !== 'timeout' && verdict !== 'superseded';
+}
+
+function isSame({ verdict, args, value, payload }: Given, said: Exclude<Said, { kind: 'later' }>): boolean {
+  switch (said.kind) {
+    case 'approve':
+      return verdict === 'approve' && jsonEquals(args ?? null, said.args ?? null);
+    case 'reject':
+      return verdict === 'reject';
+    case 'answer':
+      return verdict === 'answer' && jsonEquals(value ?? null, said.value);
+    case 'payload':
+      return jsonEquals(payload ?? null, said.payload);
+    default:
+      return verdict !== 'approve' && verdict !== 'reject';
+  }
+}

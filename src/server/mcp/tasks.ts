@@ -1,0 +1,175 @@
+/**
+ * Runs as tasks of the extension `io.modelcontextprotocol/tasks` (2026-07-28): a call answers with the id of its run as soon as that is stored, and the
+ * client asks after it. The package has no part for it, so that its requests are answered before the package sees them.
+ */
+import { classifyInboundRequest } from '@modelcontextprotocol/server';
+import { isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
+import { hasEnded, type RunRecord } from '#journal';
+import type { Run, RunResult } from '#runtime';
+import { RequestRefused } from '../problem.ts';
+import { toolResult } from './answers.ts';
+import { answered, asksFor, type Ground } from './call.ts';
+import {
+  errorMessage,
+  HEADER_MISMATCH,
+  INVALID_PARAMS,
+  jsonResponse,
+  type Message,
+  MISSING_CAPABILITY,
+  type RequestId,
+  resultMessage,
+  thrownMessage,
+} from './json-rpc.ts';
+import { type Asking, begunOrAnswered, boundTo, capabilitiesIn, inputRequests } from './modern.ts';
+import { askableOf } from './questions.ts';
+
+export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
+const PROTOCOL = '2026-07-28';
+const POLL_MS = 500;
+/** A run whose answer is stored and not yet taken is at work. */
+const SETTLES_IN_MS = 1_000;
+
+type Method = (ground: Ground, asking: Asking) => Promise<JsonObject>;
+
+const METHODS: Readonly<Record<string, Method>> = {
+  'tasks/get': async (ground, asking) => {
+    const { run, record } = await taskOf(asking);
+    return { resultType: 'complete', ...(await taskDetails(ground, asking, run, record)) };
+  },
+  'tasks/update': async (_, asking) => {
+    const { run, record } = await taskOf(asking, 'answer');
+    const responses = asking.params['inputResponses'];
+    if (responses === undefined || !isJsonObject(responses))
+      throw new RequestRefused('request_invalid', 'inputResponses are answers by the keys of the input requests.');
+    const result = await settledResult(run, record);
+    // Those that nobody asks for, or that were given before, are left out.
+    const { refused } = await answered(run, result?.status === 'paused' ? result.pauses : [], responses);
+    if (refused.length > 0) throw new RequestRefused('request_invalid', refused.join('\n'));
+    return { resultType: 'complete' };
+  },
+  'tasks/cancel': async (_, asking) => {
+    const { run } = await taskOf(asking, 'control');
+    await run.cancel({ reason: 'The client has cancelled the task.' }).catch((error: unknown) => {
+      if (!PilotageError.is(error, 'run_ended')) throw error;
+    });
+    return { resultType: 'complete' };
+  },
+  'tools/call': async (ground, asking) => {
+    const state = stateOf(ground, asking);
+    const begun = await begunOrAnswered(ground, asking, state, responsesIn(asking.params));
+    if ('result' in begun) return { resultType: 'complete', ...begun.result };
+    const record = await begun.run.record();
+    const { createdAt, updatedAt } = record;
+    return { resultType: 'task', ...taskOfRun(begun.run.id, createdAt, updatedAt), status: 'working' };
+  },
+};
+
+/** @returns `undefined` for a request that is none of the extension's, or is not as it has to be: the package answers it. */
+export async function taskResponse(
+  ground: Ground,
+  asking: Asking,
+  request: Request,
+  { id, method = '' }: Message,
+  body: Json,
+): Promise<Response | undefined> {
+  const answer = METHODS[method];
+  if (answer === undefined || id === undefined || !isModern(request, body)) return undefined;
+  const { params } = asking;
+  const isTask = method !== 'tools/call';
+  const isDeclared = Object.hasOwn(extensionsIn(params), TASKS_EXTENSION);
+  const named = isTask ? params['taskId'] : params['name'];
+  const header = request.headers.get('mcp-name');
+  if (!isTask && (!isDeclared || header !== named)) return undefined;
+  if (!isDeclared) return missing(id);
+  if (header !== null && header !== named)
+    return jsonResponse(errorMessage(id, HEADER_MISMATCH, 'The header Mcp-Name must be the taskId.'), 400);
+  return jsonResponse(await answerTo(ground, asking, id, answer));
+}
+
+async function answerTo(ground: Ground, asking: Asking, id: RequestId, answer: Method): Promise<JsonObject> {
+  try {
+    return resultMessage(id, await answer(ground, asking));
+  } catch (error) {
+    if (PilotageError.is(error, 'run_not_found'))
+      return errorMessage(id, INVALID_PARAMS, 'Task not found', { code: error.code });
+    return thrownMessage(id, error, ground.onFault);
+  }
+}
+
+function missing(id: RequestId): Response {
+  const data = { requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } } };
+  return jsonResponse(
+    errorMessage(id, MISSING_CAPABILITY, `The client has not declared ${TASKS_EXTENSION}.`, data),
+    400,
+  );
+}
+
+function isModern(request: Request, body: Json): boolean {
+  const { headers, method: httpMethod } = request;
+  const header = (name: string): string | undefined => headers.get(name) ?? undefined;
+  const [version, method, name] = ['mcp-protocol-version', 'mcp-method', 'mcp-name'].map(header);
+  const outcome = classifyInboundRequest({
+    httpMethod,
+    body,
+    ...(version === undefined ? {} : { protocolVersionHeader: version }),
+    ...(method === undefined ? {} : { mcpMethodHeader: method }),
+    ...(name === undefined ? {} : { mcpNameHeader: name }),
+  });
+  return outcome.kind === 'modern' && outcome.classification.revision === PROTOCOL && version === PROTOCOL;
+}
+
+function extensionsIn(params: JsonObject): JsonObject {
+  const { extensions } = capabilitiesIn(params);
+  return extensions !== undefined && isJsonObject(extensions) ? extensions : {};
+}
+
+function stateOf({ seal }: Ground, asking: Asking): { run: string; tokens: readonly string[] } | undefined {
+  const { requestState } = asking.params;
+  if (requestState === undefined) return undefined;
+  const opened = seal.open('state', boundTo(asking), requestState);
+  if (opened === undefined) throw new RequestRefused('request_invalid', 'Invalid or expired requestState');
+  return opened as unknown as { run: string; tokens: readonly string[] };
+}
+
+function responsesIn({ inputResponses }: JsonObject): JsonObject {
+  return inputResponses !== undefined && isJsonObject(inputResponses) ? inputResponses : {};
+}
+
+async function taskOf(
+  { visit, params: { taskId } }: Asking,
+  action: 'read' | 'answer' | 'control' = 'read',
+): Promise<{ readonly run: Run; readonly record: RunRecord }> {
+  if (typeof taskId !== 'string') throw new RequestRefused('request_invalid', 'A task is named by its taskId.');
+  return visit.run(taskId, action);
+}
+
+function taskOfRun(taskId: string, createdAt: number, updatedAt: number): JsonObject {
+  const [created, updated] = [createdAt, updatedAt].map((at) => new Date(at).toISOString());
+  return { taskId, createdAt: created ?? '', lastUpdatedAt: updated ?? '', ttlMs: null, pollIntervalMs: POLL_MS };
+}
+
+/** Where the run has come to, without waiting for it. */
+async function settledResult(run: Run, { status }: RunRecord): Promise<RunResult | undefined> {
+  if (!hasEnded(status) && status !== 'paused') return undefined;
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => resolve(undefined), SETTLES_IN_MS);
+  try {
+    return await Promise.race([run.result(), promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function taskDetails(ground: Ground, asking: Asking, run: Run, record: RunRecord): Promise<JsonObject> {
+  const task = taskOfRun(run.id, record.createdAt, record.updatedAt);
+  const result = await settledResult(run, record);
+  if (result === undefined) return { ...task, status: 'working' };
+  if (result.status === 'finished' && result.reason === 'cancelled') return { ...task, status: 'cancelled' };
+  const told = await toolResult(run, result, ground);
+  if (result.status !== 'paused') return { ...task, status: 'completed', result: { resultType: 'complete', ...told } };
+  const asks = asksFor(result.pauses, askableOf(capabilitiesIn(asking.params)));
+  const statusMessage = (told['content'] as [{ text: string }])[0].text;
+  // A client that cannot be asked is told what the task waits for, and asks after it until somebody else has answered.
+  if (asks.size === 0) return { ...task, status: 'working', statusMessage };
+  return { ...task, status: 'input_required', statusMessage, inputRequests: inputRequests(asks) };
+}
