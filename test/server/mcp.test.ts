@@ -1,60 +1,142 @@
-/** MCP over HTTP with the clients that people have, unmodified: both eras, approvals, progress, cancellation, tasks. */
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { createHandler, serve } from '#server';
-import { type McpOptions, mcp } from '#server/mcp';
-import { Effects, scenarioAgent } from '../../examples/scenario-agent.ts';
-import { createRuntime } from '#runtime';
-import { memoryJournal } from '#journal';
+/** MCP over HTTP, with the clients that people have: what a call gives, asks and tells, in both eras of the protocol. */
+import { describe, expect, it } from 'vitest';
+import type { JsonObject } from '#core';
+import { CLIENT_NAMES, type ClientName, mcpClient, mcpServed, noting } from '../kit/mcp.ts';
+import { until } from '../kit/waiting.ts';
 
-const SECRET = 'a secret of the tests, long enough';
+const REFUNDED = {
+  content: [{ type: 'text', text: 'A-17 is refunded.' }],
+  structuredContent: { status: 'finished', answer: 'A-17 is refunded.' },
+};
+const accept = (content: JsonObject = {}) => ({ action: 'accept', content });
+/** Those that can be told of progress and be aborted. */
+const SDKS = CLIENT_NAMES.filter((name) => name !== '@ai-sdk/mcp');
 
-async function served(options: Partial<McpOptions> = {}) {
-  const effects = new Effects();
-  const runtime = createRuntime({ agents: [scenarioAgent(effects)], journal: memoryJournal(), onFault: (error) => console.log('FAULT', error) });
-  const handler = createHandler({ runtime, parts: [mcp({ secret: SECRET, ...options })], onFault: (error) => console.log('FAULT2', error) });
-  const { url, close } = await serve(handler, { port: 0 });
-  onTestFinished(async () => {
-    await close();
-    await runtime.close();
+describe.each(CLIENT_NAMES)('%s', (name: ClientName) => {
+  it('finds each agent as a tool, all of them in one order, and calls it', async () => {
+    const { url, effects, faults } = await mcpServed();
+    const client = await mcpClient(name, url);
+    const tools = await client.tools();
+    expect(tools.map((tool) => tool['name'])).toEqual(['scenario', 'run_result']);
+    expect(tools).toEqual(await client.tools());
+    expect(tools[0]).toMatchObject({
+      annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false },
+    });
+    expect(tools[1]).toMatchObject({ annotations: { readOnlyHint: true } });
+    expect(await client.call('weather in Oslo')).toMatchObject({
+      content: [{ type: 'text', text: 'It is 7 degrees in Oslo.' }],
+      structuredContent: { status: 'finished', answer: 'It is 7 degrees in Oslo.', runId: expect.any(String) },
+    });
+    expect(effects.count('weather')).toBe(1);
+    expect(faults).toEqual([]);
   });
-  return { effects, runtime, url: new URL(`${url}/mcp`) };
-}
 
-type Answers = (params: { message: string }) => unknown;
-
-async function connected(url: URL, mode: 'legacy' | 'auto', onElicit?: Answers) {
-  const client = new Client(
-    { name: 'test', version: '1' },
-    { capabilities: onElicit ? { elicitation: { form: {}, url: {} } } : {}, ...(mode === 'auto' ? { versionNegotiation: { mode } } : {}) },
-  );
-  if (onElicit) client.setRequestHandler('elicitation/create', async ({ params }) => onElicit(params) as never);
-  await client.connect(new StreamableHTTPClientTransport(url));
-  onTestFinished(() => client.close());
-  return client;
-}
-
-describe.each(['legacy', 'auto'] as const)('the client of version 2, %s', (mode) => {
-  it('lists agents, and calls one', async () => {
-    const { url } = await served();
-    const client = await connected(url, mode);
-    const { tools } = await client.listTools();
-    console.log(JSON.stringify(tools), client.getProtocolEra?.());
-    const heard: unknown[] = [];
-    const result = await client.callTool({ name: 'scenario', arguments: { input: 'weather in Oslo' } }, { onprogress: (p) => heard.push(p) });
-    console.log(JSON.stringify(result), heard);
+  it('is asked for an approval, and what a person says counts', async () => {
+    const { url, effects, faults } = await mcpServed();
+    const asked: JsonObject[] = [];
+    const says = [accept(), { action: 'decline' }];
+    const client = await mcpClient(name, url, { onAsked: noting(asked, () => says.shift() ?? {}) });
+    expect(await client.call('refund A-17')).toMatchObject(REFUNDED);
+    expect(asked).toMatchObject([{ message: 'May refund be called with {"order":"A-17","amount":90}?' }]);
+    expect(await client.call('refund A-17')).toMatchObject({ content: [{ text: 'A-17 is not refunded.' }] });
+    expect(effects.count('refund')).toBe(1);
+    expect(faults).toEqual([]);
   });
-  it('approves', async () => {
-    const { url, effects } = await served();
-    const client = await connected(url, mode, (params) => { console.log(params); return { action: 'accept', content: {} }; });
-    const result = await client.callTool({ name: 'scenario', arguments: { input: 'refund A-17 and B-18' } });
-    console.log(JSON.stringify(result), effects.count('refund'));
+
+  it('is asked for two calls of one step, and each has its answer', async () => {
+    const { url, effects } = await mcpServed();
+    const onAsked = ({ message }: JsonObject) => (String(message).includes('A-17') ? { action: 'decline' } : accept());
+    const client = await mcpClient(name, url, { onAsked });
+    const { content } = await client.call('refund A-17 and B-18');
+    expect(content[0]?.text).toBe('A-17 is not refunded. B-18 is refunded.');
+    expect(effects.count('refund')).toBe(1);
   });
-  it('is told when it cannot be asked', async () => {
-    const { url } = await served();
-    const client = await connected(url, mode);
-    console.log(JSON.stringify(await client.callTool({ name: 'scenario', arguments: { input: 'refund A-17' } })));
-    console.log(JSON.stringify(await client.callTool({ name: 'scenario', arguments: { input: 'fail' } })));
-    console.log(JSON.stringify(await client.callTool({ name: 'scenario', arguments: { other: 'fail' } })));
+
+  it('may change arguments in the form of an approval', async () => {
+    const { url, runtime } = await mcpServed();
+    const asked: JsonObject[] = [];
+    const client = await mcpClient(name, url, {
+      onAsked: noting(asked, () => accept({ order: 'A-17', amount: 40 })),
+    });
+    const { structuredContent } = await client.call('refund A-17');
+    expect(asked).toMatchObject([{ requestedSchema: { properties: { amount: { type: 'number', default: 90 } } } }]);
+    const { steps } = await runtime.run(String(structuredContent?.['runId'])).state();
+    expect(steps[0]?.calls[0]).toMatchObject({ outcome: { value: { refunded: 40 } } });
+  });
+
+  it('cannot be asked: it is told what the run waits for and how to answer, and asks for the end later (kilocode#14355, pulsemcp#384, opencode#23066)', async () => {
+    const { url, runtime, effects } = await mcpServed({
+      howToAnswer: ({ run, token }) => `Go to /answer/${run}/${token}.`,
+    });
+    const client = await mcpClient(name, url);
+    const { content, structuredContent = {}, isError } = await client.call('refund A-17');
+    expect(structuredContent).toMatchObject({ status: 'waiting', waitsFor: [{ reason: 'approval_required' }] });
+    expect(isError ?? false).toBe(false);
+    const run = String(structuredContent['runId']);
+    expect(content[0]?.text).toContain(`Go to /answer/${run}/pause_`);
+    await runtime.run(run).approve();
+    expect(await client.call({ runId: run }, { tool: 'run_result' })).toMatchObject(REFUNDED);
+    expect(effects.count('refund')).toBe(1);
+  });
+
+  it('does not want to decide now: the call ends, and the run waits on', async () => {
+    const { url, runtime } = await mcpServed();
+    const client = await mcpClient(name, url, { onAsked: () => ({ action: 'cancel' }) });
+    const { structuredContent = {} } = await client.call('refund A-17');
+    expect(structuredContent).toMatchObject({ status: 'waiting' });
+    expect(await runtime.run(String(structuredContent['runId'])).record()).toMatchObject({ status: 'paused' });
+  });
+
+  it('is told of a failure as a result, with no stack, path or key', async () => {
+    const { url } = await mcpServed({ handler: { errorText: ({ code }) => `It failed: ${code}` } });
+    const client = await mcpClient(name, url);
+    const failed = await client.call('fail');
+    expect(failed).toMatchObject({
+      isError: true,
+      content: [{ text: 'It failed: planner_failed' }],
+      structuredContent: { status: 'failed' },
+    });
+    expect(JSON.stringify(failed)).not.toMatch(/srv|sk-|at connect/);
+  });
+});
+
+describe.each(SDKS)('%s', (name: ClientName) => {
+  it('hears of progress that only grows, and of none that it has not asked for', async () => {
+    const { url } = await mcpServed();
+    const heard: { readonly progress: number; readonly message?: string | undefined }[] = [];
+    const client = await mcpClient(name, url, { onAsked: () => accept() });
+    await client.call('refund A-17', { onProgress: (each) => heard.push(each) });
+    // The client tells of its own rounds by the same way.
+    if (name === 'client 2.4, auto') expect(heard.splice(2, 1)).toMatchObject([{ progress: 1 }]);
+    const numbers = heard.map(({ progress }) => progress);
+    expect(numbers).toEqual([...new Set(numbers)].sort((one, other) => one - other));
+    expect(heard.map(({ message }) => message)).toEqual([
+      'It begins.',
+      'Step 1: refund',
+      'refund is done.',
+      'Step 2: Finish',
+    ]);
+  });
+
+  it('gives arguments that do not fit, or a tool that is not there, and begins nothing', async () => {
+    const { url, runtime } = await mcpServed();
+    const client = await mcpClient(name, url);
+    expect(await client.call({ other: 1 })).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining('input') }],
+    });
+    await expect(client.call('x', { tool: 'nobody' })).rejects.toThrow(/nobody/);
+    expect(await runtime.list()).toEqual([]);
+  });
+
+  it('cancels a call, and with it the run', async () => {
+    const { url, runtime, faults } = await mcpServed();
+    const client = await mcpClient(name, url);
+    const left = new AbortController();
+    const called = client.call('slow 500', { signal: left.signal, onProgress: () => left.abort() });
+    await expect(called).rejects.toThrow();
+    await until(async () => (await runtime.list())[0]?.status === 'cancelled');
+    expect(await client.call('say that it goes on')).toMatchObject({ content: [{ text: 'that it goes on' }] });
+    expect(faults).toEqual([]);
   });
 });

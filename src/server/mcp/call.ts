@@ -118,15 +118,22 @@ export interface Progress {
   readonly next: number;
 }
 
+/** How a run stands that has ended or waits for somebody, and from where to read on. */
+export interface Stands {
+  readonly result: RunResult;
+  readonly next: number;
+}
+
 /**
  * What the run does until it has ended or waits for somebody. Its progress are positions in its journal, which only grow, whoever tells of them.
- * @returns how it stands then, and from where to read on.
+ * @param tell makes of them what is told; `undefined`: nothing.
  */
-export async function* followed(
+export async function* followed<T>(
   run: Run,
   from: number,
   signal: AbortSignal,
-): AsyncGenerator<Progress, { readonly result: RunResult; readonly next: number }> {
+  tell: (progress: Progress) => T | undefined,
+): AsyncGenerator<T, Stands> {
   let next = from;
   let told = from - 1;
   for await (const event of run.events({ from, signal })) {
@@ -136,7 +143,8 @@ export async function* followed(
     const message = wordsOf(event);
     if (message === undefined || event.seq <= told) continue;
     told = event.seq;
-    yield { progress: told, message, next };
+    const said = tell({ progress: told, message, next });
+    if (said !== undefined) yield said;
   }
   signal.throwIfAborted();
   return { result: await run.result(), next };

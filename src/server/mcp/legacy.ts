@@ -5,12 +5,23 @@
  */
 import { randomUUID } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
-import type { Run, RunResult } from '#runtime';
+import type { Run } from '#runtime';
 import type { ServerEvent } from '../event-stream.ts';
 import { statusOf } from '../problem.ts';
 import type { Visit } from '../visit.ts';
 import { toolResult } from './answers.ts';
-import { answered, asksFor, begin, callParams, followed, type Ground, PLACE_LABEL, untilNews } from './call.ts';
+import {
+  answered,
+  asksFor,
+  begin,
+  callParams,
+  followed,
+  type Ground,
+  PLACE_LABEL,
+  type Progress,
+  type Stands,
+  untilNews,
+} from './call.ts';
 import type { Heard, Hearing } from './heard.ts';
 import {
   errorMessage,
@@ -164,7 +175,7 @@ export class Legacy {
     const asked = new Set<string>();
     let { next } = position;
     for (;;) {
-      const stands = yield* this.#progress(run, { ...position, next }, signal);
+      const stands: Stands = yield* followed(run, next, signal, (progress) => progressOf(position, progress));
       const { result } = stands;
       ({ next } = stands);
       const pauses = result.status === 'paused' ? result.pauses : [];
@@ -184,18 +195,6 @@ export class Legacy {
         yield { message: this.#question(visit, run.id, token, params, refused.get(token)), next };
       }
       await hearing.untilNews(signal, (until) => untilNews(run, next, until));
-    }
-  }
-
-  async *#progress(run: Run, { progress: progressToken, next }: Position, signal: AbortSignal): Followed {
-    const steps = followed(run, next, signal);
-    for (;;) {
-      const step = await steps.next();
-      if (step.done === true) return step.value;
-      const { progress, message, next: after } = step.value;
-      const params = { progressToken, progress, message };
-      if (progressToken !== null)
-        yield { message: { jsonrpc: '2.0', method: 'notifications/progress', params }, next: after };
     }
   }
 
@@ -248,12 +247,16 @@ interface Hears {
   readonly hearing: Hearing;
 }
 
-type Followed = AsyncGenerator<Said, { readonly result: RunResult; readonly next: number }>;
-
 interface Said {
   readonly message: JsonObject;
   /** The rest of the stream begins behind it. */
   readonly next: number;
+}
+
+function progressOf({ progress: progressToken }: Position, { progress, message, next }: Progress): Said | undefined {
+  if (progressToken === null) return undefined;
+  const params = { progressToken, progress, message };
+  return { message: { jsonrpc: '2.0', method: 'notifications/progress', params }, next };
 }
 
 function placeOf(session: string, id: RequestId): string {

@@ -7,7 +7,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import { isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
-import type { PauseNotice, Run } from '#runtime';
+import type { PauseNotice, Run, RunResult } from '#runtime';
 import { statusOf, toldError } from '../problem.ts';
 import type { Visit } from '../visit.ts';
 import { toolResult } from './answers.ts';
@@ -49,7 +49,8 @@ export async function callTool(ground: Ground, asking: Asking, context: ServerCo
   try {
     return await carriedOut(ground, asking, context);
   } catch (error) {
-    throw protocolError(error, ground.onFault);
+    // Nobody hears what is said to a client that is gone.
+    throw protocolError(error, context.mcpReq.signal.aborted ? () => {} : ground.onFault);
   }
 }
 
@@ -77,24 +78,16 @@ export async function begunOrAnswered(
   return { run, from: record.head + 1, isOwn: true, ...said };
 }
 
-async function carriedOut(ground: Ground, asking: Asking, { mcpReq }: ServerContext): Promise<JsonObject> {
-  const { visit, params } = asking;
-  const { progressToken } = callParams(params);
-  const leave = visit.enterStream();
+async function carriedOut(ground: Ground, asking: Asking, context: ServerContext): Promise<JsonObject> {
+  const { mcpReq } = context;
+  const leave = asking.visit.enterStream();
   try {
     const begun = await begunOrAnswered(ground, asking, mcpReq.requestState<CallState>(), mcpReq.inputResponses ?? {});
     if ('result' in begun) return begun.result;
-    const { run, from, later = [], refused = [] } = begun;
+    const { run, later = [], refused = [] } = begun;
     const heed = begun.isOwn ? cancelling(ground, asking, run, mcpReq.signal) : () => {};
     try {
-      const steps = followed(run, from, mcpReq.signal);
-      let step = await steps.next();
-      for (; step.done !== true; step = await steps.next()) {
-        if (progressToken === undefined) continue;
-        const { progress, message } = step.value;
-        await mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress, message } });
-      }
-      const { result } = step.value;
+      const result = await resultAfter(begun, asking, context);
       if (result.status !== 'paused') return await toolResult(run, result, ground);
       const open = result.pauses.filter(({ token }) => !later.includes(token));
       return asked(ground, asking, run, open, refused) ?? (await toolResult(run, result, ground));
@@ -103,6 +96,23 @@ async function carriedOut(ground: Ground, asking: Asking, { mcpReq }: ServerCont
     }
   } finally {
     leave();
+  }
+}
+
+/** Tells the client of progress, if it wants to hear of it. */
+async function resultAfter({ run, from }: Begun, { params }: Asking, { mcpReq }: ServerContext): Promise<RunResult> {
+  const { progressToken } = callParams(params);
+  const steps = followed(run, from, mcpReq.signal, ({ progress, message }) =>
+    progressToken === undefined ? undefined : { progressToken, progress, message },
+  );
+  try {
+    for (;;) {
+      const step = await steps.next();
+      if (step.done === true) return step.value.result;
+      await mcpReq.notify({ method: 'notifications/progress', params: step.value });
+    }
+  } finally {
+    await steps.return(undefined as never);
   }
 }
 

@@ -172,7 +172,9 @@ export async function answerOnce(run: Run, token: string, said: Exclude<Said, { 
     if (!PilotageError.is(error) || !TOO_LATE.some((code) => code === error.code)) throw error;
     const given = await answerGiven(run, token);
     // What was withdrawn, or came too late, was answered by nobody: the call tells what becomes of the run.
-    if (given !== undefined && !isSame(given, said)) throw error;
+    if (given === undefined || isSame(given, said)) return;
+    const message = `The question ${token} was answered already, with ${given.verdict}: ${said.kind} comes too late.`;
+    throw new PilotageError('pause_not_found', message, { data: { token, verdict: given.verdict }, cause: error });
   }
 }
 
