@@ -90,15 +90,16 @@ export class Visit {
   /**
    * Answers with events, as one of the streams that the visitor may have at once.
    * @param events makes them; its signal is aborted when the reader is gone.
+   * @param options `leave`: what `enterStream` has given, where the stream was entered before.
    * @throws RequestRefused `streams_full`.
    */
   stream(
     events: (signal: AbortSignal) => AsyncIterable<ServerEvent>,
-    options: Omit<EventStreamOptions, 'onEnd'> = {},
+    { leave: entered, ...options }: Omit<EventStreamOptions, 'onEnd'> & { readonly leave?: () => void } = {},
   ): Response {
     // Nobody reads the body of an answer to HEAD.
     if (this.#request.method === 'HEAD') return new Response(null, { headers: eventHeaders(options) });
-    const leave = this.enterStream();
+    const leave = entered ?? this.enterStream();
     const left = new AbortController();
     const gone = (): void => left.abort();
     const { signal } = this.#request;

@@ -137,7 +137,11 @@ describe('a session of 2025-11-25', () => {
       headers: { ...headers, accept: 'text/event-stream', 'mcp-session-id': session },
     });
     expect(quiet.status).toBe(405);
-    const ended = await fetch(other.url, { method: 'DELETE', body: '', headers: { ...headers, 'mcp-session-id': session } });
+    const ended = await fetch(other.url, {
+      method: 'DELETE',
+      body: '',
+      headers: { ...headers, 'mcp-session-id': session },
+    });
     expect([ended.status, other.faults]).toEqual([405, []]);
   });
 

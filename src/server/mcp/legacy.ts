@@ -4,7 +4,7 @@
  * stream reads the run on.
  */
 import { randomUUID } from 'node:crypto';
-import { isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
+import { defined, isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
 import type { Run } from '#runtime';
 import type { ServerEvent } from '../event-stream.ts';
 import { statusOf } from '../problem.ts';
@@ -97,26 +97,29 @@ export class Legacy {
     session: Partial<McpSession>,
     { id, params }: { readonly id: RequestId; readonly params: JsonObject },
   ): Promise<Response> {
-    const { onFault } = this.#ground;
     try {
       const call = callParams(params);
       // An id is used once in a session: what comes under it again is the same call.
       const known = session.id === undefined ? undefined : { place: placeOf(session.id, id) };
-      const begun = await begin(this.#ground, visit, call, known);
-      if ('result' in begun) return jsonResponse(resultMessage(id, begun.result));
+      // Before anything is begun that nobody could follow.
+      const leave = visit.enterStream();
+      const begun = await begin(this.#ground, visit, call, known).catch((error: unknown) => {
+        leave();
+        throw error;
+      });
+      if ('result' in begun) {
+        leave();
+        return jsonResponse(resultMessage(id, begun.result));
+      }
       const { run, from: next } = begun;
-      const position = {
-        run: run.id,
-        id,
-        progress: call.progressToken ?? null,
-        asks: session.asks ?? NOT_ASKABLE,
-        next,
-      };
+      const { progressToken: progress = null } = call;
+      const position = { run: run.id, id, progress, asks: session.asks ?? NOT_ASKABLE, next };
       const isPrimed = (request.headers.get(VERSION_HEADER) ?? '') >= PRIMED_SINCE;
-      return this.#stream(visit, run, position, isPrimed);
+      return this.#stream(visit, run, position, { isPrimed, leave });
     } catch (error) {
       const status = statusOf(error);
-      return jsonResponse(thrownMessage(id, error, onFault), status === 403 || status === 429 ? status : 200);
+      const message = thrownMessage(id, error, this.#ground.onFault);
+      return jsonResponse(message, status === 403 || status === 429 ? status : 200);
     }
   }
 
@@ -130,10 +133,15 @@ export class Legacy {
     const position = opened as unknown as Position | undefined;
     if (position === undefined) return jsonResponse(errorMessage(null, SESSION_NOT_FOUND, 'No such event'), 404);
     const { run } = await visit.run(position.run);
-    return this.#stream(visit, run, position, true);
+    return this.#stream(visit, run, position, { isPrimed: true });
   }
 
-  #stream(visit: Visit, run: Run, position: Position, isPrimed: boolean): Response {
+  #stream(
+    visit: Visit,
+    run: Run,
+    position: Position,
+    { isPrimed, leave }: { readonly isPrimed: boolean; readonly leave?: () => void },
+  ): Response {
     const { onFault } = this.#ground;
     const eventOf = (message: JsonObject, next: number): ServerEvent => ({
       data: JSON.stringify(message),
@@ -149,6 +157,7 @@ export class Legacy {
         for await (const { message, next } of messages(signal)) yield eventOf(message, next);
       },
       {
+        ...defined({ leave }),
         // A server that goes away says nothing: its client asks for the rest.
         onError: (error) =>
           PilotageError.is(error, 'runtime_closed')

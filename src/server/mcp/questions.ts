@@ -42,7 +42,8 @@ export function questionOf(pause: PauseNotice): string {
   const words = payload['question'] ?? payload['message'] ?? payload['reason'];
   const said = typeof words === 'string' ? words : (text ?? '');
   const { tool, args } = payload;
-  if (typeof tool !== 'string') return said === '' ? `The run waits (${reason.replaceAll('_', ' ')}).` : said;
+  const isOpen = pause.wait !== undefined || reason === 'await_input';
+  if (typeof tool !== 'string' || isOpen) return said === '' ? `The run waits (${reason.replaceAll('_', ' ')}).` : said;
   const shown = args === undefined ? '' : ` with ${JSON.stringify(args).slice(0, MAX_SHOWN_ARGS)}`;
   if (reason === 'in_doubt') return `Nobody knows whether the call of ${tool}${shown} has happened. ${said}`.trim();
   if (loginOf(pause) !== undefined) return `${tool} needs somebody to log in. ${said}`.trim();

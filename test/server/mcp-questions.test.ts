@@ -1,0 +1,257 @@
+/** What MCP clients are asked beside approvals, what becomes of answers that do not fit, and who may do what. */
+import { describe, expect, it } from 'vitest';
+import type { JsonObject, PlannerFunction } from '#core';
+import { askUser } from '#pilotage/tools';
+import { type Agent, agent, LoginRequired, OutcomeUnknown, type Tool } from '#tools';
+import { asks, call, finish, script } from '../kit/decisions.ts';
+import {
+  type ClientName,
+  type ClientOptions,
+  mcpClient,
+  mcpServed,
+  modern,
+  noting,
+  older,
+  type ServedOptions,
+} from '../kit/mcp.ts';
+import { make } from '../kit/tools.ts';
+import { gate, until } from '../kit/waiting.ts';
+
+const ERAS: readonly ClientName[] = ['client 2.4, 2025-11-25', 'client 2.4, auto'];
+const accept = (content: JsonObject = {}) => ({ action: 'accept', content });
+
+/** Serves an agent that makes the calls, and says what came of the last one. */
+async function served(tools: readonly Tool[], planner: PlannerFunction, options: ServedOptions = {}) {
+  const agents: Agent[] = [agent({ name: 'clerk', planner: { name: 'clerk', next: planner }, tools })];
+  return mcpServed({ ...options, runtime: { agents, ...options.runtime } });
+}
+
+const lastOutcome: PlannerFunction = ({ trajectory }) => {
+  const outcome = trajectory.step(trajectory.count - 1)?.calls[0]?.outcome;
+  return finish(outcome?.kind === 'value' ? outcome.value : (outcome?.kind ?? null));
+};
+const saying = (...calls: Parameters<typeof script>): PlannerFunction => {
+  const first = script(...calls);
+  return (run, signal) => (run.trajectory.count < calls.length ? first(run, signal) : lastOutcome(run, signal));
+};
+
+describe.each(ERAS)('%s', (name) => {
+  const asked = async (
+    tools: readonly Tool[],
+    planner: PlannerFunction,
+    answers: ClientOptions['onAsked'] & object,
+    options: ServedOptions = {},
+  ) => {
+    const { url, ...more } = await served(tools, planner, options);
+    const shown: JsonObject[] = [];
+    const client = await mcpClient(name, url, { onAsked: noting(shown, answers) });
+    return { ...more, shown, answer: await client.call('go', { tool: 'clerk' }) };
+  };
+
+  it('has a login opened in a browser (mode url), and the call is made after it', async () => {
+    let isIn = false;
+    const mail = make('mail', () => {
+      if (!isIn) throw new LoginRequired('https://login.example.com/start', { message: 'Log in to your mail.' });
+      return 'sent';
+    });
+    const { shown, answer } = await asked([mail], saying(call('mail')), () => {
+      isIn = true;
+      return { action: 'accept' };
+    });
+    expect(shown).toMatchObject([
+      {
+        mode: 'url',
+        url: 'https://login.example.com/start',
+        message: 'mail needs somebody to log in. Log in to your mail.',
+      },
+    ]);
+    expect(answer).toMatchObject({ structuredContent: { answer: 'sent' } });
+  });
+
+  it('answers a question of a tool in words, by a field, or by a form', async () => {
+    const form = { type: 'object', properties: { seats: { type: 'integer' } }, required: ['seats'] };
+    const calls = [
+      call('ask_user', { question: 'Which color?' }),
+      call('ask_user', { question: 'How many?', schema: { type: 'integer' } }),
+      call('ask_user', { question: 'Which seats?', schema: form }),
+      call('ask_user', { question: 'Which list?', schema: { type: 'array', items: { type: 'string' } } }),
+    ];
+    const said = [accept({ answer: 'blue' }), accept({ answer: 3 }), accept({ seats: 2 }), accept({ answer: '["a"]' })];
+    const { shown, answer, runtime } = await asked([askUser], saying(...calls), () => said.shift() ?? {});
+    expect(shown.map(({ message }) => message)).toEqual(['Which color?', 'How many?', 'Which seats?', 'Which list?']);
+    expect(shown[2]).toMatchObject({ requestedSchema: form });
+    const { steps } = await runtime.run(String(answer.structuredContent?.['runId'])).state();
+    const values = steps
+      .map(({ calls: made }) => made[0]?.outcome)
+      .map((outcome) => outcome?.kind === 'value' && outcome.value);
+    expect(values.slice(0, 4)).toEqual(['blue', 3, { seats: 2 }, ['a']]);
+  });
+
+  it('is asked again when an answer does not fit, and told why', async () => {
+    const question = call('ask_user', { question: 'How many?', schema: { type: 'integer', minimum: 3 } });
+    const said = [1, 5];
+    const { shown, answer } = await asked([askUser], saying(question), () => accept({ answer: said.shift() ?? 0 }));
+    expect(shown.map(({ message }) => String(message))).toEqual([
+      'How many?',
+      expect.stringMatching(/does not fit[\s\S]*How many\?$/),
+    ]);
+    expect(answer).toMatchObject({ structuredContent: { answer: '5' } });
+  });
+
+  it('says what became of a call of which nobody knows', async () => {
+    let made = 0;
+    const pay = make(
+      'pay',
+      () => {
+        made += 1;
+        throw new OutcomeUnknown();
+      },
+      { effect: 'once' },
+    );
+    const { shown, answer } = await asked([pay], saying(call('pay')), () =>
+      accept({ happened: true, value: '{"paid":9}' }),
+    );
+    expect(shown).toMatchObject([{ requestedSchema: { required: ['happened'] } }]);
+    expect(answer).toMatchObject({ structuredContent: { answer: '{"paid":9}' } });
+    expect(made).toBe(1);
+  });
+
+  it('answers a question of the planner', async () => {
+    const planner: PlannerFunction = (run) => (run.trajectory.count === 0 ? asks : finish('thanks'));
+    const { answer } = await asked([], planner, () => accept({ answer: 'blue' }));
+    expect(answer).toMatchObject({ structuredContent: { answer: 'thanks' } });
+  });
+
+  it('may not approve what only others may: it is told so, and nothing runs', async () => {
+    let made = 0;
+    const once = { effect: 'once', needsApproval: { approver: 'another' } } as const;
+    const pay = make(
+      'pay',
+      () => {
+        made += 1;
+      },
+      once as unknown as Partial<Tool>,
+    );
+    const { answer } = await asked([pay], saying(call('pay')), () => accept());
+    expect(answer).toMatchObject({ structuredContent: { status: 'waiting' } });
+    expect(made).toBe(0);
+  });
+});
+
+describe('the server of MCP', () => {
+  it('hints at what an agent may do by what its tools do', async () => {
+    const { runtime, url } = await served([make('look', () => 1, { effect: 'read' })], saying(call('look')), {
+      agents: [
+        {
+          agent: 'clerk',
+          name: 'ask_clerk',
+          description: 'Looks.',
+          inputSchema: { type: 'object', properties: { city: { type: 'string' } } },
+        },
+      ],
+    });
+    const client = await mcpClient('client 2.4, auto', url);
+    const [tool] = await client.tools();
+    expect(tool).toMatchObject({
+      name: 'ask_clerk',
+      description: 'Looks.',
+      inputSchema: { properties: { city: {} } },
+      annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true },
+    });
+    const { structuredContent } = await client.call({ city: 'Oslo' }, { tool: 'ask_clerk' });
+    const run = await runtime.run(String(structuredContent?.['runId'])).state();
+    expect([run.query, run.context.args]).toEqual(['{"city":"Oslo"}', { city: 'Oslo' }]);
+  });
+
+  it('lists tools as they are now, for who asks: nobody keeps a list that is not whole (claude-code#83147)', async () => {
+    const { url } = await mcpServed({
+      handler: {
+        authenticate: (request) => ({
+          identity: { tenant: 'acme', user: 'ana' },
+          may: (action) => action !== 'start' || request.headers.get('authorization') === 'starter',
+        }),
+      },
+    });
+    const list = (authorization: string) => modern(url, 'tools/list', {}, { headers: { authorization } });
+    expect(await list('starter')).toMatchObject({
+      result: { ttlMs: 0, cacheScope: 'private', tools: [{ name: 'scenario' }, { name: 'run_result' }] },
+    });
+    expect(await list('reader')).toMatchObject({ result: { tools: [{ name: 'run_result' }] } });
+    const params = { name: 'scenario', arguments: { input: 'say no' } };
+    expect(await modern(url, 'tools/call', params)).toMatchObject({ error: { data: { code: 'forbidden' } } });
+    expect((await older(url, { id: 1, method: 'tools/call', params })).status).toBe(403);
+  });
+
+  it('answers what is no message of the protocol by an error, and pages of others not at all', async () => {
+    const { url, faults } = await mcpServed();
+    const post = (body: string, headers: Record<string, string> = {}) =>
+      fetch(url, {
+        method: 'POST',
+        body,
+        headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers },
+      });
+    expect((await post('{', {})).status).toBe(400);
+    expect((await post('{}', { 'content-type': 'text/plain' })).status).toBe(415);
+    expect((await post('{}', { origin: 'https://evil.example' })).status).toBe(403);
+    for (const body of ['[]', '1', 'null', '{}', '{"id":1}', '{"jsonrpc":"2.0","id":1,"method":"nothing"}'])
+      expect((await post(body)).status).toBeLessThan(500);
+    const calls: JsonObject[] = [
+      {},
+      { name: 1 },
+      { name: 'scenario', arguments: [] },
+      { name: 'scenario', _meta: { 'pilotage/idempotencyKey': 1 } },
+    ];
+    for (const params of calls) {
+      expect(await (await older(url, { id: 1, method: 'tools/call', params })).json()).toMatchObject({
+        error: { code: -32_602 },
+      });
+      expect(await modern(url, 'tools/call', params)).toMatchObject({ error: {} });
+    }
+    expect(await modern(url, 'nothing', {})).toMatchObject({ status: 404, error: { code: -32_601 } });
+    expect(faults).toEqual([]);
+  });
+
+  it('that ends its connections itself cancels no run', async () => {
+    const held = gate();
+    const entered = gate();
+    const hold = make('hold', () => {
+      entered.open();
+      return held.opened;
+    });
+    const { url, runtime, close } = await served([hold], saying(call('hold')));
+    const called = modern(url, 'tools/call', { name: 'clerk', arguments: { input: 'go' } }).catch(() => 'cut');
+    await entered.opened;
+    await close();
+    expect(await called).toBe('cut');
+    held.open();
+    await until(async () => (await runtime.list())[0]?.status === 'finished');
+  });
+
+  it('leaves runs alone whose calls are closed, where the program says so', async () => {
+    const { url, runtime } = await mcpServed({ onClosedCall: 'leave' });
+    const left = new AbortController();
+    const called = modern(
+      url,
+      'tools/call',
+      { name: 'scenario', arguments: { input: 'weather in Oslo' } },
+      { signal: left.signal },
+    );
+    await until(async () => (await runtime.list()).length === 1);
+    left.abort();
+    await expect(called).rejects.toThrow();
+    await until(async () => (await runtime.list())[0]?.status === 'finished');
+  });
+
+  it('gives a user so many streams, those of calls too', async () => {
+    const { url, runtime } = await mcpServed({ handler: { maxStreamsPerUser: 1 } });
+    const params = { name: 'scenario', arguments: { input: 'slow 500' } };
+    const left = new AbortController();
+    const first = modern(url, 'tools/call', params, { signal: left.signal }).catch(() => undefined);
+    await until(async () => (await runtime.list()).length === 1);
+    expect(await modern(url, 'tools/call', params)).toMatchObject({ error: { data: { code: 'streams_full' } } });
+    expect((await older(url, { id: 1, method: 'tools/call', params })).status).toBe(429);
+    left.abort();
+    await first;
+    await until(async () => (await runtime.list()).every(({ status }) => status === 'cancelled'));
+  });
+});

@@ -1,0 +1,154 @@
+/** Runs as tasks of MCP's extension, with the client helpers of its own package. */
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { createTaskSessionFromClient } from '@modelcontextprotocol/ext-tasks/client';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { JsonObject } from '#core';
+import { mcpServed, modern } from '../kit/mcp.ts';
+import { until } from '../kit/waiting.ts';
+
+const EXTENSION = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
+const ASKABLE = { elicitation: { form: {} } };
+const ACCEPT = { action: 'accept' as const, content: {} };
+
+/** @param onInput absent: the client cannot be asked. */
+async function session(url: URL, onInput?: (params: JsonObject) => JsonObject) {
+  const clientInfo = { name: 'test', version: '1.0.0' };
+  const clientCapabilities = onInput === undefined ? {} : ASKABLE;
+  const client = new Client(clientInfo, { capabilities: clientCapabilities, versionNegotiation: { mode: 'auto' } });
+  await client.connect(new StreamableHTTPClientTransport(url));
+  const made = createTaskSessionFromClient(client, {
+    endpointId: 'test',
+    rawDispatch: async (request) => {
+      const { method, params } = request as { method: string; params: JsonObject };
+      const { result, error } = await modern(url, method, params);
+      if (error !== undefined) return { kind: 'error', error: error as never };
+      return { kind: 'result', result: result as never };
+    },
+    v2RequestFraming: { protocolVersion: '2026-07-28', clientInfo, clientCapabilities },
+    ...(onInput && { onInputRequest: async ({ params }: { params: JsonObject }) => onInput(params) }),
+  } as Parameters<typeof createTaskSessionFromClient>[1]);
+  onTestFinished(async () => {
+    await made.close();
+    await client.close();
+  });
+  return made;
+}
+
+describe('a call of a client that has the extension', () => {
+  it('is a task, whose id is that of a run that is stored, and has its result in the end', async () => {
+    const { url, runtime } = await mcpServed();
+    const tasks = await session(url);
+    const execution = await tasks.callTool('scenario', { input: 'weather in Oslo' });
+    const { outcome } = await execution.settle();
+    expect(outcome).toMatchObject({ result: { content: [{ text: 'It is 7 degrees in Oslo.' }] } });
+    expect(await runtime.list()).toMatchObject([{ status: 'finished' }]);
+  });
+
+  it('asks for an approval on the way', async () => {
+    const { url, effects } = await mcpServed();
+    const asked: JsonObject[] = [];
+    const tasks = await session(url, (params) => {
+      asked.push(params);
+      return ACCEPT;
+    });
+    const { outcome } = await (await tasks.callTool('scenario', { input: 'refund A-17 and B-18' })).settle();
+    expect(outcome).toMatchObject({ result: { content: [{ text: 'A-17 is refunded. B-18 is refunded.' }] } });
+    expect([asked.length, effects.count('refund')]).toEqual([2, 2]);
+  });
+});
+
+describe('the extension', () => {
+  const call = { name: 'scenario', arguments: { input: 'refund A-17' } };
+
+  async function begun() {
+    const served = await mcpServed();
+    const ask = (method: string, params: JsonObject, capabilities: JsonObject = { ...EXTENSION, ...ASKABLE }) =>
+      modern(served.url, method, params, { capabilities });
+    const { result = {} } = await ask('tools/call', call);
+    const taskId = String(result['taskId']);
+    return { ...served, ask, taskId, result };
+  }
+
+  it('is announced, and answers a call with a task only for who declares it', async () => {
+    const { ask, result, taskId, runtime } = await begun();
+    expect(result).toMatchObject({
+      resultType: 'task',
+      status: 'working',
+      ttlMs: null,
+      pollIntervalMs: expect.any(Number),
+    });
+    expect((await runtime.run(taskId).record()).identity.run).toBe(taskId);
+    expect(await ask('server/discover', {})).toMatchObject({ result: { capabilities: EXTENSION } });
+    expect(await ask('tools/call', call, ASKABLE)).toMatchObject({ result: { resultType: 'input_required' } });
+    expect(await ask('tasks/get', { taskId }, {})).toMatchObject({ status: 400, error: { code: -32_021 } });
+  });
+
+  it('tells where a run stands: what it asks, what it has come to, also when it failed or was cancelled', async () => {
+    const { ask, taskId, effects } = await begun();
+    await until(async () => (await ask('tasks/get', { taskId })).result?.['status'] === 'input_required');
+    const { result = {} } = await ask('tasks/get', { taskId });
+    const [token = ''] = Object.keys(result['inputRequests'] as JsonObject);
+    expect(result).toMatchObject({
+      resultType: 'complete',
+      inputRequests: { [token]: { method: 'elicitation/create', params: { mode: 'form' } } },
+    });
+    // Whoever cannot be asked is told, and waits.
+    expect(await ask('tasks/get', { taskId }, EXTENSION)).toMatchObject({
+      result: { status: 'working', statusMessage: expect.stringContaining('May refund be called') },
+    });
+    // Answers to what nobody asks, and the same answer again, change nothing.
+    const answer = { taskId, inputResponses: { other: ACCEPT, [token]: ACCEPT } };
+    expect(await ask('tasks/update', answer)).toMatchObject({ result: { resultType: 'complete' } });
+    expect(await ask('tasks/update', answer)).toMatchObject({ result: { resultType: 'complete' } });
+    await until(async () => (await ask('tasks/get', { taskId })).result?.['status'] === 'completed');
+    expect(await ask('tasks/get', { taskId })).toMatchObject({
+      result: {
+        result: { resultType: 'complete', structuredContent: { status: 'finished', answer: 'A-17 is refunded.' } },
+      },
+    });
+    expect(effects.count('refund')).toBe(1);
+    const { result: failing = {} } = await ask('tools/call', { name: 'scenario', arguments: { input: 'fail' } });
+    const failed = { taskId: String(failing['taskId']) };
+    await until(async () => (await ask('tasks/get', failed)).result?.['status'] === 'completed');
+    expect(await ask('tasks/get', failed)).toMatchObject({ result: { result: { isError: true } } });
+  });
+
+  it('cancels a run, and only when it is told so: closing a connection is no word', async () => {
+    const { ask, url, runtime } = await begun();
+    const left = new AbortController();
+    const slow = { name: 'scenario', arguments: { input: 'slow 500' }, _meta: { 'pilotage/idempotencyKey': 'slow' } };
+    const { result = {} } = await ask('tools/call', slow);
+    const taskId = String(result['taskId']);
+    const closed = modern(url, 'tasks/get', { taskId }, { capabilities: EXTENSION, signal: left.signal });
+    left.abort();
+    await expect(closed).rejects.toThrow();
+    // The same call again is the same task.
+    expect(await ask('tools/call', slow)).toMatchObject({ result: { taskId } });
+    expect((await runtime.run(taskId).record()).status).toBe('running');
+    expect(await ask('tasks/cancel', { taskId })).toMatchObject({ result: { resultType: 'complete' } });
+    await until(async () => (await ask('tasks/get', { taskId })).result?.['status'] === 'cancelled');
+    expect(await ask('tasks/cancel', { taskId })).toMatchObject({ result: { resultType: 'complete' } });
+  });
+
+  it('finds no task that is not there, or is of somebody else, and takes no headers that say otherwise', async () => {
+    const { ask, url, taskId } = await begun();
+    for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel'])
+      expect(await ask(method, { taskId: 'run_other', inputResponses: {} })).toMatchObject({
+        error: { code: -32_602, message: 'Task not found' },
+      });
+    const foreign = await mcpServed({
+      runtime: {},
+      handler: { authenticate: () => ({ identity: { tenant: 'other', user: 'other' } }) },
+    });
+    expect(await modern(foreign.url, 'tasks/get', { taskId }, { capabilities: EXTENSION })).toMatchObject({
+      error: { message: 'Task not found' },
+    });
+    const headers = { 'mcp-name': 'other' };
+    expect(await modern(url, 'tasks/get', { taskId }, { capabilities: EXTENSION, headers })).toMatchObject({
+      status: 400,
+      error: { code: -32_020 },
+    });
+    const refused = await modern(url, 'tools/call', call, { capabilities: EXTENSION, headers });
+    expect(refused).toMatchObject({ status: 400, error: { code: -32_020 } });
+  });
+});
