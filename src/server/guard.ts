@@ -1,6 +1,5 @@
 /** What is checked of every request before anybody looks at it: where it was sent to, from which page, and how large it is. */
 import type { MiddlewareHandler } from 'hono';
-import { bodyLimit } from 'hono/body-limit';
 import { cors } from 'hono/cors';
 import type { ServerEnv } from './part.ts';
 import { problem, RequestRefused } from './problem.ts';
@@ -24,12 +23,11 @@ type Guard = MiddlewareHandler<ServerEnv>;
 export function guards(options: GuardOptions, isOpen: boolean): readonly Guard[] {
   const hosts = options.hosts ?? (isOpen ? LOOPBACK : undefined);
   const maxSize = options.maxBodyBytes ?? MAX_BODY_BYTES;
-  const message = `The body of a request has at most ${maxSize} bytes.`;
   return [
     hostGuard(hosts, isOpen),
     originGuard(options.origins ?? []),
     cors({ origin: [...(options.origins ?? [])], exposeHeaders: EXPOSED, credentials: true, maxAge: 600 }),
-    bodyLimit({ maxSize, onError: () => problem(new RequestRefused('request_too_large', message)) }),
+    sizeGuard(maxSize),
   ];
 }
 
@@ -66,4 +64,37 @@ function originGuard(origins: readonly string[]): Guard {
 
 function isOwn(origin: string, host: string | undefined): boolean {
   return host !== undefined && URL.parse(origin)?.host === host;
+}
+
+/** A body whose size is not told before is read here, as far as it may be; the request has it whole from then on. */
+function sizeGuard(most: number): Guard {
+  const tooLarge = (): Response =>
+    problem(new RequestRefused('request_too_large', `The body of a request has at most ${most} bytes.`));
+  return async (context, next) => {
+    const { raw } = context.req;
+    if (raw.method === 'GET' || raw.method === 'HEAD') return next();
+    const [length, encoding] = ['content-length', 'transfer-encoding'].map((name) => raw.headers.get(name));
+    if (length && !encoding) return Number(length) > most ? tooLarge() : next();
+    const body = raw.body === null ? new Uint8Array() : await bytesOf(raw.body, most);
+    if (body === undefined) return tooLarge();
+    const { url, method, headers, signal } = raw;
+    context.req.raw = new Request(url, { method, headers, signal, ...(body.length === 0 ? {} : { body }) });
+    return next();
+  };
+}
+
+/** @returns `undefined` for more than `most` bytes. @throws RequestRefused `request_invalid` for a body that breaks off. */
+async function bytesOf(body: ReadableStream<Uint8Array>, most: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for await (const part of body) {
+      size += part.length;
+      if (size > most) return undefined;
+      parts.push(part);
+    }
+  } catch {
+    throw new RequestRefused('request_invalid', 'The body of the request broke off.');
+  }
+  return new Uint8Array(Buffer.concat(parts));
 }

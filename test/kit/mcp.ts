@@ -84,7 +84,7 @@ export interface ClientOptions {
   readonly fetch?: typeof fetch;
 }
 
-export type ClientName = keyof typeof CLIENTS;
+export type ClientName = 'client 2.4, 2025-11-25' | 'client 2.4, auto' | 'sdk 1.32' | '@ai-sdk/mcp';
 const INFO = { name: 'test', version: '1.0.0' };
 const ELICITS = { elicitation: { form: {}, url: {} } };
 /** A server that is gone is back soon. */
@@ -157,14 +157,16 @@ function argsOf(args: JsonObject | string): JsonObject {
   return typeof args === 'string' ? { input: args } : args;
 }
 
-const CLIENTS = {
-  'client 2.4, 2025-11-25': (url: URL, options: ClientOptions) => second(url, false, options),
-  'client 2.4, auto': (url: URL, options: ClientOptions) => second(url, true, options),
+type Connects = (url: URL, options: ClientOptions) => Promise<McpClient>;
+
+const CLIENTS: Readonly<Record<ClientName, Connects>> = {
+  'client 2.4, 2025-11-25': (url, options) => second(url, false, options),
+  'client 2.4, auto': (url, options) => second(url, true, options),
   'sdk 1.32': first,
   '@ai-sdk/mcp': aiSdk,
 };
 
-export const CLIENT_NAMES = Object.keys(CLIENTS) as ClientName[];
+export const CLIENT_NAMES: readonly ClientName[] = Object.keys(CLIENTS) as ClientName[];
 
 export async function mcpClient(name: ClientName, url: URL, options: ClientOptions = {}): Promise<McpClient> {
   const client = await CLIENTS[name](url, options);

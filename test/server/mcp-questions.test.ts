@@ -1,6 +1,6 @@
 /** What MCP clients are asked beside approvals, what becomes of answers that do not fit, and who may do what. */
 import { describe, expect, it } from 'vitest';
-import type { JsonObject, PlannerFunction } from '#core';
+import type { Decision, JsonObject, PlannerFunction } from '#core';
 import { askUser } from '#pilotage/tools';
 import { type Agent, agent, LoginRequired, OutcomeUnknown, type Tool } from '#tools';
 import { asks, call, finish, script } from '../kit/decisions.ts';
@@ -30,7 +30,7 @@ const lastOutcome: PlannerFunction = ({ trajectory }) => {
   const outcome = trajectory.step(trajectory.count - 1)?.calls[0]?.outcome;
   return finish(outcome?.kind === 'value' ? outcome.value : (outcome?.kind ?? null));
 };
-const saying = (...calls: Parameters<typeof script>): PlannerFunction => {
+const saying = (...calls: readonly Decision[]): PlannerFunction => {
   const first = script(...calls);
   return (run, signal) => (run.trajectory.count < calls.length ? first(run, signal) : lastOutcome(run, signal));
 };

@@ -18,7 +18,7 @@ async function session(url: URL, onInput?: (params: JsonObject) => JsonObject) {
   await client.connect(new StreamableHTTPClientTransport(url));
   const made = createTaskSessionFromClient(client, {
     endpointId: 'test',
-    rawDispatch: async (request) => {
+    rawDispatch: async (request: unknown) => {
       const { method, params } = request as { method: string; params: JsonObject };
       const { result, error } = await modern(url, method, params);
       if (error !== undefined) return { kind: 'error', error: error as never };
@@ -26,7 +26,7 @@ async function session(url: URL, onInput?: (params: JsonObject) => JsonObject) {
     },
     v2RequestFraming: { protocolVersion: '2026-07-28', clientInfo, clientCapabilities },
     ...(onInput && { onInputRequest: async ({ params }: { params: JsonObject }) => onInput(params) }),
-  } as Parameters<typeof createTaskSessionFromClient>[1]);
+  } as unknown as Parameters<typeof createTaskSessionFromClient>[1]);
   onTestFinished(async () => {
     await made.close();
     await client.close();

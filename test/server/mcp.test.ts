@@ -79,6 +79,14 @@ describe.each(CLIENT_NAMES)('%s', (name: ClientName) => {
     expect(effects.count('refund')).toBe(1);
   });
 
+  it('carries out a call of a tool that is its own, by a form', async () => {
+    const { url } = await mcpServed();
+    const asked: JsonObject[] = [];
+    const client = await mcpClient(name, url, { onAsked: noting(asked, () => accept({ answer: 'blue' })) });
+    expect((await client.call('pick a color')).content[0]?.text).toBe('You picked "blue".');
+    expect(asked).toMatchObject([{ message: expect.stringContaining('pickColor') }]);
+  });
+
   it('does not want to decide now: the call ends, and the run waits on', async () => {
     const { url, runtime } = await mcpServed();
     const client = await mcpClient(name, url, { onAsked: () => ({ action: 'cancel' }) });

@@ -5,9 +5,9 @@ import type { PartContext } from '../part.ts';
 import { RequestRefused } from '../problem.ts';
 import type { Visit } from '../visit.ts';
 import { errorResult, type Telling } from './answers.ts';
-import { type Askable, type Asked, answerOnce, elicitationOf, saidBy } from './questions.ts';
+import { type Askable, type AskedPause, answerOnce, elicitationOf, saidBy } from './questions.ts';
 import { digestOf, principalOf, type Seal } from './seal.ts';
-import { misfitOf, RUN_RESULT, type ServedTool } from './tools.ts';
+import { argsMisfit, RUN_RESULT, type ServedTool } from './tools.ts';
 
 export interface Ground extends PartContext, Telling {
   readonly seal: Seal;
@@ -75,7 +75,7 @@ export async function begin(
   const tool = tools.find((each) => each.name === name);
   if (tool === undefined) throw new RequestRefused('request_invalid', `There is no tool ${JSON.stringify(name)}.`);
   await visit.must('start', { agent: tool.agent });
-  const misfit = misfitOf(tool.inputSchema, args);
+  const misfit = argsMisfit(tool.inputSchema, args);
   if (misfit !== undefined) return notBegun(`The arguments of ${name} do not fit: ${misfit}`);
   const owner = principalOf(visit);
   const at = key ?? (known && [known.place, name, digestOf(args)]);
@@ -111,7 +111,7 @@ async function lookedUp(visit: Visit, { runId }: JsonObject): Promise<Begun | No
   }
 }
 
-export interface Progress {
+export interface CallProgress {
   readonly progress: number;
   readonly message: string;
   /** Whoever has heard this reads on from here. */
@@ -132,7 +132,7 @@ export async function* followed<T>(
   run: Run,
   from: number,
   signal: AbortSignal,
-  tell: (progress: Progress) => T | undefined,
+  tell: (progress: CallProgress) => T | undefined,
 ): AsyncGenerator<T, Stands> {
   let next = from;
   let told = from - 1;
@@ -151,7 +151,7 @@ export async function* followed<T>(
 }
 
 /** Resolves with the next news of a run that waits, or when the signal is aborted. */
-export async function untilNews(run: Run, next: number, signal: AbortSignal): Promise<void> {
+export async function untilMoved(run: Run, next: number, signal: AbortSignal): Promise<void> {
   for await (const event of run.events({ from: next, overPauses: true, signal })) if (isRecorded(event)) return;
 }
 
@@ -190,7 +190,7 @@ export function asksFor(pauses: readonly PauseNotice[], askable: Askable): Reado
  */
 export async function answered(
   run: Run,
-  pauses: readonly Asked[],
+  pauses: readonly AskedPause[],
   responses: Readonly<Record<string, unknown>>,
 ): Promise<{ readonly later: readonly string[]; readonly refused: readonly string[] }> {
   const later: string[] = [];

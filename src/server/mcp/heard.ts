@@ -1,12 +1,12 @@
 /** What this process was told about questions that leaves no trace in a run: that nobody wants to answer now, or that an answer did not do. */
 export class Heard {
-  readonly #calls = new Map<string, Set<Hearing>>();
+  readonly #calls = new Map<string, Set<HeardCall>>();
 
   /** For an open call of the run, until it leaves. */
-  of(run: string): Hearing {
+  of(run: string): HeardCall {
     const calls = this.#calls.get(run) ?? new Set();
     this.#calls.set(run, calls);
-    const hearing = new Hearing(() => {
+    const hearing = new HeardCall(() => {
       calls.delete(hearing);
       if (calls.size === 0) this.#calls.delete(run);
     });
@@ -20,7 +20,7 @@ export class Heard {
   }
 }
 
-export class Hearing {
+export class HeardCall {
   readonly later: Set<string> = new Set();
   /** Takes it out of those who are told. */
   readonly leave: () => void;

@@ -5,7 +5,7 @@ import { statusOf, toldError } from '../problem.ts';
 export type RequestId = string | number;
 
 /** A request, a notification, or the answer to a request of the server. */
-export interface Message {
+export interface RpcMessage {
   readonly id: RequestId | undefined;
   readonly method: string | undefined;
   readonly params: JsonObject;
@@ -22,7 +22,7 @@ export const HEADER_MISMATCH = -32_020;
 export const MISSING_CAPABILITY = -32_021;
 
 /** `undefined` for what is not one message. */
-export function messageIn(body: Json): Message | undefined {
+export function messageIn(body: Json): RpcMessage | undefined {
   if (!isJsonObject(body)) return undefined;
   const { id, method, params = {}, result, error } = body;
   return {

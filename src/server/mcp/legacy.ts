@@ -14,21 +14,21 @@ import {
   answered,
   asksFor,
   begin,
+  type CallProgress,
   callParams,
   followed,
   type Ground,
   PLACE_LABEL,
-  type Progress,
   type Stands,
-  untilNews,
+  untilMoved,
 } from './call.ts';
-import type { Heard, Hearing } from './heard.ts';
+import type { Heard, HeardCall } from './heard.ts';
 import {
   errorMessage,
   jsonResponse,
   METHOD_NOT_ALLOWED,
-  type Message,
   type RequestId,
+  type RpcMessage,
   resultMessage,
   SESSION_NOT_FOUND,
   thrownMessage,
@@ -72,7 +72,7 @@ export class Legacy {
   }
 
   /** @returns `undefined` for what the package answers; a 404 for a session that is not known, so that the client begins another. */
-  async response(visit: Visit, request: Request, message: Message | undefined): Promise<Response | undefined> {
+  async response(visit: Visit, request: Request, message: RpcMessage | undefined): Promise<Response | undefined> {
     const session = this.#sessionOf(visit, request);
     if (session === undefined) return jsonResponse(errorMessage(null, SESSION_NOT_FOUND, 'Session not found'), 404);
     if (request.method === 'GET') return this.#rest(visit, request);
@@ -203,7 +203,7 @@ export class Legacy {
         asked.add(token);
         yield { message: this.#question(visit, run.id, token, params, refused.get(token)), next };
       }
-      await hearing.untilNews(signal, (until) => untilNews(run, next, until));
+      await hearing.untilNews(signal, (until) => untilMoved(run, next, until));
     }
   }
 
@@ -253,7 +253,7 @@ export class Legacy {
 
 interface Hears {
   readonly signal: AbortSignal;
-  readonly hearing: Hearing;
+  readonly hearing: HeardCall;
 }
 
 interface Said {
@@ -262,7 +262,10 @@ interface Said {
   readonly next: number;
 }
 
-function progressOf({ progress: progressToken }: Position, { progress, message, next }: Progress): Said | undefined {
+function progressOf(
+  { progress: progressToken }: Position,
+  { progress, message, next }: CallProgress,
+): Said | undefined {
   if (progressToken === null) return undefined;
   const params = { progressToken, progress, message };
   return { message: { jsonrpc: '2.0', method: 'notifications/progress', params }, next };

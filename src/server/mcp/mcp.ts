@@ -15,9 +15,9 @@ import type { Visit } from '../visit.ts';
 import { plainWay, type Telling } from './answers.ts';
 import type { Ground } from './call.ts';
 import { Heard } from './heard.ts';
-import { errorMessage, jsonResponse, type Message, messageIn, PARSE_ERROR } from './json-rpc.ts';
+import { errorMessage, jsonResponse, messageIn, PARSE_ERROR, type RpcMessage } from './json-rpc.ts';
 import { Legacy, SESSION_HEADER } from './legacy.ts';
-import { type Asking, boundTo, callTool, protocolError } from './modern.ts';
+import { type Asking, answerToolCall, boundToCall, protocolError } from './modern.ts';
 import { Seal } from './seal.ts';
 import { TASKS_EXTENSION, taskResponse } from './tasks.ts';
 import { LISTED_RUN_RESULT, type McpAgent, type ServedTool, servedTools } from './tools.ts';
@@ -122,7 +122,12 @@ class McpServing {
     return rest ?? this.#older(request);
   }
 
-  async #legacyResponse(visit: Visit, request: Request, body: Json, message: Message | undefined): Promise<Response> {
+  async #legacyResponse(
+    visit: Visit,
+    request: Request,
+    body: Json,
+    message: RpcMessage | undefined,
+  ): Promise<Response> {
     const begins = message?.method === 'initialize';
     const own = begins ? undefined : await this.#legacy.response(visit, request, message);
     if (own !== undefined) return own;
@@ -151,7 +156,7 @@ class McpServing {
     server.setRequestHandler('tools/list', async () => ({ tools: (await this.#listed(asking.visit)) as never }));
     server.setRequestHandler(
       'tools/call',
-      async (_, context) => (await callTool(this.#ground, asking, context)) as never,
+      async (_, context) => (await answerToolCall(this.#ground, asking, context)) as never,
     );
     return server;
   }
@@ -168,7 +173,7 @@ class McpServing {
 }
 
 async function opened(seal: Seal, asking: Asking, state: string): Promise<JsonObject> {
-  const content = seal.open('state', boundTo(asking), state);
+  const content = seal.open('state', boundToCall(asking), state);
   if (content === undefined || !isJsonObject(content)) throw new Error('It does not open.');
   return content;
 }

@@ -39,13 +39,13 @@ interface CallState {
 }
 
 /** What a state is bound to beside its content: it opens for the same call of the same person only. */
-export function boundTo({ visit, params }: Asking): readonly Json[] {
+export function boundToCall({ visit, params }: Asking): readonly Json[] {
   const { name = null, arguments: args = {} } = params;
   return [...principalOf(visit), name, digestOf(args)];
 }
 
 /** @throws ProtocolError for what the client did; what went wrong here is told to `onFault`. */
-export async function callTool(ground: Ground, asking: Asking, context: ServerContext): Promise<JsonObject> {
+export async function answerToolCall(ground: Ground, asking: Asking, context: ServerContext): Promise<JsonObject> {
   try {
     return await carriedOut(ground, asking, context);
   } catch (error) {
@@ -127,7 +127,7 @@ function asked(
   const asks = asksFor(pauses, askableOf(capabilitiesIn(asking.params)));
   if (asks.size === 0) return undefined;
   const state: CallState = { run: run.id, tokens: [...asks.keys()] };
-  const requestState = seal.close('state', boundTo(asking), { ...state }, holdsMs);
+  const requestState = seal.close('state', boundToCall(asking), { ...state }, holdsMs);
   return inputRequired({
     inputRequests: inputRequests(asks, refused) as unknown as InputRequests,
     requestState,

@@ -3,7 +3,7 @@ import { defined, isJsonObject, type Json, type JsonObject, jsonEquals, Pilotage
 import type { PauseAnswer, PauseNotice, Run } from '#runtime';
 
 /** A pause, as far as its answer depends on it. */
-export type Asked = Pick<PauseNotice, 'run' | 'token' | 'reason' | 'payload' | 'schema' | 'wait'>;
+export type AskedPause = Pick<PauseNotice, 'run' | 'token' | 'reason' | 'payload' | 'schema' | 'wait'>;
 
 /** What a client can be asked. */
 export interface Askable {
@@ -29,7 +29,7 @@ export function elicitationOf(pause: PauseNotice, askable: Askable): JsonObject 
   return askable.form ? { mode: 'form', message, requestedSchema: formOf(pause) } : undefined;
 }
 
-function loginOf({ reason, payload }: Asked): string | undefined {
+function loginOf({ reason, payload }: AskedPause): string | undefined {
   const url = payload?.['url'];
   return reason === 'external_event' && typeof url === 'string' ? url : undefined;
 }
@@ -42,9 +42,10 @@ export function questionOf(pause: PauseNotice): string {
   const words = payload['question'] ?? payload['message'] ?? payload['reason'];
   const said = typeof words === 'string' ? words : (text ?? '');
   const { tool, args } = payload;
+  const shown = args === undefined ? '' : ` with ${JSON.stringify(args).slice(0, MAX_SHOWN_ARGS)}`;
+  if (reason === 'client_tool') return `What does ${tool}${shown} come to? It is carried out by you.`;
   const isOpen = pause.wait !== undefined || reason === 'await_input';
   if (typeof tool !== 'string' || isOpen) return said === '' ? `The run waits (${reason.replaceAll('_', ' ')}).` : said;
-  const shown = args === undefined ? '' : ` with ${JSON.stringify(args).slice(0, MAX_SHOWN_ARGS)}`;
   if (reason === 'in_doubt') return `Nobody knows whether the call of ${tool}${shown} has happened. ${said}`.trim();
   if (loginOf(pause) !== undefined) return `${tool} needs somebody to log in. ${said}`.trim();
   return `May ${tool} be called${shown}? ${said}`.trim();
@@ -76,7 +77,7 @@ function formOf(pause: PauseNotice): JsonObject {
 }
 
 /** Those that can be changed: whoever changes some has to have seen all of them. */
-function argsOf({ payload }: Asked): JsonObject {
+function argsOf({ payload }: AskedPause): JsonObject {
   const args = payload?.['args'];
   return args !== undefined && isJsonObject(args) && JSON.stringify(args).length <= MAX_SHOWN_ARGS ? args : {};
 }
@@ -89,8 +90,8 @@ function isFlatForm({ type, properties }: JsonObject): boolean {
 /** `later`: the person did not want to decide now. `resume`: the run may go on. */
 export type Said = PauseAnswer | { readonly kind: 'later' } | { readonly kind: 'resume' };
 
-/** @throws PilotageError `payload_invalid` for what is no answer to an elicitation. */
-export function saidBy(response: unknown, pause: Asked): Said {
+/** @throws PilotageError `payload_invalid` for what does not answer an elicitation. */
+export function saidBy(response: unknown, pause: AskedPause): Said {
   const { action, content = {} } = (response ?? {}) as { readonly action?: unknown; readonly content?: Json };
   if (action === 'cancel') return { kind: 'later' };
   if (action === 'decline') return declined(pause);
@@ -102,11 +103,11 @@ export function saidBy(response: unknown, pause: Asked): Said {
 
 const REFUSABLE = ['approval_required', 'external_event', 'constraints_conflict'];
 
-function declined({ reason, wait }: Asked): Said {
+function declined({ reason, wait }: AskedPause): Said {
   return wait !== undefined || REFUSABLE.includes(reason) ? { kind: 'reject' } : { kind: 'later' };
 }
 
-function accepted(pause: Asked, content: JsonObject): Said {
+function accepted(pause: AskedPause, content: JsonObject): Said {
   const { reason, wait, schema, payload } = pause;
   if (reason === 'in_doubt') {
     const { happened, value } = content;
@@ -145,9 +146,9 @@ function jsonIn(value: Json | undefined): Json {
 }
 
 /** The pauses of these tokens, of the run and of tasks below it, open or not: what is asked stands in the journal, not in an answer. */
-export async function pausesNamed(run: Run, tokens: readonly string[]): Promise<readonly Asked[]> {
+export async function pausesNamed(run: Run, tokens: readonly string[]): Promise<readonly AskedPause[]> {
   const waits = new Map<string, number>();
-  const found: Asked[] = [];
+  const found: AskedPause[] = [];
   if (tokens.length === 0) return found;
   for await (const event of run.events({ tasks: true, overPauses: true })) {
     if (event.type === 'call.waiting') for (const { token = '', wait } of event.waits) waits.set(token, wait);

@@ -4,7 +4,7 @@ import { isJsonObject, type Json, PilotageError } from '#core';
 import type { Visit } from '../visit.ts';
 
 /** What a sealed text is for. One for something else does not open. */
-export type Purpose = 'session' | 'state' | 'question' | 'event';
+export type SealedFor = 'session' | 'state' | 'question' | 'event';
 
 /** So many bytes a secret has at least, as an HMAC of SHA-256 wants. */
 const MIN_SECRET_BYTES = 32;
@@ -15,10 +15,10 @@ export class Seal {
 
   /** @param secrets the first one signs, all of them open, so that they can be changed. @throws PilotageError `invalid_config`. */
   constructor(secrets: readonly string[]) {
-    const [first, ...others] = secrets;
+    const [first, ...others] = Array.isArray(secrets) ? [...secrets] : [];
     const isKey = (secret: unknown): boolean =>
       typeof secret === 'string' && Buffer.byteLength(secret) >= MIN_SECRET_BYTES;
-    if (first === undefined || !secrets.every(isKey)) {
+    if (first === undefined || ![first, ...others].every(isKey)) {
       const message = `The option secret of mcp must be a text of at least ${MIN_SECRET_BYTES} bytes, or a list of them; it is the same in all processes that serve the runs.`;
       throw new PilotageError('invalid_config', message);
     }
@@ -26,13 +26,13 @@ export class Seal {
   }
 
   /** @param bound whom and what it is for, which are not in it. */
-  close(purpose: Purpose, bound: readonly Json[], content: Json, holdsMs: number): string {
+  close(purpose: SealedFor, bound: readonly Json[], content: Json, holdsMs: number): string {
     const body = Buffer.from(JSON.stringify([content, Date.now() + holdsMs])).toString('base64url');
     return `${body}.${macOf(this.#secrets[0], purpose, bound, body).toString('base64url')}`;
   }
 
   /** @returns `undefined` for what was not closed here, not for this, or too long ago. */
-  open(purpose: Purpose, bound: readonly Json[], sealed: unknown): Json | undefined {
+  open(purpose: SealedFor, bound: readonly Json[], sealed: unknown): Json | undefined {
     if (typeof sealed !== 'string' || sealed.length > MAX_SEALED_CHARS) return undefined;
     const [body = '', mac = '', more] = sealed.split('.');
     const given = Buffer.from(mac, 'base64url');
@@ -43,7 +43,7 @@ export class Seal {
   }
 }
 
-function macOf(secret: string, purpose: Purpose, bound: readonly Json[], body: string): Buffer {
+function macOf(secret: string, purpose: SealedFor, bound: readonly Json[], body: string): Buffer {
   return createHmac('sha256', secret)
     .update(JSON.stringify([purpose, bound, body]))
     .digest();

@@ -14,13 +14,13 @@ import {
   HEADER_MISMATCH,
   INVALID_PARAMS,
   jsonResponse,
-  type Message,
   MISSING_CAPABILITY,
   type RequestId,
+  type RpcMessage,
   resultMessage,
   thrownMessage,
 } from './json-rpc.ts';
-import { type Asking, begunOrAnswered, boundTo, capabilitiesIn, inputRequests } from './modern.ts';
+import { type Asking, begunOrAnswered, boundToCall, capabilitiesIn, inputRequests } from './modern.ts';
 import { askableOf } from './questions.ts';
 
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
@@ -64,12 +64,12 @@ const METHODS: Readonly<Record<string, Method>> = {
   },
 };
 
-/** @returns `undefined` for a request that is none of the extension's, or is not as it has to be: the package answers it. */
+/** @returns `undefined` for a request of another part, or one that is not as it has to be: the package answers it. */
 export async function taskResponse(
   ground: Ground,
   asking: Asking,
   request: Request,
-  { id, method = '' }: Message,
+  { id, method = '' }: RpcMessage,
   body: Json,
 ): Promise<Response | undefined> {
   const answer = METHODS[method];
@@ -126,7 +126,7 @@ function extensionsIn(params: JsonObject): JsonObject {
 function stateOf({ seal }: Ground, asking: Asking): { run: string; tokens: readonly string[] } | undefined {
   const { requestState } = asking.params;
   if (requestState === undefined) return undefined;
-  const opened = seal.open('state', boundTo(asking), requestState);
+  const opened = seal.open('state', boundToCall(asking), requestState);
   if (opened === undefined) throw new RequestRefused('request_invalid', 'Invalid or expired requestState');
   return opened as unknown as { run: string; tokens: readonly string[] };
 }

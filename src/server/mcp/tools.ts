@@ -136,7 +136,7 @@ function askedOf(args: JsonObject): string {
 }
 
 /** What of the arguments does not fit; `undefined` when all of it does. */
-export function misfitOf(schema: JsonObject, args: Json): string | undefined {
+export function argsMisfit(schema: JsonObject, args: Json): string | undefined {
   const errors = isJsonObject(args) ? schemaErrors(schema, args) : undefined;
   if (errors === undefined) return 'the arguments are an object';
   return errors.length === 0 ? undefined : firstIssues(errors.map(explainSchemaError));
