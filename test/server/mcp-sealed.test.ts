@@ -194,6 +194,35 @@ describe('a session of 2025-11-25', () => {
     expect((await rest('forged')).status).toBe(404);
   });
 
+  it('cancels a call also before its run is stored', async () => {
+    const { url, runtime } = await mcpServed();
+    const headers = { 'mcp-session-id': await olderSession(url) };
+    const cancelled = { method: 'notifications/cancelled', params: { requestId: 1 } };
+    expect((await older(url, cancelled, headers)).status).toBe(202);
+    const params = { name: 'scenario', arguments: { input: 'slow 500' } };
+    const [last, ...more] = await messagesIn(await older(url, { id: 1, method: 'tools/call', params }, headers));
+    expect(last).toMatchObject({ result: { isError: true, structuredContent: { status: 'cancelled' } } });
+    // Nobody has asked to hear of progress.
+    expect(more).toEqual([]);
+    expect((await runtime.list()).map(({ status }) => status)).toEqual(['cancelled']);
+  });
+
+  it('takes a list of messages, as its first version had them, and no version that there is not', async () => {
+    const { url } = await mcpServed();
+    const params = { name: 'scenario', arguments: { input: 'say hello' } };
+    const calls = [1, 2].map((id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params }));
+    const init = {
+      method: 'POST',
+      body: JSON.stringify(calls),
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+    };
+    const answers = await messagesIn(await fetch(url, init));
+    expect(answers.map(({ id }) => id).sort()).toEqual([1, 2]);
+    expect(answers).toMatchObject([{ result: { content: [{ text: 'hello' }] } }, { result: {} }]);
+    const unknown = await older(url, { id: 1, method: 'tools/call', params }, { 'mcp-protocol-version': '2020-01-01' });
+    expect(unknown.status).toBe(400);
+  });
+
   it('whose connection breaks cancels nothing', async () => {
     const { url, runtime } = await mcpServed();
     const headers = { 'mcp-session-id': await olderSession(url) };

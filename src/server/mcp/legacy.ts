@@ -4,6 +4,7 @@
  * stream reads the run on.
  */
 import { randomUUID } from 'node:crypto';
+import { SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server';
 import { defined, isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
 import type { Run } from '#runtime';
 import type { ServerEvent } from '../event-stream.ts';
@@ -40,6 +41,8 @@ export const SESSION_HEADER = 'mcp-session-id';
 const VERSION_HEADER = 'mcp-protocol-version';
 /** From this version on clients understand an event without data, which tells them where to go on after a connection that broke. */
 const PRIMED_SINCE = '2025-11-25';
+/** Whoever cancels what was never called fills no memory. */
+const MAX_EARLY = 1_000;
 const SESSION_HOLDS_MS = 30 * 86_400_000;
 
 interface McpSession {
@@ -59,6 +62,8 @@ interface Position {
 export class Legacy {
   readonly #ground: Ground;
   readonly #heard: Heard;
+  /** Calls that were cancelled before their runs were stored. */
+  readonly #early: Set<string> = new Set();
 
   constructor(ground: Ground, heard: Heard) {
     this.#ground = ground;
@@ -75,6 +80,8 @@ export class Legacy {
   async response(visit: Visit, request: Request, message: RpcMessage | undefined): Promise<Response | undefined> {
     const session = this.#sessionOf(visit, request);
     if (session === undefined) return jsonResponse(errorMessage(null, SESSION_NOT_FOUND, 'Session not found'), 404);
+    const version = request.headers.get(VERSION_HEADER) ?? PRIMED_SINCE;
+    if (!SUPPORTED_PROTOCOL_VERSIONS.includes(version)) return undefined;
     if (request.method === 'GET') return this.#rest(visit, request);
     if (message === undefined) return undefined;
     const { id, method, params } = message;
@@ -112,6 +119,7 @@ export class Legacy {
         return jsonResponse(resultMessage(id, begun.result));
       }
       const { run, from: next } = begun;
+      if (known !== undefined && this.#early.delete(known.place)) await cancelled(run);
       const { progressToken: progress = null } = call;
       const position = { run: run.id, id, progress, asks: session.asks ?? NOT_ASKABLE, next };
       const isPrimed = (request.headers.get(VERSION_HEADER) ?? '') >= PRIMED_SINCE;
@@ -239,13 +247,10 @@ export class Legacy {
 
   async #cancelled(visit: Visit, session: Partial<McpSession>, requestId: Json | undefined): Promise<Response> {
     if (session.id !== undefined && (typeof requestId === 'string' || typeof requestId === 'number')) {
-      const labels = { [PLACE_LABEL]: placeOf(session.id, requestId) };
-      for (const { identity } of await visit.runtime.list({ ...visit.owner, labels, limit: 1 })) {
-        const { run } = await visit.run(identity.run, 'control');
-        await run.cancel({ reason: 'The client has cancelled its call.' }).catch((error: unknown) => {
-          if (!PilotageError.is(error, 'run_ended')) throw error;
-        });
-      }
+      const place = placeOf(session.id, requestId);
+      const [found] = await visit.runtime.list({ ...visit.owner, labels: { [PLACE_LABEL]: place }, limit: 1 });
+      if (found !== undefined) await cancelled((await visit.run(found.identity.run, 'control')).run);
+      else if (this.#early.size < MAX_EARLY) this.#early.add(place);
     }
     return new Response(null, { status: 202 });
   }
@@ -269,6 +274,12 @@ function progressOf(
   if (progressToken === null) return undefined;
   const params = { progressToken, progress, message };
   return { message: { jsonrpc: '2.0', method: 'notifications/progress', params }, next };
+}
+
+async function cancelled(run: Run): Promise<void> {
+  await run.cancel({ reason: 'The client has cancelled its call.' }).catch((error: unknown) => {
+    if (!PilotageError.is(error, 'run_ended')) throw error;
+  });
 }
 
 function placeOf(session: string, id: RequestId): string {

@@ -154,10 +154,11 @@ class McpServing {
       },
     );
     server.setRequestHandler('tools/list', async () => ({ tools: (await this.#listed(asking.visit)) as never }));
-    server.setRequestHandler(
-      'tools/call',
-      async (_, context) => (await answerToolCall(this.#ground, asking, context)) as never,
-    );
+    server.setRequestHandler('tools/call', async ({ params }, context) => {
+      // Of the older protocol only those in a list come here, which cannot be asked, and end with no connection.
+      const own = era === 'modern' ? asking : { ...asking, params: params as JsonObject, isClosing: () => true };
+      return (await answerToolCall(this.#ground, own, context)) as never;
+    });
     return server;
   }
 
