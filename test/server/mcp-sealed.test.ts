@@ -168,6 +168,8 @@ describe('a session of 2025-11-25', () => {
     expect((await older(other.url, { id: `${id}x`, result: ACCEPT }, headers)).status).toBe(202);
     for (const messages of await Promise.all(calls))
       expect(messages.at(-1)).toMatchObject({ id: 7, result: { content: [{ text: 'A-17 is refunded.' }] } });
+    // What was answered is not asked again.
+    expect(await messagesIn(await older(one.url, message, headers))).toMatchObject([{ id: 7, result: {} }]);
     expect([(await one.runtime.list()).length, one.effects.count('refund') + other.effects.count('refund')]).toEqual([
       1, 1,
     ]);

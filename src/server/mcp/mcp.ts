@@ -155,7 +155,7 @@ class McpServing {
     );
     server.setRequestHandler('tools/list', async () => ({ tools: (await this.#listed(asking.visit)) as never }));
     server.setRequestHandler('tools/call', async ({ params }, context) => {
-      // Of the older protocol only those in a list come here, which cannot be asked, and end with no connection.
+      // From clients of the older protocol only lists of calls come here: those cannot be asked, and no closed connection cancels them.
       const own = era === 'modern' ? asking : { ...asking, params: params as JsonObject, isClosing: () => true };
       return (await answerToolCall(this.#ground, own, context)) as never;
     });

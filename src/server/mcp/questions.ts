@@ -88,10 +88,10 @@ function isFlatForm({ type, properties }: JsonObject): boolean {
 }
 
 /** `later`: the person did not want to decide now. `resume`: the run may go on. */
-export type Said = PauseAnswer | { readonly kind: 'later' } | { readonly kind: 'resume' };
+export type ClientAnswer = PauseAnswer | { readonly kind: 'later' } | { readonly kind: 'resume' };
 
 /** @throws PilotageError `payload_invalid` for what does not answer an elicitation. */
-export function saidBy(response: unknown, pause: AskedPause): Said {
+export function saidBy(response: unknown, pause: AskedPause): ClientAnswer {
   const { action, content = {} } = (response ?? {}) as { readonly action?: unknown; readonly content?: Json };
   if (action === 'cancel') return { kind: 'later' };
   if (action === 'decline') return declined(pause);
@@ -103,11 +103,11 @@ export function saidBy(response: unknown, pause: AskedPause): Said {
 
 const REFUSABLE = ['approval_required', 'external_event', 'constraints_conflict'];
 
-function declined({ reason, wait }: AskedPause): Said {
+function declined({ reason, wait }: AskedPause): ClientAnswer {
   return wait !== undefined || REFUSABLE.includes(reason) ? { kind: 'reject' } : { kind: 'later' };
 }
 
-function accepted(pause: AskedPause, content: JsonObject): Said {
+function accepted(pause: AskedPause, content: JsonObject): ClientAnswer {
   const { reason, wait, schema, payload } = pause;
   if (reason === 'in_doubt') {
     const { happened, value } = content;
@@ -166,7 +166,11 @@ const TOO_LATE = ['pause_not_found', 'superseded', 'pause_expired', 'run_ended',
  * Gives the run the answer, once: the same one said again, by whoever and wherever, changes nothing.
  * @throws PilotageError `payload_invalid`, `approver_refused`, `scope_mismatch`; `pause_not_found` when another answer was given before.
  */
-export async function answerOnce(run: Run, token: string, said: Exclude<Said, { kind: 'later' }>): Promise<void> {
+export async function answerOnce(
+  run: Run,
+  token: string,
+  said: Exclude<ClientAnswer, { kind: 'later' }>,
+): Promise<void> {
   try {
     if (said.kind === 'resume') await run.resume({ token });
     else await run.answer(token, said);
@@ -193,7 +197,7 @@ function isAnswer({ verdict }: Given): boolean {
   return verdict !== 'timeout' && verdict !== 'superseded';
 }
 
-function isSame({ verdict, args, value, payload }: Given, said: Exclude<Said, { kind: 'later' }>): boolean {
+function isSame({ verdict, args, value, payload }: Given, said: Exclude<ClientAnswer, { kind: 'later' }>): boolean {
   switch (said.kind) {
     case 'approve':
       return verdict === 'approve' && jsonEquals(args ?? null, said.args ?? null);
