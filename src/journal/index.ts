@@ -45,6 +45,7 @@ export {
   type Sent,
   type SessionQuery,
   type SessionRecord,
+  type SeenItem,
   type SessionStore,
   type SignalOptions,
   type SnapshotStore,

@@ -17,8 +17,11 @@ import {
 import { type RunRecord, runNotFound, type StreamRecord, storedJson } from '#journal';
 import type { UserMessage } from '#messages';
 import {
+  applyEntry,
   assertRetrying,
   type Breakpoint,
+  eventsOf,
+  foldEntries,
   isPaused,
   namedNodes,
   type RunSnapshot,
@@ -64,6 +67,8 @@ import {
   type CancelOptions,
   EVENTS,
   type EventOptions,
+  PAGE,
+  type PageOptions,
   PAUSE,
   type PauseOptions,
   REPAIR,
@@ -75,7 +80,7 @@ import {
   STEER,
   type SteerOptions,
 } from './run-options.ts';
-import { assertKnown, isForOthers, untilTaken } from './send-control.ts';
+import { assertKnown, controlId, isForOthers, takenAs, untilTaken } from './send-control.ts';
 import { messagePayload } from './user-message.ts';
 
 export class Run {
@@ -102,6 +107,27 @@ export class Run {
     const next = (): AsyncGenerator<RunEvent, void> | undefined =>
       this.#successor(follower.state)?.events({ ...rest, ...defined({ signal }) });
     return readOn(() => this.#assertMayRead(), follower, next, signal);
+  }
+
+  /**
+   * A page of the events that are recorded, from journal position `from` (default 1) on: those of at most `limit` entries (default 500), as far as the run
+   * has come. @returns with `next`, the position where the next page begins.
+   * @throws PilotageError `run_not_found`.
+   */
+  async recorded(options: PageOptions = {}): Promise<{ readonly events: readonly RunEvent[]; readonly next: number }> {
+    assertOptions('recorded', options, PAGE);
+    const { from = 1, limit = 500 } = options;
+    await this.#assertMayRead();
+    const { journal, states } = this.#host.deps;
+    const entries = await journal.read(this.id, from, limit);
+    let state = from === 1 || entries.length === 0 ? undefined : await states.of(this.id, from - 1);
+    const events: RunEvent[] = [];
+    for (const entry of entries) {
+      events.push(...eventsOf(entry, state));
+      if (state === undefined) state = foldEntries([entry]);
+      else applyEntry(state, entry);
+    }
+    return { events, next: from + entries.length };
   }
 
   /** Waits until the run has ended or is paused. @throws PilotageError `run_not_found`. */
@@ -289,13 +315,13 @@ export class Run {
    */
   async approve(token?: string, approval: Approval = {}): Promise<void> {
     assertOptions('approve', approval, APPROVAL);
-    return this.#answer('APPROVE', token, approval);
+    return this.#answer('APPROVE', token, approval, {});
   }
 
   /** Rejects: answers a pause with no. A call that waits for approval is not made. @throws PilotageError `pause_not_found`. */
   async reject(token?: string, answer: Rejection = {}): Promise<void> {
     assertOptions('reject', answer, REJECTION);
-    return this.#answer('REJECT', token, answer);
+    return this.#answer('REJECT', token, answer, {});
   }
 
   /**
@@ -303,30 +329,37 @@ export class Run {
    * @param token the pause, of this run or of a task that it waits for; needed only when several pauses are open.
    * @throws PilotageError `payload_invalid` for a kind that does not fit (`data.fits` names those that do), or a value that does not; and the errors of
    * `approve`.
+   * @param options `id`: an id of the answer, unique in the run: the same one sent again changes nothing.
    */
-  async answer(token: string | undefined, answer: PauseAnswer): Promise<void> {
+  async answer(
+    token: string | undefined,
+    answer: PauseAnswer,
+    options: Pick<SteerOptions, 'id'> = {},
+  ): Promise<void> {
     assertIsAnswer('answer', answer);
     switch (answer.kind) {
       case 'approve': {
         const { kind: _, ...approval } = answer;
-        return this.approve(token, approval);
+        assertOptions('approve', approval, APPROVAL);
+        return this.#answer('APPROVE', token, approval, options);
       }
       case 'reject': {
         const { kind: _, ...no } = answer;
-        return this.reject(token, no);
+        assertOptions('reject', no, REJECTION);
+        return this.#answer('REJECT', token, no, options);
       }
       case 'settle': {
         const { kind: _, ...settlement } = answer;
-        return this.settle(token, settlement);
+        return this.#settle(token, settlement, options);
       }
       case 'answer': {
         assertOptions('answer', answer, VALUE);
         const { value, reason } = answer;
-        return this.steer('ANSWER', { value, ...defined({ reason, token }) });
+        return this.steer('ANSWER', { value, ...defined({ reason, token }) }, options);
       }
       case 'payload':
         assertOptions('answer', answer, WORDS);
-        return this.steer('RESUME', { payload: answer.payload, ...defined({ token }) });
+        return this.steer('RESUME', { payload: answer.payload, ...defined({ token }) }, options);
       default:
         throw unknownKind(answer);
     }
@@ -361,7 +394,11 @@ export class Run {
    * @throws PilotageError `pause_not_found`, or `payload_invalid` when the pause is not about a call in doubt, or when the
    * value does not fit.
    */
-  async settle(token: string | undefined, settlement: Settlement): Promise<void> {
+  settle(token: string | undefined, settlement: Settlement): Promise<void> {
+    return this.#settle(token, settlement, {});
+  }
+
+  async #settle(token: string | undefined, settlement: Settlement, options: SteerOptions): Promise<void> {
     if (typeof settlement?.happened !== 'boolean') {
       throw new PilotageError(
         'payload_invalid',
@@ -372,7 +409,7 @@ export class Run {
     const { happened, reason } = settlement;
     const { value = undefined, error = undefined } = settlement.happened ? settlement : {};
     const failed = error && captureObject(error, 'error').json;
-    await this.steer('SETTLE', { happened, ...defined({ value, error: failed, reason, token }) });
+    await this.steer('SETTLE', { happened, ...defined({ value, error: failed, reason, token }) }, options);
   }
 
   /**
@@ -403,8 +440,8 @@ export class Run {
   async cancel(options: CancelOptions = {}): Promise<void> {
     assertOptions('cancel', options, CANCEL);
     assertUntil('cancel', options);
-    const { until, ...payload } = options;
-    await this.steer('CANCEL', { ...payload }, until === undefined ? {} : { until });
+    const { until, id, ...payload } = options;
+    await this.steer('CANCEL', { ...payload }, defined({ until, id }));
   }
 
   /**
@@ -416,9 +453,9 @@ export class Run {
    */
   async cancelCall(which: CallPlace | string, options: CancelCallOptions = {}): Promise<void> {
     assertOptions('cancelCall', options, CANCEL_CALL);
-    const { until = 'applied', reason } = options;
+    const { until = 'applied', id, reason } = options;
     const { step, call } = callMeant(await this.#folded(), which);
-    await this.steer('CANCEL_CALL', { step, call, ...defined({ reason }) }, { until });
+    await this.steer('CANCEL_CALL', { step, call, ...defined({ reason }) }, { until, ...defined({ id }) });
   }
 
   /**
@@ -455,7 +492,8 @@ export class Run {
 
   async #steer(type: ControlType, payload: JsonObject | undefined, options: SteerOptions): Promise<void> {
     const { until = isVerdict({ type }) ? 'applied' : 'stored' } = options;
-    const id = `control_${crypto.randomUUID().replaceAll('-', '')}`;
+    const id = controlId(options.id);
+    if (options.id !== undefined && (await this.#wasTaken(id))) return;
     const given = payload === undefined ? {} : { payload };
     const control: Control = { id, type, ...given, ...defined({ from: this.#as }) };
     const to = await addressee(this.#host.deps.journal, this.id, control, this.#host.deps.states);
@@ -476,6 +514,13 @@ export class Run {
     const { pauses } = await this.#host.deps.states.of(to.run);
     // Where more people have to approve, the run above is told so, as of other pauses, and nobody waits for that.
     if (pauses.every((pause) => pause.token !== to.token)) await this.#untilAnswered(to.token);
+  }
+
+  /** @throws PilotageError why it was refused then. */
+  async #wasTaken(id: string): Promise<boolean> {
+    const taken = takenAs(await this.#host.deps.journal.read(this.id), id);
+    if (taken?.error !== undefined) throw PilotageError.fromData(taken.error);
+    return taken !== undefined;
   }
 
   /** Waits until this run knows that a pause of a task below it is answered. */
@@ -508,9 +553,14 @@ export class Run {
     }
   }
 
-  #answer(type: 'APPROVE' | 'REJECT', token: string | undefined, answer: Approval): Promise<void> {
+  #answer(
+    type: 'APPROVE' | 'REJECT',
+    token: string | undefined,
+    answer: Approval,
+    options: SteerOptions,
+  ): Promise<void> {
     const { payload, args, digest, reason, remember } = answer;
-    return this.steer(type, { ...defined({ payload, args, digest, reason, token }), ...rememberWord(remember) });
+    return this.steer(type, { ...defined({ payload, args, digest, reason, token }), ...rememberWord(remember) }, options);
   }
 
   /**
