@@ -102,7 +102,7 @@ const QUERY: OptionShape<RunQuery> = {
   user: 'text?',
   session: 'text?',
   status: 'list?',
-  parent: 'text?',
+  parent: 'any?',
   since: 'moment?',
   agent: 'text?',
   labels: 'any?',

@@ -1,6 +1,5 @@
 /** What is checked of every request before anybody looks at it: where it was sent to, from which page, and how large it is. */
 import type { MiddlewareHandler } from 'hono';
-import { bodyLimit } from 'hono/body-limit';
 import { cors } from 'hono/cors';
 import type { ServerEnv } from './part.ts';
 import { problem, RequestRefused } from './problem.ts';
@@ -24,12 +23,11 @@ type Guard = MiddlewareHandler<ServerEnv>;
 export function guards(options: GuardOptions, isOpen: boolean): readonly Guard[] {
   const hosts = options.hosts ?? (isOpen ? LOOPBACK : undefined);
   const maxSize = options.maxBodyBytes ?? MAX_BODY_BYTES;
-  const message = `The body of a request has at most ${maxSize} bytes.`;
   return [
     hostGuard(hosts, isOpen),
     originGuard(options.origins ?? []),
     cors({ origin: [...(options.origins ?? [])], exposeHeaders: EXPOSED, credentials: true, maxAge: 600 }),
-    bodyLimit({ maxSize, onError: () => problem(new RequestRefused('request_too_large', message)) }),
+    bodyGuard(maxSize),
   ];
 }
 
@@ -66,4 +64,31 @@ function originGuard(origins: readonly string[]): Guard {
 
 function isOwn(origin: string, host: string | undefined): boolean {
   return host !== undefined && URL.parse(origin)?.host === host;
+}
+
+/**
+ * A body that does not say how long it is, is counted while it is read. Hono's own limit makes a request of the request then, which is none that Node
+ * knows where the adapter has made it.
+ */
+function bodyGuard(most: number): Guard {
+  const tooLarge = () => new RequestRefused('request_too_large', `The body of a request has at most ${most} bytes.`);
+  return async (context, next) => {
+    const { raw } = context.req;
+    const length = raw.headers.get('content-length');
+    if (length !== null) return Number(length) > most ? problem(tooLarge()) : next();
+    const { body } = raw;
+    if (body === null) return next();
+    let size = 0;
+    const counted = new TransformStream<Uint8Array, Uint8Array>({
+      transform: (piece, controller) => {
+        size += piece.byteLength;
+        if (size > most) controller.error(tooLarge());
+        else controller.enqueue(piece);
+      },
+    });
+    const { url, method, headers, signal } = raw;
+    const init = { method, headers, signal, body: body.pipeThrough(counted), duplex: 'half' };
+    context.req.raw = new Request(url, init as RequestInit);
+    return next();
+  };
 }

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 import { createHandler, serve } from '#server';
 import { a2a, type A2aOptions } from '#server/a2a';
 import { Effects, scenarioAgent } from '../../examples/scenario-agent.ts';
-import { world, type WorldOptions } from '../kit/world.ts';
+import { type World, world, type WorldOptions } from '../kit/world.ts';
 import { systemClock } from '#core';
 
 export const BINDINGS = ['JSONRPC', 'HTTP+JSON'] as const;
@@ -40,8 +40,9 @@ function messageOf(parts: Message['parts'], more: Partial<Message>): Message {
   };
 }
 
-export function asked(message: Message, configuration?: object) {
-  return { tenant: '', message, metadata: undefined, configuration: configuration as never };
+export function asked(message: Message, configuration?: object): never {
+  // The fields of a configuration may be left out on the wire, which its type does not say.
+  return { tenant: '', message, metadata: undefined, configuration } as never;
 }
 
 export function wordsOf(parts: Message['parts'] | undefined): string {
@@ -57,7 +58,7 @@ export function isTask(value: Task | Message): asserts value is Task {
 }
 
 export async function sendFor(client: Client, message: Message, configuration?: object): Promise<Task> {
-  const sent = await client.sendMessage(asked(message, configuration) as never);
+  const sent = await client.sendMessage(asked(message, configuration));
   isTask(sent as Task | Message);
   return sent as Task;
 }
@@ -91,7 +92,7 @@ export class Reader {
 /** The agent of the scenarios behind A2A, over real HTTP. */
 export async function servedAgent(
   options: { a2a?: A2aOptions; world?: Partial<WorldOptions>; handler?: object } = {},
-) {
+): Promise<World & { readonly effects: Effects; readonly url: string }> {
   const effects = new Effects();
   const made = world({ agents: [scenarioAgent(effects)], clock: systemClock as never, ...options.world });
   const handler = createHandler({ runtime: made.runtime, parts: [a2a(options.a2a)], ...options.handler });
@@ -100,5 +101,5 @@ export async function servedAgent(
     await close();
     await made.runtime.close();
   });
-  return { ...made, effects, url, handler };
+  return { ...made, effects, url };
 }

@@ -23,6 +23,8 @@ function titleOf({ reason, payload = {}, text, wait }: TaskPause): string {
     const shown = args === undefined ? '' : ` with ${JSON.stringify(args)}`;
     return `The agent wants to call ${tool}${shown}, and asks for approval.${typeof why === 'string' ? ` Why: ${why}` : ''}`;
   }
+  if (reason === 'client_tool')
+    return `The agent calls ${String(tool)}, which is yours to carry out, with ${JSON.stringify(args ?? {})}.`;
   if (reason === 'in_doubt') return `Nobody knows whether the call of ${String(tool)} has happened.`;
   if (typeof payload['url'] === 'string' && wait === undefined) return `Somebody has to log in at ${payload['url']}.`;
   if (typeof message === 'string') return message;
@@ -30,6 +32,7 @@ function titleOf({ reason, payload = {}, text, wait }: TaskPause): string {
 }
 
 function howOf({ reason, payload = {}, schema, wait }: TaskPause): string {
+  if (reason === 'client_tool') return 'Answer with a data part {"value": …}: what it gave.';
   if (wait !== undefined)
     return schema === undefined
       ? 'Answer with words.'
