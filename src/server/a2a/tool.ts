@@ -37,6 +37,8 @@ const TIMEOUT_MS = 600_000;
 const FIRST_LOOK_MS = 100;
 const LAST_LOOK_MS = 2_000;
 const CANCEL_MS = 5_000;
+/** A message whose answer was lost may still be on its way into the agent. */
+const LOOK_UP_AFTER_MS = [50, 500, 2_000];
 /** How many pages of tasks are looked through for the one that a lost answer told of. */
 const MOST_PAGES = 10;
 
@@ -50,6 +52,8 @@ export function a2aTool(options: A2aToolOptions): Tool {
   const name = options.name ?? nameOf(card);
   const description = options.description ?? describes(card);
   const client = new A2aClient({ card: at, headers: typeof headers === 'function' ? headers : () => headers });
+  // Calls that this process has begun: after a crash a call begins again, which one here cannot.
+  const begun = new Set<string>();
   return tool({
     name,
     description,
@@ -65,8 +69,14 @@ export function a2aTool(options: A2aToolOptions): Tool {
       required: ['message'],
       additionalProperties: false,
     },
-    execute: (args, context) => new Asking(client, args, context).answer(),
-    reconcile: (args, context) => new Asking(client, args, context).lookUp(),
+    execute: (args, context) => {
+      begun.add(context.idempotencyKey);
+      return new Asking(client, args, context).answer();
+    },
+    reconcile: (args, context) => {
+      const isHere = begun.delete(context.idempotencyKey);
+      return new Asking(client, args, context).lookUp(isHere);
+    },
   });
 }
 
@@ -107,7 +117,7 @@ class Asking {
 
   async answer(): Promise<Json> {
     const { once } = bound(this.#context);
-    const begun = await once('task', async () => begunBy(await this.#client.send(this.#message(), this.#context.signal)));
+    const begun = await once('task', () => this.#begin());
     if ('answer' in begun) return begun.answer;
     try {
       for (let round = 0; ; round += 1) {
@@ -123,20 +133,45 @@ class Asking {
     }
   }
 
-  /** After a crash, or a lost answer: the task that the message has begun is looked for. What is found is recorded, and followed by the next attempt. */
-  async lookUp(): Promise<Reconciled> {
-    const found = await bound(this.#context)
-      .once('task', async () => {
+  /** An answer that was lost is looked up: the agent may have the message. */
+  async #begin(): Promise<Begun> {
+    const { signal } = this.#context;
+    try {
+      return begunBy(await this.#client.send(this.#message(), signal));
+    } catch (error) {
+      if (!(error instanceof OutcomeUnknown)) throw error;
+      for (const napMs of LOOK_UP_AFTER_MS) {
+        await wait(napMs, undefined, { signal });
+        const task = await this.#find().catch(() => undefined);
+        if (task !== undefined) return { taskId: task.id, contextId: task.contextId };
+      }
+      throw error;
+    }
+  }
+
+  /**
+   * What became of a message of which that is not known. After a crash the task that it has begun is recorded, and followed by the next attempt.
+   * @param isHere the call was made by this process, and does not begin again.
+   */
+  async lookUp(isHere: boolean): Promise<Reconciled> {
+    let begun: Begun;
+    try {
+      begun = await bound(this.#context).once<Begun>('task', async () => {
         const task = await this.#find();
         if (task === undefined) throw new NotFound();
         return { taskId: task.id, contextId: task.contextId };
-      })
-      .catch((error: unknown) => {
-        if (error instanceof NotFound || error instanceof ToolFailure) return error;
-        throw error;
       });
-    // An agent that does not list its tasks cannot be asked.
-    return { status: found instanceof ToolFailure ? 'unknown' : 'not_done' };
+    } catch (error) {
+      if (error instanceof NotFound) return { status: 'not_done' };
+      // An agent that does not list its tasks cannot be asked.
+      if (error instanceof ToolFailure) return { status: 'unknown' };
+      throw error;
+    }
+    if ('answer' in begun) return { status: 'done', value: begun.answer };
+    if (!isHere) return { status: 'not_done' };
+    const seen = lookedAt(await this.#follow(begun.taskId));
+    if ('value' in seen) return { status: 'done', value: seen.value };
+    return { status: 'failure' in seen ? 'not_done' : 'unknown' };
   }
 
   #message(): Message {
@@ -194,19 +229,20 @@ class Asking {
   /** Gives the answer, unless the task asks nothing any more, or something else: somebody has answered it already. */
   async #tell({ taskId, contextId }: Extract<Begun, { taskId: string }>, round: number, asks: AskedOf, said: Json): Promise<null> {
     const { signal, idempotencyKey } = this.#context;
-    const now = lookedAt(await this.#client.get(taskId, signal));
-    if (!('asks' in now) || now.asks.state !== asks.state) return null;
-    const part: Part =
-      asks.token === undefined
-        ? typeof said === 'string'
-          ? { text: said }
-          : { data: said }
-        : { data: { ...(isJsonObject(said) && asks.isApproval ? said : { value: said }), token: asks.token } };
-    await this.#client.send(
-      { messageId: `${idempotencyKey}:${round + 1}`, role: 'ROLE_USER', taskId, contextId, parts: [part] },
-      signal,
-    );
-    return null;
+    const messageId = `${idempotencyKey}:${round + 1}`;
+    const message: Message = { messageId, role: 'ROLE_USER', taskId, contextId, parts: [partOf(asks, said)] };
+    for (;;) {
+      const now = lookedAt(await this.#client.get(taskId, signal));
+      if (!('asks' in now) || now.asks.state !== asks.state) return null;
+      try {
+        await this.#client.send(message, signal);
+        return null;
+      } catch (error) {
+        // It is seen whether the task still asks.
+        if (!(error instanceof OutcomeUnknown)) throw error;
+        await wait(FIRST_LOOK_MS, undefined, { signal });
+      }
+    }
   }
 
   /** Our call was cancelled, and nobody wants the task: not when another process goes on with it. */
@@ -246,6 +282,11 @@ function lookedAt({ id, contextId, status, artifacts = [] }: Task): Seen {
   }
   if (isTerminal(status.state)) return { failure: `The agent did not do it (${status.state}): ${wordsOf(parts)}`.slice(0, 1_000) };
   return { asks: asksIn(status.state, parts) };
+}
+
+function partOf({ token, isApproval }: AskedOf, said: Json): Part {
+  if (token === undefined) return typeof said === 'string' ? { text: said } : { data: said };
+  return { data: { ...(isJsonObject(said) && isApproval ? said : { value: said }), token } };
 }
 
 const YES_OR_NO: JsonObject = {
