@@ -30,6 +30,7 @@ const config: UserConfig = defineConfig({
     'src/engine/restate.ts',
     'src/flow/document/flow-from.ts',
     'src/server/index.ts',
+    'src/server/a2a/index.ts',
     'src/testing/index.ts',
     'src/cli/main.ts',
   ],

@@ -48,7 +48,10 @@ interface Asking extends FetchPorts {
 async function follow(file: FileAtUrl, options: FetchOptions, ports: Asking): Promise<InputFile> {
   let url = addressOf(file.url, file.url);
   for (let redirects = 0; ; redirects += 1) {
-    const response = await ask(url, await reachable(url, file.url, options, ports), { signal: ports.signal, headers: HEADERS });
+    const response = await ask(url, await reachable(url, file.url, options, ports), {
+      signal: ports.signal,
+      headers: HEADERS,
+    });
     const { statusCode = 0, headers } = response;
     if (!REDIRECTS.has(statusCode) || headers.location === undefined) {
       if (statusCode === 200) return await fileIn(response, url, file, options);

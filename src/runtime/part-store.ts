@@ -10,13 +10,16 @@ import { isDeadOwner, ownerName } from './leases.ts';
 type PartDeps = () => Pick<DriverDeps, 'clock'> & { readonly journal: Pick<Journal, 'store'> };
 type Place = Pick<StoreItem, 'namespace' | 'key'>;
 
+/** What all parts keep. Items with the fields `tenant` and `user` are erased with that user. */
+export const PARTS: Namespace = Object.freeze([`${RESERVED_PART}parts`]);
+
 export class PartStore {
-  readonly #root: string;
+  readonly #name: string;
   readonly #deps: PartDeps;
 
   /** @param deps throws `runtime_closed`. */
   constructor(name: string, deps: PartDeps) {
-    this.#root = `${RESERVED_PART}${name}`;
+    this.#name = name;
     this.#deps = deps;
   }
 
@@ -36,7 +39,7 @@ export class PartStore {
     const query = { namespace: this.#at(path), limit: PAGE, ...(filter === undefined ? {} : { filter }) };
     for (let after: Place | undefined; ; ) {
       const page = await patiently(clock, () => journal.store.list(query, after));
-      for (const item of page) yield { ...item, namespace: item.namespace.slice(1) };
+      for (const item of page) yield { ...item, namespace: item.namespace.slice(PARTS.length + 1) };
       after = page.at(-1);
       if (page.length < PAGE) return;
     }
@@ -58,7 +61,7 @@ export class PartStore {
   }
 
   #at(path: Namespace): Namespace {
-    return [this.#root, ...path];
+    return [...PARTS, this.#name, ...path];
   }
 }
 

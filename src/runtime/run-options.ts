@@ -68,6 +68,9 @@ export interface SteerOptions {
   readonly id?: string;
 }
 
+/** An answer that is given once, however often it is sent. */
+export type OnceOptions = Pick<SteerOptions, 'id'>;
+
 export interface CancelOptions extends SteerOptions {
   readonly reason?: string;
   /** False: work in flight is allowed to end. True: it is aborted. Default true. */

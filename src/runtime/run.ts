@@ -17,11 +17,8 @@ import {
 import { type RunRecord, runNotFound, type StreamRecord, storedJson } from '#journal';
 import type { UserMessage } from '#messages';
 import {
-  applyEntry,
   assertRetrying,
   type Breakpoint,
-  eventsOf,
-  foldEntries,
   isPaused,
   namedNodes,
   type RunSnapshot,
@@ -57,7 +54,7 @@ import { type Diagnosis, diagnose, type RepairOptions, repairRun } from './repai
 import type { ReplayReport } from './replay.ts';
 import { type RunResult, wholeResultOf } from './result.ts';
 import { acceptsOnly, pauseOfPlan, unlessOldNews } from './resumed-pauses.ts';
-import { followEvents, isSettled, readOn } from './run-events.ts';
+import { type EventPage, followEvents, isSettled, readOn, recordedEvents } from './run-events.ts';
 import type { RunHost, RunSources } from './run-host.ts';
 import {
   assertBreakpoint,
@@ -67,9 +64,10 @@ import {
   type CancelOptions,
   EVENTS,
   type EventOptions,
+  type OnceOptions,
   PAGE,
-  type PageOptions,
   PAUSE,
+  type PageOptions,
   type PauseOptions,
   REPAIR,
   REPLAY,
@@ -80,7 +78,7 @@ import {
   STEER,
   type SteerOptions,
 } from './run-options.ts';
-import { assertKnown, controlId, isForOthers, takenAs, untilTaken } from './send-control.ts';
+import { assertKnown, controlId, isForOthers, untilTaken, wasSaid } from './send-control.ts';
 import { messagePayload } from './user-message.ts';
 
 export class Run {
@@ -110,24 +108,13 @@ export class Run {
   }
 
   /**
-   * A page of the events that are recorded, from journal position `from` (default 1) on: those of at most `limit` entries (default 500), as far as the run
-   * has come. @returns with `next`, the position where the next page begins.
-   * @throws PilotageError `run_not_found`.
+   * A page of the events that are recorded, from journal position `from` (default 1) on, as far as the run has come, and with `next` where the next page
+   * begins. @throws PilotageError `run_not_found`.
    */
-  async recorded(options: PageOptions = {}): Promise<{ readonly events: readonly RunEvent[]; readonly next: number }> {
+  async recorded(options: PageOptions = {}): Promise<EventPage> {
     assertOptions('recorded', options, PAGE);
-    const { from = 1, limit = 500 } = options;
     await this.#assertMayRead();
-    const { journal, states } = this.#host.deps;
-    const entries = await journal.read(this.id, from, limit);
-    let state = from === 1 || entries.length === 0 ? undefined : await states.of(this.id, from - 1);
-    const events: RunEvent[] = [];
-    for (const entry of entries) {
-      events.push(...eventsOf(entry, state));
-      if (state === undefined) state = foldEntries([entry]);
-      else applyEntry(state, entry);
-    }
-    return { events, next: from + entries.length };
+    return recordedEvents(this.#host.deps, this.id, options);
   }
 
   /** Waits until the run has ended or is paused. @throws PilotageError `run_not_found`. */
@@ -331,11 +318,7 @@ export class Run {
    * `approve`.
    * @param options `id`: an id of the answer, unique in the run: the same one sent again changes nothing.
    */
-  async answer(
-    token: string | undefined,
-    answer: PauseAnswer,
-    options: Pick<SteerOptions, 'id'> = {},
-  ): Promise<void> {
+  async answer(token: string | undefined, answer: PauseAnswer, options: OnceOptions = {}): Promise<void> {
     assertIsAnswer('answer', answer);
     switch (answer.kind) {
       case 'approve': {
@@ -350,7 +333,7 @@ export class Run {
       }
       case 'settle': {
         const { kind: _, ...settlement } = answer;
-        return this.#settle(token, settlement, options);
+        return this.settle(token, settlement, options);
       }
       case 'answer': {
         assertOptions('answer', answer, VALUE);
@@ -391,14 +374,9 @@ export class Run {
   /**
    * Settles a call in doubt, that is, a call of which nobody knows whether it has happened; or says that a call has failed which a client was to carry out.
    * @param token the pause, of this run or of a task that it waits for; needed only when several pauses are open.
-   * @throws PilotageError `pause_not_found`, or `payload_invalid` when the pause is not about a call in doubt, or when the
-   * value does not fit.
+   * @throws PilotageError `pause_not_found`, or `payload_invalid` when the pause is not about a call in doubt, or the value does not fit.
    */
-  settle(token: string | undefined, settlement: Settlement): Promise<void> {
-    return this.#settle(token, settlement, {});
-  }
-
-  async #settle(token: string | undefined, settlement: Settlement, options: SteerOptions): Promise<void> {
+  async settle(token: string | undefined, settlement: Settlement, options: OnceOptions = {}): Promise<void> {
     if (typeof settlement?.happened !== 'boolean') {
       throw new PilotageError(
         'payload_invalid',
@@ -493,7 +471,7 @@ export class Run {
   async #steer(type: ControlType, payload: JsonObject | undefined, options: SteerOptions): Promise<void> {
     const { until = isVerdict({ type }) ? 'applied' : 'stored' } = options;
     const id = controlId(options.id);
-    if (options.id !== undefined && (await this.#wasTaken(id))) return;
+    if (options.id !== undefined && (await wasSaid(this.#host.deps.journal, this.id, id))) return;
     const given = payload === undefined ? {} : { payload };
     const control: Control = { id, type, ...given, ...defined({ from: this.#as }) };
     const to = await addressee(this.#host.deps.journal, this.id, control, this.#host.deps.states);
@@ -514,13 +492,6 @@ export class Run {
     const { pauses } = await this.#host.deps.states.of(to.run);
     // Where more people have to approve, the run above is told so, as of other pauses, and nobody waits for that.
     if (pauses.every((pause) => pause.token !== to.token)) await this.#untilAnswered(to.token);
-  }
-
-  /** @throws PilotageError why it was refused then. */
-  async #wasTaken(id: string): Promise<boolean> {
-    const taken = takenAs(await this.#host.deps.journal.read(this.id), id);
-    if (taken?.error !== undefined) throw PilotageError.fromData(taken.error);
-    return taken !== undefined;
   }
 
   /** Waits until this run knows that a pause of a task below it is answered. */
@@ -560,7 +531,11 @@ export class Run {
     options: SteerOptions,
   ): Promise<void> {
     const { payload, args, digest, reason, remember } = answer;
-    return this.steer(type, { ...defined({ payload, args, digest, reason, token }), ...rememberWord(remember) }, options);
+    return this.steer(
+      type,
+      { ...defined({ payload, args, digest, reason, token }), ...rememberWord(remember) },
+      options,
+    );
   }
 
   /**

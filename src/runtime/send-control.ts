@@ -173,8 +173,15 @@ function wasTaken(entries: readonly Entry[], id: string): boolean {
   return takenAs(entries, id) !== undefined;
 }
 
+/** Whether the run has taken a control of this id. @throws PilotageError why it was refused then. */
+export async function wasSaid(journal: Journal, run: string, id: string): Promise<boolean> {
+  const taken = takenAs(await journal.read(run), id);
+  if (taken?.error !== undefined) throw PilotageError.fromData(taken.error);
+  return taken !== undefined;
+}
+
 /** The entry that has taken the control, if one has. */
-export function takenAs(entries: readonly Entry[], id: string): ControlTaken | undefined {
+function takenAs(entries: readonly Entry[], id: string): ControlTaken | undefined {
   for (const entry of entries) if (entry.kind === 'control' && entry.control.id === id) return entry;
   return undefined;
 }

@@ -1,19 +1,30 @@
 /** The real client of A2A, over either binding, and a served agent. */
-import { AgentCardResolver, Client, ClientFactory, JsonRpcTransportFactory, RestTransportFactory } from '@a2a-js/sdk/client';
-import { Role, type Message, type StreamResponse, type Task, TaskState } from '@a2a-js/sdk';
+
+import { type Message, Role, type StreamResponse, type Task, TaskState } from '@a2a-js/sdk';
+import {
+  AgentCardResolver,
+  type Client,
+  ClientFactory,
+  JsonRpcTransportFactory,
+  RestTransportFactory,
+} from '@a2a-js/sdk/client';
 import { onTestFinished } from 'vitest';
-import { createHandler, serve } from '#server';
-import { a2a, type A2aOptions } from '#server/a2a';
-import { Effects, scenarioAgent } from '../../examples/scenario-agent.ts';
-import { type World, world, type WorldOptions } from '../kit/world.ts';
 import { systemClock } from '#core';
+import { createHandler, serve } from '#server';
+import { type A2aOptions, a2a } from '#server/a2a';
+import { Effects, scenarioAgent } from '../../examples/scenario-agent.ts';
+import { type World, type WorldOptions, world } from '../kit/world.ts';
 
 export const BINDINGS = ['JSONRPC', 'HTTP+JSON'] as const;
 export type BindingName = (typeof BINDINGS)[number];
 
 export async function clientAt(url: string, binding: BindingName, fetchImpl: typeof fetch = fetch): Promise<Client> {
   const transports = [new JsonRpcTransportFactory({ fetchImpl }), new RestTransportFactory({ fetchImpl })];
-  const factory = new ClientFactory({ transports, preferredTransports: [binding], cardResolver: AgentCardResolver.default });
+  const factory = new ClientFactory({
+    transports,
+    preferredTransports: [binding],
+    cardResolver: AgentCardResolver.default,
+  });
   return factory.createFromUrl(url);
 }
 
@@ -78,7 +89,8 @@ export class Reader {
         this.task = payload.value;
         this.answer = answerOf(payload.value);
         this.states.push(payload.value.status?.state ?? TaskState.UNRECOGNIZED);
-      } else if (payload.$case === 'statusUpdate') this.states.push(payload.value.status?.state ?? TaskState.UNRECOGNIZED);
+      } else if (payload.$case === 'statusUpdate')
+        this.states.push(payload.value.status?.state ?? TaskState.UNRECOGNIZED);
       else if (payload.$case === 'artifactUpdate' && payload.value.artifact?.artifactId === 'answer') {
         const text = wordsOf(payload.value.artifact.parts);
         this.answer = payload.value.append ? this.answer + text : text;

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Json, systemClock } from '#core';
 import type { Run } from '#runtime';
-import { type A2aToolOptions, a2aTool, type AgentCard } from '#server/a2a';
+import { type A2aToolOptions, type AgentCard, a2aTool } from '#server/a2a';
 import { call, finish } from '../kit/decisions.ts';
 import { start, world } from '../kit/world.ts';
 import { BINDINGS, servedAgent } from './a2a-kit.ts';
@@ -42,7 +42,10 @@ describe('an agent as a tool', () => {
   async function questioned({ url, log }: Peer): Promise<void> {
     const run = await asks('ask me', { url });
     const result = await run.result();
-    expect(result).toMatchObject({ status: 'paused', pauses: [{ reason: 'await_input', payload: { message: 'Which color?' } }] });
+    expect(result).toMatchObject({
+      status: 'paused',
+      pauses: [{ reason: 'await_input', payload: { message: 'Which color?' } }],
+    });
     const token = result.status === 'paused' ? result.pauses[0]?.token : undefined;
     await run.answer(token, { kind: 'answer', value: 'blue' });
     expect(await run.payload()).toMatchObject({ answer: 'You said blue.' });
@@ -90,7 +93,9 @@ describe('an agent as a tool', () => {
 
   it('that cannot be reached was not asked, and takes a card or a url', async () => {
     expect(() => a2aTool({})).toThrow(/one of the two/);
-    expect(a2aTool({ card: { name: 'Über Agent 7', description: 'd', skills: [] } as never }).name).toBe('ask_ber_agent_7');
+    expect(a2aTool({ card: { name: 'Über Agent 7', description: 'd', skills: [] } as never }).name).toBe(
+      'ask_ber_agent_7',
+    );
     const run = await asks('hello', { url: 'http://127.0.0.1:9' });
     expect(await run.payload()).toMatchObject({ kind: 'error', error: { code: 'tool_retries_exhausted' } });
   });

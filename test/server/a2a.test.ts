@@ -143,8 +143,10 @@ describe.each(BINDINGS)('A2A over %s', (binding) => {
     });
     const card = await (await fetch(`${url}/.well-known/agent-card.json`)).json();
     expect(card).toMatchObject({ name: 'agent', capabilities: { streaming: true, pushNotifications: false } });
-    const as = (user: string): typeof fetch => (input, init) =>
-      fetch(input, { ...init, headers: { ...(init?.headers as object), authorization: `Bearer ${user}` } });
+    const as =
+      (user: string): typeof fetch =>
+      (input, init) =>
+        fetch(input, { ...init, headers: { ...(init?.headers as object), authorization: `Bearer ${user}` } });
     const [ann, ben] = [await clientAt(url, binding, as('ann')), await clientAt(url, binding, as('ben'))];
     const task = await sendFor(ann, said('refund A-17'));
     await expect(ben.getTask({ tenant: '', id: task.id, historyLength: undefined })).rejects.toThrow(TaskNotFoundError);
@@ -162,7 +164,10 @@ describe('the wire of A2A', () => {
     const rpc = async (body: unknown, headers: Record<string, string> = { 'a2a-version': '1.0' }) => {
       const text = typeof body === 'string' ? body : JSON.stringify(body);
       const init = { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: text };
-      return (await (await fetch(`${url}/a2a`, init)).json()) as { id: unknown; error: { code: number; data: unknown } };
+      return (await (await fetch(`${url}/a2a`, init)).json()) as {
+        id: unknown;
+        error: { code: number; data: unknown };
+      };
     };
     const call = (method: string, params: unknown = {}) => ({ jsonrpc: '2.0', id: 7, method, params });
     const codes = await Promise.all([
@@ -185,7 +190,10 @@ describe('the wire of A2A', () => {
       ...[-32_009, -32_009, -32_700, -32_600, -32_600, -32_601, -32_602, -32_001, -32_001, -32_007, -32_003, -32_005],
       ...[-32_005, -32_601],
     ]);
-    expect(codes[7]).toMatchObject({ id: 7, error: { data: [{ reason: 'TASK_NOT_FOUND', domain: 'a2a-protocol.org' }] } });
+    expect(codes[7]).toMatchObject({
+      id: 7,
+      error: { data: [{ reason: 'TASK_NOT_FOUND', domain: 'a2a-protocol.org' }] },
+    });
     const rest = await fetch(`${url}/a2a/v1/tasks/x`, { headers: { 'a2a-version': '1.0' } });
     expect([rest.status, rest.headers.get('content-type')]).toEqual([404, 'application/a2a+json']);
     expect(await rest.json()).toMatchObject({ error: { code: 404, status: 'NOT_FOUND' } });

@@ -10,7 +10,10 @@ export interface Peer {
 }
 
 /** Starts a program that says at which port it listens. */
-export async function programAt(file: string, ...args: readonly string[]): Promise<{ readonly url: string; kill(): Promise<unknown> }> {
+export async function programAt(
+  file: string,
+  ...args: readonly string[]
+): Promise<{ readonly url: string; kill(): Promise<unknown> }> {
   const program = new URL(file, import.meta.url).pathname;
   const [folder = '-', ...rest] = args;
   const { promise, resolve } = Promise.withResolvers<number>();

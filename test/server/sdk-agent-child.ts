@@ -19,7 +19,9 @@ function textPart(value: string) {
 }
 
 function wordsIn({ parts }: Message): string {
-  return parts.map(({ content }) => (content?.$case === 'text' ? content.value : JSON.stringify(content?.value))).join(' ');
+  return parts
+    .map(({ content }) => (content?.$case === 'text' ? content.value : JSON.stringify(content?.value)))
+    .join(' ');
 }
 
 class Agent implements AgentExecutor {
@@ -56,7 +58,9 @@ class Agent implements AgentExecutor {
         metadata: undefined,
         extensions: [],
       };
-      bus.publish(AgentEvent.artifactUpdate({ taskId, contextId, artifact, append: false, lastChunk: true, metadata: undefined }));
+      bus.publish(
+        AgentEvent.artifactUpdate({ taskId, contextId, artifact, append: false, lastChunk: true, metadata: undefined }),
+      );
       status(TaskState.TASK_STATE_COMPLETED);
     }
     bus.finished();

@@ -23,7 +23,9 @@ function hooked(to: Receiver, more: Partial<WebhooksOptions> = {}) {
   const onFault = (error: unknown) => void faults.push(error);
   const hooks = webhooks({ runtime, allowHosts: [to.host], onFault, ...FAST, ...more });
   const start = (query: string, user = 'ann') =>
-    runtime.start(query, { identity: { tenant: 'acme', user, session: `s-${user}`, run: `run-${crypto.randomUUID()}` } });
+    runtime.start(query, {
+      identity: { tenant: 'acme', user, session: `s-${user}`, run: `run-${crypto.randomUUID()}` },
+    });
   onTestFinished(() => runtime.close());
   return { journal, runtime, hooks, start, faults };
 }
@@ -53,10 +55,15 @@ describe('webhooks', () => {
     await run.result();
     const { events } = await run.recorded();
     await until(() => to.received.length >= events.length);
-    expect(to.received.map(({ body }) => [body.type, body.data.seq])).toEqual(events.map(({ type, seq }) => [type, seq]));
+    expect(to.received.map(({ body }) => [body.type, body.data.seq])).toEqual(
+      events.map(({ type, seq }) => [type, seq]),
+    );
     for (const { headers, text } of to.received) new Webhook(secret).verify(text, headers as Record<string, string>);
     expect(new Set(to.received.map(({ headers }) => headers['webhook-id'])).size).toBe(events.length);
-    expect(to.received[0]?.body).toMatchObject({ type: 'run.started', data: { tenant: 'acme', user: 'ann', run: run.id } });
+    expect(to.received[0]?.body).toMatchObject({
+      type: 'run.started',
+      data: { tenant: 'acme', user: 'ann', run: run.id },
+    });
     const forged = to.received[0]?.text.replace('ann', 'ben') ?? '';
     expect(() => new Webhook(secret).verify(forged, to.received[0]?.headers as Record<string, string>)).toThrow();
   });
@@ -71,7 +78,11 @@ describe('webhooks', () => {
     await other.result();
     for (const query of ['say yes', 'fail', 'refund A-17']) await (await made.start(query)).result();
     await until(() => to.received.length >= 3);
-    expect(to.received.map(({ body }) => body.type).sort()).toEqual(['pause.requested', 'planner.error', 'planner.finish']);
+    expect(to.received.map(({ body }) => body.type).sort()).toEqual([
+      'pause.requested',
+      'planner.error',
+      'planner.finish',
+    ]);
     expect(JSON.stringify(to.received)).not.toMatch(/srv|sk-|run-of-ben/);
     expect(positions(to, other.id)).toEqual([]);
   });
@@ -117,7 +128,9 @@ describe('webhooks', () => {
     to.answers = [410];
     const gone = await made.start('say b');
     await gone.result();
-    await until(async () => (await made.hooks.deliveries('acme', 'all')).some((each) => each.run === gone.id && each.gaveUpAt));
+    await until(async () =>
+      (await made.hooks.deliveries('acme', 'all')).some((each) => each.run === gone.id && each.gaveUpAt),
+    );
   });
 
   it('go on in another process, one at a time, from where the first one was', async () => {
@@ -157,9 +170,9 @@ describe('webhooks', () => {
     ]) {
       await expect(put(url), url).rejects.toThrow(expect.objectContaining({ code: 'url_refused' }));
     }
-    await expect(
-      made.hooks.put({ id: 'x', tenant: 'acme', url: to.url, events: ['token'] }),
-    ).rejects.toMatchObject({ code: 'invalid_config' });
+    await expect(made.hooks.put({ id: 'x', tenant: 'acme', url: to.url, events: ['token'] })).rejects.toMatchObject({
+      code: 'invalid_config',
+    });
   });
 });
 
@@ -173,27 +186,52 @@ describe('push notifications of A2A', () => {
     for (const binding of ['JSONRPC', 'HTTP+JSON'] as const) {
       to.received.length = 0;
       const client = await clientAt(url, binding);
-      const config = { id: 'mine', taskId: '', tenant: '', url: to.url, token: 'secret-token', authentication: undefined };
+      const config = {
+        id: 'mine',
+        taskId: '',
+        tenant: '',
+        url: to.url,
+        token: 'secret-token',
+        authentication: undefined,
+      };
       const task = await sendFor(client, said('refund A-17'), { taskPushNotificationConfig: config });
       // ggcode#1050: the webhook is told of the wait.
-      await until(() => to.received.some(({ body }) => body.statusUpdate?.status.state === 'TASK_STATE_INPUT_REQUIRED'));
+      await until(() =>
+        to.received.some(({ body }) => body.statusUpdate?.status.state === 'TASK_STATE_INPUT_REQUIRED'),
+      );
       const waits = to.received.at(-1);
       expect(waits?.headers['x-a2a-notification-token']).toBe('secret-token');
       expect(waits?.headers['content-type']).toBe('application/a2a+json');
       expect(JSON.stringify(waits?.body)).toContain('approve');
-      const later = await client.createTaskPushNotificationConfig({ ...config, id: 'later', token: '', taskId: task.id });
+      const later = await client.createTaskPushNotificationConfig({
+        ...config,
+        id: 'later',
+        token: '',
+        taskId: task.id,
+      });
       expect(later).toMatchObject({ id: 'later', taskId: task.id });
       const { configs } = await client.listTaskPushNotificationConfig({ taskId: task.id } as never);
       expect(configs.map(({ id }) => id).sort()).toEqual(['later', 'mine']);
       await sendFor(client, said('approve', { taskId: task.id }));
-      await until(() => to.received.filter(({ body }) => body.task?.status.state === 'TASK_STATE_COMPLETED').length === 2);
+      await until(
+        () => to.received.filter(({ body }) => body.task?.status.state === 'TASK_STATE_COMPLETED').length === 2,
+      );
       expect(to.received.at(-1)?.body.task.artifacts[0].parts[0].text).toBe('A-17 is refunded.');
       await client.deleteTaskPushNotificationConfig({ tenant: '', taskId: task.id, id: 'mine' });
       const left = await client.listTaskPushNotificationConfig({ taskId: task.id } as never);
       expect(left.configs.map(({ id }) => id)).toEqual(['later']);
     }
-    const bad = { id: '', taskId: '', tenant: '', url: 'https://169.254.169.254/', token: '', authentication: undefined };
+    const bad = {
+      id: '',
+      taskId: '',
+      tenant: '',
+      url: 'https://169.254.169.254/',
+      token: '',
+      authentication: undefined,
+    };
     const client = await clientAt(url, 'JSONRPC');
-    await expect(client.sendMessage(asked(said('say hi'), { taskPushNotificationConfig: bad }))).rejects.toThrow(/not a public/);
+    await expect(client.sendMessage(asked(said('say hi'), { taskPushNotificationConfig: bad }))).rejects.toThrow(
+      /not a public/,
+    );
   });
 });

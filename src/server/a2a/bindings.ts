@@ -2,16 +2,9 @@
 import type { Context, Hono } from 'hono';
 import { isJsonObject, type Json, type JsonObject } from '#core';
 import type { PartContext, ServerEnv } from '../part.ts';
+import type { Asked, OperationDeps } from './asked.ts';
 import { A2aRefused, isFault, restError, rpcError } from './errors.ts';
-import {
-  type Asked,
-  checked,
-  type OperationDeps,
-  type OperationName,
-  OPERATIONS,
-  type StreamName,
-  STREAMS,
-} from './operations.ts';
+import { checked, OPERATIONS, type OperationName, STREAMS, type StreamName } from './operations.ts';
 import { MEDIA_TYPE, type StreamResponse } from './wire.ts';
 
 type Request = Context<ServerEnv>;
@@ -78,15 +71,25 @@ export function rest(app: Hono<ServerEnv>, binding: Binding): void {
   app.post(`${path}/message:send`, answers('SendMessage', bodyIn));
   app.post(`${path}/message:stream`, streams('SendStreamingMessage', bodyIn));
   app.get(`${path}/tasks`, answers('ListTasks', listingIn));
-  app.post(configs, answers('CreateTaskPushNotificationConfig', async (request) => ({
-    ...(await bodyIn(request)),
-    taskId: request.req.param('task') ?? '',
-  })));
+  app.post(
+    configs,
+    answers('CreateTaskPushNotificationConfig', async (request) => ({
+      ...(await bodyIn(request)),
+      taskId: request.req.param('task') ?? '',
+    })),
+  );
   app.get(configs, answers('ListTaskPushNotificationConfigs', placeOf));
   app.get(`${configs}/:id`, answers('GetTaskPushNotificationConfig', placeOf));
   app.delete(`${configs}/:id`, answers('DeleteTaskPushNotificationConfig', placeOf));
-  app.get(`${path}/extendedAgentCard`, answers('GetExtendedAgentCard', () => ({})));
-  app.on(['GET', 'POST'], `${path}/tasks/:id`, answering(binding, (request) => ofTask(binding, request)));
+  app.get(
+    `${path}/extendedAgentCard`,
+    answers('GetExtendedAgentCard', () => ({})),
+  );
+  app.on(
+    ['GET', 'POST'],
+    `${path}/tasks/:id`,
+    answering(binding, (request) => ofTask(binding, request)),
+  );
 }
 
 /** `/tasks/{id}`, `/tasks/{id}:cancel`, `/tasks/{id}:subscribe`. */
@@ -95,7 +98,8 @@ async function ofTask(binding: Binding, request: Request): Promise<Response> {
   const given = request.req.param('id') ?? '';
   const [, id = given, verb = ''] = /^(.*):(cancel|subscribe)$/.exec(given) ?? [];
   if (verb === 'subscribe') return restStream(binding, request, 'SubscribeToTask', { id });
-  const name = verb === 'cancel' && method === 'POST' ? 'CancelTask' : verb === '' && method === 'GET' ? 'GetTask' : undefined;
+  const name =
+    verb === 'cancel' && method === 'POST' ? 'CancelTask' : verb === '' && method === 'GET' ? 'GetTask' : undefined;
   if (name === undefined) throw new A2aRefused('METHOD_NOT_FOUND', 'Nothing answers this method here.');
   const length = request.req.query('historyLength');
   const asked = askedIn(binding, request, { id, ...(length === undefined ? {} : { historyLength: Number(length) }) });
@@ -177,7 +181,10 @@ function assertVersion({ req }: Request): void {
   const version = req.header('a2a-version') ?? req.query('A2A-Version') ?? '';
   if (/^1\.0(\.\d+)?$/.test(version)) return;
   const asked = version === '' ? '0.3 (there is no header A2A-Version)' : version.slice(0, 20);
-  throw new A2aRefused('VERSION_NOT_SUPPORTED', `A2A ${asked} is not spoken here. Speak 1.0, with the header A2A-Version: 1.0.`);
+  throw new A2aRefused(
+    'VERSION_NOT_SUPPORTED',
+    `A2A ${asked} is not spoken here. Speak 1.0, with the header A2A-Version: 1.0.`,
+  );
 }
 
 function assertJson({ req }: Request): void {

@@ -3,8 +3,7 @@ import { defined } from '#core';
 import { type AgentCard, PROTOCOL_VERSION } from './wire.ts';
 
 /** What the card says beside what the server knows of itself. */
-export interface CardOptions
-  extends Partial<Omit<AgentCard, 'supportedInterfaces' | 'capabilities'>> {
+export interface CardOptions extends Partial<Omit<AgentCard, 'supportedInterfaces' | 'capabilities'>> {
   /** Where the server is reached from outside, such as `https://agents.example.com`. Default: the address that the card was asked at. */
   readonly url?: string;
 }
@@ -23,7 +22,8 @@ export function cardOf({ url, ...card }: CardOptions, facts: CardFacts, origin: 
   const { agent = 'agent', path, pushes, isExtended } = facts;
   const base = (url ?? origin).replace(/\/+$/, '');
   const name = card.name ?? agent;
-  const description = card.description ?? `Runs of the agent ${agent}: they can be followed, answered, cancelled and found again.`;
+  const description =
+    card.description ?? `Runs of the agent ${agent}: they can be followed, answered, cancelled and found again.`;
   return {
     ...card,
     name,

@@ -1,7 +1,7 @@
 /** A client of another agent over A2A 1.0: what a tool needs of it. */
 import { isJsonObject, type Json, type JsonObject } from '#core';
 import { NotSent, OutcomeUnknown, ToolFailure } from '#tools';
-import { type AgentCard, type Message, MEDIA_TYPE, PROTOCOL_VERSION, type Task } from './wire.ts';
+import { type AgentCard, MEDIA_TYPE, type Message, PROTOCOL_VERSION, type Task } from './wire.ts';
 
 export interface ClientOptions {
   /** The card of the agent, or the address of one. */
@@ -16,7 +16,14 @@ const RPC = 'JSONRPC';
 const REST = 'HTTP+JSON';
 const REQUEST_MS = 30_000;
 /** No connection was made: nothing has left the house. */
-const UNSENT: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']);
+const UNSENT: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
 
 export class A2aClient {
   readonly #options: ClientOptions;
@@ -46,8 +53,15 @@ export class A2aClient {
     pageToken: string,
     signal: AbortSignal,
   ): Promise<{ readonly tasks: readonly Task[]; readonly next: string }> {
-    const params = { pageSize: 100, historyLength: 100, ...(contextId && { contextId }), ...(pageToken && { pageToken }) };
-    const query = new URLSearchParams(Object.entries(params).map(([name, value]): [string, string] => [name, String(value)]));
+    const params = {
+      pageSize: 100,
+      historyLength: 100,
+      ...(contextId && { contextId }),
+      ...(pageToken && { pageToken }),
+    };
+    const query = new URLSearchParams(
+      Object.entries(params).map(([name, value]): [string, string] => [name, String(value)]),
+    );
     const page = await this.#ask('ListTasks', params, ['GET', `/tasks?${query}`], signal);
     const { tasks = [], nextPageToken = '' } = page as { tasks?: readonly Task[]; nextPageToken?: string };
     return { tasks, next: nextPageToken };
@@ -79,7 +93,9 @@ export class A2aClient {
         [RPC, REST].includes(protocolBinding) && protocolVersion.startsWith(PROTOCOL_VERSION),
     );
     if (usable === undefined)
-      throw new ToolFailure(`The agent does not speak A2A ${PROTOCOL_VERSION} over JSONRPC or HTTP+JSON, as its card says.`);
+      throw new ToolFailure(
+        `The agent does not speak A2A ${PROTOCOL_VERSION} over JSONRPC or HTTP+JSON, as its card says.`,
+      );
     return { url: usable.url.replace(/\/+$/, ''), binding: usable.protocolBinding };
   }
 
@@ -151,11 +167,14 @@ function bodyIn({ status, json }: Answer): Json {
 function refusedWith({ message, code }: JsonObject, status: number): Error {
   const words = `The agent refused: ${String(message).slice(0, 500)}`;
   const isInside = code === -32_603 || status >= 500;
-  return isInside ? new OutcomeUnknown(words) : new ToolFailure(words, { code: 'agent_refused', data: { code: Number(code) } });
+  return isInside
+    ? new OutcomeUnknown(words)
+    : new ToolFailure(words, { code: 'agent_refused', data: { code: Number(code) } });
 }
 
 function unclear(status: number): Error {
-  if (status === 401 || status === 403) return new ToolFailure('The agent does not let this runtime in.', { code: 'agent_refused' });
+  if (status === 401 || status === 403)
+    return new ToolFailure('The agent does not let this runtime in.', { code: 'agent_refused' });
   if (status === 429) return new NotSent('The agent has too much to do.', { retryAfterMs: 1_000 });
   return new OutcomeUnknown(`The agent gave no answer that can be read (status ${status}).`);
 }

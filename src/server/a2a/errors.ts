@@ -66,7 +66,13 @@ function told(error: unknown): Told {
   if (error instanceof RequestRefused && http === 400)
     return { ...KINDS.INVALID_PARAMS, reason: 'INVALID_PARAMS', message };
   if (http >= 500) return { ...KINDS.INTERNAL_ERROR, http, reason, message };
-  return { code: http === 403 || http === 429 ? -32_000 : -32_602, http, status: STATUS[http] ?? 'UNKNOWN', reason, message };
+  return {
+    code: http === 403 || http === 429 ? -32_000 : -32_602,
+    http,
+    status: STATUS[http] ?? 'UNKNOWN',
+    reason,
+    message,
+  };
 }
 
 const STATUS: Readonly<Record<number, string>> = {

@@ -1,8 +1,8 @@
 /** The tasks of a visitor, newest first, in pages. */
 import { defined } from '#core';
 import type { RunQuery, RunRecord, RunStatus } from '#journal';
+import type { Asked } from './asked.ts';
 import { A2aRefused } from './errors.ts';
-import type { Asked } from './operations.ts';
 import { viewTask } from './task.ts';
 import type { Task } from './wire.ts';
 
@@ -56,7 +56,8 @@ export async function listTasks(asked: Asked): Promise<unknown> {
     if (run === pageToken) isBehind = true;
     if (total === MOST_COUNTED) break;
   }
-  if (!isBehind) throw new A2aRefused('INVALID_PARAMS', 'There is no task of this pageToken any more. Begin with the first page.');
+  if (!isBehind)
+    throw new A2aRefused('INVALID_PARAMS', 'There is no task of this pageToken any more. Begin with the first page.');
   return { tasks, nextPageToken: isFull ? last : '', pageSize, totalSize: total, ...defined({ status }) };
 }
 

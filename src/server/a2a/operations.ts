@@ -1,16 +1,14 @@
 /** The operations of A2A, whichever way they are asked for. */
 import { defined, type JsonObject, PilotageError } from '#core';
 import { assertFits } from '../request-body.ts';
-import type { Visit } from '../visit.ts';
-import type { CardOptions } from './card.ts';
+import type { Asked } from './asked.ts';
 import { A2aRefused } from './errors.ts';
 import { listTasks } from './list.ts';
 import type { PushConfigs } from './push.ts';
-import { acceptMessage, type Sender } from './send.ts';
+import { acceptMessage } from './send.ts';
 import { streamTask } from './stream.ts';
 import { viewTask } from './task.ts';
 import {
-  type AgentCard,
   isTerminal,
   LIST,
   NOTHING,
@@ -24,19 +22,6 @@ import {
   type StreamResponse,
   type Task,
 } from './wire.ts';
-
-export interface OperationDeps {
-  readonly agent: string | undefined;
-  readonly push: PushConfigs | undefined;
-  readonly extended: ((visit: Visit) => CardOptions | Promise<CardOptions>) | undefined;
-  readonly card: (options?: CardOptions) => AgentCard;
-}
-
-/** One request: who asks, and what is asked. */
-export interface Asked extends Sender {
-  readonly deps: OperationDeps;
-  readonly params: JsonObject;
-}
 
 export type OperationName =
   | 'SendMessage'
@@ -80,7 +65,8 @@ const send: Operation = async (asked) => {
   const options = defined({ historyLength, note });
   const view = await viewTask(asked, taskId, options);
   if (returnImmediately || note !== undefined || isTerminal(view.task.status.state)) return { task: view.task };
-  if (view.record.waits === true && (await waitsForPerson(asked, view.record.identity.session))) return { task: view.task };
+  if (view.record.waits === true && (await waitsForPerson(asked, view.record.identity.session)))
+    return { task: view.task };
   await view.run.result();
   return { task: (await viewTask(asked, taskId, options)).task };
 };

@@ -34,9 +34,7 @@ function titleOf({ reason, payload = {}, text, wait }: TaskPause): string {
 function howOf({ reason, payload = {}, schema, wait }: TaskPause): string {
   if (reason === 'client_tool') return 'Answer with a data part {"value": …}: what it gave.';
   if (wait !== undefined)
-    return schema === undefined
-      ? 'Answer with words.'
-      : `Answer with a data part that fits ${JSON.stringify(schema)}.`;
+    return schema === undefined ? 'Answer with words.' : `Answer with a data part that fits ${JSON.stringify(schema)}.`;
   if (reason === 'in_doubt') return 'Answer with a data part {"happened": true, "value": …} or {"happened": false}.';
   if (typeof payload['url'] === 'string') return 'Answer "approve" when that is done.';
   if (reason === 'await_input') return 'Answer with words.';
@@ -59,7 +57,9 @@ function tokenIn(message: Message): string | undefined {
 /** Words are for the planner that asked for them: they are sent as a message, not as an answer of a kind. */
 export function takesWords({ reason, wait, schema, payload = {} }: TaskPause): boolean {
   if (reason !== 'await_input') return false;
-  return wait === undefined ? payload['tool'] === undefined && payload['url'] === undefined && schema === undefined : false;
+  return wait === undefined
+    ? payload['tool'] === undefined && payload['url'] === undefined && schema === undefined
+    : false;
 }
 
 const YES = /^\s*approved?[.!]?\s*$/i;

@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto';
 import { defined, type InputFile, PilotageError } from '#core';
 import type { FileAtUrl, UserMessage } from '#messages';
+import type { Visit } from '../visit.ts';
 import { A2aRefused } from './errors.ts';
 import { answerIn, pauseMeant, takesWords, wordsIn } from './questions.ts';
-import type { Visit } from '../visit.ts';
 import { type TaskSource, type TaskView, viewTask } from './task.ts';
 import { isTerminal, type Message, type Part } from './wire.ts';
 
@@ -21,11 +21,7 @@ export interface Accepted {
 }
 
 /** @throws A2aRefused, PilotageError `run_not_found` for a task that the visitor has not, and as `Session.send` and `Run.answer`. */
-export async function acceptMessage(
-  source: Sender,
-  message: Message,
-  agent: string | undefined,
-): Promise<Accepted> {
+export async function acceptMessage(source: Sender, message: Message, agent: string | undefined): Promise<Accepted> {
   const { visit } = source;
   const { taskId, messageId } = message;
   if (taskId !== undefined && taskId !== '') return tellTask(source, taskId, message);
@@ -37,7 +33,9 @@ export async function acceptMessage(
 
 /** A message without a context begins one: the same message again the same one. */
 function contextOf({ tenant, user }: { readonly tenant: string; readonly user: string }, messageId: string): string {
-  const digest = createHash('sha256').update(JSON.stringify([tenant, user, messageId])).digest('hex');
+  const digest = createHash('sha256')
+    .update(JSON.stringify([tenant, user, messageId]))
+    .digest('hex');
   return `context_${digest.slice(0, 32)}`;
 }
 
@@ -107,5 +105,7 @@ function fileIn({ raw, url, mediaType, filename }: Part): (InputFile | FileAtUrl
   const name = filename ? { fileName: filename } : {};
   if (url !== undefined) return [{ url, ...(mediaType ? { mime: mediaType } : {}), ...name }];
   if (raw === undefined) return [];
-  return [{ bytes: new Uint8Array(Buffer.from(raw, 'base64')), mime: mediaType || 'application/octet-stream', ...name }];
+  return [
+    { bytes: new Uint8Array(Buffer.from(raw, 'base64')), mime: mediaType || 'application/octet-stream', ...name },
+  ];
 }

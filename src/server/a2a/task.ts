@@ -6,7 +6,15 @@ import type { RunSnapshot } from '#state';
 import type { ErrorText } from '../problem.ts';
 import type { Visit } from '../visit.ts';
 import { askedWords, pauseData } from './questions.ts';
-import { type Artifact, isTerminal, type Message, type Part, type Task, type TaskStateName, type TaskStatus } from './wire.ts';
+import {
+  type Artifact,
+  isTerminal,
+  type Message,
+  type Part,
+  type Task,
+  type TaskStateName,
+  type TaskStatus,
+} from './wire.ts';
 
 /** A task, and what a reader of it goes on from. */
 export interface TaskView {
@@ -176,7 +184,9 @@ async function artifactsOf(run: Run, result: RunResult | undefined): Promise<rea
 }
 
 function hasWords(payload: Json): boolean {
-  return typeof payload === 'object' && payload !== null && 'answer' in payload && typeof payload['answer'] === 'string';
+  return (
+    typeof payload === 'object' && payload !== null && 'answer' in payload && typeof payload['answer'] === 'string'
+  );
 }
 
 /** The messages that began the task; what the agent says is in its artifacts and its status. */

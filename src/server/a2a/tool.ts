@@ -17,7 +17,9 @@ export interface A2aToolOptions {
   /** What it can do, for our model. Default: what the card says. */
   readonly description?: string;
   /** Headers of each request, such as `authorization`; a function is asked each time. */
-  readonly headers?: Readonly<Record<string, string>> | (() => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>);
+  readonly headers?:
+    | Readonly<Record<string, string>>
+    | (() => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>);
   /** How long one attempt follows the task, in milliseconds; then the next one does. Default 600,000. */
   readonly timeoutMs?: number;
   /** True, or a function: each call waits for an approval here first, as `tool` has it. */
@@ -64,7 +66,10 @@ export function a2aTool(options: A2aToolOptions): Tool {
       type: 'object',
       properties: {
         message: { type: 'string', minLength: 1, description: 'What the agent is to do, understood by itself.' },
-        contextId: { type: 'string', description: 'Of an earlier answer: goes on with that conversation. Leave it out for a new one.' },
+        contextId: {
+          type: 'string',
+          description: 'Of an earlier answer: goes on with that conversation. Leave it out for a new one.',
+        },
       },
       required: ['message'],
       additionalProperties: false,
@@ -81,7 +86,11 @@ export function a2aTool(options: A2aToolOptions): Tool {
 }
 
 function nameOf(card: AgentCard | undefined): string {
-  const word = card?.name.toLowerCase().replace(/[^a-z0-9]+/g, '_').replace(/^_+|_+$/g, '').slice(0, 50);
+  const word = card?.name
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '_')
+    .replace(/^_+|_+$/g, '')
+    .slice(0, 50);
   return word ? `ask_${word}` : 'ask_agent';
 }
 
@@ -123,7 +132,8 @@ class Asking {
       for (let round = 0; ; round += 1) {
         const seen = await once(`look ${round}`, async () => lookedAt(await this.#follow(begun.taskId)));
         if ('value' in seen) return seen.value;
-        if ('failure' in seen) throw new ToolFailure(seen.failure, { code: 'agent_failed', data: { taskId: begun.taskId } });
+        if ('failure' in seen)
+          throw new ToolFailure(seen.failure, { code: 'agent_failed', data: { taskId: begun.taskId } });
         const said = await this.#askedHere(seen.asks);
         await once(`answer ${round}`, () => this.#tell(begun, round, seen.asks, said));
       }
@@ -190,7 +200,11 @@ class Asking {
     const { idempotencyKey, signal } = this.#context;
     let token = '';
     for (let pages = 0; pages < MOST_PAGES; pages += 1) {
-      const { tasks, next } = await this.#client.list(typeof contextId === 'string' ? contextId : undefined, token, signal);
+      const { tasks, next } = await this.#client.list(
+        typeof contextId === 'string' ? contextId : undefined,
+        token,
+        signal,
+      );
       const found = tasks.find(({ history = [] }) => history.some(({ messageId }) => messageId === idempotencyKey));
       if (found !== undefined) return found;
       if (tasks.some(({ history = [] }) => history.length === 0))
@@ -219,7 +233,10 @@ class Asking {
   /** The question of the other agent, to whoever answers for our run. */
   async #askedHere({ question, schema, isApproval }: AskedOf): Promise<Json> {
     try {
-      return await this.#context.ask({ question: question.slice(0, 4_000), ...(schema === undefined ? {} : { schema }) });
+      return await this.#context.ask({
+        question: question.slice(0, 4_000),
+        ...(schema === undefined ? {} : { schema }),
+      });
     } catch (error) {
       if (isApproval && PilotageError.is(error, 'question_declined')) return { approved: false };
       throw error;
@@ -227,7 +244,12 @@ class Asking {
   }
 
   /** Gives the answer, unless the task asks nothing any more, or something else: somebody has answered it already. */
-  async #tell({ taskId, contextId }: Extract<Begun, { taskId: string }>, round: number, asks: AskedOf, said: Json): Promise<null> {
+  async #tell(
+    { taskId, contextId }: Extract<Begun, { taskId: string }>,
+    round: number,
+    asks: AskedOf,
+    said: Json,
+  ): Promise<null> {
     const { signal, idempotencyKey } = this.#context;
     const messageId = `${idempotencyKey}:${round + 1}`;
     const message: Message = { messageId, role: 'ROLE_USER', taskId, contextId, parts: [partOf(asks, said)] };
@@ -258,7 +280,9 @@ class Asking {
 class NotFound extends Error {}
 
 /** With its types: what is recorded is the JSON of what the work gave. */
-function bound(context: ToolContext): { once<T extends Json | object>(name: string, work: () => Promise<T>): Promise<T> } {
+function bound(context: ToolContext): {
+  once<T extends Json | object>(name: string, work: () => Promise<T>): Promise<T>;
+} {
   return { once: (name, work) => context.once(name, work) };
 }
 
@@ -278,9 +302,17 @@ function lookedAt({ id, contextId, status, artifacts = [] }: Task): Seen {
     const data = all.flatMap((part) => (part.data === undefined ? [] : [part.data]));
     const answer = wordsOf(all) || wordsOf(parts);
     const [only] = data;
-    return { value: { answer, taskId: id, contextId, ...(data.length > 0 && { data: data.length === 1 ? (only ?? null) : data }) } };
+    return {
+      value: {
+        answer,
+        taskId: id,
+        contextId,
+        ...(data.length > 0 && { data: data.length === 1 ? (only ?? null) : data }),
+      },
+    };
   }
-  if (isTerminal(status.state)) return { failure: `The agent did not do it (${status.state}): ${wordsOf(parts)}`.slice(0, 1_000) };
+  if (isTerminal(status.state))
+    return { failure: `The agent did not do it (${status.state}): ${wordsOf(parts)}`.slice(0, 1_000) };
   return { asks: asksIn(status.state, parts) };
 }
 

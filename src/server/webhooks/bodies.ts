@@ -33,7 +33,8 @@ function withoutInside(value: unknown, errorText: ErrorText): Json {
   if (Array.isArray(value)) return value.map((each: unknown) => withoutInside(each, errorText));
   if (!isJsonObject(value as Json)) return value as Json;
   const told = Object.entries(value as JsonObject).map(([name, part]): [string, Json] => {
-    const isError = name === 'error' && isJsonObject(part) && typeof part['code'] === 'string' && typeof part['message'] === 'string';
+    const isError =
+      name === 'error' && isJsonObject(part) && typeof part['code'] === 'string' && typeof part['message'] === 'string';
     if (!isError) return [name, withoutInside(part, errorText)];
     const { code, message } = part;
     return [name, { code: code as string, message: errorText({ code: code as string, message: message as string }) }];

@@ -3,7 +3,7 @@
  * is stored after each post, under its lease, so that another one goes on from there and at most repeats the post that was under way.
  */
 import { createHash } from 'node:crypto';
-import { defined, describeThrown, PilotageError, type StoreWrite } from '#core';
+import { asJson, defined, describeThrown, jsonEquals, PilotageError, type StoreWrite } from '#core';
 import { hasEnded, type RunRecord, type RunStatus } from '#journal';
 import type { PartLease, PartStore, Run } from '#runtime';
 import { type BodySource, bodyOf } from './bodies.ts';
@@ -11,7 +11,9 @@ import { type PostFailure, type PostOptions, post } from './post.ts';
 import {
   type Delivery,
   deliveryValue,
+  endedOf,
   HOOKS,
+  hooksOf,
   isWanted,
   runsOf,
   storedDelivery,
@@ -47,6 +49,8 @@ const EVENTS_AT_ONCE = 100;
 const OVERLAP_MS = 60_000;
 /** What is kept of a run that has ended and is delivered: it may be reopened. */
 const DONE_TTL_MS = 30 * 24 * 3_600_000;
+/** A run of which nothing came for so long is told again from its start, if it goes on. */
+const OPEN_TTL_MS = 400 * 24 * 3_600_000;
 const UNFINISHED: readonly RunStatus[] = ['pending', 'running', 'waiting', 'paused'];
 
 /** A run of a webhook that is not done. */
@@ -127,15 +131,18 @@ export class Deliverer {
   }
 
   async #round(): Promise<void> {
+    const there = new Set<string>();
     for await (const item of this.#deps.store.list([HOOKS])) {
       const hook = storedWebhook(item);
       if (hook === undefined || this.#stop.signal.aborted) continue;
+      there.add(keyOf(hook));
       await this.#lookAt(hook);
     }
+    for (const key of this.#watched.keys()) if (!there.has(key)) this.#watched.delete(key);
   }
 
   async #lookAt(hook: Webhook): Promise<void> {
-    const key = JSON.stringify([hook.tenant, hook.id]);
+    const key = keyOf(hook);
     const watched = this.#watched.get(key) ?? { runs: new Map(), seenUpTo: hook.since };
     this.#watched.set(key, watched);
     for await (const record of this.#records(hook, watched)) await this.#see(hook, watched, record);
@@ -147,7 +154,10 @@ export class Deliverer {
       if (position >= head && known.hasEnded) watched.runs.delete(run);
       else if (position < head && nextAt <= Date.now()) {
         const chain = this.#deliver(hook, known).catch((error: unknown) => this.#failed(watched, error));
-        this.#underWay.set(of, chain.finally(() => this.#underWay.delete(of)));
+        this.#underWay.set(
+          of,
+          chain.finally(() => this.#underWay.delete(of)),
+        );
       }
     }
   }
@@ -227,8 +237,9 @@ export class Deliverer {
       }
       if (next - 1 > known.delivery.position) known.delivery = { run: run.id, position: next - 1 };
     }
-    if (known.hasEnded && known.delivery.position >= known.head)
-      await this.#put(hook, known, { ...known.delivery, done: true });
+    if (!known.hasEnded || known.delivery.position < known.head) return;
+    await this.#put(hook, known, { run: run.id, position: known.delivery.position, done: true });
+    if (hook.run !== undefined) await this.#retire(hook);
   }
 
   async #post(
@@ -274,14 +285,33 @@ export class Deliverer {
     return { ...failed, nextAt: now + Math.max(retryAfterMs, waitMs * (0.5 + Math.random() / 2)) };
   }
 
+  /** A webhook of one run that has ended is kept to be seen, and not looked at any more. */
+  async #retire(hook: Webhook): Promise<void> {
+    const { tenant, id: key } = hook;
+    const value = asJson(hook);
+    const there = { namespace: hooksOf(tenant), key };
+    // One that was changed meanwhile stays: it may be for another run.
+    const isSame = jsonEquals((await this.#deps.store.get(there.namespace, key))?.value ?? null, value);
+    if (!isSame) return;
+    await this.#deps.store.write(
+      [there, { namespace: endedOf(tenant), key, value, ttlMs: DONE_TTL_MS }],
+      this.#deps.lease.seen,
+    );
+  }
+
   async #put(hook: Webhook, known: Known, delivery: Delivery): Promise<void> {
-    const ttlMs = delivery.done === true ? { ttlMs: DONE_TTL_MS } : {};
-    const write: StoreWrite = { namespace: runsOf(hook), key: delivery.run, value: deliveryValue(delivery), ...ttlMs };
+    const ttlMs = delivery.done === true ? DONE_TTL_MS : OPEN_TTL_MS;
+    const write: StoreWrite = { namespace: runsOf(hook), key: delivery.run, value: deliveryValue(delivery), ttlMs };
     if (!(await this.#deps.store.write([write], this.#deps.lease.seen))) throw new LeaseGone('The lease is gone.');
     known.delivery = delivery;
   }
 }
 
+function keyOf({ tenant, id }: Webhook): string {
+  return JSON.stringify([tenant, id]);
+}
+
 function unlessMissing(error: unknown): undefined {
-  if (!PilotageError.is(error, 'run_not_found')) throw error instanceof Error ? error : new Error(describeThrown(error));
+  if (!PilotageError.is(error, 'run_not_found'))
+    throw error instanceof Error ? error : new Error(describeThrown(error));
 }

@@ -44,7 +44,8 @@ export async function assertPostable(
   const isAllowed = allowHosts.some((each) => [hostname, host].includes(each.toLowerCase()));
   if (protocol !== 'https:' && !(isAllowed && protocol === 'http:'))
     throw refused('It has to begin with https://; only hosts that the program allows are reached over http:');
-  if (username !== '' || password !== '') throw refused('It has a user name or a password in it. Check the signature instead.');
+  if (username !== '' || password !== '')
+    throw refused('It has a user name or a password in it. Check the signature instead.');
   const addresses = await addressesOf(hostname, ports, (hidden) =>
     isAllowed ? undefined : refused(`${host} is at ${hidden}, which is not a public address.`),
   );

@@ -89,7 +89,9 @@ export function assertWebhook(options: WebhookOptions): void {
   if (!ID.test(id)) throw wrong('The id of a webhook has 1 to 200 of the characters A-Z a-z 0-9 _ : . @ -');
   const unrecorded = events.find((kind) => UNRECORDED.has(kind));
   if (unrecorded !== undefined)
-    throw wrong(`Events of the kind ${unrecorded} are not recorded, so that they cannot be delivered for certain. Leave it out.`);
+    throw wrong(
+      `Events of the kind ${unrecorded} are not recorded, so that they cannot be delivered for certain. Leave it out.`,
+    );
   if (secret === undefined) return;
   const bytes = Buffer.from(SECRET.exec(secret)?.[1] ?? '', 'base64').length;
   if (bytes < 24 || bytes > 64) throw wrong('The secret is whsec_ and the base64 of 24 to 64 random bytes.');
@@ -108,10 +110,16 @@ export function isWanted({ events, since }: Webhook, type: EventType, occurredAt
 }
 
 export const HOOKS = 'hooks';
+/** Those of one run that has ended, of which nothing is looked for any more. */
+const ENDED = 'ended';
 const RUNS = 'runs';
 
 export function hooksOf(tenant: string): Namespace {
   return [HOOKS, tenant];
+}
+
+export function endedOf(tenant: string): Namespace {
+  return [ENDED, tenant];
 }
 
 export function runsOf({ tenant, id }: Pick<Webhook, 'tenant' | 'id'>): Namespace {

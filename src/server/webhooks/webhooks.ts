@@ -1,5 +1,5 @@
 /** `webhooks()`: what runs record, posted to whoever wants to know, at least once and in order. */
-import { assertOptions, defined, type OptionShape, PilotageError } from '#core';
+import { asJson, assertOptions, type OptionShape, PilotageError } from '#core';
 import { PartLease, type PartStore, type Runtime } from '#runtime';
 import { type ErrorText, plainErrorText } from '../problem.ts';
 import { Deliverer, type DelivererOptions } from './deliverer.ts';
@@ -7,12 +7,13 @@ import { assertPostable } from './post.ts';
 import {
   assertWebhook,
   type Delivery,
+  deliveryValue,
+  endedOf,
   freshSecret,
   hooksOf,
   runsOf,
   storedDelivery,
   storedWebhook,
-  deliveryValue,
   type Webhook,
   type WebhookFormat,
   type WebhookOptions,
@@ -73,15 +74,22 @@ export class Webhooks {
   /** For parts of a server that post in words of their own. */
   async putAs(
     options: WebhookOptions,
-    more: { readonly format: WebhookFormat; readonly headers?: Readonly<Record<string, string>>; readonly since?: number },
+    more: {
+      readonly format: WebhookFormat;
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly since?: number;
+    },
   ): Promise<Webhook> {
     await this.assertUrl(options.url);
     const { tenant, id } = options;
     const before = await this.get(tenant, id);
     const secret = options.secret ?? before?.secret ?? freshSecret();
     const since = before?.since ?? more.since ?? this.#store.now();
-    const hook: Webhook = { ...defined({ ...options }), ...more, secret, since } as Webhook;
-    await this.#store.write([{ namespace: hooksOf(tenant), key: id, value: JSON.parse(JSON.stringify(hook)) }]);
+    const hook: Webhook = { ...options, ...more, secret, since };
+    await this.#store.write([
+      { namespace: endedOf(tenant), key: id },
+      { namespace: hooksOf(tenant), key: id, value: asJson(hook) },
+    ]);
     this.#deliverer?.look();
     return hook;
   }
@@ -92,16 +100,18 @@ export class Webhooks {
   }
 
   async get(tenant: string, id: string): Promise<Webhook | undefined> {
-    const item = await this.#store.get(hooksOf(tenant), id);
+    const item = (await this.#store.get(hooksOf(tenant), id)) ?? (await this.#store.get(endedOf(tenant), id));
     return item && storedWebhook(item);
   }
 
-  /** Those of a tenant, in the order of their ids; with `run`, those of this run alone. */
+  /** Those of a tenant, in the order of their ids, those of one run that has ended last; with `run`, those of this run alone. */
   async list(tenant: string, { run }: { readonly run?: string } = {}): Promise<Webhook[]> {
     const found: Webhook[] = [];
-    for await (const item of this.#store.list(hooksOf(tenant), run === undefined ? undefined : { run })) {
-      const hook = storedWebhook(item);
-      if (hook !== undefined) found.push(hook);
+    for (const path of [hooksOf(tenant), endedOf(tenant)]) {
+      for await (const item of this.#store.list(path, run === undefined ? undefined : { run })) {
+        const hook = storedWebhook(item);
+        if (hook !== undefined) found.push(hook);
+      }
     }
     return found;
   }
@@ -110,7 +120,7 @@ export class Webhooks {
   async delete(tenant: string, id: string): Promise<boolean> {
     const hook = await this.get(tenant, id);
     if (hook === undefined) return false;
-    const gone = [{ namespace: hooksOf(tenant), key: id }];
+    const gone = [hooksOf(tenant), endedOf(tenant)].map((namespace) => ({ namespace, key: id }));
     for await (const { key } of this.#store.list(runsOf(hook))) gone.push({ namespace: [...runsOf(hook)], key });
     await this.#store.write(gone);
     return true;
