@@ -10,9 +10,12 @@ import { isDeadOwner, ownerName } from './leases.ts';
 type PartDeps = () => Pick<DriverDeps, 'clock'> & { readonly journal: Pick<Journal, 'store'> };
 type Place = Pick<StoreItem, 'namespace' | 'key'>;
 
-/** What all parts keep. Items with the fields `tenant` and `user` are erased with that user. */
-export const PARTS: Namespace = Object.freeze([`${RESERVED_PART}parts`]);
+/** Places of parts whose items have the fields `tenant` and `user`, and are erased with that user. */
+export const OF_USERS: readonly string[] = ['webhooks.hooks', 'webhooks.ended'].map(
+  (name) => `${RESERVED_PART}${name}`,
+);
 
+/** Paths are a kind of item, a tenant, and what the part likes: databases that keep tenants apart go by the second part of a namespace. */
 export class PartStore {
   readonly #name: string;
   readonly #deps: PartDeps;
@@ -34,12 +37,12 @@ export class PartStore {
   }
 
   /** All that lies there and below, in the order of their places. */
-  async *list(path: Namespace, filter?: StoreFilter): AsyncGenerator<StoreItem> {
+  async *list(path: Namespace, filter?: StoreFilter): AsyncGenerator<Pick<StoreItem, 'key' | 'value'>> {
     const { clock, journal } = this.#deps();
     const query = { namespace: this.#at(path), limit: PAGE, ...(filter === undefined ? {} : { filter }) };
     for (let after: Place | undefined; ; ) {
       const page = await patiently(clock, () => journal.store.list(query, after));
-      for (const item of page) yield { ...item, namespace: item.namespace.slice(PARTS.length + 1) };
+      yield* page;
       after = page.at(-1);
       if (page.length < PAGE) return;
     }
@@ -60,46 +63,57 @@ export class PartStore {
     return true;
   }
 
-  #at(path: Namespace): Namespace {
-    return [...PARTS, this.#name, ...path];
+  #at([kind, ...path]: Namespace): Namespace {
+    return [`${RESERVED_PART}${this.#name}.${kind}`, ...path];
   }
 }
 
 const PAGE = 500;
 const LEASE = 'lease';
 
-/** What one process at a time does, whichever: it has a lease in a place of the store, which is over when it is not renewed. */
+/** What one process at a time does for a tenant, whichever: it has a lease in a place of the store, which is over when it is not renewed. */
 export class PartLease {
   readonly #store: PartStore;
+  readonly #place: { readonly namespace: Namespace; readonly key: string };
   readonly #leaseMs: number;
   readonly #own = { owner: ownerName() };
-  #isHeld = false;
+  /** When it was taken or renewed, by the clock of this process; absent: it is not held. */
+  #heldAt: number | undefined;
 
-  constructor(store: PartStore, leaseMs: number) {
+  constructor(store: PartStore, tenant: string, leaseMs: number) {
     this.#store = store;
+    this.#place = { namespace: [LEASE, tenant], key: LEASE };
     this.#leaseMs = leaseMs;
   }
 
   /** What has to be there for what this process writes as its holder. */
   get seen(): SeenItem {
-    return { namespace: [], key: LEASE, value: this.#own };
+    return { ...this.#place, value: this.#own };
   }
 
-  /** Takes it, or renews it. @returns whether this process has it. */
+  /** Takes it, or renews it in time. @returns whether this process has it. */
   async hold(): Promise<boolean> {
-    const write: StoreWrite = { namespace: [], key: LEASE, value: this.#own, ttlMs: this.#leaseMs };
-    if (this.#isHeld && (await this.#store.write([write], this.seen))) return true;
-    const there = await this.#store.get([], LEASE);
+    const now = performance.now();
+    if (this.#heldAt !== undefined && now - this.#heldAt < this.#leaseMs / 3) return true;
+    const write: StoreWrite = { ...this.#place, value: this.#own, ttlMs: this.#leaseMs };
+    if (this.#heldAt !== undefined && (await this.#store.write([write], this.seen))) return this.#hold(now);
+    const there = await this.#store.get(this.#place.namespace, LEASE);
     const { owner } = (there?.value ?? {}) as { readonly owner?: unknown };
     const isFree = there === undefined || (typeof owner === 'string' && isDeadOwner(owner));
-    const seen: SeenItem = { namespace: [], key: LEASE, ...(there === undefined ? {} : { value: there.value }) };
-    this.#isHeld = isFree && (await this.#store.write([write], seen));
-    return this.#isHeld;
+    const seen: SeenItem = { ...this.#place, ...(there === undefined ? {} : { value: there.value }) };
+    if (isFree && (await this.#store.write([write], seen))) return this.#hold(now);
+    this.#heldAt = undefined;
+    return false;
+  }
+
+  #hold(at: number): true {
+    this.#heldAt = at;
+    return true;
   }
 
   async release(): Promise<void> {
-    if (!this.#isHeld) return;
-    this.#isHeld = false;
-    await this.#store.write([{ namespace: [], key: LEASE }], this.seen);
+    if (this.#heldAt === undefined) return;
+    this.#heldAt = undefined;
+    await this.#store.write([this.#place], this.seen);
   }
 }

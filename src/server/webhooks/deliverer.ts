@@ -1,11 +1,11 @@
 /**
- * Posts what is new of the runs of webhooks: each run's events in their order, several runs at once. One process at a time does it; how far it has come
+ * Posts what is new of the runs of webhooks: each run's events in their order, several runs at once. One process at a time does it for a tenant; how far it has come
  * is stored after each post, under its lease, so that another one goes on from there and at most repeats the post that was under way.
  */
 import { createHash } from 'node:crypto';
 import { asJson, defined, describeThrown, jsonEquals, PilotageError, type StoreWrite } from '#core';
 import { hasEnded, type RunRecord, type RunStatus } from '#journal';
-import type { PartLease, PartStore, Run } from '#runtime';
+import { PartLease, type PartStore, type Run } from '#runtime';
 import { type BodySource, bodyOf } from './bodies.ts';
 import { type PostFailure, type PostOptions, post } from './post.ts';
 import {
@@ -34,7 +34,7 @@ export interface DelivererOptions extends PostOptions {
 
 export interface DelivererDeps extends BodySource {
   readonly store: PartStore;
-  readonly lease: PartLease;
+  readonly leaseMs: number;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -75,6 +75,7 @@ export class Deliverer {
   readonly #deps: DelivererDeps;
   readonly #options: DelivererOptions;
   readonly #stop = new AbortController();
+  readonly #leases = new Map<string, PartLease>();
   readonly #watched = new Map<string, Watched>();
   readonly #underWay = new Map<string, Promise<void>>();
   readonly #isOver: Promise<void>;
@@ -101,20 +102,17 @@ export class Deliverer {
 
   async #work(): Promise<void> {
     const { signal } = this.#stop;
-    const { lease } = this.#deps;
     while (!signal.aborted) {
       try {
-        if (await lease.hold()) await this.#round();
-        else this.#watched.clear();
+        await this.#round();
       } catch (error) {
         if (PilotageError.is(error, 'runtime_closed')) break;
-        if (error instanceof LeaseGone) this.#watched.clear();
-        else this.#deps.onFault(error);
+        this.#deps.onFault(error);
       }
       if (!signal.aborted) await this.#nap();
     }
     await Promise.all(this.#underWay.values());
-    await lease.release().catch(() => {});
+    for (const lease of this.#leases.values()) await lease.release().catch(() => {});
   }
 
   #nap(): Promise<void> {
@@ -135,10 +133,18 @@ export class Deliverer {
     for await (const item of this.#deps.store.list([HOOKS])) {
       const hook = storedWebhook(item);
       if (hook === undefined || this.#stop.signal.aborted) continue;
+      // Of a tenant that another process has, nothing is known here.
+      if (!(await this.#leaseOf(hook).hold())) continue;
       there.add(keyOf(hook));
       await this.#lookAt(hook);
     }
     for (const key of this.#watched.keys()) if (!there.has(key)) this.#watched.delete(key);
+  }
+
+  #leaseOf({ tenant }: Webhook): PartLease {
+    const lease = this.#leases.get(tenant) ?? new PartLease(this.#deps.store, tenant, this.#deps.leaseMs);
+    this.#leases.set(tenant, lease);
+    return lease;
   }
 
   async #lookAt(hook: Webhook): Promise<void> {
@@ -295,14 +301,14 @@ export class Deliverer {
     if (!isSame) return;
     await this.#deps.store.write(
       [there, { namespace: endedOf(tenant), key, value, ttlMs: DONE_TTL_MS }],
-      this.#deps.lease.seen,
+      this.#leaseOf(hook).seen,
     );
   }
 
   async #put(hook: Webhook, known: Known, delivery: Delivery): Promise<void> {
     const ttlMs = delivery.done === true ? DONE_TTL_MS : OPEN_TTL_MS;
     const write: StoreWrite = { namespace: runsOf(hook), key: delivery.run, value: deliveryValue(delivery), ttlMs };
-    if (!(await this.#deps.store.write([write], this.#deps.lease.seen))) throw new LeaseGone('The lease is gone.');
+    if (!(await this.#deps.store.write([write], this.#leaseOf(hook).seen))) throw new LeaseGone('The lease is gone.');
     known.delivery = delivery;
   }
 }

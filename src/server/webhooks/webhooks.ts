@@ -1,6 +1,6 @@
 /** `webhooks()`: what runs record, posted to whoever wants to know, at least once and in order. */
 import { asJson, assertOptions, type OptionShape, PilotageError } from '#core';
-import { PartLease, type PartStore, type Runtime } from '#runtime';
+import type { PartStore, Runtime } from '#runtime';
 import { type ErrorText, plainErrorText } from '../problem.ts';
 import { Deliverer, type DelivererOptions } from './deliverer.ts';
 import { assertPostable } from './post.ts';
@@ -155,13 +155,13 @@ export class Webhooks {
   }
 
   /**
-   * Posts what is new, until the returned function is called. Call it where `runtime.work()` is called: of all processes that do, one posts at a time, and
-   * another one goes on when it dies.
+   * Posts what is new, until the returned function is called. Call it where `runtime.work()` is called: of all processes that do, one at a time posts
+   * for a tenant, and another one goes on when it dies.
    */
   work(): () => Promise<void> {
     const { runtime, errorText = plainErrorText, onFault = warn, leaseMs = LEASE_MS } = this.#options;
     this.#working += 1;
-    const deps = { runtime, errorText, onFault, store: this.#store, lease: new PartLease(this.#store, leaseMs) };
+    const deps = { runtime, errorText, onFault, store: this.#store, leaseMs };
     this.#deliverer ??= new Deliverer(deps, this.#options);
     let isLeft = false;
     return async () => {
