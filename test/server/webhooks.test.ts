@@ -152,6 +152,25 @@ describe('webhooks', () => {
     expect(positions(to, waits.id)).toEqual(events.map(({ seq }) => seq));
   });
 
+  it('are looked at no more when their one run has ended, and are erased with their user', async () => {
+    const to = await receiver();
+    const made = hooked(to);
+    working(made);
+    const run = await made.start('refund A-17');
+    await run.result();
+    await made.hooks.put({ id: 'one', tenant: 'acme', user: 'ann', run: run.id, url: to.url });
+    await run.reject();
+    await run.result();
+    await until(async () => (await made.hooks.deliveries('acme', 'one'))[0]?.done === true);
+    await until(async () => (await made.hooks.list('acme', { run: run.id })).length === 1);
+    expect(to.received.at(-1)?.body.type).toBe('planner.finish');
+    // What had happened before it was put is not told.
+    expect(to.received.some(({ body }) => body.type === 'run.started')).toBe(false);
+    await made.runtime.erase({ tenant: 'acme', user: 'ann' });
+    expect(await made.hooks.get('acme', 'one')).toBeUndefined();
+    expect(await made.hooks.delete('acme', 'one')).toBe(false);
+  });
+
   it('never post to this machine or its network, unless the program allows the host', async () => {
     const to = await receiver();
     const made = hooked(to, { allowHosts: [] });
