@@ -31,6 +31,7 @@ const config: UserConfig = defineConfig({
     'src/flow/document/flow-from.ts',
     'src/server/index.ts',
     'src/server/mcp/index.ts',
+    'src/server/a2a/index.ts',
     'src/testing/index.ts',
     'src/cli/main.ts',
   ],

@@ -65,8 +65,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   engine: { mayImport: ['core', 'runtime'], packages: true },
   // A runtime behind HTTP, in the words of its clients.
   server: {
-    mayImport: ['core', 'journal', 'messages', 'runtime', 'schema', 'state'],
-    typesOnly: ['tools'],
+    mayImport: ['core', 'journal', 'messages', 'runtime', 'schema', 'state', 'tools'],
     packages: true,
   },
   telemetry: { mayImport: ['core'], packages: true },

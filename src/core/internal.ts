@@ -415,6 +415,7 @@ export {
   MOST_ITEMS,
   type Namespace,
   namespaceKey,
+  RESERVED_PART,
   type Store,
   type StoreCondition,
   type StoreFilter,

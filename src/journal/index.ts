@@ -41,6 +41,7 @@ export {
   type RunQuery,
   type RunRecord,
   type RunStatus,
+  type SeenItem,
   type Sending,
   type Sent,
   type SessionQuery,

@@ -38,6 +38,7 @@ export {
   type RunQuery,
   type RunRecord,
   type RunStatus,
+  type SeenItem,
   type Sending,
   type Sent,
   type SessionQuery,

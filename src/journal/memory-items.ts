@@ -17,8 +17,8 @@ import {
   timeAfter,
   wordScore,
 } from '#core';
-import type { LongTermStore, RevisedItem, StoreLookup, StoreQuery } from './port.ts';
-import { assertCounts } from './rules.ts';
+import type { LongTermStore, RevisedItem, SeenItem, StoreLookup, StoreQuery } from './port.ts';
+import { assertCounts, isAsSeen } from './rules.ts';
 
 interface Kept {
   readonly item: StoreItem;
@@ -47,6 +47,16 @@ export class MemoryItems implements LongTermStore {
     this.#access.assertOpen();
     for (const write of writes) assertStoreWrite(write);
     this.apply(writes);
+  }
+
+  async writeIf(seen: SeenItem, writes: readonly StoreWrite[]): Promise<boolean> {
+    this.#access.assertOpen();
+    for (const write of writes) assertStoreWrite(write);
+    const kept = this.#namespaces.get(namespaceKey(seen.namespace))?.get(seen.key);
+    const there = kept === undefined || isOver(kept, this.#access.now()) ? undefined : kept.item;
+    if (!isAsSeen(there, seen)) return false;
+    this.apply(writes);
+    return true;
   }
 
   /** What was found fit to be written before. */

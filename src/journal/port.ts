@@ -18,6 +18,7 @@ import type {
   Entry,
   ErrorData,
   Identity,
+  Json,
   Labels,
   Message,
   Namespace,
@@ -558,6 +559,13 @@ export interface RevisedItem extends StoreItem {
   readonly revision: number;
 }
 
+/** An item as it was read; without `value`: there was none. */
+export interface SeenItem {
+  readonly namespace: Namespace;
+  readonly key: string;
+  readonly value?: Json;
+}
+
 /**
  * Items in namespaces that outlive runs and sessions. What has expired by the store's clock is not read any more, and is
  * deleted with some later write. Texts are compared by their bytes. The store makes no vectors: it keeps those that it is given, and
@@ -566,6 +574,11 @@ export interface RevisedItem extends StoreItem {
 export interface LongTermStore {
   /** All of them in one commit, in order. @throws PilotageError `store_refused` before anything is written. */
   write(writes: readonly StoreWrite[]): Promise<void>;
+  /**
+   * The same as long as the item of a place has this value; without a `value`, as long as there is none: of several who see the same, one writes.
+   * @returns false when it has another one: nothing was written.
+   */
+  writeIf(seen: SeenItem, writes: readonly StoreWrite[]): Promise<boolean>;
   get(namespace: Namespace, key: string): Promise<StoreItem | undefined>;
   /** In the order of namespace and key. @param after the last item of the page before. */
   list(query: StoreQuery, after?: Pick<StoreItem, 'namespace' | 'key'>): Promise<StoreItem[]>;

@@ -5,10 +5,12 @@ import {
   assertSignal,
   assertStreamName,
   INBOX_CAP,
+  jsonEquals,
   PilotageError,
   rowBytes,
   type Scope,
   type Started,
+  type StoreItem,
   scopeKey,
   timeAfter,
 } from '#core';
@@ -26,12 +28,19 @@ import type {
   RunQuery,
   RunRecord,
   RunStatus,
+  SeenItem,
   Sending,
   SessionQuery,
   SessionRecord,
 } from './port.ts';
 import type { NewStreamRow } from './port-streams.ts';
 import type { NewSignal, SignalQuery, WaitQuery } from './waits-port.ts';
+
+/** Whether an item is as somebody has seen it. */
+export function isAsSeen(item: StoreItem | undefined, { value }: SeenItem): boolean {
+  if (item === undefined || value === undefined) return item === undefined && value === undefined;
+  return jsonEquals(item.value, value);
+}
 
 const DEFAULT_PAGE = 50;
 const MAX_PAGE = 200;

@@ -444,7 +444,7 @@ export class RunDriver {
     // That the run is lost or given back stays the reason, whatever else stops the driver. Results that land are still offered: an old fence is refused.
     if (this.#stop !== undefined && why !== 'lost' && why !== 'closing') return;
     this.#stop = why;
-    const reason = new PilotageError('cancelled', `The run was stopped: ${why}.`);
+    const reason = new PilotageError('cancelled', `The run was stopped: ${why}.`, { data: { why } });
     // Another process goes on with a run that is given back: what is recorded here need not be done again there.
     const isPatient = this.#isLettingGo();
     this.#moves.abort(reason, isPatient);

@@ -8,7 +8,7 @@ export interface CancelCallOptions extends SteerOptions {
   readonly reason?: string;
 }
 
-export const CANCEL_CALL: OptionShape<CancelCallOptions> = { until: 'text?', reason: 'text?' };
+export const CANCEL_CALL: OptionShape<CancelCallOptions> = { until: 'text?', id: 'text?', reason: 'text?' };
 const PLACE: OptionShape<CallPlace> = { step: 'whole', call: 'whole' };
 
 /**

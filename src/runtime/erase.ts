@@ -9,6 +9,7 @@ import {
   deepFreeze,
   type Entry,
   type EntryBody,
+  isJsonObject,
   type Namespace,
   type OptionShape,
   PilotageError,
@@ -20,6 +21,7 @@ import { type Journal, patiently, type RunRecord, type SessionRecord } from '#jo
 import { endedStatus, foldEntries } from '#state';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { endCancelled } from '../loop/next.ts';
+import { OF_USERS } from './part-store.ts';
 import { forgetRules } from './rules.ts';
 import type { StoreOwner } from './store.ts';
 
@@ -72,8 +74,11 @@ export async function eraseUser(
       left.push({ run, error });
     }
   }
+  // Such as where a client of theirs wants to be told of a run.
+  const isOf = ({ value }: StoreItem): boolean => isJsonObject(value) && value['user'] === user;
   const rules = await forgetRules(deps, { tenant, user });
-  const items = rules + (await eraseItems(deps, [tenant, user], () => true));
+  let items = rules + (await eraseItems(deps, [tenant, user], () => true));
+  for (const place of OF_USERS) items += await eraseItems(deps, [place, tenant], isOf);
   // Where the program has put the memory of several users together, it is known by its runs what this one has said.
   const root = memory.rootOf({ tenant, user });
   const shared = await eraseItems(deps, root, ({ source }) => source !== undefined && own.has(source.run));

@@ -2,36 +2,19 @@
  * Files that somebody names by their URL are fetched once, when they are accepted. Whoever may write a message could otherwise have this process read
  * what only it can reach, so each address is checked, and the connection is made to the address that was checked.
  */
-import { lookup } from 'node:dns/promises';
-import { type IncomingMessage, request as requestHttp } from 'node:http';
-import { request as requestHttps } from 'node:https';
-import { isIP, type LookupFunction } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import { describeThrown, type InputFile, mediaTypeOf, PilotageError } from '#core';
 import type { FetchOptions, FileAtUrl, FileOptions } from '#messages';
+import { type Address, addressesOf, ask, type FetchPorts, SYSTEM } from './guarded-request.ts';
 import { isPublicAddress } from './public-address.ts';
 
-export { isPublicAddress };
+export { type FetchPorts, isPublicAddress };
 
 const DEFAULT_MAX_BYTES = 20 * 1_024 * 1_024;
 const DEFAULT_TIMEOUT_MS = 30_000;
 const MAX_REDIRECTS = 3;
+const HEADERS = { accept: '*/*', 'accept-encoding': 'identity' };
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-
-interface Address {
-  readonly address: string;
-  readonly family: number;
-}
-
-/** What the network is asked, so that a test can answer. */
-export interface FetchPorts {
-  resolve(host: string): Promise<readonly Address[]>;
-  isPublic(address: string): boolean;
-}
-
-const SYSTEM: FetchPorts = {
-  resolve: (host) => lookup(host, { all: true }),
-  isPublic: isPublicAddress,
-};
 
 /**
  * @param options of the runtime.
@@ -65,7 +48,10 @@ interface Asking extends FetchPorts {
 async function follow(file: FileAtUrl, options: FetchOptions, ports: Asking): Promise<InputFile> {
   let url = addressOf(file.url, file.url);
   for (let redirects = 0; ; redirects += 1) {
-    const response = await ask(url, await reachable(url, file.url, options, ports), ports.signal);
+    const response = await ask(url, await reachable(url, file.url, options, ports), {
+      signal: ports.signal,
+      headers: HEADERS,
+    });
     const { statusCode = 0, headers } = response;
     if (!REDIRECTS.has(statusCode) || headers.location === undefined) {
       if (statusCode === 200) return await fileIn(response, url, file, options);
@@ -94,39 +80,20 @@ async function reachable(
   { hostname, host }: URL,
   given: string,
   { allowHosts }: FetchOptions,
-  { resolve, isPublic }: FetchPorts,
+  ports: FetchPorts,
 ): Promise<readonly Address[]> {
   const isListed = allowHosts?.some((each) => [hostname, host].includes(each.toLowerCase()));
   if (isListed === false) throw refused(given, `${host} is not among the hosts of files.fetch.allowHosts.`);
-  const literal = hostname.replace(/^\[|\]$/g, '');
-  const family = isIP(literal);
-  if (family !== 0) {
-    if (isListed === true || isPublic(literal)) return [{ address: literal, family }];
-    throw refused(
-      given,
-      `${literal} is not a public address. A program that means it lists it: files.fetch.allowHosts.`,
-    );
-  }
-  const addresses = await resolve(hostname);
-  if (addresses.length === 0) throw failed(given, `${hostname} has no address`);
-  const hidden = addresses.find(({ address }) => !isPublic(address));
-  if (hidden === undefined) return addresses;
-  throw refused(given, `${hostname} leads to ${hidden.address}, which is not a public address.`);
-}
-
-function ask(url: URL, addresses: readonly Address[], signal: AbortSignal): Promise<IncomingMessage> {
-  const request = url.protocol === 'https:' ? requestHttps : requestHttp;
-  // Without a second question to the name server, which could be answered in another way.
-  const pinned: LookupFunction = (_, { all }, done) => {
-    const [first] = addresses;
-    if (all === true) done(null, [...addresses]);
-    else done(null, first?.address ?? '', first?.family ?? 0);
-  };
-  return new Promise((resolve, reject) => {
-    // An agent of its own keeps no connection for others.
-    const headers = { accept: '*/*', 'accept-encoding': 'identity' };
-    request(url, { agent: false, lookup: pinned, signal, headers }, resolve).on('error', reject).end();
+  const addresses = await addressesOf(hostname, ports, (hidden, isNamed) => {
+    if (!isNamed) {
+      if (isListed === true) return undefined;
+      const how = 'A program that means it lists it: files.fetch.allowHosts.';
+      return refused(given, `${hidden} is not a public address. ${how}`);
+    }
+    return refused(given, `${hostname} leads to ${hidden}, which is not a public address.`);
   });
+  if (addresses.length === 0) throw failed(given, `${hostname} has no address`);
+  return addresses;
 }
 
 async function fileIn(

@@ -1,9 +1,21 @@
 /** The events of a run as one stream, with those of the tasks below it where somebody asks for them. */
 import type { RunEvent, TaskStep } from '#core';
-import { answerable, event, eventsOf, isPaused, type Redact, type RunState, redacted, wakesByTasks } from '#state';
+import {
+  answerable,
+  applyEntry,
+  event,
+  eventsOf,
+  foldEntries,
+  isPaused,
+  type Redact,
+  type RunState,
+  redacted,
+  wakesByTasks,
+} from '#state';
 import { type Backlog, Follower, type FollowOptions } from './follow.ts';
 import { passingEvent } from './passing-events.ts';
 import type { RunHost } from './run-host.ts';
+import type { PageOptions } from './run-options.ts';
 import { type TaskPlace, TasksBelow } from './tasks-below.ts';
 
 export interface RunEvents {
@@ -38,6 +50,31 @@ export function followEvents(host: RunHost, run: string, options: RunEvents): Fo
     ...(tasks ? { below: (backlog, onNews) => tasksBelow({ host, redact, backlog }, from, () => [], onNews) } : {}),
   });
 }
+
+/** Recorded events, and the position where the next page begins. */
+export interface EventPage {
+  readonly events: readonly RunEvent[];
+  readonly next: number;
+}
+
+/** The events of at most `limit` entries from position `from` on, as far as the run has come. */
+export async function recordedEvents(
+  { journal, states }: Pick<RunHost['deps'], 'journal' | 'states'>,
+  run: string,
+  { from = 1, limit = DEFAULT_PAGE }: PageOptions,
+): Promise<EventPage> {
+  const entries = await journal.read(run, from, limit);
+  let state = from === 1 || entries.length === 0 ? undefined : await states.of(run, from - 1);
+  const events: RunEvent[] = [];
+  for (const entry of entries) {
+    events.push(...eventsOf(entry, state));
+    if (state === undefined) state = foldEntries([entry]);
+    else applyEntry(state, entry);
+  }
+  return { events, next: from + entries.length };
+}
+
+const DEFAULT_PAGE = 500;
 
 /** The events of the run, and of the run that goes on where it has ended. */
 export async function* readOn(

@@ -24,6 +24,14 @@ export interface EventOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Which recorded events a page has. */
+export interface PageOptions {
+  /** The journal position of the first entry, from 1. Default 1. */
+  readonly from?: number;
+  /** Of how many entries at most. Default 500. */
+  readonly limit?: number;
+}
+
 export interface Resumption {
   /** The token of the pause; needed only when several are open. */
   readonly token?: string;
@@ -56,7 +64,12 @@ export interface RetryOptions {
 export interface SteerOptions {
   /** What is waited for: that the control is stored, and survives whatever happens, or that the run has taken it. */
   readonly until?: 'stored' | 'applied';
+  /** An id of what is said, unique in the run: the same one sent again changes nothing. Default: a fresh one. */
+  readonly id?: string;
 }
+
+/** An answer that is given once, however often it is sent. */
+export type OnceOptions = Pick<SteerOptions, 'id'>;
 
 export interface CancelOptions extends SteerOptions {
   readonly reason?: string;
@@ -101,6 +114,7 @@ export const EVENTS: OptionShape<EventOptions> = {
   overPauses: 'flag?',
   signal: 'signal?',
 };
+export const PAGE: OptionShape<PageOptions> = { from: 'count?', limit: 'count?' };
 export const RESUMPTION: OptionShape<Resumption> = {
   token: 'any?',
   payload: 'any?',
@@ -113,6 +127,6 @@ export const RESUMPTION: OptionShape<Resumption> = {
 export const RETRY: OptionShape<RetryOptions> = { nodes: 'list?', acceptChanges: 'flag?', signal: 'signal?' };
 export const REPAIR: OptionShape<RepairOptions> = { by: 'any', reason: 'text?' };
 export const REPLAY: OptionShape<{ signal?: AbortSignal }> = { signal: 'signal?' };
-export const STEER: OptionShape<SteerOptions> = { until: 'text?' };
-export const PAUSE: OptionShape<PauseOptions> = { until: 'text?', before: 'any?', clear: 'flag?' };
+export const STEER: OptionShape<SteerOptions> = { until: 'text?', id: 'text?' };
+export const PAUSE: OptionShape<PauseOptions> = { ...STEER, before: 'any?', clear: 'flag?' };
 export const CANCEL: OptionShape<CancelOptions> = { ...STEER, reason: 'any?', hard: 'any?' };

@@ -54,7 +54,7 @@ import { type Diagnosis, diagnose, type RepairOptions, repairRun } from './repai
 import type { ReplayReport } from './replay.ts';
 import { type RunResult, wholeResultOf } from './result.ts';
 import { acceptsOnly, pauseOfPlan, unlessOldNews } from './resumed-pauses.ts';
-import { followEvents, isSettled, readOn } from './run-events.ts';
+import { type EventPage, followEvents, isSettled, readOn, recordedEvents } from './run-events.ts';
 import type { RunHost, RunSources } from './run-host.ts';
 import {
   assertBreakpoint,
@@ -64,7 +64,10 @@ import {
   type CancelOptions,
   EVENTS,
   type EventOptions,
+  type OnceOptions,
+  PAGE,
   PAUSE,
+  type PageOptions,
   type PauseOptions,
   REPAIR,
   REPLAY,
@@ -75,7 +78,7 @@ import {
   STEER,
   type SteerOptions,
 } from './run-options.ts';
-import { assertKnown, isForOthers, untilTaken } from './send-control.ts';
+import { assertKnown, controlId, isForOthers, untilTaken, wasSaid } from './send-control.ts';
 import { messagePayload } from './user-message.ts';
 
 export class Run {
@@ -102,6 +105,16 @@ export class Run {
     const next = (): AsyncGenerator<RunEvent, void> | undefined =>
       this.#successor(follower.state)?.events({ ...rest, ...defined({ signal }) });
     return readOn(() => this.#assertMayRead(), follower, next, signal);
+  }
+
+  /**
+   * A page of the events that are recorded, from journal position `from` (default 1) on, as far as the run has come, and with `next` where the next page
+   * begins. @throws PilotageError `run_not_found`.
+   */
+  async recorded(options: PageOptions = {}): Promise<EventPage> {
+    assertOptions('recorded', options, PAGE);
+    await this.#assertMayRead();
+    return recordedEvents(this.#host.deps, this.id, options);
   }
 
   /** Waits until the run has ended or is paused. @throws PilotageError `run_not_found`. */
@@ -289,13 +302,13 @@ export class Run {
    */
   async approve(token?: string, approval: Approval = {}): Promise<void> {
     assertOptions('approve', approval, APPROVAL);
-    return this.#answer('APPROVE', token, approval);
+    return this.#answer('APPROVE', token, approval, {});
   }
 
   /** Rejects: answers a pause with no. A call that waits for approval is not made. @throws PilotageError `pause_not_found`. */
   async reject(token?: string, answer: Rejection = {}): Promise<void> {
     assertOptions('reject', answer, REJECTION);
-    return this.#answer('REJECT', token, answer);
+    return this.#answer('REJECT', token, answer, {});
   }
 
   /**
@@ -303,30 +316,33 @@ export class Run {
    * @param token the pause, of this run or of a task that it waits for; needed only when several pauses are open.
    * @throws PilotageError `payload_invalid` for a kind that does not fit (`data.fits` names those that do), or a value that does not; and the errors of
    * `approve`.
+   * @param options `id`: an id of the answer, unique in the run: the same one sent again changes nothing.
    */
-  async answer(token: string | undefined, answer: PauseAnswer): Promise<void> {
+  async answer(token: string | undefined, answer: PauseAnswer, options: OnceOptions = {}): Promise<void> {
     assertIsAnswer('answer', answer);
     switch (answer.kind) {
       case 'approve': {
         const { kind: _, ...approval } = answer;
-        return this.approve(token, approval);
+        assertOptions('approve', approval, APPROVAL);
+        return this.#answer('APPROVE', token, approval, options);
       }
       case 'reject': {
         const { kind: _, ...no } = answer;
-        return this.reject(token, no);
+        assertOptions('reject', no, REJECTION);
+        return this.#answer('REJECT', token, no, options);
       }
       case 'settle': {
         const { kind: _, ...settlement } = answer;
-        return this.settle(token, settlement);
+        return this.settle(token, settlement, options);
       }
       case 'answer': {
         assertOptions('answer', answer, VALUE);
         const { value, reason } = answer;
-        return this.steer('ANSWER', { value, ...defined({ reason, token }) });
+        return this.steer('ANSWER', { value, ...defined({ reason, token }) }, options);
       }
       case 'payload':
         assertOptions('answer', answer, WORDS);
-        return this.steer('RESUME', { payload: answer.payload, ...defined({ token }) });
+        return this.steer('RESUME', { payload: answer.payload, ...defined({ token }) }, options);
       default:
         throw unknownKind(answer);
     }
@@ -358,10 +374,9 @@ export class Run {
   /**
    * Settles a call in doubt, that is, a call of which nobody knows whether it has happened; or says that a call has failed which a client was to carry out.
    * @param token the pause, of this run or of a task that it waits for; needed only when several pauses are open.
-   * @throws PilotageError `pause_not_found`, or `payload_invalid` when the pause is not about a call in doubt, or when the
-   * value does not fit.
+   * @throws PilotageError `pause_not_found`, or `payload_invalid` when the pause is not about a call in doubt, or the value does not fit.
    */
-  async settle(token: string | undefined, settlement: Settlement): Promise<void> {
+  async settle(token: string | undefined, settlement: Settlement, options: OnceOptions = {}): Promise<void> {
     if (typeof settlement?.happened !== 'boolean') {
       throw new PilotageError(
         'payload_invalid',
@@ -372,7 +387,7 @@ export class Run {
     const { happened, reason } = settlement;
     const { value = undefined, error = undefined } = settlement.happened ? settlement : {};
     const failed = error && captureObject(error, 'error').json;
-    await this.steer('SETTLE', { happened, ...defined({ value, error: failed, reason, token }) });
+    await this.steer('SETTLE', { happened, ...defined({ value, error: failed, reason, token }) }, options);
   }
 
   /**
@@ -403,8 +418,8 @@ export class Run {
   async cancel(options: CancelOptions = {}): Promise<void> {
     assertOptions('cancel', options, CANCEL);
     assertUntil('cancel', options);
-    const { until, ...payload } = options;
-    await this.steer('CANCEL', { ...payload }, until === undefined ? {} : { until });
+    const { until, id, ...payload } = options;
+    await this.steer('CANCEL', { ...payload }, defined({ until, id }));
   }
 
   /**
@@ -416,9 +431,9 @@ export class Run {
    */
   async cancelCall(which: CallPlace | string, options: CancelCallOptions = {}): Promise<void> {
     assertOptions('cancelCall', options, CANCEL_CALL);
-    const { until = 'applied', reason } = options;
+    const { until = 'applied', id, reason } = options;
     const { step, call } = callMeant(await this.#folded(), which);
-    await this.steer('CANCEL_CALL', { step, call, ...defined({ reason }) }, { until });
+    await this.steer('CANCEL_CALL', { step, call, ...defined({ reason }) }, { until, ...defined({ id }) });
   }
 
   /**
@@ -455,7 +470,8 @@ export class Run {
 
   async #steer(type: ControlType, payload: JsonObject | undefined, options: SteerOptions): Promise<void> {
     const { until = isVerdict({ type }) ? 'applied' : 'stored' } = options;
-    const id = `control_${crypto.randomUUID().replaceAll('-', '')}`;
+    const id = controlId(options.id);
+    if (options.id !== undefined && (await wasSaid(this.#host.deps.journal, this.id, id))) return;
     const given = payload === undefined ? {} : { payload };
     const control: Control = { id, type, ...given, ...defined({ from: this.#as }) };
     const to = await addressee(this.#host.deps.journal, this.id, control, this.#host.deps.states);
@@ -508,9 +524,18 @@ export class Run {
     }
   }
 
-  #answer(type: 'APPROVE' | 'REJECT', token: string | undefined, answer: Approval): Promise<void> {
+  #answer(
+    type: 'APPROVE' | 'REJECT',
+    token: string | undefined,
+    answer: Approval,
+    options: SteerOptions,
+  ): Promise<void> {
     const { payload, args, digest, reason, remember } = answer;
-    return this.steer(type, { ...defined({ payload, args, digest, reason, token }), ...rememberWord(remember) });
+    return this.steer(
+      type,
+      { ...defined({ payload, args, digest, reason, token }), ...rememberWord(remember) },
+      options,
+    );
   }
 
   /**

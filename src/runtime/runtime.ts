@@ -61,6 +61,7 @@ import { type Extracted, type ExtractOptions, extractMemory } from './extract-me
 import { Fleet } from './fleet.ts';
 import { assertStart, firstEntry, type Starting } from './new-run.ts';
 import { assertHistoryHooks, TurnSaves, withOwnHistory } from './own-history.ts';
+import { PartStore } from './part-store.ts';
 import { Rules } from './rules.ts';
 import { Run } from './run.ts';
 import { RunHost } from './run-host.ts';
@@ -101,7 +102,7 @@ const QUERY: OptionShape<RunQuery> = {
   user: 'text?',
   session: 'text?',
   status: 'list?',
-  parent: 'text?',
+  parent: 'any?',
   since: 'moment?',
   agent: 'text?',
   labels: 'any?',
@@ -406,6 +407,14 @@ export class Runtime {
       takeAll();
       stop();
     };
+  }
+
+  /** What a part of Pilotage keeps in the journal beside runs, by the name of the part. For parts of a server and the like. */
+  partStore(name: string): PartStore {
+    return new PartStore(name, () => {
+      this.#assertOpen();
+      return this.#driverDeps();
+    });
   }
 
   /**

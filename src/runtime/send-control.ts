@@ -1,10 +1,12 @@
 /** Says something to a run, from any process: checked, and durable when it returns. Drives nothing. */
 
+import { createHash } from 'node:crypto';
 import {
   assertCaller,
   assertMaySend,
   type Caller,
   type Control,
+  type ControlTaken,
   defined,
   type Entry,
   isControl,
@@ -168,7 +170,26 @@ async function answerTo(
 
 /** The same control was taken before: nothing is said twice, and nothing is wrong with it. */
 function wasTaken(entries: readonly Entry[], id: string): boolean {
-  return entries.some((entry) => entry.kind === 'control' && entry.control.id === id);
+  return takenAs(entries, id) !== undefined;
+}
+
+/** Whether the run has taken a control of this id. @throws PilotageError why it was refused then. */
+export async function wasSaid(journal: Journal, run: string, id: string): Promise<boolean> {
+  const taken = takenAs(await journal.read(run), id);
+  if (taken?.error !== undefined) throw PilotageError.fromData(taken.error);
+  return taken !== undefined;
+}
+
+/** The entry that has taken the control, if one has. */
+function takenAs(entries: readonly Entry[], id: string): ControlTaken | undefined {
+  for (const entry of entries) if (entry.kind === 'control' && entry.control.id === id) return entry;
+  return undefined;
+}
+
+/** The id of a control. @param given the sender's own, of which the same one is sent once; absent: a fresh one. */
+export function controlId(given: string | undefined): string {
+  if (given === undefined) return `control_${crypto.randomUUID().replaceAll('-', '')}`;
+  return `control_${createHash('sha256').update(given).digest('hex').slice(0, 32)}`;
 }
 
 /** What was stored for the run before, and it has not taken yet, has withdrawn the question or answers it. `undefined`: nothing has. */

@@ -6,3 +6,7 @@ export { type Served, type ServeOptions, serve } from './node.ts';
 export type { Part, PartContext, ServerEnv } from './part.ts';
 export { type ErrorText, problem, RequestRefused } from './problem.ts';
 export type { Visit } from './visit.ts';
+export type { DelivererOptions } from './webhooks/deliverer.ts';
+export type { PostOptions } from './webhooks/post.ts';
+export type { Delivery, Webhook, WebhookOptions } from './webhooks/subscription.ts';
+export { Webhooks, type WebhooksOptions, webhooks } from './webhooks/webhooks.ts';

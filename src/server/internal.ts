@@ -2,3 +2,4 @@
 export { createHandler } from './handler.ts';
 export { serve } from './node.ts';
 export type { Part } from './part.ts';
+export { type WebhooksOptions, webhooks } from './webhooks/webhooks.ts';

@@ -67,6 +67,8 @@ export interface OpenStepSnapshot {
   /** Its index. */
   readonly step: number;
   readonly decision: Decision;
+  /** What the model said with it. Absent: nothing. */
+  readonly text?: string;
   /** One for each branch, in branch order; `null` until the branch has ended. */
   readonly calls: readonly (CallRecord | null)[];
 }
@@ -104,7 +106,12 @@ export function snapshotOf(state: RunState): RunSnapshot {
     task,
     fork,
     steps,
-    open: open && { step: open.move.step, decision: open.move.decision, calls: open.calls },
+    open: open && {
+      step: open.move.step,
+      decision: open.move.decision,
+      calls: open.calls,
+      ...(open.move.text === undefined ? {} : { text: open.move.text }),
+    },
     plan: isLong(steps) ? null : (planOf(state) ?? null),
     pauses,
     tasks,

@@ -117,6 +117,24 @@ describe('a handler', () => {
     expect((await named.handler(new Request('http://localhost/me'))).status).toBe(403);
   });
 
+  it('takes bodies that do not say how long they are, and counts them', async () => {
+    const { handler } = served({ maxBodyBytes: 10 });
+    const { port, close } = await serve(handler, { port: 0 });
+    onTestFinished(close);
+    const post = (pieces: readonly string[], method = 'POST') =>
+      fetch(`http://127.0.0.1:${port}/echo`, {
+        method,
+        body: ReadableStream.from(pieces.map((piece) => new TextEncoder().encode(piece))),
+        duplex: 'half',
+      } as RequestInit);
+    const taken = await post(['01234', '56789']);
+    expect([taken.status, await taken.json()]).toEqual([200, { bytes: 10 }]);
+    const large = await post(['01234', '56789', '+']);
+    expect([large.status, await codeOf(large)]).toEqual([413, 'request_too_large']);
+    // Node sends neither a length nor a body.
+    expect((await fetch(`http://127.0.0.1:${port}/echo`, { method: 'DELETE' })).status).toBe(404);
+  });
+
   it('gives a user so many streams and no more, until one is left', async () => {
     const made = served({ authenticate, maxStreamsPerUser: 1 });
     const run = await start(made, { identity: { tenant: 'acme', user: 'ana', session: 's', run: 'run_of_ana' } });

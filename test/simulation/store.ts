@@ -92,6 +92,7 @@ export class SimulatedStore implements Journal {
     };
     this.store = {
       write: (writes) => this.#operation('append', () => inner.store.write(writes)),
+      writeIf: (seen, writes) => this.#operation('append', () => inner.store.writeIf(seen, writes)),
       get: (namespace, key) => this.#operation('read', () => inner.store.get(namespace, key)),
       list: (query, after) => this.#operation('read', () => inner.store.list(query, after)),
       search: (query, lookup) => this.#operation('read', () => inner.store.search(query, lookup)),

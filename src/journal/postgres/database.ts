@@ -38,7 +38,7 @@ export interface Times {
 }
 
 /** What a transaction takes hold of before it looks at anything: whoever takes hold of the same waits until it is over. */
-export type Lock = readonly [kind: 'session' | 'tree' | 'signal' | 'start', ...of: string[]];
+export type Lock = readonly [kind: 'session' | 'tree' | 'signal' | 'start' | 'item', ...of: string[]];
 
 export function sessionLock({ tenant, user, session }: Scope): Lock {
   return ['session', tenant, user, session];

@@ -14,8 +14,8 @@ import {
   timeAfter,
   wordScore,
 } from '#core';
-import type { LongTermStore, RevisedItem, StoreLookup, StoreQuery } from '../port.ts';
-import { assertCounts } from '../rules.ts';
+import type { LongTermStore, RevisedItem, SeenItem, StoreLookup, StoreQuery } from '../port.ts';
+import { assertCounts, isAsSeen } from '../rules.ts';
 import { bytesOf, type ItemRow, itemOf, type VectorRow, vectorOf } from '../stored-rows.ts';
 import { type Database, NOW_1, type Sql, type SqlValue } from './database.ts';
 import { piecesOf } from './pieces.ts';
@@ -158,6 +158,18 @@ export class PostgresItems implements LongTermStore {
     for (const write of writes) assertStoreWrite(write);
     if (writes.length === 0) return;
     await this.#database.write([], (sql, { now }) => writeItems(sql, writes, now));
+  }
+
+  async writeIf(seen: SeenItem, writes: readonly StoreWrite[]): Promise<boolean> {
+    for (const write of writes) assertStoreWrite(write);
+    const within = namespaceKey(seen.namespace);
+    // An item that is not there cannot be held: whoever asks for the same one waits at the lock.
+    return this.#database.write([['item', within, seen.key]], async (sql, { now }) => {
+      const row = await sql.row<ItemRow>(`${FIND} FOR UPDATE`, this.#database.given, within, seen.key);
+      if (!isAsSeen(row && itemOf(row), seen)) return false;
+      await writeItems(sql, writes, now);
+      return true;
+    });
   }
 
   async get(namespace: Namespace, key: string): Promise<StoreItem | undefined> {

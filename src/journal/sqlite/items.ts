@@ -14,8 +14,8 @@ import {
   timeAfter,
   wordScore,
 } from '#core';
-import type { LongTermStore, RevisedItem, StoreLookup, StoreQuery } from '../port.ts';
-import { assertCounts } from '../rules.ts';
+import type { LongTermStore, RevisedItem, SeenItem, StoreLookup, StoreQuery } from '../port.ts';
+import { assertCounts, isAsSeen } from '../rules.ts';
 import { bytesOf, type ItemRow, itemOf, type VectorRow, vectorOf } from '../stored-rows.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
 import type { StoreAccess } from './stores.ts';
@@ -105,6 +105,17 @@ export class SqliteItems implements LongTermStore {
   async write(writes: readonly StoreWrite[]): Promise<void> {
     for (const write of writes) assertStoreWrite(write);
     await this.#access.write((now) => this.#writer.write(writes, now));
+  }
+
+  async writeIf(seen: SeenItem, writes: readonly StoreWrite[]): Promise<boolean> {
+    for (const write of writes) assertStoreWrite(write);
+    const within = namespaceKey(seen.namespace);
+    return this.#access.write((now) => {
+      const row = this.#find().get<ItemRow>({ within, key: seen.key, now });
+      if (!isAsSeen(row && itemOf(row), seen)) return false;
+      this.#writer.write(writes, now);
+      return true;
+    });
   }
 
   async get(namespace: Namespace, key: string): Promise<StoreItem | undefined> {

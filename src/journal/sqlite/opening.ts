@@ -53,6 +53,7 @@ export class OpeningJournal implements Journal {
 
   readonly store: LongTermStore = {
     write: (writes) => this.#with(({ store }) => store.write(writes)),
+    writeIf: (seen, writes) => this.#with(({ store }) => store.writeIf(seen, writes)),
     get: (namespace, key) => this.#with(({ store }) => store.get(namespace, key)),
     list: (query, after) => this.#with(({ store }) => store.list(query, after)),
     search: (query, lookup) => this.#with(({ store }) => store.search(query, lookup)),

@@ -75,6 +75,7 @@ export class ReadingJournal implements Journal {
 
   readonly store: LongTermStore = {
     write: () => this.#refuse(),
+    writeIf: () => this.#refuse(),
     get: (namespace, key) => this.#read(({ store }) => store.get(namespace, key)),
     list: (query, after) => this.#read(({ store }) => store.list(query, after)),
     search: (query, lookup) => this.#read(({ store }) => store.search(query, lookup)),

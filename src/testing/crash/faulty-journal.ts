@@ -68,6 +68,7 @@ export class FaultyJournal implements Journal {
     };
     this.store = {
       write: (writes) => this.#write('store.write', () => inner.store.write(writes)),
+      writeIf: (seen, writes) => this.#write('store.write', () => inner.store.writeIf(seen, writes)),
       get: (namespace, key) => process.guard(() => inner.store.get(namespace, key)),
       list: (query, after) => process.guard(() => inner.store.list(query, after)),
       search: (query, lookup) => process.guard(() => inner.store.search(query, lookup)),

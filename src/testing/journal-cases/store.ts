@@ -45,6 +45,26 @@ export const storeCases: readonly JournalCase[] = [
     },
   },
   {
+    name: 'an item is written only as long as it is as it was seen, and of many who see the same one writes',
+    async run({ journal: { store }, clock }) {
+      const seen = { namespace: ANN, key: 'lease' };
+      const takes = (owner: number, more: { value?: Json } = {}) =>
+        store.writeIf({ ...seen, ...more }, [note('lease', { owner }, { ttlMs: 100 }), note(`by ${owner}`, true)]);
+      const taken = await Promise.all([1, 2, 3, 4].map((owner) => takes(owner)));
+      assert.equal(taken.filter((each) => each).length, 1);
+      const first = taken.indexOf(true) + 1;
+      assert.deepEqual(keysOf(await store.list({ namespace: ANN, limit: 10 })), [`by ${first}`, 'lease']);
+      assert.equal(await takes(9, { value: { owner: 0 } }), false);
+      assert.equal(await takes(first, { value: { owner: first } }), true);
+      assert.equal(await takes(9), false);
+      clock.advance(101);
+      assert.equal(await takes(first, { value: { owner: first } }), false);
+      assert.equal(await takes(9), true);
+      assert.equal(await store.writeIf({ ...seen, value: { owner: 9 } }, [{ ...seen }]), true);
+      assert.equal(await store.get(ANN, 'lease'), undefined);
+    },
+  },
+  {
     name: 'ID-04 namespaces of the same letters, split otherwise, do not meet, and neither do those that look like paths or patterns',
     async run({ journal: { store } }) {
       const namespaces = [

@@ -1,0 +1,20 @@
+/** One request of A2A, whichever way it came. */
+import type { JsonObject } from '#core';
+import type { Visit } from '../visit.ts';
+import type { CardOptions } from './card.ts';
+import type { PushConfigs } from './push.ts';
+import type { Sender } from './send.ts';
+import type { AgentCard } from './wire.ts';
+
+export interface OperationDeps {
+  readonly agent: string | undefined;
+  readonly push: PushConfigs | undefined;
+  readonly extended: ((visit: Visit) => CardOptions | Promise<CardOptions>) | undefined;
+  readonly card: (options?: CardOptions) => AgentCard;
+}
+
+/** One request: who asks, and what is asked. */
+export interface Asked extends Sender {
+  readonly deps: OperationDeps;
+  readonly params: JsonObject;
+}

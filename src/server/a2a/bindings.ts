@@ -1,0 +1,202 @@
+/** The two ways in which A2A is spoken here: JSON-RPC at one address, and HTTP+JSON with an address for each operation. */
+import type { Context, Hono } from 'hono';
+import { isJsonObject, type Json, type JsonObject } from '#core';
+import type { PartContext, ServerEnv } from '../part.ts';
+import type { Asked, OperationDeps } from './asked.ts';
+import { A2aRefused, isFault, restError, rpcError } from './errors.ts';
+import { checked, OPERATIONS, type OperationName, STREAMS, type StreamName } from './operations.ts';
+import { MEDIA_TYPE, type StreamResponse } from './wire.ts';
+
+type Request = Context<ServerEnv>;
+
+export interface Binding {
+  readonly path: string;
+  readonly deps: (request: Request) => OperationDeps;
+  readonly context: PartContext;
+}
+
+export function jsonRpc(app: Hono<ServerEnv>, binding: Binding): void {
+  app.post(binding.path, async (request) => {
+    let id: Json = null;
+    const failed = (error: unknown): Response => {
+      if (isFault(error)) binding.context.onFault(error);
+      return request.json({ jsonrpc: '2.0', id, error: rpcError(error) });
+    };
+    try {
+      const call = await rpcCallIn(request);
+      id = call.id;
+      assertVersion(request);
+      const { method } = call;
+      const asked = askedIn(binding, request, call.params);
+      if (isStream(method))
+        return await streamed(asked, method, {
+          event: (result) => ({ data: JSON.stringify({ jsonrpc: '2.0', id, result }) }),
+          error: (error) => ({ data: JSON.stringify({ jsonrpc: '2.0', id, error: rpcError(error) }) }),
+        });
+      if (!isOperation(method)) throw new A2aRefused('METHOD_NOT_FOUND', `There is no method ${method.slice(0, 100)}.`);
+      const result = (await checked(OPERATIONS[method], asked)(asked)) ?? null;
+      return request.json({ jsonrpc: '2.0', id, result: result as object | null });
+    } catch (error) {
+      return failed(error);
+    }
+  });
+}
+
+async function rpcCallIn(
+  request: Request,
+): Promise<{ readonly id: Json; readonly method: string; readonly params: JsonObject }> {
+  assertJson(request);
+  const body = parsed(await request.req.text());
+  if (!isJsonObject(body)) throw new A2aRefused('INVALID_REQUEST', 'A request is one object of JSON-RPC 2.0.');
+  const { jsonrpc, method, params = {}, id } = body;
+  if (jsonrpc !== '2.0' || typeof method !== 'string' || (typeof id !== 'string' && typeof id !== 'number'))
+    throw new A2aRefused('INVALID_REQUEST', 'A request has jsonrpc "2.0", a method, and an id.');
+  if (!isJsonObject(params)) throw new A2aRefused('INVALID_PARAMS', 'params is an object.');
+  return { id, method, params };
+}
+
+/** Where HTTP+JSON has its operations; `:id` may end with `:cancel` and the like, which is read off it. */
+export function rest(app: Hono<ServerEnv>, binding: Binding): void {
+  const { path } = binding;
+  const answers = (name: OperationName, params: (request: Request) => JsonObject | Promise<JsonObject>) =>
+    answering(binding, async (request) => {
+      const asked = askedIn(binding, request, await params(request));
+      return restJson((await checked(OPERATIONS[name], asked)(asked)) ?? {});
+    });
+  const streams = (name: StreamName, params: (request: Request) => JsonObject | Promise<JsonObject>) =>
+    answering(binding, async (request) => restStream(binding, request, name, await params(request)));
+  const configs = `${path}/tasks/:task/pushNotificationConfigs`;
+  const placeOf = ({ req }: Request): JsonObject => ({ taskId: req.param('task') ?? '', id: req.param('id') ?? '' });
+
+  app.post(`${path}/message:send`, answers('SendMessage', bodyIn));
+  app.post(`${path}/message:stream`, streams('SendStreamingMessage', bodyIn));
+  app.get(`${path}/tasks`, answers('ListTasks', listingIn));
+  app.post(
+    configs,
+    answers('CreateTaskPushNotificationConfig', async (request) => ({
+      ...(await bodyIn(request)),
+      taskId: request.req.param('task') ?? '',
+    })),
+  );
+  app.get(configs, answers('ListTaskPushNotificationConfigs', placeOf));
+  app.get(`${configs}/:id`, answers('GetTaskPushNotificationConfig', placeOf));
+  app.delete(`${configs}/:id`, answers('DeleteTaskPushNotificationConfig', placeOf));
+  app.get(
+    `${path}/extendedAgentCard`,
+    answers('GetExtendedAgentCard', () => ({})),
+  );
+  app.on(
+    ['GET', 'POST'],
+    `${path}/tasks/:id`,
+    answering(binding, (request) => ofTask(binding, request)),
+  );
+}
+
+/** `/tasks/{id}`, `/tasks/{id}:cancel`, `/tasks/{id}:subscribe`. */
+async function ofTask(binding: Binding, request: Request): Promise<Response> {
+  const { method } = request.req;
+  const given = request.req.param('id') ?? '';
+  const [, id = given, verb = ''] = /^(.*):(cancel|subscribe)$/.exec(given) ?? [];
+  if (verb === 'subscribe') return restStream(binding, request, 'SubscribeToTask', { id });
+  const name =
+    verb === 'cancel' && method === 'POST' ? 'CancelTask' : verb === '' && method === 'GET' ? 'GetTask' : undefined;
+  if (name === undefined) throw new A2aRefused('METHOD_NOT_FOUND', 'Nothing answers this method here.');
+  const length = request.req.query('historyLength');
+  const asked = askedIn(binding, request, { id, ...(length === undefined ? {} : { historyLength: Number(length) }) });
+  return restJson(await checked(OPERATIONS[name], asked)(asked));
+}
+
+function restStream(binding: Binding, request: Request, name: StreamName, params: JsonObject): Promise<Response> {
+  return streamed(askedIn(binding, request, params), name, {
+    event: (data) => ({ data: JSON.stringify(data) }),
+    error: (error) => ({ event: 'error', data: JSON.stringify(restError(error).body) }),
+  });
+}
+
+function answering(binding: Binding, answer: (request: Request) => Promise<Response>) {
+  return async (request: Request): Promise<Response> => {
+    try {
+      assertVersion(request);
+      return await answer(request);
+    } catch (error) {
+      if (isFault(error)) binding.context.onFault(error);
+      const { body, status } = restError(error);
+      return restJson(body, status);
+    }
+  };
+}
+
+interface Framing {
+  event(data: StreamResponse): { readonly data: string };
+  error(error: unknown): { readonly event?: string; readonly data: string };
+}
+
+async function streamed(asked: Asked, name: StreamName, framing: Framing): Promise<Response> {
+  const events = await checked(STREAMS[name], asked)(asked);
+  const { visit } = asked;
+  return visit.stream(
+    async function* (signal) {
+      for await (const event of events(signal)) yield framing.event(event);
+    },
+    { onError: (error) => framing.error(error) },
+  );
+}
+
+function askedIn({ deps, context: { errorText } }: Binding, request: Request, params: JsonObject): Asked {
+  const visit = request.get('visit');
+  return { visit, runs: visit, errorText, deps: deps(request), params };
+}
+
+function restJson(body: unknown, status = 200): Response {
+  return new Response(JSON.stringify(body), { status, headers: { 'content-type': MEDIA_TYPE } });
+}
+
+async function bodyIn(request: Request): Promise<JsonObject> {
+  assertJson(request);
+  const body = parsed(await request.req.text());
+  if (isJsonObject(body)) return body;
+  throw new A2aRefused('INVALID_PARAMS', 'The body of the request is a JSON object.');
+}
+
+function listingIn({ req }: Request): JsonObject {
+  const { pageSize, historyLength, includeArtifacts, ...rest } = req.query();
+  return {
+    ...rest,
+    ...(pageSize === undefined ? {} : { pageSize: Number(pageSize) }),
+    ...(historyLength === undefined ? {} : { historyLength: Number(historyLength) }),
+    ...(includeArtifacts === undefined ? {} : { includeArtifacts: includeArtifacts === 'true' }),
+  };
+}
+
+function parsed(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    throw new A2aRefused('PARSE_ERROR', 'The body of the request must be JSON.');
+  }
+}
+
+/** Without the header a client speaks 0.3, as the specification says. */
+function assertVersion({ req }: Request): void {
+  const version = req.header('a2a-version') ?? req.query('A2A-Version') ?? '';
+  if (/^1\.0(\.\d+)?$/.test(version)) return;
+  const asked = version === '' ? '0.3 (there is no header A2A-Version)' : version.slice(0, 20);
+  throw new A2aRefused(
+    'VERSION_NOT_SUPPORTED',
+    `A2A ${asked} is not spoken here. Speak 1.0, with the header A2A-Version: 1.0.`,
+  );
+}
+
+function assertJson({ req }: Request): void {
+  const type = req.header('content-type')?.split(';')[0]?.trim().toLowerCase();
+  if (type === 'application/json' || type === MEDIA_TYPE) return;
+  throw new A2aRefused('CONTENT_TYPE_NOT_SUPPORTED', `The body of a request is application/json or ${MEDIA_TYPE}.`);
+}
+
+function isStream(method: string): method is StreamName {
+  return Object.hasOwn(STREAMS, method);
+}
+
+function isOperation(method: string): method is OperationName {
+  return Object.hasOwn(OPERATIONS, method);
+}

@@ -1,0 +1,45 @@
+/** The card by which other agents find this one. */
+import { defined } from '#core';
+import { type AgentCard, PROTOCOL_VERSION } from './wire.ts';
+
+/** What the card says beside what the server knows of itself. */
+export interface CardOptions extends Partial<Omit<AgentCard, 'supportedInterfaces' | 'capabilities'>> {
+  /** Where the server is reached from outside, such as `https://agents.example.com`. Default: the address that the card was asked at. */
+  readonly url?: string;
+}
+
+export interface CardFacts {
+  readonly agent: string | undefined;
+  readonly path: string;
+  readonly pushes: boolean;
+  readonly isExtended: boolean;
+}
+
+const MODES = ['text/plain', 'application/json'];
+
+/** @param origin of the request. */
+export function cardOf({ url, ...card }: CardOptions, facts: CardFacts, origin: string): AgentCard {
+  const { agent = 'agent', path, pushes, isExtended } = facts;
+  const base = (url ?? origin).replace(/\/+$/, '');
+  const name = card.name ?? agent;
+  const description =
+    card.description ?? `Runs of the agent ${agent}: they can be followed, answered, cancelled and found again.`;
+  return {
+    ...card,
+    name,
+    description,
+    version: card.version ?? '1.0.0',
+    supportedInterfaces: [
+      { url: `${base}${path}`, protocolBinding: 'JSONRPC', protocolVersion: PROTOCOL_VERSION },
+      { url: `${base}${path}/v1`, protocolBinding: 'HTTP+JSON', protocolVersion: PROTOCOL_VERSION },
+    ],
+    capabilities: {
+      streaming: true,
+      pushNotifications: pushes,
+      ...defined({ extendedAgentCard: isExtended || undefined }),
+    },
+    defaultInputModes: card.defaultInputModes ?? MODES,
+    defaultOutputModes: card.defaultOutputModes ?? MODES,
+    skills: card.skills ?? [{ id: agent, name, description, tags: [] }],
+  };
+}

@@ -1,0 +1,180 @@
+/** A client of another agent over A2A 1.0: what a tool needs of it. */
+import { isJsonObject, type Json, type JsonObject } from '#core';
+import { NotSent, OutcomeUnknown, ToolFailure } from '#tools';
+import { type AgentCard, MEDIA_TYPE, type Message, PROTOCOL_VERSION, type Task } from './wire.ts';
+
+export interface ClientOptions {
+  /** The card of the agent, or the address of one. */
+  readonly card: AgentCard | string;
+  readonly headers: () => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>;
+}
+
+/** What an agent gives for a message. */
+export type Sent = { readonly task: Task } | { readonly message: Message };
+
+const RPC = 'JSONRPC';
+const REST = 'HTTP+JSON';
+const REQUEST_MS = 30_000;
+/** No connection was made: nothing has left the house. */
+const UNSENT: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+export class A2aClient {
+  readonly #options: ClientOptions;
+  #place: Promise<{ readonly url: string; readonly binding: string }> | undefined;
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+  }
+
+  send(message: Message, signal: AbortSignal): Promise<Sent> {
+    const params = { message: { ...message }, configuration: { returnImmediately: true } } as unknown as JsonObject;
+    return this.#ask('SendMessage', params, ['POST', '/message:send'], signal) as Promise<unknown> as Promise<Sent>;
+  }
+
+  get(id: string, signal: AbortSignal): Promise<Task> {
+    const path = `/tasks/${encodeURIComponent(id)}?historyLength=0`;
+    return this.#ask('GetTask', { id, historyLength: 0 }, ['GET', path], signal) as Promise<unknown> as Promise<Task>;
+  }
+
+  cancel(id: string, signal: AbortSignal): Promise<unknown> {
+    return this.#ask('CancelTask', { id }, ['POST', `/tasks/${encodeURIComponent(id)}:cancel`], signal);
+  }
+
+  /** Tasks with their histories, newest first; `next` for the page behind. */
+  async list(
+    contextId: string | undefined,
+    pageToken: string,
+    signal: AbortSignal,
+  ): Promise<{ readonly tasks: readonly Task[]; readonly next: string }> {
+    const params = {
+      pageSize: 100,
+      historyLength: 100,
+      ...(contextId && { contextId }),
+      ...(pageToken && { pageToken }),
+    };
+    const query = new URLSearchParams(
+      Object.entries(params).map(([name, value]): [string, string] => [name, String(value)]),
+    );
+    const page = await this.#ask('ListTasks', params, ['GET', `/tasks?${query}`], signal);
+    const { tasks = [], nextPageToken = '' } = page as { tasks?: readonly Task[]; nextPageToken?: string };
+    return { tasks, next: nextPageToken };
+  }
+
+  async #ask(
+    method: string,
+    params: JsonObject,
+    [verb, path]: readonly [verb: string, path: string],
+    signal: AbortSignal,
+  ): Promise<Json> {
+    this.#place ??= this.#find(signal);
+    const { url, binding } = await this.#place.catch((error: unknown) => {
+      this.#place = undefined;
+      throw error;
+    });
+    const isRpc = binding === RPC;
+    const body = isRpc ? { jsonrpc: '2.0', id: 1, method, params } : verb === 'POST' ? params : undefined;
+    const answer = await this.#fetch(isRpc ? url : `${url}${path}`, isRpc ? 'POST' : verb, body, signal);
+    return isRpc ? resultIn(answer) : bodyIn(answer);
+  }
+
+  /** Where the agent is spoken to, of what its card offers. */
+  async #find(signal: AbortSignal): Promise<{ readonly url: string; readonly binding: string }> {
+    const { card: given } = this.#options;
+    const card = typeof given === 'string' ? await this.#card(given, signal) : given;
+    const usable = card.supportedInterfaces?.find(
+      ({ protocolBinding, protocolVersion }) =>
+        [RPC, REST].includes(protocolBinding) && protocolVersion.startsWith(PROTOCOL_VERSION),
+    );
+    if (usable === undefined)
+      throw new ToolFailure(
+        `The agent does not speak A2A ${PROTOCOL_VERSION} over JSONRPC or HTTP+JSON, as its card says.`,
+      );
+    return { url: usable.url.replace(/\/+$/, ''), binding: usable.protocolBinding };
+  }
+
+  async #card(at: string, signal: AbortSignal): Promise<AgentCard> {
+    const url = new URL(at);
+    if (url.pathname === '/') url.pathname = '/.well-known/agent-card.json';
+    const { json, status } = await this.#fetch(url.href, 'GET', undefined, signal).catch((error: unknown) => {
+      // A card that could not be read: the task was not sent.
+      throw error instanceof OutcomeUnknown ? new NotSent(error.message, { cause: error }) : error;
+    });
+    if (status === 200 && isJsonObject(json)) return json as unknown as AgentCard;
+    throw new NotSent(`There is no card of an agent at ${url.origin}${url.pathname} (status ${status}).`);
+  }
+
+  async #fetch(url: string, method: string, body: JsonObject | undefined, signal: AbortSignal): Promise<Answer> {
+    const headers = {
+      ...(await this.#options.headers()),
+      'a2a-version': PROTOCOL_VERSION,
+      accept: `application/json, ${MEDIA_TYPE}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    };
+    const within = AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS)]);
+    try {
+      const response = await fetch(url, {
+        method,
+        headers,
+        signal: within,
+        redirect: 'error',
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      const text = await response.text();
+      return { status: response.status, json: parsed(text) };
+    } catch (error) {
+      signal.throwIfAborted();
+      const { code = '' } = ((error as { cause?: unknown }).cause ?? {}) as { readonly code?: string };
+      if (UNSENT.has(code)) throw new NotSent('The agent cannot be reached.', { cause: error });
+      throw new OutcomeUnknown('The answer of the agent was lost.', { cause: error });
+    }
+  }
+}
+
+interface Answer {
+  readonly status: number;
+  /** `undefined`: it is no JSON. */
+  readonly json: Json | undefined;
+}
+
+function parsed(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+}
+
+function resultIn({ status, json }: Answer): Json {
+  if (isJsonObject(json) && isJsonObject(json['error'])) throw refusedWith(json['error'], status);
+  if (status === 200 && isJsonObject(json) && json['result'] !== undefined) return json['result'];
+  throw unclear(status);
+}
+
+function bodyIn({ status, json }: Answer): Json {
+  if (status >= 200 && status < 300 && json !== undefined) return json;
+  if (status < 500 && isJsonObject(json) && isJsonObject(json['error'])) throw refusedWith(json['error'], status);
+  throw unclear(status);
+}
+
+/** An error in which the agent says itself what is wrong. */
+function refusedWith({ message, code }: JsonObject, status: number): Error {
+  const words = `The agent refused: ${String(message).slice(0, 500)}`;
+  const isInside = code === -32_603 || status >= 500;
+  return isInside
+    ? new OutcomeUnknown(words)
+    : new ToolFailure(words, { code: 'agent_refused', data: { code: Number(code) } });
+}
+
+function unclear(status: number): Error {
+  if (status === 401 || status === 403)
+    return new ToolFailure('The agent does not let this runtime in.', { code: 'agent_refused' });
+  if (status === 429) return new NotSent('The agent has too much to do.', { retryAfterMs: 1_000 });
+  return new OutcomeUnknown(`The agent gave no answer that can be read (status ${status}).`);
+}

@@ -1,0 +1,84 @@
+/** The push notification configs of tasks: webhooks of one run, in the words of A2A. */
+import { defined, PilotageError } from '#core';
+import type { Visit } from '../visit.ts';
+import type { Webhook } from '../webhooks/subscription.ts';
+import type { Webhooks } from '../webhooks/webhooks.ts';
+import { A2aRefused } from './errors.ts';
+import { TOLD } from './notification.ts';
+import type { PushConfig } from './wire.ts';
+
+const TOKEN = 'x-a2a-notification-token';
+const MOST = 20;
+
+export class PushConfigs {
+  readonly #webhooks: Webhooks;
+
+  constructor(webhooks: Webhooks) {
+    this.#webhooks = webhooks;
+  }
+
+  /** @throws A2aRefused for an address that is never posted to. */
+  async check({ url }: PushConfig): Promise<void> {
+    await this.#webhooks.assertUrl(url).catch((error: unknown) => {
+      if (PilotageError.is(error, 'url_refused')) throw new A2aRefused('INVALID_PARAMS', error.message);
+      throw new A2aRefused('INVALID_PARAMS', 'Nothing is posted to this address: its host is not known.');
+    });
+  }
+
+  /** @param isOfStart it came with the message that began the task: all of it is told. @throws PilotageError `run_not_found`. */
+  async put(visit: Visit, taskId: string, config: PushConfig, isOfStart: boolean): Promise<PushConfig> {
+    const { record } = await visit.run(taskId, 'answer');
+    const { tenant, user } = record.identity;
+    const id = config.id || crypto.randomUUID();
+    const known = await this.#of(visit, taskId);
+    if (known.length >= MOST && known.every((hook) => hook.id !== hookId(taskId, id)))
+      throw new A2aRefused('INVALID_PARAMS', `A task has at most ${MOST} push notification configs. Delete one first.`);
+    const { token, authentication } = config;
+    const headers = {
+      ...(token ? { [TOKEN]: token } : {}),
+      ...(authentication && { authorization: `${authentication.scheme} ${authentication.credentials ?? ''}`.trim() }),
+    };
+    const options = { id: hookId(taskId, id), tenant, user, run: taskId, url: config.url, events: TOLD };
+    const hook = await this.#webhooks.putAs(options, {
+      format: 'a2a',
+      headers,
+      ...(isOfStart && { since: record.createdAt }),
+    });
+    return configOf(hook);
+  }
+
+  async get(visit: Visit, taskId: string, id: string): Promise<PushConfig> {
+    const hook = (await this.#of(visit, taskId)).find((each) => each.id === hookId(taskId, id));
+    if (hook === undefined) throw new A2aRefused('TASK_NOT_FOUND', 'The task has no such push notification config.');
+    return configOf(hook);
+  }
+
+  async list(visit: Visit, taskId: string): Promise<readonly PushConfig[]> {
+    return (await this.#of(visit, taskId)).map(configOf);
+  }
+
+  /** One that is not there is deleted already. */
+  async delete(visit: Visit, taskId: string, id: string): Promise<void> {
+    const { record } = await visit.run(taskId, 'answer');
+    await this.#webhooks.delete(record.identity.tenant, hookId(taskId, id));
+  }
+
+  async #of(visit: Visit, taskId: string): Promise<readonly Webhook[]> {
+    const { record } = await visit.run(taskId);
+    const all = await this.#webhooks.list(record.identity.tenant, { run: taskId });
+    return all.filter(({ format }) => format === 'a2a');
+  }
+}
+
+function hookId(taskId: string, id: string): string {
+  return `a2a:${taskId}:${Buffer.from(id).toString('base64url')}`;
+}
+
+function configOf({ id, run = '', url, headers = {} }: Webhook): PushConfig {
+  const token = headers[TOKEN];
+  const [scheme] = headers['authorization']?.split(' ') ?? [];
+  // The credentials are for the receiver alone.
+  const authentication = scheme === undefined ? undefined : { scheme };
+  const own = Buffer.from(id.split(':').at(-1) ?? '', 'base64url').toString();
+  return { id: own, taskId: run, url, ...defined({ token, authentication }) };
+}

@@ -1,0 +1,130 @@
+/** What a task asks of its client, in words and as data; and what of a message is an answer to it. */
+import { defined, isJsonObject, type Json, type JsonObject, type TaskPause } from '#core';
+import type { PauseAnswer } from '#runtime';
+import type { Message } from './wire.ts';
+
+/** What is wanted, for whoever reads: a person, or a model. */
+export function askedWords(pauses: readonly TaskPause[]): string {
+  const [first] = pauses;
+  if (first === undefined) return '';
+  if (pauses.length === 1) return `${titleOf(first)} ${howOf(first)}`;
+  const lines = pauses.map((pause) => `- ${pause.token}: ${titleOf(pause)} ${howOf(pause)}`);
+  return `${pauses.length} questions are open. Name the token of the one that you answer in a data part, such as {"token": "${first.token}", "approved": true}.\n${lines.join('\n')}`;
+}
+
+/** The question as data: what a form, or a program, needs of it. */
+export function pauseData({ token, reason, payload, schema, expiresAt, text, missing }: TaskPause): JsonObject {
+  return { token, reason, ...defined({ payload, schema, expiresAt, text, missing }) };
+}
+
+function titleOf({ reason, payload = {}, text, wait }: TaskPause): string {
+  const { tool, args, message, reason: why } = payload;
+  if (reason === 'approval_required' && typeof tool === 'string') {
+    const shown = args === undefined ? '' : ` with ${JSON.stringify(args)}`;
+    return `The agent wants to call ${tool}${shown}, and asks for approval.${typeof why === 'string' ? ` Why: ${why}` : ''}`;
+  }
+  if (reason === 'client_tool')
+    return `The agent calls ${String(tool)}, which is yours to carry out, with ${JSON.stringify(args ?? {})}.`;
+  if (reason === 'in_doubt') return `Nobody knows whether the call of ${String(tool)} has happened.`;
+  if (typeof payload['url'] === 'string' && wait === undefined) return `Somebody has to log in at ${payload['url']}.`;
+  if (typeof message === 'string') return message;
+  return text ?? `The task waits (${reason}).`;
+}
+
+function howOf({ reason, payload = {}, schema, wait }: TaskPause): string {
+  if (reason === 'client_tool') return 'Answer with a data part {"value": …}: what it gave.';
+  if (wait !== undefined)
+    return schema === undefined ? 'Answer with words.' : `Answer with a data part that fits ${JSON.stringify(schema)}.`;
+  if (reason === 'in_doubt') return 'Answer with a data part {"happened": true, "value": …} or {"happened": false}.';
+  if (typeof payload['url'] === 'string') return 'Answer "approve" when that is done.';
+  if (reason === 'await_input') return 'Answer with words.';
+  const more = payload['tool'] === undefined ? '' : ', which may have other "args"';
+  return `Answer "approve" or "reject", or with a data part {"approved": true}${more}.`;
+}
+
+/** The question that a message is for: the only one that is open, or that of its token. */
+export function pauseMeant(message: Message, pauses: readonly TaskPause[]): TaskPause | undefined {
+  const token = tokenIn(message);
+  if (token !== undefined) return pauses.find((pause) => pause.token === token);
+  return pauses.length === 1 ? pauses[0] : undefined;
+}
+
+function tokenIn(message: Message): string | undefined {
+  const named = message.metadata?.['token'] ?? dataIn(message)?.['token'];
+  return typeof named === 'string' ? named : undefined;
+}
+
+/** Words are for the planner that asked for them: they are sent as a message, not as an answer of a kind. */
+export function takesWords({ reason, wait, schema, payload = {} }: TaskPause): boolean {
+  if (reason !== 'await_input') return false;
+  return wait === undefined
+    ? payload['tool'] === undefined && payload['url'] === undefined && schema === undefined
+    : false;
+}
+
+const YES = /^\s*approved?[.!]?\s*$/i;
+const NO = /^\s*reject(?:ed)?[.!]?\s*$/i;
+
+/** What of the message answers the question; `undefined`: nothing, and it is asked again. */
+export function answerIn(message: Message, pause: TaskPause): PauseAnswer | undefined {
+  const { reason, wait, schema } = pause;
+  const data = dataIn(message);
+  const words = wordsIn(message);
+  if (wait !== undefined) return valueIn(message, data, words, schema);
+  if (reason === 'in_doubt') return settlementIn(data);
+  const verdict = verdictIn(data, words);
+  if (verdict !== undefined) return verdict;
+  const isOpen = reason !== 'approval_required' && data !== undefined;
+  return isOpen ? { kind: 'payload', payload: withoutToken(data) as JsonObject } : undefined;
+}
+
+function valueIn(
+  message: Message,
+  data: JsonObject | undefined,
+  words: string,
+  schema: JsonObject | undefined,
+): PauseAnswer | undefined {
+  if (data?.['approved'] === false || (data === undefined && NO.test(words))) return { kind: 'reject' };
+  if (data !== undefined && 'value' in data) return { kind: 'answer', value: data['value'] ?? null };
+  const given = message.parts.find((part) => part.data !== undefined)?.data;
+  if (given !== undefined) return { kind: 'answer', value: withoutToken(given) };
+  const takesText = schema === undefined || schema['type'] === 'string';
+  return words !== '' && takesText ? { kind: 'answer', value: words } : undefined;
+}
+
+function settlementIn(data: JsonObject | undefined): PauseAnswer | undefined {
+  if (typeof data?.['happened'] !== 'boolean') return undefined;
+  const { happened, value, reason } = data;
+  const why = typeof reason === 'string' ? { reason } : {};
+  if (!happened) return { kind: 'settle', happened: false, ...why };
+  return { kind: 'settle', happened: true, ...why, ...defined({ value }) };
+}
+
+function verdictIn(data: JsonObject | undefined, words: string): PauseAnswer | undefined {
+  const approved = data?.['approved'];
+  const reason = typeof data?.['reason'] === 'string' ? { reason: data['reason'] } : {};
+  if (approved === true) {
+    const digest = typeof data?.['digest'] === 'string' ? { digest: data['digest'] } : {};
+    return { kind: 'approve', ...reason, ...digest, ...defined({ args: data?.['args'] }) };
+  }
+  if (approved === false) return { kind: 'reject', ...reason };
+  if (data !== undefined) return undefined;
+  if (YES.test(words)) return { kind: 'approve' };
+  return NO.test(words) ? { kind: 'reject' } : undefined;
+}
+
+function dataIn({ parts }: Message): JsonObject | undefined {
+  const data = parts.find((part) => part.data !== undefined)?.data;
+  return isJsonObject(data) ? data : undefined;
+}
+
+/** The words of a message, without what is in its data and files. */
+export function wordsIn({ parts }: Message): string {
+  return parts.flatMap(({ text }) => text ?? []).join('\n\n');
+}
+
+function withoutToken(value: Json): Json {
+  if (!isJsonObject(value)) return value;
+  const { token: _, ...rest } = value;
+  return rest;
+}

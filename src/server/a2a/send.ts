@@ -1,0 +1,111 @@
+/** A message of a client: it begins a task, is told to one that is under way, or answers what one asks. The id of a message makes it count once. */
+import { createHash } from 'node:crypto';
+import { defined, type InputFile, PilotageError } from '#core';
+import type { FileAtUrl, UserMessage } from '#messages';
+import type { Visit } from '../visit.ts';
+import { A2aRefused } from './errors.ts';
+import { answerIn, pauseMeant, takesWords, wordsIn } from './questions.ts';
+import { type TaskSource, type TaskView, viewTask } from './task.ts';
+import { isTerminal, type Message, type Part } from './wire.ts';
+
+/** Who sends it. */
+export interface Sender extends TaskSource {
+  readonly visit: Visit;
+}
+
+/** What became of a message. */
+export interface Accepted {
+  readonly taskId: string;
+  /** Set for one that was no answer: what is said about it. Nothing has changed. */
+  readonly note?: string;
+}
+
+/** @throws A2aRefused, PilotageError `run_not_found` for a task that the visitor has not, and as `Session.send` and `Run.answer`. */
+export async function acceptMessage(source: Sender, message: Message, agent: string | undefined): Promise<Accepted> {
+  const { visit } = source;
+  const { taskId, messageId } = message;
+  if (taskId !== undefined && taskId !== '') return tellTask(source, taskId, message);
+  const contextId = message.contextId || visit.access.identity.session || contextOf(visit.owner, messageId);
+  const session = await visit.session(contextId, 'start', defined({ agent }));
+  const sent = await session.send(userMessageOf(message), { id: messageId });
+  return { taskId: sent.turn };
+}
+
+/** A message without a context begins one: the same message again the same one. */
+function contextOf({ tenant, user }: { readonly tenant: string; readonly user: string }, messageId: string): string {
+  const digest = createHash('sha256')
+    .update(JSON.stringify([tenant, user, messageId]))
+    .digest('hex');
+  return `context_${digest.slice(0, 32)}`;
+}
+
+async function tellTask(source: Sender, taskId: string, message: Message): Promise<Accepted> {
+  const { contextId, messageId: id } = message;
+  const view = await viewTask(source, taskId);
+  if (contextId && contextId !== view.task.contextId)
+    throw new A2aRefused('INVALID_PARAMS', `The task ${taskId} is not one of the context ${contextId}.`);
+  const began = view.record.turnOrigin?.messages.some((each) => each.id === id) === true;
+  if (began) return { taskId };
+  if (isTerminal(view.task.status.state)) return repeated(view, message);
+  if (view.pauses.length > 0) return answerTask(source, view, message);
+  const { run } = await source.visit.run(view.run.id, 'control');
+  await run.send(userMessageOf(message), { id });
+  return { taskId };
+}
+
+/** A message that a task has heard before it ended may be sent again; another one comes too late. */
+async function repeated({ run, task: { id: taskId } }: TaskView, message: Message): Promise<Accepted> {
+  try {
+    await run.send(userMessageOf(message), { id: message.messageId });
+    return { taskId };
+  } catch (error) {
+    if (!PilotageError.is(error, 'run_ended')) throw error;
+    const words = `The task ${taskId} has ended, and takes no more messages. Send one with its contextId alone: it begins a task that knows this one.`;
+    throw new A2aRefused('UNSUPPORTED_OPERATION', words);
+  }
+}
+
+async function answerTask(source: Sender, view: TaskView, message: Message): Promise<Accepted> {
+  const { id: taskId } = view.task;
+  const id = message.messageId;
+  const { run } = await source.visit.run(view.run.id, 'answer');
+  const pause = pauseMeant(message, view.pauses);
+  try {
+    if (pause !== undefined && takesWords(pause)) {
+      await run.send(userMessageOf(message), { id, until: 'applied' });
+      return { taskId };
+    }
+    const answer = pause && answerIn(message, pause);
+    if (answer === undefined) return { taskId, note: 'That was no answer, and nothing has happened.' };
+    await run.answer(pause?.token, answer, { id });
+    return { taskId };
+  } catch (error) {
+    if (!PilotageError.is(error) || !NO_ANSWER.has(error.code)) throw error;
+    return { taskId, note: `That answer was not taken: ${error.message}` };
+  }
+}
+
+/** The question is open as before, or was closed by somebody else: the task says which. */
+const NO_ANSWER: ReadonlySet<string> = new Set([
+  'payload_invalid',
+  'validation_failed',
+  'pause_not_found',
+  'pause_expired',
+  'superseded',
+]);
+
+function userMessageOf(message: Message): UserMessage {
+  const data = message.parts.flatMap((part) => (part.data === undefined ? [] : [JSON.stringify(part.data)]));
+  const text = [wordsIn(message), ...data].filter((each) => each !== '').join('\n\n');
+  const inputs = message.parts.flatMap(fileIn);
+  return { text, ...(inputs.length > 0 && { inputs }) };
+}
+
+function fileIn({ raw, url, mediaType, filename }: Part): (InputFile | FileAtUrl)[] {
+  const name = filename ? { fileName: filename } : {};
+  if (url !== undefined) return [{ url, ...(mediaType ? { mime: mediaType } : {}), ...name }];
+  if (raw === undefined) return [];
+  return [
+    { bytes: new Uint8Array(Buffer.from(raw, 'base64')), mime: mediaType || 'application/octet-stream', ...name },
+  ];
+}

@@ -1,0 +1,201 @@
+/** A run as a task of A2A: read from the journal each time, so that every process and every restart tells the same. */
+import { defined, type Json, type TaskPause } from '#core';
+import type { RunRecord } from '#journal';
+import type { Run, RunResult } from '#runtime';
+import type { RunSnapshot } from '#state';
+import type { ErrorText } from '../problem.ts';
+import type { Visit } from '../visit.ts';
+import { askedWords, pauseData } from './questions.ts';
+import {
+  type Artifact,
+  isTerminal,
+  type Message,
+  type Part,
+  type Task,
+  type TaskStateName,
+  type TaskStatus,
+} from './wire.ts';
+
+/** A task, and what a reader of it goes on from. */
+export interface TaskView {
+  readonly task: Task;
+  /** The run that is under way: another one than that of the task where the conversation was handed over. */
+  readonly run: Run;
+  readonly record: RunRecord;
+  readonly state: RunSnapshot;
+  /** What is asked, of a task that waits for an answer. */
+  readonly pauses: readonly TaskPause[];
+  /** The step that `text` was said in. */
+  readonly said: { readonly step: number; readonly text: string } | undefined;
+}
+
+export interface TaskSource {
+  /** The runs that may be seen. @throws PilotageError `run_not_found`. */
+  readonly runs: Pick<Visit, 'run'>;
+  readonly errorText: ErrorText;
+}
+
+/** The most bytes of the files that come with a task, all together. */
+const MAX_FILE_BYTES = 1_048_576;
+const ANSWER = 'answer';
+
+/**
+ * @param options `historyLength`: how many messages come with it, the last ones; default all. `note`: why a message was no answer.
+ * @throws PilotageError `run_not_found`.
+ */
+export async function viewTask(
+  { runs, errorText }: TaskSource,
+  id: string,
+  options: { readonly historyLength?: number; readonly note?: string } = {},
+): Promise<TaskView> {
+  const { run: first, record: begun } = await runs.run(id);
+  const state = await first.state();
+  const { run: now } = state.identity;
+  const { run, record } = now === id ? { run: first, record: await first.record() } : await runs.run(now);
+  const pauses = record.status === 'paused' && state.ending === null ? openPauses(state) : [];
+  const result = state.ending === null ? undefined : await run.result();
+  const of = { taskId: id, contextId: begun.identity.session };
+  const said = lastSaid(state);
+  const status = statusOf(state, { record, pauses, result, errorText, of, note: options.note });
+  const artifacts = isTerminal(status.state) ? await artifactsOf(run, result) : asArtifacts(said?.text);
+  const history = historyOf(begun, of, options.historyLength);
+  const task: Task = {
+    id,
+    contextId: of.contextId,
+    status,
+    ...(artifacts.length > 0 && { artifacts }),
+    ...(history.length > 0 && { history }),
+  };
+  return { task, run, record, state, pauses, said };
+}
+
+/** Those of the run and of the tasks that it waits for. */
+function openPauses({ identity: { run }, pauses, tasks }: RunSnapshot): readonly TaskPause[] {
+  return [...pauses.map((pause) => ({ ...pause, run })), ...tasks.flatMap((task) => task.pauses)];
+}
+
+/** The last words of the run that are recorded. */
+function lastSaid({ open, steps }: RunSnapshot): TaskView['said'] {
+  if (open?.text) return { step: open.step, text: open.text };
+  const last = steps.findLast(({ text = '' }) => text !== '');
+  return last?.text === undefined ? undefined : { step: last.index, text: last.text };
+}
+
+interface Facts {
+  readonly record: RunRecord;
+  readonly pauses: readonly TaskPause[];
+  readonly result: RunResult | undefined;
+  readonly errorText: ErrorText;
+  readonly of: { readonly taskId: string; readonly contextId: string };
+  readonly note: string | undefined;
+}
+
+function statusOf(state: RunSnapshot, facts: Facts): TaskStatus {
+  const { record, pauses, result, errorText, of, note } = facts;
+  const timestamp = new Date(state.updatedAt).toISOString();
+  const referenceTaskIds = state.tasks.map(({ id }) => id);
+  const saying = (name: TaskStateName, parts: readonly Part[]): TaskStatus => ({
+    state: name,
+    message: messageOf({ of, head: state.head, referenceTaskIds }, parts),
+    timestamp,
+  });
+  if (result?.status === 'failed') return saying('TASK_STATE_FAILED', [{ text: errorText(result.error) }]);
+  if (result?.status === 'finished') {
+    const name = STATE_OF[result.reason] ?? 'TASK_STATE_FAILED';
+    if (name === 'TASK_STATE_COMPLETED') return { state: name, timestamp };
+    return saying(name, [{ text: result.answer ?? `The task ended without its goal (${result.reason}).` }]);
+  }
+  if (pauses.length > 0) return asksWhat({ of, pauses, head: state.head, timestamp, note, referenceTaskIds });
+  const isBegun = record.status !== 'pending' && record.waits !== true;
+  return { state: isBegun ? 'TASK_STATE_WORKING' : 'TASK_STATE_SUBMITTED', timestamp };
+}
+
+interface Asking extends Saying {
+  readonly pauses: readonly TaskPause[];
+  readonly timestamp: string;
+  readonly note?: string | undefined;
+}
+
+/** The status of a task that waits for its client: in words, and as data. */
+export function asksWhat({ pauses, timestamp, note, ...saying }: Asking): TaskStatus {
+  const words = [...(note === undefined ? [] : [note]), askedWords(pauses)].join('\n');
+  const parts: readonly Part[] = [{ text: words }, { data: { pauses: pauses.map(pauseData) } }];
+  const state = pauses.some(isLoginOf) ? 'TASK_STATE_AUTH_REQUIRED' : 'TASK_STATE_INPUT_REQUIRED';
+  return { state, message: messageOf(saying, parts), timestamp };
+}
+
+interface Saying {
+  readonly of: Facts['of'];
+  readonly head: number;
+  readonly referenceTaskIds?: readonly string[];
+}
+
+function messageOf({ of, head, referenceTaskIds = [] }: Saying, parts: readonly Part[]): Message {
+  const messageId = `${of.taskId}:${head}`;
+  return {
+    ...{ messageId, ...of, role: 'ROLE_AGENT' as const, parts },
+    ...(referenceTaskIds.length > 0 && { referenceTaskIds }),
+  };
+}
+
+const STATE_OF: Readonly<Record<string, TaskStateName>> = {
+  goal: 'TASK_STATE_COMPLETED',
+  length: 'TASK_STATE_COMPLETED',
+  continued: 'TASK_STATE_COMPLETED',
+  handed_over: 'TASK_STATE_COMPLETED',
+  cancelled: 'TASK_STATE_CANCELED',
+  refused: 'TASK_STATE_REJECTED',
+  constraints_conflict: 'TASK_STATE_REJECTED',
+};
+
+/** A call that can go on when somebody has logged in. */
+function isLoginOf({ payload, reason, wait }: TaskPause): boolean {
+  return wait === undefined && reason !== 'approval_required' && typeof payload?.['url'] === 'string';
+}
+
+/** The artifact with the words of a run. */
+export function answerArtifact(parts: readonly Part[]): Artifact {
+  return { artifactId: ANSWER, name: ANSWER, parts };
+}
+
+function asArtifacts(text: string | undefined): readonly Artifact[] {
+  return text === undefined ? [] : [answerArtifact([{ text }])];
+}
+
+async function artifactsOf(run: Run, result: RunResult | undefined): Promise<readonly Artifact[]> {
+  if (result?.status !== 'finished') return [];
+  const { answer, payload, stored, files = [] } = result;
+  const parts: Part[] = [];
+  const isWords = payload === undefined || payload === null || typeof payload === 'string';
+  if (answer !== undefined && (isWords || hasWords(payload))) parts.push({ text: answer });
+  if (!isWords && stored === undefined) parts.push({ data: payload });
+  if (stored !== undefined && answer !== undefined && parts.length === 0) parts.push({ text: answer });
+  const made: Artifact[] = parts.length === 0 ? [] : [answerArtifact(parts)];
+  let room = MAX_FILE_BYTES;
+  for (const [index, file] of files.entries()) {
+    room -= file.sizeBytes;
+    const found = room < 0 ? undefined : await run.artifact(file.artifactRef);
+    if (found === undefined) continue;
+    const raw = Buffer.from(found.bytes).toString('base64');
+    const about = defined({ filename: file.fileName });
+    made.push({ artifactId: `file-${index + 1}`, parts: [{ raw, mediaType: file.mime, ...about }] });
+  }
+  return made;
+}
+
+function hasWords(payload: Json): boolean {
+  return (
+    typeof payload === 'object' && payload !== null && 'answer' in payload && typeof payload['answer'] === 'string'
+  );
+}
+
+/** The messages that began the task; what the agent says is in its artifacts and its status. */
+function historyOf(
+  { query, turnOrigin }: RunRecord,
+  { taskId, contextId }: Facts['of'],
+  length: number | undefined,
+): readonly Message[] {
+  const messageId = turnOrigin?.messages.at(-1)?.id ?? `${taskId}:1`;
+  const history: Message[] = [{ messageId, taskId, contextId, role: 'ROLE_USER', parts: [{ text: query }] }];
+  return length === undefined ? history : history.slice(Math.max(0, history.length - length));
+}

@@ -1,0 +1,242 @@
+/** What goes over the wire in A2A 1.0, as JSON. Written by hand from the specification: nothing of an SDK is loaded. */
+import type { Json, JsonObject } from '#core';
+
+export const PROTOCOL_VERSION = '1.0';
+export const CARD_PATH = '/.well-known/agent-card.json';
+/** The media type of HTTP+JSON. */
+export const MEDIA_TYPE = 'application/a2a+json';
+
+export type TaskStateName =
+  | 'TASK_STATE_SUBMITTED'
+  | 'TASK_STATE_WORKING'
+  | 'TASK_STATE_COMPLETED'
+  | 'TASK_STATE_FAILED'
+  | 'TASK_STATE_CANCELED'
+  | 'TASK_STATE_INPUT_REQUIRED'
+  | 'TASK_STATE_REJECTED'
+  | 'TASK_STATE_AUTH_REQUIRED';
+
+const TERMINAL: ReadonlySet<string> = new Set([
+  'TASK_STATE_COMPLETED',
+  'TASK_STATE_FAILED',
+  'TASK_STATE_CANCELED',
+  'TASK_STATE_REJECTED',
+]);
+const INTERRUPTED: ReadonlySet<string> = new Set(['TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED']);
+
+/** Nothing more comes of the task. */
+export function isTerminal(state: string): boolean {
+  return TERMINAL.has(state);
+}
+
+/** The task waits for its client. */
+export function isInterrupted(state: string): boolean {
+  return INTERRUPTED.has(state);
+}
+
+/** One of `text`, `data`, `raw` (base64) and `url`. */
+export interface Part {
+  readonly text?: string;
+  readonly data?: Json;
+  readonly raw?: string;
+  readonly url?: string;
+  readonly filename?: string;
+  readonly mediaType?: string;
+}
+
+export interface Message {
+  readonly messageId: string;
+  readonly contextId?: string;
+  readonly taskId?: string;
+  readonly role: 'ROLE_USER' | 'ROLE_AGENT';
+  readonly parts: readonly Part[];
+  readonly metadata?: JsonObject;
+  readonly referenceTaskIds?: readonly string[];
+}
+
+export interface TaskStatus {
+  readonly state: TaskStateName;
+  readonly message?: Message;
+  /** ISO 8601. */
+  readonly timestamp?: string;
+}
+
+export interface Artifact {
+  readonly artifactId: string;
+  readonly name?: string;
+  readonly parts: readonly Part[];
+}
+
+export interface Task {
+  readonly id: string;
+  readonly contextId: string;
+  readonly status: TaskStatus;
+  readonly artifacts?: readonly Artifact[];
+  readonly history?: readonly Message[];
+}
+
+export interface StatusUpdate {
+  readonly taskId: string;
+  readonly contextId: string;
+  readonly status: TaskStatus;
+}
+
+export interface ArtifactUpdate {
+  readonly taskId: string;
+  readonly contextId: string;
+  readonly artifact: Artifact;
+  readonly append?: boolean;
+  readonly lastChunk?: boolean;
+}
+
+/** What a stream and a push notification are made of: exactly one of these. */
+export type StreamResponse =
+  | { readonly task: Task }
+  | { readonly message: Message }
+  | { readonly statusUpdate: StatusUpdate }
+  | { readonly artifactUpdate: ArtifactUpdate };
+
+export interface PushConfig {
+  readonly id?: string;
+  readonly taskId?: string;
+  readonly url: string;
+  readonly token?: string;
+  readonly authentication?: { readonly scheme: string; readonly credentials?: string };
+}
+
+export interface SendParams {
+  readonly tenant?: string;
+  readonly message: Message;
+  readonly configuration?: {
+    readonly acceptedOutputModes?: readonly string[];
+    readonly taskPushNotificationConfig?: PushConfig;
+    readonly historyLength?: number;
+    readonly returnImmediately?: boolean;
+  };
+}
+
+export interface AgentInterface {
+  readonly url: string;
+  readonly protocolBinding: string;
+  readonly protocolVersion: string;
+}
+
+export interface AgentSkill {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly tags: readonly string[];
+  readonly examples?: readonly string[];
+}
+
+export interface AgentCard {
+  readonly name: string;
+  readonly description: string;
+  readonly version: string;
+  readonly supportedInterfaces: readonly AgentInterface[];
+  readonly capabilities: {
+    readonly streaming?: boolean;
+    readonly pushNotifications?: boolean;
+    readonly extendedAgentCard?: boolean;
+  };
+  readonly defaultInputModes: readonly string[];
+  readonly defaultOutputModes: readonly string[];
+  readonly skills: readonly AgentSkill[];
+  readonly provider?: { readonly organization: string; readonly url: string };
+  readonly documentationUrl?: string;
+  readonly iconUrl?: string;
+  readonly securitySchemes?: JsonObject;
+  readonly securityRequirements?: readonly JsonObject[];
+}
+
+// JSON Schemas of what clients send. Fields that nothing here looks at are let pass.
+
+const WORD = { type: 'string', maxLength: 2_048 };
+const COUNT = { type: 'integer', minimum: 0 };
+const PART: JsonObject = {
+  type: 'object',
+  properties: {
+    text: { type: 'string' },
+    raw: { type: 'string' },
+    url: WORD,
+    filename: WORD,
+    mediaType: WORD,
+  },
+  oneOf: ['text', 'data', 'raw', 'url'].map((name) => ({ required: [name] })),
+};
+const MESSAGE: JsonObject = {
+  type: 'object',
+  properties: {
+    messageId: { type: 'string', minLength: 1, maxLength: 500 },
+    contextId: WORD,
+    taskId: WORD,
+    role: { const: 'ROLE_USER' },
+    parts: { type: 'array', minItems: 1, maxItems: 100, items: PART },
+  },
+  required: ['messageId', 'role', 'parts'],
+};
+export const PUSH_CONFIG: JsonObject = {
+  type: 'object',
+  properties: {
+    tenant: WORD,
+    id: { type: 'string', maxLength: 200 },
+    taskId: WORD,
+    url: { type: 'string', minLength: 1, maxLength: 2_048 },
+    token: { type: 'string', maxLength: 2_048, pattern: '^[\\x21-\\x7e]*$' },
+    authentication: {
+      type: 'object',
+      properties: {
+        scheme: { type: 'string', pattern: '^[A-Za-z0-9._-]{1,64}$' },
+        credentials: { type: 'string', maxLength: 4_096, pattern: '^[\\x20-\\x7e]*$' },
+      },
+      required: ['scheme'],
+    },
+  },
+  required: ['url'],
+};
+export const SEND: JsonObject = {
+  type: 'object',
+  properties: {
+    tenant: WORD,
+    message: MESSAGE,
+    configuration: {
+      type: 'object',
+      properties: {
+        acceptedOutputModes: { type: 'array', items: WORD },
+        taskPushNotificationConfig: PUSH_CONFIG,
+        historyLength: COUNT,
+        returnImmediately: { type: 'boolean' },
+      },
+    },
+  },
+  required: ['message'],
+};
+export const OF_TASK: JsonObject = {
+  type: 'object',
+  properties: { tenant: WORD, id: { ...WORD, minLength: 1 }, historyLength: COUNT },
+  required: ['id'],
+};
+export const OF_CONFIG: JsonObject = {
+  type: 'object',
+  properties: { tenant: WORD, taskId: { ...WORD, minLength: 1 }, id: { ...WORD, minLength: 1 } },
+  required: ['taskId', 'id'],
+};
+export const OF_CONFIGS: JsonObject = {
+  type: 'object',
+  properties: { tenant: WORD, taskId: { ...WORD, minLength: 1 } },
+  required: ['taskId'],
+};
+export const LIST: JsonObject = {
+  type: 'object',
+  properties: {
+    tenant: WORD,
+    contextId: WORD,
+    status: WORD,
+    pageSize: { type: 'integer', minimum: 1, maximum: 100 },
+    pageToken: WORD,
+    historyLength: COUNT,
+    statusTimestampAfter: WORD,
+    includeArtifacts: { type: 'boolean' },
+  },
+};
+export const NOTHING: JsonObject = { type: 'object', properties: { tenant: WORD } };

@@ -1,0 +1,43 @@
+/** Events as they are posted: in the words of standard-webhooks, or in those of A2A. */
+import { isJsonObject, type Json, type JsonObject, type RunEvent } from '#core';
+import type { Run, Runtime } from '#runtime';
+import { notificationOf } from '../a2a/notification.ts';
+import { MEDIA_TYPE } from '../a2a/wire.ts';
+import type { ErrorText } from '../problem.ts';
+import type { Webhook } from './subscription.ts';
+
+export interface BodySource {
+  readonly runtime: Runtime;
+  readonly errorText: ErrorText;
+}
+
+export interface Body {
+  readonly type: string;
+  readonly body: string;
+}
+
+/** @returns `undefined` when there is nothing to say of the event. */
+export async function bodyOf(source: BodySource, hook: Webhook, run: Run, event: RunEvent): Promise<Body | undefined> {
+  if (hook.format === 'a2a') {
+    const notification = await notificationOf(source, run, event);
+    return notification && { type: MEDIA_TYPE, body: JSON.stringify(notification) };
+  }
+  const { type, identity, seq, occurredAt, ...payload } = event;
+  const data = { ...identity, seq, event: { type, ...(withoutInside(payload, source.errorText) as JsonObject) } };
+  const body = JSON.stringify({ type, timestamp: new Date(occurredAt).toISOString(), data });
+  return { type: 'application/json', body };
+}
+
+/** Errors in words for people: their own may hold what is in no business of whoever receives them. */
+function withoutInside(value: unknown, errorText: ErrorText): Json {
+  if (Array.isArray(value)) return value.map((each: unknown) => withoutInside(each, errorText));
+  if (!isJsonObject(value as Json)) return value as Json;
+  const told = Object.entries(value as JsonObject).map(([name, part]): [string, Json] => {
+    const isError =
+      name === 'error' && isJsonObject(part) && typeof part['code'] === 'string' && typeof part['message'] === 'string';
+    if (!isError) return [name, withoutInside(part, errorText)];
+    const { code, message } = part;
+    return [name, { code: code as string, message: errorText({ code: code as string, message: message as string }) }];
+  });
+  return Object.fromEntries(told);
+}

@@ -1,0 +1,108 @@
+/** Posts one message to an address that somebody has named: never to this machine or its network, unless the program says so. */
+import { createHmac } from 'node:crypto';
+import { describeThrown, PilotageError } from '#core';
+import { addressesOf, askAddress, type FetchPorts, SYSTEM } from '#runtime';
+
+export interface PostOptions {
+  /**
+   * Hosts that may be private, and be posted to over `http:`: a name or an address, with its port (`hooks.internal:8080`) or for any port without it.
+   * Default: none.
+   */
+  readonly allowHosts?: readonly string[];
+  /** How long one post may take, in milliseconds. Default 15,000. */
+  readonly timeoutMs?: number;
+}
+
+export interface Outgoing {
+  readonly id: string;
+  readonly body: string;
+  readonly type: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly secret: string;
+}
+
+/** What came of a post that was not taken. */
+export interface PostFailure {
+  readonly why: string;
+  /** The receiver says that nothing more is wanted. */
+  readonly isGone: boolean;
+  readonly retryAfterMs?: number;
+}
+
+const TIMEOUT_MS = 15_000;
+const MAX_RETRY_AFTER_MS = 3_600_000;
+
+/** @throws PilotageError `url_refused` for an address that is never posted to. */
+export async function assertPostable(
+  given: string,
+  { allowHosts = [] }: PostOptions,
+  ports: FetchPorts = SYSTEM,
+): Promise<{ readonly url: URL; readonly addresses: Awaited<ReturnType<typeof addressesOf>> }> {
+  const url = URL.parse(given);
+  if (url === null) throw refused('It is no URL. Give one that begins with https://');
+  const { hostname, host, protocol, username, password } = url;
+  const isAllowed = allowHosts.some((each) => [hostname, host].includes(each.toLowerCase()));
+  if (protocol !== 'https:' && !(isAllowed && protocol === 'http:'))
+    throw refused('It has to begin with https://; only hosts that the program allows are reached over http:');
+  if (username !== '' || password !== '')
+    throw refused('It has a user name or a password in it. Check the signature instead.');
+  const addresses = await addressesOf(hostname, ports, (hidden) =>
+    isAllowed ? undefined : refused(`${host} is at ${hidden}, which is not a public address.`),
+  );
+  if (addresses.length === 0) throw refused(`${hostname} has no address.`);
+  return { url, addresses };
+}
+
+function refused(why: string): PilotageError {
+  return new PilotageError('url_refused', `Nothing is posted to this address. ${why}`);
+}
+
+/** @returns what went wrong; `undefined` when the receiver has it. The signal's abort is thrown. */
+export async function post(
+  to: string,
+  message: Outgoing,
+  options: PostOptions,
+  signal: AbortSignal,
+): Promise<PostFailure | undefined> {
+  const { timeoutMs = TIMEOUT_MS } = options;
+  const limit = AbortSignal.timeout(timeoutMs);
+  try {
+    const { url, addresses } = await assertPostable(to, options);
+    const headers = signed(message);
+    const response = await askAddress(url, addresses, {
+      signal: AbortSignal.any([signal, limit]),
+      headers,
+      body: message.body,
+    });
+    // What it says beside its status is of no interest, however long it is.
+    response.destroy();
+    const { statusCode = 0 } = response;
+    if (statusCode >= 200 && statusCode < 300) return undefined;
+    const retryAfterMs = Math.min(Number(response.headers['retry-after']) * 1_000, MAX_RETRY_AFTER_MS);
+    return {
+      why: `The receiver answered with the status ${statusCode}.`,
+      isGone: statusCode === 410,
+      ...(retryAfterMs > 0 && { retryAfterMs }),
+    };
+  } catch (error) {
+    signal.throwIfAborted();
+    const why = limit.aborted ? `The receiver took longer than ${timeoutMs} ms.` : describeThrown(error).slice(0, 500);
+    return { why, isGone: false };
+  }
+}
+
+/** The headers of standard-webhooks, version 1: HMAC-SHA256 over id, time and body. */
+function signed({ id, body, type, headers, secret }: Outgoing): Record<string, string> {
+  const timestamp = Math.floor(Date.now() / 1_000);
+  const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
+  const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64');
+  return {
+    ...headers,
+    'content-type': type,
+    'content-length': String(Buffer.byteLength(body)),
+    'user-agent': 'pilotage',
+    'webhook-id': id,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': `v1,${signature}`,
+  };
+}

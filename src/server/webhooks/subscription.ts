@@ -1,0 +1,140 @@
+/** What is stored of a webhook: where its events go, of which runs they are, and how far each run's have come. */
+import { randomBytes } from 'node:crypto';
+import {
+  assertOptions,
+  defined,
+  type EventType,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  type Namespace,
+  type OptionShape,
+  PilotageError,
+  type StoreItem,
+} from '#core';
+
+export interface WebhookOptions {
+  /** Unique in the tenant. Put again under the same id it is changed, and goes on where it was. */
+  readonly id: string;
+  /** Of whose runs: those of a tenant, and of them those of a user, a session, an agent or one run. */
+  readonly tenant: string;
+  readonly user?: string;
+  readonly session?: string;
+  readonly agent?: string;
+  readonly run?: string;
+  /** Where they are posted: `https:`, at a public address, unless the program allows its host (`allowHosts`). */
+  readonly url: string;
+  /** Which kinds of recorded events. Default: all. */
+  readonly events?: readonly EventType[];
+  /** The key of the signature, as `whsec_` and base64 of 24 to 64 bytes. Default: that from before, or a fresh one. */
+  readonly secret?: string;
+}
+
+/** In which words an event is posted. */
+export type WebhookFormat = 'events' | 'a2a';
+
+export interface Webhook extends WebhookOptions {
+  readonly secret: string;
+  readonly format: WebhookFormat;
+  /** Headers that go with each post. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** What happened before is not posted. Milliseconds since the epoch. */
+  readonly since: number;
+}
+
+/** How far the events of a run have come. Absent fields: all is well. */
+export interface Delivery {
+  readonly run: string;
+  /** The journal position up to which all is delivered. */
+  readonly position: number;
+  /** Posts that have failed one after another, the first and the next of them, and why. */
+  readonly attempts?: number;
+  readonly failingSince?: number;
+  readonly nextAt?: number;
+  readonly error?: string;
+  /** Nothing more is posted of the run, until `retry`. */
+  readonly gaveUpAt?: number;
+  /** The run has ended, and all of it is delivered. */
+  readonly done?: true;
+}
+
+const OPTIONS: OptionShape<WebhookOptions> = {
+  id: 'text',
+  tenant: 'text',
+  user: 'text?',
+  session: 'text?',
+  agent: 'text?',
+  run: 'text?',
+  url: 'text',
+  events: 'list?',
+  secret: 'text?',
+};
+const SECRET = /^whsec_([A-Za-z0-9+/]+={0,2})$/;
+const ID = /^[\w:.@-]{1,200}$/;
+/** What the run alone says to whoever reads it now is in no journal, and comes to no webhook. */
+const UNRECORDED: ReadonlySet<string> = new Set([
+  'token',
+  'token.reset',
+  'tool.chunk',
+  'tool.late',
+  'tool.input',
+  'task.progress',
+  'run.paused',
+]);
+
+/** @throws PilotageError `invalid_config`. */
+export function assertWebhook(options: WebhookOptions): void {
+  assertOptions('webhooks.put', options, OPTIONS);
+  const { id, events = [], secret } = options;
+  if (!ID.test(id)) throw wrong('The id of a webhook has 1 to 200 of the characters A-Z a-z 0-9 _ : . @ -');
+  const unrecorded = events.find((kind) => UNRECORDED.has(kind));
+  if (unrecorded !== undefined)
+    throw wrong(
+      `Events of the kind ${unrecorded} are not recorded, so that they cannot be delivered for certain. Leave it out.`,
+    );
+  if (secret === undefined) return;
+  const bytes = Buffer.from(SECRET.exec(secret)?.[1] ?? '', 'base64').length;
+  if (bytes < 24 || bytes > 64) throw wrong('The secret is whsec_ and the base64 of 24 to 64 random bytes.');
+}
+
+function wrong(message: string): PilotageError {
+  return new PilotageError('invalid_config', message);
+}
+
+export function freshSecret(): string {
+  return `whsec_${randomBytes(32).toString('base64')}`;
+}
+
+export function isWanted({ events, since }: Webhook, type: EventType, occurredAt: number): boolean {
+  return occurredAt >= since && (events === undefined || events.includes(type));
+}
+
+export const HOOKS = 'hooks';
+/** Those of one run that has ended, of which nothing is looked for any more. */
+const ENDED = 'ended';
+const RUNS = 'runs';
+
+export function hooksOf(tenant: string): Namespace {
+  return [HOOKS, tenant];
+}
+
+export function endedOf(tenant: string): Namespace {
+  return [ENDED, tenant];
+}
+
+export function runsOf({ tenant, id }: Pick<Webhook, 'tenant' | 'id'>): Namespace {
+  return [RUNS, tenant, id];
+}
+
+export function storedWebhook({ value }: Pick<StoreItem, 'value'>): Webhook | undefined {
+  return isJsonObject(value) && typeof value['url'] === 'string' ? (value as unknown as Webhook) : undefined;
+}
+
+export function storedDelivery({ key, value }: Pick<StoreItem, 'key' | 'value'>): Delivery {
+  const { position = 0, ...rest } = isJsonObject(value) ? value : {};
+  return { ...(rest as JsonObject), run: key, position: Number(position) };
+}
+
+export function deliveryValue({ run: _, ...delivery }: Delivery): Json {
+  return defined({ ...delivery }) as JsonObject;
+}

@@ -1,0 +1,181 @@
+/** `webhooks()`: what runs record, posted to whoever wants to know, at least once and in order. */
+import { asJson, assertOptions, type OptionShape, PilotageError } from '#core';
+import type { PartStore, Runtime } from '#runtime';
+import { type ErrorText, plainErrorText } from '../problem.ts';
+import { Deliverer, type DelivererOptions } from './deliverer.ts';
+import { assertPostable } from './post.ts';
+import {
+  assertWebhook,
+  type Delivery,
+  deliveryValue,
+  endedOf,
+  freshSecret,
+  hooksOf,
+  runsOf,
+  storedDelivery,
+  storedWebhook,
+  type Webhook,
+  type WebhookFormat,
+  type WebhookOptions,
+} from './subscription.ts';
+
+export interface WebhooksOptions extends DelivererOptions {
+  readonly runtime: Runtime;
+  /** Words for a person about an error of a run. Default: that something went wrong, with the code. */
+  readonly errorText?: ErrorText;
+  /** Told of what could not be delivered, and of errors on the way. Default: a process warning. */
+  readonly onFault?: (error: unknown) => void;
+  /** How long the process that delivers may be silent until another takes over, in milliseconds. Default 10,000; at once where its death is seen. */
+  readonly leaseMs?: number;
+}
+
+const OPTIONS: OptionShape<WebhooksOptions> = {
+  runtime: 'object',
+  errorText: 'function?',
+  onFault: 'function?',
+  leaseMs: 'count?',
+  pollMs: 'count?',
+  maxPosts: 'count?',
+  backoff: 'object?',
+  giveUpAfterMs: 'count?',
+  allowHosts: 'list?',
+  timeoutMs: 'count?',
+};
+const LEASE_MS = 10_000;
+
+/** @throws PilotageError `invalid_config`. */
+export function webhooks(options: WebhooksOptions): Webhooks {
+  return new Webhooks(options);
+}
+
+/** The webhooks of a journal. They are stored: any process that calls `work()` posts what is new, one at a time. */
+export class Webhooks {
+  readonly #options: WebhooksOptions;
+  readonly #store: PartStore;
+  #deliverer: Deliverer | undefined;
+  #working = 0;
+
+  constructor(options: WebhooksOptions) {
+    assertOptions('webhooks', options, OPTIONS);
+    this.#options = options;
+    this.#store = options.runtime.partStore('webhooks');
+  }
+
+  /**
+   * Stores a webhook: from now on the events of its runs are posted. The same id again changes it.
+   * @returns it, with the secret that its receiver checks signatures with.
+   * @throws PilotageError `invalid_config`, `url_refused`, or a store error.
+   */
+  async put(options: WebhookOptions): Promise<Webhook> {
+    assertWebhook(options);
+    return this.putAs(options, { format: 'events' });
+  }
+
+  /** For parts of a server that post in words of their own. */
+  async putAs(
+    options: WebhookOptions,
+    more: {
+      readonly format: WebhookFormat;
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly since?: number;
+    },
+  ): Promise<Webhook> {
+    await this.assertUrl(options.url);
+    const { tenant, id } = options;
+    const before = await this.get(tenant, id);
+    const secret = options.secret ?? before?.secret ?? freshSecret();
+    const since = before?.since ?? more.since ?? this.#store.now();
+    const hook: Webhook = { ...options, ...more, secret, since };
+    await this.#store.write([
+      { namespace: endedOf(tenant), key: id },
+      { namespace: hooksOf(tenant), key: id, value: asJson(hook) },
+    ]);
+    this.#deliverer?.look();
+    return hook;
+  }
+
+  /** @throws PilotageError `url_refused` for an address that is never posted to. */
+  async assertUrl(url: string): Promise<void> {
+    await assertPostable(url, this.#options);
+  }
+
+  async get(tenant: string, id: string): Promise<Webhook | undefined> {
+    const item = (await this.#store.get(hooksOf(tenant), id)) ?? (await this.#store.get(endedOf(tenant), id));
+    return item && storedWebhook(item);
+  }
+
+  /** Those of a tenant, in the order of their ids, those of one run that has ended last; with `run`, those of this run alone. */
+  async list(tenant: string, { run }: { readonly run?: string } = {}): Promise<Webhook[]> {
+    const found: Webhook[] = [];
+    for (const path of [hooksOf(tenant), endedOf(tenant)]) {
+      for await (const item of this.#store.list(path, run === undefined ? undefined : { run })) {
+        const hook = storedWebhook(item);
+        if (hook !== undefined) found.push(hook);
+      }
+    }
+    return found;
+  }
+
+  /** Nothing more is posted. @returns whether there was one. */
+  async delete(tenant: string, id: string): Promise<boolean> {
+    const hook = await this.get(tenant, id);
+    if (hook === undefined) return false;
+    const gone = [hooksOf(tenant), endedOf(tenant)].map((namespace) => ({ namespace, key: id }));
+    for await (const { key } of this.#store.list(runsOf(hook))) gone.push({ namespace: [...runsOf(hook)], key });
+    await this.#store.write(gone);
+    return true;
+  }
+
+  /** How far the runs of a webhook have come; of most importance: those with an `error`, and those that were given up (`gaveUpAt`). */
+  async deliveries(tenant: string, id: string): Promise<Delivery[]> {
+    const found: Delivery[] = [];
+    for await (const item of this.#store.list(runsOf({ tenant, id }))) found.push(storedDelivery(item));
+    return found;
+  }
+
+  /**
+   * Takes up runs again that were given up, or wait for their next post: all of them, or one.
+   * @returns how many.
+   * @throws PilotageError `run_not_found` for a run of which nothing is known.
+   */
+  async retry(tenant: string, id: string, run?: string): Promise<number> {
+    const all = await this.deliveries(tenant, id);
+    const meant = all.filter((each) => each.error !== undefined && (run === undefined || each.run === run));
+    if (run !== undefined && meant.length === 0)
+      throw new PilotageError('run_not_found', `Nothing of the run ${run} waits for the webhook ${id}.`);
+    await this.#store.write(
+      meant.map((each) => ({
+        namespace: runsOf({ tenant, id }),
+        key: each.run,
+        value: deliveryValue({ run: each.run, position: each.position }),
+      })),
+    );
+    this.#deliverer?.look();
+    return meant.length;
+  }
+
+  /**
+   * Posts what is new, until the returned function is called. Call it where `runtime.work()` is called: of all processes that do, one at a time posts
+   * for a tenant, and another one goes on when it dies.
+   */
+  work(): () => Promise<void> {
+    const { runtime, errorText = plainErrorText, onFault = warn, leaseMs = LEASE_MS } = this.#options;
+    this.#working += 1;
+    const deps = { runtime, errorText, onFault, store: this.#store, leaseMs };
+    this.#deliverer ??= new Deliverer(deps, this.#options);
+    let isLeft = false;
+    return async () => {
+      if (isLeft) return;
+      isLeft = true;
+      this.#working -= 1;
+      if (this.#working > 0) return;
+      const deliverer = this.#deliverer;
+      this.#deliverer = undefined;
+      await deliverer?.stop();
+    };
+  }
+}
+
+function warn(error: unknown): void {
+  process.emitWarning(error instanceof Error ? error : String(error));
+}

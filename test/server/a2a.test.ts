@@ -1,0 +1,221 @@
+/** A2A 1.0 with its own client, unmodified, over both bindings. */
+import { type Task, TaskState } from '@a2a-js/sdk';
+import { TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError } from '@a2a-js/sdk/errors';
+import { describe, expect, it } from 'vitest';
+import { answerOf, asked, BINDINGS, clientAt, data, Reader, said, sendFor, servedAgent, wordsOf } from './a2a-kit.ts';
+
+describe.each(BINDINGS)('A2A over %s', (binding) => {
+  it('carries a message out, waits for its end, and gives the same task again', async () => {
+    const { url } = await servedAgent();
+    const client = await clientAt(url, binding);
+    const task = await sendFor(client, said('say one two three'));
+    expect(task.status?.state).toBe(TaskState.TASK_STATE_COMPLETED);
+    expect(answerOf(task)).toBe('one two three');
+    const again = await client.getTask({ tenant: '', id: task.id, historyLength: undefined });
+    expect(again).toEqual(task);
+    expect(wordsOf(again.history[0]?.parts)).toBe('say one two three');
+  });
+
+  it('streams a task first, then words that add up to the answer, then the end', async () => {
+    const { url } = await servedAgent();
+    const client = await clientAt(url, binding);
+    const reader = await new Reader().read(client.sendMessageStream(asked(said('slow 12'))));
+    expect(reader.kinds[0]).toBe('task');
+    expect(reader.kinds.filter((kind) => kind === 'artifactUpdate').length).toBeGreaterThan(5);
+    expect(reader.kinds.at(-1)).toBe('statusUpdate');
+    expect(reader.states.at(-1)).toBe(TaskState.TASK_STATE_COMPLETED);
+    const task = await client.getTask({ tenant: '', id: reader.task?.id ?? '', historyLength: undefined });
+    expect(reader.answer).toBe(answerOf(task));
+  });
+
+  it('says what it waits for, asks again for what is no answer, and takes words or data', async () => {
+    const { url, effects } = await servedAgent();
+    const client = await clientAt(url, binding);
+    const task = await sendFor(client, said('refund A-17'));
+    expect(task.status?.state).toBe(TaskState.TASK_STATE_INPUT_REQUIRED);
+    expect(wordsOf(task.status?.message?.parts)).toMatch(/refund with .*A-17.*approve/s);
+    const on = { taskId: task.id, contextId: task.contextId };
+    const asksAgain = await sendFor(client, said('hm, is that much?', on));
+    expect([asksAgain.status?.state, effects.count('refund')]).toEqual([TaskState.TASK_STATE_INPUT_REQUIRED, 0]);
+    expect(wordsOf(asksAgain.status?.message?.parts)).toContain('no answer');
+    const yes = said('approve', on);
+    const done = await sendFor(client, yes);
+    expect([done.status?.state, answerOf(done), effects.count('refund')]).toEqual([
+      TaskState.TASK_STATE_COMPLETED,
+      'A-17 is refunded.',
+      1,
+    ]);
+    // The same answer again is the same, and runs nothing.
+    expect((await sendFor(client, yes)).status?.state).toBe(TaskState.TASK_STATE_COMPLETED);
+    const denied = await sendFor(client, said('refund B-18'));
+    const no = await sendFor(client, data({ approved: false, reason: 'too much' }, { taskId: denied.id }));
+    expect([answerOf(no), effects.count('refund')]).toEqual(['B-18 is not refunded.', 1]);
+  });
+
+  it('asks for each of two approvals by its token, and takes other arguments', async () => {
+    const { url, effects } = await servedAgent();
+    const client = await clientAt(url, binding);
+    const task = await sendFor(client, said('refund A-17 and B-18'));
+    const tokens = tokensOf(task);
+    expect(tokens).toHaveLength(2);
+    // Which of them is meant nobody can know.
+    const unclear = await sendFor(client, said('approve', { taskId: task.id }));
+    expect([unclear.status?.state, effects.count('refund')]).toEqual([TaskState.TASK_STATE_INPUT_REQUIRED, 0]);
+    const args = { order: 'A-17', amount: 5 };
+    const one = await sendFor(client, data({ token: tokens[0], approved: true, args }, { taskId: task.id }));
+    expect(tokensOf(one)).toEqual([tokens[1]]);
+    const stale = await sendFor(client, data({ token: tokens[0], approved: false }, { taskId: task.id }));
+    expect(tokensOf(stale)).toEqual([tokens[1]]);
+    const done = await sendFor(client, data({ token: tokens[1], approved: false }, { taskId: task.id }));
+    expect([answerOf(done), effects.count('refund')]).toEqual(['A-17 is refunded. B-18 is not refunded.', 1]);
+  });
+
+  it('begins one task for one message, however often and at once it is sent, and a context goes on', async () => {
+    const { url, runtime } = await servedAgent();
+    const client = await clientAt(url, binding);
+    const message = said('say once');
+    const tasks = await Promise.all([1, 2, 3].map(() => sendFor(client, message)));
+    expect(new Set(tasks.map(({ id }) => id)).size).toBe(1);
+    const [{ contextId, id }] = tasks as [Task];
+    const next = await sendFor(client, said('say more', { contextId }));
+    expect(next.contextId).toBe(contextId);
+    await sendFor(client, said('say elsewhere'));
+    const listed = await client.listTasks(listing({ contextId }));
+    expect(listed.tasks.map((task) => task.id)).toEqual([next.id, id]);
+    const page = await client.listTasks(listing({ pageSize: 2, includeArtifacts: true }));
+    expect([page.tasks.length, page.totalSize, page.nextPageToken]).toEqual([2, 3, page.tasks[1]?.id]);
+    const rest = await client.listTasks(listing({ pageSize: 2, pageToken: page.nextPageToken }));
+    expect([rest.tasks.map((task) => task.id), rest.nextPageToken]).toEqual([[id], '']);
+    expect((await runtime.list()).length).toBe(3);
+  });
+
+  it('cancels a task that waits, tells its stream, and refuses what has ended', async () => {
+    const { url, effects } = await servedAgent();
+    const client = await clientAt(url, binding);
+    const task = await sendFor(client, said('refund A-17'));
+    // a2a-go#439: a task that waits can be subscribed to.
+    const stream = new Reader().read(client.resubscribeTask({ tenant: '', id: task.id }));
+    const cancelled = await client.cancelTask({ tenant: '', id: task.id, metadata: undefined });
+    expect(cancelled.status?.state).toBe(TaskState.TASK_STATE_CANCELED);
+    const reader = await stream;
+    expect([reader.kinds[0], reader.states.at(-1)]).toEqual(['task', TaskState.TASK_STATE_CANCELED]);
+    expect((await client.cancelTask({ tenant: '', id: task.id, metadata: undefined })).id).toBe(task.id);
+    await expect(sendFor(client, said('approve', { taskId: task.id }))).rejects.toThrow(UnsupportedOperationError);
+    await expect(new Reader().read(client.resubscribeTask({ tenant: '', id: task.id }))).rejects.toThrow(
+      UnsupportedOperationError,
+    );
+    const done = await sendFor(client, said('say it'));
+    await expect(client.cancelTask({ tenant: '', id: done.id, metadata: undefined })).rejects.toThrow(
+      TaskNotCancelableError,
+    );
+    await expect(client.getTask({ tenant: '', id: 'nothing', historyLength: undefined })).rejects.toThrow(
+      TaskNotFoundError,
+    );
+    expect(effects.count('refund')).toBe(0);
+  });
+
+  it('goes on with a task that waits for whoever subscribes, from its artifacts, without gap or repeat', async () => {
+    const { url } = await servedAgent();
+    const client = await clientAt(url, binding);
+    const task = await sendFor(client, said('slow 25'), { returnImmediately: true });
+    expect([TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING]).toContain(task.status?.state);
+    const early = new Reader().read(client.resubscribeTask({ tenant: '', id: task.id }));
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const late = new Reader().read(client.resubscribeTask({ tenant: '', id: task.id }));
+    const wanted = Array.from({ length: 25 }, (_, index) => `w${index}`).join(' ');
+    expect([(await early).answer, (await late).answer]).toEqual([wanted, wanted]);
+    expect((await late).kinds[0]).toBe('task');
+  });
+
+  it('tells nothing of the inside when a task fails', async () => {
+    const { url } = await servedAgent();
+    const client = await clientAt(url, binding);
+    const task = await sendFor(client, said('fail'));
+    expect(task.status?.state).toBe(TaskState.TASK_STATE_FAILED);
+    expect(wordsOf(task.status?.message?.parts)).toMatch(/went wrong/);
+    expect(JSON.stringify(task)).not.toMatch(/srv|connect|sk-/);
+  });
+
+  it('lets nobody else see a task, and shows its card to everybody', async () => {
+    const { url } = await servedAgent({
+      handler: { authenticate },
+      a2a: { extendedCard: (visit) => ({ name: `for ${visit.owner.user}` }) },
+    });
+    const card = await (await fetch(`${url}/.well-known/agent-card.json`)).json();
+    expect(card).toMatchObject({ name: 'agent', capabilities: { streaming: true, pushNotifications: false } });
+    const as =
+      (user: string): typeof fetch =>
+      (input, init) =>
+        fetch(input, { ...init, headers: { ...(init?.headers as object), authorization: `Bearer ${user}` } });
+    const [ann, ben] = [await clientAt(url, binding, as('ann')), await clientAt(url, binding, as('ben'))];
+    const task = await sendFor(ann, said('refund A-17'));
+    await expect(ben.getTask({ tenant: '', id: task.id, historyLength: undefined })).rejects.toThrow(TaskNotFoundError);
+    await expect(sendFor(ben, said('approve', { taskId: task.id }))).rejects.toThrow(TaskNotFoundError);
+    await expect(ben.cancelTask({ tenant: '', id: task.id, metadata: undefined })).rejects.toThrow(TaskNotFoundError);
+    expect((await ben.listTasks(listing({}))).tasks).toEqual([]);
+    expect((await ann.listTasks(listing({}))).tasks).toHaveLength(1);
+    expect((await ann.getAgentCard()).name).toBe('for ann');
+  });
+});
+
+describe('the wire of A2A', () => {
+  it('answers requests that are not of 1.0, or no requests, in the words of the protocol', async () => {
+    const { url } = await servedAgent();
+    const rpc = async (body: unknown, headers: Record<string, string> = { 'a2a-version': '1.0' }) => {
+      const text = typeof body === 'string' ? body : JSON.stringify(body);
+      const init = { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: text };
+      return (await (await fetch(`${url}/a2a`, init)).json()) as {
+        id: unknown;
+        error: { code: number; data: unknown };
+      };
+    };
+    const call = (method: string, params: unknown = {}) => ({ jsonrpc: '2.0', id: 7, method, params });
+    const codes = await Promise.all([
+      rpc(call('GetTask', { id: 'x' }), {}),
+      rpc(call('GetTask', { id: 'x' }), { 'a2a-version': '0.3' }),
+      rpc('{'),
+      rpc([]),
+      rpc({ jsonrpc: '2.0', method: 'GetTask' }),
+      rpc(call('message/send')),
+      rpc(call('SendMessage', {})),
+      rpc(call('GetTask', { id: 'x' })),
+      rpc(call('GetTask', { id: 'x', tenant: 'other' })),
+      rpc(call('GetExtendedAgentCard')),
+      rpc(call('ListTaskPushNotificationConfigs', { taskId: 'x' })),
+      rpc('x', { 'a2a-version': '1.0', 'content-type': 'text/plain' }),
+      rpc(call('SendMessage', { message: saidOnWire(), configuration: { acceptedOutputModes: ['image/png'] } })),
+      rpc(call('constructor')),
+    ]);
+    expect(codes.map(({ error }) => error.code)).toEqual([
+      ...[-32_009, -32_009, -32_700, -32_600, -32_600, -32_601, -32_602, -32_001, -32_001, -32_007, -32_003, -32_005],
+      ...[-32_005, -32_601],
+    ]);
+    expect(codes[7]).toMatchObject({
+      id: 7,
+      error: { data: [{ reason: 'TASK_NOT_FOUND', domain: 'a2a-protocol.org' }] },
+    });
+    const rest = await fetch(`${url}/a2a/v1/tasks/x`, { headers: { 'a2a-version': '1.0' } });
+    expect([rest.status, rest.headers.get('content-type')]).toEqual([404, 'application/a2a+json']);
+    expect(await rest.json()).toMatchObject({ error: { code: 404, status: 'NOT_FOUND' } });
+    expect((await fetch(`${url}/a2a/v1/tasks/x`)).status).toBe(400);
+  });
+});
+
+function saidOnWire() {
+  return { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'say hi' }] };
+}
+
+function authenticate(request: Request) {
+  const user = request.headers.get('authorization')?.replace('Bearer ', '');
+  return user === undefined ? new Response('who?', { status: 401 }) : { identity: { tenant: 'acme', user } };
+}
+
+function tokensOf(task: Task): readonly string[] {
+  const content = task.status?.message?.parts.find((part) => part.content?.$case === 'data')?.content;
+  const { pauses = [] } = (content?.value ?? {}) as { pauses?: readonly { token: string }[] };
+  return pauses.map(({ token }) => token);
+}
+
+function listing(query: object): never {
+  return { tenant: '', contextId: '', status: 0, pageToken: '', ...query } as never;
+}

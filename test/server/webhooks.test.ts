@@ -1,0 +1,256 @@
+/** Webhooks: at least once, in the order of each run, signed, kept over failures, and never to an address that nobody meant. */
+import { Webhook } from 'standardwebhooks';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '#core';
+import { memoryJournal } from '#journal';
+import { createRuntime } from '#runtime';
+import { type WebhooksOptions, webhooks } from '#server';
+import { Effects, scenarioAgent } from '../../examples/scenario-agent.ts';
+import { asked, clientAt, said, sendFor, servedAgent } from './a2a-kit.ts';
+import { type Receiver, receiver } from './receiver.ts';
+
+const FAST = { pollMs: 20, backoff: { baseMs: 5, maxMs: 20 }, leaseMs: 500 };
+
+async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+function hooked(to: Receiver, more: Partial<WebhooksOptions> = {}) {
+  const journal = memoryJournal({ clock: systemClock });
+  const effects = new Effects();
+  const runtime = createRuntime({ agents: [scenarioAgent(effects)], journal });
+  const faults: unknown[] = [];
+  const onFault = (error: unknown) => void faults.push(error);
+  const hooks = webhooks({ runtime, allowHosts: [to.host], onFault, ...FAST, ...more });
+  const start = (query: string, user = 'ann') =>
+    runtime.start(query, {
+      identity: { tenant: 'acme', user, session: `s-${user}`, run: `run-${crypto.randomUUID()}` },
+    });
+  onTestFinished(() => runtime.close());
+  return { journal, runtime, hooks, start, faults };
+}
+
+function working({ hooks }: Pick<ReturnType<typeof hooked>, 'hooks'>) {
+  const stop = hooks.work();
+  onTestFinished(() => stop());
+  return stop;
+}
+
+/** The positions of what came of a run, in the order in which they came. */
+function positions(to: Receiver, run: string): readonly number[] {
+  return to.received.filter(({ body }) => body.data.run === run).map(({ body }) => body.data.seq);
+}
+
+function isSorted(numbers: readonly number[]): boolean {
+  return numbers.every((number, index) => index === 0 || number >= (numbers[index - 1] ?? 0));
+}
+
+describe('webhooks', () => {
+  it('post every recorded event once and in order, signed as standard-webhooks, with its journal position', async () => {
+    const to = await receiver();
+    const made = hooked(to);
+    const { secret } = await made.hooks.put({ id: 'all', tenant: 'acme', url: to.url });
+    working(made);
+    const run = await made.start('weather in Oslo');
+    await run.result();
+    const { events } = await run.recorded();
+    await until(() => to.received.length >= events.length);
+    expect(to.received.map(({ body }) => [body.type, body.data.seq])).toEqual(
+      events.map(({ type, seq }) => [type, seq]),
+    );
+    for (const { headers, text } of to.received) new Webhook(secret).verify(text, headers as Record<string, string>);
+    expect(new Set(to.received.map(({ headers }) => headers['webhook-id'])).size).toBe(events.length);
+    expect(to.received[0]?.body).toMatchObject({
+      type: 'run.started',
+      data: { tenant: 'acme', user: 'ann', run: run.id },
+    });
+    const forged = to.received[0]?.text.replace('ann', 'ben') ?? '';
+    expect(() => new Webhook(secret).verify(forged, to.received[0]?.headers as Record<string, string>)).toThrow();
+  });
+
+  it('post the kinds and the runs that were asked for, and no error of the inside', async () => {
+    const to = await receiver();
+    const made = hooked(to);
+    const events = ['planner.finish', 'planner.error', 'pause.requested'] as const;
+    await made.hooks.put({ id: 'ends', tenant: 'acme', user: 'ann', url: to.url, events });
+    working(made);
+    const other = await made.start('say no', 'ben');
+    await other.result();
+    for (const query of ['say yes', 'fail', 'refund A-17']) await (await made.start(query)).result();
+    await until(() => to.received.length >= 3);
+    expect(to.received.map(({ body }) => body.type).sort()).toEqual([
+      'pause.requested',
+      'planner.error',
+      'planner.finish',
+    ]);
+    expect(JSON.stringify(to.received)).not.toMatch(/srv|sk-|run-of-ben/);
+    expect(positions(to, other.id)).toEqual([]);
+  });
+
+  it('post again what fails, is slow or is away, in order, and hold up no other run', async () => {
+    const to = await receiver();
+    const made = hooked(to, { timeoutMs: 100 });
+    to.answers = [500, 'hang', 404, 503, 200, 302];
+    await made.hooks.put({ id: 'all', tenant: 'acme', url: to.url });
+    working(made);
+    const runs = await Promise.all(['say a', 'weather in Rome', 'say c'].map((query) => made.start(query)));
+    await Promise.all(runs.map((run) => run.result()));
+    await to.close();
+    const late = await made.start('say late');
+    await late.result();
+    await until(async () => (await made.hooks.deliveries('acme', 'all')).some(({ attempts = 0 }) => attempts > 1));
+    await to.open();
+    for (const run of [...runs, late]) {
+      const { events } = await run.recorded();
+      await until(() => new Set(positions(to, run.id)).size === new Set(events.map(({ seq }) => seq)).size);
+      expect(isSorted(positions(to, run.id))).toBe(true);
+    }
+    await until(async () => (await made.hooks.deliveries('acme', 'all')).every(({ done }) => done === true));
+  });
+
+  it('give a run up after so long, which is seen and told, and take it up again', async () => {
+    const to = await receiver();
+    const made = hooked(to, { giveUpAfterMs: 40 });
+    to.answers = Array.from({ length: 1_000 }, () => 500);
+    await made.hooks.put({ id: 'all', tenant: 'acme', url: to.url });
+    working(made);
+    const run = await made.start('say a');
+    await run.result();
+    const given = async () => (await made.hooks.deliveries('acme', 'all'))[0];
+    await until(async () => (await given())?.gaveUpAt !== undefined);
+    expect(await given()).toMatchObject({ run: run.id, position: 0, error: expect.stringContaining('500') });
+    expect(made.faults.map(String)).toEqual([expect.stringContaining('gave run')]);
+    to.answers = [];
+    expect(await made.hooks.retry('acme', 'all')).toBe(1);
+    await until(() => positions(to, run.id).length === 4 || to.received.at(-1)?.body.type === 'planner.finish');
+    await until(async () => (await given())?.done === true);
+    // One that is gone for good is told so at once.
+    to.answers = [410];
+    const gone = await made.start('say b');
+    await gone.result();
+    await until(async () =>
+      (await made.hooks.deliveries('acme', 'all')).some((each) => each.run === gone.id && each.gaveUpAt),
+    );
+  });
+
+  it('go on in another process, one at a time, from where the first one was', async () => {
+    const to = await receiver();
+    const made = hooked(to);
+    await made.hooks.put({ id: 'all', tenant: 'acme', url: to.url });
+    const stop = working(made);
+    const second = webhooks({ runtime: made.runtime, allowHosts: [to.host], ...FAST });
+    working({ hooks: second });
+    const waits = await made.start('refund A-17');
+    await waits.result();
+    const { events: before } = await waits.recorded();
+    await until(() => positions(to, waits.id).length === before.length);
+    await stop();
+    await waits.approve();
+    await waits.result();
+    const { events } = await waits.recorded();
+    await until(() => positions(to, waits.id).length === events.length);
+    expect(positions(to, waits.id)).toEqual(events.map(({ seq }) => seq));
+  });
+
+  it('are looked at no more when their one run has ended, and are erased with their user', async () => {
+    const to = await receiver();
+    const made = hooked(to);
+    working(made);
+    const run = await made.start('refund A-17');
+    await run.result();
+    await made.hooks.put({ id: 'one', tenant: 'acme', user: 'ann', run: run.id, url: to.url });
+    await run.reject();
+    await run.result();
+    await until(async () => (await made.hooks.deliveries('acme', 'one'))[0]?.done === true);
+    await until(async () => (await made.hooks.list('acme', { run: run.id })).length === 1);
+    expect(to.received.at(-1)?.body.type).toBe('planner.finish');
+    // What had happened before it was put is not told.
+    expect(to.received.some(({ body }) => body.type === 'run.started')).toBe(false);
+    await made.runtime.erase({ tenant: 'acme', user: 'ann' });
+    expect(await made.hooks.get('acme', 'one')).toBeUndefined();
+    expect(await made.hooks.delete('acme', 'one')).toBe(false);
+  });
+
+  it('never post to this machine or its network, unless the program allows the host', async () => {
+    const to = await receiver();
+    const made = hooked(to, { allowHosts: [] });
+    const put = (url: string) => made.hooks.put({ id: 'x', tenant: 'acme', url });
+    for (const url of [
+      to.url,
+      'https://127.0.0.1/x',
+      'https://localhost/x',
+      'https://[::1]/',
+      'https://169.254.169.254/latest',
+      'https://10.0.0.7/',
+      'http://192.0.2.1/',
+      'https://user:pass@example.com/',
+      'file:///etc/passwd',
+      'not a url',
+    ]) {
+      await expect(put(url), url).rejects.toThrow(expect.objectContaining({ code: 'url_refused' }));
+    }
+    await expect(made.hooks.put({ id: 'x', tenant: 'acme', url: to.url, events: ['token'] })).rejects.toMatchObject({
+      code: 'invalid_config',
+    });
+  });
+});
+
+describe('push notifications of A2A', () => {
+  it('tell of the wait and of the end, with the token, also for a config that was made later', async () => {
+    const to = await receiver();
+    const { journal, runtime } = hooked(to);
+    const hooks = webhooks({ runtime, allowHosts: [to.host], ...FAST });
+    working({ hooks });
+    const { url } = await servedAgent({ a2a: { webhooks: hooks }, world: { journal } });
+    for (const binding of ['JSONRPC', 'HTTP+JSON'] as const) {
+      to.received.length = 0;
+      const client = await clientAt(url, binding);
+      const config = {
+        id: 'mine',
+        taskId: '',
+        tenant: '',
+        url: to.url,
+        token: 'secret-token',
+        authentication: undefined,
+      };
+      const task = await sendFor(client, said('refund A-17'), { taskPushNotificationConfig: config });
+      // ggcode#1050: the webhook is told of the wait.
+      await until(() =>
+        to.received.some(({ body }) => body.statusUpdate?.status.state === 'TASK_STATE_INPUT_REQUIRED'),
+      );
+      const waits = to.received.at(-1);
+      expect(waits?.headers['x-a2a-notification-token']).toBe('secret-token');
+      expect(waits?.headers['content-type']).toBe('application/a2a+json');
+      expect(JSON.stringify(waits?.body)).toContain('approve');
+      const later = await client.createTaskPushNotificationConfig({
+        ...config,
+        id: 'later',
+        token: '',
+        taskId: task.id,
+      });
+      expect(later).toMatchObject({ id: 'later', taskId: task.id });
+      const { configs } = await client.listTaskPushNotificationConfig({ taskId: task.id } as never);
+      expect(configs.map(({ id }) => id).sort()).toEqual(['later', 'mine']);
+      await sendFor(client, said('approve', { taskId: task.id }));
+      await until(
+        () => to.received.filter(({ body }) => body.task?.status.state === 'TASK_STATE_COMPLETED').length === 2,
+      );
+      expect(to.received.at(-1)?.body.task.artifacts[0].parts[0].text).toBe('A-17 is refunded.');
+      await client.deleteTaskPushNotificationConfig({ tenant: '', taskId: task.id, id: 'mine' });
+      const left = await client.listTaskPushNotificationConfig({ taskId: task.id } as never);
+      expect(left.configs.map(({ id }) => id)).toEqual(['later']);
+    }
+    const bad = {
+      id: '',
+      taskId: '',
+      tenant: '',
+      url: 'https://169.254.169.254/',
+      token: '',
+      authentication: undefined,
+    };
+    const client = await clientAt(url, 'JSONRPC');
+    await expect(client.sendMessage(asked(said('say hi'), { taskPushNotificationConfig: bad }))).rejects.toThrow(
+      /not a public/,
+    );
+  });
+});
