@@ -403,7 +403,7 @@ export class StreamedContent {
   }
 }
 
-/** What a provider does itself is no call of the run. */
+/** What a provider does itself does not count as a call of the run. */
 function shownInput({ toolCallId: callId, toolName: tool, providerExecuted }: LanguageModelV4ToolCall, text: string) {
   return providerExecuted === true ? undefined : { type: 'input' as const, callId, tool, text };
 }

@@ -19,23 +19,23 @@ interface Batch {
   readonly passed: readonly Passed[];
 }
 
-/** Of a step that is not shown to other processes before it is recorded. */
+/** Stands for a step that is not shown to other processes before it is recorded. */
 const WITHHELD = -1;
 /** After so many rows everything that was said is one row again. */
 const MOST_ROWS = 100;
-/** Of what else passes, the last so many between two rows. */
+/** How much is kept between two rows of what else passes: the last so many. */
 const MOST_PASSED = 256;
 /** A secret that came in pieces is looked for in so many characters before what is to be written. */
 const LOOK_BACK_CHARS = 4_096;
 
 /** A row to be put. */
-export interface OutgoingRow {
+export interface OutgoingPassingRow {
   readonly clears: boolean;
   readonly value?: Json;
 }
 
-/** Of one run, while it is driven here and read elsewhere. */
-export class Outgoing {
+/** What passes in one run, while it is driven here and read elsewhere. */
+export class OutgoingPassing {
   readonly #mayBeWritten: (text: string) => boolean;
   #step = 0;
   #take = 0;
@@ -100,7 +100,7 @@ export class Outgoing {
   }
 
   /** @param said what the planner has said of the step that it is at. */
-  next(said: Said | undefined): OutgoingRow {
+  next(said: Said | undefined): OutgoingPassingRow {
     if (this.#rows >= MOST_ROWS || this.#repeats) this.#sayAll(said);
     for (const piece of this.#pieces.values()) {
       if (this.#mayBeWritten(textBefore(piece, said) + piece.text)) continue;
@@ -153,7 +153,7 @@ function textBefore(piece: Piece, said: Said | undefined): string {
   return said?.textOf(piece).slice(Math.max(0, piece.offset - LOOK_BACK_CHARS), piece.offset) ?? '';
 }
 
-/** Of one run that is read here and driven elsewhere. */
+/** What passes in one run that is read here and driven elsewhere. */
 export class Incoming {
   #fence = 0;
   #step = -1;

@@ -5,7 +5,7 @@
 import { type Clock, type Redaction, steadyMs } from '#core';
 import type { Journal, NewPassing } from '#journal';
 import type { NoticeHub } from '../loop/notices.ts';
-import { Outgoing } from './passing-batch.ts';
+import { OutgoingPassing } from './passing-batch.ts';
 
 export interface PassingOutDeps {
   readonly journal: Pick<Journal, 'passing'>;
@@ -19,7 +19,7 @@ export interface PassingOutDeps {
 interface Outlet {
   readonly run: string;
   readonly fence: number;
-  readonly outgoing: Outgoing;
+  readonly outgoing: OutgoingPassing;
   close(): void;
 }
 
@@ -32,7 +32,7 @@ export class PassingOut {
   /** Until when runs are read elsewhere, by the steady clock. */
   #readUntil: ReadonlyMap<string, number> = new Map();
   readonly #outlets = new Map<string, Outlet>();
-  /** Of runs that are not driven here any more, or not read: what is there of them is to go. */
+  /** Outlets of runs that are not driven here any more, or not read: what is there of them is to go. */
   #left: Outlet[] = [];
   #opening: Promise<void> | undefined;
   #isKnown = false;
@@ -113,7 +113,7 @@ export class PassingOut {
     const { hub, redaction, fenceOf } = this.#deps;
     const fence = fenceOf(run);
     if (fence === undefined || this.#outlets.has(run)) return;
-    const outgoing = new Outgoing((text) => redaction.leaves(text));
+    const outgoing = new OutgoingPassing((text) => redaction.leaves(text));
     let unlisten = (): void => {};
     const outlet: Outlet = { run, fence, outgoing, close: () => unlisten() };
     this.#outlets.set(run, outlet);

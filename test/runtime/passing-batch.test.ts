@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Entry, Json, SpokenDelta } from '#core';
-import { Incoming, type Notice, Outgoing, Said } from '#runtime';
+import { Incoming, type Notice, OutgoingPassing, Said } from '#runtime';
 
 type Row = { readonly number: number; readonly fence: number; readonly value: Json };
 
@@ -40,7 +40,7 @@ class Play {
   #step = 0;
   #said = new Said(0);
   #lengths = new Map<string, number>();
-  #outgoing = new Outgoing(() => true);
+  #outgoing = new OutgoingPassing(() => true);
 
   say(delta: SpokenDelta): void {
     const channel = delta.type === 'input' ? delta.callId : delta.type;
@@ -80,7 +80,7 @@ class Play {
   die(): void {
     this.#fence += 1;
     this.truth.hear({ type: 'delta', step: this.#step, delta: { type: 'reset' }, offset: 0 });
-    this.#outgoing = new Outgoing(() => true);
+    this.#outgoing = new OutgoingPassing(() => true);
     this.#begin(this.#step);
   }
 
@@ -189,7 +189,7 @@ describe('what passes on its way to other processes', () => {
   });
 
   it('has no secret that came in pieces, and takes back what was said of it', () => {
-    const outgoing = new Outgoing((text) => !text.includes('secret'));
+    const outgoing = new OutgoingPassing((text) => !text.includes('secret'));
     const said = new Said(0);
     const values: string[] = [];
     const told = new Told();

@@ -72,7 +72,7 @@ type InputDelta = Extract<SpokenDelta, { type: 'input' }>;
 
 /**
  * The arguments of a reply's calls on their way to a listener: those of calls that will have the id which the provider gave them, of tools of the
- * run. What is a decision of its own, such as the end of the run, is no call.
+ * run. A decision of its own, such as the end of the run, does not count as a call.
  */
 class Inputs {
   /** By the provider's ids; `undefined`: not shown. */

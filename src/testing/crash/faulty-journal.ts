@@ -81,7 +81,7 @@ export class FaultyJournal implements Journal {
       list: (run) => process.guard(() => inner.streams.list(run)),
     };
     const whileAlive = (wake: () => void) => () => void (process.alive && wake());
-    // What is told to readers is no write that counts: no crash is tried at it.
+    // What is told to readers does not count as a write: no crash is tried at it.
     this.passing = {
       want: (runs, forMs) => process.guard(() => inner.passing.want(runs, forMs)),
       wanted: () => process.guard(() => inner.passing.wanted()),
