@@ -55,6 +55,8 @@ export type Standing =
 
 /** Tools that stand for what is told in other words. */
 const UNTOLD: ReadonlySet<string> = new Set([SPAWN_TOOL, AWAIT_TOOL, UNDO_TASK]);
+/** What a client answers by what it makes of a call. */
+const FOR_CLIENTS: ReadonlySet<string> = new Set(['approval_required', 'client_tool']);
 const OPEN: Standing = { kind: 'open' };
 
 export class TurnChunks {
@@ -96,6 +98,11 @@ export class TurnChunks {
 
   get standing(): Standing {
     return this.#standing;
+  }
+
+  /** The call is under way. */
+  isOpen(step: number, call: number): boolean {
+    return this.#calls.get(this.#key(step, call))?.isOver === false;
   }
 
   /** Whether rows of the run's streams may belong to what is open. */
@@ -160,7 +167,7 @@ export class TurnChunks {
       case 'run.paused':
         this.#standing = {
           kind: 'paused',
-          finishReason: event.pauses.some(({ reason }) => reason === 'approval_required') ? 'tool-calls' : 'other',
+          finishReason: event.pauses.some(({ reason }) => FOR_CLIENTS.has(reason)) ? 'tool-calls' : 'other',
         };
         return;
       case 'planner.finish':
@@ -461,6 +468,7 @@ export class TurnChunks {
   /** What clients have no part for. Words of the model that ask the user are said already. */
   #askBeside(asked: EventPayloads['pause.requested']): void {
     const { reason, payload, schema } = asked;
+    if ((reason as string) === 'client_tool') return;
     if (reason === 'await_input' && payload === undefined && schema === undefined) return;
     this.#notes.asked(asked);
   }
