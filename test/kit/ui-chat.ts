@@ -1,14 +1,14 @@
 /** A client of `useChat` without React, and a server with chats for it. */
-import { AbstractChat, type ChatInit, DefaultChatTransport, type UIMessage } from 'ai';
+import { AbstractChat, type ChatInit, DefaultChatTransport, type DynamicToolUIPart, type UIMessage } from 'ai';
 import { onTestFinished } from 'vitest';
 import { type AiSdkOptions, aiSdk } from '#server/ai-sdk';
-import { createHandler, type HandlerOptions, serve } from '#server';
+import { createHandler, serve } from '#server';
 import type { Runtime } from '#runtime';
 
 export async function serveChats(
   runtime: Runtime,
   options: AiSdkOptions = {},
-  more: Partial<HandlerOptions> = {},
+  more: Partial<Parameters<typeof createHandler>[0]> = {},
 ): Promise<string> {
   const faults: unknown[] = [];
   const handler = createHandler({ runtime, parts: [aiSdk(options)], onFault: (error) => faults.push(error), ...more });
@@ -52,7 +52,7 @@ export class Chat extends AbstractChat<UIMessage> {
     );
   }
 
-  get calls() {
+  get calls(): DynamicToolUIPart[] {
     return this.messages.flatMap(({ parts }) => parts.filter((part) => part.type === 'dynamic-tool'));
   }
 
