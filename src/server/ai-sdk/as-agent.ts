@@ -3,9 +3,10 @@
  * the run that has asked.
  */
 import type { Agent as SdkAgent, FinishReason, GenerateTextResult, ModelMessage, StreamTextResult, ToolSet } from 'ai';
-import { assertOptions, defined, type Identity, type OptionShape, PilotageError } from '#core';
+import { assertOptions, defined, type Identity, type Json, type JsonObject, type OptionShape, PilotageError } from '#core';
 import { artifactUrl, TurnChunks, type UIChunk } from '#messages';
 import type { GivenTurn, Run, Runtime, StartOptions } from '#runtime';
+import { explainSchemaError, firstIssues, schemaErrors } from '#schema';
 import type { Agent, Tool } from '#tools';
 import { type ErrorText, plainErrorText } from '../problem.ts';
 import { AgentParts, type Step, type StreamPart } from './agent-parts.ts';
@@ -61,10 +62,18 @@ function toolsOf({ tools }: Agent): ToolSet {
   const made = list.map(([name, tool]) => {
     const { description, inputSchema } = tool as Pick<Tool, 'description' | 'inputSchema'>;
     const isReady = typeof inputSchema === 'function' || '~standard' in inputSchema || SCHEMA in inputSchema;
-    const schema = isReady ? inputSchema : { [SCHEMA]: true, jsonSchema: inputSchema };
+    const schema = isReady ? inputSchema : { [SCHEMA]: true, jsonSchema: inputSchema, validate: checkOf(inputSchema as JsonObject) };
     return [name, { description, inputSchema: schema }];
   });
   return Object.fromEntries(made) as ToolSet;
+}
+
+function checkOf(schema: JsonObject) {
+  return (value: unknown) => {
+    const errors = schemaErrors(schema, value as Json);
+    if (errors.length === 0) return { success: true, value };
+    return { success: false, error: new Error(firstIssues(errors.map(explainSchemaError))) };
+  };
 }
 
 type Ready = AsAgentOptions & { readonly name?: string };
