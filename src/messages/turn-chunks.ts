@@ -468,7 +468,7 @@ export class TurnChunks {
   /** What clients have no part for. Words of the model that ask the user are said already. */
   #askBeside(asked: EventPayloads['pause.requested']): void {
     const { reason, payload, schema } = asked;
-    if ((reason as string) === 'client_tool') return;
+    if (reason === 'client_tool') return;
     if (reason === 'await_input' && payload === undefined && schema === undefined) return;
     this.#notes.asked(asked);
   }

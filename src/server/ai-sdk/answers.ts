@@ -94,7 +94,7 @@ export async function giveOutputs(
   const state = await run.state();
   for (const { token, reason, payload } of [...state.pauses, ...state.tasks.flatMap(({ pauses }) => pauses)]) {
     const output = given.find(({ toolCallId }) => toolCallId === payload?.['tool_call_id']);
-    if ((reason as string) !== 'client_tool' || output === undefined) continue;
+    if (reason !== 'client_tool' || output === undefined) continue;
     await visit.must('answer', { agent: live.agent });
     tokens.add(token);
     await giveOutput(run, token, output);
@@ -105,5 +105,5 @@ export async function giveOutputs(
 async function giveOutput(run: Run, token: string, output: GivenOutput): Promise<void> {
   if ('output' in output) return run.answer(token, { kind: 'answer', value: output.output });
   const error = { code: 'client_failed', message: output.errorText };
-  return run.answer(token, { kind: 'settle', happened: true, ...{ error } });
+  return run.settle(token, { happened: true, error });
 }

@@ -24,6 +24,8 @@ export interface AsAgentOptions {
 }
 
 const OPTIONS: OptionShape<AsAgentOptions> = { agent: 'any?', identity: 'object?', start: 'object?', errorText: 'function?' };
+/** How many waits are looked at at once. */
+const WAITS = 200;
 const SCHEMA = Symbol.for('vercel.ai.schema');
 
 type Generated = GenerateTextResult<ToolSet, Record<string, unknown>, never>;
@@ -122,19 +124,37 @@ function answersAtEnd(messages: readonly ModelMessage[]): readonly Answer[] {
 
 async function goOn(runtime: Runtime, { identity }: Ready, answers: readonly Answer[]): Promise<{ run: Run; from: number }> {
   const { tenant, user } = identity ?? { tenant: 'local', user: 'local' };
-  const waiting = await runtime.waiting({ tenant, user, limit: 1_000 });
-  const asked = answers.map((answer) => ({ answer, run: waiting.find(({ token }) => token === answer.approvalId)?.run }));
-  const [first] = asked;
-  if (first?.run === undefined || asked.some(({ run }) => run === undefined))
+  const asked = await runsAsking(runtime, { tenant, user }, answers.map(({ approvalId }) => approvalId));
+  const [first] = answers;
+  const id = first && asked.get(first.approvalId)?.root;
+  if (id === undefined || answers.some(({ approvalId }) => !asked.has(approvalId)))
     throw new PilotageError('pause_not_found', 'No run waits for one of these approvals.');
-  const run = runtime.run(first.run);
+  const run = runtime.run(id);
   const { head } = await run.record();
-  for (const { answer, run: of } of asked) {
-    const { approvalId, approved, reason } = answer;
-    const handle = runtime.run(of ?? run.id);
+  for (const { approvalId, approved, reason } of answers) {
+    const handle = runtime.run(asked.get(approvalId)?.run ?? run.id);
     await (approved ? handle.approve(approvalId, defined({ reason })) : handle.reject(approvalId, defined({ reason })));
   }
   return { run, from: head + 1 };
+}
+
+/** The runs that ask these, with the root of each: a task asks for the run that has begun it. */
+async function runsAsking(
+  runtime: Runtime,
+  owner: Pick<Identity, 'tenant' | 'user'>,
+  tokens: readonly string[],
+): Promise<ReadonlyMap<string, { readonly run: string; readonly root: string }>> {
+  const found = new Map<string, { run: string; root: string }>();
+  let after: number | undefined;
+  do {
+    const page = await runtime.waiting({ ...owner, limit: WAITS, ...defined({ after }) });
+    for (const { token, run } of page) {
+      if (token === undefined || !tokens.includes(token)) continue;
+      found.set(token, { run, root: (await runtime.run(run).record()).root ?? run });
+    }
+    after = page.length < WAITS ? undefined : page.at(-1)?.number;
+  } while (after !== undefined && found.size < tokens.length);
+  return found;
 }
 
 /** For the AI SDK an agent that is aborted is stopped. */
