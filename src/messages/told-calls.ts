@@ -54,6 +54,11 @@ export class ToldCalls {
     return this.#open.size > 0;
   }
 
+  /** A call that was told in this step has no outcome. */
+  hasOpenIn(step: unknown): boolean {
+    return [...this.#open].some((call) => call.step === step);
+  }
+
   ask(call: ToldCall, approvalId: string, reason: Json | undefined): void {
     const { toolCallId, message } = call;
     call.approval = { token: approvalId, isOpen: true };

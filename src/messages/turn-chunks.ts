@@ -53,6 +53,22 @@ export type Standing =
   | { readonly kind: 'ended'; readonly chunk: UIChunk }
   | { readonly kind: 'paused'; readonly finishReason: UIFinishReason };
 
+/** A piece of the arguments of a call while the model writes them. */
+interface InputPiece {
+  readonly type: 'tool.input';
+  readonly step: number;
+  readonly callId: string;
+  readonly tool: string;
+  readonly text: string;
+  readonly offset: number;
+}
+
+type Spoken = Extract<RunEvent, { type: 'token' }> | InputPiece;
+
+function spokenIn(event: { readonly type: string }): Spoken | undefined {
+  return event.type === 'token' || event.type === 'tool.input' ? (event as Spoken) : undefined;
+}
+
 /** Tools that stand for what is told in other words. */
 const UNTOLD: ReadonlySet<string> = new Set([SPAWN_TOOL, AWAIT_TOOL, UNDO_TASK]);
 /** What a client answers by what it makes of a call. */
@@ -75,6 +91,10 @@ export class TurnChunks {
   /** The last step left its mark, and nothing behind it. */
   #isMarked = false;
   #lastStep = -1;
+  /** The last step that was decided. */
+  #decided = -1;
+  #early: Spoken[] = [];
+  #heardUpTo = 0;
   /** What was heard, and is told when the step that is open has ended. */
   #waiting: Omit<Heard, 'place'>[] = [];
   /** The move of the step was read at this position: its calls come with it. */
@@ -112,10 +132,28 @@ export class TurnChunks {
 
   hear(event: RunEvent): void {
     if (event.path !== undefined) return this.#hearTask(event);
-    if (event.type === 'token') return this.#open(event.step).say(event.channel, event.text, event.offset);
+    const spoken = spokenIn(event);
+    if (this.#early.length > 0 && (spoken !== undefined || event.seq > this.#heardUpTo)) this.#speakEarly();
+    this.#heardUpTo = event.seq;
+    if (spoken !== undefined) return this.#speak(spoken);
     if (this.#movedAt !== undefined && event.seq > this.#movedAt) this.#settleMove();
     if (this.#asked !== undefined) this.#tellAsked(event);
     this.#hearOwn(event);
+  }
+
+  /** All events of the entries so far were heard. */
+  #speakEarly(): void {
+    if (this.#words !== undefined && this.#calls.hasOpenIn(this.#words)) return;
+    for (const early of this.#early.splice(0)) this.#speak(early);
+  }
+
+  /** What a model says may be heard before what led to it was read. */
+  #speak(event: Spoken): void {
+    const { step, text, offset } = event;
+    if (step > this.#decided + 1) this.#early.push(event);
+    else if (step <= this.#decided) return;
+    else if (event.type === 'token') this.#open(step).say(event.channel, text, offset);
+    else this.#open(step).write(event.callId, event.tool, text, offset);
   }
 
   /** A row of the run's stream `data`. */
@@ -268,6 +306,8 @@ export class TurnChunks {
 
   #begin(run: string): void {
     this.#run = run;
+    this.#decided = -1;
+    this.#early = [];
     this.#standing = OPEN;
     if (this.#first !== '') return this.#closeStep();
     this.#first = run;
@@ -347,6 +387,7 @@ export class TurnChunks {
   // Moves.
 
   #decide(move: EventPayloads['planner.decision'], seq: number): void {
+    this.#decided = move.step;
     const { step, text = '', reasoningTrace: reasoning = '', rejected, partial, decisionKind, plan } = move;
     if (rejected !== undefined && partial === undefined) {
       this.#lastStep = step;

@@ -1,6 +1,7 @@
 /** Chats of the AI SDK, with its own client over HTTP. */
 import {
   lastAssistantMessageIsCompleteWithApprovalResponses,
+  lastAssistantMessageIsCompleteWithToolCalls,
   safeValidateUIMessages,
   type UIMessage,
 } from 'ai';
@@ -170,6 +171,27 @@ describe('useChat on a session', () => {
       expect(await answer.text()).toMatch(/data: \[DONE\]\n\n$/);
     }
     expect((await historyOf(url)).map(({ id }) => id)).toEqual(['m1', expect.any(String), 'm2', expect.any(String)]);
+  });
+});
+
+describe('tools of the client', () => {
+  it('are carried out by the page, and what they came to is taken once', async () => {
+    const { url } = await scenario();
+    const chat = new Chat(url, { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls });
+    await chat.sendMessage({ text: 'pick a color' });
+    const [call] = chat.calls;
+    expect([chat.status, call?.toolName, call?.state]).toEqual(['ready', 'pickColor', 'input-available']);
+    await expectHistory(url, chat);
+    const { toolCallId = '' } = call ?? {};
+    await chat.addToolOutput({ tool: 'pickColor', toolCallId, output: 'red' } as never);
+    await until(() => chat.status === 'ready' && chat.said[1]?.includes('picked') === true);
+    expect(chat.said[1]).toBe('assistant: You picked "red".');
+    await expectHistory(url, chat);
+    await chat.sendMessage({ text: 'pick a color' });
+    const other = chat.calls[1]?.toolCallId ?? '';
+    await chat.addToolOutput({ state: 'output-error', tool: 'pickColor', toolCallId: other, errorText: 'no eyes' } as never);
+    await until(() => chat.status === 'ready' && chat.said[3]?.includes('picked') === true);
+    expect(chat.said[3]).toBe('assistant: No color was picked.');
   });
 });
 
