@@ -95,7 +95,7 @@ function servedBy(steps: readonly ScriptedStep[]) {
 
 /** Of the user's messages the ids count. A step of which all was taken back leaves its mark with who was there, which shows nothing. */
 function shown(messages: readonly UIMessage[]): unknown {
-  return (plain(messages) as UIMessage[]).flatMap(({ id, role, parts, metadata }) => {
+  return (plain(messages) as UIMessage[]).flatMap(({ id, role, parts, metadata }): object[] => {
     if (role === 'user') return [{ id, role }];
     const told = partsOf(parts);
     return told.length === 0 ? [] : [{ id, role, metadata, parts: told }];

@@ -31,8 +31,18 @@ export interface FeedOptions extends TurnChunkOptions {
 const DATA = 'data';
 const DONE: ServerEvent = { data: '[DONE]' };
 
-/** What is under way at the same time: the next event, and the next row. */
-type Next = { readonly event: IteratorResult<RunEvent, void> } | { readonly row: IteratorResult<StreamRow, void> };
+const ROW = 'row' as const;
+/** Events that are not recorded. */
+const PASSING: ReadonlySet<string> = new Set([
+  ...['token', 'tool.input', 'token.reset', 'tool.chunk', 'tool.late'],
+  ...['task.progress', 'run.paused'],
+]);
+
+interface RowReader {
+  readonly reader: AsyncGenerator<StreamRow, void>;
+  next: Promise<{ readonly row: IteratorResult<StreamRow, void> }>;
+  stop(): void;
+}
 
 export class Feed implements TurnListener {
   readonly #options: FeedOptions;
@@ -81,68 +91,95 @@ export class Feed implements TurnListener {
     if ('after' in target && target.after === (id ?? `${run.id}:${place}`)) this.#isReached = true;
   }
 
-  /** @param signal is aborted when the reader is gone. */
-  async *events(signal: AbortSignal): AsyncGenerator<ServerEvent, void> {
-    const { run } = this.#options;
-    const events = run.events({ tasks: true, signal });
-    try {
-      for await (const batch of this.#batches(events, signal)) yield batch;
-    } finally {
-      await events.return();
-    }
-    if (signal.aborted) return;
-    this.#end();
-    yield* this.#taken();
-    yield DONE;
+  /**
+   * One promise for each batch of chunks and no more: tokens are many.
+   * @param signal is aborted when the reader is gone.
+   */
+  events(signal: AbortSignal): AsyncIterableIterator<ServerEvent> {
+    const iterator: AsyncIterableIterator<ServerEvent> = {
+      next: () => this.#next(signal),
+      return: async () => {
+        this.#rowsNow?.stop();
+        await this.#events?.return();
+        return { done: true, value: undefined };
+      },
+      [Symbol.asyncIterator]: () => iterator,
+    };
+    return iterator;
   }
 
-  async *#batches(events: AsyncGenerator<RunEvent, void>, signal: AbortSignal): AsyncGenerator<ServerEvent, void> {
-    let rows: { readonly reader: AsyncGenerator<StreamRow, void>; next: Promise<Next>; stop(): void } | undefined;
-    let next: Promise<IteratorResult<RunEvent, void>> | undefined;
-    try {
-      while (!this.#isOver) {
-        next ??= events.next();
-        let result: IteratorResult<RunEvent, void>;
-        if (this.#needsRows && rows === undefined) rows = this.#rowReader(signal);
-        if (rows !== undefined && this.#needsRows) {
-          const came = await Promise.race([next.then((event) => ({ event })), rows.next]);
-          if ('row' in came) {
-            if (came.row.done === true) {
-              rows.stop();
-              rows = undefined;
-              this.#rowsEnded = true;
-            } else {
-              this.#take(came.row.value);
-              rows.next = rows.reader.next().then((row) => ({ row }));
-            }
-            yield* this.#taken();
-            continue;
-          }
-          result = came.event;
-        } else {
-          rows?.stop();
-          rows = undefined;
-          result = await next;
-        }
-        next = undefined;
-        if (result.done === true) return;
-        await this.#hear(result.value);
-        yield* this.#taken();
+  async #next(signal: AbortSignal): Promise<IteratorResult<ServerEvent, undefined>> {
+    while (this.#out === '' && !this.#isDone) {
+      const result = this.#isOver ? undefined : await this.#nextEvent(signal);
+      if (result === ROW) continue;
+      if (result === undefined || result.done === true) {
+        if (signal.aborted) return { done: true, value: undefined };
+        this.#isDone = true;
+        this.#end();
+      } else {
+        const heard = this.#hear(result.value);
+        if (heard !== undefined) await heard;
       }
-    } finally {
-      rows?.stop();
     }
+    if (this.#out !== '') {
+      const data = this.#out;
+      this.#out = '';
+      return { done: false, value: { data } };
+    }
+    if (this.#isClosed) return { done: true, value: undefined };
+    this.#isClosed = true;
+    this.#rowsNow?.stop();
+    void this.#events?.return();
+    return { done: false, value: DONE };
   }
 
+  #nextEvent(signal: AbortSignal): Promise<IteratorResult<RunEvent, void> | typeof ROW> {
+    // Most runs have no tasks, and are read with less.
+    this.#events ??= this.#options.run.events({ tasks: this.#hasTasks, signal });
+    this.#coming ??= this.#events.next();
+    if (this.#needsRows) return this.#eventOrRow(this.#coming, signal);
+    const coming = this.#coming;
+    this.#coming = undefined;
+    return coming;
+  }
+
+  async #eventOrRow(coming: Promise<IteratorResult<RunEvent, void>>, signal: AbortSignal) {
+    this.#rowsNow ??= this.#rowReader(signal);
+    const came = await Promise.race([coming.then((event) => ({ event })), this.#rowsNow.next]);
+    if ('event' in came) {
+      this.#coming = undefined;
+      return came.event;
+    }
+    if (came.row.done === true) {
+      this.#rowsNow.stop();
+      this.#rowsNow = undefined;
+      this.#rowsEnded = true;
+    } else {
+      this.#take(came.row.value);
+      this.#rowsNow.next = this.#rowsNow.reader.next().then((row) => ({ row }));
+      this.#rowsNow.next.catch(() => {});
+    }
+    return ROW;
+  }
+
+  #events: AsyncGenerator<RunEvent, void> | undefined;
+  #coming: Promise<IteratorResult<RunEvent, void>> | undefined;
+  #rowsNow: RowReader | undefined;
+  #hasTasks = false;
+  #isDone = false;
+  #isClosed = false;
   #rowsEnded = false;
   #head = 0;
+  #knownUpTo = 0;
+  /** Runs of the turn with which others have gone on. */
+  readonly #runs = new Set<string>();
 
   /** Calls are under way that may write rows, and all that was recorded before is read. */
   get #needsRows(): boolean {
     return this.#chunks.hasOpenCalls && !this.#rowsEnded && this.#head >= this.#options.head;
   }
 
-  #rowReader(signal: AbortSignal): { reader: AsyncGenerator<StreamRow, void>; next: Promise<Next>; stop(): void } {
+  #rowReader(signal: AbortSignal): RowReader {
     const left = new AbortController();
     const reader = this.#options
       .runOf(this.#run)
@@ -152,17 +189,50 @@ export class Feed implements TurnListener {
     return { reader, next, stop: () => left.abort() };
   }
 
-  async #hear(event: RunEvent): Promise<void> {
-    if (event.path === undefined) {
-      this.#head = event.seq;
-      if (event.identity.run !== this.#run) this.#nextRun(event.identity.run);
-      if (event.type === 'tool.completed' || event.type === 'tool.failed') await this.#rowsOf(event);
+  /** @returns a promise where rows have to be read first. */
+  #hear(event: RunEvent): Promise<void> | undefined {
+    if (event.type === 'token' && event.path === undefined) {
+      this.#chunks.hear(event);
+      return undefined;
     }
+    if (event.path === undefined) {
+      if (this.#isKnown(event)) return undefined;
+      if (event.identity.run !== this.#run) this.#nextRun(event.identity.run);
+      this.#head = event.seq;
+      if (event.type === 'task.spawned' && !this.#hasTasks) this.#readTasks();
+      if (event.type === 'tool.completed' || event.type === 'tool.failed')
+        return this.#rowsOf(event).then(() => this.#tell(event));
+    }
+    this.#tell(event);
+    return undefined;
+  }
+
+  #tell(event: RunEvent): void {
     if (this.#isMuted) this.#maybeGoOn(event);
     this.#chunks.hear(event);
+    if (!this.#chunks.hasOpenCalls) {
+      this.#rowsNow?.stop();
+      this.#rowsNow = undefined;
+    }
+  }
+
+  /** From now on what tasks do is read, too: the run is read from its beginning, and what is known of it is passed over. */
+  #readTasks(): void {
+    this.#hasTasks = true;
+    void this.#events?.return();
+    this.#events = undefined;
+    this.#coming = undefined;
+    this.#knownUpTo = this.#head;
+  }
+
+  #isKnown({ type, seq, identity }: RunEvent): boolean {
+    if (this.#runs.has(identity.run)) return true;
+    return identity.run === this.#run && seq <= this.#knownUpTo && !PASSING.has(type);
   }
 
   #nextRun(run: string): void {
+    if (this.#head > 0) this.#runs.add(this.#run);
+    this.#knownUpTo = 0;
     for (const row of this.#rows.splice(0)) this.#chunks.data(row);
     this.#run = run;
     this.#rowsSeen = 0;
@@ -225,13 +295,6 @@ export class Feed implements TurnListener {
   #send(chunk: UIChunk): void {
     const json = JSON.stringify(chunk);
     this.#out = this.#out === '' ? json : `${this.#out}\n\ndata: ${json}`;
-  }
-
-  *#taken(): Generator<ServerEvent, void> {
-    if (this.#out === '') return;
-    const data = this.#out;
-    this.#out = '';
-    yield { data };
   }
 }
 
