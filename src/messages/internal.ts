@@ -4,9 +4,9 @@ export type { FetchOptions, FileAtUrl, FileOptions, MessageFile, UserMessage } f
 export type { TurnMessage } from './model-messages.ts';
 export { toModelMessages } from './model-messages.ts';
 export { clientCalls, openCalls } from './open-calls.ts';
-export { type Heard, type Standing, type TurnChunkOptions, TurnChunks, type TurnListener } from './turn-chunks.ts';
-export { UIAssembly } from './ui-assembly.ts';
-export { dataChunkIn, type UIChunk } from './ui-chunks.ts';
 export { type PlacedPart, readUIMessage } from './read-ui-message.ts';
-export type { RunTurns, TurnUIMessage, UIMetadata, UIOptions, UIPart } from './ui-messages.ts';
+export { type Heard, type TurnChunkOptions, TurnChunks, type TurnListener } from './turn-chunks.ts';
+export { UIAssembly } from './ui-assembly.ts';
+export type { UIChunk } from './ui-chunks.ts';
+export type { TurnUIMessage, UIPart } from './ui-messages.ts';
 export { toUIMessages } from './ui-messages.ts';

@@ -94,8 +94,14 @@ export class ToldCalls {
   end(key: string, outcome: Outcome): void {
     const call = this.#calls.get(key);
     if (call === undefined || call.isOver) return;
-    if (outcome.kind === 'value') return this.give(call, outcome.value);
-    if (outcome.kind === 'verdict') return this.give(call, `${outcome.verdict}: ${wordsIn(outcome.payload ?? {})}`);
+    if (outcome.kind === 'value') {
+      this.give(call, outcome.value);
+      return;
+    }
+    if (outcome.kind === 'verdict') {
+      this.give(call, `${outcome.verdict}: ${wordsIn(outcome.payload ?? {})}`);
+      return;
+    }
     this.fail(call, outcome.error);
   }
 
@@ -109,7 +115,10 @@ export class ToldCalls {
 
   fail(call: ToldCall, error: ErrorData): void {
     const { toolCallId, message, approval } = call;
-    if (approval?.isOpen === true) return this.#deny(call, UNANSWERED['superseded']);
+    if (approval?.isOpen === true) {
+      this.#deny(call, UNANSWERED['superseded']);
+      return;
+    }
     this.#tell({ type: 'tool-output-error', toolCallId, errorText: this.#words(error) }, message);
     this.#over(call);
   }
@@ -145,4 +154,3 @@ export class ToldCalls {
     this.#open.delete(call);
   }
 }
-

@@ -11,7 +11,12 @@ interface Plan {
 }
 
 /** Reasons for which a run stops by itself: what is noted of them may hold what only operators should read. */
-const OF_OPERATORS: ReadonlySet<string> = new Set(['in_doubt', 'model_unavailable', 'context_exhausted', 'plan_failed']);
+const OF_OPERATORS: ReadonlySet<string> = new Set([
+  'in_doubt',
+  'model_unavailable',
+  'context_exhausted',
+  'plan_failed',
+]);
 
 export class ToldNotes {
   readonly #tell: (chunk: DataChunk) => void;
@@ -28,18 +33,24 @@ export class ToldNotes {
     switch (event.type) {
       case 'task.spawned': {
         const { taskId: task, description, kind } = event;
-        return this.#task(task, { task, description, kind, status: 'running' });
+        this.#task(task, { task, description, kind, status: 'running' });
+        return;
       }
       case 'task.paused':
-        return this.#task(event.taskId, { status: 'paused' });
+        this.#task(event.taskId, { status: 'paused' });
+        return;
       case 'task.resumed':
-        return this.#task(event.taskId, { status: 'running' });
+        this.#task(event.taskId, { status: 'running' });
+        return;
       case 'task.completed':
-        return this.#task(event.taskId, { status: 'complete' });
+        this.#task(event.taskId, { status: 'complete' });
+        return;
       case 'task.failed':
-        return this.#task(event.taskId, { status: 'failed', code: event.code });
+        this.#task(event.taskId, { status: 'failed', code: event.code });
+        return;
       case 'task.cancelled':
-        return this.#task(event.taskId, { status: 'cancelled' });
+        this.#task(event.taskId, { status: 'cancelled' });
+        return;
       default:
         return;
     }

@@ -3,6 +3,7 @@
  * reads live, one who comes late and one who loads the history have the same messages, with the same ids.
  */
 import {
+  AWAIT_TOOL,
   type Control,
   defined,
   type EventPayloads,
@@ -13,14 +14,13 @@ import {
   type RunEvent,
   type Source,
   SPAWN_TOOL,
-  AWAIT_TOOL,
   type StreamRow,
   type TurnFile,
   UNDO_TASK,
   wordsIn,
 } from '#core';
 import { OpenWords } from './open-words.ts';
-import { type ErrorWords, ToldCalls, type ToldCall } from './told-calls.ts';
+import { type ErrorWords, type ToldCall, ToldCalls } from './told-calls.ts';
 import { ToldNotes } from './told-notes.ts';
 import { dataChunkIn, type UIChunk, type UIFinishReason } from './ui-chunks.ts';
 import type { UIMetadata } from './ui-messages.ts';
@@ -131,11 +131,17 @@ export class TurnChunks {
   }
 
   hear(event: RunEvent): void {
-    if (event.path !== undefined) return this.#hearTask(event);
+    if (event.path !== undefined) {
+      this.#hearTask(event);
+      return;
+    }
     const spoken = spokenIn(event);
     if (this.#early.length > 0 && (spoken !== undefined || event.seq > this.#heardUpTo)) this.#speakEarly();
     this.#heardUpTo = event.seq;
-    if (spoken !== undefined) return this.#speak(spoken);
+    if (spoken !== undefined) {
+      this.#speak(spoken);
+      return;
+    }
     if (this.#movedAt !== undefined && event.seq > this.#movedAt) this.#settleMove();
     if (this.#asked !== undefined) this.#tellAsked(event);
     this.#hearOwn(event);
@@ -185,12 +191,14 @@ export class TurnChunks {
   #hearOwn(event: RunEvent): void {
     switch (event.type) {
       case 'run.started':
-        return this.#begin(event.identity.run);
+        this.#begin(event.identity.run);
+        return;
       case 'token.reset':
         if (this.#words?.step === event.step) this.#words.takeBack();
         return;
       case 'planner.decision':
-        return this.#decide(event, event.seq);
+        this.#decide(event, event.seq);
+        return;
       case 'planner.files':
         for (const file of event.files) this.#tellFile(file);
         return;
@@ -198,7 +206,8 @@ export class TurnChunks {
         this.#files.push(...event.sources);
         return;
       case 'control.applied':
-        return this.#hearControl(event.control, event.seq);
+        this.#hearControl(event.control, event.seq);
+        return;
       case 'run.reopened':
         this.#standing = OPEN;
         return;
@@ -209,23 +218,29 @@ export class TurnChunks {
         };
         return;
       case 'planner.finish':
-        return this.#finish(event);
+        this.#finish(event);
+        return;
       case 'planner.error':
         this.#calls.endAll();
         this.#standing = { kind: 'ended', chunk: { type: 'error', errorText: this.#options.errorText(event.error) } };
         return;
       default:
-        return this.#hearCall(event);
+        this.#hearCall(event);
+        return;
     }
   }
 
   #hearCall(event: RunEvent): void {
     switch (event.type) {
       case 'tool.invoked':
-        return this.#invoke(event);
+        this.#invoke(event);
+        return;
       case 'tool.chunk': {
         const data = dataChunkIn(event.chunk);
-        if (data !== undefined) return this.#pass({ ...data, transient: true });
+        if (data !== undefined) {
+          this.#pass({ ...data, transient: true });
+          return;
+        }
         if (event.run === this.#run) this.#calls.preview(this.#key(event.step, event.call), event.chunk);
         return;
       }
@@ -236,12 +251,17 @@ export class TurnChunks {
         this.#notes.callEnded(this.#run, event.step, event.type === 'tool.failed');
         return;
       case 'provider.invoked':
-        return this.#invokeProvider(event);
+        this.#invokeProvider(event);
+        return;
       case 'provider.completed': {
         const call = this.#calls.get(`provider ${event.callId}`);
         if (call === undefined || call.isOver) return;
-        if (!event.isError) return this.#calls.give(call, event.output);
-        return this.#calls.fail(call, { code: 'provider_tool_failed', message: jsonText(event.output) });
+        if (!event.isError) {
+          this.#calls.give(call, event.output);
+          return;
+        }
+        this.#calls.fail(call, { code: 'provider_tool_failed', message: jsonText(event.output) });
+        return;
       }
       case 'tool.approval_requested': {
         const call = this.#calls.get(this.#key(event.step, event.call));
@@ -249,11 +269,14 @@ export class TurnChunks {
         return;
       }
       case 'message':
-        return this.#open(event.step).addText(String(event.call), jsonText(event.message));
+        this.#open(event.step).addText(String(event.call), jsonText(event.message));
+        return;
       case 'plan.grown':
-        return this.#notes.planGrown(event);
+        this.#notes.planGrown(event);
+        return;
       default:
-        return this.#hearAnswer(event);
+        this.#hearAnswer(event);
+        return;
     }
   }
 
@@ -267,13 +290,16 @@ export class TurnChunks {
         if (event.path === undefined) this.#hearAnswered(event, event.seq);
         return;
       case 'tool.approved':
-        return this.#calls.approve(event.token, this.#given.get(event.token)?.args, this.#words);
+        this.#calls.approve(event.token, this.#given.get(event.token)?.args, this.#words);
+        return;
       case 'tool.rejected': {
         const { verdict = '', reason } = this.#given.get(event.token) ?? {};
-        return this.#calls.deny(event.token, verdict, reason);
+        this.#calls.deny(event.token, verdict, reason);
+        return;
       }
       default:
-        return this.#notes.hear(event);
+        this.#notes.hear(event);
+        return;
     }
   }
 
@@ -292,13 +318,16 @@ export class TurnChunks {
       case 'pause.resumed':
       case 'tool.approved':
       case 'tool.rejected':
-        return this.#hearAnswer(event);
+        this.#hearAnswer(event);
+        return;
       case 'tool.approval_requested':
-        return this.#askForTask(event, run);
+        this.#askForTask(event, run);
+        return;
       case 'tool.completed':
       case 'tool.failed':
       case 'tool.skipped':
-        return this.#calls.end(`${run} ${event.step} ${event.call}`, event.outcome);
+        this.#calls.end(`${run} ${event.step} ${event.call}`, event.outcome);
+        return;
       default:
         return;
     }
@@ -309,7 +338,10 @@ export class TurnChunks {
     this.#decided = -1;
     this.#early = [];
     this.#standing = OPEN;
-    if (this.#first !== '') return this.#closeStep();
+    if (this.#first !== '') {
+      this.#closeStep();
+      return;
+    }
     this.#first = run;
     this.#listener.heard?.({ place: this.#places });
     this.#places += 1;
@@ -408,6 +440,7 @@ export class TurnChunks {
     this.#movedAt = seq;
     if (isSilent && this.#words?.step !== step) {
       // The end of a run without words of its own has those of its result.
+      if (isEnd) this.#closeStep();
       this.#lastStep = isEnd ? step - 1 : step;
       return;
     }
@@ -428,7 +461,8 @@ export class TurnChunks {
       if (this.#sources.has(key)) continue;
       const sourceId = `source:${this.#sources.size}`;
       this.#sources.add(key);
-      if (source.type === 'url') this.#add({ ...{ type: 'source-url', sourceId }, ...defined({ title: source.title }), url: source.url });
+      if (source.type === 'url')
+        this.#add({ ...{ type: 'source-url', sourceId }, ...defined({ title: source.title }), url: source.url });
       else {
         const { title, mediaType, filename } = source;
         this.#add({ type: 'source-document', sourceId, title, mediaType, ...defined({ filename }) });
@@ -446,7 +480,8 @@ export class TurnChunks {
     const last = reason === 'refused' && typeof refusal === 'string' ? refusal : this.#answer(payload);
     if (last !== '') this.#open(this.#words?.step ?? this.#lastStep + 1).addText('answer', last);
     this.#calls.endAll();
-    const finishReason = reason === 'goal' ? 'stop' : reason === 'length' ? 'length' : reason === 'refused' ? 'content-filter' : 'other';
+    const finishReason =
+      reason === 'goal' ? 'stop' : reason === 'length' ? 'length' : reason === 'refused' ? 'content-filter' : 'other';
     this.#standing = {
       kind: 'ended',
       chunk: reason === 'cancelled' ? { type: 'abort' } : { type: 'finish', finishReason },
@@ -472,7 +507,13 @@ export class TurnChunks {
     if (isPlanTool(tool) || UNTOLD.has(tool)) return;
     const toolCallId = callId ?? `${this.#run}.${step}.${call}`;
     const words = this.#open(step);
-    words.call(toolCallId, tool, { type: 'tool-input-available', toolCallId, toolName: tool, input: args, dynamic: true });
+    words.call(toolCallId, tool, {
+      type: 'tool-input-available',
+      toolCallId,
+      toolName: tool,
+      input: args,
+      dynamic: true,
+    });
     this.#calls.add(this.#key(step, call), { toolCallId, tool, message: this.#messageNow(), step: words });
   }
 
@@ -484,7 +525,8 @@ export class TurnChunks {
   }
 
   #askForTask({ step, call, tool, token, payload }: EventPayloads['tool.approval_requested'], run: string): void {
-    const told = this.#calls.get(`${run} ${step} ${call}`) ?? this.#addForTask(run, step, call, tool, payload?.['args']);
+    const told =
+      this.#calls.get(`${run} ${step} ${call}`) ?? this.#addForTask(run, step, call, tool, payload?.['args']);
     this.#calls.ask(told, token, payload?.['reason']);
   }
 
@@ -493,7 +535,12 @@ export class TurnChunks {
     const of = { toolCallId, toolName: tool, dynamic: true } as const;
     this.#add({ type: 'tool-input-start', ...of });
     this.#add({ type: 'tool-input-available', ...of, input: args });
-    return this.#calls.add(`${run} ${step} ${call}`, { toolCallId, tool, message: this.#messageNow(), step: this.#words });
+    return this.#calls.add(`${run} ${step} ${call}`, {
+      toolCallId,
+      tool,
+      message: this.#messageNow(),
+      step: this.#words,
+    });
   }
 
   // Questions.

@@ -17,7 +17,10 @@ export class UIAssembly {
 
   hear(chunk: UIChunk): void {
     const { parts } = this.message;
-    if (isDataChunk(chunk)) return this.#data(chunk);
+    if (isDataChunk(chunk)) {
+      this.#data(chunk);
+      return;
+    }
     switch (chunk.type) {
       case 'start-step':
         parts.push({ type: 'step-start' });
@@ -26,9 +29,11 @@ export class UIAssembly {
         parts.length = parts.findLastIndex(({ type }) => type === 'step-start') + 1;
         return;
       case 'text-start':
-        return this.#speak({ type: 'text', text: '', state: 'done' }, `text ${chunk.id}`);
+        this.#speak({ type: 'text', text: '', state: 'done' }, `text ${chunk.id}`);
+        return;
       case 'reasoning-start':
-        return this.#speak({ type: 'reasoning', id: chunk.id, text: '', state: 'done' }, `reasoning ${chunk.id}`);
+        this.#speak({ type: 'reasoning', id: chunk.id, text: '', state: 'done' }, `reasoning ${chunk.id}`);
+        return;
       case 'text-delta':
       case 'reasoning-delta': {
         const part = this.#spoken.get(`${chunk.type === 'text-delta' ? 'text' : 'reasoning'} ${chunk.id}`);
@@ -41,7 +46,8 @@ export class UIAssembly {
         parts.push({ ...chunk });
         return;
       default:
-        return this.#ofCall(chunk);
+        this.#ofCall(chunk);
+        return;
     }
   }
 
@@ -53,7 +59,8 @@ export class UIAssembly {
   #data({ type, id, data, transient }: DataChunk): void {
     if (transient === true) return;
     const { parts } = this.message;
-    const known = id === undefined ? undefined : parts.find((part) => part.type === type && 'id' in part && part.id === id);
+    const known =
+      id === undefined ? undefined : parts.find((part) => part.type === type && 'id' in part && part.id === id);
     if (known !== undefined && 'data' in known) known.data = data;
     else parts.push({ type, ...defined({ id }), data });
   }

@@ -18,8 +18,8 @@ import type { RunRecord } from '#journal';
 import {
   artifactUrl,
   dataUrl,
-  referenceIn,
   type Heard,
+  referenceIn,
   type TurnChunkOptions,
   TurnChunks,
   type TurnUIMessage,
@@ -102,7 +102,10 @@ async function shownTurn(host: RunHost, runs: readonly RunRecord[], options: Sho
   return messages.filter(({ parts }) => parts.some(({ type }) => type !== 'step-start'));
 }
 
-export function turnOptions({ fileUrl, errorText }: ShownOptions, metadata: TurnUIMessage['metadata'] = {}): TurnChunkOptions {
+export function turnOptions(
+  { fileUrl, errorText }: ShownOptions,
+  metadata: TurnUIMessage['metadata'] = {},
+): TurnChunkOptions {
   return {
     metadata,
     fileUrl: fileUrl ?? artifactUrl,
@@ -133,7 +136,8 @@ function isEnd(event: RunEvent): event is Extract<RunEvent, { type: 'tool.comple
 async function dataRows({ deps: { journal } }: RunHost, run: string): Promise<readonly StreamRow[]> {
   const rows: StreamRow[] = [];
   const waiting = (news: Promise<void>): Promise<void> => news;
-  for await (const row of followRows({ journal, waiting }, { run, name: DATA_STREAM }, { follow: false })) rows.push(row);
+  for await (const row of followRows({ journal, waiting }, { run, name: DATA_STREAM }, { follow: false }))
+    rows.push(row);
   return rows;
 }
 
@@ -148,7 +152,12 @@ function userMessage(
     ...(text === '' && files.length > 0 ? [] : [{ type: 'text' as const, text, state: 'done' as const }]),
     ...files.map((file): UIPart => {
       const { mime, fileName } = file;
-      return { type: 'file', mediaType: mime, url: fileUrl({ type: 'file', ...file }), ...defined({ filename: fileName }) };
+      return {
+        type: 'file',
+        mediaType: mime,
+        url: fileUrl({ type: 'file', ...file }),
+        ...defined({ filename: fileName }),
+      };
     }),
   ];
   return { id: id ?? `${run}:${place}`, role: 'user', metadata: defined({ run, turn, author }), parts };
@@ -165,7 +174,11 @@ function begunBy(state: RunState | undefined): Said {
   if (state === undefined) return { text: '', files: [] };
   const { query, notice, context, author, turn } = state;
   const id = turn?.messages?.[0]?.id;
-  return { text: queryWords({ query, notice }), files: context.inputs ?? [], ...defined({ id, author: author ?? undefined }) };
+  return {
+    text: queryWords({ query, notice }),
+    files: context.inputs ?? [],
+    ...defined({ id, author: author ?? undefined }),
+  };
 }
 
 function saidBy({ type, payload = {}, turnMessage }: NonNullable<Heard['control']>): Said {

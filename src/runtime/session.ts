@@ -12,12 +12,7 @@ import {
   type Scope,
 } from '#core';
 import type { SessionRecord } from '#journal';
-import {
-  type TurnMessage,
-  type TurnUIMessage,
-  toModelMessages,
-  type UserMessage,
-} from '#messages';
+import { type TurnMessage, type TurnUIMessage, toModelMessages, type UserMessage } from '#messages';
 import { assertStart, type Starting } from './new-run.ts';
 import type { RunResult } from './result.ts';
 import { Run } from './run.ts';
@@ -25,8 +20,8 @@ import type { RunHost } from './run-host.ts';
 import { type SessionEvent, type SessionEventOptions, sessionEvents, sessionPosition } from './session-events.ts';
 import { transcriptOf } from './session-messages.ts';
 import { turnsBefore } from './session-path.ts';
-import { type ShownOptions, shownMessages } from './session-shown.ts';
 import { type Acceptance, BUSY_MODES, type BusyMode, type Outgoing, Sender } from './session-send.ts';
+import { type ShownOptions, shownMessages } from './session-shown.ts';
 import {
   activeTurn,
   branchesOfSession,

@@ -1,9 +1,9 @@
 /** A client of `useChat` without React, and a server with chats for it. */
 import { AbstractChat, type ChatInit, DefaultChatTransport, type DynamicToolUIPart, type UIMessage } from 'ai';
 import { onTestFinished } from 'vitest';
-import { type AiSdkOptions, aiSdk } from '#server/ai-sdk';
-import { createHandler, serve } from '#server';
 import type { Runtime } from '#runtime';
+import { createHandler, serve } from '#server';
+import { type AiSdkOptions, aiSdk } from '#server/ai-sdk';
 
 export async function serveChats(
   runtime: Runtime,

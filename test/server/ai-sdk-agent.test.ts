@@ -2,8 +2,8 @@
 import { createAgentUIStream, isToolUIPart, readUIMessageStream, type UIMessage } from 'ai';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { memoryJournal } from '#journal';
-import { react } from '#planners/react';
 import { agent } from '#pilotage';
+import { react } from '#planners/react';
 import { createRuntime } from '#runtime';
 import { asAgent } from '#server/ai-sdk';
 import { scriptedModel } from '#testing';
@@ -45,8 +45,15 @@ describe('asAgent', () => {
     const made = asAgent(runtime, { agent: desk });
     expect([made.version, made.id, Object.keys(made.tools)]).toEqual(['agent-v1', 'desk', ['look']]);
     const { text, steps, totalUsage, finishReason, response } = await made.generate({ prompt: 'What color?' });
-    expect([text, finishReason, totalUsage.inputTokens, totalUsage.outputTokens]).toEqual(['It is blue.', 'stop', 16, 10]);
-    expect(steps.map(({ toolCalls, toolResults, usage }) => [toolCalls.length, toolResults.length, usage.outputTokens])).toEqual([
+    expect([text, finishReason, totalUsage.inputTokens, totalUsage.outputTokens]).toEqual([
+      'It is blue.',
+      'stop',
+      16,
+      10,
+    ]);
+    expect(
+      steps.map(({ toolCalls, toolResults, usage }) => [toolCalls.length, toolResults.length, usage.outputTokens]),
+    ).toEqual([
       [1, 1, 7],
       [0, 0, 3],
     ]);

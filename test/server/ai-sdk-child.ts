@@ -1,9 +1,9 @@
 /** A server with the scenario agent on a file, for tests that kill it: `node ai-sdk-child.ts <folder>`. It says where it listens. */
 import { join } from 'node:path';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { createRuntime } from '../../src/index.ts';
-import { aiSdk } from '../../src/server/ai-sdk/index.ts';
-import { createHandler, serve } from '../../src/server/index.ts';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime } from '#pilotage';
+import { createHandler, serve } from '#server';
+import { aiSdk } from '#server/ai-sdk';
 import { Effects, scenarioAgent } from '../../examples/scenario-agent.ts';
 
 const [, , folder = ''] = process.argv;

@@ -49,12 +49,7 @@ const wholeSlow = Array.from({ length: 25 }, (_, index) => `w${index}`).join(' '
 describe('a server that is killed', () => {
   it.each([
     ['while text streams', 'slow 25', (chat: Chat) => chat.said.at(-1)?.includes('w5') === true, wholeSlow],
-    [
-      'while a tool runs',
-      'weather in Oslo',
-      (chat: Chat) => chat.calls.length === 1,
-      'It is 7 degrees in Oslo.',
-    ],
+    ['while a tool runs', 'weather in Oslo', (chat: Chat) => chat.calls.length === 1, 'It is 7 degrees in Oslo.'],
   ] as const)('%s leaves a client that ends with the right content once', async (_, text, isThere, said) => {
     const { folder } = place();
     const first = await serverOn(folder);

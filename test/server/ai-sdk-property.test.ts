@@ -55,7 +55,12 @@ function plannerOf(steps: readonly ScriptedStep[]): Planner {
   return {
     name: 'scripted',
     async *next({ trajectory: { count } }): AsyncGenerator<SpokenDelta, Move> {
-      const { reasoning, text, calls: made, void: wrong } = steps[count] ?? { reasoning: [], text: ['end'], calls: [], void: [] };
+      const {
+        reasoning,
+        text,
+        calls: made,
+        void: wrong,
+      } = steps[count] ?? { reasoning: [], text: ['end'], calls: [], void: [] };
       for (const each of wrong) yield { type: 'text', text: each };
       if (wrong.length > 0) yield { type: 'reset' };
       for (const each of reasoning) {
@@ -67,7 +72,10 @@ function plannerOf(steps: readonly ScriptedStep[]): Planner {
         await turn();
       }
       const said = { text: text.join(''), reasoning: reasoning.join('') };
-      const notes = { ...(said.text === '' ? {} : { text: said.text }), ...(said.reasoning === '' ? {} : { reasoning: said.reasoning }) };
+      const notes = {
+        ...(said.text === '' ? {} : { text: said.text }),
+        ...(said.reasoning === '' ? {} : { reasoning: said.reasoning }),
+      };
       if (made.length === 0) return { decision: { kind: 'finish', reason: 'goal', payload: said.text }, ...notes };
       const branches = made.map(({ tool }, index) => ({ id: `b${index}`, tool, args: { step: count, index } as Json }));
       return { decision: { kind: 'call_parallel', branches }, ...notes };
@@ -89,7 +97,8 @@ function servedBy(steps: readonly ScriptedStep[]) {
       messages,
       transport: new DefaultChatTransport({ api: 'http://localhost/api/chat', fetch: ask as typeof fetch }),
     });
-  const history = async (): Promise<UIMessage[]> => (await (await ask('http://localhost/api/chat/talk/messages')).json()) as UIMessage[];
+  const history = async (): Promise<UIMessage[]> =>
+    (await (await ask('http://localhost/api/chat/talk/messages')).json()) as UIMessage[];
   return { runtime, chatOf, history, statuses };
 }
 
@@ -103,7 +112,9 @@ function shown(messages: readonly UIMessage[]): unknown {
 }
 
 function partsOf(parts: UIMessage['parts']): UIMessage['parts'] {
-  return parts.filter(({ type }, index) => type !== 'step-start' || ![undefined, 'step-start'].includes(parts[index + 1]?.type));
+  return parts.filter(
+    ({ type }, index) => type !== 'step-start' || ![undefined, 'step-start'].includes(parts[index + 1]?.type),
+  );
 }
 
 /** Answers what is asked, as the script says, until the turn has ended. */

@@ -43,16 +43,27 @@ async function page() {
       sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
     });
     const approvals = chat.messages.flatMap(({ parts }) =>
-      parts.flatMap((part) => (part.type === 'dynamic-tool' && part.state === 'approval-requested' ? [part.approval.id] : [])),
+      parts.flatMap((part) =>
+        part.type === 'dynamic-tool' && part.state === 'approval-requested' ? [part.approval.id] : [],
+      ),
     );
     return createElement(
       'main',
       { id: chat.status },
       chat.messages.map(({ id, role, parts }) =>
-        createElement('p', { key: id }, `${role}: `, parts.map((part) => (part.type === 'text' ? part.text : '')).join('')),
+        createElement(
+          'p',
+          { key: id },
+          `${role}: `,
+          parts.map((part) => (part.type === 'text' ? part.text : '')).join(''),
+        ),
       ),
       approvals.map((id) =>
-        createElement('button', { key: id, onClick: () => void chat.addToolApprovalResponse({ id, approved: true }) }, 'yes'),
+        createElement(
+          'button',
+          { key: id, onClick: () => void chat.addToolApprovalResponse({ id, approved: true }) },
+          'yes',
+        ),
       ),
       createElement('a', { onClick: () => void chat.sendMessage({ text: 'refund A-17 and B-18' }) }, 'send'),
       createElement('b', { onClick: () => void chat.sendMessage({ text: 'slow 15' }) }, 'slow'),

@@ -189,7 +189,12 @@ describe('tools of the client', () => {
     await expectHistory(url, chat);
     await chat.sendMessage({ text: 'pick a color' });
     const other = chat.calls[1]?.toolCallId ?? '';
-    await chat.addToolOutput({ state: 'output-error', tool: 'pickColor', toolCallId: other, errorText: 'no eyes' } as never);
+    await chat.addToolOutput({
+      state: 'output-error',
+      tool: 'pickColor',
+      toolCallId: other,
+      errorText: 'no eyes',
+    } as never);
     await until(() => chat.status === 'ready' && chat.said[3]?.includes('picked') === true);
     expect(chat.said[3]).toBe('assistant: No color was picked.');
   });
@@ -241,14 +246,24 @@ describe('approvals', () => {
       ...assistant,
       parts: assistant?.parts.map((part) =>
         part.type === 'dynamic-tool'
-          ? { ...part, input: { order: 'A-17', amount: 9000 }, state: 'approval-responded', approval: { id, approved: true } }
+          ? {
+              ...part,
+              input: { order: 'A-17', amount: 9000 },
+              state: 'approval-responded',
+              approval: { id, approved: true },
+            }
           : part,
       ),
     });
     const post = (id: string, approval: string, path = '') =>
       fetch(`${url}/api/chat${path}`, {
         method: 'POST',
-        body: JSON.stringify({ id, messages: [user, answered(approval)], messageId: assistant?.id, trigger: 'submit-message' }),
+        body: JSON.stringify({
+          id,
+          messages: [user, answered(approval)],
+          messageId: assistant?.id,
+          trigger: 'submit-message',
+        }),
       });
     expect((await post('talk', 'pause_forged')).status).toBe(404);
     expect((await post('elsewhere', token)).status).toBe(404);
@@ -270,7 +285,11 @@ describe('approvals', () => {
     const edits = { [token]: { order: 'A-17', amount: 5 } };
     await chat.addToolApprovalResponse({ id: token, approved: true, options: { body: { edits } } });
     await until(() => chat.status === 'ready' && chat.said[1]?.includes('refunded') === true);
-    expect(chat.calls[0]).toMatchObject({ input: { amount: 5 }, output: { refunded: 5 }, approval: { approved: true } });
+    expect(chat.calls[0]).toMatchObject({
+      input: { amount: 5 },
+      output: { refunded: 5 },
+      approval: { approved: true },
+    });
     await expectHistory(url, chat);
     await chat.sendMessage({ text: 'refund B-18' });
     const [other = ''] = chat.approvals;

@@ -58,51 +58,61 @@ export class AgentParts {
   chunk(chunk: UIChunk): void {
     switch (chunk.type) {
       case 'start':
-        return this.#give({ type: 'start' });
+        this.#give({ type: 'start' });
+        return;
       case 'start-step':
         this.#startedAt = Date.now();
         this.#content = [];
-        return this.#give({ type: 'start-step', request: {}, warnings: [] });
+        this.#give({ type: 'start-step', request: {}, warnings: [] });
+        return;
       case 'finish-step':
-        return this.#endStep();
+        this.#endStep();
+        return;
       case 'text-start':
       case 'reasoning-start': {
         const part = { type: chunk.type === 'text-start' ? 'text' : 'reasoning', text: '' };
         this.#spoken.set(chunk.id, part);
         this.#content.push(part);
-        return this.#give(chunk);
+        this.#give(chunk);
+        return;
       }
       case 'text-delta':
       case 'reasoning-delta': {
         const { type, id, delta: text } = chunk;
         const part = this.#spoken.get(id);
         if (part !== undefined) part.text += text;
-        return this.#give({ type, id, text });
+        this.#give({ type, id, text });
+        return;
       }
       case 'text-end':
       case 'reasoning-end':
-        return this.#give(chunk);
+        this.#give(chunk);
+        return;
       case 'source-url': {
         const { sourceId: id, url, title } = chunk;
         const source = { type: 'source', sourceType: 'url', id, url, ...defined({ title }) } as const;
         this.#content.push(source);
-        return this.#give(source);
+        this.#give(source);
+        return;
       }
       case 'reset-step':
         // There is no part for it: what was said of the step is not told of in its result.
         this.#content = [];
         return;
       default:
-        return this.#ofCall(chunk);
+        this.#ofCall(chunk);
+        return;
     }
   }
 
   #ofCall(chunk: UIChunk): void {
     switch (chunk.type) {
       case 'tool-input-start':
-        return this.#give({ type: 'tool-input-start', id: chunk.toolCallId, toolName: chunk.toolName, dynamic: true });
+        this.#give({ type: 'tool-input-start', id: chunk.toolCallId, toolName: chunk.toolName, dynamic: true });
+        return;
       case 'tool-input-delta':
-        return this.#give({ type: 'tool-input-delta', id: chunk.toolCallId, delta: chunk.inputTextDelta });
+        this.#give({ type: 'tool-input-delta', id: chunk.toolCallId, delta: chunk.inputTextDelta });
+        return;
       case 'tool-input-available': {
         const { toolCallId, toolName, input, providerExecuted } = chunk;
         const call: Call = {
@@ -113,29 +123,35 @@ export class AgentParts {
         this.#calls.set(toolCallId, call);
         this.#add(call);
         if (!isKnown) this.#give({ type: 'tool-input-end', id: toolCallId });
-        return this.#give(call as StreamPart);
+        this.#give(call as StreamPart);
+        return;
       }
       case 'tool-approval-request': {
         const { approvalId, toolCallId, reason } = chunk;
         const toolCall = this.#calls.get(toolCallId);
         if (toolCall === undefined) return;
         this.#byApproval.set(approvalId, toolCall);
-        return this.#both({ type: 'tool-approval-request', approvalId, toolCall, ...defined({ reason }) });
+        this.#both({ type: 'tool-approval-request', approvalId, toolCall, ...defined({ reason }) });
+        return;
       }
       case 'tool-approval-response': {
         const { approvalId, approved, reason } = chunk;
         const toolCall = this.#byApproval.get(approvalId);
         if (toolCall === undefined) return;
-        return this.#both({ type: 'tool-approval-response', approvalId, toolCall, approved, ...defined({ reason }) });
+        this.#both({ type: 'tool-approval-response', approvalId, toolCall, approved, ...defined({ reason }) });
+        return;
       }
       case 'tool-output-available': {
         const { output, preliminary, toolCallId } = chunk;
-        return this.#result(toolCallId, { type: 'tool-result', output, ...defined({ preliminary }) }, preliminary !== true);
+        this.#result(toolCallId, { type: 'tool-result', output, ...defined({ preliminary }) }, preliminary !== true);
+        return;
       }
       case 'tool-output-error':
-        return this.#result(chunk.toolCallId, { type: 'tool-error', error: new Error(chunk.errorText) }, true);
+        this.#result(chunk.toolCallId, { type: 'tool-error', error: new Error(chunk.errorText) }, true);
+        return;
       case 'tool-output-denied':
-        return this.#result(chunk.toolCallId, { type: 'tool-output-denied' }, true);
+        this.#result(chunk.toolCallId, { type: 'tool-output-denied' }, true);
+        return;
       default:
         return;
     }
@@ -165,13 +181,28 @@ export class AgentParts {
 
   #endStep(): void {
     const finishReason = this.#content.some(({ type }) => type === 'tool-call') ? 'tool-calls' : 'stop';
-    const response = { id: `${this.#run}:${this.steps.length}`, timestamp: new Date(this.#startedAt), modelId: this.#options.agent };
+    const response = {
+      id: `${this.#run}:${this.steps.length}`,
+      timestamp: new Date(this.#startedAt),
+      modelId: this.#options.agent,
+    };
     const usage = usageOf(this.#used);
     const stepTimeMs = Date.now() - this.#startedAt;
     this.#used = undefined;
     const performance = performanceOf(stepTimeMs);
-    const more = { response, usage, performance, finishReason, rawFinishReason: undefined, providerMetadata: undefined } as const;
-    this.steps.push({ ...stepOf(this.#content, this.steps.length, this.#options.agent), ...more, response: { ...response, messages: [] } } as unknown as Step);
+    const more = {
+      response,
+      usage,
+      performance,
+      finishReason,
+      rawFinishReason: undefined,
+      providerMetadata: undefined,
+    } as const;
+    this.steps.push({
+      ...stepOf(this.#content, this.steps.length, this.#options.agent),
+      ...more,
+      response: { ...response, messages: [] },
+    } as unknown as Step);
     this.#content = [];
     this.#give({ type: 'finish-step', ...more });
   }
@@ -229,7 +260,8 @@ function usageOf(used: Usage | undefined): LanguageModelUsage {
 }
 
 function sum(one: LanguageModelUsage, other: LanguageModelUsage): LanguageModelUsage {
-  const add = (a: number | undefined, b: number | undefined) => (a === undefined && b === undefined ? undefined : (a ?? 0) + (b ?? 0));
+  const add = (a: number | undefined, b: number | undefined) =>
+    a === undefined && b === undefined ? undefined : (a ?? 0) + (b ?? 0);
   return {
     ...one,
     inputTokens: add(one.inputTokens, other.inputTokens),

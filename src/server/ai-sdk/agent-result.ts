@@ -135,7 +135,10 @@ export class AgentResult {
   }
 
   get response(): Promise<unknown> {
-    return Promise.all([this.finalStep, this.responseMessages]).then(([step, messages]) => ({ ...step?.response, messages }));
+    return Promise.all([this.finalStep, this.responseMessages]).then(([step, messages]) => ({
+      ...step?.response,
+      messages,
+    }));
   }
 
   get output(): Promise<string> {
@@ -201,7 +204,9 @@ function messagesOf({ content }: Step): unknown[] {
   const said = content.filter(({ type }) => ['text', 'reasoning', 'tool-call', 'tool-approval-request'].includes(type));
   const results = content.flatMap((part) => {
     if (part.type === 'tool-result') return [resultOf(part, outputOf(part.output))];
-    return part.type === 'tool-error' ? [resultOf(part, { type: 'error-text', value: String((part.error as Error).message) })] : [];
+    return part.type === 'tool-error'
+      ? [resultOf(part, { type: 'error-text', value: String((part.error as Error).message) })]
+      : [];
   });
   const assistant = said.map((part) => {
     if (part.type === 'tool-approval-request') {

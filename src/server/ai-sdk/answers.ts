@@ -88,7 +88,8 @@ export async function giveOutputs(
   given: readonly GivenOutput[],
 ): Promise<ReadonlySet<string>> {
   const tokens = new Set<string>();
-  const live = given.length === 0 ? undefined : turns.findLast(({ status }) => status === 'paused' || status === 'running');
+  const live =
+    given.length === 0 ? undefined : turns.findLast(({ status }) => status === 'paused' || status === 'running');
   if (live === undefined) return tokens;
   const { run } = await visit.run(live.turn);
   const state = await run.state();

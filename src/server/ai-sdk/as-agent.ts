@@ -2,8 +2,16 @@
  * An agent of a runtime as the AI SDK's `Agent`, for whatever takes one. Each call is a run; a call whose messages end with answers to approvals goes on with
  * the run that has asked.
  */
-import type { Agent as SdkAgent, FinishReason, GenerateTextResult, ModelMessage, StreamTextResult, ToolSet } from 'ai';
-import { assertOptions, defined, type Identity, type Json, type JsonObject, type OptionShape, PilotageError } from '#core';
+import type { FinishReason, GenerateTextResult, ModelMessage, Agent as SdkAgent, StreamTextResult, ToolSet } from 'ai';
+import {
+  assertOptions,
+  defined,
+  type Identity,
+  type Json,
+  type JsonObject,
+  type OptionShape,
+  PilotageError,
+} from '#core';
 import { artifactUrl, TurnChunks, type UIChunk } from '#messages';
 import type { GivenTurn, Run, Runtime, StartOptions } from '#runtime';
 import { explainSchemaError, firstIssues, schemaErrors } from '#schema';
@@ -23,7 +31,12 @@ export interface AsAgentOptions {
   readonly errorText?: ErrorText;
 }
 
-const OPTIONS: OptionShape<AsAgentOptions> = { agent: 'any?', identity: 'object?', start: 'object?', errorText: 'function?' };
+const OPTIONS: OptionShape<AsAgentOptions> = {
+  agent: 'any?',
+  identity: 'object?',
+  start: 'object?',
+  errorText: 'function?',
+};
 /** How many waits are looked at at once. */
 const WAITS = 200;
 const SCHEMA = Symbol.for('vercel.ai.schema');
@@ -60,11 +73,15 @@ export function asAgent(runtime: Runtime, options: AsAgentOptions = {}): SdkAgen
 
 /** Schemas in the form that the AI SDK takes without its own functions. */
 function toolsOf({ tools }: Agent): ToolSet {
-  const list = Array.isArray(tools) ? (tools as readonly Tool[]).map((tool) => [tool.name, tool] as const) : Object.entries(tools);
+  const list = Array.isArray(tools)
+    ? (tools as readonly Tool[]).map((tool) => [tool.name, tool] as const)
+    : Object.entries(tools);
   const made = list.map(([name, tool]) => {
     const { description, inputSchema } = tool as Pick<Tool, 'description' | 'inputSchema'>;
     const isReady = typeof inputSchema === 'function' || '~standard' in inputSchema || SCHEMA in inputSchema;
-    const schema = isReady ? inputSchema : { [SCHEMA]: true, jsonSchema: inputSchema, validate: checkOf(inputSchema as JsonObject) };
+    const schema = isReady
+      ? inputSchema
+      : { [SCHEMA]: true, jsonSchema: inputSchema, validate: checkOf(inputSchema as JsonObject) };
     return [name, { description, inputSchema: schema }];
   });
   return Object.fromEntries(made) as ToolSet;
@@ -84,17 +101,27 @@ async function call(runtime: Runtime, options: Ready, asked: Asked): Promise<Age
   if (asked.experimental_transform !== undefined)
     throw new PilotageError('invalid_config', 'experimental_transform is not supported here. Transform result.stream.');
   const messages: readonly ModelMessage[] =
-    typeof asked.prompt === 'string' ? [{ role: 'user', content: asked.prompt }] : (asked.prompt ?? asked.messages ?? []);
+    typeof asked.prompt === 'string'
+      ? [{ role: 'user', content: asked.prompt }]
+      : (asked.prompt ?? asked.messages ?? []);
   const answers = answersAtEnd(messages);
-  const { run, from } = answers.length > 0 ? await goOn(runtime, options, answers) : await begin(runtime, options, messages);
+  const { run, from } =
+    answers.length > 0 ? await goOn(runtime, options, answers) : await begin(runtime, options, messages);
   cancelOn(run, asked);
   return read(run, options, { from, messages, ...defined({ onStepEnd: asked.onStepEnd ?? asked.onStepFinish }) });
 }
 
-async function begin(runtime: Runtime, options: Ready, messages: readonly ModelMessage[]): Promise<{ run: Run; from: number }> {
+async function begin(
+  runtime: Runtime,
+  options: Ready,
+  messages: readonly ModelMessage[],
+): Promise<{ run: Run; from: number }> {
   const last = messages.at(-1);
   if (last?.role !== 'user')
-    throw new PilotageError('invalid_config', 'The messages must end with one of the user, or with answers to approvals.');
+    throw new PilotageError(
+      'invalid_config',
+      'The messages must end with one of the user, or with answers to approvals.',
+    );
   const { tenant, user } = options.identity ?? { tenant: 'local', user: 'local' };
   const id = crypto.randomUUID();
   const history = messages.slice(0, -1) as unknown as readonly GivenTurn[];
@@ -122,9 +149,17 @@ function answersAtEnd(messages: readonly ModelMessage[]): readonly Answer[] {
   return last.content.filter((part) => part.type === 'tool-approval-response');
 }
 
-async function goOn(runtime: Runtime, { identity }: Ready, answers: readonly Answer[]): Promise<{ run: Run; from: number }> {
+async function goOn(
+  runtime: Runtime,
+  { identity }: Ready,
+  answers: readonly Answer[],
+): Promise<{ run: Run; from: number }> {
   const { tenant, user } = identity ?? { tenant: 'local', user: 'local' };
-  const asked = await runsAsking(runtime, { tenant, user }, answers.map(({ approvalId }) => approvalId));
+  const asked = await runsAsking(
+    runtime,
+    { tenant, user },
+    answers.map(({ approvalId }) => approvalId),
+  );
   const [first] = answers;
   const id = first && asked.get(first.approvalId)?.root;
   if (id === undefined || answers.some(({ approvalId }) => !asked.has(approvalId)))
@@ -160,7 +195,9 @@ async function runsAsking(
 /** For the AI SDK an agent that is aborted is stopped. */
 function cancelOn(run: Run, { abortSignal, timeout }: Asked): void {
   const ms = typeof timeout === 'number' ? timeout : timeout?.totalMs;
-  const signals = [abortSignal, ms === undefined ? undefined : AbortSignal.timeout(ms)].filter((each) => each !== undefined);
+  const signals = [abortSignal, ms === undefined ? undefined : AbortSignal.timeout(ms)].filter(
+    (each) => each !== undefined,
+  );
   const cancel = (): void => void run.cancel().catch(() => {});
   for (const signal of signals) {
     if (signal.aborted) cancel();
@@ -174,7 +211,11 @@ interface Reading {
   readonly onStepEnd?: (step: never) => unknown;
 }
 
-function read(run: Run, { name = 'agent', errorText = plainErrorText }: Ready, { from, onStepEnd }: Reading): AgentResult {
+function read(
+  run: Run,
+  { name = 'agent', errorText = plainErrorText }: Ready,
+  { from, onStepEnd }: Reading,
+): AgentResult {
   return new AgentResult(async (tell) => {
     let isTold = from === 1;
     let told = 0;

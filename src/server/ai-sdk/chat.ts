@@ -101,8 +101,7 @@ class Chats {
     const last = messages.at(-1);
     if (body.trigger === 'regenerate-message') return this.#regenerate(visit, body);
     if (last === undefined) throw new RequestRefused('request_invalid', 'The request has no message.');
-    if (last.role === 'user' && !isOfAssistant(messages, body.messageId))
-      return this.#say(visit, body, messages, last);
+    if (last.role === 'user' && !isOfAssistant(messages, body.messageId)) return this.#say(visit, body, messages, last);
     return this.#goOn(visit, body, messages, last);
   }
 
@@ -134,7 +133,12 @@ class Chats {
   }
 
   /** Answers of the client, of which one message goes on. */
-  async #goOn(visit: Visit, body: ChatBody, messages: readonly ClientMessage[], last: ClientMessage): Promise<Response> {
+  async #goOn(
+    visit: Visit,
+    body: ChatBody,
+    messages: readonly ClientMessage[],
+    last: ClientMessage,
+  ): Promise<Response> {
     const session = await this.#session(visit, body.id, 'answer');
     const message = body.messageId ?? last.id;
     const turn = await turnOfMessage(visit, await session.turns(), message);
@@ -162,7 +166,9 @@ class Chats {
   async stop(request: Request): Promise<Response> {
     const visit = request.get('visit');
     const session = await this.#session(visit, request.req.param('id') ?? '', 'control');
-    const live = (await session.turns()).find(({ status, waits }) => waits !== true && (ACTIVE.has(status) || status === 'paused'));
+    const live = (await session.turns()).find(
+      ({ status, waits }) => waits !== true && (ACTIVE.has(status) || status === 'paused'),
+    );
     if (live !== undefined) {
       const { run } = await visit.run(live.turn, 'control');
       await run.cancel().catch((error: unknown) => {
@@ -234,13 +240,16 @@ class Chats {
 
   /** What follows a message of the user. @param message absent: that with which the turn began. */
   async #stream(visit: Visit, session: Session, run: string, message: string | undefined): Promise<Response> {
-    return visit.stream(
-      (signal) => this.#whenHeard(visit, session, run, message, signal),
-      this.#streamOptions(),
-    );
+    return visit.stream((signal) => this.#whenHeard(visit, session, run, message, signal), this.#streamOptions());
   }
 
-  async *#whenHeard(visit: Visit, session: Session, sent: string, message: string | undefined, signal: AbortSignal): AsyncGenerator<ServerEvent, void> {
+  async *#whenHeard(
+    visit: Visit,
+    session: Session,
+    sent: string,
+    message: string | undefined,
+    signal: AbortSignal,
+  ): AsyncGenerator<ServerEvent, void> {
     const first = await this.#beginning(visit, sent);
     const isBeginning = message === undefined || first.turnOrigin?.messages.some(({ id }) => id === message) === true;
     let turn = sent;
@@ -254,7 +263,12 @@ class Chats {
       yield { data: '[DONE]' };
       return;
     }
-    const feed = await this.#feedOf(visit, session.id, turn, isBeginning || turn !== sent || message === undefined ? undefined : { after: message });
+    const feed = await this.#feedOf(
+      visit,
+      session.id,
+      turn,
+      isBeginning || turn !== sent || message === undefined ? undefined : { after: message },
+    );
     yield* feed.events(signal);
   }
 
@@ -266,7 +280,9 @@ class Chats {
       if (record.waits !== true) return true;
       const { live } = (await runtime.sessions.get({ ...owner, session: session.id })) ?? {};
       if (live === undefined || live.run === turn) return true;
-      const gone = new Promise<undefined>((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }));
+      const gone = new Promise<undefined>((resolve) =>
+        signal.addEventListener('abort', () => resolve(undefined), { once: true }),
+      );
       const result = await Promise.race([runtime.run(live.run).result(), gone]);
       if (result?.status === 'paused') return false;
       await sleep(LOOK_MS);

@@ -1,6 +1,6 @@
 /** One message of a chat as a client is sent it, from its start or from an answer on: what is recorded, and then what comes. */
-import { type RunEvent, PilotageError, type StreamRow } from '#core';
-import { type Heard, TurnChunks, type TurnChunkOptions, type TurnListener, type UIChunk } from '#messages';
+import { PilotageError, type RunEvent, type StreamRow } from '#core';
+import { type Heard, type TurnChunkOptions, TurnChunks, type TurnListener, type UIChunk } from '#messages';
 import type { Run } from '#runtime';
 import type { ServerEvent } from '../event-stream.ts';
 

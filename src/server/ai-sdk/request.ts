@@ -96,7 +96,9 @@ export function answersIn(messages: readonly ClientMessage[], edits: JsonObject 
     const { id, approved, reason } = approval;
     if (typeof id !== 'string' || typeof approved !== 'boolean') return [];
     const args = approved && Object.hasOwn(edits, id) ? edits[id] : undefined;
-    return [{ approvalId: id, approved, ...defined({ args, reason: typeof reason === 'string' ? reason : undefined }) }];
+    return [
+      { approvalId: id, approved, ...defined({ args, reason: typeof reason === 'string' ? reason : undefined }) },
+    ];
   });
 }
 
