@@ -137,6 +137,24 @@ describe('a chat', () => {
     expect(partsOf(await history(), 'data-plan')).toEqual([shown]);
   });
 
+  it('is that of its user: for others it is not there', async () => {
+    const runtime = createRuntime({ planner: () => finish('ok'), journal: memoryJournal() });
+    onTestFinished(() => runtime.close());
+    const authenticate = (request: Request) => {
+      const user = request.headers.get('authorization');
+      return user === null ? new Response(null, { status: 401 }) : { identity: { tenant: 'acme', user } };
+    };
+    const url = await serveChats(runtime, {}, { authenticate });
+    const chat = new Chat(url, { headers: { authorization: 'ana' } });
+    await chat.sendMessage({ text: 'go' });
+    expect(chat.said.at(-1)).toBe('assistant: ok');
+    expect(await historyOf(url, 'talk', { authorization: 'ben' })).toEqual([]);
+    const other = new Chat(url, { headers: { authorization: 'ben' }, messages: chat.messages });
+    await other.regenerate();
+    expect(other.error?.message).toContain('run_not_found');
+    expect((await fetch(`${url}/api/chat/talk/messages`)).status).toBe(401);
+  });
+
   it('keeps a wrong request out, and names what is wrong', async () => {
     const { url } = await served({ planner: () => finish('ok') });
     const post = (body: string) => fetch(`${url}/api/chat`, { method: 'POST', body });
