@@ -28,6 +28,8 @@ interface CallPart {
   toolCallId: string;
   input: Json;
   callProviderMetadata?: Metadata;
+  /** The provider of the model has carried it out. */
+  providerExecuted?: true;
 }
 
 interface Approval {
@@ -35,22 +37,40 @@ interface Approval {
   requestReason?: string;
 }
 
+type Granted = Approval & { approved: true; reason?: string };
+
 /** A call with its state. Tools are called by their names, which no client has to know. */
 export type UICall = CallPart &
   (
     | { state: 'input-available' }
     | { state: 'approval-requested'; approval: Approval }
-    | { state: 'output-available'; output: Json; resultProviderMetadata?: Metadata }
-    | { state: 'output-error'; errorText: string; resultProviderMetadata?: Metadata }
-    | { state: 'output-denied'; approval: { id: string; approved: false; reason?: string } }
+    | { state: 'approval-responded'; approval: Approval & { approved: boolean; reason?: string } }
+    | {
+        state: 'output-available';
+        output: Json;
+        preliminary?: true;
+        approval?: Granted;
+        resultProviderMetadata?: Metadata;
+      }
+    | { state: 'output-error'; errorText: string; approval?: Granted; resultProviderMetadata?: Metadata }
+    | { state: 'output-denied'; approval: Approval & { approved: false; reason?: string } }
   );
 
+/** The same while it is put together. */
+export interface StreamedCall extends CallPart {
+  state: UICall['state'];
+  approval?: Approval & { approved?: boolean; reason?: string };
+}
+
 export type UIPart =
-  | ({ type: 'text' | 'reasoning'; text: string; state: 'done' } & Provided)
+  | ({ type: 'text'; text: string; state: 'done' } & Provided)
+  | ({ type: 'reasoning'; id?: string; text: string; state: 'done' } & Provided)
   | ({ type: 'file'; mediaType: string; url: string; filename?: string } & Provided)
   | { type: 'step-start' }
   | { type: 'source-url'; sourceId: string; url: string; title?: string }
   | { type: 'source-document'; sourceId: string; title: string; mediaType: string; filename?: string }
+  /** What the program tells beside: a plan, a task, a pause, and what its tools report. */
+  | { type: `data-${string}`; id?: string; data: Json }
   | UICall;
 
 export interface UIMetadata {

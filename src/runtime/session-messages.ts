@@ -1,8 +1,6 @@
 /** A session as messages: what its turns said and did on the branch on which it is. */
-import { defined, type EarlierRun, queryWords, type Scope, type Turn } from '#core';
-import type { RunRecord } from '#journal';
-import { openCalls, type RunTurns } from '#messages';
-import { snapshotOf, type ToldRun, toldRun, turnsOf } from '#state';
+import { type EarlierRun, queryWords, type Scope, type Turn } from '#core';
+import { turnsOf } from '#state';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { activeRecords } from './session-turns.ts';
 
@@ -29,40 +27,4 @@ export function spokenTurns(told: EarlierRun, before: EarlierRun | undefined, go
   const isRepeated = before !== undefined && turns[0]?.role === 'user' && turns[0].text === queryWords(before);
   const isOpen = goesOn && turns.at(-1)?.text === `(${told.end.unanswered})`;
   return turns.slice(isRepeated ? 1 : 0, isOpen ? -1 : undefined);
-}
-
-/** As clients show it: calls that are under way have no result, and a turn without an answer says nothing. */
-export async function shownTurns(deps: Deps, scope: Scope, limit: number): Promise<readonly RunTurns[]> {
-  const records = await activeRecords(deps.journal, scope, limit);
-  return Promise.all(records.map((record, index) => shownTurn(deps, record, records[index - 1])));
-}
-
-/** With the files that were read of it. */
-function withMedia(run: ToldRun, { media }: Pick<EarlierRun, 'media'>): EarlierRun {
-  return media === undefined ? run : { ...run, media };
-}
-
-async function shownTurn(
-  { told, states, ...sources }: Deps,
-  { identity, turn, head, turnOrigin }: RunRecord,
-  last: RunRecord | undefined,
-): Promise<RunTurns> {
-  const before =
-    last === undefined || turnOrigin?.succeeds !== last.identity.run
-      ? undefined
-      : (await told.of(last.identity.run, last.head, identity, sources)).told;
-  const state = await states.of(identity.run);
-  const { author, sources: written, heard } = state;
-  const known = await told.of(identity.run, head, identity, sources);
-  const closed = state.open === null ? known.told : withMedia(toldRun({ ...state, open: null }), known.told);
-  const turns = spokenTurns(closed, before, false);
-  const ids = [...(state.turn?.messages ?? []), ...heard].map(({ id }) => id);
-  return {
-    run: identity.run,
-    turns: known.told.end.unanswered === undefined ? turns : turns.slice(0, -1),
-    ids,
-    open: openCalls(snapshotOf(state)),
-    sources: written,
-    ...defined({ turn, author: author ?? undefined }),
-  };
 }

@@ -12,22 +12,16 @@ import {
   type Scope,
 } from '#core';
 import type { SessionRecord } from '#journal';
-import {
-  type TurnMessage,
-  type TurnUIMessage,
-  toModelMessages,
-  toUIMessages,
-  type UIOptions,
-  type UserMessage,
-} from '#messages';
+import { type TurnMessage, type TurnUIMessage, toModelMessages, type UserMessage } from '#messages';
 import { assertStart, type Starting } from './new-run.ts';
 import type { RunResult } from './result.ts';
 import { Run } from './run.ts';
 import type { RunHost } from './run-host.ts';
 import { type SessionEvent, type SessionEventOptions, sessionEvents, sessionPosition } from './session-events.ts';
-import { shownTurns, transcriptOf } from './session-messages.ts';
+import { transcriptOf } from './session-messages.ts';
 import { turnsBefore } from './session-path.ts';
 import { type Acceptance, BUSY_MODES, type BusyMode, type Outgoing, Sender } from './session-send.ts';
+import { type ShownOptions, shownMessages } from './session-shown.ts';
 import {
   activeTurn,
   branchesOfSession,
@@ -76,7 +70,7 @@ export interface SentMessage {
 const SEND: OptionShape<SendOptions> = { busy: 'text?', id: 'text?', clientTools: 'list?' };
 const EVENTS: OptionShape<SessionEventOptions> = { from: 'whole?', tasks: 'flag?', signal: 'signal?' };
 const TURNS: OptionShape<{ limit?: number }> = { limit: 'count?' };
-const UI: OptionShape<{ limit?: number } & UIOptions> = { ...TURNS, fileUrl: 'function?' };
+const UI: OptionShape<{ limit?: number } & ShownOptions> = { ...TURNS, fileUrl: 'function?', errorText: 'function?' };
 const CANCEL: OptionShape<{ waiting?: boolean }> = { waiting: 'flag?' };
 const DEFAULT_TURNS = 100;
 const MAX_MESSAGE_ID = 500;
@@ -167,11 +161,14 @@ export class Session {
     return toModelMessages(await transcriptOf(this.#host.deps, this.#scope, limit));
   }
 
-  /** The same for clients of the AI SDK (`useChat`): with ids, states of calls, approvals that are open, sources, and who has written what. */
-  async uiMessages(options: { readonly limit?: number } & UIOptions = {}): Promise<TurnUIMessage[]> {
+  /**
+   * The same for clients of the AI SDK (`useChat`), as it was streamed to them: with ids, states of calls, approvals, what tasks, plans and tools report, sources, and
+   * who has written what. The message of a turn under way has what is recorded of it.
+   */
+  async uiMessages(options: { readonly limit?: number } & ShownOptions = {}): Promise<TurnUIMessage[]> {
     assertOptions('uiMessages', options, UI);
-    const { limit = DEFAULT_TURNS, ...ui } = options;
-    return toUIMessages(await shownTurns(this.#host.deps, this.#scope, limit), ui);
+    const { limit = DEFAULT_TURNS, ...shown } = options;
+    return shownMessages(this.#host, this.#scope, limit, shown);
   }
 
   /**

@@ -230,7 +230,7 @@ function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
       reasoningChars: reasoning === undefined ? 0 : [...reasoning].length,
       latencyMs: since(move.startedAt, entry.at),
       ...(decision.kind === 'call_tool' && typeof decision.tool === 'string' ? { tool: decision.tool } : {}),
-      ...defined({ reasoningTrace: reasoning, text, usage, rejected, partial }),
+      ...defined({ plan: planIn(move), reasoningTrace: reasoning, text, usage, rejected, partial }),
     }),
   ];
   events.push(...providerEvents(entry, move, identity));
@@ -241,6 +241,11 @@ function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
     ...invokedEvents(entry, step, branchesOf(decision), 0, identity),
     ...heldEvents(entry, move, identity),
   ];
+}
+
+function planIn({ decision, rejected, fault }: Moved): string | undefined {
+  if (decision.kind !== 'call_parallel' || (rejected ?? fault) !== undefined) return undefined;
+  return decision.plan;
 }
 
 function providerEvents(entry: Entry, { step, providerState }: Moved, identity: Identity): RunEvent[] {

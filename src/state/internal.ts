@@ -108,7 +108,7 @@ export {
 } from './state.ts';
 export { copyState, FOLD_VERSION, packState, unpackState } from './stored-state.ts';
 export { freshUsage, groupView, restOf } from './task-state.ts';
-export { type ToldRun, toldRun } from './told-run.ts';
+export { toldRun } from './told-run.ts';
 export { summaryText, turnsOf } from './told-turns.ts';
 export { type RunTrajectory, readTrajectory, trajectoryOf } from './trajectory.ts';
 export { callsToUndo, isUndoUnderWay, taskToUndo, type UndoableCall, unsureCalls } from './undo.ts';

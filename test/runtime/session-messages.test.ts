@@ -177,7 +177,8 @@ describe('a turn in several runs', () => {
     await (await session.send('one')).result();
     const messages = await session.messages();
     expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant']);
-    expect((await session.uiMessages()).map(({ role }) => role)).toEqual(['user', 'assistant', 'assistant']);
+    // To a client the answer is one message, whoever has gone on with it.
+    expect((await session.uiMessages()).map(({ role }) => role)).toEqual(['user', 'assistant']);
     await runtime.close();
     expect(saved).toEqual(messages);
   });

@@ -1,0 +1,568 @@
+/**
+ * The events of a turn as the chunks of its messages. A turn is one run, or several that go on with each other. The same events give the same chunks: one who
+ * reads live, one who comes late and one who loads the history have the same messages, with the same ids.
+ */
+import {
+  AWAIT_TOOL,
+  type Control,
+  defined,
+  type EventPayloads,
+  type InputArtifact,
+  isPlanTool,
+  type Json,
+  jsonText,
+  type RunEvent,
+  type Source,
+  SPAWN_TOOL,
+  type StreamRow,
+  type TurnFile,
+  UNDO_TASK,
+  wordsIn,
+} from '#core';
+import { OpenWords } from './open-words.ts';
+import { type ErrorWords, type ToldCall, ToldCalls } from './told-calls.ts';
+import { ToldNotes } from './told-notes.ts';
+import { dataChunkIn, type UIChunk, type UIFinishReason } from './ui-chunks.ts';
+import type { UIMetadata } from './ui-messages.ts';
+
+/** What the user said: the words that began a run, or a message, an answer, a new goal on its way. */
+export interface Heard {
+  /** Its place in the turn: how many messages were before it. */
+  readonly place: number;
+  /** Absent: the words that began the turn. */
+  readonly control?: Pick<Control, 'type' | 'payload' | 'turnMessage'>;
+}
+
+export interface TurnListener {
+  /** @param message the id of the message of the assistant that it is of. */
+  chunk(chunk: UIChunk, message: string): void;
+  /** The user says something: what is told from now on is of the next message. */
+  heard?(said: Heard): void;
+}
+
+export interface TurnChunkOptions {
+  readonly metadata?: UIMetadata;
+  /** Words for the client about an error. */
+  readonly errorText: ErrorWords;
+  readonly fileUrl: (file: TurnFile) => string;
+}
+
+/** How the turn stands when nothing more was read. */
+export type Standing =
+  | { readonly kind: 'open' }
+  | { readonly kind: 'ended'; readonly chunk: UIChunk }
+  | { readonly kind: 'paused'; readonly finishReason: UIFinishReason };
+
+/** A piece of the arguments of a call while the model writes them. */
+interface InputPiece {
+  readonly type: 'tool.input';
+  readonly step: number;
+  readonly callId: string;
+  readonly tool: string;
+  readonly text: string;
+  readonly offset: number;
+}
+
+type Spoken = Extract<RunEvent, { type: 'token' }> | InputPiece;
+
+function spokenIn(event: { readonly type: string }): Spoken | undefined {
+  return event.type === 'token' || event.type === 'tool.input' ? (event as Spoken) : undefined;
+}
+
+/** Tools that stand for what is told in other words. */
+const UNTOLD: ReadonlySet<string> = new Set([SPAWN_TOOL, AWAIT_TOOL, UNDO_TASK]);
+/** What a client answers by what it makes of a call. */
+const FOR_CLIENTS: ReadonlySet<string> = new Set(['approval_required', 'client_tool']);
+const OPEN: Standing = { kind: 'open' };
+
+export class TurnChunks {
+  readonly #listener: TurnListener;
+  readonly #options: TurnChunkOptions;
+  readonly #calls: ToldCalls;
+  readonly #notes: ToldNotes;
+  readonly #sources = new Set<string>();
+  /** The run that is read, and the one with which the turn began. */
+  #run = '';
+  #first = '';
+  #places = 0;
+  /** The message that is told. */
+  #message: string | undefined;
+  #words: OpenWords | undefined;
+  /** The last step left its mark, and nothing behind it. */
+  #isMarked = false;
+  #lastStep = -1;
+  /** The last step that was decided. */
+  #decided = -1;
+  #early: Spoken[] = [];
+  #heardUpTo = 0;
+  /** What was heard, and is told when the step that is open has ended. */
+  #waiting: Omit<Heard, 'place'>[] = [];
+  /** The move of the step was read at this position: its calls come with it. */
+  #movedAt: number | undefined;
+  #files: Source[] = [];
+  #standing: Standing = OPEN;
+  /** The words of the move that ends the run. */
+  #ending = '';
+  #carried = '';
+  #lastControl: { readonly seq: number; readonly type: string } | undefined;
+  #asked: EventPayloads['pause.requested'] | undefined;
+  readonly #given = new Map<string, { readonly args?: Json; readonly reason?: Json; readonly verdict: string }>();
+
+  constructor(listener: TurnListener, options: TurnChunkOptions) {
+    this.#listener = listener;
+    this.#options = options;
+    const tell = (chunk: UIChunk, message: string): void => listener.chunk(chunk, message);
+    this.#calls = new ToldCalls(tell, options.errorText);
+    this.#notes = new ToldNotes((chunk) => this.#add(chunk));
+  }
+
+  get standing(): Standing {
+    return this.#standing;
+  }
+
+  /** The call is under way. */
+  isOpen(step: number, call: number): boolean {
+    return this.#calls.get(this.#key(step, call))?.isOver === false;
+  }
+
+  /** Whether rows of the run's streams may belong to what is open. */
+  get hasOpenCalls(): boolean {
+    return this.#calls.hasOpen;
+  }
+
+  hear(event: RunEvent): void {
+    if (event.path !== undefined) {
+      this.#hearTask(event);
+      return;
+    }
+    const spoken = spokenIn(event);
+    if (this.#early.length > 0 && (spoken !== undefined || event.seq > this.#heardUpTo)) this.#speakEarly();
+    this.#heardUpTo = event.seq;
+    if (spoken !== undefined) {
+      this.#speak(spoken);
+      return;
+    }
+    if (this.#movedAt !== undefined && event.seq > this.#movedAt) this.#settleMove();
+    if (this.#asked !== undefined) this.#tellAsked(event);
+    this.#hearOwn(event);
+  }
+
+  /** All events of the entries so far were heard. */
+  #speakEarly(): void {
+    if (this.#words !== undefined && this.#calls.hasOpenIn(this.#words)) return;
+    for (const early of this.#early.splice(0)) this.#speak(early);
+  }
+
+  /** What a model says may be heard before what led to it was read. */
+  #speak(event: Spoken): void {
+    const { step, text, offset } = event;
+    if (step > this.#decided + 1) this.#early.push(event);
+    else if (step <= this.#decided) return;
+    else if (event.type === 'token') this.#open(step).say(event.channel, text, offset);
+    else this.#open(step).write(event.callId, event.tool, text, offset);
+  }
+
+  /** A row of the run's stream `data`. */
+  data(row: StreamRow): void {
+    const chunk = dataChunkIn(row.value);
+    if (chunk === undefined) return;
+    const call = this.#calls.get(this.#key(row.step, row.call));
+    if (call === undefined || call.message === this.#message) this.#add(chunk);
+    else this.#listener.chunk(chunk, call.message);
+  }
+
+  /** Everything was read that there is: what was heard and waits is told. */
+  pause(): void {
+    if (this.#asked !== undefined) this.#tellAsked(undefined);
+    if (this.#movedAt !== undefined) this.#settleMove();
+    this.#hearWaiting();
+  }
+
+  /** Nothing more is told: parts are ended. @returns how the stream ends. */
+  end(): UIChunk | undefined {
+    if (this.#asked !== undefined) this.#tellAsked(undefined);
+    if (this.#movedAt !== undefined) this.#settleMove();
+    this.#closeStep();
+    const standing = this.#standing;
+    if (standing.kind === 'ended') return standing.chunk;
+    return standing.kind === 'paused' ? { type: 'finish', finishReason: standing.finishReason } : undefined;
+  }
+
+  #hearOwn(event: RunEvent): void {
+    switch (event.type) {
+      case 'run.started':
+        this.#begin(event.identity.run);
+        return;
+      case 'token.reset':
+        if (this.#words?.step === event.step) this.#words.takeBack();
+        return;
+      case 'planner.decision':
+        this.#decide(event, event.seq);
+        return;
+      case 'planner.files':
+        for (const file of event.files) this.#tellFile(file);
+        return;
+      case 'model.sources':
+        this.#files.push(...event.sources);
+        return;
+      case 'control.applied':
+        this.#hearControl(event.control, event.seq);
+        return;
+      case 'run.reopened':
+        this.#standing = OPEN;
+        return;
+      case 'run.paused':
+        this.#standing = {
+          kind: 'paused',
+          finishReason: event.pauses.some(({ reason }) => FOR_CLIENTS.has(reason)) ? 'tool-calls' : 'other',
+        };
+        return;
+      case 'planner.finish':
+        this.#finish(event);
+        return;
+      case 'planner.error':
+        this.#calls.endAll();
+        this.#standing = { kind: 'ended', chunk: { type: 'error', errorText: this.#options.errorText(event.error) } };
+        return;
+      default:
+        this.#hearCall(event);
+        return;
+    }
+  }
+
+  #hearCall(event: RunEvent): void {
+    switch (event.type) {
+      case 'tool.invoked':
+        this.#invoke(event);
+        return;
+      case 'tool.chunk': {
+        const data = dataChunkIn(event.chunk);
+        if (data !== undefined) {
+          this.#pass({ ...data, transient: true });
+          return;
+        }
+        if (event.run === this.#run) this.#calls.preview(this.#key(event.step, event.call), event.chunk);
+        return;
+      }
+      case 'tool.completed':
+      case 'tool.failed':
+      case 'tool.skipped':
+        this.#calls.end(this.#key(event.step, event.call), event.outcome);
+        this.#notes.callEnded(this.#run, event.step, event.type === 'tool.failed');
+        return;
+      case 'provider.invoked':
+        this.#invokeProvider(event);
+        return;
+      case 'provider.completed': {
+        const call = this.#calls.get(`provider ${event.callId}`);
+        if (call === undefined || call.isOver) return;
+        if (!event.isError) {
+          this.#calls.give(call, event.output);
+          return;
+        }
+        this.#calls.fail(call, { code: 'provider_tool_failed', message: jsonText(event.output) });
+        return;
+      }
+      case 'tool.approval_requested': {
+        const call = this.#calls.get(this.#key(event.step, event.call));
+        if (call !== undefined) this.#calls.ask(call, event.token, event.payload?.['reason']);
+        return;
+      }
+      case 'message':
+        this.#open(event.step).addText(String(event.call), jsonText(event.message));
+        return;
+      case 'plan.grown':
+        this.#notes.planGrown(event);
+        return;
+      default:
+        this.#hearAnswer(event);
+        return;
+    }
+  }
+
+  #hearAnswer(event: RunEvent): void {
+    switch (event.type) {
+      case 'pause.requested':
+        this.#asked = event;
+        return;
+      case 'pause.resumed':
+        this.#resume(event);
+        if (event.path === undefined) this.#hearAnswered(event, event.seq);
+        return;
+      case 'tool.approved':
+        this.#calls.approve(event.token, this.#given.get(event.token)?.args, this.#words);
+        return;
+      case 'tool.rejected': {
+        const { verdict = '', reason } = this.#given.get(event.token) ?? {};
+        this.#calls.deny(event.token, verdict, reason);
+        return;
+      }
+      default:
+        this.#notes.hear(event);
+        return;
+    }
+  }
+
+  /** What a task below asks people, and what became of it. */
+  #hearTask(event: RunEvent): void {
+    const { run } = event.identity;
+    switch (event.type) {
+      case 'tool.chunk': {
+        const data = dataChunkIn(event.chunk);
+        if (data !== undefined) this.#pass({ ...data, transient: true });
+        return;
+      }
+      case 'pause.requested':
+        if (event.reason !== 'approval_required' || event.payload?.['tool'] === undefined) this.#askBeside(event);
+        return;
+      case 'pause.resumed':
+      case 'tool.approved':
+      case 'tool.rejected':
+        this.#hearAnswer(event);
+        return;
+      case 'tool.approval_requested':
+        this.#askForTask(event, run);
+        return;
+      case 'tool.completed':
+      case 'tool.failed':
+      case 'tool.skipped':
+        this.#calls.end(`${run} ${event.step} ${event.call}`, event.outcome);
+        return;
+      default:
+        return;
+    }
+  }
+
+  #begin(run: string): void {
+    this.#run = run;
+    this.#decided = -1;
+    this.#early = [];
+    this.#standing = OPEN;
+    if (this.#first !== '') {
+      this.#closeStep();
+      return;
+    }
+    this.#first = run;
+    this.#listener.heard?.({ place: this.#places });
+    this.#places += 1;
+  }
+
+  // The messages of the turn.
+
+  #messageNow(): string {
+    if (this.#message === undefined) {
+      const message = `${this.#first}:${this.#places}`;
+      this.#places += 1;
+      this.#message = message;
+      const messageMetadata = { run: this.#first, ...this.#options.metadata };
+      this.#listener.chunk({ type: 'start', messageId: message, messageMetadata }, message);
+    }
+    return this.#message;
+  }
+
+  #tell(chunk: UIChunk): void {
+    this.#listener.chunk(chunk, this.#messageNow());
+  }
+
+  /** A part that stays when the words of the step are taken back. */
+  #add(chunk: UIChunk): void {
+    if (this.#words === undefined) this.#tell(chunk);
+    else this.#words.add(chunk);
+  }
+
+  /** What is told, and is no part of any message. */
+  #pass(chunk: UIChunk): void {
+    if (this.#message !== undefined) this.#listener.chunk(chunk, this.#message);
+  }
+
+  #open(step: number): OpenWords {
+    if (this.#words?.step === step && this.#words.run === this.#run) return this.#words;
+    this.#closeStep();
+    this.#hearWaiting();
+    if (!this.#isMarked) this.#tell({ type: 'start-step' });
+    this.#isMarked = false;
+    this.#lastStep = step;
+    this.#words = new OpenWords(this.#run, step, (chunk) => this.#tell(chunk));
+    return this.#words;
+  }
+
+  #closeStep(): void {
+    if (this.#words === undefined) return;
+    this.#words.close();
+    this.#words = undefined;
+    this.#tell({ type: 'finish-step' });
+  }
+
+  #hearWaiting(): void {
+    for (const said of this.#waiting.splice(0)) {
+      this.#closeStep();
+      this.#isMarked = false;
+      this.#message = undefined;
+      this.#listener.heard?.({ ...said, place: this.#places });
+      this.#places += 1;
+    }
+  }
+
+  #hearControl({ type, payload, turnMessage }: Control, seq: number): void {
+    this.#lastControl = { seq, type };
+    const isWords = type === 'USER_MESSAGE' || (type === 'REDIRECT' && payload?.['goal'] !== undefined);
+    if (isWords) this.#waiting.push({ control: { type, ...defined({ payload, turnMessage }) } });
+  }
+
+  /** An answer in words that is no message: somebody has resumed the run with it. */
+  #hearAnswered({ reason, verdict, payload }: EventPayloads['pause.resumed'], seq: number): void {
+    const isMessage = this.#lastControl?.type === 'USER_MESSAGE' && this.#lastControl.seq === seq - 1;
+    if (reason !== 'await_input' || verdict !== 'resume' || payload === undefined || isMessage) return;
+    if (wordsIn(payload) !== '') this.#waiting.push({ control: { type: 'USER_MESSAGE', payload } });
+  }
+
+  // Moves.
+
+  #decide(move: EventPayloads['planner.decision'], seq: number): void {
+    this.#decided = move.step;
+    const { step, text = '', reasoningTrace: reasoning = '', rejected, partial, decisionKind, plan } = move;
+    if (rejected !== undefined && partial === undefined) {
+      this.#lastStep = step;
+      this.#files = [];
+      if (this.#words?.step !== step) return;
+      // The next step takes the place of this one.
+      this.#words.takeBack();
+      this.#words = undefined;
+      this.#isMarked = true;
+      return;
+    }
+    const isEnd = decisionKind === 'Finish' && partial === undefined;
+    this.#ending = isEnd ? text : '';
+    if (partial !== undefined) this.#carried += text;
+    else if (!isEnd) this.#carried = '';
+    const isSilent = text === '' && reasoning === '' && this.#files.length === 0;
+    if (plan !== undefined) this.#notes.planMade(this.#run, step);
+    this.#movedAt = seq;
+    if (isSilent && this.#words?.step !== step) {
+      // The end of a run without words of its own has those of its result.
+      if (isEnd) this.#closeStep();
+      this.#lastStep = isEnd ? step - 1 : step;
+      return;
+    }
+    this.#open(step).decide({ text, reasoning });
+    this.#tellSources();
+  }
+
+  #settleMove(): void {
+    this.#movedAt = undefined;
+    this.#words?.settleInputs();
+    this.#notes.showPlan();
+  }
+
+  #tellSources(): void {
+    for (const source of this.#files.splice(0)) {
+      const { type: _, ...told } = source;
+      const key = source.type === 'url' ? source.url : JSON.stringify(told);
+      if (this.#sources.has(key)) continue;
+      const sourceId = `source:${this.#sources.size}`;
+      this.#sources.add(key);
+      if (source.type === 'url')
+        this.#add({ ...{ type: 'source-url', sourceId }, ...defined({ title: source.title }), url: source.url });
+      else {
+        const { title, mediaType, filename } = source;
+        this.#add({ type: 'source-document', sourceId, title, mediaType, ...defined({ filename }) });
+      }
+    }
+  }
+
+  #tellFile(file: InputArtifact): void {
+    this.#add({ type: 'file', url: this.#options.fileUrl({ type: 'file', ...file }), mediaType: file.mime });
+  }
+
+  #finish({ reason, payload, metadata }: EventPayloads['planner.finish']): void {
+    if (reason === 'handed_over' || reason === 'continued') return;
+    const refusal = metadata?.['refusal'];
+    const last = reason === 'refused' && typeof refusal === 'string' ? refusal : this.#answer(payload);
+    if (last !== '') this.#open(this.#words?.step ?? this.#lastStep + 1).addText('answer', last);
+    this.#calls.endAll();
+    const finishReason =
+      reason === 'goal' ? 'stop' : reason === 'length' ? 'length' : reason === 'refused' ? 'content-filter' : 'other';
+    this.#standing = {
+      kind: 'ended',
+      chunk: reason === 'cancelled' ? { type: 'abort' } : { type: 'finish', finishReason },
+    };
+  }
+
+  /** What the run gives as its result, and its model has not said. */
+  #answer(payload: Json | undefined): string {
+    if (payload === undefined) return '';
+    const said = this.#ending;
+    if (typeof payload !== 'string') return said === '' ? JSON.stringify(payload) : '';
+    return [said, this.#carried + said, said.trim()].includes(payload) ? '' : payload;
+  }
+
+  // Calls.
+
+  #key(step: number, call: number): string {
+    return `${this.#run} ${step} ${call}`;
+  }
+
+  #invoke({ step, call, tool, callId, args }: EventPayloads['tool.invoked']): void {
+    this.#notes.callBegan(this.#run, step);
+    if (isPlanTool(tool) || UNTOLD.has(tool)) return;
+    const toolCallId = callId ?? `${this.#run}.${step}.${call}`;
+    const words = this.#open(step);
+    words.call(toolCallId, tool, {
+      type: 'tool-input-available',
+      toolCallId,
+      toolName: tool,
+      input: args,
+      dynamic: true,
+    });
+    this.#calls.add(this.#key(step, call), { toolCallId, tool, message: this.#messageNow(), step: words });
+  }
+
+  #invokeProvider({ step, callId, tool, input }: EventPayloads['provider.invoked']): void {
+    const words = this.#open(step);
+    const of = { toolCallId: callId, toolName: tool };
+    words.call(callId, tool, { type: 'tool-input-available', ...of, input, dynamic: true, providerExecuted: true });
+    this.#calls.add(`provider ${callId}`, { toolCallId: callId, tool, message: this.#messageNow(), step: words });
+  }
+
+  #askForTask({ step, call, tool, token, payload }: EventPayloads['tool.approval_requested'], run: string): void {
+    const told =
+      this.#calls.get(`${run} ${step} ${call}`) ?? this.#addForTask(run, step, call, tool, payload?.['args']);
+    this.#calls.ask(told, token, payload?.['reason']);
+  }
+
+  #addForTask(run: string, step: number, call: number, tool: string, args: Json = null): ToldCall {
+    const toolCallId = `${run}.${step}.${call}`;
+    const of = { toolCallId, toolName: tool, dynamic: true } as const;
+    this.#add({ type: 'tool-input-start', ...of });
+    this.#add({ type: 'tool-input-available', ...of, input: args });
+    return this.#calls.add(`${run} ${step} ${call}`, {
+      toolCallId,
+      tool,
+      message: this.#messageNow(),
+      step: this.#words,
+    });
+  }
+
+  // Questions.
+
+  /** Whether it is about a call is said by the event behind it. */
+  #tellAsked(next: RunEvent | undefined): void {
+    const asked = this.#asked;
+    this.#asked = undefined;
+    if (asked === undefined || (next?.type === 'tool.approval_requested' && next.token === asked.token)) return;
+    this.#askBeside(asked);
+  }
+
+  /** What clients have no part for. Words of the model that ask the user are said already. */
+  #askBeside(asked: EventPayloads['pause.requested']): void {
+    const { reason, payload, schema } = asked;
+    if (reason === 'client_tool') return;
+    if (reason === 'await_input' && payload === undefined && schema === undefined) return;
+    this.#notes.asked(asked);
+  }
+
+  #resume({ token, verdict, args, payload }: EventPayloads['pause.resumed']): void {
+    this.#given.set(token, { verdict, ...defined({ args, reason: payload?.['reason'] }) });
+    this.#notes.answered(token, verdict);
+  }
+}

@@ -1,0 +1,110 @@
+/** Answers of a client to what its chat waits for. What is asked, and of which call, the journal says; a client names the question alone. */
+import { defined, PilotageError } from '#core';
+import type { Run, Session, TurnView } from '#runtime';
+import type { Visit } from '../visit.ts';
+import type { GivenAnswer, GivenOutput } from './request.ts';
+
+/** A question of the chat, as its messages show it. */
+export interface Question {
+  readonly turn: number;
+  readonly isOpen: boolean;
+  /** How it was answered, if it was. */
+  readonly approved?: boolean;
+}
+
+/** What came of the answers of a request. */
+export interface Answered {
+  /** The questions that it is about, whoever has answered them: what comes of them is what the client waits for. */
+  readonly tokens: ReadonlySet<string>;
+  /** Set when a question was answered before, and otherwise. */
+  readonly conflict?: string;
+}
+
+/** The questions of the session, by their tokens. */
+async function questionsOf(session: Session): Promise<ReadonlyMap<string, Question>> {
+  const found = new Map<string, Question>();
+  for (const { metadata, parts } of await session.uiMessages()) {
+    const { turn = 0 } = metadata ?? {};
+    for (const part of parts) {
+      if (part.type === 'data-pause' && 'data' in part) {
+        const { token, status, verdict } = part.data as { token: string; status: string; verdict?: string };
+        found.set(token, {
+          turn,
+          isOpen: status === 'open',
+          ...defined({ approved: verdict === undefined ? undefined : verdict !== 'reject' }),
+        });
+      } else if ('approval' in part && part.approval !== undefined) {
+        const { id, approved } = part.approval as { id: string; approved?: boolean };
+        found.set(id, { turn, isOpen: approved === undefined, ...defined({ approved }) });
+      }
+    }
+  }
+  return found;
+}
+
+/**
+ * Gives the answers. One that was given before changes nothing.
+ * @throws PilotageError `pause_not_found` for a question that the chat never had, before any answer is given; and as `Run.answer`.
+ */
+export async function giveAnswers(visit: Visit, session: Session, given: readonly GivenAnswer[]): Promise<Answered> {
+  const tokens = new Set(given.map(({ approvalId }) => approvalId));
+  if (given.length === 0) return { tokens };
+  const questions = await questionsOf(session);
+  for (const token of tokens) {
+    if (!questions.has(token)) throw new PilotageError('pause_not_found', 'This chat has not asked that.');
+  }
+  const turns = await session.turns();
+  let conflict: string | undefined;
+  for (const answer of given) {
+    const { turn, isOpen, approved } = questions.get(answer.approvalId) as Question;
+    const run = turns.find(({ number }) => number === turn)?.turn;
+    const isTaken = isOpen && run !== undefined && (await giveAnswer((await visit.run(run, 'answer')).run, answer));
+    if (isTaken || approved === undefined || approved === (answer.approved ?? true)) continue;
+    conflict = `It was answered before, with ${approved ? 'yes' : 'no'}.`;
+  }
+  return { tokens, ...defined({ conflict }) };
+}
+
+/** @returns false when somebody else was faster. */
+async function giveAnswer(run: Run, answer: GivenAnswer): Promise<boolean> {
+  const { approvalId: token, approved, reason, args, value, payload } = answer;
+  const why = defined({ reason });
+  try {
+    if (value !== undefined) await run.answer(token, { kind: 'answer', value, ...why });
+    else if (payload !== undefined) await run.answer(token, { kind: 'payload', payload });
+    else if (approved === true) await run.approve(token, { ...why, ...defined({ args }) });
+    else await run.reject(token, why);
+    return true;
+  } catch (error) {
+    if (PilotageError.is(error, 'pause_not_found') || PilotageError.is(error, 'run_ended')) return false;
+    throw error;
+  }
+}
+
+/** Gives what a client's own tools came to. Calls that do not wait for a client are none of its. @returns the questions that were answered. */
+export async function giveOutputs(
+  visit: Visit,
+  turns: readonly TurnView[],
+  given: readonly GivenOutput[],
+): Promise<ReadonlySet<string>> {
+  const tokens = new Set<string>();
+  const live =
+    given.length === 0 ? undefined : turns.findLast(({ status }) => status === 'paused' || status === 'running');
+  if (live === undefined) return tokens;
+  const { run } = await visit.run(live.turn);
+  const state = await run.state();
+  for (const { token, reason, payload } of [...state.pauses, ...state.tasks.flatMap(({ pauses }) => pauses)]) {
+    const output = given.find(({ toolCallId }) => toolCallId === payload?.['tool_call_id']);
+    if (reason !== 'client_tool' || output === undefined) continue;
+    await visit.must('answer', { agent: live.agent });
+    tokens.add(token);
+    await giveOutput(run, token, output);
+  }
+  return tokens;
+}
+
+async function giveOutput(run: Run, token: string, output: GivenOutput): Promise<void> {
+  if ('output' in output) return run.answer(token, { kind: 'answer', value: output.output });
+  const error = { code: 'client_failed', message: output.errorText };
+  return run.settle(token, { happened: true, error });
+}

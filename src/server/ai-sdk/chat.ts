@@ -1,0 +1,355 @@
+/**
+ * Chats of the AI SDK (`useChat`): a chat is a session of whoever asks. The server keeps the conversation; of what a client sends it takes the newest words
+ * and the answers.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Context } from 'hono';
+import { assertOptions, assertWords, defined, type OptionShape, PilotageError, type TurnFile } from '#core';
+import type { RunRecord } from '#journal';
+import type { TurnUIMessage } from '#messages';
+import { BUSY_MODES, type BusyMode, type Run, type Session, type SessionOptions, type TurnView } from '#runtime';
+import type { ServerEvent } from '../event-stream.ts';
+import type { Part, PartContext, ServerEnv } from '../part.ts';
+import { RequestRefused } from '../problem.ts';
+import { bodyOf } from '../request-body.ts';
+import type { Visit } from '../visit.ts';
+import { type Answered, giveAnswers, giveOutputs } from './answers.ts';
+import { Feed, type Target, untilHeard } from './feed.ts';
+import {
+  ANSWER_BODY,
+  answersIn,
+  CHAT_BODY,
+  type ChatBody,
+  type ClientMessage,
+  type GivenAnswer,
+  messagesOf,
+  outputsIn,
+  userMessageOf,
+} from './request.ts';
+
+export interface AiSdkOptions {
+  /** Where `useChat` posts to, as the `api` of its transport. Default `/api/chat`. */
+  readonly path?: string;
+  /** The agent that begins chats. Default: that of the runtime, as `runtime.session` has it. */
+  readonly agent?: string;
+  /**
+   * What becomes of a message while the agent is at work, as in `session.send`. One that comes while the agent waits for somebody is told to it at once, and takes
+   * the place of an answer. Default `queue`.
+   */
+  readonly busy?: BusyMode;
+  /** What turns are started with beside: limits, context … */
+  readonly start?: Omit<SessionOptions, 'identity' | 'agent'>;
+  /** The address of a file for clients. Default: a route of this part. */
+  readonly fileUrl?: (file: TurnFile) => string;
+}
+
+const OPTIONS: OptionShape<AiSdkOptions> = {
+  path: 'text?',
+  agent: 'text?',
+  busy: 'text?',
+  start: 'object?',
+  fileUrl: 'function?',
+};
+const HEADERS = { 'x-vercel-ai-ui-message-stream': 'v1' };
+/** How long a request to stop waits until the turn has ended. */
+const STOP_MS = 5_000;
+const LOOK_MS = 50;
+const ACTIVE: ReadonlySet<string> = new Set(['pending', 'running', 'waiting']);
+
+/**
+ * `POST {path}` with all messages or the last one, `GET {path}/{id}/stream`, `POST {path}/{id}/stop`, `GET {path}/{id}/messages`, `POST {path}/{id}/approvals`,
+ * `GET {path}/{id}/files/{reference}`.
+ * @throws PilotageError `invalid_config`.
+ */
+export function aiSdk(options: AiSdkOptions = {}): Part {
+  assertOptions('aiSdk', options, OPTIONS);
+  const { path = '/api/chat', busy } = options;
+  if (busy !== undefined) assertWords('aiSdk', 'busy', [busy], BUSY_MODES);
+  if (!/^\/[^?#]*[^/?#]$/.test(path))
+    throw new PilotageError('invalid_config', `aiSdk: the path is ${path}. Give one such as /api/chat.`);
+  return {
+    name: 'ai-sdk',
+    routes: (app, context) => {
+      const chats = new Chats(path, options, context);
+      app.post(path, async (request) => chats.post(request));
+      app.get(`${path}/:id/stream`, async (request) => chats.resume(request));
+      app.post(`${path}/:id/stop`, async (request) => chats.stop(request));
+      app.get(`${path}/:id/messages`, async (request) => chats.messages(request));
+      app.post(`${path}/:id/approvals`, async (request) => chats.answer(request));
+      app.get(`${path}/:id/files/:reference`, async (request) => chats.file(request));
+    },
+  };
+}
+
+type Request = Context<ServerEnv>;
+
+class Chats {
+  readonly #path: string;
+  readonly #options: AiSdkOptions;
+  readonly #context: PartContext;
+
+  constructor(path: string, options: AiSdkOptions, context: PartContext) {
+    this.#path = path;
+    this.#options = options;
+    this.#context = context;
+  }
+
+  async post(request: Request): Promise<Response> {
+    const visit = request.get('visit');
+    const body = await bodyOf<ChatBody>(request, CHAT_BODY);
+    const messages = messagesOf(body);
+    const last = messages.at(-1);
+    if (body.trigger === 'regenerate-message') return this.#regenerate(visit, body);
+    if (last === undefined) throw new RequestRefused('request_invalid', 'The request has no message.');
+    if (last.role === 'user' && !isOfAssistant(messages, body.messageId)) return this.#say(visit, body, messages, last);
+    return this.#goOn(visit, body, messages, last);
+  }
+
+  /** New words, or other words in the place of some. */
+  async #say(visit: Visit, body: ChatBody, messages: readonly ClientMessage[], last: ClientMessage): Promise<Response> {
+    const session = await this.#session(visit, body.id, 'start');
+    const message = userMessageOf(last, this.#filesAt(body.id));
+    // Answers that the client has not got through yet go ahead.
+    await giveAnswers(visit, session, answersIn(messages, body.edits));
+    const turns = await session.turns();
+    const edited = body.messageId === undefined ? undefined : await turnOfMessage(visit, turns, body.messageId);
+    if (edited !== undefined) {
+      const sent = await session.edit(edited.turn, message, { id: last.id, busy: 'interrupt' });
+      return this.#stream(visit, session, sent.turn, undefined);
+    }
+    const isAsked = turns.some(({ status }) => status === 'paused');
+    const busy = isAsked ? 'steer' : (this.#options.busy ?? 'queue');
+    const sent = await session.send(message, { id: last.id, busy });
+    return this.#stream(visit, session, sent.turn, last.id);
+  }
+
+  async #regenerate(visit: Visit, { id, messageId }: ChatBody): Promise<Response> {
+    const session = await this.#session(visit, id, 'start');
+    const turns = await session.turns();
+    const turn = messageId === undefined ? turns.at(-1) : await turnOfMessage(visit, turns, messageId);
+    if (turn === undefined) throw new PilotageError('run_not_found', 'The chat has no such message.');
+    const sent = await session.regenerate(turn.turn, { busy: 'interrupt' });
+    return this.#stream(visit, session, sent.turn, undefined);
+  }
+
+  /** Answers of the client, of which one message goes on. */
+  async #goOn(
+    visit: Visit,
+    body: ChatBody,
+    messages: readonly ClientMessage[],
+    last: ClientMessage,
+  ): Promise<Response> {
+    const session = await this.#session(visit, body.id, 'answer');
+    const message = body.messageId ?? last.id;
+    const turn = await turnOfMessage(visit, await session.turns(), message);
+    if (turn === undefined) throw new PilotageError('run_not_found', 'The chat has no such message.');
+    const { head } = await visit.runtime.run(turn.turn).record();
+    const { tokens, conflict } = await giveAnswers(visit, session, answersIn(messages, body.edits));
+    const outputs = await giveOutputs(visit, await session.turns(), outputsIn(messages));
+    const goesOnAt = { tokens: new Set([...tokens, ...outputs]), from: head + 1 };
+    return this.#feed(visit, body.id, turn.turn, { message, goesOnAt }, conflict);
+  }
+
+  async resume(request: Request): Promise<Response> {
+    const visit = request.get('visit');
+    const id = request.req.param('id') ?? '';
+    const session = await this.#session(visit, id, 'read');
+    const turn = (await session.turns()).find(({ status, waits }) => waits !== true && ACTIVE.has(status));
+    if (turn === undefined) return new Response(null, { status: 204 });
+    const shown = await this.#shown(session, id);
+    const last = shown.findLast(({ metadata }) => metadata?.turn === turn.number);
+    const target: Target | undefined =
+      last === undefined ? undefined : last.role === 'user' ? { after: last.id } : { message: last.id };
+    return this.#feed(visit, id, turn.turn, target);
+  }
+
+  async stop(request: Request): Promise<Response> {
+    const visit = request.get('visit');
+    const session = await this.#session(visit, request.req.param('id') ?? '', 'control');
+    const live = (await session.turns()).find(
+      ({ status, waits }) => waits !== true && (ACTIVE.has(status) || status === 'paused'),
+    );
+    if (live !== undefined) {
+      const { run } = await visit.run(live.turn, 'control');
+      await run.cancel().catch((error: unknown) => {
+        if (!PilotageError.is(error, 'run_ended')) throw error;
+      });
+      await Promise.race([run.result(), sleep(STOP_MS, undefined, { ref: false })]);
+    }
+    return request.json({ stopped: live !== undefined });
+  }
+
+  async messages(request: Request): Promise<Response> {
+    const id = request.req.param('id') ?? '';
+    const limit = Number(request.req.query('limit') ?? 100);
+    if (!(Number.isSafeInteger(limit) && limit > 0))
+      throw new RequestRefused('request_invalid', 'limit is a whole number from 1 up.');
+    const session = await this.#session(request.get('visit'), id, 'read');
+    return request.json(await this.#shown(session, id, limit), 200, { 'cache-control': 'no-store' });
+  }
+
+  /** For what `useChat` has no form: other arguments, values, answers to questions that are about no call. */
+  async answer(request: Request): Promise<Response> {
+    const visit = request.get('visit');
+    const given = await bodyOf<GivenAnswer>(request, ANSWER_BODY);
+    const session = await this.#session(visit, request.req.param('id') ?? '', 'answer');
+    const { conflict }: Answered = await giveAnswers(visit, session, [given]);
+    if (conflict !== undefined) throw new PilotageError('call_ended', conflict);
+    return request.json({ approvalId: given.approvalId });
+  }
+
+  async file(request: Request): Promise<Response> {
+    const visit = request.get('visit');
+    const session = await this.#session(visit, request.req.param('id') ?? '', 'read');
+    const [turn] = await session.turns({ limit: 1 });
+    const found = turn && (await visit.runtime.run(turn.turn).artifact(request.req.param('reference') ?? ''));
+    if (found === undefined) throw new PilotageError('artifact_not_found', 'The chat has no such file.');
+    // It may be a page that somebody has put there.
+    const isShown = /^(image\/(?!svg)|audio\/|video\/|text\/plain)/.test(found.mime);
+    return new Response(new Uint8Array(found.bytes), {
+      headers: {
+        'content-type': isShown ? found.mime : 'application/octet-stream',
+        'content-disposition': isShown ? 'inline' : 'attachment',
+        'content-security-policy': "default-src 'none'; sandbox",
+        'x-content-type-options': 'nosniff',
+        'cache-control': 'private, max-age=3600',
+      },
+    });
+  }
+
+  async #session(visit: Visit, id: string, action: 'read' | 'start' | 'answer' | 'control'): Promise<Session> {
+    if (id.trim() === '' || !id.isWellFormed())
+      throw new RequestRefused('request_invalid', 'The id of a chat is a text.');
+    return visit.session(id, action, { ...this.#options.start, ...defined({ agent: this.#options.agent }) });
+  }
+
+  #shown(session: Session, id: string, limit = 100): Promise<TurnUIMessage[]> {
+    return session.uiMessages({ limit, errorText: this.#context.errorText, fileUrl: this.#fileUrl(id) });
+  }
+
+  #filesAt(id: string): string {
+    return `${this.#path}/${encodeURIComponent(id)}/files/`;
+  }
+
+  #fileUrl(id: string): (file: TurnFile) => string {
+    return (
+      this.#options.fileUrl ??
+      (({ artifactRef, sizeBytes }) => `${this.#filesAt(id)}${encodeURIComponent(artifactRef)}?size=${sizeBytes}`)
+    );
+  }
+
+  /** What follows a message of the user. @param message absent: that with which the turn began. */
+  async #stream(visit: Visit, session: Session, run: string, message: string | undefined): Promise<Response> {
+    return visit.stream((signal) => this.#whenHeard(visit, session, run, message, signal), this.#streamOptions());
+  }
+
+  async *#whenHeard(
+    visit: Visit,
+    session: Session,
+    sent: string,
+    message: string | undefined,
+    signal: AbortSignal,
+  ): AsyncGenerator<ServerEvent, void> {
+    const first = await this.#beginning(visit, sent);
+    const isBeginning = message === undefined || first.turnOrigin?.messages.some(({ id }) => id === message) === true;
+    let turn = sent;
+    if (!isBeginning && !(await untilHeard(visit.runtime.run(sent), message, signal))) {
+      // It came too late for the turn, and has begun one of its own.
+      const own = await turnOfMessage(visit, await session.turns(), message);
+      turn = own?.turn ?? sent;
+    }
+    if (!(await this.#hasItsTurn(visit, session, turn, signal))) {
+      yield { data: '{"type":"finish","finishReason":"other"}' };
+      yield { data: '[DONE]' };
+      return;
+    }
+    const feed = await this.#feedOf(
+      visit,
+      session.id,
+      turn,
+      isBeginning || turn !== sent || message === undefined ? undefined : { after: message },
+    );
+    yield* feed.events(signal);
+  }
+
+  /** Waits until the turns before it have ended. @returns false when one of them waits for somebody, who may be the one that asks. */
+  async #hasItsTurn(visit: Visit, session: Session, turn: string, signal: AbortSignal): Promise<boolean> {
+    const { runtime, owner } = visit;
+    while (!signal.aborted) {
+      const record = await runtime.run(turn).record();
+      if (record.waits !== true) return true;
+      const { live } = (await runtime.sessions.get({ ...owner, session: session.id })) ?? {};
+      if (live === undefined || live.run === turn) return true;
+      const gone = new Promise<undefined>((resolve) =>
+        signal.addEventListener('abort', () => resolve(undefined), { once: true }),
+      );
+      const result = await Promise.race([runtime.run(live.run).result(), gone]);
+      if (result?.status === 'paused') return false;
+      await sleep(LOOK_MS);
+    }
+    return true;
+  }
+
+  async #feed(visit: Visit, id: string, turn: string, target?: Target, conflict?: string): Promise<Response> {
+    const feed = await this.#feedOf(visit, id, turn, target, conflict);
+    return visit.stream((signal) => feed.events(signal), this.#streamOptions());
+  }
+
+  /** @param target absent: what follows the words with which the turn began. */
+  async #feedOf(visit: Visit, id: string, turn: string, target?: Target, conflict?: string): Promise<Feed> {
+    const { runtime } = visit;
+    const { head } = await runtime.run(turn).record();
+    const { identity, turnOrigin, turn: number } = await this.#beginning(visit, turn);
+    const begunBy = turnOrigin?.messages[0]?.id;
+    return new Feed({
+      run: runtime.run(identity.run),
+      runOf: (run): Run => runtime.run(run),
+      begunBy,
+      head,
+      target: target ?? { after: begunBy ?? `${identity.run}:0` },
+      metadata: defined({ turn: number }),
+      errorText: this.#context.errorText,
+      fileUrl: this.#fileUrl(id),
+      ...defined({ conflict }),
+    });
+  }
+
+  /** The run with which the turn began. */
+  async #beginning({ runtime }: Visit, turn: string): Promise<RunRecord> {
+    let record = await runtime.run(turn).record();
+    for (let before = record.turnOrigin?.succeeds; before !== undefined; before = record.turnOrigin?.succeeds)
+      record = await runtime.run(before).record();
+    return record;
+  }
+
+  #streamOptions() {
+    return {
+      headers: HEADERS,
+      onError: (error: unknown) => {
+        this.#context.onFault(error);
+        const code = PilotageError.is(error) ? error.code : 'server_failed';
+        return { data: JSON.stringify({ type: 'error', errorText: this.#context.errorText({ code, message: '' }) }) };
+      },
+    };
+  }
+}
+
+/** The message that goes on is the assistant's, wherever it stands among the others. */
+function isOfAssistant(messages: readonly ClientMessage[], id: string | undefined): boolean {
+  return messages.some((message) => message.id === id && message.role === 'assistant');
+}
+
+/** The turn of which the message is: its user's, or the assistant's. */
+async function turnOfMessage(visit: Visit, turns: readonly TurnView[], message: string): Promise<TurnView | undefined> {
+  const said = turns.find(({ messages }) => messages.some(({ id }) => id === message));
+  const end = message.lastIndexOf(':');
+  if (said !== undefined || end < 1) return said;
+  const run = message.slice(0, end);
+  const cut = turns.find(({ turn, interrupts = [] }) => turn === run || interrupts.includes(run));
+  if (cut !== undefined) return cut;
+  const found = await visit.run(run).catch((error: unknown) => {
+    if (!PilotageError.is(error, 'run_not_found')) throw error;
+  });
+  const number = found?.record.turn;
+  return number === undefined ? undefined : turns.find((turn) => turn.number === number);
+}

@@ -1,0 +1,313 @@
+/** One message of a chat as a client is sent it, from its start or from an answer on: what is recorded, and then what comes. */
+import { PilotageError, type RunEvent, type StreamRow } from '#core';
+import { type Heard, type TurnChunkOptions, TurnChunks, type TurnListener, type UIChunk } from '#messages';
+import type { Run } from '#runtime';
+import type { ServerEvent } from '../event-stream.ts';
+
+/** Which message of a turn. */
+export type Target =
+  /** The one that follows these words of the user: the id of a message, or that with which the turn began. */
+  | { readonly after: string }
+  /** This one, from the moment on in which one of the questions was answered, or from this position of the journal. */
+  | { readonly message: string; readonly goesOnAt: { readonly tokens: ReadonlySet<string>; readonly from: number } }
+  /** This one, from its start. */
+  | { readonly message: string };
+
+export interface FeedOptions extends TurnChunkOptions {
+  /** The run with which the turn began. */
+  readonly run: Run;
+  /** The message with which it began. */
+  readonly begunBy: string | undefined;
+  /** How far the run was when the request came. */
+  readonly head: number;
+  /** The same run, or one that goes on with it, by its id. */
+  readonly runOf: (id: string) => Run;
+  readonly target: Target;
+  /** Told at the end, as an error. */
+  readonly conflict?: string;
+}
+
+/** The stream of a run whose rows are parts of its messages. */
+const DATA = 'data';
+const DONE: ServerEvent = { data: '[DONE]' };
+
+const ROW = 'row' as const;
+/** Events that are not recorded. */
+const PASSING: ReadonlySet<string> = new Set([
+  ...['token', 'tool.input', 'token.reset', 'tool.chunk', 'tool.late'],
+  ...['task.progress', 'run.paused'],
+]);
+
+interface RowReader {
+  readonly reader: AsyncGenerator<StreamRow, void>;
+  next: Promise<{ readonly row: IteratorResult<StreamRow, void> }>;
+  stop(): void;
+}
+
+export class Feed implements TurnListener {
+  readonly #options: FeedOptions;
+  readonly #chunks: TurnChunks;
+  /** The message that is sent, as soon as it is known. */
+  #message: string | undefined;
+  #isReached = false;
+  #isBegun = false;
+  #isMuted: boolean;
+  #isOver = false;
+  /** What is to be sent now, in the form of the stream. */
+  #out = '';
+  readonly #rows: StreamRow[] = [];
+  #rowsSeen = 0;
+  #rowsKnownUpTo = 0;
+  #run: string;
+
+  constructor(options: FeedOptions) {
+    this.#options = options;
+    this.#run = options.run.id;
+    const { target } = options;
+    this.#message = 'message' in target ? target.message : undefined;
+    this.#isMuted = 'goesOnAt' in target;
+    this.#chunks = new TurnChunks(this, options);
+  }
+
+  /** Whether anything was found to be sent. */
+  get isBegun(): boolean {
+    return this.#isBegun;
+  }
+
+  chunk(chunk: UIChunk, message: string): void {
+    if (this.#message === undefined) {
+      if (!this.#isReached) return;
+      this.#message = message;
+    }
+    if (message !== this.#message) return;
+    this.#isBegun = true;
+    if (!this.#isMuted) this.#send(chunk);
+  }
+
+  heard({ place, control }: Heard): void {
+    const { target, begunBy, run } = this.#options;
+    if (this.#isBegun) this.#isOver = true;
+    const id = control === undefined ? begunBy : control.turnMessage?.id;
+    if ('after' in target && target.after === (id ?? `${run.id}:${place}`)) this.#isReached = true;
+  }
+
+  /**
+   * One promise for each batch of chunks and no more: tokens are many.
+   * @param signal is aborted when the reader is gone.
+   */
+  events(signal: AbortSignal): AsyncIterableIterator<ServerEvent> {
+    const iterator: AsyncIterableIterator<ServerEvent> = {
+      next: () => this.#next(signal),
+      return: async () => {
+        this.#rowsNow?.stop();
+        await this.#events?.return();
+        return { done: true, value: undefined };
+      },
+      [Symbol.asyncIterator]: () => iterator,
+    };
+    return iterator;
+  }
+
+  async #next(signal: AbortSignal): Promise<IteratorResult<ServerEvent, undefined>> {
+    while (this.#out === '' && !this.#isDone) {
+      const result = this.#isOver ? undefined : await this.#nextEvent(signal);
+      if (result === ROW) continue;
+      if (result === undefined || result.done === true) {
+        if (signal.aborted) return { done: true, value: undefined };
+        this.#isDone = true;
+        this.#end();
+      } else {
+        const heard = this.#hear(result.value);
+        if (heard !== undefined) await heard;
+      }
+    }
+    if (this.#out !== '') {
+      const data = this.#out;
+      this.#out = '';
+      return { done: false, value: { data } };
+    }
+    if (this.#isClosed) return { done: true, value: undefined };
+    this.#isClosed = true;
+    this.#rowsNow?.stop();
+    void this.#events?.return();
+    return { done: false, value: DONE };
+  }
+
+  #nextEvent(signal: AbortSignal): Promise<IteratorResult<RunEvent, void> | typeof ROW> {
+    // Most runs have no tasks, and are read with less.
+    this.#events ??= this.#options.run.events({ tasks: this.#hasTasks, signal });
+    this.#coming ??= this.#events.next();
+    if (this.#needsRows) return this.#eventOrRow(this.#coming, signal);
+    const coming = this.#coming;
+    this.#coming = undefined;
+    return coming;
+  }
+
+  async #eventOrRow(coming: Promise<IteratorResult<RunEvent, void>>, signal: AbortSignal) {
+    this.#rowsNow ??= this.#rowReader(signal);
+    const came = await Promise.race([coming.then((event) => ({ event })), this.#rowsNow.next]);
+    if ('event' in came) {
+      this.#coming = undefined;
+      return came.event;
+    }
+    if (came.row.done === true) {
+      this.#rowsNow.stop();
+      this.#rowsNow = undefined;
+      this.#rowsEnded = true;
+    } else {
+      this.#take(came.row.value);
+      this.#rowsNow.next = this.#rowsNow.reader.next().then((row) => ({ row }));
+      this.#rowsNow.next.catch(() => {});
+    }
+    return ROW;
+  }
+
+  #events: AsyncGenerator<RunEvent, void> | undefined;
+  #coming: Promise<IteratorResult<RunEvent, void>> | undefined;
+  #rowsNow: RowReader | undefined;
+  #hasTasks = false;
+  #isDone = false;
+  #isClosed = false;
+  #rowsEnded = false;
+  #head = 0;
+  #knownUpTo = 0;
+  /** Runs of the turn with which others have gone on. */
+  readonly #runs = new Set<string>();
+
+  /** Calls are under way that may write rows, and all that was recorded before is read. */
+  get #needsRows(): boolean {
+    return this.#chunks.hasOpenCalls && !this.#rowsEnded && this.#head >= this.#options.head;
+  }
+
+  #rowReader(signal: AbortSignal): RowReader {
+    const left = new AbortController();
+    const reader = this.#options
+      .runOf(this.#run)
+      .stream(DATA, { from: this.#rowsSeen + 1, signal: AbortSignal.any([signal, left.signal]) });
+    const next = reader.next().then((row) => ({ row }));
+    next.catch(() => {});
+    return { reader, next, stop: () => left.abort() };
+  }
+
+  /** @returns a promise where rows have to be read first. */
+  #hear(event: RunEvent): Promise<void> | undefined {
+    if (event.type === 'token' && event.path === undefined) {
+      this.#chunks.hear(event);
+      return undefined;
+    }
+    if (event.path === undefined) {
+      if (this.#isKnown(event)) return undefined;
+      if (event.identity.run !== this.#run) this.#nextRun(event.identity.run);
+      this.#head = event.seq;
+      if (event.type === 'task.spawned' && !this.#hasTasks) this.#readTasks();
+      if (event.type === 'tool.completed' || event.type === 'tool.failed')
+        return this.#rowsOf(event).then(() => this.#tell(event));
+    }
+    this.#tell(event);
+    return undefined;
+  }
+
+  #tell(event: RunEvent): void {
+    if (this.#isMuted) this.#maybeGoOn(event);
+    this.#chunks.hear(event);
+    if (!this.#chunks.hasOpenCalls) {
+      this.#rowsNow?.stop();
+      this.#rowsNow = undefined;
+    }
+  }
+
+  /** From now on what tasks do is read, too: the run is read from its beginning, and what is known of it is passed over. */
+  #readTasks(): void {
+    this.#hasTasks = true;
+    void this.#events?.return();
+    this.#events = undefined;
+    this.#coming = undefined;
+    this.#knownUpTo = this.#head;
+  }
+
+  #isKnown({ type, seq, identity }: RunEvent): boolean {
+    if (this.#runs.has(identity.run)) return true;
+    return identity.run === this.#run && seq <= this.#knownUpTo && !PASSING.has(type);
+  }
+
+  #nextRun(run: string): void {
+    if (this.#head > 0) this.#runs.add(this.#run);
+    this.#knownUpTo = 0;
+    for (const row of this.#rows.splice(0)) this.#chunks.data(row);
+    this.#run = run;
+    this.#rowsSeen = 0;
+    this.#rowsKnownUpTo = 0;
+    this.#rowsEnded = false;
+  }
+
+  /** From here on the client does not know what comes of its answer. */
+  #maybeGoOn(event: RunEvent): void {
+    const { target } = this.#options;
+    if (!('goesOnAt' in target)) return;
+    const { tokens, from } = target.goesOnAt;
+    const isAnswer = event.type === 'pause.resumed' && tokens.has(event.token);
+    if (!isAnswer && (tokens.size > 0 || event.path !== undefined || event.seq < from)) return;
+    this.#isMuted = false;
+    this.#start(target.message);
+  }
+
+  #start(messageId: string): void {
+    const { run, metadata } = this.#options;
+    this.#send({ type: 'start', messageId, messageMetadata: { run: run.id, ...metadata } });
+  }
+
+  /** Rows of a call are stored before its end is. */
+  async #rowsOf({ seq, step, call }: Extract<RunEvent, { type: 'tool.completed' | 'tool.failed' }>): Promise<void> {
+    if (seq > this.#rowsKnownUpTo) {
+      const upTo = Math.max(seq, this.#rowsKnownUpTo === 0 ? this.#options.head : 0);
+      for await (const row of this.#options.runOf(this.#run).stream(DATA, { from: this.#rowsSeen + 1, follow: false }))
+        this.#take(row);
+      this.#rowsKnownUpTo = upTo;
+    }
+    for (const row of this.#rows.filter((each) => each.step === step && each.call === call)) {
+      this.#rows.splice(this.#rows.indexOf(row), 1);
+      this.#chunks.data(row);
+    }
+  }
+
+  #take(row: StreamRow): void {
+    if (row.index <= this.#rowsSeen) return;
+    this.#rowsSeen = row.index;
+    if (this.#chunks.isOpen(row.step, row.call)) this.#chunks.data(row);
+    else this.#rows.push(row);
+  }
+
+  #end(): void {
+    const { conflict } = this.#options;
+    if (this.#isOver) {
+      this.#send({ type: 'finish', finishReason: 'stop' });
+    } else {
+      for (const row of this.#rows.splice(0)) this.#chunks.data(row);
+      const last = this.#chunks.end();
+      const { target } = this.#options;
+      // Nothing has come of the answers: the client still has to hear that it is not to wait.
+      if (this.#isMuted && 'goesOnAt' in target) this.#start(target.message);
+      if (last !== undefined) this.#send(last);
+    }
+    if (conflict !== undefined) this.#send({ type: 'error', errorText: conflict });
+  }
+
+  #send(chunk: UIChunk): void {
+    const json = JSON.stringify(chunk);
+    this.#out = this.#out === '' ? json : `${this.#out}\n\ndata: ${json}`;
+  }
+}
+
+/** Reads on until the run has heard a message of its user, or has ended. @returns whether it has heard it. */
+export async function untilHeard(run: Run, message: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    for await (const event of run.events({ overPauses: true, signal })) {
+      const control = 'control' in event ? event.control : undefined;
+      if (control?.turnMessage?.id === message && event.type !== 'control.received')
+        return event.type === 'control.applied';
+    }
+  } catch (error) {
+    if (!PilotageError.is(error, 'run_not_found')) throw error;
+  }
+  return false;
+}

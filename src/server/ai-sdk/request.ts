@@ -1,0 +1,152 @@
+/** What `useChat` posts, as a session takes it. The messages are the client's: only the newest words, and answers, are taken from them. */
+import { defined, isJsonObject, type Json, type JsonObject } from '#core';
+import type { MessageFile, UserMessage } from '#messages';
+import { RequestRefused } from '../problem.ts';
+
+export interface ChatBody {
+  /** The chat, which is the session. */
+  readonly id: string;
+  readonly messages?: readonly JsonObject[];
+  /** In place of `messages`: the last of them. */
+  readonly message?: JsonObject;
+  readonly trigger?: 'submit-message' | 'regenerate-message';
+  readonly messageId?: string;
+  /** Arguments in place of those that are approved, by the id of the approval. */
+  readonly edits?: JsonObject;
+}
+
+const MAX_ID = 200;
+const ID: JsonObject = { type: 'string', minLength: 1, maxLength: MAX_ID };
+const MESSAGE: JsonObject = {
+  type: 'object',
+  properties: {
+    id: { type: 'string', minLength: 1, maxLength: 500 },
+    role: { enum: ['user', 'assistant', 'system'] },
+    parts: { type: 'array', items: { type: 'object', properties: { type: { type: 'string' } }, required: ['type'] } },
+  },
+  required: ['id', 'role', 'parts'],
+};
+
+export const CHAT_BODY: JsonObject = {
+  type: 'object',
+  properties: {
+    id: ID,
+    messages: { type: 'array', items: MESSAGE },
+    message: MESSAGE,
+    trigger: { enum: ['submit-message', 'regenerate-message'] },
+    messageId: { type: 'string' },
+    edits: { type: 'object' },
+  },
+  required: ['id'],
+};
+
+/** An answer to something that the run asks, by its token. */
+export interface GivenAnswer {
+  readonly approvalId: string;
+  readonly approved?: boolean;
+  readonly reason?: string;
+  /** Arguments in place of the call's own. */
+  readonly args?: Json;
+  /** The answer to a question of a call. */
+  readonly value?: Json;
+  /** What a planner has asked for. */
+  readonly payload?: JsonObject;
+}
+
+export const ANSWER_BODY: JsonObject = {
+  type: 'object',
+  properties: {
+    approvalId: { type: 'string', minLength: 1 },
+    approved: { type: 'boolean' },
+    reason: { type: 'string' },
+    args: {},
+    value: {},
+    payload: { type: 'object' },
+  },
+  required: ['approvalId'],
+  anyOf: [{ required: ['approved'] }, { required: ['value'] }, { required: ['payload'] }],
+  additionalProperties: false,
+};
+
+/** What a client says that one of its own tools came to. */
+export type GivenOutput = { readonly toolCallId: string } & (
+  | { readonly output: Json }
+  | { readonly errorText: string }
+);
+
+export interface Part extends JsonObject {
+  readonly type: string;
+}
+
+export interface ClientMessage {
+  readonly id: string;
+  readonly role: string;
+  readonly parts: readonly Part[];
+}
+
+/** All messages of the request: one, or the whole chat as the client has it. */
+export function messagesOf({ messages = [], message }: ChatBody): readonly ClientMessage[] {
+  return [...messages, ...(message === undefined ? [] : [message])] as unknown as readonly ClientMessage[];
+}
+
+/** Answers to approvals that the client has given, in any of the messages. */
+export function answersIn(messages: readonly ClientMessage[], edits: JsonObject = {}): readonly GivenAnswer[] {
+  return callParts(messages).flatMap(({ state, approval }): GivenAnswer[] => {
+    if (state !== 'approval-responded' || !isJsonObject(approval)) return [];
+    const { id, approved, reason } = approval;
+    if (typeof id !== 'string' || typeof approved !== 'boolean') return [];
+    const args = approved && Object.hasOwn(edits, id) ? edits[id] : undefined;
+    return [
+      { approvalId: id, approved, ...defined({ args, reason: typeof reason === 'string' ? reason : undefined }) },
+    ];
+  });
+}
+
+/** Calls that have an outcome on the client. */
+export function outputsIn(messages: readonly ClientMessage[]): readonly GivenOutput[] {
+  return callParts(messages).flatMap(({ toolCallId, state, output, errorText, preliminary }): GivenOutput[] => {
+    if (typeof toolCallId !== 'string' || preliminary === true) return [];
+    if (state === 'output-available') return [{ toolCallId, output: output ?? null }];
+    return state === 'output-error' && typeof errorText === 'string' ? [{ toolCallId, errorText }] : [];
+  });
+}
+
+function callParts(messages: readonly ClientMessage[]): readonly Part[] {
+  return messages
+    .filter(({ role }) => role === 'assistant')
+    .flatMap(({ parts }) => parts.filter(({ type }) => type === 'dynamic-tool' || type.startsWith('tool-')));
+}
+
+/** @param filesAt the beginning of the addresses of the session's own files. @throws RequestRefused `request_invalid`. */
+export function userMessageOf({ parts }: ClientMessage, filesAt: string): UserMessage {
+  const texts = parts.flatMap(({ type, text }) => (type === 'text' && typeof text === 'string' ? [text] : []));
+  const inputs = parts.flatMap((part) => (part.type === 'file' ? [fileOf(part, filesAt)] : []));
+  if (texts.length === 0 && inputs.length === 0)
+    throw new RequestRefused('request_invalid', 'The message has neither text nor files.');
+  return { text: texts.join('\n'), ...(inputs.length === 0 ? {} : { inputs }) };
+}
+
+function fileOf({ url, mediaType, filename }: Part, filesAt: string): MessageFile {
+  if (typeof url !== 'string') throw new RequestRefused('request_invalid', 'A file of the message has no url.');
+  const named = typeof filename === 'string' ? { fileName: filename } : {};
+  const mime = typeof mediaType === 'string' ? mediaType : 'application/octet-stream';
+  const [, given, base64, data] = /^data:([^;,]*)(;base64)?,(.*)$/s.exec(url) ?? [];
+  if (data !== undefined) {
+    const bytes = Buffer.from(base64 === undefined ? decoded(data) : data, base64 === undefined ? 'utf8' : 'base64');
+    return { bytes: new Uint8Array(bytes), mime: given === undefined || given === '' ? mime : given, ...named };
+  }
+  const own = URL.parse(url, 'http://localhost');
+  if (own?.pathname.startsWith(filesAt) === true) {
+    const artifactRef = decoded(own.pathname.slice(filesAt.length));
+    return { artifactRef, mime, sizeBytes: Number(own.searchParams.get('size') ?? 0), ...named };
+  }
+  return { url, mime, ...named };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new RequestRefused('request_invalid', 'The url of a file of the message is not well formed.');
+  }
+}
