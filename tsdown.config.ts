@@ -32,6 +32,7 @@ const config: UserConfig = defineConfig({
     'src/server/index.ts',
     'src/server/mcp/index.ts',
     'src/server/a2a/index.ts',
+    'src/server/ag-ui/index.ts',
     'src/testing/index.ts',
     'src/cli/main.ts',
   ],

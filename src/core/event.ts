@@ -83,6 +83,8 @@ export interface EventPayloads extends RemarkPayloads {
     readonly decisionKind: string;
     /** Only for a single call. */
     readonly tool?: string;
+    /** The id of the plan, when it decides to carry one out. */
+    readonly plan?: string;
     /** Length of the reasoning, in code points. */
     readonly reasoningChars: number;
     readonly reasoningTrace?: string;

@@ -26,13 +26,15 @@ export interface RunEvents {
   readonly tasks?: boolean;
   /** The stream goes on while the run is paused, until it has ended. */
   readonly overPauses?: boolean;
+  /** False: what is recorded by now, and no more. */
+  readonly follow?: boolean;
   /** Is told of the events of each entry of the run, before they come. */
   readonly onRecorded?: (events: readonly RunEvent[]) => void;
 }
 
 /** Reads the events of a run. Nothing is read before the first `next()` of `follow()`. */
 export function followEvents(host: RunHost, run: string, options: RunEvents): Follower<RunEvent> {
-  const { from, redact, overPauses = false, tasks = false, onRecorded } = options;
+  const { from, redact, overPauses = false, tasks = false, follow = true, onRecorded } = options;
   return new Follower<RunEvent>({
     ...host.sourcesOf(run),
     ...toldWith(redact, from, onRecorded),
@@ -48,6 +50,7 @@ export function followEvents(host: RunHost, run: string, options: RunEvents): Fo
       : (state) => isSettled(state) && !(host.showsTasks && host.showsTasksOf(state) && wakesByTasks(state)),
     onOver: (state) => (state.ending === null ? shownTo(redact, [pausedEvent(state)]) : []),
     ...(tasks ? { below: (backlog, onNews) => tasksBelow({ host, redact, backlog }, from, () => [], onNews) } : {}),
+    ...(follow ? {} : { tokens: false, onPassing: () => [], onOver: () => [], isOnlyThere: true }),
   });
 }
 

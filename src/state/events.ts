@@ -19,6 +19,7 @@ import {
   type GroupEnded,
   type Identity,
   type InputArtifact,
+  isPlan,
   type Json,
   type JsonObject,
   MESSAGE_TOOL,
@@ -230,6 +231,7 @@ function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
       reasoningChars: reasoning === undefined ? 0 : [...reasoning].length,
       latencyMs: since(move.startedAt, entry.at),
       ...(decision.kind === 'call_tool' && typeof decision.tool === 'string' ? { tool: decision.tool } : {}),
+      ...(isPlan(decision) && typeof decision.plan === 'string' ? { plan: decision.plan } : {}),
       ...defined({ reasoningTrace: reasoning, text, usage, rejected, partial }),
     }),
   ];
