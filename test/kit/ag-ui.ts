@@ -1,5 +1,5 @@
 /** A server of AG-UI with an agent of a test's, and the clients of both versions. */
-import { type AgentSubscriber, type BaseEvent, HttpAgent } from '@ag-ui/client';
+import { type AgentSubscriber, type BaseEvent, HttpAgent, type RunAgentResult } from '@ag-ui/client';
 import { HttpAgent as OldHttpAgent } from 'ag-ui-client-0059';
 import { onTestFinished } from 'vitest';
 import { memoryJournal } from '#journal';
@@ -30,7 +30,7 @@ export async function agUiServer({ agUi: options = {}, ...given }: Options = {})
 /** What a client of any version has in common. */
 export type Client = HttpAgent & { readonly seen: BaseEvent[]; readonly types: string[] };
 
-const VERSIONS = { '1.0.0': HttpAgent, '0.0.59': OldHttpAgent as unknown as typeof HttpAgent };
+const VERSIONS: Readonly<Record<'1.0.0' | '0.0.59', typeof HttpAgent>> = { '1.0.0': HttpAgent, '0.0.59': OldHttpAgent as unknown as typeof HttpAgent };
 export type Version = keyof typeof VERSIONS;
 
 let ids = 0;
@@ -59,7 +59,7 @@ function connectable(Base: typeof HttpAgent): typeof HttpAgent {
   };
 }
 
-export async function say(agent: Client, text: string, id = `message-${++ids}`) {
+export async function say(agent: Client, text: string, id: string = `message-${++ids}`): Promise<RunAgentResult> {
   agent.addMessage({ id, role: 'user', content: text });
   return agent.runAgent();
 }

@@ -75,12 +75,14 @@ describe.each(VERSIONS)('a client of %s', (version) => {
     await say(agent, 'say one two');
     const other = client(url, { version, threadId: agent.threadId });
     await other.connectAgent();
-    expect(other.messages).toEqual(agent.messages);
+    // What a model said before it failed was shown, and is recorded nowhere.
+    expect(other.messages).toEqual(agent.messages.filter(({ content }) => content !== 'This will not end well.'));
     expect(other.types.filter((type) => type === 'RUN_STARTED')).toHaveLength(3);
     expect(other.types).toContain('RUN_ERROR');
     await say(other, 'say three');
     expect(textOf(other)).toBe('three');
     await agent.connectAgent();
-    expect(agent.messages).toEqual(other.messages);
+    expect(textOf(agent)).toBe('three');
+    expect(new Set(agent.messages.map(({ id }) => id)).size).toBe(agent.messages.length);
   });
 });

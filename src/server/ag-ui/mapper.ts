@@ -5,7 +5,7 @@
 import { answerText, defined, type ErrorData, isJsonObject, type Json, messageWords, type RunEvent, type TaskPause } from '#core';
 import { MessageFold } from './messages.ts';
 import type { AgUiEvent, AgUiMessage } from './protocol.ts';
-import { resultText } from './results.ts';
+import { resultText, unapprovedText } from './results.ts';
 import { RunTrack } from './run-track.ts';
 import { StateFold } from './state.ts';
 
@@ -30,6 +30,7 @@ export class Mapper {
   readonly #tracks = new Map<string, RunTrack>();
   /** Calls that wait for an approval, by the tokens of their pauses. */
   readonly #asked = new Map<string, string>();
+  #answer: RunEvent<'pause.resumed'> | undefined;
   #lastQuery = '';
   #end: TurnEnd | undefined;
   #isOutOfStep = false;
@@ -130,6 +131,14 @@ export class Mapper {
       case 'tool.approval_requested':
         this.#asked.set(event.token, track.callId(event.step, event.call));
         return [];
+      case 'pause.resumed':
+        this.#answer = event;
+        return [];
+      // Its end: no other event comes for the call.
+      case 'tool.rejected': {
+        const { verdict = 'reject', payload } = this.#answer?.token === event.token ? this.#answer : {};
+        return this.#ended(track.callIdIfMade(event.step, event.call), unapprovedText(verdict, payload), track);
+      }
       case 'tool.completed':
       case 'tool.failed':
       case 'tool.skipped':
@@ -254,6 +263,7 @@ const PLAN_NEWS: ReadonlySet<RunEvent['type']> = new Set([
   'tool.invoked',
   'tool.completed',
   'tool.failed',
+  'tool.rejected',
   'tool.skipped',
 ]);
 

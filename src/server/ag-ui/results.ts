@@ -1,5 +1,5 @@
 /** What a call came to, in the words of a tool message. */
-import type { ErrorData, Outcome } from '#core';
+import type { ErrorData, JsonObject, Outcome, PauseVerdict } from '#core';
 
 /** @param errorText for what a run has recorded of an error: its own message may hold anything. */
 export function resultText(outcome: Outcome, errorText: (error: ErrorData) => string): string {
@@ -18,10 +18,16 @@ export function resultText(outcome: Outcome, errorText: (error: ErrorData) => st
   }
 }
 
-/** What people have said is told as they have said it. */
-function refusalText({ code, data }: ErrorData): string | undefined {
-  if (code === 'approval_timeout') return 'Nobody approved it in time.';
-  if (code !== 'tool_rejected') return undefined;
-  const reason = data?.['reason'];
+/** Nobody was asked again about these, and nothing of them is a secret. */
+function refusalText({ code }: ErrorData): string | undefined {
+  if (code === 'approval_timeout') return unapprovedText('timeout');
+  return code === 'tool_rejected' ? unapprovedText('reject') : undefined;
+}
+
+/** A call that was not made, for what became of its question. What people have said is told as they have said it. */
+export function unapprovedText(verdict: PauseVerdict, payload?: JsonObject): string {
+  if (verdict === 'timeout') return 'Nobody approved it in time, and it was not done.';
+  if (verdict === 'superseded') return 'It was not done, since the question was withdrawn.';
+  const reason = payload?.['reason'];
   return typeof reason === 'string' && reason !== '' ? `It was not approved. The reason: ${reason}` : 'It was not approved.';
 }

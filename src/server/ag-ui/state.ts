@@ -64,6 +64,7 @@ export class StateFold {
       case 'tool.completed':
         return isTasks ? undefined : this.#node(event.step, event.call, { status: 'done' });
       case 'tool.failed':
+      case 'tool.rejected':
         return isTasks ? undefined : this.#node(event.step, event.call, { status: 'failed' });
       case 'tool.skipped':
         return isTasks ? undefined : this.#node(event.step, event.call, { status: 'skipped' });
