@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { PilotageError, type TaskPause } from '#core';
 import type { BusyMode, PauseAnswer, TurnView } from '#runtime';
 import { RequestRefused } from '../problem.ts';
-import { newestMessage, toolAnswers, userMessage, valueOf } from './input.ts';
+import { clientTools, newestMessage, toolAnswers, userMessage, valueOf } from './input.ts';
 import { answerOf, isSameAnswer } from './interrupts.ts';
 import type { AgUiMessage, ResumeEntry, RunAgentInput } from './protocol.ts';
 import type { Known } from './telling.ts';
@@ -16,6 +16,8 @@ export interface Accepted {
   readonly known: Known;
   /** A message that was said on its way, and may have begun a turn of its own. */
   readonly said?: string;
+  /** The message is the answer to what the turn waits for, which has to hear it first. */
+  readonly awaits?: { readonly run: string; readonly message: string };
 }
 
 const NOTHING: Known = new Map();
@@ -50,9 +52,10 @@ async function sent(thread: Thread, last: TurnView | undefined, input: RunAgentI
   const mode = isForgotten ? 'steer' : busy;
   const begun = last && (isForgotten || pauses.length > 0 || busy === 'steer') ? await thread.firstOf(last.turn) : undefined;
   const { known } = begun === undefined ? { known: NOTHING } : await thread.read(begun);
-  const { turn, as } = await thread.session.send(userMessage(message), { id: message.id, busy: mode });
+  const { turn, as } = await thread.session.send(userMessage(message), { id: message.id, busy: mode, ...clientTools(input) });
   const run = await thread.firstOf(turn);
-  return { run, known: as === 'steered' && run === begun ? known : NOTHING };
+  if (as !== 'steered' || run !== begun) return { run, known: NOTHING };
+  return { run, known, said: message.id, ...(pauses.length > 0 && { awaits: { run: turn, message: message.id } }) };
 }
 
 /** A question in words is answered by a message. Everything else is answered by what the protocol has for it. */
@@ -90,7 +93,8 @@ async function answeredTools(thread: Thread, last: TurnView, input: RunAgentInpu
 
 function answerWith(message: AgUiMessage): PauseAnswer {
   const { error } = message;
-  return error === undefined ? { kind: 'answer', value: valueOf(message) } : { kind: 'reject', reason: error };
+  if (error === undefined) return { kind: 'answer', value: valueOf(message) };
+  return { kind: 'settle', happened: true, error: { code: 'tool_failed', message: error } };
 }
 
 async function resumed(
@@ -179,6 +183,10 @@ async function alsoSaid(thread: Thread, input: RunAgentInput): Promise<Pick<Acce
   const last = messages.findLastIndex(({ role }) => role === 'assistant' || role === 'tool');
   const message = messages.slice(last + 1).findLast(({ role }) => role === 'user');
   if (last < 0 || message === undefined) return {};
-  const { as } = await thread.session.send(userMessage(message), { id: message.id, busy: 'steer' });
+  const { as } = await thread.session.send(userMessage(message), {
+    id: message.id,
+    busy: 'steer',
+    ...clientTools(input),
+  });
   return as === 'known' ? {} : { said: message.id };
 }

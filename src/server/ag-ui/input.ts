@@ -1,5 +1,5 @@
 /** What a client posts: checked, and what of it is news. The rest is the journal's. */
-import { isJsonObject, type Json, type JsonObject } from '#core';
+import { type ClientToolSpec, isJsonObject, type Json, type JsonObject } from '#core';
 import type { MessageFile, UserMessage } from '#messages';
 import type { AgUiMessage, RunAgentInput } from './protocol.ts';
 
@@ -71,6 +71,18 @@ export function newestMessage({ messages }: RunAgentInput): AgUiMessage | undefi
 export function toolAnswers({ messages }: RunAgentInput): readonly AgUiMessage[] {
   const last = messages.findLastIndex(({ role }) => role === 'assistant');
   return messages.slice(last + 1).filter(({ role, toolCallId }) => role === 'tool' && toolCallId !== undefined);
+}
+
+/** The client's own tools, as a turn has them: the client carries out their calls. */
+export function clientTools({ tools = [] }: RunAgentInput): { readonly clientTools?: readonly ClientToolSpec[] } {
+  if (tools.length === 0) return {};
+  const specs = tools.map(({ name, description, parameters }) => ({
+    name,
+    // A model has to be told something.
+    description: description.trim() === '' ? name : description,
+    inputSchema: isJsonObject(parameters) ? parameters : { type: 'object' },
+  }));
+  return { clientTools: specs };
 }
 
 /** The value of a tool message: what is JSON is taken for it. */

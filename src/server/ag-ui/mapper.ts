@@ -30,6 +30,7 @@ export class Mapper {
   readonly #tracks = new Map<string, RunTrack>();
   /** Calls that wait for an approval, by the tokens of their pauses. */
   readonly #asked = new Map<string, string>();
+  readonly #early: RunEvent<'token'>[] = [];
   #answer: RunEvent<'pause.resumed'> | undefined;
   #lastQuery = '';
   #end: TurnEnd | undefined;
@@ -68,6 +69,17 @@ export class Mapper {
 
   /** What the client is told of an event. */
   of(event: RunEvent): readonly AgUiEvent[] {
+    // A reader who comes late may hear what is being said before the words that it answers were read.
+    if (event.type === 'token' && event.path === undefined && event.seq <= 1) {
+      this.#early.push(event);
+      return [];
+    }
+    if (this.#early.length === 0 || event.seq <= 1) return this.#of(event);
+    const early = this.#early.splice(0).map((each) => ({ ...each, seq: event.seq }));
+    return [event, ...early].flatMap((each) => this.#of(each));
+  }
+
+  #of(event: RunEvent): readonly AgUiEvent[] {
     this.state.add(event);
     const track = this.#trackOf(event);
     const made = [...this.#announced(event), ...this.#eventsOf(event, track), ...this.#activity(event)];

@@ -97,7 +97,8 @@ async function* answered({ input, thread, context, accepted, signal }: Answering
   const version = isFirstVersion(input) ? { protocolVersion: '1.0' } : {};
   yield { type: 'RUN_STARTED', threadId, runId, ...version };
   if ('error' in accepted) return yield refused(accepted.error, context);
-  const { run, known, said } = accepted;
+  const { run, known, said, awaits } = accepted;
+  if (awaits !== undefined) await thread.untilHeard(awaits.run, awaits.message, signal);
   const { errorText } = context;
   const runOf = (id: string) => thread.runOf(id);
   const before = once(() => thread.before(run));

@@ -1,5 +1,5 @@
 /** What one run says in one step, on one channel: streamed as it comes, whole when its decision is known, and never twice. */
-import type { AgUiEvent, AgUiEventType } from './protocol.ts';
+import type { AgUiEvent } from './protocol.ts';
 
 export type Channel = 'text' | 'reasoning';
 
@@ -68,11 +68,3 @@ export class Spoken {
     ];
   }
 }
-
-/** Events that say what a message holds. A client that has the message already must not be told so again. */
-export const CONTENTS: ReadonlySet<AgUiEventType> = new Set([
-  'TEXT_MESSAGE_CONTENT',
-  'REASONING_MESSAGE_CONTENT',
-  'TOOL_CALL_ARGS',
-  'TOOL_CALL_RESULT',
-]);

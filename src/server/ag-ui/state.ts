@@ -1,11 +1,13 @@
 /** What of a turn clients see as the state of the agent: its plan, its tasks, what it has used, and what its tools report. */
-import { defined, isJsonObject, type Json, type JsonObject, type RunEvent, type Usage } from '#core';
+import { defined, FINISH_TOOL, isJsonObject, type Json, type JsonObject, MESSAGE_TOOL, type RunEvent, type Usage } from '#core';
 import type { PatchOperation, TokenUsage } from './protocol.ts';
 
 /** What the turn says itself. A client that sends its state back has these of an earlier turn. */
 const OWN = ['plan', 'tasks', 'budget'];
 /** Tools report to clients in rows of this stream of their run: `{ type: 'data-progress', data: { percent } }`. */
 export const DATA_STREAM = 'data';
+/** Nodes that no tool carries out. */
+const NAMES: Readonly<Record<string, string>> = { [MESSAGE_TOOL]: 'message', [FINISH_TOOL]: 'finish' };
 const DATA_ROW = /^data-(.+)$/;
 
 /** The rest of the client's state is its own, and comes back as it was sent. */
@@ -60,7 +62,7 @@ export class StateFold {
       case 'tool.spent':
         return this.#use(event.usage);
       case 'tool.invoked':
-        return isTasks ? undefined : this.#node(event.step, event.call, { tool: event.tool, status: 'open' });
+        return isTasks ? undefined : this.#node(event.step, event.call, { tool: NAMES[event.tool] ?? event.tool, status: 'open' });
       case 'tool.completed':
         return isTasks ? undefined : this.#node(event.step, event.call, { status: 'done' });
       case 'tool.failed':

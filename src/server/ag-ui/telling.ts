@@ -32,7 +32,10 @@ export class Telling {
   readonly #rows: DataRows;
   /** What the client has of the messages that are to come, by their ids. */
   readonly #held: Set<string>;
-  readonly #answered: Set<string>;
+  /** Words of the user that the client has, as it has sent them. */
+  readonly #own: ReadonlySet<string>;
+  /** Calls to which the client has given the result, or has it. */
+  readonly #answered: ReadonlySet<string>;
   #wake = (): void => {};
   #isMuted: boolean;
   readonly #known: Known;
@@ -49,6 +52,7 @@ export class Telling {
     );
     const calls = input.messages.flatMap(({ toolCalls = [] }) => toolCalls.map(({ id }) => id));
     this.#held = new Set([...input.messages.map(({ id }) => id), ...calls]);
+    this.#own = new Set(input.messages.flatMap(({ role, id }) => (role === 'user' ? [id] : [])));
     this.#answered = new Set(input.messages.flatMap(({ role, toolCallId }) => (role === 'tool' && toolCallId) || []));
   }
 
@@ -179,13 +183,13 @@ export class Telling {
 
   /** What the client has already is not said to it again: its own fold would add it once more. */
   async *#fresh(events: readonly AgUiEvent[]): AsyncGenerator<AgUiEvent, void> {
-    const isStale = events.some((event) => isWords(event) && this.#held.has(event.messageId));
-    if (isStale && !events.some(isOfUser)) {
-      yield await this.#snapshot();
-      for (const event of events) if (isWords(event)) this.#held.delete(event.messageId);
-      return yield* events.filter((event) => !isWords(event));
-    }
-    yield* events.filter((event) => !this.#isHeld(event));
+    const news = events.filter((event) => !this.#isHeld(event));
+    const stale = news.filter(isWords).filter(({ messageId }) => this.#held.has(messageId));
+    if (stale.length === 0) return yield* news;
+    yield await this.#snapshot();
+    for (const { messageId } of stale) this.#held.delete(messageId);
+    // All that the messages hold now was in it.
+    yield* news.filter((event) => !isWords(event) && event.type !== 'TOOL_CALL_ARGS' && event.type !== 'TOOL_CALL_RESULT');
   }
 
   #isHeld(event: AgUiEvent): boolean {
@@ -197,8 +201,7 @@ export class Telling {
       case 'TEXT_MESSAGE_START':
       case 'TEXT_MESSAGE_CONTENT':
       case 'TEXT_MESSAGE_END':
-        // Only messages of the user are held here: the other ones were told anew.
-        return this.#held.has(event.messageId);
+        return this.#own.has(event.messageId);
       default:
         return false;
     }
@@ -213,10 +216,6 @@ export class Telling {
 
 function isWords(event: AgUiEvent): event is AgUiEvent<'TEXT_MESSAGE_CONTENT' | 'REASONING_MESSAGE_CONTENT'> {
   return event.type === 'TEXT_MESSAGE_CONTENT' || event.type === 'REASONING_MESSAGE_CONTENT';
-}
-
-function isOfUser(event: AgUiEvent): boolean {
-  return event.type === 'TEXT_MESSAGE_START' && event.role === 'user';
 }
 
 const PENDING = Symbol('pending');

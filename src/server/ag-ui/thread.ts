@@ -76,6 +76,13 @@ export class Thread {
     return { known, answered };
   }
 
+  /** Until the run, which waits, has taken the message out of its inbox. */
+  async untilHeard(run: string, message: string, signal: AbortSignal): Promise<void> {
+    for await (const event of this.runOf(run).events({ overPauses: true, signal })) {
+      if (event.type === 'control.received' && event.control.turnMessage?.id === message) return;
+    }
+  }
+
   /** What the turn waits for now. @param run the last run of the turn. */
   async pauses(run: string): Promise<readonly TaskPause[]> {
     const { identity, pauses, tasks } = await this.runOf(run).state();
