@@ -60,6 +60,13 @@ export class Mapper {
     return this.#tracks.get(run)?.isTask === true;
   }
 
+  /** Whether a client's message is of a run of this turn which does not say it any more: it was taken back when the client did not hear it. */
+  isVoid({ id, role }: AgUiMessage): boolean {
+    // A client keeps its reasoning in any case, where a snapshot has none.
+    if (role !== 'assistant' || this.#fold.has(id)) return false;
+    return [...this.#tracks.keys()].some((run) => id.startsWith(`${run}.`));
+  }
+
   /** True once after something that was told was taken back, or is told otherwise: the client needs all messages anew. */
   isOutOfStep(): boolean {
     const was = this.#isOutOfStep;

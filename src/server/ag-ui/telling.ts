@@ -30,12 +30,9 @@ export class Telling {
   readonly mapper: Mapper;
   readonly #options: TellingOptions;
   readonly #rows: DataRows;
-  /** What the client has of the messages that are to come, by their ids. */
-  readonly #held: Set<string>;
-  /** Words of the user that the client has, as it has sent them. */
-  readonly #own: ReadonlySet<string>;
-  /** Calls to which the client has given the result, or has it. */
-  readonly #answered: ReadonlySet<string>;
+  /** What the client has of the messages, calls and results that are to come. */
+  #held: Held;
+  #client: readonly AgUiMessage[];
   #wake = (): void => {};
   #isMuted: boolean;
   readonly #known: Known;
@@ -50,10 +47,8 @@ export class Telling {
       (row) => this.mapper.state.report(row),
       () => this.#wake(),
     );
-    const calls = input.messages.flatMap(({ toolCalls = [] }) => toolCalls.map(({ id }) => id));
-    this.#held = new Set([...input.messages.map(({ id }) => id), ...calls]);
-    this.#own = new Set(input.messages.flatMap(({ role, id }) => (role === 'user' ? [id] : [])));
-    this.#answered = new Set(input.messages.flatMap(({ role, toolCallId }) => (role === 'tool' && toolCallId) || []));
+    this.#client = input.messages;
+    this.#held = heldOf(input.messages, []);
   }
 
   /** All but how the run begins. @param runs of which the last has the end. */
@@ -68,6 +63,7 @@ export class Telling {
     }
     if (signal.aborted) return;
     yield* this.#begun();
+    if (this.#client.some((message) => this.mapper.isVoid(message))) yield await this.#snapshot();
     yield* this.#changed();
   }
 
@@ -170,7 +166,7 @@ export class Telling {
     this.#isMuted = false;
     const { messages, state } = this.mapper;
     yield { type: 'STATE_SNAPSHOT', snapshot: state.snapshot() };
-    if (this.#options.isAnew === true || messages.some(({ id, role }) => role === 'assistant' && !this.#held.has(id)))
+    if (this.#options.isAnew === true || messages.some(({ id, role }) => role === 'assistant' && !this.#held.messages.has(id)))
       yield await this.#snapshot();
     yield* this.mapper.reopened();
   }
@@ -184,24 +180,31 @@ export class Telling {
   /** What the client has already is not said to it again: its own fold would add it once more. */
   async *#fresh(events: readonly AgUiEvent[]): AsyncGenerator<AgUiEvent, void> {
     const news = events.filter((event) => !this.#isHeld(event));
-    const stale = news.filter(isWords).filter(({ messageId }) => this.#held.has(messageId));
-    if (stale.length === 0) return yield* news;
+    if (!news.some((event) => this.#isStale(event))) return yield* news;
     yield await this.#snapshot();
-    for (const { messageId } of stale) this.#held.delete(messageId);
     // All that the messages hold now was in it.
     yield* news.filter((event) => !isWords(event) && event.type !== 'TOOL_CALL_ARGS' && event.type !== 'TOOL_CALL_RESULT');
   }
 
+  /** The client has the message that the event is about, perhaps with other words. */
+  #isStale(event: AgUiEvent): boolean {
+    if (isWords(event)) return this.#held.messages.has(event.messageId);
+    if (event.type !== 'TOOL_CALL_START' || !this.#held.messages.has(event.parentMessageId)) return false;
+    const contentIn = (messages: readonly AgUiMessage[]) => messages.find(({ id }) => id === event.parentMessageId)?.content;
+    return (contentIn(this.#client) ?? '') !== (contentIn(this.mapper.messages) ?? '');
+  }
+
   #isHeld(event: AgUiEvent): boolean {
+    const { messages, calls, results, words } = this.#held;
     switch (event.type) {
       case 'TOOL_CALL_RESULT':
-        return this.#held.has(event.messageId) || this.#answered.has(event.toolCallId);
+        return messages.has(event.messageId) || results.has(event.toolCallId);
       case 'TOOL_CALL_ARGS':
-        return this.#held.has(event.toolCallId);
+        return calls.has(event.toolCallId);
       case 'TEXT_MESSAGE_START':
       case 'TEXT_MESSAGE_CONTENT':
       case 'TEXT_MESSAGE_END':
-        return this.#own.has(event.messageId);
+        return words.has(event.messageId);
       default:
         return false;
     }
@@ -209,9 +212,34 @@ export class Telling {
 
   async #snapshot(): Promise<AgUiEvent> {
     const before = await this.#options.before();
-    const messages = withOwnOf(this.#options.input.messages, [...before, ...this.mapper.messages]);
-    return { type: 'MESSAGES_SNAPSHOT', messages };
+    const { messages: own } = this.mapper;
+    const client = this.#client.filter((message) => !this.mapper.isVoid(message));
+    this.#client = withOwnOf(client, [...before, ...own]);
+    this.#held = heldOf(this.#client, own);
+    return { type: 'MESSAGES_SNAPSHOT', messages: this.#client };
   }
+}
+
+/** By their ids; `results` by the calls that they are of, `words` are messages of the user, as the client has sent them. */
+interface Held {
+  readonly messages: ReadonlySet<string>;
+  readonly calls: ReadonlySet<string>;
+  readonly results: ReadonlySet<string>;
+  readonly words: ReadonlySet<string>;
+}
+
+/** What a client has beside what it was told. */
+function heldOf(client: readonly AgUiMessage[], told: readonly AgUiMessage[]): Held {
+  const without = (ids: (message: AgUiMessage) => readonly string[]): ReadonlySet<string> => {
+    const known = new Set(told.flatMap(ids));
+    return new Set(client.flatMap(ids).filter((id) => !known.has(id)));
+  };
+  return {
+    messages: without(({ id }) => [id]),
+    calls: without(({ toolCalls = [] }) => toolCalls.map(({ id }) => id)),
+    results: without(({ role, toolCallId }) => (role === 'tool' && toolCallId !== undefined ? [toolCallId] : [])),
+    words: new Set(client.flatMap(({ role, id }) => (role === 'user' ? [id] : []))),
+  };
 }
 
 function isWords(event: AgUiEvent): event is AgUiEvent<'TEXT_MESSAGE_CONTENT' | 'REASONING_MESSAGE_CONTENT'> {
