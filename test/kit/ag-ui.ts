@@ -30,7 +30,10 @@ export async function agUiServer({ agUi: options = {}, ...given }: Options = {})
 /** What a client of any version has in common. */
 export type Client = HttpAgent & { readonly seen: BaseEvent[]; readonly types: string[] };
 
-const VERSIONS: Readonly<Record<'1.0.0' | '0.0.59', typeof HttpAgent>> = { '1.0.0': HttpAgent, '0.0.59': OldHttpAgent as unknown as typeof HttpAgent };
+const VERSIONS: Readonly<Record<'1.0.0' | '0.0.59', typeof HttpAgent>> = {
+  '1.0.0': HttpAgent,
+  '0.0.59': OldHttpAgent as unknown as typeof HttpAgent,
+};
 export type Version = keyof typeof VERSIONS;
 
 let ids = 0;

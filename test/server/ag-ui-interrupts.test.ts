@@ -3,7 +3,11 @@ import { describe, expect, it, vi } from 'vitest';
 import { agUiServer, type Client, client, rolesOf, say, textOf } from '../kit/ag-ui.ts';
 import { until } from '../kit/waiting.ts';
 
-const yes = (id: string, payload: unknown = { approved: true }) => ({ interruptId: id, status: 'resolved' as const, payload });
+const yes = (id: string, payload: unknown = { approved: true }) => ({
+  interruptId: id,
+  status: 'resolved' as const,
+  payload,
+});
 const no = (id: string) => ({ interruptId: id, status: 'cancelled' as const });
 const idsOf = (agent: Client): string[] => agent.pendingInterrupts.map(({ id }) => id);
 
@@ -97,8 +101,15 @@ describe('interrupts of a thread', () => {
       expect(events.filter(({ type }) => type === 'TOOL_CALL_RESULT')).toHaveLength(1);
       expect(events.filter(({ type }) => type === 'TOOL_CALL_START')).toHaveLength(0);
     }
-    expect((await posted(url, { ...again, resume: [no(id)] })).at(-1)).toMatchObject({ type: 'RUN_ERROR', code: 'pause_not_found' });
-    expect((await posted(url, { ...again, resume: [yes(id, { approved: true, editedArgs: { order: 'B', amount: 1 } })] })).at(-1)).toMatchObject({ type: 'RUN_ERROR' });
+    expect((await posted(url, { ...again, resume: [no(id)] })).at(-1)).toMatchObject({
+      type: 'RUN_ERROR',
+      code: 'pause_not_found',
+    });
+    expect(
+      (
+        await posted(url, { ...again, resume: [yes(id, { approved: true, editedArgs: { order: 'B', amount: 1 } })] })
+      ).at(-1),
+    ).toMatchObject({ type: 'RUN_ERROR' });
     expect(effects.count('refund')).toBe(1);
   });
 

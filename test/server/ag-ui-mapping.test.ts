@@ -61,13 +61,19 @@ class Made {
     this.#steps(run, steps, answer ?? undefined);
     if (end === 'error') this.#add(run, 'planner.error', { error: { code: 'tool_failed', message: 'secret' } });
     else if (end === 'paused') this.#add(run, 'run.paused', { pauses: [pause(run.run)] }, true);
-    else this.#add(run, 'planner.finish', { reason: end === 'finish' ? 'goal' : 'cancelled', ...(answer !== null && { payload: answer }) });
+    else
+      this.#add(run, 'planner.finish', {
+        reason: end === 'finish' ? 'goal' : 'cancelled',
+        ...(answer !== null && { payload: answer }),
+      });
   }
 
   #steps(of: Place, steps: readonly Step[], answer: string | undefined): void {
-    for (const [index, each] of steps.entries()) this.#step(of, index, each, answer === undefined && index === steps.length - 1);
+    for (const [index, each] of steps.entries())
+      this.#step(of, index, each, answer === undefined && index === steps.length - 1);
     // An answer that was said is the text of the last step.
-    if (answer !== undefined) this.#step(of, steps.length, { reasoning: '', text: answer, void: '', cut: 2, calls: [] }, true);
+    if (answer !== undefined)
+      this.#step(of, steps.length, { reasoning: '', text: answer, void: '', cut: 2, calls: [] }, true);
   }
 
   #step(of: Place, index: number, { reasoning, text, void: gone, cut, calls }: Step, isLast: boolean): void {
@@ -84,7 +90,8 @@ class Made {
     const decisionKind = isLast && calls.length === 0 ? 'Finish' : 'CallParallel';
     const said = { ...(reasoning !== '' && { reasoningTrace: reasoning }), ...(text !== '' && { text }) };
     this.#add(of, 'planner.decision', { step: index, decisionKind, reasoningChars: 0, latencyMs: 1, ...said });
-    for (const [call, { tool, args }] of calls.entries()) this.#add(of, 'tool.invoked', { step: index, call, tool, args }, false, true);
+    for (const [call, { tool, args }] of calls.entries())
+      this.#add(of, 'tool.invoked', { step: index, call, tool, args }, false, true);
     for (const [call, each] of calls.entries()) this.#call(of, index, call, each);
   }
 
@@ -95,7 +102,14 @@ class Made {
     if (below.length > 0) {
       const task = `${of.run}.${index}.${call}`;
       const inside = { run: task, path: [...of.path, { run: task, step: index, call, agent: 'b' }] };
-      this.#add(of, 'task.spawned', { step: index, call, taskId: task, groupId: 'g', kind: 'foreground', description: 'd' });
+      this.#add(of, 'task.spawned', {
+        step: index,
+        call,
+        taskId: task,
+        groupId: 'g',
+        kind: 'foreground',
+        description: 'd',
+      });
       this.#add(inside, 'run.started', { query: 'sub', agent: 'b' });
       this.#steps(inside, below, undefined);
       this.#add(inside, 'planner.finish', { reason: 'goal' });
@@ -199,7 +213,9 @@ describe('events of any turn', () => {
         // A client that was told of the beginning, and lost its connection.
         const cut = two % (events.length + 1);
         const torn = await heldAfter(events.slice(0, cut));
-        const last = events.slice(0, cut).findLast(({ path, ...event }) => path === undefined && isRecorded(event as RunEvent));
+        const last = events
+          .slice(0, cut)
+          .findLast(({ path, ...event }) => path === undefined && isRecorded(event as RunEvent));
         for (const known of [new Map(), new Map([['run_1', Math.max(0, (last?.seq ?? 0) - 1)]])]) {
           const again = await told(late(events, cut), torn, known);
           expect(sorted(again.messages)).toEqual(sorted(live.messages));

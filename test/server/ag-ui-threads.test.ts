@@ -13,7 +13,9 @@ import { call, finish, script } from '../kit/decisions.ts';
 import { make } from '../kit/tools.ts';
 import { gate, until } from '../kit/waiting.ts';
 
+/** The agent has it too, as a tool that its client carries out; another one is the page's own. */
 const PICK: Tool = { name: 'pickColor', description: 'Lets the user pick a color.', parameters: { type: 'object' } };
+const SCROLL: Tool = { name: 'scroll', description: '', parameters: { type: 'object' } };
 const count = (agent: Client, type: string): number => agent.types.filter((each) => each === type).length;
 
 describe.each<Version>(['1.0.0', '0.0.59'])('a client of %s with tools of its own', (version) => {
@@ -21,17 +23,17 @@ describe.each<Version>(['1.0.0', '0.0.59'])('a client of %s with tools of its ow
     const { url } = await agUiServer();
     const agent = client(url, { version });
     agent.addMessage({ id: 'm1', role: 'user', content: 'pick a color' });
-    await agent.runAgent({ tools: [PICK] });
+    await agent.runAgent({ tools: [SCROLL, PICK] });
     const ended = agent.seen.at(-1) as { outcome?: { type: string; pendingToolCallIds?: string[] } };
     const { toolCalls = [] } = agent.messages.at(-1) as { toolCalls?: { id: string }[] };
     expect(ended.outcome?.type).toBe('success');
     expect(ended.outcome?.pendingToolCallIds).toEqual(version === '1.0.0' ? [toolCalls[0]?.id] : undefined);
     agent.addMessage({ id: 't1', role: 'tool', toolCallId: toolCalls[0]?.id ?? '', content: '"teal"' });
-    await agent.runAgent({ tools: [PICK] });
+    await agent.runAgent({ tools: [SCROLL, PICK] });
     expect(rolesOf(agent)).toEqual(['user', 'assistant', 'tool', 'assistant']);
     expect(textOf(agent)).toBe('You picked "teal".');
     // The same again: nothing is called, and nothing comes twice.
-    await agent.runAgent({ tools: [PICK] });
+    await agent.runAgent({ tools: [SCROLL, PICK] });
     expect(rolesOf(agent)).toEqual(['user', 'assistant', 'tool', 'assistant']);
     const other = client(url, { version, threadId: agent.threadId });
     await other.connectAgent();
@@ -44,12 +46,12 @@ describe.each<Version>(['1.0.0', '0.0.59'])('a client of %s with tools of its ow
     const [failed, forgot] = [client(url, { version }), client(url, { version })];
     for (const agent of [failed, forgot]) {
       agent.addMessage({ id: 'm1', role: 'user', content: 'pick a color' });
-      await agent.runAgent({ tools: [PICK] });
+      await agent.runAgent({ tools: [SCROLL, PICK] });
     }
     const { toolCalls = [] } = failed.messages.at(-1) as { toolCalls?: { id: string }[] };
     const error = { error: 'The window was closed.', content: '' };
     failed.addMessage({ id: 't1', role: 'tool', toolCallId: toolCalls[0]?.id ?? '', ...error });
-    await failed.runAgent({ tools: [PICK] });
+    await failed.runAgent({ tools: [SCROLL, PICK] });
     expect(textOf(failed)).toBe('No color was picked.');
     await say(forgot, 'never mind');
     expect(textOf(forgot)).toBe('No color was picked.');
@@ -63,7 +65,12 @@ describe('a thread', () => {
     const agent = client(url);
     const message: Message = { id: 'm1', role: 'user', content: 'weather in Oslo' };
     agent.addMessage(message);
-    await Promise.all([agent.runAgent({ runId: 'r1' }), client(url, { threadId: agent.threadId }).runAgent({ runId: 'r0' }).catch(() => {})]);
+    await Promise.all([
+      agent.runAgent({ runId: 'r1' }),
+      client(url, { threadId: agent.threadId })
+        .runAgent({ runId: 'r0' })
+        .catch(() => {}),
+    ]);
     const again = client(url, { threadId: agent.threadId });
     again.setMessages([message]);
     await again.runAgent({ runId: 'r2' });
@@ -111,7 +118,8 @@ describe('a thread', () => {
     later.seen.length = 0;
     const next = say(later, 'slow 200');
     await until(() => count(later, 'TEXT_MESSAGE_CONTENT') > 8);
-    const cancel = () => fetch(`${url}/ag-ui/cancel`, { method: 'POST', body: JSON.stringify({ threadId: agent.threadId }) });
+    const cancel = () =>
+      fetch(`${url}/ag-ui/cancel`, { method: 'POST', body: JSON.stringify({ threadId: agent.threadId }) });
     expect(await (await cancel()).json()).toEqual({ cancelled: true });
     await next;
     expect(later.seen.at(-1)).toMatchObject({ type: 'RUN_FINISHED', outcome: { type: 'cancelled' } });
@@ -145,18 +153,25 @@ describe('a thread', () => {
       await close();
       await runtime.close();
     });
-    const as = (user: string): Client => Object.assign(client(url, { threadId: 't' }), { headers: { authorization: user } });
+    const as = (user: string): Client =>
+      Object.assign(client(url, { threadId: 't' }), { headers: { authorization: user } });
     const [ana, ben] = [as('ana'), as('ben')];
     await say(ana, 'refund A-17');
     await ben.connectAgent();
     expect(ben.messages).toEqual([]);
-    const resume = [{ interruptId: ana.pendingInterrupts[0]?.id ?? '', status: 'resolved' as const, payload: { approved: true } }];
+    const resume = [
+      { interruptId: ana.pendingInterrupts[0]?.id ?? '', status: 'resolved' as const, payload: { approved: true } },
+    ];
     await ben.runAgent({ resume });
     expect(ben.seen.at(-1)).toMatchObject({ type: 'RUN_ERROR', code: 'pause_not_found' });
     vi.spyOn(console, 'error').mockImplementation(() => {});
     await expect(say(as('reader'), 'say hi')).rejects.toThrow('403');
     await expect(say(client(url), 'say hi')).rejects.toThrow('401');
-    const wrong = await fetch(`${url}/ag-ui`, { method: 'POST', headers: { authorization: 'ana' }, body: '{"threadId":1}' });
+    const wrong = await fetch(`${url}/ag-ui`, {
+      method: 'POST',
+      headers: { authorization: 'ana' },
+      body: '{"threadId":1}',
+    });
     expect(wrong.status).toBe(400);
   });
 
@@ -169,12 +184,63 @@ describe('a thread', () => {
     ]);
     agent.setState({ theme: 'dark', tasks: { old: {} } });
     await say(agent, 'refund A-17');
-    expect(agent.messages.map(({ content }) => content)).toEqual(['Be kind.', 'How can I help?', 'refund A-17', undefined]);
+    expect(agent.messages.map(({ content }) => content)).toEqual([
+      'Be kind.',
+      'How can I help?',
+      'refund A-17',
+      undefined,
+    ]);
     expect(agent.state).toEqual({ theme: 'dark' });
   });
 });
 
 describe('a turn', () => {
+  it('calls tools that only the page has', async () => {
+    const planner = script(call('scroll', { to: 'top' }, 'c1'), finish('done'));
+    const { url } = await agUiServer({ agents: [agentOf({ name: 'pages', planner })] });
+    const agent = client(url);
+    agent.addMessage({ id: 'm1', role: 'user', content: 'up' });
+    await agent.runAgent({ tools: [SCROLL] });
+    expect(agent.messages.at(-1)).toMatchObject({
+      toolCalls: [{ id: 'c1', function: { name: 'scroll', arguments: '{"to":"top"}' } }],
+    });
+    agent.addMessage({ id: 't1', role: 'tool', toolCallId: 'c1', content: 'ok' });
+    await agent.runAgent({ tools: [SCROLL] });
+    expect(textOf(agent)).toBe('done');
+  });
+
+  it('asks for its tasks, and goes on with them when they are answered', async () => {
+    const refund = make('refund', () => 'paid', { effect: 'once', needsApproval: true });
+    const child = agentOf({ name: 'child', planner: script(call('refund'), finish('found it')), tools: [refund] });
+    const spawn = {
+      kind: 'spawn_task',
+      task: 'foreground',
+      spec: { description: 'Look.', query: 'look', agent: 'child' },
+    } as const;
+    const parent = agentOf({ name: 'parent', planner: script(spawn, finish('done')) });
+    const { url } = await agUiServer({ agents: [parent, child] });
+    const agent = client(url);
+    await say(agent, 'go');
+    const [interrupt] = agent.pendingInterrupts;
+    expect(interrupt?.subagentRunId).toBeDefined();
+    expect(agent.messages).toContainEqual(
+      expect.objectContaining({ toolCalls: [expect.objectContaining({ id: interrupt?.toolCallId })] }),
+    );
+    expect(agent.seen).toContainEqual(
+      expect.objectContaining({ type: 'SUBAGENT_FINISHED', outcome: { type: 'suspended' } }),
+    );
+    agent.seen.length = 0;
+    await agent.runAgent({
+      resume: [{ interruptId: interrupt?.id ?? '', status: 'resolved', payload: { approved: true } }],
+    });
+    expect(agent.types).not.toContain('TOOL_CALL_START');
+    expect(count(agent, 'SUBAGENT_STARTED')).toBe(1);
+    expect(agent.messages.map(({ content }) => content)).toEqual(['go', undefined, 'paid', 'found it', 'done']);
+    const other = client(url, { threadId: agent.threadId });
+    await other.connectAgent();
+    expect(other.messages).toEqual(agent.messages);
+  });
+
   it('takes back what a model said before it failed', async () => {
     const planner: Planner = {
       name: 'reset',
@@ -195,7 +261,11 @@ describe('a turn', () => {
 
   it('shows tasks as subagents, with their events under their own names', async () => {
     const held = gate();
-    const child = agentOf({ name: 'child', planner: script(call('hold'), finish('found it')), tools: [make('hold', async () => held.opened)] });
+    const child = agentOf({
+      name: 'child',
+      planner: script(call('hold'), finish('found it')),
+      tools: [make('hold', async () => held.opened)],
+    });
     const planner = script(
       { kind: 'spawn_task', task: 'foreground', spec: { description: 'Look.', query: 'look', agent: 'child' } },
       finish('done'),
@@ -209,8 +279,12 @@ describe('a turn', () => {
     await saying;
     const started = agent.seen.find(({ type }) => type === 'SUBAGENT_STARTED') as unknown as { subagentRunId: string };
     expect(started).toMatchObject({ name: 'child' });
-    expect(agent.seen).toContainEqual(expect.objectContaining({ type: 'SUBAGENT_FINISHED', subagentRunId: started.subagentRunId }));
-    expect(agent.messages).toContainEqual(expect.objectContaining({ content: 'found it', subagentRunId: started.subagentRunId }));
+    expect(agent.seen).toContainEqual(
+      expect.objectContaining({ type: 'SUBAGENT_FINISHED', subagentRunId: started.subagentRunId }),
+    );
+    expect(agent.messages).toContainEqual(
+      expect.objectContaining({ content: 'found it', subagentRunId: started.subagentRunId }),
+    );
     expect(agent.state).toMatchObject({ tasks: { [started.subagentRunId]: { status: 'complete' } } });
     const other = client(url, { threadId: agent.threadId });
     await other.connectAgent();
@@ -218,14 +292,21 @@ describe('a turn', () => {
   });
 
   it('shows a plan as state and as an activity', async () => {
-    const nodes = [{ id: 'a', tool: 'one', args: {} }, { id: 'b', tool: 'two', args: {}, after: ['a'] }, { id: 'm', tool: '_message', args: { text: 'hi' } }];
+    const nodes = [
+      { id: 'a', tool: 'one', args: {} },
+      { id: 'b', tool: 'two', args: {}, after: ['a'] },
+      { id: 'm', tool: '_message', args: { text: 'hi' } },
+    ];
     const planner = script({ kind: 'call_parallel', plan: 'p', branches: nodes } as never, finish('done'));
     const tools = [make('one', async () => 1), make('two', async () => Promise.reject(new Error('no')))];
     const { url } = await agUiServer({ agents: [agentOf({ name: 'planned', planner, tools })] });
     const agent = client(url);
     await say(agent, 'go');
     const activity = agent.messages.find(({ role }) => role === 'activity');
-    expect(activity).toMatchObject({ activityType: 'plan', content: { nodes: [{ tool: 'one', status: 'done' }, { tool: 'two', status: 'failed' }, { status: 'done' }] } });
+    expect(activity).toMatchObject({
+      activityType: 'plan',
+      content: { nodes: [{ tool: 'one', status: 'done' }, { tool: 'two', status: 'failed' }, { status: 'done' }] },
+    });
     expect(agent.state).toMatchObject({ plan: { id: 'p', nodes: [{ status: 'done' }, { status: 'failed' }, {}] } });
     expect(JSON.stringify(agent.messages)).not.toContain('"_message"');
   });

@@ -40,7 +40,9 @@ describe.each(VERSIONS)('a client of %s', (version) => {
     const call = agent.messages.at(-1);
     expect(call).toMatchObject({ role: 'assistant', toolCalls: [{ id: interrupt?.toolCallId }] });
     agent.seen.length = 0;
-    await agent.runAgent({ resume: [{ interruptId: String(interrupt?.id), status: 'resolved', payload: { approved: true } }] });
+    await agent.runAgent({
+      resume: [{ interruptId: String(interrupt?.id), status: 'resolved', payload: { approved: true } }],
+    });
     expect(agent.types).not.toContain('TOOL_CALL_START');
     expect(agent.types).toContain('TOOL_CALL_RESULT');
     expect(rolesOf(agent)).toEqual(['user', 'assistant', 'tool', 'assistant']);

@@ -1,7 +1,7 @@
 /** What a client's input does to its thread: a message is sent, questions are answered, or nothing is, as it was done before. */
 import { createHash } from 'node:crypto';
 import { PilotageError, type TaskPause } from '#core';
-import type { BusyMode, PauseAnswer, TurnView } from '#runtime';
+import type { BusyMode, PauseAnswer, SentMessage, TurnView } from '#runtime';
 import { RequestRefused } from '../problem.ts';
 import { clientTools, newestMessage, toolAnswers, userMessage, valueOf } from './input.ts';
 import { answerOf, isSameAnswer } from './interrupts.ts';
@@ -41,7 +41,12 @@ export async function accept(thread: Thread, input: RunAgentInput, busy: BusyMod
   return sent(thread, last, input, busy);
 }
 
-async function sent(thread: Thread, last: TurnView | undefined, input: RunAgentInput, busy: BusyMode): Promise<Accepted> {
+async function sent(
+  thread: Thread,
+  last: TurnView | undefined,
+  input: RunAgentInput,
+  busy: BusyMode,
+): Promise<Accepted> {
   const message = newestMessage(input);
   if (message === undefined)
     throw new RequestRefused('request_invalid', 'The input has no message of the user, and answers nothing.');
@@ -50,17 +55,35 @@ async function sent(thread: Thread, last: TurnView | undefined, input: RunAgentI
   // A call that the client has not carried out is waited for no more when the user writes.
   const isForgotten = pauses.some(isOfClient);
   const mode = isForgotten ? 'steer' : busy;
-  const begun = last && (isForgotten || pauses.length > 0 || busy === 'steer') ? await thread.firstOf(last.turn) : undefined;
+  const begun =
+    last && (isForgotten || pauses.length > 0 || busy === 'steer') ? await thread.firstOf(last.turn) : undefined;
   const { known } = begun === undefined ? { known: NOTHING } : await thread.read(begun);
-  const { turn, as } = await thread.session.send(userMessage(message), { id: message.id, busy: mode, ...clientTools(input) });
+  const { turn, as } = await send(thread, message, mode, input);
   const run = await thread.firstOf(turn);
   if (as !== 'steered' || run !== begun) return { run, known: NOTHING };
   return { run, known, said: message.id, ...(pauses.length > 0 && { awaits: { run: turn, message: message.id } }) };
 }
 
+/** A tool that the agent has itself is the agent's: what the client says of it is not needed. */
+async function send(thread: Thread, message: AgUiMessage, busy: BusyMode, input: RunAgentInput): Promise<SentMessage> {
+  for (let tools = clientTools(input); ; ) {
+    const given = tools.length === 0 ? {} : { clientTools: tools };
+    try {
+      return await thread.session.send(userMessage(message), { id: message.id, busy, ...given });
+    } catch (error) {
+      const taken = PilotageError.is(error, 'tool_name_taken') ? error.data?.['name'] : undefined;
+      const left = tools.filter(({ name }) => name !== taken);
+      if (left.length === tools.length) throw error;
+      tools = left;
+    }
+  }
+}
+
 /** A question in words is answered by a message. Everything else is answered by what the protocol has for it. */
 function assertUninterrupted(pauses: readonly TaskPause[]): void {
-  const open = pauses.filter((pause) => !isOfClient(pause) && !(pause.reason === 'await_input' && pause.wait === undefined));
+  const open = pauses.filter(
+    (pause) => !isOfClient(pause) && !(pause.reason === 'await_input' && pause.wait === undefined),
+  );
   if (open.length === 0) return;
   throw new PilotageError(
     'run_paused',
@@ -109,7 +132,10 @@ async function resumed(
     const { known, answered } = await thread.read(run);
     const open = (await thread.pauses(last.turn)).filter((pause) => !isOfClient(pause));
     const given = resume.filter(({ interruptId }) => open.some(({ token }) => token === interruptId));
-    const before = assertAnsweredSo(resume.filter((entry) => !given.includes(entry)), answered);
+    const before = assertAnsweredSo(
+      resume.filter((entry) => !given.includes(entry)),
+      answered,
+    );
     // The same resume again: what has come of it is told once more.
     if (given.length === 0) return { run, known: before ?? known, ...(await alsoSaid(thread, input)) };
     assertWhole(given, open);
@@ -118,7 +144,8 @@ async function resumed(
       return { run, known, ...(await alsoSaid(thread, input)) };
     } catch (error) {
       // Somebody else was faster, perhaps with the same answer.
-      if (tries > 1 || !(PilotageError.is(error, 'pause_not_found') || PilotageError.is(error, 'run_ended'))) throw error;
+      if (tries > 1 || !(PilotageError.is(error, 'pause_not_found') || PilotageError.is(error, 'run_ended')))
+        throw error;
     }
   }
 }
@@ -144,7 +171,10 @@ async function answerOpen(
  * @returns how far the client knows the turn that has not heard what came of the first of them.
  * @throws PilotageError `pause_not_found`.
  */
-function assertAnsweredSo(entries: readonly ResumeEntry[], answered: Awaited<ReturnType<Thread['read']>>['answered']): Known | undefined {
+function assertAnsweredSo(
+  entries: readonly ResumeEntry[],
+  answered: Awaited<ReturnType<Thread['read']>>['answered'],
+): Known | undefined {
   let first: Known | undefined;
   for (const entry of entries) {
     const was = answered.get(entry.interruptId);
@@ -183,10 +213,6 @@ async function alsoSaid(thread: Thread, input: RunAgentInput): Promise<Pick<Acce
   const last = messages.findLastIndex(({ role }) => role === 'assistant' || role === 'tool');
   const message = messages.slice(last + 1).findLast(({ role }) => role === 'user');
   if (last < 0 || message === undefined) return {};
-  const { as } = await thread.session.send(userMessage(message), {
-    id: message.id,
-    busy: 'steer',
-    ...clientTools(input),
-  });
+  const { as } = await send(thread, message, 'steer', input);
   return as === 'known' ? {} : { said: message.id };
 }

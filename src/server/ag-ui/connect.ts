@@ -47,11 +47,19 @@ async function tellingOf(
   const mine = { ...input, runId, ...(state !== undefined && { state }) };
   const { errorText } = context;
   const runOf = (id: string) => thread.runOf(id);
-  const telling = new Telling({ input: mine, errorText, runOf, before: () => thread.before(run), signal, isAnew: true }, known);
+  const telling = new Telling(
+    { input: mine, errorText, runOf, before: () => thread.before(run), signal, isAnew: true },
+    known,
+  );
   return { telling, events: toldAs(telling, mine, thread, run) };
 }
 
-async function* toldAs(telling: Telling, input: RunAgentInput, thread: Thread, run: string): AsyncGenerator<AgUiEvent, void> {
+async function* toldAs(
+  telling: Telling,
+  input: RunAgentInput,
+  thread: Thread,
+  run: string,
+): AsyncGenerator<AgUiEvent, void> {
   const { threadId, runId } = input;
   const version = isFirstVersion(input) ? { protocolVersion: '1.0' } : {};
   yield { type: 'RUN_STARTED', threadId, runId, ...version };

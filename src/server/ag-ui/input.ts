@@ -74,15 +74,13 @@ export function toolAnswers({ messages }: RunAgentInput): readonly AgUiMessage[]
 }
 
 /** The client's own tools, as a turn has them: the client carries out their calls. */
-export function clientTools({ tools = [] }: RunAgentInput): { readonly clientTools?: readonly ClientToolSpec[] } {
-  if (tools.length === 0) return {};
-  const specs = tools.map(({ name, description, parameters }) => ({
+export function clientTools({ tools = [] }: RunAgentInput): readonly ClientToolSpec[] {
+  return tools.map(({ name, description, parameters }) => ({
     name,
     // A model has to be told something.
     description: description.trim() === '' ? name : description,
     inputSchema: isJsonObject(parameters) ? parameters : { type: 'object' },
   }));
-  return { clientTools: specs };
 }
 
 /** The value of a tool message: what is JSON is taken for it. */
@@ -104,7 +102,9 @@ export function userMessage({ content }: AgUiMessage): UserMessage {
 function textOf(content: Json | undefined): string {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';
-  return content.flatMap((part) => (isJsonObject(part) && typeof part['text'] === 'string' ? [part['text']] : [])).join('\n\n');
+  return content
+    .flatMap((part) => (isJsonObject(part) && typeof part['text'] === 'string' ? [part['text']] : []))
+    .join('\n\n');
 }
 
 /** `{ type: 'image', source: { type: 'data' | 'url', value, mimeType } }`, and the `binary` of older clients. */
@@ -118,7 +118,12 @@ function fileOf(part: Json): MessageFile[] {
   return file(isUrl ? 'url' : 'data', isUrl ? part['url'] : part['data'], part['mimeType'], name);
 }
 
-function file(kind: Json | undefined, value: Json | undefined, mime: Json | undefined, name: { fileName?: string }): MessageFile[] {
+function file(
+  kind: Json | undefined,
+  value: Json | undefined,
+  mime: Json | undefined,
+  name: { fileName?: string },
+): MessageFile[] {
   if (typeof value !== 'string') return [];
   const type = typeof mime === 'string' ? mime : undefined;
   if (kind === 'url') return [{ url: value, ...(type !== undefined && { mime: type }), ...name }];

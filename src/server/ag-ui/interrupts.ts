@@ -113,7 +113,8 @@ function decision(id: string, payload: Json | undefined): PauseAnswer {
 function settlement(id: string, payload: Json | undefined): PauseAnswer {
   const happened = isJsonObject(payload) ? payload['happened'] : undefined;
   if (happened === false) return { kind: 'settle', happened };
-  if (happened !== true || !isJsonObject(payload)) throw unclear(id, '{ happened: true, value } or { happened: false }');
+  if (happened !== true || !isJsonObject(payload))
+    throw unclear(id, '{ happened: true, value } or { happened: false }');
   return { kind: 'settle', happened, value: payload['value'] ?? null };
 }
 

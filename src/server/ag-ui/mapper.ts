@@ -2,7 +2,16 @@
  * Events of a turn, and of the tasks below it, as events of AG-UI. The same events give the same, so that a history, a late reader and a live one can be
  * held against each other: nothing here waits, looks at a clock or makes up an id.
  */
-import { answerText, defined, type ErrorData, isJsonObject, type Json, messageWords, type RunEvent, type TaskPause } from '#core';
+import {
+  answerText,
+  defined,
+  type ErrorData,
+  isJsonObject,
+  type Json,
+  messageWords,
+  type RunEvent,
+  type TaskPause,
+} from '#core';
 import { MessageFold } from './messages.ts';
 import type { AgUiEvent, AgUiMessage } from './protocol.ts';
 import { resultText, unapprovedText } from './results.ts';
@@ -161,7 +170,11 @@ export class Mapper {
       case 'tool.completed':
       case 'tool.failed':
       case 'tool.skipped':
-        return this.#ended(track.callIdIfMade(event.step, event.call), resultText(event.outcome, this.#options.errorText), track);
+        return this.#ended(
+          track.callIdIfMade(event.step, event.call),
+          resultText(event.outcome, this.#options.errorText),
+          track,
+        );
       case 'provider.invoked':
         return track.provided(event);
       case 'provider.completed':
@@ -184,7 +197,11 @@ export class Mapper {
       case 'task.cancelled':
         return this.#tracks.get(event.taskId)?.finished() ?? [];
       case 'task.failed':
-        return this.#tracks.get(event.taskId)?.failed(this.#options.errorText({ code: event.code, message: '' }), event.code) ?? [];
+        return (
+          this.#tracks
+            .get(event.taskId)
+            ?.failed(this.#options.errorText({ code: event.code, message: '' }), event.code) ?? []
+        );
       default:
         return [];
     }
@@ -207,13 +224,25 @@ export class Mapper {
   }
 
   /** Text that was told otherwise than it is known now. */
-  #told({ events, changed }: { readonly events: readonly AgUiEvent[]; readonly changed: readonly Changed[] }): readonly AgUiEvent[] {
+  #told({
+    events,
+    changed,
+  }: {
+    readonly events: readonly AgUiEvent[];
+    readonly changed: readonly Changed[];
+  }): readonly AgUiEvent[] {
     for (const { id, text } of changed) this.#fold.correct(id, text);
     if (changed.length > 0) this.#isOutOfStep = true;
     return events;
   }
 
-  #takeBack({ events, gone }: { readonly events: readonly AgUiEvent[]; readonly gone: readonly string[] }): readonly AgUiEvent[] {
+  #takeBack({
+    events,
+    gone,
+  }: {
+    readonly events: readonly AgUiEvent[];
+    readonly gone: readonly string[];
+  }): readonly AgUiEvent[] {
     for (const id of gone) this.#fold.drop(id);
     if (gone.length > 0) this.#isOutOfStep = true;
     return events;
@@ -245,7 +274,8 @@ export class Mapper {
     if (track.isTask) return [...events, ...track.finished()];
     if (reason === 'cancelled') this.#end = { kind: 'cancelled' };
     // Another run goes on with the turn.
-    else if (reason !== 'handed_over' && reason !== 'continued') this.#end = { kind: 'finished', ...defined({ payload }) };
+    else if (reason !== 'handed_over' && reason !== 'continued')
+      this.#end = { kind: 'finished', ...defined({ payload }) };
     return events;
   }
 

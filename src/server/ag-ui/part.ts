@@ -35,8 +35,10 @@ const OPTIONS: OptionShape<AgUiOptions> = { path: 'text?', agent: 'text?', busy:
 export function agUi(options: AgUiOptions = {}): Part {
   assertOptions('agUi', options, OPTIONS);
   const { path = '/ag-ui', busy = 'queue' } = options;
-  if (!path.startsWith('/')) throw new PilotageError('invalid_config', `The path of agUi begins with a slash; it is ${path}.`);
-  if (!BUSY_MODES.includes(busy)) throw new PilotageError('invalid_config', `busy of agUi is one of ${BUSY_MODES.join(', ')}.`);
+  if (!path.startsWith('/'))
+    throw new PilotageError('invalid_config', `The path of agUi begins with a slash; it is ${path}.`);
+  if (!BUSY_MODES.includes(busy))
+    throw new PilotageError('invalid_config', `busy of agUi is one of ${BUSY_MODES.join(', ')}.`);
   return {
     name: path === '/ag-ui' ? 'ag-ui' : `ag-ui at ${path}`,
     routes: (app, context) => addRoutes(app, context, { ...options, path, busy }),
@@ -126,7 +128,11 @@ export function refused(error: unknown, { onFault }: PartContext): AgUiEvent<'RU
   return { type: 'RUN_ERROR', message, code };
 }
 
-function streamed(visit: Visit, context: PartContext, events: (signal: AbortSignal) => AsyncIterable<AgUiEvent>): Response {
+function streamed(
+  visit: Visit,
+  context: PartContext,
+  events: (signal: AbortSignal) => AsyncIterable<AgUiEvent>,
+): Response {
   const told = async function* (signal: AbortSignal): AsyncGenerator<ServerEvent, void> {
     for await (const event of events(signal)) yield { data: JSON.stringify(event) };
   };

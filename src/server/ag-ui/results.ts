@@ -29,5 +29,7 @@ export function unapprovedText(verdict: PauseVerdict, payload?: JsonObject): str
   if (verdict === 'timeout') return 'Nobody approved it in time, and it was not done.';
   if (verdict === 'superseded') return 'It was not done, since the question was withdrawn.';
   const reason = payload?.['reason'];
-  return typeof reason === 'string' && reason !== '' ? `It was not approved. The reason: ${reason}` : 'It was not approved.';
+  return typeof reason === 'string' && reason !== ''
+    ? `It was not approved. The reason: ${reason}`
+    : 'It was not approved.';
 }

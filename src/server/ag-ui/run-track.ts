@@ -134,7 +134,10 @@ export class RunTrack {
     now.hasWords = text !== '';
     const events: AgUiEvent[] = [...opening];
     const changed: { id: string; text: string }[] = [];
-    for (const [spoken, whole] of [[now.reasoning, reasoningTrace], [now.text, text]] as const) {
+    for (const [spoken, whole] of [
+      [now.reasoning, reasoningTrace],
+      [now.text, text],
+    ] as const) {
       // A reply whose words are not recorded keeps those that were streamed.
       const said = whole === '' ? spoken.close() : spoken.whole(whole);
       events.push(...(said ?? spoken.close()));

@@ -1,5 +1,14 @@
 /** What of a turn clients see as the state of the agent: its plan, its tasks, what it has used, and what its tools report. */
-import { defined, FINISH_TOOL, isJsonObject, type Json, type JsonObject, MESSAGE_TOOL, type RunEvent, type Usage } from '#core';
+import {
+  defined,
+  FINISH_TOOL,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  MESSAGE_TOOL,
+  type RunEvent,
+  type Usage,
+} from '#core';
 import type { PatchOperation, TokenUsage } from './protocol.ts';
 
 /** What the turn says itself. A client that sends its state back has these of an earlier turn. */
@@ -62,7 +71,9 @@ export class StateFold {
       case 'tool.spent':
         return this.#use(event.usage);
       case 'tool.invoked':
-        return isTasks ? undefined : this.#node(event.step, event.call, { tool: NAMES[event.tool] ?? event.tool, status: 'open' });
+        return isTasks
+          ? undefined
+          : this.#node(event.step, event.call, { tool: NAMES[event.tool] ?? event.tool, status: 'open' });
       case 'tool.completed':
         return isTasks ? undefined : this.#node(event.step, event.call, { status: 'done' });
       case 'tool.failed':

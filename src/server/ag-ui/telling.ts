@@ -166,7 +166,10 @@ export class Telling {
     this.#isMuted = false;
     const { messages, state } = this.mapper;
     yield { type: 'STATE_SNAPSHOT', snapshot: state.snapshot() };
-    if (this.#options.isAnew === true || messages.some(({ id, role }) => role === 'assistant' && !this.#held.messages.has(id)))
+    if (
+      this.#options.isAnew === true ||
+      messages.some(({ id, role }) => role === 'assistant' && !this.#held.messages.has(id))
+    )
       yield await this.#snapshot();
     yield* this.mapper.reopened();
   }
@@ -183,14 +186,17 @@ export class Telling {
     if (!news.some((event) => this.#isStale(event))) return yield* news;
     yield await this.#snapshot();
     // All that the messages hold now was in it.
-    yield* news.filter((event) => !isWords(event) && event.type !== 'TOOL_CALL_ARGS' && event.type !== 'TOOL_CALL_RESULT');
+    yield* news.filter(
+      (event) => !isWords(event) && event.type !== 'TOOL_CALL_ARGS' && event.type !== 'TOOL_CALL_RESULT',
+    );
   }
 
   /** The client has the message that the event is about, perhaps with other words. */
   #isStale(event: AgUiEvent): boolean {
     if (isWords(event)) return this.#held.messages.has(event.messageId);
     if (event.type !== 'TOOL_CALL_START' || !this.#held.messages.has(event.parentMessageId)) return false;
-    const contentIn = (messages: readonly AgUiMessage[]) => messages.find(({ id }) => id === event.parentMessageId)?.content;
+    const contentIn = (messages: readonly AgUiMessage[]) =>
+      messages.find(({ id }) => id === event.parentMessageId)?.content;
     return (contentIn(this.#client) ?? '') !== (contentIn(this.mapper.messages) ?? '');
   }
 
