@@ -116,10 +116,10 @@ class Made {
       this.#add(of, 'task.completed', { taskId: task });
     }
     const error = { code: 'tool_failed', message: 'secret' };
-    if (end === 'rejected') return this.#add(of, 'tool.rejected', { ...at, token: 't' });
     const outcome = end === 'value' ? { kind: 'value', value: { ok: call } } : { kind: end, error };
     const type = end === 'value' ? 'tool.completed' : end === 'error' ? 'tool.failed' : 'tool.skipped';
-    this.#add(of, type, { ...at, outcome, latencyMs: 1, attempts: 1 });
+    if (end === 'rejected') this.#add(of, 'tool.rejected', { ...at, token: 't' });
+    else this.#add(of, type, { ...at, outcome, latencyMs: 1, attempts: 1 });
   }
 
   #add({ run, path }: Place, type: string, payload: object, isPassing = false, isSame = false): void {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { PilotageError, type TaskPause } from '#core';
 import type { BusyMode, PauseAnswer, SentMessage, TurnView } from '#runtime';
 import { RequestRefused } from '../problem.ts';
-import { clientTools, newestMessage, toolAnswers, userMessage, valueOf } from './input.ts';
+import { clientTools, newestMessage, toolAnswers, toolValue, userMessage } from './input.ts';
 import { answerOf, isSameAnswer } from './interrupts.ts';
 import type { AgUiMessage, ResumeEntry, RunAgentInput } from './protocol.ts';
 import type { Known } from './telling.ts';
@@ -116,7 +116,7 @@ async function answeredTools(thread: Thread, last: TurnView, input: RunAgentInpu
 
 function answerWith(message: AgUiMessage): PauseAnswer {
   const { error } = message;
-  if (error === undefined) return { kind: 'answer', value: valueOf(message) };
+  if (error === undefined) return { kind: 'answer', value: toolValue(message) };
   return { kind: 'settle', happened: true, error: { code: 'tool_failed', message: error } };
 }
 

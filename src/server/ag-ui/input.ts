@@ -84,7 +84,7 @@ export function clientTools({ tools = [] }: RunAgentInput): readonly ClientToolS
 }
 
 /** The value of a tool message: what is JSON is taken for it. */
-export function valueOf({ content }: AgUiMessage): Json {
+export function toolValue({ content }: AgUiMessage): Json {
   const text = typeof content === 'string' ? content : textOf(content);
   try {
     return JSON.parse(text) as Json;

@@ -30,21 +30,26 @@ export class MessageFold {
   add(event: AgUiEvent): void {
     switch (event.type) {
       case 'TEXT_MESSAGE_START':
-        return void this.#open(event.messageId, event.role, event.subagentRunId);
+        this.#open(event.messageId, event.role, event.subagentRunId);
+        break;
       case 'REASONING_MESSAGE_START':
-        return void this.#open(event.messageId, 'reasoning', event.subagentRunId);
+        this.#open(event.messageId, 'reasoning', event.subagentRunId);
+        break;
       case 'TEXT_MESSAGE_CONTENT':
       case 'REASONING_MESSAGE_CONTENT': {
         const message = this.#byId.get(event.messageId);
         if (message !== undefined) message.content = `${message.content ?? ''}${event.delta}`;
-        return;
+        break;
       }
       case 'TOOL_CALL_START':
-        return this.#call(event);
+        this.#call(event);
+        break;
       case 'TOOL_CALL_ARGS':
-        return this.#argue(event);
+        this.#argue(event);
+        break;
       case 'TOOL_CALL_RESULT':
-        return this.#result(event);
+        this.#result(event);
+        break;
       default:
     }
   }

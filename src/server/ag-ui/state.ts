@@ -62,37 +62,54 @@ export class StateFold {
   }
 
   add(event: RunEvent): void {
-    const isTasks = event.path !== undefined && event.path.length > 0;
+    if (event.type === 'planner.decision' || event.type === 'tool.spent') this.#use(event.usage);
+    if (event.type.startsWith('task.')) this.#tasks(event);
+    // What the tasks do in their own steps is theirs.
+    else if (event.path === undefined) this.#steps(event);
+  }
+
+  #steps(event: RunEvent): void {
     switch (event.type) {
       case 'planner.decision':
-        this.#use(event.usage);
-        if (!isTasks) this.#plan(event.step, event.plan);
-        return;
-      case 'tool.spent':
-        return this.#use(event.usage);
+        this.#plan(event.step, event.plan);
+        break;
       case 'tool.invoked':
-        return isTasks
-          ? undefined
-          : this.#node(event.step, event.call, { tool: NAMES[event.tool] ?? event.tool, status: 'open' });
+        this.#node(event.step, event.call, { tool: NAMES[event.tool] ?? event.tool, status: 'open' });
+        break;
       case 'tool.completed':
-        return isTasks ? undefined : this.#node(event.step, event.call, { status: 'done' });
+        this.#node(event.step, event.call, { status: 'done' });
+        break;
       case 'tool.failed':
       case 'tool.rejected':
-        return isTasks ? undefined : this.#node(event.step, event.call, { status: 'failed' });
+        this.#node(event.step, event.call, { status: 'failed' });
+        break;
       case 'tool.skipped':
-        return isTasks ? undefined : this.#node(event.step, event.call, { status: 'skipped' });
+        this.#node(event.step, event.call, { status: 'skipped' });
+        break;
+      default:
+    }
+  }
+
+  #tasks(event: RunEvent): void {
+    switch (event.type) {
       case 'task.spawned':
-        return this.#task(event.taskId, { description: event.description, kind: event.kind, status: 'running' });
+        this.#task(event.taskId, { description: event.description, kind: event.kind, status: 'running' });
+        break;
       case 'task.paused':
-        return this.#task(event.taskId, { status: 'paused' });
+        this.#task(event.taskId, { status: 'paused' });
+        break;
       case 'task.resumed':
-        return this.#task(event.taskId, { status: 'running' });
+        this.#task(event.taskId, { status: 'running' });
+        break;
       case 'task.completed':
-        return this.#task(event.taskId, { status: 'complete' });
+        this.#task(event.taskId, { status: 'complete' });
+        break;
       case 'task.failed':
-        return this.#task(event.taskId, { status: 'failed' });
+        this.#task(event.taskId, { status: 'failed' });
+        break;
       case 'task.cancelled':
-        return this.#task(event.taskId, { status: 'cancelled' });
+        this.#task(event.taskId, { status: 'cancelled' });
+        break;
       default:
     }
   }
