@@ -18,6 +18,8 @@ interface Step {
   /** What was said before the model failed. */
   readonly void: string;
   readonly cut: number;
+  /** Arguments are heard while they are written. */
+  readonly isHeard: boolean;
   readonly calls: readonly Call[];
 }
 interface Turn {
@@ -40,6 +42,7 @@ const { step } = fc.letrec<{ step: Step; call: Call }>((tie) => ({
     text: words,
     void: fc.oneof({ weight: 3, arbitrary: fc.constant('') }, { weight: 1, arbitrary: words }),
     cut: fc.integer({ min: 1, max: 4 }),
+    isHeard: fc.boolean(),
     calls: fc.array(tie('call'), { maxLength: 3 }),
   }),
 }));
@@ -73,25 +76,39 @@ class Made {
       this.#step(of, index, each, answer === undefined && index === steps.length - 1);
     // An answer that was said is the text of the last step.
     if (answer !== undefined)
-      this.#step(of, steps.length, { reasoning: '', text: answer, void: '', cut: 2, calls: [] }, true);
+      this.#step(of, steps.length, { reasoning: '', text: answer, void: '', cut: 2, isHeard: false, calls: [] }, true);
   }
 
-  #step(of: Place, index: number, { reasoning, text, void: gone, cut, calls }: Step, isLast: boolean): void {
+  #step(of: Place, index: number, { reasoning, text, void: gone, cut, isHeard, calls }: Step, isLast: boolean): void {
     const say = (channel: 'text' | 'reasoning', all: string): void => {
       for (let at = 0; at < all.length; at += cut)
         this.#add(of, 'token', { step: index, channel, text: all.slice(at, at + cut), offset: at }, true);
     };
+    const write = (callId: string, tool: string, all: string): void => {
+      for (let at = 0; at < all.length; at += cut * 2)
+        this.#add(of, 'tool.input', { step: index, callId, tool, text: all.slice(at, at + cut * 2), offset: at }, true);
+    };
+    const idOf = (call: number): string => `c_${of.run}_${index}_${call}`;
     if (gone !== '') {
       say('text', gone);
+      if (isHeard && calls[0] !== undefined) write(idOf(0), calls[0].tool, '{"n":');
       this.#add(of, 'token.reset', { step: index }, true);
     }
     say('reasoning', reasoning);
     say('text', text);
+    for (const [call, { tool, args }] of calls.entries()) if (isHeard) write(idOf(call), tool, JSON.stringify(args));
+    if (isHeard && cut === 4) write(idOf(9), 'dropped', '{}');
     const decisionKind = isLast && calls.length === 0 ? 'Finish' : 'CallParallel';
     const said = { ...(reasoning !== '' && { reasoningTrace: reasoning }), ...(text !== '' && { text }) };
     this.#add(of, 'planner.decision', { step: index, decisionKind, reasoningChars: 0, latencyMs: 1, ...said });
     for (const [call, { tool, args }] of calls.entries())
-      this.#add(of, 'tool.invoked', { step: index, call, tool, args }, false, true);
+      this.#add(
+        of,
+        'tool.invoked',
+        { step: index, call, tool, args, ...(isHeard && { callId: idOf(call) }) },
+        false,
+        true,
+      );
     for (const [call, each] of calls.entries()) this.#call(of, index, call, each);
   }
 
@@ -137,7 +154,7 @@ interface Place {
 }
 
 const pause = (run: string) => ({ run, token: 'p', reason: 'await_input' as const });
-const PASSING = ['token', 'token.reset', 'tool.chunk'];
+const PASSING = ['token', 'tool.input', 'token.reset', 'tool.chunk'];
 const isRecorded = ({ type }: RunEvent): boolean => !PASSING.includes(type);
 
 /** What a reader has who comes behind the first `count` events: what is recorded of them, the text of the open step in one piece, and the rest. */
@@ -150,7 +167,12 @@ function late(events: readonly RunEvent[], count: number): RunEvent[] {
     const [first] = pieces;
     return first === undefined ? [] : [{ ...first, text: pieces.map(({ text }) => text).join(''), offset: 0 }];
   };
-  return [...before.filter(isRecorded), ...whole('reasoning'), ...whole('text'), ...events.slice(count)];
+  const written = before.slice(from).filter((event) => event.type === 'tool.input');
+  const inputs = [...new Set(written.map(({ callId }) => callId))].map((id): RunEvent => {
+    const pieces = written.filter(({ callId }) => callId === id);
+    return { ...(pieces[0] as RunEvent<'tool.input'>), text: pieces.map(({ text }) => text).join(''), offset: 0 };
+  });
+  return [...before.filter(isRecorded), ...whole('reasoning'), ...whole('text'), ...inputs, ...events.slice(count)];
 }
 
 const USER: Message = { id: 'm1', role: 'user', content: 'go' };

@@ -39,7 +39,7 @@ export class Mapper {
   readonly #tracks = new Map<string, RunTrack>();
   /** Calls that wait for an approval, by the tokens of their pauses. */
   readonly #asked = new Map<string, string>();
-  readonly #early: RunEvent<'token'>[] = [];
+  readonly #early: RunEvent<'token' | 'tool.input'>[] = [];
   #answer: RunEvent<'pause.resumed'> | undefined;
   #lastQuery = '';
   #end: TurnEnd | undefined;
@@ -86,7 +86,7 @@ export class Mapper {
   /** What the client is told of an event. */
   of(event: RunEvent): readonly AgUiEvent[] {
     // A reader who comes late may hear what is being said before the words that it answers were read.
-    if (event.type === 'token' && event.path === undefined && event.seq <= 1) {
+    if ((event.type === 'token' || event.type === 'tool.input') && event.path === undefined && event.seq <= 1) {
       this.#early.push(event);
       return [];
     }
@@ -100,7 +100,15 @@ export class Mapper {
     const track = this.#trackOf(event);
     const made = [...this.#announced(event), ...this.#eventsOf(event, track), ...this.#activity(event)];
     for (const each of made) this.#fold.add(each);
+    this.#correct(track);
     return made;
+  }
+
+  #correct(track: RunTrack): void {
+    const { gone, changed } = track.corrections();
+    for (const id of gone) this.#fold.dropCall(id);
+    for (const { id, args } of changed) this.#fold.correctCall(id, args);
+    if (gone.length + changed.length > 0) this.#isOutOfStep = true;
   }
 
   /** What has to be open for the events to come: said at the beginning of a stream that begins in the middle. */
@@ -112,7 +120,9 @@ export class Mapper {
   /** Everything that is open, closed: before the end of a stream. */
   closed(): readonly AgUiEvent[] {
     const tracks = [...this.#tracks.values()].reverse();
-    return [...tracks.flatMap((track) => track.closed()), ...tracks.flatMap((track) => track.suspended())];
+    const events = [...tracks.flatMap((track) => track.closed()), ...tracks.flatMap((track) => track.suspended())];
+    for (const track of tracks) this.#correct(track);
+    return events;
   }
 
   /** A turn that goes on after it had ended, or was paused, is told from there. */
@@ -150,6 +160,8 @@ export class Mapper {
         return this.#heard(event);
       case 'token':
         return track.token(event.step, event.channel, event.text, event.offset);
+      case 'tool.input':
+        return track.input(event);
       case 'token.reset':
         return this.#takeBack(track.reset(event.step));
       case 'planner.decision':

@@ -69,6 +69,26 @@ export class MessageFold {
     if (message !== undefined) message.content = content;
   }
 
+  /** A call that was not made. */
+  dropCall(id: string): void {
+    const owner = this.#byCall.get(id);
+    this.#byCall.delete(id);
+    if (owner === undefined) return;
+    const left = (owner.toolCalls ?? []).filter((call) => call.id !== id);
+    if (left.length > 0) owner.toolCalls = left;
+    else delete owner.toolCalls;
+    if (left.length === 0 && owner.content === undefined) this.drop(owner.id);
+  }
+
+  /** Other arguments in the place of those that were told. */
+  correctCall(id: string, args: string): void {
+    const owner = this.#byCall.get(id);
+    if (owner === undefined) return;
+    owner.toolCalls = (owner.toolCalls ?? []).map((call) =>
+      call.id === id ? { ...call, function: { ...call.function, arguments: args } } : call,
+    );
+  }
+
   #open(id: string, role: string, subagentRunId: string | undefined): Kept {
     const known = this.#byId.get(id);
     if (known !== undefined) {

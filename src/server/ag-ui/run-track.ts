@@ -18,6 +18,8 @@ interface Step {
   isDecided: boolean;
   /** The decision had words beside it. */
   hasWords: boolean;
+  /** Calls whose arguments are being written, with what was shown of these. */
+  readonly inputs: Map<string, string>;
 }
 
 /** Told events, and messages whose words are known to be others than those that were told. */
@@ -36,6 +38,8 @@ export class RunTrack {
   #now: Step | undefined;
   #isStepOpen = false;
   #life: 'new' | 'open' | 'over' = 'new';
+  #gone: string[] = [];
+  #changed: { id: string; args: string }[] = [];
 
   constructor(run: string, spawned?: SpawnedAt) {
     this.#run = run;
@@ -89,7 +93,23 @@ export class RunTrack {
     if (step === undefined || !this.#isStepOpen) return [];
     this.#isStepOpen = false;
     const last: AgUiEvent = { type: 'STEP_FINISHED', stepName: stepName(step.step), ...this.tag };
-    return [...step.reasoning.close(), ...step.text.close(), last];
+    return [...step.reasoning.close(), ...step.text.close(), ...this.#unmade(step), last];
+  }
+
+  /** Calls that were not made of what was written. */
+  #unmade({ inputs }: Step): readonly AgUiEvent[] {
+    const ids = [...inputs.keys()];
+    inputs.clear();
+    this.#gone.push(...ids);
+    return ids.map((toolCallId) => ({ type: 'TOOL_CALL_END', toolCallId, ...this.tag }));
+  }
+
+  /** Once: calls that were told and are void, and those whose arguments were told otherwise. */
+  corrections(): { readonly gone: readonly string[]; readonly changed: readonly { id: string; args: string }[] } {
+    const found = { gone: this.#gone, changed: this.#changed };
+    if (this.#gone.length > 0) this.#gone = [];
+    if (this.#changed.length > 0) this.#changed = [];
+    return found;
   }
 
   /** It goes on after the end of this stream. */
@@ -117,11 +137,30 @@ export class RunTrack {
     return [...opening, ...before, ...now[channel].piece(text, offset)];
   }
 
+  /** A piece of a call's arguments. */
+  input({ step, callId, tool, text, offset }: RunEvent<'tool.input'>): readonly AgUiEvent[] {
+    const opening = this.#at(step);
+    const { reasoning, text: said, inputs } = this.#now as Step;
+    const shown = inputs.get(callId);
+    const before = shown ?? '';
+    // What is behind a gap is told with the whole.
+    const delta = offset > before.length ? '' : text.slice(before.length - offset);
+    inputs.set(callId, `${before}${delta}`);
+    const of = { toolCallId: callId, ...this.tag };
+    return [
+      ...opening,
+      ...reasoning.close(),
+      ...said.close(),
+      ...(shown === undefined ? [this.#opened(callId, tool, step)] : []),
+      ...(delta === '' ? [] : [{ type: 'TOOL_CALL_ARGS' as const, ...of, delta }]),
+    ];
+  }
+
   /** What was said in the step is void. @returns the messages that are gone, too. */
   reset(step: number): { readonly events: readonly AgUiEvent[]; readonly gone: readonly string[] } {
     const now = this.#now;
     if (now?.step !== step || now.isDecided) return { events: [], gone: [] };
-    const events = [...now.reasoning.close(), ...now.text.close()];
+    const events = [...now.reasoning.close(), ...now.text.close(), ...this.#unmade(now)];
     const gone = [now.reasoning, now.text].flatMap(({ id, shown }) => (shown === '' ? [] : [id]));
     this.#now = this.#fresh(step);
     return { events, gone };
@@ -173,14 +212,22 @@ export class RunTrack {
     return own ?? this.said(`${now?.step ?? 0}.answer`, answer);
   }
 
-  #call(toolCallId: string, toolCallName: string, step: number, args: Json): readonly AgUiEvent[] {
+  #call(toolCallId: string, tool: string, step: number, args: Json): readonly AgUiEvent[] {
     const of = { toolCallId, ...this.tag };
-    const parentMessageId = `${this.#run}.${step}`;
-    return [
-      { type: 'TOOL_CALL_START', ...of, toolCallName, parentMessageId },
-      { type: 'TOOL_CALL_ARGS', ...of, delta: typeof args === 'string' ? args : JSON.stringify(args) },
-      { type: 'TOOL_CALL_END', ...of },
-    ];
+    const whole = typeof args === 'string' ? args : JSON.stringify(args);
+    const shown = this.#now?.inputs.get(toolCallId);
+    this.#now?.inputs.delete(toolCallId);
+    if (shown === undefined) {
+      const said: AgUiEvent = { type: 'TOOL_CALL_ARGS', ...of, delta: whole };
+      return [this.#opened(toolCallId, tool, step), said, { type: 'TOOL_CALL_END', ...of }];
+    }
+    // They may have been mended, or a part of them was not heard.
+    if (!isSameJson(shown, whole)) this.#changed.push({ id: toolCallId, args: whole });
+    return [{ type: 'TOOL_CALL_END', ...of }];
+  }
+
+  #opened(toolCallId: string, toolCallName: string, step: number): AgUiEvent {
+    return { type: 'TOOL_CALL_START', toolCallId, toolCallName, parentMessageId: `${this.#run}.${step}`, ...this.tag };
   }
 
   /** The run is in this step. */
@@ -200,10 +247,21 @@ export class RunTrack {
       reasoning: new Spoken(`${id}.reasoning`, 'reasoning', this.tag),
       isDecided: false,
       hasWords: false,
+      inputs: new Map(),
     };
   }
 }
 
 function stepName(step: number): string {
   return `step ${step}`;
+}
+
+/** Whether two texts are the same JSON: a model writes it with spaces of its own. */
+function isSameJson(one: string, other: string): boolean {
+  if (one === other) return true;
+  try {
+    return JSON.stringify(JSON.parse(one)) === other;
+  } catch {
+    return false;
+  }
 }

@@ -24,7 +24,13 @@ export interface TellingOptions {
 }
 
 /** Events that pass by, and have the position of what was recorded before them. */
-const PASSING: ReadonlySet<RunEvent['type']> = new Set(['token', 'token.reset', 'tool.chunk', 'run.paused']);
+const PASSING: ReadonlySet<RunEvent['type']> = new Set([
+  'token',
+  'tool.input',
+  'token.reset',
+  'tool.chunk',
+  'run.paused',
+]);
 
 export class Telling {
   readonly mapper: Mapper;
@@ -73,6 +79,7 @@ export class Telling {
     const { end, state } = this.mapper;
     if (signal.aborted) return;
     yield* this.mapper.closed();
+    if (this.mapper.isOutOfStep()) yield await this.#snapshot();
     const of = { threadId: input.threadId, runId: input.runId };
     const usage = state.usage === undefined ? {} : { usage: [this.#usage(state.usage)] };
     if (end === undefined) throw new PilotageError('run_not_found', 'The run is not there any more.');
@@ -194,10 +201,10 @@ export class Telling {
   /** The client has the message that the event is about, perhaps with other words. */
   #isStale(event: AgUiEvent): boolean {
     if (isWords(event)) return this.#held.messages.has(event.messageId);
-    if (event.type !== 'TOOL_CALL_START' || !this.#held.messages.has(event.parentMessageId)) return false;
-    const contentIn = (messages: readonly AgUiMessage[]) =>
-      messages.find(({ id }) => id === event.parentMessageId)?.content;
-    return (contentIn(this.#client) ?? '') !== (contentIn(this.mapper.messages) ?? '');
+    if (event.type !== 'TOOL_CALL_START') return false;
+    const { toolCallId, parentMessageId } = event;
+    const isHeld = this.#held.messages.has(parentMessageId) || this.#held.calls.has(toolCallId);
+    return isHeld && saidIn(this.#client, event) !== saidIn(this.mapper.messages, event);
   }
 
   #isHeld(event: AgUiEvent): boolean {
@@ -246,6 +253,16 @@ function heldOf(client: readonly AgUiMessage[], told: readonly AgUiMessage[]): H
     results: without(({ role, toolCallId }) => (role === 'tool' && toolCallId !== undefined ? [toolCallId] : [])),
     words: new Set(client.flatMap(({ role, id }) => (role === 'user' ? [id] : []))),
   };
+}
+
+/** The words beside a call, and its arguments. */
+function saidIn(
+  messages: readonly AgUiMessage[],
+  { parentMessageId, toolCallId }: AgUiEvent<'TOOL_CALL_START'>,
+): string {
+  const { content = '', toolCalls = [] } = messages.find(({ id }) => id === parentMessageId) ?? {};
+  const call = toolCalls.find(({ id }) => id === toolCallId);
+  return JSON.stringify([content, call?.function.arguments ?? null]);
 }
 
 function isWords(event: AgUiEvent): event is AgUiEvent<'TEXT_MESSAGE_CONTENT' | 'REASONING_MESSAGE_CONTENT'> {
