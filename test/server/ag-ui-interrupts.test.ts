@@ -1,6 +1,9 @@
 /** Interrupts of AG-UI: they are answered once, in whole, by whoever may, and never by anything else. */
 import { describe, expect, it, vi } from 'vitest';
+import { agent as agentOf } from '#tools';
 import { agUiServer, type Client, client, rolesOf, say, textOf } from '../kit/ag-ui.ts';
+import { asks, call, script } from '../kit/decisions.ts';
+import { make } from '../kit/tools.ts';
 import { until } from '../kit/waiting.ts';
 
 const yes = (id: string, payload: unknown = { approved: true }) => ({
@@ -156,5 +159,44 @@ describe('interrupts of a thread', () => {
     await later.connectAgent();
     expect(textOf(later)).toBe('A-17 is refunded.');
     expect(effects.count('refund')).toBe(1);
+  });
+
+  it('that have expired may be cancelled to go on, and not be answered', async () => {
+    const refund = make('refund', () => 'paid', { effect: 'once', needsApproval: { expiresInMs: 30 } });
+    const { url } = await agUiServer({
+      agents: [agentOf({ name: 'hasty', planner: script(call('refund')), tools: [refund] })],
+    });
+    const agent = client(url);
+    await say(agent, 'go');
+    const [interrupt] = agent.pendingInterrupts;
+    expect(Date.parse(interrupt?.expiresAt ?? '')).toBeGreaterThan(0);
+    const { threadId, messages } = agent;
+    const id = interrupt?.id ?? '';
+    await until(async () => {
+      const other = client(url, { threadId });
+      await other.connectAgent();
+      return other.pendingInterrupts.length === 0;
+    });
+    expect((await posted(url, { threadId, messages, resume: [yes(id)] })).at(-1)).toMatchObject({
+      code: 'pause_expired',
+    });
+    await agent.runAgent({ resume: [no(id)] });
+    expect(agent.messages[2]?.content).toBe('Nobody approved it in time, and it was not done.');
+    expect(textOf(agent)).toBe('done');
+  });
+
+  it('that are questions take words, by resume or by a message', async () => {
+    const planner = script(asks);
+    const { url } = await agUiServer({ agents: [agentOf({ name: 'asker', planner })] });
+    const [one, two] = [client(url), client(url)];
+    for (const agent of [one, two]) {
+      await say(agent, 'go');
+      expect(agent.pendingInterrupts).toMatchObject([{ reason: 'input_required' }]);
+    }
+    await one.runAgent({ resume: [yes(idsOf(one)[0] ?? '', { text: 'blue' })] });
+    expect(textOf(one)).toBe('done');
+    const messages = [{ id: 'answer', role: 'user', content: 'blue' }];
+    const told = await posted(url, { threadId: two.threadId, messages });
+    expect(told.at(-1)).toMatchObject({ type: 'RUN_FINISHED', result: 'done' });
   });
 });

@@ -32,7 +32,7 @@ export function interruptOf(pause: TaskPause, mapper: Mapper): Interrupt {
   const { token, payload = {}, run, expiresAt, text } = pause;
   const own = payload['tool_call_id'];
   const toolCallId = mapper.callOf(token) ?? (typeof own === 'string' ? own : undefined);
-  const message = messageOf(payload, text);
+  const message = messageOf(shownOf(pause), text);
   return {
     id: token,
     reason: reasonOf(pause, toolCallId),
@@ -40,9 +40,16 @@ export function interruptOf(pause: TaskPause, mapper: Mapper): Interrupt {
     ...(toolCallId !== undefined && { toolCallId }),
     responseSchema: schemaFor(pause),
     ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt).toISOString() }),
-    metadata: { ...payload, pilotage: { run, reason: pause.reason } },
+    metadata: { ...shownOf(pause), pilotage: { run, reason: pause.reason } },
     ...(mapper.isTask(run) && { subagentRunId: run }),
   };
+}
+
+/** What somebody was asked is said in full. Of what the runtime itself asks about, only the call: errors may hold anything. */
+function shownOf({ reason, wait, payload = {} }: TaskPause): JsonObject {
+  if (reason === 'approval_required' || reason === 'await_input' || wait !== undefined) return payload;
+  const { tool, args } = payload;
+  return { ...(tool !== undefined && { tool }), ...(args !== undefined && { args }) };
 }
 
 function reasonOf({ reason, wait }: TaskPause, toolCallId: string | undefined): string {
