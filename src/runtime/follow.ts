@@ -57,6 +57,8 @@ export interface FollowOptions<T> {
   readonly onCaughtUp?: (state: RunState) => void;
   /** The reader has seen all that it waits for. */
   readonly isOver: (state: RunState) => boolean;
+  /** True: the reader has what is there, and waits for nothing. */
+  readonly isOnlyThere?: boolean;
   /** Tells of the tasks below the run. */
   readonly below?: (backlog: Backlog, onNews: () => void) => Below<T>;
   /** For a task that is read for a reader of a run above: what waits for that reader, who is told that there is news. */
@@ -299,6 +301,7 @@ export class Follower<T> {
 
   async #more(): Promise<void> {
     if (this.#isPending || this.#stopped) return;
+    if (this.#options.isOnlyThere === true) return this.stop();
     this.#caughtUp();
     const news = new Promise<void>((resolve) => {
       this.#wake = resolve;

@@ -26,32 +26,31 @@ export interface RunEvents {
   readonly tasks?: boolean;
   /** The stream goes on while the run is paused, until it has ended. */
   readonly overPauses?: boolean;
-  /** The stream ends with what is recorded now: it waits for nothing, and has nothing else. */
-  readonly now?: boolean;
+  /** False: what is recorded by now, and no more. */
+  readonly follow?: boolean;
   /** Is told of the events of each entry of the run, before they come. */
   readonly onRecorded?: (events: readonly RunEvent[]) => void;
 }
 
 /** Reads the events of a run. Nothing is read before the first `next()` of `follow()`. */
 export function followEvents(host: RunHost, run: string, options: RunEvents): Follower<RunEvent> {
-  const { from, redact, overPauses = false, tasks = false, now = false, onRecorded } = options;
+  const { from, redact, overPauses = false, tasks = false, follow = true, onRecorded } = options;
   return new Follower<RunEvent>({
     ...host.sourcesOf(run),
     ...toldWith(redact, from, onRecorded),
-    ...(now ? { tokens: false } : { onCaughtUp: (state: RunState) => host.fleet.remind(state) }),
+    onCaughtUp: (state) => host.fleet.remind(state),
     // With tasks all of it is read: those that were started before have no other place.
     ...(from > 1 && !tasks ? { begin: () => host.deps.states.of(run, from - 1) } : {}),
     ...(host.showsTasks
       ? { beside: (hear, state) => host.watchTasks(state, (progress) => hear({ type: 'progress', progress })) }
       : {}),
     // The planner waits in its own pause, so that only its tasks can be seen to move.
-    isOver: (state) =>
-      now ||
-      (overPauses
-        ? state.ending !== null
-        : isSettled(state) && !(host.showsTasks && host.showsTasksOf(state) && wakesByTasks(state))),
-    onOver: (state) => (state.ending === null && !now ? shownTo(redact, [pausedEvent(state)]) : []),
+    isOver: overPauses
+      ? ({ ending }) => ending !== null
+      : (state) => isSettled(state) && !(host.showsTasks && host.showsTasksOf(state) && wakesByTasks(state)),
+    onOver: (state) => (state.ending === null ? shownTo(redact, [pausedEvent(state)]) : []),
     ...(tasks ? { below: (backlog, onNews) => tasksBelow({ host, redact, backlog }, from, () => [], onNews) } : {}),
+    ...(follow ? {} : { tokens: false, onPassing: () => [], onOver: () => [], isOnlyThere: true }),
   });
 }
 

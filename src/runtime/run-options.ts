@@ -20,6 +20,8 @@ export interface EventOptions {
   readonly tasks?: boolean;
   /** True: the stream goes on while the run is paused, until it has ended, and has no `run.paused`. Default false. */
   readonly overPauses?: boolean;
+  /** False: the stream ends with what is recorded by now, and nothing comes that is not recorded. Default true. */
+  readonly follow?: boolean;
   /** Ends the stream when it is aborted. */
   readonly signal?: AbortSignal;
 }
@@ -112,6 +114,7 @@ export const EVENTS: OptionShape<EventOptions> = {
   redact: 'function?',
   tasks: 'flag?',
   overPauses: 'flag?',
+  follow: 'flag?',
   signal: 'signal?',
 };
 export const PAGE: OptionShape<PageOptions> = { from: 'count?', limit: 'count?' };

@@ -90,7 +90,7 @@ async function shownTurn(host: RunHost, runs: readonly RunRecord[], options: Sho
     chunkOptions,
   );
   for (const { identity } of runs) {
-    const follower = followEvents(host, identity.run, { from: 1, tasks: true, now: true });
+    const follower = followEvents(host, identity.run, { from: 1, tasks: true, follow: false });
     const events: RunEvent[] = [];
     for await (const event of follower.follow()) events.push(event);
     ({ state } = follower);

@@ -40,7 +40,7 @@ export function readClientTools(given: readonly ClientToolSpec[], view: Authoris
     for (const name of [schema.name, calledName(schema)]) {
       if (!taken.has(name)) continue;
       const message = `The name ${JSON.stringify(spec.name)} of clientTools[${index}] is taken by a tool of the agent, or by another of the list. Rename it.`;
-      throw new PilotageError('tool_name_taken', message);
+      throw new PilotageError('tool_name_taken', message, { data: { name: spec.name } });
     }
     taken.add(schema.name).add(calledName(schema));
     return spec;

@@ -1,0 +1,218 @@
+/** What a client's input does to its thread: a message is sent, questions are answered, or nothing is, as it was done before. */
+import { createHash } from 'node:crypto';
+import { PilotageError, type TaskPause } from '#core';
+import type { BusyMode, PauseAnswer, SentMessage, TurnView } from '#runtime';
+import { RequestRefused } from '../problem.ts';
+import { clientTools, newestMessage, toolAnswers, toolValue, userMessage } from './input.ts';
+import { answerOf, isSameAnswer } from './interrupts.ts';
+import type { AgUiMessage, ResumeEntry, RunAgentInput } from './protocol.ts';
+import type { Known } from './telling.ts';
+import type { Thread } from './thread.ts';
+
+/** The turn that the client is told of. */
+export interface Accepted {
+  readonly run: string;
+  /** How far the client knows it; empty: from its beginning. */
+  readonly known: Known;
+  /** A message that was said on its way, and may have begun a turn of its own. */
+  readonly said?: string;
+  /** The message is the answer to what the turn waits for, which has to hear it first. */
+  readonly awaits?: { readonly run: string; readonly message: string };
+}
+
+const NOTHING: Known = new Map();
+/** Labels of runs are not longer. */
+const MOST_LABEL_CHARS = 256;
+
+/** The value of the label by which the run is found again. */
+export function labelOf(runId: string): string {
+  return runId.length <= MOST_LABEL_CHARS ? runId : createHash('sha256').update(runId).digest('hex');
+}
+
+/** @throws PilotageError, RequestRefused: the client is told, and nothing was done. */
+export async function accept(thread: Thread, input: RunAgentInput, busy: BusyMode): Promise<Accepted> {
+  const last = await thread.last();
+  const { resume = [], runId } = input;
+  if (resume.length > 0) return resumed(thread, last, resume, input);
+  const answered = last && (await answeredTools(thread, last, input));
+  if (answered !== undefined) return answered;
+  const before = await thread.startedAs(labelOf(runId));
+  if (before !== undefined) return { run: await thread.firstOf(before), known: NOTHING };
+  return sent(thread, last, input, busy);
+}
+
+async function sent(
+  thread: Thread,
+  last: TurnView | undefined,
+  input: RunAgentInput,
+  busy: BusyMode,
+): Promise<Accepted> {
+  const message = newestMessage(input);
+  if (message === undefined)
+    throw new RequestRefused('request_invalid', 'The input has no message of the user, and answers nothing.');
+  const pauses = last === undefined || last.status !== 'paused' ? [] : await thread.pauses(last.turn);
+  assertUninterrupted(pauses);
+  // A call that the client has not carried out is waited for no more when the user writes.
+  const isForgotten = pauses.some(isOfClient);
+  const mode = isForgotten ? 'steer' : busy;
+  const begun =
+    last && (isForgotten || pauses.length > 0 || busy === 'steer') ? await thread.firstOf(last.turn) : undefined;
+  const { known } = begun === undefined ? { known: NOTHING } : await thread.read(begun);
+  const { turn, as } = await send(thread, message, mode, input);
+  const run = await thread.firstOf(turn);
+  if (as !== 'steered' || run !== begun) return { run, known: NOTHING };
+  return { run, known, said: message.id, ...(pauses.length > 0 && { awaits: { run: turn, message: message.id } }) };
+}
+
+/** A tool that the agent has itself is the agent's: what the client says of it is not needed. */
+async function send(thread: Thread, message: AgUiMessage, busy: BusyMode, input: RunAgentInput): Promise<SentMessage> {
+  for (let tools = clientTools(input); ; ) {
+    const given = tools.length === 0 ? {} : { clientTools: tools };
+    try {
+      return await thread.session.send(userMessage(message), { id: message.id, busy, ...given });
+    } catch (error) {
+      const taken = PilotageError.is(error, 'tool_name_taken') ? error.data?.['name'] : undefined;
+      const left = tools.filter(({ name }) => name !== taken);
+      if (left.length === tools.length) throw error;
+      tools = left;
+    }
+  }
+}
+
+/** A question in words is answered by a message. Everything else is answered by what the protocol has for it. */
+function assertUninterrupted(pauses: readonly TaskPause[]): void {
+  const open = pauses.filter(
+    (pause) => !isOfClient(pause) && !(pause.reason === 'await_input' && pause.wait === undefined),
+  );
+  if (open.length === 0) return;
+  throw new PilotageError(
+    'run_paused',
+    `The thread waits for an answer to ${open.length} interrupts. Send resume with an entry for each: ${open.map(({ token }) => token).join(', ')}.`,
+    { data: { interrupts: open.map(({ token }) => token) } },
+  );
+}
+
+function isOfClient({ reason }: { readonly reason: string }): boolean {
+  return reason === 'client_tool';
+}
+
+/** The client has carried out calls of its own tools. */
+async function answeredTools(thread: Thread, last: TurnView, input: RunAgentInput): Promise<Accepted | undefined> {
+  const messages = toolAnswers(input);
+  if (messages.length === 0) return undefined;
+  const pauses = (await thread.pauses(last.turn)).filter(isOfClient);
+  const answers = Object.fromEntries(
+    messages.flatMap((message): [string, PauseAnswer][] => {
+      const pause = pauses.find(({ payload }) => payload?.['tool_call_id'] === message.toolCallId);
+      return pause === undefined ? [] : [[pause.token, answerWith(message)]];
+    }),
+  );
+  if (Object.keys(answers).length === 0) return undefined;
+  const run = await thread.firstOf(last.turn);
+  const { known } = await thread.read(run);
+  await thread.runOf(last.turn).answerAll(answers);
+  return { run, known, ...(await alsoSaid(thread, input)) };
+}
+
+function answerWith(message: AgUiMessage): PauseAnswer {
+  const { error } = message;
+  if (error === undefined) return { kind: 'answer', value: toolValue(message) };
+  return { kind: 'settle', happened: true, error: { code: 'tool_failed', message: error } };
+}
+
+async function resumed(
+  thread: Thread,
+  last: TurnView | undefined,
+  resume: readonly ResumeEntry[],
+  input: RunAgentInput,
+): Promise<Accepted> {
+  if (last === undefined) throw unknownInterrupt(resume[0]?.interruptId);
+  const run = await thread.firstOf(last.turn);
+  for (let tries = 1; ; tries += 1) {
+    const { known, answered } = await thread.read(run);
+    const open = (await thread.pauses(last.turn)).filter((pause) => !isOfClient(pause));
+    const given = resume.filter(({ interruptId }) => open.some(({ token }) => token === interruptId));
+    const before = assertAnsweredSo(
+      resume.filter((entry) => !given.includes(entry)),
+      answered,
+    );
+    // The same resume again: what has come of it is told once more.
+    if (given.length === 0) return { run, known: before ?? known, ...(await alsoSaid(thread, input)) };
+    assertWhole(given, open);
+    try {
+      await answerOpen(thread, last.turn, given, open);
+      return { run, known, ...(await alsoSaid(thread, input)) };
+    } catch (error) {
+      // Somebody else was faster, perhaps with the same answer.
+      if (tries > 1 || !(PilotageError.is(error, 'pause_not_found') || PilotageError.is(error, 'run_ended')))
+        throw error;
+    }
+  }
+}
+
+async function answerOpen(
+  thread: Thread,
+  turn: string,
+  given: readonly ResumeEntry[],
+  open: readonly TaskPause[],
+): Promise<void> {
+  const answers = given.map((entry) => {
+    const pause = open.find(({ token }) => token === entry.interruptId) as TaskPause;
+    return [entry.interruptId, answerOf(entry, pause)] as const;
+  });
+  const handle = thread.runOf(turn);
+  // There is no way to leave such a question unanswered but to end what asks it.
+  if (answers.some(([, answer]) => answer === undefined)) return handle.cancel({ reason: 'The user did not answer.' });
+  return handle.answerAll(Object.fromEntries(answers) as Record<string, PauseAnswer>);
+}
+
+/**
+ * Answers to what is not open any more count when they are those that were given.
+ * @returns how far the client knows the turn that has not heard what came of the first of them.
+ * @throws PilotageError `pause_not_found`.
+ */
+function assertAnsweredSo(
+  entries: readonly ResumeEntry[],
+  answered: Awaited<ReturnType<Thread['read']>>['answered'],
+): Known | undefined {
+  let first: Known | undefined;
+  for (const entry of entries) {
+    const was = answered.get(entry.interruptId);
+    if (was === undefined) throw unknownInterrupt(entry.interruptId);
+    const { answer, before } = was;
+    const pause = { ...answer, run: answer.token, ...(answer.verdict === 'answer' && { wait: 1 }) };
+    const said = answerOf(entry, pause);
+    if (answer.verdict === 'timeout' && entry.status === 'resolved') {
+      const message = `The interrupt ${entry.interruptId} has expired and was not answered in time. Cancel it to go on.`;
+      throw new PilotageError('pause_expired', message);
+    }
+    if (!isSameAnswer(said, answer)) {
+      const message = `The interrupt ${entry.interruptId} was answered already, and otherwise (${answer.verdict}).`;
+      throw new PilotageError('pause_not_found', message);
+    }
+    first ??= before;
+  }
+  return first;
+}
+
+function assertWhole(given: readonly ResumeEntry[], open: readonly TaskPause[]): void {
+  const missing = open.filter(({ token }) => given.every(({ interruptId }) => interruptId !== token));
+  if (missing.length === 0) return;
+  const names = missing.map(({ token }) => token);
+  const message = `resume has to answer all open interrupts; ${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} missing.`;
+  throw new PilotageError('payload_invalid', message, { data: { missing: names } });
+}
+
+function unknownInterrupt(id: string | undefined): PilotageError {
+  return new PilotageError('pause_not_found', `The thread has no interrupt ${id}.`);
+}
+
+/** A message that the user wrote beside the answers: it is told to the turn that goes on. */
+async function alsoSaid(thread: Thread, input: RunAgentInput): Promise<Pick<Accepted, 'said'>> {
+  const { messages } = input;
+  const last = messages.findLastIndex(({ role }) => role === 'assistant' || role === 'tool');
+  const message = messages.slice(last + 1).findLast(({ role }) => role === 'user');
+  if (last < 0 || message === undefined) return {};
+  const { as } = await send(thread, message, 'steer', input);
+  return as === 'known' ? {} : { said: message.id };
+}

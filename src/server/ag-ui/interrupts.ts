@@ -1,0 +1,169 @@
+/** Pauses as interrupts of AG-UI, and what a client answers to them. */
+import { type EventPayloads, isJsonObject, type Json, type JsonObject, PilotageError, type TaskPause } from '#core';
+import type { PauseAnswer } from '#runtime';
+import type { Mapper } from './mapper.ts';
+import type { Interrupt, ResumeEntry } from './protocol.ts';
+
+/** The protocol's own words for the common ones. */
+const REASONS: Readonly<Record<string, string>> = {
+  await_input: 'input_required',
+  external_event: 'confirmation',
+  constraints_conflict: 'confirmation',
+};
+
+const YES_OR_NO: JsonObject = {
+  type: 'object',
+  properties: {
+    approved: { type: 'boolean' },
+    editedArgs: { description: 'The arguments in whole, in the place of those that were asked for.' },
+    reason: { type: 'string' },
+  },
+  required: ['approved'],
+};
+const WORDS: JsonObject = { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] };
+const WHAT_BECAME: JsonObject = {
+  type: 'object',
+  properties: { happened: { type: 'boolean' }, value: {}, reason: { type: 'string' } },
+  required: ['happened'],
+};
+
+/** The question as a client shows it. */
+export function interruptOf(pause: TaskPause, mapper: Mapper): Interrupt {
+  const { token, payload = {}, run, expiresAt, text } = pause;
+  const own = payload['tool_call_id'];
+  const toolCallId = mapper.callOf(token) ?? (typeof own === 'string' ? own : undefined);
+  const message = messageOf(shownOf(pause), text);
+  return {
+    id: token,
+    reason: reasonOf(pause, toolCallId),
+    ...(message !== undefined && { message }),
+    ...(toolCallId !== undefined && { toolCallId }),
+    responseSchema: schemaFor(pause),
+    ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt).toISOString() }),
+    metadata: { ...shownOf(pause), pilotage: { run, reason: pause.reason } },
+    ...(mapper.isTask(run) && { subagentRunId: run }),
+  };
+}
+
+/** What somebody was asked is said in full. Of what the runtime itself asks about, only the call: errors may hold anything. */
+function shownOf({ reason, wait, payload = {} }: TaskPause): JsonObject {
+  if (reason === 'approval_required' || reason === 'await_input' || wait !== undefined) return payload;
+  const { tool, args } = payload;
+  return { ...(tool !== undefined && { tool }), ...(args !== undefined && { args }) };
+}
+
+function reasonOf({ reason, wait }: TaskPause, toolCallId: string | undefined): string {
+  if (reason === 'approval_required') return toolCallId === undefined ? 'confirmation' : 'tool_call';
+  if (wait !== undefined) return 'input_required';
+  return REASONS[reason] ?? `pilotage:${reason}`;
+}
+
+function messageOf(payload: JsonObject, text: string | undefined): string | undefined {
+  const { question, reason, tool } = payload;
+  const said = [text, question, reason].find((each) => typeof each === 'string' && each !== '');
+  if (typeof said === 'string') return said;
+  return typeof tool === 'string' ? `May ${tool} be called?` : undefined;
+}
+
+function schemaFor(pause: TaskPause): JsonObject {
+  if (pause.schema !== undefined) return pause.schema;
+  switch (kindOf(pause)) {
+    case 'approve':
+      return YES_OR_NO;
+    case 'settle':
+      return WHAT_BECAME;
+    default:
+      return WORDS;
+  }
+}
+
+/** Which kind of answer the pause takes. */
+function kindOf({ reason, wait }: Pick<TaskPause, 'reason' | 'wait'>): PauseAnswer['kind'] {
+  if (wait !== undefined) return 'answer';
+  if (reason === 'in_doubt') return 'settle';
+  return reason === 'await_input' || reason === 'plan_failed' ? 'payload' : 'approve';
+}
+
+/**
+ * What a client's answer says to the pause; `undefined`: nobody wants to answer, and there is no way to say so but to end the run.
+ * @throws PilotageError `payload_invalid` for an answer that says neither yes nor no.
+ */
+export function answerOf({ interruptId, status, payload }: ResumeEntry, pause: TaskPause): PauseAnswer | undefined {
+  const kind = kindOf(pause);
+  if (status === 'cancelled') return kind === 'settle' || kind === 'payload' ? undefined : rejection(payload);
+  switch (kind) {
+    case 'answer':
+      return { kind, value: payload ?? null };
+    case 'payload':
+      return { kind, payload: isJsonObject(payload) ? payload : { text: wordsOf(payload) } };
+    case 'settle':
+      return settlement(interruptId, payload);
+    default:
+      return decision(interruptId, payload);
+  }
+}
+
+function rejection(payload: Json | undefined): PauseAnswer {
+  const reason = isJsonObject(payload) ? payload['reason'] : undefined;
+  return { kind: 'reject', ...(typeof reason === 'string' && { reason }) };
+}
+
+function decision(id: string, payload: Json | undefined): PauseAnswer {
+  const approved = isJsonObject(payload) ? payload['approved'] : payload;
+  if (approved === false) return rejection(payload);
+  // Only a yes in so many words lets something happen.
+  if (approved !== true) throw unclear(id, '{ approved: true } or { approved: false }');
+  const args = isJsonObject(payload) ? payload['editedArgs'] : undefined;
+  return { kind: 'approve', ...(args !== undefined && args !== null && { args }) };
+}
+
+function settlement(id: string, payload: Json | undefined): PauseAnswer {
+  const happened = isJsonObject(payload) ? payload['happened'] : undefined;
+  if (happened === false) return { kind: 'settle', happened };
+  if (happened !== true || !isJsonObject(payload))
+    throw unclear(id, '{ happened: true, value } or { happened: false }');
+  return { kind: 'settle', happened, value: payload['value'] ?? null };
+}
+
+function wordsOf(payload: Json | undefined): string {
+  if (payload === undefined || payload === null) return '';
+  return typeof payload === 'string' ? payload : JSON.stringify(payload);
+}
+
+function unclear(id: string, fits: string): PilotageError {
+  const message = `The answer to the interrupt ${id} does not say what is to be done. Give as payload ${fits}.`;
+  return new PilotageError('payload_invalid', message);
+}
+
+type Resumed = EventPayloads['pause.resumed'];
+
+/** Whether what was answered before is what the client answers now: said twice it is the same answer. */
+export function isSameAnswer(answer: PauseAnswer | undefined, { verdict, args, value, payload }: Resumed): boolean {
+  if (answer === undefined) return verdict !== 'approve' && verdict !== 'answer';
+  switch (answer.kind) {
+    case 'approve':
+      return verdict === 'approve' && isEqual(answer.args, args);
+    case 'reject':
+      // Nobody has answered in time: to say no is to know of it.
+      return verdict === 'reject' || verdict === 'timeout' || verdict === 'superseded';
+    case 'answer':
+      return verdict === 'answer' && isEqual(answer.value, value ?? null);
+    case 'payload':
+      return verdict === 'resume' && isEqual(answer.payload, payload);
+    case 'settle':
+      return verdict === 'settle';
+    default:
+      return answer satisfies never;
+  }
+}
+
+function isEqual(one: Json | undefined, other: Json | undefined): boolean {
+  return sorted(one) === sorted(other);
+}
+
+/** As JSON with the keys in their order. */
+function sorted(value: Json | undefined): string | undefined {
+  return JSON.stringify(value, (_, each: Json) =>
+    isJsonObject(each) ? Object.fromEntries(Object.entries(each).toSorted(([a], [b]) => (a < b ? -1 : 1))) : each,
+  );
+}

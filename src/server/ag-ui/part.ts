@@ -1,0 +1,152 @@
+/** AG-UI, as a part of the server: runs of a thread as streams of events, its history, and a way to stop it. */
+import type { Hono } from 'hono';
+import { assertOptions, defined, type OptionShape, PilotageError } from '#core';
+import { BUSY_MODES, type BusyMode, type SessionOptions } from '#runtime';
+import type { ServerEvent } from '../event-stream.ts';
+import type { Part, PartContext, ServerEnv } from '../part.ts';
+import { toldError } from '../problem.ts';
+import { bodyOf } from '../request-body.ts';
+import type { Visit } from '../visit.ts';
+import { type Accepted, accept, labelOf } from './accept.ts';
+import { connected } from './connect.ts';
+import { RUN_INPUT, THREAD_INPUT } from './input.ts';
+import { type AgUiEvent, isFirstVersion, type RunAgentInput } from './protocol.ts';
+import { Telling } from './telling.ts';
+import { RUN_LABEL, Thread } from './thread.ts';
+
+export interface AgUiOptions {
+  /** Where it answers. Default `/ag-ui`. */
+  readonly path?: string;
+  /** The agent with which a thread begins. Default: the first of the runtime's. */
+  readonly agent?: string;
+  /** What becomes of a message while a turn of the thread is under way. Default `queue`. */
+  readonly busy?: BusyMode;
+  /** What the turn of an input is started with, such as the context that the client gives. Default: nothing more than its tools. */
+  readonly turn?: (input: RunAgentInput) => Omit<SessionOptions, 'identity' | 'agent'>;
+}
+
+const OPTIONS: OptionShape<AgUiOptions> = { path: 'text?', agent: 'text?', busy: 'text?', turn: 'function?' };
+
+/**
+ * AG-UI 1.0, and clients of 0.0.59: `POST /ag-ui` (runs, interrupts, the client's own tools), `POST /ag-ui/connect` (the history of a thread, then what
+ * happens), `POST /ag-ui/cancel`. The thread is the session of the visitor.
+ * @throws PilotageError `invalid_config`.
+ */
+export function agUi(options: AgUiOptions = {}): Part {
+  assertOptions('agUi', options, OPTIONS);
+  const { path = '/ag-ui', busy = 'queue' } = options;
+  if (!path.startsWith('/'))
+    throw new PilotageError('invalid_config', `The path of agUi begins with a slash; it is ${path}.`);
+  if (!BUSY_MODES.includes(busy))
+    throw new PilotageError('invalid_config', `busy of agUi is one of ${BUSY_MODES.join(', ')}.`);
+  return {
+    name: path === '/ag-ui' ? 'ag-ui' : `ag-ui at ${path}`,
+    routes: (app, context) => addRoutes(app, context, { ...options, path, busy }),
+  };
+}
+
+type Given = AgUiOptions & Required<Pick<AgUiOptions, 'path' | 'busy'>>;
+
+function addRoutes(app: Hono<ServerEnv>, context: PartContext, options: Given): void {
+  app.post(options.path, async (request) => {
+    const visit = request.get('visit');
+    const input = await bodyOf<RunAgentInput>(request, RUN_INPUT);
+    const thread = await threadOf(visit, context, input, options);
+    // What is accepted is stored before the client hears of it, and also when it has gone.
+    const accepted = await accept(thread, input, options.busy).catch((error: unknown) => ({ error }));
+    return streamed(visit, context, (signal) => answered({ input, thread, context, accepted, signal }));
+  });
+  app.post(`${options.path}/connect`, async (request) => {
+    const visit = request.get('visit');
+    const given = await bodyOf<Pick<RunAgentInput, 'threadId'> & Partial<RunAgentInput>>(request, THREAD_INPUT);
+    const input: RunAgentInput = { ...given, runId: given.runId ?? given.threadId, messages: given.messages ?? [] };
+    const thread = new Thread(await visit.session(input.threadId), visit, context);
+    return streamed(visit, context, (signal) => connected({ input, thread, context, signal }));
+  });
+  app.post(`${options.path}/cancel`, async (request) => {
+    const visit = request.get('visit');
+    const { threadId } = await bodyOf<RunAgentInput>(request, THREAD_INPUT);
+    const thread = new Thread(await visit.session(threadId, 'control'), visit, context);
+    const last = await thread.last();
+    const isOver = last === undefined || ['finished', 'failed', 'cancelled'].includes(last.status);
+    if (!isOver) await thread.runOf(last.turn).cancel().catch(unlessEnded);
+    return request.json({ cancelled: !isOver });
+  });
+}
+
+async function threadOf(visit: Visit, context: PartContext, input: RunAgentInput, options: Given): Promise<Thread> {
+  const { threadId, runId, resume = [] } = input;
+  const turn = options.turn?.(input) ?? {};
+  const session = await visit.session(threadId, resume.length > 0 ? 'answer' : 'start', {
+    ...turn,
+    ...defined({ agent: options.agent }),
+    labels: { ...turn.labels, [RUN_LABEL]: labelOf(runId) },
+  });
+  return new Thread(session, visit, context);
+}
+
+interface Answering {
+  readonly input: RunAgentInput;
+  readonly thread: Thread;
+  readonly context: PartContext;
+  readonly accepted: Accepted | { readonly error: unknown };
+  readonly signal: AbortSignal;
+}
+
+/** One run of AG-UI: from RUN_STARTED to its end. */
+async function* answered({ input, thread, context, accepted, signal }: Answering): AsyncGenerator<AgUiEvent, void> {
+  const { threadId, runId } = input;
+  const version = isFirstVersion(input) ? { protocolVersion: '1.0' } : {};
+  yield { type: 'RUN_STARTED', threadId, runId, ...version };
+  if ('error' in accepted) return yield refused(accepted.error, context);
+  const { run, known, said, awaits } = accepted;
+  if (awaits !== undefined) await thread.untilHeard(awaits.run, awaits.message, signal);
+  const { errorText } = context;
+  const runOf = (id: string) => thread.runOf(id);
+  const before = once(() => thread.before(run));
+  const telling = new Telling({ input, errorText, runOf, before, signal }, known);
+  yield* telling.of(thread.runOf(run));
+  const next = said === undefined || signal.aborted ? undefined : await ownTurnOf(thread, said, run);
+  if (next !== undefined) {
+    telling.mapper.goOn();
+    yield* telling.of(thread.runOf(next));
+  }
+  yield* telling.end();
+}
+
+/** A message that came too late for its turn has begun the next one. */
+async function ownTurnOf(thread: Thread, message: string, run: string): Promise<string | undefined> {
+  const turns = await thread.session.turns({ limit: 10 });
+  const found = turns.find(({ messages }) => messages.some(({ id }) => id === message));
+  const first = found && (await thread.firstOf(found.turn));
+  return first === run ? undefined : first;
+}
+
+export function refused(error: unknown, { onFault }: PartContext): AgUiEvent<'RUN_ERROR'> {
+  const { code, message } = toldError(error);
+  if (code === 'server_failed') onFault(error);
+  return { type: 'RUN_ERROR', message, code };
+}
+
+function streamed(
+  visit: Visit,
+  context: PartContext,
+  events: (signal: AbortSignal) => AsyncIterable<AgUiEvent>,
+): Response {
+  const told = async function* (signal: AbortSignal): AsyncGenerator<ServerEvent, void> {
+    for await (const event of events(signal)) yield { data: JSON.stringify(event) };
+  };
+  return visit.stream(told, { onError: (error) => ({ data: JSON.stringify(refused(error, context)) }) });
+}
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
+
+function unlessEnded(error: unknown): void {
+  if (!PilotageError.is(error, 'run_ended')) throw error;
+}

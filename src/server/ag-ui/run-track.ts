@@ -1,0 +1,267 @@
+/** How far a client has been told of one run: of the turn's own, or of a task below it, which it knows as a subagent. */
+import { FINISH_TOOL, type Json, MESSAGE_TOOL, type RunEvent, type TaskStep } from '#core';
+import type { AgUiEvent } from './protocol.ts';
+import { type Channel, Spoken } from './spoken.ts';
+
+export interface SpawnedAt extends TaskStep {
+  /** The task above it, when its owner is one. */
+  readonly above?: string;
+  /** The call that has started it, where one has. */
+  readonly toolCallId?: string;
+}
+
+interface Step {
+  readonly step: number;
+  readonly text: Spoken;
+  readonly reasoning: Spoken;
+  /** The run has said what it does in this step: nothing of it is void any more. */
+  isDecided: boolean;
+  /** The decision had words beside it. */
+  hasWords: boolean;
+  /** Calls whose arguments are being written, with what was shown of these. */
+  readonly inputs: Map<string, string>;
+}
+
+/** Told events, and messages whose words are known to be others than those that were told. */
+export interface Told {
+  readonly events: readonly AgUiEvent[];
+  readonly changed: readonly { readonly id: string; readonly text: string }[];
+}
+
+const PLAN_TOOLS: readonly string[] = [MESSAGE_TOOL, FINISH_TOOL];
+
+export class RunTrack {
+  readonly #run: string;
+  readonly #spawned: SpawnedAt | undefined;
+  /** Its calls by step and index. */
+  readonly #calls = new Map<string, string>();
+  #now: Step | undefined;
+  #isStepOpen = false;
+  #life: 'new' | 'open' | 'over' = 'new';
+  #gone: string[] = [];
+  #changed: { id: string; args: string }[] = [];
+
+  constructor(run: string, spawned?: SpawnedAt) {
+    this.#run = run;
+    this.#spawned = spawned;
+  }
+
+  get isTask(): boolean {
+    return this.#spawned !== undefined;
+  }
+
+  /** Whose its events are. */
+  get tag(): { readonly subagentRunId?: string } {
+    return this.isTask ? { subagentRunId: this.#run } : {};
+  }
+
+  callId(step: number, call: number): string {
+    return this.callIdIfMade(step, call) ?? `${this.#run}.${step}.${call}`;
+  }
+
+  callIdIfMade(step: number, call: number): string | undefined {
+    return this.#calls.get(`${step}.${call}`);
+  }
+
+  /** What is said of it the first time. */
+  announced(): readonly AgUiEvent[] {
+    if (this.#spawned === undefined || this.#life !== 'new') return [];
+    const { agent, above, toolCallId } = this.#spawned;
+    this.#life = 'open';
+    const parents = {
+      ...(above !== undefined && { parentSubagentRunId: above }),
+      ...(toolCallId !== undefined && { parentToolCallId: toolCallId }),
+    };
+    return [{ type: 'SUBAGENT_STARTED', subagentRunId: this.#run, name: agent, ...parents }];
+  }
+
+  /** In a stream of its own, a task that goes on is announced once more. */
+  announcedAgain(): readonly AgUiEvent[] {
+    if (this.#life !== 'open') return [];
+    this.#life = 'new';
+    return this.announced();
+  }
+
+  steppedAgain(): readonly AgUiEvent[] {
+    if (!this.#isStepOpen || this.#now === undefined) return [];
+    return [{ type: 'STEP_STARTED', stepName: stepName(this.#now.step), ...this.tag }];
+  }
+
+  /** What is open of its messages and its step, closed. */
+  closed(): readonly AgUiEvent[] {
+    const step = this.#now;
+    if (step === undefined || !this.#isStepOpen) return [];
+    this.#isStepOpen = false;
+    const last: AgUiEvent = { type: 'STEP_FINISHED', stepName: stepName(step.step), ...this.tag };
+    return [...step.reasoning.close(), ...step.text.close(), ...this.#unmade(step), last];
+  }
+
+  /** Calls that were not made of what was written. */
+  #unmade({ inputs }: Step): readonly AgUiEvent[] {
+    const ids = [...inputs.keys()];
+    inputs.clear();
+    this.#gone.push(...ids);
+    return ids.map((toolCallId) => ({ type: 'TOOL_CALL_END', toolCallId, ...this.tag }));
+  }
+
+  /** Once: calls that were told and are void, and those whose arguments were told otherwise. */
+  corrections(): { readonly gone: readonly string[]; readonly changed: readonly { id: string; args: string }[] } {
+    const found = { gone: this.#gone, changed: this.#changed };
+    if (this.#gone.length > 0) this.#gone = [];
+    if (this.#changed.length > 0) this.#changed = [];
+    return found;
+  }
+
+  /** It goes on after the end of this stream. */
+  suspended(): readonly AgUiEvent[] {
+    if (this.#life !== 'open') return [];
+    return [{ type: 'SUBAGENT_FINISHED', subagentRunId: this.#run, outcome: { type: 'suspended' } }];
+  }
+
+  finished(): readonly AgUiEvent[] {
+    if (this.#life !== 'open') return [];
+    this.#life = 'over';
+    return [...this.closed(), { type: 'SUBAGENT_FINISHED', subagentRunId: this.#run, outcome: { type: 'success' } }];
+  }
+
+  failed(message: string, code: string): readonly AgUiEvent[] {
+    if (this.#life !== 'open') return [];
+    this.#life = 'over';
+    return [...this.closed(), { type: 'SUBAGENT_ERROR', subagentRunId: this.#run, message, code }];
+  }
+
+  token(step: number, channel: Channel, text: string, offset: number): readonly AgUiEvent[] {
+    const opening = this.#at(step);
+    const now = this.#now as Step;
+    const before = channel === 'text' ? now.reasoning.close() : [];
+    return [...opening, ...before, ...now[channel].piece(text, offset)];
+  }
+
+  /** A piece of a call's arguments. */
+  input({ step, callId, tool, text, offset }: RunEvent<'tool.input'>): readonly AgUiEvent[] {
+    const opening = this.#at(step);
+    const { reasoning, text: said, inputs } = this.#now as Step;
+    const shown = inputs.get(callId);
+    const before = shown ?? '';
+    // What is behind a gap is told with the whole.
+    const delta = offset > before.length ? '' : text.slice(before.length - offset);
+    inputs.set(callId, `${before}${delta}`);
+    const of = { toolCallId: callId, ...this.tag };
+    return [
+      ...opening,
+      ...reasoning.close(),
+      ...said.close(),
+      ...(shown === undefined ? [this.#opened(callId, tool, step)] : []),
+      ...(delta === '' ? [] : [{ type: 'TOOL_CALL_ARGS' as const, ...of, delta }]),
+    ];
+  }
+
+  /** What was said in the step is void. @returns the messages that are gone, too. */
+  reset(step: number): { readonly events: readonly AgUiEvent[]; readonly gone: readonly string[] } {
+    const now = this.#now;
+    if (now?.step !== step || now.isDecided) return { events: [], gone: [] };
+    const events = [...now.reasoning.close(), ...now.text.close(), ...this.#unmade(now)];
+    const gone = [now.reasoning, now.text].flatMap(({ id, shown }) => (shown === '' ? [] : [id]));
+    this.#now = this.#fresh(step);
+    return { events, gone };
+  }
+
+  decided({ step, text = '', reasoningTrace = '' }: RunEvent<'planner.decision'>): Told {
+    const opening = this.#at(step);
+    const now = this.#now as Step;
+    now.isDecided = true;
+    now.hasWords = text !== '';
+    const events: AgUiEvent[] = [...opening];
+    const changed: { id: string; text: string }[] = [];
+    for (const [spoken, whole] of [
+      [now.reasoning, reasoningTrace],
+      [now.text, text],
+    ] as const) {
+      // A reply whose words are not recorded keeps those that were streamed.
+      const said = whole === '' ? spoken.close() : spoken.whole(whole);
+      events.push(...(said ?? spoken.close()));
+      if (said === undefined) changed.push({ id: spoken.id, text: whole });
+    }
+    return { events, changed };
+  }
+
+  called({ step, call, tool, args, callId }: RunEvent<'tool.invoked'>): readonly AgUiEvent[] {
+    const opening = this.#at(step);
+    if (PLAN_TOOLS.includes(tool)) return opening;
+    const id = callId ?? `${this.#run}.${step}.${call}`;
+    this.#calls.set(`${step}.${call}`, id);
+    return [...opening, ...this.#call(id, tool, step, args)];
+  }
+
+  /** A call that the provider of the model has carried out. */
+  provided({ step, callId, tool, input }: RunEvent<'provider.invoked'>): readonly AgUiEvent[] {
+    return [...this.#at(step), ...this.#call(callId, tool, step, input)];
+  }
+
+  /** Words beside those of the model. */
+  said(place: string, text: string): readonly AgUiEvent[] {
+    const spoken = new Spoken(`${this.#run}.${place}`, 'text', this.tag);
+    return spoken.whole(text) ?? [];
+  }
+
+  /** The answer with which it ends, unless it was said already. */
+  answered(answer: string): readonly AgUiEvent[] {
+    const now = this.#now;
+    if (answer === '' || now?.text.shown.includes(answer) === true) return [];
+    const own = now === undefined || now.hasWords ? undefined : now.text.whole(answer);
+    return own ?? this.said(`${now?.step ?? 0}.answer`, answer);
+  }
+
+  #call(toolCallId: string, tool: string, step: number, args: Json): readonly AgUiEvent[] {
+    const of = { toolCallId, ...this.tag };
+    const whole = typeof args === 'string' ? args : JSON.stringify(args);
+    const shown = this.#now?.inputs.get(toolCallId);
+    this.#now?.inputs.delete(toolCallId);
+    if (shown === undefined) {
+      const said: AgUiEvent = { type: 'TOOL_CALL_ARGS', ...of, delta: whole };
+      return [this.#opened(toolCallId, tool, step), said, { type: 'TOOL_CALL_END', ...of }];
+    }
+    // They may have been mended, or a part of them was not heard.
+    if (!isSameJson(shown, whole)) this.#changed.push({ id: toolCallId, args: whole });
+    return [{ type: 'TOOL_CALL_END', ...of }];
+  }
+
+  #opened(toolCallId: string, toolCallName: string, step: number): AgUiEvent {
+    return { type: 'TOOL_CALL_START', toolCallId, toolCallName, parentMessageId: `${this.#run}.${step}`, ...this.tag };
+  }
+
+  /** The run is in this step. */
+  #at(step: number): readonly AgUiEvent[] {
+    if (this.#now?.step === step && this.#isStepOpen) return [];
+    const before = this.closed();
+    if (this.#now?.step !== step) this.#now = this.#fresh(step);
+    this.#isStepOpen = true;
+    return [...before, { type: 'STEP_STARTED', stepName: stepName(step), ...this.tag }];
+  }
+
+  #fresh(step: number): Step {
+    const id = `${this.#run}.${step}`;
+    return {
+      step,
+      text: new Spoken(id, 'text', this.tag),
+      reasoning: new Spoken(`${id}.reasoning`, 'reasoning', this.tag),
+      isDecided: false,
+      hasWords: false,
+      inputs: new Map(),
+    };
+  }
+}
+
+function stepName(step: number): string {
+  return `step ${step}`;
+}
+
+/** Whether two texts are the same JSON: a model writes it with spaces of its own. */
+function isSameJson(one: string, other: string): boolean {
+  if (one === other) return true;
+  try {
+    return JSON.stringify(JSON.parse(one)) === other;
+  } catch {
+    return false;
+  }
+}

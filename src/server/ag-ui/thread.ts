@@ -1,0 +1,104 @@
+/** A thread of AG-UI: the session of the visitor under its id. */
+import type { EventPayloads, TaskPause } from '#core';
+import type { Run, Session, TurnView } from '#runtime';
+import type { PartContext } from '../part.ts';
+import type { Visit } from '../visit.ts';
+import { Mapper } from './mapper.ts';
+import type { AgUiMessage } from './protocol.ts';
+import type { Known } from './telling.ts';
+
+/** Runs that a client has started have the id that it gave them as this label. */
+export const RUN_LABEL = 'ag-ui-run';
+
+/** A turn as it stands in the journal. */
+export interface Read {
+  readonly known: Known;
+  /** What was answered, by the tokens of the pauses, and how far a client knew the turn that had not heard of the answer. */
+  readonly answered: ReadonlyMap<string, { readonly answer: EventPayloads['pause.resumed']; readonly before: Known }>;
+}
+
+export class Thread {
+  readonly session: Session;
+  readonly #visit: Visit;
+  readonly #context: PartContext;
+
+  constructor(session: Session, visit: Visit, context: PartContext) {
+    this.session = session;
+    this.#visit = visit;
+    this.#context = context;
+  }
+
+  /** The last turn of the branch on which the session is. */
+  async last(): Promise<TurnView | undefined> {
+    return (await this.session.turns({ limit: 1 })).at(-1);
+  }
+
+  /** A handle of one of the thread's runs, that acts for the visitor. */
+  runOf(id: string): Run {
+    return this.#visit.runtime.run(id, { as: this.#visit.caller(this.session.id) });
+  }
+
+  /** The run with which a turn begins that other runs may go on with. */
+  async firstOf(run: string): Promise<string> {
+    const { turnOrigin } = await this.runOf(run).record();
+    return turnOrigin?.succeeds === undefined ? run : this.firstOf(turnOrigin.succeeds);
+  }
+
+  /** The turns on the branch, oldest first, each by the run that begins it; turns that were interrupted stand before those that have interrupted them. */
+  async beginnings(): Promise<readonly string[]> {
+    const turns = await this.session.turns();
+    const runs = await Promise.all(
+      turns.map(async ({ turn, interrupts = [] }) => [...interrupts, await this.firstOf(turn)]),
+    );
+    return runs.flat();
+  }
+
+  /** The messages of the turns before this one. */
+  async before(run: string): Promise<readonly AgUiMessage[]> {
+    const runs = await this.beginnings();
+    const mapper = new Mapper({ errorText: this.#context.errorText, state: {} });
+    for (const each of runs.slice(0, Math.max(0, runs.indexOf(run)))) {
+      for await (const event of this.runOf(each).events({ tasks: true, follow: false })) mapper.of(event);
+    }
+    return mapper.messages;
+  }
+
+  /** How far the turn has come by now, with the tasks below it. */
+  async read(run: string): Promise<Read> {
+    const known = new Map<string, number>();
+    const answered = new Map<string, { answer: EventPayloads['pause.resumed']; before: Known }>();
+    for await (const event of this.runOf(run).events({ tasks: true, follow: false })) {
+      const { seq, identity } = event;
+      if (event.type === 'pause.resumed')
+        answered.set(event.token, { answer: event, before: new Map([...known, [identity.run, seq - 1]]) });
+      known.set(identity.run, seq);
+    }
+    return { known, answered };
+  }
+
+  /** Until the run, which waits, has taken the message out of its inbox. */
+  async untilHeard(run: string, message: string, signal: AbortSignal): Promise<void> {
+    for await (const event of this.runOf(run).events({ overPauses: true, signal })) {
+      if (event.type === 'control.received' && event.control.turnMessage?.id === message) return;
+    }
+  }
+
+  /** What the turn waits for now. @param run the last run of the turn. */
+  async pauses(run: string): Promise<readonly TaskPause[]> {
+    const { identity, pauses, tasks } = await this.runOf(run).state();
+    return [...pauses.map((pause) => ({ ...pause, run: identity.run })), ...tasks.flatMap((task) => task.pauses)];
+  }
+
+  /** The turn that a client has started under this id of its own. */
+  async startedAs(runId: string): Promise<string | undefined> {
+    const scope = { ...this.#visit.owner, session: this.session.id };
+    const [run] = await this.#visit.runtime.list({ ...scope, labels: { [RUN_LABEL]: runId }, limit: 1 });
+    return run?.identity.run;
+  }
+
+  /** The id under which a client has started the turn, or its own. */
+  async runIdOf(run: string): Promise<string> {
+    const { labels } = await this.runOf(run).record();
+    return labels?.[RUN_LABEL] ?? run;
+  }
+}

@@ -1,0 +1,202 @@
+/** Interrupts of AG-UI: they are answered once, in whole, by whoever may, and never by anything else. */
+import { describe, expect, it, vi } from 'vitest';
+import { agent as agentOf } from '#tools';
+import { agUiServer, type Client, client, rolesOf, say, textOf } from '../kit/ag-ui.ts';
+import { asks, call, script } from '../kit/decisions.ts';
+import { make } from '../kit/tools.ts';
+import { until } from '../kit/waiting.ts';
+
+const yes = (id: string, payload: unknown = { approved: true }) => ({
+  interruptId: id,
+  status: 'resolved' as const,
+  payload,
+});
+const no = (id: string) => ({ interruptId: id, status: 'cancelled' as const });
+const idsOf = (agent: Client): string[] => agent.pendingInterrupts.map(({ id }) => id);
+
+/** What a client says that does not keep to its own rules, and what it is told. */
+async function posted(url: string, body: object): Promise<{ type: string; code?: string; message?: string }[]> {
+  const input = { runId: `run-${Math.random()}`, messages: [], tools: [], context: [], ...body };
+  const answer = await fetch(`${url}/ag-ui`, { method: 'POST', body: JSON.stringify(input) });
+  const text = await answer.text();
+  return text.split('\n\n').flatMap((line) => (line.startsWith('data: ') ? [JSON.parse(line.slice(6))] : []));
+}
+
+describe('interrupts of a thread', () => {
+  it('come together for two calls of one step, and are answered each its way', async () => {
+    const { url, effects } = await agUiServer();
+    const agent = client(url);
+    await say(agent, 'refund A-17 and B-18');
+    const [one = '', two = ''] = idsOf(agent);
+    expect(agent.pendingInterrupts.map(({ toolCallId }) => toolCallId)).toEqual(
+      (agent.messages.at(-1) as { toolCalls: { id: string }[] }).toolCalls.map(({ id }) => id),
+    );
+    const edited = { approved: true, editedArgs: { order: 'A-17', amount: 5 } };
+    await agent.runAgent({ resume: [yes(one, edited), no(two)] });
+    expect(rolesOf(agent)).toEqual(['user', 'assistant', 'tool', 'tool', 'assistant']);
+    const results = agent.messages.filter(({ role }) => role === 'tool').map(({ content }) => content);
+    expect(results.toSorted()).toEqual(['It was not approved.', '{"order":"A-17","refunded":5}']);
+    expect(textOf(agent)).toBe('A-17 is refunded. B-18 is not refunded.');
+    expect(effects.count('refund')).toBe(1);
+  });
+
+  it('are refused as a whole when one is left out, is not known, or is answered in no clear words', async () => {
+    const { url, effects } = await agUiServer();
+    const agent = client(url);
+    const { threadId } = agent;
+    await say(agent, 'refund A-17 and B-18');
+    const [one = '', two = ''] = idsOf(agent);
+    const refusals = [
+      [yes(one)],
+      [yes(one), yes(two), yes('pause_of_another')],
+      [yes(one), yes(two, {})],
+      [yes(one), yes(two, { approved: 'true' })],
+    ];
+    for (const resume of refusals) {
+      const told = await posted(url, { threadId, messages: agent.messages, resume });
+      expect(told.map(({ type }) => type)).toEqual(['RUN_STARTED', 'RUN_ERROR']);
+    }
+    expect(await posted(url, { threadId, resume: refusals[0] })).toContainEqual(
+      expect.objectContaining({ code: 'payload_invalid', message: expect.stringContaining(two) }),
+    );
+    expect(effects.count('refund')).toBe(0);
+    await agent.runAgent({ resume: [yes(one), yes(two)] });
+    expect(textOf(agent)).toBe('A-17 is refunded. B-18 is refunded.');
+    expect(effects.count('refund')).toBe(2);
+  });
+
+  it('stand in the way of input without resume (n8n#36737, ai#12709)', async () => {
+    const { url, effects } = await agUiServer();
+    const agent = client(url);
+    await say(agent, 'refund A-17');
+    const messages = [...agent.messages, { id: 'next', role: 'user', content: 'say hello' }];
+    const told = await posted(url, { threadId: agent.threadId, messages });
+    expect(told.at(-1)).toMatchObject({ type: 'RUN_ERROR', code: 'run_paused' });
+    await agent.runAgent({ resume: [yes(idsOf(agent)[0] ?? '')] });
+    expect(textOf(agent)).toBe('A-17 is refunded.');
+    expect(effects.count('refund')).toBe(1);
+  });
+
+  it('may be passed by with a new message: all are cancelled, and the turn hears it', async () => {
+    const { url, effects } = await agUiServer();
+    const agent = client(url);
+    await say(agent, 'refund A-17');
+    agent.addMessage({ id: 'instead', role: 'user', content: 'say never mind' });
+    await agent.runAgent({ resume: [no(idsOf(agent)[0] ?? '')] });
+    expect(effects.count('refund')).toBe(0);
+    expect(agent.messages.filter(({ id }) => id === 'instead')).toHaveLength(1);
+    expect(agent.types.at(-1)).toBe('RUN_FINISHED');
+    const other = client(url, { threadId: agent.threadId });
+    await other.connectAgent();
+    expect(other.messages.map(({ id }) => id).toSorted()).toEqual(agent.messages.map(({ id }) => id).toSorted());
+  });
+
+  it('are answered once by the same resume twice, also at the same time; another answer is refused', async () => {
+    const { url, effects } = await agUiServer();
+    const agent = client(url);
+    await say(agent, 'refund A-17');
+    const [id = ''] = idsOf(agent);
+    const again = { threadId: agent.threadId, messages: agent.messages, resume: [yes(id)] };
+    const told = await Promise.all([posted(url, again), posted(url, again), posted(url, again)]);
+    told.push(await posted(url, again));
+    for (const events of told) {
+      expect(events.at(-1)).toMatchObject({ type: 'RUN_FINISHED', result: 'A-17 is refunded.' });
+      expect(events.filter(({ type }) => type === 'TOOL_CALL_RESULT')).toHaveLength(1);
+      expect(events.filter(({ type }) => type === 'TOOL_CALL_START')).toHaveLength(0);
+    }
+    expect((await posted(url, { ...again, resume: [no(id)] })).at(-1)).toMatchObject({
+      type: 'RUN_ERROR',
+      code: 'pause_not_found',
+    });
+    expect(
+      (
+        await posted(url, { ...again, resume: [yes(id, { approved: true, editedArgs: { order: 'B', amount: 1 } })] })
+      ).at(-1),
+    ).toMatchObject({ type: 'RUN_ERROR' });
+    expect(effects.count('refund')).toBe(1);
+  });
+
+  it('come again after a reload while they are open, and never after that (CopilotKit#2418, #6891, agentscope-java#2911)', async () => {
+    const { url, effects } = await agUiServer();
+    const agent = client(url);
+    await say(agent, 'refund A-17');
+    const reloaded = client(url, { threadId: agent.threadId });
+    await reloaded.connectAgent();
+    expect(idsOf(reloaded)).toEqual(idsOf(agent));
+    expect(reloaded.messages).toEqual(agent.messages);
+    await reloaded.runAgent({ resume: [yes(idsOf(agent)[0] ?? '')] });
+    expect(textOf(reloaded)).toBe('A-17 is refunded.');
+    const later = client(url, { threadId: agent.threadId });
+    await later.connectAgent();
+    expect(idsOf(later)).toEqual([]);
+    expect(later.messages).toEqual(reloaded.messages);
+    expect(later.types.filter((type) => type === 'TOOL_CALL_RESULT')).toHaveLength(1);
+    expect(effects.count('refund')).toBe(1);
+  });
+
+  it('are those of their own thread (CopilotKit#1510)', async () => {
+    const { url, effects } = await agUiServer();
+    const [agent, other] = [client(url), client(url)];
+    await say(agent, 'refund A-17');
+    await say(other, 'say hello');
+    expect(idsOf(other)).toEqual([]);
+    const resume = [yes(idsOf(agent)[0] ?? '')];
+    expect((await posted(url, { threadId: other.threadId, resume })).at(-1)).toMatchObject({ code: 'pause_not_found' });
+    expect((await posted(url, { threadId: 'nowhere', resume })).at(-1)).toMatchObject({ code: 'pause_not_found' });
+    expect(effects.count('refund')).toBe(0);
+  });
+
+  it('go on when the client that has answered is gone', async () => {
+    const { url, effects } = await agUiServer();
+    const agent = client(url);
+    await say(agent, 'refund A-17');
+    const resuming = agent.runAgent({ resume: [yes(idsOf(agent)[0] ?? '')] }).catch(() => {});
+    await until(() => agent.types.filter((type) => type === 'RUN_STARTED').length === 2);
+    vi.spyOn(console, 'error').mockImplementation(() => {});
+    agent.abortRun();
+    await resuming;
+    const later = client(url, { threadId: agent.threadId });
+    await later.connectAgent();
+    expect(textOf(later)).toBe('A-17 is refunded.');
+    expect(effects.count('refund')).toBe(1);
+  });
+
+  it('that have expired may be cancelled to go on, and not be answered', async () => {
+    const refund = make('refund', () => 'paid', { effect: 'once', needsApproval: { expiresInMs: 30 } });
+    const { url } = await agUiServer({
+      agents: [agentOf({ name: 'hasty', planner: script(call('refund')), tools: [refund] })],
+    });
+    const agent = client(url);
+    await say(agent, 'go');
+    const [interrupt] = agent.pendingInterrupts;
+    expect(Date.parse(interrupt?.expiresAt ?? '')).toBeGreaterThan(0);
+    const { threadId, messages } = agent;
+    const id = interrupt?.id ?? '';
+    await until(async () => {
+      const other = client(url, { threadId });
+      await other.connectAgent();
+      return other.pendingInterrupts.length === 0;
+    });
+    expect((await posted(url, { threadId, messages, resume: [yes(id)] })).at(-1)).toMatchObject({
+      code: 'pause_expired',
+    });
+    await agent.runAgent({ resume: [no(id)] });
+    expect(agent.messages[2]?.content).toBe('Nobody approved it in time, and it was not done.');
+    expect(textOf(agent)).toBe('done');
+  });
+
+  it('that are questions take words, by resume or by a message', async () => {
+    const planner = script(asks);
+    const { url } = await agUiServer({ agents: [agentOf({ name: 'asker', planner })] });
+    const [one, two] = [client(url), client(url)];
+    for (const agent of [one, two]) {
+      await say(agent, 'go');
+      expect(agent.pendingInterrupts).toMatchObject([{ reason: 'input_required' }]);
+    }
+    await one.runAgent({ resume: [yes(idsOf(one)[0] ?? '', { text: 'blue' })] });
+    expect(textOf(one)).toBe('done');
+    const messages = [{ id: 'answer', role: 'user', content: 'blue' }];
+    const told = await posted(url, { threadId: two.threadId, messages });
+    expect(told.at(-1)).toMatchObject({ type: 'RUN_FINISHED', result: 'done' });
+  });
+});

@@ -1,0 +1,90 @@
+/** AG-UI with its own clients, unmodified: their verifiers throw at every event that is out of order. */
+import { describe, expect, it } from 'vitest';
+import { agUiServer, client, rolesOf, say, textOf, type Version } from '../kit/ag-ui.ts';
+
+const VERSIONS: readonly Version[] = ['1.0.0', '0.0.59'];
+
+describe.each(VERSIONS)('a client of %s', (version) => {
+  it('gets words as they come, and the answer once', async () => {
+    const { url } = await agUiServer();
+    const agent = client(url, { version });
+    const { result, newMessages } = await say(agent, 'say one two three');
+    expect(textOf(agent)).toBe('one two three');
+    expect(result).toBe('one two three');
+    expect(newMessages).toHaveLength(1);
+    expect(agent.types.filter((type) => type === 'TEXT_MESSAGE_CONTENT')).toHaveLength(3);
+    expect(agent.types[0]).toBe('RUN_STARTED');
+    expect(agent.types.at(-1)).toBe('RUN_FINISHED');
+  });
+
+  it('sees a call with its arguments and its result', async () => {
+    const { url, effects } = await agUiServer();
+    const agent = client(url, { version });
+    await say(agent, 'weather in Oslo');
+    expect(rolesOf(agent)).toEqual(['user', 'assistant', 'tool', 'assistant']);
+    const [, asked, answered] = agent.messages;
+    expect(asked).toMatchObject({ toolCalls: [{ function: { name: 'weather', arguments: '{"city":"Oslo"}' } }] });
+    expect(JSON.parse(String(answered?.content))).toEqual({ city: 'Oslo', celsius: 7 });
+    expect(textOf(agent)).toBe('It is 7 degrees in Oslo.');
+    expect(effects.count('weather')).toBe(1);
+  });
+
+  it('approves, and the resumed run does not say the call again', async () => {
+    const { url, effects } = await agUiServer();
+    const agent = client(url, { version });
+    await say(agent, 'refund A-17');
+    const [interrupt] = agent.pendingInterrupts;
+    expect(interrupt).toMatchObject({ reason: 'tool_call', responseSchema: { required: ['approved'] } });
+    expect(agent.types.slice(-3)).toEqual(['STATE_SNAPSHOT', 'MESSAGES_SNAPSHOT', 'RUN_FINISHED']);
+    expect(effects.count('refund')).toBe(0);
+    const call = agent.messages.at(-1);
+    expect(call).toMatchObject({ role: 'assistant', toolCalls: [{ id: interrupt?.toolCallId }] });
+    agent.seen.length = 0;
+    await agent.runAgent({
+      resume: [{ interruptId: String(interrupt?.id), status: 'resolved', payload: { approved: true } }],
+    });
+    expect(agent.types).not.toContain('TOOL_CALL_START');
+    expect(agent.types).toContain('TOOL_CALL_RESULT');
+    expect(rolesOf(agent)).toEqual(['user', 'assistant', 'tool', 'assistant']);
+    expect(textOf(agent)).toBe('A-17 is refunded.');
+    expect(effects.count('refund')).toBe(1);
+    expect(agent.pendingInterrupts).toEqual([]);
+  });
+
+  it('sees progress as state', async () => {
+    const { url } = await agUiServer();
+    const agent = client(url, { version });
+    await say(agent, 'data');
+    expect(agent.state).toEqual({ progress: { percent: 100 } });
+    expect(agent.seen).toContainEqual(expect.objectContaining({ type: 'CUSTOM', name: 'data-note' }));
+    expect(textOf(agent)).toBe('All is reported.');
+  });
+
+  it('is told of a failure without what it holds', async () => {
+    const { url } = await agUiServer();
+    const agent = client(url, { version });
+    await say(agent, 'fail');
+    const last = agent.seen.at(-1);
+    expect(last).toMatchObject({ type: 'RUN_ERROR' });
+    expect(JSON.stringify(agent.seen)).not.toMatch(/secret|sk-|srv|connect/);
+  });
+
+  it('loads a history of several turns, and goes on with it', async () => {
+    const { url } = await agUiServer();
+    const agent = client(url, { version });
+    await say(agent, 'weather in Oslo');
+    await say(agent, 'fail').catch(() => {});
+    await say(agent, 'say one two');
+    const other = client(url, { version, threadId: agent.threadId });
+    await other.connectAgent();
+    // What a model said before it failed was shown, and is recorded nowhere.
+    expect(other.messages).toEqual(agent.messages.filter(({ content }) => content !== 'This will not end well.'));
+    expect(other.types.filter((type) => type === 'RUN_STARTED')).toHaveLength(3);
+    expect(other.types).toContain('RUN_ERROR');
+    await say(other, 'say three');
+    expect(textOf(other)).toBe('three');
+    await agent.connectAgent();
+    expect(textOf(agent)).toBe('three');
+    expect(new Set(agent.messages.map(({ id }) => id)).size).toBe(agent.messages.length);
+  });
+});
