@@ -20,7 +20,6 @@ export { eraseUser } from './erase.ts';
 export type { ForkOptions, ForkPlan, ForkResult } from './fork.ts';
 export { forkEntries, forkRun } from './fork.ts';
 export type { GivenTurn } from './given-history.ts';
-export { addressesOf, ask as askAddress, type FetchPorts, SYSTEM } from './guarded-request.ts';
 export { isDeadOwner, ownerName, ownerText, type ProcessSurroundings, SURROUNDINGS } from './leases.ts';
 export type { HistoryHooks } from './own-history.ts';
 export { PartLease, PartStore } from './part-store.ts';

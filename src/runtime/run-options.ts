@@ -30,7 +30,7 @@ export interface EventOptions {
 export interface PageOptions {
   /** The journal position of the first entry, from 1. Default 1. */
   readonly from?: number;
-  /** Of how many entries at most. Default 500. */
+  /** How many entries it covers at most. Default 500. */
   readonly limit?: number;
 }
 

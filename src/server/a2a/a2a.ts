@@ -4,7 +4,7 @@ import { assertOptions, type OptionShape } from '#core';
 import type { Part, ServerEnv } from '../part.ts';
 import type { Visit } from '../visit.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
-import { type Binding, jsonRpc, rest } from './bindings.ts';
+import { type A2aBinding, jsonRpc, rest } from './bindings.ts';
 import { type CardOptions, cardOf } from './card.ts';
 import { PushConfigs } from './push.ts';
 import { CARD_PATH } from './wire.ts';
@@ -44,7 +44,7 @@ export function a2a(options: A2aOptions = {}): Part {
     name: 'a2a',
     open: [CARD_PATH],
     routes: (app, context) => {
-      const deps: Binding['deps'] = (request) => ({ agent, push, extended, card: (more) => cardAt(request, more) });
+      const deps: A2aBinding['deps'] = (request) => ({ agent, push, extended, card: (more) => cardAt(request, more) });
       app.get(CARD_PATH, (request) => {
         request.header('cache-control', 'public, max-age=60');
         request.header('access-control-allow-origin', '*');

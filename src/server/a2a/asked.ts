@@ -3,7 +3,7 @@ import type { JsonObject } from '#core';
 import type { Visit } from '../visit.ts';
 import type { CardOptions } from './card.ts';
 import type { PushConfigs } from './push.ts';
-import type { Sender } from './send.ts';
+import type { A2aSender } from './send.ts';
 import type { AgentCard } from './wire.ts';
 
 export interface OperationDeps {
@@ -14,7 +14,7 @@ export interface OperationDeps {
 }
 
 /** One request: who asks, and what is asked. */
-export interface Asked extends Sender {
+export interface A2aAsked extends A2aSender {
   readonly deps: OperationDeps;
   readonly params: JsonObject;
 }

@@ -2,20 +2,20 @@
 import type { Context, Hono } from 'hono';
 import { isJsonObject, type Json, type JsonObject } from '#core';
 import type { PartContext, ServerEnv } from '../part.ts';
-import type { Asked, OperationDeps } from './asked.ts';
+import type { A2aAsked, OperationDeps } from './asked.ts';
 import { A2aRefused, isFault, restError, rpcError } from './errors.ts';
 import { checked, OPERATIONS, type OperationName, STREAMS, type StreamName } from './operations.ts';
 import { MEDIA_TYPE, type StreamResponse } from './wire.ts';
 
 type Request = Context<ServerEnv>;
 
-export interface Binding {
+export interface A2aBinding {
   readonly path: string;
   readonly deps: (request: Request) => OperationDeps;
   readonly context: PartContext;
 }
 
-export function jsonRpc(app: Hono<ServerEnv>, binding: Binding): void {
+export function jsonRpc(app: Hono<ServerEnv>, binding: A2aBinding): void {
   app.post(binding.path, async (request) => {
     let id: Json = null;
     const failed = (error: unknown): Response => {
@@ -56,7 +56,7 @@ async function rpcCallIn(
 }
 
 /** Where HTTP+JSON has its operations; `:id` may end with `:cancel` and the like, which is read off it. */
-export function rest(app: Hono<ServerEnv>, binding: Binding): void {
+export function rest(app: Hono<ServerEnv>, binding: A2aBinding): void {
   const { path } = binding;
   const answers = (name: OperationName, params: (request: Request) => JsonObject | Promise<JsonObject>) =>
     answering(binding, async (request) => {
@@ -93,7 +93,7 @@ export function rest(app: Hono<ServerEnv>, binding: Binding): void {
 }
 
 /** `/tasks/{id}`, `/tasks/{id}:cancel`, `/tasks/{id}:subscribe`. */
-async function ofTask(binding: Binding, request: Request): Promise<Response> {
+async function ofTask(binding: A2aBinding, request: Request): Promise<Response> {
   const { method } = request.req;
   const given = request.req.param('id') ?? '';
   const [, id = given, verb = ''] = /^(.*):(cancel|subscribe)$/.exec(given) ?? [];
@@ -106,14 +106,14 @@ async function ofTask(binding: Binding, request: Request): Promise<Response> {
   return restJson(await checked(OPERATIONS[name], asked)(asked));
 }
 
-function restStream(binding: Binding, request: Request, name: StreamName, params: JsonObject): Promise<Response> {
+function restStream(binding: A2aBinding, request: Request, name: StreamName, params: JsonObject): Promise<Response> {
   return streamed(askedIn(binding, request, params), name, {
     event: (data) => ({ data: JSON.stringify(data) }),
     error: (error) => ({ event: 'error', data: JSON.stringify(restError(error).body) }),
   });
 }
 
-function answering(binding: Binding, answer: (request: Request) => Promise<Response>) {
+function answering(binding: A2aBinding, answer: (request: Request) => Promise<Response>) {
   return async (request: Request): Promise<Response> => {
     try {
       assertVersion(request);
@@ -131,7 +131,7 @@ interface Framing {
   error(error: unknown): { readonly event?: string; readonly data: string };
 }
 
-async function streamed(asked: Asked, name: StreamName, framing: Framing): Promise<Response> {
+async function streamed(asked: A2aAsked, name: StreamName, framing: Framing): Promise<Response> {
   const events = await checked(STREAMS[name], asked)(asked);
   const { visit } = asked;
   return visit.stream(
@@ -142,7 +142,7 @@ async function streamed(asked: Asked, name: StreamName, framing: Framing): Promi
   );
 }
 
-function askedIn({ deps, context: { errorText } }: Binding, request: Request, params: JsonObject): Asked {
+function askedIn({ deps, context: { errorText } }: A2aBinding, request: Request, params: JsonObject): A2aAsked {
   const visit = request.get('visit');
   return { visit, runs: visit, errorText, deps: deps(request), params };
 }

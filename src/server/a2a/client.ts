@@ -1,7 +1,7 @@
 /** A client of another agent over A2A 1.0: what a tool needs of it. */
 import { isJsonObject, type Json, type JsonObject } from '#core';
 import { NotSent, OutcomeUnknown, ToolFailure } from '#tools';
-import { type AgentCard, MEDIA_TYPE, type Message, PROTOCOL_VERSION, type Task } from './wire.ts';
+import { type AgentCard, MEDIA_TYPE, type A2aMessage, PROTOCOL_VERSION, type Task } from './wire.ts';
 
 export interface ClientOptions {
   /** The card of the agent, or the address of one. */
@@ -10,7 +10,7 @@ export interface ClientOptions {
 }
 
 /** What an agent gives for a message. */
-export type Sent = { readonly task: Task } | { readonly message: Message };
+export type Begins = { readonly task: Task } | { readonly message: A2aMessage };
 
 const RPC = 'JSONRPC';
 const REST = 'HTTP+JSON';
@@ -33,9 +33,9 @@ export class A2aClient {
     this.#options = options;
   }
 
-  send(message: Message, signal: AbortSignal): Promise<Sent> {
+  send(message: A2aMessage, signal: AbortSignal): Promise<Begins> {
     const params = { message: { ...message }, configuration: { returnImmediately: true } } as unknown as JsonObject;
-    return this.#ask('SendMessage', params, ['POST', '/message:send'], signal) as Promise<unknown> as Promise<Sent>;
+    return this.#ask('SendMessage', params, ['POST', '/message:send'], signal) as Promise<unknown> as Promise<Begins>;
   }
 
   get(id: string, signal: AbortSignal): Promise<Task> {

@@ -53,7 +53,7 @@ interface Told extends Kind {
   readonly message: string;
 }
 
-/** Whatever was thrown, in the words of the protocol: an error that is none of its own keeps its HTTP status, and tells nothing of the inside. */
+/** Whatever was thrown, in the words of the protocol: any other error keeps its HTTP status, and tells nothing of the inside. */
 function told(error: unknown): Told {
   if (error instanceof A2aRefused) return { ...KINDS[error.reason], reason: error.reason, message: error.message };
   const { code, message } = toldError(error);

@@ -1,7 +1,7 @@
 /** The tasks of a visitor, newest first, in pages. */
 import { defined } from '#core';
 import type { RunQuery, RunRecord, RunStatus } from '#journal';
-import type { Asked } from './asked.ts';
+import type { A2aAsked } from './asked.ts';
 import { A2aRefused } from './errors.ts';
 import { viewTask } from './task.ts';
 import type { Task } from './wire.ts';
@@ -33,7 +33,7 @@ const STATUS_OF: Readonly<Record<string, readonly RunStatus[]>> = {
   TASK_STATE_REJECTED: ENDED,
 };
 
-export async function listTasks(asked: Asked): Promise<unknown> {
+export async function listTasks(asked: A2aAsked): Promise<unknown> {
   const listing = asked.params as Listing;
   const { status, pageSize = PAGE, pageToken, includeArtifacts = false, historyLength } = listing;
   const query = queryOf(asked, listing);
@@ -61,7 +61,7 @@ export async function listTasks(asked: Asked): Promise<unknown> {
   return { tasks, nextPageToken: isFull ? last : '', pageSize, totalSize: total, ...defined({ status }) };
 }
 
-function queryOf({ visit, deps: { agent } }: Asked, { contextId, status, statusTimestampAfter }: Listing): RunQuery {
+function queryOf({ visit, deps: { agent } }: A2aAsked, { contextId, status, statusTimestampAfter }: Listing): RunQuery {
   const since = statusTimestampAfter === undefined ? undefined : Date.parse(statusTimestampAfter);
   if (since !== undefined && Number.isNaN(since))
     throw new A2aRefused('INVALID_PARAMS', 'statusTimestampAfter is a time such as 2027-01-31T09:00:00Z.');
@@ -72,7 +72,7 @@ function queryOf({ visit, deps: { agent } }: Asked, { contextId, status, statusT
   return { ...visit.owner, parent: null, limit: MOST, ...defined({ session, agent, status: statuses }) };
 }
 
-async function* records({ visit }: Asked, query: RunQuery): AsyncGenerator<RunRecord> {
+async function* records({ visit }: A2aAsked, query: RunQuery): AsyncGenerator<RunRecord> {
   for (let after: string | undefined; ; ) {
     const page = await visit.runtime.list({ ...query, ...defined({ after }) });
     yield* page;
@@ -82,7 +82,7 @@ async function* records({ visit }: Asked, query: RunQuery): AsyncGenerator<RunRe
 }
 
 async function isAskedFor(
-  asked: Asked,
+  asked: A2aAsked,
   { identity, updatedAt, agent }: RunRecord,
   { status, statusTimestampAfter }: Listing,
 ): Promise<boolean> {

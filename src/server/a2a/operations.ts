@@ -1,7 +1,7 @@
 /** The operations of A2A, whichever way they are asked for. */
 import { defined, type JsonObject, PilotageError } from '#core';
 import { assertFits } from '../request-body.ts';
-import type { Asked } from './asked.ts';
+import type { A2aAsked } from './asked.ts';
 import { A2aRefused } from './errors.ts';
 import { listTasks } from './list.ts';
 import type { PushConfigs } from './push.ts';
@@ -35,9 +35,9 @@ export type OperationName =
   | 'GetExtendedAgentCard';
 export type StreamName = 'SendStreamingMessage' | 'SubscribeToTask';
 
-type Operation = (asked: Asked) => Promise<unknown>;
+type Operation = (asked: A2aAsked) => Promise<unknown>;
 /** Gives the stream when all is known to be well, so that errors are told before it begins. */
-type Streaming = (asked: Asked) => Promise<(signal: AbortSignal) => AsyncGenerator<StreamResponse, void>>;
+type Streaming = (asked: A2aAsked) => Promise<(signal: AbortSignal) => AsyncGenerator<StreamResponse, void>>;
 
 interface Spec<T> {
   readonly schema: JsonObject;
@@ -47,7 +47,7 @@ interface Spec<T> {
 /** How long a cancelled task is waited for, before it is told as it is. */
 const CANCEL_WAIT_MS = 10_000;
 
-async function accepted(asked: Asked): Promise<Awaited<ReturnType<typeof acceptMessage>>> {
+async function accepted(asked: A2aAsked): Promise<Awaited<ReturnType<typeof acceptMessage>>> {
   const { message, configuration } = asked.params as unknown as SendParams;
   const { acceptedOutputModes: modes = [], taskPushNotificationConfig: config } = configuration ?? {};
   if (modes.length > 0 && !modes.some((mode) => /^(\*\/\*|text\/(\*|plain)|application\/(\*|json))/.test(mode)))
@@ -72,7 +72,7 @@ const send: Operation = async (asked) => {
 };
 
 /** The turn before it asks somebody: nobody knows when the turn of this one comes. */
-async function waitsForPerson({ visit }: Asked, session: string): Promise<boolean> {
+async function waitsForPerson({ visit }: A2aAsked, session: string): Promise<boolean> {
   const { tenant, user } = visit.owner;
   const [paused] = await visit.runtime.list({ tenant, user, session, status: ['paused'], limit: 1 });
   return paused !== undefined;
@@ -129,7 +129,7 @@ const getExtendedAgentCard: Operation = async ({ deps, visit }) => {
   return deps.card(await deps.extended(visit));
 };
 
-function pushOf({ deps: { push } }: Asked): PushConfigs {
+function pushOf({ deps: { push } }: A2aAsked): PushConfigs {
   if (push !== undefined) return push;
   const words = 'The server sends no notifications. GetTask and SubscribeToTask tell how the task comes on.';
   throw new A2aRefused('PUSH_NOTIFICATION_NOT_SUPPORTED', words);
@@ -150,11 +150,11 @@ const listConfigs: Operation = async (asked) => ({
   configs: await pushOf(asked).list(asked.visit, String(asked.params['taskId'])),
 });
 
-function placeIn({ params }: Asked): readonly [taskId: string, id: string] {
+function placeIn({ params }: A2aAsked): readonly [taskId: string, id: string] {
   return [String(params['taskId']), String(params['id'])];
 }
 
-function idIn({ params }: Asked): string {
+function idIn({ params }: A2aAsked): string {
   return String(params['id']);
 }
 
@@ -176,7 +176,7 @@ export const STREAMS: Readonly<Record<StreamName, Spec<Streaming>>> = {
 };
 
 /** @throws RequestRefused `request_invalid`; A2aRefused for the tenant of somebody else. */
-export function checked<T>(spec: Spec<T>, { params, visit }: Pick<Asked, 'params' | 'visit'>): T {
+export function checked<T>(spec: Spec<T>, { params, visit }: Pick<A2aAsked, 'params' | 'visit'>): T {
   assertFits(params, spec.schema, 'What is asked');
   const { tenant } = params;
   if (tenant !== undefined && tenant !== '' && tenant !== visit.owner.tenant)

@@ -57,7 +57,7 @@ export class PushConfigs {
     return (await this.#of(visit, taskId)).map(configOf);
   }
 
-  /** One that is not there is deleted already. */
+  /** A config that is not there is deleted already. */
   async delete(visit: Visit, taskId: string, id: string): Promise<void> {
     const { record } = await visit.run(taskId, 'answer');
     await this.#webhooks.delete(record.identity.tenant, hookId(taskId, id));

@@ -1,7 +1,7 @@
 /** What a task asks of its client, in words and as data; and what of a message is an answer to it. */
 import { defined, isJsonObject, type Json, type JsonObject, type TaskPause } from '#core';
 import type { PauseAnswer } from '#runtime';
-import type { Message } from './wire.ts';
+import type { A2aMessage } from './wire.ts';
 
 /** What is wanted, for whoever reads: a person, or a model. */
 export function askedWords(pauses: readonly TaskPause[]): string {
@@ -43,13 +43,13 @@ function howOf({ reason, payload = {}, schema, wait }: TaskPause): string {
 }
 
 /** The question that a message is for: the only one that is open, or that of its token. */
-export function pauseMeant(message: Message, pauses: readonly TaskPause[]): TaskPause | undefined {
+export function pauseMeant(message: A2aMessage, pauses: readonly TaskPause[]): TaskPause | undefined {
   const token = tokenIn(message);
   if (token !== undefined) return pauses.find((pause) => pause.token === token);
   return pauses.length === 1 ? pauses[0] : undefined;
 }
 
-function tokenIn(message: Message): string | undefined {
+function tokenIn(message: A2aMessage): string | undefined {
   const named = message.metadata?.['token'] ?? dataIn(message)?.['token'];
   return typeof named === 'string' ? named : undefined;
 }
@@ -66,10 +66,10 @@ const YES = /^\s*approved?[.!]?\s*$/i;
 const NO = /^\s*reject(?:ed)?[.!]?\s*$/i;
 
 /** What of the message answers the question; `undefined`: nothing, and it is asked again. */
-export function answerIn(message: Message, pause: TaskPause): PauseAnswer | undefined {
+export function answerIn(message: A2aMessage, pause: TaskPause): PauseAnswer | undefined {
   const { reason, wait, schema } = pause;
   const data = dataIn(message);
-  const words = wordsIn(message);
+  const words = textIn(message);
   if (wait !== undefined) return valueIn(message, data, words, schema);
   if (reason === 'in_doubt') return settlementIn(data);
   const verdict = verdictIn(data, words);
@@ -79,7 +79,7 @@ export function answerIn(message: Message, pause: TaskPause): PauseAnswer | unde
 }
 
 function valueIn(
-  message: Message,
+  message: A2aMessage,
   data: JsonObject | undefined,
   words: string,
   schema: JsonObject | undefined,
@@ -113,13 +113,13 @@ function verdictIn(data: JsonObject | undefined, words: string): PauseAnswer | u
   return NO.test(words) ? { kind: 'reject' } : undefined;
 }
 
-function dataIn({ parts }: Message): JsonObject | undefined {
+function dataIn({ parts }: A2aMessage): JsonObject | undefined {
   const data = parts.find((part) => part.data !== undefined)?.data;
   return isJsonObject(data) ? data : undefined;
 }
 
 /** The words of a message, without what is in its data and files. */
-export function wordsIn({ parts }: Message): string {
+export function textIn({ parts }: A2aMessage): string {
   return parts.flatMap(({ text }) => text ?? []).join('\n\n');
 }
 

@@ -4,24 +4,24 @@ import { defined, type InputFile, PilotageError } from '#core';
 import type { FileAtUrl, UserMessage } from '#messages';
 import type { Visit } from '../visit.ts';
 import { A2aRefused } from './errors.ts';
-import { answerIn, pauseMeant, takesWords, wordsIn } from './questions.ts';
-import { type TaskSource, type TaskView, viewTask } from './task.ts';
-import { isTerminal, type Message, type Part } from './wire.ts';
+import { answerIn, pauseMeant, takesWords, textIn } from './questions.ts';
+import { type TaskSource, type TaskSeen, viewTask } from './task.ts';
+import { isTerminal, type A2aMessage, type A2aPart } from './wire.ts';
 
 /** Who sends it. */
-export interface Sender extends TaskSource {
+export interface A2aSender extends TaskSource {
   readonly visit: Visit;
 }
 
 /** What became of a message. */
-export interface Accepted {
+export interface MessageTaken {
   readonly taskId: string;
   /** Set for one that was no answer: what is said about it. Nothing has changed. */
   readonly note?: string;
 }
 
 /** @throws A2aRefused, PilotageError `run_not_found` for a task that the visitor has not, and as `Session.send` and `Run.answer`. */
-export async function acceptMessage(source: Sender, message: Message, agent: string | undefined): Promise<Accepted> {
+export async function acceptMessage(source: A2aSender, message: A2aMessage, agent: string | undefined): Promise<MessageTaken> {
   const { visit } = source;
   const { taskId, messageId } = message;
   if (taskId !== undefined && taskId !== '') return tellTask(source, taskId, message);
@@ -39,7 +39,7 @@ function contextOf({ tenant, user }: { readonly tenant: string; readonly user: s
   return `context_${digest.slice(0, 32)}`;
 }
 
-async function tellTask(source: Sender, taskId: string, message: Message): Promise<Accepted> {
+async function tellTask(source: A2aSender, taskId: string, message: A2aMessage): Promise<MessageTaken> {
   const { contextId, messageId: id } = message;
   const view = await viewTask(source, taskId);
   if (contextId && contextId !== view.task.contextId)
@@ -54,7 +54,7 @@ async function tellTask(source: Sender, taskId: string, message: Message): Promi
 }
 
 /** A message that a task has heard before it ended may be sent again; another one comes too late. */
-async function repeated({ run, task: { id: taskId } }: TaskView, message: Message): Promise<Accepted> {
+async function repeated({ run, task: { id: taskId } }: TaskSeen, message: A2aMessage): Promise<MessageTaken> {
   try {
     await run.send(userMessageOf(message), { id: message.messageId });
     return { taskId };
@@ -65,7 +65,7 @@ async function repeated({ run, task: { id: taskId } }: TaskView, message: Messag
   }
 }
 
-async function answerTask(source: Sender, view: TaskView, message: Message): Promise<Accepted> {
+async function answerTask(source: A2aSender, view: TaskSeen, message: A2aMessage): Promise<MessageTaken> {
   const { id: taskId } = view.task;
   const id = message.messageId;
   const { run } = await source.visit.run(view.run.id, 'answer');
@@ -94,14 +94,14 @@ const NO_ANSWER: ReadonlySet<string> = new Set([
   'superseded',
 ]);
 
-function userMessageOf(message: Message): UserMessage {
+function userMessageOf(message: A2aMessage): UserMessage {
   const data = message.parts.flatMap((part) => (part.data === undefined ? [] : [JSON.stringify(part.data)]));
-  const text = [wordsIn(message), ...data].filter((each) => each !== '').join('\n\n');
+  const text = [textIn(message), ...data].filter((each) => each !== '').join('\n\n');
   const inputs = message.parts.flatMap(fileIn);
   return { text, ...(inputs.length > 0 && { inputs }) };
 }
 
-function fileIn({ raw, url, mediaType, filename }: Part): (InputFile | FileAtUrl)[] {
+function fileIn({ raw, url, mediaType, filename }: A2aPart): (InputFile | FileAtUrl)[] {
   const name = filename ? { fileName: filename } : {};
   if (url !== undefined) return [{ url, ...(mediaType ? { mime: mediaType } : {}), ...name }];
   if (raw === undefined) return [];

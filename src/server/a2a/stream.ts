@@ -1,7 +1,7 @@
 /** A task as a stream: first the whole task, then what is new of it, as the journal and the run's own process tell it. */
 import type { RunEvent } from '#core';
-import { answerArtifact, type TaskSource, type TaskView, viewTask } from './task.ts';
-import { type Artifact, isInterrupted, isTerminal, type Part, type StreamResponse, type TaskStatus } from './wire.ts';
+import { answerArtifact, type TaskSource, type TaskSeen, viewTask } from './task.ts';
+import { type Artifact, isInterrupted, isTerminal, type A2aPart, type StreamResponse, type A2aTaskStatus } from './wire.ts';
 
 /**
  * Ends when the task has ended or asks something. Of a task that asks already it goes on until it asks the next time.
@@ -38,7 +38,7 @@ class Teller {
   /** The words that the reader has, and the step that says them. */
   #shown: { readonly step: string; readonly text: string } | undefined;
 
-  constructor({ task, state, said }: TaskView) {
+  constructor({ task, state, said }: TaskSeen) {
     this.#of = { taskId: task.id, contextId: task.contextId };
     this.#state = task.status.state;
     this.#shown = said && { step: stepKey(state.identity.run, said.step), text: said.text };
@@ -65,7 +65,7 @@ class Teller {
     }
   }
 
-  *end(artifacts: readonly Artifact[], status: TaskStatus): Generator<StreamResponse> {
+  *end(artifacts: readonly Artifact[], status: A2aTaskStatus): Generator<StreamResponse> {
     const shown = this.#shown && JSON.stringify(answerArtifact([{ text: this.#shown.text }]));
     const isOver = isTerminal(status.state);
     for (const artifact of artifacts) {
@@ -81,7 +81,7 @@ class Teller {
   *#working({ occurredAt }: RunEvent): Generator<StreamResponse> {
     if (this.#state === 'TASK_STATE_WORKING') return;
     this.#state = 'TASK_STATE_WORKING';
-    const status: TaskStatus = { state: 'TASK_STATE_WORKING', timestamp: new Date(occurredAt).toISOString() };
+    const status: A2aTaskStatus = { state: 'TASK_STATE_WORKING', timestamp: new Date(occurredAt).toISOString() };
     yield { statusUpdate: { ...this.#of, status } };
   }
 
@@ -101,7 +101,7 @@ class Teller {
 
   #words(step: string, text: string, append: boolean): StreamResponse {
     this.#shown = { step, text: append ? `${this.#shown?.text ?? ''}${text}` : text };
-    const parts: readonly Part[] = [{ text }];
+    const parts: readonly A2aPart[] = [{ text }];
     return { artifactUpdate: { ...this.#of, artifact: answerArtifact(parts), ...(append && { append: true }) } };
   }
 }

@@ -9,15 +9,15 @@ import { askedWords, pauseData } from './questions.ts';
 import {
   type Artifact,
   isTerminal,
-  type Message,
-  type Part,
+  type A2aMessage,
+  type A2aPart,
   type Task,
   type TaskStateName,
-  type TaskStatus,
+  type A2aTaskStatus,
 } from './wire.ts';
 
 /** A task, and what a reader of it goes on from. */
-export interface TaskView {
+export interface TaskSeen {
   readonly task: Task;
   /** The run that is under way: another one than that of the task where the conversation was handed over. */
   readonly run: Run;
@@ -47,7 +47,7 @@ export async function viewTask(
   { runs, errorText }: TaskSource,
   id: string,
   options: { readonly historyLength?: number; readonly note?: string } = {},
-): Promise<TaskView> {
+): Promise<TaskSeen> {
   const { run: first, record: begun } = await runs.run(id);
   const state = await first.state();
   const { run: now } = state.identity;
@@ -75,7 +75,7 @@ function openPauses({ identity: { run }, pauses, tasks }: RunSnapshot): readonly
 }
 
 /** The last words of the run that are recorded. */
-function lastSaid({ open, steps }: RunSnapshot): TaskView['said'] {
+function lastSaid({ open, steps }: RunSnapshot): TaskSeen['said'] {
   if (open?.text) return { step: open.step, text: open.text };
   const last = steps.findLast(({ text = '' }) => text !== '');
   return last?.text === undefined ? undefined : { step: last.index, text: last.text };
@@ -90,11 +90,11 @@ interface Facts {
   readonly note: string | undefined;
 }
 
-function statusOf(state: RunSnapshot, facts: Facts): TaskStatus {
+function statusOf(state: RunSnapshot, facts: Facts): A2aTaskStatus {
   const { record, pauses, result, errorText, of, note } = facts;
   const timestamp = new Date(state.updatedAt).toISOString();
   const referenceTaskIds = state.tasks.map(({ id }) => id);
-  const saying = (name: TaskStateName, parts: readonly Part[]): TaskStatus => ({
+  const saying = (name: TaskStateName, parts: readonly A2aPart[]): A2aTaskStatus => ({
     state: name,
     message: messageOf({ of, head: state.head, referenceTaskIds }, parts),
     timestamp,
@@ -117,9 +117,9 @@ interface Asking extends Saying {
 }
 
 /** The status of a task that waits for its client: in words, and as data. */
-export function asksWhat({ pauses, timestamp, note, ...saying }: Asking): TaskStatus {
+export function asksWhat({ pauses, timestamp, note, ...saying }: Asking): A2aTaskStatus {
   const words = [...(note === undefined ? [] : [note]), askedWords(pauses)].join('\n');
-  const parts: readonly Part[] = [{ text: words }, { data: { pauses: pauses.map(pauseData) } }];
+  const parts: readonly A2aPart[] = [{ text: words }, { data: { pauses: pauses.map(pauseData) } }];
   const state = pauses.some(isLoginOf) ? 'TASK_STATE_AUTH_REQUIRED' : 'TASK_STATE_INPUT_REQUIRED';
   return { state, message: messageOf(saying, parts), timestamp };
 }
@@ -130,7 +130,7 @@ interface Saying {
   readonly referenceTaskIds?: readonly string[];
 }
 
-function messageOf({ of, head, referenceTaskIds = [] }: Saying, parts: readonly Part[]): Message {
+function messageOf({ of, head, referenceTaskIds = [] }: Saying, parts: readonly A2aPart[]): A2aMessage {
   const messageId = `${of.taskId}:${head}`;
   return {
     ...{ messageId, ...of, role: 'ROLE_AGENT' as const, parts },
@@ -154,7 +154,7 @@ function isLoginOf({ payload, reason, wait }: TaskPause): boolean {
 }
 
 /** The artifact with the words of a run. */
-export function answerArtifact(parts: readonly Part[]): Artifact {
+export function answerArtifact(parts: readonly A2aPart[]): Artifact {
   return { artifactId: ANSWER, name: ANSWER, parts };
 }
 
@@ -165,7 +165,7 @@ function asArtifacts(text: string | undefined): readonly Artifact[] {
 async function artifactsOf(run: Run, result: RunResult | undefined): Promise<readonly Artifact[]> {
   if (result?.status !== 'finished') return [];
   const { answer, payload, stored, files = [] } = result;
-  const parts: Part[] = [];
+  const parts: A2aPart[] = [];
   const isWords = payload === undefined || payload === null || typeof payload === 'string';
   if (answer !== undefined && (isWords || hasWords(payload))) parts.push({ text: answer });
   if (!isWords && stored === undefined) parts.push({ data: payload });
@@ -194,8 +194,8 @@ function historyOf(
   { query, turnOrigin }: RunRecord,
   { taskId, contextId }: Facts['of'],
   length: number | undefined,
-): readonly Message[] {
+): readonly A2aMessage[] {
   const messageId = turnOrigin?.messages.at(-1)?.id ?? `${taskId}:1`;
-  const history: Message[] = [{ messageId, taskId, contextId, role: 'ROLE_USER', parts: [{ text: query }] }];
+  const history: A2aMessage[] = [{ messageId, taskId, contextId, role: 'ROLE_USER', parts: [{ text: query }] }];
   return length === undefined ? history : history.slice(Math.max(0, history.length - length));
 }

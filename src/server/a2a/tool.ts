@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { assertOptions, isJsonObject, type Json, type JsonObject, type OptionShape, PilotageError } from '#core';
 import { OutcomeUnknown, type Reconciled, type Tool, type ToolContext, ToolFailure, tool } from '#tools';
 import { A2aClient } from './client.ts';
-import { type AgentCard, isInterrupted, isTerminal, type Message, type Part, type Task } from './wire.ts';
+import { type AgentCard, isInterrupted, isTerminal, type A2aMessage, type A2aPart, type Task } from './wire.ts';
 
 export interface A2aToolOptions {
   /** The card of the agent; or `url`, where it is: that of the card, or of a server that has it at the usual path. */
@@ -184,7 +184,7 @@ class Asking {
     return { status: 'failure' in seen ? 'not_done' : 'unknown' };
   }
 
-  #message(): Message {
+  #message(): A2aMessage {
     const { message, contextId } = this.#args;
     return {
       messageId: this.#context.idempotencyKey,
@@ -252,7 +252,7 @@ class Asking {
   ): Promise<null> {
     const { signal, idempotencyKey } = this.#context;
     const messageId = `${idempotencyKey}:${round + 1}`;
-    const message: Message = { messageId, role: 'ROLE_USER', taskId, contextId, parts: [partOf(asks, said)] };
+    const message: A2aMessage = { messageId, role: 'ROLE_USER', taskId, contextId, parts: [partOf(asks, said)] };
     for (;;) {
       const now = lookedAt(await this.#client.get(taskId, signal));
       if (!('asks' in now) || now.asks.state !== asks.state) return null;
@@ -316,7 +316,7 @@ function lookedAt({ id, contextId, status, artifacts = [] }: Task): Seen {
   return { asks: asksIn(status.state, parts) };
 }
 
-function partOf({ token, isApproval }: AskedOf, said: Json): Part {
+function partOf({ token, isApproval }: AskedOf, said: Json): A2aPart {
   if (token === undefined) return typeof said === 'string' ? { text: said } : { data: said };
   return { data: { ...(isJsonObject(said) && isApproval ? said : { value: said }), token } };
 }
@@ -327,7 +327,7 @@ const YES_OR_NO: JsonObject = {
   required: ['approved'],
 };
 
-function asksIn(name: string, parts: readonly Part[]): AskedOf {
+function asksIn(name: string, parts: readonly A2aPart[]): AskedOf {
   const question = wordsOf(parts) || `The agent waits for an answer (${name}).`;
   const data = parts.find((part) => isJsonObject(part.data))?.data;
   const pauses: Json = isJsonObject(data) ? (data['pauses'] ?? null) : null;
@@ -341,6 +341,6 @@ function asksIn(name: string, parts: readonly Part[]): AskedOf {
   return { question, isApproval: false, state };
 }
 
-function wordsOf(parts: readonly Part[]): string {
+function wordsOf(parts: readonly A2aPart[]): string {
   return parts.flatMap(({ text }) => text ?? []).join('\n\n');
 }

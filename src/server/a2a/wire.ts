@@ -35,7 +35,7 @@ export function isInterrupted(state: string): boolean {
 }
 
 /** One of `text`, `data`, `raw` (base64) and `url`. */
-export interface Part {
+export interface A2aPart {
   readonly text?: string;
   readonly data?: Json;
   readonly raw?: string;
@@ -44,19 +44,19 @@ export interface Part {
   readonly mediaType?: string;
 }
 
-export interface Message {
+export interface A2aMessage {
   readonly messageId: string;
   readonly contextId?: string;
   readonly taskId?: string;
   readonly role: 'ROLE_USER' | 'ROLE_AGENT';
-  readonly parts: readonly Part[];
+  readonly parts: readonly A2aPart[];
   readonly metadata?: JsonObject;
   readonly referenceTaskIds?: readonly string[];
 }
 
-export interface TaskStatus {
+export interface A2aTaskStatus {
   readonly state: TaskStateName;
-  readonly message?: Message;
+  readonly message?: A2aMessage;
   /** ISO 8601. */
   readonly timestamp?: string;
 }
@@ -64,21 +64,21 @@ export interface TaskStatus {
 export interface Artifact {
   readonly artifactId: string;
   readonly name?: string;
-  readonly parts: readonly Part[];
+  readonly parts: readonly A2aPart[];
 }
 
 export interface Task {
   readonly id: string;
   readonly contextId: string;
-  readonly status: TaskStatus;
+  readonly status: A2aTaskStatus;
   readonly artifacts?: readonly Artifact[];
-  readonly history?: readonly Message[];
+  readonly history?: readonly A2aMessage[];
 }
 
 export interface StatusUpdate {
   readonly taskId: string;
   readonly contextId: string;
-  readonly status: TaskStatus;
+  readonly status: A2aTaskStatus;
 }
 
 export interface ArtifactUpdate {
@@ -92,7 +92,7 @@ export interface ArtifactUpdate {
 /** What a stream and a push notification are made of: exactly one of these. */
 export type StreamResponse =
   | { readonly task: Task }
-  | { readonly message: Message }
+  | { readonly message: A2aMessage }
   | { readonly statusUpdate: StatusUpdate }
   | { readonly artifactUpdate: ArtifactUpdate };
 
@@ -106,7 +106,7 @@ export interface PushConfig {
 
 export interface SendParams {
   readonly tenant?: string;
-  readonly message: Message;
+  readonly message: A2aMessage;
   readonly configuration?: {
     readonly acceptedOutputModes?: readonly string[];
     readonly taskPushNotificationConfig?: PushConfig;

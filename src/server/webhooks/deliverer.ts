@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { asJson, defined, describeThrown, jsonEquals, PilotageError, type StoreWrite } from '#core';
 import { hasEnded, type RunRecord, type RunStatus } from '#journal';
 import { PartLease, type PartStore, type Run } from '#runtime';
-import { type BodySource, bodyOf } from './bodies.ts';
+import { type BodySource, postedBody } from './bodies.ts';
 import { type PostFailure, type PostOptions, post } from './post.ts';
 import {
   type Delivery,
@@ -15,7 +15,7 @@ import {
   HOOKS,
   hooksOf,
   isWanted,
-  runsOf,
+  deliveriesOf,
   storedDelivery,
   storedWebhook,
   type Webhook,
@@ -133,7 +133,7 @@ export class Deliverer {
     for await (const item of this.#deps.store.list([HOOKS])) {
       const hook = storedWebhook(item);
       if (hook === undefined || this.#stop.signal.aborted) continue;
-      // Of a tenant that another process has, nothing is known here.
+      // Nothing is known here of a tenant that another process has.
       if (!(await this.#leaseOf(hook).hold())) continue;
       there.add(keyOf(hook));
       await this.#lookAt(hook);
@@ -215,11 +215,11 @@ export class Deliverer {
       known.hasEnded = ended;
       if (known.delivery.error === undefined) return;
       // Somebody may have it tried again (`retry`), from any process.
-      const now = await this.#deps.store.get(runsOf(hook), identity.run);
+      const now = await this.#deps.store.get(deliveriesOf(hook), identity.run);
       if (now !== undefined) known.delivery = storedDelivery(now);
       return;
     }
-    const item = await this.#deps.store.get(runsOf(hook), identity.run);
+    const item = await this.#deps.store.get(deliveriesOf(hook), identity.run);
     const delivery = item === undefined ? { run: identity.run, position: 0 } : storedDelivery(item);
     if (delivery.done === true && delivery.position >= head) return;
     watched.runs.set(identity.run, { delivery, createdAt, head, hasEnded: ended });
@@ -255,7 +255,7 @@ export class Deliverer {
     index: number,
   ): Promise<PostFailure | undefined> {
     const event = events[index];
-    const made = event && (await bodyOf(this.#deps, hook, run, event));
+    const made = event && (await postedBody(this.#deps, hook, run, event));
     if (event === undefined || made === undefined) return undefined;
     const nth = index - events.findIndex(({ seq }) => seq === event.seq);
     const name = JSON.stringify([hook.tenant, hook.id, run.id, event.seq, nth]);
@@ -296,7 +296,7 @@ export class Deliverer {
     const { tenant, id: key } = hook;
     const value = asJson(hook);
     const there = { namespace: hooksOf(tenant), key };
-    // One that was changed meanwhile stays: it may be for another run.
+    // If it was changed meanwhile it stays: it may be for another run.
     const isSame = jsonEquals((await this.#deps.store.get(there.namespace, key))?.value ?? null, value);
     if (!isSame) return;
     await this.#deps.store.write(
@@ -307,7 +307,7 @@ export class Deliverer {
 
   async #put(hook: Webhook, known: Known, delivery: Delivery): Promise<void> {
     const ttlMs = delivery.done === true ? DONE_TTL_MS : OPEN_TTL_MS;
-    const write: StoreWrite = { namespace: runsOf(hook), key: delivery.run, value: deliveryValue(delivery), ttlMs };
+    const write: StoreWrite = { namespace: deliveriesOf(hook), key: delivery.run, value: deliveryValue(delivery), ttlMs };
     if (!(await this.#deps.store.write([write], this.#leaseOf(hook).seen))) throw new LeaseGone('The lease is gone.');
     known.delivery = delivery;
   }

@@ -1,7 +1,7 @@
 /** Posts one message to an address that somebody has named: never to this machine or its network, unless the program says so. */
 import { createHmac } from 'node:crypto';
 import { describeThrown, PilotageError } from '#core';
-import { addressesOf, askAddress, type FetchPorts, SYSTEM } from '#runtime';
+import { addressesOf, ask, type FetchPorts, SYSTEM } from '#runtime/guarded-request';
 
 export interface PostOptions {
   /**
@@ -13,7 +13,7 @@ export interface PostOptions {
   readonly timeoutMs?: number;
 }
 
-export interface Outgoing {
+export interface HookPost {
   readonly id: string;
   readonly body: string;
   readonly type: string;
@@ -60,7 +60,7 @@ function refused(why: string): PilotageError {
 /** @returns what went wrong; `undefined` when the receiver has it. The signal's abort is thrown. */
 export async function post(
   to: string,
-  message: Outgoing,
+  message: HookPost,
   options: PostOptions,
   signal: AbortSignal,
 ): Promise<PostFailure | undefined> {
@@ -69,7 +69,7 @@ export async function post(
   try {
     const { url, addresses } = await assertPostable(to, options);
     const headers = signed(message);
-    const response = await askAddress(url, addresses, {
+    const response = await ask(url, addresses, {
       signal: AbortSignal.any([signal, limit]),
       headers,
       body: message.body,
@@ -92,7 +92,7 @@ export async function post(
 }
 
 /** The headers of standard-webhooks, version 1: HMAC-SHA256 over id, time and body. */
-function signed({ id, body, type, headers, secret }: Outgoing): Record<string, string> {
+function signed({ id, body, type, headers, secret }: HookPost): Record<string, string> {
   const timestamp = Math.floor(Date.now() / 1_000);
   const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
   const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64');

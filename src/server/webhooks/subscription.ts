@@ -16,7 +16,7 @@ import {
 export interface WebhookOptions {
   /** Unique in the tenant. Put again under the same id it is changed, and goes on where it was. */
   readonly id: string;
-  /** Of whose runs: those of a tenant, and of them those of a user, a session, an agent or one run. */
+  /** Whose runs: those of a tenant, and among them those of a user, a session, an agent or one run. */
   readonly tenant: string;
   readonly user?: string;
   readonly session?: string;
@@ -122,7 +122,7 @@ export function endedOf(tenant: string): Namespace {
   return [ENDED, tenant];
 }
 
-export function runsOf({ tenant, id }: Pick<Webhook, 'tenant' | 'id'>): Namespace {
+export function deliveriesOf({ tenant, id }: Pick<Webhook, 'tenant' | 'id'>): Namespace {
   return [RUNS, tenant, id];
 }
 

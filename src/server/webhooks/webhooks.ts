@@ -11,7 +11,7 @@ import {
   endedOf,
   freshSecret,
   hooksOf,
-  runsOf,
+  deliveriesOf,
   storedDelivery,
   storedWebhook,
   type Webhook,
@@ -121,7 +121,7 @@ export class Webhooks {
     const hook = await this.get(tenant, id);
     if (hook === undefined) return false;
     const gone = [hooksOf(tenant), endedOf(tenant)].map((namespace) => ({ namespace, key: id }));
-    for await (const { key } of this.#store.list(runsOf(hook))) gone.push({ namespace: [...runsOf(hook)], key });
+    for await (const { key } of this.#store.list(deliveriesOf(hook))) gone.push({ namespace: [...deliveriesOf(hook)], key });
     await this.#store.write(gone);
     return true;
   }
@@ -129,7 +129,7 @@ export class Webhooks {
   /** How far the runs of a webhook have come; of most importance: those with an `error`, and those that were given up (`gaveUpAt`). */
   async deliveries(tenant: string, id: string): Promise<Delivery[]> {
     const found: Delivery[] = [];
-    for await (const item of this.#store.list(runsOf({ tenant, id }))) found.push(storedDelivery(item));
+    for await (const item of this.#store.list(deliveriesOf({ tenant, id }))) found.push(storedDelivery(item));
     return found;
   }
 
@@ -145,7 +145,7 @@ export class Webhooks {
       throw new PilotageError('run_not_found', `Nothing of the run ${run} waits for the webhook ${id}.`);
     await this.#store.write(
       meant.map((each) => ({
-        namespace: runsOf({ tenant, id }),
+        namespace: deliveriesOf({ tenant, id }),
         key: each.run,
         value: deliveryValue({ run: each.run, position: each.position }),
       })),
