@@ -1,5 +1,5 @@
 /** One request of a visitor: what it may reach of the runtime. */
-import { type Caller, defined, PilotageError } from '#core';
+import { assertIdentity, type Caller, defined, describeThrown, PilotageError } from '#core';
 import type { RunRecord } from '#journal';
 import type { Run, Runtime, Session, SessionOptions } from '#runtime';
 import type { Access, Action, Subject } from './access.ts';
@@ -69,11 +69,13 @@ export class Visit {
 
   /**
    * A session of the visitor. @param options what its turns are started with.
-   * @throws RequestRefused `forbidden`, `run_not_found` for another session than the visitor's only one.
+   * @throws RequestRefused `forbidden`, `request_invalid` for an id that no session can have; PilotageError `run_not_found` for another session than the
+   * visitor's only one.
    */
   async session(id: string, action: Action = 'read', options: Omit<SessionOptions, 'identity'> = {}): Promise<Session> {
     const { session } = this.access.identity;
     if (session !== undefined && session !== id) throw new PilotageError('run_not_found', `There is no session ${id}.`);
+    assertSessionId(id);
     const subject: Subject = { session: id, ...defined({ agent: options.agent }) };
     await this.must(action, subject);
     return this.runtime.session(id, { ...options, identity: this.owner });
@@ -110,5 +112,14 @@ export class Visit {
       leave();
     };
     return eventStream(events(left.signal)[Symbol.asyncIterator](), { ...options, onEnd });
+  }
+}
+
+/** @throws RequestRefused `request_invalid`. */
+function assertSessionId(session: string): void {
+  try {
+    assertIdentity({ tenant: '-', user: '-', session, run: '-' });
+  } catch (error) {
+    throw new RequestRefused('request_invalid', `The id of the session cannot be. ${describeThrown(error)}`);
   }
 }

@@ -194,6 +194,22 @@ describe('the wire of A2A', () => {
       id: 7,
       error: { data: [{ reason: 'TASK_NOT_FOUND', domain: 'a2a-protocol.org' }] },
     });
+    const odd = ['\0', 'a\0b', '\ud800', ' ', '../x', 'x'.repeat(3_000), '__proto__'];
+    for (const word of odd) {
+      const messages = [{ contextId: word }, { taskId: word }, { messageId: word }].map((more) => ({
+        ...saidOnWire(),
+        messageId: crypto.randomUUID(),
+        ...more,
+      }));
+      for (const message of messages) {
+        const answer = await rpc(call('SendMessage', { message }));
+        if ('error' in answer) expect(answer.error.code, JSON.stringify(message)).not.toBe(-32_603);
+      }
+      const { error } = await rpc(call('GetTask', { id: word }));
+      expect([-32_001, -32_602]).toContain(error.code);
+      const { error: unlisted } = await rpc(call('ListTasks', { pageToken: word }));
+      expect(unlisted.code).toBe(-32_602);
+    }
     const rest = await fetch(`${url}/a2a/v1/tasks/x`, { headers: { 'a2a-version': '1.0' } });
     expect([rest.status, rest.headers.get('content-type')]).toEqual([404, 'application/a2a+json']);
     expect(await rest.json()).toMatchObject({ error: { code: 404, status: 'NOT_FOUND' } });

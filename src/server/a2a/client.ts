@@ -1,7 +1,7 @@
 /** A client of another agent over A2A 1.0: what a tool needs of it. */
 import { isJsonObject, type Json, type JsonObject } from '#core';
 import { NotSent, OutcomeUnknown, ToolFailure } from '#tools';
-import { type AgentCard, MEDIA_TYPE, type A2aMessage, PROTOCOL_VERSION, type Task } from './wire.ts';
+import { type A2aMessage, type AgentCard, MEDIA_TYPE, PROTOCOL_VERSION, type Task } from './wire.ts';
 
 export interface ClientOptions {
   /** The card of the agent, or the address of one. */

@@ -5,8 +5,8 @@ import type { FileAtUrl, UserMessage } from '#messages';
 import type { Visit } from '../visit.ts';
 import { A2aRefused } from './errors.ts';
 import { answerIn, pauseMeant, takesWords, textIn } from './questions.ts';
-import { type TaskSource, type TaskSeen, viewTask } from './task.ts';
-import { isTerminal, type A2aMessage, type A2aPart } from './wire.ts';
+import { type TaskSeen, type TaskSource, viewTask } from './task.ts';
+import { type A2aMessage, type A2aPart, isTerminal } from './wire.ts';
 
 /** Who sends it. */
 export interface A2aSender extends TaskSource {
@@ -21,7 +21,11 @@ export interface MessageTaken {
 }
 
 /** @throws A2aRefused, PilotageError `run_not_found` for a task that the visitor has not, and as `Session.send` and `Run.answer`. */
-export async function acceptMessage(source: A2aSender, message: A2aMessage, agent: string | undefined): Promise<MessageTaken> {
+export async function acceptMessage(
+  source: A2aSender,
+  message: A2aMessage,
+  agent: string | undefined,
+): Promise<MessageTaken> {
   const { visit } = source;
   const { taskId, messageId } = message;
   if (taskId !== undefined && taskId !== '') return tellTask(source, taskId, message);

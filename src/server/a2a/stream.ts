@@ -1,7 +1,14 @@
 /** A task as a stream: first the whole task, then what is new of it, as the journal and the run's own process tell it. */
 import type { RunEvent } from '#core';
-import { answerArtifact, type TaskSource, type TaskSeen, viewTask } from './task.ts';
-import { type Artifact, isInterrupted, isTerminal, type A2aPart, type StreamResponse, type A2aTaskStatus } from './wire.ts';
+import { answerArtifact, type TaskSeen, type TaskSource, viewTask } from './task.ts';
+import {
+  type A2aPart,
+  type A2aTaskStatus,
+  type Artifact,
+  isInterrupted,
+  isTerminal,
+  type StreamResponse,
+} from './wire.ts';
 
 /**
  * Ends when the task has ended or asks something. Of a task that asks already it goes on until it asks the next time.

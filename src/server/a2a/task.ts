@@ -7,13 +7,13 @@ import type { ErrorText } from '../problem.ts';
 import type { Visit } from '../visit.ts';
 import { askedWords, pauseData } from './questions.ts';
 import {
-  type Artifact,
-  isTerminal,
   type A2aMessage,
   type A2aPart,
+  type A2aTaskStatus,
+  type Artifact,
+  isTerminal,
   type Task,
   type TaskStateName,
-  type A2aTaskStatus,
 } from './wire.ts';
 
 /** A task, and what a reader of it goes on from. */

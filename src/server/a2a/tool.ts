@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { assertOptions, isJsonObject, type Json, type JsonObject, type OptionShape, PilotageError } from '#core';
 import { OutcomeUnknown, type Reconciled, type Tool, type ToolContext, ToolFailure, tool } from '#tools';
 import { A2aClient } from './client.ts';
-import { type AgentCard, isInterrupted, isTerminal, type A2aMessage, type A2aPart, type Task } from './wire.ts';
+import { type A2aMessage, type A2aPart, type AgentCard, isInterrupted, isTerminal, type Task } from './wire.ts';
 
 export interface A2aToolOptions {
   /** The card of the agent; or `url`, where it is: that of the card, or of a server that has it at the usual path. */

@@ -17,7 +17,12 @@ export interface Body {
 }
 
 /** @returns `undefined` when there is nothing to say of the event. */
-export async function postedBody(source: BodySource, hook: Webhook, run: Run, event: RunEvent): Promise<Body | undefined> {
+export async function postedBody(
+  source: BodySource,
+  hook: Webhook,
+  run: Run,
+  event: RunEvent,
+): Promise<Body | undefined> {
   if (hook.format === 'a2a') {
     const notification = await notificationOf(source, run, event);
     return notification && { type: MEDIA_TYPE, body: JSON.stringify(notification) };

@@ -10,12 +10,12 @@ import { type BodySource, postedBody } from './bodies.ts';
 import { type PostFailure, type PostOptions, post } from './post.ts';
 import {
   type Delivery,
+  deliveriesOf,
   deliveryValue,
   endedOf,
   HOOKS,
   hooksOf,
   isWanted,
-  deliveriesOf,
   storedDelivery,
   storedWebhook,
   type Webhook,
@@ -307,7 +307,12 @@ export class Deliverer {
 
   async #put(hook: Webhook, known: Known, delivery: Delivery): Promise<void> {
     const ttlMs = delivery.done === true ? DONE_TTL_MS : OPEN_TTL_MS;
-    const write: StoreWrite = { namespace: deliveriesOf(hook), key: delivery.run, value: deliveryValue(delivery), ttlMs };
+    const write: StoreWrite = {
+      namespace: deliveriesOf(hook),
+      key: delivery.run,
+      value: deliveryValue(delivery),
+      ttlMs,
+    };
     if (!(await this.#deps.store.write([write], this.#leaseOf(hook).seen))) throw new LeaseGone('The lease is gone.');
     known.delivery = delivery;
   }

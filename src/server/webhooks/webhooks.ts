@@ -7,11 +7,11 @@ import { assertPostable } from './post.ts';
 import {
   assertWebhook,
   type Delivery,
+  deliveriesOf,
   deliveryValue,
   endedOf,
   freshSecret,
   hooksOf,
-  deliveriesOf,
   storedDelivery,
   storedWebhook,
   type Webhook,
@@ -121,7 +121,8 @@ export class Webhooks {
     const hook = await this.get(tenant, id);
     if (hook === undefined) return false;
     const gone = [hooksOf(tenant), endedOf(tenant)].map((namespace) => ({ namespace, key: id }));
-    for await (const { key } of this.#store.list(deliveriesOf(hook))) gone.push({ namespace: [...deliveriesOf(hook)], key });
+    for await (const { key } of this.#store.list(deliveriesOf(hook)))
+      gone.push({ namespace: [...deliveriesOf(hook)], key });
     await this.#store.write(gone);
     return true;
   }
