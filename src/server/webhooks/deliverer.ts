@@ -154,11 +154,13 @@ export class Deliverer {
     for await (const record of this.#records(hook, watched)) await this.#see(hook, watched, record);
     for (const [run, known] of watched.runs) {
       const { delivery, head } = known;
-      const { position, nextAt = 0, gaveUpAt } = delivery;
+      const { position, nextAt = 0, gaveUpAt, done = false } = delivery;
       const of = `${key}${run}`;
       if (gaveUpAt !== undefined || this.#underWay.has(of)) continue;
-      if (position >= head && known.hasEnded) watched.runs.delete(run);
-      else if (position < head && nextAt <= Date.now()) {
+      const isBehind = position < head;
+      if (done && !isBehind) watched.runs.delete(run);
+      // That all of an ended run is delivered has to be written down, too.
+      else if ((isBehind || known.hasEnded) && nextAt <= Date.now()) {
         const chain = this.#deliver(hook, known).catch((error: unknown) => this.#failed(watched, error));
         this.#underWay.set(
           of,
