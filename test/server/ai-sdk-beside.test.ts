@@ -115,6 +115,25 @@ describe('a chat', () => {
     expect(chat.messages[3]?.id).toMatch(/:3$/);
   });
 
+  it('is not held up by a message to an agent that hears it only behind the answer', async () => {
+    const pay = make('pay', () => 'paid', { needsApproval: true });
+    const planner = {
+      name: 'keeps',
+      whileAsked: 'keep' as const,
+      next: script(call('pay'), finish('done')),
+    };
+    const { chat, history } = await served({ planner, tools: [pay] });
+    await chat.sendMessage({ text: 'go' });
+    await chat.sendMessage({ text: 'hurry' });
+    expect([chat.status, chat.error]).toEqual(['ready', undefined]);
+    expect((await history()).map(({ role }) => role)).toEqual(['user', 'assistant', 'user']);
+    await chat.addToolApprovalResponse({ id: chat.approvals[0] ?? '', approved: true });
+    await chat.sendMessage();
+    expect([chat.status, chat.calls.map(({ state }) => state)]).toEqual(['ready', ['output-available']]);
+    await until(async () => (await history()).length === 4);
+    expect((await history())[3]?.parts.at(-1)).toMatchObject({ type: 'text', text: 'done' });
+  });
+
   it('is one message when another agent goes on with it', async () => {
     const clerk = agent({ name: 'clerk', planner: () => finish('The clerk is here.') });
     const desk = agent({
