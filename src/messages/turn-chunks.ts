@@ -53,20 +53,11 @@ export type Standing =
   | { readonly kind: 'ended'; readonly chunk: UIChunk }
   | { readonly kind: 'paused'; readonly finishReason: UIFinishReason };
 
-/** A piece of the arguments of a call while the model writes them. */
-interface InputPiece {
-  readonly type: 'tool.input';
-  readonly step: number;
-  readonly callId: string;
-  readonly tool: string;
-  readonly text: string;
-  readonly offset: number;
-}
+/** What a model says while it says it. */
+type Spoken = Extract<RunEvent, { type: 'token' | 'tool.input' }>;
 
-type Spoken = Extract<RunEvent, { type: 'token' }> | InputPiece;
-
-function spokenIn(event: { readonly type: string }): Spoken | undefined {
-  return event.type === 'token' || event.type === 'tool.input' ? (event as Spoken) : undefined;
+function isSpoken(event: RunEvent): event is Spoken {
+  return event.type === 'token' || event.type === 'tool.input';
 }
 
 /** Tools that stand for what is told in other words. */
@@ -135,11 +126,10 @@ export class TurnChunks {
       this.#hearTask(event);
       return;
     }
-    const spoken = spokenIn(event);
-    if (this.#early.length > 0 && (spoken !== undefined || event.seq > this.#heardUpTo)) this.#speakEarly();
+    if (this.#early.length > 0 && (isSpoken(event) || event.seq > this.#heardUpTo)) this.#speakEarly();
     this.#heardUpTo = event.seq;
-    if (spoken !== undefined) {
-      this.#speak(spoken);
+    if (isSpoken(event)) {
+      this.#speak(event);
       return;
     }
     if (this.#movedAt !== undefined && event.seq > this.#movedAt) this.#settleMove();

@@ -3,7 +3,9 @@ import { safeValidateUIMessages, type UIMessage } from 'ai';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { memoryJournal } from '#journal';
 import { agent, agentTool, handoff } from '#pilotage';
+import { react } from '#planners/react';
 import { createRuntime, type RuntimeOptions } from '#runtime';
+import { scriptedModel } from '#testing';
 import { call, finish, named, parallel, script } from '../kit/decisions.ts';
 import { ANY, echo, holding, make } from '../kit/tools.ts';
 import { Chat, historyOf, serveChats } from '../kit/ui-chat.ts';
@@ -113,6 +115,25 @@ describe('a chat', () => {
     expect(chat.messages[3]?.id).toMatch(/:3$/);
   });
 
+  it('is not held up by a message to an agent that hears it only behind the answer', async () => {
+    const pay = make('pay', () => 'paid', { needsApproval: true });
+    const planner = {
+      name: 'keeps',
+      whileAsked: 'keep' as const,
+      next: script(call('pay'), finish('done')),
+    };
+    const { chat, history } = await served({ planner, tools: [pay] });
+    await chat.sendMessage({ text: 'go' });
+    await chat.sendMessage({ text: 'hurry' });
+    expect([chat.status, chat.error]).toEqual(['ready', undefined]);
+    expect((await history()).map(({ role }) => role)).toEqual(['user', 'assistant', 'user']);
+    await chat.addToolApprovalResponse({ id: chat.approvals[0] ?? '', approved: true });
+    await chat.sendMessage();
+    expect([chat.status, chat.calls.map(({ state }) => state)]).toEqual(['ready', ['output-available']]);
+    await until(async () => (await history()).length === 4);
+    expect((await history())[3]?.parts.at(-1)).toMatchObject({ type: 'text', text: 'done' });
+  });
+
   it('is one message when another agent goes on with it', async () => {
     const clerk = agent({ name: 'clerk', planner: () => finish('The clerk is here.') });
     const desk = agent({
@@ -135,6 +156,29 @@ describe('a chat', () => {
     const [shown] = partsOf(chat.messages, 'data-plan');
     expect(shown).toMatchObject({ data: { step: 0, nodes: 2, ended: 2, failed: 0, done: true } });
     expect(partsOf(await history(), 'data-plan')).toEqual([shown]);
+  });
+
+  it('has the arguments of a call while the model writes them, and takes back those of calls that are not made', async () => {
+    const model = scriptedModel([
+      { text: 'I look.', calls: [{ tool: 'echo', args: { at: 'the end of the world' } }] },
+      {
+        calls: [
+          { tool: 'echo', args: { at: 1 } },
+          { tool: 'nobody', args: { at: 2 } },
+        ],
+      },
+      { text: 'Found.' },
+    ]);
+    const { url } = await served({ planner: react({ model }), tools: [echo] });
+    const body = JSON.stringify({
+      id: 'raw',
+      message: { id: 'm1', role: 'user', parts: [{ type: 'text', text: 'go' }] },
+    });
+    const raw = await (await fetch(`${url}/api/chat`, { method: 'POST', body })).text();
+    expect(raw).toContain('"type":"tool-input-delta"');
+    expect(raw.match(/"type":"tool-input-start"/g)?.length).toBe(raw.match(/"type":"tool-input-available"/g)?.length);
+    const told = await historyOf(url, 'raw');
+    expect(partsOf(told, 'dynamic-tool').length).toBeGreaterThan(0);
   });
 
   it('is that of its user: for others it is not there', async () => {
