@@ -21,6 +21,7 @@ import { paused } from './paused.ts';
 import { prefix } from './prefix.ts';
 import { writeResults } from './results.ts';
 import { resume } from './resume.ts';
+import { server } from './server.ts';
 import { session } from './session.ts';
 import { stepCpu } from './step-cpu.ts';
 import { table } from './table.ts';
@@ -42,6 +43,7 @@ const MEASURES: Readonly<Record<string, () => Promise<Measured>>> = {
   approval,
   session,
   waits,
+  server,
   cluster,
   parse,
   prefix,
