@@ -1,6 +1,6 @@
 /**
- * Server-sent events from what comes of an async iteration. A reader that is slow is waited for: nothing is taken from the iteration before the
- * last event was read, so that it holds up nobody else. Between events a comment keeps proxies from closing the connection.
+ * Server-sent events from what comes of an async iteration. A reader that is slow is waited for: no more than a few kilobytes are taken from the
+ * iteration before it has read those before, so that it holds up nobody else. Between events a comment keeps proxies from closing the connection.
  */
 
 export interface ServerEvent {
@@ -20,6 +20,10 @@ export interface EventStreamOptions {
 }
 
 const KEEP_ALIVE_MS = 15_000;
+/** The least time between two pieces of a stream. The first one is sent at once. */
+const GATHER_MS = 10;
+/** So much waits for a reader at most; more is not taken from the iteration. */
+const MOST_GATHERED_CHARS = 16_384;
 const HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache, no-transform',
@@ -44,7 +48,15 @@ class EventBody {
   readonly #events: AsyncIterator<ServerEvent>;
   readonly #options: EventStreamOptions;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #keepAliveTimer: NodeJS.Timeout | undefined;
+  /** Events that are to be sent together. */
+  #gathered = '';
+  #sendTimer: NodeJS.Timeout | undefined;
+  #sentAt = 0;
+  /** Set while the iteration waits for a reader that is behind. */
+  #goOn: (() => void) | undefined;
+  /** Everything is gathered, and the stream ends when that is sent. */
+  #isLast = false;
   #isOver = false;
 
   constructor(events: AsyncIterator<ServerEvent>, options: EventStreamOptions) {
@@ -54,36 +66,72 @@ class EventBody {
       {
         start: (controller) => {
           this.#controller = controller;
-          this.#timer = setInterval(() => this.#keepAlive(), KEEP_ALIVE_MS);
-          this.#timer.unref();
+          this.#keepAliveTimer = setInterval(() => this.#keepAlive(), KEEP_ALIVE_MS);
+          this.#keepAliveTimer.unref();
+          void this.#gather();
         },
-        pull: () => this.#pull(),
+        pull: () => this.#arm(),
         cancel: () => this.#end(),
       },
       { highWaterMark: 1 },
     );
   }
 
-  async #pull(): Promise<void> {
+  /** Takes events for as long as there are some, and no more than so many before the reader has had those before. */
+  async #gather(): Promise<void> {
     try {
-      const { done, value } = await this.#events.next();
-      if (this.#isOver) return;
-      if (done !== true) return this.#send(value);
-      this.#end();
-      this.#controller?.close();
+      while (!this.#isOver) {
+        const { done, value } = await this.#events.next();
+        if (done === true) break;
+        this.#gathered += textOf(value);
+        this.#arm();
+        if (this.#gathered.length < MOST_GATHERED_CHARS) continue;
+        await new Promise<void>((resolve) => {
+          this.#goOn = resolve;
+        });
+      }
+      this.#isLast = true;
+      this.#arm();
     } catch (error) {
-      if (this.#isOver) return;
-      const last = this.#options.onError?.(error);
-      if (last !== undefined) this.#send(last);
-      this.#end();
-      if (last === undefined) this.#controller?.error(error);
-      else this.#controller?.close();
+      this.#fail(error);
     }
   }
 
-  #send({ data, event, id }: ServerEvent): void {
-    const head = `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}`;
-    this.#controller?.enqueue(encoder.encode(`${head}data: ${data}\n\n`));
+  #fail(error: unknown): void {
+    if (this.#isOver) return;
+    const last = this.#options.onError?.(error);
+    if (last === undefined) {
+      this.#end();
+      this.#controller?.error(error);
+      return;
+    }
+    this.#gathered += textOf(last);
+    this.#isLast = true;
+    this.#arm();
+  }
+
+  /** What comes soon after the last piece waits a moment for more: a piece costs more than the events in it. */
+  #arm(): void {
+    if (this.#isOver || this.#sendTimer !== undefined || (this.#gathered === '' && !this.#isLast)) return;
+    if ((this.#controller?.desiredSize ?? 0) <= 0) return;
+    const leftMs = this.#sentAt + GATHER_MS - performance.now();
+    if (leftMs <= 0 || this.#isLast) this.#send();
+    else this.#sendTimer = setTimeout(() => this.#send(), leftMs);
+  }
+
+  #send(): void {
+    clearTimeout(this.#sendTimer);
+    this.#sendTimer = undefined;
+    const piece = this.#gathered;
+    this.#gathered = '';
+    this.#sentAt = performance.now();
+    if (piece !== '') this.#controller?.enqueue(encoder.encode(piece));
+    this.#goOn?.();
+    this.#goOn = undefined;
+    // Its reader may have asked for more meanwhile.
+    if (!this.#isLast || this.#isOver) return;
+    this.#end();
+    this.#controller?.close();
   }
 
   /** Not for a reader that has not read the last one yet. */
@@ -94,9 +142,16 @@ class EventBody {
   #end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    clearInterval(this.#timer);
+    clearInterval(this.#keepAliveTimer);
+    clearTimeout(this.#sendTimer);
+    this.#goOn?.();
     this.#options.onEnd();
     // An iteration that has not begun would never end by itself.
     void this.#events.return?.()?.catch(() => {});
   }
+}
+
+function textOf({ data, event, id }: ServerEvent): string {
+  if (event === undefined && id === undefined) return `data: ${data}\n\n`;
+  return `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}data: ${data}\n\n`;
 }
