@@ -73,6 +73,8 @@ import {
   REPLAY,
   RESUMPTION,
   RETRY,
+  RESULT,
+  type ResultOptions,
   type Resumption,
   type RetryOptions,
   STEER,
@@ -117,38 +119,50 @@ export class Run {
     return recordedEvents(this.#host.deps, this.id, options);
   }
 
-  /** Waits until the run has ended or is paused. @throws PilotageError `run_not_found`. */
-  async result(): Promise<RunResult> {
+  /** Waits until the run has ended or is paused. @throws PilotageError `run_not_found`; the reason of the signal. */
+  async result(options: ResultOptions = {}): Promise<RunResult> {
+    assertOptions('result', options, RESULT);
+    const { signal } = options;
     await this.#assertMayRead();
     for (;;) {
-      const driven = await this.#host.fleet.settled(this.id);
-      const state = driven !== undefined && isSettled(driven) ? driven : await this.#until(isSettled);
-      const [result, answered] = [await this.#wholeResult(state), await answeredBelow(this.#host, state)];
+      signal?.throwIfAborted();
+      // What waits for the driver cannot be given up.
+      const driven = signal === undefined ? await this.#host.fleet.settled(this.id) : undefined;
+      const state = driven !== undefined && isSettled(driven) ? driven : await this.#until(isSettled, signal);
+      signal?.throwIfAborted();
+      const [result, answered] = [await this.#wholeResult(state, options), await answeredBelow(this.#host, state)];
       if (result.status !== 'paused' || answered.length === 0) return result;
       const pauses = result.pauses.filter(({ token }) => !answered.includes(token));
       if (pauses.length > 0) return { ...result, pauses };
       this.#host.fleet.wake(this.id);
-      await this.#until((now) => now.ending !== null || !asksTheSame(now, answered));
+      await this.#until((now) => now.ending !== null || !asksTheSame(now, answered), signal);
     }
   }
 
   /** @returns the state in which it is over; `undefined` when the run is not there. */
-  async #until(isOver: (state: RunState) => boolean): Promise<RunState | undefined> {
+  async #until(isOver: (state: RunState) => boolean, signal?: AbortSignal): Promise<RunState | undefined> {
     const follower = new Follower<never>({ ...this.#silent, isOver });
-    for await (const _ of follower.follow());
+    const stop = (): void => follower.stop();
+    if (signal?.aborted === true) stop();
+    signal?.addEventListener('abort', stop);
+    try {
+      for await (const _ of follower.follow());
+    } finally {
+      signal?.removeEventListener('abort', stop);
+    }
     return follower.state;
   }
 
-  async #wholeResult(state: RunState | undefined): Promise<RunResult> {
-    const result = await this.#resultIn(state);
+  async #wholeResult(state: RunState | undefined, options: ResultOptions): Promise<RunResult> {
+    const result = await this.#resultIn(state, options);
     if (result !== undefined) return result;
     throw new PilotageError('run_not_found', `The run ${this.id} has neither ended nor paused.`);
   }
 
   /** That of the run that goes on where this one has ended, if there is one. */
-  async #resultIn(state: RunState | undefined): Promise<RunResult | undefined> {
+  async #resultIn(state: RunState | undefined, options: ResultOptions): Promise<RunResult | undefined> {
     const successor = this.#successor(state);
-    if (successor !== undefined) return successor.result();
+    if (successor !== undefined) return successor.result(options);
     return state && wholeResultOf(state, this.#host.deps.artifacts);
   }
 
