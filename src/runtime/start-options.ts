@@ -205,7 +205,8 @@ export function readBegin(options: StartOptions): Begin {
   if (kind !== undefined && other !== undefined) throw together(kind, other);
   const isTimed = kind === 'debounce' || kind === 'throttle';
   const { at, conversation, idempotencyKey } = options;
-  if (idempotencyKey !== undefined && (kind === 'singleton' || kind === 'debounce')) throw together('idempotencyKey', kind);
+  if (idempotencyKey !== undefined && (kind === 'singleton' || kind === 'debounce'))
+    throw together('idempotencyKey', kind);
   if (at !== undefined && isTimed) throw together('at', kind);
   const isLater = isTimed || at !== undefined;
   if (isLater && conversation === true) {
@@ -223,7 +224,10 @@ export function readBegin(options: StartOptions): Begin {
 }
 
 function together(one: string, other: string): PilotageError {
-  return new PilotageError('invalid_config', `start takes either ${one} or ${other}: both say which run it is, or when it begins.`);
+  return new PilotageError(
+    'invalid_config',
+    `start takes either ${one} or ${other}: both say which run it is, or when it begins.`,
+  );
 }
 
 /** With these begin the ids of runs that schedules start. */

@@ -21,6 +21,8 @@ export interface Access {
   readonly identity: { readonly tenant: string; readonly user: string; readonly session?: string };
   /** What the visitor may do to runs, as `Caller.scope`. An `admin` reaches every run of the journal. Default `owner_user`. */
   readonly as?: ControlScope;
+  /** Scopes that the user holds, for tools that need some: runs that the visitor starts have them. Default none. */
+  readonly scopes?: readonly string[];
   /** A function that allows less: what it says no to is `forbidden`, or not found where the visitor may not read. Default: all is allowed. */
   readonly may?: (action: Action, subject: Subject) => boolean | Promise<boolean>;
 }

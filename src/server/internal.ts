@@ -1,4 +1,5 @@
 /** What the other rooms and the tests may use of `server`. */
+export { api } from './api/api.ts';
 export { createHandler } from './handler.ts';
 export { serve } from './node.ts';
 export type { Part } from './part.ts';

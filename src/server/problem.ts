@@ -92,18 +92,26 @@ export function toldError(error: unknown): ErrorData {
   return { code: 'server_failed', message: 'The server failed at this request. What went wrong is in its own log.' };
 }
 
+/** The members of a problem document. */
+export interface Problem {
+  readonly type: 'about:blank';
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly code: string;
+  readonly data?: JsonObject;
+}
+
+export function problemOf(error: unknown): Problem {
+  const { code, message, data } = toldError(error);
+  const title = code.replaceAll('_', ' ');
+  return { type: 'about:blank', title, status: statusOf(error), detail: message, code, ...(data && { data }) };
+}
+
 /** A problem document. `title` is the same for each code; `detail` is about this request. */
 export function problem(error: unknown): Response {
-  const { code, message, data } = toldError(error);
-  const status = statusOf(error);
-  const body = {
-    type: 'about:blank',
-    title: code.replaceAll('_', ' '),
-    status,
-    detail: message,
-    code,
-    ...(data && { data }),
-  };
+  const body = problemOf(error);
+  const { status } = body;
   const headers: Record<string, string> = { 'content-type': 'application/problem+json', 'cache-control': 'no-store' };
   if (status === 429 || status === 503) headers['retry-after'] = '1';
   return new Response(JSON.stringify(body), { status, headers });
