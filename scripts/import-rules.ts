@@ -68,6 +68,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     mayImport: ['core', 'journal', 'messages', 'runtime', 'schema', 'state', 'tools'],
     packages: true,
   },
+  // Our own API from the other side, in browsers too: nothing but types is ours.
+  client: { mayImport: [], typesOnly: ['core', 'journal', 'messages', 'runtime', 'state'], packages: false },
   telemetry: { mayImport: ['core'], packages: true },
   testing: { mayImport: 'any', packages: true, required: true },
   cli: { mayImport: 'any', packages: true, required: true },

@@ -3,7 +3,7 @@ import type { Context, Hono } from 'hono';
 import { isJsonObject, type Json, type JsonObject } from '#core';
 import type { PartContext, ServerEnv } from '../part.ts';
 import { type ErrorText, plainErrorText, RequestRefused } from '../problem.ts';
-import { assertFits, bodyOf } from '../request-body.ts';
+import { assertFits, bodyOf, textOf } from '../request-body.ts';
 import type { Asked, Route } from './route.ts';
 import { told } from './told.ts';
 
@@ -89,6 +89,6 @@ function readText(text: string, type: Json | undefined): Json {
 
 async function readBody(context: Context<ServerEnv>, { body = {}, isBodyOptional }: Route): Promise<unknown> {
   if (!isBodyOptional) return bodyOf(context, body);
-  const text = await context.req.text();
+  const text = await textOf(context);
   return text.trim() === '' ? {} : bodyOf(context, body);
 }

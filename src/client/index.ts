@@ -1,0 +1,15 @@
+/** `pilotage/client`: our own API for browsers and programs. It loads nothing. */
+export {
+  type AcceptedSignal,
+  Client,
+  type ClientStartOptions,
+  createClient,
+  type GivenAnswer,
+  type Page,
+  type RunListQuery,
+  type TakenAnswer,
+  type WaitingListQuery,
+} from './client.ts';
+export { ClientError, type ClientOptions } from './http.ts';
+export { type ClientResumption, ClientRun, type ReadOptions, type UntilOptions } from './run.ts';
+export { type ClientSendOptions, type ClientSentMessage, ClientSession, type ClientSessionOptions } from './session.ts';
