@@ -79,5 +79,6 @@ export const ROOMS: Readonly<Record<string, Room>> = {
 export const RESERVED: Readonly<Record<string, RegExp>> = {
   '@ai-sdk/openai-compatible': /^src\/model\/openai-compatible\.ts$/,
   '@modelcontextprotocol/server': /^src\/server\/mcp\/[^/]+\.ts$/,
+  jose: /^src\/server\/auth\/jwt\.ts$/,
   'node:sqlite': /^src\/journal\/sqlite\/[^/]+\.ts$/,
 };

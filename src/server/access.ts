@@ -29,6 +29,6 @@ export interface Access {
 
 /**
  * Says who asks, before anything else happens. A `Response` is the answer in place of ours, such as a 401 with its `www-authenticate`; what it throws is
- * answered as 500, and told to `onFault`.
+ * answered as 500, and told to `onFault`. `env` is what the surroundings give beside the request.
  */
-export type Authenticate = (request: Request) => Access | Response | Promise<Access | Response>;
+export type Authenticate = (request: Request, env?: unknown) => Access | Response | Promise<Access | Response>;

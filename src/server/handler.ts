@@ -67,7 +67,7 @@ function createApp(options: HandlerOptions): Hono<ServerEnv> {
   app.use(async (context, next) => {
     const { raw, path } = context.req;
     const isLetIn = authenticate === undefined || isOpen(path);
-    const access = isLetIn ? LOCAL : await authenticate(raw);
+    const access = isLetIn ? LOCAL : await asked(authenticate, raw, context.env, onFault);
     if (access instanceof Response) return access;
     context.set('visit', new Visit(access, runtime, slots, raw));
     return next();
@@ -83,6 +83,21 @@ function createApp(options: HandlerOptions): Hono<ServerEnv> {
     return problem(error);
   });
   return app;
+}
+
+/** Whatever is wrong there is wrong with the server, not with the request. */
+async function asked(
+  authenticate: Authenticate,
+  request: Request,
+  env: unknown,
+  onFault: (error: unknown) => void,
+): Promise<Access | Response> {
+  try {
+    return await authenticate(request, env);
+  } catch (error) {
+    onFault(error);
+    return problem(new Error('authenticate threw'));
+  }
 }
 
 function openPaths(parts: readonly Part[]): (path: string) => boolean {

@@ -1,5 +1,10 @@
 /** What the other rooms and the tests may use of `server`. */
+
+export type { Access, Authenticate } from './access.ts';
 export { api } from './api/api.ts';
+export { bearerKeys, newBearerKey } from './auth/bearer-keys.ts';
+export { jwt } from './auth/jwt.ts';
+export { proxyHeader } from './auth/proxy-header.ts';
 export { createHandler } from './handler.ts';
 export { serve } from './node.ts';
 export type { Part } from './part.ts';
