@@ -58,6 +58,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   'planners/htn-model': { mayImport: [...FOR_MODEL_PLANNERS, 'planners/htn'], packages: true },
   config: {
     mayImport: ['core', 'journal', 'model', 'planners', ...MODEL_PLANNERS, ...PLAIN_PLANNERS, 'runtime'],
+    typesOnly: ['server'],
     packages: false,
   },
   flow: { mayImport: ['core', 'tools'], packages: true },

@@ -1,6 +1,6 @@
 /** Servers of our own API for tests, over real HTTP, and their clients. */
 import { onTestFinished } from 'vitest';
-import { createClient } from '#pilotage/client';
+import { type Client, createClient } from '#pilotage/client';
 import { api, createHandler, serve } from '#server';
 import type { Authenticate } from '../../src/server/access.ts';
 import type { World } from '../kit/world.ts';
@@ -14,11 +14,20 @@ export const bearer: Authenticate = (request) => {
 
 type Options = Partial<Parameters<typeof createHandler>[0]>;
 
+export interface ServedApi {
+  readonly url: string;
+  readonly port: number;
+  readonly handler: ReturnType<typeof createHandler>;
+  readonly faults: unknown[];
+  as(who: string): Client;
+  ask(path: string, init?: RequestInit & { who?: string }): Promise<Response>;
+}
+
 export async function serveApi(
   { runtime }: Pick<World, 'runtime'>,
   apiOptions: Parameters<typeof api>[0] = {},
   options: Options = {},
-) {
+): Promise<ServedApi> {
   const faults: unknown[] = [];
   const handler = createHandler({
     runtime,

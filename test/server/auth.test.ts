@@ -90,7 +90,7 @@ describe('jwt', () => {
   const audience = 'pilotage';
   const token = (
     claims: object,
-    sign: { key: Uint8Array | CryptoKey; alg: string; kid?: string; for?: string; expires?: string },
+    sign: { key: Parameters<SignJWT['sign']>[0]; alg: string; kid?: string; for?: string; expires?: string },
   ) =>
     new SignJWT({ ...claims })
       .setProtectedHeader({ alg: sign.alg, ...(sign.kid === undefined ? {} : { kid: sign.kid }) })

@@ -21,7 +21,18 @@ interface Shot {
   readonly who: string;
 }
 
-export async function target() {
+/** A server with what ana has, and what dan has. */
+export interface Target {
+  readonly runtime: Runtime;
+  readonly run: Run;
+  readonly handler: ReturnType<typeof createHandler>;
+  readonly routes: readonly { readonly method: string; readonly path: string }[];
+  readonly faults: unknown[];
+  /** How often the effect of ana's run has happened. */
+  effects(): number;
+}
+
+export async function target(): Promise<Target> {
   let effects = 0;
   const pay = make('pay', async (args) => (JSON.stringify(args).includes(SECRET) ? ++effects : 0), {
     effect: 'once',
@@ -33,8 +44,7 @@ export async function target() {
   });
   const identity = { tenant: 'acme', user: 'ana', session: 'talk', run: 'run_of_ana' };
   const run: Run = await made.runtime.start(SECRET, { identity, labels: { about: SECRET } });
-  const asked = await run.result();
-  const token = asked.status === 'paused' ? (asked.pauses[0]?.token ?? '') : '';
+  await run.result();
   await made.runtime.schedules.put({
     id: 'daily',
     query: SECRET,
@@ -52,7 +62,7 @@ export async function target() {
     onFault: (error) => void faults.push(error),
   });
   const routes = handler.app.routes.filter(({ method }) => method !== 'ALL');
-  return { ...made, run, token, handler, routes, faults, effects: () => effects };
+  return { runtime: made.runtime, run, handler, routes, faults, effects: () => effects };
 }
 
 /** What dan has, who asks for it in all ways: his requests come further than those of others. Made again where they have deleted it. */
@@ -368,8 +378,6 @@ function nearly(path: string, which: number): string | undefined {
   const body = fitting[which % Math.max(1, fitting.length)];
   return body && JSON.stringify(body);
 }
-
-type Target = Awaited<ReturnType<typeof target>>;
 
 /** @returns what is wrong with the answer, if something is. */
 export async function shoot({ handler, routes }: Target, shot: Shot): Promise<string | undefined> {

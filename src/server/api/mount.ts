@@ -17,7 +17,9 @@ export function mount(app: Hono<ServerEnv>, route: Route, path: string, part: Pa
     const visit = context.get('visit');
     const tell = teller(part.errorText);
     const params = paramsOf(context);
-    const query = queryOf(context, route.query);
+    // Probes and pages of others may have a query of their own.
+    const isAnybodys = route.action === undefined && route.query === undefined;
+    const query = isAnybodys ? {} : queryOf(context, route.query);
     const { run: id } = params;
     // Whoever may not see the run is not told whether the body fits.
     const found = id === undefined ? undefined : await visit.run(id, route.action);
