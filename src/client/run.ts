@@ -56,8 +56,7 @@ export class ClientRun {
     const seen = new Seen();
     const source = { query: { tasks, overPauses }, after, signal, onAgain: () => seen.again() };
     for await (const { data } of receive(this.#http, at`/runs/${this.id}/events`, source)) {
-      const event = seen.fresh(data as RunEvent);
-      if (event !== undefined) yield event;
+      yield* seen.fresh(data as RunEvent);
     }
   }
 

@@ -1,62 +1,81 @@
-/** What a reader has had already and gets again after its connection was cut: what is not recorded has no place from which it could be read on. */
+/**
+ * What a reader has had already and gets again after its connection was cut: what is not recorded has no place from which it could be read on. A text that is
+ * another one now, since the model was asked once more meanwhile, is taken back.
+ */
 import type { RunEvent } from '#core';
 
+interface Place {
+  readonly seq: number;
+  readonly parts: number;
+}
+
 export class Seen {
-  /** Of each text that is under way: how many characters have come. */
-  readonly #texts = new Map<string, number>();
-  /** Of each call, and of the run of each task: the last one that has come. */
-  readonly #last = new Map<string, number>();
-  readonly #parts = new Map<string, { readonly seq: number; readonly parts: number }>();
-  #counting = new Map<string, { seq: number; parts: number }>();
+  /** Of each text that is under way: what has come of it. */
+  readonly #texts = new Map<string, string>();
+  /** Of each call: the last piece that has come. */
+  readonly #pieces = new Map<string, number>();
+  /** Of the run of each task: the last event that has come. */
+  readonly #tasks = new Map<string, Place>();
+  #counting = new Map<string, Place>();
 
   /** The connection begins once more: events of tasks are counted anew. */
   again(): void {
-    for (const [run, { seq, parts }] of this.#counting) {
-      const before = this.#parts.get(run);
-      if (before === undefined || seq > before.seq || (seq === before.seq && parts > before.parts))
-        this.#parts.set(run, { seq, parts });
-    }
+    for (const [run, place] of this.#counting) if (isBehind(place, this.#tasks.get(run))) this.#tasks.set(run, place);
     this.#counting = new Map();
   }
 
-  /** The event, without what the reader has of it; `undefined` for one that it has whole. */
-  fresh(event: RunEvent): RunEvent | undefined {
+  /** What is new in the event. */
+  fresh<E extends RunEvent>(event: E): readonly E[] {
     switch (event.type) {
       case 'token':
-        return this.#freshText(event);
+        return this.#freshText(event as E & RunEvent<'token'>);
       case 'token.reset':
-        for (const key of this.#texts.keys()) if (key.startsWith(`${event.identity.run} `)) this.#texts.delete(key);
-        return event;
+      case 'planner.decision':
+        this.#forget(`${event.identity.run} ${event.step} `);
+        break;
       case 'tool.chunk': {
         const { run, step, call, attempt, index } = event;
-        return this.#isNew(`${run} ${step} ${call} ${attempt}`, index) ? event : undefined;
+        const key = `${run} ${step} ${call} ${attempt}`;
+        if (index <= (this.#pieces.get(key) ?? 0)) return [];
+        this.#pieces.set(key, index);
+        return [event];
       }
       default:
-        return event.path === undefined || this.#isNewOfTask(event) ? event : undefined;
     }
+    return event.path === undefined || this.#isNewOfTask(event) ? [event] : [];
   }
 
-  #freshText(event: RunEvent<'token'>): RunEvent | undefined {
+  #freshText<E extends RunEvent>(event: E & RunEvent<'token'>): readonly E[] {
     const { identity, step, channel, text, offset } = event;
     const key = `${identity.run} ${step} ${channel}`;
-    const had = this.#texts.get(key) ?? 0;
-    const end = offset + text.length;
-    if (end <= had) return undefined;
-    this.#texts.set(key, end);
-    return offset >= had ? event : { ...event, text: text.slice(had - offset), offset: had };
+    const had = this.#texts.get(key) ?? '';
+    const again = had.slice(offset, offset + text.length);
+    if (!text.startsWith(again)) {
+      this.#forget(`${identity.run} ${step} `);
+      const whole = had.slice(0, offset) + text;
+      this.#texts.set(key, whole);
+      const { channel: _channel, text: _text, offset: _offset, ...rest } = event;
+      return [{ ...rest, type: 'token.reset' } as unknown as E, { ...event, text: whole, offset: 0 }];
+    }
+    const rest = text.slice(again.length);
+    if (rest === '') return [];
+    // What a slow reader has lost stays open.
+    this.#texts.set(key, had.padEnd(offset) + rest);
+    return again === '' ? [event] : [{ ...event, text: rest, offset: had.length }];
   }
 
-  #isNew(key: string, index: number): boolean {
-    if (index <= (this.#last.get(key) ?? 0)) return false;
-    this.#last.set(key, index);
-    return true;
+  #forget(begin: string): void {
+    for (const key of this.#texts.keys()) if (key.startsWith(begin)) this.#texts.delete(key);
   }
 
   #isNewOfTask({ identity: { run }, seq }: RunEvent): boolean {
     const now = this.#counting.get(run);
-    const parts = now?.seq === seq ? now.parts + 1 : 1;
-    this.#counting.set(run, { seq, parts });
-    const had = this.#parts.get(run);
-    return had === undefined || seq > had.seq || (seq === had.seq && parts > had.parts);
+    const place = { seq, parts: now?.seq === seq ? now.parts + 1 : 1 };
+    this.#counting.set(run, place);
+    return isBehind(place, this.#tasks.get(run));
   }
+}
+
+function isBehind({ seq, parts }: Place, other: Place | undefined): boolean {
+  return other === undefined || seq > other.seq || (seq === other.seq && parts > other.parts);
 }

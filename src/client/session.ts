@@ -1,6 +1,6 @@
 /** A handle of one session on a server: the methods of the runtime's own `Session`, over HTTP. */
 import type { TurnUIMessage, UserMessage } from '#messages';
-import type { BusyMode, RunResult, Session, SessionEvent, SessionOptions, TurnView } from '#runtime';
+import type { BusyMode, RunResult, Session, SessionEvent, SessionOptions, StartOptions, TurnView } from '#runtime';
 import { receive } from './event-source.ts';
 import { at, ClientError, type Http } from './http.ts';
 import { ClientRun, settled } from './run.ts';
@@ -14,6 +14,8 @@ export interface ClientSendOptions {
   readonly busy?: BusyMode;
   /** The same message sent again changes nothing. Default: a fresh one. */
   readonly id?: string;
+  /** Tools that this client carries out in the turn that the message begins. */
+  readonly clientTools?: StartOptions['clientTools'] & object;
 }
 
 export interface ClientSentMessage {
@@ -53,8 +55,8 @@ export class ClientSession {
     return this.#sent(at`/turns/${turn}/regenerate`, {}, options);
   }
 
-  async #sent(path: string, message: object, { busy, id }: ClientSendOptions): Promise<ClientSentMessage> {
-    const own = { ...this.#options, ...message, busy, id: id ?? `message-${crypto.randomUUID()}` };
+  async #sent(path: string, message: object, { busy, id, clientTools }: ClientSendOptions): Promise<ClientSentMessage> {
+    const own = { ...this.#options, ...message, busy, clientTools, id: id ?? `message-${crypto.randomUUID()}` };
     const ask = { method: 'POST', body: own, again: true } as const;
     const sent = await this.#http.json<Omit<ClientSentMessage, 'result'>>(`${this.#path}${path}`, ask);
     return { ...sent, result: () => new ClientRun(sent.turn, this.#http).result() };
@@ -69,8 +71,7 @@ export class ClientSession {
     const after = from > 0 ? `${from - 1}` : undefined;
     const source = { query: { tasks }, after, signal, onAgain: () => seen.again() };
     for await (const { data } of receive(this.#http, `${this.#path}/events`, source)) {
-      const event = seen.fresh(data as SessionEvent);
-      if (event !== undefined) yield event as SessionEvent;
+      yield* seen.fresh(data as SessionEvent);
     }
   }
 

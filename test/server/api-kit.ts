@@ -2,15 +2,10 @@
 import { onTestFinished } from 'vitest';
 import { type Client, createClient } from '#pilotage/client';
 import { api, createHandler, serve } from '#server';
-import type { Authenticate } from '../../src/server/access.ts';
 import type { World } from '../kit/world.ts';
+import { bearer } from './bearer.ts';
 
-/** The bearer says who it is: `acme/ana`, or `acme/ana/admin`. */
-export const bearer: Authenticate = (request) => {
-  const [tenant, user, as] = (request.headers.get('authorization') ?? '').replace('Bearer ', '').split('/');
-  if (!tenant || !user) return new Response('who?', { status: 401, headers: { 'www-authenticate': 'Bearer' } });
-  return { identity: { tenant, user }, ...(as === undefined ? {} : { as: as as 'admin' | 'session_user' }) };
-};
+export { bearer };
 
 type Options = Partial<Parameters<typeof createHandler>[0]>;
 

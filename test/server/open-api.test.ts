@@ -134,6 +134,7 @@ describe('the description', () => {
     ] as const)
       await fits(method, `/schedules/{schedule}${what}`, { schedule: 'daily' });
     await fits('post', '/events/{key}', { key: 'order-17' }, { paid: true });
+    await fits('post', '/runs/{run}/advance', { run }, { forMs: 50 });
     for (const path of ['/healthz', '/readyz', '/openapi.json']) await fits('get', path);
     const left = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.keys(methods)
@@ -147,6 +148,7 @@ describe('the description', () => {
       'get /sessions/{session}/events',
       'get /runs/{run}/artifacts/{artifact}',
       'delete /sessions/{session}',
+      'post /advance',
       'get /docs',
     ];
     expect(left.sort()).toEqual([...elsewhere, ...others].sort());

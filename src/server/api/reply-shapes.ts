@@ -2,7 +2,16 @@
 import type { JsonObject, StreamRow } from '#core';
 import type { RunRecord, SessionRecord, StreamRecord } from '#journal';
 import type { TurnUIMessage } from '#messages';
-import type { ReplayReport, RunResult, ScheduleRecord, Session, TurnView, Waiting } from '#runtime';
+import type {
+  AdvancedRun,
+  AdvancedRuns,
+  ReplayReport,
+  RunResult,
+  ScheduleRecord,
+  Session,
+  TurnView,
+  Waiting,
+} from '#runtime';
 import type { PlanView, RunComparison, RunSnapshot, RunTrajectory } from '#state';
 import { type Typed, typed } from './route.ts';
 
@@ -182,3 +191,7 @@ export const signalled: Typed<{
 export const alive: Typed<{ readonly alive: true }> = typed(shape({ alive: { const: true } }));
 export const ready: Typed<{ readonly ready: boolean }> = typed(shape({ ready: flag }));
 export const done: Typed<{ readonly done: true }> = typed(shape({ done: { const: true } }));
+
+const advanced = shape({ run: text, status }, { wakeAt: whole });
+export const advancedRun: Typed<AdvancedRun> = typed(advanced, 'Advanced');
+export const advancedRuns: Typed<AdvancedRuns> = typed(shape({ runs: list(advanced), more: flag }));

@@ -78,11 +78,16 @@ interface Said {
 }
 const author: JsonObject = { type: ['string', 'object'] };
 
+type ClientTools = StartOptions['clientTools'] & object;
+const clientTools: JsonObject = { type: 'array', items: anObject, maxItems: 128 };
+
 export interface StartBody extends Beginning, Said {
   readonly query: string;
   readonly session?: string;
   readonly history?: StartOptions['history'] & object;
   readonly conversation?: boolean;
+  /** Tools that whoever reads the run carries out. */
+  readonly clientTools?: ClientTools;
   readonly at?: string | number;
   readonly singleton?: StartOptions['singleton'] & object;
   readonly debounce?: StartOptions['debounce'] & object;
@@ -94,7 +99,14 @@ const startBody = shape(
     query: words,
     session: text,
     ...beginning,
-    ...{ inputs: files, author, history: { type: 'array', items: anObject }, conversation: flag, at: moment },
+    ...{
+      inputs: files,
+      author,
+      history: { type: 'array', items: anObject },
+      conversation: flag,
+      at: moment,
+      clientTools,
+    },
     ...{ singleton: anObject, debounce: anObject, throttle: anObject, rate: anObject },
   },
   ['query'],
@@ -109,8 +121,9 @@ const message = { text: words, inputs: files, author, notice: flag };
 export interface SendBody extends Beginning, MessageBody {
   readonly busy?: BusyMode;
   readonly id?: string;
+  readonly clientTools?: ClientTools;
 }
-const sending = { ...beginning, busy: { enum: [...BUSY_MODES] }, id: text };
+const sending = { ...beginning, busy: { enum: [...BUSY_MODES] }, id: text, clientTools };
 export const sendMessage: Typed<SendBody> = typed(shape({ ...message, ...sending }), 'SendMessage');
 export const regenerate: Typed<Omit<SendBody, keyof MessageBody>> = typed(shape(sending), 'Regenerate');
 export const switchTo: Typed<{ readonly turn: string }> = typed(shape({ turn: text }, ['turn']));
@@ -288,4 +301,14 @@ export const ofTenant: Typed<{ readonly tenant?: string }> = typed(shape({ tenan
 export const payload: Typed<Json> = typed(anything);
 export const keepSignal: Typed<{ readonly tenant?: string; readonly keepMs?: number }> = typed(
   shape({ tenant: text, keepMs: whole }),
+);
+
+interface Slice {
+  readonly forMs: number;
+  readonly graceMs?: number;
+}
+const slice = { forMs: { type: 'integer', minimum: 1, maximum: 3_600_000 }, graceMs: whole };
+export const advance: Typed<Slice> = typed(shape(slice, ['forMs']));
+export const advanceDue: Typed<Slice & { readonly limit?: number }> = typed(
+  shape({ ...slice, limit: { type: 'integer', minimum: 1 } }, ['forMs']),
 );

@@ -61,7 +61,7 @@ function digestOf(text: string): string {
 
 /** @throws RequestRefused `forbidden` or `request_invalid`. */
 function startOptionsIn(visit: Visit, body: asks.StartBody): StartOptions {
-  const { inputs, author, history, conversation, at, singleton, debounce, throttle, rate } = body;
+  const { inputs, author, history, conversation, clientTools, at, singleton, debounce, throttle, rate } = body;
   // Keys of the runtime are those of a whole tenant: of a visitor they are their own.
   const own = <K extends { readonly key: string }>(given: K | undefined): K | undefined =>
     given === undefined || typeof given.key !== 'string' || given.key.trim() === ''
@@ -69,7 +69,14 @@ function startOptionsIn(visit: Visit, body: asks.StartBody): StartOptions {
       : { ...given, key: `${digestOf(visit.owner.user)} ${given.key}` };
   return {
     ...beginningIn(visit, body),
-    ...defined({ history, conversation, at, author: author as StartOptions['author'], inputs: filesIn(inputs) }),
+    ...defined({
+      history,
+      conversation,
+      clientTools,
+      at,
+      author: author as StartOptions['author'],
+      inputs: filesIn(inputs),
+    }),
     ...defined({ singleton: own(singleton), debounce: own(debounce), throttle: own(throttle), rate: own(rate) }),
   };
 }
@@ -173,4 +180,28 @@ const compare = route('get /compare', {
   },
 });
 
-export const RUN_ROUTES: readonly Route[] = [start, list, get, state, result, trajectory, plan, fork, replay, compare];
+const advance = route('post /runs/{run}/advance', {
+  tag: 'platforms',
+  action: 'control',
+  summary: 'Drives the run for a time, here, and lets go of it: for platforms that end a request after minutes.',
+  body: asks.advance,
+  reply: json(gives.advancedRun),
+  handle: ({ visit, body }, { run }) => visit.runtime.advance(run.id, body),
+});
+
+const advanceDue = route('post /advance', {
+  tag: 'platforms',
+  action: 'manage',
+  summary: 'Drives what is due of the whole journal for a time, as a cron job does. For an admin.',
+  body: asks.advanceDue,
+  reply: json(gives.advancedRuns),
+  handle: ({ visit, body }) => {
+    if (visit.isAdmin) return visit.runtime.advance(body);
+    throw new RequestRefused('forbidden', 'What is due of the whole journal is for an admin.', { needs: 'admin' });
+  },
+});
+
+export const RUN_ROUTES: readonly Route[] = [
+  ...[start, list, get, state, result, trajectory, plan],
+  ...[fork, replay, compare, advance, advanceDue],
+];

@@ -24,10 +24,10 @@ const send = route('post /sessions/{session}/messages', {
   body: asks.sendMessage,
   reply: json(gives.sent, 201),
   handle: async ({ visit, params, query: of, body, path }) => {
-    const { busy, id } = body;
+    const { busy, id, clientTools } = body;
     const asked = { id: params.session, action: 'start', of } as const;
     const { session } = await sessionOf(visit, asked, beginningIn(visit, body));
-    return sent(await session.send(messageIn(body), defined({ busy, id })), path);
+    return sent(await session.send(messageIn(body), defined({ busy, id, clientTools })), path);
   },
 });
 
@@ -38,10 +38,10 @@ const edit = route('post /sessions/{session}/turns/{turn}/edit', {
   body: asks.sendMessage,
   reply: json(gives.sent, 201),
   handle: async ({ visit, params, query: of, body, path }) => {
-    const { busy, id } = body;
+    const { busy, id, clientTools } = body;
     const asked = { id: params.session, action: 'start', of } as const;
     const { session } = await sessionOf(visit, asked, beginningIn(visit, body));
-    return sent(await session.edit(params.turn, messageIn(body), defined({ busy, id })), path);
+    return sent(await session.edit(params.turn, messageIn(body), defined({ busy, id, clientTools })), path);
   },
 });
 
@@ -53,10 +53,10 @@ const regenerate = route('post /sessions/{session}/turns/{turn}/regenerate', {
   isBodyOptional: true,
   reply: json(gives.sent, 201),
   handle: async ({ visit, params, query: of, body, path }) => {
-    const { busy, id } = body;
+    const { busy, id, clientTools } = body;
     const asked = { id: params.session, action: 'start', of } as const;
     const { session } = await sessionOf(visit, asked, beginningIn(visit, body));
-    return sent(await session.regenerate(params.turn, defined({ busy, id })), path);
+    return sent(await session.regenerate(params.turn, defined({ busy, id, clientTools })), path);
   },
 });
 

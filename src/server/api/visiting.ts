@@ -97,7 +97,10 @@ type Beginning = Pick<
  * What a run is started with, as far as its visitor may say it. Which scopes its user has, only the program says.
  * @throws RequestRefused `forbidden`.
  */
-export function beginningIn(visit: Visit, given: Omit<SendBody, 'busy' | 'id' | keyof MessageBody>): Beginning {
+export function beginningIn(
+  visit: Visit,
+  given: Omit<SendBody, 'busy' | 'id' | 'clientTools' | keyof MessageBody>,
+): Beginning {
   const { agent, labels, limits, context, whileAsked, onFail, undo, priority } = given;
   if (priority !== undefined && !visit.isAdmin) throw forbidden('priority', 'admin');
   if (limits !== undefined && visit.access.as === 'session_user') throw forbidden('limits', 'owner_user');
