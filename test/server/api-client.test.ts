@@ -1,10 +1,10 @@
 /** The client of our own API beside the runtime that it stands for. */
 import { describe, expect, expectTypeOf, it } from 'vitest';
+import { Seen } from '#client';
 import type { RunEvent } from '#core';
 import type { ClientRun, ClientSession } from '#pilotage/client';
 import { createClient } from '#pilotage/client';
 import type { Run, Session } from '#runtime';
-import { Seen } from '../../src/client/seen.ts';
 import { call, finish, script } from '../kit/decisions.ts';
 import { make } from '../kit/tools.ts';
 import { world } from '../kit/world.ts';

@@ -1,8 +1,11 @@
 /** The description of our own API: it fits the routes that there are, and what they answer fits it. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { local } from '#core';
 import { schemaErrors } from '#schema';
 import { call, finish, script } from '../kit/decisions.ts';
+import { projectDir } from '../kit/project.ts';
 import { make } from '../kit/tools.ts';
 import { world } from '../kit/world.ts';
 import { serveApi } from './api-kit.ts';
@@ -57,6 +60,8 @@ describe('the description', () => {
         operationId,
       ).toBe(true);
     }
+    const page = readFileSync(join(projectDir, 'docs/server.md'), 'utf8');
+    for (const path of Object.keys(document.paths)) expect(page).toContain(`${path.replace('/api', '')}\``);
     for (const [path, methods] of Object.entries(document.paths))
       for (const { parameters } of Object.values(methods))
         expect(parameters.filter((each) => each.in === 'path').map(({ name }) => `{${name}}`)).toEqual(
