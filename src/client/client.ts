@@ -3,13 +3,13 @@ import type { Json } from '#core';
 import type { RunRecord, RunStatus, SessionRecord } from '#journal';
 import type { PauseAnswer, ScheduleOptions, ScheduleRecord, StartOptions, Waiting } from '#runtime';
 import type { RunComparison } from '#state';
-import { at, type ClientOptions, Http } from './http.ts';
+import { type ClientOptions, Http, urlPath } from './http.ts';
 import { ClientRun } from './run.ts';
 import { ClientSession, type ClientSessionOptions } from './session.ts';
 import { fileOf } from './words.ts';
 
 /** A part of a list. `next` is the `after` of the part behind it. */
-export interface Page<T> {
+export interface ListPage<T> {
   readonly items: readonly T[];
   readonly next?: string;
 }
@@ -108,7 +108,7 @@ export class Client {
       return this.run((await this.#http.json<{ readonly run: string }>('/runs', ask)).run);
     },
     /** Newest first. */
-    list: ({ labels = {}, ...query }: RunListQuery = {}): Promise<Page<RunRecord>> => {
+    list: ({ labels = {}, ...query }: RunListQuery = {}): Promise<ListPage<RunRecord>> => {
       const label = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
       return this.#http.json('/runs', { query: { ...query, label } });
     },
@@ -116,33 +116,38 @@ export class Client {
   };
 
   readonly sessions = {
-    list: (query: PageQuery & { readonly text?: string; readonly since?: number } = {}): Promise<Page<SessionRecord>> =>
-      this.#http.json('/sessions', { query: { ...query } }),
-    get: (id: string): Promise<SessionRecord> => this.#http.json(at`/sessions/${id}`),
+    list: (
+      query: PageQuery & { readonly text?: string; readonly since?: number } = {},
+    ): Promise<ListPage<SessionRecord>> => this.#http.json('/sessions', { query: { ...query } }),
+    get: (id: string): Promise<SessionRecord> => this.#http.json(urlPath`/sessions/${id}`),
     setTitle: (id: string, title: string | null): Promise<void> =>
-      this.#http.json(at`/sessions/${id}`, { method: 'PATCH', body: { title } }),
+      this.#http.json(urlPath`/sessions/${id}`, { method: 'PATCH', body: { title } }),
     /** @returns how many runs there were. */
     delete: async (id: string): Promise<number> =>
-      (await this.#http.json<{ readonly runs: number }>(at`/sessions/${id}`, { method: 'DELETE' })).runs,
+      (await this.#http.json<{ readonly runs: number }>(urlPath`/sessions/${id}`, { method: 'DELETE' })).runs,
   };
 
   readonly schedules = {
     put: ({ id, ...body }: ClientSchedule): Promise<ScheduleRecord> =>
-      this.#http.json(at`/schedules/${id}`, { method: 'PUT', body, again: true }),
-    list: (query: Omit<PageQuery, 'user'> = {}): Promise<Page<ScheduleRecord>> =>
+      this.#http.json(urlPath`/schedules/${id}`, { method: 'PUT', body, again: true }),
+    list: (query: Omit<PageQuery, 'user'> = {}): Promise<ListPage<ScheduleRecord>> =>
       this.#http.json('/schedules', { query: { ...query } }),
-    get: (id: string): Promise<ScheduleRecord> => this.#http.json(at`/schedules/${id}`),
-    pause: (id: string): Promise<ScheduleRecord> => this.#http.json(at`/schedules/${id}/pause`, { method: 'POST' }),
-    resume: (id: string): Promise<ScheduleRecord> => this.#http.json(at`/schedules/${id}/resume`, { method: 'POST' }),
+    get: (id: string): Promise<ScheduleRecord> => this.#http.json(urlPath`/schedules/${id}`),
+    pause: (id: string): Promise<ScheduleRecord> =>
+      this.#http.json(urlPath`/schedules/${id}/pause`, { method: 'POST' }),
+    resume: (id: string): Promise<ScheduleRecord> =>
+      this.#http.json(urlPath`/schedules/${id}/resume`, { method: 'POST' }),
     trigger: async (id: string): Promise<ClientRun> => {
-      const { run } = await this.#http.json<{ readonly run: string }>(at`/schedules/${id}/trigger`, { method: 'POST' });
+      const { run } = await this.#http.json<{ readonly run: string }>(urlPath`/schedules/${id}/trigger`, {
+        method: 'POST',
+      });
       return this.run(run);
     },
-    delete: (id: string): Promise<void> => this.#http.json(at`/schedules/${id}`, { method: 'DELETE' }),
+    delete: (id: string): Promise<void> => this.#http.json(urlPath`/schedules/${id}`, { method: 'DELETE' }),
   };
 
   /** All that waits, oldest first. */
-  waiting(query: WaitingListQuery = {}): Promise<Page<Waiting>> {
+  waiting(query: WaitingListQuery = {}): Promise<ListPage<Waiting>> {
     return this.#http.json('/waiting', { query: { ...query } });
   }
 
@@ -160,7 +165,7 @@ export class Client {
   ): Promise<AcceptedSignal> {
     const { id = crypto.randomUUID(), keepMs } = options;
     const headers = { 'idempotency-key': id };
-    return this.#http.json(at`/events/${key}`, {
+    return this.#http.json(urlPath`/events/${key}`, {
       method: 'POST',
       body: payload,
       query: { keepMs },

@@ -1,7 +1,7 @@
 /** Server-sent events over `fetch`, which sends headers: connected again where the connection was cut, from the last event on. */
-import { ClientError, errorOf, type Http, Patience } from './http.ts';
+import { ClientError, clientErrorOf, type Http, Patience } from './http.ts';
 
-export interface Received {
+export interface ReceivedEvent {
   readonly data: unknown;
   readonly id?: string;
 }
@@ -22,7 +22,7 @@ export interface SourceOptions {
 }
 
 /** Ends when the server says so, or the signal is aborted. @throws ClientError. */
-export async function* receive(http: Http, path: string, options: SourceOptions): AsyncGenerator<Received, void> {
+export async function* receive(http: Http, path: string, options: SourceOptions): AsyncGenerator<ReceivedEvent, void> {
   const { query, signal, onAgain } = options;
   let { after } = options;
   const patience = new Patience(http.patienceMs);
@@ -64,7 +64,7 @@ export async function* receive(http: Http, path: string, options: SourceOptions)
 
 function errorIn(data: string): ClientError {
   const problem = JSON.parse(data) as { readonly status?: number };
-  return errorOf(problem, problem.status);
+  return clientErrorOf(problem, problem.status);
 }
 
 /** @throws ClientError `connection_failed`. */

@@ -40,7 +40,7 @@ export class ClientError extends Error {
   }
 }
 
-export interface Ask {
+export interface HttpAsk {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly query?: Readonly<Record<string, unknown>>;
   readonly body?: unknown;
@@ -64,19 +64,22 @@ export class Http {
   }
 
   /** @throws ClientError; the reason of the signal. */
-  async json<T>(path: string, ask: Ask = {}): Promise<T> {
+  async json<T>(path: string, ask: HttpAsk = {}): Promise<T> {
     return this.#patiently(ask, async () => {
       const response = await this.#once(path, ask);
       return (response.status === 204 ? undefined : await bodyOf(response)) as T;
     });
   }
 
-  /** @throws ClientError for what is no success; the reason of the signal. */
-  async response(path: string, ask: Ask = {}): Promise<Response> {
+  /** @throws ClientError for an answer that refuses; the reason of the signal. */
+  async response(path: string, ask: HttpAsk = {}): Promise<Response> {
     return this.#patiently(ask, () => this.#once(path, ask));
   }
 
-  async #patiently<T>({ method = 'GET', again = method === 'GET', signal }: Ask, work: () => Promise<T>): Promise<T> {
+  async #patiently<T>(
+    { method = 'GET', again = method === 'GET', signal }: HttpAsk,
+    work: () => Promise<T>,
+  ): Promise<T> {
     if (!again) return work();
     const patience = new Patience(this.patienceMs);
     for (;;) {
@@ -88,7 +91,7 @@ export class Http {
     }
   }
 
-  async #once(path: string, { method = 'GET', query, body, headers, signal }: Ask): Promise<Response> {
+  async #once(path: string, { method = 'GET', query, body, headers, signal }: HttpAsk): Promise<Response> {
     const { url, headers: given = {}, fetch: ask = globalThis.fetch } = this.#options;
     const own = typeof given === 'function' ? await given() : given;
     const sent = body === undefined ? {} : { body: JSON.stringify(body) };
@@ -159,11 +162,11 @@ async function bodyOf(response: Response): Promise<unknown> {
 async function refusal(response: Response): Promise<ClientError> {
   const { status } = response;
   const said: unknown = await response.json().catch(() => undefined);
-  return errorOf(said, status);
+  return clientErrorOf(said, status);
 }
 
 /** The error that a problem document tells of. */
-export function errorOf(said: unknown, status: number = 0): ClientError {
+export function clientErrorOf(said: unknown, status: number = 0): ClientError {
   const { code, detail, data } = (typeof said === 'object' && said !== null ? said : {}) as {
     readonly code?: unknown;
     readonly detail?: unknown;
@@ -174,7 +177,7 @@ export function errorOf(said: unknown, status: number = 0): ClientError {
   return new ClientError('server_failed', `The server has answered with ${status}.`, about);
 }
 
-function queryText(query: Ask['query'] = {}): string {
+function queryText(query: HttpAsk['query'] = {}): string {
   const params = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value === undefined) continue;
@@ -184,7 +187,7 @@ function queryText(query: Ask['query'] = {}): string {
   return text === '' ? '' : `?${text}`;
 }
 
-export function at(strings: TemplateStringsArray, ...ids: readonly string[]): string {
+export function urlPath(strings: TemplateStringsArray, ...ids: readonly string[]): string {
   return strings
     .map((part, index) => `${part}${index < ids.length ? encodeURIComponent(ids[index] ?? '') : ''}`)
     .join('');

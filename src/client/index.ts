@@ -5,11 +5,11 @@ export {
   type ClientStartOptions,
   createClient,
   type GivenAnswer,
-  type Page,
+  type ListPage,
   type RunListQuery,
   type TakenAnswer,
   type WaitingListQuery,
 } from './client.ts';
 export { ClientError, type ClientOptions } from './http.ts';
-export { type ClientResumption, ClientRun, type ReadOptions, type UntilOptions } from './run.ts';
+export { type ClientResumption, ClientRun, type ReadEventsOptions, type UntilOptions } from './run.ts';
 export { type ClientSendOptions, type ClientSentMessage, ClientSession, type ClientSessionOptions } from './session.ts';

@@ -5,16 +5,16 @@ import type { UserMessage } from '#messages';
 import type { Approval, ForkOptions, PauseAnswer, Rejection, ReplayReport, RunResult, Settlement } from '#runtime';
 import type { RunSnapshot, RunTrajectory } from '#state';
 import { receive } from './event-source.ts';
-import { at, ClientError, type Http } from './http.ts';
+import { ClientError, type Http, urlPath } from './http.ts';
 import { Seen } from './seen.ts';
-import { messageOf } from './words.ts';
+import { sentMessageOf } from './words.ts';
 
 /** What is waited for: that the server has stored it, or that the run has taken it. */
 export interface UntilOptions {
   readonly until?: 'stored' | 'applied';
 }
 
-export interface ReadOptions {
+export interface ReadEventsOptions {
   /** The position of the first event, from 1. Default 1. */
   readonly from?: number;
   /** Or the id of the event before the first one, as events of the server have it. */
@@ -51,18 +51,18 @@ export class ClientRun {
    * The events of the run, as they come. A connection that is cut is made again, and nothing is missed or comes twice. Ends with the run, or when it is
    * paused.
    */
-  async *events(options: ReadOptions = {}): AsyncGenerator<RunEvent, void> {
+  async *events(options: ReadEventsOptions = {}): AsyncGenerator<RunEvent, void> {
     const { from = 1, after = from > 1 ? `${from - 1}` : undefined, tasks, overPauses, signal } = options;
     const seen = new Seen();
     const source = { query: { tasks, overPauses }, after, signal, onAgain: () => seen.again() };
-    for await (const { data } of receive(this.#http, at`/runs/${this.id}/events`, source)) {
+    for await (const { data } of receive(this.#http, urlPath`/runs/${this.id}/events`, source)) {
       yield* seen.fresh(data as RunEvent);
     }
   }
 
   /** Waits until the run has ended or is paused, also while the server is away for a moment. @throws ClientError; the reason of the signal. */
   result(options: { readonly signal?: AbortSignal } = {}): Promise<RunResult> {
-    return settled(this.#http, at`/runs/${this.id}/result`, options.signal) as Promise<RunResult>;
+    return settled(this.#http, urlPath`/runs/${this.id}/result`, options.signal) as Promise<RunResult>;
   }
 
   /** The payload that the run finished with, whole. `undefined` for a run that failed, is paused, or gave nothing. */
@@ -79,7 +79,7 @@ export class ClientRun {
   /** A file of the session of the run. `undefined` when there is none of this reference. */
   async artifact(artifactRef: string): Promise<{ readonly bytes: Uint8Array; readonly mime: string } | undefined> {
     try {
-      const response = await this.#http.response(at`/runs/${this.id}/artifacts/${artifactRef}`);
+      const response = await this.#http.response(urlPath`/runs/${this.id}/artifacts/${artifactRef}`);
       const bytes = new Uint8Array(await response.arrayBuffer());
       return { bytes, mime: response.headers.get('content-type') ?? '' };
     } catch (error) {
@@ -94,7 +94,7 @@ export class ClientRun {
     options: { readonly from?: number; readonly follow?: boolean; readonly signal?: AbortSignal } = {},
   ): AsyncGenerator<StreamRow, void> {
     const { from = 1, follow = true, signal } = options;
-    const path = at`/runs/${this.id}/streams/${name}`;
+    const path = urlPath`/runs/${this.id}/streams/${name}`;
     if (follow) {
       for await (const { data } of receive(this.#http, path, { after: `${from - 1}`, signal })) yield data as StreamRow;
       return;
@@ -182,7 +182,7 @@ export class ClientRun {
   }
 
   send(message: string | UserMessage, options: UntilOptions = {}): Promise<void> {
-    return this.#post('/send', { ...messageOf(message), ...options });
+    return this.#post('/send', { ...sentMessageOf(message), ...options });
   }
 
   steer(type: ControlType, payload?: JsonObject, options: UntilOptions = {}): Promise<void> {
@@ -190,7 +190,7 @@ export class ClientRun {
   }
 
   async fork(options: Omit<ForkOptions, 'identity' | 'signal'> = {}): Promise<ClientRun> {
-    const { run } = await this.#http.json<{ readonly run: string }>(at`/runs/${this.id}/fork`, {
+    const { run } = await this.#http.json<{ readonly run: string }>(urlPath`/runs/${this.id}/fork`, {
       method: 'POST',
       body: options,
     });
@@ -198,15 +198,15 @@ export class ClientRun {
   }
 
   replay(options: { readonly signal?: AbortSignal } = {}): Promise<ReplayReport> {
-    return this.#http.json(at`/runs/${this.id}/replay`, { method: 'POST', signal: options.signal });
+    return this.#http.json(urlPath`/runs/${this.id}/replay`, { method: 'POST', signal: options.signal });
   }
 
   #get<T>(what: string): Promise<T> {
-    return this.#http.json(`${at`/runs/${this.id}`}${what}`);
+    return this.#http.json(`${urlPath`/runs/${this.id}`}${what}`);
   }
 
   #post(what: string, body: object): Promise<void> {
-    return this.#http.json(`${at`/runs/${this.id}`}${what}`, { method: 'POST', body });
+    return this.#http.json(`${urlPath`/runs/${this.id}`}${what}`, { method: 'POST', body });
   }
 }
 

@@ -10,11 +10,11 @@ interface Place {
 }
 
 export class Seen {
-  /** Of each text that is under way: what has come of it. */
+  /** What has come of each text that is under way. */
   readonly #texts = new Map<string, string>();
-  /** Of each call: the last piece that has come. */
+  /** The last piece of each call that has come. */
   readonly #pieces = new Map<string, number>();
-  /** Of the run of each task: the last event that has come. */
+  /** The last event of the run of each task that has come. */
   readonly #tasks = new Map<string, Place>();
   #counting = new Map<string, Place>();
 

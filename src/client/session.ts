@@ -2,10 +2,10 @@
 import type { TurnUIMessage, UserMessage } from '#messages';
 import type { BusyMode, RunResult, Session, SessionEvent, SessionOptions, StartOptions, TurnView } from '#runtime';
 import { receive } from './event-source.ts';
-import { at, ClientError, type Http } from './http.ts';
+import { ClientError, type Http, urlPath } from './http.ts';
 import { ClientRun, settled } from './run.ts';
 import { Seen } from './seen.ts';
-import { messageOf } from './words.ts';
+import { sentMessageOf } from './words.ts';
 
 /** What turns are started with. Whose session it is, the server knows. */
 export type ClientSessionOptions = Omit<SessionOptions, 'identity' | 'scopes'>;
@@ -44,15 +44,15 @@ export class ClientSession {
 
   /** Accepts a message. It has an id of its own, so that it is sent again, and accepted once, when the connection breaks. */
   send(message: string | UserMessage, options: ClientSendOptions = {}): Promise<ClientSentMessage> {
-    return this.#sent('/messages', messageOf(message), options);
+    return this.#sent('/messages', sentMessageOf(message), options);
   }
 
   edit(turn: string, message: string | UserMessage, options: ClientSendOptions = {}): Promise<ClientSentMessage> {
-    return this.#sent(at`/turns/${turn}/edit`, messageOf(message), options);
+    return this.#sent(urlPath`/turns/${turn}/edit`, sentMessageOf(message), options);
   }
 
   regenerate(turn: string, options: ClientSendOptions = {}): Promise<ClientSentMessage> {
-    return this.#sent(at`/turns/${turn}/regenerate`, {}, options);
+    return this.#sent(urlPath`/turns/${turn}/regenerate`, {}, options);
   }
 
   async #sent(path: string, message: object, { busy, id, clientTools }: ClientSendOptions): Promise<ClientSentMessage> {
@@ -113,7 +113,7 @@ export class ClientSession {
   }
 
   get #path(): string {
-    return at`/sessions/${this.id}`;
+    return urlPath`/sessions/${this.id}`;
   }
 
   #get<T>(what: string, query: object = {}): Promise<T> {

@@ -16,7 +16,7 @@ export function fileOf(file: MessageFile): object {
   return { ...about, data: base64(bytes) };
 }
 
-export function messageOf(message: string | UserMessage): object {
+export function sentMessageOf(message: string | UserMessage): object {
   if (typeof message === 'string') return { text: message };
   const { inputs, ...rest } = message;
   return inputs === undefined ? rest : { ...rest, inputs: inputs.map(fileOf) };

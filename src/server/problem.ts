@@ -108,7 +108,7 @@ export interface Problem {
   readonly data?: JsonObject;
 }
 
-export function problemOf(error: unknown): Problem {
+export function problemBody(error: unknown): Problem {
   const { code, message, data } = toldError(error);
   const title = code.replaceAll('_', ' ');
   return { type: 'about:blank', title, status: statusOf(error), detail: message, code, ...(data && { data }) };
@@ -116,7 +116,7 @@ export function problemOf(error: unknown): Problem {
 
 /** A problem document. `title` is the same for each code; `detail` is about this request. */
 export function problem(error: unknown): Response {
-  const body = problemOf(error);
+  const body = problemBody(error);
   const { status } = body;
   const headers: Record<string, string> = { 'content-type': 'application/problem+json', 'cache-control': 'no-store' };
   if (status === 429 || status === 503) headers['retry-after'] = '1';

@@ -138,6 +138,7 @@ const SHOWN: Readonly<Record<string, readonly RegExp[]>> = {
     /:19:16 \/edges\/0\/1: /,
   ],
   '16-flow-failure.ts': [/^other_card after card_refused\npaid with the valid card\nsorry: pay tool_rejected\n$/],
+  '68-server.ts': [/^paused\nrefund \[ 'approve', 'reject', 'answer' \]\ntool\.completed refund\nPaid back\.\n$/],
   // The order of the first page is not made in the second one before that is filled again.
   '17-live-handle.ts': [
     /^closed with 2 .*: closing$/m,

@@ -7,8 +7,8 @@ import { HEALTH_ROUTES } from './health-routes.ts';
 import { mount } from './mount.ts';
 import { openApi } from './open-api.ts';
 import { READING_ROUTES } from './reading-routes.ts';
-import type { Route } from './route.ts';
-import { json, route, typed } from './route.ts';
+import type { ApiRoute } from './route.ts';
+import { jsonReply, route, typed } from './route.ts';
 import { RUN_ROUTES } from './run-routes.ts';
 import { SCHEDULE_ROUTES } from './schedule-routes.ts';
 import { SESSION_ROUTES } from './session-routes.ts';
@@ -45,11 +45,11 @@ export function api(options: ApiOptions = {}): Part {
 }
 
 /** The whole table. */
-export function apiRoutes(path: string, signedEvents: readonly SignedEvents[]): readonly Route[] {
+export function apiRoutes(path: string, signedEvents: readonly SignedEvents[]): readonly ApiRoute[] {
   const description = route('get /openapi.json', {
     tag: 'description',
     summary: 'This API as OpenAPI 3.1.',
-    reply: json(typed<object>({ type: 'object' })),
+    reply: jsonReply(typed<object>({ type: 'object' })),
     handle: () => document(),
   });
   const page = route('get /docs', {

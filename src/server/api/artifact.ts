@@ -49,7 +49,7 @@ function bodyOf(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return new Uint8Array(bytes);
 }
 
-/** What is no range, or several, is answered with all of it. */
+/** Anything but one range is answered with the whole. */
 function rangeIn(
   header: string | null,
   size: number,

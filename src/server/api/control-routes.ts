@@ -4,7 +4,7 @@ import { toldError } from '../problem.ts';
 import type { AnswerTaken } from './reply-shapes.ts';
 import * as gives from './reply-shapes.ts';
 import * as asks from './request-shapes.ts';
-import { json, none, type Route, route } from './route.ts';
+import { type ApiRoute, jsonReply, none, route } from './route.ts';
 import { listedFor, messageIn } from './visiting.ts';
 
 const tag = 'controls';
@@ -14,7 +14,7 @@ const cancel = route('post /runs/{run}/cancel', {
   tag,
   action: 'control',
   summary: 'Ends the run as cancelled.',
-  body: asks.cancelRun,
+  body: asks.runCancel,
   isBodyOptional: true,
   reply,
   handle: ({ body }, { run }) => run.cancel(body) as Promise<undefined>,
@@ -63,7 +63,7 @@ const send = route('post /runs/{run}/send', {
   tag,
   action: 'answer',
   summary: 'Says something to the run: to one that asks its user it is the answer.',
-  body: asks.say,
+  body: asks.saying,
   reply,
   handle: ({ body: { until, ...message } }, { run }) =>
     run.send(messageIn(message), defined({ until })) as Promise<undefined>,
@@ -92,7 +92,7 @@ const answers = route('post /answers', {
   tag: 'waiting',
   summary: 'Answers several questions, of several runs: each is taken or refused by itself.',
   body: asks.giveAnswers,
-  reply: json(gives.answersTaken),
+  reply: jsonReply(gives.answersTaken),
   handle: async ({ visit, body }) => {
     const items = body.answers.map(async ({ run: id, token, answer: given }): Promise<AnswerTaken> => {
       const about = { run: id, ...defined({ token }) };
@@ -114,8 +114,8 @@ const waiting = route('get /waiting', {
   action: 'read',
   summary:
     'All that the runs of the visitor wait for, oldest first: questions with what they take as answers, times, and events.',
-  query: asks.listWaiting,
-  reply: json(gives.allWaits),
+  query: asks.waitingQuery,
+  reply: jsonReply(gives.allWaits),
   handle: async ({ visit, query }) => {
     const { tenant: _tenant, user: _user, session: _session, limit = 50, ...wanted } = query;
     const owner = listedFor(visit, query);
@@ -131,7 +131,7 @@ const waiting = route('get /waiting', {
   },
 });
 
-export const CONTROL_ROUTES: readonly Route[] = [
+export const CONTROL_ROUTES: readonly ApiRoute[] = [
   cancel,
   cancelCall,
   pause,

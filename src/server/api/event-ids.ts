@@ -5,7 +5,7 @@
 import type { EventType, RunEvent } from '#core';
 import { RequestRefused } from '../problem.ts';
 
-export interface Place {
+export interface EventPlace {
   /** Another run than the one that is read. */
   readonly run?: string;
   readonly seq: number;
@@ -24,7 +24,7 @@ const PASSING: ReadonlySet<EventType | string> = new Set([
 ]);
 
 /** @throws RequestRefused `request_invalid`. */
-export function placeIn(id: string | undefined): Place {
+export function placeIn(id: string | undefined): EventPlace {
   if (id === undefined) return { seq: 0 };
   const [, run, seq, part] = /^(?:(.+):)?(\d{1,15})(?:\.(\d{1,9}))?$/.exec(id) ?? [];
   if (seq === undefined)
@@ -37,7 +37,7 @@ export function placeIn(id: string | undefined): Place {
 }
 
 /** Where a reader begins to read who has had this. */
-export function fromOf({ seq, part }: Place): number {
+export function fromOf({ seq, part }: EventPlace): number {
   return Math.max(1, part === undefined ? seq + 1 : seq);
 }
 
@@ -45,7 +45,7 @@ export function fromOf({ seq, part }: Place): number {
 export async function* numbered(
   events: AsyncIterable<RunEvent>,
   own: string,
-  after: Place,
+  after: EventPlace,
 ): AsyncGenerator<NumberedEvent, void> {
   let last = '';
   let part = 0;

@@ -1,21 +1,21 @@
 /** Whether the server lives, and whether its journal answers. */
 import { jsonResponse } from './mount.ts';
 import * as gives from './reply-shapes.ts';
-import { json, type Route, route } from './route.ts';
+import { type ApiRoute, jsonReply, route } from './route.ts';
 
 const ANSWER_MS = 3_000;
 
 const alive = route('get /healthz', {
   tag: 'health',
   summary: 'The server lives.',
-  reply: json(gives.alive),
+  reply: jsonReply(gives.alive),
   handle: () => ({ alive: true as const }),
 });
 
 const ready = route('get /readyz', {
   tag: 'health',
   summary: 'The journal answers; 503 when it does not.',
-  reply: json(gives.ready),
+  reply: jsonReply(gives.ready),
   handle: async ({ part }) => {
     const late = AbortSignal.timeout(ANSWER_MS);
     const isLate = new Promise<never>((_, reject) => late.addEventListener('abort', () => reject(late.reason)));
@@ -28,4 +28,4 @@ const ready = route('get /readyz', {
   },
 });
 
-export const HEALTH_ROUTES: readonly Route[] = [alive, ready];
+export const HEALTH_ROUTES: readonly ApiRoute[] = [alive, ready];

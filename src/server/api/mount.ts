@@ -4,14 +4,14 @@ import { isJsonObject, type Json, type JsonObject } from '#core';
 import type { PartContext, ServerEnv } from '../part.ts';
 import { type ErrorText, plainErrorText, RequestRefused } from '../problem.ts';
 import { assertFits, bodyOf, textOf } from '../request-body.ts';
-import type { Asked, Route } from './route.ts';
+import type { ApiRequest, ApiRoute } from './route.ts';
 import { told } from './told.ts';
 
 /** What no store has among its ids. */
 const UNFIT = /[\p{Cc}\p{Cs}]/u;
 const MAX_PARAM = 512;
 
-export function mount(app: Hono<ServerEnv>, route: Route, path: string, part: PartContext): void {
+export function mount(app: Hono<ServerEnv>, route: ApiRoute, path: string, part: PartContext): void {
   const at = `${path}${route.path.replace(/\{(\w+)\}/g, ':$1')}`;
   app.on(route.method.toUpperCase(), at, async (context) => {
     const visit = context.get('visit');
@@ -26,7 +26,7 @@ export function mount(app: Hono<ServerEnv>, route: Route, path: string, part: Pa
     if (found === undefined && params['session'] === undefined && route.action !== undefined)
       await visit.must(route.action);
     const body = route.body === undefined ? undefined : await readBody(context, route);
-    const asked: Asked = { visit, params, query, body, part, context, path, tell };
+    const asked: ApiRequest = { visit, params, query, body, part, context, path, tell };
     const answer = await route.handle(asked, found);
     return answer instanceof Response ? answer : answerOf(route, tell(answer));
   });
@@ -36,7 +36,7 @@ function teller(errorText: ErrorText = plainErrorText): (value: unknown) => Json
   return (value) => told(value === undefined ? null : (value as Json), errorText);
 }
 
-function answerOf({ reply }: Route, value: Json): Response {
+function answerOf({ reply }: ApiRoute, value: Json): Response {
   if (reply.kind === 'none') return new Response(null, { status: 204 });
   const status = reply.kind === 'json' ? reply.status : 200;
   return jsonResponse(value, status);
@@ -89,7 +89,7 @@ function readText(text: string, type: Json | undefined): Json {
   return text;
 }
 
-async function readBody(context: Context<ServerEnv>, { body = {}, isBodyOptional }: Route): Promise<unknown> {
+async function readBody(context: Context<ServerEnv>, { body = {}, isBodyOptional }: ApiRoute): Promise<unknown> {
   if (!isBodyOptional) return bodyOf(context, body);
   const text = await textOf(context);
   return text.trim() === '' ? {} : bodyOf(context, body);

@@ -1,14 +1,14 @@
 /** The table of routes as OpenAPI 3.1. */
 import { type Json, type JsonObject, setField } from '#core';
 import { problemDocument } from './reply-shapes.ts';
-import { nameOf, type Reply, type Route } from './route.ts';
+import { type ApiRoute, componentNameOf, type RouteReply } from './route.ts';
 
 /** Named schemas become components, and each place that has one becomes a reference. */
 class Components {
   readonly schemas: Record<string, Json> = {};
 
   refer(schema: JsonObject): JsonObject {
-    const name = nameOf(schema);
+    const name = componentNameOf(schema);
     if (name === undefined) return this.#inside(schema);
     if (!Object.hasOwn(this.schemas, name)) {
       setField(this.schemas, name, {});
@@ -27,7 +27,7 @@ class Components {
   }
 }
 
-export function openApi(routes: readonly Route[], path: string, version: string): JsonObject {
+export function openApi(routes: readonly ApiRoute[], path: string, version: string): JsonObject {
   const components = new Components();
   const paths: Record<string, Record<string, Json>> = {};
   for (const route of routes) {
@@ -52,7 +52,7 @@ export function openApi(routes: readonly Route[], path: string, version: string)
   };
 }
 
-function operation(route: Route, components: Components): JsonObject {
+function operation(route: ApiRoute, components: Components): JsonObject {
   const { method, path, tag, summary, body, isBodyOptional } = route;
   const named = path
     .replace(/\{|\}/g, '')
@@ -69,7 +69,7 @@ function operation(route: Route, components: Components): JsonObject {
   };
 }
 
-function parametersOf({ path, query, headers = [] }: Route): Json {
+function parametersOf({ path, query, headers = [] }: ApiRoute): Json {
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({
     ...{ name, in: 'path', required: true, schema: { type: 'string' } },
   }));
@@ -83,7 +83,7 @@ function parametersOf({ path, query, headers = [] }: Route): Json {
   return [...inPath, ...inQuery, ...inHeader];
 }
 
-function responsesOf(reply: Reply<unknown>, components: Components): JsonObject {
+function responsesOf(reply: RouteReply<unknown>, components: Components): JsonObject {
   const asJson = (schema: JsonObject): JsonObject => ({ 'application/json': { schema: components.refer(schema) } });
   switch (reply.kind) {
     case 'none':

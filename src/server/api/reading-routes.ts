@@ -2,12 +2,12 @@
 import { defined, type Json, PilotageError, type StreamRow } from '#core';
 import { hasEnded } from '#journal';
 import type { ServerEvent } from '../event-stream.ts';
-import { problemOf, RequestRefused } from '../problem.ts';
+import { problemBody, RequestRefused, statusOf } from '../problem.ts';
 import { artifactResponse } from './artifact.ts';
 import { fromOf, type NumberedEvent, numbered, placeIn } from './event-ids.ts';
 import * as gives from './reply-shapes.ts';
 import * as asks from './request-shapes.ts';
-import { type Asked, json, type Route, route } from './route.ts';
+import { type ApiRequest, type ApiRoute, jsonReply, route } from './route.ts';
 
 const tag = 'runs';
 const PAGE = 200;
@@ -47,10 +47,10 @@ const events = route('get /runs/{run}/events', {
   },
 });
 
-/** The last event of a stream that cannot go on. A server that closes is no such thing: the reader comes again. */
+/** The last event of a stream that cannot go on. When another server goes on with it, or this one will, there is none: the reader comes again. */
 export function lastError(error: unknown): ServerEvent | undefined {
-  if (PilotageError.is(error, 'runtime_closed')) return undefined;
-  return { event: 'error', data: JSON.stringify(problemOf(error)) };
+  if (statusOf(error) === 503 || PilotageError.is(error, 'lease_lost')) return undefined;
+  return { event: 'error', data: JSON.stringify(problemBody(error)) };
 }
 
 async function pageOf<T extends { readonly id?: string }, S>(
@@ -68,7 +68,7 @@ async function pageOf<T extends { readonly id?: string }, S>(
   return { items };
 }
 
-type Context = Asked['context'];
+type Context = ApiRequest['context'];
 
 /** The header comes first: a browser that connects again sends it to the address that it had. */
 export function idIn(context: Context, after: string | undefined): string | undefined {
@@ -84,7 +84,7 @@ const streams = route('get /runs/{run}/streams', {
   tag,
   action: 'read',
   summary: 'The streams that tools of the run have written.',
-  reply: json(gives.streams),
+  reply: jsonReply(gives.streams),
   handle: async (_, { run }) => ({ items: await run.streams() }),
 });
 
@@ -135,4 +135,4 @@ const artifact = route('get /runs/{run}/artifacts/{artifact}', {
     artifactResponse(context.req.raw.headers, params.artifact, await run.artifact(params.artifact)),
 });
 
-export const READING_ROUTES: readonly Route[] = [events, streams, rows, artifact];
+export const READING_ROUTES: readonly ApiRoute[] = [events, streams, rows, artifact];

@@ -103,7 +103,7 @@ export const comparison: Typed<RunComparison> = typed(
   shape({ a: anObject, b: anObject, steps: list(anObject), sameEnding: flag }, { firstDivergence: whole }),
   'Comparison',
 );
-export const replayed: Typed<ReplayReport> = typed(
+export const replayReport: Typed<ReplayReport> = typed(
   shape({ run: text, from: whole, compared: whole }, { divergence: anObject }),
   'Replay',
 );

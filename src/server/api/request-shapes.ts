@@ -12,8 +12,8 @@ import {
 } from '#runtime';
 import { type Typed, typed } from './route.ts';
 
-export const text: JsonObject = { type: 'string', minLength: 1, maxLength: 512 };
-export const words: JsonObject = { type: 'string' };
+const text: JsonObject = { type: 'string', minLength: 1, maxLength: 512 };
+const words: JsonObject = { type: 'string' };
 const whole: JsonObject = { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER };
 const flag: JsonObject = { type: 'boolean' };
 const anObject: JsonObject = { type: 'object' };
@@ -111,7 +111,7 @@ const startBody = shape(
   },
   ['query'],
 );
-export const startRun: Typed<StartBody> = typed(startBody, 'StartRun');
+export const runStart: Typed<StartBody> = typed(startBody, 'StartRun');
 
 export interface MessageBody extends Said {
   readonly text?: string;
@@ -195,7 +195,7 @@ export const readRows: Typed<Pick<ReadEvents, 'after' | 'limit'>> = typed(shape(
 interface Until {
   readonly until?: 'stored' | 'applied';
 }
-export const cancelRun: Typed<Until & { readonly reason?: string; readonly hard?: boolean }> = typed(
+export const runCancel: Typed<Until & { readonly reason?: string; readonly hard?: boolean }> = typed(
   shape({ reason: words, hard: flag, until }),
 );
 export const pauseRun: Typed<
@@ -215,7 +215,7 @@ export const resumeRun: Typed<ResumeBody> = typed(
     acceptChanges: flag,
   }),
 );
-export const say: Typed<MessageBody & Until> = typed(shape({ ...message, until }), 'Message');
+export const saying: Typed<MessageBody & Until> = typed(shape({ ...message, until }), 'Message');
 export const steer: Typed<Until & { readonly type: ControlType; readonly payload?: JsonObject }> = typed(
   shape({ type: text, payload: anObject, until }, ['type']),
 );
@@ -262,7 +262,7 @@ interface WaitingList extends OfOwner {
   readonly limit?: number;
   readonly after?: number;
 }
-export const listWaiting: Typed<WaitingList> = typed(
+export const waitingQuery: Typed<WaitingList> = typed(
   shape({
     ...{ ...ofOwner, session: text, run: text, agent: text, for: { enum: ['answer', 'time', 'event'] }, reason: text },
     ...{ key: text, untilBefore: whole, limit: page, after: whole },
@@ -277,7 +277,7 @@ interface ForkBody {
   readonly effects?: 'held' | 'allowed';
 }
 const forkResult = shape({ value: anything, call: whole }, ['value']);
-export const forkRun: Typed<ForkBody> = typed(
+export const runFork: Typed<ForkBody> = typed(
   shape({ step: whole, result: forkResult, goal: words, limits: anObject, effects: { enum: ['held', 'allowed'] } }),
 );
 export const compare: Typed<{ readonly a: string; readonly b: string }> = typed(

@@ -22,7 +22,7 @@ export function typed<T>(schema: JsonObject, name?: string): Typed<T> {
   return { schema };
 }
 
-export function nameOf(schema: JsonObject): string | undefined {
+export function componentNameOf(schema: JsonObject): string | undefined {
   return names.get(schema);
 }
 
@@ -32,7 +32,7 @@ type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 type ParamsOf<P extends string> = P extends `${string}{${infer Name}}${infer Rest}` ? Name | ParamsOf<Rest> : never;
 
 /** A request that fits its route. */
-export interface Asked<P extends string = string, Q = object, B = unknown> {
+export interface ApiRequest<P extends string = string, Q = object, B = unknown> {
   readonly visit: Visit;
   readonly params: Readonly<Record<P, string>>;
   readonly query: Q;
@@ -46,13 +46,13 @@ export interface Asked<P extends string = string, Q = object, B = unknown> {
 }
 
 /** The run that the path names: the visitor may do with it what the route does. */
-export interface AskedRun {
+export interface FoundRun {
   readonly run: Run;
   readonly record: RunRecord;
 }
 
 /** What a route gives when all is well. */
-export type Reply<R> =
+export type RouteReply<R> =
   | { readonly kind: 'json'; readonly json: Typed<R>; readonly status: 200 | 201 | 202; readonly also?: Typed<unknown> }
   | { readonly kind: 'events'; readonly event: Typed<unknown>; readonly page?: Typed<R> }
   | { readonly kind: 'bytes' }
@@ -68,26 +68,26 @@ interface Words {
   readonly headers?: readonly string[];
 }
 
-export interface Route extends Words {
+export interface ApiRoute extends Words {
   readonly method: Method;
   readonly path: string;
   readonly query: JsonObject | undefined;
   readonly body: JsonObject | undefined;
   /** True: without a body the route takes an empty object. */
   readonly isBodyOptional: boolean;
-  readonly reply: Reply<unknown>;
-  readonly handle: (asked: Asked, found: AskedRun | undefined) => unknown;
+  readonly reply: RouteReply<unknown>;
+  readonly handle: (asked: ApiRequest, found: FoundRun | undefined) => unknown;
 }
 
 interface Given<P extends string, Q, B, R> extends Words {
   readonly query?: Typed<Q>;
   readonly body?: Typed<B>;
   readonly isBodyOptional?: boolean;
-  readonly reply: Reply<R>;
+  readonly reply: RouteReply<R>;
   /** Gives the value of the answer, or the response itself. */
   readonly handle: (
-    asked: Asked<ParamsOf<P>, Q, B>,
-    found: 'run' extends ParamsOf<P> ? AskedRun : undefined,
+    asked: ApiRequest<ParamsOf<P>, Q, B>,
+    found: 'run' extends ParamsOf<P> ? FoundRun : undefined,
   ) => Promise<R | Response> | R | Response;
 }
 
@@ -95,7 +95,7 @@ interface Given<P extends string, Q, B, R> extends Words {
 export function route<const P extends string, R, Q = object, B = undefined>(
   at: `${Method} ${P}`,
   { query, body, isBodyOptional = false, handle, ...more }: Given<P, Q, B, R>,
-): Route {
+): ApiRoute {
   const space = at.indexOf(' ');
   return {
     ...more,
@@ -105,13 +105,13 @@ export function route<const P extends string, R, Q = object, B = undefined>(
     body: body?.schema,
     isBodyOptional,
     // The mount gives what the schemas and the path say.
-    handle: handle as unknown as Route['handle'],
+    handle: handle as unknown as ApiRoute['handle'],
   };
 }
 
 /** @param also what is answered with 202 in its place. */
-export function json<R>(value: Typed<R>, status: 200 | 201 | 202 = 200, also?: Typed<unknown>): Reply<R> {
+export function jsonReply<R>(value: Typed<R>, status: 200 | 201 | 202 = 200, also?: Typed<unknown>): RouteReply<R> {
   return { kind: 'json', json: value, status, ...(also && { also }) };
 }
 
-export const none: Reply<undefined> = { kind: 'none' };
+export const none: RouteReply<undefined> = { kind: 'none' };

@@ -9,9 +9,9 @@ import type { Visit } from '../visit.ts';
 import { jsonResponse } from './mount.ts';
 import * as gives from './reply-shapes.ts';
 import * as asks from './request-shapes.ts';
-import { json, type Route, route } from './route.ts';
+import { type ApiRoute, jsonReply, route } from './route.ts';
 import { beginningIn, filesIn, labelsIn, listedFor, publicRecord, shownRecords } from './visiting.ts';
-import { within } from './waiting-time.ts';
+import { withinTime } from './waiting-time.ts';
 
 const tag = 'runs';
 
@@ -20,8 +20,8 @@ const start = route('post /runs', {
   summary:
     'Starts a run. With the header Idempotency-Key the same request again gives the same run, and another one is refused.',
   headers: ['Idempotency-Key'],
-  body: asks.startRun,
-  reply: json(gives.started, 201),
+  body: asks.runStart,
+  reply: jsonReply(gives.started, 201),
   handle: async ({ visit, body, context, path }) => {
     const { agent } = body;
     const key = keyIn(context.req.header('idempotency-key'));
@@ -86,7 +86,7 @@ const list = route('get /runs', {
   action: 'read',
   summary: 'The runs of the visitor, newest first; of an admin those of the whole journal.',
   query: asks.listRuns,
-  reply: json(gives.records),
+  reply: jsonReply(gives.records),
   handle: async ({ visit, query }) => {
     const { status, agent, label, parent, schedule, text, since, limit = 50, after } = query;
     const owner = listedFor(visit, query);
@@ -102,7 +102,7 @@ const get = route('get /runs/{run}', {
   tag,
   action: 'read',
   summary: 'The run as lists have it.',
-  reply: json(gives.record),
+  reply: jsonReply(gives.record),
   handle: (_, { record }) => publicRecord(record),
 });
 
@@ -110,7 +110,7 @@ const state = route('get /runs/{run}/state', {
   tag,
   action: 'read',
   summary: 'The run as it stands now: steps, pauses, tasks, plan, usage.',
-  reply: json(gives.snapshot),
+  reply: jsonReply(gives.snapshot),
   handle: (_, { run }) => run.state(),
 });
 
@@ -120,9 +120,9 @@ const result = route('get /runs/{run}/result', {
   summary:
     'The result of a run that has ended or is paused, or 202 with its status when it has not until waitMs are over.',
   query: asks.waitFor,
-  reply: json(gives.result, 200, gives.notYet),
+  reply: jsonReply(gives.result, 200, gives.notYet),
   handle: async ({ query, context, tell }, { run }) => {
-    const found = await within(query.waitMs ?? 0, context.req.raw.signal, (signal) => run.result({ signal }));
+    const found = await withinTime(query.waitMs ?? 0, context.req.raw.signal, (signal) => run.result({ signal }));
     if (found !== undefined) return found;
     const { status } = await run.record();
     return jsonResponse(tell({ status: hasEnded(status) ? 'running' : status }), 202, { 'retry-after': '1' });
@@ -133,7 +133,7 @@ const trajectory = route('get /runs/{run}/trajectory', {
   tag,
   action: 'read',
   summary: 'The run as one value, to be kept and read without the server.',
-  reply: json(gives.trajectory),
+  reply: jsonReply(gives.trajectory),
   handle: (_, { run }) => run.trajectory(),
 });
 
@@ -141,7 +141,7 @@ const plan = route('get /runs/{run}/plan', {
   tag,
   action: 'read',
   summary: 'The plan that the run carries out, or the last one, node by node.',
-  reply: json(gives.plan),
+  reply: jsonReply(gives.plan),
   handle: async (_, { run }) => ({ plan: (await run.state()).plan }),
 });
 
@@ -149,9 +149,9 @@ const fork = route('post /runs/{run}/fork', {
   tag,
   action: 'start',
   summary: 'Starts a run that shares the first steps of this one, and goes its own way from there.',
-  body: asks.forkRun,
+  body: asks.runFork,
   isBodyOptional: true,
-  reply: json(gives.started, 201),
+  reply: jsonReply(gives.started, 201),
   handle: async ({ body, path }, { run, record }) => {
     const forked = await run.fork(body);
     const headers = { location: `${path}/runs/${encodeURIComponent(forked.id)}` };
@@ -164,7 +164,7 @@ const replay = route('post /runs/{run}/replay', {
   action: 'control',
   summary:
     'Asks the planner what it would decide today at each step. Nothing is called or written; a planner with a model asks it.',
-  reply: json(gives.replayed),
+  reply: jsonReply(gives.replayReport),
   handle: ({ context }, { run }) => run.replay({ signal: context.req.raw.signal }),
 });
 
@@ -173,7 +173,7 @@ const compare = route('get /compare', {
   action: 'read',
   summary: 'Two runs of the visitor side by side, such as a run and its fork.',
   query: asks.compare,
-  reply: json(gives.comparison),
+  reply: jsonReply(gives.comparison),
   handle: async ({ visit, query }) => {
     const [a, b] = [await visit.run(query.a), await visit.run(query.b)];
     return compareRuns(await a.run.state(), await b.run.state());
@@ -185,7 +185,7 @@ const advance = route('post /runs/{run}/advance', {
   action: 'control',
   summary: 'Drives the run for a time, here, and lets go of it: for platforms that end a request after minutes.',
   body: asks.advance,
-  reply: json(gives.advancedRun),
+  reply: jsonReply(gives.advancedRun),
   handle: ({ visit, body }, { run }) => visit.runtime.advance(run.id, body),
 });
 
@@ -194,14 +194,14 @@ const advanceDue = route('post /advance', {
   action: 'manage',
   summary: 'Drives what is due of the whole journal for a time, as a cron job does. For an admin.',
   body: asks.advanceDue,
-  reply: json(gives.advancedRuns),
+  reply: jsonReply(gives.advancedRuns),
   handle: ({ visit, body }) => {
     if (visit.isAdmin) return visit.runtime.advance(body);
     throw new RequestRefused('forbidden', 'What is due of the whole journal is for an admin.', { needs: 'admin' });
   },
 });
 
-export const RUN_ROUTES: readonly Route[] = [
+export const RUN_ROUTES: readonly ApiRoute[] = [
   ...[start, list, get, state, result, trajectory, plan],
   ...[fork, replay, compare, advance, advanceDue],
 ];

@@ -6,7 +6,7 @@ import type { Visit } from '../visit.ts';
 import { jsonResponse } from './mount.ts';
 import * as gives from './reply-shapes.ts';
 import * as asks from './request-shapes.ts';
-import { json, none, type Route, route } from './route.ts';
+import { type ApiRoute, jsonReply, none, route } from './route.ts';
 import { tenantOf } from './visiting.ts';
 
 const tag = 'schedules';
@@ -33,7 +33,7 @@ const put = route('put /schedules/{schedule}', {
   action: 'manage',
   summary: 'Stores a schedule; the same one again changes nothing.',
   body: asks.putSchedule,
-  reply: json(gives.schedule),
+  reply: jsonReply(gives.schedule),
   handle: async ({ visit, params, body }) => {
     const { schedules } = visit.runtime;
     const { tenant } = visit.owner;
@@ -54,7 +54,7 @@ const list = route('get /schedules', {
   action: 'read',
   summary: 'The schedules of the visitor by their ids; of an admin those of the tenant.',
   query: asks.listSchedules,
-  reply: json(gives.schedules),
+  reply: jsonReply(gives.schedules),
   handle: async ({ visit, query }) => {
     const { limit = 50 } = query;
     const tenant = tenantOf(visit, query);
@@ -78,7 +78,7 @@ const get = route('get /schedules/{schedule}', {
   action: 'read',
   summary: 'A schedule as it is now.',
   query: asks.ofTenant,
-  reply: json(gives.schedule),
+  reply: jsonReply(gives.schedule),
   handle: ({ visit, params, query }) => own(visit, params.schedule, query),
 });
 
@@ -87,7 +87,7 @@ const pause = route('post /schedules/{schedule}/pause', {
   action: 'manage',
   summary: 'It does not fire until it is resumed.',
   query: asks.ofTenant,
-  reply: json(gives.schedule),
+  reply: jsonReply(gives.schedule),
   handle: async ({ visit, params, query }) => {
     const { id, tenant } = await own(visit, params.schedule, query);
     return visit.runtime.schedules.pause(id, { tenant });
@@ -99,7 +99,7 @@ const resume = route('post /schedules/{schedule}/resume', {
   action: 'manage',
   summary: 'It fires again, from now on.',
   query: asks.ofTenant,
-  reply: json(gives.schedule),
+  reply: jsonReply(gives.schedule),
   handle: async ({ visit, params, query }) => {
     const { id, tenant } = await own(visit, params.schedule, query);
     return visit.runtime.schedules.resume(id, { tenant });
@@ -111,7 +111,7 @@ const trigger = route('post /schedules/{schedule}/trigger', {
   action: 'start',
   summary: 'Fires it now, beside its times.',
   query: asks.ofTenant,
-  reply: json(gives.started, 201),
+  reply: jsonReply(gives.started, 201),
   handle: async ({ visit, params, query, path }) => {
     const { id, tenant } = await own(visit, params.schedule, query);
     const run = await visit.runtime.schedules.trigger(id, { tenant });
@@ -134,4 +134,4 @@ const remove = route('delete /schedules/{schedule}', {
   },
 });
 
-export const SCHEDULE_ROUTES: readonly Route[] = [put, list, get, pause, resume, trigger, remove];
+export const SCHEDULE_ROUTES: readonly ApiRoute[] = [put, list, get, pause, resume, trigger, remove];

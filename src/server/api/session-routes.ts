@@ -7,9 +7,9 @@ import { jsonResponse } from './mount.ts';
 import { END, idIn, indexIn, lastError } from './reading-routes.ts';
 import * as gives from './reply-shapes.ts';
 import * as asks from './request-shapes.ts';
-import { json, none, type Route, route } from './route.ts';
+import { type ApiRoute, jsonReply, none, route } from './route.ts';
 import { beginningIn, listedFor, messageIn, sessionOf, tenantOf } from './visiting.ts';
-import { within } from './waiting-time.ts';
+import { withinTime } from './waiting-time.ts';
 
 const tag = 'sessions';
 
@@ -22,7 +22,7 @@ const send = route('post /sessions/{session}/messages', {
   summary: 'Accepts a message, once per id: it begins a turn, is told to the one under way, or interrupts it (busy).',
   query: asks.ofVisited,
   body: asks.sendMessage,
-  reply: json(gives.sent, 201),
+  reply: jsonReply(gives.sent, 201),
   handle: async ({ visit, params, query: of, body, path }) => {
     const { busy, id, clientTools } = body;
     const asked = { id: params.session, action: 'start', of } as const;
@@ -36,7 +36,7 @@ const edit = route('post /sessions/{session}/turns/{turn}/edit', {
   summary: 'Sends another message in the place of that of a turn, on a branch of its own.',
   query: asks.ofVisited,
   body: asks.sendMessage,
-  reply: json(gives.sent, 201),
+  reply: jsonReply(gives.sent, 201),
   handle: async ({ visit, params, query: of, body, path }) => {
     const { busy, id, clientTools } = body;
     const asked = { id: params.session, action: 'start', of } as const;
@@ -51,7 +51,7 @@ const regenerate = route('post /sessions/{session}/turns/{turn}/regenerate', {
   query: asks.ofVisited,
   body: asks.regenerate,
   isBodyOptional: true,
-  reply: json(gives.sent, 201),
+  reply: jsonReply(gives.sent, 201),
   handle: async ({ visit, params, query: of, body, path }) => {
     const { busy, id, clientTools } = body;
     const asked = { id: params.session, action: 'start', of } as const;
@@ -65,7 +65,7 @@ const messages = route('get /sessions/{session}/messages', {
   summary:
     'The conversation on the branch on which the session is, as messages of the AI SDK, and the position of its events.',
   query: asks.lastTurns,
-  reply: json(gives.messages),
+  reply: jsonReply(gives.messages),
   handle: async ({ visit, params, query }) => {
     const { limit } = query;
     const { session } = await sessionOf(visit, { id: params.session, action: 'read', of: query });
@@ -80,7 +80,7 @@ const turns = route('get /sessions/{session}/turns', {
   tag,
   summary: 'The turns of the branch on which the session is, oldest first, and the position of its events.',
   query: asks.lastTurns,
-  reply: json(gives.turns),
+  reply: jsonReply(gives.turns),
   handle: async ({ visit, params, query }) => {
     const { limit } = query;
     const { session } = await sessionOf(visit, { id: params.session, action: 'read', of: query });
@@ -93,7 +93,7 @@ const branches = route('get /sessions/{session}/branches', {
   tag,
   summary: 'The branches that edits and regenerations have made.',
   query: asks.ofVisited,
-  reply: json(gives.branches),
+  reply: jsonReply(gives.branches),
   handle: async ({ visit, params, query: of }) => {
     const { session } = await sessionOf(visit, { id: params.session, action: 'read', of });
     return { items: await session.branches() };
@@ -138,12 +138,12 @@ const result = route('get /sessions/{session}/result', {
   tag,
   summary: 'The result of the last turn when none is under way, or 202 when one still is after waitMs.',
   query: asks.waitInSession,
-  reply: json(gives.result, 200, gives.notYet),
+  reply: jsonReply(gives.result, 200, gives.notYet),
   handle: async ({ visit, params, query, context }) => {
     const { session, scope } = await sessionOf(visit, { id: params.session, action: 'read', of: query });
     if ((await visit.runtime.sessions.get(scope)) === undefined) throw notThere(params.session);
     const { signal } = context.req.raw;
-    const found = await within(query.waitMs ?? 0, signal, (over) => session.result({ signal: over }));
+    const found = await withinTime(query.waitMs ?? 0, signal, (over) => session.result({ signal: over }));
     return found ?? jsonResponse({ status: 'running' }, 202, { 'retry-after': '1' });
   },
 });
@@ -183,7 +183,7 @@ const get = route('get /sessions/{session}', {
   tag,
   summary: 'The session as lists have it.',
   query: asks.ofVisited,
-  reply: json(gives.session),
+  reply: jsonReply(gives.session),
   handle: async ({ visit, params, query: of }) => {
     const { scope } = await sessionOf(visit, { id: params.session, action: 'read', of });
     const found = await visit.runtime.sessions.get(scope);
@@ -209,7 +209,7 @@ const remove = route('delete /sessions/{session}', {
   tag,
   summary: 'Deletes the session with all its runs and files, for good.',
   query: asks.ofVisited,
-  reply: json(gives.deleted),
+  reply: jsonReply(gives.deleted),
   handle: async ({ visit, params, query: of }) => {
     const { scope } = await sessionOf(visit, { id: params.session, action: 'manage', of });
     return { runs: await visit.runtime.sessions.delete(scope) };
@@ -221,7 +221,7 @@ const list = route('get /sessions', {
   action: 'read',
   summary: 'The sessions of the visitor, those with the newest turns first; of an admin those of the tenant.',
   query: asks.listSessions,
-  reply: json(gives.sessions),
+  reply: jsonReply(gives.sessions),
   handle: async ({ visit, query }) => {
     const { text, since, limit = 50, after } = query;
     const owner = listedFor(visit, query);
@@ -256,7 +256,7 @@ function cursorIn(after: string | undefined): SessionQuery['after'] {
   throw new RequestRefused('request_invalid', 'after must be the next of the page before.');
 }
 
-export const SESSION_ROUTES: readonly Route[] = [
+export const SESSION_ROUTES: readonly ApiRoute[] = [
   send,
   edit,
   regenerate,

@@ -2,7 +2,7 @@
 import { defined, isEventKey, PilotageError } from '#core';
 import * as gives from './reply-shapes.ts';
 import * as asks from './request-shapes.ts';
-import { json, type Route, route } from './route.ts';
+import { type ApiRoute, jsonReply, route } from './route.ts';
 import { assertSigned, secretBytes } from './signature.ts';
 import { tenantOf } from './visiting.ts';
 
@@ -42,7 +42,7 @@ export function signedPaths(path: string, signed: readonly SignedEvents[]): read
   );
 }
 
-export function signalRoutes(signed: readonly SignedEvents[]): readonly Route[] {
+export function signalRoutes(signed: readonly SignedEvents[]): readonly ApiRoute[] {
   const signal = route('post /events/{key}', {
     tag: 'events',
     summary:
@@ -50,7 +50,7 @@ export function signalRoutes(signed: readonly SignedEvents[]): readonly Route[] 
     headers: ['Idempotency-Key', 'webhook-id', 'webhook-timestamp', 'webhook-signature'],
     query: asks.keepSignal,
     body: asks.payload,
-    reply: json(gives.signalled, 202),
+    reply: jsonReply(gives.signalled, 202),
     handle: async ({ visit, params: { key }, query, body, context }) => {
       const { keepMs } = query;
       const of = signed.find(({ prefix }) => key.startsWith(prefix));

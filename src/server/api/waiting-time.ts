@@ -5,7 +5,7 @@ import { LONGEST_WAIT_MS } from './request-shapes.ts';
  * @param wait ends when its signal is aborted, and leaves nothing behind then.
  * @returns `undefined` when the time was over before, or the client is gone.
  */
-export async function within<T>(
+export async function withinTime<T>(
   waitMs: number,
   client: AbortSignal,
   wait: (signal: AbortSignal) => Promise<T>,

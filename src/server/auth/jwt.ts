@@ -60,7 +60,7 @@ export function jwt(options: JwtOptions): Authenticate {
           : await jose.jwtVerify(token, keys, { ...terms, algorithms: WITH_KEYS });
       return identity(payload) ?? BAD_BEARER();
     } catch (error) {
-      // That the keys cannot be had is no fault of the client's.
+      // It is not the client's fault when the keys cannot be had.
       if (!(error instanceof jose.errors.JOSEError) || OF_KEYS.has(error.code)) throw error;
       return BAD_BEARER();
     }

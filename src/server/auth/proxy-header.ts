@@ -60,7 +60,7 @@ function addresses(given: readonly string[]): BlockList {
       if (bits === undefined) list.addAddress(address, kind);
       else list.addSubnet(address, Number(bits), kind);
     } catch (cause) {
-      const message = `proxyHeader trusts addresses such as 10.0.0.7 or 10.0.0.0/8; ${JSON.stringify(each)} is none.`;
+      const message = `proxyHeader cannot trust ${JSON.stringify(each)}; give addresses such as 10.0.0.7 or 10.0.0.0/8.`;
       throw new PilotageError('invalid_config', message, { cause });
     }
   }
