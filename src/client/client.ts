@@ -1,7 +1,7 @@
 /** A client of our own API, for browsers and programs. */
 import type { Json } from '#core';
 import type { RunRecord, RunStatus, SessionRecord } from '#journal';
-import type { PauseAnswer, ScheduleOptions, ScheduleRecord, StartOptions, Waiting } from '#runtime';
+import type { AgentRecord, PauseAnswer, ScheduleOptions, ScheduleRecord, StartOptions, Waiting } from '#runtime';
 import type { RunComparison } from '#state';
 import { type ClientOptions, Http, urlPath } from './http.ts';
 import { ClientRun } from './run.ts';
@@ -145,6 +145,11 @@ export class Client {
     },
     delete: (id: string): Promise<void> => this.#http.json(urlPath`/schedules/${id}`, { method: 'DELETE' }),
   };
+
+  /** The agents that may be started, the default one first. */
+  async agents(): Promise<readonly AgentRecord[]> {
+    return (await this.#http.json<{ readonly items: readonly AgentRecord[] }>('/agents')).items;
+  }
 
   /** All that waits, oldest first. */
   waiting(query: WaitingListQuery = {}): Promise<ListPage<Waiting>> {

@@ -28,7 +28,9 @@ export class Seen {
   fresh<E extends RunEvent>(event: E): readonly E[] {
     switch (event.type) {
       case 'token':
-        return this.#freshText(event as E & RunEvent<'token'>);
+        return this.#freshText(event as E & RunEvent<'token'>, event.channel);
+      case 'tool.input':
+        return this.#freshText(event as E & RunEvent<'tool.input'>, `input ${event.callId}`);
       case 'token.reset':
       case 'planner.decision':
         this.#forget(`${event.identity.run} ${event.step} `);
@@ -45,20 +47,24 @@ export class Seen {
     return event.path === undefined || this.#isNewOfTask(event) ? [event] : [];
   }
 
-  #freshText<E extends RunEvent>(event: E & RunEvent<'token'>): readonly E[] {
-    const { identity, step, channel, text, offset } = event;
-    const key = `${identity.run} ${step} ${channel}`;
+  /** @param of which of the texts of its step it is. */
+  #freshText<E extends RunEvent>(event: E & RunEvent<'token' | 'tool.input'>, of: string): readonly E[] {
+    const { identity, step, text, offset } = event;
+    const key = `${identity.run} ${step} ${of}`;
     const had = this.#texts.get(key) ?? '';
     const again = had.slice(offset, offset + text.length);
     if (!text.startsWith(again)) {
       this.#forget(`${identity.run} ${step} `);
       const whole = had.slice(0, offset) + text;
       this.#texts.set(key, whole);
-      const { channel: _channel, text: _text, offset: _offset, ...rest } = event;
-      return [{ ...rest, type: 'token.reset' } as unknown as E, { ...event, text: whole, offset: 0 }];
+      const reset = { ...event, type: 'token.reset' } as unknown as E;
+      for (const key of ['channel', 'callId', 'tool', 'text', 'offset']) Reflect.deleteProperty(reset, key);
+      return [reset, { ...event, text: whole, offset: 0 }];
     }
     const rest = text.slice(again.length);
-    if (rest === '') return [];
+    // The first piece of arguments may be empty: it says that they begin.
+    const isBegun = this.#texts.has(key);
+    if (rest === '' && (isBegun || event.type === 'token')) return [];
     // What a slow reader has lost stays open.
     this.#texts.set(key, had.padEnd(offset) + rest);
     return again === '' ? [event] : [{ ...event, text: rest, offset: had.length }];

@@ -140,7 +140,7 @@ describe('the description', () => {
       await fits(method, `/schedules/{schedule}${what}`, { schedule: 'daily' });
     await fits('post', '/events/{key}', { key: 'order-17' }, { paid: true });
     await fits('post', '/runs/{run}/advance', { run }, { forMs: 50 });
-    for (const path of ['/healthz', '/readyz', '/openapi.json']) await fits('get', path);
+    for (const path of ['/agents', '/healthz', '/readyz', '/openapi.json']) await fits('get', path);
     const left = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.keys(methods)
         .map((method) => `${method} ${path}`)

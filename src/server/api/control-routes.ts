@@ -5,7 +5,7 @@ import type { AnswerTaken } from './reply-shapes.ts';
 import * as gives from './reply-shapes.ts';
 import * as asks from './request-shapes.ts';
 import { type ApiRoute, jsonReply, none, route } from './route.ts';
-import { listedFor, messageIn } from './visiting.ts';
+import { listedFor, userMessageIn } from './visiting.ts';
 
 const tag = 'controls';
 const reply = none;
@@ -66,7 +66,7 @@ const send = route('post /runs/{run}/send', {
   body: asks.saying,
   reply,
   handle: ({ body: { until, ...message } }, { run }) =>
-    run.send(messageIn(message), defined({ until })) as Promise<undefined>,
+    run.send(userMessageIn(message), defined({ until })) as Promise<undefined>,
 });
 
 const steer = route('post /runs/{run}/steer', {

@@ -1,5 +1,5 @@
 /** Whether the server lives, and whether its journal answers. */
-import { jsonResponse } from './mount.ts';
+import { jsonAnswer } from './mount.ts';
 import * as gives from './reply-shapes.ts';
 import { type ApiRoute, jsonReply, route } from './route.ts';
 
@@ -23,7 +23,7 @@ const ready = route('get /readyz', {
       await Promise.race([part.runtime.list({ limit: 1 }), isLate]);
       return { ready: true };
     } catch {
-      return jsonResponse({ ready: false }, 503, { 'retry-after': '1' });
+      return jsonAnswer({ ready: false }, 503, { 'retry-after': '1' });
     }
   },
 });

@@ -39,10 +39,10 @@ function teller(errorText: ErrorText = plainErrorText): (value: unknown) => Json
 function answerOf({ reply }: ApiRoute, value: Json): Response {
   if (reply.kind === 'none') return new Response(null, { status: 204 });
   const status = reply.kind === 'json' ? reply.status : 200;
-  return jsonResponse(value, status);
+  return jsonAnswer(value, status);
 }
 
-export function jsonResponse(value: Json, status: number, headers: Readonly<Record<string, string>> = {}): Response {
+export function jsonAnswer(value: Json, status: number, headers: Readonly<Record<string, string>> = {}): Response {
   const own = { 'content-type': 'application/json', 'cache-control': 'no-store', ...headers };
   return new Response(JSON.stringify(value), { status, headers: own });
 }

@@ -5,6 +5,7 @@ import type { TurnUIMessage } from '#messages';
 import type {
   AdvancedRun,
   AdvancedRuns,
+  AgentRecord,
   ReplayReport,
   RunResult,
   ScheduleRecord,
@@ -192,6 +193,9 @@ export const alive: Typed<{ readonly alive: true }> = typed(shape({ alive: { con
 export const ready: Typed<{ readonly ready: boolean }> = typed(shape({ ready: flag }));
 export const done: Typed<{ readonly done: true }> = typed(shape({ done: { const: true } }));
 
+export const agents: Typed<{ readonly items: readonly AgentRecord[] }> = listOf(
+  typed<AgentRecord>(shape({ name: text, effects: list(text) })),
+);
 const advanced = shape({ run: text, status }, { wakeAt: whole });
 export const advancedRun: Typed<AdvancedRun> = typed(advanced, 'Advanced');
 export const advancedRuns: Typed<AdvancedRuns> = typed(shape({ runs: list(advanced), more: flag }));

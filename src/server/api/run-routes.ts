@@ -2,11 +2,11 @@
 import { createHash } from 'node:crypto';
 import { defined, newRunId } from '#core';
 import { hasEnded } from '#journal';
-import type { StartOptions } from '#runtime';
+import type { AgentRecord, StartOptions } from '#runtime';
 import { compareRuns } from '#state';
 import { RequestRefused } from '../problem.ts';
 import type { Visit } from '../visit.ts';
-import { jsonResponse } from './mount.ts';
+import { jsonAnswer } from './mount.ts';
 import * as gives from './reply-shapes.ts';
 import * as asks from './request-shapes.ts';
 import { type ApiRoute, jsonReply, route } from './route.ts';
@@ -36,7 +36,7 @@ const start = route('post /runs', {
       ...defined({ idempotencyKey: key }),
     });
     const headers = { location: `${path}/runs/${encodeURIComponent(run.id)}` };
-    return jsonResponse({ run: run.id, session }, 201, headers);
+    return jsonAnswer({ run: run.id, session }, 201, headers);
   },
 });
 
@@ -125,7 +125,7 @@ const result = route('get /runs/{run}/result', {
     const found = await withinTime(query.waitMs ?? 0, context.req.raw.signal, (signal) => run.result({ signal }));
     if (found !== undefined) return found;
     const { status } = await run.record();
-    return jsonResponse(tell({ status: hasEnded(status) ? 'running' : status }), 202, { 'retry-after': '1' });
+    return jsonAnswer(tell({ status: hasEnded(status) ? 'running' : status }), 202, { 'retry-after': '1' });
   },
 });
 
@@ -155,7 +155,7 @@ const fork = route('post /runs/{run}/fork', {
   handle: async ({ body, path }, { run, record }) => {
     const forked = await run.fork(body);
     const headers = { location: `${path}/runs/${encodeURIComponent(forked.id)}` };
-    return jsonResponse({ run: forked.id, session: record.identity.session }, 201, headers);
+    return jsonAnswer({ run: forked.id, session: record.identity.session }, 201, headers);
   },
 });
 
@@ -177,6 +177,18 @@ const compare = route('get /compare', {
   handle: async ({ visit, query }) => {
     const [a, b] = [await visit.run(query.a), await visit.run(query.b)];
     return compareRuns(await a.run.state(), await b.run.state());
+  },
+});
+
+const agents = route('get /agents', {
+  tag,
+  action: 'read',
+  summary: 'The agents that the visitor may start, the default one first.',
+  reply: jsonReply(gives.agents),
+  handle: async ({ visit }) => {
+    const items: AgentRecord[] = [];
+    for (const each of visit.runtime.agents) if (await visit.may('start', { agent: each.name })) items.push(each);
+    return { items };
   },
 });
 
@@ -203,5 +215,5 @@ const advanceDue = route('post /advance', {
 
 export const RUN_ROUTES: readonly ApiRoute[] = [
   ...[start, list, get, state, result, trajectory, plan],
-  ...[fork, replay, compare, advance, advanceDue],
+  ...[fork, replay, compare, agents, advance, advanceDue],
 ];

@@ -3,7 +3,7 @@ import { defined, PilotageError } from '#core';
 import type { ScheduleRecord } from '#runtime';
 import { RequestRefused } from '../problem.ts';
 import type { Visit } from '../visit.ts';
-import { jsonResponse } from './mount.ts';
+import { jsonAnswer } from './mount.ts';
 import * as gives from './reply-shapes.ts';
 import * as asks from './request-shapes.ts';
 import { type ApiRoute, jsonReply, none, route } from './route.ts';
@@ -117,7 +117,7 @@ const trigger = route('post /schedules/{schedule}/trigger', {
     const run = await visit.runtime.schedules.trigger(id, { tenant });
     const { identity } = await run.record();
     const headers = { location: `${path}/runs/${encodeURIComponent(run.id)}` };
-    return jsonResponse({ run: run.id, session: identity.session }, 201, headers);
+    return jsonAnswer({ run: run.id, session: identity.session }, 201, headers);
   },
 });
 

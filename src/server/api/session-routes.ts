@@ -3,18 +3,18 @@ import { asJson, defined, PilotageError } from '#core';
 import type { SessionQuery, SessionRecord } from '#journal';
 import type { SentMessage } from '#runtime';
 import { RequestRefused } from '../problem.ts';
-import { jsonResponse } from './mount.ts';
+import { jsonAnswer } from './mount.ts';
 import { END, idIn, indexIn, lastError } from './reading-routes.ts';
 import * as gives from './reply-shapes.ts';
 import * as asks from './request-shapes.ts';
 import { type ApiRoute, jsonReply, none, route } from './route.ts';
-import { beginningIn, listedFor, messageIn, sessionOf, tenantOf } from './visiting.ts';
+import { beginningIn, listedFor, sessionOf, tenantOf, userMessageIn } from './visiting.ts';
 import { withinTime } from './waiting-time.ts';
 
 const tag = 'sessions';
 
 function sent({ id, turn, as }: Omit<SentMessage, 'result'>, path: string): Response {
-  return jsonResponse({ id, turn, as }, 201, { location: `${path}/runs/${encodeURIComponent(turn)}` });
+  return jsonAnswer({ id, turn, as }, 201, { location: `${path}/runs/${encodeURIComponent(turn)}` });
 }
 
 const send = route('post /sessions/{session}/messages', {
@@ -27,7 +27,7 @@ const send = route('post /sessions/{session}/messages', {
     const { busy, id, clientTools } = body;
     const asked = { id: params.session, action: 'start', of } as const;
     const { session } = await sessionOf(visit, asked, beginningIn(visit, body));
-    return sent(await session.send(messageIn(body), defined({ busy, id, clientTools })), path);
+    return sent(await session.send(userMessageIn(body), defined({ busy, id, clientTools })), path);
   },
 });
 
@@ -41,7 +41,7 @@ const edit = route('post /sessions/{session}/turns/{turn}/edit', {
     const { busy, id, clientTools } = body;
     const asked = { id: params.session, action: 'start', of } as const;
     const { session } = await sessionOf(visit, asked, beginningIn(visit, body));
-    return sent(await session.edit(params.turn, messageIn(body), defined({ busy, id, clientTools })), path);
+    return sent(await session.edit(params.turn, userMessageIn(body), defined({ busy, id, clientTools })), path);
   },
 });
 
@@ -144,7 +144,7 @@ const result = route('get /sessions/{session}/result', {
     if ((await visit.runtime.sessions.get(scope)) === undefined) throw notThere(params.session);
     const { signal } = context.req.raw;
     const found = await withinTime(query.waitMs ?? 0, signal, (over) => session.result({ signal: over }));
-    return found ?? jsonResponse({ status: 'running' }, 202, { 'retry-after': '1' });
+    return found ?? jsonAnswer({ status: 'running' }, 202, { 'retry-after': '1' });
   },
 });
 

@@ -84,7 +84,7 @@ export function filesIn(files: readonly SentFile[] | undefined): readonly Messag
   });
 }
 
-export function messageIn({ text, inputs, author, notice }: MessageBody): UserMessage {
+export function userMessageIn({ text, inputs, author, notice }: MessageBody): UserMessage {
   return defined({ text, inputs: filesIn(inputs), author, notice }) as UserMessage;
 }
 
