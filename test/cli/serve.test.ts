@@ -32,7 +32,13 @@ it('answers this machine by default, and ends whole at a SIGTERM', async () => {
   const run = await client.runs.start('q');
   expect(await run.result()).toMatchObject({ status: 'finished', answer: 'done' });
   expect(await run.record()).toMatchObject({ identity: { tenant: 'local', user: 'local' } });
-  started.child.kill('SIGTERM');
+  const reader = createClient({ url: `http://127.0.0.1:${port}`, patienceMs: 0 }).session('talk');
+  const read = (async () => {
+    for await (const { type } of reader.events()) if (type === 'planner.finish') started.child.kill('SIGTERM');
+  })();
+  await reader.send('hello');
+  // Whoever reads comes again, and would find the next server.
+  await expect(read).rejects.toMatchObject({ code: 'connection_failed' });
   const { code, stderr } = await started.done;
   expect([code, stderr]).toEqual([0, expect.stringMatching(/\/runs +\d+ routes[\s\S]*SIGTERM[\s\S]*Done after/)]);
 });

@@ -58,7 +58,10 @@ describe('a server that is killed', () => {
   it('while text streams: its readers get the whole text once, and the end', async () => {
     const { client, again } = await killable();
     const session = client.session('talk');
-    const result = session.send('slow 25').then((sent) => sent.result());
+    const sending = session.send('slow 25');
+    const result = sending.then((sent) => sent.result());
+    const late: RunEvent[] = [];
+    let readLate: Promise<void> | undefined;
     const events: RunEvent[] = [];
     let isKilled = false;
     for await (const event of session.events()) {
@@ -66,10 +69,18 @@ describe('a server that is killed', () => {
       if (event.type === 'planner.finish') break;
       if (isKilled || countOf(events, 'token') < 5) continue;
       isKilled = true;
+      const run = client.run((await sending).turn);
+      readLate = (async () => {
+        for await (const each of run.events()) late.push(each);
+      })();
+      await until(() => countOf(late, 'token') > 0);
       await again();
     }
     expect(await result).toMatchObject({ status: 'finished', answer: slow(25) });
     expect(shown(events)).toBe(slow(25));
+    await readLate;
+    expect(shown(late)).toBe(slow(25));
+    expect(countOf(late, 'planner.finish')).toBe(1);
     expect([countOf(events, 'run.started'), countOf(events, 'planner.finish')]).toEqual([1, 1]);
   });
 
