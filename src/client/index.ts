@@ -11,5 +11,11 @@ export {
   type WaitingListQuery,
 } from './client.ts';
 export { ClientError, type ClientOptions } from './http.ts';
-export { type ClientResumption, ClientRun, type ReadEventsOptions, type UntilOptions } from './run.ts';
+export {
+  type ClientAnswerOptions,
+  type ClientResumption,
+  ClientRun,
+  type ReadEventsOptions,
+  type UntilOptions,
+} from './run.ts';
 export { type ClientSendOptions, type ClientSentMessage, ClientSession, type ClientSessionOptions } from './session.ts';

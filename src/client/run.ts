@@ -35,6 +35,11 @@ export interface ClientResumption {
   readonly acceptChanges?: boolean;
 }
 
+/** The same answer again has the same id, and changes nothing. */
+export interface ClientAnswerOptions {
+  readonly id?: string;
+}
+
 /** How long one request for a result waits. */
 const WAIT_MS = 25_000;
 
@@ -140,12 +145,12 @@ export class ClientRun {
     return this.answer(token, { kind: 'reject', ...rejection });
   }
 
-  settle(token: string | undefined, settlement: Settlement): Promise<void> {
-    return this.answer(token, { kind: 'settle', ...settlement });
+  settle(token: string | undefined, settlement: Settlement, options: ClientAnswerOptions = {}): Promise<void> {
+    return this.answer(token, { kind: 'settle', ...settlement }, options);
   }
 
-  answer(token: string | undefined, answer: PauseAnswer): Promise<void> {
-    return this.#post('/answer', { token, answer });
+  answer(token: string | undefined, answer: PauseAnswer, options: ClientAnswerOptions = {}): Promise<void> {
+    return this.#post('/answer', { token, answer, ...options });
   }
 
   /** Answers several questions at once, each by itself. @throws ClientError of the first that was refused; `data.refused` has the code of each, by its token. */

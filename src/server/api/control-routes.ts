@@ -85,7 +85,7 @@ const answer = route('post /runs/{run}/answer', {
   summary: 'Answers a question of the run, or of a task below it.',
   body: asks.giveAnswer,
   reply,
-  handle: ({ body }, { run }) => run.answer(body.token, body.answer) as Promise<undefined>,
+  handle: ({ body }, { run }) => run.answer(body.token, body.answer, defined({ id: body.id })) as Promise<undefined>,
 });
 
 const answers = route('post /answers', {

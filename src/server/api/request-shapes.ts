@@ -237,8 +237,8 @@ const answer = shape(
   ['kind'],
 );
 typed(answer, 'Answer');
-export const giveAnswer: Typed<{ readonly token?: string; readonly answer: PauseAnswer }> = typed(
-  shape({ token: text, answer }, ['answer']),
+export const giveAnswer: Typed<{ readonly token?: string; readonly id?: string; readonly answer: PauseAnswer }> = typed(
+  shape({ token: text, id: text, answer }, ['answer']),
 );
 const manyAnswers = { type: 'array', minItems: 1, maxItems: 100 };
 interface OneAnswer {
