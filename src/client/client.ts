@@ -3,7 +3,7 @@ import type { Json } from '#core';
 import type { RunRecord, RunStatus, SessionRecord } from '#journal';
 import type { AgentRecord, PauseAnswer, ScheduleOptions, ScheduleRecord, StartOptions, Waiting } from '#runtime';
 import type { RunComparison } from '#state';
-import { type ClientOptions, Http, urlPath } from './http.ts';
+import { type CreateClientOptions, Http, urlPath } from './http.ts';
 import { ClientRun } from './run.ts';
 import { ClientSession, type ClientSessionOptions } from './session.ts';
 import { fileOf } from './words.ts';
@@ -50,7 +50,7 @@ export interface WaitingListQuery extends PageQuery {
   readonly untilBefore?: number;
 }
 
-export interface GivenAnswer {
+export interface AnswerTo {
   readonly run: string;
   readonly token?: string;
   readonly answer: PauseAnswer;
@@ -78,7 +78,7 @@ type ClientSchedule = Omit<ScheduleOptions, 'identity' | 'scopes'>;
 export class Client {
   readonly #http: Http;
 
-  constructor(options: ClientOptions) {
+  constructor(options: CreateClientOptions) {
     this.#http = new Http(options);
   }
 
@@ -157,7 +157,7 @@ export class Client {
   }
 
   /** Answers several questions, of several runs: each is taken or refused by itself. */
-  async answer(answers: readonly GivenAnswer[]): Promise<readonly TakenAnswer[]> {
+  async answer(answers: readonly AnswerTo[]): Promise<readonly TakenAnswer[]> {
     const ask = { method: 'POST', body: { answers } } as const;
     return (await this.#http.json<{ readonly items: readonly TakenAnswer[] }>('/answers', ask)).items;
   }
@@ -181,6 +181,6 @@ export class Client {
 }
 
 /** @param options where the server is, and what it is told of who asks. */
-export function createClient(options: ClientOptions): Client {
+export function createClient(options: CreateClientOptions): Client {
   return new Client(options);
 }

@@ -1,7 +1,7 @@
 /** Requests to a server of ours: JSON there and back, and errors with our codes. */
 import type { Json } from '#core';
 
-export interface ClientOptions {
+export interface CreateClientOptions {
   /** Where the API is, such as `https://agents.example.com` or, on a page of the same server, `/api`. */
   readonly url: string;
   /** Sent with each request, such as `authorization`; a function is asked each time. */
@@ -55,10 +55,10 @@ const LONGEST_PAUSE_MS = 2_000;
 const PATIENCE_MS = 60_000;
 
 export class Http {
-  readonly #options: ClientOptions;
+  readonly #options: CreateClientOptions;
   readonly patienceMs: number;
 
-  constructor(options: ClientOptions) {
+  constructor(options: CreateClientOptions) {
     this.#options = options;
     this.patienceMs = options.patienceMs ?? PATIENCE_MS;
   }

@@ -1,16 +1,16 @@
 /** `pilotage/client`: our own API for browsers and programs. It loads nothing. */
 export {
   type AcceptedSignal,
+  type AnswerTo,
   Client,
   type ClientStartOptions,
   createClient,
-  type GivenAnswer,
   type ListPage,
   type RunListQuery,
   type TakenAnswer,
   type WaitingListQuery,
 } from './client.ts';
-export { ClientError, type ClientOptions } from './http.ts';
+export { ClientError, type CreateClientOptions } from './http.ts';
 export {
   type ClientAnswerOptions,
   type ClientResumption,

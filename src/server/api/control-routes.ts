@@ -91,7 +91,7 @@ const answer = route('post /runs/{run}/answer', {
 const answers = route('post /answers', {
   tag: 'waiting',
   summary: 'Answers several questions, of several runs: each is taken or refused by itself.',
-  body: asks.giveAnswers,
+  body: asks.answerSeveral,
   reply: jsonReply(gives.answersTaken),
   handle: async ({ visit, body }) => {
     const items = body.answers.map(async ({ run: id, token, answer: given }): Promise<AnswerTaken> => {

@@ -246,7 +246,7 @@ interface OneAnswer {
   readonly token?: string;
   readonly answer: PauseAnswer;
 }
-export const giveAnswers: Typed<{ readonly answers: readonly OneAnswer[] }> = typed(
+export const answerSeveral: Typed<{ readonly answers: readonly OneAnswer[] }> = typed(
   shape({ answers: { ...manyAnswers, items: shape({ run: text, token: text, answer }, ['run', 'answer']) } }, [
     'answers',
   ]),
