@@ -38,6 +38,7 @@ import {
   type PauseAnswer,
   REJECTION,
   type Rejection,
+  refusedAmong,
   rememberWord,
   SETTLEMENT,
   type Settlement,
@@ -46,7 +47,7 @@ import {
   WORDS,
 } from './answers.ts';
 import { CANCEL_CALL, type CancelCallOptions, callMeant } from './cancel-call.ts';
-import { Follower, type FollowOptions, keptAlive } from './follow.ts';
+import { type FollowOptions, followUntil, keptAlive } from './follow.ts';
 import { type ForkOptions, readForkOptions } from './fork.ts';
 import { type RowOptions, readStream } from './read-stream.ts';
 import type { ReopenAs } from './reopen.ts';
@@ -141,16 +142,7 @@ export class Run {
 
   /** @returns the state in which it is over; `undefined` when the run is not there. */
   async #until(isOver: (state: RunState) => boolean, signal?: AbortSignal): Promise<RunState | undefined> {
-    const follower = new Follower<never>({ ...this.#silent, isOver });
-    const stop = (): void => follower.stop();
-    if (signal?.aborted === true) stop();
-    signal?.addEventListener('abort', stop);
-    try {
-      for await (const _ of follower.follow());
-    } finally {
-      signal?.removeEventListener('abort', stop);
-    }
-    return follower.state;
+    return followUntil({ ...this.#silent, isOver }, signal);
   }
 
   async #wholeResult(state: RunState | undefined, options: ResultOptions): Promise<RunResult> {
@@ -372,17 +364,8 @@ export class Run {
     assertAreAnswers(answers);
     const given = Object.entries(answers);
     const settled = await Promise.allSettled(given.map(([token, answer]) => this.answer(token, answer)));
-    const refused = settled.flatMap((each, index): (readonly [string, unknown])[] =>
-      each.status === 'rejected' ? [[given[index]?.[0] ?? '', each.reason]] : [],
-    );
-    const [first] = refused;
-    if (first === undefined) return;
-    const [, error] = first;
-    const other = refused.find(([, reason]) => !PilotageError.is(reason));
-    if (other !== undefined || !PilotageError.is(error)) throw other?.[1];
-    const codes = Object.fromEntries(refused.map(([token, reason]) => [token, (reason as PilotageError).code]));
-    const message = `${refused.length} of ${given.length} answers were refused. The first: ${error.message}`;
-    throw new PilotageError(error.code, message, { data: { ...error.data, refused: codes }, cause: error });
+    const why = refusedAmong(Object.keys(answers), settled);
+    if (why !== undefined) throw why;
   }
 
   /**

@@ -45,7 +45,6 @@ import {
 import { defaultPlace, journalAt } from '#journal/place';
 import { assertParallelCalls, createCatalogue, rememberTool, skillGet, skillSearch, toolGet, toolSearch } from '#tools';
 import { AtWork } from '../calls/doubt.ts';
-import { jsonDigest } from '../calls/earlier-calls.ts';
 import { Handles } from '../calls/handles.ts';
 import { artifactFetch, LargeTurns } from '../calls/large-values.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
@@ -84,7 +83,7 @@ import {
 } from './slices.ts';
 import type { SlotLimits } from './slots.ts';
 import { startByKey } from './start-by-key.ts';
-import { requestOf, startOnce } from './start-once.ts';
+import { startByIdempotencyKey } from './start-once.ts';
 import { assertFreeId, readBegin, type StartOptions } from './start-options.ts';
 import { assertStoreOptions, longTermMemory, ProgramStore, type StoreOwner } from './store.ts';
 import { Tasks } from './tasks.ts';
@@ -237,14 +236,9 @@ export class Runtime {
     this.#assertOpen();
     assertStart(query, options);
     readBegin(options);
-    const { idempotencyKey, identity = local('local'), ...rest } = options;
-    assertIdentity({ ...identity, run: '-' });
-    const { tenant, user, session } = identity;
-    const run = `run_${jsonDigest([tenant, user, idempotencyKey]).slice(0, 22)}`;
-    const own = { ...rest, identity: { tenant, user, session, run } };
-    const request = requestOf(query, { ...rest, session });
-    const once = await startOnce(this.#driverDeps().journal, run, request, (asked) => this.#start(query, own, asked));
-    return once.run;
+    return startByIdempotencyKey(this.#driverDeps().journal, query, options, (own, asked) =>
+      this.#start(query, own, asked),
+    );
   }
 
   async #start(query: string, options: StartOptions, asked?: StartRequest): Promise<Run> {

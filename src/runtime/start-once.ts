@@ -1,6 +1,6 @@
 /** Starts a run once under a key of the caller's own: the same request again finds the run, and another one is refused. */
 import { createHash } from 'node:crypto';
-import { captureObject, type JsonObject, PilotageError, type StartRequest } from '#core';
+import { assertIdentity, captureObject, type JsonObject, local, PilotageError, type StartRequest } from '#core';
 import type { Journal } from '#journal';
 import { jsonDigest } from '../calls/earlier-calls.ts';
 import type { Run } from './run.ts';
@@ -29,6 +29,21 @@ export async function startOnce(
   const stored = await askedFor(journal, id);
   assertSameRequest(stored, request);
   return { run, reused: stored?.by !== asked.by };
+}
+
+/** @throws PilotageError `idempotency_conflict`, `identity_required`, and what `start` throws. */
+export async function startByIdempotencyKey(
+  journal: Pick<Journal, 'get' | 'read'>,
+  query: string,
+  { idempotencyKey = '', identity = local('local'), ...rest }: StartOptions,
+  start: (own: StartOptions, asked: StartRequest) => Promise<Run>,
+): Promise<Run> {
+  assertIdentity({ ...identity, run: '-' });
+  const { tenant, user, session } = identity;
+  const run = `run_${jsonDigest([tenant, user, idempotencyKey]).slice(0, 22)}`;
+  const own = { ...rest, identity: { tenant, user, session, run } };
+  const request = requestOf(query, { ...rest, session });
+  return (await startOnce(journal, run, request, (asked) => start(own, asked))).run;
 }
 
 /** `undefined` when the run does not exist yet. */
