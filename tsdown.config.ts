@@ -34,6 +34,7 @@ const config: UserConfig = defineConfig({
     'src/server/a2a/index.ts',
     'src/server/ai-sdk/index.ts',
     'src/server/ag-ui/index.ts',
+    'src/client/index.ts',
     'src/testing/index.ts',
     'src/cli/main.ts',
   ],

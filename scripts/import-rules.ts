@@ -58,6 +58,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   'planners/htn-model': { mayImport: [...FOR_MODEL_PLANNERS, 'planners/htn'], packages: true },
   config: {
     mayImport: ['core', 'journal', 'model', 'planners', ...MODEL_PLANNERS, ...PLAIN_PLANNERS, 'runtime'],
+    typesOnly: ['server'],
     packages: false,
   },
   flow: { mayImport: ['core', 'tools'], packages: true },
@@ -68,6 +69,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     mayImport: ['core', 'journal', 'messages', 'runtime', 'schema', 'state', 'tools'],
     packages: true,
   },
+  // Our own API from the other side, in browsers too: nothing but types is ours.
+  client: { mayImport: [], typesOnly: ['core', 'journal', 'messages', 'runtime', 'state'], packages: false },
   telemetry: { mayImport: ['core'], packages: true },
   testing: { mayImport: 'any', packages: true, required: true },
   cli: { mayImport: 'any', packages: true, required: true },
@@ -77,5 +80,6 @@ export const ROOMS: Readonly<Record<string, Room>> = {
 export const RESERVED: Readonly<Record<string, RegExp>> = {
   '@ai-sdk/openai-compatible': /^src\/model\/openai-compatible\.ts$/,
   '@modelcontextprotocol/server': /^src\/server\/mcp\/[^/]+\.ts$/,
+  jose: /^src\/server\/auth\/jwt\.ts$/,
   'node:sqlite': /^src\/journal\/sqlite\/[^/]+\.ts$/,
 };

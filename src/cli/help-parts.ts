@@ -1,6 +1,33 @@
 /** Parts of the help that several commands have. */
 import { DEFAULT_JOURNAL_PATH } from '#journal';
 
+/** Commands that say something to a run, and drive nothing. */
+export type ControlName = 'approve' | 'reject' | 'answer' | 'settle' | 'cancel' | 'send' | 'redirect' | 'pause';
+export type CommandName =
+  | 'run'
+  | 'chat'
+  | 'sessions'
+  | 'schedules'
+  | 'work'
+  | 'serve'
+  | 'plan'
+  | 'resume'
+  | 'retry'
+  | 'list'
+  | 'inspect'
+  | 'stream'
+  | 'waiting'
+  | 'signal'
+  | 'fork'
+  | 'replay'
+  | 'repair'
+  | 'memory'
+  | 'rules'
+  | 'erase'
+  | 'prune'
+  | 'migrate'
+  | ControlName;
+
 export const EXIT_CODES: string = `Exit codes:
   0    the goal is reached (for commands that drive no run: done)
   1    the run ended otherwise: no way on, the time is over, cancelled
@@ -51,3 +78,27 @@ The model, where the configuration names none:
     OLLAMA_HOST and OLLAMA_MODEL                       (or OPENAI_MODEL)
   OPENAI_API_KEY is sent only to the server of OPENAI_BASE_URL; for --base-url give --api-key-env.
   With neither configuration nor model, run makes a fixed survey of the folder with the same tools; plan needs one of them.`;
+
+export const SERVE_HELP: string = `Usage: pilotage serve [options]
+
+Answers HTTP with the runtime of the project, and carries out due runs as work does, until SIGTERM or SIGINT. What it answers, and who may ask,
+is the part server of the configuration: { parts, authenticate, hosts, origins, ... }. Without it: our own API (/docs shows it), for this machine alone.
+
+At a SIGTERM or SIGINT it answers nobody new, lets what is under way end for so long as --grace, gives its runs back, and ends with exit code 0.
+A second signal aborts what is under way.
+
+Options:
+  --port <n>             where it answers (default 4400; 0 for any free port)
+  --host <host>          the address to listen at (default 127.0.0.1); others than this machine need server.authenticate
+  --concurrency <n>      runs at once (default: maxLiveRuns of the configuration, or 10)
+  --agent <name>         takes over runs of this agent only; may be repeated (default: of all agents that it knows)
+  --grace <s>            seconds that what is under way has to end (default 8)
+  --patience <s>         seconds for which a run waits for a model that is away, before it is paused (default 900)
+  --json                 print what happens, one JSON object a line, on stdout
+${MODEL_OPTIONS}
+${JOURNAL_HELP}
+
+${MODEL_HELP}
+
+${EXIT_CODES}
+`;

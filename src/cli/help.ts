@@ -1,32 +1,16 @@
 /** The commands, and what their help says. */
 import { RUN_STATUSES } from '#journal';
-import { DRIVING_HELP, EXIT_CODES, JOURNAL_HELP, MODEL_HELP, MODEL_OPTIONS } from './help-parts.ts';
+import {
+  type CommandName,
+  DRIVING_HELP,
+  EXIT_CODES,
+  JOURNAL_HELP,
+  MODEL_HELP,
+  MODEL_OPTIONS,
+  SERVE_HELP,
+} from './help-parts.ts';
 
-/** Commands that say something to a run, and drive nothing. */
-export type ControlName = 'approve' | 'reject' | 'answer' | 'settle' | 'cancel' | 'send' | 'redirect' | 'pause';
-export type CommandName =
-  | 'run'
-  | 'chat'
-  | 'sessions'
-  | 'schedules'
-  | 'work'
-  | 'plan'
-  | 'resume'
-  | 'retry'
-  | 'list'
-  | 'inspect'
-  | 'stream'
-  | 'waiting'
-  | 'signal'
-  | 'fork'
-  | 'replay'
-  | 'repair'
-  | 'memory'
-  | 'rules'
-  | 'erase'
-  | 'prune'
-  | 'migrate'
-  | ControlName;
+export type { CommandName, ControlName } from './help-parts.ts';
 
 export const HELP: string = `Usage: pilotage <command> [options]
 
@@ -37,6 +21,7 @@ Commands:
   plan "<goal>"             make a plan for it, show it, and carry it out
   resume <run>              go on with a run that is paused, has failed, or whose process died
   work                      carry out due runs until it is told to stop: a worker
+  serve                     the same, and answer HTTP: runs and sessions for browsers and programs
   retry <run>               carry out again what has failed of a run's plan
   chat                      talk with an agent: a session whose turns are runs
   sessions <what>           list the sessions of the journal; show, delete, or give one a title
@@ -167,6 +152,7 @@ ${MODEL_HELP}
 
 ${EXIT_CODES}
 `,
+  serve: SERVE_HELP,
   chat: `Usage: pilotage chat [options]
 
 Talks in a session: each line of the input is a message, and each message is answered by a turn, which is a run. What others do in the

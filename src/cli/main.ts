@@ -57,6 +57,8 @@ async function commandOf({ command, words, options }: Command, terminal: Termina
       return (await import('./run-command.ts')).runCommand(subject, options, terminal);
     case 'work':
       return (await import('./work-command.ts')).workCommand(options, terminal);
+    case 'serve':
+      return (await import('./serve-command.ts')).serveCommand(options, terminal);
     case 'plan':
       return (await import('./plan-command.ts')).planCommand(subject, options, terminal);
     case 'resume':

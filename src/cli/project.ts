@@ -56,7 +56,10 @@ export async function setUpProject(options: Options, project?: Project, purpose:
   const { workspaceTools } = await import('#tools/workspace');
   const made = { ...shared, tools: tools ?? workspaceTools({ root: options.workspace ?? '.' }) };
   // The survey starts fast: of the planners that a configuration can name it needs none.
-  if (planner === survey) return { runtime: { ...made, planner: survey } };
+  if (planner === survey) {
+    const { server: _server, ...runtime } = made;
+    return { runtime: { ...runtime, planner: survey } };
+  }
   const { readyConfig } = await import('#config/ready');
   return readyConfig({ ...made, planner });
 }

@@ -5,11 +5,15 @@ import { pathToFileURL } from 'node:url';
 import { describeThrown, PilotageError, type Planner, type PlannerFunction, type PlanningHints } from '#core';
 import { isPostgresUrl, type Journal } from '#journal';
 import type { RuntimeOptions } from '#runtime';
+import type { HandlerOptions } from '#server';
 import type { DeterministicPart, DriverPart, FinishPart, GraphPart, PipelinePart, ReactPart } from './drivers.ts';
 import { isRecord } from './shape.ts';
 
 /** Options that are passed on to the runtime unchanged. */
 type RuntimePart = Omit<RuntimeOptions, 'planner' | 'journal' | 'clock' | 'random' | 'onFault' | 'onRun' | 'driver'>;
+
+/** The options of `createHandler`, which gets the runtime of the configuration. */
+export type ServerPart = Partial<Omit<HandlerOptions, 'runtime' | 'onFault'>>;
 
 /** @typeParam Other the configuration of planners whose drivers are the program's own. */
 export interface Config<Other extends DriverPart = never> extends RuntimePart {
@@ -28,6 +32,8 @@ export interface Config<Other extends DriverPart = never> extends RuntimePart {
     | Other;
   /** Hints for runs that are given no hints of their own. */
   readonly planningHints?: Pick<PlanningHints, 'constraints' | 'preferredTools'>;
+  /** What `pilotage serve` answers, and whom: the options of `createHandler`. Default: our own API, for this machine alone. */
+  readonly server?: ServerPart;
   /** A journal, the path of a SQLite file, or the URL of a Postgres database. */
   readonly journal?: Journal | string;
 }

@@ -1,7 +1,7 @@
 /** `pilotage/config`: a configuration, read from a file or written in a program, and the planners that it names. */
 export type { DriverOptions, PlannerFactory, PlannerRegistry } from '#planners';
 export { plannerRegistry } from '#planners';
-export { type Config, defineConfig, loadConfig } from './config.ts';
+export { type Config, defineConfig, loadConfig, type ServerPart } from './config.ts';
 export type {
   DeterministicPart,
   DriverDependencies,

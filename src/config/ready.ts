@@ -16,7 +16,7 @@ import {
 } from '#core';
 import type { PlannerRegistry } from '#planners';
 import { createRuntime, type HistoryHooks, type ProgressGuard, type RuntimeOptions, type StoreOptions } from '#runtime';
-import { type Config, hasAgentsAlone } from './config.ts';
+import { type Config, hasAgentsAlone, type ServerPart } from './config.ts';
 import { type DriverPart, shippedPlanners } from './drivers.ts';
 import {
   aFunction,
@@ -78,6 +78,10 @@ const CONFIG: ConfigShape<Config> = {
   redact: shape<RedactionOptions>({ rules: anything, also: anything }),
   migrate: aFunction,
   planningHints: shape<NonNullable<Config['planningHints']>>({ constraints: text, preferredTools: texts }),
+  server: shape<ServerPart>({
+    ...{ parts: check('a list of parts, such as [api()]', isParts), authenticate: aFunction, errorText: aFunction },
+    ...{ hosts: texts, origins: texts, maxBodyBytes: whole(1), maxStreamsPerUser: whole(1) },
+  }),
   journal: check('a path or a journal', (value) => (isRecord(value) ? 'append' in value : isFilled(value))),
 };
 const checkConfig = shape(CONFIG);
@@ -90,7 +94,7 @@ const checkMaxSteps = whole(0);
 export async function readyConfig(config: Config<DriverPart>, options: ReadyOptions = {}): Promise<ReadyConfig> {
   checkConfig(config, '');
   assertOptions('readyConfig', options, OPTIONS);
-  const { planner: part = {}, planningHints, ...passedOn } = config;
+  const { planner: part = {}, planningHints, server: _, ...passedOn } = config;
   const made = hasAgentsAlone(config) ? {} : await plannerOf(part, options.planners ?? shippedPlanners());
   const { planner, maxSteps }: Partial<MadePlanner> = made;
   const runtime = { ...passedOn, ...defined({ planner }), ...limitsOf(maxSteps, config.limits) };
@@ -135,6 +139,10 @@ function hintsOf(part: Config['planningHints']): Pick<ReadyConfig, 'hints'> {
     ...(preferredTools.length === 0 ? {} : { preferredTools }),
   };
   return Object.keys(hints).length === 0 ? {} : { hints };
+}
+
+function isParts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((part: unknown) => isRecord(part) && typeof part['routes'] === 'function');
 }
 
 function isObject(value: unknown): boolean {

@@ -99,3 +99,18 @@ export function assertAreAnswers(answers: unknown): void {
   }
   for (const [token, answer] of Object.entries(answers)) assertIsAnswer(`answerAll, for the pause ${token},`, answer);
 }
+
+/** Why not all of several answers were taken: the error of the first that was refused, with the code of each. */
+export function refusedAmong(tokens: readonly string[], settled: readonly PromiseSettledResult<void>[]): unknown {
+  const refused = settled.flatMap((each, index): (readonly [string, unknown])[] =>
+    each.status === 'rejected' ? [[tokens[index] ?? '', each.reason]] : [],
+  );
+  const [first] = refused;
+  if (first === undefined) return undefined;
+  const [, error] = first;
+  const other = refused.find(([, reason]) => !PilotageError.is(reason));
+  if (other !== undefined || !PilotageError.is(error)) return other?.[1];
+  const codes = Object.fromEntries(refused.map(([token, reason]) => [token, (reason as PilotageError).code]));
+  const message = `${refused.length} of ${tokens.length} answers were refused. The first: ${error.message}`;
+  return new PilotageError(error.code, message, { data: { ...error.data, refused: codes }, cause: error });
+}

@@ -326,6 +326,20 @@ function isAhead(notice: Notice, state: RunState): boolean {
   return notice.type === 'chunk' && notice.chunk.run === state.identity.run && notice.chunk.step >= nextStep(state);
 }
 
+/** Reads until it is over, or the signal is aborted. @returns the state as of what was read. */
+export async function followUntil(options: FollowOptions<never>, signal?: AbortSignal): Promise<RunState | undefined> {
+  const follower = new Follower<never>(options);
+  const stop = (): void => follower.stop();
+  if (signal?.aborted === true) stop();
+  signal?.addEventListener('abort', stop);
+  try {
+    for await (const _ of follower.follow());
+  } finally {
+    signal?.removeEventListener('abort', stop);
+  }
+  return follower.state;
+}
+
 /** Whether a notice is a token or a chunk. A reset is neither, and is never dropped. */
 function isToken(notice: Notice): boolean {
   return notice.type === 'chunk' || (notice.type === 'delta' && notice.delta.type !== 'reset');

@@ -13,7 +13,7 @@ export { limitsWithin } from '../tasks/budget-share.ts';
 export { taskEndOf } from '../tasks/ending.ts';
 export { addressee } from './addressee.ts';
 export type { AgentRecord } from './agents.ts';
-export type { Answer, Approval, PauseAnswer, Settlement } from './answers.ts';
+export type { Answer, Approval, PauseAnswer, Rejection, Settlement } from './answers.ts';
 export { callMeant } from './cancel-call.ts';
 export type { Advance, Advanced, Driver } from './driver-port.ts';
 export { eraseUser } from './erase.ts';

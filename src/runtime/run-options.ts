@@ -34,6 +34,11 @@ export interface PageOptions {
   readonly limit?: number;
 }
 
+export interface ResultOptions {
+  /** Gives the waiting up when it is aborted: the promise rejects with its reason, and the run goes on. */
+  readonly signal?: AbortSignal;
+}
+
 export interface Resumption {
   /** The token of the pause; needed only when several are open. */
   readonly token?: string;
@@ -132,4 +137,5 @@ export const REPAIR: OptionShape<RepairOptions> = { by: 'any', reason: 'text?' }
 export const REPLAY: OptionShape<{ signal?: AbortSignal }> = { signal: 'signal?' };
 export const STEER: OptionShape<SteerOptions> = { until: 'text?', id: 'text?' };
 export const PAUSE: OptionShape<PauseOptions> = { ...STEER, before: 'any?', clear: 'flag?' };
+export const RESULT: OptionShape<ResultOptions> = { signal: 'signal?' };
 export const CANCEL: OptionShape<CancelOptions> = { ...STEER, reason: 'any?', hard: 'any?' };

@@ -38,6 +38,7 @@ import {
   type PauseAnswer,
   REJECTION,
   type Rejection,
+  refusedAmong,
   rememberWord,
   SETTLEMENT,
   type Settlement,
@@ -46,7 +47,7 @@ import {
   WORDS,
 } from './answers.ts';
 import { CANCEL_CALL, type CancelCallOptions, callMeant } from './cancel-call.ts';
-import { Follower, type FollowOptions, keptAlive } from './follow.ts';
+import { type FollowOptions, followUntil, keptAlive } from './follow.ts';
 import { type ForkOptions, readForkOptions } from './fork.ts';
 import { type RowOptions, readStream } from './read-stream.ts';
 import type { ReopenAs } from './reopen.ts';
@@ -71,8 +72,10 @@ import {
   type PauseOptions,
   REPAIR,
   REPLAY,
+  RESULT,
   RESUMPTION,
   RETRY,
+  type ResultOptions,
   type Resumption,
   type RetryOptions,
   STEER,
@@ -117,38 +120,41 @@ export class Run {
     return recordedEvents(this.#host.deps, this.id, options);
   }
 
-  /** Waits until the run has ended or is paused. @throws PilotageError `run_not_found`. */
-  async result(): Promise<RunResult> {
+  /** Waits until the run has ended or is paused. @throws PilotageError `run_not_found`; the reason of the signal. */
+  async result(options: ResultOptions = {}): Promise<RunResult> {
+    assertOptions('result', options, RESULT);
+    const { signal } = options;
     await this.#assertMayRead();
     for (;;) {
-      const driven = await this.#host.fleet.settled(this.id);
-      const state = driven !== undefined && isSettled(driven) ? driven : await this.#until(isSettled);
-      const [result, answered] = [await this.#wholeResult(state), await answeredBelow(this.#host, state)];
+      signal?.throwIfAborted();
+      // What waits for the driver cannot be given up.
+      const driven = signal === undefined ? await this.#host.fleet.settled(this.id) : undefined;
+      const state = driven !== undefined && isSettled(driven) ? driven : await this.#until(isSettled, signal);
+      signal?.throwIfAborted();
+      const [result, answered] = [await this.#wholeResult(state, options), await answeredBelow(this.#host, state)];
       if (result.status !== 'paused' || answered.length === 0) return result;
       const pauses = result.pauses.filter(({ token }) => !answered.includes(token));
       if (pauses.length > 0) return { ...result, pauses };
       this.#host.fleet.wake(this.id);
-      await this.#until((now) => now.ending !== null || !asksTheSame(now, answered));
+      await this.#until((now) => now.ending !== null || !asksTheSame(now, answered), signal);
     }
   }
 
   /** @returns the state in which it is over; `undefined` when the run is not there. */
-  async #until(isOver: (state: RunState) => boolean): Promise<RunState | undefined> {
-    const follower = new Follower<never>({ ...this.#silent, isOver });
-    for await (const _ of follower.follow());
-    return follower.state;
+  async #until(isOver: (state: RunState) => boolean, signal?: AbortSignal): Promise<RunState | undefined> {
+    return followUntil({ ...this.#silent, isOver }, signal);
   }
 
-  async #wholeResult(state: RunState | undefined): Promise<RunResult> {
-    const result = await this.#resultIn(state);
+  async #wholeResult(state: RunState | undefined, options: ResultOptions): Promise<RunResult> {
+    const result = await this.#resultIn(state, options);
     if (result !== undefined) return result;
     throw new PilotageError('run_not_found', `The run ${this.id} has neither ended nor paused.`);
   }
 
   /** That of the run that goes on where this one has ended, if there is one. */
-  async #resultIn(state: RunState | undefined): Promise<RunResult | undefined> {
+  async #resultIn(state: RunState | undefined, options: ResultOptions): Promise<RunResult | undefined> {
     const successor = this.#successor(state);
-    if (successor !== undefined) return successor.result();
+    if (successor !== undefined) return successor.result(options);
     return state && wholeResultOf(state, this.#host.deps.artifacts);
   }
 
@@ -358,17 +364,8 @@ export class Run {
     assertAreAnswers(answers);
     const given = Object.entries(answers);
     const settled = await Promise.allSettled(given.map(([token, answer]) => this.answer(token, answer)));
-    const refused = settled.flatMap((each, index): (readonly [string, unknown])[] =>
-      each.status === 'rejected' ? [[given[index]?.[0] ?? '', each.reason]] : [],
-    );
-    const [first] = refused;
-    if (first === undefined) return;
-    const [, error] = first;
-    const other = refused.find(([, reason]) => !PilotageError.is(reason));
-    if (other !== undefined || !PilotageError.is(error)) throw other?.[1];
-    const codes = Object.fromEntries(refused.map(([token, reason]) => [token, (reason as PilotageError).code]));
-    const message = `${refused.length} of ${given.length} answers were refused. The first: ${error.message}`;
-    throw new PilotageError(error.code, message, { data: { ...error.data, refused: codes }, cause: error });
+    const why = refusedAmong(Object.keys(answers), settled);
+    if (why !== undefined) throw why;
   }
 
   /**

@@ -83,6 +83,7 @@ import {
 } from './slices.ts';
 import type { SlotLimits } from './slots.ts';
 import { startByKey } from './start-by-key.ts';
+import { startByIdempotencyKey } from './start-once.ts';
 import { assertFreeId, readBegin, type StartOptions } from './start-options.ts';
 import { assertStoreOptions, longTermMemory, ProgramStore, type StoreOwner } from './store.ts';
 import { Tasks } from './tasks.ts';
@@ -230,8 +231,14 @@ export class Runtime {
    * that of a run that was started with something else, `rate_limited`, or a store error; the reason of a `signal` that is aborted already. For a
    * planner that reads its arguments, such as a flow, what that throws: `validation_failed` (a `FlowError`).
    */
-  start(query: string, options: StartOptions = {}): Promise<Run> {
-    return this.#start(query, options);
+  async start(query: string, options: StartOptions = {}): Promise<Run> {
+    if (options.idempotencyKey === undefined) return this.#start(query, options);
+    this.#assertOpen();
+    assertStart(query, options);
+    readBegin(options);
+    return startByIdempotencyKey(this.#driverDeps().journal, query, options, (own, asked) =>
+      this.#start(query, own, asked),
+    );
   }
 
   async #start(query: string, options: StartOptions, asked?: StartRequest): Promise<Run> {

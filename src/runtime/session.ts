@@ -17,6 +17,7 @@ import { assertStart, type Starting } from './new-run.ts';
 import type { RunResult } from './result.ts';
 import { Run } from './run.ts';
 import type { RunHost } from './run-host.ts';
+import { RESULT, type ResultOptions } from './run-options.ts';
 import { type SessionEvent, type SessionEventOptions, sessionEvents, sessionPosition } from './session-events.ts';
 import { transcriptOf } from './session-messages.ts';
 import { turnsBefore } from './session-path.ts';
@@ -173,15 +174,17 @@ export class Session {
 
   /**
    * Waits until no turn is under way, or one waits for a person. @returns the result of the last turn; `undefined` for a session without turns.
+   * @throws the reason of the signal.
    */
-  async result(): Promise<RunResult | undefined> {
+  async result(options: ResultOptions = {}): Promise<RunResult | undefined> {
+    assertOptions('result', options, RESULT);
     const { journal } = this.#host.deps;
     for (;;) {
       const record = await journal.sessions.get(this.#scope);
       if (record === undefined) return undefined;
       const run = record.live?.run ?? (await activeTurn(journal, record))?.identity.run;
       if (run === undefined) return undefined;
-      const result = await new Run(run, this.#host).result();
+      const result = await new Run(run, this.#host).result(options);
       const now = await journal.sessions.get(this.#scope);
       if (result.status === 'paused' || now?.live === undefined) return result;
     }

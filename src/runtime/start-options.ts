@@ -95,13 +95,19 @@ export interface StartOptions extends UndoOptions {
   readonly throttle?: { readonly key: string; readonly limit: number; readonly perMs: number };
   /** The same, but what is too much is refused with `rate_limited`, and `data.allowedAt` says when it would not be. */
   readonly rate?: { readonly key: string; readonly limit: number; readonly perMs: number };
+  /**
+   * The same request again, under the same key of the same user, gives the run that was started the first time, whether or not it has ended. Another request
+   * under it is refused (`idempotency_conflict`). The id of the run follows from the key: `identity.run` is not used.
+   */
+  readonly idempotencyKey?: string;
 }
 
 /** What says when a run begins, or whether. */
-export type BeginOptions = Pick<StartOptions, 'at' | StartKind>;
+export type BeginOptions = Pick<StartOptions, 'at' | 'idempotencyKey' | StartKind>;
 
 const BEGIN: OptionShape<BeginOptions> = {
   ...({ at: 'any?', singleton: 'object?', debounce: 'object?', throttle: 'object?', rate: 'object?' } as const),
+  idempotencyKey: 'text?',
 };
 
 /** The options of whatever begins in its turn. */
@@ -198,7 +204,9 @@ export function readBegin(options: StartOptions): Begin {
   const [kind, other] = kinds;
   if (kind !== undefined && other !== undefined) throw together(kind, other);
   const isTimed = kind === 'debounce' || kind === 'throttle';
-  const { at, conversation } = options;
+  const { at, conversation, idempotencyKey } = options;
+  if (idempotencyKey !== undefined && (kind === 'singleton' || kind === 'debounce'))
+    throw together('idempotencyKey', kind);
   if (at !== undefined && isTimed) throw together('at', kind);
   const isLater = isTimed || at !== undefined;
   if (isLater && conversation === true) {
@@ -216,7 +224,10 @@ export function readBegin(options: StartOptions): Begin {
 }
 
 function together(one: string, other: string): PilotageError {
-  return new PilotageError('invalid_config', `start takes either ${one} or ${other}: both say when the run begins.`);
+  return new PilotageError(
+    'invalid_config',
+    `start takes either ${one} or ${other}: both say which run it is, or when it begins.`,
+  );
 }
 
 /** With these begin the ids of runs that schedules start. */

@@ -1,12 +1,10 @@
 /** Runs as the tasks of a session: started once under a key, found again, listed, stopped, watched. Everything is in the journal. */
 
-import { createHash } from 'node:crypto';
 import {
   assertIdentity,
   assertOptions,
   assertWords,
   type ControlType,
-  captureObject,
   defined,
   type EventPayloads,
   type GroupView,
@@ -27,6 +25,7 @@ import { Follower } from './follow.ts';
 import { Run } from './run.ts';
 import type { RunHost } from './run-host.ts';
 import type { EventOptions } from './run-options.ts';
+import { requestOf, startOnce } from './start-once.ts';
 import { type BeginOptions, type StartOptions, TURN_OPTIONS } from './start-options.ts';
 import { type TaskRecord, taskRecord } from './task-record.ts';
 
@@ -81,14 +80,7 @@ export class Tasks {
       this.#start(query, { ...rest, conversation: false, identity: { tenant, user, session, run: id } }, asked);
     if (idempotencyKey === '') return { run: await start(newRunId()), reused: false };
     const id = `task_${jsonDigest([owner, idempotencyKey]).slice(0, 22)}`;
-    const request = requestOf(query, rest);
-    const asked: StartRequest = { digest: jsonDigest(request), by: crypto.randomUUID() };
-    assertSameRequest(await this.#asked(id), request);
-    const run = await start(id, asked);
-    // When several callers ask at once, one of them is first.
-    const stored = await this.#asked(id);
-    assertSameRequest(stored, request);
-    return { run, reused: stored?.by !== asked.by };
+    return startOnce(this.#host().deps.journal, id, requestOf(query, rest), (asked) => start(id, asked));
   }
 
   /** `undefined` for an unknown task and for one of another tenant, user or session alike. */
@@ -213,14 +205,6 @@ export class Tasks {
   async #state(run: string): Promise<RunState> {
     return this.#host().deps.states.of(run);
   }
-
-  /** `undefined` when the run does not exist yet. */
-  async #asked(run: string): Promise<StartRequest | undefined> {
-    const journal = this.#host().deps.journal;
-    if ((await journal.get(run)) === undefined) return undefined;
-    const [first] = await journal.read(run, 1, 1);
-    return first?.kind === 'started' ? first.asked : undefined;
-  }
 }
 
 /** The statuses under which a journal stores tasks of this status. */
@@ -246,33 +230,4 @@ function payloadOf(event: RunEvent<'task.group_resolved'>): GroupResolved {
 
 function notFound(what: 'task' | 'group', id: string): PilotageError {
   return new PilotageError('task_not_found', `There is no ${what} ${JSON.stringify(id)} in this session.`);
-}
-
-/** Everything in the request of a task; attachments by their bytes. */
-function requestOf(
-  query: string,
-  { inputs = [], ...rest }: Omit<SpawnOptions, 'identity' | 'idempotencyKey'>,
-): JsonObject {
-  const attached = inputs.map((input) =>
-    'bytes' in input ? { ...input, bytes: createHash('sha256').update(input.bytes).digest('base64url') } : input,
-  );
-  const { priority = 0, scopes = [], limits = {}, signal: _, ...others } = rest;
-  return captureObject({ query, priority, scopes, limits, ...others, inputs: attached }, 'request').json;
-}
-
-/**
- * Digests that the journal may hold for the request. Journals before format 8 have it in their own words: the agent was a planner, and
- * that of a flow had `flow:` before its name.
- */
-function digestsOf({ agent, ...others }: JsonObject): readonly string[] {
-  if (typeof agent !== 'string') return [jsonDigest(others)];
-  return [{ agent }, { planner: agent }, { planner: `flow:${agent}` }].map((by) => jsonDigest({ ...others, ...by }));
-}
-
-function assertSameRequest(stored: StartRequest | undefined, request: JsonObject): void {
-  if (stored === undefined || digestsOf(request).includes(stored.digest)) return;
-  throw new PilotageError(
-    'idempotency_conflict',
-    'The idempotency key was used for another task of this session. Use another key, or ask for the same again.',
-  );
 }

@@ -21,12 +21,14 @@ export interface Access {
   readonly identity: { readonly tenant: string; readonly user: string; readonly session?: string };
   /** What the visitor may do to runs, as `Caller.scope`. An `admin` reaches every run of the journal. Default `owner_user`. */
   readonly as?: ControlScope;
+  /** Scopes that the user holds, for tools that need some: runs that the visitor starts have them. Default none. */
+  readonly scopes?: readonly string[];
   /** A function that allows less: what it says no to is `forbidden`, or not found where the visitor may not read. Default: all is allowed. */
   readonly may?: (action: Action, subject: Subject) => boolean | Promise<boolean>;
 }
 
 /**
  * Says who asks, before anything else happens. A `Response` is the answer in place of ours, such as a 401 with its `www-authenticate`; what it throws is
- * answered as 500, and told to `onFault`.
+ * answered as 500, and told to `onFault`. `env` is what the surroundings give beside the request.
  */
-export type Authenticate = (request: Request) => Access | Response | Promise<Access | Response>;
+export type Authenticate = (request: Request, env?: unknown) => Access | Response | Promise<Access | Response>;

@@ -1,6 +1,7 @@
 /** What is checked of every request before anybody looks at it: where it was sent to, from which page, and how large it is. */
 import type { MiddlewareHandler } from 'hono';
 import { cors } from 'hono/cors';
+import { remoteAddress } from './connection.ts';
 import type { ServerEnv } from './part.ts';
 import { problem, RequestRefused } from './problem.ts';
 
@@ -49,8 +50,7 @@ function hostGuard(hosts: readonly string[] | undefined, isOpen: boolean): Guard
 
 /** Where Node's own server tells who has connected. */
 function isFromHere(env: unknown): boolean {
-  const { incoming } = (env ?? {}) as { readonly incoming?: { readonly socket?: { readonly remoteAddress?: string } } };
-  const address = incoming?.socket?.remoteAddress;
+  const address = remoteAddress(env);
   return address === undefined || address === '::1' || /^(::ffff:)?127\./.test(address);
 }
 

@@ -62,12 +62,12 @@ function createApp(options: HandlerOptions): Hono<ServerEnv> {
   const { runtime, parts, authenticate, errorText = plainErrorText, onFault = warn } = options;
   const app = new Hono<ServerEnv>();
   const slots = new StreamSlots(options.maxStreamsPerUser ?? MAX_STREAMS);
-  const open = new Set(parts.flatMap((part) => part.open ?? []));
+  const isOpen = openPaths(parts);
   for (const guard of guards(options, authenticate === undefined)) app.use(guard);
   app.use(async (context, next) => {
     const { raw, path } = context.req;
-    const isLetIn = authenticate === undefined || open.has(path);
-    const access = isLetIn ? LOCAL : await authenticate(raw);
+    const isLetIn = authenticate === undefined || isOpen(path);
+    const access = isLetIn ? LOCAL : await asked(authenticate, raw, context.env, onFault);
     if (access instanceof Response) return access;
     context.set('visit', new Visit(access, runtime, slots, raw));
     return next();
@@ -83,6 +83,28 @@ function createApp(options: HandlerOptions): Hono<ServerEnv> {
     return problem(error);
   });
   return app;
+}
+
+/** Whatever is wrong there is wrong with the server, not with the request. */
+async function asked(
+  authenticate: Authenticate,
+  request: Request,
+  env: unknown,
+  onFault: (error: unknown) => void,
+): Promise<Access | Response> {
+  try {
+    return await authenticate(request, env);
+  } catch (error) {
+    onFault(error);
+    return problem(new Error('authenticate threw'));
+  }
+}
+
+function openPaths(parts: readonly Part[]): (path: string) => boolean {
+  const given = parts.flatMap((part) => part.open ?? []);
+  const begins = given.filter((path) => path.endsWith('*')).map((path) => path.slice(0, -1));
+  const whole = new Set(given);
+  return (path) => whole.has(path) || begins.some((begin) => path.startsWith(begin));
 }
 
 /** @throws PilotageError `invalid_config`. */

@@ -24,6 +24,6 @@ export interface Part {
   readonly name: string;
   /** Adds its routes, with the paths of the whole server. They are reached only by visitors who were let in. */
   readonly routes: (app: Hono<ServerEnv>, context: PartContext) => void;
-  /** Paths that answer without authentication, such as the card of an agent. */
+  /** Paths that answer without authentication, such as the card of an agent. A path with `*` at its end stands for all that begin so. */
   readonly open?: readonly string[];
 }

@@ -41,6 +41,7 @@ const STATUS: Partial<Record<ErrorCode, number>> = {
   schedule_not_found: 404,
   artifact_not_found: 404,
   agent_unknown: 404,
+  tool_not_found: 404,
   run_ended: 409,
   run_changed: 409,
   run_unwound: 409,
@@ -53,10 +54,15 @@ const STATUS: Partial<Record<ErrorCode, number>> = {
   schedule_changed: 409,
   journal_conflict: 409,
   superseded: 409,
+  task_id_taken: 409,
+  run_cancelled: 409,
   pause_expired: 410,
   payload_invalid: 422,
   validation_failed: 422,
   invalid_config: 422,
+  identity_required: 422,
+  memory_block_unserializable: 422,
+  price_missing: 422,
   unserializable: 422,
   url_refused: 422,
   url_failed: 422,
@@ -92,18 +98,26 @@ export function toldError(error: unknown): ErrorData {
   return { code: 'server_failed', message: 'The server failed at this request. What went wrong is in its own log.' };
 }
 
+/** The members of a problem document. */
+export interface Problem {
+  readonly type: 'about:blank';
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly code: string;
+  readonly data?: JsonObject;
+}
+
+export function problemBody(error: unknown): Problem {
+  const { code, message, data } = toldError(error);
+  const title = code.replaceAll('_', ' ');
+  return { type: 'about:blank', title, status: statusOf(error), detail: message, code, ...(data && { data }) };
+}
+
 /** A problem document. `title` is the same for each code; `detail` is about this request. */
 export function problem(error: unknown): Response {
-  const { code, message, data } = toldError(error);
-  const status = statusOf(error);
-  const body = {
-    type: 'about:blank',
-    title: code.replaceAll('_', ' '),
-    status,
-    detail: message,
-    code,
-    ...(data && { data }),
-  };
+  const body = problemBody(error);
+  const { status } = body;
   const headers: Record<string, string> = { 'content-type': 'application/problem+json', 'cache-control': 'no-store' };
   if (status === 429 || status === 503) headers['retry-after'] = '1';
   return new Response(JSON.stringify(body), { status, headers });

@@ -9,7 +9,7 @@ import { RequestRefused } from './problem.ts';
  * @throws RequestRefused `request_invalid` for what is no JSON, or does not fit.
  */
 export async function bodyOf<T>(context: Context, schema: JsonObject): Promise<T> {
-  const text = await context.req.text();
+  const text = await textOf(context);
   let body: Json;
   try {
     body = JSON.parse(text) as Json;
@@ -18,6 +18,15 @@ export async function bodyOf<T>(context: Context, schema: JsonObject): Promise<T
   }
   assertFits(body, schema, 'The body of the request');
   return body as T;
+}
+
+/** @throws RequestRefused `request_invalid` for a body that breaks off. */
+export async function textOf(context: Context): Promise<string> {
+  try {
+    return await context.req.text();
+  } catch {
+    throw new RequestRefused('request_invalid', 'The body of the request broke off.');
+  }
 }
 
 /** @throws RequestRefused `request_invalid`. */

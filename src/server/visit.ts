@@ -36,7 +36,14 @@ export class Visit {
     return { ...this.owner, session: identity.session ?? session, scope };
   }
 
+  /** Scopes of the user, for the runs that the visitor starts. */
+  get scopes(): readonly string[] {
+    return this.access.scopes ?? [];
+  }
+
+  /** What is everybody's is not for who has no more than a session. */
   async may(action: Action, subject: Subject = {}): Promise<boolean> {
+    if (action === 'manage' && this.access.as === 'session_user') return false;
     return (await this.access.may?.(action, subject)) ?? true;
   }
 
@@ -78,7 +85,7 @@ export class Visit {
     assertSessionId(id);
     const subject: Subject = { session: id, ...defined({ agent: options.agent }) };
     await this.must(action, subject);
-    return this.runtime.session(id, { ...options, identity: this.owner });
+    return this.runtime.session(id, { scopes: this.scopes, ...options, identity: this.owner });
   }
 
   /**

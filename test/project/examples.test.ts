@@ -45,6 +45,7 @@ const firstOfSchedules = '50';
 const firstOfStreams = '56';
 const firstBehindStreams = '59';
 const firstOfUndo = '54';
+const firstOfServer = '68';
 const pages: readonly Page[] = [
   page('docs/planners.md', 16, (name) => name < firstOfFlows),
   page('docs/flows.md', 16, (name) => name >= firstOfFlows && name < firstOfTools),
@@ -56,7 +57,8 @@ const pages: readonly Page[] = [
   page('docs/memory.md', 5, (name) => name >= firstOfMemory && name < firstOfWaits),
   page('docs/waits.md', 4, (name) => name >= firstOfWaits && name < firstOfSchedules),
   page('docs/streams.md', 6, (name) => name >= firstOfStreams && name < firstBehindStreams),
-  page('docs/compared.md', 3, (name) => name >= firstBehindStreams),
+  page('docs/compared.md', 3, (name) => name >= firstBehindStreams && name < firstOfServer),
+  page('docs/server.md', 2, (name) => name === '68-server.ts'),
   page('docs/undo.md', 6, (name) => name >= firstOfUndo && name < firstOfStreams),
 ];
 
@@ -136,6 +138,7 @@ const SHOWN: Readonly<Record<string, readonly RegExp[]>> = {
     /:19:16 \/edges\/0\/1: /,
   ],
   '16-flow-failure.ts': [/^other_card after card_refused\npaid with the valid card\nsorry: pay tool_rejected\n$/],
+  '68-server.ts': [/^paused\nrefund \[ 'approve', 'reject', 'answer' \]\ntool\.completed refund\nPaid back\.\n$/],
   // The order of the first page is not made in the second one before that is filled again.
   '17-live-handle.ts': [
     /^closed with 2 .*: closing$/m,

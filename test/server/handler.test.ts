@@ -108,6 +108,13 @@ describe('a handler', () => {
     expect((await post('0123456789')).status).toBe(200);
     const large = await post('0123456789+');
     expect([large.status, await codeOf(large)]).toEqual([413, 'request_too_large']);
+    const pieces = new ReadableStream({
+      start: (controller) => {
+        for (const piece of ['01234', '56789', '+']) controller.enqueue(new TextEncoder().encode(piece));
+        controller.close();
+      },
+    });
+    expect((await ask('/echo', { method: 'POST', body: pieces, duplex: 'half' } as RequestInit)).status).toBe(413);
     expect((await post('1', { origin: 'https://evil.example' })).status).toBe(403);
     const allowed = await post('1', { origin: 'https://app.example.com' });
     expect(allowed.headers.get('access-control-allow-origin')).toBe('https://app.example.com');
@@ -152,6 +159,22 @@ describe('a handler', () => {
     const text = await (await fetch(url, as('ana'))).text();
     expect(text).toMatch(/planner\.finish"}\n\n$/);
     expect(await run.result()).toMatchObject({ status: 'finished' });
+  });
+
+  it('takes a body in pieces, and requests without one, also under Node', async () => {
+    const { port, close } = await serve(served().handler, { port: 0 });
+    onTestFinished(close);
+    const body = new ReadableStream({
+      start: (controller) => {
+        controller.enqueue(new TextEncoder().encode('01234'));
+        controller.close();
+      },
+    });
+    const url = `http://127.0.0.1:${port}/echo`;
+    expect(await (await fetch(url, { method: 'POST', body, duplex: 'half' } as RequestInit)).json()).toEqual({
+      bytes: 5,
+    });
+    expect((await fetch(url, { method: 'DELETE' })).status).toBe(404);
   });
 
   it('is served by Node’s http in a program of the user’s own', async () => {

@@ -1,0 +1,186 @@
+/** A client of our own API, for browsers and programs. */
+import type { Json } from '#core';
+import type { RunRecord, RunStatus, SessionRecord } from '#journal';
+import type { AgentRecord, PauseAnswer, ScheduleOptions, ScheduleRecord, StartOptions, Waiting } from '#runtime';
+import type { RunComparison } from '#state';
+import { type CreateClientOptions, Http, urlPath } from './http.ts';
+import { ClientRun } from './run.ts';
+import { ClientSession, type ClientSessionOptions } from './session.ts';
+import { fileOf } from './words.ts';
+
+/** A part of a list. `next` is the `after` of the part behind it. */
+export interface ListPage<T> {
+  readonly items: readonly T[];
+  readonly next?: string;
+}
+
+/** Options of a start. Whose run it is, and which scopes its user has, the server knows. */
+export interface ClientStartOptions extends Omit<StartOptions, 'identity' | 'scopes' | 'signal' | 'at'> {
+  /** Default: a session of its own. */
+  readonly session?: string;
+  readonly at?: Date | number | string;
+}
+
+interface PageQuery {
+  readonly limit?: number;
+  readonly after?: string;
+  /** For an admin: whose. */
+  readonly tenant?: string;
+  readonly user?: string;
+}
+
+export interface RunListQuery extends PageQuery {
+  readonly session?: string;
+  readonly status?: readonly RunStatus[];
+  readonly agent?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly parent?: string;
+  readonly schedule?: string;
+  readonly text?: string;
+  readonly since?: number;
+}
+
+export interface WaitingListQuery extends PageQuery {
+  readonly session?: string;
+  readonly run?: string;
+  readonly agent?: string;
+  readonly for?: 'answer' | 'time' | 'event';
+  readonly reason?: string;
+  readonly key?: string;
+  readonly untilBefore?: number;
+}
+
+export interface AnswerTo {
+  readonly run: string;
+  readonly token?: string;
+  readonly answer: PauseAnswer;
+}
+
+export interface TakenAnswer {
+  readonly run: string;
+  readonly token?: string;
+  readonly taken: boolean;
+  /** Why it was refused. */
+  readonly refused?: { readonly code: string; readonly detail: string };
+}
+
+export interface AcceptedSignal {
+  readonly id: string;
+  readonly isNew: boolean;
+  /** To how many runs it went. */
+  readonly delivered: number;
+  readonly kept: boolean;
+  readonly until: number;
+}
+
+type ClientSchedule = Omit<ScheduleOptions, 'identity' | 'scopes'>;
+
+export class Client {
+  readonly #http: Http;
+
+  constructor(options: CreateClientOptions) {
+    this.#http = new Http(options);
+  }
+
+  run(id: string): ClientRun {
+    return new ClientRun(id, this.#http);
+  }
+
+  /** @param options what its turns are started with. */
+  session(id: string, options: ClientSessionOptions = {}): ClientSession {
+    return new ClientSession(id, options, this.#http);
+  }
+
+  readonly runs = {
+    /** Starts a run, once: with an idempotency key of its own when none is given, so that a connection that breaks starts no second one. */
+    start: async (query: string, options: ClientStartOptions = {}): Promise<ClientRun> => {
+      const { idempotencyKey, inputs, at: begins, ...rest } = options;
+      const hasOwnKey = options.singleton !== undefined || options.debounce !== undefined;
+      const key = idempotencyKey ?? (hasOwnKey ? undefined : crypto.randomUUID());
+      const body = {
+        query,
+        ...rest,
+        inputs: inputs?.map(fileOf),
+        at: begins instanceof Date ? begins.getTime() : begins,
+      };
+      const headers: Record<string, string> = key === undefined ? {} : { 'idempotency-key': key };
+      const ask = { method: 'POST', body, headers, again: key !== undefined } as const;
+      return this.run((await this.#http.json<{ readonly run: string }>('/runs', ask)).run);
+    },
+    /** Newest first. */
+    list: ({ labels = {}, ...query }: RunListQuery = {}): Promise<ListPage<RunRecord>> => {
+      const label = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
+      return this.#http.json('/runs', { query: { ...query, label } });
+    },
+    compare: (a: string, b: string): Promise<RunComparison> => this.#http.json('/compare', { query: { a, b } }),
+  };
+
+  readonly sessions = {
+    list: (
+      query: PageQuery & { readonly text?: string; readonly since?: number } = {},
+    ): Promise<ListPage<SessionRecord>> => this.#http.json('/sessions', { query: { ...query } }),
+    get: (id: string): Promise<SessionRecord> => this.#http.json(urlPath`/sessions/${id}`),
+    setTitle: (id: string, title: string | null): Promise<void> =>
+      this.#http.json(urlPath`/sessions/${id}`, { method: 'PATCH', body: { title } }),
+    /** @returns how many runs there were. */
+    delete: async (id: string): Promise<number> =>
+      (await this.#http.json<{ readonly runs: number }>(urlPath`/sessions/${id}`, { method: 'DELETE' })).runs,
+  };
+
+  readonly schedules = {
+    put: ({ id, ...body }: ClientSchedule): Promise<ScheduleRecord> =>
+      this.#http.json(urlPath`/schedules/${id}`, { method: 'PUT', body, again: true }),
+    list: (query: Omit<PageQuery, 'user'> = {}): Promise<ListPage<ScheduleRecord>> =>
+      this.#http.json('/schedules', { query: { ...query } }),
+    get: (id: string): Promise<ScheduleRecord> => this.#http.json(urlPath`/schedules/${id}`),
+    pause: (id: string): Promise<ScheduleRecord> =>
+      this.#http.json(urlPath`/schedules/${id}/pause`, { method: 'POST' }),
+    resume: (id: string): Promise<ScheduleRecord> =>
+      this.#http.json(urlPath`/schedules/${id}/resume`, { method: 'POST' }),
+    trigger: async (id: string): Promise<ClientRun> => {
+      const { run } = await this.#http.json<{ readonly run: string }>(urlPath`/schedules/${id}/trigger`, {
+        method: 'POST',
+      });
+      return this.run(run);
+    },
+    delete: (id: string): Promise<void> => this.#http.json(urlPath`/schedules/${id}`, { method: 'DELETE' }),
+  };
+
+  /** The agents that may be started, the default one first. */
+  async agents(): Promise<readonly AgentRecord[]> {
+    return (await this.#http.json<{ readonly items: readonly AgentRecord[] }>('/agents')).items;
+  }
+
+  /** All that waits, oldest first. */
+  waiting(query: WaitingListQuery = {}): Promise<ListPage<Waiting>> {
+    return this.#http.json('/waiting', { query: { ...query } });
+  }
+
+  /** Answers several questions, of several runs: each is taken or refused by itself. */
+  async answer(answers: readonly AnswerTo[]): Promise<readonly TakenAnswer[]> {
+    const ask = { method: 'POST', body: { answers } } as const;
+    return (await this.#http.json<{ readonly items: readonly TakenAnswer[] }>('/answers', ask)).items;
+  }
+
+  /** Says that something has happened, for runs that wait for it. */
+  signal(
+    key: string,
+    payload: Json = null,
+    options: { readonly id?: string; readonly keepMs?: number } = {},
+  ): Promise<AcceptedSignal> {
+    const { id = crypto.randomUUID(), keepMs } = options;
+    const headers = { 'idempotency-key': id };
+    return this.#http.json(urlPath`/events/${key}`, {
+      method: 'POST',
+      body: payload,
+      query: { keepMs },
+      headers,
+      again: true,
+    });
+  }
+}
+
+/** @param options where the server is, and what it is told of who asks. */
+export function createClient(options: CreateClientOptions): Client {
+  return new Client(options);
+}

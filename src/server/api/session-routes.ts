@@ -1,0 +1,274 @@
+/** Conversations: what is said, shown, edited, and read as it comes. */
+import { asJson, defined, PilotageError } from '#core';
+import type { SessionQuery, SessionRecord } from '#journal';
+import type { SentMessage } from '#runtime';
+import { RequestRefused } from '../problem.ts';
+import { jsonAnswer } from './mount.ts';
+import { END, idIn, indexIn, lastError } from './reading-routes.ts';
+import * as gives from './reply-shapes.ts';
+import * as asks from './request-shapes.ts';
+import { type ApiRoute, jsonReply, none, route } from './route.ts';
+import { beginningIn, listedFor, sessionOf, tenantOf, userMessageIn } from './visiting.ts';
+import { withinTime } from './waiting-time.ts';
+
+const tag = 'sessions';
+
+function sent({ id, turn, as }: Omit<SentMessage, 'result'>, path: string): Response {
+  return jsonAnswer({ id, turn, as }, 201, { location: `${path}/runs/${encodeURIComponent(turn)}` });
+}
+
+const send = route('post /sessions/{session}/messages', {
+  tag,
+  summary: 'Accepts a message, once per id: it begins a turn, is told to the one under way, or interrupts it (busy).',
+  query: asks.ofVisited,
+  body: asks.sendMessage,
+  reply: jsonReply(gives.sent, 201),
+  handle: async ({ visit, params, query: of, body, path }) => {
+    const { busy, id, clientTools } = body;
+    const asked = { id: params.session, action: 'start', of } as const;
+    const { session } = await sessionOf(visit, asked, beginningIn(visit, body));
+    return sent(await session.send(userMessageIn(body), defined({ busy, id, clientTools })), path);
+  },
+});
+
+const edit = route('post /sessions/{session}/turns/{turn}/edit', {
+  tag,
+  summary: 'Sends another message in the place of that of a turn, on a branch of its own.',
+  query: asks.ofVisited,
+  body: asks.sendMessage,
+  reply: jsonReply(gives.sent, 201),
+  handle: async ({ visit, params, query: of, body, path }) => {
+    const { busy, id, clientTools } = body;
+    const asked = { id: params.session, action: 'start', of } as const;
+    const { session } = await sessionOf(visit, asked, beginningIn(visit, body));
+    return sent(await session.edit(params.turn, userMessageIn(body), defined({ busy, id, clientTools })), path);
+  },
+});
+
+const regenerate = route('post /sessions/{session}/turns/{turn}/regenerate', {
+  tag,
+  summary: 'Answers the messages of a turn once more.',
+  query: asks.ofVisited,
+  body: asks.regenerate,
+  isBodyOptional: true,
+  reply: jsonReply(gives.sent, 201),
+  handle: async ({ visit, params, query: of, body, path }) => {
+    const { busy, id, clientTools } = body;
+    const asked = { id: params.session, action: 'start', of } as const;
+    const { session } = await sessionOf(visit, asked, beginningIn(visit, body));
+    return sent(await session.regenerate(params.turn, defined({ busy, id, clientTools })), path);
+  },
+});
+
+const messages = route('get /sessions/{session}/messages', {
+  tag,
+  summary:
+    'The conversation on the branch on which the session is, as messages of the AI SDK, and the position of its events.',
+  query: asks.lastTurns,
+  reply: jsonReply(gives.messages),
+  handle: async ({ visit, params, query }) => {
+    const { limit } = query;
+    const { session } = await sessionOf(visit, { id: params.session, action: 'read', of: query });
+    const position = await session.position();
+    // Files stay where they are: their references are read by the runs of the session.
+    const fileUrl = ({ artifactRef }: { readonly artifactRef: string }): string => `artifact:${artifactRef}`;
+    return { items: await session.uiMessages({ fileUrl, ...defined({ limit }) }), position };
+  },
+});
+
+const turns = route('get /sessions/{session}/turns', {
+  tag,
+  summary: 'The turns of the branch on which the session is, oldest first, and the position of its events.',
+  query: asks.lastTurns,
+  reply: jsonReply(gives.turns),
+  handle: async ({ visit, params, query }) => {
+    const { limit } = query;
+    const { session } = await sessionOf(visit, { id: params.session, action: 'read', of: query });
+    const position = await session.position();
+    return { items: await session.turns(defined({ limit })), position };
+  },
+});
+
+const branches = route('get /sessions/{session}/branches', {
+  tag,
+  summary: 'The branches that edits and regenerations have made.',
+  query: asks.ofVisited,
+  reply: jsonReply(gives.branches),
+  handle: async ({ visit, params, query: of }) => {
+    const { session } = await sessionOf(visit, { id: params.session, action: 'read', of });
+    return { items: await session.branches() };
+  },
+});
+
+const switchTo = route('post /sessions/{session}/switch', {
+  tag,
+  summary: 'The next message goes on from this turn.',
+  query: asks.ofVisited,
+  body: asks.switchTo,
+  reply: none,
+  handle: async ({ visit, params, query: of, body }) => {
+    const { session } = await sessionOf(visit, { id: params.session, action: 'control', of });
+    await session.switchTo(body.turn);
+    return undefined;
+  },
+});
+
+const cancel = route('post /sessions/{session}/cancel', {
+  tag,
+  summary: 'Cancels the turn that is under way; with waiting, also those that wait.',
+  query: asks.ofVisited,
+  body: asks.cancelSession,
+  isBodyOptional: true,
+  reply: none,
+  handle: async ({ visit, params, query: of, body }) => {
+    assertMore(visit.access.as, 'cancel');
+    const { session } = await sessionOf(visit, { id: params.session, action: 'control', of });
+    await session.cancel(body);
+    return undefined;
+  },
+});
+
+/** A session has no scopes of its own, as runs have. @throws RequestRefused `forbidden`. */
+function assertMore(as: string | undefined, what: string): void {
+  if (as !== 'session_user') return;
+  throw new RequestRefused('forbidden', `To ${what} needs the scope owner_user.`, { needs: 'owner_user' });
+}
+
+const result = route('get /sessions/{session}/result', {
+  tag,
+  summary: 'The result of the last turn when none is under way, or 202 when one still is after waitMs.',
+  query: asks.waitInSession,
+  reply: jsonReply(gives.result, 200, gives.notYet),
+  handle: async ({ visit, params, query, context }) => {
+    const { session, scope } = await sessionOf(visit, { id: params.session, action: 'read', of: query });
+    if ((await visit.runtime.sessions.get(scope)) === undefined) throw notThere(params.session);
+    const { signal } = context.req.raw;
+    const found = await withinTime(query.waitMs ?? 0, signal, (over) => session.result({ signal: over }));
+    return found ?? jsonAnswer({ status: 'running' }, 202, { 'retry-after': '1' });
+  },
+});
+
+function notThere(session: string): PilotageError {
+  return new PilotageError('run_not_found', `There is no session ${session}.`);
+}
+
+const events = route('get /sessions/{session}/events', {
+  tag,
+  summary: 'The events of all turns, one turn after another, and of turns that come later, until the reader leaves.',
+  headers: ['Last-Event-ID'],
+  query: asks.readSession,
+  reply: { kind: 'events', event: gives.anEvent },
+  handle: async ({ visit, params, query, context, tell }) => {
+    const { tasks = false } = query;
+    const { session } = await sessionOf(visit, { id: params.session, action: 'read', of: query });
+    const after = indexIn(idIn(context, query.after));
+    return visit.stream(
+      async function* (signal) {
+        let last = after;
+        for await (const event of session.events({ from: after === 0 ? 0 : after + 1, tasks, signal })) {
+          const { position } = event;
+          // What is not recorded has the position of what was recorded before it.
+          const isBehind = position > last && event.path === undefined;
+          if (isBehind) last = position;
+          yield { data: JSON.stringify(tell(event)), ...(isBehind ? { id: `${position}` } : {}) };
+        }
+        if (!signal.aborted) yield END;
+      },
+      { onError: lastError },
+    );
+  },
+});
+
+const get = route('get /sessions/{session}', {
+  tag,
+  summary: 'The session as lists have it.',
+  query: asks.ofVisited,
+  reply: jsonReply(gives.session),
+  handle: async ({ visit, params, query: of }) => {
+    const { scope } = await sessionOf(visit, { id: params.session, action: 'read', of });
+    const found = await visit.runtime.sessions.get(scope);
+    if (found === undefined) throw notThere(params.session);
+    return found;
+  },
+});
+
+const title = route('patch /sessions/{session}', {
+  tag,
+  summary: 'Gives the session a title; null takes it away.',
+  query: asks.ofVisited,
+  body: asks.setTitle,
+  reply: none,
+  handle: async ({ visit, params, query: of, body }) => {
+    const { scope } = await sessionOf(visit, { id: params.session, action: 'control', of });
+    await visit.runtime.sessions.setTitle(scope, body.title);
+    return undefined;
+  },
+});
+
+const remove = route('delete /sessions/{session}', {
+  tag,
+  summary: 'Deletes the session with all its runs and files, for good.',
+  query: asks.ofVisited,
+  reply: jsonReply(gives.deleted),
+  handle: async ({ visit, params, query: of }) => {
+    const { scope } = await sessionOf(visit, { id: params.session, action: 'manage', of });
+    return { runs: await visit.runtime.sessions.delete(scope) };
+  },
+});
+
+const list = route('get /sessions', {
+  tag,
+  action: 'read',
+  summary: 'The sessions of the visitor, those with the newest turns first; of an admin those of the tenant.',
+  query: asks.listSessions,
+  reply: jsonReply(gives.sessions),
+  handle: async ({ visit, query }) => {
+    const { text, since, limit = 50, after } = query;
+    const owner = listedFor(visit, query);
+    if (owner === undefined) return { items: [] };
+    const { user, session } = owner;
+    const tenant = tenantOf(visit, query);
+    const wanted = { user, text, since, after: cursorIn(after) };
+    const found = await visit.runtime.sessions.list({ tenant, ...defined(wanted), limit });
+    const last = found.at(-1);
+    const next = found.length < limit || last === undefined ? undefined : cursorOf(last);
+    const own = found.filter((each) => session === undefined || each.session === session);
+    return { items: own, ...defined({ next }) };
+  },
+});
+
+function cursorOf({ user, session, updatedAt }: SessionRecord): string {
+  return Buffer.from(JSON.stringify([user, session, updatedAt])).toString('base64url');
+}
+
+/** @throws RequestRefused `request_invalid`. */
+function cursorIn(after: string | undefined): SessionQuery['after'] {
+  if (after === undefined) return undefined;
+  let read: unknown;
+  try {
+    read = JSON.parse(Buffer.from(after, 'base64url').toString());
+  } catch {
+    read = undefined;
+  }
+  const [user, session, updatedAt] = Array.isArray(read) ? (asJson(read) as readonly unknown[]) : [];
+  const isFit = typeof user === 'string' && typeof session === 'string' && Number.isSafeInteger(updatedAt);
+  if (isFit) return { user, session, updatedAt: updatedAt as number };
+  throw new RequestRefused('request_invalid', 'after must be the next of the page before.');
+}
+
+export const SESSION_ROUTES: readonly ApiRoute[] = [
+  send,
+  edit,
+  regenerate,
+  messages,
+  turns,
+  branches,
+  switchTo,
+  cancel,
+  result,
+  events,
+  get,
+  title,
+  remove,
+  list,
+];

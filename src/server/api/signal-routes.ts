@@ -1,0 +1,71 @@
+/** What has happened outside, for runs that wait for it. */
+import { defined, isEventKey, PilotageError } from '#core';
+import * as gives from './reply-shapes.ts';
+import * as asks from './request-shapes.ts';
+import { type ApiRoute, jsonReply, route } from './route.ts';
+import { assertSigned, secretBytes } from './signature.ts';
+import { tenantOf } from './visiting.ts';
+
+/** Events that are taken from whoever signs them, and from nobody else. */
+export interface SignedEvents {
+  /** With what their keys begin, such as `stripe:`. */
+  readonly prefix: string;
+  /** A secret of Standard Webhooks, such as `whsec_…`; several while one takes the place of another. */
+  readonly secret: string | readonly string[];
+  /** Whose runs hear them. */
+  readonly tenant: string;
+}
+
+const LEAST_SECRET_BYTES = 16;
+
+/** @throws PilotageError `invalid_config`. */
+export function assertSignedEvents(signed: readonly SignedEvents[]): void {
+  for (const { prefix, secret, tenant } of signed) {
+    const isFit = isEventKey(prefix) && typeof tenant === 'string' && tenant.trim() !== '';
+    const isSecret = secretsOf(secret).every(
+      (each) => typeof each === 'string' && secretBytes(each).length >= LEAST_SECRET_BYTES,
+    );
+    if (isFit && isSecret && secretsOf(secret).length > 0) continue;
+    const message = `Each of signedEvents has a prefix of keys, a tenant, and a secret of ${LEAST_SECRET_BYTES} bytes in base64 at least.`;
+    throw new PilotageError('invalid_config', message);
+  }
+}
+
+function secretsOf(secret: string | readonly string[]): readonly string[] {
+  return typeof secret === 'string' ? [secret] : secret;
+}
+
+/** The paths that answer without a visitor who was let in: the signature says enough. */
+export function signedPaths(path: string, signed: readonly SignedEvents[]): readonly string[] {
+  return signed.flatMap(({ prefix }) =>
+    [...new Set([prefix, encodeURIComponent(prefix)])].map((each) => `${path}/events/${each}*`),
+  );
+}
+
+export function signalRoutes(signed: readonly SignedEvents[]): readonly ApiRoute[] {
+  const signal = route('post /events/{key}', {
+    tag: 'events',
+    summary:
+      'Says that something has happened: the body goes to every run of the tenant that waits for this key, or is kept until one does.',
+    headers: ['Idempotency-Key', 'webhook-id', 'webhook-timestamp', 'webhook-signature'],
+    query: asks.keepSignal,
+    body: asks.payload,
+    reply: jsonReply(gives.signalled, 202),
+    handle: async ({ visit, params: { key }, query, body, context }) => {
+      const { keepMs } = query;
+      const of = signed.find(({ prefix }) => key.startsWith(prefix));
+      let id = context.req.header('idempotency-key');
+      let tenant: string;
+      if (of === undefined) {
+        await visit.must('manage');
+        tenant = tenantOf(visit, query);
+      } else {
+        id = assertSigned(context.req.raw.headers, await context.req.text(), secretsOf(of.secret));
+        ({ tenant } = of);
+      }
+      const { runs, ...accepted } = await visit.runtime.signal(key, body, { tenant, ...defined({ id, keepMs }) });
+      return { ...accepted, delivered: runs.length };
+    },
+  });
+  return [signal];
+}

@@ -1,0 +1,112 @@
+/** What several routes need of a visitor: whose runs are meant, and what of the body becomes options of the runtime. */
+import { defined, type Labels, PilotageError } from '#core';
+import type { RunRecord } from '#journal';
+import type { MessageFile, UserMessage } from '#messages';
+import type { Session, SessionOptions, StartOptions } from '#runtime';
+import type { Action } from '../access.ts';
+import { RequestRefused } from '../problem.ts';
+import type { Visit } from '../visit.ts';
+import type { PublicRecord } from './reply-shapes.ts';
+import type { MessageBody, SendBody, SentFile } from './request-shapes.ts';
+
+export interface Owner {
+  readonly tenant?: string;
+  readonly user?: string;
+  readonly session?: string;
+}
+
+/**
+ * Which runs a list is of: an admin's is of all that they ask for, that of everybody else of their own.
+ * @returns `undefined` when somebody asks for those of others, of which there are none for them.
+ */
+export function listedFor(visit: Visit, asked: Owner): Owner | undefined {
+  const { tenant, user, session } = asked;
+  if (visit.isAdmin) return defined({ tenant, user, session });
+  const own: Owner = { ...visit.owner, ...defined({ session: visit.access.identity.session ?? session }) };
+  const isOwn = (part: keyof Owner): boolean => asked[part] === undefined || asked[part] === own[part];
+  return isOwn('tenant') && isOwn('user') && isOwn('session') ? own : undefined;
+}
+
+/** The tenant that the visitor may speak for. @throws PilotageError `run_not_found`. */
+export function tenantOf(visit: Visit, { tenant }: { readonly tenant?: string }): string {
+  const own = visit.owner.tenant;
+  if (tenant === undefined || tenant === own || visit.isAdmin) return tenant ?? own;
+  throw new PilotageError('run_not_found', `There is nothing of the tenant ${tenant}.`);
+}
+
+/** The session of the path. An admin names whose it is. @throws PilotageError `run_not_found`, RequestRefused `forbidden`. */
+export async function sessionOf(
+  visit: Visit,
+  { id, action, of }: { readonly id: string; readonly action: Action; readonly of: Owner },
+  options: Omit<SessionOptions, 'identity'> = {},
+): Promise<{ readonly session: Session; readonly scope: { tenant: string; user: string; session: string } }> {
+  const owner = { ...visit.owner, ...defined({ tenant: of.tenant, user: of.user }) };
+  const scope = { ...owner, session: id };
+  if (listedFor(visit, of) === undefined) throw new PilotageError('run_not_found', `There is no session ${id}.`);
+  if (visit.isAdmin && (of.tenant !== undefined || of.user !== undefined)) {
+    await visit.must(action, { session: id, ...defined({ agent: options.agent }) });
+    return { session: visit.runtime.session(id, { scopes: visit.scopes, ...options, identity: owner }), scope };
+  }
+  return { session: await visit.session(id, action, options), scope };
+}
+
+/** Those of which the visitor may know, and what of them is for clients. */
+export async function shownRecords(visit: Visit, records: readonly RunRecord[]): Promise<readonly PublicRecord[]> {
+  const shown: PublicRecord[] = [];
+  for (const record of records) {
+    const { agent, identity } = record;
+    if (await visit.may('read', { agent, session: identity.session, run: record })) shown.push(publicRecord(record));
+  }
+  return shown;
+}
+
+export function publicRecord({ lease: _, ...record }: RunRecord): PublicRecord {
+  return record;
+}
+
+/** `name=value`, several times. */
+export function labelsIn(given: readonly string[] | undefined): Labels | undefined {
+  if (given === undefined) return undefined;
+  const pairs = given.map((each): [string, string] => {
+    const at = each.indexOf('=');
+    return [each.slice(0, at), each.slice(at + 1)];
+  });
+  return Object.fromEntries(pairs);
+}
+
+/** @throws RequestRefused `request_invalid`. */
+export function filesIn(files: readonly SentFile[] | undefined): readonly MessageFile[] | undefined {
+  return files?.map(({ data, ...file }) => {
+    if (data === undefined) return file as MessageFile;
+    if (!/^[A-Za-z0-9+/_-]*={0,2}$/.test(data))
+      throw new RequestRefused('request_invalid', 'The data of a file must be base64.');
+    return { ...file, bytes: new Uint8Array(Buffer.from(data, 'base64')) } as MessageFile;
+  });
+}
+
+export function userMessageIn({ text, inputs, author, notice }: MessageBody): UserMessage {
+  return defined({ text, inputs: filesIn(inputs), author, notice }) as UserMessage;
+}
+
+type Beginning = Pick<
+  StartOptions,
+  'agent' | 'labels' | 'limits' | 'context' | 'whileAsked' | 'onFail' | 'undo' | 'priority'
+>;
+
+/**
+ * What a run is started with, as far as its visitor may say it. Which scopes its user has, only the program says.
+ * @throws RequestRefused `forbidden`.
+ */
+export function beginningIn(
+  visit: Visit,
+  given: Omit<SendBody, 'busy' | 'id' | 'clientTools' | keyof MessageBody>,
+): Beginning {
+  const { agent, labels, limits, context, whileAsked, onFail, undo, priority } = given;
+  if (priority !== undefined && !visit.isAdmin) throw forbidden('priority', 'admin');
+  if (limits !== undefined && visit.access.as === 'session_user') throw forbidden('limits', 'owner_user');
+  return defined({ agent, labels, limits, context, whileAsked, onFail, undo, priority });
+}
+
+function forbidden(what: string, least: string): RequestRefused {
+  return new RequestRefused('forbidden', `The ${what} of a run needs the scope ${least}.`, { needs: least });
+}
