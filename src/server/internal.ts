@@ -8,4 +8,5 @@ export { proxyHeader } from './auth/proxy-header.ts';
 export { createHandler, type Handler, type HandlerOptions } from './handler.ts';
 export { type Served, serve } from './node.ts';
 export type { Part } from './part.ts';
+export { problem, RequestRefused } from './problem.ts';
 export { type WebhooksOptions, webhooks } from './webhooks/webhooks.ts';

@@ -1,14 +1,14 @@
 /** Requests that nobody means well with: made from good ones and from nothing, the same for the same seed. */
 import { seededRandom } from '#testing';
 
-export interface HostileRequest {
+export interface OddRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Buffer;
 }
 
-export interface HostileOptions {
+export interface OddOptions {
   readonly seed: number;
   /** Methods and path templates, as `POST /api/chat/:id/stop`. */
   readonly routes: readonly (readonly [method: string, path: string])[];
@@ -87,20 +87,20 @@ const ODD_HEADERS: readonly (readonly [string, string])[] = [
   ['traceparent', '00-zz'],
 ];
 
-export class HostileRequests {
-  readonly #options: HostileOptions;
+export class OddRequests {
+  readonly #options: OddOptions;
   readonly #random: () => number;
 
-  constructor(options: HostileOptions) {
+  constructor(options: OddOptions) {
     this.#options = options;
     this.#random = seededRandom(options.seed);
   }
 
-  next(): HostileRequest {
+  next(): OddRequest {
     const { routes, headers } = this.#options;
     const [method, template] = this.#pick(routes);
     const asked = this.#chance(0.9) ? method : this.#pick(METHODS);
-    const path = `${this.#path(template)}${this.#chance(0.3) ? this.#query() : ''}`;
+    const path = `${this.#path(template)}${this.#chance(0.3) ? this.#query() : ''}`.replaceAll(' ', '%20');
     const odd = this.#chance(0.3) ? Object.fromEntries([this.#pick(ODD_HEADERS)]) : {};
     const body = asked === 'GET' || asked === 'HEAD' ? undefined : this.#body();
     const all: Record<string, string> = {
