@@ -22,7 +22,7 @@ export interface EventStreamOptions {
 const KEEP_ALIVE_MS = 15_000;
 /** The least time between two pieces of a stream. The first one is sent at once. */
 const GATHER_MS = 10;
-/** So much waits for a reader at most; more is not taken from the iteration. */
+/** How much text may wait for a reader before no more events are taken from the iteration. */
 const MOST_GATHERED_CHARS = 16_384;
 const HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
@@ -128,7 +128,7 @@ class EventBody {
     if (piece !== '') this.#controller?.enqueue(encoder.encode(piece));
     this.#goOn?.();
     this.#goOn = undefined;
-    // `enqueue` may have made the reader ask for more, which runs `#arm`.
+    // `enqueue` may have called `#arm`, which may have ended the stream.
     if (!this.#isLast || this.#isOver) return;
     this.#end();
     this.#controller?.close();

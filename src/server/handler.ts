@@ -85,7 +85,7 @@ function createApp(options: HandlerOptions): Hono<ServerEnv> {
   return app;
 }
 
-/** Whatever is wrong there is wrong with the server, not with the request. */
+/** An error of `authenticate` is the server's fault, and not that of the request. */
 async function asked(
   authenticate: Authenticate,
   request: Request,

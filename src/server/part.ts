@@ -24,6 +24,6 @@ export interface Part {
   readonly name: string;
   /** Adds its routes, with their whole paths. Only visitors who were let in reach them. */
   readonly routes: (app: Hono<ServerEnv>, context: PartContext) => void;
-  /** Paths that answer without authentication, such as the card of an agent. A path with `*` at its end stands for all that begin so. */
+  /** Paths that answer without authentication, such as the card of an agent. A path that ends with `*` stands for all paths that begin so. */
   readonly open?: readonly string[];
 }

@@ -36,12 +36,12 @@ export class Visit {
     return { ...this.owner, session: identity.session ?? session, scope };
   }
 
-  /** Scopes of the user, for the runs that the visitor starts. */
+  /** The scopes that runs of the visitor start with. */
   get scopes(): readonly string[] {
     return this.access.scopes ?? [];
   }
 
-  /** What is everybody's is not for who has no more than a session. */
+  /** Whether the visitor may do this. A visitor of the scope `session_user` may not change what concerns everybody (`manage`). */
   async may(action: Action, subject: Subject = {}): Promise<boolean> {
     if (action === 'manage' && this.access.as === 'session_user') return false;
     return (await this.access.may?.(action, subject)) ?? true;
