@@ -3,7 +3,7 @@ import type { Json } from '#core';
 import type { RunRecord, RunStatus, SessionRecord } from '#journal';
 import type { AgentRecord, PauseAnswer, ScheduleOptions, ScheduleRecord, StartOptions, Waiting } from '#runtime';
 import type { RunComparison } from '#state';
-import { type CreateClientOptions, Http, urlPath } from './http.ts';
+import { ClientError, type CreateClientOptions, Http, urlPath } from './http.ts';
 import { ClientRun } from './run.ts';
 import { ClientSession, type ClientSessionOptions } from './session.ts';
 import { fileOf } from './words.ts';
@@ -180,7 +180,16 @@ export class Client {
   }
 }
 
-/** @param options where the server is, and what it is told of who asks. */
+/**
+ * A client of the API of a server.
+ * @throws ClientError `invalid_config`.
+ */
 export function createClient(options: CreateClientOptions): Client {
+  const { url } = (options ?? {}) as { readonly url?: unknown };
+  if (typeof url !== 'string' || url === '')
+    throw new ClientError(
+      'invalid_config',
+      'createClient needs the url of the API, such as https://agents.example.com.',
+    );
   return new Client(options);
 }

@@ -1,11 +1,12 @@
 /**
- * What is said in the open step of a run, as chunks: words come while they are made, and again with the step's decision, which is what counts. Where the two
- * differ the step is taken back and told anew.
+ * The words of a run's open step, as chunks. They are streamed while the model writes them, and come again, whole, with the decision of the step. The decision
+ * counts: where the two differ, the step is taken back and told anew.
  */
+import type { RunEvent } from '#core';
 import type { UIChunk } from './ui-chunks.ts';
 
 type Tell = (chunk: UIChunk) => void;
-export type Channel = 'text' | 'reasoning';
+type Channel = RunEvent<'token'>['channel'];
 
 const CHANNELS: readonly Channel[] = ['reasoning', 'text'];
 
@@ -23,9 +24,9 @@ export class OpenWords {
   readonly #tell: Tell;
   readonly #said: Partial<Record<Channel, string>> = {};
   readonly #inputs = new Map<string, Input>();
-  /** What the step came to so far, in whole chunks: told again when it is taken back. */
+  /** The chunks of the step that hold, each in one piece: they are told again when the step is taken back. */
   #whole: UIChunk[] = [];
-  /** Something was told behind the mark of the step. */
+  /** True when something was told after the `start-step` of the step. */
   #isTold = false;
   #isDecided = false;
 
@@ -39,14 +40,14 @@ export class OpenWords {
     return this.#isDecided;
   }
 
-  /** Adds what stays, whatever becomes of the words. */
+  /** Tells a chunk that stays, whatever becomes of the words. */
   add(chunk: UIChunk): void {
     this.#isTold = true;
     if (!this.#isDecided) this.#whole.push(chunk);
     this.#tell(chunk);
   }
 
-  /** @param offset how much of it was said before: what is known already is not told twice, and a gap is closed by the decision. */
+  /** @param offset where the text begins in the whole. What was told before is not told twice; what is missing comes with the decision. */
   say(channel: Channel, text: string, offset: number): void {
     const known = this.#said[channel];
     const length = known?.length ?? 0;
@@ -60,7 +61,7 @@ export class OpenWords {
     this.#said[channel] = (known ?? '') + delta;
   }
 
-  /** The same for arguments. */
+  /** Like `say`, for the arguments of a call. */
   write(toolCallId: string, tool: string, text: string, offset: number): void {
     if (this.#isDecided) return;
     let input = this.#inputs.get(toolCallId);
@@ -76,7 +77,7 @@ export class OpenWords {
     if (delta !== '') this.#tell({ type: 'tool-input-delta', toolCallId, inputTextDelta: delta });
   }
 
-  /** The step is decided, and this was said in it. */
+  /** The step is decided, and these are its words. */
   decide(words: Readonly<Record<Channel, string>>): void {
     const fits = CHANNELS.every((channel) => isSame(this.#said[channel] ?? '', words[channel]));
     if (!fits) this.takeBack();
@@ -96,7 +97,7 @@ export class OpenWords {
     }
   }
 
-  /** More that is said, in one piece. */
+  /** Tells another text of the step, in one piece. */
   addText(name: string, text: string): void {
     for (const chunk of spoken('text', `${this.#id('text')}.${name}`, text)) this.add(chunk);
   }
@@ -114,7 +115,7 @@ export class OpenWords {
     this.#tell(input);
   }
 
-  /** All its calls are known: what was written of others, which were refused, is taken back. */
+  /** All calls of the step are known. If arguments were streamed of a call that was refused, the step is told anew without them. */
   settleInputs(): void {
     if ([...this.#inputs.values()].every(({ isMade }) => isMade)) return;
     this.#inputs.clear();
@@ -122,7 +123,7 @@ export class OpenWords {
     for (const chunk of this.#whole) this.#tell(chunk);
   }
 
-  /** Nothing that was said in the step counts. What does not hang on the words stays. */
+  /** Takes back the words of the step. The chunks that do not depend on them are told again. */
   takeBack(): void {
     if (!this.#isTold) return;
     delete this.#said.text;
@@ -133,7 +134,7 @@ export class OpenWords {
     this.#isTold = this.#whole.length > 0;
   }
 
-  /** Ends parts that are open, when nothing decides the step any more. */
+  /** Ends the open parts of a step that nothing will decide any more. */
   close(): void {
     if (this.#isDecided) return;
     this.#isDecided = true;
@@ -154,7 +155,7 @@ function spoken(channel: Channel, id: string, delta: string): UIChunk[] {
   ];
 }
 
-/** What was streamed is the beginning of what is recorded. A blank at its end that was cut off is no reason to begin anew. */
+/** Whether the record begins with what was streamed. White space that was cut off at the end of the record makes no difference. */
 function isSame(streamed: string, recorded: string): boolean {
   return recorded.startsWith(streamed) || streamed.trimEnd() === recorded;
 }

@@ -1,15 +1,15 @@
-/** The calls of a run, as chunks of the message that they are in: how they were asked for, approved, and what they came to. */
+/** The calls of a run, as chunks of their message: their approvals and their results. */
 import { defined, type ErrorData, type Json, type Outcome, wordsIn } from '#core';
 import type { UIChunk } from './ui-chunks.ts';
 
 export interface ToldCall {
   readonly toolCallId: string;
   readonly tool: string;
-  /** The message that it is in. */
+  /** The id of its message. */
   readonly message: string;
-  /** The step that was open when it was told. */
+  /** The step that was open when the call was told. */
   readonly step: unknown;
-  /** The question that is open, or was answered. */
+  /** The question about the call. It is open, or was answered. */
   approval?: { readonly token: string; isOpen: boolean };
   isOver: boolean;
 }
@@ -18,7 +18,7 @@ export interface ToldCall {
 export type TellIn = (chunk: UIChunk, message: string) => void;
 export type ErrorWords = (error: ErrorData) => string;
 
-/** Why a question was not answered with yes, when nobody has said it. */
+/** Why a call was not approved, where nobody has given a reason. */
 const UNANSWERED: Readonly<Partial<Record<string, string>>> = {
   timeout: 'Nobody answered in time.',
   superseded: 'Something else was said before anybody answered.',
@@ -54,7 +54,7 @@ export class ToldCalls {
     return this.#open.size > 0;
   }
 
-  /** A call that was told in this step has no outcome. */
+  /** Whether a call that was told in this step has no outcome yet. */
   hasOpenIn(step: unknown): boolean {
     return [...this.#open].some((call) => call.step === step);
   }
@@ -67,7 +67,7 @@ export class ToldCalls {
     this.#tell({ type: 'tool-approval-request', approvalId, toolCallId, ...why }, message);
   }
 
-  /** @param args those that whoever approved has given in place of the call's own. */
+  /** @param args the arguments that the approver has given in place of the call's own. */
   approve(token: string, args: Json | undefined, step: unknown): void {
     const call = this.#asked.get(token);
     if (call === undefined) return;
@@ -83,7 +83,7 @@ export class ToldCalls {
     if (call !== undefined) this.#deny(call, typeof reason === 'string' ? reason : UNANSWERED[verdict]);
   }
 
-  /** A piece of its result, while it is made. */
+  /** Tells a part of the result while the call is under way. */
   preview(key: string, output: Json): void {
     const call = this.#calls.get(key);
     if (call === undefined || call.isOver || call.approval?.isOpen === true) return;
@@ -123,12 +123,12 @@ export class ToldCalls {
     this.#over(call);
   }
 
-  /** The turn has ended: a client waits for calls that are open. */
+  /** The turn has ended. Calls that are open get an outcome here, since a client would wait for one. */
   endAll(): void {
     for (const call of [...this.#open]) {
       if (call.approval?.isOpen === true) this.#deny(call, NOT_ANSWERED);
       else this.fail(call, OPEN_AT_END);
-      // One that is retried has its outcome all the same.
+      // If the call is retried, its outcome is still told.
       call.isOver = false;
     }
   }

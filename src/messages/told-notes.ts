@@ -1,4 +1,4 @@
-/** Data parts that a client is told of a run beside its messages: tasks, plans, and questions that are about no call. */
+/** Data parts about a run that are not words or calls: its tasks, its plans, and its questions that are not about a call. */
 import { defined, type EventPayloads, type Json, type RunEvent } from '#core';
 import type { DataChunk } from './ui-chunks.ts';
 
@@ -10,7 +10,7 @@ interface Plan {
   isTold: boolean;
 }
 
-/** Reasons for which a run stops by itself: what is noted of them may hold what only operators should read. */
+/** Reasons for which a run pauses by itself. Their payloads may hold what only operators should read. */
 const OF_OPERATORS: ReadonlySet<string> = new Set([
   'in_doubt',
   'model_unavailable',
@@ -22,7 +22,7 @@ export class ToldNotes {
   readonly #tell: (chunk: DataChunk) => void;
   readonly #tasks = new Map<string, Fields>();
   readonly #pauses = new Map<string, Fields>();
-  /** The plan that is carried out, or the last one. */
+  /** The plan that is being carried out, or the last one. */
   #plan: Plan | undefined;
 
   constructor(tell: (chunk: DataChunk) => void) {
@@ -76,7 +76,7 @@ export class ToldNotes {
     this.#plan = { run, data: { step, nodes: 0, ended: 0, failed: 0, done: true }, isTold: false };
   }
 
-  /** All calls that came with the move are known. */
+  /** Tells the plan, once all calls that came with the decision are known. */
   showPlan(): void {
     if (this.#plan === undefined || this.#plan.isTold) return;
     this.#plan.isTold = true;

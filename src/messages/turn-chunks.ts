@@ -1,6 +1,6 @@
 /**
- * The events of a turn as the chunks of its messages. A turn is one run, or several that go on with each other. The same events give the same chunks: one who
- * reads live, one who comes late and one who loads the history have the same messages, with the same ids.
+ * The events of a turn as the chunks of its messages. A turn is one run, or several of which each continues the one before. The same events give the same
+ * chunks: a client that reads live, one that connects late and one that loads the history have the same messages, with the same ids.
  */
 import {
   AWAIT_TOOL,
@@ -25,44 +25,44 @@ import { ToldNotes } from './told-notes.ts';
 import { dataChunkIn, type UIChunk, type UIFinishReason } from './ui-chunks.ts';
 import type { UIMetadata } from './ui-messages.ts';
 
-/** What the user said: the words that began a run, or a message, an answer, a new goal on its way. */
-export interface Heard {
-  /** Its place in the turn: how many messages were before it. */
+/** What the user said: the words that began the turn, or a message, an answer or a new goal while it was under way. */
+export interface HeardWords {
+  /** How many messages of the turn came before it. */
   readonly place: number;
   /** Absent: the words that began the turn. */
   readonly control?: Pick<Control, 'type' | 'payload' | 'turnMessage'>;
 }
 
 export interface TurnListener {
-  /** @param message the id of the message of the assistant that it is of. */
+  /** @param message the id of the assistant's message to which the chunk belongs. */
   chunk(chunk: UIChunk, message: string): void;
-  /** The user says something: what is told from now on is of the next message. */
-  heard?(said: Heard): void;
+  /** The user has said something: the chunks that follow belong to the next message. */
+  heard?(said: HeardWords): void;
 }
 
 export interface TurnChunkOptions {
   readonly metadata?: UIMetadata;
-  /** Words for the client about an error. */
+  /** Makes the text about an error that the client is shown. */
   readonly errorText: ErrorWords;
   readonly fileUrl: (file: TurnFile) => string;
 }
 
-/** How the turn stands when nothing more was read. */
-export type Standing =
+/** The state of the turn after the last event that was read. */
+type Standing =
   | { readonly kind: 'open' }
   | { readonly kind: 'ended'; readonly chunk: UIChunk }
   | { readonly kind: 'paused'; readonly finishReason: UIFinishReason };
 
-/** What a model says while it says it. */
+/** The events that stream what a model writes. */
 type Spoken = Extract<RunEvent, { type: 'token' | 'tool.input' }>;
 
 function isSpoken(event: RunEvent): event is Spoken {
   return event.type === 'token' || event.type === 'tool.input';
 }
 
-/** Tools that stand for what is told in other words. */
+/** Built-in tools whose calls are not told: `data-task` tells what they do. */
 const UNTOLD: ReadonlySet<string> = new Set([SPAWN_TOOL, AWAIT_TOOL, UNDO_TASK]);
-/** What a client answers by what it makes of a call. */
+/** Reasons of pauses that a client answers by giving a call its approval or its result. */
 const FOR_CLIENTS: ReadonlySet<string> = new Set(['approval_required', 'client_tool']);
 const OPEN: Standing = { kind: 'open' };
 
@@ -72,27 +72,27 @@ export class TurnChunks {
   readonly #calls: ToldCalls;
   readonly #notes: ToldNotes;
   readonly #sources = new Set<string>();
-  /** The run that is read, and the one with which the turn began. */
+  /** The run that is read now, and the one with which the turn began. */
   #run = '';
   #first = '';
   #places = 0;
-  /** The message that is told. */
+  /** The id of the message that is being told. */
   #message: string | undefined;
   #words: OpenWords | undefined;
-  /** The last step left its mark, and nothing behind it. */
+  /** The last step was taken back: its `start-step` stands, and the next step goes on behind it. */
   #isMarked = false;
   #lastStep = -1;
   /** The last step that was decided. */
   #decided = -1;
   #early: Spoken[] = [];
   #heardUpTo = 0;
-  /** What was heard, and is told when the step that is open has ended. */
-  #waiting: Omit<Heard, 'place'>[] = [];
-  /** The move of the step was read at this position: its calls come with it. */
+  /** What the user has said, to be told when the open step has ended. */
+  #waiting: Omit<HeardWords, 'place'>[] = [];
+  /** The position of the decision that was read last, as long as its calls are not all read: they have the same position. */
   #movedAt: number | undefined;
   #files: Source[] = [];
   #standing: Standing = OPEN;
-  /** The words of the move that ends the run. */
+  /** The text of the decision that ends the run. */
   #ending = '';
   #carried = '';
   #lastControl: { readonly seq: number; readonly type: string } | undefined;
@@ -111,12 +111,12 @@ export class TurnChunks {
     return this.#standing;
   }
 
-  /** The call is under way. */
+  /** Whether the call was told and has no outcome yet. */
   isOpen(step: number, call: number): boolean {
     return this.#calls.get(this.#key(step, call))?.isOver === false;
   }
 
-  /** Whether rows of the run's streams may belong to what is open. */
+  /** Whether a call is open, so that rows of the run's streams may belong to it. */
   get hasOpenCalls(): boolean {
     return this.#calls.hasOpen;
   }
@@ -137,13 +137,13 @@ export class TurnChunks {
     this.#hearOwn(event);
   }
 
-  /** All events of the entries so far were heard. */
+  /** Tells the words that came early, once what led to them was read. */
   #speakEarly(): void {
     if (this.#words !== undefined && this.#calls.hasOpenIn(this.#words)) return;
     for (const early of this.#early.splice(0)) this.#speak(early);
   }
 
-  /** What a model says may be heard before what led to it was read. */
+  /** Streamed words may come before the recorded events that led to them. Then they wait in `#early`. */
   #speak(event: Spoken): void {
     const { step, text, offset } = event;
     if (step > this.#decided + 1) this.#early.push(event);
@@ -161,14 +161,14 @@ export class TurnChunks {
     else this.#listener.chunk(chunk, call.message);
   }
 
-  /** Everything was read that there is: what was heard and waits is told. */
+  /** Everything recorded so far was read: what still waits is told. */
   pause(): void {
     if (this.#asked !== undefined) this.#tellAsked(undefined);
     if (this.#movedAt !== undefined) this.#settleMove();
     this.#hearWaiting();
   }
 
-  /** Nothing more is told: parts are ended. @returns how the stream ends. */
+  /** Nothing more will be told: open parts are ended. @returns the chunk that ends the stream. */
   end(): UIChunk | undefined {
     if (this.#asked !== undefined) this.#tellAsked(undefined);
     if (this.#movedAt !== undefined) this.#settleMove();
@@ -293,7 +293,7 @@ export class TurnChunks {
     }
   }
 
-  /** What a task below asks people, and what became of it. */
+  /** Hears an event of a task of the run: what it asks people, and how that was answered. */
   #hearTask(event: RunEvent): void {
     const { run } = event.identity;
     switch (event.type) {
@@ -337,7 +337,7 @@ export class TurnChunks {
     this.#places += 1;
   }
 
-  // The messages of the turn.
+  // Messages
 
   #messageNow(): string {
     if (this.#message === undefined) {
@@ -360,7 +360,7 @@ export class TurnChunks {
     else this.#words.add(chunk);
   }
 
-  /** What is told, and is no part of any message. */
+  /** Tells a transient chunk, which does not become a part of a message. */
   #pass(chunk: UIChunk): void {
     if (this.#message !== undefined) this.#listener.chunk(chunk, this.#message);
   }
@@ -399,14 +399,14 @@ export class TurnChunks {
     if (isWords) this.#waiting.push({ control: { type, ...defined({ payload, turnMessage }) } });
   }
 
-  /** An answer in words that is no message: somebody has resumed the run with it. */
+  /** Hears the words with which somebody has resumed the run, unless they came as a message, which is heard by itself. */
   #hearAnswered({ reason, verdict, payload }: EventPayloads['pause.resumed'], seq: number): void {
     const isMessage = this.#lastControl?.type === 'USER_MESSAGE' && this.#lastControl.seq === seq - 1;
     if (reason !== 'await_input' || verdict !== 'resume' || payload === undefined || isMessage) return;
     if (wordsIn(payload) !== '') this.#waiting.push({ control: { type: 'USER_MESSAGE', payload } });
   }
 
-  // Moves.
+  // Decisions
 
   #decide(move: EventPayloads['planner.decision'], seq: number): void {
     this.#decided = move.step;
@@ -429,7 +429,7 @@ export class TurnChunks {
     if (plan !== undefined) this.#notes.planMade(this.#run, step);
     this.#movedAt = seq;
     if (isSilent && this.#words?.step !== step) {
-      // The end of a run without words of its own has those of its result.
+      // A run whose last decision has no words is ended by those of its result.
       if (isEnd) this.#closeStep();
       this.#lastStep = isEnd ? step - 1 : step;
       return;
@@ -478,7 +478,7 @@ export class TurnChunks {
     };
   }
 
-  /** What the run gives as its result, and its model has not said. */
+  /** The result of the run as text, where its model has not said it already. */
   #answer(payload: Json | undefined): string {
     if (payload === undefined) return '';
     const said = this.#ending;
@@ -486,7 +486,7 @@ export class TurnChunks {
     return [said, this.#carried + said, said.trim()].includes(payload) ? '' : payload;
   }
 
-  // Calls.
+  // Calls
 
   #key(step: number, call: number): string {
     return `${this.#run} ${step} ${call}`;
@@ -533,9 +533,9 @@ export class TurnChunks {
     });
   }
 
-  // Questions.
+  // Questions
 
-  /** Whether it is about a call is said by the event behind it. */
+  /** Tells the question that was read last, unless the next event says that it is the approval of a call. */
   #tellAsked(next: RunEvent | undefined): void {
     const asked = this.#asked;
     this.#asked = undefined;
@@ -543,7 +543,7 @@ export class TurnChunks {
     this.#askBeside(asked);
   }
 
-  /** What clients have no part for. Words of the model that ask the user are said already. */
+  /** Tells a question for which clients have no part of their own. Questions that the model has put in words are told already. */
   #askBeside(asked: EventPayloads['pause.requested']): void {
     const { reason, payload, schema } = asked;
     if (reason === 'client_tool') return;

@@ -1,4 +1,4 @@
-/** Chunks put together to messages, as a client of the AI SDK does it: what is read later is what was streamed. */
+/** Puts chunks together to a message, as a client of the AI SDK does, so that a chat that is loaded equals the one that was streamed. */
 import { defined, type Json } from '#core';
 import { type DataChunk, isDataChunk, type UIChunk } from './ui-chunks.ts';
 import type { StreamedCall, TurnUIMessage, UIPart } from './ui-messages.ts';

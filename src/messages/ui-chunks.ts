@@ -1,4 +1,4 @@
-/** What a client of the AI SDK is sent while a message comes into being: the chunks of its UI message stream that we make. */
+/** The chunks of the AI SDK's UI message stream that Pilotage makes. */
 import type { Json, JsonObject } from '#core';
 import type { UIMetadata } from './ui-messages.ts';
 
@@ -12,12 +12,12 @@ interface CallInput extends OfCall {
   readonly providerExecuted?: true;
 }
 
-/** A part that the program has made: one with an `id` takes the place of the part of its type and id. */
+/** A data part that the program has made. With an `id` it takes the place of the part that has the same type and id. */
 export interface DataChunk {
   readonly type: `data-${string}`;
   readonly id?: string;
   readonly data: Json;
-  /** It is told, and is no part of the message. */
+  /** The chunk is sent to the client and does not become a part of the message. */
   readonly transient?: true;
 }
 
@@ -55,7 +55,7 @@ export type UIChunk =
 
 export type UIFinishReason = 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'other';
 
-/** A value of a tool that is a data part: `{ type: 'data-progress', id: 'p1', data: { percent: 40 } }`. */
+/** Reads a data part out of a tool's value, such as `{ type: 'data-progress', id: 'p1', data: { percent: 40 } }`. */
 export function dataChunkIn(value: Json): DataChunk | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
   const { type, id, data } = value as JsonObject;

@@ -16,7 +16,7 @@ import {
   type AuthorisedTools,
   agent,
   agentsOf,
-  asAgent,
+  asCheckedAgent,
   type Catalogue,
   carriesOneCall,
   type ToolSet,
@@ -195,7 +195,7 @@ export function agentsGiven({ planner, tools, agents = [] }: AgentParts): readon
   if (!Array.isArray(agents)) {
     throw new PilotageError('invalid_config', 'agents must be a list: agents: [agent({ name, planner, tools })].');
   }
-  const others = agents.map((each: Agent, index) => asAgent(each, `agents[${index}]`));
+  const others = agents.map((each: Agent, index) => asCheckedAgent(each, `agents[${index}]`));
   if (planner === undefined) {
     const [first, ...rest] = others;
     if (first === undefined) {
@@ -224,7 +224,9 @@ function gathered(given: readonly Agent[]): ReadonlyMap<string, Agent> {
     if (before === undefined) {
       known.set(next.name, next);
       const { name } = next;
-      open.push(...agentsOf(next.tools).map((each) => asAgent(each, `The agent of a tool of ${JSON.stringify(name)}`)));
+      open.push(
+        ...agentsOf(next.tools).map((each) => asCheckedAgent(each, `The agent of a tool of ${JSON.stringify(name)}`)),
+      );
     } else if (before !== next) assertSame(before, next);
   }
   return known;

@@ -52,6 +52,7 @@ export type { SessionEvent } from './session-events.ts';
 export type { MemoryOptions } from './session-memory.ts';
 export { continuedAfter } from './session-memory.ts';
 export { BUSY_MODES, type BusyMode } from './session-send.ts';
+export { DATA_STREAM } from './session-shown.ts';
 export type { TurnView } from './session-turns.ts';
 export { type SignalResult, sendSignal } from './signal.ts';
 export type { AdvanceDueOptions, AdvancedRun, AdvancedRuns, AdvanceOptions } from './slices.ts';

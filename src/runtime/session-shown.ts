@@ -18,7 +18,7 @@ import type { RunRecord } from '#journal';
 import {
   artifactUrl,
   dataUrl,
-  type Heard,
+  type HeardWords,
   referenceIn,
   type TurnChunkOptions,
   TurnChunks,
@@ -142,7 +142,7 @@ async function dataRows({ deps: { journal } }: RunHost, run: string): Promise<re
 }
 
 function userMessage(
-  { place, control }: Heard,
+  { place, control }: HeardWords,
   state: RunState | undefined,
   { run, turn }: { readonly run?: string; readonly turn?: number },
   fileUrl: (file: TurnFile) => string,
@@ -181,7 +181,7 @@ function begunBy(state: RunState | undefined): Said {
   };
 }
 
-function saidBy({ type, payload = {}, turnMessage }: NonNullable<Heard['control']>): Said {
+function saidBy({ type, payload = {}, turnMessage }: NonNullable<HeardWords['control']>): Said {
   if (type === 'REDIRECT') return { text: wordsIn({ message: payload['goal'] ?? '' }), files: [] };
   const { author } = messageParts(payload);
   return { text: messageWords(payload), files: messageFiles(payload), ...defined({ id: turnMessage?.id, author }) };

@@ -1,10 +1,10 @@
 /**
- * Server-sent events from what comes of an async iteration. A reader that is slow is waited for: no more than a few kilobytes are taken from the
- * iteration before it has read those before, so that it holds up nobody else. Between events a comment keeps proxies from closing the connection.
+ * Server-sent events from an async iteration. No more than a few kilobytes are taken from the iteration before the reader has read what came before, so that
+ * a slow reader fills no memory and holds up nobody else. Between events, comments keep proxies from closing the connection.
  */
 
 export interface ServerEvent {
-  /** One text in place of several lines: JSON has no line ends. */
+  /** A text without line ends, such as JSON. */
   readonly data: string;
   readonly event?: string;
   readonly id?: string;
@@ -13,21 +13,21 @@ export interface ServerEvent {
 export interface EventStreamOptions {
   /** Headers beside those of every event stream. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Is called once, when the stream has ended or its reader is gone. The iteration has to end by it. */
+  /** Called once, when the stream has ended or its reader is gone. It has to make the iteration end. */
   readonly onEnd: () => void;
-  /** The last event after one that could not be made. Absent: the connection is cut. */
+  /** Makes the last event of a stream that has failed. Absent: the connection is cut. */
   readonly onError?: (error: unknown) => ServerEvent | undefined;
 }
 
 const KEEP_ALIVE_MS = 15_000;
 /** The least time between two pieces of a stream. The first one is sent at once. */
 const GATHER_MS = 10;
-/** So much waits for a reader at most; more is not taken from the iteration. */
+/** How much text may wait for a reader before no more events are taken from the iteration. */
 const MOST_GATHERED_CHARS = 16_384;
 const HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache, no-transform',
-  // Proxies that gather what they pass on make a stream of one piece.
+  // Otherwise proxies that buffer would pass the events on all at once.
   'x-accel-buffering': 'no',
 };
 const encoder = new TextEncoder();
@@ -37,7 +37,7 @@ export function eventHeaders({ headers }: Pick<EventStreamOptions, 'headers'>): 
   return { ...HEADERS, ...headers };
 }
 
-/** A response whose body are the events, as they come. */
+/** A response whose body is the events, as they come. */
 export function eventStream(events: AsyncIterator<ServerEvent>, options: EventStreamOptions): Response {
   const body = new EventBody(events, options);
   return new Response(body.stream, { headers: eventHeaders(options) });
@@ -55,7 +55,7 @@ class EventBody {
   #sentAt = 0;
   /** Set while the iteration waits for a reader that is behind. */
   #goOn: (() => void) | undefined;
-  /** Everything is gathered, and the stream ends when that is sent. */
+  /** All events are gathered: the stream ends once they are sent. */
   #isLast = false;
   #isOver = false;
 
@@ -77,7 +77,7 @@ class EventBody {
     );
   }
 
-  /** Takes events for as long as there are some, and no more than so many before the reader has had those before. */
+  /** Takes events from the iteration, and waits whenever the reader is behind by `MOST_GATHERED_CHARS`. */
   async #gather(): Promise<void> {
     try {
       while (!this.#isOver) {
@@ -110,7 +110,7 @@ class EventBody {
     this.#arm();
   }
 
-  /** What comes soon after the last piece waits a moment for more: a piece costs more than the events in it. */
+  /** Sends what is gathered. Events that come soon after the last piece wait a moment for more, since each piece costs more than the events in it. */
   #arm(): void {
     if (this.#isOver || this.#sendTimer !== undefined || (this.#gathered === '' && !this.#isLast)) return;
     if ((this.#controller?.desiredSize ?? 0) <= 0) return;
@@ -128,13 +128,13 @@ class EventBody {
     if (piece !== '') this.#controller?.enqueue(encoder.encode(piece));
     this.#goOn?.();
     this.#goOn = undefined;
-    // Its reader may have asked for more meanwhile.
+    // `enqueue` may have called `#arm`, which may have ended the stream.
     if (!this.#isLast || this.#isOver) return;
     this.#end();
     this.#controller?.close();
   }
 
-  /** Not for a reader that has not read the last one yet. */
+  /** A reader that has not read the last event yet gets no comment. */
   #keepAlive(): void {
     if ((this.#controller?.desiredSize ?? 0) > 0) this.#controller?.enqueue(KEEP_ALIVE);
   }

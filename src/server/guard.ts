@@ -1,4 +1,4 @@
-/** What is checked of every request before anybody looks at it: where it was sent to, from which page, and how large it is. */
+/** The checks that every request has to pass first: to which host it was sent, from which page, and how large it is. */
 import type { MiddlewareHandler } from 'hono';
 import { cors } from 'hono/cors';
 import { remoteAddress } from './connection.ts';
@@ -6,9 +6,12 @@ import type { ServerEnv } from './part.ts';
 import { problem, RequestRefused } from './problem.ts';
 
 export interface GuardOptions {
-  /** Names by which the server may be reached, as in the header `Host`, with the port where it is not the usual one or for any port without it. */
+  /**
+   * The names by which the server may be reached, as in the header `Host`: with a port, or without one for any port. Default: any name; without
+   * `authenticate` only those of this machine.
+   */
   readonly hosts?: readonly string[];
-  /** Pages that may ask from a browser, such as `https://app.example.com`. The server's own pages always may. Default: no others. */
+  /** Origins whose pages may send requests from a browser, such as `https://app.example.com`, beside the server's own. Default: none. */
   readonly origins?: readonly string[];
   /** The largest body of a request, in bytes. Default 4,194,304. */
   readonly maxBodyBytes?: number;
@@ -20,7 +23,7 @@ const EXPOSED = ['x-vercel-ai-ui-message-stream', 'mcp-session-id', 'www-authent
 
 type Guard = MiddlewareHandler<ServerEnv>;
 
-/** In the order in which they are asked. @param isOpen nobody is authenticated: then only this machine is answered. */
+/** The checks, in their order. @param isOpen true when requests are not authenticated: then only this machine is answered. */
 export function guards(options: GuardOptions, isOpen: boolean): readonly Guard[] {
   const hosts = options.hosts ?? (isOpen ? LOOPBACK : undefined);
   const maxSize = options.maxBodyBytes ?? MAX_BODY_BYTES;
@@ -32,7 +35,7 @@ export function guards(options: GuardOptions, isOpen: boolean): readonly Guard[]
   ];
 }
 
-/** A page elsewhere may have a name of its own lead here (DNS rebinding); whoever listens beyond this machine must have said who may ask. */
+/** Keeps out pages whose own name leads to this server (DNS rebinding) and, when requests are not authenticated, other machines. */
 function hostGuard(hosts: readonly string[] | undefined, isOpen: boolean): Guard {
   return async (context, next) => {
     const host = context.req.header('host') ?? new URL(context.req.url).host;
@@ -48,7 +51,7 @@ function hostGuard(hosts: readonly string[] | undefined, isOpen: boolean): Guard
   };
 }
 
-/** Where Node's own server tells who has connected. */
+/** Whether the request comes from this machine, as far as Node's own server tells. */
 function isFromHere(env: unknown): boolean {
   const address = remoteAddress(env);
   return address === undefined || address === '::1' || /^(::ffff:)?127\./.test(address);
@@ -66,7 +69,7 @@ function isOwn(origin: string, host: string | undefined): boolean {
   return host !== undefined && URL.parse(origin)?.host === host;
 }
 
-/** A body whose size is not told before is read here, as far as it may be; the request has it whole from then on. */
+/** Refuses bodies that are too large. A body whose size is not declared is read here, up to the limit, and given to the request as a whole. */
 function sizeGuard(most: number): Guard {
   const tooLarge = (): Response =>
     problem(new RequestRefused('request_too_large', `The body of a request has at most ${most} bytes.`));

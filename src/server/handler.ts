@@ -1,6 +1,6 @@
 /**
- * The server as one function from a request to its response, for whatever runs such functions: Node's `http` by `serve`, Next, Hono, workers. Its parts
- * are our own API and the protocols of clients.
+ * The server as one function from a request to its response, for whatever runs such functions: Node's `http` (by `serve`), Next, Hono, workers. Its parts
+ * are Pilotage's own API and the protocols of clients.
  */
 import { Hono } from 'hono';
 import { assertOptions, type OptionShape, PilotageError } from '#core';
@@ -14,25 +14,25 @@ import { Visit } from './visit.ts';
 
 export interface HandlerOptions extends GuardOptions {
   readonly runtime: Runtime;
-  /** What it answers: `api()`, and the protocols that its clients speak. */
+  /** What the server answers: `api()`, and the protocols that its clients speak. */
   readonly parts: readonly Part[];
-  /** Says who asks. Default: only this machine is answered, as tenant and user `local`. */
+  /** Says who sends a request. Default: only this machine is answered, as tenant and user `local`. */
   readonly authenticate?: Authenticate;
   /** How many streams one user may read at once. Default 50. */
   readonly maxStreamsPerUser?: number;
   /**
-   * Words for a person about an error that a run has recorded, whose own message may hold anything. Default: that something went wrong, with the
-   * code.
+   * Makes the text about an error that a run has recorded. The error's own message may hold secrets, so that clients are not sent it. Default: that something
+   * went wrong, with the code.
    */
   readonly errorText?: ErrorText;
-  /** Told of errors that clients are not told of. Default: a process warning. */
+  /** Called with errors whose details clients are not told. Default: a process warning. */
   readonly onFault?: (error: unknown) => void;
 }
 
-/** `env` is what the surroundings give beside the request, such as the connection under Node. */
+/** `env` is what the platform gives beside the request, such as the connection under Node. */
 export interface Handler {
   (request: Request, env?: unknown): Promise<Response>;
-  /** The same as an app of Hono, to be mounted, or for middleware of the program's own. */
+  /** The same server as a Hono app: to be mounted, or given middleware. */
   readonly app: Hono<ServerEnv>;
 }
 
@@ -85,7 +85,7 @@ function createApp(options: HandlerOptions): Hono<ServerEnv> {
   return app;
 }
 
-/** Whatever is wrong there is wrong with the server, not with the request. */
+/** An error of `authenticate` is the server's fault, and not that of the request. */
 async function asked(
   authenticate: Authenticate,
   request: Request,

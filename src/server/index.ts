@@ -1,4 +1,4 @@
-/** `pilotage/server`: a runtime behind HTTP. The protocols of clients are at subpaths of this one. */
+/** `pilotage/server`: a runtime behind HTTP. The protocols of clients are in modules below it, such as `pilotage/server/ai-sdk`. */
 export { ACTIONS, type Access, type Action, type Authenticate, type Subject } from './access.ts';
 export { type ApiOptions, api } from './api/api.ts';
 export type { SignedEvents } from './api/signal-routes.ts';

@@ -6,11 +6,11 @@ import { assertOptions, type OptionShape, PilotageError } from '#core';
 import type { Handler } from './handler.ts';
 
 export interface ServeOptions {
-  /** Default 4400; 0 for any that is free. */
+  /** Default 4400; 0 for any free port. */
   readonly port?: number;
   /** The address to listen at. Default `127.0.0.1`: this machine alone. */
   readonly host?: string;
-  /** How long a request may take to come in whole, in milliseconds. Default 30,000. What is streamed to a client is not limited by it. */
+  /** How long a whole request may take to arrive, in milliseconds. Default 30,000. It does not limit what is streamed to a client. */
   readonly requestTimeoutMs?: number;
 }
 
@@ -27,7 +27,7 @@ const DEFAULT_PORT = 4_400;
 const REQUEST_TIMEOUT_MS = 30_000;
 const LOOPBACK = '127.0.0.1';
 
-/** @throws PilotageError `invalid_config` when the port cannot be had. */
+/** @throws PilotageError `invalid_config` when the server cannot listen at the port. */
 export async function serve(handler: Handler, options: ServeOptions = {}): Promise<Served> {
   assertOptions('serve', options, OPTIONS);
   const { port = DEFAULT_PORT, host = LOOPBACK, requestTimeoutMs = REQUEST_TIMEOUT_MS } = options;
@@ -37,7 +37,7 @@ export async function serve(handler: Handler, options: ServeOptions = {}): Promi
     connectionsCheckingInterval: 1_000,
   };
   const closing = new AbortController();
-  // A connection that ends now was not ended by its client.
+  // By this signal parts know that the server closes a connection, and not its client.
   const fetch = (request: Request, env: object): Promise<Response> =>
     handler(request, { ...env, closing: closing.signal });
   const server = createAdaptorServer({ fetch, serverOptions, overrideGlobalObjects: false }) as Server;

@@ -1,4 +1,4 @@
-/** What the server is made of: parts with routes of their own, such as a protocol. */
+/** The parts of a server: each has routes of its own, such as those of a protocol. */
 import type { Hono } from 'hono';
 import type { Runtime } from '#runtime';
 import type { ErrorText } from './problem.ts';
@@ -12,18 +12,18 @@ export interface ServerEnv {
 /** What all parts share. */
 export interface PartContext {
   readonly runtime: Runtime;
-  /** The words for a client about an error that a run has recorded. */
+  /** Makes the text about an error that a run has recorded, for clients. */
   readonly errorText: ErrorText;
-  /** Told of what no client is told. */
+  /** Called with errors whose details clients are not told. */
   readonly onFault: (error: unknown) => void;
 }
 
-/** Routes that are given to `createHandler`. Each is usable alone. */
+/** A part for `createHandler`. Each works without the others. */
 export interface Part {
-  /** A word for it, unique in a server, such as `ai-sdk`. */
+  /** Its name, unique in a server, such as `ai-sdk`. */
   readonly name: string;
-  /** Adds its routes, with the paths of the whole server. They are reached only by visitors who were let in. */
+  /** Adds its routes, with their whole paths. Only visitors who were let in reach them. */
   readonly routes: (app: Hono<ServerEnv>, context: PartContext) => void;
-  /** Paths that answer without authentication, such as the card of an agent. A path with `*` at its end stands for all that begin so. */
+  /** Paths that answer without authentication, such as the card of an agent. A path that ends with `*` stands for all paths that begin so. */
   readonly open?: readonly string[];
 }

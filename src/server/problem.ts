@@ -1,10 +1,10 @@
-/** Errors as clients are told of them: problem details (RFC 9457) with our code, and never a stack, a path or a key. */
+/** Errors as clients are told of them: problem details (RFC 9457) with Pilotage's code, and never a stack, a path or a key. */
 import { type ErrorCode, type ErrorData, type JsonObject, PilotageError } from '#core';
 
-/** What a client is told of an error: words for a person. */
+/** Makes the text about an error that a client shows to a person. */
 export type ErrorText = (error: ErrorData) => string;
 
-/** Why a request is refused before anything of the runtime is asked. */
+/** The codes of requests that are refused before the runtime is asked, with their statuses. */
 const REFUSALS = {
   request_invalid: 400,
   unauthenticated: 401,
@@ -16,7 +16,7 @@ const REFUSALS = {
 
 export type RefusalCode = keyof typeof REFUSALS;
 
-/** A request that the server does not take. Clients are told all of it. */
+/** The server does not take the request. Clients are sent the message and the data. */
 export class RequestRefused extends Error {
   override readonly name: string = 'RequestRefused';
   readonly code: RefusalCode;
@@ -76,14 +76,14 @@ const STATUS: Partial<Record<ErrorCode, number>> = {
   engine_unavailable: 503,
 };
 
-/** Those that say what the caller did are told in full; the rest says how the server is made, and gets words of its own. */
+/** The HTTP status of an error. Below 500 it is about what the caller did, and the caller is told all of it; `toldError` hides the rest. */
 export function statusOf(error: unknown): number {
   if (error instanceof RequestRefused) return REFUSALS[error.code];
   if (!PilotageError.is(error)) return 500;
   return STATUS[error.code] ?? (error.code.startsWith('journal_') ? 503 : 500);
 }
 
-/** The words of an error in the record of a run, without what it may hold of the machine. */
+/** The text about a recorded error that says nothing but its code: the message may hold what is of this machine. */
 export const plainErrorText: ErrorText = ({ code }) => `Something went wrong (${code}).`;
 
 /** A thrown error as a client may see it. */
@@ -108,13 +108,14 @@ export interface Problem {
   readonly data?: JsonObject;
 }
 
+/** The body of a problem document. `title` depends on the code alone; `detail` is about this request. */
 export function problemBody(error: unknown): Problem {
   const { code, message, data } = toldError(error);
   const title = code.replaceAll('_', ' ');
   return { type: 'about:blank', title, status: statusOf(error), detail: message, code, ...(data && { data }) };
 }
 
-/** A problem document. `title` is the same for each code; `detail` is about this request. */
+/** The response that tells of an error, as a problem document. */
 export function problem(error: unknown): Response {
   const body = problemBody(error);
   const { status } = body;

@@ -5,8 +5,8 @@ import { explainSchemaError, firstIssues, schemaErrors } from '#schema';
 import { RequestRefused } from './problem.ts';
 
 /**
- * @param schema a JSON Schema of what the route takes; the type is that of what fits it.
- * @throws RequestRefused `request_invalid` for what is no JSON, or does not fit.
+ * @param schema the JSON Schema of what the route takes. `T` is the type of what fits it.
+ * @throws RequestRefused `request_invalid` for a body that is not JSON, or does not fit.
  */
 export async function bodyOf<T>(context: Context, schema: JsonObject): Promise<T> {
   const text = await textOf(context);

@@ -1,4 +1,4 @@
-/** How many streams each user reads at once. */
+/** Limits how many streams each user reads at once. */
 import { RequestRefused } from './problem.ts';
 
 interface User {
@@ -14,7 +14,7 @@ export class StreamSlots {
     this.#most = most;
   }
 
-  /** @returns what gives the place back. @throws RequestRefused `streams_full`. */
+  /** @returns a function that frees the slot. @throws RequestRefused `streams_full`. */
   enter({ tenant, user }: User): () => void {
     const key = JSON.stringify([tenant, user]);
     const taken = this.#taken.get(key) ?? 0;

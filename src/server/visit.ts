@@ -1,4 +1,4 @@
-/** One request of a visitor: what it may reach of the runtime. */
+/** One request of a visitor: the runs, sessions and streams of the runtime that it may reach. */
 import { assertIdentity, type Caller, defined, describeThrown, PilotageError } from '#core';
 import type { RunRecord } from '#journal';
 import type { Run, Runtime, Session, SessionOptions } from '#runtime';
@@ -20,7 +20,7 @@ export class Visit {
     this.#request = request;
   }
 
-  /** Whose runs the request starts: tenant and user. */
+  /** The tenant and user whose runs the request starts. */
   get owner(): { readonly tenant: string; readonly user: string } {
     const { tenant, user } = this.access.identity;
     return { tenant, user };
@@ -30,18 +30,18 @@ export class Visit {
     return this.access.as === 'admin';
   }
 
-  /** As the runtime knows the visitor, in a session. */
+  /** The visitor as a caller of the runtime, in a session. */
   caller(session: string): Caller {
     const { as: scope = 'owner_user', identity } = this.access;
     return { ...this.owner, session: identity.session ?? session, scope };
   }
 
-  /** Scopes of the user, for the runs that the visitor starts. */
+  /** The scopes that runs of the visitor start with. */
   get scopes(): readonly string[] {
     return this.access.scopes ?? [];
   }
 
-  /** What is everybody's is not for who has no more than a session. */
+  /** Whether the visitor may do this. A visitor of the scope `session_user` may not change what concerns everybody (`manage`). */
   async may(action: Action, subject: Subject = {}): Promise<boolean> {
     if (action === 'manage' && this.access.as === 'session_user') return false;
     return (await this.access.may?.(action, subject)) ?? true;
@@ -56,7 +56,7 @@ export class Visit {
   /**
    * A run that the visitor may see, with the handle that acts for the visitor.
    * @param action what is to be done with it.
-   * @throws PilotageError `run_not_found` also for a run that is there for others only; RequestRefused `forbidden`.
+   * @throws PilotageError `run_not_found`, also for a run that only others may see; RequestRefused `forbidden`.
    */
   async run(id: string, action: Action = 'read'): Promise<{ readonly run: Run; readonly record: RunRecord }> {
     const run = this.runtime.run(id);
@@ -76,8 +76,8 @@ export class Visit {
 
   /**
    * A session of the visitor. @param options what its turns are started with.
-   * @throws RequestRefused `forbidden`, `request_invalid` for an id that no session can have; PilotageError `run_not_found` for another session than the
-   * visitor's only one.
+   * @throws RequestRefused `forbidden`, and `request_invalid` for an id that no session can have; PilotageError `run_not_found` for any other session when
+   * the visitor has but one.
    */
   async session(id: string, action: Action = 'read', options: Omit<SessionOptions, 'identity'> = {}): Promise<Session> {
     const { session } = this.access.identity;
@@ -89,17 +89,17 @@ export class Visit {
   }
 
   /**
-   * For an answer that somebody else streams: it is one of the streams that the visitor may have at once.
-   * @returns what has to be called when it has ended. @throws RequestRefused `streams_full`.
+   * Takes one of the visitor's slots for a stream that the caller sends itself.
+   * @returns a function to be called when the stream has ended. @throws RequestRefused `streams_full`.
    */
   enterStream(): () => void {
     return this.#slots.enter(this.owner);
   }
 
   /**
-   * Answers with events, as one of the streams that the visitor may have at once.
-   * @param events makes them; its signal is aborted when the reader is gone.
-   * @param options `leave`: what `enterStream` has given, where the stream was entered before.
+   * Answers with events, in one of the visitor's slots for streams.
+   * @param events makes the events. Its signal is aborted when the reader is gone.
+   * @param options `leave`: what `enterStream` has returned, where the slot was taken before.
    * @throws RequestRefused `streams_full`.
    */
   stream(

@@ -145,7 +145,7 @@ export function checkedAgent<A extends Agent>(made: A): A {
 }
 
 /** @param where the agent stands, for messages. @throws as `agent`. */
-export function asAgent(given: Agent, where: string): Agent {
+export function asCheckedAgent(given: Agent, where: string): Agent {
   if (typeof given !== 'object' || given === null) {
     throw new PilotageError(
       'invalid_config',
@@ -201,7 +201,7 @@ export function agentTool<const S extends InputSchema = TextInput>(
   given: Agent,
   options: AgentToolOptions<S>,
 ): AgentTool<S> {
-  const made = asAgent(given, 'The agent of agentTool');
+  const made = asCheckedAgent(given, 'The agent of agentTool');
   const { name = made.name, inputSchema = INPUT, ...rest } = readOptions('agentTool', options, TOOL_OPTIONS);
   return { name, inputSchema, ...rest, agent: made } as AgentTool<S>;
 }

@@ -1,6 +1,6 @@
 /** Tools with which a model hands the conversation over to another agent. */
 import { defined, type OptionShape, PilotageError, readOptions, shownAmount } from '#core';
-import { type Agent, asAgent } from './agent.ts';
+import { type Agent, asCheckedAgent } from './agent.ts';
 import type { HandsOver, InputSchema, Tool } from './tool.ts';
 
 export interface HandoffOptions extends Pick<Tool, 'needsApproval' | 'scopes'> {
@@ -33,7 +33,7 @@ const OPTIONS: OptionShape<HandoffOptions> = {
  */
 export function handoff(to: Agent | string, options: HandoffOptions): Tool {
   const given = readOptions('handoff', options, OPTIONS);
-  const named = typeof to === 'string' ? to : asAgent(to, 'The agent of handoff').name;
+  const named = typeof to === 'string' ? to : asCheckedAgent(to, 'The agent of handoff').name;
   const {
     name = `transfer_to_${named}`,
     description,

@@ -9,7 +9,7 @@ export {
   type AnyTool,
   agent,
   agentTool,
-  asAgent,
+  asCheckedAgent,
   askedOf,
   assertParallelCalls,
   checkedAgent,

@@ -1,4 +1,4 @@
-/** `a2a()`: an agent of the runtime for other agents, over A2A 1.0. A task is a run, a context is a session. */
+/** `a2a()`: offers an agent of the runtime to other agents, over A2A 1.0. A task is a run, a context is a session. */
 import type { Context } from 'hono';
 import { assertOptions, type OptionShape } from '#core';
 import type { Part, ServerEnv } from '../part.ts';
@@ -10,15 +10,15 @@ import { PushConfigs } from './push.ts';
 import { CARD_PATH } from './wire.ts';
 
 export interface A2aOptions {
-  /** The agent that carries tasks out, by its name. Default: that of the runtime which has one. */
+  /** The name of the agent that carries out the tasks. Default: as in `runtime.session`. */
   readonly agent?: string;
-  /** Where JSON-RPC is spoken; HTTP+JSON is at `/v1` below it. Default `/a2a`. */
+  /** The path of JSON-RPC; HTTP+JSON is at `/v1` below it. Default `/a2a`. */
   readonly path?: string;
-  /** What the card says of the agent, and how visitors are authenticated. */
+  /** What the card says of the agent, and of how visitors are authenticated. */
   readonly card?: CardOptions;
   /** The card for visitors who were let in. Default: there is none. */
   readonly extendedCard?: CardOptions | ((visit: Visit) => CardOptions | Promise<CardOptions>);
-  /** What sends push notifications: those of `createHandler`'s other parts, or its own. Default: there are no notifications. */
+  /** The webhooks that send push notifications. Other parts may use the same. Default: no push notifications are sent. */
   readonly webhooks?: Webhooks;
 }
 

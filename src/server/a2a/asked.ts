@@ -1,4 +1,4 @@
-/** One request of A2A, whichever way it came. */
+/** A request of A2A, over either binding. */
 import type { JsonObject } from '#core';
 import type { Visit } from '../visit.ts';
 import type { CardOptions } from './card.ts';
@@ -13,7 +13,7 @@ export interface OperationDeps {
   readonly card: (options?: CardOptions) => AgentCard;
 }
 
-/** One request: who asks, and what is asked. */
+/** A request: its visitor and its parameters. */
 export interface A2aAsked extends A2aSender {
   readonly deps: OperationDeps;
   readonly params: JsonObject;

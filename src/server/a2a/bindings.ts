@@ -1,4 +1,4 @@
-/** The two ways in which A2A is spoken here: JSON-RPC at one address, and HTTP+JSON with an address for each operation. */
+/** The two bindings of A2A: JSON-RPC at one address, and HTTP+JSON with an address for each operation. */
 import type { Context, Hono } from 'hono';
 import { isJsonObject, type Json, type JsonObject } from '#core';
 import type { PartContext, ServerEnv } from '../part.ts';
@@ -55,7 +55,7 @@ async function rpcCallIn(
   return { id, method, params };
 }
 
-/** Where HTTP+JSON has its operations; `:id` may end with `:cancel` and the like, which is read off it. */
+/** The routes of HTTP+JSON. The parameter `:id` of a task may end with a verb such as `:cancel`. */
 export function rest(app: Hono<ServerEnv>, binding: A2aBinding): void {
   const { path } = binding;
   const answers = (name: OperationName, params: (request: Request) => JsonObject | Promise<JsonObject>) =>
@@ -176,7 +176,7 @@ function parsed(text: string): Json {
   }
 }
 
-/** Without the header a client speaks 0.3, as the specification says. */
+/** Refuses other versions than 1.0. By the specification, a client that does not send the header speaks 0.3. */
 function assertVersion({ req }: Request): void {
   const version = req.header('a2a-version') ?? req.query('A2A-Version') ?? '';
   if (/^1\.0(\.\d+)?$/.test(version)) return;

@@ -1,10 +1,10 @@
-/** The card by which other agents find this one. */
+/** The agent card, by which other agents find this one. */
 import { defined } from '#core';
 import { type AgentCard, PROTOCOL_VERSION } from './wire.ts';
 
-/** What the card says beside what the server knows of itself. */
+/** What the card says, beside what the server knows itself. */
 export interface CardOptions extends Partial<Omit<AgentCard, 'supportedInterfaces' | 'capabilities'>> {
-  /** Where the server is reached from outside, such as `https://agents.example.com`. Default: the address that the card was asked at. */
+  /** The address of the server as others reach it, such as `https://agents.example.com`. Default: the origin at which the card was requested. */
   readonly url?: string;
 }
 

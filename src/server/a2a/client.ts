@@ -1,21 +1,21 @@
-/** A client of another agent over A2A 1.0: what a tool needs of it. */
+/** A client of another agent over A2A 1.0, with what `a2aTool` needs. */
 import { isJsonObject, type Json, type JsonObject } from '#core';
 import { NotSent, OutcomeUnknown, ToolFailure } from '#tools';
 import { type A2aMessage, type AgentCard, MEDIA_TYPE, PROTOCOL_VERSION, type Task } from './wire.ts';
 
 export interface ClientOptions {
-  /** The card of the agent, or the address of one. */
+  /** The card of the agent, or the address of the card. */
   readonly card: AgentCard | string;
   readonly headers: () => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>;
 }
 
-/** What an agent gives for a message. */
+/** What an agent returns for a message. */
 export type Begins = { readonly task: Task } | { readonly message: A2aMessage };
 
 const RPC = 'JSONRPC';
 const REST = 'HTTP+JSON';
 const REQUEST_MS = 30_000;
-/** No connection was made: nothing has left the house. */
+/** Codes of errors before a connection was made: then nothing was sent. */
 const UNSENT: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -47,7 +47,7 @@ export class A2aClient {
     return this.#ask('CancelTask', { id }, ['POST', `/tasks/${encodeURIComponent(id)}:cancel`], signal);
   }
 
-  /** Tasks with their histories, newest first; `next` for the page behind. */
+  /** A page of tasks with their histories, newest first. `next` is the token of the next page. */
   async list(
     contextId: string | undefined,
     pageToken: string,
@@ -84,7 +84,7 @@ export class A2aClient {
     return isRpc ? resultIn(answer) : bodyIn(answer);
   }
 
-  /** Where the agent is spoken to, of what its card offers. */
+  /** Chooses one of the interfaces that the card offers. */
   async #find(signal: AbortSignal): Promise<{ readonly url: string; readonly binding: string }> {
     const { card: given } = this.#options;
     const card = typeof given === 'string' ? await this.#card(given, signal) : given;
@@ -103,7 +103,7 @@ export class A2aClient {
     const url = new URL(at);
     if (url.pathname === '/') url.pathname = '/.well-known/agent-card.json';
     const { json, status } = await this.#fetch(url.href, 'GET', undefined, signal).catch((error: unknown) => {
-      // A card that could not be read: the task was not sent.
+      // When the card could not be read, no message was sent.
       throw error instanceof OutcomeUnknown ? new NotSent(error.message, { cause: error }) : error;
     });
     if (status === 200 && isJsonObject(json)) return json as unknown as AgentCard;
@@ -139,7 +139,7 @@ export class A2aClient {
 
 interface Answer {
   readonly status: number;
-  /** `undefined`: it is no JSON. */
+  /** `undefined` when the body is not JSON. */
   readonly json: Json | undefined;
 }
 
@@ -163,7 +163,7 @@ function bodyIn({ status, json }: Answer): Json {
   throw unclear(status);
 }
 
-/** An error in which the agent says itself what is wrong. */
+/** The error for an answer in which the agent says what is wrong. */
 function refusedWith({ message, code }: JsonObject, status: number): Error {
   const words = `The agent refused: ${String(message).slice(0, 500)}`;
   const isInside = code === -32_603 || status >= 500;

@@ -37,7 +37,7 @@ const KINDS: Readonly<Record<A2aReason, Kind>> = {
   VERSION_NOT_SUPPORTED: { code: -32_009, http: 400, status: 'FAILED_PRECONDITION' },
 };
 
-/** A request that is answered with an error of the protocol. Clients are told all of it. */
+/** The request is answered with an error of the protocol. Clients are sent its message. */
 export class A2aRefused extends Error {
   override readonly name: string = 'A2aRefused';
   readonly reason: A2aReason;
@@ -53,7 +53,7 @@ interface Told extends Kind {
   readonly message: string;
 }
 
-/** Whatever was thrown, in the words of the protocol: any other error keeps its HTTP status, and tells nothing of the inside. */
+/** A thrown error in the form of the protocol. An error that is not of the protocol keeps its HTTP status and reveals nothing of the server. */
 function told(error: unknown): Told {
   if (error instanceof A2aRefused) return { ...KINDS[error.reason], reason: error.reason, message: error.message };
   const { code, message } = toldError(error);
@@ -85,7 +85,7 @@ const STATUS: Readonly<Record<number, string>> = {
   429: 'RESOURCE_EXHAUSTED',
 };
 
-/** Whether it is to be told to the program: it is nobody's fault outside. */
+/** Whether the error is the server's own fault, so that the program has to be told. */
 export function isFault(error: unknown): boolean {
   return !(error instanceof A2aRefused) && statusOf(error) >= 500;
 }

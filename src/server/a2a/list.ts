@@ -1,4 +1,4 @@
-/** The tasks of a visitor, newest first, in pages. */
+/** Lists the tasks of a visitor in pages, newest first. */
 import { defined } from '#core';
 import type { RunQuery, RunRecord, RunStatus } from '#journal';
 import type { A2aAsked } from './asked.ts';
@@ -18,7 +18,7 @@ interface Listing {
 
 const PAGE = 50;
 const MOST = 200;
-/** More than these are not counted for `totalSize`. */
+/** `totalSize` is counted up to this number. */
 const MOST_COUNTED = 10_000;
 
 const ENDED = ['finished', 'cancelled'] as const;

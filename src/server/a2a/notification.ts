@@ -1,11 +1,11 @@
-/** What a push notification says of an event: one `StreamResponse`, or nothing. */
+/** The push notification for an event: one `StreamResponse`, or nothing. */
 import type { EventType, RunEvent, TaskPause } from '#core';
 import type { Run, Runtime } from '#runtime';
 import type { ErrorText } from '../problem.ts';
 import { asksWhat, viewTask } from './task.ts';
 import type { StreamResponse } from './wire.ts';
 
-/** @param run the task. Its end is told as the whole task, with its artifacts. */
+/** @param run the run of the task. The end of a task is told as the whole task, with its artifacts. */
 export async function notificationOf(
   { runtime, errorText }: { readonly runtime: Runtime; readonly errorText: ErrorText },
   run: Run,

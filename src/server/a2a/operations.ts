@@ -1,4 +1,4 @@
-/** The operations of A2A, whichever way they are asked for. */
+/** The operations of A2A, for both bindings. */
 import { defined, type JsonObject, PilotageError } from '#core';
 import { assertFits } from '../request-body.ts';
 import type { A2aAsked } from './asked.ts';
@@ -36,7 +36,7 @@ export type OperationName =
 export type StreamName = 'SendStreamingMessage' | 'SubscribeToTask';
 
 type Operation = (asked: A2aAsked) => Promise<unknown>;
-/** Gives the stream when all is known to be well, so that errors are told before it begins. */
+/** Resolves with the stream once the request is accepted, so that errors are told before the stream begins. */
 type Streaming = (asked: A2aAsked) => Promise<(signal: AbortSignal) => AsyncGenerator<StreamResponse, void>>;
 
 interface Spec<T> {
@@ -44,7 +44,7 @@ interface Spec<T> {
   readonly run: T;
 }
 
-/** How long a cancelled task is waited for, before it is told as it is. */
+/** How long `CancelTask` waits for the end of the task before it returns the task as it is. */
 const CANCEL_WAIT_MS = 10_000;
 
 async function accepted(asked: A2aAsked): Promise<Awaited<ReturnType<typeof acceptMessage>>> {
@@ -52,7 +52,7 @@ async function accepted(asked: A2aAsked): Promise<Awaited<ReturnType<typeof acce
   const { acceptedOutputModes: modes = [], taskPushNotificationConfig: config } = configuration ?? {};
   if (modes.length > 0 && !modes.some((mode) => /^(\*\/\*|text\/(\*|plain)|application\/(\*|json))/.test(mode)))
     throw new A2aRefused('CONTENT_TYPE_NOT_SUPPORTED', 'Answers are text/plain and application/json.');
-  // What cannot be called is refused before anything begins.
+  // An address that cannot be posted to is refused before anything begins.
   if (config !== undefined) await pushOf(asked).check(config);
   const sent = await acceptMessage(asked, message, asked.deps.agent);
   if (config !== undefined) await pushOf(asked).put(asked.visit, sent.taskId, config, !message.taskId);
@@ -71,7 +71,7 @@ const send: Operation = async (asked) => {
   return { task: (await viewTask(asked, taskId, options)).task };
 };
 
-/** The turn before it asks somebody: nobody knows when the turn of this one comes. */
+/** Whether an earlier turn of the session waits for a person: then nobody knows when this turn will begin. */
 async function waitsForPerson({ visit }: A2aAsked, session: string): Promise<boolean> {
   const { tenant, user } = visit.owner;
   const [paused] = await visit.runtime.list({ tenant, user, session, status: ['paused'], limit: 1 });
@@ -111,7 +111,7 @@ const cancelTask: Operation = async (asked): Promise<Task> => {
   });
   const over = new AbortController();
   const timer = setTimeout(() => over.abort(), CANCEL_WAIT_MS);
-  // A run that waits for a person is read until it has ended.
+  // `overPauses`: a run that waits for a person is read until it has ended, too.
   for await (const _ of run.events({ overPauses: true, from: 1, signal: over.signal }));
   clearTimeout(timer);
   const { task: now } = await viewTask(asked, id);
@@ -175,7 +175,7 @@ export const STREAMS: Readonly<Record<StreamName, Spec<Streaming>>> = {
   SubscribeToTask: { schema: OF_TASK, run: subscribe },
 };
 
-/** @throws RequestRefused `request_invalid`; A2aRefused for the tenant of somebody else. */
+/** @throws RequestRefused `request_invalid`; A2aRefused for another tenant than the visitor's. */
 export function checked<T>(spec: Spec<T>, { params, visit }: Pick<A2aAsked, 'params' | 'visit'>): T {
   assertFits(params, spec.schema, 'What is asked');
   const { tenant } = params;

@@ -1,4 +1,4 @@
-/** The push notification configs of tasks: webhooks of one run, in the words of A2A. */
+/** The push notification configs of tasks. Each is stored as a webhook of one run. */
 import { defined, PilotageError } from '#core';
 import type { Visit } from '../visit.ts';
 import type { Webhook } from '../webhooks/subscription.ts';
@@ -25,7 +25,7 @@ export class PushConfigs {
     });
   }
 
-  /** @param isOfStart it came with the message that began the task: all of it is told. @throws PilotageError `run_not_found`. */
+  /** @param isOfStart true when the config came with the message that began the task: then all events of the task are posted. @throws PilotageError `run_not_found`. */
   async put(visit: Visit, taskId: string, config: PushConfig, isOfStart: boolean): Promise<PushConfig> {
     const { record } = await visit.run(taskId, 'answer');
     const { tenant, user } = record.identity;
@@ -57,7 +57,7 @@ export class PushConfigs {
     return (await this.#of(visit, taskId)).map(configOf);
   }
 
-  /** A config that is not there is deleted already. */
+  /** Deletes the config. It may be deleted already. */
   async delete(visit: Visit, taskId: string, id: string): Promise<void> {
     const { record } = await visit.run(taskId, 'answer');
     await this.#webhooks.delete(record.identity.tenant, hookId(taskId, id));

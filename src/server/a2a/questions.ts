@@ -1,9 +1,9 @@
-/** What a task asks of its client, in words and as data; and what of a message is an answer to it. */
+/** The questions of a task, in words and as data, and how a message answers them. */
 import { defined, isJsonObject, type Json, type JsonObject, type TaskPause } from '#core';
 import type { PauseAnswer } from '#runtime';
 import type { A2aMessage } from './wire.ts';
 
-/** What is wanted, for whoever reads: a person, or a model. */
+/** The questions in words, for a person or a model. */
 export function askedWords(pauses: readonly TaskPause[]): string {
   const [first] = pauses;
   if (first === undefined) return '';
@@ -12,7 +12,7 @@ export function askedWords(pauses: readonly TaskPause[]): string {
   return `${pauses.length} questions are open. Name the token of the one that you answer in a data part, such as {"token": "${first.token}", "approved": true}.\n${lines.join('\n')}`;
 }
 
-/** The question as data: what a form, or a program, needs of it. */
+/** The question as data, for a form or a program. */
 export function pauseData({ token, reason, payload, schema, expiresAt, text, missing }: TaskPause): JsonObject {
   return { token, reason, ...defined({ payload, schema, expiresAt, text, missing }) };
 }
@@ -42,7 +42,7 @@ function howOf({ reason, payload = {}, schema, wait }: TaskPause): string {
   return `Answer "approve" or "reject", or with a data part {"approved": true}${more}.`;
 }
 
-/** The question that a message is for: the only one that is open, or that of its token. */
+/** The question that a message answers: the one whose token it names, or the only one that is open. */
 export function pauseMeant(message: A2aMessage, pauses: readonly TaskPause[]): TaskPause | undefined {
   const token = tokenIn(message);
   if (token !== undefined) return pauses.find((pause) => pause.token === token);
@@ -54,7 +54,7 @@ function tokenIn(message: A2aMessage): string | undefined {
   return typeof named === 'string' ? named : undefined;
 }
 
-/** Words are for the planner that asked for them: they are sent as a message, not as an answer of a kind. */
+/** Whether the question takes words for the planner that has asked, which are sent as a message. */
 export function takesWords({ reason, wait, schema, payload = {} }: TaskPause): boolean {
   if (reason !== 'await_input') return false;
   return wait === undefined
@@ -65,7 +65,7 @@ export function takesWords({ reason, wait, schema, payload = {} }: TaskPause): b
 const YES = /^\s*approved?[.!]?\s*$/i;
 const NO = /^\s*reject(?:ed)?[.!]?\s*$/i;
 
-/** What of the message answers the question; `undefined`: nothing, and it is asked again. */
+/** The answer in a message. `undefined` when the message does not answer the question, which is then asked again. */
 export function answerIn(message: A2aMessage, pause: TaskPause): PauseAnswer | undefined {
   const { reason, wait, schema } = pause;
   const data = dataIn(message);

@@ -1,4 +1,4 @@
-/** A message of a client: it begins a task, is told to one that is under way, or answers what one asks. The id of a message makes it count once. */
+/** Accepts a client's message: it begins a task, is sent to a task that is under way, or answers the question of one. A message counts once, by its id. */
 import { createHash } from 'node:crypto';
 import { defined, type InputFile, PilotageError } from '#core';
 import type { FileAtUrl, UserMessage } from '#messages';
@@ -8,7 +8,7 @@ import { answerIn, pauseMeant, takesWords, textIn } from './questions.ts';
 import { type TaskSeen, type TaskSource, viewTask } from './task.ts';
 import { type A2aMessage, type A2aPart, isTerminal } from './wire.ts';
 
-/** Who sends it. */
+/** The sender of a message. */
 export interface A2aSender extends TaskSource {
   readonly visit: Visit;
 }
@@ -16,11 +16,11 @@ export interface A2aSender extends TaskSource {
 /** What became of a message. */
 export interface MessageTaken {
   readonly taskId: string;
-  /** Set for one that was no answer: what is said about it. Nothing has changed. */
+  /** Set when the message did not answer the question: what the client is told of that. Nothing has changed. */
   readonly note?: string;
 }
 
-/** @throws A2aRefused, PilotageError `run_not_found` for a task that the visitor has not, and as `Session.send` and `Run.answer`. */
+/** @throws A2aRefused, PilotageError `run_not_found` for a task that the visitor does not have; and as `Session.send` and `Run.answer`. */
 export async function acceptMessage(
   source: A2aSender,
   message: A2aMessage,
@@ -35,7 +35,7 @@ export async function acceptMessage(
   return { taskId: sent.turn };
 }
 
-/** A message without a context begins one: the same message again the same one. */
+/** The context that a message without one begins. It is the same when the message is sent again. */
 function contextOf({ tenant, user }: { readonly tenant: string; readonly user: string }, messageId: string): string {
   const digest = createHash('sha256')
     .update(JSON.stringify([tenant, user, messageId]))
@@ -57,7 +57,7 @@ async function tellTask(source: A2aSender, taskId: string, message: A2aMessage):
   return { taskId };
 }
 
-/** A message that a task has heard before it ended may be sent again; another one comes too late. */
+/** Accepts a message again that the task has heard before it ended. Any other message comes too late. */
 async function repeated({ run, task: { id: taskId } }: TaskSeen, message: A2aMessage): Promise<MessageTaken> {
   try {
     await run.send(userMessageOf(message), { id: message.messageId });
@@ -89,7 +89,7 @@ async function answerTask(source: A2aSender, view: TaskSeen, message: A2aMessage
   }
 }
 
-/** The question is open as before, or was closed by somebody else: the task says which. */
+/** Codes of answers that were not taken. The task says whether its question is still open. */
 const NO_ANSWER: ReadonlySet<string> = new Set([
   'payload_invalid',
   'validation_failed',

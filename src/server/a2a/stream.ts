@@ -1,4 +1,4 @@
-/** A task as a stream: first the whole task, then what is new of it, as the journal and the run's own process tell it. */
+/** A task as a stream: first the whole task, then its news, from the journal and from the process that carries it out. */
 import type { RunEvent } from '#core';
 import { answerArtifact, type TaskSeen, type TaskSource, viewTask } from './task.ts';
 import {
@@ -11,7 +11,7 @@ import {
 } from './wire.ts';
 
 /**
- * Ends when the task has ended or asks something. Of a task that asks already it goes on until it asks the next time.
+ * Ends when the task has ended or asks something. When the task asks something already, the stream goes on until it asks the next time.
  * @param signal is aborted when the reader is gone.
  */
 export async function* streamTask(
@@ -79,7 +79,7 @@ class Teller {
       if (JSON.stringify(artifact) !== shown)
         yield { artifactUpdate: { ...this.#of, artifact, ...(isOver && { lastChunk: true }) } };
     }
-    // Words on the way to a call are not the answer of a task that ends without one.
+    // A task that ends without an answer takes back the words that were shown before a call.
     const isLeft = isOver && this.#shown !== undefined && artifacts.every(({ name }) => name !== 'answer');
     if (isLeft && this.#shown?.text !== '') yield this.#words('', '', false);
     yield { statusUpdate: { ...this.#of, status } };
@@ -94,13 +94,13 @@ class Teller {
 
   *#piece(step: string, text: string, offset: number): Generator<StreamResponse> {
     const has = this.#shown?.step === step ? this.#shown.text.length : 0;
-    // What is missing before it comes with the decision of the step.
+    // Words that are missing before this part come with the decision of the step.
     if (offset > has) return;
     const more = text.slice(has - offset);
     if (more !== '') yield this.#words(step, more, this.#shown?.step === step && has > 0);
   }
 
-  /** The words of a step as they are recorded: a reader who came late, or has missed some, gets all of them. */
+  /** Tells the recorded words of a step to a reader that came late or has missed some. */
   *#decided(step: string, text: string): Generator<StreamResponse> {
     if (text === '' || (this.#shown?.step === step && this.#shown.text === text)) return;
     yield this.#words(step, text, false);

@@ -1,4 +1,4 @@
-/** A run as a task of A2A: read from the journal each time, so that every process and every restart tells the same. */
+/** A run as a task of A2A. It is read from the journal each time, so that every process tells the same, also after a restart. */
 import { defined, type Json, type TaskPause } from '#core';
 import type { RunRecord } from '#journal';
 import type { Run, RunResult } from '#runtime';
@@ -16,31 +16,31 @@ import {
   type TaskStateName,
 } from './wire.ts';
 
-/** A task, and what a reader of it goes on from. */
+/** A task, with the state of its run. */
 export interface TaskSeen {
   readonly task: Task;
-  /** The run that is under way: another one than that of the task where the conversation was handed over. */
+  /** The run that is under way. It is another one than the task's when the conversation was handed over. */
   readonly run: Run;
   readonly record: RunRecord;
   readonly state: RunSnapshot;
-  /** What is asked, of a task that waits for an answer. */
+  /** The open questions of a task that waits for answers. */
   readonly pauses: readonly TaskPause[];
-  /** The step that `text` was said in. */
+  /** The last words of the run, with the step that said them. */
   readonly said: { readonly step: number; readonly text: string } | undefined;
 }
 
 export interface TaskSource {
-  /** The runs that may be seen. @throws PilotageError `run_not_found`. */
+  /** Finds the runs that may be seen. @throws PilotageError `run_not_found`. */
   readonly runs: Pick<Visit, 'run'>;
   readonly errorText: ErrorText;
 }
 
-/** The most bytes of the files that come with a task, all together. */
+/** The limit for the files that come with a task: their total size in bytes. */
 const MAX_FILE_BYTES = 1_048_576;
 const ANSWER = 'answer';
 
 /**
- * @param options `historyLength`: how many messages come with it, the last ones; default all. `note`: why a message was no answer.
+ * @param options `historyLength`: how many of the last messages come with the task; default all. `note`: why a message did not answer the question.
  * @throws PilotageError `run_not_found`.
  */
 export async function viewTask(
@@ -69,7 +69,7 @@ export async function viewTask(
   return { task, run, record, state, pauses, said };
 }
 
-/** Those of the run and of the tasks that it waits for. */
+/** The open pauses of the run and of its tasks. */
 function openPauses({ identity: { run }, pauses, tasks }: RunSnapshot): readonly TaskPause[] {
   return [...pauses.map((pause) => ({ ...pause, run })), ...tasks.flatMap((task) => task.pauses)];
 }
@@ -148,7 +148,7 @@ const STATE_OF: Readonly<Record<string, TaskStateName>> = {
   constraints_conflict: 'TASK_STATE_REJECTED',
 };
 
-/** A call that can go on when somebody has logged in. */
+/** Whether the pause is that of a call which needs somebody to log in. */
 function isLoginOf({ payload, reason, wait }: TaskPause): boolean {
   return wait === undefined && reason !== 'approval_required' && typeof payload?.['url'] === 'string';
 }
@@ -189,7 +189,7 @@ function hasWords(payload: Json): boolean {
   );
 }
 
-/** The messages that began the task; what the agent says is in its artifacts and its status. */
+/** The message that began the task. What the agent says is in the artifacts and the status. */
 function historyOf(
   { query, turnOrigin }: RunRecord,
   { taskId, contextId }: Facts['of'],

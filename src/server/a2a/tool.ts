@@ -1,6 +1,6 @@
 /**
- * `a2aTool()`: another agent as a tool. The key of our call is the id of the message, and the task that it began is recorded: whatever dies meanwhile, the
- * task is looked up, and the message is not sent a second time.
+ * `a2aTool()`: another agent as a tool. The idempotency key of the call is the id of the message, and the task that the message began is recorded. After a
+ * crash the task is looked up, and the message is not sent a second time.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { assertOptions, isJsonObject, type Json, type JsonObject, type OptionShape, PilotageError } from '#core';
@@ -9,20 +9,21 @@ import { A2aClient } from './client.ts';
 import { type A2aMessage, type A2aPart, type AgentCard, isInterrupted, isTerminal, type Task } from './wire.ts';
 
 export interface A2aToolOptions {
-  /** The card of the agent; or `url`, where it is: that of the card, or of a server that has it at the usual path. */
+  /** The card of the agent. Give this or `url`. */
   readonly card?: AgentCard;
+  /** The address of the card, or of a server that has its card at the usual path. */
   readonly url?: string;
-  /** How our model calls it. Default: made of the name in the card, or `ask_agent`. */
+  /** The name of the tool. Default: made of the name in the card, or `ask_agent`. */
   readonly name?: string;
-  /** What it can do, for our model. Default: what the card says. */
+  /** Tells the model what the agent can do. Default: what the card says. */
   readonly description?: string;
-  /** Headers of each request, such as `authorization`; a function is asked each time. */
+  /** Headers of each request, such as `authorization`. A function is called for each request. */
   readonly headers?:
     | Readonly<Record<string, string>>
     | (() => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>);
-  /** How long one attempt follows the task, in milliseconds; then the next one does. Default 600,000. */
+  /** How long one attempt of the call follows the task, in milliseconds. The next attempt goes on with it. Default 600,000. */
   readonly timeoutMs?: number;
-  /** True, or a function: each call waits for an approval here first, as `tool` has it. */
+  /** True: each call first waits for an approval in this runtime, as in `tool`. */
   readonly needsApproval?: boolean;
 }
 
@@ -39,9 +40,9 @@ const TIMEOUT_MS = 600_000;
 const FIRST_LOOK_MS = 100;
 const LAST_LOOK_MS = 2_000;
 const CANCEL_MS = 5_000;
-/** A message whose answer was lost may still be on its way into the agent. */
+/** When the task is looked for after an answer was lost: the message may still be on its way to the agent. */
 const LOOK_UP_AFTER_MS = [50, 500, 2_000];
-/** How many pages of tasks are looked through for the one that a lost answer told of. */
+/** How many pages of tasks are searched for the task of a lost answer. */
 const MOST_PAGES = 10;
 
 /** @throws PilotageError `invalid_config`. */
@@ -54,7 +55,7 @@ export function a2aTool(options: A2aToolOptions): Tool {
   const name = options.name ?? nameOf(card);
   const description = options.description ?? describes(card);
   const client = new A2aClient({ card: at, headers: typeof headers === 'function' ? headers : () => headers });
-  // Calls that this process has begun: after a crash a call begins again, which one here cannot.
+  // The calls that this process has begun: `reconcile` in another process means that the one before has crashed.
   const begun = new Set<string>();
   return tool({
     name,
@@ -100,10 +101,10 @@ function describes(card: AgentCard | undefined): string {
   return `Gives a task to the agent ${card.name}, and gives its answer. ${card.description}\n${skills}`.slice(0, 2_000);
 }
 
-/** What was begun: a task, or an agent that has answered at once. */
+/** What a message has begun: a task, or an answer at once. */
 type Begun = { readonly taskId: string; readonly contextId: string } | { readonly answer: Json };
 
-/** What a task asks; `state` tells one question from another. */
+/** A question of a task. `state` differs from question to question. */
 interface AskedOf {
   readonly question: string;
   readonly schema?: JsonObject;
@@ -143,7 +144,7 @@ class Asking {
     }
   }
 
-  /** An answer that was lost is looked up: the agent may have the message. */
+  /** Sends the message. When the answer is lost, the task is looked up, since the agent may have the message. */
   async #begin(): Promise<Begun> {
     const { signal } = this.#context;
     try {
@@ -160,8 +161,8 @@ class Asking {
   }
 
   /**
-   * What became of a message of which that is not known. After a crash the task that it has begun is recorded, and followed by the next attempt.
-   * @param isHere the call was made by this process, and does not begin again.
+   * Finds out what became of a message whose answer is not known. After a crash the task that it has begun is recorded, and the next attempt follows it.
+   * @param isHere true when this process has made the call, which then has no next attempt.
    */
   async lookUp(isHere: boolean): Promise<Reconciled> {
     let begun: Begun;
@@ -215,12 +216,12 @@ class Asking {
     throw new ToolFailure('The agent has too many tasks to find the one that is meant.');
   }
 
-  /** Until the task has ended, or asks something. */
+  /** Polls until the task has ended or asks something. */
   async #follow(id: string): Promise<Task> {
     const { signal } = this.#context;
     for (let napMs = FIRST_LOOK_MS; ; napMs = Math.min(LAST_LOOK_MS, napMs * 2)) {
       const task = await this.#client.get(id, signal).catch((error: unknown) => {
-        // To look once more harms nobody.
+        // After other errors it is safe to look once more.
         if (error instanceof ToolFailure) throw error;
         signal.throwIfAborted();
         return undefined;
@@ -230,7 +231,7 @@ class Asking {
     }
   }
 
-  /** The question of the other agent, to whoever answers for our run. */
+  /** Passes the question of the other agent on to the people who answer for this run. */
   async #askedHere({ question, schema, isApproval }: AskedOf): Promise<Json> {
     try {
       return await this.#context.ask({
@@ -243,7 +244,7 @@ class Asking {
     }
   }
 
-  /** Gives the answer, unless the task asks nothing any more, or something else: somebody has answered it already. */
+  /** Gives the answer, unless the question is closed: then somebody has answered it already. */
   async #tell(
     { taskId, contextId }: Extract<Begun, { taskId: string }>,
     round: number,
@@ -260,14 +261,14 @@ class Asking {
         await this.#client.send(message, signal);
         return null;
       } catch (error) {
-        // It is seen whether the task still asks.
+        // The next round sees whether the task still asks.
         if (!(error instanceof OutcomeUnknown)) throw error;
         await wait(FIRST_LOOK_MS, undefined, { signal });
       }
     }
   }
 
-  /** Our call was cancelled, and nobody wants the task: not when another process goes on with it. */
+  /** Cancels the task when the call was cancelled for good, and not when another process goes on with it. */
   async #passOn(taskId: string): Promise<void> {
     const { signal } = this.#context;
     if (!signal.aborted || !PilotageError.is(signal.reason, 'cancelled')) return;
@@ -279,7 +280,7 @@ class Asking {
 
 class NotFound extends Error {}
 
-/** With its types: what is recorded is the JSON of what the work gave. */
+/** `once` with types: what is recorded is the JSON of what the work gave. */
 function bound(context: ToolContext): {
   once<T extends Json | object>(name: string, work: () => Promise<T>): Promise<T>;
 } {
@@ -294,7 +295,7 @@ function begunBy(sent: Awaited<ReturnType<A2aClient['send']>>): Begun {
 
 type Seen = { readonly value: JsonObject } | { readonly failure: string } | { readonly asks: AskedOf };
 
-/** What is recorded of a task that has ended or asks. */
+/** What is recorded of a task that has ended or asks something. */
 function lookedAt({ id, contextId, status, artifacts = [] }: Task): Seen {
   const parts = status.message?.parts ?? [];
   if (status.state === 'TASK_STATE_COMPLETED') {

@@ -1,4 +1,4 @@
-/** What goes over the wire in A2A 1.0, as JSON. Written by hand from the specification: nothing of an SDK is loaded. */
+/** The JSON of A2A 1.0. The types are written by hand from the specification: nothing of an SDK is loaded. */
 import type { Json, JsonObject } from '#core';
 
 export const PROTOCOL_VERSION = '1.0';
@@ -24,17 +24,17 @@ const TERMINAL: ReadonlySet<string> = new Set([
 ]);
 const INTERRUPTED: ReadonlySet<string> = new Set(['TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED']);
 
-/** Nothing more comes of the task. */
+/** Whether a task in this state has ended. */
 export function isTerminal(state: string): boolean {
   return TERMINAL.has(state);
 }
 
-/** The task waits for its client. */
+/** Whether a task in this state waits for its client. */
 export function isInterrupted(state: string): boolean {
   return INTERRUPTED.has(state);
 }
 
-/** One of `text`, `data`, `raw` (base64) and `url`. */
+/** A part of a message. It has one of `text`, `data`, `raw` (base64) and `url`. */
 export interface A2aPart {
   readonly text?: string;
   readonly data?: Json;
@@ -89,7 +89,7 @@ export interface ArtifactUpdate {
   readonly lastChunk?: boolean;
 }
 
-/** What a stream and a push notification are made of: exactly one of these. */
+/** One item of a stream, or one push notification: it has exactly one of these fields. */
 export type StreamResponse =
   | { readonly task: Task }
   | { readonly message: A2aMessage }
@@ -149,7 +149,7 @@ export interface AgentCard {
   readonly securityRequirements?: readonly JsonObject[];
 }
 
-// JSON Schemas of what clients send. Fields that nothing here looks at are let pass.
+// JSON Schemas of what clients send. Unknown fields are allowed.
 
 const WORD = { type: 'string', maxLength: 2_048 };
 const COUNT = { type: 'integer', minimum: 0 };

@@ -1,36 +1,36 @@
-/** What a client's input does to its thread: a message is sent, questions are answered, or nothing is, as it was done before. */
+/** Does what a client's input asks of its thread: sends a message, or answers questions. An input that was accepted before changes nothing. */
 import { createHash } from 'node:crypto';
 import { PilotageError, type TaskPause } from '#core';
 import type { BusyMode, PauseAnswer, SentMessage, TurnView } from '#runtime';
 import { RequestRefused } from '../problem.ts';
 import { clientTools, newestMessage, toolAnswers, toolValue, userMessage } from './input.ts';
-import { answerOf, isSameAnswer } from './interrupts.ts';
+import { isSameAnswer, pauseAnswerOf } from './interrupts.ts';
 import type { AgUiMessage, ResumeEntry, RunAgentInput } from './protocol.ts';
 import type { Known } from './telling.ts';
 import type { Thread } from './thread.ts';
 
-/** The turn that the client is told of. */
-export interface Accepted {
+/** What came of the input: the turn that the client is told of. */
+export interface AcceptedInput {
   readonly run: string;
-  /** How far the client knows it; empty: from its beginning. */
+  /** How far the client knows the turn. Empty: the client is told of it from its beginning. */
   readonly known: Known;
-  /** A message that was said on its way, and may have begun a turn of its own. */
+  /** The id of a message that was sent to the turn while it was under way. It may have begun a turn of its own. */
   readonly said?: string;
-  /** The message is the answer to what the turn waits for, which has to hear it first. */
+  /** Set when the message answers what the turn waits for: the turn has to hear it first. */
   readonly awaits?: { readonly run: string; readonly message: string };
 }
 
 const NOTHING: Known = new Map();
-/** Labels of runs are not longer. */
+/** The longest label that a run may have. */
 const MOST_LABEL_CHARS = 256;
 
-/** The value of the label by which the run is found again. */
+/** The label by which the run of a client's `runId` is found again. */
 export function labelOf(runId: string): string {
   return runId.length <= MOST_LABEL_CHARS ? runId : createHash('sha256').update(runId).digest('hex');
 }
 
-/** @throws PilotageError, RequestRefused: the client is told, and nothing was done. */
-export async function accept(thread: Thread, input: RunAgentInput, busy: BusyMode): Promise<Accepted> {
+/** @throws PilotageError, RequestRefused. Then nothing was done, and the client is to be told why. */
+export async function accept(thread: Thread, input: RunAgentInput, busy: BusyMode): Promise<AcceptedInput> {
   const last = await thread.last();
   const { resume = [], runId } = input;
   if (resume.length > 0) return resumed(thread, last, resume, input);
@@ -46,13 +46,13 @@ async function sent(
   last: TurnView | undefined,
   input: RunAgentInput,
   busy: BusyMode,
-): Promise<Accepted> {
+): Promise<AcceptedInput> {
   const message = newestMessage(input);
   if (message === undefined)
     throw new RequestRefused('request_invalid', 'The input has no message of the user, and answers nothing.');
   const pauses = last === undefined || last.status !== 'paused' ? [] : await thread.pauses(last.turn);
   assertUninterrupted(pauses);
-  // A call that the client has not carried out is waited for no more when the user writes.
+  // When the user writes, the turn no longer waits for calls that the client has not carried out.
   const isForgotten = pauses.some(isOfClient);
   const mode = isForgotten ? 'steer' : busy;
   const begun =
@@ -64,7 +64,7 @@ async function sent(
   return { run, known, said: message.id, ...(pauses.length > 0 && { awaits: { run: turn, message: message.id } }) };
 }
 
-/** A tool that the agent has itself is the agent's: what the client says of it is not needed. */
+/** Sends the message with the client's tools. A tool of a name that the agent has itself is left out. */
 async function send(thread: Thread, message: AgUiMessage, busy: BusyMode, input: RunAgentInput): Promise<SentMessage> {
   for (let tools = clientTools(input); ; ) {
     const given = tools.length === 0 ? {} : { clientTools: tools };
@@ -79,7 +79,7 @@ async function send(thread: Thread, message: AgUiMessage, busy: BusyMode, input:
   }
 }
 
-/** A question in words is answered by a message. Everything else is answered by what the protocol has for it. */
+/** A message answers a question in words. Every other question has to be answered by `resume`. */
 function assertUninterrupted(pauses: readonly TaskPause[]): void {
   const open = pauses.filter(
     (pause) => !isOfClient(pause) && !(pause.reason === 'await_input' && pause.wait === undefined),
@@ -96,8 +96,8 @@ function isOfClient({ reason }: { readonly reason: string }): boolean {
   return reason === 'client_tool';
 }
 
-/** The client has carried out calls of its own tools. */
-async function answeredTools(thread: Thread, last: TurnView, input: RunAgentInput): Promise<Accepted | undefined> {
+/** Takes the results of calls that the client has carried out itself. */
+async function answeredTools(thread: Thread, last: TurnView, input: RunAgentInput): Promise<AcceptedInput | undefined> {
   const messages = toolAnswers(input);
   if (messages.length === 0) return undefined;
   const pauses = (await thread.pauses(last.turn)).filter(isOfClient);
@@ -125,7 +125,7 @@ async function resumed(
   last: TurnView | undefined,
   resume: readonly ResumeEntry[],
   input: RunAgentInput,
-): Promise<Accepted> {
+): Promise<AcceptedInput> {
   if (last === undefined) throw unknownInterrupt(resume[0]?.interruptId);
   const run = await thread.firstOf(last.turn);
   for (let tries = 1; ; tries += 1) {
@@ -136,7 +136,7 @@ async function resumed(
       resume.filter((entry) => !given.includes(entry)),
       answered,
     );
-    // The same resume again: what has come of it is told once more.
+    // The same `resume` was sent before: what has come of it is told once more.
     if (given.length === 0) return { run, known: before ?? known, ...(await alsoSaid(thread, input)) };
     assertWhole(given, open);
     try {
@@ -158,17 +158,17 @@ async function answerOpen(
 ): Promise<void> {
   const answers = given.map((entry) => {
     const pause = open.find(({ token }) => token === entry.interruptId) as TaskPause;
-    return [entry.interruptId, answerOf(entry, pause)] as const;
+    return [entry.interruptId, pauseAnswerOf(entry, pause)] as const;
   });
   const handle = thread.runOf(turn);
-  // There is no way to leave such a question unanswered but to end what asks it.
+  // Such a question cannot be left unanswered, so that the run that asks it is ended.
   if (answers.some(([, answer]) => answer === undefined)) return handle.cancel({ reason: 'The user did not answer.' });
   return handle.answerAll(Object.fromEntries(answers) as Record<string, PauseAnswer>);
 }
 
 /**
- * Answers to what is not open any more count when they are those that were given.
- * @returns how far the client knows the turn that has not heard what came of the first of them.
+ * Checks answers to questions that are closed: they have to be the ones that were given.
+ * @returns how far the client knows the turn when it has not heard what came of the first of them.
  * @throws PilotageError `pause_not_found`.
  */
 function assertAnsweredSo(
@@ -181,7 +181,7 @@ function assertAnsweredSo(
     if (was === undefined) throw unknownInterrupt(entry.interruptId);
     const { answer, before } = was;
     const pause = { ...answer, run: answer.token, ...(answer.verdict === 'answer' && { wait: 1 }) };
-    const said = answerOf(entry, pause);
+    const said = pauseAnswerOf(entry, pause);
     if (answer.verdict === 'timeout' && entry.status === 'resolved') {
       const message = `The interrupt ${entry.interruptId} has expired and was not answered in time. Cancel it to go on.`;
       throw new PilotageError('pause_expired', message);
@@ -207,8 +207,8 @@ function unknownInterrupt(id: string | undefined): PilotageError {
   return new PilotageError('pause_not_found', `The thread has no interrupt ${id}.`);
 }
 
-/** A message that the user wrote beside the answers: it is told to the turn that goes on. */
-async function alsoSaid(thread: Thread, input: RunAgentInput): Promise<Pick<Accepted, 'said'>> {
+/** Sends a message that the user wrote beside the answers to the turn that goes on. */
+async function alsoSaid(thread: Thread, input: RunAgentInput): Promise<Pick<AcceptedInput, 'said'>> {
   const { messages } = input;
   const last = messages.findLastIndex(({ role }) => role === 'assistant' || role === 'tool');
   const message = messages.slice(last + 1).findLast(({ role }) => role === 'user');

@@ -1,4 +1,4 @@
-/** A thread for a client that comes to it: what was said and done in all of its turns, and then what happens in the one that is under way. */
+/** Tells a client that connects to a thread the history of all its turns, and then what happens in the turn that is under way. */
 import type { PartContext } from '../part.ts';
 import { type AgUiEvent, isFirstVersion, type RunAgentInput } from './protocol.ts';
 import { type Known, Telling } from './telling.ts';
@@ -12,8 +12,8 @@ interface Connecting {
 }
 
 /**
- * A run of AG-UI for each turn, until one waits for an answer, or none is under way. Answers that were given are told as what came of them: only what is
- * open now comes as an interrupt. A client that has messages gets all of them anew, with the last turn.
+ * Tells one AG-UI run for each turn, until a turn waits for an answer or no turn is under way. Only questions that are open now are told as interrupts. A
+ * client that has messages already is told only of the last turn, and gets all messages anew with it.
  */
 export async function* connected(connecting: Connecting): AsyncGenerator<AgUiEvent, void> {
   const { input, thread, signal } = connecting;
@@ -67,7 +67,7 @@ async function* toldAs(
   yield* telling.end();
 }
 
-/** The last thing that was recorded is told in any case, and with it that the client gets all anew. */
+/** The client is taken to know everything but the last entry: with that one it is told all messages anew. */
 async function allButLast(thread: Thread, run: string): Promise<Known> {
   const { known } = await thread.read(run);
   return new Map([...known].map(([id, seq]) => [id, seq - 1]));

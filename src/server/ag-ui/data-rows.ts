@@ -1,7 +1,6 @@
-/** What the tools of a turn report to clients, as it comes: rows of the stream `data` of its runs. */
+/** Reads what the tools of a turn report to clients while they work: the rows of the stream `data` of its runs. */
 import { type Json, PilotageError } from '#core';
-import type { Run } from '#runtime';
-import { DATA_STREAM } from './state.ts';
+import { DATA_STREAM, type Run } from '#runtime';
 
 export class DataRows {
   readonly #onRow: (row: Json) => void;
@@ -15,17 +14,17 @@ export class DataRows {
     this.#onNews = onNews;
   }
 
-  /** A tool of the run is called, and may report. */
+  /** Begins to read the rows of a run, when one of its tools is called. */
   async begin(run: Run): Promise<void> {
     if (this.#read.has(run.id)) return;
     const reading = { run, next: 1, done: Promise.resolve() };
     this.#read.set(run.id, reading);
-    // What is there already is no news.
+    // Rows that are stored already are read without waking the reader.
     await this.#take(run, false);
     reading.done = this.#take(run, true).catch(unlessGone);
   }
 
-  /** What the store has until now is taken, and no more is waited for. */
+  /** Takes the rows that are stored by now, and waits for no more. */
   async end(): Promise<void> {
     this.#left.abort();
     for (const { run, done } of this.#read.values()) {
@@ -50,7 +49,7 @@ export class DataRows {
   }
 }
 
-/** The session was deleted meanwhile. */
+/** Ignores that the session was deleted meanwhile. */
 function unlessGone(error: unknown): void {
   if (!PilotageError.is(error, 'run_not_found')) throw error;
 }

@@ -1,4 +1,4 @@
-/** What a client posts: checked, and what of it is news. The rest is the journal's. */
+/** Reads what a client posts: it is checked, and what is new in it is taken. The rest is in the journal already. */
 import { type ClientToolSpec, isJsonObject, type Json, type JsonObject } from '#core';
 import type { MessageFile, UserMessage } from '#messages';
 import type { AgUiMessage, RunAgentInput } from './protocol.ts';
@@ -6,7 +6,7 @@ import type { AgUiMessage, RunAgentInput } from './protocol.ts';
 const ID: JsonObject = { type: 'string', minLength: 1, maxLength: 500 };
 const OBJECTS: JsonObject = { type: 'array', items: { type: 'object' }, maxItems: 10_000 };
 
-/** What is not known to it is let through: later versions of the protocol have more. */
+/** The schema lets unknown fields pass, since later versions of the protocol have more. */
 export const RUN_INPUT: JsonObject = {
   type: 'object',
   required: ['threadId', 'runId', 'messages'],
@@ -56,7 +56,7 @@ export const RUN_INPUT: JsonObject = {
   },
 };
 
-/** What a client says that wants the history of a thread, or to stop it: less is enough. */
+/** The input of a client that wants the history of a thread, or to stop it. */
 export const THREAD_INPUT: JsonObject = {
   ...RUN_INPUT,
   required: ['threadId'],
@@ -67,23 +67,23 @@ export function newestMessage({ messages }: RunAgentInput): AgUiMessage | undefi
   return messages.findLast(({ role }) => role === 'user');
 }
 
-/** Answers of the client's own tools: those that stand behind the last message of the assistant. */
+/** Results of the client's own tools: the tool messages after the last message of the assistant. */
 export function toolAnswers({ messages }: RunAgentInput): readonly AgUiMessage[] {
   const last = messages.findLastIndex(({ role }) => role === 'assistant');
   return messages.slice(last + 1).filter(({ role, toolCallId }) => role === 'tool' && toolCallId !== undefined);
 }
 
-/** The client's own tools, as a turn has them: the client carries out their calls. */
+/** The client's own tools, in the form that a turn takes. The client carries out their calls. */
 export function clientTools({ tools = [] }: RunAgentInput): readonly ClientToolSpec[] {
   return tools.map(({ name, description, parameters }) => ({
     name,
-    // A model has to be told something.
+    // Models need a description.
     description: description.trim() === '' ? name : description,
     inputSchema: isJsonObject(parameters) ? parameters : { type: 'object' },
   }));
 }
 
-/** The value of a tool message: what is JSON is taken for it. */
+/** The value of a tool message. Content that can be read as JSON is read as JSON. */
 export function toolValue({ content }: AgUiMessage): Json {
   const text = typeof content === 'string' ? content : textOf(content);
   try {
@@ -93,7 +93,7 @@ export function toolValue({ content }: AgUiMessage): Json {
   }
 }
 
-/** A message of a client as a session takes it: words, and files. */
+/** A message of a client in the form that a session takes. */
 export function userMessage({ content }: AgUiMessage): UserMessage {
   const inputs = Array.isArray(content) ? content.flatMap(fileOf) : [];
   return { text: textOf(content), ...(inputs.length > 0 && { inputs }) };
@@ -107,7 +107,7 @@ function textOf(content: Json | undefined): string {
     .join('\n\n');
 }
 
-/** `{ type: 'image', source: { type: 'data' | 'url', value, mimeType } }`, and the `binary` of older clients. */
+/** Reads a file from a part such as `{ type: 'image', source: { type: 'data' | 'url', value, mimeType } }`, and the `binary` of older clients. */
 function fileOf(part: Json): MessageFile[] {
   if (!isJsonObject(part)) return [];
   const { source, filename } = part;

@@ -1,10 +1,10 @@
-/** Pauses as interrupts of AG-UI, and what a client answers to them. */
+/** Pauses as interrupts of AG-UI, and a client's answers to them. */
 import { type EventPayloads, isJsonObject, type Json, type JsonObject, PilotageError, type TaskPause } from '#core';
 import type { PauseAnswer } from '#runtime';
 import type { Mapper } from './mapper.ts';
 import type { Interrupt, ResumeEntry } from './protocol.ts';
 
-/** The protocol's own words for the common ones. */
+/** The protocol's own words for common reasons. */
 const REASONS: Readonly<Record<string, string>> = {
   await_input: 'input_required',
   external_event: 'confirmation',
@@ -45,7 +45,7 @@ export function interruptOf(pause: TaskPause, mapper: Mapper): Interrupt {
   };
 }
 
-/** What somebody was asked is said in full. Of what the runtime itself asks about, only the call: errors may hold anything. */
+/** What a client is shown of a pause. A question of an agent is shown in full. Where the runtime itself asks, only the call is shown: errors may hold secrets. */
 function shownOf({ reason, wait, payload = {} }: TaskPause): JsonObject {
   if (reason === 'approval_required' || reason === 'await_input' || wait !== undefined) return payload;
   const { tool, args } = payload;
@@ -85,10 +85,13 @@ function kindOf({ reason, wait }: Pick<TaskPause, 'reason' | 'wait'>): PauseAnsw
 }
 
 /**
- * What a client's answer says to the pause; `undefined`: nobody wants to answer, and there is no way to say so but to end the run.
+ * A client's answer as an answer to the pause. It is `undefined` when the user refuses to answer and the pause takes no refusal: then the run has to end.
  * @throws PilotageError `payload_invalid` for an answer that says neither yes nor no.
  */
-export function answerOf({ interruptId, status, payload }: ResumeEntry, pause: TaskPause): PauseAnswer | undefined {
+export function pauseAnswerOf(
+  { interruptId, status, payload }: ResumeEntry,
+  pause: TaskPause,
+): PauseAnswer | undefined {
   const kind = kindOf(pause);
   if (status === 'cancelled') return kind === 'settle' || kind === 'payload' ? undefined : rejection(payload);
   switch (kind) {
@@ -111,7 +114,7 @@ function rejection(payload: Json | undefined): PauseAnswer {
 function decision(id: string, payload: Json | undefined): PauseAnswer {
   const approved = isJsonObject(payload) ? payload['approved'] : payload;
   if (approved === false) return rejection(payload);
-  // Only a yes in so many words lets something happen.
+  // Only an explicit yes lets something happen.
   if (approved !== true) throw unclear(id, '{ approved: true } or { approved: false }');
   const args = isJsonObject(payload) ? payload['editedArgs'] : undefined;
   return { kind: 'approve', ...(args !== undefined && args !== null && { args }) };
@@ -137,14 +140,14 @@ function unclear(id: string, fits: string): PilotageError {
 
 type Resumed = EventPayloads['pause.resumed'];
 
-/** Whether what was answered before is what the client answers now: said twice it is the same answer. */
+/** Whether the client's answer is the one that was given before. */
 export function isSameAnswer(answer: PauseAnswer | undefined, { verdict, args, value, payload }: Resumed): boolean {
   if (answer === undefined) return verdict !== 'approve' && verdict !== 'answer';
   switch (answer.kind) {
     case 'approve':
       return verdict === 'approve' && isEqual(answer.args, args);
     case 'reject':
-      // Nobody has answered in time: to say no is to know of it.
+      // The question has expired or was withdrawn, which a refusal agrees with.
       return verdict === 'reject' || verdict === 'timeout' || verdict === 'superseded';
     case 'answer':
       return verdict === 'answer' && isEqual(answer.value, value ?? null);
@@ -161,7 +164,7 @@ function isEqual(one: Json | undefined, other: Json | undefined): boolean {
   return sorted(one) === sorted(other);
 }
 
-/** As JSON with the keys in their order. */
+/** The value as JSON with sorted keys. */
 function sorted(value: Json | undefined): string | undefined {
   return JSON.stringify(value, (_, each: Json) =>
     isJsonObject(each) ? Object.fromEntries(Object.entries(each).toSorted(([a], [b]) => (a < b ? -1 : 1))) : each,

@@ -1,6 +1,6 @@
 /**
- * Events of a turn, and of the tasks below it, as events of AG-UI. The same events give the same, so that a history, a late reader and a live one can be
- * held against each other: nothing here waits, looks at a clock or makes up an id.
+ * Turns the events of a turn, and of its tasks, into events of AG-UI. The same events always give the same result, so that a history, a late reader and a
+ * live reader agree: nothing here waits, reads a clock or makes up an id.
  */
 import {
   answerText,
@@ -19,9 +19,9 @@ import { RunTrack } from './run-track.ts';
 import { StateFold } from './state.ts';
 
 export interface MapperOptions {
-  /** The words about an error that a run has recorded. */
+  /** Makes the text about an error that a run has recorded. */
   readonly errorText: (error: ErrorData) => string;
-  /** The state that the client has beside what a turn says. */
+  /** The part of the client's state that is not the turn's. */
   readonly state: { readonly [key: string]: Json };
 }
 
@@ -50,7 +50,7 @@ export class Mapper {
     this.state = new StateFold(options.state);
   }
 
-  /** The messages that the events so far come to. */
+  /** The messages that the events so far add up to. */
   get messages(): readonly AgUiMessage[] {
     return this.#fold.messages;
   }
@@ -69,14 +69,14 @@ export class Mapper {
     return this.#tracks.get(run)?.isTask === true;
   }
 
-  /** Whether a client's message is of a run of this turn which does not say it any more: it was taken back when the client did not hear it. */
+  /** Whether a message of the client was taken back by its run, when the client did not hear of it. */
   isVoid({ id, role }: AgUiMessage): boolean {
-    // A client keeps its reasoning in any case, where a snapshot has none.
+    // A client keeps its messages of reasoning, which snapshots do not have.
     if (role !== 'assistant' || this.#fold.has(id)) return false;
     return [...this.#tracks.keys()].some((run) => id.startsWith(`${run}.`));
   }
 
-  /** True once after something that was told was taken back, or is told otherwise: the client needs all messages anew. */
+  /** True once after something that was told was taken back or changed. Then the client needs all messages anew. */
   isOutOfStep(): boolean {
     const was = this.#isOutOfStep;
     this.#isOutOfStep = false;
@@ -85,7 +85,7 @@ export class Mapper {
 
   /** What the client is told of an event. */
   of(event: RunEvent): readonly AgUiEvent[] {
-    // A reader who comes late may hear what is being said before the words that it answers were read.
+    // A late reader may hear streamed words before the recorded events that led to them. These wait.
     if ((event.type === 'token' || event.type === 'tool.input') && event.path === undefined && event.seq <= 1) {
       this.#early.push(event);
       return [];
@@ -111,13 +111,13 @@ export class Mapper {
     if (gone.length + changed.length > 0) this.#isOutOfStep = true;
   }
 
-  /** What has to be open for the events to come: said at the beginning of a stream that begins in the middle. */
+  /** Opens what has to be open for the coming events, in a stream that begins in the middle of a turn. */
   reopened(): readonly AgUiEvent[] {
     const tracks = [...this.#tracks.values()];
     return [...tracks.flatMap((track) => track.announcedAgain()), ...tracks.flatMap((track) => track.steppedAgain())];
   }
 
-  /** Everything that is open, closed: before the end of a stream. */
+  /** Closes everything that is open, before a stream ends. */
   closed(): readonly AgUiEvent[] {
     const tracks = [...this.#tracks.values()].reverse();
     const events = [...tracks.flatMap((track) => track.closed()), ...tracks.flatMap((track) => track.suspended())];
@@ -125,7 +125,7 @@ export class Mapper {
     return events;
   }
 
-  /** A turn that goes on after it had ended, or was paused, is told from there. */
+  /** The turn goes on after it had ended or was paused. */
   goOn(): void {
     this.#end = undefined;
   }
@@ -147,7 +147,7 @@ export class Mapper {
     return [...this.#tracks.keys()].findLast((run) => task.startsWith(`${run}.`));
   }
 
-  /** A task is announced before the first that is said of it. */
+  /** Announces tasks before anything else is told of them. */
   #announced({ path = [] }: RunEvent): readonly AgUiEvent[] {
     return path.flatMap(({ run }) => this.#tracks.get(run)?.announced() ?? []);
   }
@@ -174,7 +174,7 @@ export class Mapper {
       case 'pause.resumed':
         this.#answer = event;
         return [];
-      // Its end: no other event comes for the call.
+      // A rejected call has ended: no other event comes for it.
       case 'tool.rejected': {
         const { verdict = 'reject', payload } = this.#answer?.token === event.token ? this.#answer : {};
         return this.#ended(track.callIdIfMade(event.step, event.call), unapprovedText(verdict, payload), track);
@@ -219,7 +219,7 @@ export class Mapper {
     }
   }
 
-  /** The words with which the turn begins. An interruption has those of the turn that it cuts off, which are told already. */
+  /** The words with which the turn begins. The query of an interruption repeats those of the turn that it cuts off, which are told already. */
   #began({ query, messages, interrupts, succeeds }: RunEvent<'turn.started'>): readonly AgUiEvent[] {
     const before = this.#lastQuery;
     this.#lastQuery = query;
@@ -229,13 +229,13 @@ export class Mapper {
     return userWords(id, interrupts !== undefined && query.startsWith(prefix) ? query.slice(prefix.length) : query);
   }
 
-  /** A message that the turn was told on its way. */
+  /** A message that came while the turn was under way. */
   #heard({ control: { turnMessage, payload = {} } }: RunEvent<'control.applied'>): readonly AgUiEvent[] {
     if (turnMessage === undefined || this.#fold.has(turnMessage.id)) return [];
     return userWords(turnMessage.id, messageWords(payload));
   }
 
-  /** Text that was told otherwise than it is known now. */
+  /** Corrects messages whose text is another than the one that was told. */
   #told({
     events,
     changed,
@@ -263,7 +263,7 @@ export class Mapper {
   #ended(toolCallId: string | undefined, content: string, track: RunTrack): readonly AgUiEvent[] {
     if (toolCallId === undefined) return [];
     const messageId = `${toolCallId}.result`;
-    // A node that was carried out once more: a second result would stand beside the first.
+    // A node of a plan was carried out once more: its new result takes the place of the first.
     if (this.#fold.has(messageId)) {
       this.#fold.correct(messageId, content);
       this.#isOutOfStep = true;
@@ -272,7 +272,7 @@ export class Mapper {
     return [{ type: 'TOOL_CALL_RESULT', messageId, toolCallId, content, role: 'tool', ...track.tag }];
   }
 
-  /** A piece that a tool gives on its way. Data of its own goes under the name that the tool gives it. */
+  /** A value that a tool gives while it works. A data part keeps the name that the tool gives it. */
   #passing(chunk: Json, track: RunTrack): readonly AgUiEvent[] {
     const type = isJsonObject(chunk) ? chunk['type'] : undefined;
     if (isJsonObject(chunk) && typeof type === 'string' && type.startsWith('data-'))
@@ -285,7 +285,7 @@ export class Mapper {
     const events = [...track.answered(answer), ...track.closed()];
     if (track.isTask) return [...events, ...track.finished()];
     if (reason === 'cancelled') this.#end = { kind: 'cancelled' };
-    // Another run goes on with the turn.
+    // In the other cases another run continues the turn.
     else if (reason !== 'handed_over' && reason !== 'continued')
       this.#end = { kind: 'finished', ...defined({ payload }) };
     return events;
@@ -298,7 +298,7 @@ export class Mapper {
     return events;
   }
 
-  /** The plan as something to show beside the messages: whole at first, then what changes of it. */
+  /** The plan as an activity beside the messages: first the whole plan, then its changes. */
   #activity(event: RunEvent): readonly AgUiEvent[] {
     const { plan } = this.state;
     if (plan === undefined || event.path !== undefined || !PLAN_NEWS.has(event.type)) return [];

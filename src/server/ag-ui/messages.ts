@@ -1,4 +1,4 @@
-/** What a client's messages come to by the events that it was sent: the same fold as that of the protocol's own client. */
+/** Folds events into the messages that a client has after them, as the protocol's own client does. */
 import type { AgUiEvent, AgUiMessage, AgUiToolCall } from './protocol.ts';
 
 interface Kept {
@@ -54,7 +54,7 @@ export class MessageFold {
     }
   }
 
-  /** A message that was taken back. */
+  /** Removes a message that was taken back. */
   drop(id: string): void {
     const at = this.#messages.findIndex((message) => message.id === id);
     if (at < 0) return;
@@ -63,7 +63,7 @@ export class MessageFold {
     for (const { id: call } of gone?.toolCalls ?? []) this.#byCall.delete(call);
   }
 
-  /** Another result in the place of the one that was told. */
+  /** Puts another text in the place of the one that was told. */
   correct(id: string, content: string): void {
     const message = this.#byId.get(id);
     if (message !== undefined) message.content = content;
@@ -80,7 +80,7 @@ export class MessageFold {
     if (left.length === 0 && owner.content === undefined) this.drop(owner.id);
   }
 
-  /** Other arguments in the place of those that were told. */
+  /** Puts other arguments in the place of those that were told. */
   correctCall(id: string, args: string): void {
     const owner = this.#byCall.get(id);
     if (owner === undefined) return;
@@ -120,7 +120,7 @@ export class MessageFold {
     calls[at] = { ...call, function: { name, arguments: `${before}${delta}` } };
   }
 
-  /** Results stand behind the message with their call, as providers want them. */
+  /** Puts a result behind the message with its call, where providers expect it. */
   #result({ messageId, toolCallId, content, subagentRunId }: AgUiEvent<'TOOL_CALL_RESULT'>): void {
     const made: Kept = { id: messageId, role: 'tool', toolCallId, content };
     if (subagentRunId !== undefined) made.subagentRunId = subagentRunId;
@@ -133,14 +133,14 @@ export class MessageFold {
 }
 
 /**
- * The thread for a client that has messages of its own: the journal's in their order, with the client's words and ids where both have a message, and
- * what only the client has (a greeting, a system message) where it stands there.
+ * Merges the messages of the thread with those of a client. The order is that of the journal. Where both have a message, the client's words and ids are kept.
+ * A message that only the client has, such as a greeting, keeps its place behind the message before it.
  */
 export function withOwnOf(client: readonly AgUiMessage[], thread: readonly AgUiMessage[]): readonly AgUiMessage[] {
   const merged = [...thread];
   let at = -1;
   for (const own of client) {
-    // Activities are what the client shows: no snapshot takes them away.
+    // A snapshot does not remove the activities that the client shows.
     if (own.role === 'activity') continue;
     const known = merged.findIndex((each) => isSame(each, own));
     if (known < 0) {

@@ -1,4 +1,4 @@
-/** AG-UI, as a part of the server: runs of a thread as streams of events, its history, and a way to stop it. */
+/** The part of the server that speaks AG-UI: runs of a thread as streams of events, the history of a thread, and a way to stop it. */
 import type { Hono } from 'hono';
 import { assertOptions, defined, type OptionShape, PilotageError } from '#core';
 import { BUSY_MODES, type BusyMode, type SessionOptions } from '#runtime';
@@ -7,7 +7,7 @@ import type { Part, PartContext, ServerEnv } from '../part.ts';
 import { toldError } from '../problem.ts';
 import { bodyOf } from '../request-body.ts';
 import type { Visit } from '../visit.ts';
-import { type Accepted, accept, labelOf } from './accept.ts';
+import { type AcceptedInput, accept, labelOf } from './accept.ts';
 import { connected } from './connect.ts';
 import { RUN_INPUT, THREAD_INPUT } from './input.ts';
 import { type AgUiEvent, isFirstVersion, type RunAgentInput } from './protocol.ts';
@@ -15,13 +15,13 @@ import { Telling } from './telling.ts';
 import { RUN_LABEL, Thread } from './thread.ts';
 
 export interface AgUiOptions {
-  /** Where it answers. Default `/ag-ui`. */
+  /** The path of its routes. Default `/ag-ui`. */
   readonly path?: string;
   /** The agent with which a thread begins. Default: the first of the runtime's. */
   readonly agent?: string;
   /** What becomes of a message while a turn of the thread is under way. Default `queue`. */
   readonly busy?: BusyMode;
-  /** What the turn of an input is started with, such as the context that the client gives. Default: nothing more than its tools. */
+  /** Makes options for the turn of an input, such as the context that the client gives. Default: only the client's tools are passed on. */
   readonly turn?: (input: RunAgentInput) => Omit<SessionOptions, 'identity' | 'agent'>;
 }
 
@@ -52,7 +52,7 @@ function addRoutes(app: Hono<ServerEnv>, context: PartContext, options: Given): 
     const visit = request.get('visit');
     const input = await bodyOf<RunAgentInput>(request, RUN_INPUT);
     const thread = await threadOf(visit, context, input, options);
-    // What is accepted is stored before the client hears of it, and also when it has gone.
+    // The input is stored before the client hears of it, even if the client has gone.
     const accepted = await accept(thread, input, options.busy).catch((error: unknown) => ({ error }));
     return streamed(visit, context, (signal) => answered({ input, thread, context, accepted, signal }));
   });
@@ -89,16 +89,16 @@ interface Answering {
   readonly input: RunAgentInput;
   readonly thread: Thread;
   readonly context: PartContext;
-  readonly accepted: Accepted | { readonly error: unknown };
+  readonly accepted: AcceptedInput | { readonly error: unknown };
   readonly signal: AbortSignal;
 }
 
-/** One run of AG-UI: from RUN_STARTED to its end. */
+/** One run of AG-UI, from RUN_STARTED to its end. */
 async function* answered({ input, thread, context, accepted, signal }: Answering): AsyncGenerator<AgUiEvent, void> {
   const { threadId, runId } = input;
   const version = isFirstVersion(input) ? { protocolVersion: '1.0' } : {};
   yield { type: 'RUN_STARTED', threadId, runId, ...version };
-  if ('error' in accepted) return yield refused(accepted.error, context);
+  if ('error' in accepted) return yield runError(accepted.error, context);
   const { run, known, said, awaits } = accepted;
   if (awaits !== undefined) await thread.untilHeard(awaits.run, awaits.message, signal);
   const { errorText } = context;
@@ -114,7 +114,7 @@ async function* answered({ input, thread, context, accepted, signal }: Answering
   yield* telling.end();
 }
 
-/** A message that came too late for its turn has begun the next one. */
+/** The turn that a message has begun which came too late for the turn that it was sent to. */
 async function ownTurnOf(thread: Thread, message: string, run: string): Promise<string | undefined> {
   const turns = await thread.session.turns({ limit: 10 });
   const found = turns.find(({ messages }) => messages.some(({ id }) => id === message));
@@ -122,7 +122,7 @@ async function ownTurnOf(thread: Thread, message: string, run: string): Promise<
   return first === run ? undefined : first;
 }
 
-export function refused(error: unknown, { onFault }: PartContext): AgUiEvent<'RUN_ERROR'> {
+function runError(error: unknown, { onFault }: PartContext): AgUiEvent<'RUN_ERROR'> {
   const { code, message } = toldError(error);
   if (code === 'server_failed') onFault(error);
   return { type: 'RUN_ERROR', message, code };
@@ -136,7 +136,7 @@ function streamed(
   const told = async function* (signal: AbortSignal): AsyncGenerator<ServerEvent, void> {
     for await (const event of events(signal)) yield { data: JSON.stringify(event) };
   };
-  return visit.stream(told, { onError: (error) => ({ data: JSON.stringify(refused(error, context)) }) });
+  return visit.stream(told, { onError: (error) => ({ data: JSON.stringify(runError(error, context)) }) });
 }
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {

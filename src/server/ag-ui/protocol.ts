@@ -1,4 +1,4 @@
-/** The words of AG-UI that this server says and hears: events, messages, inputs. They are the protocol's own; nothing of its packages is loaded. */
+/** The types of AG-UI that this server sends and receives: events, messages, inputs. Nothing of the protocol's packages is loaded. */
 import type { Json, JsonObject } from '#core';
 
 /** The role of a message that is streamed. */
@@ -10,7 +10,7 @@ export interface AgUiToolCall {
   readonly function: { readonly name: string; readonly arguments: string };
 }
 
-/** Of a message that a client sends, anything may be missing that its role does not need. */
+/** A message. Fields that its role does not need may be missing. */
 export interface AgUiMessage {
   readonly id: string;
   readonly role: string;
@@ -81,7 +81,7 @@ export type PatchOperation =
   | { readonly op: 'add' | 'replace'; readonly path: string; readonly value: Json }
   | { readonly op: 'remove'; readonly path: string };
 
-/** Whose an event is: absent for the agent itself, never `null`. */
+/** The task that an event is of. Absent, and never `null`, for the agent itself. */
 interface Tagged {
   readonly subagentRunId?: string;
 }
@@ -156,7 +156,7 @@ export type AgUiEvent<T extends AgUiEventType = AgUiEventType> = {
   [K in T]: { readonly type: K; readonly timestamp?: number } & Payloads[K];
 }[T];
 
-/** Clients of 1.0 say so; others are told nothing that 0.0.59 does not know. */
+/** Whether the client speaks 1.0. Others are told nothing that 0.0.59 does not know. */
 export function isFirstVersion({ protocolVersion }: Pick<RunAgentInput, 'protocolVersion'>): boolean {
   return protocolVersion !== undefined && /^1(\.|$)/.test(protocolVersion);
 }

@@ -1,7 +1,7 @@
-/** What a call came to, in the words of a tool message. */
+/** The outcome of a call, as the text of a tool message. */
 import type { ErrorData, JsonObject, Outcome, PauseVerdict } from '#core';
 
-/** @param errorText for what a run has recorded of an error: its own message may hold anything. */
+/** @param errorText makes the text about a recorded error, whose own message may hold secrets. */
 export function resultText(outcome: Outcome, errorText: (error: ErrorData) => string): string {
   switch (outcome.kind) {
     case 'value':
@@ -18,13 +18,13 @@ export function resultText(outcome: Outcome, errorText: (error: ErrorData) => st
   }
 }
 
-/** Nobody was asked again about these, and nothing of them is a secret. */
+/** The text about a call that was not approved, which holds no secrets. */
 function refusalText({ code }: ErrorData): string | undefined {
   if (code === 'approval_timeout') return unapprovedText('timeout');
   return code === 'tool_rejected' ? unapprovedText('reject') : undefined;
 }
 
-/** A call that was not made, for what became of its question. What people have said is told as they have said it. */
+/** Says why a call was not made, by what became of the question. A person's reason is told in their words. */
 export function unapprovedText(verdict: PauseVerdict, payload?: JsonObject): string {
   if (verdict === 'timeout') return 'Nobody approved it in time, and it was not done.';
   if (verdict === 'superseded') return 'It was not done, since the question was withdrawn.';

@@ -1,12 +1,12 @@
-/** How far a client has been told of one run: of the turn's own, or of a task below it, which it knows as a subagent. */
+/** Keeps track of what a client was told of one run: of a run of the turn, or of a task, which the client knows as a subagent. */
 import { FINISH_TOOL, type Json, MESSAGE_TOOL, type RunEvent, type TaskStep } from '#core';
 import type { AgUiEvent } from './protocol.ts';
 import { type Channel, Spoken } from './spoken.ts';
 
 export interface SpawnedAt extends TaskStep {
-  /** The task above it, when its owner is one. */
+  /** The task that has started this one, if a task has. */
   readonly above?: string;
-  /** The call that has started it, where one has. */
+  /** The call that has started the task, if a call has. */
   readonly toolCallId?: string;
 }
 
@@ -14,16 +14,16 @@ interface Step {
   readonly step: number;
   readonly text: Spoken;
   readonly reasoning: Spoken;
-  /** The run has said what it does in this step: nothing of it is void any more. */
+  /** The decision of the step is recorded: nothing of the step can be taken back any more. */
   isDecided: boolean;
-  /** The decision had words beside it. */
+  /** The decision has words. */
   hasWords: boolean;
-  /** Calls whose arguments are being written, with what was shown of these. */
+  /** The arguments of unfinished calls as far as they were told, by the ids of the calls. */
   readonly inputs: Map<string, string>;
 }
 
-/** Told events, and messages whose words are known to be others than those that were told. */
-export interface Told {
+/** The events of a decision, and the messages whose text is another than the one that was told. */
+interface DecisionEvents {
   readonly events: readonly AgUiEvent[];
   readonly changed: readonly { readonly id: string; readonly text: string }[];
 }
@@ -33,7 +33,7 @@ const PLAN_TOOLS: readonly string[] = [MESSAGE_TOOL, FINISH_TOOL];
 export class RunTrack {
   readonly #run: string;
   readonly #spawned: SpawnedAt | undefined;
-  /** Its calls by step and index. */
+  /** The ids of its calls, by step and index. */
   readonly #calls = new Map<string, string>();
   #now: Step | undefined;
   #isStepOpen = false;
@@ -50,7 +50,7 @@ export class RunTrack {
     return this.#spawned !== undefined;
   }
 
-  /** Whose its events are. */
+  /** Marks the events of a task. */
   get tag(): { readonly subagentRunId?: string } {
     return this.isTask ? { subagentRunId: this.#run } : {};
   }
@@ -63,7 +63,7 @@ export class RunTrack {
     return this.#calls.get(`${step}.${call}`);
   }
 
-  /** What is said of it the first time. */
+  /** Announces a task, once. */
   announced(): readonly AgUiEvent[] {
     if (this.#spawned === undefined || this.#life !== 'new') return [];
     const { agent, above, toolCallId } = this.#spawned;
@@ -75,7 +75,7 @@ export class RunTrack {
     return [{ type: 'SUBAGENT_STARTED', subagentRunId: this.#run, name: agent, ...parents }];
   }
 
-  /** In a stream of its own, a task that goes on is announced once more. */
+  /** Announces a task that goes on again, in a new stream. */
   announcedAgain(): readonly AgUiEvent[] {
     if (this.#life !== 'open') return [];
     this.#life = 'new';
@@ -87,7 +87,7 @@ export class RunTrack {
     return [{ type: 'STEP_STARTED', stepName: stepName(this.#now.step), ...this.tag }];
   }
 
-  /** What is open of its messages and its step, closed. */
+  /** Closes the open messages and the open step. */
   closed(): readonly AgUiEvent[] {
     const step = this.#now;
     if (step === undefined || !this.#isStepOpen) return [];
@@ -96,7 +96,7 @@ export class RunTrack {
     return [...step.reasoning.close(), ...step.text.close(), ...this.#unmade(step), last];
   }
 
-  /** Calls that were not made of what was written. */
+  /** Ends calls whose arguments were streamed and that were not made. */
   #unmade({ inputs }: Step): readonly AgUiEvent[] {
     const ids = [...inputs.keys()];
     inputs.clear();
@@ -104,7 +104,7 @@ export class RunTrack {
     return ids.map((toolCallId) => ({ type: 'TOOL_CALL_END', toolCallId, ...this.tag }));
   }
 
-  /** Once: calls that were told and are void, and those whose arguments were told otherwise. */
+  /** The calls that were told and not made, and the calls whose arguments have changed. Each is given once. */
   corrections(): { readonly gone: readonly string[]; readonly changed: readonly { id: string; args: string }[] } {
     const found = { gone: this.#gone, changed: this.#changed };
     if (this.#gone.length > 0) this.#gone = [];
@@ -112,7 +112,7 @@ export class RunTrack {
     return found;
   }
 
-  /** It goes on after the end of this stream. */
+  /** The task goes on after the end of this stream. */
   suspended(): readonly AgUiEvent[] {
     if (this.#life !== 'open') return [];
     return [{ type: 'SUBAGENT_FINISHED', subagentRunId: this.#run, outcome: { type: 'suspended' } }];
@@ -137,13 +137,13 @@ export class RunTrack {
     return [...opening, ...before, ...now[channel].piece(text, offset)];
   }
 
-  /** A piece of a call's arguments. */
+  /** A part of a call's arguments. */
   input({ step, callId, tool, text, offset }: RunEvent<'tool.input'>): readonly AgUiEvent[] {
     const opening = this.#at(step);
     const { reasoning, text: said, inputs } = this.#now as Step;
     const shown = inputs.get(callId);
     const before = shown ?? '';
-    // What is behind a gap is told with the whole.
+    // What follows a gap is told with the whole arguments.
     const delta = offset > before.length ? '' : text.slice(before.length - offset);
     inputs.set(callId, `${before}${delta}`);
     const of = { toolCallId: callId, ...this.tag };
@@ -156,7 +156,7 @@ export class RunTrack {
     ];
   }
 
-  /** What was said in the step is void. @returns the messages that are gone, too. */
+  /** Takes back what was said in the step. @returns the events, and the ids of the messages that are gone. */
   reset(step: number): { readonly events: readonly AgUiEvent[]; readonly gone: readonly string[] } {
     const now = this.#now;
     if (now?.step !== step || now.isDecided) return { events: [], gone: [] };
@@ -166,7 +166,7 @@ export class RunTrack {
     return { events, gone };
   }
 
-  decided({ step, text = '', reasoningTrace = '' }: RunEvent<'planner.decision'>): Told {
+  decided({ step, text = '', reasoningTrace = '' }: RunEvent<'planner.decision'>): DecisionEvents {
     const opening = this.#at(step);
     const now = this.#now as Step;
     now.isDecided = true;
@@ -198,13 +198,13 @@ export class RunTrack {
     return [...this.#at(step), ...this.#call(callId, tool, step, input)];
   }
 
-  /** Words beside those of the model. */
+  /** Tells a message that is not of the model. */
   said(place: string, text: string): readonly AgUiEvent[] {
     const spoken = new Spoken(`${this.#run}.${place}`, 'text', this.tag);
     return spoken.whole(text) ?? [];
   }
 
-  /** The answer with which it ends, unless it was said already. */
+  /** Tells the answer with which the run ends, unless it was told already. */
   answered(answer: string): readonly AgUiEvent[] {
     const now = this.#now;
     if (answer === '' || now?.text.shown.includes(answer) === true) return [];
@@ -221,7 +221,7 @@ export class RunTrack {
       const said: AgUiEvent = { type: 'TOOL_CALL_ARGS', ...of, delta: whole };
       return [this.#opened(toolCallId, tool, step), said, { type: 'TOOL_CALL_END', ...of }];
     }
-    // They may have been mended, or a part of them was not heard.
+    // The arguments may have been repaired, or a part of the stream was missed.
     if (!isSameJson(shown, whole)) this.#changed.push({ id: toolCallId, args: whole });
     return [{ type: 'TOOL_CALL_END', ...of }];
   }
@@ -230,7 +230,7 @@ export class RunTrack {
     return { type: 'TOOL_CALL_START', toolCallId, toolCallName, parentMessageId: `${this.#run}.${step}`, ...this.tag };
   }
 
-  /** The run is in this step. */
+  /** Opens this step, and closes the one before. */
   #at(step: number): readonly AgUiEvent[] {
     if (this.#now?.step === step && this.#isStepOpen) return [];
     const before = this.closed();
@@ -256,7 +256,7 @@ function stepName(step: number): string {
   return `step ${step}`;
 }
 
-/** Whether two texts are the same JSON: a model writes it with spaces of its own. */
+/** Whether two texts are the same JSON. The text of a model may have other spaces. */
 function isSameJson(one: string, other: string): boolean {
   if (one === other) return true;
   try {

@@ -1,7 +1,8 @@
-/** What one run says in one step, on one channel: streamed as it comes, whole when its decision is known, and never twice. */
+/** The text of one channel in one step of a run. It is told as it is streamed, completed when the decision is known, and never told twice. */
+import type { RunEvent } from '#core';
 import type { AgUiEvent } from './protocol.ts';
 
-export type Channel = 'text' | 'reasoning';
+export type Channel = RunEvent<'token'>['channel'];
 
 interface Tag {
   readonly subagentRunId?: string;
@@ -24,13 +25,13 @@ export class Spoken {
     return this.#shown;
   }
 
-  /** A piece that begins at this offset. What is behind a gap is told with the whole. */
+  /** A part of the text that begins at this offset. What follows a gap is told with the whole text. */
   piece(text: string, offset: number): AgUiEvent[] {
     if (offset > this.#shown.length) return [];
     return this.#say(text.slice(this.#shown.length - offset));
   }
 
-  /** The whole text is known. @returns `undefined` when something else was shown: the client has to be told anew. */
+  /** Tells the rest, once the whole text is known. @returns `undefined` when another text was told, so that all messages have to be told anew. */
   whole(text: string): AgUiEvent[] | undefined {
     if (!text.startsWith(this.#shown)) {
       this.#shown = text;

@@ -1,4 +1,4 @@
-/** What of a turn clients see as the state of the agent: its plan, its tasks, what it has used, and what its tools report. */
+/** The state of the agent that clients see: its plan, its tasks, its usage, and what its tools report. */
 import {
   defined,
   FINISH_TOOL,
@@ -11,15 +11,14 @@ import {
 } from '#core';
 import type { PatchOperation, TokenUsage } from './protocol.ts';
 
-/** What the turn says itself. A client that sends its state back has these of an earlier turn. */
+/** The keys that the turn sets itself. In a state that a client sends back they are those of an earlier turn. */
 const OWN = ['plan', 'tasks', 'budget'];
-/** Tools report to clients in rows of this stream of their run: `{ type: 'data-progress', data: { percent } }`. */
-export const DATA_STREAM = 'data';
-/** Nodes that no tool carries out. */
+/** Names of the nodes that are not calls of tools. */
 const NAMES: Readonly<Record<string, string>> = { [MESSAGE_TOOL]: 'message', [FINISH_TOOL]: 'finish' };
+/** The type of a row that a tool reports: `{ type: 'data-progress', data: { percent } }`. */
 const DATA_ROW = /^data-(.+)$/;
 
-/** The rest of the client's state is its own, and comes back as it was sent. */
+/** The part of a client's state that is not the turn's: it is told back as it was sent. */
 export function keptState(sent: Json | undefined): JsonObject {
   if (!isJsonObject(sent)) return {};
   return Object.fromEntries(Object.entries(sent).filter(([key]) => !OWN.includes(key)));
@@ -40,20 +39,20 @@ export class StateFold {
     this.#told = kept;
   }
 
-  /** All of it; what changes later is told as of this. */
+  /** The whole state. Later deltas are relative to it. */
   snapshot(): JsonObject {
     this.#told = this.#state;
     return this.#state;
   }
 
-  /** What has changed since it was told; empty when nothing has. */
+  /** The changes since the state was told last. */
   delta(): readonly PatchOperation[] {
     const patch = patchOf(this.#told, this.#state);
     this.#told = this.#state;
     return patch;
   }
 
-  /** What the turn has used, as far as providers have said; `undefined` when none has. */
+  /** The usage of the turn, as far as providers have reported it. */
   get usage(): TokenUsage | undefined {
     if (!this.#hasUsage) return undefined;
     const { inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, reasoningTokens } = this.#totals;
@@ -64,7 +63,7 @@ export class StateFold {
   add(event: RunEvent): void {
     if (event.type === 'planner.decision' || event.type === 'tool.spent') this.#use(event.usage);
     if (event.type.startsWith('task.')) this.#tasks(event);
-    // What the tasks do in their own steps is theirs.
+    // The steps of tasks are not shown.
     else if (event.path === undefined) this.#steps(event);
   }
 
@@ -160,7 +159,7 @@ export class StateFold {
   }
 }
 
-/** The operations of RFC 6902 that make the one of the other. What is the same object is not looked at. */
+/** The operations of RFC 6902 that turn `before` into `after`. The same object is not compared again. */
 export function patchOf(before: Json, after: Json, path = ''): readonly PatchOperation[] {
   if (before === after) return [];
   if (isJsonObject(before) && isJsonObject(after)) {

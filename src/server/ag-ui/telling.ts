@@ -1,4 +1,4 @@
-/** Tells a client of a turn: what it did until now, as far as the client does not know it, and what it does from then on. */
+/** Tells a client of a turn: first what has happened that the client does not know, then what happens. */
 import { type ErrorData, PilotageError, type RunEvent } from '#core';
 import type { Run } from '#runtime';
 import { DataRows } from './data-rows.ts';
@@ -14,16 +14,16 @@ export type Known = ReadonlyMap<string, number>;
 export interface TellingOptions {
   readonly input: RunAgentInput;
   readonly errorText: (error: ErrorData) => string;
-  /** A handle of a run, for the visitor. */
+  /** Gives the visitor's handle of a run. */
   readonly runOf: (id: string) => Run;
   /** The messages of the thread before this turn. */
   readonly before: () => Promise<readonly AgUiMessage[]>;
   readonly signal: AbortSignal;
-  /** The messages are told all at once where the telling begins in the middle. */
+  /** Where the telling begins in the middle of the turn, all messages are told at once. */
   readonly isAnew?: boolean;
 }
 
-/** Events that pass by, and have the position of what was recorded before them. */
+/** Events that are not recorded. They have the position of the last recorded event. */
 const PASSING: ReadonlySet<RunEvent['type']> = new Set([
   'token',
   'tool.input',
@@ -36,7 +36,7 @@ export class Telling {
   readonly mapper: Mapper;
   readonly #options: TellingOptions;
   readonly #rows: DataRows;
-  /** What the client has of the messages, calls and results that are to come. */
+  /** The messages, calls and results that the client has already and that are still to come here. */
   #held: Held;
   #client: readonly AgUiMessage[];
   #wake = (): void => {};
@@ -57,7 +57,7 @@ export class Telling {
     this.#held = heldOf(input.messages, []);
   }
 
-  /** All but how the run begins. @param runs of which the last has the end. */
+  /** Tells all of a run but its start and its end. */
   async *of(run: Run): AsyncGenerator<AgUiEvent, void> {
     const { signal } = this.#options;
     if (!this.#isMuted) yield { type: 'STATE_SNAPSHOT', snapshot: this.mapper.state.snapshot() };
@@ -73,7 +73,7 @@ export class Telling {
     yield* this.#changed();
   }
 
-  /** How the run ends. */
+  /** Tells how the turn has ended. */
   async *end(): AsyncGenerator<AgUiEvent, void> {
     const { input, errorText, signal } = this.#options;
     const { end, state } = this.mapper;
@@ -143,7 +143,7 @@ export class Telling {
     }
   }
 
-  /** Until there is an event, or a row. */
+  /** Resolves when there is an event or a row. */
   #news(next: Promise<unknown>): Promise<void> {
     return new Promise((resolve) => {
       this.#wake = resolve;
@@ -167,7 +167,7 @@ export class Telling {
     return PASSING.has(type) || seq > (this.#known.get(run) ?? Number.POSITIVE_INFINITY);
   }
 
-  /** From here on the client is told. */
+  /** Begins to tell the client. */
   async *#begun(): AsyncGenerator<AgUiEvent, void> {
     if (!this.#isMuted) return;
     this.#isMuted = false;
@@ -187,18 +187,18 @@ export class Telling {
     if (delta.length > 0) yield { type: 'STATE_DELTA', delta };
   }
 
-  /** What the client has already is not said to it again: its own fold would add it once more. */
+  /** Tells events without what the client has already, which it would otherwise add a second time. */
   async *#fresh(events: readonly AgUiEvent[]): AsyncGenerator<AgUiEvent, void> {
     const news = events.filter((event) => !this.#isHeld(event));
     if (!news.some((event) => this.#isStale(event))) return yield* news;
     yield await this.#snapshot();
-    // All that the messages hold now was in it.
+    // The snapshot had all that the messages hold now.
     yield* news.filter(
       (event) => !isWords(event) && event.type !== 'TOOL_CALL_ARGS' && event.type !== 'TOOL_CALL_RESULT',
     );
   }
 
-  /** The client has the message that the event is about, perhaps with other words. */
+  /** Whether the client has the message that the event is about, perhaps with other words. */
   #isStale(event: AgUiEvent): boolean {
     if (isWords(event)) return this.#held.messages.has(event.messageId);
     if (event.type !== 'TOOL_CALL_START') return false;
@@ -233,7 +233,7 @@ export class Telling {
   }
 }
 
-/** By their ids; `results` by the calls that they are of, `words` are messages of the user, as the client has sent them. */
+/** Sets of ids. `results` holds the ids of calls, `words` those of the user's messages. */
 interface Held {
   readonly messages: ReadonlySet<string>;
   readonly calls: ReadonlySet<string>;
@@ -241,7 +241,7 @@ interface Held {
   readonly words: ReadonlySet<string>;
 }
 
-/** What a client has beside what it was told. */
+/** What the client has that it was not told by this server. */
 function heldOf(client: readonly AgUiMessage[], told: readonly AgUiMessage[]): Held {
   const without = (ids: (message: AgUiMessage) => readonly string[]): ReadonlySet<string> => {
     const known = new Set(told.flatMap(ids));
@@ -255,7 +255,7 @@ function heldOf(client: readonly AgUiMessage[], told: readonly AgUiMessage[]): H
   };
 }
 
-/** The words beside a call, and its arguments. */
+/** The text beside a call, and the arguments of the call. */
 function saidIn(
   messages: readonly AgUiMessage[],
   { parentMessageId, toolCallId }: AgUiEvent<'TOOL_CALL_START'>,
@@ -271,7 +271,7 @@ function isWords(event: AgUiEvent): event is AgUiEvent<'TEXT_MESSAGE_CONTENT' | 
 
 const PENDING = Symbol('pending');
 
-/** What a promise has come to, if it has. */
+/** The value of a promise that is settled already. */
 async function settledNow<T>(promise: Promise<T>): Promise<T | undefined> {
   const first = await Promise.race([promise, Promise.resolve(PENDING)]);
   return first === PENDING ? undefined : (first as T);

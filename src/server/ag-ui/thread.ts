@@ -1,4 +1,4 @@
-/** A thread of AG-UI: the session of the visitor under its id. */
+/** A thread of AG-UI: the visitor's session of the same id. */
 import type { EventPayloads, TaskPause } from '#core';
 import type { Run, Session, TurnView } from '#runtime';
 import type { PartContext } from '../part.ts';
@@ -7,13 +7,13 @@ import { Mapper } from './mapper.ts';
 import type { AgUiMessage } from './protocol.ts';
 import type { Known } from './telling.ts';
 
-/** Runs that a client has started have the id that it gave them as this label. */
+/** The label of a run that holds the `runId` which the client gave it. */
 export const RUN_LABEL = 'ag-ui-run';
 
-/** A turn as it stands in the journal. */
-export interface Read {
+/** What the journal says of a turn. */
+export interface RecordedTurn {
   readonly known: Known;
-  /** What was answered, by the tokens of the pauses, and how far a client knew the turn that had not heard of the answer. */
+  /** The answers by the tokens of their pauses, each with how far a client knows the turn that has not heard of the answer. */
   readonly answered: ReadonlyMap<string, { readonly answer: EventPayloads['pause.resumed']; readonly before: Known }>;
 }
 
@@ -28,23 +28,23 @@ export class Thread {
     this.#context = context;
   }
 
-  /** The last turn of the branch on which the session is. */
+  /** The last turn on the session's branch. */
   async last(): Promise<TurnView | undefined> {
     return (await this.session.turns({ limit: 1 })).at(-1);
   }
 
-  /** A handle of one of the thread's runs, that acts for the visitor. */
+  /** The visitor's handle of a run of the thread. */
   runOf(id: string): Run {
     return this.#visit.runtime.run(id, { as: this.#visit.caller(this.session.id) });
   }
 
-  /** The run with which a turn begins that other runs may go on with. */
+  /** The first run of the turn to which a run belongs. */
   async firstOf(run: string): Promise<string> {
     const { turnOrigin } = await this.runOf(run).record();
     return turnOrigin?.succeeds === undefined ? run : this.firstOf(turnOrigin.succeeds);
   }
 
-  /** The turns on the branch, oldest first, each by the run that begins it; turns that were interrupted stand before those that have interrupted them. */
+  /** The first runs of the turns on the branch, oldest first. A turn that was interrupted stands before the one that has interrupted it. */
   async beginnings(): Promise<readonly string[]> {
     const turns = await this.session.turns();
     const runs = await Promise.all(
@@ -63,8 +63,8 @@ export class Thread {
     return mapper.messages;
   }
 
-  /** How far the turn has come by now, with the tasks below it. */
-  async read(run: string): Promise<Read> {
+  /** Reads how far the turn has come by now, with its tasks. */
+  async read(run: string): Promise<RecordedTurn> {
     const known = new Map<string, number>();
     const answered = new Map<string, { answer: EventPayloads['pause.resumed']; before: Known }>();
     for await (const event of this.runOf(run).events({ tasks: true, follow: false })) {
@@ -76,7 +76,7 @@ export class Thread {
     return { known, answered };
   }
 
-  /** Until the run, which waits, has taken the message out of its inbox. */
+  /** Resolves when the run, which waits, has taken the message out of its inbox. */
   async untilHeard(run: string, message: string, signal: AbortSignal): Promise<void> {
     for await (const event of this.runOf(run).events({ overPauses: true, signal })) {
       if (event.type === 'control.received' && event.control.turnMessage?.id === message) return;
@@ -89,14 +89,14 @@ export class Thread {
     return [...pauses.map((pause) => ({ ...pause, run: identity.run })), ...tasks.flatMap((task) => task.pauses)];
   }
 
-  /** The turn that a client has started under this id of its own. */
+  /** The run that a client has started under this `runId`. */
   async startedAs(runId: string): Promise<string | undefined> {
     const scope = { ...this.#visit.owner, session: this.session.id };
     const [run] = await this.#visit.runtime.list({ ...scope, labels: { [RUN_LABEL]: runId }, limit: 1 });
     return run?.identity.run;
   }
 
-  /** The id under which a client has started the turn, or its own. */
+  /** The `runId` under which a client has started the turn, or else the id of the run. */
   async runIdOf(run: string): Promise<string> {
     const { labels } = await this.runOf(run).record();
     return labels?.[RUN_LABEL] ?? run;

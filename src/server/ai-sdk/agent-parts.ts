@@ -1,12 +1,12 @@
-/** The chunks of a message as the parts of the AI SDK's `streamText`, and the steps that they make up. */
+/** Turns the chunks of a message into the parts of the AI SDK's `streamText`, and into its steps. */
 import type { LanguageModelUsage, StepResult, TextStreamPart, ToolSet } from 'ai';
 import { defined, type RunEvent, type Usage } from '#core';
 import type { UIChunk } from '#messages';
 
 export type StreamPart = TextStreamPart<ToolSet>;
-export type Step = StepResult<ToolSet>;
+export type SdkStep = StepResult<ToolSet>;
 
-/** A call as results, errors and approvals name it. */
+/** A call, as results, errors and approvals repeat it. */
 interface Call {
   readonly type: 'tool-call';
   readonly toolCallId: string;
@@ -22,8 +22,8 @@ export interface PartsOptions {
 
 const NO_USAGE = usageOf(undefined);
 
-export class AgentParts {
-  readonly steps: Step[] = [];
+export class SdkParts {
+  readonly steps: SdkStep[] = [];
   readonly #tell: (part: StreamPart) => void;
   readonly #options: PartsOptions;
   readonly #calls = new Map<string, Call>();
@@ -40,8 +40,8 @@ export class AgentParts {
     this.#options = options;
   }
 
-  /** Goes on where others have stopped, which were told to somebody before. */
-  adopt(before: AgentParts): void {
+  /** Takes over the calls that other parts have told before. */
+  adopt(before: SdkParts): void {
     for (const [id, call] of before.#calls) this.#calls.set(id, call);
     for (const [id, call] of before.#byApproval) this.#byApproval.set(id, call);
   }
@@ -96,7 +96,7 @@ export class AgentParts {
         return;
       }
       case 'reset-step':
-        // There is no part for it: what was said of the step is not told of in its result.
+        // `streamText` has no such part. What was taken back is left out of the step's result.
         this.#content = [];
         return;
       default:
@@ -202,7 +202,7 @@ export class AgentParts {
       ...stepOf(this.#content, this.steps.length, this.#options.agent),
       ...more,
       response: { ...response, messages: [] },
-    } as unknown as Step);
+    } as unknown as SdkStep);
     this.#content = [];
     this.#give({ type: 'finish-step', ...more });
   }
@@ -235,7 +235,7 @@ function stepOf(content: readonly Record<string, unknown>[], stepNumber: number,
   };
 }
 
-function performanceOf(stepTimeMs: number): Step['performance'] {
+function performanceOf(stepTimeMs: number): SdkStep['performance'] {
   return {
     effectiveOutputTokensPerSecond: 0,
     outputTokensPerSecond: undefined,

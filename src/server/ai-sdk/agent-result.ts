@@ -1,9 +1,10 @@
-/** What a call of an agent gives, as `streamText` and `generateText` of the AI SDK do: a stream that is read as often as one likes, and what it comes to. */
+/** The result of an agent's call, in the form of `streamText` and `generateText` of the AI SDK. Its stream can be read any number of times. */
 import type { FinishReason, LanguageModelUsage } from 'ai';
-import type { Step, StreamPart } from './agent-parts.ts';
+import type { SdkStep, StreamPart } from './agent-parts.ts';
 
-export interface Finished {
-  readonly steps: readonly Step[];
+/** What is known when the agent has ended. */
+export interface AgentEnd {
+  readonly steps: readonly SdkStep[];
   readonly totalUsage: LanguageModelUsage;
   readonly finishReason: FinishReason;
   readonly error?: Error;
@@ -13,13 +14,13 @@ type Stream<T> = ReadableStream<T> & AsyncIterable<T>;
 
 export class AgentResult {
   readonly #parts: StreamPart[] = [];
-  readonly #finished: Promise<Finished>;
+  readonly #finished: Promise<AgentEnd>;
   #isOver = false;
   #fault: { readonly error: unknown } | undefined;
   #wake: (() => void)[] = [];
 
-  /** @param read reads the run, also when nobody reads the result. */
-  constructor(read: (tell: (part: StreamPart) => void) => Promise<Finished>) {
+  /** @param read reads the run to its end, even when nobody reads the result. */
+  constructor(read: (tell: (part: StreamPart) => void) => Promise<AgentEnd>) {
     this.#finished = read((part) => {
       this.#parts.push(part);
       this.#news();
@@ -46,7 +47,7 @@ export class AgentResult {
     return this.#streamOf((part) => (part.type === 'text-delta' && part.text !== '' ? [part.text] : []));
   }
 
-  get steps(): Promise<readonly Step[]> {
+  get steps(): Promise<readonly SdkStep[]> {
     return this.#done().then(({ steps }) => steps);
   }
 
@@ -66,19 +67,19 @@ export class AgentResult {
     return this.#done().then(() => undefined);
   }
 
-  get finalStep(): Promise<Step> {
-    return this.steps.then((steps) => steps.at(-1) as Step);
+  get finalStep(): Promise<SdkStep> {
+    return this.steps.then((steps) => steps.at(-1) as SdkStep);
   }
 
   get text(): Promise<string> {
     return this.finalStep.then((step) => step?.text ?? '');
   }
 
-  get content(): Promise<Step['content']> {
+  get content(): Promise<SdkStep['content']> {
     return this.finalStep.then((step) => step?.content ?? []);
   }
 
-  get reasoning(): Promise<Step['reasoning']> {
+  get reasoning(): Promise<SdkStep['reasoning']> {
     return this.finalStep.then((step) => step?.reasoning ?? []);
   }
 
@@ -86,43 +87,43 @@ export class AgentResult {
     return this.finalStep.then((step) => step?.reasoningText);
   }
 
-  get files(): Promise<Step['files']> {
+  get files(): Promise<SdkStep['files']> {
     return this.finalStep.then((step) => step?.files ?? []);
   }
 
-  get sources(): Promise<Step['sources']> {
+  get sources(): Promise<SdkStep['sources']> {
     return this.steps.then((steps) => steps.flatMap(({ sources }) => sources));
   }
 
-  get toolCalls(): Promise<Step['toolCalls']> {
+  get toolCalls(): Promise<SdkStep['toolCalls']> {
     return this.finalStep.then((step) => step?.toolCalls ?? []);
   }
 
-  get dynamicToolCalls(): Promise<Step['dynamicToolCalls']> {
+  get dynamicToolCalls(): Promise<SdkStep['dynamicToolCalls']> {
     return this.finalStep.then((step) => step?.dynamicToolCalls ?? []);
   }
 
-  get toolResults(): Promise<Step['toolResults']> {
+  get toolResults(): Promise<SdkStep['toolResults']> {
     return this.finalStep.then((step) => step?.toolResults ?? []);
   }
 
-  get dynamicToolResults(): Promise<Step['dynamicToolResults']> {
+  get dynamicToolResults(): Promise<SdkStep['dynamicToolResults']> {
     return this.finalStep.then((step) => step?.dynamicToolResults ?? []);
   }
 
-  get staticToolCalls(): Promise<Step['staticToolCalls']> {
+  get staticToolCalls(): Promise<SdkStep['staticToolCalls']> {
     return this.finalStep.then(() => []);
   }
 
-  get staticToolResults(): Promise<Step['staticToolResults']> {
+  get staticToolResults(): Promise<SdkStep['staticToolResults']> {
     return this.finalStep.then(() => []);
   }
 
-  get warnings(): Promise<Step['warnings']> {
+  get warnings(): Promise<SdkStep['warnings']> {
     return this.finalStep.then(() => []);
   }
 
-  get request(): Promise<Step['request']> {
+  get request(): Promise<SdkStep['request']> {
     return this.finalStep.then((step) => step?.request ?? {});
   }
 
@@ -149,7 +150,7 @@ export class AgentResult {
     await this.#finished.catch(() => {});
   }
 
-  /** All of it, as `generateText` gives it. @throws the error of the run. */
+  /** The whole result, as `generateText` gives it. @throws the error of the run. */
   async whole(): Promise<Record<string, unknown>> {
     const { steps, totalUsage, finishReason } = await this.#done();
     const final = steps.at(-1);
@@ -164,7 +165,7 @@ export class AgentResult {
   }
 
   /** @throws the error with which the run has ended. */
-  async #done(): Promise<Finished> {
+  async #done(): Promise<AgentEnd> {
     const finished = await this.#finished;
     if (finished.error !== undefined) throw finished.error;
     return finished;
@@ -199,8 +200,8 @@ export class AgentResult {
   }
 }
 
-/** What the model said in the step, and what its calls gave. */
-function messagesOf({ content }: Step): unknown[] {
+/** The messages of a step: what the model said, and the results of its calls. */
+function messagesOf({ content }: SdkStep): unknown[] {
   const said = content.filter(({ type }) => ['text', 'reasoning', 'tool-call', 'tool-approval-request'].includes(type));
   const results = content.flatMap((part) => {
     if (part.type === 'tool-result') return [resultOf(part, outputOf(part.output))];

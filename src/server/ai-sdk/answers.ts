@@ -1,28 +1,28 @@
-/** Answers of a client to what its chat waits for. What is asked, and of which call, the journal says; a client names the question alone. */
+/** A client's answers to the questions of its chat. A client names the question alone; the journal says what it is about. */
 import { defined, PilotageError } from '#core';
 import type { Run, Session, TurnView } from '#runtime';
 import type { Visit } from '../visit.ts';
-import type { GivenAnswer, GivenOutput } from './request.ts';
+import type { ClientToolOutput, GivenAnswer } from './request.ts';
 
-/** A question of the chat, as its messages show it. */
-export interface Question {
+/** A question, as the messages of the chat show it. */
+interface ChatQuestion {
   readonly turn: number;
   readonly isOpen: boolean;
-  /** How it was answered, if it was. */
+  /** Whether the answer was a yes. Absent: there is no answer yet. */
   readonly approved?: boolean;
 }
 
 /** What came of the answers of a request. */
 export interface Answered {
-  /** The questions that it is about, whoever has answered them: what comes of them is what the client waits for. */
+  /** The questions that were to be answered, whoever has answered them. The client waits for what comes of them. */
   readonly tokens: ReadonlySet<string>;
-  /** Set when a question was answered before, and otherwise. */
+  /** Set when a question had another answer already. */
   readonly conflict?: string;
 }
 
 /** The questions of the session, by their tokens. */
-async function questionsOf(session: Session): Promise<ReadonlyMap<string, Question>> {
-  const found = new Map<string, Question>();
+async function questionsOf(session: Session): Promise<ReadonlyMap<string, ChatQuestion>> {
+  const found = new Map<string, ChatQuestion>();
   for (const { metadata, parts } of await session.uiMessages()) {
     const { turn = 0 } = metadata ?? {};
     for (const part of parts) {
@@ -43,8 +43,8 @@ async function questionsOf(session: Session): Promise<ReadonlyMap<string, Questi
 }
 
 /**
- * Gives the answers. One that was given before changes nothing.
- * @throws PilotageError `pause_not_found` for a question that the chat never had, before any answer is given; and as `Run.answer`.
+ * Gives the answers to the runs. An answer that was given before changes nothing.
+ * @throws PilotageError `pause_not_found`, before any answer is given, for a question that the chat has never asked; and as `Run.answer`.
  */
 export async function giveAnswers(visit: Visit, session: Session, given: readonly GivenAnswer[]): Promise<Answered> {
   const tokens = new Set(given.map(({ approvalId }) => approvalId));
@@ -56,7 +56,7 @@ export async function giveAnswers(visit: Visit, session: Session, given: readonl
   const turns = await session.turns();
   let conflict: string | undefined;
   for (const answer of given) {
-    const { turn, isOpen, approved } = questions.get(answer.approvalId) as Question;
+    const { turn, isOpen, approved } = questions.get(answer.approvalId) as ChatQuestion;
     const run = turns.find(({ number }) => number === turn)?.turn;
     const isTaken = isOpen && run !== undefined && (await giveAnswer((await visit.run(run, 'answer')).run, answer));
     if (isTaken || approved === undefined || approved === (answer.approved ?? true)) continue;
@@ -81,11 +81,11 @@ async function giveAnswer(run: Run, answer: GivenAnswer): Promise<boolean> {
   }
 }
 
-/** Gives what a client's own tools came to. Calls that do not wait for a client are none of its. @returns the questions that were answered. */
+/** Gives the results of the client's own tools. Results of other calls are ignored. @returns the tokens of the questions that were answered. */
 export async function giveOutputs(
   visit: Visit,
   turns: readonly TurnView[],
-  given: readonly GivenOutput[],
+  given: readonly ClientToolOutput[],
 ): Promise<ReadonlySet<string>> {
   const tokens = new Set<string>();
   const live =
@@ -103,7 +103,7 @@ export async function giveOutputs(
   return tokens;
 }
 
-async function giveOutput(run: Run, token: string, output: GivenOutput): Promise<void> {
+async function giveOutput(run: Run, token: string, output: ClientToolOutput): Promise<void> {
   if ('output' in output) return run.answer(token, { kind: 'answer', value: output.output });
   const error = { code: 'client_failed', message: output.errorText };
   return run.settle(token, { happened: true, error });

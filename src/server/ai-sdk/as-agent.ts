@@ -1,6 +1,6 @@
 /**
- * An agent of a runtime as the AI SDK's `Agent`, for whatever takes one. Each call is a run; a call whose messages end with answers to approvals goes on with
- * the run that has asked.
+ * An agent of a runtime as the AI SDK's `Agent`, for whatever takes one. Each call starts a run; a call whose messages end with answers to approvals goes on
+ * with the run that has asked.
  */
 import type { FinishReason, GenerateTextResult, ModelMessage, Agent as SdkAgent, StreamTextResult, ToolSet } from 'ai';
 import {
@@ -17,17 +17,17 @@ import type { GivenTurn, Run, Runtime, StartOptions } from '#runtime';
 import { explainSchemaError, firstIssues, schemaErrors } from '#schema';
 import type { Agent, Tool } from '#tools';
 import { type ErrorText, plainErrorText } from '../problem.ts';
-import { AgentParts, type Step, type StreamPart } from './agent-parts.ts';
-import { AgentResult, type Finished } from './agent-result.ts';
+import { SdkParts, type SdkStep, type StreamPart } from './agent-parts.ts';
+import { type AgentEnd, AgentResult } from './agent-result.ts';
 
 export interface AsAgentOptions {
   /** The agent, or its name. Default: that of the runtime. Given as an object, its tools are those of the `Agent`. */
   readonly agent?: Agent | string;
   /** Whose runs are started. Default: tenant and user are named `local`. */
   readonly identity?: Pick<Identity, 'tenant' | 'user'>;
-  /** What runs are started with beside: limits, context … */
+  /** Further options for starting runs, such as limits and the context. */
   readonly start?: Omit<StartOptions, 'agent' | 'identity' | 'history' | 'signal'>;
-  /** Words about an error that a run has recorded. Default: that something went wrong, with the code. */
+  /** Makes the text about an error that a run has recorded. Default: that something went wrong, with the code. */
   readonly errorText?: ErrorText;
 }
 
@@ -37,14 +37,14 @@ const OPTIONS: OptionShape<AsAgentOptions> = {
   start: 'object?',
   errorText: 'function?',
 };
-/** How many waits are looked at at once. */
+/** The size of a page of waits. */
 const WAITS = 200;
 const SCHEMA = Symbol.for('vercel.ai.schema');
 
 type Generated = GenerateTextResult<ToolSet, Record<string, unknown>, never>;
 type Streamed = StreamTextResult<ToolSet, Record<string, unknown>, never>;
 
-/** What an agent of the AI SDK is called with. */
+/** What an `Agent` of the AI SDK is called with. */
 interface Asked {
   readonly prompt?: string | readonly ModelMessage[];
   readonly messages?: readonly ModelMessage[];
@@ -71,7 +71,7 @@ export function asAgent(runtime: Runtime, options: AsAgentOptions = {}): SdkAgen
   };
 }
 
-/** Schemas in the form that the AI SDK takes without its own functions. */
+/** The tools of the agent, with their schemas in the form of the AI SDK. Nothing of its package is loaded. */
 function toolsOf({ tools }: Agent): ToolSet {
   const list = Array.isArray(tools)
     ? (tools as readonly Tool[]).map((tool) => [tool.name, tool] as const)
@@ -173,7 +173,7 @@ async function goOn(
   return { run, from: head + 1 };
 }
 
-/** The runs that ask these, with the root of each: a task asks for the run that has begun it. */
+/** The runs that ask these questions, each with its root: a question of a task belongs to the run that has started the task. */
 async function runsAsking(
   runtime: Runtime,
   owner: Pick<Identity, 'tenant' | 'user'>,
@@ -192,7 +192,7 @@ async function runsAsking(
   return found;
 }
 
-/** For the AI SDK an agent that is aborted is stopped. */
+/** Cancels the run when the call is aborted or takes too long, as callers of the AI SDK expect. */
 function cancelOn(run: Run, { abortSignal, timeout }: Asked): void {
   const ms = typeof timeout === 'number' ? timeout : timeout?.totalMs;
   const signals = [abortSignal, ms === undefined ? undefined : AbortSignal.timeout(ms)].filter(
@@ -219,9 +219,9 @@ function read(
   return new AgentResult(async (tell) => {
     let isTold = from === 1;
     let told = 0;
-    const parts = new AgentParts((part) => tell(part), { agent: name });
-    const silent = new AgentParts(() => {}, { agent: name });
-    let steps: readonly Step[] = [];
+    const parts = new SdkParts((part) => tell(part), { agent: name });
+    const silent = new SdkParts(() => {}, { agent: name });
+    let steps: readonly SdkStep[] = [];
     const chunk = (each: UIChunk): void => {
       if (isTold) parts.chunk(each);
       else silent.chunk(each);
@@ -247,7 +247,7 @@ function read(
   });
 }
 
-function ended(last: UIChunk | undefined, parts: AgentParts, tell: (part: StreamPart) => void): Finished {
+function ended(last: UIChunk | undefined, parts: SdkParts, tell: (part: StreamPart) => void): AgentEnd {
   const { steps, totalUsage } = parts;
   if (last?.type === 'error') {
     const error = new Error(last.errorText);

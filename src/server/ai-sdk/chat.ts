@@ -1,6 +1,6 @@
 /**
- * Chats of the AI SDK (`useChat`): a chat is a session of whoever asks. The server keeps the conversation; of what a client sends it takes the newest words
- * and the answers.
+ * Chats of the AI SDK (`useChat`). A chat is a session of the visitor. The server keeps the conversation: from a client it takes only the newest message and
+ * the answers.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from 'hono';
@@ -21,8 +21,8 @@ import {
   CHAT_BODY,
   type ChatBody,
   type ClientMessage,
+  clientMessagesOf,
   type GivenAnswer,
-  messagesOf,
   outputsIn,
   userMessageOf,
 } from './request.ts';
@@ -30,14 +30,14 @@ import {
 export interface AiSdkOptions {
   /** Where `useChat` posts to, as the `api` of its transport. Default `/api/chat`. */
   readonly path?: string;
-  /** The agent that begins chats. Default: that of the runtime, as `runtime.session` has it. */
+  /** The agent that begins chats. Default: as in `runtime.session`. */
   readonly agent?: string;
   /**
-   * What becomes of a message while the agent is at work, as in `session.send`. One that comes while the agent waits for somebody is told to it at once, and takes
-   * the place of an answer. Default `queue`.
+   * What becomes of a message while the agent is at work, as in `session.send`. A message that comes while the agent waits for somebody is told to it at once,
+   * and takes the place of an answer. Default `queue`.
    */
   readonly busy?: BusyMode;
-  /** What turns are started with beside: limits, context … */
+  /** Further options for starting turns, such as limits and the context. */
   readonly start?: Omit<SessionOptions, 'identity' | 'agent'>;
   /** The address of a file for clients. Default: a route of this part. */
   readonly fileUrl?: (file: TurnFile) => string;
@@ -51,13 +51,13 @@ const OPTIONS: OptionShape<AiSdkOptions> = {
   fileUrl: 'function?',
 };
 const HEADERS = { 'x-vercel-ai-ui-message-stream': 'v1' };
-/** How long a request to stop waits until the turn has ended. */
+/** How long a request to stop waits for the end of the turn. */
 const STOP_MS = 5_000;
 const LOOK_MS = 50;
 const ACTIVE: ReadonlySet<string> = new Set(['pending', 'running', 'waiting']);
 
 /**
- * `POST {path}` with all messages or the last one, `GET {path}/{id}/stream`, `POST {path}/{id}/stop`, `GET {path}/{id}/messages`, `POST {path}/{id}/approvals`,
+ * The part for `useChat`. Its routes: `POST {path}` with all messages or the last one, `GET {path}/{id}/stream`, `POST {path}/{id}/stop`, `GET {path}/{id}/messages`, `POST {path}/{id}/approvals`,
  * `GET {path}/{id}/files/{reference}`.
  * @throws PilotageError `invalid_config`.
  */
@@ -97,7 +97,7 @@ class Chats {
   async post(request: Request): Promise<Response> {
     const visit = request.get('visit');
     const body = await bodyOf<ChatBody>(request, CHAT_BODY);
-    const messages = messagesOf(body);
+    const messages = clientMessagesOf(body);
     const last = messages.at(-1);
     if (body.trigger === 'regenerate-message') return this.#regenerate(visit, body);
     if (last === undefined) throw new RequestRefused('request_invalid', 'The request has no message.');
@@ -105,7 +105,7 @@ class Chats {
     return this.#goOn(visit, body, messages, last);
   }
 
-  /** New words, or other words in the place of some. */
+  /** A new message, or one that takes the place of an earlier one. */
   async #say(visit: Visit, body: ChatBody, messages: readonly ClientMessage[], last: ClientMessage): Promise<Response> {
     const session = await this.#session(visit, body.id, 'start');
     const message = userMessageOf(last, this.#filesAt(body.id));
@@ -132,7 +132,7 @@ class Chats {
     return this.#stream(visit, session, sent.turn, undefined);
   }
 
-  /** Answers of the client, of which one message goes on. */
+  /** Answers of the client, by which a message of the assistant goes on. */
   async #goOn(
     visit: Visit,
     body: ChatBody,
@@ -188,7 +188,7 @@ class Chats {
     return request.json(await this.#shown(session, id, limit), 200, { 'cache-control': 'no-store' });
   }
 
-  /** For what `useChat` has no form: other arguments, values, answers to questions that are about no call. */
+  /** Takes the answers that `useChat` cannot send: other arguments, values, and answers to questions that are not about a call. */
   async answer(request: Request): Promise<Response> {
     const visit = request.get('visit');
     const given = await bodyOf<GivenAnswer>(request, ANSWER_BODY);
@@ -204,7 +204,7 @@ class Chats {
     const [turn] = await session.turns({ limit: 1 });
     const found = turn && (await visit.runtime.run(turn.turn).artifact(request.req.param('reference') ?? ''));
     if (found === undefined) throw new PilotageError('artifact_not_found', 'The chat has no such file.');
-    // It may be a page that somebody has put there.
+    // The file may be a page with scripts, which no browser must run as one of this server.
     const isShown = /^(image\/(?!svg)|audio\/|video\/|text\/plain)/.test(found.mime);
     return new Response(new Uint8Array(found.bytes), {
       headers: {
@@ -238,7 +238,7 @@ class Chats {
     );
   }
 
-  /** What follows a message of the user. @param message absent: that with which the turn began. */
+  /** Streams the answer to a message of the user. @param message absent: the message with which the turn began. */
   async #stream(visit: Visit, session: Session, run: string, message: string | undefined): Promise<Response> {
     return visit.stream((signal) => this.#whenHeard(visit, session, run, message, signal), this.#streamOptions());
   }
@@ -254,7 +254,7 @@ class Chats {
     const isBeginning = message === undefined || first.turnOrigin?.messages.some(({ id }) => id === message) === true;
     let turn = sent;
     if (!isBeginning && !(await untilHeard(visit.runtime.run(sent), message, signal))) {
-      // It came too late for the turn, and has begun one of its own.
+      // The message came too late for the turn, and has begun a turn of its own.
       const own = await turnOfMessage(visit, await session.turns(), message);
       turn = own?.turn ?? sent;
     }
@@ -272,7 +272,7 @@ class Chats {
     yield* feed.events(signal);
   }
 
-  /** Waits until the turns before it have ended. @returns false when one of them waits for somebody, who may be the one that asks. */
+  /** Waits until the turns before this one have ended. @returns false when one of them waits for somebody, who may be this client. */
   async #hasItsTurn(visit: Visit, session: Session, turn: string, signal: AbortSignal): Promise<boolean> {
     const { runtime, owner } = visit;
     while (!signal.aborted) {
@@ -295,7 +295,7 @@ class Chats {
     return visit.stream((signal) => feed.events(signal), this.#streamOptions());
   }
 
-  /** @param target absent: what follows the words with which the turn began. */
+  /** @param target absent: the answer to the words with which the turn began. */
   async #feedOf(visit: Visit, id: string, turn: string, target?: Target, conflict?: string): Promise<Feed> {
     const { runtime } = visit;
     const { head } = await runtime.run(turn).record();
@@ -334,12 +334,12 @@ class Chats {
   }
 }
 
-/** The message that goes on is the assistant's, wherever it stands among the others. */
+/** Whether the message of this id is the assistant's. */
 function isOfAssistant(messages: readonly ClientMessage[], id: string | undefined): boolean {
   return messages.some((message) => message.id === id && message.role === 'assistant');
 }
 
-/** The turn of which the message is: its user's, or the assistant's. */
+/** The turn to which a message of the user or of the assistant belongs. */
 async function turnOfMessage(visit: Visit, turns: readonly TurnView[], message: string): Promise<TurnView | undefined> {
   const said = turns.find(({ messages }) => messages.some(({ id }) => id === message));
   const end = message.lastIndexOf(':');

@@ -1,34 +1,32 @@
-/** One message of a chat as a client is sent it, from its start or from an answer on: what is recorded, and then what comes. */
+/** Streams one message of a chat to a client, from its start or from an answer on: first what is recorded, then what happens. */
 import { PilotageError, type RunEvent, type StreamRow } from '#core';
-import { type Heard, type TurnChunkOptions, TurnChunks, type TurnListener, type UIChunk } from '#messages';
-import type { Run } from '#runtime';
+import { type HeardWords, type TurnChunkOptions, TurnChunks, type TurnListener, type UIChunk } from '#messages';
+import { DATA_STREAM, type Run } from '#runtime';
 import type { ServerEvent } from '../event-stream.ts';
 
-/** Which message of a turn. */
+/** Selects a message of a turn. */
 export type Target =
-  /** The one that follows these words of the user: the id of a message, or that with which the turn began. */
+  /** The answer to a message of the user, by its id. */
   | { readonly after: string }
-  /** This one, from the moment on in which one of the questions was answered, or from this position of the journal. */
+  /** This message, from the answer to one of the questions on; without questions, from this position of the journal on. */
   | { readonly message: string; readonly goesOnAt: { readonly tokens: ReadonlySet<string>; readonly from: number } }
-  /** This one, from its start. */
+  /** This message, from its start. */
   | { readonly message: string };
 
 export interface FeedOptions extends TurnChunkOptions {
   /** The run with which the turn began. */
   readonly run: Run;
-  /** The message with which it began. */
+  /** The id of the message with which the turn began. */
   readonly begunBy: string | undefined;
-  /** How far the run was when the request came. */
+  /** The last position of the run when the request came. */
   readonly head: number;
-  /** The same run, or one that goes on with it, by its id. */
+  /** Gives a handle of this run, or of a run that continues it, by its id. */
   readonly runOf: (id: string) => Run;
   readonly target: Target;
-  /** Told at the end, as an error. */
+  /** Told at the end of the stream, as an error. */
   readonly conflict?: string;
 }
 
-/** The stream of a run whose rows are parts of its messages. */
-const DATA = 'data';
 const DONE: ServerEvent = { data: '[DONE]' };
 
 const ROW = 'row' as const;
@@ -47,13 +45,13 @@ interface RowReader {
 export class Feed implements TurnListener {
   readonly #options: FeedOptions;
   readonly #chunks: TurnChunks;
-  /** The message that is sent, as soon as it is known. */
+  /** The id of the message that is sent, once it is known. */
   #message: string | undefined;
   #isReached = false;
   #isBegun = false;
   #isMuted: boolean;
   #isOver = false;
-  /** What is to be sent now, in the form of the stream. */
+  /** The chunks that are to be sent next, in the form of the stream. */
   #out = '';
   readonly #rows: StreamRow[] = [];
   #rowsSeen = 0;
@@ -69,7 +67,7 @@ export class Feed implements TurnListener {
     this.#chunks = new TurnChunks(this, options);
   }
 
-  /** Whether anything was found to be sent. */
+  /** Whether a chunk of the message has come. */
   get isBegun(): boolean {
     return this.#isBegun;
   }
@@ -84,7 +82,7 @@ export class Feed implements TurnListener {
     if (!this.#isMuted) this.#send(chunk);
   }
 
-  heard({ place, control }: Heard): void {
+  heard({ place, control }: HeardWords): void {
     const { target, begunBy, run } = this.#options;
     if (this.#isBegun) this.#isOver = true;
     const id = control === undefined ? begunBy : control.turnMessage?.id;
@@ -92,7 +90,7 @@ export class Feed implements TurnListener {
   }
 
   /**
-   * One promise for each batch of chunks and no more: tokens are many.
+   * Makes one promise for each batch of chunks and no more, since there are many tokens.
    * @param signal is aborted when the reader is gone.
    */
   events(signal: AbortSignal): AsyncIterableIterator<ServerEvent> {
@@ -134,7 +132,7 @@ export class Feed implements TurnListener {
   }
 
   #nextEvent(signal: AbortSignal): Promise<IteratorResult<RunEvent, void> | typeof ROW> {
-    // Most runs have no tasks, and are read with less.
+    // Most runs have no tasks, and reading them without is cheaper.
     this.#events ??= this.#options.run.events({ tasks: this.#hasTasks, signal });
     this.#coming ??= this.#events.next();
     if (this.#needsRows) return this.#eventOrRow(this.#coming, signal);
@@ -171,10 +169,10 @@ export class Feed implements TurnListener {
   #rowsEnded = false;
   #head = 0;
   #knownUpTo = 0;
-  /** Runs of the turn with which others have gone on. */
+  /** Runs of the turn that other runs have continued. */
   readonly #runs = new Set<string>();
 
-  /** Calls are under way that may write rows, and all that was recorded before is read. */
+  /** Whether calls are open that may write rows, once all that was recorded before is read. */
   get #needsRows(): boolean {
     return this.#chunks.hasOpenCalls && !this.#rowsEnded && this.#head >= this.#options.head;
   }
@@ -183,13 +181,13 @@ export class Feed implements TurnListener {
     const left = new AbortController();
     const reader = this.#options
       .runOf(this.#run)
-      .stream(DATA, { from: this.#rowsSeen + 1, signal: AbortSignal.any([signal, left.signal]) });
+      .stream(DATA_STREAM, { from: this.#rowsSeen + 1, signal: AbortSignal.any([signal, left.signal]) });
     const next = reader.next().then((row) => ({ row }));
     next.catch(() => {});
     return { reader, next, stop: () => left.abort() };
   }
 
-  /** @returns a promise where rows have to be read first. */
+  /** @returns a promise when rows have to be read first. */
   #hear(event: RunEvent): Promise<void> | undefined {
     if (event.type === 'token' && event.path === undefined) {
       this.#chunks.hear(event);
@@ -216,7 +214,7 @@ export class Feed implements TurnListener {
     }
   }
 
-  /** From now on what tasks do is read, too: the run is read from its beginning, and what is known of it is passed over. */
+  /** From now on events of tasks are read too: the run is read from its beginning, and the events that were heard are skipped. */
   #readTasks(): void {
     this.#hasTasks = true;
     void this.#events?.return();
@@ -240,7 +238,7 @@ export class Feed implements TurnListener {
     this.#rowsEnded = false;
   }
 
-  /** From here on the client does not know what comes of its answer. */
+  /** Begins to send where the client's answer was heard: it has what came before. */
   #maybeGoOn(event: RunEvent): void {
     const { target } = this.#options;
     if (!('goesOnAt' in target)) return;
@@ -256,12 +254,12 @@ export class Feed implements TurnListener {
     this.#send({ type: 'start', messageId, messageMetadata: { run: run.id, ...metadata } });
   }
 
-  /** Rows of a call are stored before its end is. */
+  /** Tells the rows of a call before its end, since they were stored before it. */
   async #rowsOf({ seq, step, call }: Extract<RunEvent, { type: 'tool.completed' | 'tool.failed' }>): Promise<void> {
     if (seq > this.#rowsKnownUpTo) {
       const upTo = Math.max(seq, this.#rowsKnownUpTo === 0 ? this.#options.head : 0);
-      for await (const row of this.#options.runOf(this.#run).stream(DATA, { from: this.#rowsSeen + 1, follow: false }))
-        this.#take(row);
+      const run = this.#options.runOf(this.#run);
+      for await (const row of run.stream(DATA_STREAM, { from: this.#rowsSeen + 1, follow: false })) this.#take(row);
       this.#rowsKnownUpTo = upTo;
     }
     for (const row of this.#rows.filter((each) => each.step === step && each.call === call)) {
@@ -285,7 +283,7 @@ export class Feed implements TurnListener {
       for (const row of this.#rows.splice(0)) this.#chunks.data(row);
       const last = this.#chunks.end();
       const { target } = this.#options;
-      // Nothing has come of the answers: the client still has to hear that it is not to wait.
+      // Nothing has come of the answers. The client must still hear that the stream has ended.
       if (this.#isMuted && 'goesOnAt' in target) this.#start(target.message);
       if (last !== undefined) this.#send(last);
     }
@@ -298,7 +296,7 @@ export class Feed implements TurnListener {
   }
 }
 
-/** Reads on until the run has heard a message of its user, or has ended. @returns whether it has heard it. */
+/** Reads on until the run has heard a message of its user, or has ended. @returns whether the message was heard. */
 export async function untilHeard(run: Run, message: string, signal: AbortSignal): Promise<boolean> {
   try {
     for await (const event of run.events({ overPauses: true, signal })) {

@@ -1,17 +1,17 @@
-/** What `useChat` posts, as a session takes it. The messages are the client's: only the newest words, and answers, are taken from them. */
+/** What `useChat` posts, in the form that a session takes. Of the messages that a client sends, only the newest words and the answers are taken. */
 import { defined, isJsonObject, type Json, type JsonObject } from '#core';
 import type { MessageFile, UserMessage } from '#messages';
 import { RequestRefused } from '../problem.ts';
 
 export interface ChatBody {
-  /** The chat, which is the session. */
+  /** The id of the chat, which is that of the session. */
   readonly id: string;
   readonly messages?: readonly JsonObject[];
-  /** In place of `messages`: the last of them. */
+  /** The last message, in place of all `messages`. */
   readonly message?: JsonObject;
   readonly trigger?: 'submit-message' | 'regenerate-message';
   readonly messageId?: string;
-  /** Arguments in place of those that are approved, by the id of the approval. */
+  /** Arguments that take the place of those that are approved, by the ids of the approvals. */
   readonly edits?: JsonObject;
 }
 
@@ -40,7 +40,7 @@ export const CHAT_BODY: JsonObject = {
   required: ['id'],
 };
 
-/** An answer to something that the run asks, by its token. */
+/** An answer to a question of the run, by the token of the question. */
 export interface GivenAnswer {
   readonly approvalId: string;
   readonly approved?: boolean;
@@ -49,7 +49,7 @@ export interface GivenAnswer {
   readonly args?: Json;
   /** The answer to a question of a call. */
   readonly value?: Json;
-  /** What a planner has asked for. */
+  /** The answer to a planner. */
   readonly payload?: JsonObject;
 }
 
@@ -68,28 +68,28 @@ export const ANSWER_BODY: JsonObject = {
   additionalProperties: false,
 };
 
-/** What a client says that one of its own tools came to. */
-export type GivenOutput = { readonly toolCallId: string } & (
+/** The result of one of the client's own tools, as the client tells it. */
+export type ClientToolOutput = { readonly toolCallId: string } & (
   | { readonly output: Json }
   | { readonly errorText: string }
 );
 
-export interface Part extends JsonObject {
+export interface ClientPart extends JsonObject {
   readonly type: string;
 }
 
 export interface ClientMessage {
   readonly id: string;
   readonly role: string;
-  readonly parts: readonly Part[];
+  readonly parts: readonly ClientPart[];
 }
 
-/** All messages of the request: one, or the whole chat as the client has it. */
-export function messagesOf({ messages = [], message }: ChatBody): readonly ClientMessage[] {
+/** The messages of the request: the last one, or the whole chat as the client has it. */
+export function clientMessagesOf({ messages = [], message }: ChatBody): readonly ClientMessage[] {
   return [...messages, ...(message === undefined ? [] : [message])] as unknown as readonly ClientMessage[];
 }
 
-/** Answers to approvals that the client has given, in any of the messages. */
+/** The client's answers to approvals, in any of the messages. */
 export function answersIn(messages: readonly ClientMessage[], edits: JsonObject = {}): readonly GivenAnswer[] {
   return callParts(messages).flatMap(({ state, approval }): GivenAnswer[] => {
     if (state !== 'approval-responded' || !isJsonObject(approval)) return [];
@@ -102,22 +102,22 @@ export function answersIn(messages: readonly ClientMessage[], edits: JsonObject 
   });
 }
 
-/** Calls that have an outcome on the client. */
-export function outputsIn(messages: readonly ClientMessage[]): readonly GivenOutput[] {
-  return callParts(messages).flatMap(({ toolCallId, state, output, errorText, preliminary }): GivenOutput[] => {
+/** The results that calls have in the client's messages. */
+export function outputsIn(messages: readonly ClientMessage[]): readonly ClientToolOutput[] {
+  return callParts(messages).flatMap(({ toolCallId, state, output, errorText, preliminary }): ClientToolOutput[] => {
     if (typeof toolCallId !== 'string' || preliminary === true) return [];
     if (state === 'output-available') return [{ toolCallId, output: output ?? null }];
     return state === 'output-error' && typeof errorText === 'string' ? [{ toolCallId, errorText }] : [];
   });
 }
 
-function callParts(messages: readonly ClientMessage[]): readonly Part[] {
+function callParts(messages: readonly ClientMessage[]): readonly ClientPart[] {
   return messages
     .filter(({ role }) => role === 'assistant')
     .flatMap(({ parts }) => parts.filter(({ type }) => type === 'dynamic-tool' || type.startsWith('tool-')));
 }
 
-/** @param filesAt the beginning of the addresses of the session's own files. @throws RequestRefused `request_invalid`. */
+/** @param filesAt the path under which the session's own files are served. @throws RequestRefused `request_invalid`. */
 export function userMessageOf({ parts }: ClientMessage, filesAt: string): UserMessage {
   const texts = parts.flatMap(({ type, text }) => (type === 'text' && typeof text === 'string' ? [text] : []));
   const inputs = parts.flatMap((part) => (part.type === 'file' ? [fileOf(part, filesAt)] : []));
@@ -126,7 +126,7 @@ export function userMessageOf({ parts }: ClientMessage, filesAt: string): UserMe
   return { text: texts.join('\n'), ...(inputs.length === 0 ? {} : { inputs }) };
 }
 
-function fileOf({ url, mediaType, filename }: Part, filesAt: string): MessageFile {
+function fileOf({ url, mediaType, filename }: ClientPart, filesAt: string): MessageFile {
   if (typeof url !== 'string') throw new RequestRefused('request_invalid', 'A file of the message has no url.');
   const named = typeof filename === 'string' ? { fileName: filename } : {};
   const mime = typeof mediaType === 'string' ? mediaType : 'application/octet-stream';

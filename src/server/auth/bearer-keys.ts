@@ -1,4 +1,4 @@
-/** Keys that are sent as bearers, and of which the server knows only the hash. */
+/** Lets in clients by keys that they send as bearer tokens. The server knows only the hashes of the keys. */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import {
@@ -15,22 +15,22 @@ import {
 import type { Access, Authenticate } from '../access.ts';
 import { BAD_BEARER, bearerIn, NO_BEARER } from './bearer.ts';
 
-/** Whom a key lets in. */
+/** A key, by its hash, and the visitor that it lets in. */
 export interface BearerKey {
-  /** SHA-256 of the key, in hex, as `newBearerKey` gives it. A key is random and long, so that nobody finds it from its hash. */
+  /** The SHA-256 of the key in hex, as `newBearerKey` gives it. Keys are long and random, so that nobody finds one from its hash. */
   readonly sha256: string;
   readonly tenant: string;
   readonly user: string;
-  /** Reaches this session alone. */
+  /** The only session that the visitor reaches. Absent: all sessions of the user. */
   readonly session?: string;
   readonly as?: ControlScope;
   readonly scopes?: readonly string[];
-  /** For whoever keeps the list. */
+  /** A note for the people who keep the list. */
   readonly note?: string;
 }
 
 export interface BearerKeysOptions {
-  /** A JSON file, `{ "keys": [ … ] }`. It is read again when it has changed. Either this or `keys`. */
+  /** A JSON file, `{ "keys": [ … ] }`. It is read again when it has changed. Give this or `keys`. */
   readonly file?: string;
   readonly keys?: readonly BearerKey[];
 }
@@ -46,13 +46,13 @@ interface Known {
   readonly access: Access;
 }
 
-/** A fresh key for a client, and its hash for the list. The key itself is kept nowhere. */
+/** Makes a key for a client, and its hash for the list. The key itself is not stored. */
 export function newBearerKey(): { readonly key: string; readonly sha256: string } {
   const key = `pk_${randomBytes(32).toString('base64url')}`;
   return { key, sha256: hashOf(key).toString('hex') };
 }
 
-/** @throws PilotageError `invalid_config`. A file that is wrong lets nobody in: each request is answered with 500, and `onFault` is told. */
+/** @throws PilotageError `invalid_config`. A file that cannot be used lets nobody in: each request is answered with status 500, and `onFault` is called. */
 export function bearerKeys(options: BearerKeysOptions): Authenticate {
   assertOptions('bearerKeys', options, OPTIONS);
   const { file, keys } = options;
@@ -64,7 +64,7 @@ export function bearerKeys(options: BearerKeysOptions): Authenticate {
     const token = bearerIn(request);
     if (token === undefined) return NO_BEARER();
     const hash = hashOf(token);
-    // All are looked at, so that the time says nothing of where in the list one stands.
+    // All keys are compared, so that the time of the answer says nothing about the list.
     const [found] = (await known()).filter((key) => timingSafeEqual(key.hash, hash));
     return found?.access ?? BAD_BEARER();
   };
@@ -96,7 +96,7 @@ function unfit(why: string): PilotageError {
   return new PilotageError('invalid_config', `The list of bearerKeys cannot be used: ${why}.`);
 }
 
-/** A file of keys, as it is now. */
+/** A file of keys. It is read again when it has changed. */
 class KeyFile {
   readonly #path: string;
   #mark = '';
@@ -106,7 +106,7 @@ class KeyFile {
     this.#path = path;
   }
 
-  /** @throws PilotageError `invalid_config` for one that is wrong, or not there. */
+  /** @throws PilotageError `invalid_config` for a file that is missing or cannot be used. */
   readonly keys = async (): Promise<readonly Known[]> => {
     const { mtimeMs, size, ino } = await stat(this.#path).catch(notThere);
     const mark = `${mtimeMs} ${size} ${ino}`;

@@ -1,20 +1,21 @@
-/** JSON Web Tokens that somebody else has issued, through the package `jose`, which is loaded with the first request. */
+/** Lets in clients by JSON Web Tokens of an issuer. The package `jose` checks them; it is loaded with the first request. */
 import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey } from 'jose';
 import { assertOptions, type OptionShape, PilotageError } from '#core';
 import type { Access, Authenticate } from '../access.ts';
 import { BAD_BEARER, bearerIn, NO_BEARER } from './bearer.ts';
 
 export interface JwtOptions {
-  /** Where the public keys of the issuer are, or these themselves. Either this or `secret`. */
+  /** The address of the issuer's public keys, or the keys themselves. Give this or `secret`. */
   readonly jwks?: string | JSONWebKeySet;
-  /** A secret that the issuer and the server share (HS256), of 32 bytes at least. */
+  /** The secret that the issuer and the server share (HS256), of at least 32 bytes. */
   readonly secret?: string;
-  /** Who must have issued the token (`iss`). */
+  /** The issuer that a token must name (`iss`). */
   readonly issuer: string;
-  /** For whom it must be (`aud`). */
+  /** The audience that a token must name (`aud`). */
   readonly audience: string;
   /**
-   * Whom a token lets in; `undefined`: nobody. Default: the claim `tenant` is the tenant, `sub` the user, and there is nothing more that they may do.
+   * Makes the visitor of a token from its claims; `undefined` lets nobody in. Default: the claim `tenant` is the tenant and `sub` the user, with the rights
+   * of an owner.
    */
   readonly identity?: (claims: JWTPayload) => Access | undefined;
 }
@@ -22,14 +23,14 @@ export interface JwtOptions {
 const OPTIONS: OptionShape<JwtOptions> = {
   ...({ jwks: 'any?', secret: 'text?', issuer: 'text', audience: 'text', identity: 'function?' } as const),
 };
-/** One who may choose the algorithm could take a public key for a secret. */
+/** Algorithms of public keys. HS256 is left out: an attacker could use a public key as its secret. */
 const WITH_KEYS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'];
 const LEAST_SECRET_BYTES = 32;
-/** How far clocks may be apart, in seconds. */
+/** How far the clocks of the issuer and the server may differ, in seconds. */
 const TOLERANCE_S = 30;
 
 type Jose = typeof import('jose');
-/** Says why a token is not let in, beside what is wrong with the keys themselves. */
+/** Codes of errors that are about the keys, and not about the token. */
 const OF_KEYS = new Set(['ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID', 'ERR_JOSE_GENERIC']);
 
 /** @throws PilotageError `invalid_config`. */
@@ -60,7 +61,7 @@ export function jwt(options: JwtOptions): Authenticate {
           : await jose.jwtVerify(token, keys, { ...terms, algorithms: WITH_KEYS });
       return identity(payload) ?? BAD_BEARER();
     } catch (error) {
-      // It is not the client's fault when the keys cannot be had.
+      // When the keys cannot be loaded, it is not the client's fault.
       if (!(error instanceof jose.errors.JOSEError) || OF_KEYS.has(error.code)) throw error;
       return BAD_BEARER();
     }

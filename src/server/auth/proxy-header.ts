@@ -1,4 +1,4 @@
-/** A proxy in front of the server has authenticated whoever asks, and says so in a header. */
+/** Lets in users that a proxy in front of the server has authenticated, and names in a header. */
 import { BlockList, isIP } from 'node:net';
 import { assertOptions, type OptionShape, PilotageError } from '#core';
 import type { Access, Authenticate } from '../access.ts';
@@ -10,9 +10,9 @@ export interface ProxyHeaderOptions {
   readonly header: string;
   /** The tenant of all users, or the header that names it. */
   readonly tenant: string | { readonly header: string };
-  /** Addresses from which the proxy connects: `10.0.0.7`, or a range such as `10.0.0.0/8`. Default: this machine. The header of anybody else says nothing. */
+  /** The addresses from which the proxy connects, such as `10.0.0.7`, or ranges such as `10.0.0.0/8`. Others are not let in. Default: this machine. */
   readonly trusted?: readonly string[];
-  /** What a user may do. Default: what an owner may. */
+  /** The control scope of a user. Default `owner_user`. */
   readonly as?: (user: string, request: Request) => Access['as'];
 }
 
@@ -44,7 +44,7 @@ export function proxyHeader(options: ProxyHeaderOptions): Authenticate {
   };
 }
 
-/** A header that came twice would name two. */
+/** The name in the header. A header that was sent twice names nobody. */
 function nameIn(request: Request, header: string): string | undefined {
   const value = request.headers.get(header)?.trim();
   return value === undefined || value === '' || value.includes(',') ? undefined : value;

@@ -1,23 +1,24 @@
-/** What a run has come to, as the result of a tool's call. */
+/** The result of a run as the result of an MCP tool's call. */
 import type { Json, JsonObject } from '#core';
 import type { PauseNotice, Run, RunResult } from '#runtime';
 import type { ErrorText } from '../problem.ts';
 import { questionOf } from './questions.ts';
 
-export interface Telling {
+/** The texts that results are made of. */
+export interface ResultWords {
   readonly errorText: ErrorText;
-  /** How a person answers a question of a run, in words. */
+  /** Says how a person answers a question of a run. */
   readonly howToAnswer: (question: { readonly run: string; readonly token: string; readonly reason: string }) => string;
 }
 
-/** Endings that gave what was asked for, or as much of it as there is. */
+/** Reasons for the end of a run that are not errors of the call. */
 const GOOD = ['goal', 'length', 'handed_over', 'continued'];
 
-/** @param asked what the run waits for, when it is paused: those of its questions that the client was not asked, or did not want to answer. */
-export async function toolResult(run: Run, result: RunResult, telling: Telling): Promise<JsonObject> {
+/** The result of a call whose run has ended, or waits for somebody whom the client cannot ask. */
+export async function toolResult(run: Run, result: RunResult, words: ResultWords): Promise<JsonObject> {
   const runId = run.id;
-  if (result.status === 'failed') return resultOf({ runId, status: 'failed' }, telling.errorText(result.error), true);
-  if (result.status === 'paused') return waitingResult(runId, result.pauses, telling);
+  if (result.status === 'failed') return resultOf({ runId, status: 'failed' }, words.errorText(result.error), true);
+  if (result.status === 'paused') return waitingResult(runId, result.pauses, words);
   const { reason, answer } = result;
   const said = answer ?? textOf(await run.payload());
   const status = reason === 'cancelled' ? 'cancelled' : 'finished';
@@ -33,7 +34,7 @@ function textOf(payload: Json | undefined): string | undefined {
   return typeof payload === 'string' ? payload : JSON.stringify(payload);
 }
 
-function waitingResult(runId: string, pauses: readonly PauseNotice[], { howToAnswer }: Telling): JsonObject {
+function waitingResult(runId: string, pauses: readonly PauseNotice[], { howToAnswer }: ResultWords): JsonObject {
   const waitsFor = pauses.map((pause) => ({ token: pause.token, reason: pause.reason, question: questionOf(pause) }));
   const lines = pauses.map((pause, index) => {
     const how = howToAnswer({ run: pause.run, token: pause.token, reason: pause.reason });
@@ -48,7 +49,7 @@ function resultOf(structuredContent: JsonObject, text: string, isError: boolean)
   return { content: [{ type: 'text', text }], structuredContent, ...(isError ? { isError } : {}) };
 }
 
-/** A call that began nothing, which the model can make better. */
+/** The result of a call that began nothing. It tells the model how to make a better one. */
 export function errorResult(text: string): JsonObject {
   return { content: [{ type: 'text', text }], isError: true };
 }

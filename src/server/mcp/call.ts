@@ -1,27 +1,27 @@
-/** A call of a tool: which run it is, and what comes of that. */
+/** Calls of tools: begins the run of a call, and follows it. */
 import { defined, isJsonObject, type Json, type JsonObject, newRunId, PilotageError, type RunEvent } from '#core';
 import type { PauseNotice, Run, RunResult } from '#runtime';
 import type { PartContext } from '../part.ts';
 import { RequestRefused } from '../problem.ts';
 import type { Visit } from '../visit.ts';
-import { errorResult, type Telling } from './answers.ts';
+import { errorResult, type ResultWords } from './answers.ts';
 import { type Askable, type AskedPause, answerOnce, elicitationOf, saidBy } from './questions.ts';
 import { digestOf, principalOf, type Seal } from './seal.ts';
 import { argsMisfit, RUN_RESULT, type ServedTool } from './tools.ts';
 
-export interface Ground extends PartContext, Telling {
+export interface Ground extends PartContext, ResultWords {
   readonly seal: Seal;
   readonly tools: readonly ServedTool[];
-  /** How long what is sealed for a question holds, in milliseconds. */
+  /** How long the seal of a question is valid, in milliseconds. */
   readonly holdsMs: number;
   readonly onClosedCall: 'cancel' | 'leave';
 }
 
-/** Whoever sends a call again under the same key finds its run. */
+/** The key of a call in its `_meta`: a call that is sent again with the same key finds its run. */
 export const KEY_META = 'pilotage/idempotencyKey';
 const MAX_KEY_CHARS = 256;
 
-/** The parameters of a `tools/call`, as far as they are what they have to be. */
+/** The checked parameters of a `tools/call`. */
 export interface CallParams {
   readonly name: string;
   readonly args: JsonObject;
@@ -45,13 +45,13 @@ export function callParams(params: unknown): CallParams {
 
 export interface Begun {
   readonly run: Run;
-  /** False: the call only looks after a run, whose end it is not. */
+  /** False when the call only looks a run up: then closing the call does not cancel the run. */
   readonly isOwn: boolean;
   /** The position behind which the call reads the run. */
   readonly from: number;
 }
 
-/** What a call comes to that began nothing, for the model to make a better one. */
+/** The result of a call that began nothing. */
 export interface NotBegun {
   readonly result: JsonObject;
 }
@@ -62,7 +62,7 @@ function notBegun(why: string): NotBegun {
 
 /**
  * Begins the run of a call, or finds it again.
- * @param known what else tells that the call was sent before: its place in a session.
+ * @param known the place of the call in its session, which also identifies a call that is sent again.
  * @throws RequestRefused, PilotageError.
  */
 export async function begin(
@@ -91,13 +91,13 @@ export async function begin(
     });
     return { run: visit.runtime.run(started.id, { as: visit.caller(session) }), from: 1, isOwn: true };
   } catch (error) {
-    // Arguments that a flow does not take.
+    // A flow has refused the arguments.
     if (PilotageError.is(error, 'validation_failed')) return notBegun(error.message);
     throw error;
   }
 }
 
-/** Names the call of a session that a run is of. */
+/** The label of a run that names its call in a session. */
 export const PLACE_LABEL = 'mcp.call';
 
 async function lookedUp(visit: Visit, { runId }: JsonObject): Promise<Begun | NotBegun> {
@@ -114,19 +114,20 @@ async function lookedUp(visit: Visit, { runId }: JsonObject): Promise<Begun | No
 export interface CallProgress {
   readonly progress: number;
   readonly message: string;
-  /** Whoever has heard this reads on from here. */
+  /** The position from which a client that has heard this reads on. */
   readonly next: number;
 }
 
-/** How a run stands that has ended or waits for somebody, and from where to read on. */
+/** The result of a run that has ended or waits for somebody, and the position from which to read on. */
 export interface Stands {
   readonly result: RunResult;
   readonly next: number;
 }
 
 /**
- * What the run does until it has ended or waits for somebody. Its progress are positions in its journal, which only grow, whoever tells of them.
- * @param tell makes of them what is told; `undefined`: nothing.
+ * Follows the run until it has ended or waits for somebody. The numbers of its progress are positions in its journal, so that they only grow, whichever
+ * process tells them.
+ * @param tell makes what is told of a step of progress; `undefined` tells nothing.
  */
 export async function* followed<T>(
   run: Run,
@@ -137,7 +138,7 @@ export async function* followed<T>(
   let next = from;
   let told = from - 1;
   for await (const event of run.events({ from, signal })) {
-    // A run that goes on in another one counts anew.
+    // Positions of a run that continues this one would begin anew, so that they are left out.
     if (event.identity.run !== run.id || !isRecorded(event)) continue;
     next = event.seq + 1;
     const message = wordsOf(event);
@@ -150,7 +151,7 @@ export async function* followed<T>(
   return { result: await run.result(), next };
 }
 
-/** Resolves with the next news of a run that waits, or when the signal is aborted. */
+/** Resolves at the next recorded event of a run that waits, or when the signal is aborted. */
 export async function untilMoved(run: Run, next: number, signal: AbortSignal): Promise<void> {
   for await (const event of run.events({ from: next, overPauses: true, signal })) if (isRecorded(event)) return;
 }
@@ -185,8 +186,8 @@ export function asksFor(pauses: readonly PauseNotice[], askable: Askable): Reado
 }
 
 /**
- * Gives the run what a client has answered. @param pauses what was asked.
- * @returns the tokens of questions that the person did not want to answer now, and why answers were refused that can be given better.
+ * Gives a client's answers to the run. @param pauses the questions that were asked.
+ * @returns `later`: the tokens of the questions that the person does not want to answer now; `refused`: why answers were refused.
  */
 export async function answered(
   run: Run,
@@ -210,7 +211,7 @@ export async function answered(
   return { later, refused };
 }
 
-/** Somebody else has to answer it. */
+/** Whether somebody else has to answer the question. */
 function isForOthers(error: unknown): boolean {
   return PilotageError.is(error, 'approver_refused') || PilotageError.is(error, 'scope_mismatch');
 }

@@ -1,4 +1,4 @@
-/** Messages of JSON-RPC over HTTP, as far as they are answered before the package sees them. */
+/** Messages of JSON-RPC over HTTP that are answered before the MCP package sees them. */
 import { isJsonObject, type Json, type JsonObject } from '#core';
 import { statusOf, toldError } from '../problem.ts';
 
@@ -21,7 +21,7 @@ export const METHOD_NOT_ALLOWED = -32_000;
 export const HEADER_MISMATCH = -32_020;
 export const MISSING_CAPABILITY = -32_021;
 
-/** `undefined` for what is not one message. */
+/** @returns `undefined` when the body is not a single message. */
 export function messageIn(body: Json): RpcMessage | undefined {
   if (!isJsonObject(body)) return undefined;
   const { id, method, params = {}, result, error } = body;
@@ -42,7 +42,7 @@ export function errorMessage(id: RequestId | null, code: number, message: string
   return { jsonrpc: '2.0', id, error: { code, message, ...(data && { data }) } };
 }
 
-/** @param onFault is told what the client is not. */
+/** @param onFault is called with errors whose details the client is not told. */
 export function thrownMessage(id: RequestId | null, error: unknown, onFault: (error: unknown) => void): JsonObject {
   const isOurs = statusOf(error) >= 500;
   if (isOurs) onFault(error);

@@ -1,7 +1,7 @@
 /**
- * Calls of the protocols up to 2025-11-25. A session is what its client can do, signed, in its id; a question is a request in the stream of the call,
- * whose id says what it asks. So no process keeps anything: whichever gets an answer gives it to the run, and whichever is asked for the rest of a
- * stream reads the run on.
+ * Calls of the protocols up to 2025-11-25. No process keeps anything for a session: its id holds, signed, what the client can do. A question is a request in
+ * the stream of the call, and its signed id says what it asks. So any process can give an answer to the run, and any can send the rest of a stream that
+ * broke off.
  */
 import { randomUUID } from 'node:crypto';
 import { SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server';
@@ -10,6 +10,7 @@ import type { Run } from '#runtime';
 import type { ServerEvent } from '../event-stream.ts';
 import { statusOf } from '../problem.ts';
 import type { Visit } from '../visit.ts';
+import type { AnswerNews, CallNews } from './answer-news.ts';
 import { toolResult } from './answers.ts';
 import {
   answered,
@@ -23,7 +24,6 @@ import {
   type Stands,
   untilMoved,
 } from './call.ts';
-import type { Heard, HeardCall } from './heard.ts';
 import {
   errorMessage,
   jsonResponse,
@@ -39,9 +39,9 @@ import { digestOf, principalOf } from './seal.ts';
 
 export const SESSION_HEADER = 'mcp-session-id';
 const VERSION_HEADER = 'mcp-protocol-version';
-/** From this version on clients understand an event without data, which tells them where to go on after a connection that broke. */
+/** Since this version a stream begins with an event without data, from whose id a client goes on after its connection broke. */
 const PRIMED_SINCE = '2025-11-25';
-/** Whoever cancels what was never called fills no memory. */
+/** How many early cancellations are kept, so that cancelling calls that never come fills no memory. */
 const MAX_EARLY = 1_000;
 const SESSION_HOLDS_MS = 30 * 86_400_000;
 
@@ -50,7 +50,7 @@ interface McpSession {
   readonly asks: Askable;
 }
 
-/** Where the stream of a call stands, for whoever is asked for the rest of it. */
+/** Where the stream of a call stands: what a process needs for sending the rest. */
 interface Position {
   readonly run: string;
   readonly id: RequestId;
@@ -61,22 +61,22 @@ interface Position {
 
 export class Legacy {
   readonly #ground: Ground;
-  readonly #heard: Heard;
+  readonly #answerNews: AnswerNews;
   /** Calls that were cancelled before their runs were stored. */
   readonly #early: Set<string> = new Set();
 
-  constructor(ground: Ground, heard: Heard) {
+  constructor(ground: Ground, answerNews: AnswerNews) {
     this.#ground = ground;
-    this.#heard = heard;
+    this.#answerNews = answerNews;
   }
 
-  /** The id of a new session, whose client has said this of itself. */
+  /** Makes the id of a new session. @param params those of `initialize`. */
   sessionFor(visit: Visit, params: JsonObject): string {
     const asks = { ...askableOf(params['capabilities']) };
     return this.#ground.seal.close('session', principalOf(visit), { id: randomUUID(), asks }, SESSION_HOLDS_MS);
   }
 
-  /** @returns `undefined` for what the package answers; a 404 for a session that is not known, so that the client begins another. */
+  /** @returns `undefined` for requests that the package answers; status 404 for an unknown session, so that the client begins a new one. */
   async response(visit: Visit, request: Request, message: RpcMessage | undefined): Promise<Response | undefined> {
     const session = this.#sessionOf(visit, request);
     if (session === undefined) return jsonResponse(errorMessage(null, SESSION_NOT_FOUND, 'Session not found'), 404);
@@ -91,7 +91,7 @@ export class Legacy {
     return undefined;
   }
 
-  /** A request without a session is that of a client which cannot be asked. */
+  /** The session of a request. A client without a session cannot be asked. @returns `undefined` for an id that is not valid. */
   #sessionOf(visit: Visit, { headers }: Request): Partial<McpSession> | undefined {
     const sealed = headers.get(SESSION_HEADER);
     if (sealed === null) return {};
@@ -106,9 +106,9 @@ export class Legacy {
   ): Promise<Response> {
     try {
       const call = callParams(params);
-      // An id is used once in a session: what comes under it again is the same call.
+      // In a session each id is used once: a second call with the same id is the first one, sent again.
       const known = session.id === undefined ? undefined : { place: placeOf(session.id, id) };
-      // Before anything is begun that nobody could follow.
+      // A call whose stream would be refused must not begin a run.
       const leave = visit.enterStream();
       const begun = await begin(this.#ground, visit, call, known).catch((error: unknown) => {
         leave();
@@ -131,10 +131,10 @@ export class Legacy {
     }
   }
 
-  /** What is left of a stream whose connection broke. */
+  /** Sends the rest of a stream whose connection broke. */
   async #rest(visit: Visit, { headers }: Request): Promise<Response> {
     const last = headers.get('last-event-id');
-    // Nothing is said outside of calls.
+    // This server sends no messages outside of calls.
     if (last === null)
       return jsonResponse(errorMessage(null, METHOD_NOT_ALLOWED, 'Method not allowed.'), 405, { allow: 'POST' });
     const opened = this.#ground.seal.open('event', principalOf(visit), last);
@@ -166,7 +166,7 @@ export class Legacy {
       },
       {
         ...defined({ leave }),
-        // A server that goes away says nothing: its client asks for the rest.
+        // A server that closes sends no error, so that the client asks for the rest of the stream.
         onError: (error) =>
           PilotageError.is(error, 'runtime_closed')
             ? undefined
@@ -180,7 +180,7 @@ export class Legacy {
   }
 
   async *#messages(visit: Visit, run: Run, position: Position, signal: AbortSignal): AsyncGenerator<Said> {
-    const hearing = this.#heard.of(run.id);
+    const hearing = this.#answerNews.of(run.id);
     try {
       yield* this.#heardMessages(visit, run, position, { signal, hearing });
     } finally {
@@ -221,7 +221,7 @@ export class Legacy {
     return { jsonrpc: '2.0', id, method: 'elicitation/create', params: message };
   }
 
-  /** The answer to a question; one that is not ours is left alone. */
+  /** Takes the answer to a question. Answers with an unknown id are ignored. */
   async #answer(visit: Visit, id: RequestId, response: Json): Promise<Response> {
     const opened = this.#ground.seal.open('question', principalOf(visit), id);
     if (opened !== undefined) await this.#answered(visit, opened as { run: string; token: string }, response);
@@ -231,17 +231,17 @@ export class Legacy {
   async #answered(visit: Visit, question: { run: string; token: string }, response: Json): Promise<void> {
     const { run: id, token } = question;
     const { run } = await visit.run(id, 'answer');
-    // A client that cannot ask after all says so by an error.
+    // An error means that the client cannot ask its user after all.
     const said = isJsonObject(response) ? response : { action: 'cancel' };
     try {
       const { later, refused } = await answered(run, await pausesNamed(run, [token]), { [token]: said });
       const [why] = refused;
-      if (why !== undefined) this.#heard.tell(id, token, why);
-      else if (later.length > 0) this.#heard.tell(id, token);
+      if (why !== undefined) this.#answerNews.tell(id, token, why);
+      else if (later.length > 0) this.#answerNews.tell(id, token);
     } catch (error) {
-      // Somebody else was first, or this visitor may not approve: the call goes on, and tells what comes of it.
+      // Somebody else was first, or this visitor may not approve. The call goes on, and tells what comes of the run.
       if (statusOf(error) >= 500) throw error;
-      this.#heard.tell(id, token);
+      this.#answerNews.tell(id, token);
     }
   }
 
@@ -258,12 +258,12 @@ export class Legacy {
 
 interface Hears {
   readonly signal: AbortSignal;
-  readonly hearing: HeardCall;
+  readonly hearing: CallNews;
 }
 
 interface Said {
   readonly message: JsonObject;
-  /** The rest of the stream begins behind it. */
+  /** The position from which the rest of the stream is read. */
   readonly next: number;
 }
 

@@ -1,4 +1,4 @@
-/** The routes of the protocol, and which of its eras a request is of. */
+/** The routes of MCP. They tell requests of the older protocols from those of 2026-07-28. */
 import {
   createMcpHandler,
   isJsonContentType,
@@ -12,9 +12,9 @@ import type { Context } from 'hono';
 import { assertOptions, isJsonObject, type Json, type JsonObject, type OptionShape, PilotageError } from '#core';
 import type { Part, ServerEnv } from '../part.ts';
 import type { Visit } from '../visit.ts';
-import { plainWay, type Telling } from './answers.ts';
+import { AnswerNews } from './answer-news.ts';
+import { plainWay, type ResultWords } from './answers.ts';
 import type { Ground } from './call.ts';
-import { Heard } from './heard.ts';
 import { errorMessage, jsonResponse, messageIn, PARSE_ERROR, type RpcMessage } from './json-rpc.ts';
 import { Legacy, SESSION_HEADER } from './legacy.ts';
 import { type Asking, answerToolCall, boundToCall, protocolError } from './modern.ts';
@@ -24,25 +24,25 @@ import { LISTED_RUN_RESULT, type McpAgent, type ServedTool, servedTools } from '
 
 export interface McpOptions {
   /**
-   * Signs what clients keep for us: where a call stands that asks somebody, and sessions of the older protocol. At least 32 bytes, the same in all
-   * processes. Of several the first signs, and all are taken.
+   * Signs what clients keep for the server: the state of calls that ask somebody, and sessions of the older protocols. At least 32 bytes, the same in all
+   * processes. Of several secrets the first one signs, and all are accepted.
    */
   readonly secret: string | readonly string[];
-  /** Default `/mcp`. */
+  /** The path of the server. Default `/mcp`. */
   readonly path?: string;
-  /** The agents that are offered, by name or with a description of them. Default: all that the runtime was given. */
+  /** The agents that are offered, each by its name or with options. Default: all agents of the runtime. */
   readonly agents?: readonly (string | McpAgent)[];
-  /** What the server calls itself. Default `pilotage`. */
+  /** The name of the server. Default `pilotage`. */
   readonly name?: string;
   /** How long a question can be answered through the call that asked it, in milliseconds. Default 7 days. The run waits as long as it takes. */
   readonly holdsMs?: number;
   /**
-   * What closing the stream of a call does to its run, in the protocol 2026-07-28, which calls that a cancellation. A call that is a task is never
-   * cancelled by it. Default `cancel`.
+   * What happens to the run of a call when the client closes the stream of the call. For the protocol 2026-07-28 that is a cancellation. A call that is a
+   * task is never cancelled by it. Default `cancel`.
    */
   readonly onClosedCall?: 'cancel' | 'leave';
-  /** Words that tell a client which cannot be asked how a person answers. Default: by the command `pilotage approve`. */
-  readonly howToAnswer?: Telling['howToAnswer'];
+  /** Tells a client that cannot be asked how a person answers. Default: by the command `pilotage approve`. */
+  readonly howToAnswer?: ResultWords['howToAnswer'];
 }
 
 const OPTIONS: OptionShape<McpOptions> = {
@@ -81,9 +81,9 @@ class McpServing {
   readonly #ground: Ground;
   readonly #name: string;
   readonly #legacy: Legacy;
-  /** What the handlers of the package are told of a request beside itself. */
+  /** What the package's handlers need to know beside a request. */
   readonly #askings = new WeakMap<Request, Asking>();
-  /** Calls are streams from the beginning, which are kept open; all else is answered as JSON. */
+  /** Answers calls as streams, which are kept open, and everything else as JSON. */
   readonly #calls: McpHttpHandler;
   readonly #others: McpHttpHandler;
   readonly #older: ReturnType<typeof legacyStatelessFallback>;
@@ -91,9 +91,9 @@ class McpServing {
   constructor(ground: Ground, name: string) {
     this.#ground = ground;
     this.#name = name;
-    this.#legacy = new Legacy(ground, new Heard());
+    this.#legacy = new Legacy(ground, new AnswerNews());
     const factory = (about: McpRequestContext): Server => this.#server(about);
-    // Requests that are not as they have to be are the client's own fault, and it is told.
+    // Malformed requests are the fault of the client, which is told of them.
     this.#calls = createMcpHandler(factory, { legacy: 'reject', responseMode: 'sse' });
     this.#others = createMcpHandler(factory, { legacy: 'reject' });
     this.#older = legacyStatelessFallback(factory);
@@ -138,7 +138,7 @@ class McpServing {
     return new Response(answer.body, { status: answer.status, headers });
   }
 
-  /** One for each request, as the package wants it. */
+  /** Makes the package's server, of which each request needs one of its own. */
   #server({ requestInfo, era }: McpRequestContext): Server {
     const asking = requestInfo && this.#askings.get(requestInfo);
     if (asking === undefined) throw new Error('The request is not one of ours.');
@@ -148,14 +148,14 @@ class McpServing {
       { name: this.#name, version: VERSION },
       {
         capabilities: { tools: {}, ...extensions },
-        // What is listed depends on who asks.
+        // The list depends on the visitor.
         cacheHints: { 'tools/list': { ttlMs: 0, cacheScope: 'private' } },
         requestState: { verify: (state) => opened(seal, asking, state) },
       },
     );
     server.setRequestHandler('tools/list', async () => ({ tools: (await this.#listed(asking.visit)) as never }));
     server.setRequestHandler('tools/call', async ({ params }, context) => {
-      // From clients of the older protocol only lists of calls come here: those cannot be asked, and no closed connection cancels them.
+      // From clients of the older protocols only batches of calls come here. They cannot be asked, and a closed connection does not cancel them.
       const own = era === 'modern' ? asking : { ...asking, params: params as JsonObject, isClosing: () => true };
       return (await answerToolCall(this.#ground, own, context)) as never;
     });
@@ -187,7 +187,7 @@ function jsonIn(text: string): Json | undefined {
   }
 }
 
-/** What `serve` tells beside the request. */
+/** What `serve` gives beside the request. */
 function isClosing(env: unknown): boolean {
   return ((env ?? {}) as { readonly closing?: AbortSignal }).closing?.aborted === true;
 }

@@ -1,4 +1,4 @@
-/** Calls of the protocol 2026-07-28: without sessions, and what is asked of a person ends the call, which is sent again with the answer. */
+/** Calls of the protocol 2026-07-28. There are no sessions. A question to a person ends the call, and the client sends the call again with the answer. */
 import {
   type InputRequests,
   inputRequired,
@@ -15,41 +15,41 @@ import { answered, asksFor, type Begun, begin, callParams, followed, type Ground
 import { askableOf, pausesNamed } from './questions.ts';
 import { digestOf, principalOf } from './seal.ts';
 
-/** A request that a handler of the package answers, and who has sent it. */
+/** A request that one of the package's handlers answers, with its visitor. */
 export interface Asking {
   readonly visit: Visit;
   /** The parameters as they were sent. */
   readonly params: JsonObject;
-  /** Whether it is the server that ends its connections. */
+  /** Whether the server itself is closing its connections. */
   readonly isClosing: () => boolean;
 }
 
 const CAPABILITIES_META = 'io.modelcontextprotocol/clientCapabilities';
 
-/** What the client says in each request that it can do. */
+/** The capabilities that a client declares in each request. */
 export function capabilitiesIn({ _meta: meta }: JsonObject): JsonObject {
   const given = meta !== undefined && isJsonObject(meta) ? meta[CAPABILITIES_META] : undefined;
   return given !== undefined && isJsonObject(given) ? given : {};
 }
 
-/** A call that was answered with questions, as its client sends it back. */
+/** The state of a call that was answered with questions, as its client sends it back. */
 interface CallState {
   readonly run: string;
   readonly tokens: readonly string[];
 }
 
-/** What a state is bound to beside its content: it opens for the same call of the same person only. */
+/** What a state is bound to: it opens only for the same call of the same visitor. */
 export function boundToCall({ visit, params }: Asking): readonly Json[] {
   const { name = null, arguments: args = {} } = params;
   return [...principalOf(visit), name, digestOf(args)];
 }
 
-/** @throws ProtocolError for what the client did; what went wrong here is told to `onFault`. */
+/** @throws ProtocolError. Errors that are the server's own fault are reported to `onFault`. */
 export async function answerToolCall(ground: Ground, asking: Asking, context: ServerContext): Promise<JsonObject> {
   try {
     return await carriedOut(ground, asking, context);
   } catch (error) {
-    // Nobody hears what is said to a client that is gone.
+    // The client is gone, so that nobody hears the answer.
     throw protocolError(error, context.mcpReq.signal.aborted ? () => {} : ground.onFault);
   }
 }
@@ -64,7 +64,7 @@ export function protocolError(error: unknown, onFault: (error: unknown) => void)
   });
 }
 
-/** The run of a call, begun or gone on with by what the client has answered. */
+/** The run of a call: it is begun, or gets the client's answers. */
 export async function begunOrAnswered(
   ground: Ground,
   asking: Asking,
@@ -116,7 +116,7 @@ async function resultAfter({ run, from }: Begun, { params }: Asking, { mcpReq }:
   }
 }
 
-/** Asks the client; `undefined` where it cannot be asked. */
+/** The result that asks the client, or `undefined` where the client cannot be asked. */
 function asked(
   { seal, holdsMs }: Ground,
   asking: Asking,
@@ -134,7 +134,7 @@ function asked(
   }) as unknown as JsonObject;
 }
 
-/** @param refused why answers to them did not do. */
+/** @param refused why earlier answers were refused. */
 export function inputRequests(asks: ReadonlyMap<string, JsonObject>, refused: readonly string[] = []): JsonObject {
   const requests = [...asks].map(([token, { elicitationId: _, ...params }]) => {
     const message = [...refused, params['message']].join('\n');
@@ -143,7 +143,7 @@ export function inputRequests(asks: ReadonlyMap<string, JsonObject>, refused: re
   return Object.fromEntries(requests);
 }
 
-/** In this protocol the client cancels a call by closing its stream. @returns what ends that. */
+/** Cancels the run when the client closes the stream, which is how this protocol cancels a call. @returns a function that stops watching for it. */
 function cancelling({ onClosedCall, onFault }: Ground, asking: Asking, run: Run, signal: AbortSignal): () => void {
   if (onClosedCall === 'leave') return () => {};
   const cancel = (): void => {

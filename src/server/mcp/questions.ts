@@ -1,11 +1,11 @@
-/** What a run waits for, as an elicitation of MCP, and what a client's answer to it means. */
+/** The questions of a run as elicitations of MCP, and the meaning of a client's answers. */
 import { defined, isJsonObject, type Json, type JsonObject, jsonEquals, PilotageError, type RunEvent } from '#core';
 import type { PauseAnswer, PauseNotice, Run } from '#runtime';
 
-/** A pause, as far as its answer depends on it. */
+/** The fields of a pause on which the meaning of an answer depends. */
 export type AskedPause = Pick<PauseNotice, 'run' | 'token' | 'reason' | 'payload' | 'schema' | 'wait'>;
 
-/** What a client can be asked. */
+/** The kinds of elicitation that a client supports. */
 export interface Askable {
   readonly form: boolean;
   readonly url: boolean;
@@ -13,7 +13,7 @@ export interface Askable {
 
 export const NOT_ASKABLE: Askable = { form: false, url: false };
 
-/** @param capabilities those of the client. An empty `elicitation` means forms, as before there were others. */
+/** @param capabilities those of the client. An empty `elicitation` means forms, the only kind of earlier versions. */
 export function askableOf(capabilities: unknown): Askable {
   const given = isJsonObject(capabilities as Json) ? (capabilities as JsonObject)['elicitation'] : undefined;
   if (given === undefined || !isJsonObject(given)) return NOT_ASKABLE;
@@ -21,7 +21,7 @@ export function askableOf(capabilities: unknown): Askable {
   return { form: isJsonObject(form ?? null) || url === undefined, url: isJsonObject(url ?? null) };
 }
 
-/** The parameters of `elicitation/create`; `undefined` for what the client cannot be asked. */
+/** The parameters of `elicitation/create`, or `undefined` for a question that the client cannot be asked. */
 export function elicitationOf(pause: PauseNotice, askable: Askable): JsonObject | undefined {
   const url = loginOf(pause);
   const message = questionOf(pause);
@@ -36,7 +36,7 @@ function loginOf({ reason, payload }: AskedPause): string | undefined {
 
 const MAX_SHOWN_ARGS = 2_000;
 
-/** What is asked, in words for a person. */
+/** The question in words, for a person. */
 export function questionOf(pause: PauseNotice): string {
   const { reason, payload = {}, text } = pause;
   const words = payload['question'] ?? payload['message'] ?? payload['reason'];
@@ -55,7 +55,7 @@ type Flat = string | number | boolean;
 const isFlat = (value: unknown): value is Flat => ['string', 'number', 'boolean'].includes(typeof value);
 const FLAT_TYPES = ['string', 'number', 'integer', 'boolean'];
 
-/** Forms of MCP are flat: texts, numbers, and yes or no. */
+/** The schema of the form. Forms of MCP are flat: they have texts, numbers, and yes or no. */
 function formOf(pause: PauseNotice): JsonObject {
   const { reason, schema, wait } = pause;
   if (reason === 'in_doubt') {
@@ -76,7 +76,7 @@ function formOf(pause: PauseNotice): JsonObject {
   return { type: 'object', properties: { answer: { ...type, title: 'Answer', ...asJson } }, required: ['answer'] };
 }
 
-/** Those that can be changed: whoever changes some has to have seen all of them. */
+/** The arguments that the form lets people change. There are none when they are too long to be shown whole. */
 function argsOf({ payload }: AskedPause): JsonObject {
   const args = payload?.['args'];
   return args !== undefined && isJsonObject(args) && JSON.stringify(args).length <= MAX_SHOWN_ARGS ? args : {};
@@ -87,10 +87,10 @@ function isFlatForm({ type, properties }: JsonObject): boolean {
   return Object.values(properties).every((each) => isJsonObject(each) && FLAT_TYPES.includes(String(each['type'])));
 }
 
-/** `later`: the person did not want to decide now. `resume`: the run may go on. */
+/** `later`: the person does not want to decide now. `resume`: the run may go on. */
 export type ClientAnswer = PauseAnswer | { readonly kind: 'later' } | { readonly kind: 'resume' };
 
-/** @throws PilotageError `payload_invalid` for what does not answer an elicitation. */
+/** @throws PilotageError `payload_invalid` for a response that does not answer an elicitation. */
 export function saidBy(response: unknown, pause: AskedPause): ClientAnswer {
   const { action, content = {} } = (response ?? {}) as { readonly action?: unknown; readonly content?: Json };
   if (action === 'cancel') return { kind: 'later' };
@@ -135,7 +135,7 @@ function payloadOf(content: JsonObject, schema: JsonObject | undefined): JsonObj
   return isJsonObject(value) ? value : { answer: value };
 }
 
-/** A text that is no JSON is meant as it is. */
+/** A text that is not JSON is taken as it is. */
 function jsonIn(value: Json | undefined): Json {
   if (typeof value !== 'string') return value ?? null;
   try {
@@ -145,7 +145,7 @@ function jsonIn(value: Json | undefined): Json {
   }
 }
 
-/** The pauses of these tokens, of the run and of tasks below it, open or not: what is asked stands in the journal, not in an answer. */
+/** The pauses of these tokens, in the run and its tasks, open or closed. They are read from the journal, so that a client cannot change a question. */
 export async function pausesNamed(run: Run, tokens: readonly string[]): Promise<readonly AskedPause[]> {
   const waits = new Map<string, number>();
   const found: AskedPause[] = [];
@@ -163,7 +163,7 @@ export async function pausesNamed(run: Run, tokens: readonly string[]): Promise<
 const TOO_LATE = ['pause_not_found', 'superseded', 'pause_expired', 'run_ended', 'call_ended'] as const;
 
 /**
- * Gives the run the answer, once: the same one said again, by whoever and wherever, changes nothing.
+ * Gives the run the answer, once. The same answer given again, by anyone, changes nothing.
  * @throws PilotageError `payload_invalid`, `approver_refused`, `scope_mismatch`; `pause_not_found` when another answer was given before.
  */
 export async function answerOnce(
@@ -177,7 +177,7 @@ export async function answerOnce(
   } catch (error) {
     if (!PilotageError.is(error) || !TOO_LATE.some((code) => code === error.code)) throw error;
     const given = await answerGiven(run, token);
-    // What was withdrawn, or came too late, was answered by nobody: the call tells what becomes of the run.
+    // A question that was withdrawn or has expired was answered by nobody. The call tells what comes of the run.
     if (given === undefined || isSame(given, said)) return;
     const message = `The question ${token} was answered already, with ${given.verdict}: ${said.kind} comes too late.`;
     throw new PilotageError('pause_not_found', message, { data: { token, verdict: given.verdict }, cause: error });
@@ -186,7 +186,7 @@ export async function answerOnce(
 
 type Given = RunEvent<'pause.resumed'>;
 
-/** The answer to a pause, which may be on its way; `undefined` when nobody has answered before the run has ended. */
+/** Waits for the answer to a pause, which may be on its way. `undefined` when the run has ended without one. */
 async function answerGiven(run: Run, token: string): Promise<Given | undefined> {
   for await (const event of run.events({ tasks: true, overPauses: true }))
     if (event.type === 'pause.resumed' && event.token === token) return isAnswer(event) ? event : undefined;

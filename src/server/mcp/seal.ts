@@ -1,19 +1,19 @@
-/** What a client keeps for us, such as where its call stands: signed, so that no other process has to be asked, and nobody can write one. */
+/** Signs texts that a client keeps for the server, such as the state of its call, so that every process can trust them and nobody can forge them. */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { isJsonObject, type Json, PilotageError } from '#core';
 import type { Visit } from '../visit.ts';
 
-/** What a sealed text is for. One for something else does not open. */
+/** The purpose of a sealed text. It opens for no other purpose. */
 export type SealedFor = 'session' | 'state' | 'question' | 'event';
 
-/** So many bytes a secret has at least, as an HMAC of SHA-256 wants. */
+/** The least length of a secret in bytes, which fits HMAC-SHA256. */
 const MIN_SECRET_BYTES = 32;
 const MAX_SEALED_CHARS = 16_384;
 
 export class Seal {
   readonly #secrets: readonly [string, ...string[]];
 
-  /** @param secrets the first one signs, all of them open, so that they can be changed. @throws PilotageError `invalid_config`. */
+  /** @param secrets the first one signs and all of them open, so that secrets can be rotated. @throws PilotageError `invalid_config`. */
   constructor(secrets: readonly string[]) {
     const [first, ...others] = Array.isArray(secrets) ? [...secrets] : [];
     const isKey = (secret: unknown): boolean =>
@@ -25,13 +25,13 @@ export class Seal {
     this.#secrets = [first, ...others];
   }
 
-  /** @param bound whom and what it is for, which are not in it. */
+  /** @param bound the visitor and the call that the text is for. They are signed, and are not in the text. */
   close(purpose: SealedFor, bound: readonly Json[], content: Json, holdsMs: number): string {
     const body = Buffer.from(JSON.stringify([content, Date.now() + holdsMs])).toString('base64url');
     return `${body}.${macOf(this.#secrets[0], purpose, bound, body).toString('base64url')}`;
   }
 
-  /** @returns `undefined` for what was not closed here, not for this, or too long ago. */
+  /** @returns `undefined` for a text that is forged, is for something else, or has expired. */
   open(purpose: SealedFor, bound: readonly Json[], sealed: unknown): Json | undefined {
     if (typeof sealed !== 'string' || sealed.length > MAX_SEALED_CHARS) return undefined;
     const [body = '', mac = '', more] = sealed.split('.');
@@ -53,13 +53,13 @@ function isSame(one: Buffer, other: Buffer): boolean {
   return one.length === other.length && timingSafeEqual(one, other);
 }
 
-/** Whom a sealed text is for. */
+/** The visitor that a sealed text is for. */
 export function principalOf({ access: { identity } }: Visit): readonly string[] {
   const { tenant, user, session } = identity;
   return session === undefined ? [tenant, user] : [tenant, user, session];
 }
 
-/** Equal for equal values, in whichever order their keys are. */
+/** The same digest for equal values, whatever the order of their keys. */
 export function digestOf(value: Json): string {
   const sorted = JSON.stringify(value, (_, part: Json) =>
     isJsonObject(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part,

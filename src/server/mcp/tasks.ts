@@ -1,6 +1,6 @@
 /**
- * Runs as tasks of the extension `io.modelcontextprotocol/tasks` (2026-07-28): a call answers with the id of its run as soon as that is stored, and the
- * client asks after it. The package has no part for it, so that its requests are answered before the package sees them.
+ * Runs as tasks of the extension `io.modelcontextprotocol/tasks` (2026-07-28). A call returns the id of its run as soon as the run is stored, and the client
+ * polls. The package does not know the extension, so that these requests are answered before it sees them.
  */
 import { classifyInboundRequest } from '@modelcontextprotocol/server';
 import { isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
@@ -26,7 +26,7 @@ import { askableOf } from './questions.ts';
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 const PROTOCOL = '2026-07-28';
 const POLL_MS = 500;
-/** A run whose answer is stored and not yet taken is at work. */
+/** How long a paused or ended run may take to give its result. After that it counts as working: its answer is stored and not yet taken. */
 const SETTLES_IN_MS = 1_000;
 
 type Method = (ground: Ground, asking: Asking) => Promise<JsonObject>;
@@ -42,7 +42,7 @@ const METHODS: Readonly<Record<string, Method>> = {
     if (responses === undefined || !isJsonObject(responses))
       throw new RequestRefused('request_invalid', 'inputResponses are answers by the keys of the input requests.');
     const result = await settledResult(run, record);
-    // Those that nobody asks for, or that were given before, are left out.
+    // Answers to questions that are not open are ignored.
     const { refused } = await answered(run, result?.status === 'paused' ? result.pauses : [], responses);
     if (refused.length > 0) throw new RequestRefused('request_invalid', refused.join('\n'));
     return { resultType: 'complete' };
@@ -64,7 +64,7 @@ const METHODS: Readonly<Record<string, Method>> = {
   },
 };
 
-/** @returns `undefined` for a request of another part, or one that is not as it has to be: the package answers it. */
+/** @returns `undefined` for other or malformed requests, which the package answers. */
 export async function taskResponse(
   ground: Ground,
   asking: Asking,
@@ -148,7 +148,7 @@ function taskOfRun(taskId: string, createdAt: number, updatedAt: number): JsonOb
   return { taskId, createdAt: created ?? '', lastUpdatedAt: updated ?? '', ttlMs: null, pollIntervalMs: POLL_MS };
 }
 
-/** Where the run has come to, without waiting for it. */
+/** The result of a run that has ended or is paused, without waiting for others. */
 async function settledResult(run: Run, { status }: RunRecord): Promise<RunResult | undefined> {
   if (!hasEnded(status) && status !== 'paused') return undefined;
   const { promise, resolve } = Promise.withResolvers<undefined>();
@@ -169,7 +169,7 @@ async function taskDetails(ground: Ground, asking: Asking, run: Run, record: Run
   if (result.status !== 'paused') return { ...task, status: 'completed', result: { resultType: 'complete', ...told } };
   const asks = asksFor(result.pauses, askableOf(capabilitiesIn(asking.params)));
   const statusMessage = (told['content'] as [{ text: string }])[0].text;
-  // A client that cannot be asked is told what the task waits for, and asks after it until somebody else has answered.
+  // A client that cannot be asked is told what the task waits for, and polls until somebody else has answered.
   if (asks.size === 0) return { ...task, status: 'working', statusMessage };
   return { ...task, status: 'input_required', statusMessage, inputRequests: inputRequests(asks) };
 }

@@ -15,20 +15,20 @@ import { explainSchemaError, firstIssues, schemaErrors } from '#schema';
 export interface McpAgent {
   /** The name of one of the runtime's agents. */
   readonly agent: string;
-  /** The name of the tool. Default: the agent's, with `_` for what no tool of MCP has in its name. */
+  /** The name of the tool. Default: the agent's name, with `_` for characters that names of MCP tools cannot have. */
   readonly name?: string;
-  /** What models are told of it. */
+  /** Tells models what the agent does. */
   readonly description?: string;
-  /** JSON Schema of the arguments, an object; the run gets them as `context.args`. Default: a text `input`, which is what the run is asked. */
+  /** The JSON Schema of the arguments, which are an object. The run gets them as `context.args`. Default: an object with a text `input`, which is the query. */
   readonly inputSchema?: JsonObject;
-  /** Makes of the arguments what the run is asked. Default: the text `input` where that is the only argument; otherwise the arguments as JSON. */
+  /** Makes the query of the run from the arguments. Default: the text `input` where that is the only argument; otherwise the arguments as JSON. */
   readonly query?: (args: JsonObject) => string;
 }
 
 export interface ServedTool extends Required<Pick<McpAgent, 'agent' | 'name' | 'inputSchema'>> {
   readonly isPlain: boolean;
   readonly query: (args: JsonObject) => string;
-  /** As clients list it. */
+  /** The tool in the form in which clients list it. */
   readonly listed: JsonObject;
 }
 
@@ -66,7 +66,7 @@ const OUTPUT: JsonObject = {
   },
   required: ['runId', 'status'],
 };
-/** Tells of a run that was begun before: for clients that cannot be asked, once somebody has answered elsewhere. */
+/** The tool that gives the result of an earlier run, for clients that cannot be asked: they call it once somebody has answered elsewhere. */
 export const RUN_RESULT = 'run_result';
 const MAX_NAME_CHARS = 128;
 
@@ -109,7 +109,7 @@ function servedTool(given: McpAgent, known: readonly AgentRecord[]): ServedTool 
   return { agent, name, inputSchema, query, listed, isPlain: given.inputSchema === undefined };
 }
 
-/** As clients list it. */
+/** The tool `run_result` in the form in which clients list it. */
 export const LISTED_RUN_RESULT: JsonObject = {
   name: RUN_RESULT,
   description:
@@ -124,7 +124,7 @@ export const LISTED_RUN_RESULT: JsonObject = {
   annotations: { readOnlyHint: true, openWorldHint: false },
 };
 
-/** Called twice, an agent that changes anything changes it twice: each run is another one. */
+/** Calling twice starts two runs, so that only agents that change nothing are idempotent. */
 function hintsOf(effects: readonly Effect[]): JsonObject {
   const isReading = effects.every((effect) => effect === 'pure' || effect === 'read');
   return { readOnlyHint: isReading, destructiveHint: !isReading, idempotentHint: isReading, openWorldHint: true };
@@ -135,7 +135,7 @@ function askedOf(args: JsonObject): string {
   return typeof input === 'string' && Object.keys(others).length === 0 ? input : JSON.stringify(args);
 }
 
-/** What of the arguments does not fit; `undefined` when all of it does. */
+/** Why the arguments do not fit, or `undefined` when they do. */
 export function argsMisfit(schema: JsonObject, args: Json): string | undefined {
   const errors = isJsonObject(args) ? schemaErrors(schema, args) : undefined;
   if (errors === undefined) return 'the arguments are an object';

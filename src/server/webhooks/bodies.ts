@@ -1,4 +1,4 @@
-/** Events as they are posted: in the words of standard-webhooks, or in those of A2A. */
+/** The bodies in which events are posted, in the form of standard-webhooks or of A2A. */
 import { isJsonObject, type Json, type JsonObject, type RunEvent } from '#core';
 import type { Run, Runtime } from '#runtime';
 import { notificationOf } from '../a2a/notification.ts';
@@ -16,7 +16,7 @@ export interface Body {
   readonly body: string;
 }
 
-/** @returns `undefined` when there is nothing to say of the event. */
+/** @returns `undefined` when the event is not posted in this form. */
 export async function postedBody(
   source: BodySource,
   hook: Webhook,
@@ -33,7 +33,7 @@ export async function postedBody(
   return { type: 'application/json', body };
 }
 
-/** Errors in words for people: their own may hold what is in no business of whoever receives them. */
+/** Replaces the messages of errors, which may hold secrets, by the texts that `errorText` makes. */
 function withoutInside(value: unknown, errorText: ErrorText): Json {
   if (Array.isArray(value)) return value.map((each: unknown) => withoutInside(each, errorText));
   if (!isJsonObject(value as Json)) return value as Json;

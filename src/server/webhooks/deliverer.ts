@@ -1,6 +1,6 @@
 /**
- * Posts what is new of the runs of webhooks: each run's events in their order, several runs at once. One process at a time does it for a tenant; how far it has come
- * is stored after each post, under its lease, so that another one goes on from there and at most repeats the post that was under way.
+ * Posts the new events of webhooks' runs: the events of one run in order, and several runs at once. For each tenant one process at a time does it. After each
+ * post it stores how far it has come, under its lease, so that another process goes on from there and at most repeats the post that was under way.
  */
 import { createHash } from 'node:crypto';
 import { asJson, defined, describeThrown, jsonEquals, PilotageError, type StoreWrite } from '#core';
@@ -22,13 +22,13 @@ import {
 } from './subscription.ts';
 
 export interface DelivererOptions extends PostOptions {
-  /** How often is looked for what is new, in milliseconds. Default 1,000. */
+  /** How often to look for new events, in milliseconds. Default 1,000. */
   readonly pollMs?: number;
   /** How many posts are under way at once. Default 16. */
   readonly maxPosts?: number;
-  /** The wait after a post that failed: it doubles from the first to the longest. Default 1,000 to 300,000 milliseconds. */
+  /** How long to wait after a failed post, in milliseconds: first `baseMs`, then twice as long each time, up to `maxMs`. Default 1,000 and 300,000. */
   readonly backoff?: { readonly baseMs?: number; readonly maxMs?: number };
-  /** How long posts of a run may fail, one after another, until it is given up: `retry` takes it up again. Default 3 days, in milliseconds. */
+  /** A run whose posts have failed for so long, in milliseconds, is given up, until `retry` is called. Default: 3 days. */
   readonly giveUpAfterMs?: number;
 }
 
@@ -45,15 +45,15 @@ const MAX_MS = 300_000;
 const GIVE_UP_MS = 3 * 24 * 3_600_000;
 const PAGE = 200;
 const EVENTS_AT_ONCE = 100;
-/** A store's clock orders runs that were made at once in another way than they are seen. */
+/** Runs that are created at the same time may be listed later than newer ones, so that the last minute is listed again. */
 const OVERLAP_MS = 60_000;
-/** What is kept of a run that has ended and is delivered: it may be reopened. */
+/** How long the delivery of an ended run is kept, since the run may be reopened. */
 const DONE_TTL_MS = 30 * 24 * 3_600_000;
-/** A run of which nothing came for so long is told again from its start, if it goes on. */
+/** How long the delivery of an open run is kept. A run that goes on after that is posted again from its start. */
 const OPEN_TTL_MS = 400 * 24 * 3_600_000;
 const UNFINISHED: readonly RunStatus[] = ['pending', 'running', 'waiting', 'paused'];
 
-/** A run of a webhook that is not done. */
+/** A run of a webhook whose delivery is not done. */
 interface Known {
   delivery: Delivery;
   readonly createdAt: number;
@@ -61,14 +61,14 @@ interface Known {
   hasEnded: boolean;
 }
 
-/** What this process knows of a webhook since it has the lease. */
+/** What this process has learnt of a webhook since it holds the lease. */
 interface Watched {
   readonly runs: Map<string, Known>;
-  /** Older runs were all seen. */
+  /** All runs that were created before this time were seen. */
   seenUpTo: number;
 }
 
-/** The lease is somebody else's now. */
+/** Another process has the lease now. */
 class LeaseGone extends Error {}
 
 export class Deliverer {
@@ -89,7 +89,7 @@ export class Deliverer {
     this.#isOver = this.#work();
   }
 
-  /** Something may be new: it is looked at once. */
+  /** Looks for new events at once. */
   look(): void {
     this.#wake();
   }
@@ -119,7 +119,7 @@ export class Deliverer {
     const { pollMs = POLL_MS } = this.#options;
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, pollMs);
-      // A process that has nothing else to do may end.
+      // The timer must not keep the process alive.
       timer.unref();
       this.#wake = () => {
         clearTimeout(timer);
@@ -133,7 +133,7 @@ export class Deliverer {
     for await (const item of this.#deps.store.list([HOOKS])) {
       const hook = storedWebhook(item);
       if (hook === undefined || this.#stop.signal.aborted) continue;
-      // Nothing is known here of a tenant that another process has.
+      // Another process delivers for this tenant: what was learnt here is forgotten below.
       if (!(await this.#leaseOf(hook).hold())) continue;
       there.add(keyOf(hook));
       await this.#lookAt(hook);
@@ -159,7 +159,7 @@ export class Deliverer {
       if (gaveUpAt !== undefined || this.#underWay.has(of)) continue;
       const isBehind = position < head;
       if (done && !isBehind) watched.runs.delete(run);
-      // That all of an ended run is delivered has to be written down, too.
+      // The delivery of a run that has ended is stored as done.
       else if ((isBehind || known.hasEnded) && nextAt <= Date.now()) {
         const chain = this.#deliver(hook, known).catch((error: unknown) => this.#failed(watched, error));
         this.#underWay.set(
@@ -177,7 +177,7 @@ export class Deliverer {
     watched.seenUpTo = 0;
   }
 
-  /** Runs of which something may be new: the one that is meant, or those that were begun lately, have not ended, or were not done when they were seen last. */
+  /** The runs that may have new events: the webhook's one run, or those that are new, have not ended, or are not delivered yet. */
   async *#records(hook: Webhook, watched: Watched): AsyncGenerator<RunRecord> {
     const { runtime } = this.#deps;
     const seen = new Set<string>();
@@ -216,7 +216,7 @@ export class Deliverer {
       known.head = head;
       known.hasEnded = ended;
       if (known.delivery.error === undefined) return;
-      // Somebody may have it tried again (`retry`), from any process.
+      // `retry` may have been called, in any process.
       const now = await this.#deps.store.get(deliveriesOf(hook), identity.run);
       if (now !== undefined) known.delivery = storedDelivery(now);
       return;
@@ -227,7 +227,7 @@ export class Deliverer {
     watched.runs.set(identity.run, { delivery, createdAt, head, hasEnded: ended });
   }
 
-  /** All that is new of one run, in order, until something is not taken. */
+  /** Posts the new events of one run, in order, until a post fails. */
   async #deliver(hook: Webhook, known: Known): Promise<void> {
     const run = this.#deps.runtime.run(known.delivery.run);
     while (!this.#stop.signal.aborted) {
@@ -293,12 +293,12 @@ export class Deliverer {
     return { ...failed, nextAt: now + Math.max(retryAfterMs, waitMs * (0.5 + Math.random() / 2)) };
   }
 
-  /** A webhook of one run that has ended is kept to be seen, and not looked at any more. */
+  /** Moves a webhook whose one run has ended to where it can be read and is no longer looked at. */
   async #retire(hook: Webhook): Promise<void> {
     const { tenant, id: key } = hook;
     const value = asJson(hook);
     const there = { namespace: hooksOf(tenant), key };
-    // If it was changed meanwhile it stays: it may be for another run.
+    // A webhook that was changed meanwhile stays, since it may be for another run.
     const isSame = jsonEquals((await this.#deps.store.get(there.namespace, key))?.value ?? null, value);
     if (!isSame) return;
     await this.#deps.store.write(

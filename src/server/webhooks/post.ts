@@ -1,11 +1,11 @@
-/** Posts one message to an address that somebody has named: never to this machine or its network, unless the program says so. */
+/** Posts one message to an address that a user has given. Private addresses are refused, unless the program allows them. */
 import { createHmac } from 'node:crypto';
 import { describeThrown, PilotageError } from '#core';
 import { addressesOf, ask, type FetchPorts, SYSTEM } from '#runtime/guarded-request';
 
 export interface PostOptions {
   /**
-   * Hosts that may be private, and be posted to over `http:`: a name or an address, with its port (`hooks.internal:8080`) or for any port without it.
+   * Hosts that may have private addresses, and be posted to over `http:`. Each is a name or an address, with a port (`hooks.internal:8080`) or for any port.
    * Default: none.
    */
   readonly allowHosts?: readonly string[];
@@ -21,10 +21,10 @@ export interface HookPost {
   readonly secret: string;
 }
 
-/** What came of a post that was not taken. */
+/** Why a post has failed. */
 export interface PostFailure {
   readonly why: string;
-  /** The receiver says that nothing more is wanted. */
+  /** The receiver wants no more posts (status 410). */
   readonly isGone: boolean;
   readonly retryAfterMs?: number;
 }
@@ -57,7 +57,7 @@ function refused(why: string): PilotageError {
   return new PilotageError('url_refused', `Nothing is posted to this address. ${why}`);
 }
 
-/** @returns what went wrong; `undefined` when the receiver has it. The signal's abort is thrown. */
+/** @returns why the post has failed, or `undefined` when the receiver has accepted it. @throws the reason of the signal. */
 export async function post(
   to: string,
   message: HookPost,
@@ -74,7 +74,7 @@ export async function post(
       headers,
       body: message.body,
     });
-    // What it says beside its status is of no interest, however long it is.
+    // Only the status counts. The body is not read, however long it is.
     response.destroy();
     const { statusCode = 0 } = response;
     if (statusCode >= 200 && statusCode < 300) return undefined;

@@ -1,4 +1,4 @@
-/** What is stored of a webhook: where its events go, of which runs they are, and how far each run's have come. */
+/** What is stored of webhooks: their addresses, their runs, and how far each run is delivered. */
 import { randomBytes } from 'node:crypto';
 import {
   assertOptions,
@@ -14,23 +14,23 @@ import {
 } from '#core';
 
 export interface WebhookOptions {
-  /** Unique in the tenant. Put again under the same id it is changed, and goes on where it was. */
+  /** Unique in the tenant. A webhook that is put again under the same id is changed, and goes on where it was. */
   readonly id: string;
-  /** Whose runs: those of a tenant, and among them those of a user, a session, an agent or one run. */
+  /** The tenant whose runs are posted. The next four fields select among its runs. */
   readonly tenant: string;
   readonly user?: string;
   readonly session?: string;
   readonly agent?: string;
   readonly run?: string;
-  /** Where they are posted: `https:`, at a public address, unless the program allows its host (`allowHosts`). */
+  /** The address that events are posted to: `https:` and public, unless the program allows the host (`allowHosts`). */
   readonly url: string;
-  /** Which kinds of recorded events. Default: all. */
+  /** The types of recorded events that are posted. Default: all. */
   readonly events?: readonly EventType[];
-  /** The key of the signature, as `whsec_` and base64 of 24 to 64 bytes. Default: that from before, or a fresh one. */
+  /** The key of the signature: `whsec_` and the base64 of 24 to 64 bytes. Default: the webhook's last secret, or a fresh one. */
   readonly secret?: string;
 }
 
-/** In which words an event is posted. */
+/** The form in which events are posted. */
 export type WebhookFormat = 'events' | 'a2a';
 
 export interface Webhook extends WebhookOptions {
@@ -38,23 +38,23 @@ export interface Webhook extends WebhookOptions {
   readonly format: WebhookFormat;
   /** Headers that go with each post. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** What happened before is not posted. Milliseconds since the epoch. */
+  /** Events before this time are not posted. Milliseconds since the epoch. */
   readonly since: number;
 }
 
-/** How far the events of a run have come. Absent fields: all is well. */
+/** How far the events of a run are delivered. The optional fields are absent when no post has failed. */
 export interface Delivery {
   readonly run: string;
-  /** The journal position up to which all is delivered. */
+  /** The journal position up to which all events are delivered. */
   readonly position: number;
-  /** Posts that have failed one after another, the first and the next of them, and why. */
+  /** How many posts have failed in a row. With it come the time of the first failure, the time of the next attempt, and the last error. */
   readonly attempts?: number;
   readonly failingSince?: number;
   readonly nextAt?: number;
   readonly error?: string;
-  /** Nothing more is posted of the run, until `retry`. */
+  /** Since when nothing more of the run is posted, until `retry` is called. */
   readonly gaveUpAt?: number;
-  /** The run has ended, and all of it is delivered. */
+  /** The run has ended, and all its events are delivered. */
   readonly done?: true;
 }
 
@@ -71,7 +71,7 @@ const OPTIONS: OptionShape<WebhookOptions> = {
 };
 const SECRET = /^whsec_([A-Za-z0-9+/]+={0,2})$/;
 const ID = /^[\w:.@-]{1,200}$/;
-/** What the run alone says to whoever reads it now is in no journal, and comes to no webhook. */
+/** Types of events that are told only to live readers. They are not recorded, so that no webhook gets them. */
 const UNRECORDED: ReadonlySet<string> = new Set([
   'token',
   'token.reset',
@@ -110,7 +110,7 @@ export function isWanted({ events, since }: Webhook, type: EventType, occurredAt
 }
 
 export const HOOKS = 'hooks';
-/** Those of one run that has ended, of which nothing is looked for any more. */
+/** The webhooks of one run that has ended. They are no longer looked at. */
 const ENDED = 'ended';
 const RUNS = 'runs';
 

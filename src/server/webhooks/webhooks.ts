@@ -1,4 +1,4 @@
-/** `webhooks()`: what runs record, posted to whoever wants to know, at least once and in order. */
+/** `webhooks()`: posts recorded events of runs to the addresses of webhooks, at least once and in order. */
 import { asJson, assertOptions, type OptionShape, PilotageError } from '#core';
 import type { PartStore, Runtime } from '#runtime';
 import { type ErrorText, plainErrorText } from '../problem.ts';
@@ -21,11 +21,11 @@ import {
 
 export interface WebhooksOptions extends DelivererOptions {
   readonly runtime: Runtime;
-  /** Words for a person about an error of a run. Default: that something went wrong, with the code. */
+  /** Makes the text about an error of a run. Default: that something went wrong, with the code. */
   readonly errorText?: ErrorText;
-  /** Told of what could not be delivered, and of errors on the way. Default: a process warning. */
+  /** Called when a run is given up, and with other errors of delivering. Default: a process warning. */
   readonly onFault?: (error: unknown) => void;
-  /** How long the process that delivers may be silent until another takes over, in milliseconds. Default 10,000; at once where its death is seen. */
+  /** How long the delivering process may be silent before another one takes over, in milliseconds. Default 10,000. */
   readonly leaseMs?: number;
 }
 
@@ -48,7 +48,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
   return new Webhooks(options);
 }
 
-/** The webhooks of a journal. They are stored: any process that calls `work()` posts what is new, one at a time. */
+/** The webhooks of a journal. They are stored, and any process that calls `work()` may deliver. */
 export class Webhooks {
   readonly #options: WebhooksOptions;
   readonly #store: PartStore;
@@ -63,7 +63,7 @@ export class Webhooks {
 
   /**
    * Stores a webhook: from now on the events of its runs are posted. The same id again changes it.
-   * @returns it, with the secret that its receiver checks signatures with.
+   * @returns the webhook, with the secret by which its receiver checks signatures.
    * @throws PilotageError `invalid_config`, `url_refused`, or a store error.
    */
   async put(options: WebhookOptions): Promise<Webhook> {
@@ -71,7 +71,7 @@ export class Webhooks {
     return this.putAs(options, { format: 'events' });
   }
 
-  /** For parts of a server that post in words of their own. */
+  /** Stores a webhook for a part of the server that posts in a form of its own. */
   async putAs(
     options: WebhookOptions,
     more: {
@@ -104,7 +104,7 @@ export class Webhooks {
     return item && storedWebhook(item);
   }
 
-  /** Those of a tenant, in the order of their ids, those of one run that has ended last; with `run`, those of this run alone. */
+  /** The webhooks of a tenant in the order of their ids, with those of one ended run last. With `run`, only the webhooks of this run. */
   async list(tenant: string, { run }: { readonly run?: string } = {}): Promise<Webhook[]> {
     const found: Webhook[] = [];
     for (const path of [hooksOf(tenant), endedOf(tenant)]) {
@@ -116,7 +116,7 @@ export class Webhooks {
     return found;
   }
 
-  /** Nothing more is posted. @returns whether there was one. */
+  /** Deletes a webhook, so that it gets no more posts. @returns whether there was one. */
   async delete(tenant: string, id: string): Promise<boolean> {
     const hook = await this.get(tenant, id);
     if (hook === undefined) return false;
@@ -127,7 +127,7 @@ export class Webhooks {
     return true;
   }
 
-  /** How far the runs of a webhook have come; of most importance: those with an `error`, and those that were given up (`gaveUpAt`). */
+  /** How far the runs of a webhook are delivered. Failing runs have an `error`, and those that were given up have `gaveUpAt`. */
   async deliveries(tenant: string, id: string): Promise<Delivery[]> {
     const found: Delivery[] = [];
     for await (const item of this.#store.list(deliveriesOf({ tenant, id }))) found.push(storedDelivery(item));
@@ -135,9 +135,9 @@ export class Webhooks {
   }
 
   /**
-   * Takes up runs again that were given up, or wait for their next post: all of them, or one.
-   * @returns how many.
-   * @throws PilotageError `run_not_found` for a run of which nothing is known.
+   * Tries runs again whose posts have failed: all of them, or one.
+   * @returns how many runs.
+   * @throws PilotageError `run_not_found` for a run whose posts have not failed.
    */
   async retry(tenant: string, id: string, run?: string): Promise<number> {
     const all = await this.deliveries(tenant, id);
@@ -156,8 +156,8 @@ export class Webhooks {
   }
 
   /**
-   * Posts what is new, until the returned function is called. Call it where `runtime.work()` is called: of all processes that do, one at a time posts
-   * for a tenant, and another one goes on when it dies.
+   * Posts new events, until the returned function is called. Call it where `runtime.work()` is called. Of all processes that do, one at a time posts for a
+   * tenant, and another one takes over when it dies.
    */
   work(): () => Promise<void> {
     const { runtime, errorText = plainErrorText, onFault = warn, leaseMs = LEASE_MS } = this.#options;

@@ -1,12 +1,12 @@
-/** What this process was told about questions that leaves no trace in a run: that nobody wants to answer now, or that an answer did not do. */
-export class Heard {
-  readonly #calls = new Map<string, Set<HeardCall>>();
+/** News about questions that are not recorded in the run: that nobody wants to answer now, or that an answer was refused. Open calls in this process hear it. */
+export class AnswerNews {
+  readonly #calls = new Map<string, Set<CallNews>>();
 
-  /** For an open call of the run, until it leaves. */
-  of(run: string): HeardCall {
+  /** Collects the news for an open call of the run, until the call leaves. */
+  of(run: string): CallNews {
     const calls = this.#calls.get(run) ?? new Set();
     this.#calls.set(run, calls);
-    const hearing = new HeardCall(() => {
+    const hearing = new CallNews(() => {
       calls.delete(hearing);
       if (calls.size === 0) this.#calls.delete(run);
     });
@@ -14,15 +14,16 @@ export class Heard {
     return hearing;
   }
 
-  /** @param refused why the answer did not do. Absent: nobody wants to answer now. */
+  /** @param refused why the answer was refused. Absent: nobody wants to answer now. */
   tell(run: string, token: string, refused?: string): void {
     for (const hearing of this.#calls.get(run) ?? []) hearing.tell(token, refused);
   }
 }
 
-export class HeardCall {
+export class CallNews {
+  /** The tokens of questions that nobody wants to answer now. */
   readonly later: Set<string> = new Set();
-  /** Takes it out of those who are told. */
+  /** Ends the collecting. */
   readonly leave: () => void;
   #refused = new Map<string, string>();
   #woken = new AbortController();
@@ -37,14 +38,14 @@ export class HeardCall {
     this.#woken.abort();
   }
 
-  /** Resolves when something was told here since the last time, or with the news of the run. @throws the reason of the signal. */
+  /** Resolves when there is news here, or of the run. @throws the reason of the signal. */
   async untilNews(signal: AbortSignal, ofRun: (until: AbortSignal) => Promise<void>): Promise<void> {
     await ofRun(AbortSignal.any([signal, this.#woken.signal]));
     this.#woken = new AbortController();
     signal.throwIfAborted();
   }
 
-  /** Why answers did not do, by the tokens of the questions: those are to be asked again. */
+  /** Why answers were refused, by the tokens of their questions, which are to be asked again. */
   takeRefused(): ReadonlyMap<string, string> {
     const refused = this.#refused;
     this.#refused = new Map();
