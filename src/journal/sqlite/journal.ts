@@ -224,7 +224,10 @@ export class SqliteJournal implements Journal {
 
   async startByKey(run: NewRun, key: StartKey): Promise<StartedByKey> {
     const text = encodeRun(run);
-    const started = await this.#writer.write(() => this.#rows.startByKey(text, key, this.#clock.now()));
+    const started = await this.#writer.write(
+      () => this.#rows.startByKey(text, key, this.#clock.now()),
+      run.identity.run,
+    );
     this.#watchers.wake(started.run);
     if (isTurn(text.first)) this.#watchers.wakeSession(run.identity);
     return started;
@@ -232,7 +235,8 @@ export class SqliteJournal implements Journal {
 
   async send(sending: Sending): Promise<Sent> {
     const text = encodeSending(sending);
-    const sent = await this.#writer.write(() => this.#rows.send(text, this.#clock.now()));
+    const of = sending.starts?.identity.run ?? sending.scope.session;
+    const sent = await this.#writer.write(() => this.#rows.send(text, this.#clock.now()), of);
     const { starts, tells = [] } = sending;
     if (starts !== undefined) this.#watchers.wake(starts.identity.run);
     for (const told of tells) this.#watchers.wake(told.run);
