@@ -36,11 +36,23 @@ export async function server(): Promise<Measured> {
         chats_500_ratio: chats.ratio,
       },
       rows: [
-        ['a streamed word, over one by hand', `${cost.ratio} ×`, `${cost.ours} µs, by hand ${cost.hand} µs; at most 1.3 × is wanted`],
+        [
+          'a streamed word, over one by hand',
+          `${cost.ratio} ×`,
+          `${cost.ours} µs, by hand ${cost.hand} µs; at most 1.3 × is wanted`,
+        ],
         ['the same, CPU of the server alone', `${cost.cpuRatio} ×`, `${STREAMS} streams of ${WORDS} words, SQLite`],
         ['`toUIMessageStreamResponse` of the AI SDK, over one by hand', `${cost.aiSdkRatio} ×`, 'without a journal'],
-        [`${READERS} readers of one run`, `${readers.lastMs} ms`, `from its last word until all have it; ${readers.bytes} bytes each`],
-        [`${CHATS} chats at once, first word`, `${chats.ours} ms`, `p95; by hand ${chats.hand} ms, ${chats.ratio} ×; at most 1.5 × is wanted`],
+        [
+          `${READERS} readers of one run`,
+          `${readers.lastMs} ms`,
+          `from its last word until all have it; ${readers.bytes} bytes each`,
+        ],
+        [
+          `${CHATS} chats at once, first word`,
+          `${chats.ours} ms`,
+          `p95; by hand ${chats.hand} ms, ${chats.ratio} ×; at most 1.5 × is wanted`,
+        ],
       ],
     };
   });
@@ -88,15 +100,20 @@ class Side {
     const begin = performance.now();
     return new Promise((resolve, reject) => {
       const headers = { 'content-type': 'application/json' };
-      const asked = request({ host: '127.0.0.1', port: this.port, agent: this.#agent, method, path, headers }, (answer) => {
-        let bytes = 0;
-        let firstMs = 0;
-        answer.on('data', (part: Buffer) => {
-          bytes += part.length;
-          if (firstMs === 0 && part.includes('text-delta')) firstMs = performance.now() - begin;
-        });
-        answer.on('end', () => resolve({ bytes, firstMs, status: answer.statusCode ?? 0, endedAt: performance.now() }));
-      });
+      const asked = request(
+        { host: '127.0.0.1', port: this.port, agent: this.#agent, method, path, headers },
+        (answer) => {
+          let bytes = 0;
+          let firstMs = 0;
+          answer.on('data', (part: Buffer) => {
+            bytes += part.length;
+            if (firstMs === 0 && part.includes('text-delta')) firstMs = performance.now() - begin;
+          });
+          answer.on('end', () =>
+            resolve({ bytes, firstMs, status: answer.statusCode ?? 0, endedAt: performance.now() }),
+          );
+        },
+      );
       asked.on('error', reject);
       asked.end(body);
     });
