@@ -77,6 +77,11 @@ it('type-checks every program', async () => {
     write(files[index] ?? '', `${GIVEN[heading]}${code}export {};\n`);
   for (const name of ['agents.ts', 'clerk.ts']) write(name, AGENTS);
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ ...TSCONFIG, files, include: [] }));
-  const told = await promisify(execFile)('tsc', ['-p', folder, '--pretty', 'false']).catch((failed: unknown) => failed);
+  const told = await promisify(execFile)(join(projectDir, 'node_modules/.bin/tsc'), [
+    '-p',
+    folder,
+    '--pretty',
+    'false',
+  ]).catch((failed: unknown) => failed);
   expect(told).toEqual({ stdout: '', stderr: '' });
 });
