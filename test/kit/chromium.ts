@@ -26,6 +26,8 @@ export function launchChromium(): Promise<Browser> {
 /** A page of a visitor of its own. `faults` is what its scripts have thrown and nobody has caught. */
 export async function openPage(browser: Browser, url: string): Promise<{ page: Page; faults: readonly Error[] }> {
   const page = await browser.newPage();
+  // What never comes is found by the test's time limit.
+  page.setDefaultTimeout(0);
   const faults: Error[] = [];
   page.on('pageerror', (error) => faults.push(error));
   await page.goto(url);
