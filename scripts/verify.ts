@@ -24,6 +24,7 @@ const SOURCE_STAGES: readonly Stage[] = [
     args: ['ci', '--error-on-warnings', ...(isPlain ? ['--colors=off'] : []), '.'],
   },
   { name: 'types', command: 'tsc', args: ['-p', '.'] },
+  { name: 'types of the page', command: 'tsc', args: ['-p', 'examples/chat'] },
   { name: 'import rules', command: 'node', args: ['scripts/check-imports.ts'] },
   { name: 'style budgets', command: 'node', args: ['scripts/check-style.ts'] },
 ];

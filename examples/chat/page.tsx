@@ -1,6 +1,6 @@
 /**
- * A page to start from: a chat with approvals whose arguments can be changed, that goes on after a reload. It is served beside `aiSdk()`, by whatever serves
- * your pages; `examples/scenario-server.ts` has an agent for it.
+ * A page to start from: a chat that goes on after a reload, and after its server was away, with approvals whose arguments can be changed. `npm run chat-example`
+ * bundles it and serves it beside `aiSdk()`; so does whatever serves your pages.
  */
 import { useChat } from '@ai-sdk/react';
 import {
@@ -9,49 +9,71 @@ import {
   lastAssistantMessageIsCompleteWithApprovalResponses,
   type UIMessage,
 } from 'ai';
-import { type FormEvent, useEffect, useState } from 'react';
+import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 
 const API = '/api/chat';
 /** The chat is the same after a reload. */
 const ID = new URLSearchParams(location.search).get('chat') ?? 'talk';
+const CHAT = `${API}/${encodeURIComponent(ID)}`;
+/** Arguments that were changed, by the id of the approval. They go with every request, since it is not known which one brings the answer. */
+const edits: Record<string, unknown> = {};
+const transport = new DefaultChatTransport({ api: API, body: () => ({ edits }) });
+
+/** All messages, as soon as the server is there. */
+async function load(): Promise<UIMessage[]> {
+  const answer = await fetch(`${CHAT}/messages`).catch(() => undefined);
+  if (answer?.ok) return answer.json();
+  if (answer !== undefined && answer.status < 500) throw new Error(await answer.text());
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  return load();
+}
 
 function App() {
   const [history, setHistory] = useState<UIMessage[]>();
-  useEffect(() => {
-    void fetch(`${API}/${encodeURIComponent(ID)}/messages`)
-      .then((answer) => answer.json())
-      .then(setHistory);
-  }, []);
+  const [error, setError] = useState<Error>();
+  useEffect(() => void load().then(setHistory, setError), []);
+  if (error !== undefined) return <p role="alert">{wordsOf(error)}</p>;
   return history === undefined ? <p>…</p> : <Chat history={history} />;
 }
 
 function Chat({ history }: { readonly history: UIMessage[] }) {
-  const { messages, status, error, sendMessage, addToolApprovalResponse } = useChat({
+  const { messages, status, error, sendMessage, setMessages, resumeStream, addToolApprovalResponse } = useChat({
     id: ID,
     messages: history,
     resume: true,
-    transport: new DefaultChatTransport({ api: API }),
+    transport,
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
+    onError: (failed) => void (failed instanceof TypeError && comeBack()),
   });
-  const [edits, setEdits] = useState<Record<string, unknown>>({});
+  const isAway = useRef(false);
   const isBusy = status === 'submitted' || status === 'streaming';
 
+  /** After the server was away: what it knows, what is under way there, and what did not get through. A message that did is known by its id. */
+  async function comeBack(): Promise<void> {
+    if (isAway.current) return;
+    isAway.current = true;
+    const known = await load().finally(() => {
+      isAway.current = false;
+    });
+    setMessages(known);
+    void resumeStream();
+    for (const message of messages)
+      if (message.role === 'user' && !known.some(({ id }) => id === message.id)) void sendMessage(message);
+  }
   const send = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const text = String(new FormData(event.currentTarget).get('text') ?? '');
     event.currentTarget.reset();
     if (text !== '') void sendMessage({ text });
   };
-  /** Arguments that were changed go with the answer. Those of all calls that wait are sent together. */
   const answer = (id: string, approved: boolean, args?: unknown): void => {
-    const all = args === undefined ? edits : { ...edits, [id]: args };
-    setEdits(all);
-    void addToolApprovalResponse({ id, approved, options: { body: { edits: all } } });
+    if (args !== undefined) edits[id] = args;
+    void addToolApprovalResponse({ id, approved });
   };
 
   return (
-    <main>
+    <main data-status={status}>
       {messages.map(({ id, role, parts }) => (
         <section key={id} data-role={role}>
           {parts.map((part, index) => {
@@ -59,28 +81,19 @@ function Chat({ history }: { readonly history: UIMessage[] }) {
             if (part.type === 'text') return <p key={key}>{part.text}</p>;
             if (part.type === 'reasoning') return <small key={key}>{part.text}</small>;
             if (part.type === 'dynamic-tool') return <Call key={key} call={part} answer={answer} />;
-            if (part.type === 'source-url')
-              return (
-                <a key={key} href={part.url}>
-                  {part.title ?? part.url}
-                </a>
-              );
             if (part.type === 'file') return <img key={key} src={part.url} alt={part.filename ?? 'a file'} />;
-            if (part.type.startsWith('data-') && 'data' in part)
-              return <code key={key}>{JSON.stringify(part.data)}</code>;
+            if ('data' in part) return <code key={key}>{JSON.stringify(part.data)}</code>;
             return null;
           })}
         </section>
       ))}
-      {error !== undefined && <p role="alert">{error.message}</p>}
+      {error !== undefined && <p role="alert">{wordsOf(error)}</p>}
       <form onSubmit={send}>
         <input name="text" aria-label="Message" autoComplete="off" />
         <button type="submit">Send</button>
-        {isBusy && (
-          <button type="button" onClick={() => void fetch(`${API}/${encodeURIComponent(ID)}/stop`, { method: 'POST' })}>
-            Stop
-          </button>
-        )}
+        <button type="button" disabled={!isBusy} onClick={() => void fetch(`${CHAT}/stop`, { method: 'POST' })}>
+          Stop
+        </button>
       </form>
     </main>
   );
@@ -92,30 +105,22 @@ interface CallProps {
 }
 
 function Call({ call, answer }: CallProps) {
-  const given = JSON.stringify(call.input ?? {}, null, 2);
-  const [text, setText] = useState(given);
+  const [edited, setEdited] = useState<string>();
   if (call.state !== 'approval-requested')
     return (
       <details>
-        <summary>
-          {call.toolName}: {call.state}
-        </summary>
+        <summary>{`${call.toolName}: ${call.state}`}</summary>
         <pre>{JSON.stringify(call.output ?? call.errorText ?? call.input, null, 2)}</pre>
       </details>
     );
   const { id, requestReason } = call.approval;
+  const text = edited ?? JSON.stringify(call.input ?? {}, null, 2);
   const args = parsed(text);
   return (
     <fieldset>
-      <legend>
-        {call.toolName} {requestReason}
-      </legend>
-      <textarea aria-label="Arguments" value={text} rows={5} onChange={(event) => setText(event.target.value)} />
-      <button
-        type="button"
-        disabled={args === undefined}
-        onClick={() => answer(id, true, text === given ? undefined : args)}
-      >
+      <legend>{`${call.toolName} ${requestReason ?? ''}`}</legend>
+      <textarea aria-label="Arguments" value={text} rows={5} onChange={(event) => setEdited(event.target.value)} />
+      <button type="button" disabled={args === undefined} onClick={() => answer(id, true, edited && args)}>
         Approve
       </button>
       <button type="button" onClick={() => answer(id, false)}>
@@ -125,13 +130,18 @@ function Call({ call, answer }: CallProps) {
   );
 }
 
-/** `undefined` while the text is no JSON. */
-function parsed(text: string): unknown {
+/** `undefined` for what is no JSON. */
+function parsed(text: string) {
   try {
     return JSON.parse(text);
   } catch {
     return undefined;
   }
+}
+
+/** A request that is refused is answered with problem details. */
+function wordsOf({ message }: Error): string {
+  return parsed(message)?.detail ?? message;
 }
 
 const root = document.getElementById('root');

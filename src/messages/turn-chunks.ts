@@ -411,7 +411,9 @@ export class TurnChunks {
   #decide(move: EventPayloads['planner.decision'], seq: number): void {
     this.#decided = move.step;
     const { step, text = '', reasoningTrace: reasoning = '', rejected, partial, decisionKind, plan } = move;
-    if (rejected !== undefined && partial === undefined) {
+    // What was said before somebody stopped the run stays: it is the end of the message.
+    const isStopped = rejected?.code === 'cancelled' && decisionKind === 'Finish';
+    if (rejected !== undefined && partial === undefined && !isStopped) {
       this.#lastStep = step;
       this.#files = [];
       if (this.#words?.step !== step) return;

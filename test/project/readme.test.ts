@@ -3,22 +3,29 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { openaiServer } from '#testing';
+import { bear } from '../kit/lives.ts';
 import { onSources } from '../kit/project.ts';
+import { Chat } from '../kit/ui-chat.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-function firstAgent(): string {
-  const code = /## A first agent\n\n```ts\n([\s\S]*?)```/.exec(readFileSync(join(root, 'README.md'), 'utf8'))?.[1];
-  if (code === undefined) throw new Error('README has no first agent.');
+function programUnder(heading: string): string {
+  const section = readFileSync(join(root, 'README.md'), 'utf8').split(`\n## ${heading}\n`)[1];
+  const code = /^\n```ts\n([\s\S]*?)```/.exec(section ?? '')?.[1];
+  if (code === undefined) throw new Error(`README has no program under ${heading}.`);
   return code;
 }
 
-function write(folder: string): void {
+function firstAgent(): string {
+  return programUnder('A first agent');
+}
+
+function write(folder: string, code = firstAgent()): void {
   writeFileSync(
     join(folder, 'agent.ts'),
-    onSources(firstAgent(), (source) => `../${source}`),
+    onSources(code, (source) => `../${source}`),
   );
 }
 
@@ -65,5 +72,30 @@ describe('the first agent of the README', () => {
     } finally {
       await server.close();
     }
+  });
+});
+
+describe('the server of the README', () => {
+  it('runs as it stands, and useChat talks to it', async () => {
+    const folder = mkdtempSync(join(root, '.pilotage-readme-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const given = `
+      import { createRuntime } from 'pilotage';
+      import { memoryJournal } from 'pilotage/journal/memory';
+      import { Effects, scenarioAgent } from '../examples/scenario-agent.ts';
+      const runtime = createRuntime({ agents: [scenarioAgent(new Effects())], journal: memoryJournal() });
+      runtime.work();
+    `;
+    write(folder, `${given}${programUnder('On the web').replace('4400', '0')}console.log(url);`);
+    const told = Promise.withResolvers<string>();
+    const { child, end } = bear({ program: join(folder, 'agent.ts'), folder, args: [] }, told.resolve);
+    end.catch(told.reject);
+    onTestFinished(async () => {
+      child.kill('SIGKILL');
+      await end;
+    });
+    const chat = new Chat(await told.promise);
+    await chat.sendMessage({ text: 'say one two' });
+    expect(chat.said).toEqual(['user: say one two', 'assistant: one two']);
   });
 });

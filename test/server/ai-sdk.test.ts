@@ -106,6 +106,9 @@ describe('useChat on a session', () => {
     expect(await stopped.json()).toEqual({ stopped: true });
     await long;
     expect(again.status).toBe('ready');
+    // What was said before stays, live and in the history.
+    expect(again.said[3]).toMatch(/^assistant: w0 w1 w2/);
+    await expectHistory(url, again);
     expect((await fetch(`${url}/api/chat/talk/stream`)).status).toBe(204);
     expect(await (await fetch(`${url}/api/chat/talk/stop`, { method: 'POST' })).json()).toEqual({ stopped: false });
   });
