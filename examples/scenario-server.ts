@@ -18,7 +18,13 @@ const { values } = parseArgs({
 /** In a server of your own: from the surroundings, and the same in all its processes. */
 const SECRET = 'a secret of this example that everybody knows';
 const effects = new Effects(values.journal === undefined ? undefined : `${values.journal}.effects`);
-const runtime = createRuntime({ agents: [scenarioAgent(effects)], journal: values.journal ?? memoryJournal() });
+const runtime = createRuntime({
+  agents: [scenarioAgent(effects)],
+  journal: values.journal ?? memoryJournal(),
+  // All visitors are one.
+  maxLiveRuns: 1_000,
+  maxLiveRunsPerTenant: 1_000,
+});
 // Receivers of push notifications are on this machine.
 const hooks = webhooks({ runtime, allowHosts: ['localhost', '127.0.0.1'] });
 
@@ -37,6 +43,9 @@ const counters: Part = {
 
 const handler = createHandler({
   runtime,
+  // Pages that are tried out have servers of their own.
+  origins: ['http://localhost:*', 'http://127.0.0.1:*'],
+  maxStreamsPerUser: 2_000,
   parts: [api(), aiSdk(), agUi(), a2a({ agent: 'scenario', webhooks: hooks }), mcp({ secret: SECRET }), counters],
   authenticate: (request) =>
     request.headers.get('authorization') === 'Bearer good'

@@ -11,7 +11,10 @@ export interface GuardOptions {
    * `authenticate` only those of this machine.
    */
   readonly hosts?: readonly string[];
-  /** Origins whose pages may send requests from a browser, such as `https://app.example.com`, beside the server's own. Default: none. */
+  /**
+   * Origins whose pages may send requests from a browser, such as `https://app.example.com`, or `http://localhost:*` for any port, beside the server's
+   * own. Default: none.
+   */
   readonly origins?: readonly string[];
   /** The largest body of a request, in bytes. Default 4,194,304. */
   readonly maxBodyBytes?: number;
@@ -27,10 +30,16 @@ type Guard = MiddlewareHandler<ServerEnv>;
 export function guards(options: GuardOptions, isOpen: boolean): readonly Guard[] {
   const hosts = options.hosts ?? (isOpen ? LOOPBACK : undefined);
   const maxSize = options.maxBodyBytes ?? MAX_BODY_BYTES;
+  const isNamed = namedIn(options.origins ?? []);
   return [
     hostGuard(hosts, isOpen),
-    originGuard(options.origins ?? []),
-    cors({ origin: [...(options.origins ?? [])], exposeHeaders: EXPOSED, credentials: true, maxAge: 600 }),
+    originGuard(isNamed),
+    cors({
+      origin: (origin) => (isNamed(origin) ? origin : undefined),
+      exposeHeaders: EXPOSED,
+      credentials: true,
+      maxAge: 600,
+    }),
     sizeGuard(maxSize),
   ];
 }
@@ -57,10 +66,15 @@ function isFromHere(env: unknown): boolean {
   return address === undefined || address === '::1' || /^(::ffff:)?127\./.test(address);
 }
 
-function originGuard(origins: readonly string[]): Guard {
+function namedIn(origins: readonly string[]): (origin: string) => boolean {
+  const anyPort = origins.filter((each) => each.endsWith(':*')).map((each) => each.slice(0, -2));
+  return (origin) => origins.includes(origin) || anyPort.includes(origin.replace(/:\d+$/, ''));
+}
+
+function originGuard(isNamed: (origin: string) => boolean): Guard {
   return async (context, next) => {
     const origin = context.req.header('origin');
-    if (origin === undefined || origins.includes(origin) || isOwn(origin, context.req.header('host'))) return next();
+    if (origin === undefined || isNamed(origin) || isOwn(origin, context.req.header('host'))) return next();
     return problem(new RequestRefused('forbidden', 'Pages of this origin may not ask the server (header Origin).'));
   };
 }

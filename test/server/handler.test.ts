@@ -119,6 +119,12 @@ describe('a handler', () => {
     const allowed = await post('1', { origin: 'https://app.example.com' });
     expect(allowed.headers.get('access-control-allow-origin')).toBe('https://app.example.com');
     expect((await post('1', { origin: 'http://localhost:4400', host: 'localhost:4400' })).status).toBe(200);
+    const ports = served({ origins: ['http://localhost:*'] });
+    const from = async (origin: string) =>
+      (await ports.ask('/me', { headers: { origin, host: 'localhost:4400' } })).status;
+    expect(await from('http://localhost:5173')).toBe(200);
+    expect(await from('http://localhost.evil.example:5173')).toBe(403);
+    expect(await from('https://localhost:5173')).toBe(403);
     const named = served({ hosts: ['api.example.com'] });
     expect((await named.handler(new Request('http://api.example.com/me'))).status).toBe(200);
     expect((await named.handler(new Request('http://localhost/me'))).status).toBe(403);
