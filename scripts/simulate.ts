@@ -15,7 +15,7 @@ const FAILED = 1;
 /** From here on, the seed that each thread plays. */
 const PLAYING = 2;
 const PRINTED = 3;
-/** A history takes some milliseconds; one that takes so long goes round and round in one moment of virtual time. */
+/** A history takes some milliseconds of CPU time; one that takes so much goes round and round in one moment of virtual time. */
 const STUCK_MS = 60_000;
 /** What stands for a seed while a thread looks for a shorter history, which takes hundreds of them. */
 const SHRINKING = -1;
@@ -70,11 +70,12 @@ async function inThread(job: Job, report: (found: Report) => void): Promise<void
   do {
     const worker = new Worker(new URL(import.meta.url), { workerData: job });
     worker.on('message', report);
-    let seen = { seed: -1, since: performance.now() };
-    const watch = setInterval(() => {
+    let seen = { seed: -1, sinceMs: 0 };
+    const watch = setInterval(async () => {
       const seed = Atomics.load(shared, PLAYING + thread);
-      if (seed !== seen.seed) seen = { seed, since: performance.now() };
-      else if (performance.now() - seen.since > (seed === SHRINKING ? SHRINK_MS : STUCK_MS)) void worker.terminate();
+      const usedMs = await cpuMsOf(worker);
+      if (seed !== seen.seed) seen = { seed, sinceMs: usedMs };
+      else if (usedMs - seen.sinceMs > (seed === SHRINKING ? SHRINK_MS : STUCK_MS)) void worker.terminate();
     }, 1_000);
     const code = await new Promise<number>((resolve, reject) => {
       worker.on('error', reject);
@@ -87,6 +88,17 @@ async function inThread(job: Job, report: (found: Report) => void): Promise<void
     const which = playing === SHRINKING ? 'a shorter history of a seed that fails' : `seed ${from + playing}`;
     report({ violations: 1, text: `${which}: no hang: it goes round and round without end` });
   } while (!isOver());
+}
+
+/** Time on the wall says nothing of a thread while others have the machine. */
+async function cpuMsOf(worker: Worker): Promise<number> {
+  try {
+    const { user, system } = await worker.cpuUsage();
+    return (user + system) / 1_000;
+  } catch {
+    // It has not begun yet, or is over.
+    return 0;
+  }
 }
 
 async function work({ from, seeds, stop, thread, shared }: Job): Promise<void> {

@@ -21,6 +21,18 @@ export const WAITS: readonly Mutant[] = [
     replace: '',
   },
   {
+    name: 'park a run a little longer than until the time of its wait',
+    file: 'loop/let-go.ts',
+    find: 'Math.max(0, wakeAt - held.deps.clock.now());',
+    replace: 'Math.max(0, wakeAt + 50 - held.deps.clock.now());',
+  },
+  {
+    name: 'end a pause before its time is over',
+    file: 'loop/next.ts',
+    find: 'pause.expiresAt <= now);',
+    replace: 'pause.expiresAt <= now + 100);',
+  },
+  {
     name: 'give up a wait for whatever the run is told',
     file: 'state/blocked-calls.ts',
     find: 'const isWithdrawn = fresh.some((control) => withdrawsWaits(state, control));',

@@ -1,6 +1,6 @@
 /** What was said to a run: each message is taken once, each pause has one answer, and who may not speak is not heard. */
 import type { Control, Entry, Paused, Resumed } from '#core';
-import { type EndedRun, endingOf, entriesOf, startOf } from './ended-run.ts';
+import { type EndedRun, endingOf, entriesOf, isBeforeTime, startOf } from './ended-run.ts';
 import type { Ledger, StoredMessage } from './ledger.ts';
 
 export function checkMessages(run: EndedRun, ledger: Ledger): void {
@@ -90,7 +90,7 @@ function checkVerdicts(run: EndedRun, ledger: Ledger): void {
     const [answer] = answers;
     if (pause === undefined || answer === undefined) continue;
     const { expiresAt = Number.POSITIVE_INFINITY } = pause;
-    if (answer.verdict === 'timeout' && answer.at < expiresAt) {
+    if (answer.verdict === 'timeout' && isBeforeTime(answer, expiresAt, run.id, ledger)) {
       ledger.violated('one verdict', `the pause ${token} was over before its time`, run.id);
     }
     if (answer.verdict === 'superseded') checkWithdrawn(answer, pause, run, ledger);

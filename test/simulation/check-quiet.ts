@@ -30,8 +30,8 @@ const PAGE = 3;
 interface Quiet {
   readonly now: number;
   readonly ledger: Ledger;
-  /** So late a run may go on by itself; `undefined`: nobody can say. */
-  readonly lateMs: number | undefined;
+  /** Everybody's clock is the store's. */
+  readonly isOnOneClock: boolean;
   /** News wakes planners. */
   readonly isWoken: boolean;
   /** Whoever wants to go on with a run can. */
@@ -40,7 +40,7 @@ interface Quiet {
 
 /** Checks nothing while some run is driven or due. */
 export async function checkQuiet(journal: Journal, quiet: Quiet): Promise<void> {
-  const { now, ledger, lateMs, isWoken, isUndisturbed } = quiet;
+  const { now, ledger, isOnOneClock, isWoken, isUndisturbed } = quiet;
   const parked = new Map<string, Parked>();
   for (const [id, { endedAt, entries, isLeftForNow }] of ledger.runs) {
     if (endedAt !== undefined) continue;
@@ -74,7 +74,7 @@ export async function checkQuiet(journal: Journal, quiet: Quiet): Promise<void> 
   const index = parked.size === 0 ? new Map() : Map.groupBy(await everyWait(journal), ({ run }) => run);
   for (const [id, run] of parked) {
     checkIndex(id, run, index.get(id) ?? [], ledger);
-    if (lateMs !== undefined) checkTimers(id, run, lateMs, ledger);
+    if (isOnOneClock) checkTimers(id, run, ledger);
     checkStatus(id, run, ledger);
     if (isWoken) checkWoken(id, run.entries, ledger);
     checkTold(id, run, parked, ledger);
@@ -109,9 +109,11 @@ function checkIndex(id: string, { entries }: Parked, rows: readonly OpenWait[], 
 }
 
 /** It goes on by itself when the time of a wait has come, unless somebody holds it. */
-function checkTimers(id: string, { record: { wakeAt }, entries }: Parked, lateMs: number, ledger: Ledger): void {
+function checkTimers(id: string, { record: { wakeAt }, entries }: Parked, ledger: Ledger): void {
   if (openPauses(entries).some(({ step, reason }) => step === undefined || reason === 'in_doubt')) return;
   const until = Math.min(...openCallWaits(entries).map((wait) => wait.until ?? Number.POSITIVE_INFINITY));
+  // The store counts the length of the wait from when it is told of it.
+  const lateMs = ledger.runs.get(id)?.wokenLateMs ?? 0;
   if (until === Number.POSITIVE_INFINITY || (typeof wakeAt === 'number' && wakeAt <= until + lateMs)) return;
   ledger.violated('waits', `a wait of it is over at ${until}, and it goes on at ${String(wakeAt)}`, id);
 }

@@ -1,7 +1,7 @@
 /** What calls have waited for, when a history is over: each wait has one end, of a reason that the entries show, and none is left. */
 import { type Entry, isJsonObject, type Json } from '#core';
 import { callWaitsIn, endedCall, type WaitByHand } from './call-waits-by-hand.ts';
-import { type EndedRun, endingOf, entriesOf, ownEntries, startOf } from './ended-run.ts';
+import { type EndedRun, endingOf, entriesOf, isBeforeTime, ownEntries, startOf } from './ended-run.ts';
 import { HELD_KINDS } from './held-kinds.ts';
 import type { Ledger } from './ledger.ts';
 import { isFitting, shapeOf } from './wait-args.ts';
@@ -43,7 +43,7 @@ function checkWait(wait: WaitByHand, run: EndedRun, ledger: Ledger): void {
   if (end === undefined || entry === undefined) return;
   const isOfItsKind = KINDS[wait.for].includes(end.how);
   if (!isOfItsKind) wrong(`is for ${wait.for}, and has ended with ${end.how}`);
-  if ((end.how === 'time' || end.how === 'timeout') && entry.at < until)
+  if ((end.how === 'time' || end.how === 'timeout') && isBeforeTime(entry, until, run.id, ledger))
     wrong(`was over at ${entry.at}, and its time is ${until}`);
   if (end.how === 'superseded' && !isWithdrawn(wait, entry, run)) wrong('was given up, and nobody had said anything');
   if (end.value !== undefined && !isFitting(shapeOf(wait.schema), end.value))
@@ -143,12 +143,8 @@ function endText(end: WaitByHand['ends'][number] | undefined): string {
   return JSON.stringify(said);
 }
 
-function checkLater(
-  { step, call, outcome, at }: Of<'call_ended'>,
-  waits: readonly WaitByHand[],
-  run: EndedRun,
-  ledger: Ledger,
-): void {
+function checkLater(entry: Of<'call_ended'>, waits: readonly WaitByHand[], run: EndedRun, ledger: Ledger): void {
+  const { step, call, outcome } = entry;
   const last = waits.at(-1);
   const end = last?.ends[0];
   if (last === undefined || end === undefined) return;
@@ -165,7 +161,11 @@ function checkLater(
     wrong('has another value than came');
   const isPolled = outcome.kind === 'value' && isJsonObject(outcome.value) && outcome.value['polled'] === true;
   if (end.how !== 'event' && outcome.kind === 'value' && !isPolled) wrong('has a value, and nothing came');
-  if (outcome.kind === 'error' && outcome.error.code === 'result_expired' && at < expiresAt)
+  if (
+    outcome.kind === 'error' &&
+    outcome.error.code === 'result_expired' &&
+    isBeforeTime(entry, expiresAt, run.id, ledger)
+  )
     wrong('was over before its time');
   if (outcome.kind === 'value' && end.how === 'superseded') wrong('was given up, and has a value');
 }

@@ -1,6 +1,6 @@
 /** A run of a history that is over, as its checks read it: by its entries, and not by the fold that they judge. */
 import type { Entry, RunLimits } from '#core';
-import type { LedgerRun } from './ledger.ts';
+import type { Ledger, LedgerRun } from './ledger.ts';
 
 export interface EndedRun extends LedgerRun {
   readonly id: string;
@@ -50,4 +50,11 @@ export function ownEntries({ entries }: Pick<EndedRun, 'entries'>): readonly Ent
   const [first] = entries;
   const isFork = first?.kind === 'started' && first.fork !== undefined && first.task === undefined;
   return isFork ? entries.slice(first.fork.entries) : entries;
+}
+
+/** Whether the entry says that a time has come which the clock of whoever wrote it had not shown: it may have been set back since. */
+export function isBeforeTime({ seq, at }: Entry, time: number, run: string, ledger: Ledger): boolean {
+  if (at >= time) return false;
+  const landed = ledger.appends.find((append) => append.run === run && append.from <= seq && seq <= append.to);
+  return !ledger.clocksSet.some((set) => set.shown >= time && set.at <= (landed?.at ?? at));
 }

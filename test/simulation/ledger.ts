@@ -112,6 +112,14 @@ export interface Appended {
   readonly to: number;
 }
 
+/** Somebody has set a process's wall clock. */
+export interface ClockSet {
+  /** By the store's clock. */
+  readonly at: number;
+  /** What it showed until then. */
+  readonly shown: number;
+}
+
 export interface StoredMessage {
   readonly order: number;
   readonly at: number;
@@ -139,6 +147,8 @@ export interface LedgerRun {
   isGivenBack: boolean;
   /** Let go of as it was, after a fault of the store: nothing is due of it before its time. */
   isLeftForNow: boolean;
+  /** So long after its time it goes on by itself: the store has heard of its wait so late. */
+  wokenLateMs: number;
   /** When that was. */
   readonly leftAt: number[];
   /** Each claim: how many entries there were, and what time it was by the clock of whoever claimed. */
@@ -185,6 +195,7 @@ export class Ledger {
   readonly #polls = new Map<string, number>();
   readonly accepted: Accepted[] = [];
   readonly appends: Appended[] = [];
+  readonly clocksSet: ClockSet[] = [];
   readonly schedules: ScheduleLedger = new ScheduleLedger();
   readonly sessions: SessionLedger = new SessionLedger();
   readonly streams: StreamLedger = new StreamLedger();
@@ -248,6 +259,7 @@ export class Ledger {
       leaseUntil: 0,
       isGivenBack: false,
       isLeftForNow: false,
+      wokenLateMs: 0,
       leftAt: [],
       takenOverAt: [],
       claims: [],
@@ -322,9 +334,11 @@ export class Ledger {
     if (known?.fence === fence) known.leaseUntil = this.#clock.now() + leaseMs;
   }
 
-  released(run: string, fence: number, { status }: Park): void {
+  /** @param lateMs so long it was on its way to the store. */
+  released(run: string, fence: number, { status, wakeInMs }: Park, lateMs: number): void {
     const known = this.runs.get(run);
     if (known?.fence !== fence) return;
+    if (typeof wakeInMs === 'number') known.wokenLateMs = lateMs;
     known.isGivenBack = false;
     known.leaseUntil = 0;
     known.isDriven = false;

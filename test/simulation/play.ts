@@ -48,7 +48,7 @@ const CATCH_UP_MS = 12_000;
 const LOOK_EVERY_MS = 400;
 /** Within this time everybody has heard of the last ending, and every runtime is closed. */
 const ECHO_MS = 10_000;
-const START_AGAIN_MS = 500;
+const ASK_AGAIN_MS = 500;
 /** Of so many runs one is replayed when all is over, within this time. */
 const REPLAYED_EVERY = 8;
 const REPLAY_MS = 60_000;
@@ -158,9 +158,10 @@ class Stage {
       after: (ms: number, act: () => void) => void time.after(ms, act),
     };
     this.#clashes = new Clashes(clashing, script.world.clashes);
-    const { starts = [], workers, talks } = script;
-    const isInNight = (index: number): boolean => this.#workers[index]?.isInNight === true;
-    const asking = { ...clashing, workers, isInNight };
+    const { starts = [], talks } = script;
+    const isInNight = (index: number): boolean => this.#nightMs(index) > 0;
+    const askAgain = this.#askAgain.bind(this);
+    const asking = { ...clashing, isInNight, askAgain };
     this.#starters = new Starters({ ...asking, now: () => time.now() }, starts);
     this.#talkers = talks && new Talkers(asking, talks);
     this.#deciders = new Deciders({ ledger, does });
@@ -254,9 +255,18 @@ class Stage {
   /** Whoever wants the run tries until it is stored. */
   #start(root: Root, index: number): void {
     if (this.#ledger.runs.has(root.run)) return;
-    // Nobody asks a machine that sleeps again and again.
-    if (this.#workers[index]?.isInNight !== true) void this.#startOnce(root, index);
-    this.#time.after(START_AGAIN_MS, () => this.#start(root, (index + 1) % this.#workers.length));
+    if (this.#nightMs(index) === 0) void this.#startOnce(root, index);
+    this.#askAgain(index, (next) => this.#start(root, next));
+  }
+
+  /** The next worker is asked a moment later. A night of all machines takes hours: nobody asks until it is over. */
+  #askAgain(index: number, ask: (next: number) => void): void {
+    const moments = Math.max(1, Math.ceil(this.#nightMs(index) / ASK_AGAIN_MS));
+    this.#time.after(moments * ASK_AGAIN_MS, () => ask((index + moments) % this.#workers.length));
+  }
+
+  #nightMs(index: number): number {
+    return this.#workers[index]?.nightMs ?? 0;
   }
 
   async #startOnce(root: Root, index: number): Promise<void> {
@@ -313,7 +323,7 @@ class Stage {
     const until = this.#time.now() + CLOSING_MS;
     while (!this.#isOver() && this.#time.now() < until) {
       await checkQuiet(this.#journal, {
-        ...{ now: this.#time.now(), ledger: this.#ledger, lateMs: this.#lateMs },
+        ...{ now: this.#time.now(), ledger: this.#ledger, isOnOneClock: this.#isOnOneClock },
         isWoken: this.#script.wakeMode !== 'poll',
         isUndisturbed: this.#script.world.versions === undefined && !this.#script.faults.some(isDamage),
       });
@@ -348,11 +358,9 @@ class Stage {
     if (open > 0) this.#ledger.violated('no hang', `${open} runtimes do not close`);
   }
 
-  /** So late a run may go on by itself: on its way to the store. `undefined`: somebody's clock is not the store's. */
-  get #lateMs(): number | undefined {
-    const { world, faults, delays } = this.#script;
-    const isSet = world.aheadMs.some((ms) => ms !== 0) || faults.some(({ kind }) => kind === 'clock');
-    return isSet ? undefined : 2 * delays.maxMs + 1;
+  get #isOnOneClock(): boolean {
+    const { world, faults } = this.#script;
+    return world.aheadMs.every((ms) => ms === 0) && faults.every(({ kind }) => kind !== 'clock');
   }
 
   async #keptSignals(): Promise<ReadonlyMap<string, readonly string[]>> {

@@ -7,16 +7,15 @@ import { isStoreError } from './store-errors.ts';
 
 export interface StartersWorld {
   readonly ledger: Ledger;
-  readonly workers: number;
   does<T>(worker: number, act: (runtime: Runtime) => T): T | undefined;
   after(ms: number, act: () => void): void;
   now(): number;
   isInNight(worker: number): boolean;
+  askAgain(worker: number, ask: (next: number) => void): void;
 }
 
 /** What is rightly said to whoever starts too much, or what somebody else has begun. */
 const ORDINARY: ReadonlySet<string> = new Set(['rate_limited', 'scope_mismatch']);
-const AGAIN_MS = 500;
 
 export class Starters {
   readonly #world: StartersWorld;
@@ -47,10 +46,9 @@ export class Starters {
   /** Until it was told something: whoever was asked may be dead, or stand still. */
   #ask(start: KeyedStart, worker: number, beginsAt: number): void {
     if (!this.#asking.has(start)) return;
-    const { workers, after, isInNight } = this.#world;
-    // Nobody asks a machine that sleeps again and again.
+    const { askAgain, isInNight } = this.#world;
     if (!isInNight(worker)) void this.#askOnce(start, worker, beginsAt);
-    after(AGAIN_MS, () => this.#ask(start, (worker + 1) % workers, beginsAt));
+    askAgain(worker, (next) => this.#ask(start, next, beginsAt));
   }
 
   async #askOnce(start: KeyedStart, worker: number, beginsAt: number): Promise<void> {

@@ -235,10 +235,12 @@ export class SimulatedStore implements Journal {
 
   release(lease: Renewal, park: Park): Promise<boolean> {
     const { inner, ledger } = this.#options;
+    const askedAt = ledger.now();
     return this.#operation('release', async () => {
       ledger.givesBack(lease.run, lease.fence);
+      const lateMs = ledger.now() - askedAt;
       const parked = await inner.release(lease, park);
-      ledger.released(lease.run, lease.fence, park);
+      ledger.released(lease.run, lease.fence, park, lateMs);
       this.#tell(lease.run, () => `released ${parkText(park)}: ${parked}`);
       return parked;
     });

@@ -9,10 +9,10 @@ import { openPauses } from './waits-by-hand.ts';
 
 export interface TalkersWorld {
   readonly ledger: Ledger;
-  readonly workers: number;
   does<T>(worker: number, act: (runtime: Runtime) => T): T | undefined;
   after(ms: number, act: () => void): void;
   isInNight(worker: number): boolean;
+  askAgain(worker: number, ask: (next: number) => void): void;
 }
 
 /** What is rightly said to whoever comes at a bad moment. */
@@ -22,7 +22,6 @@ const ORDINARY: ReadonlySet<string> = new Set([
   // A step that leaves nothing of the limits.
   'invalid_config',
 ]);
-const AGAIN_MS = 500;
 
 /** What somebody was told of a message. */
 export interface Told {
@@ -66,9 +65,9 @@ export class Talkers {
   /** Until it was told something: whoever was asked may be dead, or stand still. */
   #ask(say: Say, worker: number): void {
     if (!this.#asking.has(say)) return;
-    const { workers, after, isInNight } = this.#world;
+    const { askAgain, isInNight } = this.#world;
     if (!isInNight(worker)) void this.#say(say, worker);
-    after(AGAIN_MS, () => this.#ask(say, (worker + 1) % workers));
+    askAgain(worker, (next) => this.#ask(say, next));
   }
 
   #session(runtime: Runtime, { talk }: TalkAct, more: { readonly onFail?: 'undo' } = {}): Session {

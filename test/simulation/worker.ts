@@ -111,7 +111,7 @@ export class Worker {
     this.#world.ledger.tell(process.name, () => 'is closed');
     await process.within(() => this.#runtime.close());
     if (process.alive) process.kill();
-    if (process === this.#process) this.#comeBack(0);
+    this.#comeBack(process, 0);
   }
 
   /** Something happens to the process, whatever it does just now. */
@@ -125,6 +125,7 @@ export class Worker {
         return;
       case 'clock':
         this.#aheadMs = fault.aheadMs;
+        ledger.clocksSet.push({ at: time.now(), shown: process.wallMs() });
         ledger.tell(process.name, () => `has its clock set to ${fault.aheadMs} ms ahead`);
         process.setWall(fault.aheadMs);
         if (fault.stallMs !== undefined) this.#stall(process, fault.stallMs);
@@ -166,8 +167,9 @@ export class Worker {
     this.#process.stall(ms, isDeep);
   }
 
-  get isInNight(): boolean {
-    return this.#night.until > this.#world.time.now();
+  /** What is left of the night. */
+  get nightMs(): number {
+    return Math.max(0, this.#night.until - this.#world.time.now());
   }
 
   /** From now on nothing befalls it. */
@@ -184,8 +186,8 @@ export class Worker {
     if (!this.#process.alive) this.#replace();
   }
 
-  #comeBack(downMs: number): void {
-    const dead = this.#process;
+  /** Another in the place of this one, unless it has a successor: one that stood still in the middle of its death dies when it wakes. */
+  #comeBack(dead: SimulatedProcess, downMs: number): void {
     this.#world.time.after(downMs, () => {
       if (dead === this.#process) this.#replace();
     });
@@ -210,7 +212,7 @@ export class Worker {
       surroundings,
       script.world.versions !== undefined && this.#index % 2 === 1,
     );
-    const nightMs = this.#night.until - time.now();
+    const { nightMs } = this;
     if (nightMs > 0 && !this.#healthy) made.stall(nightMs, this.#night.isDeep);
     return made;
   }
@@ -296,7 +298,7 @@ export class Worker {
     );
     if (fault?.kind !== 'kill') return;
     this.#die(process, 'dies in a call');
-    this.#comeBack(fault.downMs);
+    this.#comeBack(process, fault.downMs);
   }
 
   #mayFreeze(process: SimulatedProcess, call: number): void {
@@ -332,7 +334,7 @@ export class Worker {
         break;
       case 'crash':
         this.#dying.add(process);
-        this.#comeBack(fault.downMs);
+        this.#comeBack(process, fault.downMs);
         return { kind: 'crash', landed: fault.landed };
       default:
         fault satisfies never;

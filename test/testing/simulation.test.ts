@@ -3,6 +3,7 @@ import type { Continued, Entry } from '#core';
 import { foldEntries } from '#state';
 import { turn } from '../kit/waiting.ts';
 import { checkSessions } from '../simulation/check-session.ts';
+import { isBeforeTime } from '../simulation/ended-run.ts';
 import { generateScript } from '../simulation/generate.ts';
 import { Ledger } from '../simulation/ledger.ts';
 import { Machines } from '../simulation/machines.ts';
@@ -97,17 +98,7 @@ describe('shrinking', () => {
 describe('a worker of the simulation', () => {
   it('that is healed dies of nothing any more: a crash that was on its way comes at once', async () => {
     const time = new SimulatedTime();
-    const crash = { kind: 'crash', worker: 0, operation: 0, landed: true, downMs: 50 } as const;
-    const script = { ...generateScript(1), faults: [crash], delays: { chance: 1, maxMs: 300 } };
-    const storage = openStorage('memory', 1, time);
-    const worker = new Worker(0, {
-      script,
-      time,
-      ledger: new Ledger(time, false),
-      storage,
-      shown: new ShownGroups(),
-      machines: new Machines(),
-    });
+    const worker = workerWith([{ kind: 'crash', worker: 0, operation: 0, landed: true, downMs: 50 }], time);
     const before = worker.process;
     expect(before.alive).toBe(true);
     worker.heal();
@@ -116,6 +107,59 @@ describe('a worker of the simulation', () => {
     const until = time.now() + 1_000;
     while (time.step(until)) await turn();
     expect([worker.process === after, after.alive]).toEqual([true, true]);
+  });
+
+  it('has no second process in the place of one that lives, when the one before it dies late', async () => {
+    for (let operation = 1; operation < 10; operation += 1) {
+      const time = new SimulatedTime();
+      const crash = { kind: 'crash', worker: 0, landed: true, downMs: 0 } as const;
+      const worker = workerWith(
+        [
+          { ...crash, operation: 0 },
+          { ...crash, operation },
+        ],
+        time,
+      );
+      const processes = new Set([worker.process]);
+      const until = time.now() + 10_000;
+      while (time.step(until)) {
+        await turn();
+        processes.add(worker.process);
+      }
+      const living = [...processes].filter(({ alive }) => alive).map(({ name }) => name);
+      expect(living, `a crash in operation ${operation}`).toEqual([worker.process.name]);
+      worker.process.kill();
+    }
+  });
+});
+
+function workerWith(faults: SimulationScript['faults'], time: SimulatedTime): Worker {
+  return new Worker(0, {
+    script: { ...generateScript(1), faults, delays: { chance: 1, maxMs: 300 } },
+    time,
+    ledger: new Ledger(time, false),
+    storage: openStorage('memory', 1, time),
+    shown: new ShownGroups(),
+    machines: new Machines(),
+  });
+}
+
+describe('whether a time had come', () => {
+  const [pauseEnds, landedAt] = [1_000, 1_100];
+  const said: Entry = { kind: 'resumed', seq: 2, at: -58_900, token: 't', verdict: 'timeout' };
+  const isBefore = (clocksSet: Ledger['clocksSet']): boolean => {
+    const ledger = new Ledger(new SimulatedTime(), false);
+    ledger.appends.push({ order: 1, at: landedAt, run: 'r', from: 2, to: 3 });
+    ledger.clocksSet.push(...clocksSet);
+    return isBeforeTime(said, pauseEnds, 'r', ledger);
+  };
+
+  it('is known of an entry whose writer had seen the time before somebody set its clock back', () => {
+    expect(isBefore([{ at: 1_050, shown: 1_050 }])).toBe(false);
+    expect(isBefore([])).toBe(true);
+    // The clock had not shown it, or was set when the entry was there.
+    expect(isBefore([{ at: 900, shown: 900 }])).toBe(true);
+    expect(isBefore([{ at: 1_200, shown: 1_200 }])).toBe(true);
   });
 });
 
