@@ -411,7 +411,8 @@ export class TurnChunks {
   #decide(move: EventPayloads['planner.decision'], seq: number): void {
     this.#decided = move.step;
     const { step, text = '', reasoningTrace: reasoning = '', rejected, partial, decisionKind, plan } = move;
-    if (rejected !== undefined && partial === undefined) {
+    // What was said before the run was stopped stays.
+    if (rejected !== undefined && rejected.code !== 'cancelled' && partial === undefined) {
       this.#lastStep = step;
       this.#files = [];
       if (this.#words?.step !== step) return;

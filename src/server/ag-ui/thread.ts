@@ -33,6 +33,14 @@ export class Thread {
     return (await this.session.turns({ limit: 1 })).at(-1);
   }
 
+  /** The turn under way, behind which others may wait; without one the last turn. */
+  async current(): Promise<TurnView | undefined> {
+    const last = await this.last();
+    if (last?.waits !== true) return last;
+    const { live } = (await this.#visit.runtime.sessions.get({ ...this.#visit.owner, session: this.session.id })) ?? {};
+    return (await this.session.turns()).find(({ turn }) => turn === live?.run) ?? last;
+  }
+
   /** A handle of one of the thread's runs, that acts for the visitor. */
   runOf(id: string): Run {
     return this.#visit.runtime.run(id, { as: this.#visit.caller(this.session.id) });
