@@ -70,3 +70,13 @@ it('is told what came of the same resume that somebody sends at the same moment'
   }
   expect(effects.count('refund')).toBe(2);
 });
+
+it('loads a thread of more than a hundred turns from its beginning', async () => {
+  const { url, runtime } = await agUiServer();
+  const session = runtime.session('long', { identity: { tenant: 'local', user: 'local' } });
+  for (let turn = 0; turn < 102; turn += 1) await (await session.send(`say ${turn}`)).result();
+  const agent = client(url, { threadId: 'long' });
+  await agent.connectAgent();
+  expect(agent.messages).toHaveLength(204);
+  expect(agent.messages[0]).toMatchObject({ role: 'user', content: 'say 0' });
+}, 30_000);

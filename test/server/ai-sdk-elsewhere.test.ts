@@ -39,6 +39,17 @@ it('keeps what was said before it was stopped, also after a reload', async () =>
   expect(await safeValidateUIMessages({ messages: await historyOf(url) })).toMatchObject({ success: true });
 });
 
+it('keeps what was said before the agent failed, also after a reload', async () => {
+  const { url } = await scenario();
+  const chat = new Chat(url);
+  await chat.sendMessage({ text: 'fail' });
+  expect(chat.said.at(-1)).toBe('assistant: This will not end well.');
+  const [, answer] = await historyOf(url);
+  expect(plain([answer ?? []].flat())).toEqual(plain(chat.messages.slice(1)));
+  await chat.sendMessage({ text: 'say more' });
+  expect(await saidBy(url)).toEqual(chat.said);
+});
+
 it('says so when a call was approved before with other arguments', async () => {
   const { url, effects } = await scenario();
   const chat = new Chat(url);
@@ -99,3 +110,12 @@ it('does nothing for whom there is no stream left', async () => {
   expect(late.said.at(-1)).toBe('assistant: now');
   expect(effects.count('refund')).toBe(0);
 });
+
+it('edits a message that was said more than a hundred turns ago', async () => {
+  const { url } = await scenario();
+  const chat = new Chat(url);
+  for (let turn = 0; turn < 102; turn += 1) await chat.sendMessage({ text: `say ${turn}` });
+  await chat.sendMessage({ text: 'say edited', messageId: chat.messages[0]?.id ?? '' });
+  expect(chat.said).toEqual(['user: say edited', 'assistant: edited']);
+  expect(await saidBy(url)).toEqual(chat.said);
+}, 30_000);

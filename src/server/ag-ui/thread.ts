@@ -54,7 +54,7 @@ export class Thread {
 
   /** The turns on the branch, oldest first, each by the run that begins it; turns that were interrupted stand before those that have interrupted them. */
   async beginnings(): Promise<readonly string[]> {
-    const turns = await this.session.turns();
+    const turns = await this.session.turns({ limit: Number.MAX_SAFE_INTEGER });
     const runs = await Promise.all(
       turns.map(async ({ turn, interrupts = [] }) => [...interrupts, await this.firstOf(turn)]),
     );

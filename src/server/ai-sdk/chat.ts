@@ -343,8 +343,21 @@ function isOfAssistant(messages: readonly ClientMessage[], id: string | undefine
   return messages.some((message) => message.id === id && message.role === 'assistant');
 }
 
-/** The turn of which the message is: its user's, or the assistant's. */
+/** The turn of which the message is, however long ago it was said. */
 async function turnOfMessage(
+  visit: Visit,
+  session: Session,
+  turns: readonly TurnView[],
+  message: string,
+): Promise<TurnView | undefined> {
+  const late = await turnAmong(visit, session, turns, message);
+  // Those before were not looked at.
+  if (late !== undefined || (turns[0]?.number ?? 1) === 1) return late;
+  return turnAmong(visit, session, await session.turns({ limit: Number.MAX_SAFE_INTEGER }), message);
+}
+
+/** The turn of which the message is: its user's, or the assistant's. */
+async function turnAmong(
   visit: Visit,
   session: Session,
   turns: readonly TurnView[],
