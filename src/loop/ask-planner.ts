@@ -94,7 +94,10 @@ function askForMove(ask: Ask, view: RunView, startedAt: number): Made | Promise<
   return attempt.run(
     () => moveOf(deps.planner.next(view, signal.signal), ask, said),
     (settled) => {
-      if (ask.attempt.aborted) return ask.isEnding() ? interrupted(said, step, startedAt) : undefined;
+      if (ask.attempt.aborted) {
+        const told = ask.isEnding() ? brokenOff(said, step, startedAt, STOPPED) : [];
+        return told.length === 0 ? undefined : told;
+      }
       return answerOf(settled, step, startedAt, ask, said);
     },
     { signal },
@@ -156,7 +159,10 @@ function answerOf(
   said: StreamedText,
 ): readonly EntryBody[] | undefined | Promise<readonly EntryBody[]> {
   if (settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
-  if (settled.kind === 'thrown') return failedBy(settled.error, step, ask);
+  if (settled.kind === 'thrown') {
+    const ended = failedBy(settled.error, step, ask);
+    return ended[0]?.kind === 'failed' ? [...brokenOff(said, step, startedAt, FAILED), ...ended] : ended;
+  }
   const made = settled.value;
   if (Growing.is(made)) return [startGrowth(made, step, startedAt, ask, said)];
   if (typeof made !== 'object' || made === null) {
@@ -239,21 +245,24 @@ async function drain(
   }
 }
 
-/** What was said before the run was stopped is part of it: whoever watched has seen it. */
-function interrupted(
+const STOPPED = {
+  decision: { kind: 'finish', reason: 'cancelled' },
+  fault: { code: 'cancelled', message: 'The run was stopped while the planner was speaking.' },
+} as const;
+const FAILED = {
+  decision: { kind: 'finish', reason: 'no_path' },
+  fault: { code: 'planner_failed', message: 'The planner failed while it was speaking.' },
+} as const;
+
+/** What was said before the run was stopped, or the planner failed, is part of it: whoever watched has seen it. */
+function brokenOff(
   { text, reasoning }: StreamedText,
   step: number,
   startedAt: number,
-): readonly EntryBody[] | undefined {
-  if (text === '' && reasoning === '') return undefined;
-  const message = 'The run was stopped while the planner was speaking.';
-  const moved: Mutable<Moved> = {
-    kind: 'moved',
-    step,
-    decision: { kind: 'finish', reason: 'cancelled' },
-    startedAt,
-    fault: { code: 'cancelled', message },
-  };
+  how: typeof STOPPED | typeof FAILED,
+): readonly EntryBody[] {
+  if (text === '' && reasoning === '') return [];
+  const moved: Mutable<Moved> = { kind: 'moved', step, startedAt, ...how };
   takeNotes(moved, { decision: moved.decision, text, reasoning });
   return [moved];
 }

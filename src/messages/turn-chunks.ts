@@ -64,6 +64,8 @@ function isSpoken(event: RunEvent): event is Spoken {
 const UNTOLD: ReadonlySet<string> = new Set([SPAWN_TOOL, AWAIT_TOOL, UNDO_TASK]);
 /** Reasons of pauses that a client answers by giving a call its approval or its result. */
 const FOR_CLIENTS: ReadonlySet<string> = new Set(['approval_required', 'client_tool']);
+/** Steps that were not decided: what was said before the run was stopped, or its planner failed, stays. */
+const BROKEN_OFF: ReadonlySet<string> = new Set(['cancelled', 'planner_failed']);
 const OPEN: Standing = { kind: 'open' };
 
 export class TurnChunks {
@@ -411,9 +413,7 @@ export class TurnChunks {
   #decide(move: EventPayloads['planner.decision'], seq: number): void {
     this.#decided = move.step;
     const { step, text = '', reasoningTrace: reasoning = '', rejected, partial, decisionKind, plan } = move;
-    // What was said before somebody stopped the run stays: it is the end of the message.
-    const isStopped = rejected?.code === 'cancelled' && decisionKind === 'Finish';
-    if (rejected !== undefined && partial === undefined && !isStopped) {
+    if (rejected !== undefined && !BROKEN_OFF.has(rejected.code) && partial === undefined) {
       this.#lastStep = step;
       this.#files = [];
       if (this.#words?.step !== step) return;

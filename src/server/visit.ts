@@ -12,6 +12,8 @@ export class Visit {
   readonly runtime: Runtime;
   readonly #slots: StreamSlots;
   readonly #request: Request;
+  /** Gives back the place of a stream that is still to be made. */
+  #entered: (() => void) | undefined;
 
   constructor(access: Access, runtime: Runtime, slots: StreamSlots, request: Request) {
     this.access = access;
@@ -97,9 +99,23 @@ export class Visit {
   }
 
   /**
-   * Answers with events, in one of the visitor's slots for streams.
-   * @param events makes the events. Its signal is aborted when the reader is gone.
-   * @param options `leave`: what `enterStream` has returned, where the slot was taken before.
+   * Takes a place for the stream with which `act` answers, before it does anything: who is told that there are too many streams has done nothing.
+   * @throws RequestRefused `streams_full`.
+   */
+  async entering(act: () => Promise<Response>): Promise<Response> {
+    this.#entered = this.enterStream();
+    try {
+      return await act();
+    } finally {
+      this.#entered?.();
+      this.#entered = undefined;
+    }
+  }
+
+  /**
+   * Answers with events, as one of the streams that the visitor may have at once.
+   * @param events makes them; its signal is aborted when the reader is gone.
+   * @param options `leave`: what `enterStream` has given, where the stream was entered before.
    * @throws RequestRefused `streams_full`.
    */
   stream(
@@ -108,7 +124,8 @@ export class Visit {
   ): Response {
     // Nobody reads the body of an answer to HEAD.
     if (this.#request.method === 'HEAD') return new Response(null, { headers: eventHeaders(options) });
-    const leave = entered ?? this.enterStream();
+    const leave = entered ?? this.#entered ?? this.enterStream();
+    this.#entered = undefined;
     const left = new AbortController();
     const gone = (): void => left.abort();
     const { signal } = this.#request;

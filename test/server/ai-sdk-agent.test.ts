@@ -93,6 +93,36 @@ describe('asAgent', () => {
     expect(effects.count('refund')).toBe(1);
   });
 
+  it('takes answers one after another, and goes on talking behind them', async () => {
+    const { agent: made, effects } = scenario();
+    const user = says('refund A-17 and B-18');
+    const answering = (message: UIMessage, at: number, approved: boolean): UIMessage => ({
+      ...message,
+      id: 'a1',
+      parts: message.parts.map((part) =>
+        isToolUIPart(part) && part.state === 'approval-requested' && part === message.parts.filter(isToolUIPart)[at]
+          ? { ...part, state: 'approval-responded', approval: { ...part.approval, approved } }
+          : part,
+      ),
+    });
+    const told = async (...uiMessages: UIMessage[]) =>
+      lastOf(await createAgentUIStream({ agent: made, uiMessages }), structuredClone(uiMessages.at(-1)));
+    for (const [first, second] of [
+      [true, false],
+      [false, true],
+    ] as const) {
+      const asked = await lastOf(await createAgentUIStream({ agent: made, uiMessages: [user] }));
+      const half = await told(user, answering(asked, 0, first));
+      const whole = await told(user, answering(half, 1, second));
+      const said = `A-17 is ${first ? '' : 'not '}refunded. B-18 is ${second ? '' : 'not '}refunded.`;
+      expect(whole.parts.at(-1)).toMatchObject({ type: 'text', text: said });
+      const uiMessages = [user, whole, says('say thanks')];
+      const next = await lastOf(await createAgentUIStream({ agent: made, uiMessages }));
+      expect(next.parts.at(-1)).toMatchObject({ type: 'text', text: 'thanks' });
+    }
+    expect(effects.count('refund')).toBe(2);
+  });
+
   it('knows what was said before, and stops when it is aborted', async () => {
     const heard: unknown[] = [];
     const runtime = createRuntime({

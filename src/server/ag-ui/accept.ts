@@ -1,5 +1,6 @@
 /** Does what a client's input asks of its thread: sends a message, or answers questions. An input that was accepted before changes nothing. */
 import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { PilotageError, type TaskPause } from '#core';
 import type { BusyMode, PauseAnswer, SentMessage, TurnView } from '#runtime';
 import { RequestRefused } from '../problem.ts';
@@ -21,6 +22,9 @@ export interface AcceptedInput {
 }
 
 const NOTHING: Known = new Map();
+/** How often it is looked what became of the answer of somebody who was faster, and how long after each other. */
+const TRIES = 100;
+const LOOK_MS = 50;
 /** The longest label that a run may have. */
 const MOST_LABEL_CHARS = 256;
 
@@ -31,32 +35,32 @@ export function labelOf(runId: string): string {
 
 /** @throws PilotageError, RequestRefused. Then nothing was done, and the client is to be told why. */
 export async function accept(thread: Thread, input: RunAgentInput, busy: BusyMode): Promise<AcceptedInput> {
-  const last = await thread.last();
+  const current = await thread.current();
   const { resume = [], runId } = input;
-  if (resume.length > 0) return resumed(thread, last, resume, input);
-  const answered = last && (await answeredTools(thread, last, input));
+  if (resume.length > 0) return resumed(thread, current, resume, input);
+  const answered = current && (await answeredTools(thread, current, input));
   if (answered !== undefined) return answered;
   const before = await thread.startedAs(labelOf(runId));
   if (before !== undefined) return { run: await thread.firstOf(before), known: NOTHING };
-  return sent(thread, last, input, busy);
+  return sent(thread, current, input, busy);
 }
 
 async function sent(
   thread: Thread,
-  last: TurnView | undefined,
+  current: TurnView | undefined,
   input: RunAgentInput,
   busy: BusyMode,
 ): Promise<AcceptedInput> {
   const message = newestMessage(input);
   if (message === undefined)
     throw new RequestRefused('request_invalid', 'The input has no message of the user, and answers nothing.');
-  const pauses = last === undefined || last.status !== 'paused' ? [] : await thread.pauses(last.turn);
+  const pauses = current === undefined || current.status !== 'paused' ? [] : await thread.pauses(current.turn);
   assertUninterrupted(pauses);
   // When the user writes, the turn no longer waits for calls that the client has not carried out.
   const isForgotten = pauses.some(isOfClient);
   const mode = isForgotten ? 'steer' : busy;
   const begun =
-    last && (isForgotten || pauses.length > 0 || busy === 'steer') ? await thread.firstOf(last.turn) : undefined;
+    current && (isForgotten || pauses.length > 0 || busy === 'steer') ? await thread.firstOf(current.turn) : undefined;
   const { known } = begun === undefined ? { known: NOTHING } : await thread.read(begun);
   const { turn, as } = await send(thread, message, mode, input);
   const run = await thread.firstOf(turn);
@@ -96,11 +100,15 @@ function isOfClient({ reason }: { readonly reason: string }): boolean {
   return reason === 'client_tool';
 }
 
-/** Takes the results of calls that the client has carried out itself. */
-async function answeredTools(thread: Thread, last: TurnView, input: RunAgentInput): Promise<AcceptedInput | undefined> {
+/** The client has carried out calls of its own tools. */
+async function answeredTools(
+  thread: Thread,
+  current: TurnView,
+  input: RunAgentInput,
+): Promise<AcceptedInput | undefined> {
   const messages = toolAnswers(input);
   if (messages.length === 0) return undefined;
-  const pauses = (await thread.pauses(last.turn)).filter(isOfClient);
+  const pauses = (await thread.pauses(current.turn)).filter(isOfClient);
   const answers = Object.fromEntries(
     messages.flatMap((message): [string, PauseAnswer][] => {
       const pause = pauses.find(({ payload }) => payload?.['tool_call_id'] === message.toolCallId);
@@ -108,9 +116,9 @@ async function answeredTools(thread: Thread, last: TurnView, input: RunAgentInpu
     }),
   );
   if (Object.keys(answers).length === 0) return undefined;
-  const run = await thread.firstOf(last.turn);
+  const run = await thread.firstOf(current.turn);
   const { known } = await thread.read(run);
-  await thread.runOf(last.turn).answerAll(answers);
+  await thread.runOf(current.turn).answerAll(answers);
   return { run, known, ...(await alsoSaid(thread, input)) };
 }
 
@@ -122,15 +130,15 @@ function answerWith(message: AgUiMessage): PauseAnswer {
 
 async function resumed(
   thread: Thread,
-  last: TurnView | undefined,
+  current: TurnView | undefined,
   resume: readonly ResumeEntry[],
   input: RunAgentInput,
 ): Promise<AcceptedInput> {
-  if (last === undefined) throw unknownInterrupt(resume[0]?.interruptId);
-  const run = await thread.firstOf(last.turn);
+  if (current === undefined) throw unknownInterrupt(resume[0]?.interruptId);
+  const run = await thread.firstOf(current.turn);
   for (let tries = 1; ; tries += 1) {
     const { known, answered } = await thread.read(run);
-    const open = (await thread.pauses(last.turn)).filter((pause) => !isOfClient(pause));
+    const open = (await thread.pauses(current.turn)).filter((pause) => !isOfClient(pause));
     const given = resume.filter(({ interruptId }) => open.some(({ token }) => token === interruptId));
     const before = assertAnsweredSo(
       resume.filter((entry) => !given.includes(entry)),
@@ -140,12 +148,13 @@ async function resumed(
     if (given.length === 0) return { run, known: before ?? known, ...(await alsoSaid(thread, input)) };
     assertWhole(given, open);
     try {
-      await answerOpen(thread, last.turn, given, open);
+      await answerOpen(thread, current.turn, given, open);
       return { run, known, ...(await alsoSaid(thread, input)) };
     } catch (error) {
-      // Somebody else was faster, perhaps with the same answer.
-      if (tries > 1 || !(PilotageError.is(error, 'pause_not_found') || PilotageError.is(error, 'run_ended')))
+      // Somebody else was faster, perhaps with the same answer, which the run may not have taken yet.
+      if (tries > TRIES || !(PilotageError.is(error, 'pause_not_found') || PilotageError.is(error, 'run_ended')))
         throw error;
+      await sleep(LOOK_MS);
     }
   }
 }

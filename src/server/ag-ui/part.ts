@@ -52,9 +52,11 @@ function addRoutes(app: Hono<ServerEnv>, context: PartContext, options: Given): 
     const visit = request.get('visit');
     const input = await bodyOf<RunAgentInput>(request, RUN_INPUT);
     const thread = await threadOf(visit, context, input, options);
-    // The input is stored before the client hears of it, even if the client has gone.
-    const accepted = await accept(thread, input, options.busy).catch((error: unknown) => ({ error }));
-    return streamed(visit, context, (signal) => answered({ input, thread, context, accepted, signal }));
+    return visit.entering(async () => {
+      // What is accepted is stored before the client hears of it, and also when it has gone.
+      const accepted = await accept(thread, input, options.busy).catch((error: unknown) => ({ error }));
+      return streamed(visit, context, (signal) => answered({ input, thread, context, accepted, signal }));
+    });
   });
   app.post(`${options.path}/connect`, async (request) => {
     const visit = request.get('visit');
@@ -67,9 +69,9 @@ function addRoutes(app: Hono<ServerEnv>, context: PartContext, options: Given): 
     const visit = request.get('visit');
     const { threadId } = await bodyOf<RunAgentInput>(request, THREAD_INPUT);
     const thread = new Thread(await visit.session(threadId, 'control'), visit, context);
-    const last = await thread.last();
-    const isOver = last === undefined || ['finished', 'failed', 'cancelled'].includes(last.status);
-    if (!isOver) await thread.runOf(last.turn).cancel().catch(unlessEnded);
+    const current = await thread.current();
+    const isOver = current === undefined || ['finished', 'failed', 'cancelled'].includes(current.status);
+    if (!isOver) await thread.runOf(current.turn).cancel().catch(unlessEnded);
     return request.json({ cancelled: !isOver });
   });
 }

@@ -33,7 +33,15 @@ export class Thread {
     return (await this.session.turns({ limit: 1 })).at(-1);
   }
 
-  /** The visitor's handle of a run of the thread. */
+  /** The turn under way, behind which others may wait; without one the last turn. */
+  async current(): Promise<TurnView | undefined> {
+    const last = await this.last();
+    if (last?.waits !== true) return last;
+    const { live } = (await this.#visit.runtime.sessions.get({ ...this.#visit.owner, session: this.session.id })) ?? {};
+    return (await this.session.turns()).find(({ turn }) => turn === live?.run) ?? last;
+  }
+
+  /** A handle of one of the thread's runs, that acts for the visitor. */
   runOf(id: string): Run {
     return this.#visit.runtime.run(id, { as: this.#visit.caller(this.session.id) });
   }
@@ -46,7 +54,7 @@ export class Thread {
 
   /** The first runs of the turns on the branch, oldest first. A turn that was interrupted stands before the one that has interrupted it. */
   async beginnings(): Promise<readonly string[]> {
-    const turns = await this.session.turns();
+    const turns = await this.session.turns({ limit: Number.MAX_SAFE_INTEGER });
     const runs = await Promise.all(
       turns.map(async ({ turn, interrupts = [] }) => [...interrupts, await this.firstOf(turn)]),
     );

@@ -1,4 +1,5 @@
-/** A client's answers to the questions of its chat. A client names the question alone; the journal says what it is about. */
+/** Answers of a client to what its chat waits for. What is asked, and of which call, the journal says; a client names the question alone. */
+import { isDeepStrictEqual } from 'node:util';
 import { defined, PilotageError } from '#core';
 import type { Run, Session, TurnView } from '#runtime';
 import type { Visit } from '../visit.ts';
@@ -10,6 +11,8 @@ interface ChatQuestion {
   readonly isOpen: boolean;
   /** Whether the answer was a yes. Absent: there is no answer yet. */
   readonly approved?: boolean;
+  /** The arguments of the call that it is about. */
+  readonly args?: unknown;
 }
 
 /** What came of the answers of a request. */
@@ -35,7 +38,8 @@ async function questionsOf(session: Session): Promise<ReadonlyMap<string, ChatQu
         });
       } else if ('approval' in part && part.approval !== undefined) {
         const { id, approved } = part.approval as { id: string; approved?: boolean };
-        found.set(id, { turn, isOpen: approved === undefined, ...defined({ approved }) });
+        const args = 'input' in part ? part.input : undefined;
+        found.set(id, { turn, isOpen: approved === undefined, ...defined({ approved, args }) });
       }
     }
   }
@@ -56,11 +60,13 @@ export async function giveAnswers(visit: Visit, session: Session, given: readonl
   const turns = await session.turns();
   let conflict: string | undefined;
   for (const answer of given) {
-    const { turn, isOpen, approved } = questions.get(answer.approvalId) as ChatQuestion;
+    const { turn, isOpen, approved, args } = questions.get(answer.approvalId) as ChatQuestion;
     const run = turns.find(({ number }) => number === turn)?.turn;
     const isTaken = isOpen && run !== undefined && (await giveAnswer((await visit.run(run, 'answer')).run, answer));
-    if (isTaken || approved === undefined || approved === (answer.approved ?? true)) continue;
-    conflict = `It was answered before, with ${approved ? 'yes' : 'no'}.`;
+    if (isTaken || approved === undefined) continue;
+    if (approved !== (answer.approved ?? true)) conflict = `It was answered before, with ${approved ? 'yes' : 'no'}.`;
+    else if (approved && answer.args !== undefined && !isDeepStrictEqual(answer.args, args))
+      conflict = 'It was answered before, with other arguments.';
   }
   return { tokens, ...defined({ conflict }) };
 }

@@ -39,6 +39,7 @@ const OPTIONS: OptionShape<AsAgentOptions> = {
 };
 /** The size of a page of waits. */
 const WAITS = 200;
+const APPROVALS: ReadonlySet<string> = new Set(['tool-approval-request', 'tool-approval-response']);
 const SCHEMA = Symbol.for('vercel.ai.schema');
 
 type Generated = GenerateTextResult<ToolSet, Record<string, unknown>, never>;
@@ -124,7 +125,7 @@ async function begin(
     );
   const { tenant, user } = options.identity ?? { tenant: 'local', user: 'local' };
   const id = crypto.randomUUID();
-  const history = messages.slice(0, -1) as unknown as readonly GivenTurn[];
+  const history = messages.slice(0, -1).flatMap(withoutApprovals);
   const parts = typeof last.content === 'string' ? [{ type: 'text', text: last.content }] : last.content;
   const texts = parts.flatMap((part) => (part.type === 'text' && 'text' in part ? [part.text] : []));
   if (texts.length !== parts.length)
@@ -137,16 +138,34 @@ async function begin(
   return { run, from: 1 };
 }
 
+/** What came of approvals stands in the results of their calls. */
+function withoutApprovals(message: ModelMessage): readonly GivenTurn[] {
+  if (typeof message.content === 'string') return [message as GivenTurn];
+  const content = message.content.filter(({ type }) => !APPROVALS.has(type));
+  return content.length === 0 ? [] : [{ ...message, content } as unknown as GivenTurn];
+}
+
 interface Answer {
   readonly approvalId: string;
   readonly approved: boolean;
   readonly reason?: string;
+  /** Its call has a result: clients send what they answered before once more. */
+  readonly isKnown: boolean;
 }
 
 function answersAtEnd(messages: readonly ModelMessage[]): readonly Answer[] {
   const last = messages.at(-1);
   if (last?.role !== 'tool') return [];
-  return last.content.filter((part) => part.type === 'tool-approval-response');
+  const parts = messages.flatMap(({ content }) => (typeof content === 'string' ? [] : [...content]));
+  const ended = new Set(parts.flatMap((part) => (part.type === 'tool-result' ? [part.toolCallId] : [])));
+  const known = new Set(
+    parts.flatMap((part) =>
+      part.type === 'tool-approval-request' && ended.has(part.toolCallId) ? [part.approvalId] : [],
+    ),
+  );
+  return last.content
+    .filter((part) => part.type === 'tool-approval-response')
+    .map((part) => ({ ...part, isKnown: known.has(part.approvalId) }));
 }
 
 async function goOn(
@@ -160,13 +179,14 @@ async function goOn(
     { tenant, user },
     answers.map(({ approvalId }) => approvalId),
   );
-  const [first] = answers;
+  const open = answers.filter(({ approvalId }) => asked.has(approvalId));
+  const [first] = open;
   const id = first && asked.get(first.approvalId)?.root;
-  if (id === undefined || answers.some(({ approvalId }) => !asked.has(approvalId)))
+  if (id === undefined || answers.some(({ approvalId, isKnown }) => !isKnown && !asked.has(approvalId)))
     throw new PilotageError('pause_not_found', 'No run waits for one of these approvals.');
   const run = runtime.run(id);
   const { head } = await run.record();
-  for (const { approvalId, approved, reason } of answers) {
+  for (const { approvalId, approved, reason } of open) {
     const handle = runtime.run(asked.get(approvalId)?.run ?? run.id);
     await (approved ? handle.approve(approvalId, defined({ reason })) : handle.reject(approvalId, defined({ reason })));
   }

@@ -99,10 +99,12 @@ class Chats {
     const body = await bodyOf<ChatBody>(request, CHAT_BODY);
     const messages = clientMessagesOf(body);
     const last = messages.at(-1);
-    if (body.trigger === 'regenerate-message') return this.#regenerate(visit, body);
+    if (body.trigger === 'regenerate-message') return visit.entering(() => this.#regenerate(visit, body));
     if (last === undefined) throw new RequestRefused('request_invalid', 'The request has no message.');
-    if (last.role === 'user' && !isOfAssistant(messages, body.messageId)) return this.#say(visit, body, messages, last);
-    return this.#goOn(visit, body, messages, last);
+    const isWords = last.role === 'user' && !isOfAssistant(messages, body.messageId);
+    return visit.entering(() =>
+      isWords ? this.#say(visit, body, messages, last) : this.#goOn(visit, body, messages, last),
+    );
   }
 
   /** A new message, or one that takes the place of an earlier one. */
@@ -111,8 +113,10 @@ class Chats {
     const message = userMessageOf(last, this.#filesAt(body.id));
     // Answers that the client has not got through yet go ahead.
     await giveAnswers(visit, session, answersIn(messages, body.edits));
+    await giveOutputs(visit, await session.turns(), outputsIn(messages));
     const turns = await session.turns();
-    const edited = body.messageId === undefined ? undefined : await turnOfMessage(visit, turns, body.messageId);
+    const edited =
+      body.messageId === undefined ? undefined : await turnOfMessage(visit, session, turns, body.messageId);
     if (edited !== undefined) {
       const sent = await session.edit(edited.turn, message, { id: last.id, busy: 'interrupt' });
       return this.#stream(visit, session, sent.turn, undefined);
@@ -126,7 +130,7 @@ class Chats {
   async #regenerate(visit: Visit, { id, messageId }: ChatBody): Promise<Response> {
     const session = await this.#session(visit, id, 'start');
     const turns = await session.turns();
-    const turn = messageId === undefined ? turns.at(-1) : await turnOfMessage(visit, turns, messageId);
+    const turn = messageId === undefined ? turns.at(-1) : await turnOfMessage(visit, session, turns, messageId);
     if (turn === undefined) throw new PilotageError('run_not_found', 'The chat has no such message.');
     const sent = await session.regenerate(turn.turn, { busy: 'interrupt' });
     return this.#stream(visit, session, sent.turn, undefined);
@@ -141,7 +145,7 @@ class Chats {
   ): Promise<Response> {
     const session = await this.#session(visit, body.id, 'answer');
     const message = body.messageId ?? last.id;
-    const turn = await turnOfMessage(visit, await session.turns(), message);
+    const turn = await turnOfMessage(visit, session, await session.turns(), message);
     if (turn === undefined) throw new PilotageError('run_not_found', 'The chat has no such message.');
     const { head } = await visit.runtime.run(turn.turn).record();
     const { tokens, conflict } = await giveAnswers(visit, session, answersIn(messages, body.edits));
@@ -254,8 +258,8 @@ class Chats {
     const isBeginning = message === undefined || first.turnOrigin?.messages.some(({ id }) => id === message) === true;
     let turn = sent;
     if (!isBeginning && !(await untilHeard(visit.runtime.run(sent), message, signal))) {
-      // The message came too late for the turn, and has begun a turn of its own.
-      const own = await turnOfMessage(visit, await session.turns(), message);
+      // It came too late for the turn, and has begun one of its own.
+      const own = await turnOfMessage(visit, session, await session.turns(), message);
       turn = own?.turn ?? sent;
     }
     if (!(await this.#hasItsTurn(visit, session, turn, signal))) {
@@ -339,8 +343,26 @@ function isOfAssistant(messages: readonly ClientMessage[], id: string | undefine
   return messages.some((message) => message.id === id && message.role === 'assistant');
 }
 
-/** The turn to which a message of the user or of the assistant belongs. */
-async function turnOfMessage(visit: Visit, turns: readonly TurnView[], message: string): Promise<TurnView | undefined> {
+/** The turn of which the message is, however long ago it was said. */
+async function turnOfMessage(
+  visit: Visit,
+  session: Session,
+  turns: readonly TurnView[],
+  message: string,
+): Promise<TurnView | undefined> {
+  const late = await turnAmong(visit, session, turns, message);
+  // Those before were not looked at.
+  if (late !== undefined || (turns[0]?.number ?? 1) === 1) return late;
+  return turnAmong(visit, session, await session.turns({ limit: Number.MAX_SAFE_INTEGER }), message);
+}
+
+/** The turn of which the message is: its user's, or the assistant's. */
+async function turnAmong(
+  visit: Visit,
+  session: Session,
+  turns: readonly TurnView[],
+  message: string,
+): Promise<TurnView | undefined> {
   const said = turns.find(({ messages }) => messages.some(({ id }) => id === message));
   const end = message.lastIndexOf(':');
   if (said !== undefined || end < 1) return said;
@@ -350,6 +372,7 @@ async function turnOfMessage(visit: Visit, turns: readonly TurnView[], message: 
   const found = await visit.run(run).catch((error: unknown) => {
     if (!PilotageError.is(error, 'run_not_found')) throw error;
   });
-  const number = found?.record.turn;
+  // Other chats have turns of the same number.
+  const number = found?.record.identity.session === session.id ? found.record.turn : undefined;
   return number === undefined ? undefined : turns.find((turn) => turn.number === number);
 }
