@@ -1,5 +1,5 @@
 /** Who asks: what a program says of a request once it has authenticated it, and what that lets the request do. */
-import type { ControlScope } from '#core';
+import { assertIdentity, assertWords, CONTROL_SCOPES, type ControlScope } from '#core';
 import type { RunRecord } from '#journal';
 
 /** What a request does: look, begin something, answer what is asked, stop or steer, or change what is everybody's (schedules, signals, deleting). */
@@ -32,3 +32,13 @@ export interface Access {
  * answered as 500, and told to `onFault`. `env` is what the surroundings give beside the request.
  */
 export type Authenticate = (request: Request, env?: unknown) => Access | Response | Promise<Access | Response>;
+
+/**
+ * Whoever has no name would reach what is everybody's.
+ * @throws PilotageError `identity_required`, `invalid_config`.
+ */
+export function assertAccess(access: Access | undefined): asserts access is Access {
+  const { tenant, user, session = '-' } = (access?.identity ?? {}) as Partial<Access['identity']>;
+  assertIdentity({ ...(tenant !== undefined && { tenant }), ...(user !== undefined && { user }), session, run: '-' });
+  if (access?.as !== undefined) assertWords('authenticate', 'as', [access.as], CONTROL_SCOPES);
+}

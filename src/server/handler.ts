@@ -5,7 +5,7 @@
 import { Hono } from 'hono';
 import { assertOptions, type OptionShape, PilotageError } from '#core';
 import type { Runtime } from '#runtime';
-import type { Access, Authenticate } from './access.ts';
+import { type Access, type Authenticate, assertAccess } from './access.ts';
 import { type GuardOptions, guards } from './guard.ts';
 import type { Part, PartContext, ServerEnv } from './part.ts';
 import { type ErrorText, plainErrorText, problem, RequestRefused, statusOf } from './problem.ts';
@@ -93,7 +93,9 @@ async function asked(
   onFault: (error: unknown) => void,
 ): Promise<Access | Response> {
   try {
-    return await authenticate(request, env);
+    const access = await authenticate(request, env);
+    if (!(access instanceof Response)) assertAccess(access);
+    return access;
   } catch (error) {
     onFault(error);
     return problem(new Error('authenticate threw'));
