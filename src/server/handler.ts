@@ -6,7 +6,7 @@ import { Hono } from 'hono';
 import { assertOptions, type OptionShape, PilotageError } from '#core';
 import type { Runtime } from '#runtime';
 import { type Access, type Authenticate, assertAccess } from './access.ts';
-import { type GuardOptions, guards } from './guard.ts';
+import { bodyGuard, type GuardOptions, guards } from './guard.ts';
 import type { Part, PartContext, ServerEnv } from './part.ts';
 import { type ErrorText, plainErrorText, problem, RequestRefused, statusOf } from './problem.ts';
 import { StreamSlots } from './stream-slots.ts';
@@ -72,6 +72,7 @@ function createApp(options: HandlerOptions): Hono<ServerEnv> {
     context.set('visit', new Visit(access, runtime, slots, raw));
     return next();
   });
+  app.use(bodyGuard(options));
   const context: PartContext = { runtime, errorText, onFault };
   assertParts(parts);
   for (const part of parts) part.routes(app, context);

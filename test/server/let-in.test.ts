@@ -61,6 +61,24 @@ describe('authenticate', () => {
   });
 });
 
+describe('a body that does not end', () => {
+  it('is not waited for, and not kept, for whoever is not let in', async () => {
+    let asked = 0;
+    const body = new ReadableStream({
+      pull: (controller) => {
+        asked += 1;
+        if (asked < 10) controller.enqueue(new Uint8Array(1_000));
+        return asked < 10 ? undefined : new Promise(() => {});
+      },
+    });
+    const { runtime } = world({ agents: [other] });
+    const handler = createHandler({ runtime, parts: [api()], authenticate: () => new Response(null, { status: 401 }) });
+    const request = new Request('http://127.0.0.1/runs', { method: 'POST', body, duplex: 'half' } as RequestInit);
+    expect((await handler(request)).status).toBe(401);
+    expect(asked).toBeLessThan(3);
+  });
+});
+
 describe('may', () => {
   it('is asked of the agent that begins, also when the request names none', async () => {
     let isFree = false;

@@ -1,4 +1,5 @@
 /** Webhooks: at least once, in the order of each run, signed, kept over failures, and never to an address that nobody meant. */
+import { type AddressInfo, createServer } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '#core';
@@ -6,6 +7,7 @@ import { memoryJournal } from '#journal';
 import { createRuntime } from '#runtime';
 import { type WebhooksOptions, webhooks } from '#server';
 import { Effects, scenarioAgent } from '../../examples/scenario-agent.ts';
+import { post } from '../../src/server/webhooks/post.ts';
 import { asked, clientAt, said, sendFor, servedAgent } from './a2a-kit.ts';
 import { type Receiver, receiver } from './receiver.ts';
 
@@ -169,6 +171,19 @@ describe('webhooks', () => {
     await made.runtime.erase({ tenant: 'acme', user: 'ann' });
     expect(await made.hooks.get('acme', 'one')).toBeUndefined();
     expect(await made.hooks.delete('acme', 'one')).toBe(false);
+  });
+
+  it('hold no place for a receiver that answers with another protocol', async () => {
+    const server = createServer((socket) => {
+      socket.on('data', () => socket.write('HTTP/1.1 101 Other\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'));
+      socket.on('error', () => {});
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const message = { id: 'm', body: '{}', type: 'application/json', headers: {}, secret: 'whsec_' };
+    const signal = new AbortController().signal;
+    expect(await post(url, message, { allowHosts: ['127.0.0.1'] }, signal)).toMatchObject({ isGone: false });
   });
 
   it('never post to this machine or its network, unless the program allows the host', async () => {
