@@ -60,6 +60,8 @@ export function createHandler(options: HandlerOptions): Handler {
 function createApp(options: HandlerOptions): Hono<ServerEnv> {
   assertOptions('createHandler', options, OPTIONS);
   const { runtime, parts, authenticate, errorText = plainErrorText, onFault = warn } = options;
+  // Clients come back to what they have begun in another request, and want what was said until then.
+  runtime.expectReaders();
   const app = new Hono<ServerEnv>();
   const slots = new StreamSlots(options.maxStreamsPerUser ?? MAX_STREAMS);
   const isOpen = openPaths(parts);

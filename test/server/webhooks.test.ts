@@ -211,6 +211,22 @@ describe('webhooks', () => {
 });
 
 describe('push notifications of A2A', () => {
+  it('are those of one config when the message that brings it is sent again', async () => {
+    const to = await receiver();
+    const { journal, runtime } = hooked(to);
+    const { url } = await servedAgent({
+      a2a: { webhooks: webhooks({ runtime, allowHosts: [to.host] }) },
+      world: { journal },
+    });
+    const client = await clientAt(url, 'JSONRPC');
+    const config = { id: '', taskId: '', tenant: '', url: to.url, token: 'secret-token', authentication: undefined };
+    const message = said('refund A-17');
+    const first = await sendFor(client, message, { taskPushNotificationConfig: config });
+    expect((await sendFor(client, message, { taskPushNotificationConfig: config })).id).toBe(first.id);
+    const { configs } = await client.listTaskPushNotificationConfig({ taskId: first.id } as never);
+    expect(configs).toHaveLength(1);
+  });
+
   it('tell of the wait and of the end, with the token, also for a config that was made later', async () => {
     const to = await receiver();
     const { journal, runtime } = hooked(to);
