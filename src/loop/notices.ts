@@ -37,6 +37,7 @@ export class NoticeHub {
   readonly #said = new Map<string, Said>();
   #closed: { readonly error: unknown } | undefined;
   #elsewhere: Elsewhere | undefined;
+  #isReadLate = false;
 
   connect(elsewhere: Elsewhere): void {
     this.#elsewhere = elsewhere;
@@ -80,7 +81,12 @@ export class NoticeHub {
 
   /** Somebody wants them now, or may come from another process and want what was said until then. */
   mayWantTokens(run: string): boolean {
-    return this.wantsTokens(run) || this.#elsewhere?.isReadElsewhere() === true;
+    return this.#isReadLate || this.wantsTokens(run) || this.#elsewhere?.isReadElsewhere() === true;
+  }
+
+  /** From now on any run may be read late: planners stream. */
+  expectReaders(): void {
+    this.#isReadLate = true;
   }
 
   /** The planner is asked for this step here. What was said of it before, here or elsewhere, is void. */

@@ -66,6 +66,10 @@ export function ask(
   return new Promise((resolve, reject) => {
     // An agent of its own keeps no connection for others.
     const method = body === undefined ? 'GET' : 'POST';
-    request(url, { agent: false, lookup: pinned, method, signal, headers }, resolve).on('error', reject).end(body);
+    request(url, { agent: false, lookup: pinned, method, signal, headers }, resolve)
+      .on('error', reject)
+      // One that answers with another protocol (101) gives no response, and no error either.
+      .on('close', () => reject(new Error('The connection was closed without an answer.')))
+      .end(body);
   });
 }

@@ -129,6 +129,8 @@ export class Runtime {
   readonly #options: RuntimeOptions;
   readonly #clock: Clock;
   readonly #hub = new NoticeHub();
+  /** For servers: whoever begins to read a run in the middle of a step gets what was said until then, so that planners always stream. */
+  readonly expectReaders = (): void => this.#hub.expectReaders();
   readonly #redaction: Redaction;
   readonly #atWork = new AtWork();
   readonly #turns = new LargeTurns();
@@ -446,9 +448,8 @@ export class Runtime {
 
   /**
    * Gives all runs back, so that another process can go on with them, and closes what this runtime opened.
-   * @param options `graceMs`: how long calls and planners that are under way have to end before they are aborted, in milliseconds. Default
-   * 0. Nothing more begins meanwhile. Called again, it can only shorten that time: `close()` aborts at once.
-   * @throws PilotageError `invalid_config` for an option that is wrong.
+   * @param options `graceMs`: how long calls and planners that are under way have to end before they are aborted (0). Nothing more
+   * begins meanwhile. Called again, it can only shorten that time: `close()` aborts at once. @throws PilotageError `invalid_config`.
    */
   close(options: { readonly graceMs?: number } = {}): Promise<void> {
     assertOptions('close', options, CLOSE);
@@ -468,8 +469,7 @@ export class Runtime {
     await this.#saves.close(this.#clock);
     await this.#deps?.handles.close();
     this.#hub.close(new PilotageError('runtime_closed', 'The runtime was closed; the run is not followed any more.'));
-    const { journal } = this.#options;
-    if (journal === undefined || typeof journal === 'string') await this.#deps?.journal.close();
+    if (typeof (this.#options.journal ?? '') === 'string') await this.#deps?.journal.close();
   }
 
   async #remembered(scope: Identity, { history, conversation }: StartOptions): Promise<Continued | undefined> {

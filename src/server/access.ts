@@ -1,5 +1,5 @@
 /** What a program says of a request once it has authenticated it: who sends it, and what it may do. */
-import type { ControlScope } from '#core';
+import { assertIdentity, assertWords, CONTROL_SCOPES, type ControlScope } from '#core';
 import type { RunRecord } from '#journal';
 
 /** What a request does: read, start something, answer a question, stop or steer a run, or change what concerns everybody (schedules, signals, deleting). */
@@ -32,3 +32,13 @@ export interface Access {
  * What it throws is answered with status 500 and reported to `onFault`. `env` is what the platform gives beside the request.
  */
 export type Authenticate = (request: Request, env?: unknown) => Access | Response | Promise<Access | Response>;
+
+/**
+ * Whoever has no name would reach what is everybody's.
+ * @throws PilotageError `identity_required`, `invalid_config`.
+ */
+export function assertAccess(access: Access | undefined): asserts access is Access {
+  const { tenant, user, session = '-' } = (access?.identity ?? {}) as Partial<Access['identity']>;
+  assertIdentity({ ...(tenant !== undefined && { tenant }), ...(user !== undefined && { user }), session, run: '-' });
+  if (access?.as !== undefined) assertWords('authenticate', 'as', [access.as], CONTROL_SCOPES);
+}

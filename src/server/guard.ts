@@ -22,6 +22,7 @@ export interface GuardOptions {
 
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
 const MAX_BODY_BYTES = 4_194_304;
+const BODILESS = ['GET', 'HEAD', 'TRACE'];
 const EXPOSED = ['x-vercel-ai-ui-message-stream', 'mcp-session-id', 'www-authenticate', 'retry-after', 'location'];
 
 type Guard = MiddlewareHandler<ServerEnv>;
@@ -83,17 +84,30 @@ function isOwn(origin: string, host: string | undefined): boolean {
   return host !== undefined && URL.parse(origin)?.host === host;
 }
 
-/** Refuses bodies that are too large. A body whose size is not declared is read here, up to the limit, and given to the request as a whole. */
+function tooLarge(most: number): Response {
+  return problem(new RequestRefused('request_too_large', `The body of a request has at most ${most} bytes.`));
+}
+
+/** What it tells of the size of its body; `undefined`: the size is not told before. */
+function toldSize({ headers }: Request): number | undefined {
+  const length = headers.get('content-length');
+  return length && !headers.get('transfer-encoding') ? Number(length) : undefined;
+}
+
 function sizeGuard(most: number): Guard {
-  const tooLarge = (): Response =>
-    problem(new RequestRefused('request_too_large', `The body of a request has at most ${most} bytes.`));
+  return ({ req: { raw } }, next) => ((toldSize(raw) ?? 0) > most ? Promise.resolve(tooLarge(most)) : next());
+}
+
+/**
+ * A body whose size is not told before is read here, as far as it may be; the request has it whole from then on. Asked after everything else: nothing is
+ * kept for whoever is not let in.
+ */
+export function bodyGuard({ maxBodyBytes: most = MAX_BODY_BYTES }: GuardOptions): Guard {
   return async (context, next) => {
     const { raw } = context.req;
-    if (raw.method === 'GET' || raw.method === 'HEAD') return next();
-    const [length, encoding] = ['content-length', 'transfer-encoding'].map((name) => raw.headers.get(name));
-    if (length && !encoding) return Number(length) > most ? tooLarge() : next();
+    if (BODILESS.includes(raw.method) || toldSize(raw) !== undefined) return next();
     const body = raw.body === null ? new Uint8Array() : await bytesOf(raw.body, most);
-    if (body === undefined) return tooLarge();
+    if (body === undefined) return tooLarge(most);
     const { url, method, headers, signal } = raw;
     context.req.raw = new Request(url, { method, headers, signal, ...(body.length === 0 ? {} : { body }) });
     return next();

@@ -5,8 +5,8 @@
 import { Hono } from 'hono';
 import { assertOptions, type OptionShape, PilotageError } from '#core';
 import type { Runtime } from '#runtime';
-import type { Access, Authenticate } from './access.ts';
-import { type GuardOptions, guards } from './guard.ts';
+import { type Access, type Authenticate, assertAccess } from './access.ts';
+import { bodyGuard, type GuardOptions, guards } from './guard.ts';
 import type { Part, PartContext, ServerEnv } from './part.ts';
 import { type ErrorText, plainErrorText, problem, RequestRefused, statusOf } from './problem.ts';
 import { StreamSlots } from './stream-slots.ts';
@@ -60,6 +60,8 @@ export function createHandler(options: HandlerOptions): Handler {
 function createApp(options: HandlerOptions): Hono<ServerEnv> {
   assertOptions('createHandler', options, OPTIONS);
   const { runtime, parts, authenticate, errorText = plainErrorText, onFault = warn } = options;
+  // Clients come back to what they have begun in another request, and want what was said until then.
+  runtime.expectReaders();
   const app = new Hono<ServerEnv>();
   const slots = new StreamSlots(options.maxStreamsPerUser ?? MAX_STREAMS);
   const isOpen = openPaths(parts);
@@ -72,6 +74,7 @@ function createApp(options: HandlerOptions): Hono<ServerEnv> {
     context.set('visit', new Visit(access, runtime, slots, raw));
     return next();
   });
+  app.use(bodyGuard(options));
   const context: PartContext = { runtime, errorText, onFault };
   assertParts(parts);
   for (const part of parts) part.routes(app, context);
@@ -93,7 +96,9 @@ async function asked(
   onFault: (error: unknown) => void,
 ): Promise<Access | Response> {
   try {
-    return await authenticate(request, env);
+    const access = await authenticate(request, env);
+    if (!(access instanceof Response)) assertAccess(access);
+    return access;
   } catch (error) {
     onFault(error);
     return problem(new Error('authenticate threw'));

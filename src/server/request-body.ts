@@ -16,8 +16,25 @@ export async function bodyOf<T>(context: Context, schema: JsonObject): Promise<T
   } catch {
     throw new RequestRefused('request_invalid', 'The body of the request must be JSON.');
   }
+  assertNotDeep(body);
   assertFits(body, schema, 'The body of the request');
   return body as T;
+}
+
+const MOST_LEVELS = 1_000;
+
+/** What is nested deeper is parsed, but nothing can be written of it. @throws RequestRefused `request_invalid`. */
+export function assertNotDeep(body: Json): void {
+  const isBranch = (value: Json): value is JsonObject | Json[] => typeof value === 'object' && value !== null;
+  let level = [body].filter(isBranch);
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth === MOST_LEVELS)
+      throw new RequestRefused(
+        'request_invalid',
+        `The body of the request is nested deeper than ${MOST_LEVELS} levels.`,
+      );
+    level = level.flatMap((value) => Object.values(value).filter(isBranch));
+  }
 }
 
 /** @throws RequestRefused `request_invalid` for a body that breaks off. */

@@ -56,6 +56,27 @@ export class Visit {
   }
 
   /**
+   * Something is to be begun. @param agent by whom; absent: by the first agent of the runtime.
+   * @throws RequestRefused `forbidden`.
+   */
+  async mustStart(agent: string | undefined, session?: string): Promise<void> {
+    if (this.access.may === undefined) return;
+    await this.must('start', defined({ agent: agent ?? this.runtime.agents[0]?.name, session }));
+  }
+
+  /** Whether the run of this id may be looked at. */
+  async sees(id: string): Promise<boolean> {
+    if (this.access.may === undefined) return true;
+    try {
+      await this.run(id);
+      return true;
+    } catch (error) {
+      if (PilotageError.is(error, 'run_not_found')) return false;
+      throw error;
+    }
+  }
+
+  /**
    * A run that the visitor may see, with the handle that acts for the visitor.
    * @param action what is to be done with it.
    * @throws PilotageError `run_not_found`, also for a run that only others may see; RequestRefused `forbidden`.
@@ -85,9 +106,24 @@ export class Visit {
     const { session } = this.access.identity;
     if (session !== undefined && session !== id) throw new PilotageError('run_not_found', `There is no session ${id}.`);
     assertSessionId(id);
-    const subject: Subject = { session: id, ...defined({ agent: options.agent }) };
-    await this.must(action, subject);
-    return this.runtime.session(id, { scopes: this.scopes, ...options, identity: this.owner });
+    return this.sessionOf(id, action, options, this.owner);
+  }
+
+  /** The same of any owner, for whoever may have it. @throws RequestRefused `forbidden`. */
+  async sessionOf(
+    id: string,
+    action: Action,
+    options: Omit<SessionOptions, 'identity'>,
+    owner: { readonly tenant: string; readonly user: string },
+  ): Promise<Session> {
+    const session = this.runtime.session(id, { scopes: this.scopes, ...options, identity: owner });
+    if (action !== 'start') await this.must(action, { session: id, ...defined({ agent: options.agent }) });
+    else if (this.access.may !== undefined) {
+      // The agent that has a conversation goes on with it, whichever is named.
+      const last = (await session.turns({ limit: 1 })).at(-1);
+      await this.mustStart(last?.agent ?? options.agent, id);
+    }
+    return session;
   }
 
   /**

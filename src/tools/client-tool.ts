@@ -59,7 +59,7 @@ function readSpec(given: ClientToolSpec, index: number): ClientToolSpec {
   const where = `clientTools[${index}]`;
   assertOptions(where, given, SPEC);
   const { name, description, inputSchema, outputSchema, effect, timeoutMs } = given;
-  if (name.length > MOST_NAME_CHARS || !name.isWellFormed()) {
+  if (name.trim() === '' || name.length > MOST_NAME_CHARS || !name.isWellFormed()) {
     throw refusal(`${where} has a name that no tool can have; give a text of 1 to ${MOST_NAME_CHARS} characters.`);
   }
   const owner = `The tool ${JSON.stringify(name)} of clientTools`;

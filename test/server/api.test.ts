@@ -1,5 +1,8 @@
 /** Our own API over real HTTP, with the client of `pilotage/client`. */
+import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { systemClock } from '#core';
+import { Effects, scenarioAgent } from '../../examples/scenario-agent.ts';
 import { call, finish, pause, script } from '../kit/decisions.ts';
 import { make } from '../kit/tools.ts';
 import { gate } from '../kit/waiting.ts';
@@ -126,6 +129,18 @@ describe('runs', () => {
 });
 
 describe('events', () => {
+  it('have what was said before the first reader came, also where nobody read the run when its step began', async () => {
+    const made = world({ agents: [scenarioAgent(new Effects())], clock: systemClock as never });
+    const { as, ask } = await serveApi(made);
+    const run = await as('acme/ana').runs.start('slow 20');
+    await setTimeout(200);
+    const said = await (await ask(`/runs/${run.id}/events`, { headers: { accept: 'text/event-stream' } })).text();
+    const events = [...said.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => JSON.parse(data));
+    const tokens = events.flatMap(({ type, text }) => (type === 'token' ? [String(text)] : []));
+    expect(tokens.join('')).toBe(Array.from({ length: 20 }, (_, index) => `w${index}`).join(' '));
+    expect(tokens.length).toBeGreaterThan(1);
+  });
+
   it('go on behind the last one that a reader has, wherever that was', async () => {
     const made = world({ planner: script(call('echo'), pause, finish('done')), tools: [make('echo', async () => 1)] });
     const { as, ask } = await serveApi(made);

@@ -1,4 +1,5 @@
 /** Webhooks: at least once, in the order of each run, signed, kept over failures, and never to an address that nobody meant. */
+import { type AddressInfo, createServer } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '#core';
@@ -6,6 +7,7 @@ import { memoryJournal } from '#journal';
 import { createRuntime } from '#runtime';
 import { type WebhooksOptions, webhooks } from '#server';
 import { Effects, scenarioAgent } from '../../examples/scenario-agent.ts';
+import { post } from '../../src/server/webhooks/post.ts';
 import { asked, clientAt, said, sendFor, servedAgent } from './a2a-kit.ts';
 import { type Receiver, receiver } from './receiver.ts';
 
@@ -171,6 +173,19 @@ describe('webhooks', () => {
     expect(await made.hooks.delete('acme', 'one')).toBe(false);
   });
 
+  it('hold no place for a receiver that answers with another protocol', async () => {
+    const server = createServer((socket) => {
+      socket.on('data', () => socket.write('HTTP/1.1 101 Other\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'));
+      socket.on('error', () => {});
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const message = { id: 'm', body: '{}', type: 'application/json', headers: {}, secret: 'whsec_' };
+    const signal = new AbortController().signal;
+    expect(await post(url, message, { allowHosts: ['127.0.0.1'] }, signal)).toMatchObject({ isGone: false });
+  });
+
   it('never post to this machine or its network, unless the program allows the host', async () => {
     const to = await receiver();
     const made = hooked(to, { allowHosts: [] });
@@ -196,6 +211,22 @@ describe('webhooks', () => {
 });
 
 describe('push notifications of A2A', () => {
+  it('are those of one config when the message that brings it is sent again', async () => {
+    const to = await receiver();
+    const { journal, runtime } = hooked(to);
+    const { url } = await servedAgent({
+      a2a: { webhooks: webhooks({ runtime, allowHosts: [to.host] }) },
+      world: { journal },
+    });
+    const client = await clientAt(url, 'JSONRPC');
+    const config = { id: '', taskId: '', tenant: '', url: to.url, token: 'secret-token', authentication: undefined };
+    const message = said('refund A-17');
+    const first = await sendFor(client, message, { taskPushNotificationConfig: config });
+    expect((await sendFor(client, message, { taskPushNotificationConfig: config })).id).toBe(first.id);
+    const { configs } = await client.listTaskPushNotificationConfig({ taskId: first.id } as never);
+    expect(configs).toHaveLength(1);
+  });
+
   it('tell of the wait and of the end, with the token, also for a config that was made later', async () => {
     const to = await receiver();
     const { journal, runtime } = hooked(to);

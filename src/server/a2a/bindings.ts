@@ -2,6 +2,7 @@
 import type { Context, Hono } from 'hono';
 import { isJsonObject, type Json, type JsonObject } from '#core';
 import type { PartContext, ServerEnv } from '../part.ts';
+import { assertNotDeep } from '../request-body.ts';
 import type { A2aAsked, OperationDeps } from './asked.ts';
 import { A2aRefused, isFault, restError, rpcError } from './errors.ts';
 import { checked, OPERATIONS, type OperationName, STREAMS, type StreamName } from './operations.ts';
@@ -169,11 +170,14 @@ function listingIn({ req }: Request): JsonObject {
 }
 
 function parsed(text: string): Json {
+  let body: Json;
   try {
-    return JSON.parse(text) as Json;
+    body = JSON.parse(text) as Json;
   } catch {
     throw new A2aRefused('PARSE_ERROR', 'The body of the request must be JSON.');
   }
+  assertNotDeep(body);
+  return body;
 }
 
 /** Refuses other versions than 1.0. By the specification, a client that does not send the header speaks 0.3. */

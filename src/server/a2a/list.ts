@@ -83,11 +83,12 @@ async function* records({ visit }: A2aAsked, query: RunQuery): AsyncGenerator<Ru
 
 async function isAskedFor(
   asked: A2aAsked,
-  { identity, updatedAt, agent }: RunRecord,
+  record: RunRecord,
   { status, statusTimestampAfter }: Listing,
 ): Promise<boolean> {
+  const { identity, updatedAt, agent } = record;
   if (statusTimestampAfter !== undefined && updatedAt <= Date.parse(statusTimestampAfter)) return false;
-  if (!(await asked.visit.may('read', { agent, session: identity.session }))) return false;
+  if (!(await asked.visit.may('read', { agent, session: identity.session, run: record }))) return false;
   if (status === undefined || status === 'TASK_STATE_UNSPECIFIED') return true;
   const { task } = await viewTask(asked, identity.run, { historyLength: 0 });
   return task.status.state === status;

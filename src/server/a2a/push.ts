@@ -1,4 +1,5 @@
 /** The push notification configs of tasks. Each is stored as a webhook of one run. */
+import { createHash } from 'node:crypto';
 import { defined, PilotageError } from '#core';
 import type { Visit } from '../visit.ts';
 import type { Webhook } from '../webhooks/subscription.ts';
@@ -29,7 +30,7 @@ export class PushConfigs {
   async put(visit: Visit, taskId: string, config: PushConfig, isOfStart: boolean): Promise<PushConfig> {
     const { record } = await visit.run(taskId, 'answer');
     const { tenant, user } = record.identity;
-    const id = config.id || crypto.randomUUID();
+    const id = config.id || ownId(config);
     const known = await this.#of(visit, taskId);
     if (known.length >= MOST && known.every((hook) => hook.id !== hookId(taskId, id)))
       throw new A2aRefused('INVALID_PARAMS', `A task has at most ${MOST} push notification configs. Delete one first.`);
@@ -68,6 +69,14 @@ export class PushConfigs {
     const all = await this.#webhooks.list(record.identity.tenant, { run: taskId });
     return all.filter(({ format }) => format === 'a2a');
   }
+}
+
+/** A message that is sent again brings the same config once more. */
+function ownId({ url, token, authentication }: PushConfig): string {
+  return createHash('sha256')
+    .update(JSON.stringify([url, token, authentication]))
+    .digest('base64url')
+    .slice(0, 22);
 }
 
 function hookId(taskId: string, id: string): string {

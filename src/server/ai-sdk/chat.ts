@@ -118,6 +118,7 @@ class Chats {
     const edited =
       body.messageId === undefined ? undefined : await turnOfMessage(visit, session, turns, body.messageId);
     if (edited !== undefined) {
+      await visit.mustStart(edited.agent, body.id);
       const sent = await session.edit(edited.turn, message, { id: last.id, busy: 'interrupt' });
       return this.#stream(visit, session, sent.turn, undefined);
     }
@@ -132,6 +133,7 @@ class Chats {
     const turns = await session.turns();
     const turn = messageId === undefined ? turns.at(-1) : await turnOfMessage(visit, session, turns, messageId);
     if (turn === undefined) throw new PilotageError('run_not_found', 'The chat has no such message.');
+    await visit.mustStart(turn.agent, id);
     const sent = await session.regenerate(turn.turn, { busy: 'interrupt' });
     return this.#stream(visit, session, sent.turn, undefined);
   }

@@ -124,8 +124,7 @@ const waiting = route('get /waiting', {
       typeof visit.runtime.waiting
     >[0]);
     const items = [];
-    for (const wait of found)
-      if (await visit.may('read', { agent: wait.agent, session: wait.session })) items.push(wait);
+    for (const wait of found) if (await visit.sees(wait.run)) items.push(wait);
     const next = found.length < limit ? undefined : `${found.at(-1)?.number}`;
     return { items, ...defined({ next }) };
   },

@@ -26,7 +26,7 @@ const start = route('post /runs', {
     const { agent } = body;
     const key = keyIn(context.req.header('idempotency-key'));
     const session = sessionFor(visit, body.session, key);
-    await visit.must('start', { session, ...defined({ agent }) });
+    await visit.mustStart(agent, session);
     const identity = { ...visit.owner, session, run: newRunId() };
     const options = startOptionsIn(visit, body);
     const run = await visit.runtime.start(body.query, {

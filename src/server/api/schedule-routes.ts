@@ -43,6 +43,7 @@ const put = route('put /schedules/{schedule}', {
     const only = visit.access.identity.session;
     if (only !== undefined && body.session !== only)
       throw new RequestRefused('forbidden', `You may schedule messages to the session ${only} only.`);
+    await visit.mustStart(body.agent, body.session);
     // Another user than the one who had it before is not meant.
     const identity = { tenant, user: there?.user ?? visit.owner.user };
     return schedules.put({ ...body, id: params.schedule, identity, scopes: visit.scopes });
@@ -108,12 +109,12 @@ const resume = route('post /schedules/{schedule}/resume', {
 
 const trigger = route('post /schedules/{schedule}/trigger', {
   tag,
-  action: 'start',
   summary: 'Fires it now, beside its times.',
   query: asks.ofTenant,
   reply: jsonReply(gives.started, 201),
   handle: async ({ visit, params, query, path }) => {
-    const { id, tenant } = await own(visit, params.schedule, query);
+    const { id, tenant, agent, session } = await own(visit, params.schedule, query);
+    await visit.mustStart(agent, session);
     const run = await visit.runtime.schedules.trigger(id, { tenant });
     const { identity } = await run.record();
     const headers = { location: `${path}/runs/${encodeURIComponent(run.id)}` };

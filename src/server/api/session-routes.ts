@@ -3,6 +3,7 @@ import { asJson, defined, PilotageError } from '#core';
 import type { SessionQuery, SessionRecord } from '#journal';
 import type { SentMessage } from '#runtime';
 import { RequestRefused } from '../problem.ts';
+import type { Visit } from '../visit.ts';
 import { jsonAnswer } from './mount.ts';
 import { END, idIn, indexIn, lastError } from './reading-routes.ts';
 import * as gives from './reply-shapes.ts';
@@ -31,6 +32,11 @@ const send = route('post /sessions/{session}/messages', {
   },
 });
 
+/** The agent of a turn has the one in its place, too. @throws RequestRefused `forbidden`. */
+async function assertOtherTurn(visit: Visit, turn: string): Promise<void> {
+  if (visit.access.may !== undefined) await visit.run(turn, 'start');
+}
+
 const edit = route('post /sessions/{session}/turns/{turn}/edit', {
   tag,
   summary: 'Sends another message in the place of that of a turn, on a branch of its own.',
@@ -41,6 +47,7 @@ const edit = route('post /sessions/{session}/turns/{turn}/edit', {
     const { busy, id, clientTools } = body;
     const asked = { id: params.session, action: 'start', of } as const;
     const { session } = await sessionOf(visit, asked, beginningIn(visit, body));
+    await assertOtherTurn(visit, params.turn);
     return sent(await session.edit(params.turn, userMessageIn(body), defined({ busy, id, clientTools })), path);
   },
 });
@@ -56,6 +63,7 @@ const regenerate = route('post /sessions/{session}/turns/{turn}/regenerate', {
     const { busy, id, clientTools } = body;
     const asked = { id: params.session, action: 'start', of } as const;
     const { session } = await sessionOf(visit, asked, beginningIn(visit, body));
+    await assertOtherTurn(visit, params.turn);
     return sent(await session.regenerate(params.turn, defined({ busy, id, clientTools })), path);
   },
 });
@@ -228,12 +236,21 @@ const list = route('get /sessions', {
     if (owner === undefined) return { items: [] };
     const { user, session } = owner;
     const tenant = tenantOf(visit, query);
-    const wanted = { user, text, since, after: cursorIn(after) };
-    const found = await visit.runtime.sessions.list({ tenant, ...defined(wanted), limit });
-    const last = found.at(-1);
-    const next = found.length < limit || last === undefined ? undefined : cursorOf(last);
-    const own = found.filter((each) => session === undefined || each.session === session);
-    return { items: own, ...defined({ next }) };
+    const items: SessionRecord[] = [];
+    let from = cursorIn(after);
+    // Those that are not meant, or not for the visitor, are passed over, and show in no page and no place to go on from.
+    for (;;) {
+      const page = await visit.runtime.sessions.list({ tenant, ...defined({ user, text, since, after: from }), limit });
+      for (const each of page) {
+        from = each;
+        if (session !== undefined && each.session !== session) continue;
+        if (!(await visit.may('read', { session: each.session }))) continue;
+        const last = items.at(-1);
+        if (items.length === limit && last !== undefined) return { items, next: cursorOf(last) };
+        items.push(each);
+      }
+      if (page.length < limit) return { items };
+    }
   },
 });
 

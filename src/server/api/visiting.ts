@@ -44,8 +44,7 @@ export async function sessionOf(
   const scope = { ...owner, session: id };
   if (listedFor(visit, of) === undefined) throw new PilotageError('run_not_found', `There is no session ${id}.`);
   if (visit.isAdmin && (of.tenant !== undefined || of.user !== undefined)) {
-    await visit.must(action, { session: id, ...defined({ agent: options.agent }) });
-    return { session: visit.runtime.session(id, { scopes: visit.scopes, ...options, identity: owner }), scope };
+    return { session: await visit.sessionOf(id, action, options, owner), scope };
   }
   return { session: await visit.session(id, action, options), scope };
 }

@@ -17,6 +17,7 @@ export interface ProxyHeaderOptions {
 }
 
 const OPTIONS: OptionShape<ProxyHeaderOptions> = { header: 'text', tenant: 'any', trusted: 'list?', as: 'function?' };
+const HEADER = /^[!#$%&'*+.^`|~\w-]+$/;
 const LOOPBACK = ['127.0.0.0/8', '::1'];
 
 /** @throws PilotageError `invalid_config`. */
@@ -25,11 +26,13 @@ export function proxyHeader(options: ProxyHeaderOptions): Authenticate {
   const { header, tenant, trusted = LOOPBACK, as } = options;
   if (
     trusted.some((each) => typeof each !== 'string') ||
-    (typeof tenant !== 'string' && typeof tenant?.header !== 'string')
+    (typeof tenant !== 'string' && typeof tenant?.header !== 'string') ||
+    ![header, typeof tenant === 'string' ? 'x' : tenant.header].every((name) => HEADER.test(name)) ||
+    (typeof tenant === 'string' && tenant.trim() === '')
   )
     throw new PilotageError(
       'invalid_config',
-      'proxyHeader takes trusted as a list of addresses, and tenant as a name or { header }.',
+      'proxyHeader takes the name of a header, trusted as a list of addresses, and tenant as a name or { header }.',
     );
   const proxies = addresses(trusted);
   const refused = (): Response =>
@@ -54,9 +57,11 @@ function nameIn(request: Request, header: string): string | undefined {
 function addresses(given: readonly string[]): BlockList {
   const list = new BlockList();
   for (const each of given) {
-    const [address = '', bits] = each.split('/');
+    const [address = '', bits, more] = each.split('/');
     const kind = isIP(address) === 6 ? 'ipv6' : 'ipv4';
     try {
+      // No number would be 0: all addresses there are.
+      if (more !== undefined || !/^\d{1,3}$/.test(bits ?? '0')) throw new Error('It is no address and no range.');
       if (bits === undefined) list.addAddress(address, kind);
       else list.addSubnet(address, Number(bits), kind);
     } catch (cause) {
