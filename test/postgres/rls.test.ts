@@ -173,6 +173,17 @@ const ATTEMPTS: Readonly<Record<string, readonly Attempt[]>> = {
     // What is not there for it is not deleted either.
     finds((journal) => journal.store.write([{ namespace: [theirs, 'ana', 'notes'], key: 'one' }]), undefined),
   ],
+  'store.writeIf': [
+    refused((journal) => {
+      const place = { namespace: [theirs, 'ana', 'notes'], key: 'two' };
+      return journal.store.writeIf(place, [{ ...place, value: 1 }]);
+    }, 'scope_mismatch'),
+    // What is there for others is not seen, neither as it is nor as missing.
+    finds((journal) => {
+      const place = { namespace: [theirs, 'ana', 'notes'], key: 'one' };
+      return journal.store.writeIf({ ...place, value: 1 }, [{ ...place, value: 2 }]);
+    }, false),
+  ],
   'store.get': [
     finds((journal) => journal.store.get([theirs, 'ana', 'notes'], 'one'), undefined),
     finds((journal) => journal.store.get(['pilotage:rules', theirs, 'ana'], 'rule'), undefined),

@@ -58,7 +58,7 @@ const pages: readonly Page[] = [
   page('docs/waits.md', 4, (name) => name >= firstOfWaits && name < firstOfSchedules),
   page('docs/streams.md', 6, (name) => name >= firstOfStreams && name < firstBehindStreams),
   page('docs/compared.md', 3, (name) => name >= firstBehindStreams && name < firstOfServer),
-  page('docs/server.md', 2, (name) => name === '68-server.ts'),
+  page('docs/server.md', 2, (name) => name === '70-server.ts'),
   page('docs/undo.md', 6, (name) => name >= firstOfUndo && name < firstOfStreams),
 ];
 
@@ -138,7 +138,7 @@ const SHOWN: Readonly<Record<string, readonly RegExp[]>> = {
     /:19:16 \/edges\/0\/1: /,
   ],
   '16-flow-failure.ts': [/^other_card after card_refused\npaid with the valid card\nsorry: pay tool_rejected\n$/],
-  '68-server.ts': [/^paused\nrefund \[ 'approve', 'reject', 'answer' \]\ntool\.completed refund\nPaid back\.\n$/],
+  '70-server.ts': [/^paused\nrefund \[ 'approve', 'reject', 'answer' \]\ntool\.completed refund\nPaid back\.\n$/],
   // The order of the first page is not made in the second one before that is filled again.
   '17-live-handle.ts': [
     /^closed with 2 .*: closing$/m,
