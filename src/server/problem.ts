@@ -55,6 +55,8 @@ const STATUS: Partial<Record<ErrorCode, number>> = {
   journal_conflict: 409,
   superseded: 409,
   task_id_taken: 409,
+  tool_name_taken: 422,
+  tool_schema_invalid: 422,
   run_cancelled: 409,
   pause_expired: 410,
   payload_invalid: 422,

@@ -152,6 +152,10 @@ describe('a body that nobody can write down', () => {
     expect((await ask('POST /ag-ui', thread)).status).toBe(400);
     const clientTools = [{ name: ' ', description: 'x', inputSchema: { type: 'object' } }];
     expect((await ask('POST /runs', { query: 'say a', clientTools })).status).toBe(422);
+    const taken = [{ name: 'refund', description: 'x', inputSchema: { type: 'object' } }];
+    const unfit = [{ name: 'own', description: 'x', inputSchema: { properties: { a: { pattern: '(' } } } }];
+    expect((await ask('POST /runs', { query: 'say a', clientTools: unfit })).json.code).toBe('tool_schema_invalid');
+    expect((await ask('POST /runs', { query: 'say a', clientTools: taken })).json.code).toBe('tool_name_taken');
     expect(faults).toEqual([]);
   });
 });
