@@ -46,13 +46,13 @@ export const PROCESSES: readonly Mutant[] = [
   },
   {
     name: 'take any request under a key for the same',
-    file: 'runtime/tasks.ts',
+    file: 'runtime/start-once.ts',
     find: 'if (stored === undefined || digestsOf(request).includes(stored.digest)) return;',
     replace: 'if (stored === undefined || digestsOf(request).length > 0) return;',
   },
   {
     name: 'tell everybody that they have started the task',
-    file: 'runtime/tasks.ts',
+    file: 'runtime/start-once.ts',
     find: 'return { run, reused: stored?.by !== asked.by };',
     replace: 'return { run, reused: stored === undefined };',
   },

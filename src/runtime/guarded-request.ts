@@ -68,7 +68,7 @@ export function ask(
     const method = body === undefined ? 'GET' : 'POST';
     request(url, { agent: false, lookup: pinned, method, signal, headers }, resolve)
       .on('error', reject)
-      // One that answers with another protocol (101) gives no response, and no error either.
+      // A server that answers with another protocol (101) gives no response, and no error either.
       .on('close', () => reject(new Error('The connection was closed without an answer.')))
       .end(body);
   });

@@ -9,4 +9,5 @@ export { createHandler, type Handler, type HandlerOptions } from './handler.ts';
 export { type Served, serve } from './node.ts';
 export type { Part } from './part.ts';
 export { problem, RequestRefused } from './problem.ts';
+export { post } from './webhooks/post.ts';
 export { type WebhooksOptions, webhooks } from './webhooks/webhooks.ts';

@@ -5,9 +5,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '#core';
 import { memoryJournal } from '#journal';
 import { createRuntime } from '#runtime';
-import { type WebhooksOptions, webhooks } from '#server';
+import { post, type WebhooksOptions, webhooks } from '#server';
 import { Effects, scenarioAgent } from '../../examples/scenario-agent.ts';
-import { post } from '../../src/server/webhooks/post.ts';
 import { asked, clientAt, said, sendFor, servedAgent } from './a2a-kit.ts';
 import { type Receiver, receiver } from './receiver.ts';
 

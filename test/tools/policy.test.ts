@@ -97,7 +97,9 @@ describe('retries', () => {
       clock.advance(50);
     }
     await recorded;
-    expect(waits.filter((wait) => wait >= 100).slice(0, 4)).toEqual([100, 200, 400, 800]);
+    // A process that has just begun waits up to 250 ms to hear who reads from elsewhere.
+    const own = waits.filter((wait) => wait >= 100 && wait !== 250);
+    expect(own.slice(0, 4)).toEqual([100, 200, 400, 800]);
   });
 
   it('TL-06 one retry that works ends it: 2 attempts and a value', async () => {

@@ -61,7 +61,8 @@ function addresses(given: readonly string[]): BlockList {
     const kind = isIP(address) === 6 ? 'ipv6' : 'ipv4';
     try {
       // No number would be 0: all addresses there are.
-      if (more !== undefined || !/^\d{1,3}$/.test(bits ?? '0')) throw new Error('It is no address and no range.');
+      if (more !== undefined || !/^\d{1,3}$/.test(bits ?? '0'))
+        throw new Error('It must be an address, or a range such as 10.0.0.0/8.');
       if (bits === undefined) list.addAddress(address, kind);
       else list.addSubnet(address, Number(bits), kind);
     } catch (cause) {
