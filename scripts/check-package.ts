@@ -3,7 +3,7 @@
  * subpath imported in a clean process, its types read by the compiler, and the command started.
  */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
@@ -49,9 +49,13 @@ function checkImports(consumer: string, specifiers: readonly string[]): void {
   }
 }
 
+/** Packages whose own types are those of a subpath: whoever imports it has them. */
+const PEERS_OF_TYPES = ['ai'];
+
 /** Compiles the declarations of every subpath in a strict project. What is wrong inside other packages' is not ours to fail for. */
 function checkTypes(consumer: string, specifiers: readonly string[]): void {
   const lines = specifiers.map((specifier, at) => `export * as part${at} from '${specifier}';`);
+  for (const peer of PEERS_OF_TYPES) symlinkSync(resolve('node_modules', peer), join(consumer, 'node_modules', peer));
   writeFileSync(join(consumer, 'types.ts'), `${lines.join('\n')}\n`);
   const options = {
     target: 'es2024',
@@ -60,6 +64,7 @@ function checkTypes(consumer: string, specifiers: readonly string[]): void {
     strict: true,
     noEmit: true,
     skipLibCheck: false,
+    preserveSymlinks: true,
     typeRoots: [resolve('node_modules/@types')],
     types: ['node'],
   };

@@ -3,7 +3,7 @@ export { ACTIONS, type Access, type Action, type Authenticate, type Subject } fr
 export { type ApiOptions, api } from './api/api.ts';
 export type { SignedEvents } from './api/signal-routes.ts';
 export { type BearerKey, type BearerKeysOptions, bearerKeys, newBearerKey } from './auth/bearer-keys.ts';
-export { type JwtOptions, jwt } from './auth/jwt.ts';
+export { type JwtClaims, type JwtOptions, jwt } from './auth/jwt.ts';
 export { type ProxyHeaderOptions, proxyHeader } from './auth/proxy-header.ts';
 export type { GuardOptions } from './guard.ts';
 export { createHandler, type Handler, type HandlerOptions } from './handler.ts';

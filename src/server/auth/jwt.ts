@@ -1,12 +1,20 @@
 /** Lets in clients by JSON Web Tokens of an issuer. The package `jose` checks them; it is loaded with the first request. */
-import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey } from 'jose';
+import type { JSONWebKeySet, JWTVerifyGetKey } from 'jose';
 import { assertOptions, type OptionShape, PilotageError } from '#core';
 import type { Access, Authenticate } from '../access.ts';
 import { BAD_BEARER, bearerIn, NO_BEARER } from './bearer.ts';
 
+/** What a token says: the claims that are registered (RFC 7519), and the issuer's own. */
+export interface JwtClaims {
+  readonly iss?: string;
+  readonly sub?: string;
+  readonly exp?: number;
+  readonly [claim: string]: unknown;
+}
+
 export interface JwtOptions {
   /** The address of the issuer's public keys, or the keys themselves. Give this or `secret`. */
-  readonly jwks?: string | JSONWebKeySet;
+  readonly jwks?: string | { readonly keys: readonly Readonly<Record<string, unknown>>[] };
   /** The secret that the issuer and the server share (HS256), of at least 32 bytes. */
   readonly secret?: string;
   /** The issuer that a token must name (`iss`). */
@@ -17,7 +25,7 @@ export interface JwtOptions {
    * Makes the visitor of a token from its claims; `undefined` lets nobody in. Default: the claim `tenant` is the tenant and `sub` the user, with the rights
    * of an owner.
    */
-  readonly identity?: (claims: JWTPayload) => Access | undefined;
+  readonly identity?: (claims: JwtClaims) => Access | undefined;
 }
 
 const OPTIONS: OptionShape<JwtOptions> = {
@@ -68,11 +76,12 @@ export function jwt(options: JwtOptions): Authenticate {
   };
 }
 
-function keysOf(jose: Jose, jwks: string | JSONWebKeySet): JWTVerifyGetKey {
-  return typeof jwks === 'string' ? jose.createRemoteJWKSet(new URL(jwks)) : jose.createLocalJWKSet(jwks);
+function keysOf(jose: Jose, jwks: NonNullable<JwtOptions['jwks']>): JWTVerifyGetKey {
+  if (typeof jwks === 'string') return jose.createRemoteJWKSet(new URL(jwks));
+  return jose.createLocalJWKSet(jwks as unknown as JSONWebKeySet);
 }
 
-function ownIdentity({ tenant, sub }: JWTPayload): Access | undefined {
+function ownIdentity({ tenant, sub }: JwtClaims): Access | undefined {
   const isWhole = typeof tenant === 'string' && tenant.trim() !== '' && typeof sub === 'string' && sub.trim() !== '';
   return isWhole ? { identity: { tenant, user: sub } } : undefined;
 }

@@ -4,7 +4,6 @@
  * broke off.
  */
 import { randomUUID } from 'node:crypto';
-import { SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server';
 import { defined, isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
 import type { Run } from '#runtime';
 import type { ServerEvent } from '../event-stream.ts';
@@ -35,6 +34,7 @@ import {
   thrownMessage,
 } from './json-rpc.ts';
 import { type Askable, askableOf, NOT_ASKABLE, pausesNamed } from './questions.ts';
+import { sdk } from './sdk.ts';
 import { digestOf, principalOf } from './seal.ts';
 
 export const SESSION_HEADER = 'mcp-session-id';
@@ -81,7 +81,7 @@ export class Legacy {
     const session = this.#sessionOf(visit, request);
     if (session === undefined) return jsonResponse(errorMessage(null, SESSION_NOT_FOUND, 'Session not found'), 404);
     const version = request.headers.get(VERSION_HEADER) ?? PRIMED_SINCE;
-    if (!SUPPORTED_PROTOCOL_VERSIONS.includes(version)) return undefined;
+    if (!sdk().SUPPORTED_PROTOCOL_VERSIONS.includes(version)) return undefined;
     if (request.method === 'GET') return this.#rest(visit, request);
     if (message === undefined) return undefined;
     const { id, method, params } = message;

@@ -1,13 +1,5 @@
 /** The routes of MCP. They tell requests of the older protocols from those of 2026-07-28. */
-import {
-  createMcpHandler,
-  isJsonContentType,
-  isLegacyRequest,
-  legacyStatelessFallback,
-  type McpHttpHandler,
-  type McpRequestContext,
-  Server,
-} from '@modelcontextprotocol/server';
+import type { McpHttpHandler, McpRequestContext, Server } from '@modelcontextprotocol/server';
 import type { Context } from 'hono';
 import { assertOptions, isJsonObject, type Json, type JsonObject, type OptionShape, PilotageError } from '#core';
 import type { Part, ServerEnv } from '../part.ts';
@@ -18,6 +10,7 @@ import type { Ground } from './call.ts';
 import { errorMessage, jsonResponse, messageIn, PARSE_ERROR, type RpcMessage } from './json-rpc.ts';
 import { Legacy, SESSION_HEADER } from './legacy.ts';
 import { type Asking, answerToolCall, boundToCall, protocolError } from './modern.ts';
+import { sdk } from './sdk.ts';
 import { Seal } from './seal.ts';
 import { TASKS_EXTENSION, taskResponse } from './tasks.ts';
 import { LISTED_RUN_RESULT, type McpAgent, type ServedTool, servedTools } from './tools.ts';
@@ -86,7 +79,7 @@ class McpServing {
   /** Answers calls as streams, which are kept open, and everything else as JSON. */
   readonly #calls: McpHttpHandler;
   readonly #others: McpHttpHandler;
-  readonly #older: ReturnType<typeof legacyStatelessFallback>;
+  readonly #older: ReturnType<ReturnType<typeof sdk>['legacyStatelessFallback']>;
 
   constructor(ground: Ground, name: string) {
     this.#ground = ground;
@@ -94,23 +87,23 @@ class McpServing {
     this.#legacy = new Legacy(ground, new AnswerNews());
     const factory = (about: McpRequestContext): Server => this.#server(about);
     // Malformed requests are the fault of the client, which is told of them.
-    this.#calls = createMcpHandler(factory, { legacy: 'reject', responseMode: 'sse' });
-    this.#others = createMcpHandler(factory, { legacy: 'reject' });
-    this.#older = legacyStatelessFallback(factory);
+    this.#calls = sdk().createMcpHandler(factory, { legacy: 'reject', responseMode: 'sse' });
+    this.#others = sdk().createMcpHandler(factory, { legacy: 'reject' });
+    this.#older = sdk().legacyStatelessFallback(factory);
   }
 
   async response(context: Context<ServerEnv>): Promise<Response> {
     const { raw } = context.req;
     const visit = context.get('visit');
     if (raw.method !== 'POST') return this.#withoutBody(visit, raw);
-    if (!isJsonContentType(raw.headers.get('content-type'))) return this.#others.fetch(raw);
+    if (!sdk().isJsonContentType(raw.headers.get('content-type'))) return this.#others.fetch(raw);
     const body = jsonIn(await context.req.text());
     if (body === undefined)
       return jsonResponse(errorMessage(null, PARSE_ERROR, 'The body of the request must be JSON.'), 400);
     const message = messageIn(body);
     const asking: Asking = { visit, params: message?.params ?? {}, isClosing: () => isClosing(context.env) };
     this.#askings.set(raw, asking);
-    if (await isLegacyRequest(raw, body)) return this.#legacyResponse(visit, raw, body, message);
+    if (await sdk().isLegacyRequest(raw, body)) return this.#legacyResponse(visit, raw, body, message);
     const task = message && (await taskResponse(this.#ground, asking, raw, message, body));
     if (task !== undefined) return task;
     const handler = message?.method === 'tools/call' ? this.#calls : this.#others;
@@ -144,7 +137,7 @@ class McpServing {
     if (asking === undefined) throw new Error('The request is not one of ours.');
     const { seal } = this.#ground;
     const extensions = era === 'modern' ? { extensions: { [TASKS_EXTENSION]: {} } } : {};
-    const server = new Server(
+    const server = new (sdk().Server)(
       { name: this.#name, version: VERSION },
       {
         capabilities: { tools: {}, ...extensions },

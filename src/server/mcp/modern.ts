@@ -1,11 +1,5 @@
 /** Calls of the protocol 2026-07-28. There are no sessions. A question to a person ends the call, and the client sends the call again with the answer. */
-import {
-  type InputRequests,
-  inputRequired,
-  ProtocolError,
-  ProtocolErrorCode,
-  type ServerContext,
-} from '@modelcontextprotocol/server';
+import type { InputRequests, ProtocolError, ServerContext } from '@modelcontextprotocol/server';
 import { isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
 import type { PauseNotice, Run, RunResult } from '#runtime';
 import { statusOf, toldError } from '../problem.ts';
@@ -13,6 +7,7 @@ import type { Visit } from '../visit.ts';
 import { toolResult } from './answers.ts';
 import { answered, asksFor, type Begun, begin, callParams, followed, type Ground, type NotBegun } from './call.ts';
 import { askableOf, pausesNamed } from './questions.ts';
+import { sdk } from './sdk.ts';
 import { digestOf, principalOf } from './seal.ts';
 
 /** A request that one of the package's handlers answers, with its visitor. */
@@ -55,13 +50,17 @@ export async function answerToolCall(ground: Ground, asking: Asking, context: Se
 }
 
 export function protocolError(error: unknown, onFault: (error: unknown) => void): ProtocolError {
-  if (error instanceof ProtocolError) return error;
+  if (error instanceof sdk().ProtocolError) return error;
   const status = statusOf(error);
   if (status >= 500) onFault(error);
   const { code, message } = toldError(error);
-  return new ProtocolError(status >= 500 ? ProtocolErrorCode.InternalError : ProtocolErrorCode.InvalidParams, message, {
-    code,
-  });
+  return new (sdk().ProtocolError)(
+    status >= 500 ? sdk().ProtocolErrorCode.InternalError : sdk().ProtocolErrorCode.InvalidParams,
+    message,
+    {
+      code,
+    },
+  );
 }
 
 /** The run of a call: it is begun, or gets the client's answers. */
@@ -128,7 +127,7 @@ function asked(
   if (asks.size === 0) return undefined;
   const state: CallState = { run: run.id, tokens: [...asks.keys()] };
   const requestState = seal.close('state', boundToCall(asking), { ...state }, holdsMs);
-  return inputRequired({
+  return sdk().inputRequired({
     inputRequests: inputRequests(asks, refused) as unknown as InputRequests,
     requestState,
   }) as unknown as JsonObject;

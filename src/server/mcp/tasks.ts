@@ -2,7 +2,6 @@
  * Runs as tasks of the extension `io.modelcontextprotocol/tasks` (2026-07-28). A call returns the id of its run as soon as the run is stored, and the client
  * polls. The package does not know the extension, so that these requests are answered before it sees them.
  */
-import { classifyInboundRequest } from '@modelcontextprotocol/server';
 import { isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
 import { hasEnded, type RunRecord } from '#journal';
 import type { Run, RunResult } from '#runtime';
@@ -22,6 +21,7 @@ import {
 } from './json-rpc.ts';
 import { type Asking, begunOrAnswered, boundToCall, capabilitiesIn, inputRequests } from './modern.ts';
 import { askableOf } from './questions.ts';
+import { sdk } from './sdk.ts';
 
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 const PROTOCOL = '2026-07-28';
@@ -108,7 +108,7 @@ function isModern(request: Request, body: Json): boolean {
   const { headers, method: httpMethod } = request;
   const header = (name: string): string | undefined => headers.get(name) ?? undefined;
   const [version, method, name] = ['mcp-protocol-version', 'mcp-method', 'mcp-name'].map(header);
-  const outcome = classifyInboundRequest({
+  const outcome = sdk().classifyInboundRequest({
     httpMethod,
     body,
     ...(version === undefined ? {} : { protocolVersionHeader: version }),
