@@ -13,10 +13,14 @@ import { CITY, QUERY, WEATHER } from './weather.ts';
 
 const [folder = '', url = '', life = ''] = process.argv.slice(2);
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
-const journal = sqliteJournal({ path: join(folder, 'pilotage.db') });
+// As long as somebody reads a journal from elsewhere, all of its runs are streamed.
+const journals = {
+  whole: sqliteJournal({ path: join(folder, 'whole.db') }),
+  streamed: sqliteJournal({ path: join(folder, 'streamed.db') }),
+};
 
 await Promise.all(KILLED.map(play));
-await journal.close();
+for (const journal of Object.values(journals)) await journal.close();
 
 async function play({ id, provider, stream }: (typeof KILLED)[number]): Promise<void> {
   const model = provider.model({ baseURL: `${url}/${id}`, fetch: globalThis.fetch });
@@ -29,6 +33,7 @@ async function play({ id, provider, stream }: (typeof KILLED)[number]): Promise<
       return life === 'calls' ? new Promise<never>(() => {}) : 'sunny';
     },
   });
+  const journal = stream ? journals.streamed : journals.whole;
   const runtime = createRuntime({ planner: react({ model }), tools: [weather], journal });
   const isFirst = life === 'calls';
   const run = isFirst ? await runtime.start(QUERY, { identity: local('ana', { run: id }) }) : runtime.run(id);
