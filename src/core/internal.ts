@@ -174,6 +174,7 @@ export {
   PilotageError,
 } from './errors.ts';
 export type { EventPayloads, EventType, RunEvent, TaskStep } from './event.ts';
+export { isRecorded } from './event.ts';
 export { assertIdentity, type Identity, local, newRunId, type Scope, scopeKey } from './identity.ts';
 export {
   asJson,

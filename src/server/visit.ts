@@ -28,6 +28,11 @@ export class Visit {
     return { tenant, user };
   }
 
+  /** Aborted when the client is gone. */
+  get signal(): AbortSignal {
+    return this.#request.signal;
+  }
+
   get isAdmin(): boolean {
     return this.access.as === 'admin';
   }
@@ -151,20 +156,19 @@ export class Visit {
   /**
    * Answers with events, as one of the streams that the visitor may have at once.
    * @param events makes them; its signal is aborted when the reader is gone.
-   * @param options `leave`: what `enterStream` has given, where the stream was entered before.
    * @throws RequestRefused `streams_full`.
    */
   stream(
     events: (signal: AbortSignal) => AsyncIterable<ServerEvent>,
-    { leave: entered, ...options }: Omit<EventStreamOptions, 'onEnd'> & { readonly leave?: () => void } = {},
+    options: Omit<EventStreamOptions, 'onEnd'> = {},
   ): Response {
     // Nobody reads the body of an answer to HEAD.
     if (this.#request.method === 'HEAD') return new Response(null, { headers: eventHeaders(options) });
-    const leave = entered ?? this.#entered ?? this.enterStream();
+    const leave = this.#entered ?? this.enterStream();
     this.#entered = undefined;
     const left = new AbortController();
     const gone = (): void => left.abort();
-    const { signal } = this.#request;
+    const { signal } = this;
     signal.addEventListener('abort', gone);
     const onEnd = (): void => {
       signal.removeEventListener('abort', gone);

@@ -3,10 +3,10 @@
  * the registry into a cache folder. `PILOTAGE_TEST_RESTATE` names a binary in its place, or says `off`.
  */
 import { execFile, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { projectDir } from './project.ts';
@@ -43,10 +43,17 @@ async function findBinary(): Promise<string> {
   const cache = join(projectDir, `node_modules/.cache/restate-server-${VERSION}`);
   const binary = join(cache, 'node_modules', name, 'bin/restate-server');
   if (existsSync(binary)) return binary;
-  mkdirSync(cache, { recursive: true });
-  writeFileSync(join(cache, 'package.json'), '{ "private": true }');
+  // Another process of the tests may fetch it, too: whoever sees the binary sees all of it.
+  mkdirSync(dirname(cache), { recursive: true });
+  const own = mkdtempSync(`${cache}-`);
+  writeFileSync(join(own, 'package.json'), '{ "private": true }');
   const flags = ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', `${name}@${VERSION}`];
-  await promisify(execFile)('npm', flags, { cwd: cache, timeout: FETCH_MS });
+  await promisify(execFile)('npm', flags, { cwd: own, timeout: FETCH_MS });
+  try {
+    renameSync(own, cache);
+  } catch {
+    rmSync(own, { recursive: true, force: true });
+  }
   return binary;
 }
 

@@ -1,11 +1,9 @@
 /** What a chat's client does with a session: it sends while busy, stops, edits, regenerates, and is loaded anew at any moment. */
-import { AbstractChat, type UIMessage } from 'ai';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Planner, PlannerFunction } from '#core';
 import { sqliteJournal } from '#journal/sqlite';
 import type { Runtime, Session, SessionEvent } from '#runtime';
 import { ChatClient, shownOf } from '../kit/chat-client.ts';
-import { SessionTransport, textOf } from '../kit/chat-server.ts';
 import { asks, call, finish } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
 import { make } from '../kit/tools.ts';
@@ -175,115 +173,5 @@ describe('a client that computes its messages from events', () => {
       'Hello',
     ]);
     expect(await sent.result()).toMatchObject({ answer: 'Hello' });
-  });
-});
-
-class Chat extends AbstractChat<UIMessage> {
-  constructor(transport: SessionTransport, messages: UIMessage[] = [], queues = false) {
-    const state = {
-      status: 'ready' as const,
-      error: undefined,
-      messages,
-      pushMessage(message: UIMessage) {
-        this.messages = [...this.messages, message];
-      },
-      popMessage() {
-        this.messages = this.messages.slice(0, -1);
-      },
-      replaceMessage(index: number, message: UIMessage) {
-        this.messages = this.messages.with(index, message);
-      },
-      snapshot: <T>(thing: T): T => structuredClone(thing),
-    };
-    super({ transport, state, id: 'talk', experimental_queue: queues });
-  }
-
-  get said(): string[] {
-    return this.messages.map((message) => `${message.role}: ${textOf(message)}`);
-  }
-}
-
-describe('useChat of the AI SDK', () => {
-  function chatting() {
-    const path = temporaryFile();
-    const slow = obeying();
-    const runtime = runtimeOn(path, slow);
-    const transport = new SessionTransport(runtime, 'talk');
-    /** A page that is loaded anew, from another process. */
-    const loaded = async (): Promise<Chat> => {
-      const other = new SessionTransport(
-        world({ ...obeying().agent, journal: sqliteJournal({ path }) }).runtime,
-        'talk',
-      );
-      return new Chat(other, await other.load());
-    };
-    return { ...slow, runtime, transport, loaded };
-  }
-
-  const sameMessages = (chat: Chat, other: Chat): void =>
-    expect(other.messages.map(({ id, role, parts }) => ({ id, role, text: textOf({ id, role, parts }) }))).toEqual(
-      chat.messages.map(({ id, role, parts }) => ({ id, role, text: textOf({ id, role, parts }) })),
-    );
-
-  it('sends, edits a message by its id, and regenerates; a page that is loaded has the same messages with the same ids', async () => {
-    const { transport, loaded } = chatting();
-    const chat = new Chat(transport);
-    await chat.sendMessage({ text: 'one' });
-    await chat.sendMessage({ text: 'two' });
-    expect(chat.said).toEqual(['user: one', 'assistant: re one', 'user: two', 'assistant: re two']);
-    sameMessages(chat, await loaded());
-    await chat.sendMessage({ text: 'other', messageId: chat.messages[2]?.id ?? '' });
-    expect(chat.said).toEqual(['user: one', 'assistant: re one', 'user: other', 'assistant: re other']);
-    sameMessages(chat, await loaded());
-    const before = chat.messages.at(-1)?.id;
-    await chat.regenerate();
-    expect(chat.messages.at(-1)?.id).not.toBe(before);
-    await chat.regenerate({ messageId: chat.messages[1]?.id ?? '' });
-    expect(chat.said).toEqual(['user: one', 'assistant: re one']);
-    sameMessages(chat, await loaded());
-    expect(chat.status).toBe('ready');
-  });
-
-  it('stops, sends a second message while busy, and shows an error', async () => {
-    const { transport, loaded, entered, release, runtime } = chatting();
-    const chat = new Chat(transport, [], true);
-    const stopped = chat.sendMessage({ text: 'slow one' });
-    await entered();
-    await chat.stop();
-    await stopped;
-    const session = runtime.session('talk');
-    expect(await session.result()).toMatchObject({ reason: 'cancelled' });
-    release();
-    const busy = chat.sendMessage({ text: 'slow two' });
-    await entered();
-    await chat.sendMessage({ text: 'three' });
-    expect(['submitted', 'streaming']).toContain(chat.status);
-    release();
-    await busy;
-    await until(() => chat.status === 'ready' && chat.said.at(-1) === 'assistant: re three');
-    const turns = await session.turns();
-    expect(turns.map(({ status }) => status)).toEqual(['cancelled', 'finished', 'finished']);
-    await chat.sendMessage({ text: 'fail' });
-    expect([chat.status, chat.error?.message]).toEqual(['error', expect.stringContaining('no way')]);
-    await chat.sendMessage({ text: 'four' });
-    expect(chat.status).toBe('ready');
-    const said = (await loaded()).said;
-    expect(said).toEqual(chat.said);
-  });
-
-  it('resumes the stream of a turn under way when the page is loaded anew', async () => {
-    const { transport, loaded, entered, release } = chatting();
-    const chat = new Chat(transport);
-    const sent = chat.sendMessage({ text: 'slow one' });
-    await entered();
-    const page = await loaded();
-    expect(page.said).toEqual(['user: slow one']);
-    const resumed = page.resumeStream();
-    release();
-    await Promise.all([sent, resumed]);
-    expect(page.said).toEqual(['user: slow one', 'assistant: re slow one']);
-    sameMessages(chat, page);
-    await page.resumeStream();
-    expect(page.status).toBe('ready');
   });
 });

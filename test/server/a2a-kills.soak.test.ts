@@ -7,6 +7,7 @@ import type { Client } from '@a2a-js/sdk/client';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { Effects } from '../../examples/scenario-agent.ts';
 import { bear } from '../kit/lives.ts';
+import { until } from '../kit/waiting.ts';
 import { answerOf, asked, BINDINGS, clientAt, Reader, said, sendFor } from './a2a-kit.ts';
 import { receiver } from './receiver.ts';
 
@@ -36,10 +37,6 @@ async function born(port = 0, host = 'nobody'): Promise<Life> {
 }
 
 const effects = () => new Effects(join(folder, 'effects'));
-
-async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 10));
-}
 
 /** Reads the task until it has ended, over the end of a connection too. */
 async function whole(client: Client, id: string): Promise<Reader> {

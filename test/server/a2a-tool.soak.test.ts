@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { bear } from '../kit/lives.ts';
+import { until } from '../kit/waiting.ts';
 import { BINDINGS } from './a2a-kit.ts';
 import { sdkPeer } from './peers.ts';
 
@@ -13,7 +14,7 @@ it.each(BINDINGS)('an agent is asked once over %s by a process that is killed an
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const program = new URL('./a2a-tool-child.ts', import.meta.url).pathname;
   const first = bear({ program, folder, args: [url] }, () => {});
-  while ((await log()).length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+  await until(async () => (await log()).length > 0);
   first.child.kill('SIGKILL');
   expect(await first.end).toBe(true);
   const lines: string[] = [];

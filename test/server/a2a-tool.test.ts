@@ -4,6 +4,8 @@ import { type Json, systemClock } from '#core';
 import type { Run } from '#runtime';
 import { type A2aToolOptions, type AgentCard, a2aTool } from '#server/a2a';
 import { call, finish } from '../kit/decisions.ts';
+import { entriesOf } from '../kit/run-record.ts';
+import { until } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
 import { BINDINGS, servedAgent } from './a2a-kit.ts';
 import { lossyWay, type Peer, sdkPeer } from './peers.ts';
@@ -19,12 +21,13 @@ async function asks(message: string, options: A2aToolOptions): Promise<Run> {
     tools: [a2aTool({ name: 'ask_peer', ...options })],
     clock: systemClock as never,
   });
-  return start(made);
+  const run = await start(made);
+  underWay.set(run, () => until(async () => (await entriesOf(made.journal, run, 'call_kept')).length > 0));
+  return run;
 }
 
-async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 10));
-}
+/** Waits until a run knows the task that its call has begun. */
+const underWay = new WeakMap<Run, () => Promise<void>>();
 
 describe('an agent as a tool', () => {
   it.each(BINDINGS)('is asked over %s, also when it takes its time, or does not want to', async (binding) => {
@@ -55,7 +58,7 @@ describe('an agent as a tool', () => {
   async function cancelled(binding: string, { url, log }: Peer): Promise<void> {
     const run = await asks('wait 60000', { url });
     await until(async () => (await log()).includes('message wait 60000'));
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await underWay.get(run)?.();
     await run.cancel();
     expect(await run.result(), binding).toMatchObject({ status: 'finished', reason: 'cancelled' });
     await until(async () => (await log()).includes('cancel'));
@@ -85,8 +88,7 @@ describe('an agent as a tool', () => {
     expect(await answered('refund B-18', { approved: false })).toMatchObject({ answer: 'B-18 is not refunded.' });
     expect(effects.count('refund')).toBe(1);
     const run = await asks('slow 500', { url });
-    await until(async () => (await runtime.list({ status: ['running'] })).length === 1);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await underWay.get(run)?.();
     await run.cancel();
     await until(async () => (await runtime.list({ status: ['cancelled'] })).length === 1);
   });

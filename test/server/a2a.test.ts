@@ -2,6 +2,7 @@
 import { type Task, TaskState } from '@a2a-js/sdk';
 import { TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError } from '@a2a-js/sdk/errors';
 import { describe, expect, it } from 'vitest';
+import { until } from '../kit/waiting.ts';
 import { answerOf, asked, BINDINGS, clientAt, data, Reader, said, sendFor, servedAgent, wordsOf } from './a2a-kit.ts';
 
 describe.each(BINDINGS)('A2A over %s', (binding) => {
@@ -119,8 +120,9 @@ describe.each(BINDINGS)('A2A over %s', (binding) => {
     const client = await clientAt(url, binding);
     const task = await sendFor(client, said('slow 25'), { returnImmediately: true });
     expect([TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING]).toContain(task.status?.state);
-    const early = new Reader().read(client.resubscribeTask({ tenant: '', id: task.id }));
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    const first = new Reader();
+    const early = first.read(client.resubscribeTask({ tenant: '', id: task.id }));
+    await until(() => first.answer.includes('w2'));
     const late = new Reader().read(client.resubscribeTask({ tenant: '', id: task.id }));
     const wanted = Array.from({ length: 25 }, (_, index) => `w${index}`).join(' ');
     expect([(await early).answer, (await late).answer]).toEqual([wanted, wanted]);

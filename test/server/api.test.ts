@@ -1,8 +1,6 @@
 /** Our own API over real HTTP, with the client of `pilotage/client`. */
-import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '#core';
-import { Effects, scenarioAgent } from '../../examples/scenario-agent.ts';
+import type { Planner } from '#core';
 import { call, finish, pause, script } from '../kit/decisions.ts';
 import { make } from '../kit/tools.ts';
 import { gate } from '../kit/waiting.ts';
@@ -130,15 +128,27 @@ describe('runs', () => {
 
 describe('events', () => {
   it('have what was said before the first reader came, also where nobody read the run when its step began', async () => {
-    const made = world({ agents: [scenarioAgent(new Effects())], clock: systemClock as never });
-    const { as, ask } = await serveApi(made);
-    const run = await as('acme/ana').runs.start('slow 20');
-    await setTimeout(200);
-    const said = await (await ask(`/runs/${run.id}/events`, { headers: { accept: 'text/event-stream' } })).text();
-    const events = [...said.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => JSON.parse(data));
-    const tokens = events.flatMap(({ type, text }) => (type === 'token' ? [String(text)] : []));
-    expect(tokens.join('')).toBe(Array.from({ length: 20 }, (_, index) => `w${index}`).join(' '));
-    expect(tokens.length).toBeGreaterThan(1);
+    const [begun, more] = [gate(), gate()];
+    const planner: Planner = {
+      name: 'says',
+      async *next() {
+        yield { type: 'text', text: 'Hel' };
+        begun.open();
+        await more.opened;
+        yield { type: 'text', text: 'lo' };
+        return { decision: finish('Hello'), text: 'Hello' };
+      },
+    };
+    const { as } = await serveApi(world({ planner }));
+    const run = await as('acme/ana').runs.start('say it');
+    await begun.opened;
+    const tokens: string[] = [];
+    for await (const event of run.events()) {
+      if (event.type !== 'token') continue;
+      tokens.push(event.text);
+      more.open();
+    }
+    expect(tokens).toEqual(['Hel', 'lo']);
   });
 
   it('go on behind the last one that a reader has, wherever that was', async () => {
@@ -175,7 +185,7 @@ describe('sessions', () => {
   it('take messages once, and are shown, edited, switched, listed and deleted', async () => {
     let count = 0;
     const made = world({ planner: () => finish(`answer ${++count}`) as never });
-    const { as } = await serveApi(made);
+    const { as, ask } = await serveApi(made);
     const ana = as('acme/ana');
     const session = ana.session('chat/1');
     const sent = await session.send('hello', { id: 'm1' });
@@ -201,7 +211,13 @@ describe('sessions', () => {
     expect((await as('acme/ben').sessions.list()).items).toEqual([]);
     expect(await as('acme/ben').session('chat/1').turns()).toEqual([]);
     await expect(as('acme/ben').sessions.get('chat/1')).rejects.toMatchObject({ code: 'run_not_found' });
-    await expect(as('acme/ana/session_user').sessions.delete('chat/1')).rejects.toMatchObject({ code: 'forbidden' });
+    const guest = as('acme/ana/session_user');
+    const [turn] = await ana.session('chat/1').turns();
+    const refused = { code: 'forbidden' };
+    await expect(guest.sessions.delete('chat/1')).rejects.toMatchObject(refused);
+    await expect(guest.session('chat/1').switchTo(turn?.turn ?? '')).rejects.toMatchObject(refused);
+    const slice = { method: 'POST', body: '{"forMs":1000}', headers: { 'content-type': 'application/json' } };
+    expect((await ask(`/runs/${turn?.turn}/advance`, { ...slice, who: 'acme/ana/session_user' })).status).toBe(403);
     expect(await ana.sessions.delete('chat/1')).toBe(3);
   });
 });

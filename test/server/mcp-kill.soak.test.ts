@@ -58,15 +58,21 @@ class Lives {
 }
 
 /** Those of the older protocol go on with their call by themselves; in the newer one a call that was lost is sent again, under its key. */
-async function sent(client: McpClient, name: ClientName, lives: Lives, input: string): Promise<ToolAnswer> {
-  if (name !== 'client 2.4, auto') return client.call(input, { onProgress: () => {} });
+async function sent(
+  client: McpClient,
+  name: ClientName,
+  lives: Lives,
+  input: string,
+  onProgress = () => {},
+): Promise<ToolAnswer> {
+  if (name !== 'client 2.4, auto') return client.call(input, { onProgress });
   for (;;) {
     const { isDead } = lives;
     try {
       return await client.call(input, {
         meta: { 'pilotage/idempotencyKey': input },
         signal: isDead,
-        onProgress: () => {},
+        onProgress,
       });
     } catch {
       await new Promise((resolve) => setTimeout(resolve, 50));
@@ -81,8 +87,9 @@ describe.each(NAMES)('%s, whose server is killed and started again', (name) => {
     const lives = new Lives();
     await lives.start();
     const client = await mcpClient(name, lives.url);
-    const called = sent(client, name, lives, 'slow 40');
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    const begun = gate();
+    const called = sent(client, name, lives, 'slow 40', () => begun.open());
+    await begun.opened;
     await lives.restart();
     const words = Array.from({ length: 40 }, (_, index) => `w${index}`).join(' ');
     expect(await called).toMatchObject({ content: [{ text: words }] });

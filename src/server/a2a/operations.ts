@@ -1,6 +1,8 @@
 /** The operations of A2A, for both bindings. */
-import { defined, type JsonObject, PilotageError } from '#core';
+import { defined, type JsonObject } from '#core';
+import { cancelUnlessEnded } from '../cancel.ts';
 import { assertFits } from '../request-body.ts';
+import { withinTime } from '../within-time.ts';
 import type { A2aAsked } from './asked.ts';
 import { A2aRefused } from './errors.ts';
 import { listTasks } from './list.ts';
@@ -67,7 +69,7 @@ const send: Operation = async (asked) => {
   if (returnImmediately || note !== undefined || isTerminal(view.task.status.state)) return { task: view.task };
   if (view.record.waits === true && (await waitsForPerson(asked, view.record.identity.session)))
     return { task: view.task };
-  await view.run.result();
+  await withinTime(undefined, asked.visit.signal, (signal) => view.run.result({ signal }));
   return { task: (await viewTask(asked, taskId, options)).task };
 };
 
@@ -102,18 +104,15 @@ const getTask: Operation = async (asked) => {
 
 const cancelTask: Operation = async (asked): Promise<Task> => {
   const id = idIn(asked);
-  const { task } = await viewTask(asked, id);
+  const { task, state } = await viewTask(asked, id);
   if (task.status.state === 'TASK_STATE_CANCELED') return task;
   if (isTerminal(task.status.state)) throw notCancelable(id);
   const { run } = await asked.visit.run(id, 'control');
-  await run.cancel({ id: `cancel ${id}` }).catch((error: unknown) => {
-    if (!PilotageError.is(error, 'run_ended')) throw error;
+  await cancelUnlessEnded(run, { id: `cancel ${id}` });
+  await withinTime(CANCEL_WAIT_MS, asked.visit.signal, async (signal) => {
+    // `overPauses`: a run that waits for a person is read until it has ended, too.
+    for await (const _ of run.events({ overPauses: true, from: state.head + 1, signal }));
   });
-  const over = new AbortController();
-  const timer = setTimeout(() => over.abort(), CANCEL_WAIT_MS);
-  // `overPauses`: a run that waits for a person is read until it has ended, too.
-  for await (const _ of run.events({ overPauses: true, from: 1, signal: over.signal }));
-  clearTimeout(timer);
   const { task: now } = await viewTask(asked, id);
   if (isTerminal(now.status.state) && now.status.state !== 'TASK_STATE_CANCELED') throw notCancelable(id);
   return now;

@@ -1,7 +1,9 @@
 /** The part of the server that speaks AG-UI: runs of a thread as streams of events, the history of a thread, and a way to stop it. */
 import type { Hono } from 'hono';
 import { assertOptions, defined, type OptionShape, PilotageError } from '#core';
+import { hasEnded } from '#journal';
 import { BUSY_MODES, type BusyMode, type SessionOptions } from '#runtime';
+import { cancelUnlessEnded } from '../cancel.ts';
 import type { ServerEvent } from '../event-stream.ts';
 import type { Part, PartContext, ServerEnv } from '../part.ts';
 import { toldError } from '../problem.ts';
@@ -70,8 +72,8 @@ function addRoutes(app: Hono<ServerEnv>, context: PartContext, options: Given): 
     const { threadId } = await bodyOf<RunAgentInput>(request, THREAD_INPUT);
     const thread = new Thread(await visit.session(threadId, 'control'), visit, context);
     const current = await thread.current();
-    const isOver = current === undefined || ['finished', 'failed', 'cancelled'].includes(current.status);
-    if (!isOver) await thread.runOf(current.turn).cancel().catch(unlessEnded);
+    const isOver = current === undefined || hasEnded(current.status);
+    if (!isOver) await cancelUnlessEnded(thread.runOf(current.turn));
     return request.json({ cancelled: !isOver });
   });
 }
@@ -147,8 +149,4 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
     made ??= make();
     return made;
   };
-}
-
-function unlessEnded(error: unknown): void {
-  if (!PilotageError.is(error, 'run_ended')) throw error;
 }

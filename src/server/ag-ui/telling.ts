@@ -1,5 +1,5 @@
 /** Tells a client of a turn: first what has happened that the client does not know, then what happens. */
-import { type ErrorData, PilotageError, type RunEvent } from '#core';
+import { type ErrorData, isRecorded, PilotageError, type RunEvent } from '#core';
 import type { Run } from '#runtime';
 import { DataRows } from './data-rows.ts';
 import { interruptOf } from './interrupts.ts';
@@ -22,15 +22,6 @@ export interface TellingOptions {
   /** Where the telling begins in the middle of the turn, all messages are told at once. */
   readonly isAnew?: boolean;
 }
-
-/** Events that are not recorded. They have the position of the last recorded event. */
-const PASSING: ReadonlySet<RunEvent['type']> = new Set([
-  'token',
-  'tool.input',
-  'token.reset',
-  'tool.chunk',
-  'run.paused',
-]);
 
 export class Telling {
   readonly mapper: Mapper;
@@ -163,8 +154,9 @@ export class Telling {
     yield* this.#changed();
   }
 
-  #isNew({ type, seq, identity: { run } }: RunEvent): boolean {
-    return PASSING.has(type) || seq > (this.#known.get(run) ?? Number.POSITIVE_INFINITY);
+  #isNew(event: RunEvent): boolean {
+    const { seq, identity } = event;
+    return !isRecorded(event) || seq > (this.#known.get(identity.run) ?? Number.POSITIVE_INFINITY);
   }
 
   /** Begins to tell the client. */

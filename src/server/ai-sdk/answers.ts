@@ -50,14 +50,18 @@ async function questionsOf(session: Session): Promise<ReadonlyMap<string, ChatQu
  * Gives the answers to the runs. An answer that was given before changes nothing.
  * @throws PilotageError `pause_not_found`, before any answer is given, for a question that the chat has never asked; and as `Run.answer`.
  */
-export async function giveAnswers(visit: Visit, session: Session, given: readonly GivenAnswer[]): Promise<Answered> {
+export async function giveAnswers(
+  visit: Visit,
+  session: Session,
+  turns: readonly TurnView[],
+  given: readonly GivenAnswer[],
+): Promise<Answered> {
   const tokens = new Set(given.map(({ approvalId }) => approvalId));
   if (given.length === 0) return { tokens };
   const questions = await questionsOf(session);
   for (const token of tokens) {
     if (!questions.has(token)) throw new PilotageError('pause_not_found', 'This chat has not asked that.');
   }
-  const turns = await session.turns();
   let conflict: string | undefined;
   for (const answer of given) {
     const { turn, isOpen, approved, args } = questions.get(answer.approvalId) as ChatQuestion;

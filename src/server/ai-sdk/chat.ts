@@ -8,11 +8,14 @@ import { assertOptions, assertWords, defined, type OptionShape, PilotageError, t
 import type { RunRecord } from '#journal';
 import type { TurnUIMessage } from '#messages';
 import { BUSY_MODES, type BusyMode, type Run, type Session, type SessionOptions, type TurnView } from '#runtime';
+import { artifactResponse } from '../artifact.ts';
+import { cancelUnlessEnded } from '../cancel.ts';
 import type { ServerEvent } from '../event-stream.ts';
 import type { Part, PartContext, ServerEnv } from '../part.ts';
 import { RequestRefused } from '../problem.ts';
 import { bodyOf } from '../request-body.ts';
 import type { Visit } from '../visit.ts';
+import { withinTime } from '../within-time.ts';
 import { type Answered, giveAnswers, giveOutputs } from './answers.ts';
 import { Feed, type Target, untilHeard } from './feed.ts';
 import {
@@ -112,9 +115,10 @@ class Chats {
     const session = await this.#session(visit, body.id, 'start');
     const message = userMessageOf(last, this.#filesAt(body.id));
     // Answers that the client has not got through yet go ahead.
-    await giveAnswers(visit, session, answersIn(messages, body.edits));
-    await giveOutputs(visit, await session.turns(), outputsIn(messages));
-    const turns = await session.turns();
+    const before = await session.turns();
+    const { tokens } = await giveAnswers(visit, session, before, answersIn(messages, body.edits));
+    const outputs = await giveOutputs(visit, before, outputsIn(messages));
+    const turns = tokens.size + outputs.size === 0 ? before : await session.turns();
     const edited =
       body.messageId === undefined ? undefined : await turnOfMessage(visit, session, turns, body.messageId);
     if (edited !== undefined) {
@@ -147,11 +151,12 @@ class Chats {
   ): Promise<Response> {
     const session = await this.#session(visit, body.id, 'answer');
     const message = body.messageId ?? last.id;
-    const turn = await turnOfMessage(visit, session, await session.turns(), message);
+    const turns = await session.turns();
+    const turn = await turnOfMessage(visit, session, turns, message);
     if (turn === undefined) throw new PilotageError('run_not_found', 'The chat has no such message.');
     const { head } = await visit.runtime.run(turn.turn).record();
-    const { tokens, conflict } = await giveAnswers(visit, session, answersIn(messages, body.edits));
-    const outputs = await giveOutputs(visit, await session.turns(), outputsIn(messages));
+    const { tokens, conflict } = await giveAnswers(visit, session, turns, answersIn(messages, body.edits));
+    const outputs = await giveOutputs(visit, turns, outputsIn(messages));
     const goesOnAt = { tokens: new Set([...tokens, ...outputs]), from: head + 1 };
     return this.#feed(visit, body.id, turn.turn, { message, goesOnAt }, conflict);
   }
@@ -177,10 +182,8 @@ class Chats {
     );
     if (live !== undefined) {
       const { run } = await visit.run(live.turn, 'control');
-      await run.cancel().catch((error: unknown) => {
-        if (!PilotageError.is(error, 'run_ended')) throw error;
-      });
-      await Promise.race([run.result(), sleep(STOP_MS, undefined, { ref: false })]);
+      await cancelUnlessEnded(run);
+      await withinTime(STOP_MS, visit.signal, (signal) => run.result({ signal }));
     }
     return request.json({ stopped: live !== undefined });
   }
@@ -199,7 +202,7 @@ class Chats {
     const visit = request.get('visit');
     const given = await bodyOf<GivenAnswer>(request, ANSWER_BODY);
     const session = await this.#session(visit, request.req.param('id') ?? '', 'answer');
-    const { conflict }: Answered = await giveAnswers(visit, session, [given]);
+    const { conflict }: Answered = await giveAnswers(visit, session, await session.turns(), [given]);
     if (conflict !== undefined) throw new PilotageError('call_ended', conflict);
     return request.json({ approvalId: given.approvalId });
   }
@@ -208,19 +211,9 @@ class Chats {
     const visit = request.get('visit');
     const session = await this.#session(visit, request.req.param('id') ?? '', 'read');
     const [turn] = await session.turns({ limit: 1 });
-    const found = turn && (await visit.runtime.run(turn.turn).artifact(request.req.param('reference') ?? ''));
-    if (found === undefined) throw new PilotageError('artifact_not_found', 'The chat has no such file.');
-    // The file may be a page with scripts, which no browser must run as one of this server.
-    const isShown = /^(image\/(?!svg)|audio\/|video\/|text\/plain)/.test(found.mime);
-    return new Response(new Uint8Array(found.bytes), {
-      headers: {
-        'content-type': isShown ? found.mime : 'application/octet-stream',
-        'content-disposition': isShown ? 'inline' : 'attachment',
-        'content-security-policy': "default-src 'none'; sandbox",
-        'x-content-type-options': 'nosniff',
-        'cache-control': 'private, max-age=3600',
-      },
-    });
+    const ref = request.req.param('reference') ?? '';
+    const found = turn && (await visit.runtime.run(turn.turn).artifact(ref));
+    return artifactResponse(request.req.raw.headers, ref, found, 'inline');
   }
 
   async #session(visit: Visit, id: string, action: 'read' | 'start' | 'answer' | 'control'): Promise<Session> {
@@ -286,10 +279,8 @@ class Chats {
       if (record.waits !== true) return true;
       const { live } = (await runtime.sessions.get({ ...owner, session: session.id })) ?? {};
       if (live === undefined || live.run === turn) return true;
-      const gone = new Promise<undefined>((resolve) =>
-        signal.addEventListener('abort', () => resolve(undefined), { once: true }),
-      );
-      const result = await Promise.race([runtime.run(live.run).result(), gone]);
+      const { run } = live;
+      const result = await withinTime(undefined, signal, (left) => runtime.run(run).result({ signal: left }));
       if (result?.status === 'paused') return false;
       await sleep(LOOK_MS);
     }

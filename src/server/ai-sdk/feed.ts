@@ -1,5 +1,5 @@
 /** Streams one message of a chat to a client, from its start or from an answer on: first what is recorded, then what happens. */
-import { PilotageError, type RunEvent, type StreamRow } from '#core';
+import { isRecorded, PilotageError, type RunEvent, type StreamRow } from '#core';
 import { type HeardWords, type TurnChunkOptions, TurnChunks, type TurnListener, type UIChunk } from '#messages';
 import { DATA_STREAM, type Run } from '#runtime';
 import type { ServerEvent } from '../event-stream.ts';
@@ -30,12 +30,6 @@ export interface FeedOptions extends TurnChunkOptions {
 const DONE: ServerEvent = { data: '[DONE]' };
 
 const ROW = 'row' as const;
-/** Events that are not recorded. */
-const PASSING: ReadonlySet<string> = new Set([
-  ...['token', 'tool.input', 'token.reset', 'tool.chunk', 'tool.late'],
-  ...['task.progress', 'run.paused'],
-]);
-
 interface RowReader {
   readonly reader: AsyncGenerator<StreamRow, void>;
   next: Promise<{ readonly row: IteratorResult<StreamRow, void> }>;
@@ -223,9 +217,10 @@ export class Feed implements TurnListener {
     this.#knownUpTo = this.#head;
   }
 
-  #isKnown({ type, seq, identity }: RunEvent): boolean {
+  #isKnown(event: RunEvent): boolean {
+    const { seq, identity } = event;
     if (this.#runs.has(identity.run)) return true;
-    return identity.run === this.#run && seq <= this.#knownUpTo && !PASSING.has(type);
+    return identity.run === this.#run && seq <= this.#knownUpTo && isRecorded(event);
   }
 
   #nextRun(run: string): void {

@@ -2,7 +2,7 @@
  * Ids of events, by which a reader goes on: the position of the entry, and which of its events this is, such as `12.1`. A plain `12` stands for all events
  * of that entry. Events of the run that goes on where this one has ended have its id before them. What is not recorded, and what tasks do, has none.
  */
-import type { EventType, RunEvent } from '#core';
+import { isRecorded, type RunEvent } from '#core';
 import { RequestRefused } from '../problem.ts';
 
 export interface EventPlace {
@@ -17,11 +17,6 @@ export interface NumberedEvent {
   readonly event: RunEvent;
   readonly id?: string;
 }
-
-/** Events of which no journal knows. */
-const PASSING: ReadonlySet<EventType | string> = new Set([
-  ...['token', 'token.reset', 'tool.input', 'tool.chunk', 'tool.late', 'task.progress', 'run.paused'],
-]);
 
 /** @throws RequestRefused `request_invalid`. */
 export function placeIn(id: string | undefined): EventPlace {
@@ -50,8 +45,8 @@ export async function* numbered(
   let last = '';
   let part = 0;
   for await (const event of events) {
-    const { identity, seq, type, path } = event;
-    if (PASSING.has(type) || path !== undefined) {
+    const { identity, seq, path } = event;
+    if (!isRecorded(event) || path !== undefined) {
       yield { event };
       continue;
     }

@@ -1,9 +1,10 @@
 /** What is read of a run while it is under way, and from any place on: events, streams of tools, files. */
-import { defined, type Json, PilotageError, type StreamRow } from '#core';
+import { defined, type Json, PilotageError, type RunEvent, type StreamRow } from '#core';
 import { hasEnded } from '#journal';
+import type { Run } from '#runtime';
+import { artifactResponse } from '../artifact.ts';
 import type { ServerEvent } from '../event-stream.ts';
 import { problemBody, RequestRefused, statusOf } from '../problem.ts';
-import { artifactResponse } from './artifact.ts';
 import { fromOf, type NumberedEvent, numbered, placeIn } from './event-ids.ts';
 import * as gives from './reply-shapes.ts';
 import * as asks from './request-shapes.ts';
@@ -29,8 +30,8 @@ const events = route('get /runs/{run}/events', {
     const from = fromOf(after);
     const shown = ({ event, id }: NumberedEvent): Json => tell({ ...event, ...defined({ id }) });
     if (!wantsStream(context)) {
-      const there = numbered(run.events({ from, tasks, follow: false }), params.run, after);
-      return pageOf(there, limit, shown);
+      const there = tasks ? run.events({ from, tasks, follow: false }) : recordedFrom(run, from);
+      return pageOf(numbered(there, params.run, after), limit, shown);
     }
     // A browser connects again and again, unless it is told that nothing more comes.
     const isWhole = hasEnded(record.status) && after.run === undefined && after.seq >= record.head;
@@ -51,6 +52,17 @@ const events = route('get /runs/{run}/events', {
 export function lastError(error: unknown): ServerEvent | undefined {
   if (statusOf(error) === 503 || PilotageError.is(error, 'lease_lost')) return undefined;
   return { event: 'error', data: JSON.stringify(problemBody(error)) };
+}
+
+/** No more is read than the page takes: a run may be long. */
+async function* recordedFrom(run: Run, from: number): AsyncGenerator<RunEvent> {
+  for (let at = from; ; ) {
+    const { events, next } = await run.recorded({ from: at, limit: PAGE });
+    yield* events;
+    // Behind the last one stands what the run that goes on with it has recorded.
+    if (next === at) return yield* run.events({ from: at, follow: false });
+    at = next;
+  }
 }
 
 async function pageOf<T extends { readonly id?: string }, S>(

@@ -6,12 +6,12 @@ import type { AgentRecord, StartOptions } from '#runtime';
 import { compareRuns } from '#state';
 import { RequestRefused } from '../problem.ts';
 import type { Visit } from '../visit.ts';
+import { withinTime } from '../within-time.ts';
 import { jsonAnswer } from './mount.ts';
 import * as gives from './reply-shapes.ts';
 import * as asks from './request-shapes.ts';
 import { type ApiRoute, jsonReply, route } from './route.ts';
-import { beginningIn, filesIn, labelsIn, listedFor, publicRecord, shownRecords } from './visiting.ts';
-import { withinTime } from './waiting-time.ts';
+import { assertOwner, beginningIn, filesIn, labelsIn, listedFor, publicRecord, shownRecords } from './visiting.ts';
 
 const tag = 'runs';
 
@@ -121,8 +121,8 @@ const result = route('get /runs/{run}/result', {
     'The result of a run that has ended or is paused, or 202 with its status when it has not until waitMs are over.',
   query: asks.waitFor,
   reply: jsonReply(gives.result, 200, gives.notYet),
-  handle: async ({ query, context, tell }, { run }) => {
-    const found = await withinTime(query.waitMs ?? 0, context.req.raw.signal, (signal) => run.result({ signal }));
+  handle: async ({ visit, query, tell }, { run }) => {
+    const found = await withinTime(query.waitMs ?? 0, visit.signal, (signal) => run.result({ signal }));
     if (found !== undefined) return found;
     const { status } = await run.record();
     return jsonAnswer(tell({ status: hasEnded(status) ? 'running' : status }), 202, { 'retry-after': '1' });
@@ -198,7 +198,10 @@ const advance = route('post /runs/{run}/advance', {
   summary: 'Drives the run for a time, here, and lets go of it: for platforms that end a request after minutes.',
   body: asks.advance,
   reply: jsonReply(gives.advancedRun),
-  handle: ({ visit, body }, { run }) => visit.runtime.advance(run.id, body),
+  handle: ({ visit, body }, { run }) => {
+    assertOwner(visit, 'advance a run');
+    return visit.runtime.advance(run.id, body);
+  },
 });
 
 const advanceDue = route('post /advance', {

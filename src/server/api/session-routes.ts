@@ -1,16 +1,17 @@
 /** Conversations: what is said, shown, edited, and read as it comes. */
 import { asJson, defined, PilotageError } from '#core';
 import type { SessionQuery, SessionRecord } from '#journal';
-import type { SentMessage } from '#runtime';
+import type { SendOptions, SentMessage } from '#runtime';
 import { RequestRefused } from '../problem.ts';
 import type { Visit } from '../visit.ts';
+import { withinTime } from '../within-time.ts';
 import { jsonAnswer } from './mount.ts';
 import { END, idIn, indexIn, lastError } from './reading-routes.ts';
 import * as gives from './reply-shapes.ts';
+import type { SendBody } from './request-shapes.ts';
 import * as asks from './request-shapes.ts';
 import { type ApiRoute, jsonReply, none, route } from './route.ts';
-import { beginningIn, listedFor, sessionOf, tenantOf, userMessageIn } from './visiting.ts';
-import { withinTime } from './waiting-time.ts';
+import { assertOwner, beginningIn, listedFor, sessionOf, tenantOf, userMessageIn } from './visiting.ts';
 
 const tag = 'sessions';
 
@@ -25,12 +26,14 @@ const send = route('post /sessions/{session}/messages', {
   body: asks.sendMessage,
   reply: jsonReply(gives.sent, 201),
   handle: async ({ visit, params, query: of, body, path }) => {
-    const { busy, id, clientTools } = body;
-    const asked = { id: params.session, action: 'start', of } as const;
-    const { session } = await sessionOf(visit, asked, beginningIn(visit, body));
-    return sent(await session.send(userMessageIn(body), defined({ busy, id, clientTools })), path);
+    const { session } = await sessionOf(visit, params.session, 'start', of, beginningIn(visit, body));
+    return sent(await session.send(userMessageIn(body), sendingIn(body)), path);
   },
 });
+
+function sendingIn({ busy, id, clientTools }: Pick<SendBody, 'busy' | 'id' | 'clientTools'>): SendOptions {
+  return defined({ busy, id, clientTools });
+}
 
 /** The agent of a turn has the one in its place, too. @throws RequestRefused `forbidden`. */
 async function assertOtherTurn(visit: Visit, turn: string): Promise<void> {
@@ -44,11 +47,9 @@ const edit = route('post /sessions/{session}/turns/{turn}/edit', {
   body: asks.sendMessage,
   reply: jsonReply(gives.sent, 201),
   handle: async ({ visit, params, query: of, body, path }) => {
-    const { busy, id, clientTools } = body;
-    const asked = { id: params.session, action: 'start', of } as const;
-    const { session } = await sessionOf(visit, asked, beginningIn(visit, body));
+    const { session } = await sessionOf(visit, params.session, 'start', of, beginningIn(visit, body));
     await assertOtherTurn(visit, params.turn);
-    return sent(await session.edit(params.turn, userMessageIn(body), defined({ busy, id, clientTools })), path);
+    return sent(await session.edit(params.turn, userMessageIn(body), sendingIn(body)), path);
   },
 });
 
@@ -60,11 +61,9 @@ const regenerate = route('post /sessions/{session}/turns/{turn}/regenerate', {
   isBodyOptional: true,
   reply: jsonReply(gives.sent, 201),
   handle: async ({ visit, params, query: of, body, path }) => {
-    const { busy, id, clientTools } = body;
-    const asked = { id: params.session, action: 'start', of } as const;
-    const { session } = await sessionOf(visit, asked, beginningIn(visit, body));
+    const { session } = await sessionOf(visit, params.session, 'start', of, beginningIn(visit, body));
     await assertOtherTurn(visit, params.turn);
-    return sent(await session.regenerate(params.turn, defined({ busy, id, clientTools })), path);
+    return sent(await session.regenerate(params.turn, sendingIn(body)), path);
   },
 });
 
@@ -76,7 +75,7 @@ const messages = route('get /sessions/{session}/messages', {
   reply: jsonReply(gives.messages),
   handle: async ({ visit, params, query }) => {
     const { limit } = query;
-    const { session } = await sessionOf(visit, { id: params.session, action: 'read', of: query });
+    const { session } = await sessionOf(visit, params.session, 'read', query);
     const position = await session.position();
     // Files stay where they are: their references are read by the runs of the session.
     const fileUrl = ({ artifactRef }: { readonly artifactRef: string }): string => `artifact:${artifactRef}`;
@@ -91,7 +90,7 @@ const turns = route('get /sessions/{session}/turns', {
   reply: jsonReply(gives.turns),
   handle: async ({ visit, params, query }) => {
     const { limit } = query;
-    const { session } = await sessionOf(visit, { id: params.session, action: 'read', of: query });
+    const { session } = await sessionOf(visit, params.session, 'read', query);
     const position = await session.position();
     return { items: await session.turns(defined({ limit })), position };
   },
@@ -103,7 +102,7 @@ const branches = route('get /sessions/{session}/branches', {
   query: asks.ofVisited,
   reply: jsonReply(gives.branches),
   handle: async ({ visit, params, query: of }) => {
-    const { session } = await sessionOf(visit, { id: params.session, action: 'read', of });
+    const { session } = await sessionOf(visit, params.session, 'read', of);
     return { items: await session.branches() };
   },
 });
@@ -115,7 +114,8 @@ const switchTo = route('post /sessions/{session}/switch', {
   body: asks.switchTo,
   reply: none,
   handle: async ({ visit, params, query: of, body }) => {
-    const { session } = await sessionOf(visit, { id: params.session, action: 'control', of });
+    assertOwner(visit, 'switch branches');
+    const { session } = await sessionOf(visit, params.session, 'control', of);
     await session.switchTo(body.turn);
     return undefined;
   },
@@ -129,29 +129,22 @@ const cancel = route('post /sessions/{session}/cancel', {
   isBodyOptional: true,
   reply: none,
   handle: async ({ visit, params, query: of, body }) => {
-    assertMore(visit.access.as, 'cancel');
-    const { session } = await sessionOf(visit, { id: params.session, action: 'control', of });
+    assertOwner(visit, 'cancel');
+    const { session } = await sessionOf(visit, params.session, 'control', of);
     await session.cancel(body);
     return undefined;
   },
 });
-
-/** A session has no scopes of its own, as runs have. @throws RequestRefused `forbidden`. */
-function assertMore(as: string | undefined, what: string): void {
-  if (as !== 'session_user') return;
-  throw new RequestRefused('forbidden', `To ${what} needs the scope owner_user.`, { needs: 'owner_user' });
-}
 
 const result = route('get /sessions/{session}/result', {
   tag,
   summary: 'The result of the last turn when none is under way, or 202 when one still is after waitMs.',
   query: asks.waitInSession,
   reply: jsonReply(gives.result, 200, gives.notYet),
-  handle: async ({ visit, params, query, context }) => {
-    const { session, scope } = await sessionOf(visit, { id: params.session, action: 'read', of: query });
+  handle: async ({ visit, params, query }) => {
+    const { session, scope } = await sessionOf(visit, params.session, 'read', query);
     if ((await visit.runtime.sessions.get(scope)) === undefined) throw notThere(params.session);
-    const { signal } = context.req.raw;
-    const found = await withinTime(query.waitMs ?? 0, signal, (over) => session.result({ signal: over }));
+    const found = await withinTime(query.waitMs ?? 0, visit.signal, (over) => session.result({ signal: over }));
     return found ?? jsonAnswer({ status: 'running' }, 202, { 'retry-after': '1' });
   },
 });
@@ -168,7 +161,7 @@ const events = route('get /sessions/{session}/events', {
   reply: { kind: 'events', event: gives.anEvent },
   handle: async ({ visit, params, query, context, tell }) => {
     const { tasks = false } = query;
-    const { session } = await sessionOf(visit, { id: params.session, action: 'read', of: query });
+    const { session } = await sessionOf(visit, params.session, 'read', query);
     const after = indexIn(idIn(context, query.after));
     return visit.stream(
       async function* (signal) {
@@ -193,7 +186,7 @@ const get = route('get /sessions/{session}', {
   query: asks.ofVisited,
   reply: jsonReply(gives.session),
   handle: async ({ visit, params, query: of }) => {
-    const { scope } = await sessionOf(visit, { id: params.session, action: 'read', of });
+    const { scope } = await sessionOf(visit, params.session, 'read', of);
     const found = await visit.runtime.sessions.get(scope);
     if (found === undefined) throw notThere(params.session);
     return found;
@@ -207,7 +200,7 @@ const title = route('patch /sessions/{session}', {
   body: asks.setTitle,
   reply: none,
   handle: async ({ visit, params, query: of, body }) => {
-    const { scope } = await sessionOf(visit, { id: params.session, action: 'control', of });
+    const { scope } = await sessionOf(visit, params.session, 'control', of);
     await visit.runtime.sessions.setTitle(scope, body.title);
     return undefined;
   },
@@ -219,7 +212,7 @@ const remove = route('delete /sessions/{session}', {
   query: asks.ofVisited,
   reply: jsonReply(gives.deleted),
   handle: async ({ visit, params, query: of }) => {
-    const { scope } = await sessionOf(visit, { id: params.session, action: 'manage', of });
+    const { scope } = await sessionOf(visit, params.session, 'manage', of);
     return { runs: await visit.runtime.sessions.delete(scope) };
   },
 });

@@ -37,7 +37,9 @@ export function tenantOf(visit: Visit, { tenant }: { readonly tenant?: string })
 /** The session of the path. An admin names whose it is. @throws PilotageError `run_not_found`, RequestRefused `forbidden`. */
 export async function sessionOf(
   visit: Visit,
-  { id, action, of }: { readonly id: string; readonly action: Action; readonly of: Owner },
+  id: string,
+  action: Action,
+  of: Owner,
   options: Omit<SessionOptions, 'identity'> = {},
 ): Promise<{ readonly session: Session; readonly scope: { tenant: string; user: string; session: string } }> {
   const owner = { ...visit.owner, ...defined({ tenant: of.tenant, user: of.user }) };
@@ -104,6 +106,12 @@ export function beginningIn(
   if (priority !== undefined && !visit.isAdmin) throw forbidden('priority', 'admin');
   if (limits !== undefined && visit.access.as === 'session_user') throw forbidden('limits', 'owner_user');
   return defined({ agent, labels, limits, context, whileAsked, onFail, undo, priority });
+}
+
+/** What runs ask of a scope themselves, and sessions and slices do not. @throws RequestRefused `forbidden`. */
+export function assertOwner({ access: { as } }: Visit, what: string): void {
+  if (as !== 'session_user') return;
+  throw new RequestRefused('forbidden', `To ${what} needs the scope owner_user.`, { needs: 'owner_user' });
 }
 
 function forbidden(what: string, least: string): RequestRefused {

@@ -1,5 +1,14 @@
 /** Calls of tools: begins the run of a call, and follows it. */
-import { defined, isJsonObject, type Json, type JsonObject, newRunId, PilotageError, type RunEvent } from '#core';
+import {
+  defined,
+  isJsonObject,
+  isRecorded,
+  type Json,
+  type JsonObject,
+  newRunId,
+  PilotageError,
+  type RunEvent,
+} from '#core';
 import type { PauseNotice, Run, RunResult } from '#runtime';
 import type { PartContext } from '../part.ts';
 import { RequestRefused } from '../problem.ts';
@@ -154,12 +163,6 @@ export async function* followed<T>(
 /** Resolves at the next recorded event of a run that waits, or when the signal is aborted. */
 export async function untilMoved(run: Run, next: number, signal: AbortSignal): Promise<void> {
   for await (const event of run.events({ from: next, overPauses: true, signal })) if (isRecorded(event)) return;
-}
-
-const PASSING = ['token', 'token.reset', 'tool.chunk', 'tool.late', 'tool.input', 'task.progress', 'run.paused'];
-
-function isRecorded({ type }: RunEvent): boolean {
-  return !PASSING.includes(type);
 }
 
 function wordsOf(event: RunEvent): string | undefined {

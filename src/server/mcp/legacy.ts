@@ -4,8 +4,9 @@
  * broke off.
  */
 import { randomUUID } from 'node:crypto';
-import { defined, isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
+import { isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
 import type { Run } from '#runtime';
+import { cancelUnlessEnded } from '../cancel.ts';
 import type { ServerEvent } from '../event-stream.ts';
 import { statusOf } from '../problem.ts';
 import type { Visit } from '../visit.ts';
@@ -108,22 +109,16 @@ export class Legacy {
       const call = callParams(params);
       // In a session each id is used once: a second call with the same id is the first one, sent again.
       const known = session.id === undefined ? undefined : { place: placeOf(session.id, id) };
-      // A call whose stream would be refused must not begin a run.
-      const leave = visit.enterStream();
-      const begun = await begin(this.#ground, visit, call, known).catch((error: unknown) => {
-        leave();
-        throw error;
+      return await visit.entering(async () => {
+        const begun = await begin(this.#ground, visit, call, known);
+        if ('result' in begun) return jsonResponse(resultMessage(id, begun.result));
+        const { run, from: next } = begun;
+        if (known !== undefined && this.#early.delete(known.place)) await cancelled(run);
+        const { progressToken: progress = null } = call;
+        const position = { run: run.id, id, progress, asks: session.asks ?? NOT_ASKABLE, next };
+        const isPrimed = (request.headers.get(VERSION_HEADER) ?? '') >= PRIMED_SINCE;
+        return this.#stream(visit, run, position, isPrimed);
       });
-      if ('result' in begun) {
-        leave();
-        return jsonResponse(resultMessage(id, begun.result));
-      }
-      const { run, from: next } = begun;
-      if (known !== undefined && this.#early.delete(known.place)) await cancelled(run);
-      const { progressToken: progress = null } = call;
-      const position = { run: run.id, id, progress, asks: session.asks ?? NOT_ASKABLE, next };
-      const isPrimed = (request.headers.get(VERSION_HEADER) ?? '') >= PRIMED_SINCE;
-      return this.#stream(visit, run, position, { isPrimed, leave });
     } catch (error) {
       const status = statusOf(error);
       const message = thrownMessage(id, error, this.#ground.onFault);
@@ -141,15 +136,10 @@ export class Legacy {
     const position = opened as unknown as Position | undefined;
     if (position === undefined) return jsonResponse(errorMessage(null, SESSION_NOT_FOUND, 'No such event'), 404);
     const { run } = await visit.run(position.run);
-    return this.#stream(visit, run, position, { isPrimed: true });
+    return this.#stream(visit, run, position, true);
   }
 
-  #stream(
-    visit: Visit,
-    run: Run,
-    position: Position,
-    { isPrimed, leave }: { readonly isPrimed: boolean; readonly leave?: () => void },
-  ): Response {
+  #stream(visit: Visit, run: Run, position: Position, isPrimed: boolean): Response {
     const { onFault } = this.#ground;
     const eventOf = (message: JsonObject, next: number): ServerEvent => ({
       data: JSON.stringify(message),
@@ -165,7 +155,6 @@ export class Legacy {
         for await (const { message, next } of messages(signal)) yield eventOf(message, next);
       },
       {
-        ...defined({ leave }),
         // A server that closes sends no error, so that the client asks for the rest of the stream.
         onError: (error) =>
           PilotageError.is(error, 'runtime_closed')
@@ -276,10 +265,8 @@ function progressOf(
   return { message: { jsonrpc: '2.0', method: 'notifications/progress', params }, next };
 }
 
-async function cancelled(run: Run): Promise<void> {
-  await run.cancel({ reason: 'The client has cancelled its call.' }).catch((error: unknown) => {
-    if (!PilotageError.is(error, 'run_ended')) throw error;
-  });
+function cancelled(run: Run): Promise<void> {
+  return cancelUnlessEnded(run, { reason: 'The client has cancelled its call.' });
 }
 
 function placeOf(session: string, id: RequestId): string {

@@ -1,7 +1,8 @@
 /** Calls of the protocol 2026-07-28. There are no sessions. A question to a person ends the call, and the client sends the call again with the answer. */
 import type { InputRequests, ProtocolError, ServerContext } from '@modelcontextprotocol/server';
-import { isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
+import { isJsonObject, type Json, type JsonObject } from '#core';
 import type { PauseNotice, Run, RunResult } from '#runtime';
+import { cancelUnlessEnded } from '../cancel.ts';
 import { statusOf, toldError } from '../problem.ts';
 import type { Visit } from '../visit.ts';
 import { toolResult } from './answers.ts';
@@ -147,9 +148,7 @@ function cancelling({ onClosedCall, onFault }: Ground, asking: Asking, run: Run,
   if (onClosedCall === 'leave') return () => {};
   const cancel = (): void => {
     if (asking.isClosing()) return;
-    run.cancel({ reason: 'The client has closed its call.' }).catch((error: unknown) => {
-      if (!PilotageError.is(error, 'run_ended')) onFault(error);
-    });
+    cancelUnlessEnded(run, { reason: 'The client has closed its call.' }).catch(onFault);
   };
   if (signal.aborted) cancel();
   else signal.addEventListener('abort', cancel, { once: true });

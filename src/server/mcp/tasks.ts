@@ -5,7 +5,9 @@
 import { isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
 import { hasEnded, type RunRecord } from '#journal';
 import type { Run, RunResult } from '#runtime';
+import { cancelUnlessEnded } from '../cancel.ts';
 import { RequestRefused } from '../problem.ts';
+import { withinTime } from '../within-time.ts';
 import { toolResult } from './answers.ts';
 import { answered, asksFor, type Ground } from './call.ts';
 import {
@@ -41,7 +43,7 @@ const METHODS: Readonly<Record<string, Method>> = {
     const responses = asking.params['inputResponses'];
     if (responses === undefined || !isJsonObject(responses))
       throw new RequestRefused('request_invalid', 'inputResponses are answers by the keys of the input requests.');
-    const result = await settledResult(run, record);
+    const result = await settledResult(asking, run, record);
     // Answers to questions that are not open are ignored.
     const { refused } = await answered(run, result?.status === 'paused' ? result.pauses : [], responses);
     if (refused.length > 0) throw new RequestRefused('request_invalid', refused.join('\n'));
@@ -49,9 +51,7 @@ const METHODS: Readonly<Record<string, Method>> = {
   },
   'tasks/cancel': async (_, asking) => {
     const { run } = await taskOf(asking, 'control');
-    await run.cancel({ reason: 'The client has cancelled the task.' }).catch((error: unknown) => {
-      if (!PilotageError.is(error, 'run_ended')) throw error;
-    });
+    await cancelUnlessEnded(run, { reason: 'The client has cancelled the task.' });
     return { resultType: 'complete' };
   },
   'tools/call': async (ground, asking) => {
@@ -149,20 +149,14 @@ function taskOfRun(taskId: string, createdAt: number, updatedAt: number): JsonOb
 }
 
 /** The result of a run that has ended or is paused, without waiting for others. */
-async function settledResult(run: Run, { status }: RunRecord): Promise<RunResult | undefined> {
+async function settledResult({ visit }: Asking, run: Run, { status }: RunRecord): Promise<RunResult | undefined> {
   if (!hasEnded(status) && status !== 'paused') return undefined;
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => resolve(undefined), SETTLES_IN_MS);
-  try {
-    return await Promise.race([run.result(), promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+  return withinTime(SETTLES_IN_MS, visit.signal, (signal) => run.result({ signal }));
 }
 
 async function taskDetails(ground: Ground, asking: Asking, run: Run, record: RunRecord): Promise<JsonObject> {
   const task = taskOfRun(run.id, record.createdAt, record.updatedAt);
-  const result = await settledResult(run, record);
+  const result = await settledResult(asking, run, record);
   if (result === undefined) return { ...task, status: 'working' };
   if (result.status === 'finished' && result.reason === 'cancelled') return { ...task, status: 'cancelled' };
   const told = await toolResult(run, result, ground);

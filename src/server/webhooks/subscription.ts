@@ -5,6 +5,7 @@ import {
   defined,
   type EventType,
   isJsonObject,
+  isRecorded,
   type Json,
   type JsonObject,
   type Namespace,
@@ -71,23 +72,12 @@ const OPTIONS: OptionShape<WebhookOptions> = {
 };
 const SECRET = /^whsec_([A-Za-z0-9+/]+={0,2})$/;
 const ID = /^[\w:.@-]{1,200}$/;
-/** Types of events that are told only to live readers. They are not recorded, so that no webhook gets them. */
-const UNRECORDED: ReadonlySet<string> = new Set([
-  'token',
-  'token.reset',
-  'tool.chunk',
-  'tool.late',
-  'tool.input',
-  'task.progress',
-  'run.paused',
-]);
-
 /** @throws PilotageError `invalid_config`. */
 export function assertWebhook(options: WebhookOptions): void {
   assertOptions('webhooks.put', options, OPTIONS);
   const { id, events = [], secret } = options;
   if (!ID.test(id)) throw wrong('The id of a webhook has 1 to 200 of the characters A-Z a-z 0-9 _ : . @ -');
-  const unrecorded = events.find((kind) => UNRECORDED.has(kind));
+  const unrecorded = events.find((type) => !isRecorded({ type }));
   if (unrecorded !== undefined)
     throw wrong(
       `Events of the kind ${unrecorded} are not recorded, so that they cannot be delivered for certain. Leave it out.`,

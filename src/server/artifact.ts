@@ -10,15 +10,24 @@ interface Found {
 const SHOWN =
   /^(?:image\/(?:png|jpeg|gif|webp|avif)|audio\/[\w.+-]+|video\/[\w.+-]+|application\/(?:pdf|json)|text\/(?:plain|csv|markdown))$/;
 
-/** @throws PilotageError `artifact_not_found`. */
-export function artifactResponse(asked: Headers, ref: string, found: Found | undefined): Response {
+/**
+ * @param disposition `inline`: a page may show it; a type that browsers carry out is saved all the same.
+ * @throws PilotageError `artifact_not_found`.
+ */
+export function artifactResponse(
+  asked: Headers,
+  ref: string,
+  found: Found | undefined,
+  disposition: 'inline' | 'attachment' = 'attachment',
+): Response {
   if (found === undefined)
     throw new PilotageError('artifact_not_found', `There is no artifact ${ref} in this session.`);
   const { bytes, mime } = found;
+  const isShown = SHOWN.test(mime);
   const etag = `"${ref.replace(/[^\w-]/g, '')}"`;
   const headers: Record<string, string> = {
-    'content-type': SHOWN.test(mime) ? mime : 'application/octet-stream',
-    'content-disposition': 'attachment',
+    'content-type': isShown ? mime : 'application/octet-stream',
+    'content-disposition': isShown ? disposition : 'attachment',
     'x-content-type-options': 'nosniff',
     'content-security-policy': "default-src 'none'; sandbox",
     // Its name follows from its bytes.
