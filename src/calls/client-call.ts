@@ -35,12 +35,15 @@ export async function clientCall(of: ClientCall, ports: DispatchPorts): Promise<
     const message = `The arguments of ${tool.schema.name}, as its schema gives them, cannot be recorded: ${describeThrown(thrown)}`;
     return { kind: 'error', error: { code: 'tool_invalid_args', message } };
   }
-  const { identity, artifacts } = { identity: call.identity, artifacts: ports.artifacts };
-  const shown = { tool_call_id: toolCallId(call), ...(await shownArgs(given, tool.schema.name, identity, artifacts)) };
+  const { name } = tool.schema;
+  const shown = {
+    tool_call_id: toolCallId(call),
+    ...(await shownArgs(given, name, call.identity, ports.artifacts)),
+  };
   const { outputSchema } = tool.source;
   const { timeoutMs } = tool.client ?? {};
   const until = timeoutMs === undefined ? undefined : timeAfter(ports.clock.now(), timeoutMs);
-  const schema = outputSchema && jsonSchemaOf(outputSchema, `The tool ${tool.schema.name}`);
+  const schema = outputSchema && jsonSchemaOf(outputSchema, `The tool ${name}`);
   const wait = { wait: 1, for: 'answer' as const, ...defined({ until, schema }) };
   return { kind: 'waits', waits: [{ ...wait, question: { reason: 'client_tool', shown } }], startedAt };
 }

@@ -4,16 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { TaskState } from '@a2a-js/sdk';
 import type { Client } from '@a2a-js/sdk/client';
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { Effects } from '../../examples/scenario-agent.ts';
-import { bear } from '../kit/lives.ts';
 import { until } from '../kit/waiting.ts';
 import { answerOf, asked, BINDINGS, clientAt, Reader, said, sendFor } from './a2a-kit.ts';
+import { programAt } from './peers.ts';
 import { receiver } from './receiver.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pilotage-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-const program = new URL('./a2a-child.ts', import.meta.url).pathname;
 
 interface Life {
   readonly url: string;
@@ -21,19 +20,8 @@ interface Life {
   kill(): Promise<unknown>;
 }
 
-async function born(port = 0, host = 'nobody'): Promise<Life> {
-  const { promise, resolve } = Promise.withResolvers<number>();
-  const { child, end } = bear({ program, folder, args: [String(port), host] }, (line) => {
-    if (line.startsWith('port ')) resolve(Number(line.slice(5)));
-  });
-  end.catch(() => {});
-  const kill = () => {
-    child.kill('SIGKILL');
-    return end.catch(() => {});
-  };
-  onTestFinished(async () => void (await kill()));
-  const at = await Promise.race([promise, end.then(() => Promise.reject(new Error('The server has ended.')))]);
-  return { url: `http://127.0.0.1:${at}`, port: at, kill };
+function born(port = 0, host = 'nobody'): Promise<Life> {
+  return programAt('./a2a-child.ts', folder, String(port), host);
 }
 
 const effects = () => new Effects(join(folder, 'effects'));

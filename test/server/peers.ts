@@ -13,7 +13,7 @@ export interface Peer {
 export async function programAt(
   file: string,
   ...args: readonly string[]
-): Promise<{ readonly url: string; kill(): Promise<unknown> }> {
+): Promise<{ readonly url: string; readonly port: number; kill(): Promise<unknown> }> {
   const program = new URL(file, import.meta.url).pathname;
   const [folder = '-', ...rest] = args;
   const { promise, resolve } = Promise.withResolvers<number>();
@@ -27,7 +27,7 @@ export async function programAt(
   };
   onTestFinished(async () => void (await kill()));
   const port = await Promise.race([promise, end.then(() => Promise.reject(new Error('The server has ended.')))]);
-  return { url: `http://127.0.0.1:${port}`, kill };
+  return { url: `http://127.0.0.1:${port}`, port, kill };
 }
 
 export async function sdkPeer(binding: string): Promise<Peer> {
