@@ -87,8 +87,12 @@ export class Visit {
    * @throws PilotageError `run_not_found`, also for a run that only others may see; RequestRefused `forbidden`.
    */
   async run(id: string, action: Action = 'read'): Promise<{ readonly run: Run; readonly record: RunRecord }> {
-    const run = this.runtime.run(id);
-    const record = await run.record();
+    const record = await this.runtime
+      .run(id)
+      .record()
+      .catch((error: unknown) => {
+        throw PilotageError.is(error, 'run_not_found') ? noRun(id) : error;
+      });
     const { identity } = record;
     const own = this.access.identity;
     const isOwn =
@@ -96,8 +100,7 @@ export class Visit {
       own.user === identity.user &&
       (own.session === undefined || own.session === identity.session);
     const subject = { agent: record.agent, session: identity.session, run: record };
-    if (!(isOwn || this.isAdmin) || !(await this.may('read', subject)))
-      throw new PilotageError('run_not_found', `There is no run ${id}.`);
+    if (!(isOwn || this.isAdmin) || !(await this.may('read', subject))) throw noRun(id);
     if (action !== 'read') await this.must(action, subject);
     return { run: this.runtime.run(id, { as: this.caller(identity.session) }), record };
   }
@@ -177,6 +180,11 @@ export class Visit {
     };
     return eventStream(events(left.signal)[Symbol.asyncIterator](), { ...options, onEnd });
   }
+}
+
+/** The same words for a run of others and for one that never was: nobody finds out which ids there are. */
+function noRun(id: string): PilotageError {
+  return new PilotageError('run_not_found', `There is no run ${id}.`);
 }
 
 /** @throws RequestRefused `request_invalid`. */

@@ -84,7 +84,9 @@ describe('a handler', () => {
     const foreign = await made.ask(`/run/${run.id}`, as('ben'));
     const missing = await made.ask('/run/run_of_nobody', as('ben'));
     expect([foreign.status, missing.status]).toEqual([404, 404]);
-    expect(await foreign.json()).toMatchObject({ code: 'run_not_found', detail: 'There is no run run_of_ana.' });
+    const words = async (answer: Response): Promise<string> => (await answer.text()).replaceAll(/run_of_\w+/g, '');
+    // Nobody finds out which runs others have.
+    expect(await words(foreign)).toBe(await words(missing));
     made.release();
   });
 
