@@ -249,54 +249,61 @@ class Chats {
     message: string | undefined,
     signal: AbortSignal,
   ): AsyncGenerator<ServerEvent, void> {
-    const first = await this.#beginning(visit, sent);
+    const own = await visit.runtime.run(sent).record();
+    const first = await this.#beginning(visit, own);
     const isBeginning = message === undefined || first.turnOrigin?.messages.some(({ id }) => id === message) === true;
     let turn = sent;
     if (!isBeginning && !(await untilHeard(visit.runtime.run(sent), message, signal))) {
       // It came too late for the turn, and has begun one of its own.
-      const own = await turnOfMessage(visit, session, await session.turns(), message);
-      turn = own?.turn ?? sent;
+      turn = (await turnOfMessage(visit, session, await session.turns(), message))?.turn ?? sent;
     }
-    if (!(await this.#hasItsTurn(visit, session, turn, signal))) {
+    const record = turn === sent ? own : await visit.runtime.run(turn).record();
+    const there = await this.#whenItsTurn(visit, session, record, signal);
+    if (there === undefined) {
       yield { data: '{"type":"finish","finishReason":"other"}' };
       yield { data: '[DONE]' };
       return;
     }
-    const feed = await this.#feedOf(
-      visit,
-      session.id,
-      turn,
-      isBeginning || turn !== sent || message === undefined ? undefined : { after: message },
-    );
-    yield* feed.events(signal);
+    const target = isBeginning || turn !== sent || message === undefined ? undefined : { after: message };
+    const begun = turn === sent ? first : await this.#beginning(visit, there);
+    yield* this.#feedOf(visit, session.id, { record: there, first: begun }, target).events(signal);
   }
 
-  /** Waits until the turns before this one have ended. @returns false when one of them waits for somebody, who may be this client. */
-  async #hasItsTurn(visit: Visit, session: Session, turn: string, signal: AbortSignal): Promise<boolean> {
+  /** Waits until the turns before this one have ended. @returns `undefined` when one of them waits for somebody, who may be this client. */
+  async #whenItsTurn(
+    visit: Visit,
+    session: Session,
+    given: RunRecord,
+    signal: AbortSignal,
+  ): Promise<RunRecord | undefined> {
     const { runtime, owner } = visit;
-    while (!signal.aborted) {
-      const record = await runtime.run(turn).record();
-      if (record.waits !== true) return true;
+    const { run: turn } = given.identity;
+    for (let record = given; ; record = await runtime.run(turn).record()) {
+      if (record.waits !== true || signal.aborted) return record;
       const { live } = (await runtime.sessions.get({ ...owner, session: session.id })) ?? {};
-      if (live === undefined || live.run === turn) return true;
+      if (live === undefined || live.run === turn) return record;
       const { run } = live;
       const result = await withinTime(undefined, signal, (left) => runtime.run(run).result({ signal: left }));
-      if (result?.status === 'paused') return false;
+      if (result?.status === 'paused') return undefined;
       await sleep(LOOK_MS);
     }
-    return true;
   }
 
   async #feed(visit: Visit, id: string, turn: string, target?: Target, conflict?: string): Promise<Response> {
-    const feed = await this.#feedOf(visit, id, turn, target, conflict);
+    const record = await visit.runtime.run(turn).record();
+    const feed = this.#feedOf(visit, id, { record, first: await this.#beginning(visit, record) }, target, conflict);
     return visit.stream((signal) => feed.events(signal), this.#streamOptions());
   }
 
   /** @param target absent: the answer to the words with which the turn began. */
-  async #feedOf(visit: Visit, id: string, turn: string, target?: Target, conflict?: string): Promise<Feed> {
-    const { runtime } = visit;
-    const { head } = await runtime.run(turn).record();
-    const { identity, turnOrigin, turn: number } = await this.#beginning(visit, turn);
+  #feedOf(
+    { runtime }: Visit,
+    id: string,
+    { record: { head }, first }: { readonly record: RunRecord; readonly first: RunRecord },
+    target?: Target,
+    conflict?: string,
+  ): Feed {
+    const { identity, turnOrigin, turn: number } = first;
     const begunBy = turnOrigin?.messages[0]?.id;
     return new Feed({
       run: runtime.run(identity.run),
@@ -312,8 +319,8 @@ class Chats {
   }
 
   /** The run with which the turn began. */
-  async #beginning({ runtime }: Visit, turn: string): Promise<RunRecord> {
-    let record = await runtime.run(turn).record();
+  async #beginning({ runtime }: Visit, given: RunRecord): Promise<RunRecord> {
+    let record = given;
     for (let before = record.turnOrigin?.succeeds; before !== undefined; before = record.turnOrigin?.succeeds)
       record = await runtime.run(before).record();
     return record;
