@@ -11,8 +11,8 @@ export type Notice =
   | { readonly type: 'chunk'; readonly chunk: EventPayloads['tool.chunk'] }
   /** A call's result came after it had been given up. */
   | { readonly type: 'late'; readonly step: number; readonly call: number; readonly tool: string }
-  /** This process does not drive the run any more. `error`: because of this. */
-  | { readonly type: 'exit'; readonly error?: unknown };
+  /** This process does not drive the run any more. `error`: because of this. `isEnded`: nobody goes on with it. */
+  | { readonly type: 'exit'; readonly error?: unknown; readonly isEnded?: boolean };
 
 interface Listener {
   readonly hear: (notice: Notice) => void;
@@ -115,7 +115,7 @@ export class NoticeHub {
       if (listener.tokens || (notice.type !== 'delta' && notice.type !== 'chunk')) listener.hear(notice);
     }
     // Somebody else may go on with it.
-    if (notice.type === 'exit' && this.wantsTokens(run)) this.#elsewhere?.onRead(run);
+    if (notice.type === 'exit' && notice.isEnded !== true && this.wantsTokens(run)) this.#elsewhere?.onRead(run);
   }
 
   #note(run: string, { step, delta }: Extract<Notice, { type: 'delta' }>): void {

@@ -558,7 +558,7 @@ export class Fleet {
     if (isEnded && driver.state.turn !== null)
       this.#wakes.look(run, () => this.#toCome.wakeLive(driver.state.identity));
     if (exit.kind === 'broken' && !awaited && !this.#deps.hub.hasReaders(run)) this.#deps.onFault(exit.error);
-    this.#deps.hub.tell(run, error === undefined ? { type: 'exit' } : { type: 'exit', error });
+    this.#deps.hub.tell(run, error === undefined ? { type: 'exit', isEnded } : { type: 'exit', error });
     if (this.#live.size === 0) this.#beat.stop();
     // The run was parked just when a signal came, which only this process may know of.
     const priority = Number.POSITIVE_INFINITY;

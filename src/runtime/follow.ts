@@ -206,7 +206,7 @@ export class Follower<T> {
     if (notice.type === 'entry') return this.#see(notice.entry);
     if (notice.type === 'exit') {
       if (notice.error !== undefined && this.#options.backlog === undefined) throw notice.error;
-      this.#dirty = true;
+      if (this.#state === undefined || !this.#options.isOver(this.#state)) this.#dirty = true;
       return [];
     }
     if (isToken(notice)) this.#backlog.tokens -= 1;

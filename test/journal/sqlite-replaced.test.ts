@@ -6,6 +6,7 @@ import { createRuntime } from '#runtime';
 import { ana, claimFirst, createClaimed, expectCode, newRun, sequence, step } from '#testing';
 import { temporaryFile } from '../kit/files.ts';
 import { openJournal, withDatabase } from '../kit/sqlite.ts';
+import { turn } from '../kit/waiting.ts';
 import { startChild } from './children.ts';
 
 const ENDS = ['', '-wal', '-shm'] as const;
@@ -175,6 +176,19 @@ describe('an open SQLite journal whose file is', () => {
 });
 
 describe('two journals of one process on one file', () => {
+  it('see what the other has written, in the same turn of the event loop too', async () => {
+    const path = temporaryFile();
+    const first = openJournal(path);
+    const second = openJournal(path);
+    const claim = await createClaimed(first, 'r1');
+    await turn();
+    for (const at of [1, 2, 3]) {
+      expect(await sequence(second, 'r1')).toHaveLength(at);
+      await first.append(step(claim, at));
+      expect(await sequence(second, 'r1')).toHaveLength(at + 1);
+    }
+  });
+
   it('keep the locks: another process that comes and goes does not take the log away', async () => {
     const path = temporaryFile();
     const first = openJournal(path);

@@ -2,7 +2,7 @@
 import { readFileSync, renameSync, rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { onTestFinished } from 'vitest';
-import { type Journal, MIGRATIONS } from '#journal';
+import { endSharedReads, type Journal, MIGRATIONS } from '#journal';
 import { type SqliteJournalOptions, sqliteJournal } from '#journal/sqlite';
 
 export function openJournal(path: string, more: Partial<SqliteJournalOptions> = {}): Journal {
@@ -11,8 +11,9 @@ export function openJournal(path: string, more: Partial<SqliteJournalOptions> = 
   return journal;
 }
 
-/** Opens the file beside the journal, for one look or one change. */
+/** Opens the file beside the journal, for one look or one change, as another process does between two turns of the event loop. */
 export function withDatabase<T>(path: string, use: (db: DatabaseSync) => T): T {
+  endSharedReads();
   const db = new DatabaseSync(path);
   try {
     return use(db);

@@ -88,7 +88,9 @@ export function checkEnd({ script, ledger, shown, stored, kept, waits, told, his
   checkStarts(runs, isInOrder, ledger);
   checkBudgets(runs, ledger);
   checkSessions(runs, script.memory, ledger, script.faults.some(standsStill));
-  if (script.faults.length === 0) checkCallLimits(runs, ledger);
+  const sleeps = (script.calendar?.nights.length ?? 0) > 0;
+  // A machine that slept has lost its runs in the middle of calls, as one that died has.
+  if (script.faults.length === 0 && !sleeps) checkCallLimits(runs, ledger);
   for (const run of runs.values()) {
     checkMessages(run, ledger);
     checkWaits(run, ledger);
@@ -99,7 +101,7 @@ export function checkEnd({ script, ledger, shown, stored, kept, waits, told, his
     checkTasks(run, runs, ledger, shown);
     checkForks(run, runs, ledger);
     // A night is longer than a node may take.
-    if ((script.calendar?.nights.length ?? 0) === 0) checkFlow(run, runs, ledger);
+    if (!sleeps) checkFlow(run, runs, ledger);
     checkOutcomes(run, script, ledger);
     checkChanged(run, script, ledger);
     checkProgress(run, script.progress, ledger);

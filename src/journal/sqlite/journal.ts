@@ -66,6 +66,7 @@ import { partBefore, SqliteRecords, SqliteRepairs } from './records.ts';
 import { type ClaimedRow, SqliteRows } from './runs.ts';
 import { SqliteSchedules } from './schedules.ts';
 import { openDatabase } from './schema.ts';
+import { SharedRead } from './shared-read.ts';
 import { SqliteSnapshots } from './snapshots.ts';
 import { SqliteStarts } from './starts.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
@@ -155,6 +156,7 @@ export class SqliteJournal implements Journal {
   readonly #turns: SqliteTurns;
   readonly #prune: SqlitePrune;
   readonly #writer: GroupWriter;
+  readonly #sharedRead: SharedRead;
   readonly #watchers = new Watchers();
   readonly #dataVersion: PreparedStatement;
   #poll: NodeJS.Timeout | undefined;
@@ -166,6 +168,7 @@ export class SqliteJournal implements Journal {
     this.#watchIntervalMs = options.watchIntervalMs ?? WATCH_INTERVAL_MS;
     const guard = new SqliteGuard(db, options.path);
     this.#guard = guard;
+    this.#sharedRead = new SharedRead(db);
     this.#writer = new GroupWriter(db, guard, options.busyTimeoutMs ?? BUSY_TIMEOUT_MS);
     this.#dataVersion = prepared(db)('PRAGMA data_version');
     const access: StoreAccess = {
@@ -296,6 +299,7 @@ export class SqliteJournal implements Journal {
     assertLease(request);
     // A look before the lock: a poller that finds nothing disturbs nobody, and hears when it looks at the wrong file.
     this.#guard.look();
+    this.#passOver(request.exceptRuns);
     if (this.#read(() => this.#rows.findDue(request, this.#clock.now())) === undefined) return [];
     return this.#along(await this.#writer.write(() => this.#rows.claimDue(request, this.#clock.now())));
   }
@@ -303,10 +307,8 @@ export class SqliteJournal implements Journal {
   async claimParked(request: ParkedRequest): Promise<ClaimedRun[]> {
     assertLease(request);
     const { agents, runs } = request;
-    const dueMs = this.#read(() => {
-      this.#rows.passOver(request.exceptRuns);
-      return runs === undefined ? this.#rows.nextDue(agents, this.#clock.now()) : 0;
-    });
+    this.#passOver(request.exceptRuns);
+    const dueMs = runs === undefined ? this.#read(() => this.#rows.nextDue(agents, this.#clock.now())) : 0;
     if (dueMs === undefined || dueMs > 0) return [];
     return this.#along(await this.#writer.write(() => this.#rows.claimParked(request, this.#clock.now())));
   }
@@ -411,6 +413,7 @@ export class SqliteJournal implements Journal {
     this.#watchers.clear();
     this.#stopPolling();
     await this.#writer.close();
+    this.#sharedRead.end();
     this.#db.close();
     this.#guard.close();
   }
@@ -420,7 +423,22 @@ export class SqliteJournal implements Journal {
     return Math.floor(this.#clock.now());
   }
 
+  /** In no transaction, which would leave it in doubt what the table of this connection holds. */
+  #passOver(runs: readonly string[] | undefined): void {
+    this.#explained(() => {
+      this.#sharedRead.end();
+      this.#rows.passOver(runs);
+    });
+  }
+
   #read<T>(run: () => T): T {
+    return this.#explained(() => {
+      this.#sharedRead.begin();
+      return run();
+    });
+  }
+
+  #explained<T>(run: () => T): T {
     if (this.#closing !== undefined) throw journalClosed();
     try {
       this.#guard.assertUsable();

@@ -315,13 +315,14 @@ export class SqliteRows {
   send({ sending, starts, tells }: SendingText, time: number): Sent {
     const before = this.#turns.acceptedIn(sending);
     if (before !== undefined) return { run: before };
-    assertSessionSeen(sending, this.#turns.standing(sending.scope));
+    const standing = this.#turns.standing(sending.scope);
+    assertSessionSeen(sending, standing);
     for (const { run, message } of tells) {
       if (message.isCapped) assertRoom(run, this.#inbox.waitingControls(this.#find(run).key));
     }
     if (sending.fires !== undefined) this.#schedules.moveOn(sending.fires, Math.floor(time));
     const claim = starts && this.create(starts, time);
-    if (starts !== undefined) this.#turns.set(sending.scope, { branch: null });
+    if (starts !== undefined && standing.branch !== undefined) this.#turns.set(sending.scope, { branch: null });
     for (const told of tells) this.#tell(told, Math.floor(time));
     return { claim };
   }

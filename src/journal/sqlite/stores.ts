@@ -91,7 +91,8 @@ export class SqliteArtifacts implements ArtifactStore {
     const key = ownedBy(scope);
     return this.#access.read(() => {
       const rows = this.#rows().all<ListedRow>(key, limit);
-      return { rows: rows.map(rowOf), total: Number(this.#count().get(key)?.['rows']) };
+      const total = rows.length < limit ? rows.length : Number(this.#count().get(key)?.['rows']);
+      return { rows: rows.map(rowOf), total };
     });
   }
 

@@ -172,11 +172,12 @@ export class SqliteTurns {
     const scope = scopeOf(of);
     const last = this.#sql.last().get<LastRow>(scope);
     if (last === undefined) return undefined;
-    const { title } = this.#facts(scope);
+    const facts = this.#facts(scope);
+    const { title } = facts;
     return {
       ...scope,
       ...(title === null ? {} : { title }),
-      ...this.standing(scope),
+      ...this.standing(scope, facts),
       turns: last.turn,
       waiting: Number(this.#sql.waiting().get(scope)?.['waiting']),
       createdAt: Number(this.#sql.first().get(scope)?.['created_at']),
@@ -185,9 +186,9 @@ export class SqliteTurns {
   }
 
   /** What a sender has to have seen. */
-  standing(of: Scope): Pick<SessionRecord, 'live' | 'branch'> {
+  standing(of: Scope, facts?: Facts): Pick<SessionRecord, 'live' | 'branch'> {
     const scope = scopeOf(of);
-    const { branch } = this.#facts(scope);
+    const { branch } = facts ?? this.#facts(scope);
     const live = this.#live(scope);
     return { ...(branch === null ? {} : { branch }), ...(live === undefined ? {} : { live: { ...live } }) };
   }

@@ -8,6 +8,7 @@ import { PilotageError } from '#core';
 import { journalClosed } from '../rules.ts';
 import { concernsOneWrite, isBusy } from './file.ts';
 import type { SqliteGuard } from './guard.ts';
+import { endSharedReads } from './shared-read.ts';
 
 /** So that a burst does not hold the event loop for long. */
 const MAX_WRITES_PER_COMMIT = 1_024;
@@ -32,9 +33,13 @@ export class GroupWriter {
   readonly #commit: StatementSync;
   #queue: Write[] = [];
   #scheduled = false;
-  /** How many writes the last commit held, and of which run it was when it held one. */
+  /** How many writes the last commit held, of which run it was when it held one, and how long it took. */
   #lastWrites = 0;
   #lastOf: string | undefined;
+  #lastCommitMs = 0;
+  /** How many writes were ready at the last look, and when the first of them was. */
+  #gathered = 0;
+  #gatheredSinceMs = 0;
   /** The write that runs. */
   #running: Write | undefined;
   #closed = false;
@@ -72,8 +77,22 @@ export class GroupWriter {
     // One run alone need not wait for others; many do, until the microtasks of this turn have brought in all who are ready.
     const isAlone = of === undefined || this.#lastOf === undefined || of === this.#lastOf;
     if (isAlone && this.#lastWrites <= 1) queueMicrotask(this.#flush);
-    else setImmediate(this.#flush);
+    else {
+      this.#gathered = this.#queue.length;
+      this.#gatheredSinceMs = performance.now();
+      setImmediate(this.#gather);
+    }
   }
+
+  /** While more writes come with each turn of the event loop, they are waited for, as long as a commit takes: the disk takes many in the time of one. */
+  readonly #gather = (): void => {
+    const { length } = this.#queue;
+    if (length === this.#gathered || performance.now() - this.#gatheredSinceMs >= this.#lastCommitMs) this.#flush();
+    else {
+      this.#gathered = length;
+      setImmediate(this.#gather);
+    }
+  };
 
   readonly #flush = (): void => {
     const batch = this.#queue.splice(0, MAX_WRITES_PER_COMMIT);
@@ -104,6 +123,7 @@ export class GroupWriter {
   #transact(batch: readonly Write[]): (() => void)[] {
     this.#running = undefined;
     this.#guard.assertUsable();
+    endSharedReads();
     this.#begin.run();
     try {
       this.#guard.beforeWrite();
@@ -113,7 +133,9 @@ export class GroupWriter {
         settle.push(attempt(write));
       }
       this.#running = undefined;
+      const beforeCommit = performance.now();
       this.#commit.run();
+      this.#lastCommitMs = performance.now() - beforeCommit;
       this.#guard.afterCommit();
       return settle;
     } catch (error) {
