@@ -57,7 +57,7 @@ async function accepted(asked: A2aAsked): Promise<Awaited<ReturnType<typeof acce
   // An address that cannot be posted to is refused before anything begins.
   if (config !== undefined) await pushOf(asked).check(config);
   const sent = await acceptMessage(asked, message, asked.deps.agent);
-  if (config !== undefined) await pushOf(asked).put(asked.visit, sent.taskId, config, !message.taskId);
+  if (config !== undefined) await pushOf(asked).put(asked, sent.taskId, config, !message.taskId);
   return sent;
 }
 
@@ -140,7 +140,7 @@ const createConfig: Operation = async (asked) => {
   const push = pushOf(asked);
   await viewTask(asked, taskId);
   await push.check(config);
-  return push.put(asked.visit, taskId, config, false);
+  return push.put(asked, taskId, config, false);
 };
 
 const getConfig: Operation = async (asked) => pushOf(asked).get(asked.visit, ...placeIn(asked));
