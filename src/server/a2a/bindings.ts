@@ -6,8 +6,16 @@ import { assertNotDeep } from '../request-body.ts';
 import type { A2aAsked, OperationDeps } from './asked.ts';
 import { A2aRefused, isFault, restError, rpcError } from './errors.ts';
 import { legacyMethod } from './legacy.ts';
-import { checked, OPERATIONS, type OperationName, STREAMS, type StreamName } from './operations.ts';
-import { type A2aVersion, LEGACY_VERSION, MEDIA_TYPE, PROTOCOL_VERSION, type StreamResponse } from './wire.ts';
+import { checked, OPERATIONS, STREAMS } from './operations.ts';
+import {
+  type A2aVersion,
+  LEGACY_VERSION,
+  MEDIA_TYPE,
+  type OperationName,
+  PROTOCOL_VERSION,
+  type StreamName,
+  type StreamResponse,
+} from './wire.ts';
 
 type Request = Context<ServerEnv>;
 

@@ -3,7 +3,6 @@
  * `@a2a-js/sdk` 0.3. Its HTTP+JSON is not spoken.
  */
 import { defined, isJsonObject, type Json, type JsonObject } from '#core';
-import type { OperationName, StreamName } from './operations.ts';
 import {
   type A2aMessage,
   type A2aPart,
@@ -11,7 +10,9 @@ import {
   type Artifact,
   isInterrupted,
   isTerminal,
+  type OperationName,
   type PushConfig,
+  type StreamName,
   type StreamResponse,
   type Task,
 } from './wire.ts';

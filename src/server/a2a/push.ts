@@ -4,10 +4,9 @@ import { defined, PilotageError } from '#core';
 import type { Visit } from '../visit.ts';
 import type { Webhook } from '../webhooks/subscription.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
-import type { A2aAsked } from './asked.ts';
 import { A2aRefused } from './errors.ts';
 import { TOLD } from './notification.ts';
-import { LEGACY_VERSION, type PushConfig } from './wire.ts';
+import { type A2aVersion, LEGACY_VERSION, type PushConfig } from './wire.ts';
 
 const TOKEN = 'x-a2a-notification-token';
 const MOST = 20;
@@ -27,12 +26,16 @@ export class PushConfigs {
     });
   }
 
-  /** @param isOfStart true when the config came with the message that began the task: then all events of the task are posted. @throws PilotageError `run_not_found`. */
+  /**
+   * @param isOfStart true when the config came with the message that began the task: then all events of the task are posted.
+   * @param version of the notifications.
+   * @throws PilotageError `run_not_found`.
+   */
   async put(
-    { visit, version }: Pick<A2aAsked, 'visit' | 'version'>,
+    visit: Visit,
     taskId: string,
     config: PushConfig,
-    isOfStart: boolean,
+    { version, isOfStart = false }: { readonly version: A2aVersion; readonly isOfStart?: boolean },
   ): Promise<PushConfig> {
     const { record } = await visit.run(taskId, 'answer');
     const { tenant, user } = record.identity;

@@ -9,6 +9,19 @@ export const CARD_PATH = '/.well-known/agent-card.json';
 /** The media type of HTTP+JSON. */
 export const MEDIA_TYPE = 'application/a2a+json';
 
+/** The methods of JSON-RPC, which are the operations of either binding. */
+export type OperationName =
+  | 'SendMessage'
+  | 'GetTask'
+  | 'ListTasks'
+  | 'CancelTask'
+  | 'CreateTaskPushNotificationConfig'
+  | 'GetTaskPushNotificationConfig'
+  | 'ListTaskPushNotificationConfigs'
+  | 'DeleteTaskPushNotificationConfig'
+  | 'GetExtendedAgentCard';
+export type StreamName = 'SendStreamingMessage' | 'SubscribeToTask';
+
 export type TaskStateName =
   | 'TASK_STATE_SUBMITTED'
   | 'TASK_STATE_WORKING'
