@@ -144,6 +144,29 @@ describe('A2A 0.3 (no header A2A-Version) over JSON-RPC', () => {
     await stop();
   });
 
+  it('requests that are none are refused with the codes of the protocol, and begin nothing', async () => {
+    const { url, runtime } = await servedAgent();
+    const rpc = async (method: string, params: object) => {
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+      const headers = { 'content-type': 'application/json' };
+      const answer = await (await fetch(`${url}/a2a`, { method: 'POST', headers, body })).json();
+      return (answer as { error: { code: number } }).error.code;
+    };
+    const good = said('say hi');
+    const bad = [{}, 7, null, [], { ...good, role: 'agent' }, { ...good, parts: null }, { ...good, parts: [] }];
+    const parts = [null, {}, { kind: 'data' }, { kind: 'text' }, { kind: 'file', file: 7 }, { text: 'of 1.0' }];
+    const messages = [...bad, ...parts.map((part) => ({ ...good, parts: [part] }))];
+    for (const method of ['message/send', 'message/stream'])
+      for (const message of messages) expect(await rpc(method, { message }), JSON.stringify(message)).toBe(-32_602);
+    expect(await rpc('message/send', { message: good, configuration: { pushNotificationConfig: 7 } })).toBe(-32_602);
+    for (const verb of ['set', 'get', 'list', 'delete'])
+      expect(await rpc(`tasks/pushNotificationConfig/${verb}`, {}), verb).toBe(-32_602);
+    expect(await rpc('tasks/pushNotificationConfig/list', { id: 'x' })).toBe(-32_003);
+    expect(await rpc('agent/getAuthenticatedExtendedCard', {})).toBe(-32_007);
+    expect(await rpc('tasks/get', { id: ['x'] })).toBe(-32_602);
+    expect(await runtime.list()).toEqual([]);
+  });
+
   it('card: supportedInterfaces lists 1.0 before 0.3, and a 0.3 client finds url, preferredTransport and its extended card', async () => {
     const { url } = await servedAgent({ a2a: { extendedCard: { name: 'for those let in' } } });
     const card = (await (await fetch(`${url}/.well-known/agent-card.json`)).json()) as { supportedInterfaces: unknown };

@@ -93,11 +93,11 @@ const WRAPPED = 'data_part_compat';
 
 function partIn(part: Json): Json {
   if (!isJsonObject(part)) return part;
-  const { kind, text = null, data = null, file, metadata } = part;
-  if (kind === 'text') return { text };
+  const { kind, text, data, file, metadata } = part;
+  if (kind === 'text') return defined({ text }) as JsonObject;
   if (kind === 'data') {
     const isWrapped = objectIn(metadata)[WRAPPED] === true && isJsonObject(data) && 'value' in data;
-    return { data: isWrapped ? (data['value'] ?? null) : data };
+    return defined({ data: isWrapped ? data['value'] : data }) as JsonObject;
   }
   if (kind !== 'file') return { kind: kind ?? null };
   const { bytes, uri, mimeType, name } = objectIn(file);
