@@ -38,7 +38,7 @@ async function whole(client: Client, id: string): Promise<Reader> {
 }
 
 describe.each(BINDINGS)('A2A over %s, when its server is killed', (binding) => {
-  it('while text streams, then the task goes on, and is told whole', async () => {
+  it('while text streams: a durable answer after a restart, whole and once', async () => {
     const first = await born();
     const client = await clientAt(first.url, binding);
     const reader = new Reader();
@@ -72,7 +72,7 @@ describe.each(BINDINGS)('A2A over %s, when its server is killed', (binding) => {
     expect(effects().count('refund')).toBe(before + 1);
   });
 
-  it('while an approval waits: it waits on, the webhook hears of all of it, and a lost message begins nothing twice', async () => {
+  it('while an approval waits: it waits on, push after a restart (configs and deliveries are stored), a lost message begins nothing twice', async () => {
     const to = await receiver();
     const first = await born(0, to.host);
     const client = await clientAt(first.url, binding);

@@ -6,7 +6,7 @@ import { until } from '../kit/waiting.ts';
 import { answerOf, asked, BINDINGS, clientAt, data, Reader, said, sendFor, servedAgent, wordsOf } from './a2a-kit.ts';
 
 describe.each(BINDINGS)('A2A over %s', (binding) => {
-  it('carries a message out, waits for its end, and gives the same task again', async () => {
+  it('SendMessage waits for the end unless returnImmediately; GetTask gives the same task again', async () => {
     const { url } = await servedAgent();
     const client = await clientAt(url, binding);
     const task = await sendFor(client, said('say one two three'));
@@ -15,9 +15,11 @@ describe.each(BINDINGS)('A2A over %s', (binding) => {
     const again = await client.getTask({ tenant: '', id: task.id, historyLength: undefined });
     expect(again).toEqual(task);
     expect(wordsOf(again.history[0]?.parts)).toBe('say one two three');
+    const soon = await sendFor(client, said('slow 5'), { returnImmediately: true });
+    expect([TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING]).toContain(soon.status?.state);
   });
 
-  it('streams a task first, then words that add up to the answer, then the end', async () => {
+  it('SendStreamingMessage: the first event is a Task, then words that add up to the answer, then the end', async () => {
     const { url } = await servedAgent();
     const client = await clientAt(url, binding);
     const reader = await new Reader().read(client.sendMessageStream(asked(said('slow 12'))));
@@ -29,7 +31,7 @@ describe.each(BINDINGS)('A2A over %s', (binding) => {
     expect(reader.answer).toBe(answerOf(task));
   });
 
-  it('says what it waits for, asks again for what is no answer, and takes words or data', async () => {
+  it('answering: free text approve/reject or a data part {approved}; anything else asks again', async () => {
     const { url, effects } = await servedAgent();
     const client = await clientAt(url, binding);
     const task = await sendFor(client, said('refund A-17'));
@@ -53,7 +55,7 @@ describe.each(BINDINGS)('A2A over %s', (binding) => {
     expect([answerOf(no), effects.count('refund')]).toEqual(['B-18 is not refunded.', 1]);
   });
 
-  it('asks for each of two approvals by its token, and takes other arguments', async () => {
+  it('answering two questions by their tokens; approve with other arguments: data part {approved, args}', async () => {
     const { url, effects } = await servedAgent();
     const client = await clientAt(url, binding);
     const task = await sendFor(client, said('refund A-17 and B-18'));
@@ -71,7 +73,7 @@ describe.each(BINDINGS)('A2A over %s', (binding) => {
     expect([answerOf(done), effects.count('refund')]).toEqual(['A-17 is refunded. B-18 is not refunded.', 1]);
   });
 
-  it('begins one task for one message, however often and at once it is sent, and a context goes on', async () => {
+  it('begins one task for one message, however often and at once it is sent; ListTasks and a context that goes on', async () => {
     const { url, runtime } = await servedAgent();
     const client = await clientAt(url, binding);
     const message = said('say once');
@@ -90,11 +92,10 @@ describe.each(BINDINGS)('A2A over %s', (binding) => {
     expect((await runtime.list()).length).toBe(3);
   });
 
-  it('cancels a task that waits, tells its stream, and refuses what has ended', async () => {
+  it('errors: unknown task -32001, cancel of a finished one -32002, message or subscribe to a terminal one -32004', async () => {
     const { url, effects } = await servedAgent();
     const client = await clientAt(url, binding);
     const task = await sendFor(client, said('refund A-17'));
-    // a2a-go#439: a task that waits can be subscribed to.
     const stream = new Reader().read(client.resubscribeTask({ tenant: '', id: task.id }));
     const cancelled = await client.cancelTask({ tenant: '', id: task.id, metadata: undefined });
     expect(cancelled.status?.state).toBe(TaskState.TASK_STATE_CANCELED);
@@ -115,7 +116,7 @@ describe.each(BINDINGS)('A2A over %s', (binding) => {
     expect(effects.count('refund')).toBe(0);
   });
 
-  it('goes on with a task that waits for whoever subscribes, from its artifacts, without gap or repeat', async () => {
+  it('reattaching: SubscribeToTask begins with the Task and its artifacts so far, then live, no gap, no repeat', async () => {
     const { url } = await servedAgent();
     const client = await clientAt(url, binding);
     const task = await sendFor(client, said('slow 25'), { returnImmediately: true });
@@ -129,7 +130,7 @@ describe.each(BINDINGS)('A2A over %s', (binding) => {
     expect((await late).kinds[0]).toBe('task');
   });
 
-  it('tells nothing of the inside when a task fails', async () => {
+  it('errors: FAILED with status.message, never a stack, path or key', async () => {
     const { url } = await servedAgent();
     const client = await clientAt(url, binding);
     const task = await sendFor(client, said('fail'));
@@ -138,13 +139,19 @@ describe.each(BINDINGS)('A2A over %s', (binding) => {
     expect(JSON.stringify(task)).not.toMatch(/srv|connect|sk-/);
   });
 
-  it('lets nobody else see a task, and shows its card to everybody', async () => {
+  it('auth: no stream before 401, tasks of others are not found; the card is open and declares securitySchemes', async () => {
     const { url } = await servedAgent({
       handler: { authenticate },
-      a2a: { extendedCard: (visit) => ({ name: `for ${visit.owner.user}` }) },
+      a2a: { card: { securitySchemes }, extendedCard: (visit) => ({ name: `for ${visit.owner.user}` }) },
     });
     const card = await (await fetch(`${url}/.well-known/agent-card.json`)).json();
-    expect(card).toMatchObject({ name: 'agent', capabilities: { streaming: true, pushNotifications: false } });
+    expect(card).toMatchObject({
+      name: 'agent',
+      capabilities: { streaming: true, pushNotifications: false },
+      securitySchemes,
+    });
+    const stranger = await clientAt(url, binding);
+    await expect(new Reader().read(stranger.sendMessageStream(asked(said('say it'))))).rejects.toThrow(/401/);
     const as =
       (user: string): typeof fetch =>
       (input, init) =>
@@ -157,11 +164,56 @@ describe.each(BINDINGS)('A2A over %s', (binding) => {
     expect((await ben.listTasks(listing({}))).tasks).toEqual([]);
     expect((await ann.listTasks(listing({}))).tasks).toHaveLength(1);
     expect((await ann.getAgentCard()).name).toBe('for ann');
+    // A tenant may be named, in the path too: one's own.
+    const own = { tenant: 'acme', id: task.id };
+    expect((await ann.getTask({ ...own, historyLength: undefined })).id).toBe(task.id);
+    expect((await ann.listTasks(listing({ tenant: 'acme' }))).tasks).toHaveLength(1);
+    await expect(ann.getTask({ ...own, tenant: 'other', historyLength: undefined })).rejects.toThrow(TaskNotFoundError);
+    const [first] = await Promise.all([
+      new Reader().read(ann.resubscribeTask(own), ({ kinds }) => kinds.length > 0),
+      ann.cancelTask({ ...own, metadata: undefined }),
+    ]);
+    expect(first.kinds).toEqual(['task']);
+  });
+
+  it('SSE: no-cache and x-accel-buffering: no', async () => {
+    const { url } = await servedAgent();
+    const heads: Headers[] = [];
+    const client = await clientAt(url, binding, async (input, init) => {
+      const answer = await fetch(input, init);
+      heads.push(answer.headers);
+      return answer;
+    });
+    await new Reader().read(client.sendMessageStream(asked(said('say it'))));
+    const {
+      'content-type': type,
+      'cache-control': cache,
+      'x-accel-buffering': buffers,
+    } = Object.fromEntries(heads[0] ?? []);
+    expect([type, cache, buffers]).toEqual([
+      expect.stringContaining('text/event-stream'),
+      expect.stringContaining('no-cache'),
+      'no',
+    ]);
+  });
+
+  it('INPUT_REQUIRED tasks can be subscribed to (a2a-go#439): the Task comes first, then what the answer leads to', async () => {
+    const { url } = await servedAgent();
+    const client = await clientAt(url, binding);
+    const task = await sendFor(client, said('refund A-17'));
+    const reader = new Reader();
+    const stream = reader.read(client.resubscribeTask({ tenant: '', id: task.id }));
+    await until(() => reader.kinds.length > 0);
+    expect([reader.kinds[0], reader.states]).toEqual(['task', [TaskState.TASK_STATE_INPUT_REQUIRED]]);
+    await sendFor(client, said('approve', { taskId: task.id }));
+    await stream;
+    expect(reader.answer).toBe('A-17 is refunded.');
+    expect(reader.states.slice(1)).toEqual([TaskState.TASK_STATE_WORKING, TaskState.TASK_STATE_COMPLETED]);
   });
 });
 
-describe('the wire of A2A', () => {
-  it('answers requests that are not of 1.0, or no requests, in the words of the protocol', async () => {
+describe('the wire of A2A 1.0', () => {
+  it('versions, methods and errors: A2A-Version mismatch is -32009, and what is no request is told in the words of the protocol', async () => {
     const { url } = await servedAgent();
     const rpc = async (body: unknown, headers: Record<string, string> = { 'a2a-version': '1.0' }) => {
       const text = typeof body === 'string' ? body : JSON.stringify(body);
@@ -175,6 +227,8 @@ describe('the wire of A2A', () => {
     const codes = await Promise.all([
       rpc(call('GetTask', { id: 'x' }), {}),
       rpc(call('GetTask', { id: 'x' }), { 'a2a-version': '0.3' }),
+      rpc(call('message/send'), { 'a2a-version': '2.0' }),
+      rpc(call('message/sent'), { 'a2a-version': '0.3' }),
       rpc('{'),
       rpc([]),
       rpc({ jsonrpc: '2.0', method: 'GetTask' }),
@@ -189,10 +243,13 @@ describe('the wire of A2A', () => {
       rpc(call('constructor')),
     ]);
     expect(codes.map(({ error }) => error.code)).toEqual([
-      ...[-32_009, -32_009, -32_700, -32_600, -32_600, -32_601, -32_602, -32_001, -32_001, -32_007, -32_003, -32_005],
+      ...[
+        -32_009, -32_009, -32_009, -32_601, -32_700, -32_600, -32_600, -32_601, -32_602, -32_001, -32_001, -32_007,
+        -32_003, -32_005,
+      ],
       ...[-32_005, -32_601],
     ]);
-    expect(codes[7]).toMatchObject({
+    expect(codes[9]).toMatchObject({
       id: 7,
       error: { data: [{ reason: 'TASK_NOT_FOUND', domain: 'a2a-protocol.org' }] },
     });
@@ -217,7 +274,37 @@ describe('the wire of A2A', () => {
     expect(await rest.json()).toMatchObject({ error: { code: 404, status: 'NOT_FOUND' } });
     expect((await fetch(`${url}/a2a/v1/tasks/x`)).status).toBe(400);
   });
+
+  it('methods, enums and parts: no kind, no final, TASK_STATE_*, ROLE_*; HTTP+JSON is application/a2a+json', async () => {
+    const { url } = await servedAgent();
+    const headers = { 'content-type': 'application/json', 'a2a-version': '1.0' };
+    const asked = { message: { ...saidOnWire(), parts: [{ text: 'refund A-17' }] } };
+    const post = async (path: string, body: object) =>
+      await fetch(`${url}/a2a${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+    const rpc = (method: string, params: object) => post('', { jsonrpc: '2.0', id: 1, method, params });
+    const rest = await post('/v1/message:send', asked);
+    expect(rest.headers.get('content-type')).toBe('application/a2a+json');
+    const { task } = (await rest.json()) as { task: { id: string; contextId: string; status: object } };
+    expect(task).toMatchObject({
+      status: { state: 'TASK_STATE_INPUT_REQUIRED', message: { role: 'ROLE_AGENT' } },
+      history: [{ role: 'ROLE_USER' }],
+    });
+    const same = (await (await rpc('SendMessage', asked)).json()) as { result: unknown };
+    expect(same.result).toEqual({ task });
+    const stream = rpc('SubscribeToTask', { id: task.id });
+    const events = (await stream).text();
+    await rpc('SendMessage', {
+      message: { ...saidOnWire(), messageId: 'n', taskId: task.id, parts: [{ text: 'approve' }] },
+    });
+    const told = (await events).split('\n\n').flatMap((each) => (each.startsWith('data: ') ? [each.slice(6)] : []));
+    // Each event has exactly one of the fields of a StreamResponse.
+    const fields = told.map((each) => Object.keys((JSON.parse(each) as { result: object }).result));
+    expect(new Set(fields.map(String))).toEqual(new Set(['task', 'statusUpdate', 'artifactUpdate']));
+    expect(JSON.stringify([task, told])).not.toMatch(/"kind"|"final"/);
+  });
 });
+
+const securitySchemes = { bearer: { httpAuthSecurityScheme: { scheme: 'bearer' } } };
 
 function saidOnWire() {
   return { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'say hi' }] };

@@ -8,7 +8,6 @@ import { createRuntime } from '#runtime';
 import { post, type WebhooksOptions, webhooks } from '#server';
 import { Effects, scenarioAgent } from '../../examples/scenario-agent.ts';
 import { until } from '../kit/waiting.ts';
-import { asked, clientAt, said, sendFor, servedAgent } from './a2a-kit.ts';
 import { type Receiver, receiver } from './receiver.ts';
 
 const FAST = { pollMs: 20, backoff: { baseMs: 5, maxMs: 20 }, leaseMs: 500 };
@@ -209,81 +208,5 @@ describe('webhooks', () => {
     await expect(made.hooks.put({ id: 'x', tenant: 'acme', url: to.url, events: ['token'] })).rejects.toMatchObject({
       code: 'invalid_config',
     });
-  });
-});
-
-describe('push notifications of A2A', () => {
-  it('are those of one config when the message that brings it is sent again', async () => {
-    const to = await receiver();
-    const { journal, runtime } = hooked(to);
-    const { url } = await servedAgent({
-      a2a: { webhooks: webhooks({ runtime, allowHosts: [to.host] }) },
-      world: { journal },
-    });
-    const client = await clientAt(url, 'JSONRPC');
-    const config = { id: '', taskId: '', tenant: '', url: to.url, token: 'secret-token', authentication: undefined };
-    const message = said('refund A-17');
-    const first = await sendFor(client, message, { taskPushNotificationConfig: config });
-    expect((await sendFor(client, message, { taskPushNotificationConfig: config })).id).toBe(first.id);
-    const { configs } = await client.listTaskPushNotificationConfig({ taskId: first.id } as never);
-    expect(configs).toHaveLength(1);
-  });
-
-  it('tell of the wait and of the end, with the token, also for a config that was made later', async () => {
-    const to = await receiver();
-    const { journal, runtime } = hooked(to);
-    const hooks = webhooks({ runtime, allowHosts: [to.host], ...FAST });
-    working({ hooks });
-    const { url } = await servedAgent({ a2a: { webhooks: hooks }, world: { journal } });
-    for (const binding of ['JSONRPC', 'HTTP+JSON'] as const) {
-      to.received.length = 0;
-      const client = await clientAt(url, binding);
-      const config = {
-        id: 'mine',
-        taskId: '',
-        tenant: '',
-        url: to.url,
-        token: 'secret-token',
-        authentication: undefined,
-      };
-      const task = await sendFor(client, said('refund A-17'), { taskPushNotificationConfig: config });
-      // ggcode#1050: the webhook is told of the wait.
-      await until(() =>
-        to.received.some(({ body }) => body.statusUpdate?.status.state === 'TASK_STATE_INPUT_REQUIRED'),
-      );
-      const waits = to.received.at(-1);
-      expect(waits?.headers['x-a2a-notification-token']).toBe('secret-token');
-      expect(waits?.headers['content-type']).toBe('application/a2a+json');
-      expect(JSON.stringify(waits?.body)).toContain('approve');
-      const later = await client.createTaskPushNotificationConfig({
-        ...config,
-        id: 'later',
-        token: '',
-        taskId: task.id,
-      });
-      expect(later).toMatchObject({ id: 'later', taskId: task.id });
-      const { configs } = await client.listTaskPushNotificationConfig({ taskId: task.id } as never);
-      expect(configs.map(({ id }) => id).sort()).toEqual(['later', 'mine']);
-      await sendFor(client, said('approve', { taskId: task.id }));
-      await until(
-        () => to.received.filter(({ body }) => body.task?.status.state === 'TASK_STATE_COMPLETED').length === 2,
-      );
-      expect(to.received.at(-1)?.body.task.artifacts[0].parts[0].text).toBe('A-17 is refunded.');
-      await client.deleteTaskPushNotificationConfig({ tenant: '', taskId: task.id, id: 'mine' });
-      const left = await client.listTaskPushNotificationConfig({ taskId: task.id } as never);
-      expect(left.configs.map(({ id }) => id)).toEqual(['later']);
-    }
-    const bad = {
-      id: '',
-      taskId: '',
-      tenant: '',
-      url: 'https://169.254.169.254/',
-      token: '',
-      authentication: undefined,
-    };
-    const client = await clientAt(url, 'JSONRPC');
-    await expect(client.sendMessage(asked(said('say hi'), { taskPushNotificationConfig: bad }))).rejects.toThrow(
-      /not a public/,
-    );
   });
 });

@@ -4,7 +4,7 @@ import type { Visit } from '../visit.ts';
 import type { CardOptions } from './card.ts';
 import type { PushConfigs } from './push.ts';
 import type { A2aSender } from './send.ts';
-import type { AgentCard } from './wire.ts';
+import type { A2aVersion, AgentCard } from './wire.ts';
 
 export interface OperationDeps {
   readonly agent: string | undefined;
@@ -15,6 +15,7 @@ export interface OperationDeps {
 
 /** A request: its visitor and its parameters. */
 export interface A2aAsked extends A2aSender {
+  readonly version: A2aVersion;
   readonly deps: OperationDeps;
   readonly params: JsonObject;
 }

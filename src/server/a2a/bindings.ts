@@ -5,8 +5,17 @@ import type { PartContext, ServerEnv } from '../part.ts';
 import { assertNotDeep } from '../request-body.ts';
 import type { A2aAsked, OperationDeps } from './asked.ts';
 import { A2aRefused, isFault, restError, rpcError } from './errors.ts';
-import { checked, OPERATIONS, type OperationName, STREAMS, type StreamName } from './operations.ts';
-import { MEDIA_TYPE, type StreamResponse } from './wire.ts';
+import { legacyMethod } from './legacy.ts';
+import { checked, OPERATIONS, STREAMS } from './operations.ts';
+import {
+  type A2aVersion,
+  LEGACY_VERSION,
+  MEDIA_TYPE,
+  type OperationName,
+  PROTOCOL_VERSION,
+  type StreamName,
+  type StreamResponse,
+} from './wire.ts';
 
 type Request = Context<ServerEnv>;
 
@@ -26,16 +35,15 @@ export function jsonRpc(app: Hono<ServerEnv>, binding: A2aBinding): void {
     try {
       const call = await rpcCallIn(request);
       id = call.id;
-      assertVersion(request);
-      const { method } = call;
-      const asked = askedIn(binding, request, call.params);
+      const { version, method, params, told } = spoken(request, call);
+      const asked = { ...askedIn(binding, request, params), version };
       if (isStream(method))
         return await streamed(asked, method, {
-          event: (result) => ({ data: JSON.stringify({ jsonrpc: '2.0', id, result }) }),
+          event: (event) => ({ data: JSON.stringify({ jsonrpc: '2.0', id, result: told(event) }) }),
           error: (error) => ({ data: JSON.stringify({ jsonrpc: '2.0', id, error: rpcError(error) }) }),
         });
       if (!isOperation(method)) throw new A2aRefused('METHOD_NOT_FOUND', `There is no method ${method.slice(0, 100)}.`);
-      const result = (await checked(OPERATIONS[method], asked)(asked)) ?? null;
+      const result = told((await checked(OPERATIONS[method], asked)(asked)) ?? null);
       return request.json({ jsonrpc: '2.0', id, result: result as object | null });
     } catch (error) {
       return failed(error);
@@ -43,9 +51,13 @@ export function jsonRpc(app: Hono<ServerEnv>, binding: A2aBinding): void {
   });
 }
 
-async function rpcCallIn(
-  request: Request,
-): Promise<{ readonly id: Json; readonly method: string; readonly params: JsonObject }> {
+interface RpcCall {
+  readonly id: Json;
+  readonly method: string;
+  readonly params: JsonObject;
+}
+
+async function rpcCallIn(request: Request): Promise<RpcCall> {
   assertJson(request);
   const body = parsed(await request.req.text());
   if (!isJsonObject(body)) throw new A2aRefused('INVALID_REQUEST', 'A request is one object of JSON-RPC 2.0.');
@@ -56,12 +68,33 @@ async function rpcCallIn(
   return { id, method, params };
 }
 
-/** The routes of HTTP+JSON. The parameter `:id` of a task may end with a verb such as `:cancel`. */
+interface Spoken extends Pick<RpcCall, 'method' | 'params'> {
+  readonly version: A2aVersion;
+  /** What 1.0 answers, in the words of the version. */
+  readonly told: (result: unknown) => unknown;
+}
+
+/** The call in the words of 1.0. */
+function spoken(request: Request, { method, params }: RpcCall): Spoken {
+  const version = versionIn(request);
+  if (version === PROTOCOL_VERSION) return { version, method, params, told: (result) => result };
+  const legacy = legacyMethod(method);
+  if (legacy !== undefined) return { version, method: legacy.name, params: legacy.params(params), told: legacy.result };
+  if (isStream(method) || isOperation(method)) throw notSpoken(request, `has no method ${method}`);
+  throw new A2aRefused('METHOD_NOT_FOUND', `There is no method ${method.slice(0, 100)}.`);
+}
+
+/** The routes of HTTP+JSON, each also below the name of the visitor's tenant. */
 export function rest(app: Hono<ServerEnv>, binding: A2aBinding): void {
-  const { path } = binding;
+  restAt(app, binding, binding.path);
+  restAt(app, binding, `${binding.path}/:tenant`);
+}
+
+/** The parameter `:id` of a task may end with a verb such as `:cancel`. */
+function restAt(app: Hono<ServerEnv>, binding: A2aBinding, path: string): void {
   const answers = (name: OperationName, params: (request: Request) => JsonObject | Promise<JsonObject>) =>
     answering(binding, async (request) => {
-      const asked = askedIn(binding, request, await params(request));
+      const asked = restAsked(binding, request, await params(request));
       return restJson((await checked(OPERATIONS[name], asked)(asked)) ?? {});
     });
   const streams = (name: StreamName, params: (request: Request) => JsonObject | Promise<JsonObject>) =>
@@ -103,12 +136,12 @@ async function ofTask(binding: A2aBinding, request: Request): Promise<Response> 
     verb === 'cancel' && method === 'POST' ? 'CancelTask' : verb === '' && method === 'GET' ? 'GetTask' : undefined;
   if (name === undefined) throw new A2aRefused('METHOD_NOT_FOUND', 'Nothing answers this method here.');
   const length = request.req.query('historyLength');
-  const asked = askedIn(binding, request, { id, ...(length === undefined ? {} : { historyLength: Number(length) }) });
+  const asked = restAsked(binding, request, { id, ...(length === undefined ? {} : { historyLength: Number(length) }) });
   return restJson(await checked(OPERATIONS[name], asked)(asked));
 }
 
 function restStream(binding: A2aBinding, request: Request, name: StreamName, params: JsonObject): Promise<Response> {
-  return streamed(askedIn(binding, request, params), name, {
+  return streamed(restAsked(binding, request, params), name, {
     event: (data) => ({ data: JSON.stringify(data) }),
     error: (error) => ({ event: 'error', data: JSON.stringify(restError(error).body) }),
   });
@@ -117,7 +150,7 @@ function restStream(binding: A2aBinding, request: Request, name: StreamName, par
 function answering(binding: A2aBinding, answer: (request: Request) => Promise<Response>) {
   return async (request: Request): Promise<Response> => {
     try {
-      assertVersion(request);
+      if (versionIn(request) !== PROTOCOL_VERSION) throw notSpoken(request, 'is not spoken over HTTP+JSON');
       return await answer(request);
     } catch (error) {
       if (isFault(error)) binding.context.onFault(error);
@@ -145,7 +178,12 @@ async function streamed(asked: A2aAsked, name: StreamName, framing: Framing): Pr
 
 function askedIn({ deps, context: { errorText } }: A2aBinding, request: Request, params: JsonObject): A2aAsked {
   const visit = request.get('visit');
-  return { visit, runs: visit, errorText, deps: deps(request), params };
+  return { visit, runs: visit, errorText, deps: deps(request), version: PROTOCOL_VERSION, params };
+}
+
+function restAsked(binding: A2aBinding, request: Request, params: JsonObject): A2aAsked {
+  const tenant = request.req.param('tenant');
+  return askedIn(binding, request, tenant === undefined ? params : { ...params, tenant });
 }
 
 function restJson(body: unknown, status = 200): Response {
@@ -180,15 +218,22 @@ function parsed(text: string): Json {
   return body;
 }
 
-/** Refuses other versions than 1.0. By the specification, a client that does not send the header speaks 0.3. */
-function assertVersion({ req }: Request): void {
-  const version = req.header('a2a-version') ?? req.query('A2A-Version') ?? '';
-  if (/^1\.0(\.\d+)?$/.test(version)) return;
+/** By the specification, a client that does not send the header speaks 0.3. @throws A2aRefused for a version that is not spoken here. */
+function versionIn(request: Request): A2aVersion {
+  const version = versionSaid(request);
+  if (/^1\.0(\.\d+)?$/.test(version)) return PROTOCOL_VERSION;
+  if (/^(0\.3(\.\d+)?)?$/.test(version)) return LEGACY_VERSION;
+  throw notSpoken(request, 'is not spoken here');
+}
+
+function versionSaid({ req }: Request): string {
+  return (req.header('a2a-version') ?? req.query('A2A-Version') ?? '').trim();
+}
+
+function notSpoken(request: Request, why: string): A2aRefused {
+  const version = versionSaid(request);
   const asked = version === '' ? '0.3 (there is no header A2A-Version)' : version.slice(0, 20);
-  throw new A2aRefused(
-    'VERSION_NOT_SUPPORTED',
-    `A2A ${asked} is not spoken here. Speak 1.0, with the header A2A-Version: 1.0.`,
-  );
+  return new A2aRefused('VERSION_NOT_SUPPORTED', `A2A ${asked} ${why}. Speak 1.0, with the header A2A-Version: 1.0.`);
 }
 
 function assertJson({ req }: Request): void {

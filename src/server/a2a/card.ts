@@ -1,9 +1,18 @@
 /** The agent card, by which other agents find this one. */
 import { defined } from '#core';
-import { type AgentCard, PROTOCOL_VERSION } from './wire.ts';
+import { type AgentCard, LEGACY_VERSION, PROTOCOL_VERSION } from './wire.ts';
+
+/** What the server knows itself. */
+type Own =
+  | 'supportedInterfaces'
+  | 'capabilities'
+  | 'url'
+  | 'preferredTransport'
+  | 'protocolVersion'
+  | 'supportsAuthenticatedExtendedCard';
 
 /** What the card says, beside what the server knows itself. */
-export interface CardOptions extends Partial<Omit<AgentCard, 'supportedInterfaces' | 'capabilities'>> {
+export interface CardOptions extends Partial<Omit<AgentCard, Own>> {
   /** The address of the server as others reach it, such as `https://agents.example.com`. Default: the origin at which the card was requested. */
   readonly url?: string;
 }
@@ -32,7 +41,13 @@ export function cardOf({ url, ...card }: CardOptions, facts: CardFacts, origin: 
     supportedInterfaces: [
       { url: `${base}${path}`, protocolBinding: 'JSONRPC', protocolVersion: PROTOCOL_VERSION },
       { url: `${base}${path}/v1`, protocolBinding: 'HTTP+JSON', protocolVersion: PROTOCOL_VERSION },
+      { url: `${base}${path}`, protocolBinding: 'JSONRPC', protocolVersion: LEGACY_VERSION },
     ],
+    // Clients of 0.3 find the server by these.
+    url: `${base}${path}`,
+    preferredTransport: 'JSONRPC',
+    protocolVersion: `${LEGACY_VERSION}.0`,
+    ...defined({ supportsAuthenticatedExtendedCard: isExtended || undefined }),
     capabilities: {
       streaming: true,
       pushNotifications: pushes,

@@ -18,7 +18,8 @@ export async function notificationOf(
     case 'task.paused': {
       const pauses: readonly TaskPause[] = event.type === 'task.paused' ? event.pauses : [{ ...event, run: run.id }];
       if (pauses.length === 0) return undefined;
-      return { statusUpdate: { ...of, status: asksWhat({ of, pauses, head: event.seq, timestamp }) } };
+      const referenceTaskIds = event.type === 'task.paused' ? [event.taskId] : [];
+      return { statusUpdate: { ...of, status: asksWhat({ of, pauses, referenceTaskIds, timestamp }) } };
     }
     case 'turn.started':
     case 'pause.resumed':

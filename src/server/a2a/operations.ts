@@ -17,25 +17,15 @@ import {
   OF_CONFIG,
   OF_CONFIGS,
   OF_TASK,
+  type OperationName,
   PUSH_CONFIG,
   type PushConfig,
   SEND,
   type SendParams,
+  type StreamName,
   type StreamResponse,
   type Task,
 } from './wire.ts';
-
-export type OperationName =
-  | 'SendMessage'
-  | 'GetTask'
-  | 'ListTasks'
-  | 'CancelTask'
-  | 'CreateTaskPushNotificationConfig'
-  | 'GetTaskPushNotificationConfig'
-  | 'ListTaskPushNotificationConfigs'
-  | 'DeleteTaskPushNotificationConfig'
-  | 'GetExtendedAgentCard';
-export type StreamName = 'SendStreamingMessage' | 'SubscribeToTask';
 
 type Operation = (asked: A2aAsked) => Promise<unknown>;
 /** Resolves with the stream once the request is accepted, so that errors are told before the stream begins. */
@@ -57,7 +47,8 @@ async function accepted(asked: A2aAsked): Promise<Awaited<ReturnType<typeof acce
   // An address that cannot be posted to is refused before anything begins.
   if (config !== undefined) await pushOf(asked).check(config);
   const sent = await acceptMessage(asked, message, asked.deps.agent);
-  if (config !== undefined) await pushOf(asked).put(asked.visit, sent.taskId, config, !message.taskId);
+  if (config !== undefined)
+    await pushOf(asked).put(asked.visit, sent.taskId, config, { version: asked.version, isOfStart: !message.taskId });
   return sent;
 }
 
@@ -140,7 +131,7 @@ const createConfig: Operation = async (asked) => {
   const push = pushOf(asked);
   await viewTask(asked, taskId);
   await push.check(config);
-  return push.put(asked.visit, taskId, config, false);
+  return push.put(asked.visit, taskId, config, { version: asked.version });
 };
 
 const getConfig: Operation = async (asked) => pushOf(asked).get(asked.visit, ...placeIn(asked));

@@ -6,7 +6,7 @@ import type { Webhook } from '../webhooks/subscription.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
 import { A2aRefused } from './errors.ts';
 import { TOLD } from './notification.ts';
-import type { PushConfig } from './wire.ts';
+import { type A2aVersion, LEGACY_VERSION, type PushConfig } from './wire.ts';
 
 const TOKEN = 'x-a2a-notification-token';
 const MOST = 20;
@@ -26,11 +26,22 @@ export class PushConfigs {
     });
   }
 
-  /** @param isOfStart true when the config came with the message that began the task: then all events of the task are posted. @throws PilotageError `run_not_found`. */
-  async put(visit: Visit, taskId: string, config: PushConfig, isOfStart: boolean): Promise<PushConfig> {
+  /**
+   * @param isOfStart true when the config came with the message that began the task: then all events of the task are posted.
+   * @param version of the notifications.
+   * @throws PilotageError `run_not_found`.
+   */
+  async put(
+    visit: Visit,
+    taskId: string,
+    config: PushConfig,
+    { version, isOfStart = false }: { readonly version: A2aVersion; readonly isOfStart?: boolean },
+  ): Promise<PushConfig> {
     const { record } = await visit.run(taskId, 'answer');
     const { tenant, user } = record.identity;
-    const id = config.id || ownId(config);
+    const isLegacy = version === LEGACY_VERSION;
+    // In 0.3 a config without an id is found by the id of its task.
+    const id = config.id || (isLegacy ? taskId : ownId(config));
     const known = await this.#of(visit, taskId);
     if (known.length >= MOST && known.every((hook) => hook.id !== hookId(taskId, id)))
       throw new A2aRefused('INVALID_PARAMS', `A task has at most ${MOST} push notification configs. Delete one first.`);
@@ -41,7 +52,7 @@ export class PushConfigs {
     };
     const options = { id: hookId(taskId, id), tenant, user, run: taskId, url: config.url, events: TOLD };
     const hook = await this.#webhooks.putAs(options, {
-      format: 'a2a',
+      format: isLegacy ? 'a2a-0.3' : 'a2a',
       headers,
       ...(isOfStart && { since: record.createdAt }),
     });
@@ -67,7 +78,7 @@ export class PushConfigs {
   async #of(visit: Visit, taskId: string): Promise<readonly Webhook[]> {
     const { record } = await visit.run(taskId);
     const all = await this.#webhooks.list(record.identity.tenant, { run: taskId });
-    return all.filter(({ format }) => format === 'a2a');
+    return all.filter(({ format }) => format !== 'events');
   }
 }
 

@@ -17,7 +17,8 @@ export function pauseData({ token, reason, payload, schema, expiresAt, text, mis
   return { token, reason, ...defined({ payload, schema, expiresAt, text, missing }) };
 }
 
-function titleOf({ reason, payload = {}, text, wait }: TaskPause): string {
+function titleOf(pause: TaskPause): string {
+  const { reason, payload = {}, text, wait } = pause;
   const { tool, args, message, reason: why } = payload;
   if (reason === 'approval_required' && typeof tool === 'string') {
     const shown = args === undefined ? '' : ` with ${JSON.stringify(args)}`;
@@ -25,13 +26,22 @@ function titleOf({ reason, payload = {}, text, wait }: TaskPause): string {
   }
   if (reason === 'client_tool')
     return `The agent calls ${String(tool)}, which is yours to carry out, with ${JSON.stringify(args ?? {})}.`;
+  if (isLimit(pause))
+    return `The agent has reached its limit of ${String(payload['budget'])}, which is ${String(payload['limit'])}.`;
   if (reason === 'in_doubt') return `Nobody knows whether the call of ${String(tool)} has happened.`;
   if (typeof payload['url'] === 'string' && wait === undefined) return `Somebody has to log in at ${payload['url']}.`;
   if (typeof message === 'string') return message;
   return text ?? `The task waits (${reason}).`;
 }
 
-function howOf({ reason, payload = {}, schema, wait }: TaskPause): string {
+/** Whether a limit of the run is reached, which nobody raises by a message. */
+function isLimit({ reason, payload }: TaskPause): boolean {
+  return reason === 'constraints_conflict' && typeof payload?.['budget'] === 'string';
+}
+
+function howOf(pause: TaskPause): string {
+  const { reason, payload = {}, schema, wait } = pause;
+  if (isLimit(pause)) return 'The task goes on when whoever runs the agent has raised it.';
   if (reason === 'client_tool') return 'Answer with a data part {"value": …}: what it gave.';
   if (wait !== undefined)
     return schema === undefined ? 'Answer with words.' : `Answer with a data part that fits ${JSON.stringify(schema)}.`;
@@ -49,7 +59,8 @@ export function pauseMeant(message: A2aMessage, pauses: readonly TaskPause[]): T
   return pauses.length === 1 ? pauses[0] : undefined;
 }
 
-function tokenIn(message: A2aMessage): string | undefined {
+/** The token that the message names. */
+export function tokenIn(message: A2aMessage): string | undefined {
   const named = message.metadata?.['token'] ?? dataIn(message)?.['token'];
   return typeof named === 'string' ? named : undefined;
 }
@@ -73,9 +84,16 @@ export function answerIn(message: A2aMessage, pause: TaskPause): PauseAnswer | u
   if (wait !== undefined) return valueIn(message, data, words, schema);
   if (reason === 'in_doubt') return settlementIn(data);
   const verdict = verdictIn(data, words);
+  if (verdict?.kind === 'approve' && isLimit(pause)) return undefined;
   if (verdict !== undefined) return verdict;
   const isOpen = reason !== 'approval_required' && data !== undefined;
   return isOpen ? { kind: 'payload', payload: withoutToken(data) as JsonObject } : undefined;
+}
+
+/** The answer in a message to a question that is not open, of which nothing is known but what the message says. */
+export function givenAnswer(message: A2aMessage): PauseAnswer | undefined {
+  const data = dataIn(message);
+  return verdictIn(data, textIn(message)) ?? valueIn(message, data, textIn(message), undefined);
 }
 
 function valueIn(

@@ -4,8 +4,8 @@ import { defined, type InputFile, PilotageError } from '#core';
 import type { FileAtUrl, UserMessage } from '#messages';
 import type { Visit } from '../visit.ts';
 import { A2aRefused } from './errors.ts';
-import { answerIn, pauseMeant, takesWords, textIn } from './questions.ts';
-import { type TaskSeen, type TaskSource, viewTask } from './task.ts';
+import { answerIn, givenAnswer, pauseMeant, takesWords, textIn, tokenIn } from './questions.ts';
+import { type Note, type TaskSeen, type TaskSource, viewTask } from './task.ts';
 import { type A2aMessage, type A2aPart, isTerminal } from './wire.ts';
 
 /** The sender of a message. */
@@ -16,8 +16,8 @@ export interface A2aSender extends TaskSource {
 /** What became of a message. */
 export interface MessageTaken {
   readonly taskId: string;
-  /** Set when the message did not answer the question: what the client is told of that. Nothing has changed. */
-  readonly note?: string;
+  /** Set when the message did not answer the question. Nothing has changed. */
+  readonly note?: Note;
 }
 
 /** @throws A2aRefused, PilotageError `run_not_found` for a task that the visitor does not have; and as `Session.send` and `Run.answer`. */
@@ -79,13 +79,17 @@ async function answerTask(source: A2aSender, view: TaskSeen, message: A2aMessage
       await run.send(userMessageOf(message), { id, until: 'applied' });
       return { taskId };
     }
-    const answer = pause && answerIn(message, pause);
-    if (answer === undefined) return { taskId, note: 'That was no answer, and nothing has happened.' };
-    await run.answer(pause?.token, answer, { id });
+    const token = pause?.token ?? tokenIn(message);
+    // Whoever names a question that is closed may send an answer again that was heard: the id says so.
+    const isOfClosed = pause === undefined && token !== undefined;
+    const answer = isOfClosed ? givenAnswer(message) : pause && answerIn(message, pause);
+    if (answer === undefined)
+      return { taskId, note: { to: id, text: 'That was no answer, and nothing has happened.' } };
+    await run.answer(token, answer, { id });
     return { taskId };
   } catch (error) {
     if (!PilotageError.is(error) || !NO_ANSWER.has(error.code)) throw error;
-    return { taskId, note: `That answer was not taken: ${error.message}` };
+    return { taskId, note: { to: id, text: `That answer was not taken: ${error.message}` } };
   }
 }
 

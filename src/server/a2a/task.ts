@@ -35,18 +35,25 @@ export interface TaskSource {
   readonly errorText: ErrorText;
 }
 
+/** Why a message did not answer the question. */
+export interface Note {
+  /** The id of the message. */
+  readonly to: string;
+  readonly text: string;
+}
+
 /** The limit for the files that come with a task: their total size in bytes. */
 const MAX_FILE_BYTES = 1_048_576;
 const ANSWER = 'answer';
 
 /**
- * @param options `historyLength`: how many of the last messages come with the task; default all. `note`: why a message did not answer the question.
+ * @param options `historyLength`: how many of the last messages come with the task; default all. `note`: to a message that did not answer the question.
  * @throws PilotageError `run_not_found`.
  */
 export async function viewTask(
   { runs, errorText }: TaskSource,
   id: string,
-  options: { readonly historyLength?: number; readonly note?: string } = {},
+  options: { readonly historyLength?: number; readonly note?: Note } = {},
 ): Promise<TaskSeen> {
   const { run: first, record: begun } = await runs.run(id);
   const state = await first.state();
@@ -87,7 +94,7 @@ interface Facts {
   readonly result: RunResult | undefined;
   readonly errorText: ErrorText;
   readonly of: { readonly taskId: string; readonly contextId: string };
-  readonly note: string | undefined;
+  readonly note: Note | undefined;
 }
 
 function statusOf(state: RunSnapshot, facts: Facts): A2aTaskStatus {
@@ -96,42 +103,55 @@ function statusOf(state: RunSnapshot, facts: Facts): A2aTaskStatus {
   const referenceTaskIds = state.tasks.map(({ id }) => id);
   const saying = (name: TaskStateName, parts: readonly A2aPart[]): A2aTaskStatus => ({
     state: name,
-    message: messageOf({ of, head: state.head, referenceTaskIds }, parts),
+    message: messageOf({ of, about: name, referenceTaskIds }, parts),
     timestamp,
   });
+  // A message is what refers to other tasks.
+  const telling = (name: TaskStateName): A2aTaskStatus =>
+    referenceTaskIds.length === 0 ? { state: name, timestamp } : saying(name, [{ text: SHARED }]);
   if (result?.status === 'failed') return saying('TASK_STATE_FAILED', [{ text: errorText(result.error) }]);
   if (result?.status === 'finished') {
-    const name = STATE_OF[result.reason] ?? 'TASK_STATE_FAILED';
-    if (name === 'TASK_STATE_COMPLETED') return { state: name, timestamp };
+    const name = STATE_OF[result.reason] ?? (isRefused(state) ? 'TASK_STATE_REJECTED' : 'TASK_STATE_FAILED');
+    if (name === 'TASK_STATE_COMPLETED') return telling(name);
     return saying(name, [{ text: result.answer ?? `The task ended without its goal (${result.reason}).` }]);
   }
-  if (pauses.length > 0) return asksWhat({ of, pauses, head: state.head, timestamp, note, referenceTaskIds });
+  if (pauses.length > 0) return asksWhat({ of, pauses, timestamp, note, referenceTaskIds });
   const isBegun = record.status !== 'pending' && record.waits !== true;
-  return { state: isBegun ? 'TASK_STATE_WORKING' : 'TASK_STATE_SUBMITTED', timestamp };
+  return telling(isBegun ? 'TASK_STATE_WORKING' : 'TASK_STATE_SUBMITTED');
 }
 
-interface Asking extends Saying {
+const SHARED = 'Other tasks do a part of this one.';
+
+/** Whether the policy has refused a call of the last step that had any. */
+function isRefused({ steps }: RunSnapshot): boolean {
+  const last = steps.findLast(({ calls }) => calls.length > 0)?.calls ?? [];
+  return last.some(({ outcome }) => outcome?.kind === 'error' && outcome.error.code === 'policy_refused');
+}
+
+interface Asking extends Omit<Saying, 'about'> {
   readonly pauses: readonly TaskPause[];
   readonly timestamp: string;
-  readonly note?: string | undefined;
+  readonly note?: Note | undefined;
 }
 
 /** The status of a task that waits for its client: in words, and as data. */
 export function asksWhat({ pauses, timestamp, note, ...saying }: Asking): A2aTaskStatus {
-  const words = [...(note === undefined ? [] : [note]), askedWords(pauses)].join('\n');
+  const words = [...(note === undefined ? [] : [note.text]), askedWords(pauses)].join('\n');
   const parts: readonly A2aPart[] = [{ text: words }, { data: { pauses: pauses.map(pauseData) } }];
   const state = pauses.some(isLoginOf) ? 'TASK_STATE_AUTH_REQUIRED' : 'TASK_STATE_INPUT_REQUIRED';
-  return { state, message: messageOf(saying, parts), timestamp };
+  const about = [...pauses.map(({ token }) => token), ...(note === undefined ? [] : [note.to])].join('+');
+  return { state, message: messageOf({ ...saying, about }, parts), timestamp };
 }
 
 interface Saying {
   readonly of: Facts['of'];
-  readonly head: number;
+  /** What is said: the questions that are open, or the state. The id of the message is made of it, so that it is the same whoever asks and whenever. */
+  readonly about: string;
   readonly referenceTaskIds?: readonly string[];
 }
 
-function messageOf({ of, head, referenceTaskIds = [] }: Saying, parts: readonly A2aPart[]): A2aMessage {
-  const messageId = `${of.taskId}:${head}`;
+function messageOf({ of, about, referenceTaskIds = [] }: Saying, parts: readonly A2aPart[]): A2aMessage {
+  const messageId = `${of.taskId}:${about}`;
   return {
     ...{ messageId, ...of, role: 'ROLE_AGENT' as const, parts },
     ...(referenceTaskIds.length > 0 && { referenceTaskIds }),

@@ -2,9 +2,25 @@
 import type { Json, JsonObject } from '#core';
 
 export const PROTOCOL_VERSION = '1.0';
+export const LEGACY_VERSION = '0.3';
+/** The version that a client speaks. */
+export type A2aVersion = typeof PROTOCOL_VERSION | typeof LEGACY_VERSION;
 export const CARD_PATH = '/.well-known/agent-card.json';
 /** The media type of HTTP+JSON. */
 export const MEDIA_TYPE = 'application/a2a+json';
+
+/** The methods of JSON-RPC, which are the operations of either binding. */
+export type OperationName =
+  | 'SendMessage'
+  | 'GetTask'
+  | 'ListTasks'
+  | 'CancelTask'
+  | 'CreateTaskPushNotificationConfig'
+  | 'GetTaskPushNotificationConfig'
+  | 'ListTaskPushNotificationConfigs'
+  | 'DeleteTaskPushNotificationConfig'
+  | 'GetExtendedAgentCard';
+export type StreamName = 'SendStreamingMessage' | 'SubscribeToTask';
 
 export type TaskStateName =
   | 'TASK_STATE_SUBMITTED'
@@ -134,6 +150,11 @@ export interface AgentCard {
   readonly description: string;
   readonly version: string;
   readonly supportedInterfaces: readonly AgentInterface[];
+  /** This and the next two are for clients of 0.3, with `supportsAuthenticatedExtendedCard`. */
+  readonly url?: string;
+  readonly preferredTransport?: string;
+  readonly protocolVersion?: string;
+  readonly supportsAuthenticatedExtendedCard?: boolean;
   readonly capabilities: {
     readonly streaming?: boolean;
     readonly pushNotifications?: boolean;

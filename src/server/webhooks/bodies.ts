@@ -1,6 +1,7 @@
 /** The bodies in which events are posted, in the form of standard-webhooks or of A2A. */
 import { isJsonObject, type Json, type JsonObject, type RunEvent } from '#core';
 import type { Run, Runtime } from '#runtime';
+import { legacyNotification } from '../a2a/legacy.ts';
 import { notificationOf } from '../a2a/notification.ts';
 import { MEDIA_TYPE } from '../a2a/wire.ts';
 import type { ErrorText } from '../problem.ts';
@@ -23,9 +24,11 @@ export async function postedBody(
   run: Run,
   event: RunEvent,
 ): Promise<Body | undefined> {
-  if (hook.format === 'a2a') {
+  if (hook.format !== 'events') {
     const notification = await notificationOf(source, run, event);
-    return notification && { type: MEDIA_TYPE, body: JSON.stringify(notification) };
+    if (notification === undefined) return undefined;
+    if (hook.format === 'a2a') return { type: MEDIA_TYPE, body: JSON.stringify(notification) };
+    return { type: 'application/json', body: JSON.stringify(legacyNotification(notification)) };
   }
   const { type, identity, seq, occurredAt, ...payload } = event;
   const data = { ...identity, seq, event: { type, ...(withoutInside(payload, source.errorText) as JsonObject) } };

@@ -32,7 +32,7 @@ export interface WebhookOptions {
 }
 
 /** The form in which events are posted. */
-export type WebhookFormat = 'events' | 'a2a';
+export type WebhookFormat = 'events' | 'a2a' | 'a2a-0.3';
 
 export interface Webhook extends WebhookOptions {
   readonly secret: string;
