@@ -1,6 +1,5 @@
 /** Does what a client's input asks of its thread: sends a message, or answers questions. An input that was accepted before changes nothing. */
 import { createHash } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { PilotageError, type TaskPause } from '#core';
 import type { BusyMode, PauseAnswer, SentMessage, TurnView } from '#runtime';
 import { RequestRefused } from '../problem.ts';
@@ -22,9 +21,6 @@ export interface AcceptedInput {
 }
 
 const NOTHING: Known = new Map();
-/** How often it is looked what became of the answer of somebody who was faster, and how long after each other. */
-const TRIES = 100;
-const LOOK_MS = 50;
 /** The longest label that a run may have. */
 const MOST_LABEL_CHARS = 256;
 
@@ -136,9 +132,10 @@ async function resumed(
 ): Promise<AcceptedInput> {
   if (current === undefined) throw unknownInterrupt(resume[0]?.interruptId);
   const run = await thread.firstOf(current.turn);
-  for (let tries = 1; ; tries += 1) {
+  for (;;) {
+    const waiting = await thread.pauses(current.turn);
     const { known, answered } = await thread.read(run);
-    const open = (await thread.pauses(current.turn)).filter((pause) => !isOfClient(pause));
+    const open = waiting.filter((pause) => !isOfClient(pause) && !answered.has(pause.token));
     const given = resume.filter(({ interruptId }) => open.some(({ token }) => token === interruptId));
     const before = assertAnsweredSo(
       resume.filter((entry) => !given.includes(entry)),
@@ -152,9 +149,9 @@ async function resumed(
       return { run, known, ...(await alsoSaid(thread, input)) };
     } catch (error) {
       // Somebody else was faster, perhaps with the same answer, which the run may not have taken yet.
-      if (tries > TRIES || !(PilotageError.is(error, 'pause_not_found') || PilotageError.is(error, 'run_ended')))
-        throw error;
-      await sleep(LOOK_MS);
+      if (!(PilotageError.is(error, 'pause_not_found') || PilotageError.is(error, 'run_ended'))) throw error;
+      const tokens = given.map(({ interruptId }) => interruptId);
+      if (!(await thread.untilAnswered(run, tokens))) throw error;
     }
   }
 }
