@@ -43,7 +43,7 @@ it('takes the answer to an interrupt while a message waits behind it, and no mes
   expect(effects.count('refund')).toBe(1);
 });
 
-it('is told what came of the same resume that somebody sends at the same moment', async () => {
+it('is told what came of the same resume that somebody sends at the same moment (answers are idempotent)', async () => {
   const { url, effects } = await agUiServer();
   const agent = client(url);
   await say(agent, 'refund A-17 and B-18');
