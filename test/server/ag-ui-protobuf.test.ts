@@ -22,8 +22,8 @@ it.each([
     return answer;
   };
   for (const agent of [binary, plain]) await say(agent, text, 'm1').catch(() => {});
-  // Of progress as many deltas come as the reader is fast.
-  const of = (agent: typeof binary): unknown => [agent.types.filter((type) => type !== 'STATE_DELTA'), agent.state];
+  // In how many pieces something comes depends on when it is read.
+  const of = (agent: typeof binary): unknown => [new Set(agent.types), agent.state];
   expect(of(binary)).toEqual(of(plain));
   expect(binary.messages.map(({ role, content }) => [role, content])).toEqual(
     plain.messages.map(({ role, content }) => [role, content]),

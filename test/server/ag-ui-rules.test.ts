@@ -2,13 +2,19 @@
 import { describe, expect, it } from 'vitest';
 import type { Planner, PlannerFunction } from '#core';
 import { agent as agentOf } from '#tools';
-import { agUiServer, client, type Posted, posted, say, textOf, type Version } from '../kit/ag-ui.ts';
+import { agUiServer, type Client, client, type Posted, posted, say, textOf, type Version } from '../kit/ag-ui.ts';
 import { call, finish, pause, script } from '../kit/decisions.ts';
 import { make } from '../kit/tools.ts';
 
 const VERSIONS: readonly Version[] = ['1.0.0', '0.0.59'];
 const words = (content: string) => [{ id: 'm1', role: 'user', content }];
 const typesOf = ({ events }: Posted): readonly string[] => events.map(({ type }) => type);
+const yes = (agent: Client) =>
+  agent.pendingInterrupts.map(({ id }) => ({
+    interruptId: id,
+    status: 'resolved' as const,
+    payload: { approved: true },
+  }));
 const pick = { name: 'pickColor', description: 'Lets the user pick a color.', parameters: { type: 'object' } };
 
 /** Thinks, speaks, and says what it has cost. */
@@ -172,10 +178,7 @@ describe('AG-UI approvals', () => {
     const { url } = await agUiServer({ agents: [agentOf({ name: 'failing', planner, tools: [refund] })] });
     const agent = client(url);
     await say(agent, 'go');
-    const resume = [
-      { interruptId: agent.pendingInterrupts[0]?.id ?? '', status: 'resolved' as const, payload: { approved: true } },
-    ];
-    await agent.runAgent({ resume }).catch(() => {});
+    await agent.runAgent({ resume: yes(agent) }).catch(() => {});
     expect(agent.types.at(-1)).toBe('RUN_ERROR');
     const later = client(url, { threadId: agent.threadId });
     await later.connectAgent();
@@ -189,10 +192,7 @@ describe('AG-UI: a pause that is not a tool call', () => {
     const agent = client(url);
     await say(agent, 'go');
     expect(agent.pendingInterrupts).toMatchObject([{ reason: 'confirmation' }]);
-    const resume = [
-      { interruptId: agent.pendingInterrupts[0]?.id ?? '', status: 'resolved' as const, payload: { approved: true } },
-    ];
-    await agent.runAgent({ resume });
+    await agent.runAgent({ resume: yes(agent) });
     expect(textOf(agent)).toBe('done');
   });
 
@@ -206,6 +206,9 @@ describe('AG-UI: a pause that is not a tool call', () => {
     expect(agent.pendingInterrupts).toMatchObject([
       { reason: 'pilotage:budget', message: expect.stringContaining('1 of 1'), metadata: { budget: 'steps', used: 1 } },
     ]);
+    // A yes gives it no more.
+    await agent.runAgent({ resume: yes(agent) });
+    expect(agent.pendingInterrupts).toMatchObject([{ reason: 'pilotage:budget' }]);
     const [waiting] = await runtime.waiting({ tenant: 'local' });
     await runtime.run(waiting?.run ?? '').resume({ limits: { steps: 9 } });
     const later = client(url, { threadId: agent.threadId });

@@ -58,7 +58,7 @@ function addRoutes(app: Hono<ServerEnv>, context: PartContext, options: Given): 
     const encoding = await encodingFor(request, input);
     return visit.entering(async () => {
       // What is accepted is stored before the client hears of it, and also when it has gone.
-      const accepted = await accept(thread, input, options.busy).catch((error: unknown) => ({ error }));
+      const accepted = await accept(thread, input, options.busy, visit.signal).catch((error: unknown) => ({ error }));
       return streamed(visit, context, encoding, (signal) => answered({ input, thread, context, accepted, signal }));
     });
   });
@@ -107,9 +107,9 @@ async function* answered({ input, thread, context, accepted, signal }: Answering
   const version = isFirstVersion(input) ? { protocolVersion: '1.0' } : {};
   yield { type: 'RUN_STARTED', threadId, runId, ...version };
   if ('error' in accepted) return yield runError(accepted.error, context);
-  const { run, known, said, awaits } = accepted;
+  const { run, known, said, taken } = accepted;
   await thread.mustSee(run);
-  if (awaits !== undefined) await thread.untilHeard(awaits.run, awaits.message, signal);
+  await taken?.(signal);
   const { errorText } = context;
   const runOf = (id: string) => thread.runOf(id);
   const before = once(() => thread.before(run));

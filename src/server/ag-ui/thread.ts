@@ -101,11 +101,13 @@ export class Thread {
     }
   }
 
-  /** Resolves when one of these pauses was answered: at once, or when the run takes the answer. @returns false when the turn ends without, or the client is gone. */
-  async untilAnswered(run: string, tokens: readonly string[]): Promise<boolean> {
-    const { signal } = this.#visit;
+  /** Resolves when the turn has taken or refused an answer to each of these pauses, whoever gave it. @returns false when it ends without, or the client is gone. */
+  async untilAnswered(run: string, tokens: readonly string[], signal: AbortSignal): Promise<boolean> {
+    const open = new Set<unknown>(tokens);
     for await (const event of this.runOf(run).events({ tasks: true, overPauses: true, signal })) {
-      if (event.type === 'pause.resumed' && tokens.includes(event.token)) return true;
+      if (event.type === 'pause.resumed') open.delete(event.token);
+      if (event.type === 'control.rejected') open.delete(event.control.payload?.['token']);
+      if (open.size === 0) return true;
     }
     return false;
   }
