@@ -78,6 +78,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
 
 /** Modules that only the files matching the pattern may import, so that nobody loads them without asking for them. */
 export const RESERVED: Readonly<Record<string, RegExp>> = {
+  '@ag-ui/encoder': /^src\/server\/ag-ui\/encoding\.ts$/,
   '@ai-sdk/openai-compatible': /^src\/model\/openai-compatible\.ts$/,
   '@modelcontextprotocol/server': /^src\/server\/mcp\/[^/]+\.ts$/,
   jose: /^src\/server\/auth\/jwt\.ts$/,

@@ -10,13 +10,18 @@ export interface ServerEvent {
   readonly id?: string;
 }
 
+/** A piece of a stream: an event, or in a stream `ofBytes` the bytes of one. */
+export type StreamPiece = ServerEvent | Uint8Array;
+
 export interface EventStreamOptions {
   /** Headers beside those of every event stream. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** The events are bytes of another format, which `headers` name. There are no comments between them. Default false. */
+  readonly ofBytes?: boolean;
   /** Called once, when the stream has ended or its reader is gone. It has to make the iteration end. */
   readonly onEnd: () => void;
   /** Makes the last event of a stream that has failed. Absent: the connection is cut. */
-  readonly onError?: (error: unknown) => ServerEvent | undefined;
+  readonly onError?: (error: unknown) => StreamPiece | undefined;
 }
 
 const KEEP_ALIVE_MS = 15_000;
@@ -38,18 +43,18 @@ export function eventHeaders({ headers }: Pick<EventStreamOptions, 'headers'>): 
 }
 
 /** A response whose body is the events, as they come. */
-export function eventStream(events: AsyncIterator<ServerEvent>, options: EventStreamOptions): Response {
+export function eventStream(events: AsyncIterator<StreamPiece>, options: EventStreamOptions): Response {
   const body = new EventBody(events, options);
   return new Response(body.stream, { headers: eventHeaders(options) });
 }
 
 class EventBody {
   readonly stream: ReadableStream<Uint8Array>;
-  readonly #events: AsyncIterator<ServerEvent>;
+  readonly #events: AsyncIterator<StreamPiece>;
   readonly #options: EventStreamOptions;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   #keepAliveTimer: NodeJS.Timeout | undefined;
-  /** Events that are to be sent together. */
+  /** Events that are to be sent together. Of bytes each character is one. */
   #gathered = '';
   #sendTimer: NodeJS.Timeout | undefined;
   #sentAt = 0;
@@ -59,15 +64,17 @@ class EventBody {
   #isLast = false;
   #isOver = false;
 
-  constructor(events: AsyncIterator<ServerEvent>, options: EventStreamOptions) {
+  constructor(events: AsyncIterator<StreamPiece>, options: EventStreamOptions) {
     this.#events = events;
     this.#options = options;
     this.stream = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
           this.#controller = controller;
-          this.#keepAliveTimer = setInterval(() => this.#keepAlive(), KEEP_ALIVE_MS);
-          this.#keepAliveTimer.unref();
+          if (this.#options.ofBytes !== true) {
+            this.#keepAliveTimer = setInterval(() => this.#keepAlive(), KEEP_ALIVE_MS);
+            this.#keepAliveTimer.unref();
+          }
           void this.#gather();
         },
         pull: () => this.#arm(),
@@ -125,7 +132,8 @@ class EventBody {
     const piece = this.#gathered;
     this.#gathered = '';
     this.#sentAt = performance.now();
-    if (piece !== '') this.#controller?.enqueue(encoder.encode(piece));
+    const bytes = this.#options.ofBytes === true ? Buffer.from(piece, 'latin1') : encoder.encode(piece);
+    if (bytes.length > 0) this.#controller?.enqueue(bytes);
     this.#goOn?.();
     this.#goOn = undefined;
     // `enqueue` may have called `#arm`, which may have ended the stream.
@@ -151,7 +159,9 @@ class EventBody {
   }
 }
 
-function textOf({ data, event, id }: ServerEvent): string {
+function textOf(piece: StreamPiece): string {
+  if (piece instanceof Uint8Array) return Buffer.from(piece.buffer, piece.byteOffset, piece.length).toString('latin1');
+  const { data, event, id } = piece;
   if (event === undefined && id === undefined) return `data: ${data}\n\n`;
   return `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}data: ${data}\n\n`;
 }

@@ -3,7 +3,7 @@ import { assertIdentity, type Caller, defined, describeThrown, PilotageError } f
 import type { RunRecord } from '#journal';
 import type { Run, Runtime, Session, SessionOptions } from '#runtime';
 import type { Access, Action, Subject } from './access.ts';
-import { type EventStreamOptions, eventHeaders, eventStream, type ServerEvent } from './event-stream.ts';
+import { type EventStreamOptions, eventHeaders, eventStream, type StreamPiece } from './event-stream.ts';
 import { RequestRefused } from './problem.ts';
 import type { StreamSlots } from './stream-slots.ts';
 
@@ -162,7 +162,7 @@ export class Visit {
    * @throws RequestRefused `streams_full`.
    */
   stream(
-    events: (signal: AbortSignal) => AsyncIterable<ServerEvent>,
+    events: (signal: AbortSignal) => AsyncIterable<StreamPiece>,
     options: Omit<EventStreamOptions, 'onEnd'> = {},
   ): Response {
     // Nobody reads the body of an answer to HEAD.

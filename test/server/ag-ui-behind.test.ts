@@ -1,7 +1,10 @@
 /** Threads of AG-UI on which messages wait behind the turn under way. */
-import { expect, it } from 'vitest';
-import { agUiServer, type Client, client, say, textOf } from '../kit/ag-ui.ts';
-import { until } from '../kit/waiting.ts';
+import { expect, it, vi } from 'vitest';
+import { memoryJournal } from '#journal';
+import { agent as agentOf } from '#tools';
+import { agUiServer, type Client, client, posted, say, textOf } from '../kit/ag-ui.ts';
+import { script } from '../kit/decisions.ts';
+import { quiet, until } from '../kit/waiting.ts';
 
 const words = (agent: Client): string => JSON.stringify(agent.seen);
 
@@ -43,7 +46,7 @@ it('takes the answer to an interrupt while a message waits behind it, and no mes
   expect(effects.count('refund')).toBe(1);
 });
 
-it('is told what came of the same resume that somebody sends at the same moment', async () => {
+it('is told what came of the same resume that somebody sends at the same moment (answers are idempotent)', async () => {
   const { url, effects } = await agUiServer();
   const agent = client(url);
   await say(agent, 'refund A-17 and B-18');
@@ -69,6 +72,30 @@ it('is told what came of the same resume that somebody sends at the same moment'
     expect(stream).not.toContain('"RUN_ERROR"');
   }
   expect(effects.count('refund')).toBe(2);
+});
+
+it('is told what came of an answer that somebody else has stored and no process has taken yet (answers are idempotent)', async () => {
+  const journal = memoryJournal();
+  const first = await agUiServer({ journal });
+  const agent = client(first.url, { threadId: 'talk' });
+  await say(agent, 'refund A-17');
+  await first.runtime.close();
+  // It does not have the agent, so that nobody goes on with the run.
+  const { url } = await agUiServer({ journal, agents: [agentOf({ name: 'another', planner: script() })] });
+  const looks = vi.spyOn(journal, 'inbox');
+  const resume = agent.pendingInterrupts.map(({ id }) => ({
+    interruptId: id,
+    status: 'resolved',
+    payload: { approved: true },
+  }));
+  const answers = [1, 2].map(() => posted(`${url}/ag-ui`, { threadId: 'talk', messages: agent.messages, resume }));
+  await until(() => looks.mock.calls.length >= 2);
+  await quiet();
+  const { runtime, effects } = await agUiServer({ journal });
+  runtime.work();
+  for (const { events } of await Promise.all(answers))
+    expect(events.at(-1)).toMatchObject({ type: 'RUN_FINISHED', result: 'A-17 is refunded.' });
+  expect(effects.count('refund')).toBe(1);
 });
 
 it('loads a thread of more than a hundred turns from its beginning', async () => {

@@ -1,7 +1,7 @@
 /** Interrupts of AG-UI: they are answered once, in whole, by whoever may, and never by anything else. */
 import { describe, expect, it, vi } from 'vitest';
 import { agent as agentOf } from '#tools';
-import { agUiServer, type Client, client, rolesOf, say, textOf } from '../kit/ag-ui.ts';
+import { agUiServer, type Client, client, posted, rolesOf, say, textOf } from '../kit/ag-ui.ts';
 import { asks, call, script } from '../kit/decisions.ts';
 import { make } from '../kit/tools.ts';
 import { until } from '../kit/waiting.ts';
@@ -14,16 +14,11 @@ const yes = (id: string, payload: unknown = { approved: true }) => ({
 const no = (id: string) => ({ interruptId: id, status: 'cancelled' as const });
 const idsOf = (agent: Client): string[] => agent.pendingInterrupts.map(({ id }) => id);
 
-/** What a client says that does not keep to its own rules, and what it is told. */
-async function posted(url: string, body: object): Promise<{ type: string; code?: string; message?: string }[]> {
-  const input = { runId: `run-${Math.random()}`, messages: [], tools: [], context: [], ...body };
-  const answer = await fetch(`${url}/ag-ui`, { method: 'POST', body: JSON.stringify(input) });
-  const text = await answer.text();
-  return text.split('\n\n').flatMap((line) => (line.startsWith('data: ') ? [JSON.parse(line.slice(6))] : []));
-}
+/** The events of an answer. */
+const eventsOf = async (url: string, body: object) => (await posted(`${url}/ag-ui`, body)).events;
 
-describe('interrupts of a thread', () => {
-  it('come together for two calls of one step, and are answered each its way', async () => {
+describe('AG-UI approvals: interrupts of a thread', () => {
+  it('come together for two calls of one step (mastra#19528), and are answered each its way: editedArgs replace the arguments (approve with other arguments)', async () => {
     const { url, effects } = await agUiServer();
     const agent = client(url);
     await say(agent, 'refund A-17 and B-18');
@@ -40,7 +35,7 @@ describe('interrupts of a thread', () => {
     expect(effects.count('refund')).toBe(1);
   });
 
-  it('are refused as a whole when one is left out, is not known, or is answered in no clear words', async () => {
+  it('are answered by resume for all open ones: partial coverage, an unknown interrupt and unclear words are RUN_ERROR', async () => {
     const { url, effects } = await agUiServer();
     const agent = client(url);
     const { threadId } = agent;
@@ -53,10 +48,10 @@ describe('interrupts of a thread', () => {
       [yes(one), yes(two, { approved: 'true' })],
     ];
     for (const resume of refusals) {
-      const told = await posted(url, { threadId, messages: agent.messages, resume });
+      const told = await eventsOf(url, { threadId, messages: agent.messages, resume });
       expect(told.map(({ type }) => type)).toEqual(['RUN_STARTED', 'RUN_ERROR']);
     }
-    expect(await posted(url, { threadId, resume: refusals[0] })).toContainEqual(
+    expect(await eventsOf(url, { threadId, resume: refusals[0] })).toContainEqual(
       expect.objectContaining({ code: 'payload_invalid', message: expect.stringContaining(two) }),
     );
     expect(effects.count('refund')).toBe(0);
@@ -65,12 +60,12 @@ describe('interrupts of a thread', () => {
     expect(effects.count('refund')).toBe(2);
   });
 
-  it('stand in the way of input without resume (n8n#36737, ai#12709)', async () => {
+  it('make input without resume RUN_ERROR: a message in place of an answer breaks nothing (n8n#36737, ai#12709)', async () => {
     const { url, effects } = await agUiServer();
     const agent = client(url);
     await say(agent, 'refund A-17');
     const messages = [...agent.messages, { id: 'next', role: 'user', content: 'say hello' }];
-    const told = await posted(url, { threadId: agent.threadId, messages });
+    const told = await eventsOf(url, { threadId: agent.threadId, messages });
     expect(told.at(-1)).toMatchObject({ type: 'RUN_ERROR', code: 'run_paused' });
     await agent.runAgent({ resume: [yes(idsOf(agent)[0] ?? '')] });
     expect(textOf(agent)).toBe('A-17 is refunded.');
@@ -91,32 +86,32 @@ describe('interrupts of a thread', () => {
     expect(other.messages.map(({ id }) => id).toSorted()).toEqual(agent.messages.map(({ id }) => id).toSorted());
   });
 
-  it('are answered once by the same resume twice, also at the same time; another answer is refused', async () => {
+  it('take the same resume again safely, also at the same time, without a duplicate tool result (CopilotKit#6470); a different second answer is refused', async () => {
     const { url, effects } = await agUiServer();
     const agent = client(url);
     await say(agent, 'refund A-17');
     const [id = ''] = idsOf(agent);
     const again = { threadId: agent.threadId, messages: agent.messages, resume: [yes(id)] };
-    const told = await Promise.all([posted(url, again), posted(url, again), posted(url, again)]);
-    told.push(await posted(url, again));
+    const told = await Promise.all([eventsOf(url, again), eventsOf(url, again), eventsOf(url, again)]);
+    told.push(await eventsOf(url, again));
     for (const events of told) {
       expect(events.at(-1)).toMatchObject({ type: 'RUN_FINISHED', result: 'A-17 is refunded.' });
       expect(events.filter(({ type }) => type === 'TOOL_CALL_RESULT')).toHaveLength(1);
       expect(events.filter(({ type }) => type === 'TOOL_CALL_START')).toHaveLength(0);
     }
-    expect((await posted(url, { ...again, resume: [no(id)] })).at(-1)).toMatchObject({
+    expect((await eventsOf(url, { ...again, resume: [no(id)] })).at(-1)).toMatchObject({
       type: 'RUN_ERROR',
       code: 'pause_not_found',
     });
     expect(
       (
-        await posted(url, { ...again, resume: [yes(id, { approved: true, editedArgs: { order: 'B', amount: 1 } })] })
+        await eventsOf(url, { ...again, resume: [yes(id, { approved: true, editedArgs: { order: 'B', amount: 1 } })] })
       ).at(-1),
     ).toMatchObject({ type: 'RUN_ERROR' });
     expect(effects.count('refund')).toBe(1);
   });
 
-  it('come again after a reload while they are open, and never after that (CopilotKit#2418, #6891, agentscope-java#2911)', async () => {
+  it('come again after a reload while they are open (CopilotKit#1397, CopilotKit#2418, CopilotKit#6891), and never once resolved (agentscope-java#2911, CopilotKit#6470)', async () => {
     const { url, effects } = await agUiServer();
     const agent = client(url);
     await say(agent, 'refund A-17');
@@ -134,19 +129,21 @@ describe('interrupts of a thread', () => {
     expect(effects.count('refund')).toBe(1);
   });
 
-  it('are those of their own thread (CopilotKit#1510)', async () => {
+  it('are never shown in another thread, nor answered from there (CopilotKit#1510)', async () => {
     const { url, effects } = await agUiServer();
     const [agent, other] = [client(url), client(url)];
     await say(agent, 'refund A-17');
     await say(other, 'say hello');
     expect(idsOf(other)).toEqual([]);
     const resume = [yes(idsOf(agent)[0] ?? '')];
-    expect((await posted(url, { threadId: other.threadId, resume })).at(-1)).toMatchObject({ code: 'pause_not_found' });
-    expect((await posted(url, { threadId: 'nowhere', resume })).at(-1)).toMatchObject({ code: 'pause_not_found' });
+    expect((await eventsOf(url, { threadId: other.threadId, resume })).at(-1)).toMatchObject({
+      code: 'pause_not_found',
+    });
+    expect((await eventsOf(url, { threadId: 'nowhere', resume })).at(-1)).toMatchObject({ code: 'pause_not_found' });
     expect(effects.count('refund')).toBe(0);
   });
 
-  it('go on when the client that has answered is gone', async () => {
+  it('go on when the client that has answered is gone (the client going away)', async () => {
     const { url, effects } = await agUiServer();
     const agent = client(url);
     await say(agent, 'refund A-17');
@@ -161,7 +158,7 @@ describe('interrupts of a thread', () => {
     expect(effects.count('refund')).toBe(1);
   });
 
-  it('that have expired may be cancelled to go on, and not be answered', async () => {
+  it('carry expiresAt; an expired interrupt may be cancelled to go on, and resolving it is RUN_ERROR', async () => {
     const refund = make('refund', () => 'paid', { effect: 'once', needsApproval: { expiresInMs: 30 } });
     const { url } = await agUiServer({
       agents: [agentOf({ name: 'hasty', planner: script(call('refund')), tools: [refund] })],
@@ -177,7 +174,7 @@ describe('interrupts of a thread', () => {
       await other.connectAgent();
       return other.pendingInterrupts.length === 0;
     });
-    expect((await posted(url, { threadId, messages, resume: [yes(id)] })).at(-1)).toMatchObject({
+    expect((await eventsOf(url, { threadId, messages, resume: [yes(id)] })).at(-1)).toMatchObject({
       code: 'pause_expired',
     });
     await agent.runAgent({ resume: [no(id)] });
@@ -185,7 +182,7 @@ describe('interrupts of a thread', () => {
     expect(textOf(agent)).toBe('done');
   });
 
-  it('that are questions take words, by resume or by a message', async () => {
+  it('that are questions (a pause that is not a tool call, input_required) take words, by resume or by a message', async () => {
     const planner = script(asks);
     const { url } = await agUiServer({ agents: [agentOf({ name: 'asker', planner })] });
     const [one, two] = [client(url), client(url)];
@@ -196,7 +193,7 @@ describe('interrupts of a thread', () => {
     await one.runAgent({ resume: [yes(idsOf(one)[0] ?? '', { text: 'blue' })] });
     expect(textOf(one)).toBe('done');
     const messages = [{ id: 'answer', role: 'user', content: 'blue' }];
-    const told = await posted(url, { threadId: two.threadId, messages });
+    const told = await eventsOf(url, { threadId: two.threadId, messages });
     expect(told.at(-1)).toMatchObject({ type: 'RUN_FINISHED', result: 'done' });
   });
 });

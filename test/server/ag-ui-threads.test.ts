@@ -18,8 +18,8 @@ const PICK: Tool = { name: 'pickColor', description: 'Lets the user pick a color
 const SCROLL: Tool = { name: 'scroll', description: '', parameters: { type: 'object' } };
 const count = (agent: Client, type: string): number => agent.types.filter((each) => each === type).length;
 
-describe.each<Version>(['1.0.0', '0.0.59'])('a client of %s with tools of its own', (version) => {
-  it('gets the call, ends the run, and answers with a tool message', async () => {
+describe.each<Version>(['1.0.0', '0.0.59'])('AG-UI frontend tools: a client of %s', (version) => {
+  it('gets the call, ends the run with success (pendingToolCallIds for 1.0 alone), and answers with a role:tool message in the next run', async () => {
     const { url } = await agUiServer();
     const agent = client(url, { version });
     agent.addMessage({ id: 'm1', role: 'user', content: 'pick a color' });
@@ -59,8 +59,8 @@ describe.each<Version>(['1.0.0', '0.0.59'])('a client of %s with tools of its ow
   });
 });
 
-describe('a thread', () => {
-  it('answers the same message, and the same runId, once', async () => {
+describe('AG-UI: a thread', () => {
+  it('answers the same message, and the same runId, once; ids of messages are stable (ids)', async () => {
     const { url, effects, runtime } = await agUiServer();
     const agent = client(url);
     const message: Message = { id: 'm1', role: 'user', content: 'weather in Oslo' };
@@ -85,7 +85,7 @@ describe('a thread', () => {
     expect(effects.count('weather')).toBe(1);
   });
 
-  it('gives a late reader the text so far, then what comes, without gap or repeat', async () => {
+  it('gives a late reader the text so far, then what comes, without gap or repeat (reattaching)', async () => {
     const { url } = await agUiServer();
     const agent = client(url);
     const saying = say(agent, 'slow 25');
@@ -104,7 +104,7 @@ describe('a thread', () => {
     expect(late.messages).toEqual(agent.messages);
   });
 
-  it('goes on without the client that aborts, and ends when it is cancelled', async () => {
+  it('goes on when abortRun() disconnects, and ends as cancelled at the cancel endpoint (abort, the client going away)', async () => {
     vi.spyOn(console, 'error').mockImplementation(() => {});
     const { url } = await agUiServer();
     const agent = client(url);
@@ -140,7 +140,7 @@ describe('a thread', () => {
     expect(rolesOf(all)).toEqual(['user', 'assistant', 'user', 'assistant']);
   });
 
-  it('is its owner’s: others have another one of the same name', async () => {
+  it('is its owner’s: 401 and 403 before any stream, and others have another thread of the same name (auth)', async () => {
     const runtime = createRuntime({ agents: [scenarioAgent(new Effects())], journal: memoryJournal() });
     const authenticate = (request: Request) => {
       const user = request.headers.get('authorization');
@@ -194,7 +194,7 @@ describe('a thread', () => {
   });
 });
 
-describe('a turn', () => {
+describe('AG-UI: a turn', () => {
   it('calls tools that only the page has', async () => {
     const planner = script(call('scroll', { to: 'top' }, 'c1'), finish('done'));
     const { url } = await agUiServer({ agents: [agentOf({ name: 'pages', planner })] });
@@ -209,7 +209,7 @@ describe('a turn', () => {
     expect(textOf(agent)).toBe('done');
   });
 
-  it('asks for its tasks, and goes on with them when they are answered', async () => {
+  it('shows interrupts of tasks under subagentRunId, and goes on with them when they are answered (subagents suspended)', async () => {
     const refund = make('refund', () => 'paid', { effect: 'once', needsApproval: true });
     const child = agentOf({ name: 'child', planner: script(call('refund'), finish('found it')), tools: [refund] });
     const spawn = {
@@ -241,7 +241,7 @@ describe('a turn', () => {
     expect(other.messages).toEqual(agent.messages);
   });
 
-  it('takes back what a model said before it failed', async () => {
+  it('takes back what a model said before it failed with MESSAGES_SNAPSHOT (token.reset)', async () => {
     const planner: Planner = {
       name: 'reset',
       async *next() {
@@ -259,7 +259,7 @@ describe('a turn', () => {
     expect(agent.types).toContain('MESSAGES_SNAPSHOT');
   });
 
-  it('shows tasks as subagents, with their events under their own names', async () => {
+  it('shows tasks as SUBAGENT_*, with consistent subagent tags (mapping)', async () => {
     const held = gate();
     const child = agentOf({
       name: 'child',
@@ -291,7 +291,7 @@ describe('a turn', () => {
     expect(other.messages).toEqual(agent.messages);
   });
 
-  it('shows a plan as state and as an activity', async () => {
+  it('shows a plan as state and as ACTIVITY_* (mapping)', async () => {
     const nodes = [
       { id: 'a', tool: 'one', args: {} },
       { id: 'b', tool: 'two', args: {}, after: ['a'] },

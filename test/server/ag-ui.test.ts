@@ -4,8 +4,8 @@ import { agUiServer, client, rolesOf, say, textOf, type Version } from '../kit/a
 
 const VERSIONS: readonly Version[] = ['1.0.0', '0.0.59'];
 
-describe.each(VERSIONS)('a client of %s', (version) => {
-  it('gets words as they come, and the answer once', async () => {
+describe.each(VERSIONS)('AG-UI: a client of %s', (version) => {
+  it('gets tokens as TEXT_MESSAGE_* as they come, the answer once, first RUN_STARTED, last RUN_FINISHED (order, mapping)', async () => {
     const { url } = await agUiServer();
     const agent = client(url, { version });
     const { result, newMessages } = await say(agent, 'say one two three');
@@ -17,7 +17,7 @@ describe.each(VERSIONS)('a client of %s', (version) => {
     expect(agent.types.at(-1)).toBe('RUN_FINISHED');
   });
 
-  it('sees a call with its arguments and its result', async () => {
+  it('sees tool.invoked as TOOL_CALL_START/ARGS/END and its outcome as TOOL_CALL_RESULT (mapping)', async () => {
     const { url, effects } = await agUiServer();
     const agent = client(url, { version });
     await say(agent, 'weather in Oslo');
@@ -29,7 +29,7 @@ describe.each(VERSIONS)('a client of %s', (version) => {
     expect(effects.count('weather')).toBe(1);
   });
 
-  it('approves, and the resumed run does not say the call again', async () => {
+  it('approves: STATE_SNAPSHOT and MESSAGES_SNAPSHOT before the interrupt, and the resumed run does not repeat TOOL_CALL_START (approvals)', async () => {
     const { url, effects } = await agUiServer();
     const agent = client(url, { version });
     await say(agent, 'refund A-17');
@@ -51,7 +51,7 @@ describe.each(VERSIONS)('a client of %s', (version) => {
     expect(agent.pendingInterrupts).toEqual([]);
   });
 
-  it('sees progress as state', async () => {
+  it('sees progress as STATE_SNAPSHOT and STATE_DELTA that applies, and what is emitted as CUSTOM (mapping)', async () => {
     const { url } = await agUiServer();
     const agent = client(url, { version });
     await say(agent, 'data');
@@ -60,7 +60,7 @@ describe.each(VERSIONS)('a client of %s', (version) => {
     expect(textOf(agent)).toBe('All is reported.');
   });
 
-  it('is told of a failure without what it holds', async () => {
+  it('is told of planner.error as RUN_ERROR without stack, path or key (errors)', async () => {
     const { url } = await agUiServer();
     const agent = client(url, { version });
     await say(agent, 'fail');
@@ -69,7 +69,7 @@ describe.each(VERSIONS)('a client of %s', (version) => {
     expect(JSON.stringify(agent.seen)).not.toMatch(/secret|sk-|srv|connect/);
   });
 
-  it('loads a history of several turns, and goes on with it', async () => {
+  it('verifies a history of several runs in one stream with an old RUN_ERROR (CopilotKit#4943), and goes on with it', async () => {
     const { url } = await agUiServer();
     const agent = client(url, { version });
     await say(agent, 'weather in Oslo');

@@ -1,6 +1,5 @@
 /** Does what a client's input asks of its thread: sends a message, or answers questions. An input that was accepted before changes nothing. */
 import { createHash } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { PilotageError, type TaskPause } from '#core';
 import type { BusyMode, PauseAnswer, SentMessage, TurnView } from '#runtime';
 import { RequestRefused } from '../problem.ts';
@@ -17,14 +16,11 @@ export interface AcceptedInput {
   readonly known: Known;
   /** The id of a message that was sent to the turn while it was under way. It may have begun a turn of its own. */
   readonly said?: string;
-  /** Set when the message answers what the turn waits for: the turn has to hear it first. */
-  readonly awaits?: { readonly run: string; readonly message: string };
+  /** Set when the input answers what the turn waits for. Resolves once the turn has taken it: before that it would still seem to wait. */
+  readonly taken?: (signal: AbortSignal) => Promise<unknown>;
 }
 
 const NOTHING: Known = new Map();
-/** How often it is looked what became of the answer of somebody who was faster, and how long after each other. */
-const TRIES = 100;
-const LOOK_MS = 50;
 /** The longest label that a run may have. */
 const MOST_LABEL_CHARS = 256;
 
@@ -33,11 +29,16 @@ export function labelOf(runId: string): string {
   return runId.length <= MOST_LABEL_CHARS ? runId : createHash('sha256').update(runId).digest('hex');
 }
 
-/** @throws PilotageError, RequestRefused. Then nothing was done, and the client is to be told why. */
-export async function accept(thread: Thread, input: RunAgentInput, busy: BusyMode): Promise<AcceptedInput> {
+/** @param signal aborted when the client is gone. @throws PilotageError, RequestRefused. Then nothing was done, and the client is to be told why. */
+export async function accept(
+  thread: Thread,
+  input: RunAgentInput,
+  busy: BusyMode,
+  signal: AbortSignal,
+): Promise<AcceptedInput> {
   const current = await thread.current();
   const { resume = [], runId } = input;
-  if (resume.length > 0) return resumed(thread, current, resume, input);
+  if (resume.length > 0) return resumed(thread, current, input, signal);
   const answered = current && (await answeredTools(thread, current, input));
   if (answered !== undefined) return answered;
   const before = await thread.startedAs(labelOf(runId));
@@ -65,7 +66,8 @@ async function sent(
   const { turn, as } = await send(thread, message, mode, input);
   const run = await thread.firstOf(turn);
   if (as !== 'steered' || run !== begun) return { run, known: NOTHING };
-  return { run, known, said: message.id, ...(pauses.length > 0 && { awaits: { run: turn, message: message.id } }) };
+  const taken = (signal: AbortSignal): Promise<unknown> => thread.untilHeard(turn, message.id, signal);
+  return { run, known, said: message.id, ...(pauses.length > 0 && { taken }) };
 }
 
 /** Sends the message with the client's tools. A tool of a name that the agent has itself is left out. */
@@ -119,7 +121,8 @@ async function answeredTools(
   const run = await thread.firstOf(current.turn);
   const { known } = await thread.read(run);
   await thread.runOf(current.turn).answerAll(answers);
-  return { run, known, ...(await alsoSaid(thread, input)) };
+  const taken = (signal: AbortSignal): Promise<unknown> => thread.untilAnswered(run, Object.keys(answers), signal);
+  return { run, known, taken, ...(await alsoSaid(thread, input)) };
 }
 
 function answerWith(message: AgUiMessage): PauseAnswer {
@@ -131,14 +134,16 @@ function answerWith(message: AgUiMessage): PauseAnswer {
 async function resumed(
   thread: Thread,
   current: TurnView | undefined,
-  resume: readonly ResumeEntry[],
   input: RunAgentInput,
+  signal: AbortSignal,
 ): Promise<AcceptedInput> {
+  const { resume = [] } = input;
   if (current === undefined) throw unknownInterrupt(resume[0]?.interruptId);
   const run = await thread.firstOf(current.turn);
-  for (let tries = 1; ; tries += 1) {
+  for (;;) {
+    const waiting = await thread.pauses(current.turn);
     const { known, answered } = await thread.read(run);
-    const open = (await thread.pauses(current.turn)).filter((pause) => !isOfClient(pause));
+    const open = waiting.filter((pause) => !isOfClient(pause) && !answered.has(pause.token));
     const given = resume.filter(({ interruptId }) => open.some(({ token }) => token === interruptId));
     const before = assertAnsweredSo(
       resume.filter((entry) => !given.includes(entry)),
@@ -147,14 +152,15 @@ async function resumed(
     // The same `resume` was sent before: what has come of it is told once more.
     if (given.length === 0) return { run, known: before ?? known, ...(await alsoSaid(thread, input)) };
     assertWhole(given, open);
+    const tokens = given.map(({ interruptId }) => interruptId);
+    const taken = (signal: AbortSignal): Promise<boolean> => thread.untilAnswered(run, tokens, signal);
     try {
       await answerOpen(thread, current.turn, given, open);
-      return { run, known, ...(await alsoSaid(thread, input)) };
+      return { run, known, taken, ...(await alsoSaid(thread, input)) };
     } catch (error) {
       // Somebody else was faster, perhaps with the same answer, which the run may not have taken yet.
-      if (tries > TRIES || !(PilotageError.is(error, 'pause_not_found') || PilotageError.is(error, 'run_ended')))
-        throw error;
-      await sleep(LOOK_MS);
+      if (!(PilotageError.is(error, 'pause_not_found') || PilotageError.is(error, 'run_ended'))) throw error;
+      if (!(await taken(signal))) throw error;
     }
   }
 }

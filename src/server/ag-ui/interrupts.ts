@@ -1,5 +1,13 @@
 /** Pauses as interrupts of AG-UI, and a client's answers to them. */
-import { type EventPayloads, isJsonObject, type Json, type JsonObject, PilotageError, type TaskPause } from '#core';
+import {
+  defined,
+  type EventPayloads,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  PilotageError,
+  type TaskPause,
+} from '#core';
 import type { PauseAnswer } from '#runtime';
 import type { Mapper } from './mapper.ts';
 import type { Interrupt, ResumeEntry } from './protocol.ts';
@@ -48,20 +56,28 @@ export function interruptOf(pause: TaskPause, mapper: Mapper): Interrupt {
 /** What a client is shown of a pause. A question of an agent is shown in full. Where the runtime itself asks, only the call is shown: errors may hold secrets. */
 function shownOf({ reason, wait, payload = {} }: TaskPause): JsonObject {
   if (reason === 'approval_required' || reason === 'await_input' || wait !== undefined) return payload;
-  const { tool, args } = payload;
-  return { ...(tool !== undefined && { tool }), ...(args !== undefined && { args }) };
+  const { tool, args, budget, limit, used } = payload;
+  return defined({ tool, args, ...(isOfBudget({ reason, payload }) && { budget, limit, used }) });
 }
 
-function reasonOf({ reason, wait }: TaskPause, toolCallId: string | undefined): string {
+/** Whether the run has used up its budget: `{ budget: 'steps', limit: 3, used: 3 }`. */
+function isOfBudget({ reason, payload = {} }: Pick<TaskPause, 'reason' | 'payload'>): boolean {
+  return reason === 'constraints_conflict' && typeof payload['budget'] === 'string';
+}
+
+function reasonOf(pause: TaskPause, toolCallId: string | undefined): string {
+  const { reason, wait } = pause;
+  if (isOfBudget(pause)) return 'pilotage:budget';
   if (reason === 'approval_required') return toolCallId === undefined ? 'confirmation' : 'tool_call';
   if (wait !== undefined) return 'input_required';
   return REASONS[reason] ?? `pilotage:${reason}`;
 }
 
 function messageOf(payload: JsonObject, text: string | undefined): string | undefined {
-  const { question, reason, tool } = payload;
+  const { question, reason, tool, budget, limit, used } = payload;
   const said = [text, question, reason].find((each) => typeof each === 'string' && each !== '');
   if (typeof said === 'string') return said;
+  if (typeof budget === 'string') return `The budget is used up: ${used} of ${limit} (${budget}).`;
   return typeof tool === 'string' ? `May ${tool} be called?` : undefined;
 }
 

@@ -4,13 +4,14 @@ import { assertOptions, defined, type OptionShape, PilotageError } from '#core';
 import { hasEnded } from '#journal';
 import { BUSY_MODES, type BusyMode, type SessionOptions } from '#runtime';
 import { cancelUnlessEnded } from '../cancel.ts';
-import type { ServerEvent } from '../event-stream.ts';
+import type { StreamPiece } from '../event-stream.ts';
 import type { Part, PartContext, ServerEnv } from '../part.ts';
 import { toldError } from '../problem.ts';
 import { bodyOf } from '../request-body.ts';
 import type { Visit } from '../visit.ts';
 import { type AcceptedInput, accept, labelOf } from './accept.ts';
 import { connected } from './connect.ts';
+import { type Encoding, encodingFor } from './encoding.ts';
 import { RUN_INPUT, THREAD_INPUT } from './input.ts';
 import { type AgUiEvent, isFirstVersion, type RunAgentInput } from './protocol.ts';
 import { Telling } from './telling.ts';
@@ -54,10 +55,11 @@ function addRoutes(app: Hono<ServerEnv>, context: PartContext, options: Given): 
     const visit = request.get('visit');
     const input = await bodyOf<RunAgentInput>(request, RUN_INPUT);
     const thread = await threadOf(visit, context, input, options);
+    const encoding = await encodingFor(request, input);
     return visit.entering(async () => {
       // What is accepted is stored before the client hears of it, and also when it has gone.
-      const accepted = await accept(thread, input, options.busy).catch((error: unknown) => ({ error }));
-      return streamed(visit, context, (signal) => answered({ input, thread, context, accepted, signal }));
+      const accepted = await accept(thread, input, options.busy, visit.signal).catch((error: unknown) => ({ error }));
+      return streamed(visit, context, encoding, (signal) => answered({ input, thread, context, accepted, signal }));
     });
   });
   app.post(`${options.path}/connect`, async (request) => {
@@ -65,7 +67,9 @@ function addRoutes(app: Hono<ServerEnv>, context: PartContext, options: Given): 
     const given = await bodyOf<Pick<RunAgentInput, 'threadId'> & Partial<RunAgentInput>>(request, THREAD_INPUT);
     const input: RunAgentInput = { ...given, runId: given.runId ?? given.threadId, messages: given.messages ?? [] };
     const thread = new Thread(await visit.session(input.threadId), visit, context);
-    return streamed(visit, context, (signal) => connected({ input, thread, context, signal }));
+    return streamed(visit, context, await encodingFor(request, input), (signal) =>
+      connected({ input, thread, context, signal }),
+    );
   });
   app.post(`${options.path}/cancel`, async (request) => {
     const visit = request.get('visit');
@@ -103,8 +107,9 @@ async function* answered({ input, thread, context, accepted, signal }: Answering
   const version = isFirstVersion(input) ? { protocolVersion: '1.0' } : {};
   yield { type: 'RUN_STARTED', threadId, runId, ...version };
   if ('error' in accepted) return yield runError(accepted.error, context);
-  const { run, known, said, awaits } = accepted;
-  if (awaits !== undefined) await thread.untilHeard(awaits.run, awaits.message, signal);
+  const { run, known, said, taken } = accepted;
+  await thread.mustSee(run);
+  await taken?.(signal);
   const { errorText } = context;
   const runOf = (id: string) => thread.runOf(id);
   const before = once(() => thread.before(run));
@@ -135,12 +140,13 @@ function runError(error: unknown, { onFault }: PartContext): AgUiEvent<'RUN_ERRO
 function streamed(
   visit: Visit,
   context: PartContext,
+  { encode, ...options }: Encoding,
   events: (signal: AbortSignal) => AsyncIterable<AgUiEvent>,
 ): Response {
-  const told = async function* (signal: AbortSignal): AsyncGenerator<ServerEvent, void> {
-    for await (const event of events(signal)) yield { data: JSON.stringify(event) };
+  const told = async function* (signal: AbortSignal): AsyncGenerator<StreamPiece, void> {
+    for await (const event of events(signal)) yield encode(event);
   };
-  return visit.stream(told, { onError: (error) => ({ data: JSON.stringify(runError(error, context)) }) });
+  return visit.stream(told, { ...options, onError: (error) => encode(runError(error, context)) });
 }
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {

@@ -1,5 +1,5 @@
 /** A thread of AG-UI: the visitor's session of the same id. */
-import type { EventPayloads, TaskPause } from '#core';
+import { type EventPayloads, PilotageError, type TaskPause } from '#core';
 import type { Run, Session, TurnView } from '#runtime';
 import type { PartContext } from '../part.ts';
 import type { Visit } from '../visit.ts';
@@ -28,14 +28,14 @@ export class Thread {
     this.#context = context;
   }
 
-  /** The last turn on the session's branch. */
-  async last(): Promise<TurnView | undefined> {
-    return (await this.session.turns({ limit: 1 })).at(-1);
+  /** The turn under way, behind which others may wait; without one the last turn. `undefined` also for one that the visitor may not see. */
+  async current(): Promise<TurnView | undefined> {
+    const current = await this.#current();
+    return current === undefined || !(await this.#visit.sees(current.turn)) ? undefined : current;
   }
 
-  /** The turn under way, behind which others may wait; without one the last turn. */
-  async current(): Promise<TurnView | undefined> {
-    const last = await this.last();
+  async #current(): Promise<TurnView | undefined> {
+    const last = (await this.session.turns({ limit: 1 })).at(-1);
     if (last?.waits !== true) return last;
     const { live } = (await this.#visit.runtime.sessions.get({ ...this.#visit.owner, session: this.session.id })) ?? {};
     return (await this.session.turns()).find(({ turn }) => turn === live?.run) ?? last;
@@ -52,13 +52,23 @@ export class Thread {
     return turnOrigin?.succeeds === undefined ? run : this.firstOf(turnOrigin.succeeds);
   }
 
-  /** The first runs of the turns on the branch, oldest first. A turn that was interrupted stands before the one that has interrupted it. */
+  /** The first runs of those turns on the branch that the visitor may see, oldest first. A turn that was interrupted stands before the one that has interrupted it. */
   async beginnings(): Promise<readonly string[]> {
     const turns = await this.session.turns({ limit: Number.MAX_SAFE_INTEGER });
     const runs = await Promise.all(
-      turns.map(async ({ turn, interrupts = [] }) => [...interrupts, await this.firstOf(turn)]),
+      turns.map(async ({ turn, interrupts = [] }) => {
+        const isSeen = await this.#visit.sees(turn);
+        return isSeen ? [...interrupts, await this.firstOf(turn)] : interrupts;
+      }),
     );
-    return runs.flat();
+    const all = runs.flat();
+    const seen = await Promise.all(all.map((run) => this.#visit.sees(run)));
+    return all.filter((_, index) => seen[index]);
+  }
+
+  /** @throws PilotageError `run_not_found` for a run that the visitor may not see. */
+  async mustSee(run: string): Promise<void> {
+    if (!(await this.#visit.sees(run))) throw new PilotageError('run_not_found', `There is no run ${run}.`);
   }
 
   /** The messages of the turns before this one. */
@@ -89,6 +99,17 @@ export class Thread {
     for await (const event of this.runOf(run).events({ overPauses: true, signal })) {
       if (event.type === 'control.received' && event.control.turnMessage?.id === message) return;
     }
+  }
+
+  /** Resolves when the turn has taken or refused an answer to each of these pauses, whoever gave it. @returns false when it ends without, or the client is gone. */
+  async untilAnswered(run: string, tokens: readonly string[], signal: AbortSignal): Promise<boolean> {
+    const open = new Set<unknown>(tokens);
+    for await (const event of this.runOf(run).events({ tasks: true, overPauses: true, signal })) {
+      if (event.type === 'pause.resumed') open.delete(event.token);
+      if (event.type === 'control.rejected') open.delete(event.control.payload?.['token']);
+      if (open.size === 0) return true;
+    }
+    return false;
   }
 
   /** What the turn waits for now. @param run the last run of the turn. */
