@@ -9,9 +9,16 @@ export type Target =
   /** The answer to a message of the user, by its id. */
   | { readonly after: string }
   /** This message, from the answer to one of the questions on; without questions, from this position of the journal on. */
-  | { readonly message: string; readonly goesOnAt: { readonly tokens: ReadonlySet<string>; readonly from: number } }
+  | { readonly message: string; readonly goesOnAt: GoesOnAt }
   /** This message, from its start. */
   | { readonly message: string };
+
+interface GoesOnAt {
+  readonly tokens: ReadonlySet<string>;
+  readonly from: number;
+  /** The ids of the calls and of the approvals that the client has. */
+  readonly has: ReadonlySet<string>;
+}
 
 export interface FeedOptions extends TurnChunkOptions {
   /** The run with which the turn began. */
@@ -51,6 +58,7 @@ export class Feed implements TurnListener {
   #isOver = false;
   /** The turn goes on with a run that may not be read. */
   #isHidden = false;
+  #missed: UIChunk[] = [];
   /** The chunks that are to be sent next, in the form of the stream. */
   #out = '';
   readonly #rows: StreamRow[] = [];
@@ -80,6 +88,23 @@ export class Feed implements TurnListener {
     if (message !== this.#message) return;
     this.#isBegun = true;
     if (!this.#isMuted) this.#send(chunk);
+    else if ('goesOnAt' in this.#options.target) this.#miss(chunk, this.#options.target.goesOnAt.has);
+  }
+
+  /** Keeps what the client lacks of open calls: a task of the run may ask somebody after the stream that the client has read has ended. */
+  #miss(chunk: UIChunk, has: ReadonlySet<string>): void {
+    if (chunk.type === 'tool-approval-response') {
+      const { approvalId } = chunk;
+      if (this.#missed.some((each) => 'approvalId' in each && each.approvalId === approvalId)) this.#missed.push(chunk);
+    } else if (isResult(chunk)) {
+      this.#missed = this.#missed.filter((each) => !('toolCallId' in each) || each.toolCallId !== chunk.toolCallId);
+    } else if (
+      chunk.type === 'tool-approval-request'
+        ? !has.has(chunk.approvalId)
+        : 'toolCallId' in chunk && !has.has(chunk.toolCallId)
+    ) {
+      this.#missed.push(chunk);
+    }
   }
 
   heard({ place, control }: HeardWords): void {
@@ -272,6 +297,7 @@ export class Feed implements TurnListener {
   #start(messageId: string): void {
     const { run, metadata } = this.#options;
     this.#send({ type: 'start', messageId, messageMetadata: { run: run.id, ...metadata } });
+    for (const chunk of this.#missed.splice(0)) this.#send(chunk);
   }
 
   /** Tells the rows of a call before its end, since they were stored before it. */
@@ -328,4 +354,11 @@ export async function untilHeard(run: Run, message: string, signal: AbortSignal)
     if (!PilotageError.is(error, 'run_not_found')) throw error;
   }
   return false;
+}
+
+type ResultChunk = Extract<UIChunk, { type: 'tool-output-available' | 'tool-output-error' | 'tool-output-denied' }>;
+
+function isResult(chunk: UIChunk): chunk is ResultChunk {
+  if (chunk.type === 'tool-output-available') return chunk.preliminary !== true;
+  return chunk.type === 'tool-output-error' || chunk.type === 'tool-output-denied';
 }

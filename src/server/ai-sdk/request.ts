@@ -111,6 +111,15 @@ export function outputsIn(messages: readonly ClientMessage[]): readonly ClientTo
   });
 }
 
+/** The ids of the calls and of the approvals that the client has in its messages. */
+export function heldIn(messages: readonly ClientMessage[]): ReadonlySet<string> {
+  const ids = callParts(messages).flatMap(({ toolCallId, approval }) => [
+    toolCallId,
+    isJsonObject(approval) ? approval['id'] : undefined,
+  ]);
+  return new Set(ids.filter((id) => typeof id === 'string'));
+}
+
 function callParts(messages: readonly ClientMessage[]): readonly ClientPart[] {
   return messages
     .filter(({ role }) => role === 'assistant')
