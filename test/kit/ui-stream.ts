@@ -182,7 +182,8 @@ export function checkedFetch(ask: typeof fetch): {
     if (sent === undefined || !sent.endsWith('data: [DONE]\n\n')) return;
     const chunks = await chunksIn(sent);
     const { message, ...known } = knownTo(body);
-    broken.push(...brokenRules({ chunks, ...known }));
+    const wrong = brokenRules({ chunks, ...known });
+    if (wrong.length > 0) broken.push(...wrong, `in ${JSON.stringify(chunks)} for ${body}`);
     broken.push(...(await clientErrors(chunks, message)).map(String));
   };
   return {

@@ -156,7 +156,7 @@ class Chats {
     const { head } = await visit.runtime.run(turn.turn).record();
     const { tokens, conflict } = await giveAnswers(visit, session, turns, answersIn(messages, body.edits));
     const outputs = await giveOutputs(visit, turns, outputsIn(messages));
-    const goesOnAt = { tokens: new Set([...tokens, ...outputs]), from: head + 1, has: heldIn(messages) };
+    const goesOnAt = { tokens: new Set([...tokens, ...outputs]), from: head + 1, held: heldIn(messages) };
     return this.#feed(visit, body.id, turn.turn, { message, goesOnAt }, conflict);
   }
 

@@ -3,6 +3,7 @@ import { isRecorded, PilotageError, type RunEvent, type StreamRow } from '#core'
 import { type HeardWords, type TurnChunkOptions, TurnChunks, type TurnListener, type UIChunk } from '#messages';
 import { DATA_STREAM, type Run } from '#runtime';
 import type { ServerEvent } from '../event-stream.ts';
+import { type HeldCalls, MissedCalls } from './missed-calls.ts';
 
 /** Selects a message of a turn. */
 export type Target =
@@ -16,8 +17,7 @@ export type Target =
 interface GoesOnAt {
   readonly tokens: ReadonlySet<string>;
   readonly from: number;
-  /** The ids of the calls and of the approvals that the client has. */
-  readonly has: ReadonlySet<string>;
+  readonly held: HeldCalls;
 }
 
 export interface FeedOptions extends TurnChunkOptions {
@@ -58,7 +58,7 @@ export class Feed implements TurnListener {
   #isOver = false;
   /** The turn goes on with a run that may not be read. */
   #isHidden = false;
-  #missed: UIChunk[] = [];
+  readonly #missed: MissedCalls | undefined;
   /** The chunks that are to be sent next, in the form of the stream. */
   #out = '';
   readonly #rows: StreamRow[] = [];
@@ -72,6 +72,7 @@ export class Feed implements TurnListener {
     const { target } = options;
     this.#message = 'message' in target ? target.message : undefined;
     this.#isMuted = 'goesOnAt' in target;
+    this.#missed = 'goesOnAt' in target ? new MissedCalls(target.goesOnAt.held) : undefined;
     this.#chunks = new TurnChunks(this, options);
   }
 
@@ -88,23 +89,7 @@ export class Feed implements TurnListener {
     if (message !== this.#message) return;
     this.#isBegun = true;
     if (!this.#isMuted) this.#send(chunk);
-    else if ('goesOnAt' in this.#options.target) this.#miss(chunk, this.#options.target.goesOnAt.has);
-  }
-
-  /** Keeps what the client lacks of open calls: a task of the run may ask somebody after the stream that the client has read has ended. */
-  #miss(chunk: UIChunk, has: ReadonlySet<string>): void {
-    if (chunk.type === 'tool-approval-response') {
-      const { approvalId } = chunk;
-      if (this.#missed.some((each) => 'approvalId' in each && each.approvalId === approvalId)) this.#missed.push(chunk);
-    } else if (isResult(chunk)) {
-      this.#missed = this.#missed.filter((each) => !('toolCallId' in each) || each.toolCallId !== chunk.toolCallId);
-    } else if (
-      chunk.type === 'tool-approval-request'
-        ? !has.has(chunk.approvalId)
-        : 'toolCallId' in chunk && !has.has(chunk.toolCallId)
-    ) {
-      this.#missed.push(chunk);
-    }
+    else this.#missed?.hear(chunk);
   }
 
   heard({ place, control }: HeardWords): void {
@@ -297,7 +282,7 @@ export class Feed implements TurnListener {
   #start(messageId: string): void {
     const { run, metadata } = this.#options;
     this.#send({ type: 'start', messageId, messageMetadata: { run: run.id, ...metadata } });
-    for (const chunk of this.#missed.splice(0)) this.#send(chunk);
+    for (const chunk of this.#missed?.take() ?? []) this.#send(chunk);
   }
 
   /** Tells the rows of a call before its end, since they were stored before it. */
@@ -354,11 +339,4 @@ export async function untilHeard(run: Run, message: string, signal: AbortSignal)
     if (!PilotageError.is(error, 'run_not_found')) throw error;
   }
   return false;
-}
-
-type ResultChunk = Extract<UIChunk, { type: 'tool-output-available' | 'tool-output-error' | 'tool-output-denied' }>;
-
-function isResult(chunk: UIChunk): chunk is ResultChunk {
-  if (chunk.type === 'tool-output-available') return chunk.preliminary !== true;
-  return chunk.type === 'tool-output-error' || chunk.type === 'tool-output-denied';
 }

@@ -2,6 +2,7 @@
 import { defined, isJsonObject, type Json, type JsonObject } from '#core';
 import type { MessageFile, UserMessage } from '#messages';
 import { RequestRefused } from '../problem.ts';
+import type { HeldCalls } from './missed-calls.ts';
 
 export interface ChatBody {
   /** The id of the chat, which is that of the session. */
@@ -111,13 +112,16 @@ export function outputsIn(messages: readonly ClientMessage[]): readonly ClientTo
   });
 }
 
-/** The ids of the calls and of the approvals that the client has in its messages. */
-export function heldIn(messages: readonly ClientMessage[]): ReadonlySet<string> {
-  const ids = callParts(messages).flatMap(({ toolCallId, approval }) => [
-    toolCallId,
-    isJsonObject(approval) ? approval['id'] : undefined,
-  ]);
-  return new Set(ids.filter((id) => typeof id === 'string'));
+/** The calls that the client has in its messages. */
+export function heldIn(messages: readonly ClientMessage[]): HeldCalls {
+  const parts = callParts(messages);
+  const idsOf = (given: readonly unknown[]) => new Set(given.filter((id) => typeof id === 'string'));
+  const isOpen = ({ state, preliminary }: ClientPart): boolean =>
+    !(typeof state === 'string' && state.startsWith('output-')) || preliminary === true;
+  return {
+    ids: idsOf(parts.flatMap(({ toolCallId, approval }) => [toolCallId, isJsonObject(approval) && approval['id']])),
+    open: idsOf(parts.filter(isOpen).map(({ toolCallId }) => toolCallId)),
+  };
 }
 
 function callParts(messages: readonly ClientMessage[]): readonly ClientPart[] {
