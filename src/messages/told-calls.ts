@@ -18,10 +18,11 @@ export interface ToldCall {
 export type TellIn = (chunk: UIChunk, message: string) => void;
 export type ErrorWords = (error: ErrorData) => string;
 
-/** Why a call was not approved, where nobody has given a reason. */
+/** Why a call was not approved, where nobody has given a reason: by the verdict on its question, or by the code with which the call ended. */
 const UNANSWERED: Readonly<Partial<Record<string, string>>> = {
   timeout: 'Nobody answered in time.',
   superseded: 'Something else was said before anybody answered.',
+  cancelled: 'It was stopped before anybody answered.',
 };
 const NOT_ANSWERED = 'It was not answered.';
 const OPEN_AT_END: ErrorData = { code: 'call_open', message: 'It had no result when its turn ended.' };
@@ -116,7 +117,7 @@ export class ToldCalls {
   fail(call: ToldCall, error: ErrorData): void {
     const { toolCallId, message, approval } = call;
     if (approval?.isOpen === true) {
-      this.#deny(call, UNANSWERED['superseded']);
+      this.#deny(call, UNANSWERED[error.code] ?? NOT_ANSWERED);
       return;
     }
     this.#tell({ type: 'tool-output-error', toolCallId, errorText: this.#words(error) }, message);

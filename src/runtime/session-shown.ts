@@ -37,6 +37,8 @@ export interface ShownOptions {
   readonly fileUrl?: (file: TurnFile) => string;
   /** Words for the client about an error that a run has recorded. Default: its code and its message. */
   readonly errorText?: (error: ErrorData) => string;
+  /** Says whether a run may be shown. Of a turn that several runs go on with, nothing is shown from the first one that may not be. Default: all. */
+  readonly mayShow?: (run: RunRecord) => boolean | Promise<boolean>;
 }
 
 /** The stream of a run whose rows are data parts of its messages. */
@@ -64,10 +66,23 @@ export async function shownMessages(
     if (last !== undefined && last.at(-1)?.identity.run === record.turnOrigin?.succeeds) last.push(record);
     else turns.push([record]);
   }
-  const shown = await Promise.all(turns.map((runs) => shownTurn(host, runs, options)));
+  const shown = await Promise.all(turns.map(async (runs) => shownTurn(host, await runsToShow(runs, options), options)));
   const messages = shown.flat();
   if (options.fileUrl === undefined) await fillFiles(host, scope, messages);
   return messages;
+}
+
+async function runsToShow(
+  runs: readonly RunRecord[],
+  { mayShow }: Pick<ShownOptions, 'mayShow'>,
+): Promise<readonly RunRecord[]> {
+  if (mayShow === undefined) return runs;
+  const shown: RunRecord[] = [];
+  for (const run of runs) {
+    if (!(await mayShow(run))) break;
+    shown.push(run);
+  }
+  return shown;
 }
 
 async function shownTurn(host: RunHost, runs: readonly RunRecord[], options: ShownOptions): Promise<TurnUIMessage[]> {

@@ -71,7 +71,12 @@ export interface SentMessage {
 const SEND: OptionShape<SendOptions> = { busy: 'text?', id: 'text?', clientTools: 'list?' };
 const EVENTS: OptionShape<SessionEventOptions> = { from: 'whole?', tasks: 'flag?', signal: 'signal?' };
 const TURNS: OptionShape<{ limit?: number }> = { limit: 'count?' };
-const UI: OptionShape<{ limit?: number } & ShownOptions> = { ...TURNS, fileUrl: 'function?', errorText: 'function?' };
+const UI: OptionShape<{ limit?: number } & ShownOptions> = {
+  ...TURNS,
+  fileUrl: 'function?',
+  errorText: 'function?',
+  mayShow: 'function?',
+};
 const CANCEL: OptionShape<{ waiting?: boolean }> = { waiting: 'flag?' };
 const DEFAULT_TURNS = 100;
 const MAX_MESSAGE_ID = 500;

@@ -69,6 +69,11 @@ export class Visit {
     await this.must('start', defined({ agent: agent ?? this.runtime.agents[0]?.name, session }));
   }
 
+  /** Says of a run of the visitor's session whether it may be read. Absent: all of them may. */
+  get mayShow(): ((record: RunRecord) => Promise<boolean>) | undefined {
+    return this.access.may === undefined ? undefined : (record) => this.may('read', subjectOf(record));
+  }
+
   /** Whether the run of this id may be looked at. */
   async sees(id: string): Promise<boolean> {
     if (this.access.may === undefined) return true;
@@ -99,7 +104,7 @@ export class Visit {
       own.tenant === identity.tenant &&
       own.user === identity.user &&
       (own.session === undefined || own.session === identity.session);
-    const subject = { agent: record.agent, session: identity.session, run: record };
+    const subject = subjectOf(record);
     if (!(isOwn || this.isAdmin) || !(await this.may('read', subject))) throw noRun(id);
     if (action !== 'read') await this.must(action, subject);
     return { run: this.runtime.run(id, { as: this.caller(identity.session) }), record };
@@ -180,6 +185,10 @@ export class Visit {
     };
     return eventStream(events(left.signal)[Symbol.asyncIterator](), { ...options, onEnd });
   }
+}
+
+function subjectOf(record: RunRecord): Subject {
+  return { agent: record.agent, session: record.identity.session, run: record };
 }
 
 /** The same words for a run of others and for one that never was: nobody finds out which ids there are. */

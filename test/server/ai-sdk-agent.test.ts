@@ -34,7 +34,7 @@ async function lastOf(stream: ReadableStream<unknown>, message?: UIMessage): Pro
 const says = (text: string): UIMessage => ({ id: 'u1', role: 'user', parts: [{ type: 'text', text }] });
 
 describe('asAgent', () => {
-  it('generates and streams, with text, steps and what they used', async () => {
+  it('agent-v1: generate and stream, with text, steps, usage, finishReason, response.messages and textStream', async () => {
     const model = scriptedModel([
       { text: 'I look.', calls: [{ tool: 'look', args: { at: 1 } }], usage: { inputTokens: 5, outputTokens: 7 } },
       { text: 'It is blue.', usage: { inputTokens: 11, outputTokens: 3 } },
@@ -68,7 +68,7 @@ describe('asAgent', () => {
     expect([words.join(''), await streamed.text]).toEqual(['one two', 'one two']);
   });
 
-  it('is streamed by createAgentUIStream, with an approval that a later request answers', async () => {
+  it('agent-v1: createAgentUIStream, with an approval that comes back as a tool message', async () => {
     const { agent: made, effects } = scenario();
     const user = says('refund A-17');
     const asked = await lastOf(await createAgentUIStream({ agent: made, uiMessages: [user] }));

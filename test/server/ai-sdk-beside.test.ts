@@ -63,7 +63,7 @@ describe('a chat', () => {
     expect((await history())[1]?.parts).toEqual(JSON.parse(JSON.stringify(chat.messages[1]?.parts)));
   });
 
-  it('shows a question of a call as data, which the endpoint answers', async () => {
+  it('pauses: a question that is not about a tool call is a data-pause part, which an endpoint answers', async () => {
     const asks = make('asks', async (_, { ask }) => ({ said: await ask({ question: 'Which color?' }) }));
     const { chat, history, answer, url } = await served({
       planner: script(call('asks'), finish('thanks')),
@@ -115,7 +115,7 @@ describe('a chat', () => {
     expect(chat.messages[3]?.id).toMatch(/:3$/);
   });
 
-  it('is not held up by a message to an agent that hears it only behind the answer', async () => {
+  it('complaint: approving an earlier message (mastra#19528), where the agent hears a message only behind the answer', async () => {
     const pay = make('pay', () => 'paid', { needsApproval: true });
     const planner = {
       name: 'keeps',
@@ -149,7 +149,7 @@ describe('a chat', () => {
     expect(chat.said).toEqual(['user: go', 'assistant: The clerk is here.']);
   });
 
-  it('shows how far a plan is', async () => {
+  it('mapping: plan events → data-plan, updated in place', async () => {
     const plan = { ...parallel(named('echo', 'echo')), plan: 'p1' };
     const { chat, history } = await served({ planner: script(plan, finish('ok')), tools: [echo] });
     await chat.sendMessage({ text: 'go' });
@@ -158,7 +158,7 @@ describe('a chat', () => {
     expect(partsOf(await history(), 'data-plan')).toEqual([shown]);
   });
 
-  it('has the arguments of a call while the model writes them, and takes back those of calls that are not made', async () => {
+  it('mapping: arguments while they are written → tool-input-delta; those of calls that are not made are taken back', async () => {
     const model = scriptedModel([
       { text: 'I look.', calls: [{ tool: 'echo', args: { at: 'the end of the world' } }] },
       {
@@ -181,7 +181,7 @@ describe('a chat', () => {
     expect(partsOf(told, 'dynamic-tool').length).toBeGreaterThan(0);
   });
 
-  it('is that of its user: for others it is not there', async () => {
+  it('auth: a chat is that of its user; for others it is not there', async () => {
     const runtime = createRuntime({ planner: () => finish('ok'), journal: memoryJournal() });
     onTestFinished(() => runtime.close());
     const authenticate = (request: Request) => {

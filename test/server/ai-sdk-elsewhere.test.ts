@@ -25,7 +25,7 @@ async function saidBy(url: string, id?: string): Promise<unknown> {
   );
 }
 
-it('keeps what was said before it was stopped, also after a reload', async () => {
+it('stop: what was said before it was stopped is kept, also after a reload', async () => {
   const { url } = await scenario();
   const chat = new Chat(url);
   const sent = chat.sendMessage({ text: 'slow 1000' });

@@ -138,7 +138,7 @@ async function play(chat: Chat, steps: readonly ScriptedStep[]): Promise<void> {
 const body: { edits: Record<string, Json> } = { edits: {} };
 
 describe('the messages of a turn', () => {
-  it('are the same live, for who comes late, and in the history', async () => {
+  it('reattaching: replay and live join without gap or repeat; live, late and in the history the messages are the same', async () => {
     await fc.assert(
       fc.asyncProperty(script, fc.nat({ max: 30 }), async (steps, moments) => {
         body.edits = {};

@@ -84,7 +84,7 @@ async function page() {
 }
 
 describe('useChat of @ai-sdk/react', () => {
-  it('sends, approves two calls, and goes on after a reload in the middle of an answer', async () => {
+  it('complaint: a refresh while it streams (cloudflare/agents#999), and two approvals at once (mastra#19528), with useChat itself', async () => {
     const effects = new Effects();
     const runtime = createRuntime({ agents: [scenarioAgent(effects)], journal: memoryJournal() });
     onTestFinished(() => runtime.close());

@@ -37,7 +37,7 @@ async function expectHistory(url: string, chat: Chat): Promise<UIMessage[]> {
 }
 
 describe('useChat on a session', () => {
-  it('streams words, calls and data, and loads the same messages', async () => {
+  it('history: what is loaded is what was streamed: words, calls, states and data, with the same ids', async () => {
     const { url } = await scenario();
     const chat = new Chat(url);
     for (const text of ['say one two three', 'weather in Oslo', 'data']) await chat.sendMessage({ text });
@@ -54,7 +54,7 @@ describe('useChat on a session', () => {
     await expectHistory(url, chat);
   });
 
-  it('approves two calls of one step, in the same message, once each', async () => {
+  it('complaint: approving two calls at once does nothing, or in another message (mastra#19528)', async () => {
     const { url, effects } = await scenario();
     const chat = new Chat(url, automatic);
     await chat.sendMessage({ text: 'refund A-17 and B-18' });
@@ -72,7 +72,7 @@ describe('useChat on a session', () => {
     await expectHistory(url, chat);
   });
 
-  it('gives a page that is loaded anew the whole message, and nothing when nothing is under way (a refresh while it streams)', async () => {
+  it('complaint: a refresh while it streams gives a spinner for ever, or nothing (cloudflare/agents#999 #1000): the whole message from its start, 204 when nothing is under way', async () => {
     const { url } = await scenario();
     const chat = new Chat(url);
     const sent = chat.sendMessage({ text: 'slow 12' });
@@ -90,7 +90,7 @@ describe('useChat on a session', () => {
     expect(await historyOf(url, 'nobody')).toEqual([]);
   });
 
-  it('goes on when the client leaves, and ends when it is stopped (abort and resume)', async () => {
+  it('complaint: abort vs resume, a refresh kills the run or stop() does nothing (vercel/ai#12924 #14350 #15091)', async () => {
     const { url, runtime } = await scenario();
     const chat = new Chat(url);
     const sent = chat.sendMessage({ text: 'slow 10' });
@@ -113,7 +113,7 @@ describe('useChat on a session', () => {
     expect(await (await fetch(`${url}/api/chat/talk/stop`, { method: 'POST' })).json()).toEqual({ stopped: false });
   });
 
-  it('tells of an error in words for a person, and of nothing else', async () => {
+  it('errors: words for a person, and never a stack, a path or a key', async () => {
     const { url } = await scenario();
     const chat = new Chat(url);
     await chat.sendMessage({ text: 'fail' });
@@ -123,7 +123,7 @@ describe('useChat on a session', () => {
     expect([chat.status, chat.said.at(-1)]).toEqual(['ready', 'assistant: more']);
   });
 
-  it('takes a second message while it is at work, which is answered when its turn comes', async () => {
+  it('busy: a second message while it is at work is answered when its turn comes, once', async () => {
     const { url } = await scenario();
     const chat = new Chat(url);
     const first = chat.sendMessage({ text: 'slow 8' });
@@ -165,7 +165,7 @@ describe('useChat on a session', () => {
     expect(await runtime.session('talk').branches()).toHaveLength(4);
   });
 
-  it('sends only the last message where the app does so', async () => {
+  it('endpoints: an app may send only its last message, in place of all', async () => {
     const { url } = await scenario();
     for (const [id, word] of Object.entries({ m1: 'one', m2: 'two' })) {
       const message = { id, role: 'user', parts: [{ type: 'text', text: `say ${word}` }] };
@@ -204,7 +204,7 @@ describe('tools of the client', () => {
 });
 
 describe('approvals', () => {
-  it('are there after a reload, and are answered from another page', async () => {
+  it('complaint: approval lost on reload (assistant-ui#5046, CopilotKit#1397): 204, the question is in the history, and another page answers it once', async () => {
     const { url, effects } = await scenario();
     await new Chat(url).sendMessage({ text: 'refund A-17' });
     expect((await fetch(`${url}/api/chat/talk/stream`)).status).toBe(204);
@@ -220,7 +220,7 @@ describe('approvals', () => {
     expect(effects.count('refund')).toBe(1);
   });
 
-  it('are told when they were answered otherwise before, with what has come of it', async () => {
+  it('approvals: a different second answer is refused, and told with what has come of the first', async () => {
     const { url, effects } = await scenario();
     await new Chat(url).sendMessage({ text: 'refund A-17' });
     const page = new Chat(url, { ...automatic, messages: await historyOf(url) });
@@ -239,7 +239,7 @@ describe('approvals', () => {
     expect(again.status).toBe(409);
   });
 
-  it('that are forged or of another chat run nothing', async () => {
+  it('approvals: an unknown, forged or altered answer runs nothing; the arguments come from the journal', async () => {
     const { url, effects } = await scenario();
     const chat = new Chat(url);
     await chat.sendMessage({ text: 'refund A-17' });
@@ -280,7 +280,7 @@ describe('approvals', () => {
     expect(await (await post('talk', token)).text()).toContain('"refunded":90');
   });
 
-  it('come with other arguments, in the request or by the endpoint', async () => {
+  it('approvals: with other arguments, in the body of the request or by an endpoint of their own', async () => {
     const { url } = await scenario();
     const chat = new Chat(url, automatic);
     await chat.sendMessage({ text: 'refund A-17' });
@@ -307,7 +307,7 @@ describe('approvals', () => {
     await expectHistory(url, chat);
   });
 
-  it('give way to a message in place of an answer, and the history stays whole', async () => {
+  it('complaint: a message in place of an answer breaks the chat (vercel/ai#12709, eve#2466, n8n#36737): it withdraws the question, and the history stays whole', async () => {
     const { url, effects } = await scenario();
     const chat = new Chat(url, automatic);
     await chat.sendMessage({ text: 'refund A-17' });

@@ -24,9 +24,9 @@ export interface Answered {
 }
 
 /** The questions of the session, by their tokens. */
-async function questionsOf(session: Session): Promise<ReadonlyMap<string, ChatQuestion>> {
+async function questionsOf({ mayShow }: Visit, session: Session): Promise<ReadonlyMap<string, ChatQuestion>> {
   const found = new Map<string, ChatQuestion>();
-  for (const { metadata, parts } of await session.uiMessages()) {
+  for (const { metadata, parts } of await session.uiMessages(defined({ mayShow }))) {
     const { turn = 0 } = metadata ?? {};
     for (const part of parts) {
       if (part.type === 'data-pause' && 'data' in part) {
@@ -58,7 +58,7 @@ export async function giveAnswers(
 ): Promise<Answered> {
   const tokens = new Set(given.map(({ approvalId }) => approvalId));
   if (given.length === 0) return { tokens };
-  const questions = await questionsOf(session);
+  const questions = await questionsOf(visit, session);
   for (const token of tokens) {
     if (!questions.has(token)) throw new PilotageError('pause_not_found', 'This chat has not asked that.');
   }
@@ -100,13 +100,13 @@ export async function giveOutputs(
   const tokens = new Set<string>();
   const live =
     given.length === 0 ? undefined : turns.findLast(({ status }) => status === 'paused' || status === 'running');
-  if (live === undefined) return tokens;
+  if (live === undefined || !(await visit.sees(live.turn))) return tokens;
   const { run } = await visit.run(live.turn);
   const state = await run.state();
   for (const { token, reason, payload } of [...state.pauses, ...state.tasks.flatMap(({ pauses }) => pauses)]) {
     const output = given.find(({ toolCallId }) => toolCallId === payload?.['tool_call_id']);
     if (reason !== 'client_tool' || output === undefined) continue;
-    await visit.must('answer', { agent: live.agent });
+    await visit.run(live.turn, 'answer');
     tokens.add(token);
     await giveOutput(run, token, output);
   }

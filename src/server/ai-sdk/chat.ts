@@ -2,7 +2,6 @@
  * Chats of the AI SDK (`useChat`). A chat is a session of the visitor. The server keeps the conversation: from a client it takes only the newest message and
  * the answers.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from 'hono';
 import { assertOptions, assertWords, defined, type OptionShape, PilotageError, type TurnFile } from '#core';
 import type { RunRecord } from '#journal';
@@ -17,7 +16,7 @@ import { bodyOf } from '../request-body.ts';
 import type { Visit } from '../visit.ts';
 import { withinTime } from '../within-time.ts';
 import { type Answered, giveAnswers, giveOutputs } from './answers.ts';
-import { Feed, type Target, untilHeard } from './feed.ts';
+import { Feed, NOTHING, type Target, untilHeard } from './feed.ts';
 import {
   ANSWER_BODY,
   answersIn,
@@ -26,6 +25,7 @@ import {
   type ClientMessage,
   clientMessagesOf,
   type GivenAnswer,
+  heldIn,
   outputsIn,
   userMessageOf,
 } from './request.ts';
@@ -56,7 +56,6 @@ const OPTIONS: OptionShape<AiSdkOptions> = {
 const HEADERS = { 'x-vercel-ai-ui-message-stream': 'v1' };
 /** How long a request to stop waits for the end of the turn. */
 const STOP_MS = 5_000;
-const LOOK_MS = 50;
 const ACTIVE: ReadonlySet<string> = new Set(['pending', 'running', 'waiting']);
 
 /**
@@ -122,6 +121,7 @@ class Chats {
     const edited =
       body.messageId === undefined ? undefined : await turnOfMessage(visit, session, turns, body.messageId);
     if (edited !== undefined) {
+      await assertSeen(visit, edited);
       await visit.mustStart(edited.agent, body.id);
       const sent = await session.edit(edited.turn, message, { id: last.id, busy: 'interrupt' });
       return this.#stream(visit, session, sent.turn, undefined);
@@ -135,8 +135,8 @@ class Chats {
   async #regenerate(visit: Visit, { id, messageId }: ChatBody): Promise<Response> {
     const session = await this.#session(visit, id, 'start');
     const turns = await session.turns();
-    const turn = messageId === undefined ? turns.at(-1) : await turnOfMessage(visit, session, turns, messageId);
-    if (turn === undefined) throw new PilotageError('run_not_found', 'The chat has no such message.');
+    const named = messageId === undefined ? turns.at(-1) : await turnOfMessage(visit, session, turns, messageId);
+    const turn = await assertSeen(visit, named);
     await visit.mustStart(turn.agent, id);
     const sent = await session.regenerate(turn.turn, { busy: 'interrupt' });
     return this.#stream(visit, session, sent.turn, undefined);
@@ -152,12 +152,11 @@ class Chats {
     const session = await this.#session(visit, body.id, 'answer');
     const message = body.messageId ?? last.id;
     const turns = await session.turns();
-    const turn = await turnOfMessage(visit, session, turns, message);
-    if (turn === undefined) throw new PilotageError('run_not_found', 'The chat has no such message.');
+    const turn = await assertSeen(visit, await turnOfMessage(visit, session, turns, message));
     const { head } = await visit.runtime.run(turn.turn).record();
     const { tokens, conflict } = await giveAnswers(visit, session, turns, answersIn(messages, body.edits));
     const outputs = await giveOutputs(visit, turns, outputsIn(messages));
-    const goesOnAt = { tokens: new Set([...tokens, ...outputs]), from: head + 1 };
+    const goesOnAt = { tokens: new Set([...tokens, ...outputs]), from: head + 1, held: heldIn(messages) };
     return this.#feed(visit, body.id, turn.turn, { message, goesOnAt }, conflict);
   }
 
@@ -166,8 +165,8 @@ class Chats {
     const id = request.req.param('id') ?? '';
     const session = await this.#session(visit, id, 'read');
     const turn = (await session.turns()).find(({ status, waits }) => waits !== true && ACTIVE.has(status));
-    if (turn === undefined) return new Response(null, { status: 204 });
-    const shown = await this.#shown(session, id);
+    if (turn === undefined || !(await visit.sees(turn.turn))) return new Response(null, { status: 204 });
+    const shown = await this.#shown(visit, session, id);
     const last = shown.findLast(({ metadata }) => metadata?.turn === turn.number);
     const target: Target | undefined =
       last === undefined ? undefined : last.role === 'user' ? { after: last.id } : { message: last.id };
@@ -193,8 +192,9 @@ class Chats {
     const limit = Number(request.req.query('limit') ?? 100);
     if (!(Number.isSafeInteger(limit) && limit > 0))
       throw new RequestRefused('request_invalid', 'limit is a whole number from 1 up.');
-    const session = await this.#session(request.get('visit'), id, 'read');
-    return request.json(await this.#shown(session, id, limit), 200, { 'cache-control': 'no-store' });
+    const visit = request.get('visit');
+    const session = await this.#session(visit, id, 'read');
+    return request.json(await this.#shown(visit, session, id, limit), 200, { 'cache-control': 'no-store' });
   }
 
   /** Takes the answers that `useChat` cannot send: other arguments, values, and answers to questions that are not about a call. */
@@ -222,8 +222,9 @@ class Chats {
     return visit.session(id, action, { ...this.#options.start, ...defined({ agent: this.#options.agent }) });
   }
 
-  #shown(session: Session, id: string, limit = 100): Promise<TurnUIMessage[]> {
-    return session.uiMessages({ limit, errorText: this.#context.errorText, fileUrl: this.#fileUrl(id) });
+  #shown({ mayShow }: Visit, session: Session, id: string, limit = 100): Promise<TurnUIMessage[]> {
+    const { errorText } = this.#context;
+    return session.uiMessages({ limit, errorText, fileUrl: this.#fileUrl(id), ...defined({ mayShow }) });
   }
 
   #filesAt(id: string): string {
@@ -260,7 +261,7 @@ class Chats {
     const record = turn === sent ? own : await visit.runtime.run(turn).record();
     const there = await this.#whenItsTurn(visit, session, record, signal);
     if (there === undefined) {
-      yield { data: '{"type":"finish","finishReason":"other"}' };
+      yield { data: JSON.stringify(NOTHING) };
       yield { data: '[DONE]' };
       return;
     }
@@ -279,13 +280,14 @@ class Chats {
     const { runtime, owner } = visit;
     const { run: turn } = given.identity;
     for (let record = given; ; record = await runtime.run(turn).record()) {
-      if (record.waits !== true || signal.aborted) return record;
+      // What it interrupts waits for nobody any more.
+      if (record.waits !== true || record.turnOrigin?.interrupts !== undefined || signal.aborted) return record;
       const { live } = (await runtime.sessions.get({ ...owner, session: session.id })) ?? {};
       if (live === undefined || live.run === turn) return record;
       const { run } = live;
+      // The commit that ends a turn says whose turn it is then.
       const result = await withinTime(undefined, signal, (left) => runtime.run(run).result({ signal: left }));
       if (result?.status === 'paused') return undefined;
-      await sleep(LOOK_MS);
     }
   }
 
@@ -297,12 +299,13 @@ class Chats {
 
   /** @param target absent: the answer to the words with which the turn began. */
   #feedOf(
-    { runtime }: Visit,
+    visit: Visit,
     id: string,
     { record: { head }, first }: { readonly record: RunRecord; readonly first: RunRecord },
     target?: Target,
     conflict?: string,
   ): Feed {
+    const { runtime, access } = visit;
     const { identity, turnOrigin, turn: number } = first;
     const begunBy = turnOrigin?.messages[0]?.id;
     return new Feed({
@@ -314,7 +317,7 @@ class Chats {
       metadata: defined({ turn: number }),
       errorText: this.#context.errorText,
       fileUrl: this.#fileUrl(id),
-      ...defined({ conflict }),
+      ...defined({ conflict, mayRead: access.may && ((run: string) => visit.sees(run)) }),
     });
   }
 
@@ -341,6 +344,12 @@ class Chats {
 /** Whether the message of this id is the assistant's. */
 function isOfAssistant(messages: readonly ClientMessage[], id: string | undefined): boolean {
   return messages.some((message) => message.id === id && message.role === 'assistant');
+}
+
+/** @throws PilotageError `run_not_found` where there is no turn, or none that the visitor may read. */
+async function assertSeen(visit: Visit, turn: TurnView | undefined): Promise<TurnView> {
+  if (turn !== undefined && (await visit.sees(turn.turn))) return turn;
+  throw new PilotageError('run_not_found', 'The chat has no such message.');
 }
 
 /** The turn of which the message is, however long ago it was said. */

@@ -3,15 +3,22 @@ import { isRecorded, PilotageError, type RunEvent, type StreamRow } from '#core'
 import { type HeardWords, type TurnChunkOptions, TurnChunks, type TurnListener, type UIChunk } from '#messages';
 import { DATA_STREAM, type Run } from '#runtime';
 import type { ServerEvent } from '../event-stream.ts';
+import { type HeldCalls, MissedCalls } from './missed-calls.ts';
 
 /** Selects a message of a turn. */
 export type Target =
   /** The answer to a message of the user, by its id. */
   | { readonly after: string }
   /** This message, from the answer to one of the questions on; without questions, from this position of the journal on. */
-  | { readonly message: string; readonly goesOnAt: { readonly tokens: ReadonlySet<string>; readonly from: number } }
+  | { readonly message: string; readonly goesOnAt: GoesOnAt }
   /** This message, from its start. */
   | { readonly message: string };
+
+interface GoesOnAt {
+  readonly tokens: ReadonlySet<string>;
+  readonly from: number;
+  readonly held: HeldCalls;
+}
 
 export interface FeedOptions extends TurnChunkOptions {
   /** The run with which the turn began. */
@@ -22,12 +29,16 @@ export interface FeedOptions extends TurnChunkOptions {
   readonly head: number;
   /** Gives a handle of this run, or of a run that continues it, by its id. */
   readonly runOf: (id: string) => Run;
+  /** Says whether the run may be read. The stream ends before one that may not be. Absent: all may. */
+  readonly mayRead?: (id: string) => Promise<boolean>;
   readonly target: Target;
   /** Told at the end of the stream, as an error. */
   readonly conflict?: string;
 }
 
 const DONE: ServerEvent = { data: '[DONE]' };
+/** Ends a stream in which nothing is told. */
+export const NOTHING: UIChunk = { type: 'finish', finishReason: 'other' };
 
 const ROW = 'row' as const;
 interface RowReader {
@@ -45,19 +56,23 @@ export class Feed implements TurnListener {
   #isBegun = false;
   #isMuted: boolean;
   #isOver = false;
+  /** The turn goes on with a run that may not be read. */
+  #isHidden = false;
+  readonly #missed: MissedCalls | undefined;
   /** The chunks that are to be sent next, in the form of the stream. */
   #out = '';
   readonly #rows: StreamRow[] = [];
   #rowsSeen = 0;
   #rowsKnownUpTo = 0;
-  #run: string;
+  /** The run that is read now. */
+  #run = '';
 
   constructor(options: FeedOptions) {
     this.#options = options;
-    this.#run = options.run.id;
     const { target } = options;
     this.#message = 'message' in target ? target.message : undefined;
     this.#isMuted = 'goesOnAt' in target;
+    this.#missed = 'goesOnAt' in target ? new MissedCalls(target.goesOnAt.held) : undefined;
     this.#chunks = new TurnChunks(this, options);
   }
 
@@ -74,6 +89,7 @@ export class Feed implements TurnListener {
     if (message !== this.#message) return;
     this.#isBegun = true;
     if (!this.#isMuted) this.#send(chunk);
+    else this.#missed?.hear(chunk);
   }
 
   heard({ place, control }: HeardWords): void {
@@ -102,7 +118,7 @@ export class Feed implements TurnListener {
 
   async #next(signal: AbortSignal): Promise<IteratorResult<ServerEvent, undefined>> {
     while (this.#out === '' && !this.#isDone) {
-      const result = this.#isOver ? undefined : await this.#nextEvent(signal);
+      const result = this.#isOver || this.#isHidden ? undefined : await this.#nextEvent(signal);
       if (result === ROW) continue;
       if (result === undefined || result.done === true) {
         if (signal.aborted) return { done: true, value: undefined };
@@ -181,7 +197,7 @@ export class Feed implements TurnListener {
     return { reader, next, stop: () => left.abort() };
   }
 
-  /** @returns a promise when rows have to be read first. */
+  /** @returns a promise when something has to be asked or read first. */
   #hear(event: RunEvent): Promise<void> | undefined {
     if (event.type === 'token' && event.path === undefined) {
       this.#chunks.hear(event);
@@ -189,12 +205,31 @@ export class Feed implements TurnListener {
     }
     if (event.path === undefined) {
       if (this.#isKnown(event)) return undefined;
-      if (event.identity.run !== this.#run) this.#nextRun(event.identity.run);
-      this.#head = event.seq;
-      if (event.type === 'task.spawned' && !this.#hasTasks) this.#readTasks();
-      if (event.type === 'tool.completed' || event.type === 'tool.failed')
-        return this.#rowsOf(event).then(() => this.#tell(event));
+      if (event.identity.run !== this.#run) {
+        const { mayRead } = this.#options;
+        if (mayRead !== undefined) return this.#hearAllowed(event, mayRead);
+        this.#nextRun(event.identity.run);
+      }
+      return this.#hearOwn(event);
     }
+    this.#tell(event);
+    return undefined;
+  }
+
+  async #hearAllowed(event: RunEvent, mayRead: NonNullable<FeedOptions['mayRead']>): Promise<void> {
+    if (!(await mayRead(event.identity.run))) {
+      this.#isHidden = true;
+      return;
+    }
+    this.#nextRun(event.identity.run);
+    await this.#hearOwn(event);
+  }
+
+  #hearOwn(event: RunEvent): Promise<void> | undefined {
+    this.#head = event.seq;
+    if (event.type === 'task.spawned' && !this.#hasTasks) this.#readTasks();
+    if (event.type === 'tool.completed' || event.type === 'tool.failed')
+      return this.#rowsOf(event).then(() => this.#tell(event));
     this.#tell(event);
     return undefined;
   }
@@ -247,6 +282,7 @@ export class Feed implements TurnListener {
   #start(messageId: string): void {
     const { run, metadata } = this.#options;
     this.#send({ type: 'start', messageId, messageMetadata: { run: run.id, ...metadata } });
+    for (const chunk of this.#missed?.take() ?? []) this.#send(chunk);
   }
 
   /** Tells the rows of a call before its end, since they were stored before it. */
@@ -276,7 +312,7 @@ export class Feed implements TurnListener {
       this.#send({ type: 'finish', finishReason: 'stop' });
     } else {
       for (const row of this.#rows.splice(0)) this.#chunks.data(row);
-      const last = this.#chunks.end();
+      const last = this.#chunks.end() ?? (this.#isHidden ? NOTHING : undefined);
       const { target } = this.#options;
       // Nothing has come of the answers. The client must still hear that the stream has ended.
       if (this.#isMuted && 'goesOnAt' in target) this.#start(target.message);

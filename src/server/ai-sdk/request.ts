@@ -2,6 +2,7 @@
 import { defined, isJsonObject, type Json, type JsonObject } from '#core';
 import type { MessageFile, UserMessage } from '#messages';
 import { RequestRefused } from '../problem.ts';
+import type { HeldCalls } from './missed-calls.ts';
 
 export interface ChatBody {
   /** The id of the chat, which is that of the session. */
@@ -109,6 +110,18 @@ export function outputsIn(messages: readonly ClientMessage[]): readonly ClientTo
     if (state === 'output-available') return [{ toolCallId, output: output ?? null }];
     return state === 'output-error' && typeof errorText === 'string' ? [{ toolCallId, errorText }] : [];
   });
+}
+
+/** The calls that the client has in its messages. */
+export function heldIn(messages: readonly ClientMessage[]): HeldCalls {
+  const parts = callParts(messages);
+  const idsOf = (given: readonly unknown[]) => new Set(given.filter((id) => typeof id === 'string'));
+  const isOpen = ({ state, preliminary }: ClientPart): boolean =>
+    !(typeof state === 'string' && state.startsWith('output-')) || preliminary === true;
+  return {
+    ids: idsOf(parts.flatMap(({ toolCallId, approval }) => [toolCallId, isJsonObject(approval) && approval['id']])),
+    open: idsOf(parts.filter(isOpen).map(({ toolCallId }) => toolCallId)),
+  };
 }
 
 function callParts(messages: readonly ClientMessage[]): readonly ClientPart[] {

@@ -79,7 +79,7 @@ const messages = route('get /sessions/{session}/messages', {
     const position = await session.position();
     // Files stay where they are: their references are read by the runs of the session.
     const fileUrl = ({ artifactRef }: { readonly artifactRef: string }): string => `artifact:${artifactRef}`;
-    return { items: await session.uiMessages({ fileUrl, ...defined({ limit }) }), position };
+    return { items: await session.uiMessages({ fileUrl, ...defined({ limit, mayShow: visit.mayShow }) }), position };
   },
 });
 
