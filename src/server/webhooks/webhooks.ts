@@ -25,7 +25,7 @@ export interface WebhooksOptions extends DelivererOptions {
   readonly errorText?: ErrorText;
   /** Called when a run is given up, and with other errors of delivering. Default: a process warning. */
   readonly onFault?: (error: unknown) => void;
-  /** How long the delivering process may be silent before another one takes over, in milliseconds. Default 10,000. */
+  /** How long beyond `timeoutMs` a process that posts may be silent before another one takes its run over, in milliseconds. Default 10,000. */
   readonly leaseMs?: number;
 }
 
@@ -36,6 +36,7 @@ const OPTIONS: OptionShape<WebhooksOptions> = {
   leaseMs: 'count?',
   pollMs: 'count?',
   maxPosts: 'count?',
+  maxPostsPerTenant: 'count?',
   backoff: 'object?',
   giveUpAfterMs: 'count?',
   allowHosts: 'list?',
@@ -90,7 +91,7 @@ export class Webhooks {
       { namespace: endedOf(tenant), key: id },
       { namespace: hooksOf(tenant), key: id, value: asJson(hook) },
     ]);
-    this.#deliverer?.look();
+    this.#deliverer?.add(hook);
     return hook;
   }
 
@@ -151,7 +152,10 @@ export class Webhooks {
         value: deliveryValue({ run: each.run, position: each.position }),
       })),
     );
-    this.#deliverer?.look();
+    this.#deliverer?.retry(
+      { tenant, id },
+      meant.map((each) => each.run),
+    );
     return meant.length;
   }
 
