@@ -122,7 +122,6 @@ export class Deliverer {
     for (const run of runs) {
       const watched = this.#watched(hooked, run);
       watched.gaveUp = false;
-      watched.retryAt = undefined;
       this.#unplan(watched);
       this.#start(hooked, watched);
     }

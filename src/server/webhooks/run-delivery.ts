@@ -42,8 +42,8 @@ export interface Known {
   readonly run: string;
   /** Everything up to this position is delivered, or not wanted. */
   readTo: number;
-  /** When the retry that this process has planned is due, by the monotonic clock: nobody sets it. */
-  retryAt?: number | undefined;
+  /** When the retry that is planned for `nextAt` is due, by the monotonic clock: nobody sets it. */
+  retry?: { readonly nextAt: number; readonly at: number } | undefined;
   /** The claim of another process, and since when it was seen without a change, by the monotonic clock. */
   held?: { readonly claim: Json; readonly since: number } | undefined;
 }
@@ -116,16 +116,18 @@ export class RunDelivery {
     const ownLeftMs = this.#claimMs - (performance.now() - known.held.since);
     const leftMs = Math.min(claim.until - this.#deps.store.now(), ownLeftMs);
     // It may be given back before.
-    return leftMs > 0 ? Math.min(leftMs, this.#deps.leaseMs) : undefined;
+    if (leftMs > 0) return Math.min(leftMs, this.#deps.leaseMs);
+    known.held = undefined;
+    return undefined;
   }
 
   #untilRetryMs(known: Known, { nextAt }: Delivery): number {
     if (nextAt === undefined) return 0;
-    if (known.retryAt !== undefined) return known.retryAt - performance.now();
+    if (known.retry?.nextAt === nextAt) return known.retry.at - performance.now();
     const leftMs = nextAt - this.#deps.store.now();
     // It was planned by a clock that was ahead, or this one was set back.
     if (leftMs > Math.max(this.#options.backoff?.maxMs ?? MAX_MS, MAX_RETRY_AFTER_MS)) return 0;
-    known.retryAt = performance.now() + leftMs;
+    known.retry = { nextAt, at: performance.now() + leftMs };
     return leftMs;
   }
 
@@ -158,7 +160,6 @@ export class RunDelivery {
         const failure = await this.#send(hook, made, [hook.tenant, hook.id, run.id, event.seq, nth], kept);
         if (failure !== undefined) return this.#fail(hook, known, kept, failure);
       }
-      known.retryAt = undefined;
       if (!isLast) continue;
       // The last one of the page gives the claim back.
       const claim = index < wanted.length - 1 ? this.#ownClaim() : undefined;
@@ -218,8 +219,9 @@ export class RunDelivery {
     }
     const waitMs = Math.min(maxMs, baseMs * 2 ** Math.min(before, 30));
     const ms = Math.max(retryAfterMs, waitMs * (0.5 + Math.random() / 2));
-    if (!(await kept.put({ ...failed, nextAt: now + ms }, OPEN_TTL_MS))) return MORE;
-    known.retryAt = performance.now() + ms;
+    const nextAt = now + ms;
+    if (!(await kept.put({ ...failed, nextAt }, OPEN_TTL_MS))) return MORE;
+    known.retry = { nextAt, at: performance.now() + ms };
     return { kind: 'later', ms };
   }
 
