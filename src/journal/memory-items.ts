@@ -19,6 +19,7 @@ import {
 } from '#core';
 import type { LongTermStore, RevisedItem, SeenItem, StoreLookup, StoreQuery } from './port.ts';
 import { assertCounts, isAsSeen } from './rules.ts';
+import { itemsKey, type Watchers } from './watchers.ts';
 
 interface Kept {
   readonly item: StoreItem;
@@ -29,6 +30,7 @@ interface Kept {
 interface Access {
   readonly assertOpen: () => void;
   readonly now: () => number;
+  readonly watchers: Watchers;
 }
 
 export class MemoryItems implements LongTermStore {
@@ -47,6 +49,7 @@ export class MemoryItems implements LongTermStore {
     this.#access.assertOpen();
     for (const write of writes) assertStoreWrite(write);
     this.apply(writes);
+    this.#access.watchers.wakeItems(writes);
   }
 
   async writeIf(seen: SeenItem, writes: readonly StoreWrite[]): Promise<boolean> {
@@ -56,7 +59,13 @@ export class MemoryItems implements LongTermStore {
     const there = kept === undefined || isOver(kept, this.#access.now()) ? undefined : kept.item;
     if (!isAsSeen(there, seen)) return false;
     this.apply(writes);
+    this.#access.watchers.wakeItems(writes);
     return true;
+  }
+
+  watch(root: string, wake: () => void): () => void {
+    this.#access.assertOpen();
+    return this.#access.watchers.add(itemsKey(root), wake);
   }
 
   /** What was found fit to be written before. */

@@ -140,7 +140,7 @@ class MemoryJournal implements Journal {
     this.#leaseWatch = new LeaseWatch(clock);
     const assertOpen = (): void => this.#assertOpen();
     this.artifacts = new MemoryArtifacts({ assertOpen, now: () => this.#clock.now() });
-    this.store = new MemoryItems({ assertOpen, now: () => this.#clock.now() });
+    this.store = new MemoryItems({ assertOpen, now: () => this.#clock.now(), watchers: this.#watchers });
     this.schedules = new MemorySchedules({ assertOpen, now: () => Math.floor(this.#clock.now()) });
     this.snapshots = new MemorySnapshots((run) => this.#run(run).fence);
     const tell = ({ identity }: StoredRun, message: EventMessage): boolean =>
@@ -549,6 +549,7 @@ class MemoryJournal implements Journal {
 
   /** No other process has it. */
   watchDue = (): (() => void) => () => undefined;
+  watchRuns: Journal['watchRuns'] = (wake) => this.#watchers.addRuns(wake);
 
   async close(): Promise<void> {
     this.#closed = true;

@@ -174,6 +174,7 @@ class WholeJournal implements Journal {
   watch: Journal['watch'] = (run, wake) => this.#journal.watch(run, wake);
   watchSession: Journal['watchSession'] = (scope, wake) => this.#journal.watchSession(scope, wake);
   watchDue: Journal['watchDue'] = (wake) => this.#journal.watchDue(wake);
+  watchRuns: Journal['watchRuns'] = (wake) => this.#journal.watchRuns(wake);
   close: Journal['close'] = () => this.#journal.close();
 
   async #scopeOf(run: string): Promise<Scope> {

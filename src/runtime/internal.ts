@@ -22,7 +22,7 @@ export { forkEntries, forkRun } from './fork.ts';
 export type { GivenTurn } from './given-history.ts';
 export { isDeadOwner, ownerName, ownerText, type ProcessSurroundings, SURROUNDINGS } from './leases.ts';
 export type { HistoryHooks } from './own-history.ts';
-export { PartLease, PartStore } from './part-store.ts';
+export { PartStore } from './part-store.ts';
 export { Incoming, OutgoingPassing } from './passing-batch.ts';
 export { Refusals } from './pick-up.ts';
 export type { Migrate, Migration, RunChange } from './pins.ts';

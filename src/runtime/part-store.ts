@@ -5,9 +5,8 @@
 import { type Namespace, RESERVED_PART, type StoreFilter, type StoreItem, type StoreWrite } from '#core';
 import { type Journal, patiently, type SeenItem } from '#journal';
 import type { DriverDeps } from '../loop/driver-deps.ts';
-import { isDeadOwner, ownerName } from './leases.ts';
 
-type PartDeps = () => Pick<DriverDeps, 'clock'> & { readonly journal: Pick<Journal, 'store'> };
+type PartDeps = () => Pick<DriverDeps, 'clock'> & { readonly journal: Pick<Journal, 'store' | 'watchRuns'> };
 type Place = Pick<StoreItem, 'namespace' | 'key'>;
 
 /** Places of parts whose items have the fields `tenant` and `user`, and are erased with that user. */
@@ -63,57 +62,20 @@ export class PartStore {
     return true;
   }
 
+  /** Calls `wake` when items of this kind may have been written, by any process. News may be lost. Returns a function that stops the watch. */
+  watch(kind: string, wake: () => void): () => void {
+    const [root = ''] = this.#at([kind]);
+    return this.#deps().journal.store.watch(root, wake);
+  }
+
+  /** `watchRuns` of the journal. */
+  watchRuns(wake: (run?: string) => void): () => void {
+    return this.#deps().journal.watchRuns(wake);
+  }
+
   #at([kind, ...path]: Namespace): Namespace {
     return [`${RESERVED_PART}${this.#name}.${kind}`, ...path];
   }
 }
 
 const PAGE = 500;
-const LEASE = 'lease';
-
-/** What one process at a time does for a tenant, whichever: it has a lease in a place of the store, which is over when it is not renewed. */
-export class PartLease {
-  readonly #store: PartStore;
-  readonly #place: { readonly namespace: Namespace; readonly key: string };
-  readonly #leaseMs: number;
-  readonly #own = { owner: ownerName() };
-  /** When it was taken or renewed, by the clock of this process; absent: it is not held. */
-  #heldAt: number | undefined;
-
-  constructor(store: PartStore, tenant: string, leaseMs: number) {
-    this.#store = store;
-    this.#place = { namespace: [LEASE, tenant], key: LEASE };
-    this.#leaseMs = leaseMs;
-  }
-
-  /** What has to be there for what this process writes as its holder. */
-  get seen(): SeenItem {
-    return { ...this.#place, value: this.#own };
-  }
-
-  /** Takes it, or renews it in time. @returns whether this process has it. */
-  async hold(): Promise<boolean> {
-    const now = performance.now();
-    if (this.#heldAt !== undefined && now - this.#heldAt < this.#leaseMs / 3) return true;
-    const write: StoreWrite = { ...this.#place, value: this.#own, ttlMs: this.#leaseMs };
-    if (this.#heldAt !== undefined && (await this.#store.write([write], this.seen))) return this.#hold(now);
-    const there = await this.#store.get(this.#place.namespace, LEASE);
-    const { owner } = (there?.value ?? {}) as { readonly owner?: unknown };
-    const isFree = there === undefined || (typeof owner === 'string' && isDeadOwner(owner));
-    const seen: SeenItem = { ...this.#place, ...(there === undefined ? {} : { value: there.value }) };
-    if (isFree && (await this.#store.write([write], seen))) return this.#hold(now);
-    this.#heldAt = undefined;
-    return false;
-  }
-
-  #hold(at: number): true {
-    this.#heldAt = at;
-    return true;
-  }
-
-  async release(): Promise<void> {
-    if (this.#heldAt === undefined) return;
-    this.#heldAt = undefined;
-    await this.#store.write([this.#place], this.seen);
-  }
-}

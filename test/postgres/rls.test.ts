@@ -114,6 +114,7 @@ const ATTEMPTS: Readonly<Record<string, readonly Attempt[]>> = {
   watch: [finds((journal) => journal.watch(RUN, () => {})(), undefined)],
   watchSession: [finds((journal) => journal.watchSession(scope, () => {})(), undefined)],
   watchDue: [finds((journal) => journal.watchDue(() => {})(), undefined)],
+  watchRuns: [finds((journal) => journal.watchRuns(() => {})(), undefined)],
   'artifacts.put': [
     refused((journal) => journal.artifacts.put(scope, Uint8Array.of(1), { mime: 'a/b' }), 'scope_mismatch'),
     refused(
@@ -194,6 +195,7 @@ const ATTEMPTS: Readonly<Record<string, readonly Attempt[]>> = {
   ],
   'store.search': [finds((journal) => journal.store.search({ namespace: [], limit: 10 }, { words: ['blue'] }), [])],
   'store.unindexed': [finds((journal) => journal.store.unindexed([theirs], 'words', 10), [])],
+  'store.watch': [finds((journal) => journal.store.watch('pilotage:x', () => {})(), undefined)],
   'store.setVectors': [
     finds(
       (journal) =>

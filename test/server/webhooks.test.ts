@@ -10,7 +10,8 @@ import { Effects, scenarioAgent } from '../../examples/scenario-agent.ts';
 import { until } from '../kit/waiting.ts';
 import { type Receiver, receiver } from './receiver.ts';
 
-const FAST = { pollMs: 20, backoff: { baseMs: 5, maxMs: 20 }, leaseMs: 500 };
+/** It looks by itself after an hour: what comes, comes by news. */
+const FAST = { pollMs: 3_600_000, backoff: { baseMs: 5, maxMs: 20 }, leaseMs: 500 };
 
 function hooked(to: Receiver, more: Partial<WebhooksOptions> = {}) {
   const journal = memoryJournal({ clock: systemClock });

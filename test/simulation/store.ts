@@ -99,6 +99,7 @@ export class SimulatedStore implements Journal {
       unindexed: (namespace, index, limit) =>
         this.#operation('read', () => inner.store.unindexed(namespace, index, limit)),
       setVectors: (index, vectors) => this.#operation('append', () => inner.store.setVectors(index, vectors)),
+      watch: (root, wake) => inner.store.watch(root, wake),
     };
     this.waits = { list: (query) => this.#operation('read', () => inner.waits.list(query)) };
     this.events = {
@@ -333,6 +334,7 @@ export class SimulatedStore implements Journal {
   prune: Journal['prune'] = (request) => this.#options.inner.prune(request);
 
   watchDue: Journal['watchDue'] = (wake) => this.#options.inner.watchDue(wake);
+  watchRuns: Journal['watchRuns'] = (wake) => this.#options.inner.watchRuns(wake);
 
   async close(): Promise<void> {}
 

@@ -18,6 +18,7 @@ import type { LongTermStore, RevisedItem, SeenItem, StoreLookup, StoreQuery } fr
 import { assertCounts, isAsSeen } from '../rules.ts';
 import { bytesOf, type ItemRow, itemOf, type VectorRow, vectorOf } from '../stored-rows.ts';
 import { type Database, NOW_1, type Sql, type SqlValue } from './database.ts';
+import type { PostgresNews } from './news.ts';
 import { piecesOf } from './pieces.ts';
 import { MOST_DIMENSIONS } from './vectors.ts';
 
@@ -145,12 +146,14 @@ function columnsOf(writes: readonly StoreWrite[], now: number): readonly SqlValu
 
 export class PostgresItems implements LongTermStore {
   readonly #database: Database;
+  readonly #news: PostgresNews;
 
   /** Whether the database compares vectors. */
   readonly #compares: boolean;
 
-  constructor(database: Database, compares: boolean) {
+  constructor(database: Database, news: PostgresNews, compares: boolean) {
     this.#database = database;
+    this.#news = news;
     this.#compares = compares;
   }
 
@@ -158,18 +161,25 @@ export class PostgresItems implements LongTermStore {
     for (const write of writes) assertStoreWrite(write);
     if (writes.length === 0) return;
     await this.#database.write([], (sql, { now }) => writeItems(sql, writes, now));
+    this.#news.tellItems(writes);
   }
 
   async writeIf(seen: SeenItem, writes: readonly StoreWrite[]): Promise<boolean> {
     for (const write of writes) assertStoreWrite(write);
     const within = namespaceKey(seen.namespace);
     // An item that is not there cannot be held: whoever asks for the same one waits at the lock.
-    return this.#database.write([['item', within, seen.key]], async (sql, { now }) => {
+    const isWritten = await this.#database.write([['item', within, seen.key]], async (sql, { now }) => {
       const row = await sql.row<ItemRow>(`${FIND} FOR UPDATE`, this.#database.given, within, seen.key);
       if (!isAsSeen(row && itemOf(row), seen)) return false;
       await writeItems(sql, writes, now);
       return true;
     });
+    if (isWritten) this.#news.tellItems(writes);
+    return isWritten;
+  }
+
+  watch(root: string, wake: () => void): () => void {
+    return this.#news.watchItems(root, wake);
   }
 
   async get(namespace: Namespace, key: string): Promise<StoreItem | undefined> {

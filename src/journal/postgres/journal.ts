@@ -106,7 +106,7 @@ class PostgresJournal implements Journal {
     this.artifacts = new PostgresArtifacts(database);
     this.schedules = new PostgresSchedules(database);
     this.snapshots = new PostgresSnapshots(database);
-    this.store = new PostgresItems(database, options.pgvector === true);
+    this.store = new PostgresItems(database, news, options.pgvector === true);
     this.streams = new PostgresStreams(database, (run) => news.tell(run));
     this.passing = new PostgresPassing(database, news);
     this.sessions = this.#sessionStore(waits);
@@ -325,6 +325,11 @@ class PostgresJournal implements Journal {
   watchDue(wake: () => void): () => void {
     if (this.#closing !== undefined) throw journalClosed();
     return this.#news.watchDue(wake);
+  }
+
+  watchRuns(wake: (run?: string) => void): () => void {
+    if (this.#closing !== undefined) throw journalClosed();
+    return this.#news.watchRuns(wake);
   }
 
   close(): Promise<void> {

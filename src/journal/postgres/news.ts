@@ -5,8 +5,8 @@
  */
 import { createHash } from 'node:crypto';
 import type { Client } from 'pg';
-import type { Scope } from '#core';
-import { DUE, passingKey, READERS, sessionKey, Watchers } from '../watchers.ts';
+import { RESERVED_PART, type Scope, type StoreWrite } from '#core';
+import { DUE, isRun, itemNames, itemsKey, passingKey, READERS, sessionKey, Watchers } from '../watchers.ts';
 import type { Database, Sql } from './database.ts';
 import { IS_READY } from './run-rows.ts';
 
@@ -91,6 +91,15 @@ export class PostgresNews {
     return this.#watching(this.#watchers.addDue(wake));
   }
 
+  watchRuns(wake: (run?: string) => void): () => void {
+    return this.#watching(this.#watchers.addRuns(wake));
+  }
+
+  watchItems(root: string, wake: () => void): () => void {
+    this.#hide(itemsKey(root));
+    return this.#watching(this.#watchers.add(itemsKey(root), wake));
+  }
+
   watchReaders(wake: () => void): () => void {
     return this.#watching(this.#watchers.add(READERS, wake));
   }
@@ -131,6 +140,12 @@ export class PostgresNews {
   /** Readers of the run are told something that is not recorded. */
   tellPassing(run: string): void {
     this.#tellName(passingKey(run));
+  }
+
+  /** Items were written. Only those of the runtime's own parts are watched. */
+  tellItems(writes: readonly Pick<StoreWrite, 'namespace'>[]): void {
+    const watched = writes.filter(({ namespace: [root] }) => root?.startsWith(RESERVED_PART));
+    for (const name of itemNames(watched)) this.#tellName(name);
   }
 
   tellSession(scope: Scope): void {
@@ -180,7 +195,15 @@ export class PostgresNews {
       // Those who watch here have heard it when it was told.
       if (names[0] === ECHO) this.#hears = true;
     } else if (names.includes(ALL)) this.#watchers.wakeAll();
-    else for (const name of names) this.#watchers.wake(this.#hidden.get(String(name)) ?? String(name));
+    else for (const name of names) this.#hearName(String(name));
+  }
+
+  #hearName(told: string): void {
+    const name = this.#hidden.get(told);
+    if (name !== undefined) this.#watchers.wake(name);
+    // It may be that of any run.
+    else if (this.#options.hidesNames && !COMMON.has(told)) this.#watchers.wakeRuns();
+    else this.#watchers.wake(told);
   }
 
   #toldAs(name: string): string {
@@ -250,9 +273,7 @@ export class PostgresNews {
     try {
       for (const name of this.#sessions.keys()) if (!this.#watchers.has(name)) this.#sessions.delete(name);
       for (const [digest, name] of this.#hidden) if (!this.#watchers.has(name)) this.#hidden.delete(digest);
-      this.#wakePassing();
-      const isRun = (name: string): boolean =>
-        !COMMON.has(name) && !this.#passing.has(name) && !this.#sessions.has(name);
+      this.#wakeUnheard();
       const runs = this.#watchers.names.filter(isRun);
       const sessions = [...this.#sessions];
       const found = await this.#database.read(async (sql) => {
@@ -287,13 +308,16 @@ export class PostgresNews {
     if ((await sql.row(LOOK_AT_DUE)) !== undefined) this.#watchers.wake(DUE);
   }
 
-  /** What passes leaves no mark on its run: where it is not heard of, whoever wants it looks. */
-  #wakePassing(): void {
+  /** What passes leaves no mark on its run, and neither do items: where they are not heard of, whoever wants them looks. So does who wants all runs. */
+  #wakeUnheard(): void {
     for (const name of this.#passing) {
       if (!this.#watchers.has(name)) this.#passing.delete(name);
       else if (!this.#hears) this.#watchers.wake(name);
     }
-    if (!this.#hears) this.#watchers.wake(READERS);
+    if (this.#hears) return;
+    this.#watchers.wake(READERS);
+    this.#watchers.wakeRuns();
+    for (const name of this.#watchers.names) if (name.startsWith(itemsKey(''))) this.#watchers.wake(name);
   }
 
   #stopListening(): void {

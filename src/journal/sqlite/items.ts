@@ -17,8 +17,9 @@ import {
 import type { LongTermStore, RevisedItem, SeenItem, StoreLookup, StoreQuery } from '../port.ts';
 import { assertCounts, isAsSeen } from '../rules.ts';
 import { bytesOf, type ItemRow, itemOf, type VectorRow, vectorOf } from '../stored-rows.ts';
+import { itemsKey } from '../watchers.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
-import type { StoreAccess } from './stores.ts';
+import type { FileWatch, StoreAccess } from './stores.ts';
 
 type Place = Pick<StoreItem, 'namespace' | 'key'>;
 
@@ -76,6 +77,7 @@ export class ItemWriter {
 export class SqliteItems implements LongTermStore {
   readonly #access: StoreAccess;
   readonly #now: () => number;
+  readonly #watch: FileWatch;
   readonly #writer: ItemWriter;
   readonly #find: PreparedStatement;
   readonly #list: PreparedStatement;
@@ -83,10 +85,11 @@ export class SqliteItems implements LongTermStore {
   readonly #unindexed: PreparedStatement;
   readonly #setVector: PreparedStatement;
 
-  constructor(db: DatabaseSync, access: StoreAccess, now: () => number) {
+  constructor(db: DatabaseSync, access: StoreAccess, now: () => number, watch: FileWatch) {
     const sql = prepared(db);
     this.#access = access;
     this.#now = now;
+    this.#watch = watch;
     this.#writer = new ItemWriter(db);
     this.#find = sql(`SELECT ${COLUMNS} FROM store_items WHERE namespace = :within AND key = :key AND ${IS_LIVE}`);
     this.#list = sql(`
@@ -105,17 +108,24 @@ export class SqliteItems implements LongTermStore {
   async write(writes: readonly StoreWrite[]): Promise<void> {
     for (const write of writes) assertStoreWrite(write);
     await this.#access.write((now) => this.#writer.write(writes, now));
+    this.#watch.watchers.wakeItems(writes);
   }
 
   async writeIf(seen: SeenItem, writes: readonly StoreWrite[]): Promise<boolean> {
     for (const write of writes) assertStoreWrite(write);
     const within = namespaceKey(seen.namespace);
-    return this.#access.write((now) => {
+    const isWritten = await this.#access.write((now) => {
       const row = this.#find().get<ItemRow>({ within, key: seen.key, now });
       if (!isAsSeen(row && itemOf(row), seen)) return false;
       this.#writer.write(writes, now);
       return true;
     });
+    if (isWritten) this.#watch.watchers.wakeItems(writes);
+    return isWritten;
+  }
+
+  watch(root: string, wake: () => void): () => void {
+    return this.#watch.watching(() => this.#watch.watchers.add(itemsKey(root), wake));
   }
 
   async get(namespace: Namespace, key: string): Promise<StoreItem | undefined> {

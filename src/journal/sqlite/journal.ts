@@ -196,10 +196,11 @@ export class SqliteJournal implements Journal {
       },
     };
     this.snapshots = new SqliteSnapshots(db, access);
-    this.store = new SqliteItems(db, access, () => this.#now());
     this.streams = new SqliteStreams(db, access, (run) => this.#watchers.wake(run));
     const watching = (add: () => () => void): (() => void) => this.#watching(add);
-    this.passing = new SqlitePassing(db, access, () => this.#now(), { watchers: this.#watchers, watching });
+    const watch = { watchers: this.#watchers, watching };
+    this.store = new SqliteItems(db, access, () => this.#now(), watch);
+    this.passing = new SqlitePassing(db, access, () => this.#now(), watch);
     this.#rows = new SqliteRows(db, this.#clock, { turns, starts, schedules });
     this.#records = new SqliteRecords(db);
     this.#repairs = new SqliteRepairs(db, this.#rows.waits, starts);
@@ -392,6 +393,10 @@ export class SqliteJournal implements Journal {
 
   watchDue(wake: () => void): () => void {
     return this.#watching(() => this.#watchers.addDue(wake));
+  }
+
+  watchRuns(wake: (run?: string) => void): () => void {
+    return this.#watching(() => this.#watchers.addRuns(wake));
   }
 
   #watching(add: () => () => void): () => void {

@@ -59,6 +59,7 @@ export class OpeningJournal implements Journal {
     search: (query, lookup) => this.#with(({ store }) => store.search(query, lookup)),
     unindexed: (namespace, index, limit) => this.#with(({ store }) => store.unindexed(namespace, index, limit)),
     setVectors: (index, vectors) => this.#with(({ store }) => store.setVectors(index, vectors)),
+    watch: (root, wake) => this.#watch(({ store }) => store.watch(root, wake), wake),
   };
 
   readonly waits: WaitIndex = {
@@ -120,6 +121,10 @@ export class OpeningJournal implements Journal {
 
   watchDue(wake: () => void): () => void {
     return this.#watch((journal) => journal.watchDue(wake), wake);
+  }
+
+  watchRuns(wake: (run?: string) => void): () => void {
+    return this.#watch((journal) => journal.watchRuns(wake), wake);
   }
 
   #watch(watch: (journal: Journal) => () => void, wake: () => void): () => void {

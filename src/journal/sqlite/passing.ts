@@ -2,23 +2,17 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type NewPassing, type PassingRow, type PassingStore, READ_LATELY_MS, type ReadRun } from '../port-passing.ts';
 import { type PassingText, passingRowsOf } from '../stored-rows.ts';
-import { passingKey, READERS, type Watchers } from '../watchers.ts';
+import { passingKey, READERS } from '../watchers.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
-import type { StoreAccess } from './stores.ts';
+import type { FileWatch, StoreAccess } from './stores.ts';
 
 /** In SQL, for the key of a run. */
 export const DROP_PASSING = 'DELETE FROM passing WHERE run = ?';
 export const DROP_READERS = 'DELETE FROM readers WHERE run = ?';
 
-export interface PassingWatch {
-  readonly watchers: Watchers;
-  /** Adds a watch, and sees that the file is looked at. */
-  readonly watching: (add: () => () => void) => () => void;
-}
-
 export class SqlitePassing implements PassingStore {
   readonly #access: StoreAccess;
-  readonly #watch: PassingWatch;
+  readonly #watch: FileWatch;
   readonly #want: PreparedStatement;
   readonly #dropOldRows: PreparedStatement;
   readonly #dropOld: PreparedStatement;
@@ -29,7 +23,7 @@ export class SqlitePassing implements PassingStore {
   readonly #rows: PreparedStatement;
   readonly #now: () => number;
 
-  constructor(db: DatabaseSync, access: StoreAccess, now: () => number, watch: PassingWatch) {
+  constructor(db: DatabaseSync, access: StoreAccess, now: () => number, watch: FileWatch) {
     const sql = prepared(db);
     this.#access = access;
     this.#now = now;

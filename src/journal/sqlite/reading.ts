@@ -8,7 +8,7 @@ import type { StreamStore } from '../port-streams.ts';
 import { journalClosed } from '../rules.ts';
 import type { ScheduleStore } from '../schedules-port.ts';
 import type { EventStore, WaitIndex } from '../waits-port.ts';
-import { passingKey, Watchers } from '../watchers.ts';
+import { itemsKey, passingKey, Watchers } from '../watchers.ts';
 import { footprintOf, openStill, type Still } from './still.ts';
 
 const WATCH_INTERVAL_MS = 200;
@@ -81,6 +81,7 @@ export class ReadingJournal implements Journal {
     search: (query, lookup) => this.#read(({ store }) => store.search(query, lookup)),
     unindexed: (namespace, index, limit) => this.#read(({ store }) => store.unindexed(namespace, index, limit)),
     setVectors: () => this.#refuse(),
+    watch: (root, wake) => this.#watch(() => this.#watchers.add(itemsKey(root), wake)),
   };
 
   readonly waits: WaitIndex = {
@@ -145,6 +146,10 @@ export class ReadingJournal implements Journal {
   /** Nobody carries out runs here. */
   watchDue(): () => void {
     return () => undefined;
+  }
+
+  watchRuns(wake: (run?: string) => void): () => void {
+    return this.#watch(() => this.#watchers.addRuns(wake));
   }
 
   #watch(add: () => () => void): () => void {

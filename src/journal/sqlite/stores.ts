@@ -3,6 +3,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { type ArtifactRef, type ArtifactRow, PilotageError, type Scope } from '#core';
 import type { ArtifactAbout, ArtifactStore } from '../port.ts';
 import { artifactDigest, assertCounts, assertSameContent, ownedBy, ownerKey } from '../rules.ts';
+import type { Watchers } from '../watchers.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
 
 const LARGE_BYTES = 1 << 20;
@@ -26,6 +27,12 @@ export interface StoreAccess {
   read<T>(run: () => T): T;
   /** `run` may be tried several times, and is told the time. */
   write<T>(run: (now: number) => T): Promise<T>;
+}
+
+export interface FileWatch {
+  readonly watchers: Watchers;
+  /** Adds a watch, and sees that the file is looked at. */
+  readonly watching: (add: () => () => void) => () => void;
 }
 
 export class SqliteArtifacts implements ArtifactStore {

@@ -1,330 +1,451 @@
 /**
- * Posts the new events of webhooks' runs: the events of one run in order, and several runs at once. For each tenant one process at a time does it. After each
- * post it stores how far it has come, under its lease, so that another process goes on from there and at most repeats the post that was under way.
+ * Posts the new events of webhooks' runs: the events of one run in order, and many runs at once. It hears of news of runs, and finds what it has not heard of by
+ * looking at all that is unfinished: when it begins, when any run may have news, and now and then.
  */
-import { createHash } from 'node:crypto';
-import { asJson, defined, describeThrown, jsonEquals, PilotageError, type StoreWrite } from '#core';
+import { asJson, defined, jsonEquals, PilotageError, type Scope } from '#core';
 import { hasEnded, type RunRecord, type RunStatus } from '#journal';
-import { PartLease, type PartStore, type Run } from '#runtime';
-import { type BodySource, postedBody } from './bodies.ts';
-import { type PostFailure, type PostOptions, post } from './post.ts';
+import { Places } from './places.ts';
+import { type DeliveryDeps, type DeliveryOptions, type Known, type Next, RunDelivery } from './run-delivery.ts';
 import {
   type Delivery,
   deliveriesOf,
-  deliveryValue,
-  endedOf,
   HOOKS,
-  hooksOf,
-  isWanted,
+  KEPT_MS,
+  keyOf,
   storedDelivery,
   storedWebhook,
   type Webhook,
 } from './subscription.ts';
 
-export interface DelivererOptions extends PostOptions {
-  /** How often to look for new events, in milliseconds. Default 1,000. */
+export interface DelivererOptions extends DeliveryOptions {
+  /** How often to look for what was not heard of, since news may be lost, in milliseconds. Default 30,000. */
   readonly pollMs?: number;
-  /** How many posts are under way at once. Default 16. */
+  /** How many posts are under way at once. Default 64. */
   readonly maxPosts?: number;
-  /** How long to wait after a failed post, in milliseconds: first `baseMs`, then twice as long each time, up to `maxMs`. Default 1,000 and 300,000. */
-  readonly backoff?: { readonly baseMs?: number; readonly maxMs?: number };
-  /** A run whose posts have failed for so long, in milliseconds, is given up, until `retry` is called. Default: 3 days. */
-  readonly giveUpAfterMs?: number;
+  /** How many of them for one tenant. Default 16. */
+  readonly maxPostsPerTenant?: number;
 }
 
-export interface DelivererDeps extends BodySource {
-  readonly store: PartStore;
-  readonly leaseMs: number;
-  readonly onFault: (error: unknown) => void;
-}
-
-const POLL_MS = 1_000;
-const MAX_POSTS = 16;
-const BASE_MS = 1_000;
-const MAX_MS = 300_000;
-const GIVE_UP_MS = 3 * 24 * 3_600_000;
+const POLL_MS = 30_000;
+const MAX_POSTS = 64;
+const MAX_POSTS_OF_TENANT = 16;
 const PAGE = 200;
-const EVENTS_AT_ONCE = 100;
+/** Looks begin so far apart at least, and take at most a tenth of the time. */
+const LOOK_MS = 1_000;
+const REST = 9;
 /** Runs that are created at the same time may be listed later than newer ones, so that the last minute is listed again. */
 const OVERLAP_MS = 60_000;
-/** How long the delivery of an ended run is kept, since the run may be reopened. */
-const DONE_TTL_MS = 30 * 24 * 3_600_000;
-/** How long the delivery of an open run is kept. A run that goes on after that is posted again from its start. */
-const OPEN_TTL_MS = 400 * 24 * 3_600_000;
+/** The delivery of an ended run is known for a day longer than it is looked at. */
+const LOOKED_AT_MS = KEPT_MS - 24 * 3_600_000;
+/** After an error that is no failed post, such as one of the store; twice as long each time. */
+const FAULT_MS = 1_000;
+const MOST_FAULTS = 8;
+const MOST_SCOPES = 10_000;
 const UNFINISHED: readonly RunStatus[] = ['pending', 'running', 'waiting', 'paused'];
 
-/** A run of a webhook whose delivery is not done. */
-interface Known {
-  delivery: Delivery;
-  readonly createdAt: number;
-  head: number;
-  hasEnded: boolean;
+/** A run of a webhook that is not delivered, or may have more events. */
+interface Watched extends Known {
+  isUnderWay: boolean;
+  /** It had news while it was under way. */
+  hasNews: boolean;
+  /** Until a retry is due, or the claim of another process is over. */
+  timer?: NodeJS.Timeout | undefined;
+  gaveUp: boolean;
+  faults: number;
 }
 
-/** What this process has learnt of a webhook since it holds the lease. */
-interface Watched {
-  readonly runs: Map<string, Known>;
+interface Hooked {
+  readonly hook: Webhook;
+  /** Its runs were not looked for yet. */
+  isNew: boolean;
+  readonly runs: Map<string, Watched>;
+  /** Runs that were delivered lately, up to these positions. They are listed again for a while. */
+  readonly done: Map<string, number>;
+}
+
+/** The webhooks of a tenant, by their keys. */
+interface Tenant {
+  readonly wide: Map<string, Hooked>;
+  /** Those of one run, by that run. */
+  readonly ofRun: Map<string, Map<string, Hooked>>;
   /** All runs that were created before this time were seen. */
   seenUpTo: number;
 }
 
-/** Another process has the lease now. */
-class LeaseGone extends Error {}
-
 export class Deliverer {
-  readonly #deps: DelivererDeps;
+  readonly #deps: Omit<DeliveryDeps, 'note'>;
   readonly #options: DelivererOptions;
+  readonly #delivery: RunDelivery;
+  readonly #places: Places;
   readonly #stop = new AbortController();
-  readonly #leases = new Map<string, PartLease>();
-  readonly #watched = new Map<string, Watched>();
-  readonly #underWay = new Map<string, Promise<void>>();
+  readonly #hooks = new Map<string, Hooked>();
+  readonly #tenants = new Map<string, Tenant>();
+  readonly #scopes = new Map<string, Scope>();
+  readonly #underWay = new Set<Promise<void>>();
+  /** Runs with news that were not looked at yet. */
+  readonly #news = new Set<string>();
+  readonly #unwatch: readonly (() => void)[];
   readonly #isOver: Promise<void>;
+  #hearing: Promise<void> | undefined;
+  #isLoaded = false;
+  /** Any run may have news. */
+  #isAsked = true;
+  #hooksChanged = true;
   #wake = (): void => {};
-  #posts = 0;
-  readonly #waiting: (() => void)[] = [];
 
-  constructor(deps: DelivererDeps, options: DelivererOptions) {
+  constructor(deps: Omit<DeliveryDeps, 'note'>, options: DelivererOptions) {
     this.#deps = deps;
     this.#options = options;
+    const { maxPosts: all = MAX_POSTS, maxPostsPerTenant: ofTenant = MAX_POSTS_OF_TENANT } = options;
+    this.#places = new Places({ all, ofTenant });
+    const note = this.#places.note.bind(this.#places);
+    this.#delivery = new RunDelivery({ ...deps, note }, options, this.#stop.signal);
+    this.#unwatch = [
+      deps.store.watchRuns((run) => this.#hear(run)),
+      deps.store.watch(HOOKS, () => {
+        this.#hooksChanged = true;
+        this.#wake();
+      }),
+    ];
     this.#isOver = this.#work();
   }
 
-  /** Looks for new events at once. */
-  look(): void {
-    this.#wake();
+  /** A webhook was stored in this process. */
+  add(hook: Webhook): void {
+    if (!this.#stop.signal.aborted) this.#keep(hook);
+  }
+
+  /** Tries runs of a webhook again that were given up, or wait for a retry. */
+  retry(of: Pick<Webhook, 'tenant' | 'id'>, runs: readonly string[]): void {
+    const hooked = this.#hooks.get(keyOf(of));
+    if (hooked === undefined) return;
+    for (const run of runs) {
+      const watched = this.#watched(hooked, run);
+      watched.gaveUp = false;
+      this.#unplan(watched);
+      this.#start(hooked, watched);
+    }
   }
 
   async stop(): Promise<void> {
+    for (const unwatch of this.#unwatch) unwatch();
     this.#stop.abort();
+    this.#places.close();
     this.#wake();
+    for (const { runs } of this.#hooks.values()) for (const watched of runs.values()) this.#unplan(watched);
     await this.#isOver;
+    await this.#hearing;
+    await Promise.all(this.#underWay);
   }
 
+  #hear(run: string | undefined): void {
+    if (this.#stop.signal.aborted) return;
+    if (run === undefined) {
+      this.#isAsked = true;
+      this.#wake();
+      return;
+    }
+    this.#news.add(run);
+    if (this.#isLoaded)
+      this.#hearing ??= this.#told().finally(() => {
+        this.#hearing = undefined;
+        if (this.#news.size > 0) this.#hear(this.#news.values().next().value);
+      });
+  }
+
+  /** Looks at the runs that have news. */
+  async #told(): Promise<void> {
+    for (const run of this.#news) {
+      if (this.#stop.signal.aborted) return this.#news.clear();
+      this.#news.delete(run);
+      if (this.#hooks.size === 0) continue;
+      await this.#seeRun(run).catch((error: unknown) => this.#fault(error));
+    }
+  }
+
+  async #seeRun(run: string): Promise<void> {
+    const scope = this.#scopes.get(run);
+    const isWatched = scope !== undefined && [...this.#hookedOf({ ...scope, run })].length > 0;
+    if (scope !== undefined && !isWatched) return;
+    const hasAgent = scope === undefined || [...this.#hookedOf({ ...scope, run })].some(({ hook }) => hook.agent);
+    // The agent of a run may change, its scope does not.
+    const record = hasAgent ? await this.#recordOf(run) : undefined;
+    const of = record?.identity ?? (scope && { ...scope, run });
+    if (of === undefined) return;
+    this.#remember(run, of);
+    for (const hooked of this.#hookedOf(of, record?.agent)) {
+      const watched = this.#watched(hooked, run);
+      // A run that waits for a retry waits on. One that another process had may have been let go of.
+      const isWaiting = watched.timer !== undefined && watched.held === undefined;
+      if (!isWaiting && !watched.gaveUp) this.#start(hooked, watched);
+    }
+  }
+
+  #recordOf(run: string): Promise<RunRecord | undefined> {
+    return this.#deps.runtime
+      .run(run)
+      .record()
+      .catch((error: unknown) => {
+        if (PilotageError.is(error, 'run_not_found')) return undefined;
+        throw error;
+      });
+  }
+
+  #remember(run: string, { tenant, user, session }: Scope): void {
+    if (this.#scopes.size >= MOST_SCOPES) this.#scopes.clear();
+    this.#scopes.set(run, { tenant, user, session });
+  }
+
+  /** The webhooks of a run. @param agent absent: those of any agent are among them. */
+  *#hookedOf(of: Scope & { readonly run: string }, agent?: string): Generator<Hooked> {
+    const tenant = this.#tenants.get(of.tenant);
+    if (tenant === undefined) return;
+    for (const hooked of [...(tenant.ofRun.get(of.run)?.values() ?? []), ...tenant.wide.values()]) {
+      const { hook } = hooked;
+      const isMeant =
+        (hook.user ?? of.user) === of.user &&
+        (hook.session ?? of.session) === of.session &&
+        (agent === undefined || (hook.agent ?? agent) === agent);
+      if (isMeant) yield hooked;
+    }
+  }
+
+  #watched({ runs }: Hooked, run: string): Watched {
+    const watched = runs.get(run) ?? { run, readTo: 0, isUnderWay: false, hasNews: false, gaveUp: false, faults: 0 };
+    runs.set(run, watched);
+    return watched;
+  }
+
+  #keep(hook: Webhook): void {
+    const key = keyOf(hook);
+    const before = this.#hooks.get(key);
+    if (before !== undefined && jsonEquals(asJson(before.hook), asJson(hook))) return;
+    if (before !== undefined) this.#drop(before);
+    const hooked: Hooked = { hook, runs: new Map(), done: new Map(), isNew: true };
+    this.#hooks.set(key, hooked);
+    const tenant: Tenant = this.#tenants.get(hook.tenant) ?? {
+      wide: new Map(),
+      ofRun: new Map(),
+      seenUpTo: hook.since,
+    };
+    this.#tenants.set(hook.tenant, tenant);
+    if (hook.run === undefined) {
+      tenant.wide.set(key, hooked);
+      tenant.seenUpTo = Math.min(tenant.seenUpTo, hook.since);
+    } else {
+      const beside = tenant.ofRun.get(hook.run) ?? new Map<string, Hooked>();
+      tenant.ofRun.set(hook.run, beside.set(key, hooked));
+      this.#start(hooked, this.#watched(hooked, hook.run));
+    }
+  }
+
+  #drop(hooked: Hooked): void {
+    const { hook, runs } = hooked;
+    const key = keyOf(hook);
+    if (this.#hooks.get(key) !== hooked) return;
+    this.#hooks.delete(key);
+    this.#places.note(hook, false);
+    for (const watched of runs.values()) this.#unplan(watched);
+    const tenant = this.#tenants.get(hook.tenant);
+    tenant?.wide.delete(key);
+    const beside = hook.run === undefined ? undefined : tenant?.ofRun.get(hook.run);
+    beside?.delete(key);
+    if (beside?.size === 0) tenant?.ofRun.delete(hook.run ?? '');
+    if (tenant?.wide.size === 0 && tenant.ofRun.size === 0) this.#tenants.delete(hook.tenant);
+  }
+
+  #start(hooked: Hooked, watched: Watched): void {
+    if (this.#stop.signal.aborted) return;
+    watched.hasNews = true;
+    if (watched.isUnderWay) return;
+    watched.isUnderWay = true;
+    this.#unplan(watched);
+    const chain = this.#deliver(hooked, watched).finally(() => this.#underWay.delete(chain));
+    this.#underWay.add(chain);
+  }
+
+  /** Delivers the run, turn by turn with others, as long as there may be more. A run that only waits has no place. */
+  async #deliver(hooked: Hooked, watched: Watched): Promise<void> {
+    const { signal } = this.#stop;
+    while (watched.hasNews && !signal.aborted && this.#hooks.get(keyOf(hooked.hook)) === hooked) {
+      const leave = await this.#places.take(hooked.hook);
+      let next: Next;
+      try {
+        if (signal.aborted) break;
+        watched.hasNews = false;
+        next = await this.#delivery.turn(hooked.hook, watched);
+        watched.faults = 0;
+      } catch (error) {
+        if (signal.aborted) break;
+        this.#fault(error);
+        watched.faults += 1;
+        next = { kind: 'later', ms: FAULT_MS * 2 ** Math.min(watched.faults, MOST_FAULTS) };
+      } finally {
+        leave();
+      }
+      this.#goOn(hooked, watched, next);
+    }
+    // Without a turn of the event loop since it was looked for news.
+    watched.isUnderWay = false;
+  }
+
+  #goOn(hooked: Hooked, watched: Watched, next: Next): void {
+    if (next.kind === 'more') watched.hasNews = true;
+    else if (next.kind === 'idle') watched.gaveUp = next.gaveUp === true;
+    else if (next.kind === 'later') {
+      watched.hasNews = false;
+      watched.timer = setTimeout(() => {
+        watched.timer = undefined;
+        this.#start(hooked, watched);
+      }, next.ms).unref();
+    } else if (next.kind === 'over') {
+      // News that came meanwhile may be of a run that was opened again.
+      if (watched.hasNews) return;
+      hooked.runs.delete(watched.run);
+      hooked.done.set(watched.run, watched.readTo);
+    } else if (this.#hooks.get(keyOf(hooked.hook)) === hooked) {
+      this.#drop(hooked);
+      if (next.hook !== undefined) this.#keep(next.hook);
+      // Its other runs are looked for.
+      this.#hooksChanged = true;
+      this.#wake();
+    }
+  }
+
+  #unplan(watched: Watched): void {
+    clearTimeout(watched.timer);
+    watched.timer = undefined;
+  }
+
+  #fault(error: unknown): void {
+    if (!this.#stop.signal.aborted && !PilotageError.is(error, 'runtime_closed')) this.#deps.onFault(error);
+  }
+
+  /** Looks at all that is unfinished, again and again. */
   async #work(): Promise<void> {
     const { signal } = this.#stop;
+    const { pollMs = POLL_MS } = this.#options;
     while (!signal.aborted) {
+      const since = performance.now();
+      const isEvery = this.#isAsked || !this.#hooksChanged;
+      this.#isAsked = false;
+      this.#hooksChanged = false;
       try {
-        await this.#round();
+        await this.#lookAround(isEvery);
       } catch (error) {
-        if (PilotageError.is(error, 'runtime_closed')) break;
-        this.#deps.onFault(error);
+        if (PilotageError.is(error, 'runtime_closed')) return;
+        this.#fault(error);
       }
-      if (!signal.aborted) await this.#nap();
+      const tookMs = performance.now() - since;
+      await this.#nap(Math.max(LOOK_MS, tookMs * REST), () => false);
+      await this.#nap(pollMs, () => this.#isAsked || this.#hooksChanged);
     }
-    await Promise.all(this.#underWay.values());
-    for (const lease of this.#leases.values()) await lease.release().catch(() => {});
   }
 
-  #nap(): Promise<void> {
-    const { pollMs = POLL_MS } = this.#options;
+  /** Until the time is over, it is woken and `isDone`, or it is stopped. The timer does not keep the process alive. */
+  #nap(ms: number, isDone: () => boolean): Promise<void> {
+    const { signal } = this.#stop;
+    if (isDone() || signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, pollMs);
-      // The timer must not keep the process alive.
-      timer.unref();
+      const timer = setTimeout(resolve, ms).unref();
       this.#wake = () => {
+        if (!isDone() && !signal.aborted) return;
         clearTimeout(timer);
         resolve();
       };
     });
   }
 
-  async #round(): Promise<void> {
+  /** @param isEvery looks at the runs of all webhooks, and not only of those that were not known here. */
+  async #lookAround(isEvery: boolean): Promise<void> {
     const there = new Set<string>();
+    const before = [...this.#hooks.values()];
     for await (const item of this.#deps.store.list([HOOKS])) {
       const hook = storedWebhook(item);
-      if (hook === undefined || this.#stop.signal.aborted) continue;
-      // Another process delivers for this tenant: what was learnt here is forgotten below.
-      if (!(await this.#leaseOf(hook).hold())) continue;
+      if (hook === undefined) continue;
+      if (this.#stop.signal.aborted) return;
       there.add(keyOf(hook));
-      await this.#lookAt(hook);
+      this.#keep(hook);
     }
-    for (const key of this.#watched.keys()) if (!there.has(key)) this.#watched.delete(key);
-  }
-
-  #leaseOf({ tenant }: Webhook): PartLease {
-    const lease = this.#leases.get(tenant) ?? new PartLease(this.#deps.store, tenant, this.#deps.leaseMs);
-    this.#leases.set(tenant, lease);
-    return lease;
-  }
-
-  async #lookAt(hook: Webhook): Promise<void> {
-    const key = keyOf(hook);
-    const watched = this.#watched.get(key) ?? { runs: new Map(), seenUpTo: hook.since };
-    this.#watched.set(key, watched);
-    for await (const record of this.#records(hook, watched)) await this.#see(hook, watched, record);
-    for (const [run, known] of watched.runs) {
-      const { delivery, head } = known;
-      const { position, nextAt = 0, gaveUpAt, done = false } = delivery;
-      const of = `${key}${run}`;
-      if (gaveUpAt !== undefined || this.#underWay.has(of)) continue;
-      const isBehind = position < head;
-      if (done && !isBehind) watched.runs.delete(run);
-      // The delivery of a run that has ended is stored as done.
-      else if ((isBehind || known.hasEnded) && nextAt <= Date.now()) {
-        const chain = this.#deliver(hook, known).catch((error: unknown) => this.#failed(watched, error));
-        this.#underWay.set(
-          of,
-          chain.finally(() => this.#underWay.delete(of)),
-        );
-      }
+    for (const hooked of before) if (!there.has(keyOf(hooked.hook))) this.#drop(hooked);
+    this.#isLoaded = true;
+    const [told] = this.#news;
+    if (told !== undefined) this.#hear(told);
+    for (const [name, tenant] of [...this.#tenants]) {
+      const hooks = [...tenant.wide.values(), ...[...tenant.ofRun.values()].flatMap((each) => [...each.values()])];
+      if (isEvery || hooks.some(({ isNew }) => isNew)) await this.#lookAt(name, tenant, hooks);
     }
   }
 
-  #failed(watched: Watched, error: unknown): void {
-    if (this.#stop.signal.aborted) return;
-    if (!(error instanceof LeaseGone)) this.#deps.onFault(error);
-    watched.runs.clear();
-    watched.seenUpTo = 0;
-  }
-
-  /** The runs that may have new events: the webhook's one run, or those that are new, have not ended, or are not delivered yet. */
-  async *#records(hook: Webhook, watched: Watched): AsyncGenerator<RunRecord> {
-    const { runtime } = this.#deps;
+  async #lookAt(name: string, tenant: Tenant, hooks: readonly Hooked[]): Promise<void> {
+    const kept = new Map<Hooked, ReadonlyMap<string, Delivery>>();
+    for (const hooked of hooks) {
+      if (hooked.isNew && hooked.hook.run === undefined) kept.set(hooked, await this.#deliveriesOf(hooked.hook));
+      hooked.isNew = false;
+    }
     const seen = new Set<string>();
-    const { tenant, user, session, agent, run, since } = hook;
-    if (run === undefined) {
-      const query = { tenant, limit: PAGE, ...defined({ user, session, agent }) };
-      const from = Math.max(since, watched.seenUpTo - OVERLAP_MS);
-      for (const more of [{ since: from }, { status: UNFINISHED }]) {
-        for (let after: string | undefined; ; ) {
-          const page = await runtime.list({ ...query, ...more, ...defined({ after }) });
-          for (const record of page) {
-            const id = record.identity.run;
-            watched.seenUpTo = Math.max(watched.seenUpTo, record.createdAt);
-            if (!seen.has(id)) yield record;
-            seen.add(id);
-          }
-          after = page.at(-1)?.identity.run;
-          if (page.length < PAGE) break;
+    if (tenant.wide.size > 0) {
+      for await (const record of this.#records(name, tenant)) {
+        seen.add(record.identity.run);
+        for (const hooked of this.#hookedOf(record.identity, record.agent)) this.#see(hooked, record, kept.get(hooked));
+      }
+    }
+    for (const hooked of hooks) {
+      for (const watched of hooked.runs.values()) if (!seen.has(watched.run)) await this.#lookAgain(hooked, watched);
+      for (const run of hooked.done.keys()) if (!seen.has(run)) hooked.done.delete(run);
+    }
+  }
+
+  /** At a run that is not listed: it has ended, or its webhook is for it alone. */
+  async #lookAgain(hooked: Hooked, watched: Watched): Promise<void> {
+    if (this.#stop.signal.aborted || watched.timer !== undefined) return;
+    // Another process may have called `retry`.
+    if (watched.isUnderWay || watched.gaveUp) return this.#start(hooked, watched);
+    const record = await this.#recordOf(watched.run);
+    if (record === undefined) hooked.runs.delete(watched.run);
+    else this.#see(hooked, record);
+  }
+
+  async #deliveriesOf(hook: Webhook): Promise<ReadonlyMap<string, Delivery>> {
+    const found = new Map<string, Delivery>();
+    for await (const item of this.#deps.store.list(deliveriesOf(hook))) found.set(item.key, storedDelivery(item));
+    return found;
+  }
+
+  /** @param kept how far its runs are delivered, of a webhook that was not known here before. */
+  #see(hooked: Hooked, { identity, status, head, updatedAt }: RunRecord, kept?: ReadonlyMap<string, Delivery>): void {
+    const { run } = identity;
+    const watched = hooked.runs.get(run);
+    const delivery = kept?.get(run);
+    if (watched === undefined && hasEnded(status)) {
+      const isOld = delivery === undefined && updatedAt < this.#deps.store.now() - LOOKED_AT_MS;
+      const isDone = (delivery?.done === true ? delivery.position : (hooked.done.get(run) ?? 0)) >= head;
+      if (isOld || isDone) return;
+    }
+    const known = watched ?? this.#watched(hooked, run);
+    if (known.timer !== undefined) return;
+    if (known.readTo < head || hasEnded(status)) this.#start(hooked, known);
+  }
+
+  /** The runs of a tenant that may have new events: those that are new, or have not ended. */
+  async *#records(tenant: string, looked: Tenant): AsyncGenerator<RunRecord> {
+    const { runtime } = this.#deps;
+    const since = looked.seenUpTo - OVERLAP_MS;
+    let newest = looked.seenUpTo;
+    const seen = new Set<string>();
+    for (const more of [{ since: Math.max(0, since) }, { status: UNFINISHED }]) {
+      for (let after: string | undefined; ; ) {
+        const page = await runtime.list({ tenant, limit: PAGE, ...more, ...defined({ after }) });
+        for (const record of page) {
+          newest = Math.max(newest, record.createdAt);
+          if (seen.has(record.identity.run)) continue;
+          seen.add(record.identity.run);
+          yield record;
         }
+        after = page.at(-1)?.identity.run;
+        if (page.length < PAGE) break;
       }
     }
-    const others = [...watched.runs.keys(), ...(run === undefined ? [] : [run])];
-    for (const id of new Set(others)) {
-      if (seen.has(id)) continue;
-      const record = await runtime.run(id).record().catch(unlessMissing);
-      if (record === undefined) watched.runs.delete(id);
-      else yield record;
-    }
+    looked.seenUpTo = Math.max(looked.seenUpTo, newest);
   }
-
-  async #see(hook: Webhook, watched: Watched, record: RunRecord): Promise<void> {
-    const { head, status, createdAt, identity } = record;
-    const ended = hasEnded(status);
-    const known = watched.runs.get(identity.run);
-    if (known !== undefined) {
-      known.head = head;
-      known.hasEnded = ended;
-      if (known.delivery.error === undefined) return;
-      // `retry` may have been called, in any process.
-      const now = await this.#deps.store.get(deliveriesOf(hook), identity.run);
-      if (now !== undefined) known.delivery = storedDelivery(now);
-      return;
-    }
-    const item = await this.#deps.store.get(deliveriesOf(hook), identity.run);
-    const delivery = item === undefined ? { run: identity.run, position: 0 } : storedDelivery(item);
-    if (delivery.done === true && delivery.position >= head) return;
-    watched.runs.set(identity.run, { delivery, createdAt, head, hasEnded: ended });
-  }
-
-  /** Posts the new events of one run, in order, until a post fails. */
-  async #deliver(hook: Webhook, known: Known): Promise<void> {
-    const run = this.#deps.runtime.run(known.delivery.run);
-    while (!this.#stop.signal.aborted) {
-      const { position } = known.delivery;
-      const { events, next } = await run.recorded({ from: position + 1, limit: EVENTS_AT_ONCE });
-      if (next === position + 1) break;
-      for (const [index, event] of events.entries()) {
-        const { seq, type, occurredAt } = event;
-        if (seq <= known.delivery.position) continue;
-        const isLast = events[index + 1]?.seq !== seq;
-        const failure = isWanted(hook, type, occurredAt) ? await this.#post(hook, run, events, index) : undefined;
-        if (failure !== undefined) return this.#put(hook, known, this.#afterFailure(hook, known.delivery, failure));
-        const wasPosted = events.some((each) => each.seq === seq && isWanted(hook, each.type, each.occurredAt));
-        if (isLast && wasPosted) await this.#put(hook, known, { run: run.id, position: seq });
-      }
-      if (next - 1 > known.delivery.position) known.delivery = { run: run.id, position: next - 1 };
-    }
-    if (!known.hasEnded || known.delivery.position < known.head) return;
-    await this.#put(hook, known, { run: run.id, position: known.delivery.position, done: true });
-    if (hook.run !== undefined) await this.#retire(hook);
-  }
-
-  async #post(
-    hook: Webhook,
-    run: Run,
-    events: Awaited<ReturnType<Run['recorded']>>['events'],
-    index: number,
-  ): Promise<PostFailure | undefined> {
-    const event = events[index];
-    const made = event && (await postedBody(this.#deps, hook, run, event));
-    if (event === undefined || made === undefined) return undefined;
-    const nth = index - events.findIndex(({ seq }) => seq === event.seq);
-    const name = JSON.stringify([hook.tenant, hook.id, run.id, event.seq, nth]);
-    const id = `msg_${createHash('sha256').update(name).digest('hex').slice(0, 32)}`;
-    await this.#place();
-    try {
-      const { url, secret, headers = {} } = hook;
-      return await post(url, { id, ...made, headers, secret }, this.#options, this.#stop.signal);
-    } finally {
-      this.#posts -= 1;
-      this.#waiting.shift()?.();
-    }
-  }
-
-  async #place(): Promise<void> {
-    const { maxPosts = MAX_POSTS } = this.#options;
-    while (this.#posts >= maxPosts) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    this.#posts += 1;
-  }
-
-  #afterFailure(hook: Webhook, delivery: Delivery, { why, isGone, retryAfterMs = 0 }: PostFailure): Delivery {
-    const { backoff: { baseMs = BASE_MS, maxMs = MAX_MS } = {}, giveUpAfterMs = GIVE_UP_MS } = this.#options;
-    const now = Date.now();
-    const { run, position, attempts: before = 0, failingSince = now } = delivery;
-    const attempts = before + 1;
-    const failed: Delivery = { run, position, attempts, failingSince, error: why };
-    if (isGone || now - failingSince >= giveUpAfterMs) {
-      const words = `The webhook ${hook.id} of ${hook.tenant} gave run ${run} up behind position ${position}, after ${attempts} posts: ${why}`;
-      this.#deps.onFault(new PilotageError('url_failed', words));
-      return { ...failed, gaveUpAt: now };
-    }
-    const waitMs = Math.min(maxMs, baseMs * 2 ** Math.min(before, 30));
-    return { ...failed, nextAt: now + Math.max(retryAfterMs, waitMs * (0.5 + Math.random() / 2)) };
-  }
-
-  /** Moves a webhook whose one run has ended to where it can be read and is no longer looked at. */
-  async #retire(hook: Webhook): Promise<void> {
-    const { tenant, id: key } = hook;
-    const value = asJson(hook);
-    const there = { namespace: hooksOf(tenant), key };
-    // A webhook that was changed meanwhile stays, since it may be for another run.
-    const isSame = jsonEquals((await this.#deps.store.get(there.namespace, key))?.value ?? null, value);
-    if (!isSame) return;
-    await this.#deps.store.write(
-      [there, { namespace: endedOf(tenant), key, value, ttlMs: DONE_TTL_MS }],
-      this.#leaseOf(hook).seen,
-    );
-  }
-
-  async #put(hook: Webhook, known: Known, delivery: Delivery): Promise<void> {
-    const ttlMs = delivery.done === true ? DONE_TTL_MS : OPEN_TTL_MS;
-    const write: StoreWrite = {
-      namespace: deliveriesOf(hook),
-      key: delivery.run,
-      value: deliveryValue(delivery),
-      ttlMs,
-    };
-    if (!(await this.#deps.store.write([write], this.#leaseOf(hook).seen))) throw new LeaseGone('The lease is gone.');
-    known.delivery = delivery;
-  }
-}
-
-function keyOf({ tenant, id }: Webhook): string {
-  return JSON.stringify([tenant, id]);
-}
-
-function unlessMissing(error: unknown): undefined {
-  if (!PilotageError.is(error, 'run_not_found'))
-    throw error instanceof Error ? error : new Error(describeThrown(error));
 }

@@ -29,8 +29,8 @@ export interface PostFailure {
   readonly retryAfterMs?: number;
 }
 
-const TIMEOUT_MS = 15_000;
-const MAX_RETRY_AFTER_MS = 3_600_000;
+export const TIMEOUT_MS = 15_000;
+export const MAX_RETRY_AFTER_MS = 3_600_000;
 
 /** @throws PilotageError `url_refused` for an address that is never posted to. */
 export async function assertPostable(
@@ -67,7 +67,11 @@ export async function post(
   const { timeoutMs = TIMEOUT_MS } = options;
   const limit = AbortSignal.timeout(timeoutMs);
   try {
-    const { url, addresses } = await assertPostable(to, options);
+    // A name server may be slower than the receiver.
+    const { url, addresses } = await Promise.race([
+      assertPostable(to, options),
+      rejected(AbortSignal.any([signal, limit])),
+    ]);
     const headers = signed(message);
     const response = await ask(url, addresses, {
       signal: AbortSignal.any([signal, limit]),
@@ -78,7 +82,7 @@ export async function post(
     response.destroy();
     const { statusCode = 0 } = response;
     if (statusCode >= 200 && statusCode < 300) return undefined;
-    const retryAfterMs = Math.min(Number(response.headers['retry-after']) * 1_000, MAX_RETRY_AFTER_MS);
+    const retryAfterMs = Math.min(retryAfter(response.headers['retry-after']), MAX_RETRY_AFTER_MS);
     return {
       why: `The receiver answered with the status ${statusCode}.`,
       isGone: statusCode === 410,
@@ -89,6 +93,18 @@ export async function post(
     const why = limit.aborted ? `The receiver took longer than ${timeoutMs} ms.` : describeThrown(error).slice(0, 500);
     return { why, isGone: false };
   }
+}
+
+/** In milliseconds. The header has seconds, or a date. */
+function retryAfter(header = ''): number {
+  const seconds = Number(header);
+  return Number.isNaN(seconds) ? Date.parse(header) - Date.now() : seconds * 1_000;
+}
+
+function rejected(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+  });
 }
 
 /** The headers of standard-webhooks, version 1: HMAC-SHA256 over id, time and body. */

@@ -43,14 +43,17 @@ export interface Webhook extends WebhookOptions {
   readonly since: number;
 }
 
-/** How far the events of a run are delivered. The optional fields are absent when no post has failed. */
+/** How far the events of a run are delivered. The fields of failures are absent when the last post has not failed. */
 export interface Delivery {
   readonly run: string;
   /** The journal position up to which all events are delivered. */
   readonly position: number;
-  /** How many posts have failed in a row. With it come the time of the first failure, the time of the next attempt, and the last error. */
+  /** Which process posts just now, and when another one may take it over. Milliseconds since the epoch. */
+  readonly claim?: { readonly owner: string; readonly until: number } | undefined;
+  /** How many posts have failed in a row. With it come the times of the first and the last failure, that of the next attempt, and the last error. */
   readonly attempts?: number;
   readonly failingSince?: number;
+  readonly failedAt?: number;
   readonly nextAt?: number;
   readonly error?: string;
   /** Since when nothing more of the run is posted, until `retry` is called. */
@@ -99,10 +102,16 @@ export function isWanted({ events, since }: Webhook, type: EventType, occurredAt
   return occurredAt >= since && (events === undefined || events.includes(type));
 }
 
+/** How long the delivery of an ended run is kept, since the run may be reopened. A run that has ended before that is not looked at any more. */
+export const KEPT_MS: number = 30 * 24 * 3_600_000;
 export const HOOKS = 'hooks';
 /** The webhooks of one run that has ended. They are no longer looked at. */
 const ENDED = 'ended';
 const RUNS = 'runs';
+
+export function keyOf({ tenant, id }: Pick<Webhook, 'tenant' | 'id'>): string {
+  return JSON.stringify([tenant, id]);
+}
 
 export function hooksOf(tenant: string): Namespace {
   return [HOOKS, tenant];

@@ -1,5 +1,5 @@
 /** `webhooks()`: posts recorded events of runs to the addresses of webhooks, at least once and in order. */
-import { asJson, assertOptions, type OptionShape, PilotageError } from '#core';
+import { asJson, assertOptions, defined, type OptionShape, PilotageError } from '#core';
 import type { PartStore, Runtime } from '#runtime';
 import { type ErrorText, plainErrorText } from '../problem.ts';
 import { Deliverer, type DelivererOptions } from './deliverer.ts';
@@ -25,8 +25,22 @@ export interface WebhooksOptions extends DelivererOptions {
   readonly errorText?: ErrorText;
   /** Called when a run is given up, and with other errors of delivering. Default: a process warning. */
   readonly onFault?: (error: unknown) => void;
-  /** How long the delivering process may be silent before another one takes over, in milliseconds. Default 10,000. */
+  /** How long beyond `timeoutMs` a process that posts may be silent before another one takes its run over, in milliseconds. Default 10,000. */
   readonly leaseMs?: number;
+}
+
+/** Counts of runs, among those of which something was posted or tried. */
+export interface WebhookState {
+  /** Those that have not ended, or are not delivered whole. */
+  readonly open: number;
+  /** Those of which something is posted just now, in any process. */
+  readonly posting: number;
+  /** Those that wait for a retry, and when the first of these is. Milliseconds since the epoch. */
+  readonly failing: number;
+  readonly nextAt?: number;
+  readonly gaveUp: number;
+  /** The delivery that failed last, with its error. */
+  readonly last?: Delivery;
 }
 
 const OPTIONS: OptionShape<WebhooksOptions> = {
@@ -36,6 +50,7 @@ const OPTIONS: OptionShape<WebhooksOptions> = {
   leaseMs: 'count?',
   pollMs: 'count?',
   maxPosts: 'count?',
+  maxPostsPerTenant: 'count?',
   backoff: 'object?',
   giveUpAfterMs: 'count?',
   allowHosts: 'list?',
@@ -90,7 +105,7 @@ export class Webhooks {
       { namespace: endedOf(tenant), key: id },
       { namespace: hooksOf(tenant), key: id, value: asJson(hook) },
     ]);
-    this.#deliverer?.look();
+    this.#deliverer?.add(hook);
     return hook;
   }
 
@@ -134,6 +149,23 @@ export class Webhooks {
     return found;
   }
 
+  /** How a webhook stands, for whoever operates it. `undefined`: there is none of this id. */
+  async state(tenant: string, id: string): Promise<WebhookState | undefined> {
+    if ((await this.get(tenant, id)) === undefined) return undefined;
+    const all = await this.deliveries(tenant, id);
+    const failing = all.filter(({ error, gaveUpAt }) => error !== undefined && gaveUpAt === undefined);
+    const failed = all.filter(({ error }) => error !== undefined);
+    const last = failed.toSorted((left, right) => (right.failedAt ?? 0) - (left.failedAt ?? 0))[0];
+    const nextAt = failing.length === 0 ? undefined : Math.min(...failing.map((each) => each.nextAt ?? 0));
+    return {
+      open: all.filter(({ done }) => done !== true).length,
+      posting: all.filter(({ claim }) => claim !== undefined).length,
+      failing: failing.length,
+      gaveUp: failed.length - failing.length,
+      ...defined({ nextAt, last }),
+    };
+  }
+
   /**
    * Tries runs again whose posts have failed: all of them, or one.
    * @returns how many runs.
@@ -151,13 +183,16 @@ export class Webhooks {
         value: deliveryValue({ run: each.run, position: each.position }),
       })),
     );
-    this.#deliverer?.look();
+    this.#deliverer?.retry(
+      { tenant, id },
+      meant.map((each) => each.run),
+    );
     return meant.length;
   }
 
   /**
-   * Posts new events, until the returned function is called. Call it where `runtime.work()` is called. Of all processes that do, one at a time posts for a
-   * tenant, and another one takes over when it dies.
+   * Posts new events, until the returned function is called. Call it where `runtime.work()` is called. Of all processes that do, one at a time posts of a run,
+   * and another one takes the run over when it dies.
    */
   work(): () => Promise<void> {
     const { runtime, errorText = plainErrorText, onFault = warn, leaseMs = LEASE_MS } = this.#options;

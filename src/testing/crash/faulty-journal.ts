@@ -74,6 +74,7 @@ export class FaultyJournal implements Journal {
       search: (query, lookup) => process.guard(() => inner.store.search(query, lookup)),
       unindexed: (namespace, index, limit) => process.guard(() => inner.store.unindexed(namespace, index, limit)),
       setVectors: (index, vectors) => this.#write('store.setVectors', () => inner.store.setVectors(index, vectors)),
+      watch: (root, wake) => inner.store.watch(root, () => void (process.alive && wake())),
     };
     this.streams = {
       append: (append) => this.#write('streams.append', () => inner.streams.append(append)),
@@ -243,6 +244,12 @@ export class FaultyJournal implements Journal {
   watchDue(wake: () => void): () => void {
     return this.#inner.watchDue(() => {
       if (this.#process.alive) wake();
+    });
+  }
+
+  watchRuns(wake: (run?: string) => void): () => void {
+    return this.#inner.watchRuns((run) => {
+      if (this.#process.alive) wake(run);
     });
   }
 

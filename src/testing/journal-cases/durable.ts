@@ -1,5 +1,6 @@
 /** For journals that outlive the process, and that several processes may open. */
 import assert from 'node:assert/strict';
+import type { StoreWrite } from '#core';
 import type { Journal } from '#journal';
 import {
   ana,
@@ -153,6 +154,57 @@ export const durableCases: readonly JournalCase[] = [
       const again = present(await journal.claim({ ...ana, run: 'r1' }));
       await wakesOn('given back', () => journal.release(again, { seenSignals: again.signals }));
       stop();
+    },
+  },
+  {
+    name: 'who watches all runs, or items of a part, is woken by what this journal and another one write',
+    async run({ journal, open }) {
+      const second = await open();
+      const named: (string | undefined)[] = [];
+      let wakes = 0;
+      const stops = [
+        second.watchRuns((run) => void named.push(run)),
+        second.store.watch('pilotage:x', () => {
+          wakes += 1;
+        }),
+      ];
+      const item = (value: number): StoreWrite => ({ namespace: ['pilotage:x', 'acme'], key: 'k', value });
+      // The way from there to here may have to be made first, so that it is done until it was heard.
+      const until = async (what: string, holds: () => boolean, cause: () => Promise<unknown>): Promise<void> => {
+        for (let tries = 0; !holds(); tries += 1) {
+          assert.ok(tries < 200, `nobody was woken when ${what}`);
+          await cause();
+          for (let looks = 0; looks < 20 && !holds(); looks += 1)
+            await new Promise((resolve) => setTimeout(resolve, 5));
+        }
+      };
+      let number = 0;
+      const create = (by: Journal): Promise<unknown> => by.create(newRun(`r${number++}`));
+      const heard = (run: string): boolean => named.includes(run) || named.includes(undefined);
+      const last = (): string => `r${number - 1}`;
+      await until(
+        'another journal stored a run',
+        () => heard(last()),
+        () => create(journal),
+      );
+      await until(
+        'this journal stored a run',
+        () => named.includes(last()),
+        () => create(second),
+      );
+      wakes = 0;
+      await until(
+        'another journal wrote an item',
+        () => wakes > 0,
+        () => journal.store.write([item(1)]),
+      );
+      wakes = 0;
+      await until(
+        'this journal wrote an item',
+        () => wakes > 0,
+        () => second.store.writeIf(item(1), [item(1)]),
+      );
+      for (const stop of stops) stop();
     },
   },
   {
