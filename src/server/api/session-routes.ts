@@ -1,7 +1,7 @@
 /** Conversations: what is said, shown, edited, and read as it comes. */
 import { asJson, defined, PilotageError } from '#core';
 import type { SessionQuery, SessionRecord } from '#journal';
-import type { SendOptions, SentMessage } from '#runtime';
+import type { SendOptions, SentMessage, SessionEvent } from '#runtime';
 import { RequestRefused } from '../problem.ts';
 import type { Visit } from '../visit.ts';
 import { withinTime } from '../within-time.ts';
@@ -11,7 +11,7 @@ import * as gives from './reply-shapes.ts';
 import type { SendBody } from './request-shapes.ts';
 import * as asks from './request-shapes.ts';
 import { type ApiRoute, jsonReply, none, route } from './route.ts';
-import { assertOwner, beginningIn, listedFor, sessionOf, tenantOf, userMessageIn } from './visiting.ts';
+import { assertOwner, beginningIn, hiddenTurns, listedFor, sessionOf, tenantOf, userMessageIn } from './visiting.ts';
 
 const tag = 'sessions';
 
@@ -75,11 +75,13 @@ const messages = route('get /sessions/{session}/messages', {
   reply: jsonReply(gives.messages),
   handle: async ({ visit, params, query }) => {
     const { limit } = query;
-    const { session } = await sessionOf(visit, params.session, 'read', query);
+    const { session, scope } = await sessionOf(visit, params.session, 'read', query);
     const position = await session.position();
     // Files stay where they are: their references are read by the runs of the session.
     const fileUrl = ({ artifactRef }: { readonly artifactRef: string }): string => `artifact:${artifactRef}`;
-    return { items: await session.uiMessages({ fileUrl, ...defined({ limit }) }), position };
+    const found = await session.uiMessages({ fileUrl, ...defined({ limit }) });
+    const hidden = await hiddenTurns(visit, scope);
+    return { items: found.filter(({ metadata }) => !hidden.has(metadata?.run ?? '')), position };
   },
 });
 
@@ -90,9 +92,11 @@ const turns = route('get /sessions/{session}/turns', {
   reply: jsonReply(gives.turns),
   handle: async ({ visit, params, query }) => {
     const { limit } = query;
-    const { session } = await sessionOf(visit, params.session, 'read', query);
+    const { session, scope } = await sessionOf(visit, params.session, 'read', query);
     const position = await session.position();
-    return { items: await session.turns(defined({ limit })), position };
+    const found = await session.turns(defined({ limit }));
+    const hidden = await hiddenTurns(visit, scope);
+    return { items: found.filter(({ turn }) => !hidden.has(turn)), position };
   },
 });
 
@@ -102,8 +106,10 @@ const branches = route('get /sessions/{session}/branches', {
   query: asks.ofVisited,
   reply: jsonReply(gives.branches),
   handle: async ({ visit, params, query: of }) => {
-    const { session } = await sessionOf(visit, params.session, 'read', of);
-    return { items: await session.branches() };
+    const { session, scope } = await sessionOf(visit, params.session, 'read', of);
+    const found = await session.branches();
+    const hidden = await hiddenTurns(visit, scope);
+    return { items: found.filter(({ turn }) => !hidden.has(turn)) };
   },
 });
 
@@ -145,6 +151,8 @@ const result = route('get /sessions/{session}/result', {
     const { session, scope } = await sessionOf(visit, params.session, 'read', query);
     if ((await visit.runtime.sessions.get(scope)) === undefined) throw notThere(params.session);
     const found = await withinTime(query.waitMs ?? 0, visit.signal, (over) => session.result({ signal: over }));
+    const last = (await session.turns({ limit: 1 })).at(-1);
+    if (last !== undefined && (await hiddenTurns(visit, scope)).has(last.turn)) throw notThere(params.session);
     return found ?? jsonAnswer({ status: 'running' }, 202, { 'retry-after': '1' });
   },
 });
@@ -166,7 +174,9 @@ const events = route('get /sessions/{session}/events', {
     return visit.stream(
       async function* (signal) {
         let last = after;
+        const isShown = shownEvents(visit);
         for await (const event of session.events({ from: after === 0 ? 0 : after + 1, tasks, signal })) {
+          if (!(await isShown(event))) continue;
           const { position } = event;
           // What is not recorded has the position of what was recorded before it.
           const isBehind = position > last && event.path === undefined;
@@ -179,6 +189,21 @@ const events = route('get /sessions/{session}/events', {
     );
   },
 });
+
+/** Whether the visitor may look at the turn of an event, which is asked once for each run. */
+function shownEvents(visit: Visit): (event: SessionEvent) => boolean | Promise<boolean> {
+  if (visit.access.may === undefined) return () => true;
+  const known = new Map<string, boolean>();
+  return async ({ identity: { run }, path }) => {
+    let isShown = known.get(run);
+    if (isShown === undefined) {
+      const { root = run } = path === undefined ? {} : await visit.runtime.run(run).record();
+      isShown = await visit.sees(root);
+      known.set(run, isShown);
+    }
+    return isShown;
+  };
+}
 
 const get = route('get /sessions/{session}', {
   tag,

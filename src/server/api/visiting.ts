@@ -61,6 +61,30 @@ export async function shownRecords(visit: Visit, records: readonly RunRecord[]):
   return shown;
 }
 
+const PAGE = 200;
+
+/** The runs of the session's turns that the visitor may not look at. A turn that several runs have, one going on with the other, is shown whole or not at all. */
+export async function hiddenTurns(visit: Visit, scope: Required<Owner>): Promise<ReadonlySet<string>> {
+  const hidden = new Set<string>();
+  if (visit.access.may === undefined) return hidden;
+  const turns: RunRecord[] = [];
+  for (let after: string | undefined; ; ) {
+    const page = await visit.runtime.list({ ...scope, parent: null, limit: PAGE, ...defined({ after }) });
+    turns.push(...page);
+    after = page.at(-1)?.identity.run;
+    if (page.length < PAGE) break;
+  }
+  for (const record of turns) {
+    const { agent, identity, turnOrigin } = record;
+    const isShown = await visit.may('read', { agent, session: identity.session, run: record });
+    if (!isShown) hidden.add(identity.run);
+    if (hidden.has(identity.run) && turnOrigin?.succeeds !== undefined) hidden.add(turnOrigin.succeeds);
+  }
+  for (const { identity, turnOrigin } of turns.reverse())
+    if (turnOrigin?.succeeds !== undefined && hidden.has(turnOrigin.succeeds)) hidden.add(identity.run);
+  return hidden;
+}
+
 export function publicRecord({ lease: _, ...record }: RunRecord): PublicRecord {
   return record;
 }
