@@ -1,8 +1,7 @@
 /** Conversations: what is said, shown, edited, and read as it comes. */
-import { asJson, defined, PilotageError } from '#core';
-import type { SessionQuery, SessionRecord } from '#journal';
+import { defined, PilotageError } from '#core';
+import type { SessionRecord } from '#journal';
 import type { SendOptions, SentMessage, SessionEvent } from '#runtime';
-import { RequestRefused } from '../problem.ts';
 import type { Visit } from '../visit.ts';
 import { withinTime } from '../within-time.ts';
 import { jsonAnswer } from './mount.ts';
@@ -11,7 +10,17 @@ import * as gives from './reply-shapes.ts';
 import type { SendBody } from './request-shapes.ts';
 import * as asks from './request-shapes.ts';
 import { type ApiRoute, jsonReply, none, route } from './route.ts';
-import { assertOwner, beginningIn, hiddenTurns, listedFor, sessionOf, tenantOf, userMessageIn } from './visiting.ts';
+import {
+  assertOwner,
+  beginningIn,
+  cursorIn,
+  cursorOf,
+  hiddenTurns,
+  listedFor,
+  sessionOf,
+  tenantOf,
+  userMessageIn,
+} from './visiting.ts';
 
 const tag = 'sessions';
 
@@ -255,7 +264,7 @@ const list = route('get /sessions', {
     const { user, session } = owner;
     const tenant = tenantOf(visit, query);
     const items: SessionRecord[] = [];
-    let from = cursorIn(after);
+    let from = cursorIn(after, asks.placeOfSession);
     // Those that are not meant, or not for the visitor, are passed over, and show in no page and no place to go on from.
     for (;;) {
       const page = await visit.runtime.sessions.list({ tenant, ...defined({ user, text, since, after: from }), limit });
@@ -264,7 +273,7 @@ const list = route('get /sessions', {
         if (session !== undefined && each.session !== session) continue;
         if (!(await visit.may('read', { session: each.session }))) continue;
         const last = items.at(-1);
-        if (items.length === limit && last !== undefined) return { items, next: cursorOf(last) };
+        if (items.length === limit && last !== undefined) return { items, next: cursorOf(placeOf(last)) };
         items.push(each);
       }
       if (page.length < limit) return { items };
@@ -272,23 +281,8 @@ const list = route('get /sessions', {
   },
 });
 
-function cursorOf({ user, session, updatedAt }: SessionRecord): string {
-  return Buffer.from(JSON.stringify([user, session, updatedAt])).toString('base64url');
-}
-
-/** @throws RequestRefused `request_invalid`. */
-function cursorIn(after: string | undefined): SessionQuery['after'] {
-  if (after === undefined) return undefined;
-  let read: unknown;
-  try {
-    read = JSON.parse(Buffer.from(after, 'base64url').toString());
-  } catch {
-    read = undefined;
-  }
-  const [user, session, updatedAt] = Array.isArray(read) ? (asJson(read) as readonly unknown[]) : [];
-  const isFit = typeof user === 'string' && typeof session === 'string' && Number.isSafeInteger(updatedAt);
-  if (isFit) return { user, session, updatedAt: updatedAt as number };
-  throw new RequestRefused('request_invalid', 'after must be the next of the page before.');
+function placeOf({ user, session, updatedAt }: SessionRecord): asks.SessionPlace {
+  return { user, session, updatedAt };
 }
 
 export const SESSION_ROUTES: readonly ApiRoute[] = [

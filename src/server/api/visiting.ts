@@ -1,13 +1,15 @@
 /** What several routes need of a visitor: whose runs are meant, and what of the body becomes options of the runtime. */
-import { defined, type Labels, PilotageError } from '#core';
+import { defined, type Json, type Labels, PilotageError } from '#core';
 import type { RunRecord } from '#journal';
 import type { MessageFile, UserMessage } from '#messages';
 import type { Session, SessionOptions, StartOptions } from '#runtime';
+import { schemaErrors } from '#schema';
 import type { Action } from '../access.ts';
 import { RequestRefused } from '../problem.ts';
 import type { Visit } from '../visit.ts';
 import type { PublicRecord } from './reply-shapes.ts';
 import type { MessageBody, SendBody, SentFile } from './request-shapes.ts';
+import type { Typed } from './route.ts';
 
 export interface Owner {
   readonly tenant?: string;
@@ -136,6 +138,27 @@ export function beginningIn(
 export function assertOwner({ access: { as } }: Visit, what: string): void {
   if (as !== 'session_user') return;
   throw new RequestRefused('forbidden', `To ${what} needs the scope owner_user.`, { needs: 'owner_user' });
+}
+
+/** What only whoever has the journal could do otherwise. @throws RequestRefused `forbidden`. */
+export function assertAdmin(visit: Visit, what: string): void {
+  if (!visit.isAdmin) throw new RequestRefused('forbidden', `To ${what} is for an admin.`, { needs: 'admin' });
+}
+
+/** Where a page of a list ends, as its `next`. */
+export function cursorOf(place: object): string {
+  return Buffer.from(JSON.stringify(place)).toString('base64url');
+}
+
+/** The place of a cursor that a client has sent. @throws RequestRefused `request_invalid`. */
+export function cursorIn<T>(after: string | undefined, { schema }: Typed<T>): T | undefined {
+  if (after === undefined) return undefined;
+  let place: Json = null;
+  try {
+    place = JSON.parse(Buffer.from(after, 'base64url').toString()) as Json;
+  } catch {}
+  if (schemaErrors(schema, place).length === 0) return place as T;
+  throw new RequestRefused('request_invalid', 'after must be the next of the page before.');
 }
 
 function forbidden(what: string, least: string): RequestRefused {
