@@ -105,7 +105,7 @@ const repair = route('post /runs/{run}/repair', {
   action: 'manage',
   summary:
     'Sets aside what cannot be read of a run, and pauses it; says what was done. Who has done it is recorded. For an admin.',
-  body: asks.repairRun,
+  body: asks.repairing,
   isBodyOptional: true,
   reply: jsonReply(gives.diagnosis),
   handle: async ({ visit, body }, { run }) => {

@@ -175,7 +175,7 @@ export const branches: Typed<{ readonly items: Branches }> = typed(
 );
 export const deleted: Typed<{ readonly runs: number }> = typed(shape({ runs: whole }));
 
-export const rules: Typed<{ readonly items: readonly ApprovalRule[] }> = listOf(
+export const ruleList: Typed<{ readonly items: readonly ApprovalRule[] }> = listOf(
   typed<ApprovalRule>(
     shape(
       { id: text, scope: text, verdict: { enum: ['approve', 'reject'] }, tool: text, match: {}, setAt: whole },

@@ -295,8 +295,8 @@ export const inMemory: Typed<OfOwner & Pick<MemoryList, 'namespace'>> = typed(sh
 export const placeInMemory: Typed<{ readonly namespace: readonly string[]; readonly key: string }> = typed(
   shape({ namespace: { type: 'array', items: words }, key: words }, ['namespace', 'key']),
 );
-export const eraseUser: Typed<{ readonly tenant?: string; readonly user: string }> = typed(shape(ofOwner, ['user']));
-export const repairRun: Typed<{ readonly reason?: string }> = typed(shape({ reason: words }));
+export const erasing: Typed<{ readonly tenant?: string; readonly user: string }> = typed(shape(ofOwner, ['user']));
+export const repairing: Typed<{ readonly reason?: string }> = typed(shape({ reason: words }));
 
 interface ForkBody {
   readonly step?: number;

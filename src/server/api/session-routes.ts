@@ -160,8 +160,9 @@ const result = route('get /sessions/{session}/result', {
     const { session, scope } = await sessionOf(visit, params.session, 'read', query);
     if ((await visit.runtime.sessions.get(scope)) === undefined) throw notThere(params.session);
     const found = await withinTime(query.waitMs ?? 0, visit.signal, (over) => session.result({ signal: over }));
-    const last = (await session.turns({ limit: 1 })).at(-1);
-    if (last !== undefined && (await hiddenTurns(visit, scope)).has(last.turn)) throw notThere(params.session);
+    const hidden = await hiddenTurns(visit, scope);
+    const last = hidden.size === 0 ? undefined : (await session.turns({ limit: 1 })).at(-1);
+    if (last !== undefined && hidden.has(last.turn)) throw notThere(params.session);
     return found ?? jsonAnswer({ status: 'running' }, 202, { 'retry-after': '1' });
   },
 });

@@ -32,7 +32,7 @@ const rules = route('get /rules', {
   action: 'read',
   summary: 'What answers to questions hold for questions to come, the newest first: of a user, a session, or one run.',
   query: asks.listRules,
-  reply: jsonReply(gives.rules),
+  reply: jsonReply(gives.ruleList),
   handle: async ({ visit, query }) => ({ items: await rulesFor(visit, query) }),
 });
 
@@ -113,7 +113,7 @@ const erase = route('post /erase', {
   action: 'manage',
   summary:
     'Erases all content of a user, for good: of runs, files, titles and memory. For an admin. What is left can be erased again.',
-  body: asks.eraseUser,
+  body: asks.erasing,
   reply: jsonReply(gives.erased),
   handle: async ({ visit, body }) => {
     assertAdmin(visit, 'erase the content of a user');

@@ -16,7 +16,6 @@ export class ProtectedResource {
   readonly paths: readonly string[];
   readonly #metadata: object;
   readonly #challenge: string;
-
   readonly #path: string;
 
   /** @param path that of the server. @throws PilotageError `invalid_config`. */
@@ -56,6 +55,6 @@ function webAddress(given: unknown): URL {
 }
 
 function unfit(given: unknown): PilotageError {
-  const message = `The option authorization of mcp is { resource, servers }, each an address such as https://agents.example.com/mcp; ${JSON.stringify(given)} is none.`;
+  const message = `The option authorization of mcp is { resource, servers }, each an address such as https://agents.example.com/mcp, and not ${JSON.stringify(given)}.`;
   return new PilotageError('invalid_config', message);
 }
