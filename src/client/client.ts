@@ -1,5 +1,5 @@
 /** A client of our own API, for browsers and programs. */
-import type { Json } from '#core';
+import type { ApprovalRule, Json, Namespace, StoreItem } from '#core';
 import type { RunRecord, RunStatus, SessionRecord } from '#journal';
 import type { AgentRecord, PauseAnswer, ScheduleOptions, ScheduleRecord, StartOptions, Waiting } from '#runtime';
 import type { RunComparison } from '#state';
@@ -71,6 +71,23 @@ export interface AcceptedSignal {
   readonly delivered: number;
   readonly kept: boolean;
   readonly until: number;
+}
+
+/** Whose, for an admin. Of anybody else only their own is found. */
+interface OfUser {
+  readonly tenant?: string;
+  readonly user?: string;
+}
+
+export interface ErasedUser {
+  readonly runs: number;
+  readonly artifacts: number;
+  readonly items: number;
+  /** Runs that are under way, or cannot be read: erase again. */
+  readonly left: readonly {
+    readonly run: string;
+    readonly error: { readonly code: string; readonly message: string };
+  }[];
 }
 
 type ClientSchedule = Omit<ScheduleOptions, 'identity' | 'scopes'>;
@@ -145,6 +162,37 @@ export class Client {
     },
     delete: (id: string): Promise<void> => this.#http.json(urlPath`/schedules/${id}`, { method: 'DELETE' }),
   };
+
+  /** What answers hold for questions to come. */
+  readonly rules = {
+    /** The newest first: of the user, of one `session`, or those that hold for one `run`. */
+    list: async (
+      query: OfUser & { readonly session?: string; readonly run?: string } = {},
+    ): Promise<readonly ApprovalRule[]> =>
+      (await this.#http.json<{ readonly items: readonly ApprovalRule[] }>('/rules', { query: { ...query } })).items,
+    /** What the rule would have answered is asked again. */
+    revoke: (id: string, of: OfUser = {}): Promise<void> =>
+      this.#http.json(urlPath`/rules/${id}`, { method: 'DELETE', query: { ...of } }),
+  };
+
+  /** What agents remember of the user. */
+  readonly memory = {
+    /** What lies in the namespace and below it. Default: all. */
+    list: (namespace: Namespace = [], query: PageQuery = {}): Promise<ListPage<StoreItem>> =>
+      this.#http.json('/memory', { query: { namespace, ...query } }),
+    get: async (namespace: Namespace, key: string, of: OfUser = {}): Promise<StoreItem | undefined> => {
+      const ask = { query: { namespace, ...of } };
+      const { item } = await this.#http.json<{ readonly item: StoreItem | null }>(urlPath`/memory/${key}`, ask);
+      return item ?? undefined;
+    },
+    delete: (namespace: Namespace, key: string, of: OfUser = {}): Promise<void> =>
+      this.#http.json(urlPath`/memory/${key}`, { method: 'DELETE', query: { namespace, ...of }, again: true }),
+  };
+
+  /** Erases all content of a user, for good. For an admin. */
+  erase(of: { readonly user: string; readonly tenant?: string }): Promise<ErasedUser> {
+    return this.#http.json('/erase', { method: 'POST', body: of, again: true });
+  }
 
   /** The agents that may be started, the default one first. */
   async agents(): Promise<readonly AgentRecord[]> {

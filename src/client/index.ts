@@ -5,6 +5,7 @@ export {
   Client,
   type ClientStartOptions,
   createClient,
+  type ErasedUser,
   type ListPage,
   type RunListQuery,
   type TakenAnswer,

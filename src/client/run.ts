@@ -2,7 +2,16 @@
 import type { CallPlace, ControlType, Json, JsonObject, RunEvent, StreamRow } from '#core';
 import type { RunRecord, StreamRecord } from '#journal';
 import type { UserMessage } from '#messages';
-import type { Approval, ForkOptions, PauseAnswer, Rejection, ReplayReport, RunResult, Settlement } from '#runtime';
+import type {
+  Approval,
+  Diagnosis,
+  ForkOptions,
+  PauseAnswer,
+  Rejection,
+  ReplayReport,
+  RunResult,
+  Settlement,
+} from '#runtime';
 import type { RunSnapshot, RunTrajectory } from '#state';
 import { receive } from './event-source.ts';
 import { ClientError, type Http, urlPath } from './http.ts';
@@ -204,6 +213,18 @@ export class ClientRun {
 
   replay(options: { readonly signal?: AbortSignal } = {}): Promise<ReplayReport> {
     return this.#http.json(urlPath`/runs/${this.id}/replay`, { method: 'POST', signal: options.signal });
+  }
+
+  /** What is wrong with a run that cannot be read; `undefined` when nothing is. For an admin. */
+  async diagnose(): Promise<Diagnosis | undefined> {
+    return (await this.#get<{ readonly diagnosis: Diagnosis | null }>('/diagnosis')).diagnosis ?? undefined;
+  }
+
+  /** Sets aside what cannot be read of the run, and pauses it. @returns what was done; `undefined` when nothing is wrong. For an admin. */
+  async repair(options: { readonly reason?: string } = {}): Promise<Diagnosis | undefined> {
+    const ask = { method: 'POST', body: options } as const;
+    const path = urlPath`/runs/${this.id}/repair`;
+    return (await this.#http.json<{ readonly diagnosis: Diagnosis | null }>(path, ask)).diagnosis ?? undefined;
   }
 
   #get<T>(what: string): Promise<T> {

@@ -70,7 +70,8 @@ function createApp(options: HandlerOptions): Hono<ServerEnv> {
     const { raw, path } = context.req;
     const isLetIn = authenticate === undefined || isOpen(path);
     const access = isLetIn ? LOCAL : await asked(authenticate, raw, context.env, onFault);
-    if (access instanceof Response) return access;
+    if (access instanceof Response)
+      return parts.reduce((refusal, part) => part.refused?.(raw, refusal) ?? refusal, access);
     context.set('visit', new Visit(access, runtime, slots, raw));
     return next();
   });

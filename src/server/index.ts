@@ -14,4 +14,4 @@ export type { Visit } from './visit.ts';
 export type { DelivererOptions } from './webhooks/deliverer.ts';
 export type { PostOptions } from './webhooks/post.ts';
 export type { Delivery, Webhook, WebhookOptions } from './webhooks/subscription.ts';
-export { Webhooks, type WebhookState, type WebhooksOptions, webhooks } from './webhooks/webhooks.ts';
+export { type WebhookState, Webhooks, type WebhooksOptions, webhooks } from './webhooks/webhooks.ts';

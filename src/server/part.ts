@@ -26,4 +26,6 @@ export interface Part {
   readonly routes: (app: Hono<ServerEnv>, context: PartContext) => void;
   /** Paths that answer without authentication, such as the card of an agent. A path that ends with `*` stands for all paths that begin so. */
   readonly open?: readonly string[];
+  /** Adds what its clients have to know to the response of `authenticate` that does not let a request in. It gives back those that are not for it. */
+  readonly refused?: (request: Request, refusal: Response) => Response;
 }

@@ -28,17 +28,19 @@ export interface McpServed {
 export interface ServedOptions extends Partial<McpOptions> {
   readonly runtime?: Partial<RuntimeOptions>;
   readonly handler?: Partial<HandlerOptions>;
+  /** Where it listens. Default: any free port. */
+  readonly port?: number;
 }
 
 /** Serves the scenario agent on a journal in memory, unless the options say otherwise. */
 export async function mcpServed(options: ServedOptions = {}): Promise<McpServed> {
-  const { runtime: more = {}, handler: handling = {}, ...ours } = options;
+  const { runtime: more = {}, handler: handling = {}, port = 0, ...ours } = options;
   const effects = new Effects();
   const faults: unknown[] = [];
   const onFault = (error: unknown): void => void faults.push(error);
   const runtime = createRuntime({ agents: [scenarioAgent(effects)], journal: memoryJournal(), onFault, ...more });
   const handler = createHandler({ runtime, parts: [mcp({ secret: SECRET, ...ours })], onFault, ...handling });
-  const { url, close } = await serve(handler, { port: 0 });
+  const { url, close } = await serve(handler, { port });
   onTestFinished(async () => {
     await close();
     await runtime.close();

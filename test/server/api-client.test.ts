@@ -12,8 +12,9 @@ import { serveApi, taken } from './api-kit.ts';
 
 describe('a handle of the client', () => {
   it('has the methods of the runtime’s own', () => {
-    // To look into a broken journal, and to repair it, is for whoever has the journal; pages of events are a route.
-    expectTypeOf<Exclude<keyof Run, keyof ClientRun>>().toEqualTypeOf<'diagnose' | 'recorded' | 'repair'>();
+    // Pages of events are a route.
+    expectTypeOf<Exclude<keyof Run, keyof ClientRun>>().toEqualTypeOf<'recorded'>();
+    expectTypeOf<ReturnType<ClientRun['repair']>>().toEqualTypeOf<ReturnType<Run['repair']>>();
     // The messages that the model is told hold errors in their own words; `uiMessages` is what clients show.
     expectTypeOf<Exclude<keyof Session, keyof ClientSession>>().toEqualTypeOf<'messages'>();
     expectTypeOf<ReturnType<ClientRun['result']>>().toEqualTypeOf<ReturnType<Run['result']>>();

@@ -82,7 +82,7 @@ async function sent(
 
 const NAMES: readonly ClientName[] = ['client 2.4, 2025-11-25', 'client 2.4, auto', 'sdk 1.32'];
 
-describe.each(NAMES)('%s, whose server is killed and started again', (name) => {
+describe.each(NAMES)('MCP, server restart in a call: %s, whose server is killed and started again', (name) => {
   it('while text streams', async () => {
     const lives = new Lives();
     await lives.start();
@@ -125,7 +125,7 @@ describe.each(NAMES)('%s, whose server is killed and started again', (name) => {
   });
 });
 
-it('a task is found again in the next process', async () => {
+it('MCP, long runs: a task is found again in the next process', async () => {
   const lives = new Lives();
   await lives.start();
   const capabilities = { elicitation: { form: {} }, extensions: { 'io.modelcontextprotocol/tasks': {} } };

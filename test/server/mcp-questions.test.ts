@@ -35,7 +35,7 @@ const saying = (...calls: readonly Decision[]): PlannerFunction => {
   return (run, signal) => (run.trajectory.count < calls.length ? first(run, signal) : lastOutcome(run, signal));
 };
 
-describe.each(ERAS)('%s', (name) => {
+describe.each(ERAS)('MCP, %s', (name) => {
   const asked = async (
     tools: readonly Tool[],
     planner: PlannerFunction,
@@ -48,7 +48,7 @@ describe.each(ERAS)('%s', (name) => {
     return { ...more, shown, answer: await client.call('go', { tool: 'clerk' }) };
   };
 
-  it('has a login opened in a browser (mode url), and the call is made after it', async () => {
+  it('a pause that is not a tool call (login): a browser opens it (mode url), and the call is made after it', async () => {
     let isIn = false;
     const mail = make('mail', () => {
       if (!isIn) throw new LoginRequired('https://login.example.com/start', { message: 'Log in to your mail.' });
@@ -68,7 +68,7 @@ describe.each(ERAS)('%s', (name) => {
     expect(answer).toMatchObject({ structuredContent: { answer: 'sent' } });
   });
 
-  it('answers a question of a tool in words, by a field, or by a form', async () => {
+  it('a pause that is not a tool call (a question of a tool): is answered in words, by a field, or by a form', async () => {
     const form = { type: 'object', properties: { seats: { type: 'integer' } }, required: ['seats'] };
     const calls = [
       call('ask_user', { question: 'Which color?' }),
@@ -87,7 +87,7 @@ describe.each(ERAS)('%s', (name) => {
     expect(values.slice(0, 4)).toEqual(['blue', 3, { seats: 2 }, ['a']]);
   });
 
-  it('is asked again when an answer does not fit, and told why', async () => {
+  it('approvals: is asked again when an answer does not fit, and told why', async () => {
     const question = call('ask_user', { question: 'How many?', schema: { type: 'integer', minimum: 3 } });
     const said = [1, 5];
     const { shown, answer } = await asked([askUser], saying(question), () => accept({ answer: said.shift() ?? 0 }));
@@ -98,7 +98,7 @@ describe.each(ERAS)('%s', (name) => {
     expect(answer).toMatchObject({ structuredContent: { answer: '5' } });
   });
 
-  it('says what became of a call of which nobody knows', async () => {
+  it('a pause that is not a tool call (doubt): says what became of a call of which nobody knows', async () => {
     let made = 0;
     const pay = make(
       'pay',
@@ -116,13 +116,13 @@ describe.each(ERAS)('%s', (name) => {
     expect(made).toBe(1);
   });
 
-  it('answers a question of the planner', async () => {
+  it('a pause that is not a tool call (the planner’s own): is answered by a form', async () => {
     const planner: PlannerFunction = (run) => (run.trajectory.count === 0 ? asks : finish('thanks'));
     const { answer } = await asked([], planner, () => accept({ answer: 'blue' }));
     expect(answer).toMatchObject({ structuredContent: { answer: 'thanks' } });
   });
 
-  it('may not approve what only others may: it is told so, and nothing runs', async () => {
+  it('auth: may not approve what only others may; it is told so, and nothing runs', async () => {
     let made = 0;
     const once = { effect: 'once', needsApproval: { approver: 'another' } } as const;
     const pay = make(
@@ -138,8 +138,8 @@ describe.each(ERAS)('%s', (name) => {
   });
 });
 
-describe('the server of MCP', () => {
-  it('hints at what an agent may do by what its tools do', async () => {
+describe('MCP, the server', () => {
+  it('runs as tools, annotations: hints at what an agent may do by what its tools do', async () => {
     const { runtime, url } = await served([make('look', () => 1, { effect: 'read' })], saying(call('look')), {
       agents: [
         {
@@ -163,7 +163,7 @@ describe('the server of MCP', () => {
     expect([run.query, run.context.args]).toEqual(['{"city":"Oslo"}', { city: 'Oslo' }]);
   });
 
-  it('lists tools as they are now, for who asks: nobody keeps a list that is not whole (claude-code#83147)', async () => {
+  it('wire 2026, lists: tools/list is for who asks, and never cached (claude-code#83147)', async () => {
     const { url } = await mcpServed({
       handler: {
         authenticate: (request) => ({
@@ -182,7 +182,7 @@ describe('the server of MCP', () => {
     expect((await older(url, { id: 1, method: 'tools/call', params })).status).toBe(403);
   });
 
-  it('answers what is no message of the protocol by an error, and pages of others not at all', async () => {
+  it('wire 2026: answers what is no message of the protocol by an error, and pages of other origins not at all', async () => {
     const { url, faults } = await mcpServed();
     const post = (body: string, headers: Record<string, string> = {}) =>
       fetch(url, {
@@ -211,7 +211,7 @@ describe('the server of MCP', () => {
     expect(faults).toEqual([]);
   });
 
-  it('that ends its connections itself cancels no run', async () => {
+  it('cancellation: a server that ends its connections itself cancels no run', async () => {
     const held = gate();
     const entered = gate();
     const hold = make('hold', () => {
@@ -227,7 +227,7 @@ describe('the server of MCP', () => {
     await until(async () => (await runtime.list())[0]?.status === 'finished');
   });
 
-  it('leaves runs alone whose calls are closed, where the program says so', async () => {
+  it('the client going away: closing a call cancels only the call, where the program says so', async () => {
     const { url, runtime } = await mcpServed({ onClosedCall: 'leave' });
     const left = new AbortController();
     const called = modern(
@@ -242,7 +242,7 @@ describe('the server of MCP', () => {
     await until(async () => (await runtime.list())[0]?.status === 'finished');
   });
 
-  it('gives a user so many streams, those of calls too', async () => {
+  it('auth: gives a user so many streams, those of calls too', async () => {
     const { url, runtime } = await mcpServed({ handler: { maxStreamsPerUser: 1 } });
     const params = { name: 'scenario', arguments: { input: 'slow 500' } };
     const left = new AbortController();

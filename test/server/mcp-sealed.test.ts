@@ -26,7 +26,7 @@ async function asked(options: ServedOptions = {}) {
   return { ...served, send, again, requestState, token, result };
 }
 
-describe('the state of a call that asks', () => {
+describe('MCP, approvals: the state of a call that asks (requestState)', () => {
   it('is refused when it is forged, altered, of other arguments, another tool or another person, and runs nothing', async () => {
     const { again, requestState, effects, send, token, runtime } = await asked();
     const [body = '', mac = ''] = requestState.split('.');
@@ -87,7 +87,7 @@ describe('the state of a call that asks', () => {
   });
 });
 
-describe('a call with the key pilotage/idempotencyKey', () => {
+describe('MCP, ids: a call with the key pilotage/idempotencyKey', () => {
   it('begins one run, however often it is sent, and refuses other arguments; of another person it is another call', async () => {
     const { url, runtime, effects } = await mcpServed({ handler: { authenticate } });
     const send = (key: string, user: string, input: string) =>
@@ -110,7 +110,7 @@ describe('a call with the key pilotage/idempotencyKey', () => {
   });
 });
 
-describe('a session of 2025-11-25', () => {
+describe('MCP, two eras: a session of 2025-11-25', () => {
   it('is known in every process; one that is not known is answered with 404, never with 503 (fastmcp#3073, claude-code#59442, neotoma#1923, qwen-code#9962)', async () => {
     const [one, other] = [
       await mcpServed({ handler: { authenticate } }),
@@ -175,7 +175,7 @@ describe('a session of 2025-11-25', () => {
     ]);
   });
 
-  it('goes on with the stream of a call after a connection that broke, where the client had come to', async () => {
+  it('reattaching: goes on with the stream of a call after a connection that broke, where the client had come to', async () => {
     const { url } = await mcpServed();
     const headers = { 'mcp-session-id': await olderSession(url) };
     const params = { name: 'scenario', arguments: { input: 'weather in Oslo' }, _meta: { progressToken: 'p' } };
@@ -196,7 +196,7 @@ describe('a session of 2025-11-25', () => {
     expect((await rest('forged')).status).toBe(404);
   });
 
-  it('cancels a call also before its run is stored', async () => {
+  it('cancellation: notifications/cancelled cancels a call also before its run is stored', async () => {
     const { url, runtime } = await mcpServed();
     const headers = { 'mcp-session-id': await olderSession(url) };
     const cancelled = { method: 'notifications/cancelled', params: { requestId: 1 } };
@@ -225,7 +225,7 @@ describe('a session of 2025-11-25', () => {
     expect(unknown.status).toBe(400);
   });
 
-  it('whose connection breaks cancels nothing', async () => {
+  it('the client going away: a connection that breaks cancels nothing', async () => {
     const { url, runtime } = await mcpServed();
     const headers = { 'mcp-session-id': await olderSession(url) };
     const call = { id: 1, method: 'tools/call', params: { name: 'scenario', arguments: { input: 'weather in Oslo' } } };

@@ -34,7 +34,7 @@ async function session(url: URL, onInput?: (params: JsonObject) => JsonObject) {
   return made;
 }
 
-describe('a call of a client that has the extension', () => {
+describe('MCP, long runs: a call of a client that has the tasks extension', () => {
   it('is a task, whose id is that of a run that is stored, and has its result in the end', async () => {
     const { url, runtime } = await mcpServed();
     const tasks = await session(url);
@@ -57,7 +57,7 @@ describe('a call of a client that has the extension', () => {
   });
 });
 
-describe('the extension', () => {
+describe('MCP, long runs: the extension io.modelcontextprotocol/tasks', () => {
   const call = { name: 'scenario', arguments: { input: 'refund A-17' } };
 
   async function begun() {

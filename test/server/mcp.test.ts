@@ -12,14 +12,17 @@ const accept = (content: JsonObject = {}) => ({ action: 'accept', content });
 /** Those that can be told of progress and be aborted. */
 const SDKS = CLIENT_NAMES.filter((name) => name !== '@ai-sdk/mcp');
 
-describe.each(CLIENT_NAMES)('%s', (name: ClientName) => {
-  it('finds each agent as a tool, all of them in one order, and calls it', async () => {
+describe.each(CLIENT_NAMES)('MCP, %s', (name: ClientName) => {
+  it('runs as tools: finds each agent as a tool with its schemas and annotations, all of them in one order, and calls it (structuredContent)', async () => {
     const { url, effects, faults } = await mcpServed();
     const client = await mcpClient(name, url);
     const tools = await client.tools();
     expect(tools.map((tool) => tool['name'])).toEqual(['scenario', 'run_result']);
     expect(tools).toEqual(await client.tools());
     expect(tools[0]).toMatchObject({
+      description: expect.any(String),
+      inputSchema: { type: 'object', properties: { input: { type: 'string' } } },
+      outputSchema: { required: ['runId', 'status'] },
       annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false },
     });
     expect(tools[1]).toMatchObject({ annotations: { readOnlyHint: true } });
@@ -31,7 +34,7 @@ describe.each(CLIENT_NAMES)('%s', (name: ClientName) => {
     expect(faults).toEqual([]);
   });
 
-  it('is asked for an approval, and what a person says counts', async () => {
+  it('approvals: is asked, and what a person says counts', async () => {
     const { url, effects, faults } = await mcpServed();
     const asked: JsonObject[] = [];
     const says = [accept(), { action: 'decline' }];
@@ -43,7 +46,7 @@ describe.each(CLIENT_NAMES)('%s', (name: ClientName) => {
     expect(faults).toEqual([]);
   });
 
-  it('is asked for two calls of one step, and each has its answer', async () => {
+  it('approvals: is asked for two calls of one step, and each has its answer', async () => {
     const { url, effects } = await mcpServed();
     const onAsked = ({ message }: JsonObject) => (String(message).includes('A-17') ? { action: 'decline' } : accept());
     const client = await mcpClient(name, url, { onAsked });
@@ -52,7 +55,7 @@ describe.each(CLIENT_NAMES)('%s', (name: ClientName) => {
     expect(effects.count('refund')).toBe(1);
   });
 
-  it('may change arguments in the form of an approval', async () => {
+  it('approve with other arguments: they are fields of the form', async () => {
     const { url, runtime } = await mcpServed();
     const asked: JsonObject[] = [];
     const client = await mcpClient(name, url, {
@@ -64,7 +67,7 @@ describe.each(CLIENT_NAMES)('%s', (name: ClientName) => {
     expect(steps[0]?.calls[0]).toMatchObject({ outcome: { value: { refunded: 40 } } });
   });
 
-  it('cannot be asked: it is told what the run waits for and how to answer, and asks for the end later (kilocode#14355, pulsemcp#384, opencode#23066)', async () => {
+  it('approvals, clients without elicitation: one that cannot be asked never hangs, it is told what the run waits for and how to answer, and asks for the end later (kilocode#14355, pulsemcp#384, opencode#23066)', async () => {
     const { url, runtime, effects } = await mcpServed({
       howToAnswer: ({ run, token }) => `Go to /answer/${run}/${token}.`,
     });
@@ -79,7 +82,7 @@ describe.each(CLIENT_NAMES)('%s', (name: ClientName) => {
     expect(effects.count('refund')).toBe(1);
   });
 
-  it('carries out a call of a tool that is its own, by a form', async () => {
+  it('a pause that is not a tool call of ours: a tool that is the client’s own is carried out by a form', async () => {
     const { url } = await mcpServed();
     const asked: JsonObject[] = [];
     const client = await mcpClient(name, url, { onAsked: noting(asked, () => accept({ answer: 'blue' })) });
@@ -87,7 +90,7 @@ describe.each(CLIENT_NAMES)('%s', (name: ClientName) => {
     expect(asked).toMatchObject([{ message: expect.stringContaining('pickColor') }]);
   });
 
-  it('does not want to decide now: the call ends, and the run waits on', async () => {
+  it('approvals: a person who does not want to decide now ends the call, and the run waits on', async () => {
     const { url, runtime } = await mcpServed();
     const client = await mcpClient(name, url, { onAsked: () => ({ action: 'cancel' }) });
     const { structuredContent = {} } = await client.call('refund A-17');
@@ -95,7 +98,7 @@ describe.each(CLIENT_NAMES)('%s', (name: ClientName) => {
     expect(await runtime.run(String(structuredContent['runId'])).record()).toMatchObject({ status: 'paused' });
   });
 
-  it('is told of a failure as a result, with no stack, path or key', async () => {
+  it('runs as tools, errors: a failure is a result (isError), with no stack, path or key', async () => {
     const { url } = await mcpServed({ handler: { errorText: ({ code }) => `It failed: ${code}` } });
     const client = await mcpClient(name, url);
     const failed = await client.call('fail');
@@ -108,8 +111,8 @@ describe.each(CLIENT_NAMES)('%s', (name: ClientName) => {
   });
 });
 
-describe.each(SDKS)('%s', (name: ClientName) => {
-  it('hears of progress that only grows, and of none that it has not asked for', async () => {
+describe.each(SDKS)('MCP, %s', (name: ClientName) => {
+  it('runs as tools, progress: it is told only with a progressToken, strictly increases, and its message is the step', async () => {
     const { url } = await mcpServed();
     const heard: { readonly progress: number; readonly message?: string | undefined }[] = [];
     const client = await mcpClient(name, url, { onAsked: () => accept() });
@@ -126,7 +129,7 @@ describe.each(SDKS)('%s', (name: ClientName) => {
     ]);
   });
 
-  it('gives arguments that do not fit, or a tool that is not there, and begins nothing', async () => {
+  it('runs as tools, errors: arguments that do not fit, or a tool that is not there, begin nothing', async () => {
     const { url, runtime } = await mcpServed();
     const client = await mcpClient(name, url);
     expect(await client.call({ other: 1 })).toMatchObject({
@@ -137,7 +140,7 @@ describe.each(SDKS)('%s', (name: ClientName) => {
     expect(await runtime.list()).toEqual([]);
   });
 
-  it('cancels a call, and with it the run', async () => {
+  it('cancellation: closing the stream (2026) or notifications/cancelled (2025) cancels the call, and with it the run', async () => {
     const { url, runtime, faults } = await mcpServed();
     const client = await mcpClient(name, url);
     const left = new AbortController();

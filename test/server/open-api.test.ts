@@ -85,11 +85,18 @@ describe('the description', () => {
     const document = (await (await ask('/openapi.json')).json()) as Document;
     const tried = new Set<string>();
     /** @returns the body. */
-    const fits = async (method: string, path: string, ids: Record<string, string> = {}, body?: object, query = '') => {
+    const fits = async (
+      method: string,
+      path: string,
+      ids: Record<string, string> = {},
+      body?: object,
+      query = '',
+      who = 'acme/ana',
+    ) => {
       tried.add(`${method} ${path}`);
       const url = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(ids[name] ?? ''));
       const init = body === undefined ? {} : { body: JSON.stringify(body) };
-      const answer = await ask(`${url}${query}`, { method: method.toUpperCase(), ...init });
+      const answer = await ask(`${url}${query}`, { method: method.toUpperCase(), who, ...init });
       const operation = document.paths[path]?.[method];
       const text = await answer.text();
       const said = operation?.responses[String(answer.status)];
@@ -104,9 +111,11 @@ describe('the description', () => {
     const { run } = (await fits('post', '/runs', {}, { query: 'q', session: 's' })) as { run: string };
     await fits('get', '/runs/{run}/result', { run }, undefined, '?waitMs=5000');
     await fits('get', '/waiting');
-    await fits('post', '/runs/{run}/answer', { run }, { answer: { kind: 'approve' } });
+    await fits('post', '/runs/{run}/answer', { run }, { answer: { kind: 'approve', remember: { scope: 'session' } } });
     await fits('post', '/answers', {}, { answers: [{ run, answer: { kind: 'approve' } }] });
     await fits('get', '/runs/{run}/result', { run }, undefined, '?waitMs=5000');
+    const [rule] = ((await fits('get', '/rules')) as { items: { id: string }[] }).items;
+    await fits('delete', '/rules/{rule}', { rule: rule?.id ?? '' });
     for (const what of ['', '/state', '/trajectory', '/plan', '/streams', '/events', '/streams/{stream}'])
       await fits('get', `/runs/{run}${what}`, { run, stream: 'log' });
     const fork = (await fits('post', '/runs/{run}/fork', { run }, { step: 0 })) as { run: string };
@@ -139,7 +148,14 @@ describe('the description', () => {
     ] as const)
       await fits(method, `/schedules/{schedule}${what}`, { schedule: 'daily' });
     await fits('post', '/events/{key}', { key: 'order-17' }, { paid: true });
+    await fits('get', '/runs/{run}/diagnosis', { run }, undefined, '', 'acme/boss/admin');
+    await fits('post', '/runs/{run}/repair', { run }, {}, '', 'acme/boss/admin');
+    await made.runtime.store.of({ tenant: 'acme', user: 'ana' }).put(['memory', 'facts'], 'color', { text: 'blue' });
+    await fits('get', '/memory', {}, undefined, '?limit=1');
+    for (const method of ['get', 'delete'])
+      await fits(method, '/memory/{key}', { key: 'color' }, undefined, '?namespace=memory&namespace=facts');
     await fits('post', '/runs/{run}/advance', { run }, { forMs: 50 });
+    await fits('post', '/erase', {}, { user: 'nobody' }, '', 'acme/boss/admin');
     for (const path of ['/agents', '/healthz', '/readyz', '/openapi.json']) await fits('get', path);
     const left = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.keys(methods)

@@ -15,38 +15,90 @@ const signedEvents = [
   },
 ];
 
-it('takes signed events from nobody who does not know the secret, each once', async () => {
-  const { ask } = await serveApi(world({ planner: script(finish()) }), { signedEvents });
-  const body = JSON.stringify({ paid: true });
+const body = JSON.stringify({ paid: true });
+
+async function served() {
+  const { ask, as } = await serveApi(world({ planner: script(finish()) }), { signedEvents });
   const send = (key: string, headers: Record<string, string>, text = body, who = '') =>
     ask(`/events/${key}`, { method: 'POST', body: text, headers, who });
-  const signed = (id: string, at = new Date(), by = secret) => ({
+  return { ask, as, send };
+}
+
+/** The headers as a sender makes them with the package of Standard Webhooks. */
+function signed(id: string, { at = new Date(), by = secret, text = body } = {}): Record<string, string> {
+  return {
     'webhook-id': id,
     'webhook-timestamp': String(Math.floor(at.getTime() / 1_000)),
-    'webhook-signature': `v1a,AAAA ${new Webhook(by).sign(id, at, body)}`,
-  });
-  const first = await send('stripe:order-17', signed('msg_1'));
+    'webhook-signature': `v1a,AAAA ${new Webhook(by).sign(id, at, text)}`,
+  };
+}
+
+const OF_17 = `${encodeURIComponent('stripe:order-17')}/msg_1`;
+
+it('takes signed events from nobody who does not know the secret, each once', async () => {
+  const { send } = await served();
+  const first = await send('stripe:order-17', signed(OF_17));
   expect([first.status, await first.json()]).toEqual([
     202,
-    expect.objectContaining({ id: 'msg_1', isNew: true, kept: true }),
+    expect.objectContaining({ id: OF_17, isNew: true, kept: true }),
   ]);
-  expect(await (await send('stripe%3Aorder-17', signed('msg_1'))).json()).toMatchObject({ isNew: false });
+  const other = `${encodeURIComponent('stripe:order-17')}/msg_2`;
   const refused = [
     send('stripe:order-17', {}),
     send('stripe:order-17', {}, body, 'acme/boss/admin'),
-    send('stripe:order-17', signed('msg_2'), `${body} `),
-    send('stripe:order-17', signed('msg_2', new Date(Date.now() - 600_000))),
-    send('stripe:order-17', signed('msg_2', new Date(Date.now() + 600_000))),
+    send('stripe:order-17', signed(other), `${body} `),
+    send('stripe:order-17', signed(other, { at: new Date(Date.now() - 600_000) })),
+    send('stripe:order-17', signed(other, { at: new Date(Date.now() + 600_000) })),
     send(
       'stripe:order-17',
-      signed('msg_2', new Date(), `whsec_${Buffer.from('another secret, also long').toString('base64')}`),
+      signed(other, { by: `whsec_${Buffer.from('another secret, also long').toString('base64')}` }),
     ),
-    send('stripe:order-17', { ...signed('msg_2'), 'webhook-id': 'msg_3' }),
-    send('other:order-17', signed('msg_2')),
-    send('stripe', signed('msg_2')),
+    send('stripe:order-17', { ...signed(other), 'webhook-id': `${other}3` }),
+    send('other:order-17', signed(other)),
+    send('stripe', signed(other)),
   ];
   for (const answer of await Promise.all(refused)) expect(answer.status).toBe(401);
-  expect((await send('stripe:order-17/../../runs', signed('msg_4'))).status).not.toBe(200);
+  expect((await send('stripe:order-17/../../runs', signed(other))).status).not.toBe(200);
+});
+
+it('takes a signed event for the key that its id says, and for no other; sent again it changes nothing', async () => {
+  const { send, ask } = await served();
+  const seen = signed(OF_17);
+  for (const key of ['stripe:order-18', 'stripe:order-1', 'stripe:', 'stripe:order-17%2Fmsg_1'])
+    expect([key, (await send(key, seen)).status]).toEqual([key, 401]);
+  expect(await (await send('stripe:order-17', seen)).json()).toMatchObject({ isNew: true });
+  expect(await (await send('stripe%3Aorder-17', seen)).json()).toMatchObject({ isNew: false });
+  // What is not signed has no say: neither for how long the id is known, nor which id it is, nor whose runs hear it.
+  for (const query of ['?keepMs=1', '?tenant=other'])
+    expect(
+      (await ask(`/events/stripe:order-17${query}`, { method: 'POST', body, headers: seen, who: '' })).status,
+    ).toBe(400);
+  expect(await (await send('stripe:order-17', { ...seen, 'idempotency-key': 'x' })).json()).toMatchObject({
+    isNew: false,
+  });
+  const slashed = signed(`${encodeURIComponent('stripe:a/b %')}/1`);
+  expect((await send(encodeURIComponent('stripe:a/b %'), slashed)).status).toBe(202);
+  expect((await send('stripe:%25', signed('stripe:%/1'))).status).toBe(401);
+});
+
+it('takes an id that says no key for the key that is the prefix itself', async () => {
+  const { send } = await served();
+  const seen = signed('msg_2KWPBgLlAfxdpx2AI54pPJ85f4W');
+  expect((await send('stripe:order-17', seen)).status).toBe(401);
+  expect((await send('stripe:', seen)).status).toBe(202);
+});
+
+it('does not take a signed number for another event, whose time its first digits are', async () => {
+  const { send } = await served();
+  const now = Math.floor(Date.now() / 1_000);
+  const headers = signed(OF_17, { text: `${now}.5` });
+  const moved = {
+    ...headers,
+    'webhook-id': `${OF_17}.${headers['webhook-timestamp']}`,
+    'webhook-timestamp': `${now}`,
+  };
+  expect((await send('stripe:order-17', moved, '5')).status).toBe(401);
+  expect((await send('stripe:order-17', headers, `${now}.5`)).status).toBe(202);
 });
 
 it('refuses secrets that are none', () => {

@@ -13,6 +13,7 @@ import { RUN_ROUTES } from './run-routes.ts';
 import { SCHEDULE_ROUTES } from './schedule-routes.ts';
 import { SESSION_ROUTES } from './session-routes.ts';
 import { assertSignedEvents, type SignedEvents, signalRoutes, signedPaths } from './signal-routes.ts';
+import { USER_ROUTES } from './user-routes.ts';
 import { API_VERSION } from './version.ts';
 
 export interface ApiOptions {
@@ -60,7 +61,7 @@ export function apiRoutes(path: string, signedEvents: readonly SignedEvents[]): 
   });
   const routes = [
     ...[...SESSION_ROUTES, ...RUN_ROUTES, ...READING_ROUTES, ...CONTROL_ROUTES, ...signalRoutes(signedEvents)],
-    ...[...SCHEDULE_ROUTES, ...HEALTH_ROUTES, description, page],
+    ...[...USER_ROUTES, ...SCHEDULE_ROUTES, ...HEALTH_ROUTES, description, page],
   ];
   let made: object | undefined;
   const document = (): object => {

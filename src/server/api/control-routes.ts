@@ -5,7 +5,7 @@ import type { AnswerTaken } from './reply-shapes.ts';
 import * as gives from './reply-shapes.ts';
 import * as asks from './request-shapes.ts';
 import { type ApiRoute, jsonReply, none, route } from './route.ts';
-import { listedFor, userMessageIn } from './visiting.ts';
+import { assertAdmin, listedFor, userMessageIn } from './visiting.ts';
 
 const tag = 'controls';
 const reply = none;
@@ -88,6 +88,33 @@ const answer = route('post /runs/{run}/answer', {
   handle: ({ body }, { run }) => run.answer(body.token, body.answer, defined({ id: body.id })) as Promise<undefined>,
 });
 
+const diagnosis = route('get /runs/{run}/diagnosis', {
+  tag,
+  action: 'manage',
+  summary:
+    'What is wrong with a run that cannot be read, and what a repair would do; null when nothing is. For an admin.',
+  reply: jsonReply(gives.diagnosis),
+  handle: async ({ visit }, { run }) => {
+    assertAdmin(visit, 'look into a run that is broken');
+    return { diagnosis: (await run.diagnose()) ?? null };
+  },
+});
+
+const repair = route('post /runs/{run}/repair', {
+  tag,
+  action: 'manage',
+  summary:
+    'Sets aside what cannot be read of a run, and pauses it; says what was done. Who has done it is recorded. For an admin.',
+  body: asks.repairing,
+  isBodyOptional: true,
+  reply: jsonReply(gives.diagnosis),
+  handle: async ({ visit, body }, { run }) => {
+    assertAdmin(visit, 'repair a run');
+    const { tenant, user } = visit.owner;
+    return { diagnosis: (await run.repair({ by: `${tenant}/${user}`, ...body })) ?? null };
+  },
+});
+
 const answers = route('post /answers', {
   tag: 'waiting',
   summary: 'Answers several questions, of several runs: each is taken or refused by itself.',
@@ -139,6 +166,8 @@ export const CONTROL_ROUTES: readonly ApiRoute[] = [
   send,
   steer,
   answer,
+  diagnosis,
+  repair,
   answers,
   waiting,
 ];

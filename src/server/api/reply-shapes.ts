@@ -1,11 +1,12 @@
 /** What our own API answers, as JSON Schema: what is always there, and of which kind. Objects may have more. */
-import type { JsonObject, StreamRow } from '#core';
+import type { ApprovalRule, ErrorData, JsonObject, StoreItem, StreamRow } from '#core';
 import type { RunRecord, SessionRecord, StreamRecord } from '#journal';
 import type { TurnUIMessage } from '#messages';
 import type {
   AdvancedRun,
   AdvancedRuns,
   AgentRecord,
+  Diagnosis,
   ReplayReport,
   RunResult,
   ScheduleRecord,
@@ -173,6 +174,45 @@ export const branches: Typed<{ readonly items: Branches }> = typed(
   shape({ items: list(shape({ turn: text, from: orNull(text), active: flag })) }),
 );
 export const deleted: Typed<{ readonly runs: number }> = typed(shape({ runs: whole }));
+
+export const ruleList: Typed<{ readonly items: readonly ApprovalRule[] }> = listOf(
+  typed<ApprovalRule>(
+    shape(
+      { id: text, scope: text, verdict: { enum: ['approve', 'reject'] }, tool: text, match: {}, setAt: whole },
+      { by: anObject, expiresAt: whole },
+    ),
+    'Rule',
+  ),
+);
+const item: Typed<StoreItem> = typed(
+  shape(
+    { namespace: list(text), key: text, value: {}, createdAt: whole, updatedAt: whole },
+    { expiresAt: whole, source: anObject },
+  ),
+  'Remembered',
+);
+export const memory: ReturnType<typeof listOf<StoreItem>> = listOf(item);
+export const remembered: Typed<{ readonly item: StoreItem | null }> = typed(shape({ item: orNull(item.schema) }));
+interface Erased {
+  readonly runs: number;
+  readonly artifacts: number;
+  readonly items: number;
+  readonly left: readonly { readonly run: string; readonly error: ErrorData }[];
+}
+export const erased: Typed<Erased> = typed(
+  shape({ runs: whole, artifacts: whole, items: whole, left: list(shape({ run: text, error: recordedError })) }),
+  'Erased',
+);
+const diagnosisShape = shape(
+  {
+    ...{ run: text, goodUpTo: whole, head: whole, refused: list(shape({ seq: whole, problem: recordedError })) },
+    ...{ messages: list(anObject), lostCalls: list(anObject), unreadable: list(whole), begun: list(whole) },
+  },
+  { snapshot: whole },
+);
+export const diagnosis: Typed<{ readonly diagnosis: Diagnosis | null }> = typed(
+  shape({ diagnosis: orNull(diagnosisShape) }),
+);
 
 export const schedule: Typed<ScheduleRecord> = typed(
   shape(

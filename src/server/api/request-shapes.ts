@@ -145,6 +145,15 @@ export const listSessions: Typed<SessionList> = typed(
   shape({ ...ofOwner, text, since: whole, limit: page, after: text }),
 );
 
+export interface SessionPlace {
+  readonly user: string;
+  readonly session: string;
+  readonly updatedAt: number;
+}
+export const placeOfSession: Typed<SessionPlace> = typed(
+  shape({ user: words, session: words, updatedAt: whole }, ['user', 'session', 'updatedAt']),
+);
+
 interface RunList extends OfOwner {
   readonly session?: string;
   readonly status?: readonly RunStatus[];
@@ -268,6 +277,26 @@ export const waitingQuery: Typed<WaitingList> = typed(
     ...{ key: text, untilBefore: whole, limit: page, after: whole },
   }),
 );
+
+export const listRules: Typed<OfOwner & { readonly session?: string; readonly run?: string }> = typed(
+  shape({ ...ofOwner, session: text, run: text }),
+);
+const namespace: JsonObject = { type: 'array', items: text, maxItems: 16 };
+interface MemoryList extends OfOwner {
+  readonly namespace?: readonly string[];
+  readonly limit?: number;
+  readonly after?: string;
+}
+/** A namespace is a name that comes several times, one for each part. */
+export const listMemory: Typed<MemoryList> = typed(
+  shape({ ...ofOwner, namespace, limit: page, after: { type: 'string', minLength: 1 } }),
+);
+export const inMemory: Typed<OfOwner & Pick<MemoryList, 'namespace'>> = typed(shape({ ...ofOwner, namespace }));
+export const placeInMemory: Typed<{ readonly namespace: readonly string[]; readonly key: string }> = typed(
+  shape({ namespace: { type: 'array', items: words }, key: words }, ['namespace', 'key']),
+);
+export const erasing: Typed<{ readonly tenant?: string; readonly user: string }> = typed(shape(ofOwner, ['user']));
+export const repairing: Typed<{ readonly reason?: string }> = typed(shape({ reason: words }));
 
 interface ForkBody {
   readonly step?: number;

@@ -11,7 +11,16 @@ import { jsonAnswer } from './mount.ts';
 import * as gives from './reply-shapes.ts';
 import * as asks from './request-shapes.ts';
 import { type ApiRoute, jsonReply, route } from './route.ts';
-import { assertOwner, beginningIn, filesIn, labelsIn, listedFor, publicRecord, shownRecords } from './visiting.ts';
+import {
+  assertAdmin,
+  assertOwner,
+  beginningIn,
+  filesIn,
+  labelsIn,
+  listedFor,
+  publicRecord,
+  shownRecords,
+} from './visiting.ts';
 
 const tag = 'runs';
 
@@ -211,8 +220,8 @@ const advanceDue = route('post /advance', {
   body: asks.advanceDue,
   reply: jsonReply(gives.advancedRuns),
   handle: ({ visit, body }) => {
-    if (visit.isAdmin) return visit.runtime.advance(body);
-    throw new RequestRefused('forbidden', 'What is due of the whole journal is for an admin.', { needs: 'admin' });
+    assertAdmin(visit, 'drive what is due of the whole journal');
+    return visit.runtime.advance(body);
   },
 });
 

@@ -1,8 +1,7 @@
 /** Conversations: what is said, shown, edited, and read as it comes. */
-import { asJson, defined, PilotageError } from '#core';
-import type { SessionQuery, SessionRecord } from '#journal';
-import type { SendOptions, SentMessage } from '#runtime';
-import { RequestRefused } from '../problem.ts';
+import { defined, PilotageError } from '#core';
+import type { SessionRecord } from '#journal';
+import type { SendOptions, SentMessage, SessionEvent } from '#runtime';
 import type { Visit } from '../visit.ts';
 import { withinTime } from '../within-time.ts';
 import { jsonAnswer } from './mount.ts';
@@ -11,7 +10,17 @@ import * as gives from './reply-shapes.ts';
 import type { SendBody } from './request-shapes.ts';
 import * as asks from './request-shapes.ts';
 import { type ApiRoute, jsonReply, none, route } from './route.ts';
-import { assertOwner, beginningIn, listedFor, sessionOf, tenantOf, userMessageIn } from './visiting.ts';
+import {
+  assertOwner,
+  beginningIn,
+  cursorIn,
+  cursorOf,
+  hiddenTurns,
+  listedFor,
+  sessionOf,
+  tenantOf,
+  userMessageIn,
+} from './visiting.ts';
 
 const tag = 'sessions';
 
@@ -90,9 +99,11 @@ const turns = route('get /sessions/{session}/turns', {
   reply: jsonReply(gives.turns),
   handle: async ({ visit, params, query }) => {
     const { limit } = query;
-    const { session } = await sessionOf(visit, params.session, 'read', query);
+    const { session, scope } = await sessionOf(visit, params.session, 'read', query);
     const position = await session.position();
-    return { items: await session.turns(defined({ limit })), position };
+    const found = await session.turns(defined({ limit }));
+    const hidden = await hiddenTurns(visit, scope);
+    return { items: found.filter(({ turn }) => !hidden.has(turn)), position };
   },
 });
 
@@ -102,8 +113,10 @@ const branches = route('get /sessions/{session}/branches', {
   query: asks.ofVisited,
   reply: jsonReply(gives.branches),
   handle: async ({ visit, params, query: of }) => {
-    const { session } = await sessionOf(visit, params.session, 'read', of);
-    return { items: await session.branches() };
+    const { session, scope } = await sessionOf(visit, params.session, 'read', of);
+    const found = await session.branches();
+    const hidden = await hiddenTurns(visit, scope);
+    return { items: found.filter(({ turn }) => !hidden.has(turn)) };
   },
 });
 
@@ -145,6 +158,9 @@ const result = route('get /sessions/{session}/result', {
     const { session, scope } = await sessionOf(visit, params.session, 'read', query);
     if ((await visit.runtime.sessions.get(scope)) === undefined) throw notThere(params.session);
     const found = await withinTime(query.waitMs ?? 0, visit.signal, (over) => session.result({ signal: over }));
+    const hidden = await hiddenTurns(visit, scope);
+    const last = hidden.size === 0 ? undefined : (await session.turns({ limit: 1 })).at(-1);
+    if (last !== undefined && hidden.has(last.turn)) throw notThere(params.session);
     return found ?? jsonAnswer({ status: 'running' }, 202, { 'retry-after': '1' });
   },
 });
@@ -166,7 +182,9 @@ const events = route('get /sessions/{session}/events', {
     return visit.stream(
       async function* (signal) {
         let last = after;
+        const isShown = shownEvents(visit);
         for await (const event of session.events({ from: after === 0 ? 0 : after + 1, tasks, signal })) {
+          if (!(await isShown(event))) continue;
           const { position } = event;
           // What is not recorded has the position of what was recorded before it.
           const isBehind = position > last && event.path === undefined;
@@ -179,6 +197,21 @@ const events = route('get /sessions/{session}/events', {
     );
   },
 });
+
+/** Whether the visitor may look at the turn of an event, which is asked once for each run. */
+function shownEvents(visit: Visit): (event: SessionEvent) => boolean | Promise<boolean> {
+  if (visit.access.may === undefined) return () => true;
+  const known = new Map<string, boolean>();
+  return async ({ identity: { run }, path }) => {
+    let isShown = known.get(run);
+    if (isShown === undefined) {
+      const { root = run } = path === undefined ? {} : await visit.runtime.run(run).record();
+      isShown = await visit.sees(root);
+      known.set(run, isShown);
+    }
+    return isShown;
+  };
+}
 
 const get = route('get /sessions/{session}', {
   tag,
@@ -230,7 +263,7 @@ const list = route('get /sessions', {
     const { user, session } = owner;
     const tenant = tenantOf(visit, query);
     const items: SessionRecord[] = [];
-    let from = cursorIn(after);
+    let from = cursorIn(after, asks.placeOfSession);
     // Those that are not meant, or not for the visitor, are passed over, and show in no page and no place to go on from.
     for (;;) {
       const page = await visit.runtime.sessions.list({ tenant, ...defined({ user, text, since, after: from }), limit });
@@ -239,7 +272,7 @@ const list = route('get /sessions', {
         if (session !== undefined && each.session !== session) continue;
         if (!(await visit.may('read', { session: each.session }))) continue;
         const last = items.at(-1);
-        if (items.length === limit && last !== undefined) return { items, next: cursorOf(last) };
+        if (items.length === limit && last !== undefined) return { items, next: cursorOf(placeOf(last)) };
         items.push(each);
       }
       if (page.length < limit) return { items };
@@ -247,23 +280,8 @@ const list = route('get /sessions', {
   },
 });
 
-function cursorOf({ user, session, updatedAt }: SessionRecord): string {
-  return Buffer.from(JSON.stringify([user, session, updatedAt])).toString('base64url');
-}
-
-/** @throws RequestRefused `request_invalid`. */
-function cursorIn(after: string | undefined): SessionQuery['after'] {
-  if (after === undefined) return undefined;
-  let read: unknown;
-  try {
-    read = JSON.parse(Buffer.from(after, 'base64url').toString());
-  } catch {
-    read = undefined;
-  }
-  const [user, session, updatedAt] = Array.isArray(read) ? (asJson(read) as readonly unknown[]) : [];
-  const isFit = typeof user === 'string' && typeof session === 'string' && Number.isSafeInteger(updatedAt);
-  if (isFit) return { user, session, updatedAt: updatedAt as number };
-  throw new RequestRefused('request_invalid', 'after must be the next of the page before.');
+function placeOf({ user, session, updatedAt }: SessionRecord): asks.SessionPlace {
+  return { user, session, updatedAt };
 }
 
 export const SESSION_ROUTES: readonly ApiRoute[] = [

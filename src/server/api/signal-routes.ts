@@ -1,14 +1,19 @@
 /** What has happened outside, for runs that wait for it. */
 import { defined, isEventKey, PilotageError } from '#core';
+import { RequestRefused } from '../problem.ts';
 import * as gives from './reply-shapes.ts';
 import * as asks from './request-shapes.ts';
 import { type ApiRoute, jsonReply, route } from './route.ts';
-import { assertSigned, secretBytes } from './signature.ts';
+import { assertSigned, keyOfSigned, secretBytes } from './signature.ts';
 import { tenantOf } from './visiting.ts';
 
 /** Events that are taken from whoever signs them, and from nobody else. */
 export interface SignedEvents {
-  /** With what their keys begin, such as `stripe:`. */
+  /**
+   * With what their keys begin, such as `shop:`. The signature covers the id, and the id says the key: `shop%3Aorder-17/1`, which is the key as
+   * `encodeURIComponent` writes it, a slash, and anything. An id without a slash, as senders make it that know nothing of keys, is for the one key that is the
+   * prefix itself.
+   */
   readonly prefix: string;
   /** A secret of Standard Webhooks, such as `whsec_…`; several while one takes the place of another. */
   readonly secret: string | readonly string[];
@@ -42,6 +47,15 @@ export function signedPaths(path: string, signed: readonly SignedEvents[]): read
   );
 }
 
+/** Otherwise whoever has seen an event pass could send it to another key. @throws RequestRefused `unauthenticated`. */
+function assertForKey(id: string, key: string, { prefix }: SignedEvents): void {
+  if (keyOfSigned(id, prefix) === key) return;
+  throw new RequestRefused(
+    'unauthenticated',
+    `The event is signed for another key. The header webhook-id begins with the key and a slash: ${encodeURIComponent(key)}/…`,
+  );
+}
+
 export function signalRoutes(signed: readonly SignedEvents[]): readonly ApiRoute[] {
   const signal = route('post /events/{key}', {
     tag: 'events',
@@ -61,6 +75,9 @@ export function signalRoutes(signed: readonly SignedEvents[]): readonly ApiRoute
         tenant = tenantOf(visit, query);
       } else {
         id = assertSigned(context.req.raw.headers, await context.req.text(), secretsOf(of.secret));
+        assertForKey(id, key, of);
+        // The query is not signed.
+        if (Object.keys(query).length > 0) throw new RequestRefused('request_invalid', 'A signed event has no query.');
         ({ tenant } = of);
       }
       const { runs, ...accepted } = await visit.runtime.signal(key, body, { tenant, ...defined({ id, keepMs }) });

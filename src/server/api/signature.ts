@@ -20,6 +20,8 @@ export function assertSigned(headers: Headers, body: string, secrets: readonly s
     headers.get(name),
   );
   if (!id || !sentAt || !signatures || !/^\d{1,12}$/.test(sentAt)) throw refused('has no signature');
+  // What is signed is one text: a time at the end of the id could be the time of another text, whose body is a number.
+  if (/\.\d+$/.test(id)) throw refused('has an id that ends as a time does');
   if (Math.abs(Date.now() / 1_000 - Number(sentAt)) > TOLERANCE_S) throw refused('was signed too long ago');
   const wanted = secrets.map((secret) =>
     createHmac('sha256', secretBytes(secret)).update(`${id}.${sentAt}.${body}`).digest(),
@@ -32,6 +34,17 @@ export function assertSigned(headers: Headers, body: string, secrets: readonly s
   );
   if (!isSigned) throw refused('is signed with another secret, or was changed');
   return id;
+}
+
+/** The key that a signed id is for. @param whole the key of ids that say none. @returns `undefined` for an id that says no key that there can be. */
+export function keyOfSigned(id: string, whole: string): string | undefined {
+  const [said, rest] = id.split('/', 2);
+  if (rest === undefined) return whole;
+  try {
+    return decodeURIComponent(said ?? '');
+  } catch {
+    return undefined;
+  }
 }
 
 function refused(why: string): RequestRefused {

@@ -1,13 +1,15 @@
 /** What several routes need of a visitor: whose runs are meant, and what of the body becomes options of the runtime. */
-import { defined, type Labels, PilotageError } from '#core';
+import { defined, type Json, type Labels, PilotageError } from '#core';
 import type { RunRecord } from '#journal';
 import type { MessageFile, UserMessage } from '#messages';
 import type { Session, SessionOptions, StartOptions } from '#runtime';
+import { schemaErrors } from '#schema';
 import type { Action } from '../access.ts';
 import { RequestRefused } from '../problem.ts';
 import type { Visit } from '../visit.ts';
 import type { PublicRecord } from './reply-shapes.ts';
 import type { MessageBody, SendBody, SentFile } from './request-shapes.ts';
+import type { Typed } from './route.ts';
 
 export interface Owner {
   readonly tenant?: string;
@@ -61,6 +63,30 @@ export async function shownRecords(visit: Visit, records: readonly RunRecord[]):
   return shown;
 }
 
+const PAGE = 200;
+
+/** The runs of the session's turns that the visitor may not look at. A turn that several runs have, one going on with the other, is shown whole or not at all. */
+export async function hiddenTurns(visit: Visit, scope: Required<Owner>): Promise<ReadonlySet<string>> {
+  const hidden = new Set<string>();
+  if (visit.access.may === undefined) return hidden;
+  const turns: RunRecord[] = [];
+  for (let after: string | undefined; ; ) {
+    const page = await visit.runtime.list({ ...scope, parent: null, limit: PAGE, ...defined({ after }) });
+    turns.push(...page);
+    after = page.at(-1)?.identity.run;
+    if (page.length < PAGE) break;
+  }
+  for (const record of turns) {
+    const { agent, identity, turnOrigin } = record;
+    const isShown = await visit.may('read', { agent, session: identity.session, run: record });
+    if (!isShown) hidden.add(identity.run);
+    if (hidden.has(identity.run) && turnOrigin?.succeeds !== undefined) hidden.add(turnOrigin.succeeds);
+  }
+  for (const { identity, turnOrigin } of turns.reverse())
+    if (turnOrigin?.succeeds !== undefined && hidden.has(turnOrigin.succeeds)) hidden.add(identity.run);
+  return hidden;
+}
+
 export function publicRecord({ lease: _, ...record }: RunRecord): PublicRecord {
   return record;
 }
@@ -112,6 +138,27 @@ export function beginningIn(
 export function assertOwner({ access: { as } }: Visit, what: string): void {
   if (as !== 'session_user') return;
   throw new RequestRefused('forbidden', `To ${what} needs the scope owner_user.`, { needs: 'owner_user' });
+}
+
+/** What only whoever has the journal could do otherwise. @throws RequestRefused `forbidden`. */
+export function assertAdmin(visit: Visit, what: string): void {
+  if (!visit.isAdmin) throw new RequestRefused('forbidden', `To ${what} is for an admin.`, { needs: 'admin' });
+}
+
+/** Where a page of a list ends, as its `next`. */
+export function cursorOf(place: object): string {
+  return Buffer.from(JSON.stringify(place)).toString('base64url');
+}
+
+/** The place of a cursor that a client has sent. @throws RequestRefused `request_invalid`. */
+export function cursorIn<T>(after: string | undefined, { schema }: Typed<T>): T | undefined {
+  if (after === undefined) return undefined;
+  let place: Json = null;
+  try {
+    place = JSON.parse(Buffer.from(after, 'base64url').toString()) as Json;
+  } catch {}
+  if (schemaErrors(schema, place).length === 0) return place as T;
+  throw new RequestRefused('request_invalid', 'after must be the next of the page before.');
 }
 
 function forbidden(what: string, least: string): RequestRefused {

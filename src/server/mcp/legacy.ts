@@ -219,16 +219,16 @@ export class Legacy {
 
   async #answered(visit: Visit, question: { run: string; token: string }, response: Json): Promise<void> {
     const { run: id, token } = question;
-    const { run } = await visit.run(id, 'answer');
     // An error means that the client cannot ask its user after all.
     const said = isJsonObject(response) ? response : { action: 'cancel' };
     try {
+      const { run } = await visit.run(id, 'answer');
       const { later, refused } = await answered(run, await pausesNamed(run, [token]), { [token]: said });
       const [why] = refused;
       if (why !== undefined) this.#answerNews.tell(id, token, why);
       else if (later.length > 0) this.#answerNews.tell(id, token);
     } catch (error) {
-      // Somebody else was first, or this visitor may not approve. The call goes on, and tells what comes of the run.
+      // Somebody else was first, or this visitor may not answer. The call goes on, and tells what comes of the run.
       if (statusOf(error) >= 500) throw error;
       this.#answerNews.tell(id, token);
     }

@@ -6,6 +6,7 @@ import type { Part, ServerEnv } from '../part.ts';
 import type { Visit } from '../visit.ts';
 import { AnswerNews } from './answer-news.ts';
 import { plainWay, type ResultWords } from './answers.ts';
+import { type McpAuthorization, ProtectedResource } from './authorization.ts';
 import type { Ground } from './call.ts';
 import { errorMessage, jsonResponse, messageIn, PARSE_ERROR, type RpcMessage } from './json-rpc.ts';
 import { Legacy, SESSION_HEADER } from './legacy.ts';
@@ -23,6 +24,8 @@ export interface McpOptions {
   readonly secret: string | readonly string[];
   /** The path of the server. Default `/mcp`. */
   readonly path?: string;
+  /** Who gives clients their tokens (OAuth): clients that are not let in are told so. Default: they are told nothing, and have to know their token. */
+  readonly authorization?: McpAuthorization;
   /** The agents that are offered, each by its name or with options. Default: all agents of the runtime. */
   readonly agents?: readonly (string | McpAgent)[];
   /** The name of the server. Default `pilotage`. */
@@ -41,6 +44,7 @@ export interface McpOptions {
 const OPTIONS: OptionShape<McpOptions> = {
   secret: 'any',
   path: 'text?',
+  authorization: 'object?',
   agents: 'list?',
   name: 'text?',
   holdsMs: 'count?',
@@ -54,15 +58,18 @@ const VERSION = '1';
 export function mcp(options: McpOptions): Part {
   assertOptions('mcp', options, OPTIONS);
   const { path = '/mcp', agents, name = 'pilotage', secret, holdsMs = HOLDS_MS, howToAnswer = plainWay } = options;
-  const { onClosedCall = 'cancel' } = options;
+  const { onClosedCall = 'cancel', authorization } = options;
   if (!path.startsWith('/') || !['cancel', 'leave'].includes(onClosedCall)) {
     const message = 'mcp takes a path such as /mcp, and onClosedCall as cancel or leave.';
     throw new PilotageError('invalid_config', message);
   }
   const seal = new Seal(typeof secret === 'string' ? [secret] : secret);
+  const resource = authorization && new ProtectedResource(authorization, path);
   return {
     name: 'mcp',
+    ...(resource && { open: resource.paths, refused: resource.refused }),
     routes: (app, context) => {
+      if (resource !== undefined) for (const each of resource.paths) app.get(each, () => resource.metadata());
       const tools = servedTools(context.runtime, agents);
       const served = new McpServing({ ...context, seal, tools, holdsMs, onClosedCall, howToAnswer }, name);
       app.all(path, (request) => served.response(request));

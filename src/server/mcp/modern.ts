@@ -146,11 +146,17 @@ export function inputRequests(asks: ReadonlyMap<string, JsonObject>, refused: re
 /** Cancels the run when the client closes the stream, which is how this protocol cancels a call. @returns a function that stops watching for it. */
 function cancelling({ onClosedCall, onFault }: Ground, asking: Asking, run: Run, signal: AbortSignal): () => void {
   if (onClosedCall === 'leave') return () => {};
-  const cancel = (): void => {
+  const cancel = async (): Promise<void> => {
     if (asking.isClosing()) return;
-    cancelUnlessEnded(run, { reason: 'The client has closed its call.' }).catch(onFault);
+    try {
+      const found = await asking.visit.run(run.id, 'control');
+      await cancelUnlessEnded(found.run, { reason: 'The client has closed its call.' });
+    } catch (error) {
+      // Whoever may not cancel only leaves.
+      if (statusOf(error) >= 500) onFault(error);
+    }
   };
-  if (signal.aborted) cancel();
+  if (signal.aborted) void cancel();
   else signal.addEventListener('abort', cancel, { once: true });
   return () => signal.removeEventListener('abort', cancel);
 }

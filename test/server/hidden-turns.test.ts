@@ -1,0 +1,71 @@
+/** Turns of a session whose runs a program's own `may` hides: nothing of them is shown, whichever way the session is read. */
+import { expect, it } from 'vitest';
+import type { Agent } from '#pilotage';
+import type { Access } from '#server';
+import { agent, handoff } from '#tools';
+import { Effects, scenarioAgent } from '../../examples/scenario-agent.ts';
+import { call, finish, script } from '../kit/decisions.ts';
+import { world } from '../kit/world.ts';
+import { bearer, serveApi, taken } from './api-kit.ts';
+
+const ANA = { tenant: 'acme', user: 'ana' };
+
+async function served(may: Access['may'] & object, agents: readonly Agent[]) {
+  const made = world({ agents });
+  const authenticate = async (request: Request) => {
+    const access = await bearer(request);
+    return access instanceof Response ? access : { ...access, may };
+  };
+  const { ask, as } = await serveApi(made, {}, { authenticate });
+  const session = made.runtime.session('s', { identity: ANA });
+  const say = async (text: string) => (await session.send(text)).result();
+  const read = async (what: string) => {
+    const answer = await ask(`/sessions/s/${what}`);
+    return { status: answer.status, text: await answer.text() };
+  };
+  return { ...made, say, read, client: as('acme/ana').session('s') };
+}
+
+it('hides a turn in messages, turns, branches, events and the result', async () => {
+  let isAll = true;
+  const { say, client, read } = await served(
+    (action, { run }) => isAll || action !== 'read' || !run?.query.includes('secret'),
+    [scenarioAgent(new Effects())],
+  );
+  for (const text of ['say one', 'say secret', 'say two']) await say(text);
+  const whole = { messages: await client.uiMessages(), turns: await client.turns() };
+  expect([whole.messages.length, whole.turns.length]).toEqual([6, 3]);
+  isAll = false;
+  expect(await client.uiMessages()).toEqual([...whole.messages.slice(0, 2), ...whole.messages.slice(4)]);
+  expect(await client.turns()).toEqual([whole.turns[0], whole.turns[2]]);
+  expect(await client.branches()).toHaveLength(1);
+  expect(await client.result()).toMatchObject({ answer: 'two' });
+  const isLast = ({ type, identity: { run } }: { type: string; identity: { run: string } }) =>
+    type === 'planner.finish' && run === whole.turns[2]?.turn;
+  const events = await taken(client.events(), isLast);
+  expect(JSON.stringify(events)).not.toContain('secret');
+  expect(new Set(events.map(({ identity }) => identity.run))).toEqual(
+    new Set([whole.turns[0]?.turn, whole.turns[2]?.turn]),
+  );
+  await say('say secret');
+  expect(await client.branches()).toEqual([]);
+  expect((await read('result')).status).toBe(404);
+  for (const what of ['messages', 'turns', 'branches']) expect((await read(what)).text).not.toContain('secret');
+});
+
+it('hides all of a turn of which one run may not be read', async () => {
+  const clerk = agent({ name: 'clerk', planner: script(finish('of the clerk')) });
+  const desk = agent({
+    name: 'desk',
+    planner: script(call('transfer_to_clerk', {}), finish('of the desk')),
+    tools: [handoff(clerk, { description: 'Takes over.' })],
+  });
+  let hidden = 'nobody';
+  const may: Access['may'] = (action, { agent: of }) => action !== 'read' || of !== hidden;
+  const { say, client, runtime } = await served(may, [desk, clerk]);
+  await say('a bill');
+  const agents = async () => [(await client.turns()).length, (await client.uiMessages()).length];
+  expect((await runtime.list()).map((record) => record.agent)).toEqual(['clerk', 'desk']);
+  expect(await agents()).toEqual([1, 2]);
+  for (hidden of ['clerk', 'desk']) expect([hidden, ...(await agents())]).toEqual([hidden, 0, 0]);
+});
