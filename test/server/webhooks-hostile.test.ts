@@ -202,7 +202,9 @@ describe('clocks', () => {
     const hooks = make();
     await hooks.put({ id: 'all', tenant: 'acme', url: to.url });
     const stop = working(hooks);
-    await runtime.start('say a', { identity: { tenant: 'acme', user: 'ann', session: 's', run: 'r' } });
+    const run = await runtime.start('say a', { identity: { tenant: 'acme', user: 'ann', session: 's', run: 'r' } });
+    // All of it has happened when the clock is set back.
+    await run.result();
     const attempts = async () => (await hooks.deliveries('acme', 'all'))[0]?.attempts;
     await until(async () => (await attempts()) === 1);
     aheadMs = 0;
