@@ -13,6 +13,11 @@ import { endSharedReads } from './shared-read.ts';
 /** So that a burst does not hold the event loop for long. */
 const MAX_WRITES_PER_COMMIT = 1_024;
 const BUSY_RETRY_MS = 20;
+/**
+ * Writes that keep coming are waited for as long as so many commits take. The event loop stands still in a commit, and takes one new connection a turn: it
+ * has the rest of the time.
+ */
+const COMMITS_OF_WAIT = 4;
 
 interface Write {
   /** Runs inside the transaction. Throws a `PilotageError` only before it has changed anything. */
@@ -84,10 +89,11 @@ export class GroupWriter {
     }
   }
 
-  /** While more writes come with each turn of the event loop, they are waited for, as long as a commit takes: the disk takes many in the time of one. */
+  /** Commits when a turn of the event loop has brought no more writes, or they were waited for long enough. */
   readonly #gather = (): void => {
     const { length } = this.#queue;
-    if (length === this.#gathered || performance.now() - this.#gatheredSinceMs >= this.#lastCommitMs) this.#flush();
+    const waitedMs = performance.now() - this.#gatheredSinceMs;
+    if (length === this.#gathered || waitedMs >= COMMITS_OF_WAIT * this.#lastCommitMs) this.#flush();
     else {
       this.#gathered = length;
       setImmediate(this.#gather);
