@@ -47,13 +47,14 @@ export function checkClaim(
   process: SimulatedProcess,
   { now, ledger }: { readonly now: number; readonly ledger: Known },
 ): void {
-  const { holder, leaseUntil, fence } = run;
+  const { holder, leaseUntil, fence, isGivenBack } = run;
   const isTakenFromDead = request.from !== undefined && holder?.alive === false;
-  if (leaseUntil > now && !isTakenFromDead) {
+  // Where it was being given back, the store may have done that first.
+  if (leaseUntil > now && !isTakenFromDead && !isGivenBack) {
     ledger.violated('leases', `${process.name} got a lease that another owner still holds`, claim.run);
   }
   if (claim.fence <= fence) ledger.violated('leases', `the fence did not rise: ${claim.fence}`, claim.run);
-  if (holder?.alive === true && !run.isGivenBack && claim.workLeftMsAgo === undefined) {
+  if (holder?.alive === true && !isGivenBack && claim.workLeftMsAgo === undefined) {
     ledger.violated('leases', `${process.name} does not know that ${holder.name} may be at it still`, claim.run);
   }
 }
