@@ -430,7 +430,8 @@ export class Deliverer {
   /** The runs of a tenant that may have new events: those that are new, or have not ended. */
   async *#records(tenant: string, looked: Tenant): AsyncGenerator<RunRecord> {
     const { runtime } = this.#deps;
-    const since = looked.seenUpTo - OVERLAP_MS;
+    // The clock may have been set back.
+    const since = Math.min(looked.seenUpTo, this.#deps.store.now()) - OVERLAP_MS;
     let newest = looked.seenUpTo;
     const seen = new Set<string>();
     for (const more of [{ since: Math.max(0, since) }, { status: UNFINISHED }]) {
