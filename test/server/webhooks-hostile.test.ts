@@ -278,6 +278,31 @@ describe('much', () => {
     expect(before).toBeLessThan(1_000);
   });
 
+  it('runs that ended before a webhook was made cost it nothing, in the next process either', async () => {
+    const to = await receiver();
+    let aheadMs = -86_400_000;
+    const clock = { ...systemClock, now: () => Date.now() + aheadMs };
+    const runtime = createRuntime({
+      agents: [scenarioAgent(new Effects())],
+      journal: memoryJournal({ clock }),
+      clock,
+    });
+    onTestFinished(() => runtime.close());
+    const hooks = webhooks({ runtime, allowHosts: [to.host], ...FAST });
+    const start = (run: string) =>
+      runtime.start('say a', { identity: { tenant: 'acme', user: 'ann', session: run, run } });
+    await hooks.put({ id: 'first', tenant: 'acme', url: to.url });
+    for (const run of ['a', 'b']) await (await start(run)).result();
+    aheadMs = 0;
+    await hooks.put({ id: 'second', tenant: 'acme', url: to.url });
+    await (await start('c')).result();
+    working(hooks);
+    const done = async (id: string) =>
+      (await hooks.deliveries('acme', id)).filter((each) => each.done).map(({ run }) => run);
+    await until(async () => (await done('first')).length === 3 && (await done('second')).includes('c'));
+    expect(await done('second')).toEqual(['c']);
+  });
+
   it('3,000 webhooks: a run is told to the one of its user, and one that nobody wants costs no look at the store', async () => {
     const to = await receiver();
     const asked: string[] = [];

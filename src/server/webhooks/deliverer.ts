@@ -415,10 +415,12 @@ export class Deliverer {
   /** @param kept how far its runs are delivered, of a webhook that was not known here before. */
   #see(hooked: Hooked, { identity, status, head, updatedAt }: RunRecord, kept?: ReadonlyMap<string, Delivery>): void {
     const { run } = identity;
+    const now = this.#deps.store.now();
     const watched = hooked.runs.get(run);
     const delivery = kept?.get(run);
     if (watched === undefined && hasEnded(status)) {
-      const isOld = delivery === undefined && updatedAt < this.#deps.store.now() - LOOKED_AT_MS;
+      const wantedFrom = Math.max(Math.min(hooked.hook.since, now) - OVERLAP_MS, now - LOOKED_AT_MS);
+      const isOld = delivery === undefined && updatedAt < wantedFrom;
       const isDone = (delivery?.done === true ? delivery.position : (hooked.done.get(run) ?? 0)) >= head;
       if (isOld || isDone) return;
     }
