@@ -64,11 +64,10 @@ function createApp(options: HandlerOptions): Hono<ServerEnv> {
   runtime.expectReaders();
   const app = new Hono<ServerEnv>();
   const slots = new StreamSlots(options.maxStreamsPerUser ?? MAX_STREAMS);
-  const isOpen = openPaths(parts);
   for (const guard of guards(options, authenticate === undefined)) app.use(guard);
   app.use(async (context, next) => {
     const { raw, path } = context.req;
-    const isLetIn = authenticate === undefined || isOpen(path);
+    const isLetIn = authenticate === undefined || parts.some((part) => opens(part, path));
     const access = isLetIn ? LOCAL : await asked(authenticate, raw, context.env, onFault);
     if (access instanceof Response)
       return parts.reduce((refusal, part) => part.refused?.(raw, refusal) ?? refusal, access);
@@ -106,11 +105,8 @@ async function asked(
   }
 }
 
-function openPaths(parts: readonly Part[]): (path: string) => boolean {
-  const given = parts.flatMap((part) => part.open ?? []);
-  const begins = given.filter((path) => path.endsWith('*')).map((path) => path.slice(0, -1));
-  const whole = new Set(given);
-  return (path) => whole.has(path) || begins.some((begin) => path.startsWith(begin));
+function opens({ open }: Part, path: string): boolean {
+  return typeof open === 'function' ? open(path) : open?.includes(path) === true;
 }
 
 /** @throws PilotageError `invalid_config`. */

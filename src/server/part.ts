@@ -24,8 +24,8 @@ export interface Part {
   readonly name: string;
   /** Adds its routes, with their whole paths. Only visitors who were let in reach them. */
   readonly routes: (app: Hono<ServerEnv>, context: PartContext) => void;
-  /** Paths that answer without authentication, such as the card of an agent. A path that ends with `*` stands for all paths that begin so. */
-  readonly open?: readonly string[];
+  /** Paths that answer without authentication, such as the card of an agent, or whether a path does. Reserved characters of the path are not decoded. */
+  readonly open?: readonly string[] | ((path: string) => boolean);
   /** Adds what its clients have to know to the response of `authenticate` that does not let a request in. It gives back those that are not for it. */
   readonly refused?: (request: Request, refusal: Response) => Response;
 }

@@ -26,6 +26,9 @@ function idsOf(messages: readonly UIMessage[]): readonly string[] {
   return messages.flatMap(({ id, parts }) => (parts.some(({ type }) => type !== 'step-start') ? [id] : []));
 }
 
+const RUNS = Number(process.env['ORDER_RUNS'] ?? 40);
+/** 0.1 s each on a machine that is idle, and 0.5 s on one that is busy. */
+const LIMIT_MS = 120_000 + RUNS * 2_000;
 const NONE = { knownCalls: new Set<string>(), knownApprovals: new Set<string>() };
 const start: UIMessageChunk = { type: 'start', messageId: 'm' };
 const call = { toolCallId: 'c', toolName: 't', dynamic: true } as const;
@@ -107,35 +110,40 @@ describe('order', () => {
     }
   });
 
-  it('order: all rules hold, live, late and going on, whatever tools, approvals, resets, retries, client tools, pauses, failures and cancels come', async () => {
-    await fc.assert(
-      fc.asyncProperty(turnScript, fc.nat({ max: 40 }), async (script, moments) => {
-        const chats = await chatsOf(script);
-        const { runtime, url, checked, chatOf } = chats;
-        const chat = chatOf();
-        const playing = play(chat, script, chats);
-        const stopping = stopLater(script, chats);
-        for (let moment = 0; moment < moments; moment += 1) await turn();
-        const late = chatOf(await historyOf(url));
-        await late.resumeStream();
-        const [played, isStopped] = await Promise.all([playing, stopping]);
-        await until(
-          async () =>
-            !['running', 'pending', 'waiting'].includes((await runtime.session('talk').turns())[0]?.status ?? ''),
-        );
-        await checked.settled();
-        expect(checked.broken).toEqual([]);
-        const messages = await historyOf(url);
-        expect(await safeValidateUIMessages({ messages })).toMatchObject({ success: true });
-        expect(new Set(messages.map(({ id }) => id)).size).toBe(messages.length);
-        expect(JSON.stringify([messages, chat.messages])).not.toContain('secret');
-        if (!(isStopped || played.isStopped || played.isInPlace || played.isBeside))
-          expect(idsOf(chat.messages)).toEqual(idsOf(messages));
-        await runtime.close();
-      }),
-      { numRuns: Number(process.env['ORDER_RUNS'] ?? 40) },
-    );
-  });
+  it(
+    'order: all rules hold, live, late and going on, whatever tools, approvals, resets, retries, client tools, pauses, failures and cancels come',
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(turnScript, fc.nat({ max: 40 }), async (script, moments) => {
+          const chats = await chatsOf(script);
+          const { runtime, url, checked, chatOf } = chats;
+          const chat = chatOf();
+          const playing = play(chat, script, chats);
+          const stopping = stopLater(script, chats);
+          for (let moment = 0; moment < moments; moment += 1) await turn();
+          const late = chatOf(await historyOf(url));
+          await late.resumeStream();
+          const [played, isStopped] = await Promise.all([playing, stopping]);
+          await until(
+            async () =>
+              !['running', 'pending', 'waiting'].includes((await runtime.session('talk').turns())[0]?.status ?? ''),
+          );
+          await checked.settled();
+          expect(checked.broken).toEqual([]);
+          const messages = await historyOf(url);
+          expect(await safeValidateUIMessages({ messages })).toMatchObject({ success: true });
+          expect(new Set(messages.map(({ id }) => id)).size).toBe(messages.length);
+          expect(JSON.stringify([messages, chat.messages])).not.toContain('secret');
+          if (!(isStopped || played.isStopped || played.isInPlace || played.isBeside))
+            expect(idsOf(chat.messages)).toEqual(idsOf(messages));
+          await runtime.close();
+        }),
+        // A turn that hangs is told with its seed, before the time of the test is over.
+        { numRuns: RUNS, timeout: 30_000, interruptAfterTimeLimit: LIMIT_MS - 60_000, markInterruptAsFailure: true },
+      );
+    },
+    LIMIT_MS,
+  );
 });
 
 describe('the response', () => {

@@ -101,6 +101,27 @@ it('does not take a signed number for another event, whose time its first digits
   expect((await send('stripe:order-17', headers, `${now}.5`)).status).toBe(202);
 });
 
+it('takes keys however they are written in the path, and of several prefixes the longest counts', async () => {
+  const vip = `whsec_${Buffer.from('the secret of the best ones').toString('base64')}`;
+  const more = ['größe:', 'sp ace:', '{k}:', 'a%2Fb:'].map((prefix) => ({ prefix, secret, tenant: 'acme' }));
+  const events = [...signedEvents, ...more, { prefix: 'stripe:vip:', secret: vip, tenant: 'best' }];
+  const { ask } = await serveApi(world({ planner: script(finish()) }), { signedEvents: events });
+  const send = (path: string, headers: Record<string, string>) =>
+    ask(`/events/${path}`, { method: 'POST', body, headers, who: '' });
+  for (const { prefix } of more) {
+    const key = encodeURIComponent(`${prefix}17`);
+    expect([prefix, (await send(key, signed(`${key}/1`))).status]).toEqual([prefix, 202]);
+    expect([prefix, (await send(key, {})).status]).toEqual([prefix, 401]);
+  }
+  expect((await send('stripe%3aorder-17', signed(OF_17))).status).toBe(202);
+  const best = `${encodeURIComponent('stripe:vip:1')}/1`;
+  expect((await send('stripe:vip:1', signed(best))).status).toBe(401);
+  expect((await send('stripe:vip:1', signed(best, { by: vip }))).status).toBe(202);
+  // It is another key than that of the prefix, so that nobody is let in.
+  for (const path of ['a%2Fb:17', 'a/b:17', '%E0%A4%A', 'stripe', ''])
+    expect([path, (await send(path, signed(OF_17))).status]).toEqual([path, 401]);
+});
+
 it('refuses secrets that are none', () => {
   for (const wrong of [
     { ...signedEvents[0], secret: 'short' },

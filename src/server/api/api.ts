@@ -12,7 +12,7 @@ import { jsonReply, route, typed } from './route.ts';
 import { RUN_ROUTES } from './run-routes.ts';
 import { SCHEDULE_ROUTES } from './schedule-routes.ts';
 import { SESSION_ROUTES } from './session-routes.ts';
-import { assertSignedEvents, type SignedEvents, signalRoutes, signedPaths } from './signal-routes.ts';
+import { assertSignedEvents, isSignedPath, type SignedEvents, signalRoutes } from './signal-routes.ts';
 import { USER_ROUTES } from './user-routes.ts';
 import { API_VERSION } from './version.ts';
 
@@ -33,12 +33,10 @@ export function api(options: ApiOptions = {}): Part {
     throw new PilotageError('invalid_config', `The path of api is ${JSON.stringify(path)}; give one such as "/api".`);
   assertSignedEvents(signedEvents);
   const routes = apiRoutes(path, signedEvents);
+  const open = new Set(['/healthz', '/readyz', '/openapi.json', '/docs'].map((each) => `${path}${each}`));
   return {
     name: 'api',
-    open: [
-      ...['/healthz', '/readyz', '/openapi.json', '/docs'].map((each) => `${path}${each}`),
-      ...signedPaths(path, signedEvents),
-    ],
+    open: (asked) => open.has(asked) || isSignedPath(asked, path, signedEvents),
     routes: (app, context) => {
       for (const each of routes) mount(app, each, path, context);
     },

@@ -10,7 +10,7 @@ import { tenantOf } from './visiting.ts';
 /** Events that are taken from whoever signs them, and from nobody else. */
 export interface SignedEvents {
   /**
-   * With what their keys begin, such as `shop:`. The signature covers the id, and the id says the key: `shop%3Aorder-17/1`, which is the key as
+   * With what their keys begin, such as `shop:`; of several such the longest counts. The signature covers the id, and the id says the key: `shop%3Aorder-17/1`, which is the key as
    * `encodeURIComponent` writes it, a slash, and anything. An id without a slash, as senders make it that know nothing of keys, is for the one key that is the
    * prefix itself.
    */
@@ -40,11 +40,21 @@ function secretsOf(secret: string | readonly string[]): readonly string[] {
   return typeof secret === 'string' ? [secret] : secret;
 }
 
-/** The paths that answer without a visitor who was let in: the signature says enough. */
-export function signedPaths(path: string, signed: readonly SignedEvents[]): readonly string[] {
-  return signed.flatMap(({ prefix }) =>
-    [...new Set([prefix, encodeURIComponent(prefix)])].map((each) => `${path}/events/${each}*`),
-  );
+/** Whether the path is that of an event that is taken without a visitor who was let in: the signature says enough. @param path where the API begins. */
+export function isSignedPath(asked: string, path: string, signed: readonly SignedEvents[]): boolean {
+  const begin = `${path}/events/`;
+  if (!asked.startsWith(begin)) return false;
+  try {
+    return signedOf(decodeURIComponent(asked.slice(begin.length)), signed) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+/** Of several prefixes of a key the longest counts. */
+function signedOf(key: string, signed: readonly SignedEvents[]): SignedEvents | undefined {
+  const fit = signed.filter(({ prefix }) => key.startsWith(prefix));
+  return fit.toSorted((left, right) => right.prefix.length - left.prefix.length)[0];
 }
 
 /** Otherwise whoever has seen an event pass could send it to another key. @throws RequestRefused `unauthenticated`. */
@@ -67,7 +77,7 @@ export function signalRoutes(signed: readonly SignedEvents[]): readonly ApiRoute
     reply: jsonReply(gives.signalled, 202),
     handle: async ({ visit, params: { key }, query, body, context }) => {
       const { keepMs } = query;
-      const of = signed.find(({ prefix }) => key.startsWith(prefix));
+      const of = signedOf(key, signed);
       let id = context.req.header('idempotency-key');
       let tenant: string;
       if (of === undefined) {

@@ -415,10 +415,12 @@ export class Deliverer {
   /** @param kept how far its runs are delivered, of a webhook that was not known here before. */
   #see(hooked: Hooked, { identity, status, head, updatedAt }: RunRecord, kept?: ReadonlyMap<string, Delivery>): void {
     const { run } = identity;
+    const now = this.#deps.store.now();
     const watched = hooked.runs.get(run);
     const delivery = kept?.get(run);
     if (watched === undefined && hasEnded(status)) {
-      const isOld = delivery === undefined && updatedAt < this.#deps.store.now() - LOOKED_AT_MS;
+      const wantedFrom = Math.max(Math.min(hooked.hook.since, now) - OVERLAP_MS, now - LOOKED_AT_MS);
+      const isOld = delivery === undefined && updatedAt < wantedFrom;
       const isDone = (delivery?.done === true ? delivery.position : (hooked.done.get(run) ?? 0)) >= head;
       if (isOld || isDone) return;
     }
@@ -430,7 +432,8 @@ export class Deliverer {
   /** The runs of a tenant that may have new events: those that are new, or have not ended. */
   async *#records(tenant: string, looked: Tenant): AsyncGenerator<RunRecord> {
     const { runtime } = this.#deps;
-    const since = looked.seenUpTo - OVERLAP_MS;
+    // The clock may have been set back.
+    const since = Math.min(looked.seenUpTo, this.#deps.store.now()) - OVERLAP_MS;
     let newest = looked.seenUpTo;
     const seen = new Set<string>();
     for (const more of [{ since: Math.max(0, since) }, { status: UNFINISHED }]) {

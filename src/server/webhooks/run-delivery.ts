@@ -69,6 +69,8 @@ const GIVE_UP_MS = 3 * 24 * 3_600_000;
 const EVENTS_AT_ONCE = 100;
 /** A receiver that takes longer shares places with others such. */
 const SLOW_MS = 1_000;
+/** Clocks of processes may be so far apart. */
+const APART_MS = 60_000;
 /** How long the delivery of an open run is kept. A run that goes on after that is posted again from its start. */
 const OPEN_TTL_MS = 400 * 24 * 3_600_000;
 
@@ -87,6 +89,7 @@ export class RunDelivery {
   /** Posts some of what is new, in order, until a post fails. @throws a store error, or the reason of the signal. */
   async turn(hook: Webhook, known: Known): Promise<Next> {
     const { store, runtime } = this.#deps;
+    if (hook.since > store.now() + APART_MS) return this.#beginEarlier(hook);
     const item = await store.get(deliveriesOf(hook), known.run);
     const kept = new Kept(store, hook, known.run, item?.value);
     const { delivery } = kept;
@@ -101,6 +104,15 @@ export class RunDelivery {
     const next = await this.#post(hook, known, kept, run, page.events);
     if (next === undefined) known.readTo = Math.max(known.readTo, page.next - 1);
     return next ?? MORE;
+  }
+
+  /** The clock was ahead when the webhook was made. What happened shortly before it was made may be posted, so that nothing is lost. */
+  async #beginEarlier(hook: Webhook): Promise<Next> {
+    const { store } = this.#deps;
+    const place = { namespace: hooksOf(hook.tenant), key: hook.id };
+    const since = store.now() - APART_MS;
+    await store.write([{ ...place, value: asJson({ ...hook, since }) }], { ...place, value: asJson(hook) });
+    return { kind: 'changed', hook: await currentOf(store, hook) };
   }
 
   /** @returns when to look again whether another process is still posting; `undefined`: none is. */
