@@ -88,7 +88,7 @@ function messageIn(message: Json | undefined): Json | undefined {
   };
 }
 
-/** The mark of a data part whose value is no object: 0.3 has only objects, so that it is put into one. It is the SDK's. */
+/** Marks a data part whose value is not an object: 0.3 has only objects, so that the value is put into one. The SDK uses the same mark. */
 const WRAPPED = 'data_part_compat';
 
 function partIn(part: Json): Json {

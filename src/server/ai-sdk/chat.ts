@@ -16,7 +16,7 @@ import { bodyOf } from '../request-body.ts';
 import type { Visit } from '../visit.ts';
 import { withinTime } from '../within-time.ts';
 import { type Answered, giveAnswers, giveOutputs } from './answers.ts';
-import { Feed, NOTHING, type Target, untilHeard } from './feed.ts';
+import { Feed, NOTHING_TOLD, type Target, untilHeard } from './feed.ts';
 import {
   ANSWER_BODY,
   answersIn,
@@ -261,7 +261,7 @@ class Chats {
     const record = turn === sent ? own : await visit.runtime.run(turn).record();
     const there = await this.#whenItsTurn(visit, session, record, signal);
     if (there === undefined) {
-      yield { data: JSON.stringify(NOTHING) };
+      yield { data: JSON.stringify(NOTHING_TOLD) };
       yield { data: '[DONE]' };
       return;
     }

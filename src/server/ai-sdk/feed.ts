@@ -38,7 +38,7 @@ export interface FeedOptions extends TurnChunkOptions {
 
 const DONE: ServerEvent = { data: '[DONE]' };
 /** Ends a stream in which nothing is told. */
-export const NOTHING: UIChunk = { type: 'finish', finishReason: 'other' };
+export const NOTHING_TOLD: UIChunk = { type: 'finish', finishReason: 'other' };
 
 const ROW = 'row' as const;
 interface RowReader {
@@ -312,7 +312,7 @@ export class Feed implements TurnListener {
       this.#send({ type: 'finish', finishReason: 'stop' });
     } else {
       for (const row of this.#rows.splice(0)) this.#chunks.data(row);
-      const last = this.#chunks.end() ?? (this.#isHidden ? NOTHING : undefined);
+      const last = this.#chunks.end() ?? (this.#isHidden ? NOTHING_TOLD : undefined);
       const { target } = this.#options;
       // Nothing has come of the answers. The client must still hear that the stream has ended.
       if (this.#isMuted && 'goesOnAt' in target) this.#start(target.message);

@@ -51,7 +51,7 @@ export function isSignedPath(asked: string, path: string, signed: readonly Signe
   }
 }
 
-/** Of several prefixes of a key the longest counts. */
+/** The longest prefix of a key counts. */
 function signedOf(key: string, signed: readonly SignedEvents[]): SignedEvents | undefined {
   const fit = signed.filter(({ prefix }) => key.startsWith(prefix));
   return fit.toSorted((left, right) => right.prefix.length - left.prefix.length)[0];

@@ -5,7 +5,13 @@
 import { asJson, defined, jsonEquals, PilotageError, type Scope } from '#core';
 import { hasEnded, type RunRecord, type RunStatus } from '#journal';
 import { Places } from './places.ts';
-import { type DeliveryDeps, type DeliveryOptions, type Known, type Next, RunDelivery } from './run-delivery.ts';
+import {
+  type DeliveryDeps,
+  type DeliveryOptions,
+  type NextTurn,
+  RunDelivery,
+  type RunProgress,
+} from './run-delivery.ts';
 import {
   type Delivery,
   deliveriesOf,
@@ -37,14 +43,14 @@ const REST = 9;
 const OVERLAP_MS = 60_000;
 /** The delivery of an ended run is known for a day longer than it is looked at. */
 const LOOKED_AT_MS = KEPT_MS - 24 * 3_600_000;
-/** After an error that is no failed post, such as one of the store; twice as long each time. */
+/** After an error other than a failed post, such as one of the store; twice as long each time. */
 const FAULT_MS = 1_000;
 const MOST_FAULTS = 8;
 const MOST_SCOPES = 10_000;
 const UNFINISHED: readonly RunStatus[] = ['pending', 'running', 'waiting', 'paused'];
 
 /** A run of a webhook that is not delivered, or may have more events. */
-interface Watched extends Known {
+interface Watched extends RunProgress {
   isUnderWay: boolean;
   /** It had news while it was under way. */
   hasNews: boolean;
@@ -175,7 +181,7 @@ export class Deliverer {
     this.#remember(run, of);
     for (const hooked of this.#hookedOf(of, record?.agent)) {
       const watched = this.#watched(hooked, run);
-      // A run that waits for a retry waits on. One that another process had may have been let go of.
+      // A run that waits for a retry waits on. Another process that had the run may have let go of it.
       const isWaiting = watched.timer !== undefined && watched.held === undefined;
       if (!isWaiting && !watched.gaveUp) this.#start(hooked, watched);
     }
@@ -269,7 +275,7 @@ export class Deliverer {
     const { signal } = this.#stop;
     while (watched.hasNews && !signal.aborted && this.#hooks.get(keyOf(hooked.hook)) === hooked) {
       const leave = await this.#places.take(hooked.hook);
-      let next: Next;
+      let next: NextTurn;
       try {
         if (signal.aborted) break;
         watched.hasNews = false;
@@ -289,7 +295,7 @@ export class Deliverer {
     watched.isUnderWay = false;
   }
 
-  #goOn(hooked: Hooked, watched: Watched, next: Next): void {
+  #goOn(hooked: Hooked, watched: Watched, next: NextTurn): void {
     if (next.kind === 'more') watched.hasNews = true;
     else if (next.kind === 'idle') watched.gaveUp = next.gaveUp === true;
     else if (next.kind === 'later') {

@@ -38,7 +38,7 @@ export interface DeliveryDeps extends BodySource {
 }
 
 /** What this process knows of a run of a webhook. */
-export interface Known {
+export interface RunProgress {
   readonly run: string;
   /** Everything up to this position is delivered, or not wanted. */
   readTo: number;
@@ -49,7 +49,7 @@ export interface Known {
 }
 
 /** What is to be done with the run next. */
-export type Next =
+export type NextTurn =
   /** There may be more now. */
   | { readonly kind: 'more' }
   /** When it has news. `gaveUp`: when somebody calls `retry`. */
@@ -60,8 +60,8 @@ export type Next =
   /** The webhook is another one now, or gone. */
   | { readonly kind: 'changed'; readonly hook: Webhook | undefined };
 
-const MORE: Next = { kind: 'more' };
-const OVER: Next = { kind: 'over' };
+const MORE: NextTurn = { kind: 'more' };
+const OVER: NextTurn = { kind: 'over' };
 const BASE_MS = 1_000;
 const MAX_MS = 300_000;
 const GIVE_UP_MS = 3 * 24 * 3_600_000;
@@ -87,7 +87,7 @@ export class RunDelivery {
   }
 
   /** Posts some of what is new, in order, until a post fails. @throws a store error, or the reason of the signal. */
-  async turn(hook: Webhook, known: Known): Promise<Next> {
+  async turn(hook: Webhook, known: RunProgress): Promise<NextTurn> {
     const { store, runtime } = this.#deps;
     if (hook.since > store.now() + APART_MS) return this.#beginEarlier(hook);
     const item = await store.get(deliveriesOf(hook), known.run);
@@ -107,7 +107,7 @@ export class RunDelivery {
   }
 
   /** The clock was ahead when the webhook was made. What happened shortly before it was made may be posted, so that nothing is lost. */
-  async #beginEarlier(hook: Webhook): Promise<Next> {
+  async #beginEarlier(hook: Webhook): Promise<NextTurn> {
     const { store } = this.#deps;
     const place = { namespace: hooksOf(hook.tenant), key: hook.id };
     const since = store.now() - APART_MS;
@@ -116,7 +116,7 @@ export class RunDelivery {
   }
 
   /** @returns when to look again whether another process is still posting; `undefined`: none is. */
-  #claimedMs(known: Known, { claim }: Delivery): number | undefined {
+  #claimedMs(known: RunProgress, { claim }: Delivery): number | undefined {
     if (claim === undefined || claim.owner === this.#owner || isDeadOwner(claim.owner)) {
       known.held = undefined;
       return undefined;
@@ -133,7 +133,7 @@ export class RunDelivery {
     return undefined;
   }
 
-  #untilRetryMs(known: Known, { nextAt }: Delivery): number {
+  #untilRetryMs(known: RunProgress, { nextAt }: Delivery): number {
     if (nextAt === undefined) return 0;
     if (known.retry?.nextAt === nextAt) return known.retry.at - performance.now();
     const leftMs = nextAt - this.#deps.store.now();
@@ -150,11 +150,11 @@ export class RunDelivery {
   /** Posts these events. @returns `undefined` when all are. */
   async #post(
     hook: Webhook,
-    known: Known,
+    known: RunProgress,
     kept: Kept,
     run: Run,
     events: readonly RunEvent[],
-  ): Promise<Next | undefined> {
+  ): Promise<NextTurn | undefined> {
     const wanted = events.filter(({ type, occurredAt }) => isWanted(hook, type, occurredAt));
     for (const [index, event] of wanted.entries()) {
       if (this.#signal.aborted) return MORE;
@@ -216,7 +216,7 @@ export class RunDelivery {
     }
   }
 
-  async #fail(hook: Webhook, known: Known, kept: Kept, failure: PostFailure): Promise<Next> {
+  async #fail(hook: Webhook, known: RunProgress, kept: Kept, failure: PostFailure): Promise<NextTurn> {
     const { backoff: { baseMs = BASE_MS, maxMs = MAX_MS } = {}, giveUpAfterMs = GIVE_UP_MS } = this.#options;
     const now = this.#deps.store.now();
     const { why, isGone, retryAfterMs = 0 } = failure;
@@ -238,7 +238,7 @@ export class RunDelivery {
   }
 
   /** The run has no more events. */
-  async #isOver(hook: Webhook, known: Known, kept: Kept, run: Run): Promise<Next> {
+  async #isOver(hook: Webhook, known: RunProgress, kept: Kept, run: Run): Promise<NextTurn> {
     const record = await run.record().catch(unlessMissing);
     if (record === undefined) return OVER;
     const position = Math.max(kept.delivery.position, known.readTo);
@@ -249,7 +249,7 @@ export class RunDelivery {
     return OVER;
   }
 
-  /** Moves a webhook whose one run has ended to where it can be read and is no longer looked at. One that was changed meanwhile stays. */
+  /** Moves a webhook whose one run has ended to where it can be read and is no longer looked at. A webhook that was changed meanwhile stays. */
   async #retire({ tenant, id: key, ...hook }: Webhook): Promise<void> {
     const value = asJson({ ...hook, tenant, id: key });
     const there = { namespace: hooksOf(tenant), key };
