@@ -260,7 +260,7 @@ class Chats {
     }
     const record = turn === sent ? own : await visit.runtime.run(turn).record();
     const there = await this.#whenItsTurn(visit, session, record, signal);
-    if (there === undefined) {
+    if (there === undefined || !(await visit.sees(there.identity.run))) {
       yield { data: JSON.stringify(NOTHING) };
       yield { data: '[DONE]' };
       return;
