@@ -19,6 +19,7 @@ export type { Advance, Advanced, Driver } from './driver-port.ts';
 export { eraseUser } from './erase.ts';
 export type { ForkOptions, ForkPlan, ForkResult } from './fork.ts';
 export { forkEntries, forkRun } from './fork.ts';
+export type { Gate } from './gate.ts';
 export type { GivenTurn } from './given-history.ts';
 export { isDeadOwner, ownerName, ownerText, type ProcessSurroundings, SURROUNDINGS } from './leases.ts';
 export type { HistoryHooks } from './own-history.ts';

@@ -89,7 +89,7 @@ export class Rules {
     const isOfRun =
       (await journal.get(run)) !== undefined && (await states.of(run)).rules.some((rule) => rule.id === id);
     if (!isOfRun) throw noRule(id);
-    await new Run(run, host, options.as).steer('REVOKE', { rule: id }, { until: 'applied' });
+    await new Run(run, host, options).steer('REVOKE', { rule: id }, { until: 'applied' });
   }
 }
 

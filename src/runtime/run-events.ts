@@ -83,7 +83,7 @@ const DEFAULT_PAGE = 500;
 export async function* readOn(
   mayRead: () => Promise<void>,
   follower: Follower<RunEvent>,
-  next: () => AsyncGenerator<RunEvent, void> | undefined,
+  next: () => Promise<AsyncGenerator<RunEvent, void> | undefined>,
   signal?: AbortSignal,
 ): AsyncGenerator<RunEvent, void> {
   await mayRead();
@@ -96,7 +96,7 @@ export async function* readOn(
   } finally {
     signal?.removeEventListener('abort', stop);
   }
-  if (!isLeft()) yield* next() ?? [];
+  if (!isLeft()) yield* (await next()) ?? [];
 }
 
 /** Whether nothing more comes until somebody answers a pause. */

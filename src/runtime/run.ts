@@ -2,7 +2,6 @@
 
 import {
   assertOptions,
-  type Caller,
   type CallPlace,
   type Control,
   type ControlType,
@@ -49,6 +48,7 @@ import {
 import { CANCEL_CALL, type CancelCallOptions, callMeant } from './cancel-call.ts';
 import { type FollowOptions, followUntil, keptAlive } from './follow.ts';
 import { type ForkOptions, readForkOptions } from './fork.ts';
+import { admitted, assertMayRead, type HandleOptions } from './gate.ts';
 import { type RowOptions, readStream } from './read-stream.ts';
 import type { ReopenAs } from './reopen.ts';
 import { type Diagnosis, diagnose, type RepairOptions, repairRun } from './repair.ts';
@@ -81,19 +81,18 @@ import {
   STEER,
   type SteerOptions,
 } from './run-options.ts';
-import { assertKnown, controlId, isForOthers, untilTaken, wasSaid } from './send-control.ts';
+import { controlId, isForOthers, untilTaken, wasSaid } from './send-control.ts';
 import { messagePayload } from './user-message.ts';
 
 export class Run {
   readonly id: string;
   readonly #host: RunHost;
-  readonly #as: Caller | undefined;
+  readonly #user: HandleOptions;
 
-  /** @param as the caller that uses this handle; absent for the program itself. */
-  constructor(id: string, host: RunHost, as?: Caller) {
+  constructor(id: string, host: RunHost, user: HandleOptions = {}) {
     this.id = id;
     this.#host = host;
-    this.#as = as;
+    this.#user = user;
   }
 
   /**
@@ -105,9 +104,13 @@ export class Run {
     assertOptions('events', options, EVENTS);
     const { from = 1, signal, ...rest } = options;
     const follower = followEvents(this.#host, this.id, { from, ...rest });
-    const next = (): AsyncGenerator<RunEvent, void> | undefined =>
-      this.#successor(follower.state)?.events({ ...rest, ...defined({ signal }) });
-    return readOn(() => this.#assertMayRead(), follower, next, signal);
+    const next = async () => {
+      const run = this.#successor(follower.state);
+      const isLeftOut = run === undefined || (await this.#user.gate?.mayRead(run.id)) === false;
+      return isLeftOut ? undefined : run.events({ ...rest, ...defined({ signal }) });
+    };
+    const events = readOn(() => this.#assertMayRead(), follower, next, signal);
+    return admitted(events, this.id, this.#user.gate);
   }
 
   /**
@@ -161,7 +164,7 @@ export class Run {
   #successor(state: RunState | undefined): Run | undefined {
     const ending = state?.ending;
     if (ending?.kind !== 'finished' || ending.successor === undefined) return undefined;
-    return new Run(ending.successor.run, this.#host, this.#as);
+    return new Run(ending.successor.run, this.#host, this.#user);
   }
 
   /**
@@ -239,7 +242,7 @@ export class Run {
     assertStep(options);
     const { signal, ...resumption } = options;
     signal?.throwIfAborted();
-    await this.#host.assertMayResume(this.id, this.#as);
+    await this.#host.assertMayResume(this.id, this.#user.as);
     await this.#resume(resumption);
     this.#host.cancelOn(signal, this.id);
   }
@@ -281,7 +284,7 @@ export class Run {
     const { signal, acceptChanges = false } = options;
     const nodes = namedNodes(options.nodes);
     signal?.throwIfAborted();
-    await this.#host.assertMayResume(this.id, this.#as);
+    await this.#host.assertMayResume(this.id, this.#user.as);
     const state = await this.#folded();
     const asked = state.ending === null ? pauseOfPlan(state) : undefined;
     if (asked !== undefined) {
@@ -296,7 +299,7 @@ export class Run {
 
   /** Also the tasks that carry out nodes of a run that goes on already. */
   async #reopen(retry: ReopenAs['retry'], acceptChanges: boolean): Promise<void> {
-    const going = await this.#host.reopen(this.id, defined({ by: this.#as, retry }));
+    const going = await this.#host.reopen(this.id, defined({ by: this.#user.as, retry }));
     for (const run of going) await this.#host.drive(run, acceptChanges);
   }
 
@@ -375,10 +378,8 @@ export class Run {
    */
   async settle(token: string | undefined, settlement: Settlement, options: OnceOptions = {}): Promise<void> {
     if (typeof settlement?.happened !== 'boolean') {
-      throw new PilotageError(
-        'payload_invalid',
-        'Say whether the call has happened: { happened: true, value } or { happened: false }.',
-      );
+      const words = 'Say whether the call has happened: { happened: true, value } or { happened: false }.';
+      throw new PilotageError('payload_invalid', words);
     }
     assertOptions('settle', settlement, SETTLEMENT);
     const { happened, reason } = settlement;
@@ -470,12 +471,13 @@ export class Run {
     const id = controlId(options.id);
     if (options.id !== undefined && (await wasSaid(this.#host.deps.journal, this.id, id))) return;
     const given = payload === undefined ? {} : { payload };
-    const control: Control = { id, type, ...given, ...defined({ from: this.#as }) };
+    const control: Control = { id, type, ...given, ...defined({ from: this.#user.as }) };
     const to = await addressee(this.#host.deps.journal, this.id, control, this.#host.deps.states);
+    for (const run of new Set([this.id, to.run])) await this.#user.gate?.assertMaySend(type, run);
     if (to.run === this.id) return void (await this.#send(control, until));
     let isTaken: boolean;
     try {
-      isTaken = await new Run(to.run, this.#host, this.#as).#send(control, until);
+      isTaken = await new Run(to.run, this.#host, this.#user).#send(control, until);
     } catch (error) {
       unlessOldNews(error);
       // This run has an old view of its task: it goes on, and is told. What is said to it is for itself then.
@@ -542,8 +544,8 @@ export class Run {
    */
   async fork(options: ForkOptions = {}): Promise<Run> {
     const given = readForkOptions(options);
-    await this.#host.assertMayResume(this.id, this.#as);
-    return new Run(await this.#host.fork(this.id, given), this.#host, this.#as);
+    await this.#host.assertMayResume(this.id, this.#user.as);
+    return new Run(await this.#host.fork(this.id, given), this.#host, this.#user);
   }
 
   /**
@@ -564,7 +566,7 @@ export class Run {
    */
   async repair(options: RepairOptions): Promise<Diagnosis | undefined> {
     assertOptions('repair', options, REPAIR);
-    await this.#host.assertMayResume(this.id, this.#as);
+    await this.#host.assertMayResume(this.id, this.#user.as);
     return repairRun(this.#host.deps, this.id, options);
   }
 
@@ -575,13 +577,13 @@ export class Run {
    */
   async replay(options: { readonly signal?: AbortSignal } = {}): Promise<ReplayReport> {
     assertOptions('replay', options, REPLAY);
-    await this.#host.assertMayResume(this.id, this.#as);
+    await this.#host.assertMayResume(this.id, this.#user.as);
     return this.#host.replay(this.id, options.signal);
   }
 
   /** For a caller, the run of somebody else does not exist. @throws PilotageError `run_not_found`. */
   async #assertMayRead(): Promise<void> {
-    if (this.#as !== undefined) await assertKnown(this.#host.deps.journal, this.id, this.#as);
+    await assertMayRead(this.#host.deps.journal, this.id, this.#user);
   }
 
   /** For a reader that only wants to know when the run has come so far. */

@@ -10,7 +10,6 @@ import {
   assertRunLimits,
   assertUndoOptions,
   assertWords,
-  type Caller,
   type Clock,
   type Continued,
   capture,
@@ -59,6 +58,7 @@ import { cancelRun } from './cancel-signals.ts';
 import { type Erased, eraseUser } from './erase.ts';
 import { type Extracted, type ExtractOptions, extractMemory } from './extract-memory.ts';
 import { Fleet } from './fleet.ts';
+import type { HandleOptions } from './gate.ts';
 import { assertStart, firstEntry, type Starting } from './new-run.ts';
 import { assertHistoryHooks, TurnSaves, withOwnHistory } from './own-history.ts';
 import { PartStore } from './part-store.ts';
@@ -92,11 +92,11 @@ import { listWaiting, type Waiting, type WaitingQuery } from './waiting.ts';
 
 const CLOSE: OptionShape<{ graceMs?: number }> = { graceMs: 'whole?' };
 const WORK: OptionShape<{ agents?: readonly string[] }> = { agents: 'list?' };
-const RUN: OptionShape<{ as?: Caller }> = { as: 'object?' };
+const RUN: OptionShape<HandleOptions> = { as: 'object?', gate: 'object?' };
 const SESSION: OptionShape<SessionOptions> = {
   ...({ identity: 'object?', limits: 'object?', agent: 'text?', scopes: 'list?', priority: 'any?' } as const),
   ...({ context: 'object?', labels: 'any?', whileAsked: 'any?', onFail: 'any?', undo: 'object?' } as const),
-  clientTools: 'list?',
+  ...({ clientTools: 'list?', gate: 'object?' } as const),
 };
 const QUERY: OptionShape<RunQuery> = {
   tenant: 'text?',
@@ -294,12 +294,12 @@ export class Runtime {
    * do everything. Controls, forks and replays need the caller's scope. For a caller, the run of somebody else does not exist,
    * unless the caller is an admin.
    */
-  run(id: string, options: { readonly as?: Caller } = {}): Run {
+  run(id: string, options: HandleOptions = {}): Run {
     this.#assertOpen();
     assertOptions('run', options, RUN);
     if (typeof id !== 'string')
       throw new PilotageError('invalid_config', 'A run is named by its id, a string such as run.id of a handle.');
-    return new Run(id, this.#readyHost(), options.as);
+    return new Run(id, this.#readyHost(), options);
   }
 
   /**

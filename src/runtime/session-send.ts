@@ -20,6 +20,7 @@ import {
 import type { NewRun, ScheduleMove, Sending, SessionRecord, Told } from '#journal';
 import { foldEntries } from '#state';
 import { isQuestion } from '../loop/controls.ts';
+import type { Gate } from './gate.ts';
 import { firstEntry, type Starting } from './new-run.ts';
 import type { RunHost } from './run-host.ts';
 import { turnsBehind } from './session-path.ts';
@@ -71,10 +72,12 @@ export function idsOf(
 export class Sender {
   readonly #host: RunHost;
   readonly #starting: Starting;
+  readonly #gate: Gate | undefined;
 
-  constructor(host: RunHost, starting: Starting) {
+  constructor(host: RunHost, starting: Starting, gate?: Gate) {
     this.#host = host;
     this.#starting = starting;
+    this.#gate = gate;
   }
 
   /** @throws PilotageError `session_busy`, `runtime_closed`, or as `Runtime.start`. */
@@ -147,21 +150,25 @@ export class Sender {
     const { live } = record ?? {};
     if (record === undefined || live === undefined) return { as: 'started', seen: null };
     const { run, signals } = live;
+    if (busy !== 'reject' && (await this.#gate?.mayRead(run)) === false) return { as: 'queued', seen: { run } };
     // Every interruption is a signal of the turn under way: of two senders, one sees what the other has done.
-    const interrupts = async (): Promise<Way> => ({
-      as: 'interrupts',
-      run: await this.#lastInterrupting(record, run),
-      seen: { run, signals },
-    });
+    const interrupts = async (): Promise<Way> => {
+      await this.#gate?.assertMaySend('CANCEL', run);
+      return { as: 'interrupts', run: await this.#lastInterrupting(record, run), seen: { run, signals } };
+    };
+    const steers = async (seen: { readonly run: string; readonly signals?: number }): Promise<Way> => {
+      await this.#gate?.assertMaySend('USER_MESSAGE', run);
+      return { as: 'steered', run, seen };
+    };
     if (live.status === 'paused' && scheduled === undefined && (await this.#asksItsUser(run))) {
       // An edit does not answer the question, which is withdrawn.
-      return replaces === undefined ? { as: 'steered', run, seen: { run, signals } } : interrupts();
+      return replaces === undefined ? steers({ run, signals }) : interrupts();
     }
     switch (busy) {
       case 'queue':
         return { as: 'queued', seen: { run } };
       case 'steer':
-        return { as: 'steered', run, seen: { run } };
+        return steers({ run });
       case 'interrupt':
         return interrupts();
       case 'reject':

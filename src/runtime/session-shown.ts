@@ -27,6 +27,7 @@ import {
   type UIPart,
 } from '#messages';
 import type { RunState } from '#state';
+import { admitted, type HandleOptions } from './gate.ts';
 import { followRows } from './read-stream.ts';
 import { followEvents } from './run-events.ts';
 import type { RunHost } from './run-host.ts';
@@ -37,9 +38,10 @@ export interface ShownOptions {
   readonly fileUrl?: (file: TurnFile) => string;
   /** Words for the client about an error that a run has recorded. Default: its code and its message. */
   readonly errorText?: (error: ErrorData) => string;
-  /** Says whether a run may be shown. Of a turn that several runs go on with, nothing is shown from the first one that may not be. Default: all. */
-  readonly mayShow?: (run: RunRecord) => boolean | Promise<boolean>;
 }
+
+/** Of a turn that several runs go on with, nothing is shown from the first one on that may not be read. */
+type Showing = ShownOptions & Pick<HandleOptions, 'gate'>;
 
 /** The stream of a run whose rows are data parts of its messages. */
 export const DATA_STREAM = 'data';
@@ -51,7 +53,7 @@ export async function shownMessages(
   host: RunHost,
   scope: Scope,
   limit: number,
-  options: ShownOptions,
+  options: Showing,
 ): Promise<TurnUIMessage[]> {
   const records = [...(await activeRecords(host.deps.journal, scope, limit))];
   let before = records[0]?.turnOrigin?.succeeds;
@@ -72,20 +74,17 @@ export async function shownMessages(
   return messages;
 }
 
-async function runsToShow(
-  runs: readonly RunRecord[],
-  { mayShow }: Pick<ShownOptions, 'mayShow'>,
-): Promise<readonly RunRecord[]> {
-  if (mayShow === undefined) return runs;
+async function runsToShow(runs: readonly RunRecord[], { gate }: Showing): Promise<readonly RunRecord[]> {
+  if (gate === undefined) return runs;
   const shown: RunRecord[] = [];
   for (const run of runs) {
-    if (!(await mayShow(run))) break;
+    if (!(await gate.mayRead(run.identity.run))) break;
     shown.push(run);
   }
   return shown;
 }
 
-async function shownTurn(host: RunHost, runs: readonly RunRecord[], options: ShownOptions): Promise<TurnUIMessage[]> {
+async function shownTurn(host: RunHost, runs: readonly RunRecord[], options: Showing): Promise<TurnUIMessage[]> {
   const messages: TurnUIMessage[] = [];
   const assemblies = new Map<string, UIAssembly>();
   const [first] = runs;
@@ -107,7 +106,7 @@ async function shownTurn(host: RunHost, runs: readonly RunRecord[], options: Sho
   for (const { identity } of runs) {
     const follower = followEvents(host, identity.run, { from: 1, tasks: true, follow: false });
     const events: RunEvent[] = [];
-    for await (const event of follower.follow()) events.push(event);
+    for await (const event of admitted(follower.follow(), identity.run, options.gate)) events.push(event);
     ({ state } = follower);
     const hasCalls = events.some(({ type }) => type === 'tool.invoked');
     hearWithRows(chunks, events, hasCalls ? await dataRows(host, identity.run) : []);

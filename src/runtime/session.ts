@@ -13,6 +13,7 @@ import {
 } from '#core';
 import type { SessionRecord } from '#journal';
 import { type TurnMessage, type TurnUIMessage, toModelMessages, type UserMessage } from '#messages';
+import type { Gate, HandleOptions } from './gate.ts';
 import { assertStart, type Starting } from './new-run.ts';
 import type { RunResult } from './result.ts';
 import { Run } from './run.ts';
@@ -43,6 +44,8 @@ export interface SessionOptions
   > {
   /** Whose session it is. Default: tenant and user are named `local`. Leave the key out for it. */
   readonly identity?: Pick<Identity, 'tenant' | 'user'>;
+  /** What whoever uses the handle may not do to single runs. A turn that may not be read is told nothing: messages wait until it has ended. */
+  readonly gate?: Gate;
 }
 
 export interface SendOptions {
@@ -75,7 +78,6 @@ const UI: OptionShape<{ limit?: number } & ShownOptions> = {
   ...TURNS,
   fileUrl: 'function?',
   errorText: 'function?',
-  mayShow: 'function?',
 };
 const CANCEL: OptionShape<{ waiting?: boolean }> = { waiting: 'flag?' };
 const DEFAULT_TURNS = 100;
@@ -86,17 +88,19 @@ export class Session {
   readonly #scope: Scope;
   readonly #host: RunHost;
   readonly #options: StartOptions;
+  readonly #user: HandleOptions;
   readonly #sender: Sender;
 
   /** @throws PilotageError `identity_required`. */
-  constructor(id: string, { identity, ...options }: SessionOptions, host: RunHost, starting: Starting) {
+  constructor(id: string, { identity, gate, ...options }: SessionOptions, host: RunHost, starting: Starting) {
     const { tenant, user } = identity ?? { tenant: 'local', user: 'local' };
     assertIdentity({ tenant, user, session: id, run: '-' });
     this.id = id;
     this.#scope = capture<Scope & Record<string, string>>({ tenant, user, session: id }, 'identity').json;
     this.#host = host;
     this.#options = options;
-    this.#sender = new Sender(host, starting);
+    this.#user = defined({ gate });
+    this.#sender = new Sender(host, starting, gate);
   }
 
   /**
@@ -174,7 +178,7 @@ export class Session {
   async uiMessages(options: { readonly limit?: number } & ShownOptions = {}): Promise<TurnUIMessage[]> {
     assertOptions('uiMessages', options, UI);
     const { limit = DEFAULT_TURNS, ...shown } = options;
-    return shownMessages(this.#host, this.#scope, limit, shown);
+    return shownMessages(this.#host, this.#scope, limit, { ...shown, ...this.#user });
   }
 
   /**
@@ -189,7 +193,7 @@ export class Session {
       if (record === undefined) return undefined;
       const run = record.live?.run ?? (await activeTurn(journal, record))?.identity.run;
       if (run === undefined) return undefined;
-      const result = await new Run(run, this.#host).result(options);
+      const result = await new Run(run, this.#host, this.#user).result(options);
       const now = await journal.sessions.get(this.#scope);
       if (result.status === 'paused' || now?.live === undefined) return result;
     }
@@ -203,7 +207,10 @@ export class Session {
     if (record === undefined) return;
     const runs = record.live === undefined ? [] : [record.live.run];
     if (options.waiting === true) runs.unshift(...(await this.#waiting(record)));
-    for (const run of runs) await new Run(run, this.#host).cancel().catch(unlessEnded);
+    for (const run of runs) {
+      if ((await this.#user.gate?.mayRead(run)) === false) continue;
+      await new Run(run, this.#host, this.#user).cancel().catch(unlessEnded);
+    }
   }
 
   async #waiting({ turns, waiting }: SessionRecord): Promise<readonly string[]> {

@@ -1,7 +1,7 @@
 /** One request of a visitor: the runs, sessions and streams of the runtime that it may reach. */
-import { assertIdentity, type Caller, defined, describeThrown, PilotageError } from '#core';
+import { assertIdentity, type Caller, type ControlType, defined, describeThrown, PilotageError } from '#core';
 import type { RunRecord } from '#journal';
-import type { Run, Runtime, Session, SessionOptions } from '#runtime';
+import { type Gate, isVerdict, type Run, type Runtime, type Session, type SessionOptions } from '#runtime';
 import type { Access, Action, Subject } from './access.ts';
 import { type EventStreamOptions, eventHeaders, eventStream, type StreamPiece } from './event-stream.ts';
 import { RequestRefused } from './problem.ts';
@@ -69,9 +69,25 @@ export class Visit {
     await this.must('start', defined({ agent: agent ?? this.runtime.agents[0]?.name, session }));
   }
 
-  /** Says of a run of the visitor's session whether it may be read. Absent: all of them may. */
-  get mayShow(): ((record: RunRecord) => Promise<boolean>) | undefined {
-    return this.access.may === undefined ? undefined : (record) => this.may('read', subjectOf(record));
+  /** What `may` leaves of the runs that a handle leads to. Absent: all. */
+  get #gate(): Gate | undefined {
+    if (this.access.may === undefined) return undefined;
+    return {
+      mayRead: (run) => this.sees(run),
+      assertMaySend: async (type, run) => {
+        await this.run(run, isSaid(type) ? 'answer' : 'control');
+      },
+    };
+  }
+
+  /** A handle that acts for the visitor. @param session that of the run. */
+  handle(run: string, session: string): Run {
+    return this.runtime.run(run, { as: this.caller(session), ...defined({ gate: this.#gate }) });
+  }
+
+  /** Whether a run of the visitor's may be looked at, as `may` says. */
+  mayRead(record: RunRecord): Promise<boolean> {
+    return this.may('read', subjectOf(record));
   }
 
   /** Whether the run of this id may be looked at. */
@@ -107,7 +123,7 @@ export class Visit {
     const subject = subjectOf(record);
     if (!(isOwn || this.isAdmin) || !(await this.may('read', subject))) throw noRun(id);
     if (action !== 'read') await this.must(action, subject);
-    return { run: this.runtime.run(id, { as: this.caller(identity.session) }), record };
+    return { run: this.handle(id, identity.session), record };
   }
 
   /**
@@ -115,7 +131,11 @@ export class Visit {
    * @throws RequestRefused `forbidden`, and `request_invalid` for an id that no session can have; PilotageError `run_not_found` for any other session when
    * the visitor has but one.
    */
-  async session(id: string, action: Action = 'read', options: Omit<SessionOptions, 'identity'> = {}): Promise<Session> {
+  async session(
+    id: string,
+    action: Action = 'read',
+    options: Omit<SessionOptions, 'identity' | 'gate'> = {},
+  ): Promise<Session> {
     const { session } = this.access.identity;
     if (session !== undefined && session !== id) throw new PilotageError('run_not_found', `There is no session ${id}.`);
     assertSessionId(id);
@@ -126,10 +146,15 @@ export class Visit {
   async sessionOf(
     id: string,
     action: Action,
-    options: Omit<SessionOptions, 'identity'>,
+    options: Omit<SessionOptions, 'identity' | 'gate'>,
     owner: { readonly tenant: string; readonly user: string },
   ): Promise<Session> {
-    const session = this.runtime.session(id, { scopes: this.scopes, ...options, identity: owner });
+    const session = this.runtime.session(id, {
+      scopes: this.scopes,
+      ...options,
+      identity: owner,
+      ...defined({ gate: this.#gate }),
+    });
     if (action !== 'start') await this.must(action, { session: id, ...defined({ agent: options.agent }) });
     else if (this.access.may !== undefined) {
       // The agent that has a conversation goes on with it, whichever is named.
@@ -185,6 +210,11 @@ export class Visit {
     };
     return eventStream(events(left.signal)[Symbol.asyncIterator](), { ...options, onEnd });
   }
+}
+
+/** What needs `answer`; any other control needs `control`. */
+function isSaid(type: ControlType): boolean {
+  return type === 'USER_MESSAGE' || isVerdict({ type });
 }
 
 function subjectOf(record: RunRecord): Subject {

@@ -20,10 +20,7 @@ const GIVEN: Readonly<Record<string, string>> = {
     import { webhooks } from 'pilotage/server';
     declare const runtime: import('${join(projectDir, 'src/index.ts')}').Runtime;
   `,
-  'AG-UI': `
-    declare const planner: import('${join(projectDir, 'src/index.ts')}').Planner;
-    declare const tools: import('${join(projectDir, 'src/index.ts')}').Tool[];
-  `,
+  'AG-UI': '',
   'On the web': `${GIVEN_CHAT}
     declare const runtime: import('${join(projectDir, 'src/index.ts')}').Runtime;
   `,

@@ -266,7 +266,8 @@ describe('auth', () => {
     // Words of the visitor's own begin a turn that the visitor may not read: it is carried out, and not shown.
     const chunks = await chunksOf(await ask(url, 'secret of mine'));
     expect(chunks).toEqual([{ type: 'finish', finishReason: 'other' }]);
-    expect((await historyOf(url, 'talk', all)).at(-1)?.parts.at(-1)).toMatchObject({ text: 'told of secret of mine' });
+    const last = async () => (await historyOf(url, 'talk', all)).at(-1)?.parts.at(-1);
+    await expect.poll(last).toMatchObject({ text: 'told of secret of mine' });
     expect(JSON.stringify(await historyOf(url))).not.toContain('secret');
   });
 

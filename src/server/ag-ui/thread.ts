@@ -43,7 +43,7 @@ export class Thread {
 
   /** A handle of one of the thread's runs, that acts for the visitor. */
   runOf(id: string): Run {
-    return this.#visit.runtime.run(id, { as: this.#visit.caller(this.session.id) });
+    return this.#visit.handle(id, this.session.id);
   }
 
   /** The first run of the turn to which a run belongs. */

@@ -24,9 +24,9 @@ export interface Answered {
 }
 
 /** The questions of the session, by their tokens. */
-async function questionsOf({ mayShow }: Visit, session: Session): Promise<ReadonlyMap<string, ChatQuestion>> {
+async function questionsOf(session: Session): Promise<ReadonlyMap<string, ChatQuestion>> {
   const found = new Map<string, ChatQuestion>();
-  for (const { metadata, parts } of await session.uiMessages(defined({ mayShow }))) {
+  for (const { metadata, parts } of await session.uiMessages()) {
     const { turn = 0 } = metadata ?? {};
     for (const part of parts) {
       if (part.type === 'data-pause' && 'data' in part) {
@@ -58,7 +58,7 @@ export async function giveAnswers(
 ): Promise<Answered> {
   const tokens = new Set(given.map(({ approvalId }) => approvalId));
   if (given.length === 0) return { tokens };
-  const questions = await questionsOf(visit, session);
+  const questions = await questionsOf(session);
   for (const token of tokens) {
     if (!questions.has(token)) throw new PilotageError('pause_not_found', 'This chat has not asked that.');
   }

@@ -166,7 +166,7 @@ class Chats {
     const session = await this.#session(visit, id, 'read');
     const turn = (await session.turns()).find(({ status, waits }) => waits !== true && ACTIVE.has(status));
     if (turn === undefined || !(await visit.sees(turn.turn))) return new Response(null, { status: 204 });
-    const shown = await this.#shown(visit, session, id);
+    const shown = await this.#shown(session, id);
     const last = shown.findLast(({ metadata }) => metadata?.turn === turn.number);
     const target: Target | undefined =
       last === undefined ? undefined : last.role === 'user' ? { after: last.id } : { message: last.id };
@@ -194,7 +194,7 @@ class Chats {
       throw new RequestRefused('request_invalid', 'limit is a whole number from 1 up.');
     const visit = request.get('visit');
     const session = await this.#session(visit, id, 'read');
-    return request.json(await this.#shown(visit, session, id, limit), 200, { 'cache-control': 'no-store' });
+    return request.json(await this.#shown(session, id, limit), 200, { 'cache-control': 'no-store' });
   }
 
   /** Takes the answers that `useChat` cannot send: other arguments, values, and answers to questions that are not about a call. */
@@ -222,9 +222,9 @@ class Chats {
     return visit.session(id, action, { ...this.#options.start, ...defined({ agent: this.#options.agent }) });
   }
 
-  #shown({ mayShow }: Visit, session: Session, id: string, limit = 100): Promise<TurnUIMessage[]> {
+  #shown(session: Session, id: string, limit = 100): Promise<TurnUIMessage[]> {
     const { errorText } = this.#context;
-    return session.uiMessages({ limit, errorText, fileUrl: this.#fileUrl(id), ...defined({ mayShow }) });
+    return session.uiMessages({ limit, errorText, fileUrl: this.#fileUrl(id) });
   }
 
   #filesAt(id: string): string {
@@ -260,7 +260,7 @@ class Chats {
     }
     const record = turn === sent ? own : await visit.runtime.run(turn).record();
     const there = await this.#whenItsTurn(visit, session, record, signal);
-    if (there === undefined) {
+    if (there === undefined || !(await visit.sees(there.identity.run))) {
       yield { data: JSON.stringify(NOTHING_TOLD) };
       yield { data: '[DONE]' };
       return;
@@ -305,19 +305,18 @@ class Chats {
     target?: Target,
     conflict?: string,
   ): Feed {
-    const { runtime, access } = visit;
     const { identity, turnOrigin, turn: number } = first;
     const begunBy = turnOrigin?.messages[0]?.id;
     return new Feed({
-      run: runtime.run(identity.run),
-      runOf: (run): Run => runtime.run(run),
+      run: visit.handle(identity.run, identity.session),
+      runOf: (run): Run => visit.handle(run, identity.session),
       begunBy,
       head,
       target: target ?? { after: begunBy ?? `${identity.run}:0` },
       metadata: defined({ turn: number }),
       errorText: this.#context.errorText,
       fileUrl: this.#fileUrl(id),
-      ...defined({ conflict, mayRead: access.may && ((run: string) => visit.sees(run)) }),
+      ...defined({ conflict }),
     });
   }
 

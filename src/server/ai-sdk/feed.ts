@@ -29,8 +29,6 @@ export interface FeedOptions extends TurnChunkOptions {
   readonly head: number;
   /** Gives a handle of this run, or of a run that continues it, by its id. */
   readonly runOf: (id: string) => Run;
-  /** Says whether the run may be read. The stream ends before one that may not be. Absent: all may. */
-  readonly mayRead?: (id: string) => Promise<boolean>;
   readonly target: Target;
   /** Told at the end of the stream, as an error. */
   readonly conflict?: string;
@@ -56,8 +54,6 @@ export class Feed implements TurnListener {
   #isBegun = false;
   #isMuted: boolean;
   #isOver = false;
-  /** The turn goes on with a run that may not be read. */
-  #isHidden = false;
   readonly #missed: MissedCalls | undefined;
   /** The chunks that are to be sent next, in the form of the stream. */
   #out = '';
@@ -118,7 +114,7 @@ export class Feed implements TurnListener {
 
   async #next(signal: AbortSignal): Promise<IteratorResult<ServerEvent, undefined>> {
     while (this.#out === '' && !this.#isDone) {
-      const result = this.#isOver || this.#isHidden ? undefined : await this.#nextEvent(signal);
+      const result = this.#isOver ? undefined : await this.#nextEvent(signal);
       if (result === ROW) continue;
       if (result === undefined || result.done === true) {
         if (signal.aborted) return { done: true, value: undefined };
@@ -206,23 +202,12 @@ export class Feed implements TurnListener {
     if (event.path === undefined) {
       if (this.#isKnown(event)) return undefined;
       if (event.identity.run !== this.#run) {
-        const { mayRead } = this.#options;
-        if (mayRead !== undefined) return this.#hearAllowed(event, mayRead);
         this.#nextRun(event.identity.run);
       }
       return this.#hearOwn(event);
     }
     this.#tell(event);
     return undefined;
-  }
-
-  async #hearAllowed(event: RunEvent, mayRead: NonNullable<FeedOptions['mayRead']>): Promise<void> {
-    if (!(await mayRead(event.identity.run))) {
-      this.#isHidden = true;
-      return;
-    }
-    this.#nextRun(event.identity.run);
-    await this.#hearOwn(event);
   }
 
   #hearOwn(event: RunEvent): Promise<void> | undefined {
@@ -312,7 +297,8 @@ export class Feed implements TurnListener {
       this.#send({ type: 'finish', finishReason: 'stop' });
     } else {
       for (const row of this.#rows.splice(0)) this.#chunks.data(row);
-      const last = this.#chunks.end() ?? (this.#isHidden ? NOTHING_TOLD : undefined);
+      // A turn without an end goes on with a run that may not be read.
+      const last = this.#chunks.end() ?? NOTHING_TOLD;
       const { target } = this.#options;
       // Nothing has come of the answers. The client must still hear that the stream has ended.
       if (this.#isMuted && 'goesOnAt' in target) this.#start(target.message);

@@ -5,7 +5,7 @@ import type { AnswerTaken } from './reply-shapes.ts';
 import * as gives from './reply-shapes.ts';
 import * as asks from './request-shapes.ts';
 import { type ApiRoute, jsonReply, none, route } from './route.ts';
-import { assertAdmin, listedFor, userMessageIn } from './visiting.ts';
+import { assertAdmin, listedFor, shownPage, userMessageIn } from './visiting.ts';
 
 const tag = 'controls';
 const reply = none;
@@ -144,16 +144,17 @@ const waiting = route('get /waiting', {
   query: asks.waitingQuery,
   reply: jsonReply(gives.allWaits),
   handle: async ({ visit, query }) => {
-    const { tenant: _tenant, user: _user, session: _session, limit = 50, ...wanted } = query;
+    const { tenant: _tenant, user: _user, session: _session, limit = 50, after, ...wanted } = query;
     const owner = listedFor(visit, query);
     if (owner === undefined) return { items: [] };
-    const found = await visit.runtime.waiting({ ...owner, ...wanted, limit } as Parameters<
-      typeof visit.runtime.waiting
-    >[0]);
-    const items = [];
-    for (const wait of found) if (await visit.sees(wait.run)) items.push(wait);
-    const next = found.length < limit ? undefined : `${found.at(-1)?.number}`;
-    return { items, ...defined({ next }) };
+    type Asked = Parameters<typeof visit.runtime.waiting>[0];
+    return shownPage(
+      limit,
+      after?.toString(),
+      (place) => visit.runtime.waiting({ ...owner, ...wanted, ...(place && { after: Number(place) }), limit } as Asked),
+      ({ number }) => `${number}`,
+      ({ run }) => visit.sees(run),
+    );
   },
 });
 

@@ -19,7 +19,7 @@ import {
   labelsIn,
   listedFor,
   publicRecord,
-  shownRecords,
+  shownPage,
 } from './visiting.ts';
 
 const tag = 'runs';
@@ -100,10 +100,15 @@ const list = route('get /runs', {
     const { status, agent, label, parent, schedule, text, since, limit = 50, after } = query;
     const owner = listedFor(visit, query);
     if (owner === undefined) return { items: [] };
-    const wanted = { status, agent, labels: labelsIn(label), parent, schedule, text, since, after };
-    const found = await visit.runtime.list({ ...owner, ...defined(wanted), limit });
-    const next = found.length < limit ? undefined : found.at(-1)?.identity.run;
-    return { items: await shownRecords(visit, found), ...defined({ next }) };
+    const wanted = { status, agent, labels: labelsIn(label), parent, schedule, text, since };
+    const page = await shownPage(
+      limit,
+      after,
+      (place) => visit.runtime.list({ ...owner, ...defined({ ...wanted, after: place }), limit }),
+      ({ identity }) => identity.run,
+      (record) => visit.mayRead(record),
+    );
+    return { ...page, items: page.items.map(publicRecord) };
   },
 });
 

@@ -88,7 +88,7 @@ const messages = route('get /sessions/{session}/messages', {
     const position = await session.position();
     // Files stay where they are: their references are read by the runs of the session.
     const fileUrl = ({ artifactRef }: { readonly artifactRef: string }): string => `artifact:${artifactRef}`;
-    return { items: await session.uiMessages({ fileUrl, ...defined({ limit, mayShow: visit.mayShow }) }), position };
+    return { items: await session.uiMessages({ fileUrl, ...defined({ limit }) }), position };
   },
 });
 
@@ -206,7 +206,7 @@ function shownEvents(visit: Visit): (event: SessionEvent) => boolean | Promise<b
     let isShown = known.get(run);
     if (isShown === undefined) {
       const { root = run } = path === undefined ? {} : await visit.runtime.run(run).record();
-      isShown = await visit.sees(root);
+      isShown = (await visit.sees(root)) && (root === run || (await visit.sees(run)));
       known.set(run, isShown);
     }
     return isShown;

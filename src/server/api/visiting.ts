@@ -53,14 +53,29 @@ export async function sessionOf(
   return { session: await visit.session(id, action, options), scope };
 }
 
-/** Those of which the visitor may know, and what of them is for clients. */
-export async function shownRecords(visit: Visit, records: readonly RunRecord[]): Promise<readonly PublicRecord[]> {
-  const shown: PublicRecord[] = [];
-  for (const record of records) {
-    const { agent, identity } = record;
-    if (await visit.may('read', { agent, session: identity.session, run: record })) shown.push(publicRecord(record));
+/**
+ * A page of those that the visitor may know of. The others are passed over, and show neither in its size nor in where it ends.
+ * @param read gives at most `limit` of all, behind a place.
+ */
+export async function shownPage<T>(
+  limit: number,
+  after: string | undefined,
+  read: (after: string | undefined) => Promise<readonly T[]>,
+  placeOf: (item: T) => string,
+  isShown: (item: T) => Promise<boolean>,
+): Promise<{ readonly items: readonly T[]; readonly next?: string }> {
+  const items: T[] = [];
+  for (let from = after; ; ) {
+    const page = await read(from);
+    for (const item of page) {
+      from = placeOf(item);
+      if (!(await isShown(item))) continue;
+      const last = items.at(-1);
+      if (items.length === limit && last !== undefined) return { items, next: placeOf(last) };
+      items.push(item);
+    }
+    if (page.length < limit) return { items };
   }
-  return shown;
 }
 
 const PAGE = 200;
@@ -77,9 +92,8 @@ export async function hiddenTurns(visit: Visit, scope: Required<Owner>): Promise
     if (page.length < PAGE) break;
   }
   for (const record of turns) {
-    const { agent, identity, turnOrigin } = record;
-    const isShown = await visit.may('read', { agent, session: identity.session, run: record });
-    if (!isShown) hidden.add(identity.run);
+    const { identity, turnOrigin } = record;
+    if (!(await visit.mayRead(record))) hidden.add(identity.run);
     if (hidden.has(identity.run) && turnOrigin?.succeeds !== undefined) hidden.add(turnOrigin.succeeds);
   }
   for (const { identity, turnOrigin } of turns.reverse())

@@ -98,7 +98,7 @@ export async function begin(
       ...(tool.isPlain ? {} : { context: { args } }),
       ...defined({ labels: known && { [PLACE_LABEL]: known.place } }),
     });
-    return { run: visit.runtime.run(started.id, { as: visit.caller(session) }), from: 1, isOwn: true };
+    return { run: visit.handle(started.id, session), from: 1, isOwn: true };
   } catch (error) {
     // A flow has refused the arguments.
     if (PilotageError.is(error, 'validation_failed')) return notBegun(error.message);

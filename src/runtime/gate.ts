@@ -1,0 +1,45 @@
+/** Who uses a handle, and what a program lets them do to the runs that it leads to: tasks below a run, and runs that go on where it has ended. */
+import type { Caller, ControlType, RunEvent } from '#core';
+import { type Journal, runNotFound } from '#journal';
+import { assertKnown } from './send-control.ts';
+
+/** Asked of each run, by its id. */
+export interface Gate {
+  /** A run that may not be read is left out of what is read, and by a handle of its own it is not found. */
+  mayRead(run: string): Promise<boolean>;
+  /** @throws whatever the sender of such a control is to be told. */
+  assertMaySend(type: ControlType, run: string): Promise<void>;
+}
+
+export interface HandleOptions {
+  /** As the program has authenticated it. Default: the program itself. */
+  readonly as?: Caller;
+  /** What the caller may not do to single runs. Default: nothing is kept from it. */
+  readonly gate?: Gate;
+}
+
+/** @throws PilotageError `run_not_found`, and as `assertKnown`. */
+export async function assertMayRead(journal: Journal, run: string, { as, gate }: HandleOptions): Promise<void> {
+  if (as !== undefined) await assertKnown(journal, run, as);
+  if ((await gate?.mayRead(run)) === false) throw runNotFound(run);
+}
+
+type Events = AsyncGenerator<RunEvent, void>;
+
+/** The events of those runs that may be read. The first run's own are not asked about. */
+export function admitted(events: Events, first: string, gate: Gate | undefined): Events {
+  return gate === undefined ? events : asked(events, first, gate);
+}
+
+async function* asked(events: Events, first: string, gate: Gate): Events {
+  const known = new Map([[first, true]]);
+  for await (const event of events) {
+    const { run } = event.identity;
+    let isAdmitted = known.get(run);
+    if (isAdmitted === undefined) {
+      isAdmitted = await gate.mayRead(run);
+      known.set(run, isAdmitted);
+    }
+    if (isAdmitted) yield event;
+  }
+}
