@@ -40,7 +40,7 @@ export interface ShownOptions {
   readonly errorText?: (error: ErrorData) => string;
 }
 
-/** Of a turn that several runs go on with, nothing is shown from the first one on that may not be read. */
+/** A turn that several runs go on with is shown up to the first run that may not be read. */
 type Showing = ShownOptions & Pick<HandleOptions, 'gate'>;
 
 /** The stream of a run whose rows are data parts of its messages. */
