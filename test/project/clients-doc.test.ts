@@ -6,25 +6,13 @@ import { promisify } from 'node:util';
 import { expect, it, onTestFinished } from 'vitest';
 import { onSources, projectDir } from '../kit/project.ts';
 
-const GIVEN_CHAT = `
+/** What the programs of the README take from elsewhere in a user's project. Those of the page are whole. */
+const GIVEN = `
   import { useChat } from '@ai-sdk/react';
-  import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses, type UIMessage } from 'ai';
-  declare const messages: UIMessage[];
+  import { DefaultChatTransport } from 'ai';
+  declare const runtime: import('${join(projectDir, 'src/index.ts')}').Runtime;
 `;
-/** What the programs under a heading take from elsewhere in a user's project. */
-const GIVEN: Readonly<Record<string, string>> = {
-  'AI SDK (`useChat`)': GIVEN_CHAT,
-  MCP: '',
-  A2A: "declare const message: import('@a2a-js/sdk').Message;",
-  Webhooks: `
-    import { webhooks } from 'pilotage/server';
-    declare const runtime: import('${join(projectDir, 'src/index.ts')}').Runtime;
-  `,
-  'AG-UI': '',
-  'On the web': `${GIVEN_CHAT}
-    declare const runtime: import('${join(projectDir, 'src/index.ts')}').Runtime;
-  `,
-};
+const ON_THE_WEB = 'On the web';
 const AGENTS = `
   import type { Agent } from 'pilotage';
   export declare const clerk: Agent;
@@ -57,9 +45,10 @@ function programsOf(page: string): Program[] {
 it('type-checks every program', async () => {
   const programs = [
     ...programsOf('docs/clients.md'),
-    ...programsOf('README.md').filter(({ heading }) => heading === 'On the web'),
+    ...programsOf('README.md').filter(({ heading }) => heading === ON_THE_WEB),
   ];
-  expect(new Set(programs.map(({ heading }) => heading))).toEqual(new Set(Object.keys(GIVEN)));
+  const headings = ['AI SDK (`useChat`)', 'MCP', 'A2A', 'Webhooks', 'AG-UI', ON_THE_WEB];
+  expect(new Set(programs.map(({ heading }) => heading))).toEqual(new Set(headings));
   expect(programs.length).toBeGreaterThanOrEqual(10);
   // Inside the project, so that its packages are found.
   const folder = mkdtempSync(join(projectDir, '.pilotage-clients-'));
@@ -71,7 +60,7 @@ it('type-checks every program', async () => {
     );
   const files = programs.map(({ kind }, index) => `program-${index}.${kind}`);
   for (const [index, { heading, code }] of programs.entries())
-    write(files[index] ?? '', `${GIVEN[heading]}${code}export {};\n`);
+    write(files[index] ?? '', `${heading === ON_THE_WEB ? GIVEN : ''}${code}export {};\n`);
   for (const name of ['agents.ts', 'clerk.ts']) write(name, AGENTS);
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ ...TSCONFIG, files, include: [] }));
   const told = await promisify(execFile)(join(projectDir, 'node_modules/.bin/tsc'), [
