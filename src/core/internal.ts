@@ -433,6 +433,7 @@ export {
 } from './store.ts';
 export { assertStreamName, rowBytes, type StreamRow, type StreamWriter } from './stream.ts';
 export {
+  asksForBudget,
   type BackgroundResult,
   type GroupStatus,
   type GroupView,

@@ -95,6 +95,11 @@ export interface TaskPause {
   readonly text?: string;
 }
 
+/** Whether the pause asks for more budget: its payload is `{ budget: 'steps', limit: 3, used: 3 }`. */
+export function asksForBudget({ reason, payload }: Pick<TaskPause, 'reason' | 'payload'>): boolean {
+  return reason === 'constraints_conflict' && typeof payload?.['budget'] === 'string';
+}
+
 /** What runs tell each other, through the same inbox as controls; nobody else can send these. `id` is unique in its run. */
 export type TaskMessage =
   | { readonly id: string; readonly type: 'TASK_ENDED'; readonly end: TaskEnd }

@@ -24,14 +24,20 @@ export async function assertMayRead(journal: Journal, run: string, { as, gate }:
   if ((await gate?.mayRead(run)) === false) throw runNotFound(run);
 }
 
-type Events = AsyncGenerator<RunEvent, void>;
-
 /** The events of those runs that may be read. The first run's own are not asked about. */
-export function admitted(events: Events, first: string, gate: Gate | undefined): Events {
+export function admitted<E extends RunEvent>(
+  events: AsyncGenerator<E, void>,
+  first: string,
+  gate: Gate | undefined,
+): AsyncGenerator<E, void> {
   return gate === undefined ? events : asked(events, first, gate);
 }
 
-async function* asked(events: Events, first: string, gate: Gate): Events {
+async function* asked<E extends RunEvent>(
+  events: AsyncGenerator<E, void>,
+  first: string,
+  gate: Gate,
+): AsyncGenerator<E, void> {
   const known = new Map([[first, true]]);
   for await (const event of events) {
     const { run } = event.identity;

@@ -2,6 +2,7 @@
 import { PilotageError, type RunEvent, type Scope } from '#core';
 import type { Journal, RunRecord } from '#journal';
 import { keptAlive } from './follow.ts';
+import { admitted, type HandleOptions } from './gate.ts';
 import { followEvents } from './run-events.ts';
 import type { RunHost } from './run-host.ts';
 
@@ -45,15 +46,16 @@ export async function sessionPosition(
 export async function* sessionEvents(
   host: RunHost,
   scope: Scope,
-  options: SessionEventOptions,
+  options: SessionEventOptions & Pick<HandleOptions, 'gate'>,
 ): AsyncGenerator<SessionEvent, void> {
-  const { from = 0, signal } = options;
+  const { from = 0, signal, gate } = options;
   let turn = Math.max(1, Math.floor(from / TURN));
   let seq = from >= TURN ? from % TURN : 0;
   while (signal?.aborted !== true) {
     const record = await turnAt(host, scope, turn, signal);
     if (record === undefined) return;
-    yield* turnEvents(host, record, turn, seq, options);
+    const { run } = record.identity;
+    if ((await gate?.mayRead(run)) !== false) yield* admitted(turnEvents(host, record, turn, seq, options), run, gate);
     turn += 1;
     seq = 0;
   }

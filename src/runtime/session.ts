@@ -74,11 +74,7 @@ export interface SentMessage {
 const SEND: OptionShape<SendOptions> = { busy: 'text?', id: 'text?', clientTools: 'list?' };
 const EVENTS: OptionShape<SessionEventOptions> = { from: 'whole?', tasks: 'flag?', signal: 'signal?' };
 const TURNS: OptionShape<{ limit?: number }> = { limit: 'count?' };
-const UI: OptionShape<{ limit?: number } & ShownOptions> = {
-  ...TURNS,
-  fileUrl: 'function?',
-  errorText: 'function?',
-};
+const UI: OptionShape<{ limit?: number } & ShownOptions> = { ...TURNS, fileUrl: 'function?', errorText: 'function?' };
 const CANCEL: OptionShape<{ waiting?: boolean }> = { waiting: 'flag?' };
 const DEFAULT_TURNS = 100;
 const MAX_MESSAGE_ID = 500;
@@ -132,9 +128,9 @@ export class Session {
 
   /** Where the message is in the end: a steered one may have begun a turn of its own. */
   async #resultOf(run: string, own: string): Promise<RunResult> {
-    const result = await new Run(run, this.#host).result();
+    const result = await new Run(run, this.#host, this.#user).result();
     if (own === run || (await this.#host.deps.journal.get(own)) === undefined) return result;
-    return new Run(own, this.#host).result();
+    return new Run(own, this.#host, this.#user).result();
   }
 
   /**
@@ -144,7 +140,7 @@ export class Session {
    */
   events(options: SessionEventOptions = {}): AsyncGenerator<SessionEvent, void> {
     assertOptions('events', options, EVENTS);
-    return sessionEvents(this.#host, this.#scope, options);
+    return sessionEvents(this.#host, this.#scope, { ...options, ...this.#user });
   }
 
   /**

@@ -90,16 +90,19 @@ export class Visit {
     return this.may('read', subjectOf(record));
   }
 
-  /** Whether the run of this id may be looked at. */
-  async sees(id: string): Promise<boolean> {
-    if (this.access.may === undefined) return true;
+  /** The record of the run, if it may be looked at. */
+  async seen(id: string): Promise<RunRecord | undefined> {
     try {
-      await this.run(id);
-      return true;
+      return (await this.run(id)).record;
     } catch (error) {
-      if (PilotageError.is(error, 'run_not_found')) return false;
+      if (PilotageError.is(error, 'run_not_found')) return undefined;
       throw error;
     }
+  }
+
+  /** Whether the run of this id may be looked at. Without a `may`, the runs of the visitor's own handles are. */
+  async sees(id: string): Promise<boolean> {
+    return this.access.may === undefined || (await this.seen(id)) !== undefined;
   }
 
   /**

@@ -1,5 +1,6 @@
 /** Decisions, and planners that take them from a list. */
-import type { Branch, Decision, Join, Json, PlannerFunction, RunView } from '#core';
+import type { Branch, Decision, Join, Json, Planner, PlannerFunction, RunView } from '#core';
+import { type Gate, gate } from './waiting.ts';
 
 export function call(tool: string, args: Json = {}, callId?: string): Decision {
   return { kind: 'call_tool', tool, args, ...(callId === undefined ? {} : { callId }) };
@@ -27,6 +28,22 @@ export function parallel(
 /** Decides what the script says for each step; after its end it finishes. */
 export function script(...decisions: readonly Decision[]): PlannerFunction {
   return (run) => decisions[run.trajectory.count] ?? finish('done');
+}
+
+/** Says `Hel`, which opens `begun`, and when `more` is opened `lo`. */
+export function sayingHello(): { readonly planner: Planner; readonly begun: Gate; readonly more: Gate } {
+  const [begun, more] = [gate(), gate()];
+  const planner: Planner = {
+    name: 'says',
+    async *next() {
+      yield { type: 'text', text: 'Hel' };
+      begun.open();
+      await more.opened;
+      yield { type: 'text', text: 'lo' };
+      return { decision: finish('Hello'), text: 'Hello' };
+    },
+  };
+  return { planner, begun, more };
 }
 
 /** Notes every view that the planner was given. */

@@ -33,19 +33,27 @@ export interface TurnScript {
 
 const word = fc.string({ minLength: 1, maxLength: 6 }).map((text) => `${text.replace(/\s/g, '_')}.`);
 const words = fc.array(word, { maxLength: 3 });
-const calls = fc.array(fc.record({ tool: fc.constantFrom(...TOOLS), answer: fc.constantFrom(...ANSWERS) }), {
-  maxLength: 3,
-});
-const step: fc.Arbitrary<TurnStep> = fc.record({
-  reasoning: words,
-  text: words,
-  void: words,
-  calls,
-  end: fc.constantFrom('finish' as const, 'fail' as const, 'wait' as const),
-});
+
+function stepsOf(
+  tools: readonly (typeof TOOLS)[number][],
+  answers: readonly (typeof ANSWERS)[number][],
+  ends: readonly TurnStep['end'][],
+): fc.Arbitrary<readonly TurnStep[]> {
+  const calls = fc.array(fc.record({ tool: fc.constantFrom(...tools), answer: fc.constantFrom(...answers) }), {
+    maxLength: 3,
+  });
+  const step = fc.record({ reasoning: words, text: words, void: words, calls, end: fc.constantFrom(...ends) });
+  return fc.array(step, { minLength: 1, maxLength: 4 });
+}
+
 export const turnScript: fc.Arbitrary<TurnScript> = fc.record({
-  steps: fc.array(step, { minLength: 1, maxLength: 4 }),
+  steps: stepsOf(TOOLS, ANSWERS, ['finish', 'fail', 'wait']),
   stopAfter: fc.option(fc.nat({ max: 60 }), { nil: undefined }),
+});
+/** Turns that finish, whose calls nobody but the page answers. */
+export const quietTurnScript: fc.Arbitrary<TurnScript> = fc.record({
+  steps: stepsOf(['echo', 'breaks', 'asks', 'pieces', 'reports'], ['yes', 'no', 'edit'], ['finish']),
+  stopAfter: fc.constant(undefined),
 });
 
 function toolsOf() {

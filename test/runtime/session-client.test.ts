@@ -1,10 +1,10 @@
 /** What a chat's client does with a session: it sends while busy, stops, edits, regenerates, and is loaded anew at any moment. */
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Planner, PlannerFunction } from '#core';
+import type { PlannerFunction } from '#core';
 import { sqliteJournal } from '#journal/sqlite';
 import type { Runtime, Session, SessionEvent } from '#runtime';
 import { ChatClient, shownOf } from '../kit/chat-client.ts';
-import { asks, call, finish } from '../kit/decisions.ts';
+import { asks, call, finish, sayingHello } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
 import { make } from '../kit/tools.ts';
 import { aborted, gate, until } from '../kit/waiting.ts';
@@ -138,18 +138,7 @@ describe('a client that computes its messages from events', () => {
   });
 
   it('gets what was said of an answer so far, when it comes while it is said', async () => {
-    const more = gate();
-    const begun = gate();
-    const planner: Planner = {
-      name: 'says',
-      async *next() {
-        yield { type: 'text', text: 'Hel' };
-        begun.open();
-        await more.opened;
-        yield { type: 'text', text: 'lo' };
-        return finish('Hello');
-      },
-    };
+    const { planner, begun, more } = sayingHello();
     const { runtime } = world({ planner });
     const session = runtime.session('talk');
     const left = new AbortController();

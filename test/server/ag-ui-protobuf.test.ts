@@ -45,6 +45,7 @@ it('AG-UI protobuf is not sent to clients of 0.0.59, whose protobuf has no resul
 
 it.each([
   ['*/*', 'text/event-stream'],
+  ['application/*', 'text/event-stream'],
   ['text/event-stream, application/vnd.ag-ui.event+proto;q=0.5', 'text/event-stream'],
   ['application/vnd.ag-ui.event+proto, text/event-stream;q=0.5', PROTOBUF],
   ['application/vnd.ag-ui.event+proto;q=0', 'text/event-stream'],

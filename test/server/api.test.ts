@@ -1,7 +1,6 @@
 /** Our own API over real HTTP, with the client of `pilotage/client`. */
 import { describe, expect, it } from 'vitest';
-import type { Planner } from '#core';
-import { call, finish, pause, script } from '../kit/decisions.ts';
+import { call, finish, pause, sayingHello, script } from '../kit/decisions.ts';
 import { make } from '../kit/tools.ts';
 import { gate } from '../kit/waiting.ts';
 import { world } from '../kit/world.ts';
@@ -128,17 +127,7 @@ describe('runs', () => {
 
 describe('events', () => {
   it('have what was said before the first reader came, also where nobody read the run when its step began', async () => {
-    const [begun, more] = [gate(), gate()];
-    const planner: Planner = {
-      name: 'says',
-      async *next() {
-        yield { type: 'text', text: 'Hel' };
-        begun.open();
-        await more.opened;
-        yield { type: 'text', text: 'lo' };
-        return { decision: finish('Hello'), text: 'Hello' };
-      },
-    };
+    const { planner, begun, more } = sayingHello();
     const { as } = await serveApi(world({ planner }));
     const run = await as('acme/ana').runs.start('say it');
     await begun.opened;

@@ -8,18 +8,15 @@ import { agent, agentTool, handoff } from '#tools';
 import { asks, call, finish, pause, script } from '../kit/decisions.ts';
 import { make } from '../kit/tools.ts';
 import { world } from '../kit/world.ts';
-import { bearer, serveApi, taken } from './api-kit.ts';
+import { serveApi, taken } from './api-kit.ts';
+import { bearerWhoMay } from './bearer.ts';
 
 const ANA = { tenant: 'acme', user: 'ana' };
 const ASK = { method: 'POST', headers: { 'content-type': 'application/json' } };
 
 async function served(agents: readonly Agent[], may: Access['may'] & object) {
   const made = world({ agents });
-  const authenticate = async (request: Request) => {
-    const access = await bearer(request);
-    return access instanceof Response ? access : { ...access, may };
-  };
-  const handler = await serveApi(made, {}, { authenticate, parts: [api(), aiSdk(), agUi()] });
+  const handler = await serveApi(made, {}, { authenticate: bearerWhoMay(may), parts: [api(), aiSdk(), agUi()] });
   return { ...made, ...handler, client: handler.as('acme/ana') };
 }
 

@@ -1,5 +1,5 @@
 /** The questions of a task, in words and as data, and how a message answers them. */
-import { defined, isJsonObject, type Json, type JsonObject, type TaskPause } from '#core';
+import { asksForBudget, defined, isJsonObject, type Json, type JsonObject, type TaskPause } from '#core';
 import type { PauseAnswer } from '#runtime';
 import type { A2aMessage } from './wire.ts';
 
@@ -26,7 +26,7 @@ function titleOf(pause: TaskPause): string {
   }
   if (reason === 'client_tool')
     return `The agent calls ${String(tool)}, which is yours to carry out, with ${JSON.stringify(args ?? {})}.`;
-  if (isLimit(pause))
+  if (asksForBudget(pause))
     return `The agent has reached its limit of ${String(payload['budget'])}, which is ${String(payload['limit'])}.`;
   if (reason === 'in_doubt') return `Nobody knows whether the call of ${String(tool)} has happened.`;
   if (typeof payload['url'] === 'string' && wait === undefined) return `Somebody has to log in at ${payload['url']}.`;
@@ -34,14 +34,9 @@ function titleOf(pause: TaskPause): string {
   return text ?? `The task waits (${reason}).`;
 }
 
-/** Whether a limit of the run is reached, which nobody raises by a message. */
-function isLimit({ reason, payload }: TaskPause): boolean {
-  return reason === 'constraints_conflict' && typeof payload?.['budget'] === 'string';
-}
-
 function howOf(pause: TaskPause): string {
   const { reason, payload = {}, schema, wait } = pause;
-  if (isLimit(pause)) return 'The task goes on when whoever runs the agent has raised it.';
+  if (asksForBudget(pause)) return 'The task goes on when whoever runs the agent has raised it.';
   if (reason === 'client_tool') return 'Answer with a data part {"value": …}: what it gave.';
   if (wait !== undefined)
     return schema === undefined ? 'Answer with words.' : `Answer with a data part that fits ${JSON.stringify(schema)}.`;
@@ -84,7 +79,7 @@ export function answerIn(message: A2aMessage, pause: TaskPause): PauseAnswer | u
   if (wait !== undefined) return valueIn(message, data, words, schema);
   if (reason === 'in_doubt') return settlementIn(data);
   const verdict = verdictIn(data, words);
-  if (verdict?.kind === 'approve' && isLimit(pause)) return undefined;
+  if (verdict?.kind === 'approve' && asksForBudget(pause)) return undefined;
   if (verdict !== undefined) return verdict;
   const isOpen = reason !== 'approval_required' && data !== undefined;
   return isOpen ? { kind: 'payload', payload: withoutToken(data) as JsonObject } : undefined;

@@ -17,8 +17,9 @@ const PROTOBUF = 'application/vnd.ag-ui.event+proto';
  * server-sent events, also where the encoder is not installed: clients read what `content-type` says.
  */
 export async function encodingFor(request: Context<ServerEnv>, input: RunAgentInput): Promise<Encoding> {
+  const isNamed = request.req.header('accept')?.toLowerCase().includes(PROTOBUF) === true;
   const wanted = accepts(request, { header: 'Accept', supports: ['text/event-stream', PROTOBUF], default: '' });
-  const encoder = wanted === PROTOBUF && isFirstVersion(input) ? await load() : undefined;
+  const encoder = isNamed && wanted === PROTOBUF && isFirstVersion(input) ? await load() : undefined;
   if (encoder === undefined) return EVENTS;
   const { EventEncoder } = encoder;
   const made = new EventEncoder({ accept: PROTOBUF });

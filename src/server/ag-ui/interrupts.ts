@@ -1,5 +1,6 @@
 /** Pauses as interrupts of AG-UI, and a client's answers to them. */
 import {
+  asksForBudget,
   defined,
   type EventPayloads,
   isJsonObject,
@@ -57,17 +58,12 @@ export function interruptOf(pause: TaskPause, mapper: Mapper): Interrupt {
 function shownOf({ reason, wait, payload = {} }: TaskPause): JsonObject {
   if (reason === 'approval_required' || reason === 'await_input' || wait !== undefined) return payload;
   const { tool, args, budget, limit, used } = payload;
-  return defined({ tool, args, ...(isOfBudget({ reason, payload }) && { budget, limit, used }) });
-}
-
-/** Whether the run has used up its budget: `{ budget: 'steps', limit: 3, used: 3 }`. */
-function isOfBudget({ reason, payload = {} }: Pick<TaskPause, 'reason' | 'payload'>): boolean {
-  return reason === 'constraints_conflict' && typeof payload['budget'] === 'string';
+  return defined({ tool, args, ...(asksForBudget({ reason, payload }) && { budget, limit, used }) });
 }
 
 function reasonOf(pause: TaskPause, toolCallId: string | undefined): string {
   const { reason, wait } = pause;
-  if (isOfBudget(pause)) return 'pilotage:budget';
+  if (asksForBudget(pause)) return 'pilotage:budget';
   if (reason === 'approval_required') return toolCallId === undefined ? 'confirmation' : 'tool_call';
   if (wait !== undefined) return 'input_required';
   return REASONS[reason] ?? `pilotage:${reason}`;

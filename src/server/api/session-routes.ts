@@ -1,7 +1,7 @@
 /** Conversations: what is said, shown, edited, and read as it comes. */
 import { defined, PilotageError } from '#core';
 import type { SessionRecord } from '#journal';
-import type { SendOptions, SentMessage, SessionEvent } from '#runtime';
+import type { SendOptions, SentMessage } from '#runtime';
 import type { Visit } from '../visit.ts';
 import { withinTime } from '../within-time.ts';
 import { jsonAnswer } from './mount.ts';
@@ -15,9 +15,10 @@ import {
   beginningIn,
   cursorIn,
   cursorOf,
-  hiddenTurns,
   listedFor,
+  seenTurns,
   sessionOf,
+  shownPage,
   tenantOf,
   userMessageIn,
 } from './visiting.ts';
@@ -99,11 +100,9 @@ const turns = route('get /sessions/{session}/turns', {
   reply: jsonReply(gives.turns),
   handle: async ({ visit, params, query }) => {
     const { limit } = query;
-    const { session, scope } = await sessionOf(visit, params.session, 'read', query);
+    const { session } = await sessionOf(visit, params.session, 'read', query);
     const position = await session.position();
-    const found = await session.turns(defined({ limit }));
-    const hidden = await hiddenTurns(visit, scope);
-    return { items: found.filter(({ turn }) => !hidden.has(turn)), position };
+    return { items: await seenTurns(visit, await session.turns(defined({ limit }))), position };
   },
 });
 
@@ -113,10 +112,8 @@ const branches = route('get /sessions/{session}/branches', {
   query: asks.ofVisited,
   reply: jsonReply(gives.branches),
   handle: async ({ visit, params, query: of }) => {
-    const { session, scope } = await sessionOf(visit, params.session, 'read', of);
-    const found = await session.branches();
-    const hidden = await hiddenTurns(visit, scope);
-    return { items: found.filter(({ turn }) => !hidden.has(turn)) };
+    const { session } = await sessionOf(visit, params.session, 'read', of);
+    return { items: await seenTurns(visit, await session.branches()) };
   },
 });
 
@@ -157,10 +154,16 @@ const result = route('get /sessions/{session}/result', {
   handle: async ({ visit, params, query }) => {
     const { session, scope } = await sessionOf(visit, params.session, 'read', query);
     if ((await visit.runtime.sessions.get(scope)) === undefined) throw notThere(params.session);
-    const found = await withinTime(query.waitMs ?? 0, visit.signal, (over) => session.result({ signal: over }));
-    const hidden = await hiddenTurns(visit, scope);
-    const last = hidden.size === 0 ? undefined : (await session.turns({ limit: 1 })).at(-1);
-    if (last !== undefined && hidden.has(last.turn)) throw notThere(params.session);
+    const found = await withinTime(query.waitMs ?? 0, visit.signal, (over) => session.result({ signal: over })).catch(
+      (error: unknown) => {
+        // A turn that may not be read is not named.
+        throw PilotageError.is(error, 'run_not_found') ? notThere(params.session) : error;
+      },
+    );
+    if (visit.access.may !== undefined) {
+      const turns = await session.turns({ limit: 1 });
+      if ((await seenTurns(visit, turns)).length < turns.length) throw notThere(params.session);
+    }
     return found ?? jsonAnswer({ status: 'running' }, 202, { 'retry-after': '1' });
   },
 });
@@ -182,9 +185,7 @@ const events = route('get /sessions/{session}/events', {
     return visit.stream(
       async function* (signal) {
         let last = after;
-        const isShown = shownEvents(visit);
         for await (const event of session.events({ from: after === 0 ? 0 : after + 1, tasks, signal })) {
-          if (!(await isShown(event))) continue;
           const { position } = event;
           // What is not recorded has the position of what was recorded before it.
           const isBehind = position > last && event.path === undefined;
@@ -197,21 +198,6 @@ const events = route('get /sessions/{session}/events', {
     );
   },
 });
-
-/** Whether the visitor may look at the turn of an event, which is asked once for each run. */
-function shownEvents(visit: Visit): (event: SessionEvent) => boolean | Promise<boolean> {
-  if (visit.access.may === undefined) return () => true;
-  const known = new Map<string, boolean>();
-  return async ({ identity: { run }, path }) => {
-    let isShown = known.get(run);
-    if (isShown === undefined) {
-      const { root = run } = path === undefined ? {} : await visit.runtime.run(run).record();
-      isShown = (await visit.sees(root)) && (root === run || (await visit.sees(run)));
-      known.set(run, isShown);
-    }
-    return isShown;
-  };
-}
 
 const get = route('get /sessions/{session}', {
   tag,
@@ -262,21 +248,17 @@ const list = route('get /sessions', {
     if (owner === undefined) return { items: [] };
     const { user, session } = owner;
     const tenant = tenantOf(visit, query);
-    const items: SessionRecord[] = [];
-    let from = cursorIn(after, asks.placeOfSession);
-    // Those that are not meant, or not for the visitor, are passed over, and show in no page and no place to go on from.
-    for (;;) {
-      const page = await visit.runtime.sessions.list({ tenant, ...defined({ user, text, since, after: from }), limit });
-      for (const each of page) {
-        from = each;
-        if (session !== undefined && each.session !== session) continue;
-        if (!(await visit.may('read', { session: each.session }))) continue;
-        const last = items.at(-1);
-        if (items.length === limit && last !== undefined) return { items, next: cursorOf(placeOf(last)) };
-        items.push(each);
-      }
-      if (page.length < limit) return { items };
-    }
+    return shownPage(
+      limit,
+      after,
+      (place) => {
+        const from = cursorIn(place, asks.placeOfSession);
+        return visit.runtime.sessions.list({ tenant, ...defined({ user, text, since, after: from }), limit });
+      },
+      (each) => cursorOf(placeOf(each)),
+      async (each) =>
+        (session === undefined || each.session === session) && visit.may('read', { session: each.session }),
+    );
   },
 });
 

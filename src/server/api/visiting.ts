@@ -78,27 +78,21 @@ export async function shownPage<T>(
   }
 }
 
-const PAGE = 200;
+/** Whether the visitor may look at all runs of a turn: at its last run, and at those that it has gone on with. */
+export async function seesTurn(visit: Visit, turn: string): Promise<boolean> {
+  if (visit.access.may === undefined) return true;
+  for (let run: string | undefined = turn; run !== undefined; ) {
+    const record: RunRecord | undefined = await visit.seen(run);
+    if (record === undefined) return false;
+    run = record.turnOrigin?.succeeds;
+  }
+  return true;
+}
 
-/** The runs of the session's turns that the visitor may not look at. A turn that several runs have, one going on with the other, is shown whole or not at all. */
-export async function hiddenTurns(visit: Visit, scope: Required<Owner>): Promise<ReadonlySet<string>> {
-  const hidden = new Set<string>();
-  if (visit.access.may === undefined) return hidden;
-  const turns: RunRecord[] = [];
-  for (let after: string | undefined; ; ) {
-    const page = await visit.runtime.list({ ...scope, parent: null, limit: PAGE, ...defined({ after }) });
-    turns.push(...page);
-    after = page.at(-1)?.identity.run;
-    if (page.length < PAGE) break;
-  }
-  for (const record of turns) {
-    const { identity, turnOrigin } = record;
-    if (!(await visit.mayRead(record))) hidden.add(identity.run);
-    if (hidden.has(identity.run) && turnOrigin?.succeeds !== undefined) hidden.add(turnOrigin.succeeds);
-  }
-  for (const { identity, turnOrigin } of turns.reverse())
-    if (turnOrigin?.succeeds !== undefined && hidden.has(turnOrigin.succeeds)) hidden.add(identity.run);
-  return hidden;
+/** Those that the visitor may look at whole. */
+export async function seenTurns<T extends { readonly turn: string }>(visit: Visit, turns: readonly T[]): Promise<T[]> {
+  const seen = await Promise.all(turns.map(({ turn }) => seesTurn(visit, turn)));
+  return turns.filter((_, index) => seen[index]);
 }
 
 export function publicRecord({ lease: _, ...record }: RunRecord): PublicRecord {

@@ -4,14 +4,9 @@
  */
 import { asJson, defined, jsonEquals, PilotageError, type Scope } from '#core';
 import { hasEnded, type RunRecord, type RunStatus } from '#journal';
+import { type Hooked, type HookRun, KnownHooks, type Tenant } from './known-hooks.ts';
 import { Places } from './places.ts';
-import {
-  type DeliveryDeps,
-  type DeliveryOptions,
-  type NextTurn,
-  RunDelivery,
-  type RunProgress,
-} from './run-delivery.ts';
+import { type DeliveryDeps, type DeliveryOptions, type NextTurn, RunDelivery } from './run-delivery.ts';
 import {
   type Delivery,
   deliveriesOf,
@@ -49,43 +44,13 @@ const MOST_FAULTS = 8;
 const MOST_SCOPES = 10_000;
 const UNFINISHED: readonly RunStatus[] = ['pending', 'running', 'waiting', 'paused'];
 
-/** A run of a webhook that is not delivered, or may have more events. */
-interface Watched extends RunProgress {
-  isUnderWay: boolean;
-  /** It had news while it was under way. */
-  hasNews: boolean;
-  /** Until a retry is due, or the claim of another process is over. */
-  timer?: NodeJS.Timeout | undefined;
-  gaveUp: boolean;
-  faults: number;
-}
-
-interface Hooked {
-  readonly hook: Webhook;
-  /** Its runs were not looked for yet. */
-  isNew: boolean;
-  readonly runs: Map<string, Watched>;
-  /** Runs that were delivered lately, up to these positions. They are listed again for a while. */
-  readonly done: Map<string, number>;
-}
-
-/** The webhooks of a tenant, by their keys. */
-interface Tenant {
-  readonly wide: Map<string, Hooked>;
-  /** Those of one run, by that run. */
-  readonly ofRun: Map<string, Map<string, Hooked>>;
-  /** All runs that were created before this time were seen. */
-  seenUpTo: number;
-}
-
 export class Deliverer {
   readonly #deps: Omit<DeliveryDeps, 'note'>;
   readonly #options: DelivererOptions;
   readonly #delivery: RunDelivery;
   readonly #places: Places;
   readonly #stop = new AbortController();
-  readonly #hooks = new Map<string, Hooked>();
-  readonly #tenants = new Map<string, Tenant>();
+  readonly #hooks = new KnownHooks();
   readonly #scopes = new Map<string, Scope>();
   readonly #underWay = new Set<Promise<void>>();
   /** Runs with news that were not looked at yet. */
@@ -123,7 +88,7 @@ export class Deliverer {
 
   /** Tries runs of a webhook again that were given up, or wait for a retry. */
   retry(of: Pick<Webhook, 'tenant' | 'id'>, runs: readonly string[]): void {
-    const hooked = this.#hooks.get(keyOf(of));
+    const hooked = this.#hooks.get(of);
     if (hooked === undefined) return;
     for (const run of runs) {
       const watched = this.#watched(hooked, run);
@@ -138,7 +103,7 @@ export class Deliverer {
     this.#stop.abort();
     this.#places.close();
     this.#wake();
-    for (const { runs } of this.#hooks.values()) for (const watched of runs.values()) this.#unplan(watched);
+    for (const { runs } of this.#hooks.all) for (const watched of runs.values()) this.#unplan(watched);
     await this.#isOver;
     await this.#hearing;
     await Promise.all(this.#underWay);
@@ -171,15 +136,15 @@ export class Deliverer {
 
   async #seeRun(run: string): Promise<void> {
     const scope = this.#scopes.get(run);
-    const isWatched = scope !== undefined && [...this.#hookedOf({ ...scope, run })].length > 0;
+    const isWatched = scope !== undefined && [...this.#hooks.of({ ...scope, run })].length > 0;
     if (scope !== undefined && !isWatched) return;
-    const hasAgent = scope === undefined || [...this.#hookedOf({ ...scope, run })].some(({ hook }) => hook.agent);
+    const hasAgent = scope === undefined || [...this.#hooks.of({ ...scope, run })].some(({ hook }) => hook.agent);
     // The agent of a run may change, its scope does not.
     const record = hasAgent ? await this.#recordOf(run) : undefined;
     const of = record?.identity ?? (scope && { ...scope, run });
     if (of === undefined) return;
     this.#remember(run, of);
-    for (const hooked of this.#hookedOf(of, record?.agent)) {
+    for (const hooked of this.#hooks.of(of, record?.agent)) {
       const watched = this.#watched(hooked, run);
       // A run that waits for a retry waits on. Another process that had the run may have let go of it.
       const isWaiting = watched.timer !== undefined && watched.held === undefined;
@@ -202,65 +167,27 @@ export class Deliverer {
     this.#scopes.set(run, { tenant, user, session });
   }
 
-  /** The webhooks of a run. @param agent absent: those of any agent are among them. */
-  *#hookedOf(of: Scope & { readonly run: string }, agent?: string): Generator<Hooked> {
-    const tenant = this.#tenants.get(of.tenant);
-    if (tenant === undefined) return;
-    for (const hooked of [...(tenant.ofRun.get(of.run)?.values() ?? []), ...tenant.wide.values()]) {
-      const { hook } = hooked;
-      const isMeant =
-        (hook.user ?? of.user) === of.user &&
-        (hook.session ?? of.session) === of.session &&
-        (agent === undefined || (hook.agent ?? agent) === agent);
-      if (isMeant) yield hooked;
-    }
-  }
-
-  #watched({ runs }: Hooked, run: string): Watched {
+  #watched({ runs }: Hooked, run: string): HookRun {
     const watched = runs.get(run) ?? { run, readTo: 0, isUnderWay: false, hasNews: false, gaveUp: false, faults: 0 };
     runs.set(run, watched);
     return watched;
   }
 
   #keep(hook: Webhook): void {
-    const key = keyOf(hook);
-    const before = this.#hooks.get(key);
+    const before = this.#hooks.get(hook);
     if (before !== undefined && jsonEquals(asJson(before.hook), asJson(hook))) return;
     if (before !== undefined) this.#drop(before);
-    const hooked: Hooked = { hook, runs: new Map(), done: new Map(), isNew: true };
-    this.#hooks.set(key, hooked);
-    const tenant: Tenant = this.#tenants.get(hook.tenant) ?? {
-      wide: new Map(),
-      ofRun: new Map(),
-      seenUpTo: hook.since,
-    };
-    this.#tenants.set(hook.tenant, tenant);
-    if (hook.run === undefined) {
-      tenant.wide.set(key, hooked);
-      tenant.seenUpTo = Math.min(tenant.seenUpTo, hook.since);
-    } else {
-      const beside = tenant.ofRun.get(hook.run) ?? new Map<string, Hooked>();
-      tenant.ofRun.set(hook.run, beside.set(key, hooked));
-      this.#start(hooked, this.#watched(hooked, hook.run));
-    }
+    const hooked = this.#hooks.add(hook);
+    if (hook.run !== undefined) this.#start(hooked, this.#watched(hooked, hook.run));
   }
 
   #drop(hooked: Hooked): void {
-    const { hook, runs } = hooked;
-    const key = keyOf(hook);
-    if (this.#hooks.get(key) !== hooked) return;
-    this.#hooks.delete(key);
-    this.#places.note(hook, false);
-    for (const watched of runs.values()) this.#unplan(watched);
-    const tenant = this.#tenants.get(hook.tenant);
-    tenant?.wide.delete(key);
-    const beside = hook.run === undefined ? undefined : tenant?.ofRun.get(hook.run);
-    beside?.delete(key);
-    if (beside?.size === 0) tenant?.ofRun.delete(hook.run ?? '');
-    if (tenant?.wide.size === 0 && tenant.ofRun.size === 0) this.#tenants.delete(hook.tenant);
+    if (!this.#hooks.remove(hooked)) return;
+    this.#places.note(hooked.hook, false);
+    for (const watched of hooked.runs.values()) this.#unplan(watched);
   }
 
-  #start(hooked: Hooked, watched: Watched): void {
+  #start(hooked: Hooked, watched: HookRun): void {
     if (this.#stop.signal.aborted) return;
     watched.hasNews = true;
     if (watched.isUnderWay) return;
@@ -271,9 +198,9 @@ export class Deliverer {
   }
 
   /** Delivers the run, turn by turn with others, as long as there may be more. A run that only waits has no place. */
-  async #deliver(hooked: Hooked, watched: Watched): Promise<void> {
+  async #deliver(hooked: Hooked, watched: HookRun): Promise<void> {
     const { signal } = this.#stop;
-    while (watched.hasNews && !signal.aborted && this.#hooks.get(keyOf(hooked.hook)) === hooked) {
+    while (watched.hasNews && !signal.aborted && this.#hooks.get(hooked.hook) === hooked) {
       const leave = await this.#places.take(hooked.hook);
       let next: NextTurn;
       try {
@@ -295,7 +222,7 @@ export class Deliverer {
     watched.isUnderWay = false;
   }
 
-  #goOn(hooked: Hooked, watched: Watched, next: NextTurn): void {
+  #goOn(hooked: Hooked, watched: HookRun, next: NextTurn): void {
     if (next.kind === 'more') watched.hasNews = true;
     else if (next.kind === 'idle') watched.gaveUp = next.gaveUp === true;
     else if (next.kind === 'later') {
@@ -309,7 +236,7 @@ export class Deliverer {
       if (watched.hasNews) return;
       hooked.runs.delete(watched.run);
       hooked.done.set(watched.run, watched.readTo);
-    } else if (this.#hooks.get(keyOf(hooked.hook)) === hooked) {
+    } else if (this.#hooks.get(hooked.hook) === hooked) {
       this.#drop(hooked);
       if (next.hook !== undefined) this.#keep(next.hook);
       // Its other runs are looked for.
@@ -318,7 +245,7 @@ export class Deliverer {
     }
   }
 
-  #unplan(watched: Watched): void {
+  #unplan(watched: HookRun): void {
     clearTimeout(watched.timer);
     watched.timer = undefined;
   }
@@ -365,7 +292,7 @@ export class Deliverer {
   /** @param isEvery looks at the runs of all webhooks, and not only of those that were not known here. */
   async #lookAround(isEvery: boolean): Promise<void> {
     const there = new Set<string>();
-    const before = [...this.#hooks.values()];
+    const before = this.#hooks.all;
     for await (const item of this.#deps.store.list([HOOKS])) {
       const hook = storedWebhook(item);
       if (hook === undefined) continue;
@@ -377,7 +304,7 @@ export class Deliverer {
     this.#isLoaded = true;
     const [told] = this.#news;
     if (told !== undefined) this.#hear(told);
-    for (const [name, tenant] of [...this.#tenants]) {
+    for (const [name, tenant] of this.#hooks.tenants) {
       const hooks = [...tenant.wide.values(), ...[...tenant.ofRun.values()].flatMap((each) => [...each.values()])];
       if (isEvery || hooks.some(({ isNew }) => isNew)) await this.#lookAt(name, tenant, hooks);
     }
@@ -393,7 +320,7 @@ export class Deliverer {
     if (tenant.wide.size > 0) {
       for await (const record of this.#records(name, tenant)) {
         seen.add(record.identity.run);
-        for (const hooked of this.#hookedOf(record.identity, record.agent)) this.#see(hooked, record, kept.get(hooked));
+        for (const hooked of this.#hooks.of(record.identity, record.agent)) this.#see(hooked, record, kept.get(hooked));
       }
     }
     for (const hooked of hooks) {
@@ -403,7 +330,7 @@ export class Deliverer {
   }
 
   /** At a run that is not listed: it has ended, or its webhook is for it alone. */
-  async #lookAgain(hooked: Hooked, watched: Watched): Promise<void> {
+  async #lookAgain(hooked: Hooked, watched: HookRun): Promise<void> {
     if (this.#stop.signal.aborted || watched.timer !== undefined) return;
     // Another process may have called `retry`.
     if (watched.isUnderWay || watched.gaveUp) return this.#start(hooked, watched);
