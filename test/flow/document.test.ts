@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { Json, JsonObject } from '#core';
 import { edge, type Flow, flow, join, map, node, predicateRouter, unionRouter } from '#flow';
 import { type DocumentFault, type FlowFromOptions, flowFrom } from '#flow/document';
+import { memoryJournal } from '#journal';
 import { createRuntime, local, PilotageError } from '#pilotage';
 import { withoutPackage } from '../kit/missing-package.ts';
 
@@ -226,7 +227,7 @@ const MAILS: readonly (readonly [Mail, Json])[] = [
 ];
 
 async function resultOf<In>(made: Flow<In, unknown>, input: In): Promise<unknown> {
-  const runtime = createRuntime({ agents: [made] });
+  const runtime = createRuntime({ agents: [made], journal: memoryJournal() });
   try {
     return await made.run(runtime, input, { identity: local('tests') });
   } finally {

@@ -12,6 +12,7 @@ import {
 import { discoverOAuthProtectedResourceMetadata as firstDiscover } from '@modelcontextprotocol/sdk/client/auth.js';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { memoryJournal } from '#journal';
 import { createRuntime } from '#runtime';
 import { type Authenticate, createHandler, jwt } from '#server';
 import { mcp } from '#server/mcp';
@@ -51,7 +52,7 @@ async function listening(server: Server): Promise<string> {
 
 /** @param authenticate is made when the address of the server is known. */
 async function served(server: string, authenticate: (resource: string) => Authenticate, path = '/mcp') {
-  const runtime = createRuntime({ agents: [scenarioAgent(new Effects())] });
+  const runtime = createRuntime({ agents: [scenarioAgent(new Effects())], journal: memoryJournal() });
   const listens = createServer();
   const url = await listening(listens);
   onTestFinished(() => runtime.close());
@@ -115,7 +116,7 @@ describe('auth: a client of MCP that is not let in', () => {
   });
 
   it('is told nothing by a server that names no authorization server', async () => {
-    const runtime = createRuntime({ agents: [scenarioAgent(new Effects())] });
+    const runtime = createRuntime({ agents: [scenarioAgent(new Effects())], journal: memoryJournal() });
     onTestFinished(() => runtime.close());
     const authenticate = jwt({ secret: 'x'.repeat(32), issuer: 'i', audience: 'a' });
     const handler = createHandler({ runtime, parts: [mcp({ secret: SECRET })], authenticate });
