@@ -143,6 +143,7 @@ export const ERROR_CONSEQUENCES = {
   journal_read_only: 'caller',
   journal_older: 'caller',
   journal_replaced: 'caller',
+  journal_unsynced: 'caller',
   journal_closed: 'caller',
   journal_entry_unknown: 'caller',
   journal_full: 'retry',

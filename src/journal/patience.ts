@@ -4,6 +4,7 @@ import {
   type Clock,
   type Entry,
   ERROR_CONSEQUENCES,
+  type ErrorCode,
   encodeEntry,
   type Json,
   jsonEquals,
@@ -101,11 +102,13 @@ export function isTransientStoreError(error: unknown): boolean {
   return PilotageError.is(error) && ERROR_CONSEQUENCES[error.code] === 'retry';
 }
 
+const GONE: ReadonlySet<ErrorCode> = new Set(['journal_closed', 'journal_replaced', 'journal_unsynced']);
+
 /** Whether this process cannot use its journal any more: trying again is useless, for every run. */
 export function isJournalGone(error: unknown): boolean {
   if (!PilotageError.is(error)) return false;
   if (error.code === 'journal_newer') return error.data?.['run'] === undefined;
-  return error.code === 'journal_closed' || error.code === 'journal_replaced';
+  return GONE.has(error.code);
 }
 
 /** The store cannot take it now; a disk that cannot be written may be one day. */

@@ -513,6 +513,7 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
   journal_read_only: () => refusedAppend('journal_read_only'),
   journal_older: () => refusedAppend('journal_older'),
   journal_replaced: () => refusedAppend('journal_replaced'),
+  journal_unsynced: () => refusedAppend('journal_unsynced'),
   journal_closed: () =>
     caller('journal_closed', async () => {
       const journal = memoryJournal();

@@ -8,7 +8,7 @@ import { openJournal, resetWal, walOf, withDatabase } from '../kit/sqlite.ts';
 /** A journal on a connection that the test holds too, so that it can be set up to be full or to refuse writes. */
 function adjustableJournal(): { journal: Journal; pragma: (pragma: string) => number } {
   const path = temporaryFile();
-  const db = openDatabase({ path, synchronous: 'full' });
+  const db = openDatabase({ path });
   const journal = new SqliteJournal(db, { path });
   onTestFinished(() => journal.close());
   const pragma = (text: string): number => Number(Object.values(db.prepare(`PRAGMA ${text}`).get() ?? {})[0]);

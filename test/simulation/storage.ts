@@ -36,9 +36,9 @@ function onDisk(workers: number, clock: Clock): Storage {
   const path = join(folder, 'journal.db');
   writeFileSync(path, emptyFile(folder));
   const open = (): { db: ReturnType<typeof openDatabase>; journal: Journal } => {
-    const db = openDatabase({ path, synchronous: 'normal' });
+    const db = openDatabase({ path });
     // What it says of itself is the same in every history.
-    return { db, journal: new SqliteJournal(db, { path: 'journal.db', clock }) };
+    return { db, journal: new SqliteJournal(db, { path: 'journal.db', synchronous: 'normal', clock }) };
   };
   const outside = open();
   const connections = Array.from({ length: workers }, open);

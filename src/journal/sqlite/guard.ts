@@ -8,7 +8,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { PilotageError } from '#core';
+import { describeThrown, PilotageError } from '#core';
 import { idOf, noteOpen, realPath, storeError } from './file.ts';
 import { newer, SCHEMA_VERSION } from './schema.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
@@ -50,12 +50,31 @@ export class SqliteGuard {
     this.#noteClosed = this.#main.id === undefined ? () => {} : noteOpen(this.#main.id);
   }
 
+  /** Where the write-ahead log is. */
+  get logPath(): string {
+    return this.#log.path;
+  }
+
+  /**
+   * The disk has not taken in what was committed. What Linux has not written once it may take for written the next time, so that nothing that is said of
+   * this file after it can be relied on (https://lwn.net/Articles/752063/).
+   * @throws PilotageError `journal_unsynced`.
+   */
+  readonly unsynced = (cause: unknown): never => {
+    this.#gone ??= new PilotageError(
+      'journal_unsynced',
+      `The disk of the journal ${this.#path} has failed (${describeThrown(cause)}): whether it has what was written last cannot be known. This process writes nothing more to it. Check the disk; then start the process again, which reads what is there.`,
+      { cause, data: { path: this.#path } },
+    );
+    throw this.#gone;
+  };
+
   /** The connection was closed. */
   close(): void {
     this.#noteClosed();
   }
 
-  /** @throws PilotageError `journal_replaced` or `journal_newer`, once that was seen. */
+  /** @throws PilotageError `journal_replaced`, `journal_newer` or `journal_unsynced`, once that was seen. */
   assertUsable(): void {
     if (this.#gone !== undefined) throw this.#gone;
   }
@@ -72,7 +91,7 @@ export class SqliteGuard {
   }
 
   /**
-   * After the commit, and before anybody is told of it: a millisecond before what is acknowledged, or later, the path still named
+   * After the commit is on the disk, and before anybody is told of it: a millisecond before what is acknowledged, or later, the path still named
    * the file that it is in.
    * @throws PilotageError `journal_replaced`.
    */

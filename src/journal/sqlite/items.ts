@@ -130,17 +130,17 @@ export class SqliteItems implements LongTermStore {
 
   async get(namespace: Namespace, key: string): Promise<StoreItem | undefined> {
     const within = namespaceKey(namespace);
-    const row = this.#access.read(() => this.#find().get<ItemRow>({ within, key, now: this.#now() }));
+    const row = await this.#access.read(() => this.#find().get<ItemRow>({ within, key, now: this.#now() }));
     return row && itemOf(row);
   }
 
   async list(query: StoreQuery, after?: Place): Promise<StoreItem[]> {
     assertCounts({ limit: query.limit });
     const { filter, limit } = query;
-    if (filter === undefined) return this.#page(query, after, limit).map(itemOf);
+    if (filter === undefined) return this.#page(query, after, limit);
     const found: StoreItem[] = [];
     for (let from = after; found.length < limit; ) {
-      const page = this.#page(query, from, PAGE).map(itemOf);
+      const page = await this.#page(query, from, PAGE);
       found.push(...page.filter(({ value }) => fitsFilter(value, filter)));
       from = page.at(-1);
       if (page.length < PAGE) break;
@@ -150,14 +150,14 @@ export class SqliteItems implements LongTermStore {
 
   async search(query: StoreQuery, lookup: StoreLookup): Promise<StoreHit[]> {
     assertCounts({ limit: query.limit });
-    const hits = 'words' in lookup ? this.#byWords(query, lookup) : this.#byVector(query, lookup);
+    const hits = await ('words' in lookup ? this.#byWords(query, lookup) : this.#byVector(query, lookup));
     return bestHits(hits, query.limit);
   }
 
-  #byWords(query: StoreQuery, { words, fields }: Extract<StoreLookup, { words: unknown }>): StoreHit[] {
+  async #byWords(query: StoreQuery, { words, fields }: Extract<StoreLookup, { words: unknown }>): Promise<StoreHit[]> {
     const hits: StoreHit[] = [];
     for (let from: Place | undefined; ; ) {
-      const page = this.#page(query, from, PAGE).map(itemOf);
+      const page = await this.#page(query, from, PAGE);
       for (const item of page) {
         const score = fitsFilter(item.value, query.filter) ? wordScore(words, searchText(item.value, fields)) : 0;
         if (score > 0) hits.push({ ...item, score });
@@ -167,8 +167,10 @@ export class SqliteItems implements LongTermStore {
     }
   }
 
-  #byVector(query: StoreQuery, { index, vector }: Extract<StoreLookup, { index: unknown }>): StoreHit[] {
-    const rows = this.#access.read(() => this.#vectors().all<VectorRow>({ ...this.#within(query.namespace), index }));
+  async #byVector(query: StoreQuery, { index, vector }: Extract<StoreLookup, { index: unknown }>): Promise<StoreHit[]> {
+    const rows = await this.#access.read(() =>
+      this.#vectors().all<VectorRow>({ ...this.#within(query.namespace), index }),
+    );
     return rows.flatMap((row): StoreHit[] => {
       const score = row.vector === null ? undefined : cosine(vectorOf(row.vector), vector);
       if (score === undefined) return [];
@@ -179,7 +181,9 @@ export class SqliteItems implements LongTermStore {
 
   async unindexed(namespace: Namespace, index: string, limit: number): Promise<RevisedItem[]> {
     assertCounts({ limit });
-    const rows = this.#access.read(() => this.#unindexed().all<ItemRow>({ ...this.#within(namespace), index, limit }));
+    const rows = await this.#access.read(() =>
+      this.#unindexed().all<ItemRow>({ ...this.#within(namespace), index, limit }),
+    );
     return rows.map((row) => ({ ...itemOf(row), revision: row.revision }));
   }
 
@@ -192,10 +196,11 @@ export class SqliteItems implements LongTermStore {
     });
   }
 
-  #page({ namespace }: StoreQuery, after: Place | undefined, limit: number): ItemRow[] {
+  async #page({ namespace }: StoreQuery, after: Place | undefined, limit: number): Promise<StoreItem[]> {
     const afterNamespace = after === undefined ? '' : namespaceKey(after.namespace);
     const place = { afterNamespace, afterKey: after?.key ?? '', limit };
-    return this.#access.read(() => this.#list().all<ItemRow>({ ...this.#within(namespace), ...place }));
+    const rows = await this.#access.read(() => this.#list().all<ItemRow>({ ...this.#within(namespace), ...place }));
+    return rows.map(itemOf);
   }
 
   #within(namespace: Namespace): Record<string, SQLInputValue> {

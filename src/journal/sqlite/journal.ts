@@ -58,6 +58,7 @@ import { Watchers } from '../watchers.ts';
 import { SqliteDrops } from './drops.ts';
 import { SqliteGuard } from './guard.ts';
 import { SqliteItems } from './items.ts';
+import { LogSync } from './log-sync.ts';
 import { OpeningJournal } from './opening.ts';
 import { SqlitePassing } from './passing.ts';
 import { SqlitePrune } from './prune.ts';
@@ -78,7 +79,7 @@ import { GroupWriter } from './writer.ts';
 export interface SqliteJournalOptions {
   /** The file. It and its folders are made when they do not exist. */
   readonly path: string;
-  /** How durable an append is. `full` (default): it survives a loss of power. `normal`: it survives the death of the process. */
+  /** How durable is what was written or read. `full` (default): it survives a loss of power. `normal`: it survives the death of the process. */
   readonly synchronous?: 'full' | 'normal';
   /** The clock for leases and waits. Default: the system's clock. */
   readonly clock?: Clock;
@@ -119,9 +120,8 @@ export function sqliteJournal(options: SqliteJournalOptions): Journal {
   assertOptions('sqliteJournal', options, OPTIONS);
   assertValues(options);
   if (options.readOnly === true) return new ReadingJournal(options, (db) => new SqliteJournal(db, options));
-  const { path, synchronous = 'full', busyTimeoutMs = BUSY_TIMEOUT_MS } = options;
-  const open = (waitMs: number): SqliteJournal =>
-    new SqliteJournal(openDatabase({ path, synchronous, waitMs }), options);
+  const { path, busyTimeoutMs = BUSY_TIMEOUT_MS } = options;
+  const open = (waitMs: number): SqliteJournal => new SqliteJournal(openDatabase({ path, waitMs }), options);
   try {
     return open(OPEN_WAIT_MS);
   } catch (error) {
@@ -157,6 +157,8 @@ export class SqliteJournal implements Journal {
   readonly #prune: SqlitePrune;
   readonly #writer: GroupWriter;
   readonly #sharedRead: SharedRead;
+  /** Absent: what is committed, or read, need not be on the disk before anybody is told of it. */
+  readonly #sync: LogSync | undefined;
   readonly #watchers = new Watchers();
   readonly #dataVersion: PreparedStatement;
   #poll: NodeJS.Timeout | undefined;
@@ -169,8 +171,10 @@ export class SqliteJournal implements Journal {
     const guard = new SqliteGuard(db, options.path);
     this.#guard = guard;
     this.#sharedRead = new SharedRead(db);
-    this.#writer = new GroupWriter(db, guard, options.busyTimeoutMs ?? BUSY_TIMEOUT_MS);
     this.#dataVersion = prepared(db)('PRAGMA data_version');
+    const isSynced = options.synchronous !== 'normal' && options.readOnly !== true;
+    this.#sync = isSynced ? new LogSync(guard.logPath, this.#dataVersion, guard.unsynced) : undefined;
+    this.#writer = new GroupWriter(db, guard, this.#sync, options.busyTimeoutMs ?? BUSY_TIMEOUT_MS);
     const access: StoreAccess = {
       read: (run) => this.#read(run),
       write: (run) => this.#writer.write(() => run(this.#now())),
@@ -278,9 +282,9 @@ export class SqliteJournal implements Journal {
     if (query.text === undefined) return this.#read(() => this.#records.list(query, limit, this.#now()));
     const found: RunRecord[] = [];
     // Others have their turn between two parts of a long file.
-    for (let part = this.#read(() => this.#records.newestPart(query)); part !== undefined && found.length < limit; ) {
+    for (let part = this.#look(() => this.#records.newestPart(query)); part !== undefined && found.length < limit; ) {
       const within = part;
-      found.push(...this.#read(() => this.#records.list(query, limit - found.length, this.#now(), within)));
+      found.push(...(await this.#read(() => this.#records.list(query, limit - found.length, this.#now(), within))));
       part = partBefore(part);
       if (part !== undefined) await new Promise<void>((resolve) => setImmediate(resolve));
     }
@@ -290,7 +294,7 @@ export class SqliteJournal implements Journal {
   async claim(request: ClaimRequest): Promise<Claim | undefined> {
     assertLease(request);
     this.#guard.look();
-    const found = this.#read(() => this.#rows.findClaimable(request, this.#clock.now()));
+    const found = this.#look(() => this.#rows.findClaimable(request, this.#clock.now()));
     return found === undefined
       ? undefined
       : this.#writer.write(() => this.#rows.claim(request, this.#clock.now()), request.run);
@@ -301,7 +305,7 @@ export class SqliteJournal implements Journal {
     // A look before the lock: a poller that finds nothing disturbs nobody, and hears when it looks at the wrong file.
     this.#guard.look();
     this.#passOver(request.exceptRuns);
-    if (this.#read(() => this.#rows.findDue(request, this.#clock.now())) === undefined) return [];
+    if (this.#look(() => this.#rows.findDue(request, this.#clock.now())) === undefined) return [];
     return this.#along(await this.#writer.write(() => this.#rows.claimDue(request, this.#clock.now())));
   }
 
@@ -309,7 +313,7 @@ export class SqliteJournal implements Journal {
     assertLease(request);
     const { agents, runs } = request;
     this.#passOver(request.exceptRuns);
-    const dueMs = runs === undefined ? this.#read(() => this.#rows.nextDue(agents, this.#clock.now())) : 0;
+    const dueMs = runs === undefined ? this.#look(() => this.#rows.nextDue(agents, this.#clock.now())) : 0;
     if (dueMs === undefined || dueMs > 0) return [];
     return this.#along(await this.#writer.write(() => this.#rows.claimParked(request, this.#clock.now())));
   }
@@ -322,7 +326,7 @@ export class SqliteJournal implements Journal {
   #alongWith(key: number, claim: Claim): Pick<ClaimedRun, 'entries'> {
     if (claim.head > MOST_ENTRIES_ALONG) return {};
     try {
-      return { entries: this.#read(() => this.#rows.readBy(key, claim, 1, claim.head + 1)) };
+      return { entries: this.#look(() => this.#rows.readBy(key, claim, 1, claim.head + 1)) };
     } catch {
       return {};
     }
@@ -376,7 +380,7 @@ export class SqliteJournal implements Journal {
   async prune(request: PruneRequest): Promise<Pruned> {
     assertPrune(request);
     const remove = (): Removed => this.#prune.prune(request, this.#now());
-    if (request.dryRun === true) return this.#read(remove).pruned;
+    if (request.dryRun === true) return (await this.#read(remove)).pruned;
     const { pruned, told, sessions } = await this.#writer.write(remove);
     for (const run of told) this.#watchers.wake(run);
     for (const scope of sessions) this.#watchers.wakeSession(scope);
@@ -418,6 +422,7 @@ export class SqliteJournal implements Journal {
     this.#watchers.clear();
     this.#stopPolling();
     await this.#writer.close();
+    await this.#sync?.close();
     this.#sharedRead.end();
     this.#db.close();
     this.#guard.close();
@@ -436,9 +441,17 @@ export class SqliteJournal implements Journal {
     });
   }
 
-  #read<T>(run: () => T): T {
+  /** What is told of the file is on the disk. */
+  async #read<T>(run: () => T): Promise<T> {
+    const value = this.#look(run);
+    await this.#sync?.soon();
+    return value;
+  }
+
+  /** For this code alone, which does not tell it. */
+  #look<T>(run: () => T): T {
     return this.#explained(() => {
-      this.#sharedRead.begin();
+      if (this.#sharedRead.begin()) this.#sync?.look();
       return run();
     });
   }

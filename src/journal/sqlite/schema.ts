@@ -421,7 +421,6 @@ const LOCK_WAIT_MS = 10;
 
 export interface OpenOptions {
   readonly path: string;
-  readonly synchronous: 'full' | 'normal';
   /** How long the file may be locked: another process may be opening it too. The event loop stands still for that time. Default 0. */
   readonly waitMs?: number;
 }
@@ -436,7 +435,7 @@ const MIGRATE_WAIT_MS = 5_000;
 
 /** Brings the file to the present version. @returns the versions before and after. @throws PilotageError as `openDatabase` does. */
 export function migrateFile(path: string): { readonly from: number; readonly to: number } {
-  const { db, from } = openAnyFormat({ path, synchronous: 'full', waitMs: MIGRATE_WAIT_MS });
+  const { db, from } = openAnyFormat({ path, waitMs: MIGRATE_WAIT_MS });
   db.close();
   return { from, to: SCHEMA_VERSION };
 }
@@ -555,9 +554,8 @@ function prepareDatabase(db: DatabaseSync, options: OpenOptions): number {
       `The file system of ${options.path} cannot hold a write-ahead log. Put the journal on a local disk.`,
     );
   }
-  db.exec(`
-    PRAGMA synchronous = ${options.synchronous === 'full' ? 'FULL' : 'NORMAL'};
-  `);
+  // Commits are brought onto the disk beside it: see `log-sync.ts`.
+  db.exec('PRAGMA synchronous = NORMAL');
   return from;
 }
 

@@ -22,16 +22,17 @@ export class SharedRead {
     this.#commit = db.prepare('COMMIT');
   }
 
-  /** Before a read. */
-  begin(): void {
+  /** Before a read. @returns whether it is the first of its transaction. */
+  begin(): boolean {
     const now = performance.now();
     if (open.has(this) && now - this.#beganAt > MOST_MS) this.end();
-    if (this.#db.isTransaction) return;
+    if (this.#db.isTransaction) return false;
     this.#begin.run();
     this.#beganAt = now;
     open.add(this);
     // It runs when all microtasks have, those that they bring about included, and before the event loop goes on.
     process.nextTick(this.end);
+    return true;
   }
 
   /** Before the connection is used in another way. */

@@ -24,7 +24,8 @@ interface ListedRow {
 
 /** How the journal lets statements run: open files only, SQLite's errors typed. */
 export interface StoreAccess {
-  read<T>(run: () => T): T;
+  /** What was read, when it is on the disk. */
+  read<T>(run: () => T): Promise<T>;
   /** `run` may be tried several times, and is told the time. */
   write<T>(run: (now: number) => T): Promise<T>;
 }
@@ -83,7 +84,7 @@ export class SqliteArtifacts implements ArtifactStore {
 
   async get(scope: Scope, artifactRef: string): Promise<{ bytes: Uint8Array; mime: string } | undefined> {
     const key = ownedBy(scope);
-    const row = this.#access.read(() => this.#bytes().get(key, artifactRef)) as
+    const row = (await this.#access.read(() => this.#bytes().get(key, artifactRef))) as
       | (StoredRow & { readonly bytes: Uint8Array })
       | undefined;
     if (row === undefined) return undefined;

@@ -1,23 +1,19 @@
 /**
  * One transaction for all the writes that are ready in the same turn of the event loop. A write that is refused fails
  * alone, and so does one that the file does not take: the others are made without it. When the disk or the lock fails, all
- * of them are rolled back and rejected.
+ * of them are rolled back and rejected. While the disk takes a commit in, the event loop goes on, and the next one is gathered.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { PilotageError } from '#core';
 import { journalClosed } from '../rules.ts';
 import { concernsOneWrite, isBusy } from './file.ts';
 import type { SqliteGuard } from './guard.ts';
+import type { LogSync } from './log-sync.ts';
 import { endSharedReads } from './shared-read.ts';
 
 /** So that a burst does not hold the event loop for long. */
 const MAX_WRITES_PER_COMMIT = 1_024;
 const BUSY_RETRY_MS = 20;
-/**
- * Writes that keep coming are waited for as long as so many commits take. The event loop stands still in a commit, and takes one new connection a turn: it
- * has the rest of the time.
- */
-const COMMITS_OF_WAIT = 4;
 
 interface Write {
   /** Runs inside the transaction. Throws a `PilotageError` only before it has changed anything. */
@@ -33,26 +29,27 @@ interface Write {
 export class GroupWriter {
   readonly #db: DatabaseSync;
   readonly #guard: SqliteGuard;
+  readonly #sync: LogSync | undefined;
   readonly #busyTimeoutMs: number;
   readonly #begin: StatementSync;
   readonly #commit: StatementSync;
   #queue: Write[] = [];
   #scheduled = false;
-  /** How many writes the last commit held, of which run it was when it held one, and how long it took. */
+  /** How many writes the last commit held, and of which run it was when it held one. */
   #lastWrites = 0;
   #lastOf: string | undefined;
-  #lastCommitMs = 0;
-  /** How many writes were ready at the last look, and when the first of them was. */
-  #gathered = 0;
-  #gatheredSinceMs = 0;
+  /** The next commit is for one run that has no others beside it. */
+  #isAlone = true;
   /** The write that runs. */
   #running: Write | undefined;
   #closed = false;
   #onIdle: (() => void) | undefined;
 
-  constructor(db: DatabaseSync, guard: SqliteGuard, busyTimeoutMs: number) {
+  /** @param sync brings commits onto the disk. Absent: they need not be there before anybody is told. */
+  constructor(db: DatabaseSync, guard: SqliteGuard, sync: LogSync | undefined, busyTimeoutMs: number) {
     this.#db = db;
     this.#guard = guard;
+    this.#sync = sync;
     this.#busyTimeoutMs = busyTimeoutMs;
     this.#begin = db.prepare('BEGIN IMMEDIATE');
     this.#commit = db.prepare('COMMIT');
@@ -80,44 +77,41 @@ export class GroupWriter {
     if (this.#scheduled) return;
     this.#scheduled = true;
     // One run alone need not wait for others; many do, until the microtasks of this turn have brought in all who are ready.
-    const isAlone = of === undefined || this.#lastOf === undefined || of === this.#lastOf;
-    if (isAlone && this.#lastWrites <= 1) queueMicrotask(this.#flush);
-    else {
-      this.#gathered = this.#queue.length;
-      this.#gatheredSinceMs = performance.now();
-      setImmediate(this.#gather);
-    }
+    const isSame = of === undefined || this.#lastOf === undefined || of === this.#lastOf;
+    this.#isAlone = isSame && this.#lastWrites <= 1;
+    if (this.#isAlone) queueMicrotask(this.#flush);
+    else setImmediate(this.#flush);
   }
-
-  /** Commits when a turn of the event loop has brought no more writes, or they were waited for long enough. */
-  readonly #gather = (): void => {
-    const { length } = this.#queue;
-    const waitedMs = performance.now() - this.#gatheredSinceMs;
-    if (length === this.#gathered || waitedMs >= COMMITS_OF_WAIT * this.#lastCommitMs) this.#flush();
-    else {
-      this.#gathered = length;
-      setImmediate(this.#gather);
-    }
-  };
 
   readonly #flush = (): void => {
     const batch = this.#queue.splice(0, MAX_WRITES_PER_COMMIT);
     this.#lastWrites = batch.length;
     this.#lastOf = batch[0]?.of;
     try {
-      for (const settle of this.#transact(batch)) settle();
+      const settle = this.#transact(batch);
+      if (this.#isAlone && batch.length === 1) this.#sync?.now();
+      const synced = this.#sync?.soon();
+      if (synced === undefined) this.#settle(settle);
+      else synced.then(() => this.#settle(settle)).catch((error) => this.#fail(batch, error));
     } catch (error) {
-      if (isBusy(error)) {
-        this.#waitForLock(batch, error);
-        return;
-      }
-      const why = this.#guard.explain(error);
-      const failed = this.#running !== undefined && concernsOneWrite(error) ? [this.#running] : batch;
-      for (const write of failed) write.reject(why);
-      this.#queue = [...batch.filter((write) => !failed.includes(write)), ...this.#queue];
+      if (isBusy(error)) this.#waitForLock(batch, error);
+      else this.#fail(batch, error);
     }
-    this.#next();
   };
+
+  #settle(settle: readonly (() => void)[]): void {
+    this.#guard.afterCommit();
+    for (const each of settle) each();
+    this.#next();
+  }
+
+  #fail(batch: readonly Write[], error: unknown): void {
+    const why = this.#guard.explain(error);
+    const failed = this.#running !== undefined && concernsOneWrite(error) ? [this.#running] : batch;
+    for (const write of failed) write.reject(why);
+    this.#queue = [...batch.filter((write) => !failed.includes(write)), ...this.#queue];
+    this.#next();
+  }
 
   #next(): void {
     this.#scheduled = false;
@@ -139,10 +133,8 @@ export class GroupWriter {
         settle.push(attempt(write));
       }
       this.#running = undefined;
-      const beforeCommit = performance.now();
       this.#commit.run();
-      this.#lastCommitMs = performance.now() - beforeCommit;
-      this.#guard.afterCommit();
+      this.#sync?.committed();
       return settle;
     } catch (error) {
       // SQLite has rolled back by itself after some failures.

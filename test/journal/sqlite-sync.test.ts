@@ -1,0 +1,166 @@
+/** What is told of a SQLite journal is on the disk, and the event loop goes on while the disk takes it in. */
+import fs from 'node:fs';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { Journal } from '#journal';
+import { createRuntime } from '#runtime';
+import { createClaimed, expectCode, newRun, sequence, step } from '#testing';
+import { temporaryFile } from '../kit/files.ts';
+import { openJournal, withDatabase } from '../kit/sqlite.ts';
+import { quiet, until } from '../kit/waiting.ts';
+
+/** A disk that takes in what was written when the test lets it. */
+function slowDisk(): { readonly waiting: () => number; readonly done: (error?: Error) => void } {
+  const waiting: ((error: Error | null) => void)[] = [];
+  const sync = vi.spyOn(fs, 'fdatasync').mockImplementation((_, callback) => void waiting.push(callback));
+  onTestFinished(() => {
+    sync.mockRestore();
+    for (const each of waiting) each(null);
+  });
+  return {
+    waiting: () => waiting.length,
+    done: (error) => {
+      for (const each of waiting.splice(0)) each(error ?? null);
+    },
+  };
+}
+
+/** How often the disk was waited for, with the event loop standing still and beside it. */
+function countSyncs(): () => { readonly alone: number; readonly beside: number } {
+  const alone = vi.spyOn(fs, 'fdatasyncSync');
+  const beside = vi.spyOn(fs, 'fdatasync');
+  onTestFinished(() => {
+    alone.mockRestore();
+    beside.mockRestore();
+  });
+  return () => ({ alone: alone.mock.calls.length, beside: beside.mock.calls.length });
+}
+
+/** @returns whether it has come. */
+function seen(promise: Promise<unknown> | undefined): () => boolean {
+  let isOver = false;
+  promise?.then(
+    () => {
+      isOver = true;
+    },
+    () => {
+      isOver = true;
+    },
+  );
+  return () => isOver;
+}
+
+async function withRuns(journal: Journal, ...runs: string[]) {
+  const claims = [];
+  for (const run of runs) claims.push(await createClaimed(journal, run));
+  return claims;
+}
+
+const broken = (): Error => Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO' });
+
+describe('a SQLite journal', () => {
+  it('tells of the writes of many runs when the disk has them, and gathers the next ones meanwhile', async () => {
+    const journal = openJournal(temporaryFile());
+    const claims = await withRuns(journal, 'r1', 'r2', 'r3', 'r4');
+    const disk = slowDisk();
+    const first = claims.slice(0, 2).map((claim) => seen(journal.append(step(claim, 1))));
+    await until(() => disk.waiting() === 1);
+    const next = claims.slice(2).map((claim) => seen(journal.append(step(claim, 1))));
+    await quiet();
+    expect([...first, ...next].map((isOver) => isOver())).toEqual([false, false, false, false]);
+    disk.done();
+    await until(() => first.every((isOver) => isOver()) && disk.waiting() === 1);
+    expect(next.map((isOver) => isOver())).toEqual([false, false]);
+    disk.done();
+    await until(() => next.every((isOver) => isOver()));
+  });
+
+  it('tells a reader, in this process or another, what is on the disk', async () => {
+    const path = temporaryFile();
+    const [journal, other] = [openJournal(path), openJournal(path)];
+    const claims = await withRuns(journal, 'r1', 'r2');
+    await Promise.all([journal.read('r1'), other.read('r1')]);
+    const disk = slowDisk();
+    const appends = claims.map((claim) => journal.append(step(claim, 1)));
+    await until(() => disk.waiting() === 1);
+    const reads = [journal, other].flatMap((each) => [each.read('r1'), each.list({})]);
+    const areOver = reads.map(seen);
+    await quiet();
+    // The commit is in the file, and the other connection has seen it.
+    expect(disk.waiting()).toBe(2);
+    expect(withDatabase(path, (db) => db.prepare('SELECT count(*) AS n FROM entries').get())).toEqual({ n: 4 });
+    expect(areOver.map((isOver) => isOver())).toEqual([false, false, false, false]);
+    disk.done();
+    await Promise.all([...appends, ...reads]);
+    expect(await reads[2]).toHaveLength(2);
+  });
+
+  it('waits for the disk once for what was read, and again when another process has written', async () => {
+    const path = temporaryFile();
+    const [journal, other] = [openJournal(path), openJournal(path)];
+    const [claim] = await withRuns(journal, 'r1');
+    await Promise.all([journal.read('r1'), other.read('r1')]);
+    const syncs = countSyncs();
+    for (let count = 0; count < 3; count += 1) {
+      await other.read('r1');
+      await journal.read('r1');
+    }
+    expect(syncs()).toEqual({ alone: 0, beside: 0 });
+    if (claim !== undefined) await journal.append(step(claim, 1));
+    expect(syncs()).toEqual({ alone: 1, beside: 0 });
+    for (let count = 0; count < 3; count += 1) {
+      await other.read('r1');
+      await journal.read('r1');
+    }
+    expect(syncs()).toEqual({ alone: 1, beside: 1 });
+  });
+
+  it.each([
+    ['that may lose what was written last', { synchronous: 'normal' }],
+    ['that is only read', { readOnly: true }],
+  ] as const)('%s never waits for the disk', async (_, options) => {
+    const path = temporaryFile();
+    const [claim] = await withRuns(openJournal(path), 'r1');
+    const journal = openJournal(path, options);
+    const syncs = countSyncs();
+    expect(await sequence(journal, 'r1')).toEqual([1]);
+    if (claim !== undefined && !('readOnly' in options)) await journal.append(step(claim, 1));
+    expect(syncs()).toEqual({ alone: 0, beside: 0 });
+  });
+
+  it('uses neither its file nor what it has read of it after the disk has failed, and says so', async () => {
+    const path = temporaryFile();
+    const journal = openJournal(path);
+    const claims = await withRuns(journal, 'r1', 'r2');
+    const disk = slowDisk();
+    const appends = claims.map((claim) => journal.append(step(claim, 1)));
+    await until(() => disk.waiting() === 1);
+    const read = journal.read('r1');
+    disk.done(broken());
+    for (const each of [...appends, read]) {
+      const error = await expectCode(each, 'journal_unsynced');
+      expect(error.message).toContain('EIO: i/o error');
+      expect(error.message).toContain('start the process again');
+    }
+    await expectCode(journal.read('r1'), 'journal_unsynced');
+    await expectCode(journal.create(newRun('r3')), 'journal_unsynced');
+    // A new process goes on with what is there.
+    vi.mocked(fs.fdatasync).mockRestore();
+    expect(await sequence(openJournal(path), 'r1')).toEqual([1, 2]);
+  });
+
+  it('on whose disk the write of one run alone has failed ends the run with the error', async () => {
+    const journal = openJournal(temporaryFile());
+    const faults: unknown[] = [];
+    const planner = () => {
+      vi.spyOn(fs, 'fdatasyncSync').mockImplementation(() => {
+        throw broken();
+      });
+      return { kind: 'finish', reason: 'goal' } as const;
+    };
+    const runtime = createRuntime({ planner, tools: [], journal, onFault: (error) => void faults.push(error) });
+    onTestFinished(() => runtime.close());
+    const run = await runtime.start('q');
+    await expectCode(run.result(), 'journal_unsynced');
+    await expectCode(runtime.start('another'), 'journal_unsynced');
+  });
+});
