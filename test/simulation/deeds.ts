@@ -25,12 +25,16 @@ export async function atWork<T>(
   { process, ledger }: ToolWorld,
   act: () => Promise<T>,
 ): Promise<T> {
-  const workers = ledger.atWork.get(key) ?? new Set();
-  ledger.atWork.set(key, workers.add(process));
+  const workers = ledger.atWork.get(key) ?? new Map<SimulatedProcess, number>();
+  ledger.atWork.set(key, workers);
+  // Several parts of a call may be under way at once.
+  workers.set(process, (workers.get(process) ?? 0) + 1);
   try {
     return await act();
   } finally {
-    workers.delete(process);
+    const left = (workers.get(process) ?? 1) - 1;
+    if (left === 0) workers.delete(process);
+    else workers.set(process, left);
   }
 }
 

@@ -183,8 +183,8 @@ export class Ledger {
   readonly newer: WeakSet<Entry> = new WeakSet();
   /** By the name under which each process claims runs. */
   readonly owners: Map<string, SimulatedProcess> = new Map();
-  /** The processes that have a call under way, by its key. */
-  readonly atWork: Map<string, Set<SimulatedProcess>> = new Map();
+  /** The processes that have a call under way, by its key, and how many parts of it. */
+  readonly atWork: Map<string, Map<SimulatedProcess, number>> = new Map();
   /** Requests on their way to the world, by key: whoever sent them may be dead. */
   readonly underWay: Map<string, number> = new Map();
   readonly refuted: Map<string, number> = new Map();
@@ -405,7 +405,7 @@ export class Ledger {
   /** A living process is in the call under this key, or what it asked for is on its way. */
   isAtWork(key: string): boolean {
     if ((this.underWay.get(key) ?? 0) > 0) return true;
-    return [...(this.atWork.get(key) ?? [])].some(({ alive }) => alive);
+    return [...(this.atWork.get(key)?.keys() ?? [])].some(({ alive }) => alive);
   }
 
   /** The world has said that the call under this key did not happen. */
