@@ -97,7 +97,7 @@ describe('a SQLite journal', () => {
   it('waits for the disk once for what was read, and again when another process has written', async () => {
     const path = temporaryFile();
     const [journal, other] = [openJournal(path), openJournal(path)];
-    const [claim] = await withRuns(journal, 'r1');
+    const claim = await createClaimed(journal, 'r1');
     await Promise.all([journal.read('r1'), other.read('r1')]);
     const syncs = countSyncs();
     for (let count = 0; count < 3; count += 1) {
@@ -105,7 +105,7 @@ describe('a SQLite journal', () => {
       await journal.read('r1');
     }
     expect(syncs()).toEqual({ alone: 0, beside: 0 });
-    if (claim !== undefined) await journal.append(step(claim, 1));
+    await journal.append(step(claim, 1));
     expect(syncs()).toEqual({ alone: 1, beside: 0 });
     for (let count = 0; count < 3; count += 1) {
       await other.read('r1');
@@ -114,16 +114,35 @@ describe('a SQLite journal', () => {
     expect(syncs()).toEqual({ alone: 1, beside: 1 });
   });
 
+  it('waits once more for what another process has written while the disk was waited for', async () => {
+    const path = temporaryFile();
+    const [journal, other] = [openJournal(path), openJournal(path)];
+    const claim = await createClaimed(journal, 'r1');
+    await other.read('r1');
+    const disk = slowDisk();
+    await journal.append(step(claim, 1));
+    const first = seen(other.read('r1'));
+    await until(() => disk.waiting() === 1);
+    await journal.append(step(claim, 2));
+    const second = seen(other.read('r1'));
+    await quiet();
+    disk.done();
+    await until(() => first() && disk.waiting() === 1);
+    expect(second()).toBe(false);
+    disk.done();
+    await until(second);
+  });
+
   it.each([
     ['that may lose what was written last', { synchronous: 'normal' }],
     ['that is only read', { readOnly: true }],
   ] as const)('%s never waits for the disk', async (_, options) => {
     const path = temporaryFile();
-    const [claim] = await withRuns(openJournal(path), 'r1');
+    const claim = await createClaimed(openJournal(path), 'r1');
     const journal = openJournal(path, options);
     const syncs = countSyncs();
     expect(await sequence(journal, 'r1')).toEqual([1]);
-    if (claim !== undefined && !('readOnly' in options)) await journal.append(step(claim, 1));
+    if (!('readOnly' in options)) await journal.append(step(claim, 1));
     expect(syncs()).toEqual({ alone: 0, beside: 0 });
   });
 
