@@ -79,6 +79,44 @@ interface OfUser {
   readonly user?: string;
 }
 
+/** A webhook as an admin sees it: not its secret, and of its address the beginning. */
+export interface ListedWebhook {
+  readonly tenant: string;
+  readonly id: string;
+  /** Such as `https://hooks.example.com`. */
+  readonly origin: string;
+  readonly format: 'events' | 'a2a' | 'a2a-0.3';
+  /** Events before this time are not posted. Milliseconds since the epoch. */
+  readonly since: number;
+  /** Whose runs are posted, and which events of them. Absent: all. */
+  readonly user?: string;
+  readonly session?: string;
+  readonly agent?: string;
+  readonly run?: string;
+  readonly events?: readonly string[];
+}
+
+/** Counts of runs, as `hooks.state` of the server has them. Times are milliseconds since the epoch. */
+export interface WebhookStanding {
+  readonly open: number;
+  readonly posting: number;
+  readonly failing: number;
+  readonly gaveUp: number;
+  /** When the first of the failing runs is tried again. */
+  readonly nextAt?: number;
+  /** What failed last, and why. */
+  readonly last?: {
+    readonly run: string;
+    readonly position: number;
+    readonly attempts?: number;
+    readonly failingSince?: number;
+    readonly failedAt?: number;
+    readonly nextAt?: number;
+    readonly gaveUpAt?: number;
+    readonly error?: string;
+  };
+}
+
 export interface ErasedUser {
   readonly runs: number;
   readonly artifacts: number;
@@ -161,6 +199,18 @@ export class Client {
       return this.run(run);
     },
     delete: (id: string): Promise<void> => this.#http.json(urlPath`/schedules/${id}`, { method: 'DELETE' }),
+  };
+
+  /** For an admin. */
+  readonly webhooks = {
+    /** Those of the tenant by their ids. */
+    list: (query: Omit<PageQuery, 'user'> = {}): Promise<ListPage<ListedWebhook>> =>
+      this.#http.json('/webhooks', { query: { ...query } }),
+    get: (
+      id: string,
+      of: { readonly tenant?: string } = {},
+    ): Promise<ListedWebhook & { readonly state: WebhookStanding }> =>
+      this.#http.json(urlPath`/webhooks/${id}`, { query: { ...of } }),
   };
 
   /** What answers hold for questions to come. */

@@ -6,10 +6,12 @@ export {
   type ClientStartOptions,
   createClient,
   type ErasedUser,
+  type ListedWebhook,
   type ListPage,
   type RunListQuery,
   type TakenAnswer,
   type WaitingListQuery,
+  type WebhookStanding,
 } from './client.ts';
 export { ClientError, type CreateClientOptions } from './http.ts';
 export {

@@ -17,7 +17,7 @@ import {
   type StoreWrite,
   skeletonOf,
 } from '#core';
-import { type Journal, patiently, type RunRecord, type SessionRecord } from '#journal';
+import { type Journal, patiently, type RunQuery, type RunRecord, type SessionRecord } from '#journal';
 import { endedStatus, foldEntries } from '#state';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { endCancelled } from '../loop/next.ts';
@@ -99,7 +99,7 @@ async function eraseTitles(journal: Journal, owner: StoreOwner): Promise<void> {
 }
 
 /** Tasks are runs too. */
-async function* runsOf(journal: Journal, owner: StoreOwner): AsyncGenerator<RunRecord> {
+export async function* runsOf(journal: Pick<Journal, 'list'>, owner: RunQuery): AsyncGenerator<RunRecord> {
   for (let after: string | undefined; ; ) {
     const page = await journal.list({ ...owner, limit: PAGE, ...(after === undefined ? {} : { after }) });
     yield* page;

@@ -16,7 +16,7 @@ export type { AgentRecord } from './agents.ts';
 export type { Answer, Approval, PauseAnswer, Rejection, Settlement } from './answers.ts';
 export { callMeant } from './cancel-call.ts';
 export type { Advance, Advanced, Driver } from './driver-port.ts';
-export { eraseUser } from './erase.ts';
+export { eraseUser, runsOf } from './erase.ts';
 export type { ForkOptions, ForkPlan, ForkResult } from './fork.ts';
 export { forkEntries, forkRun } from './fork.ts';
 export type { Gate } from './gate.ts';
@@ -52,6 +52,7 @@ export type { SendOptions, SentMessage, Session, SessionOptions } from './sessio
 export type { SessionEvent } from './session-events.ts';
 export type { MemoryOptions } from './session-memory.ts';
 export { continuedAfter } from './session-memory.ts';
+export { turnsBefore } from './session-path.ts';
 export { BUSY_MODES, type BusyMode } from './session-send.ts';
 export { DATA_STREAM } from './session-shown.ts';
 export type { TurnView } from './session-turns.ts';

@@ -1,5 +1,5 @@
 /** The events of a run as one stream, with those of the tasks below it where somebody asks for them. */
-import type { RunEvent, TaskStep } from '#core';
+import { defined, type RunEvent, type TaskStep } from '#core';
 import {
   answerable,
   applyEntry,
@@ -13,9 +13,10 @@ import {
   wakesByTasks,
 } from '#state';
 import { type Backlog, Follower, type FollowOptions } from './follow.ts';
+import { admitted, assertMayRead, type HandleOptions } from './gate.ts';
 import { passingEvent } from './passing-events.ts';
 import type { RunHost } from './run-host.ts';
-import type { PageOptions } from './run-options.ts';
+import type { EventOptions, PageOptions } from './run-options.ts';
 import { type TaskPlace, TasksBelow } from './tasks-below.ts';
 
 export interface RunEvents {
@@ -79,24 +80,38 @@ export async function recordedEvents(
 
 const DEFAULT_PAGE = 500;
 
-/** The events of the run, and of the run that goes on where it has ended. */
-export async function* readOn(
-  mayRead: () => Promise<void>,
-  follower: Follower<RunEvent>,
-  next: () => Promise<AsyncGenerator<RunEvent, void> | undefined>,
-  signal?: AbortSignal,
+/** The run that goes on where this one has ended. */
+export function successorOf(state: RunState | undefined): string | undefined {
+  const ending = state?.ending;
+  return ending?.kind === 'finished' ? ending.successor?.run : undefined;
+}
+
+/**
+ * The events of the run, and of the runs that go on where it has ended, as far as they may be read.
+ * @param isAdmitted true: the gate was asked about the run itself just now.
+ */
+export async function* conversationEvents(
+  host: RunHost,
+  run: string,
+  { from = 1, signal, ...rest }: EventOptions,
+  user: HandleOptions,
+  isAdmitted = false,
 ): AsyncGenerator<RunEvent, void> {
-  await mayRead();
+  const { as, gate } = user;
+  await assertMayRead(host.deps.journal, run, defined({ as, gate: isAdmitted ? undefined : gate }));
   const isLeft = (): boolean => signal?.aborted === true;
   if (isLeft()) return;
+  const follower = followEvents(host, run, { from, ...rest });
   const stop = (): void => follower.stop();
   signal?.addEventListener('abort', stop);
   try {
-    yield* follower.follow();
+    yield* admitted(follower.follow(), run, gate);
   } finally {
     signal?.removeEventListener('abort', stop);
   }
-  if (!isLeft()) yield* (await next()) ?? [];
+  const next = successorOf(follower.state);
+  if (isLeft() || next === undefined || (await gate?.mayRead(next)) === false) return;
+  yield* conversationEvents(host, next, { ...rest, ...defined({ signal }) }, user, true);
 }
 
 /** Whether nothing more comes until somebody answers a pause. */

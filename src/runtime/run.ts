@@ -48,14 +48,14 @@ import {
 import { CANCEL_CALL, type CancelCallOptions, callMeant } from './cancel-call.ts';
 import { type FollowOptions, followUntil, keptAlive } from './follow.ts';
 import { type ForkOptions, readForkOptions } from './fork.ts';
-import { admitted, assertMayRead, type HandleOptions } from './gate.ts';
+import { assertMayRead, type HandleOptions } from './gate.ts';
 import { type RowOptions, readStream } from './read-stream.ts';
 import type { ReopenAs } from './reopen.ts';
 import { type Diagnosis, diagnose, type RepairOptions, repairRun } from './repair.ts';
 import type { ReplayReport } from './replay.ts';
 import { type RunResult, wholeResultOf } from './result.ts';
 import { acceptsOnly, pauseOfPlan, unlessOldNews } from './resumed-pauses.ts';
-import { type EventPage, followEvents, isSettled, readOn, recordedEvents } from './run-events.ts';
+import { conversationEvents, type EventPage, isSettled, recordedEvents, successorOf } from './run-events.ts';
 import type { RunHost, RunSources } from './run-host.ts';
 import {
   assertBreakpoint,
@@ -102,15 +102,7 @@ export class Run {
    */
   events(options: EventOptions = {}): AsyncGenerator<RunEvent, void> {
     assertOptions('events', options, EVENTS);
-    const { from = 1, signal, ...rest } = options;
-    const follower = followEvents(this.#host, this.id, { from, ...rest });
-    const next = async () => {
-      const run = this.#successor(follower.state);
-      const isLeftOut = run === undefined || (await this.#user.gate?.mayRead(run.id)) === false;
-      return isLeftOut ? undefined : run.events({ ...rest, ...defined({ signal }) });
-    };
-    const events = readOn(() => this.#assertMayRead(), follower, next, signal);
-    return admitted(events, this.id, this.#user.gate);
+    return conversationEvents(this.#host, this.id, options, this.#user);
   }
 
   /**
@@ -162,9 +154,8 @@ export class Run {
   }
 
   #successor(state: RunState | undefined): Run | undefined {
-    const ending = state?.ending;
-    if (ending?.kind !== 'finished' || ending.successor === undefined) return undefined;
-    return new Run(ending.successor.run, this.#host, this.#user);
+    const run = successorOf(state);
+    return run === undefined ? undefined : new Run(run, this.#host, this.#user);
   }
 
   /**

@@ -85,9 +85,10 @@ export class Visit {
     return this.runtime.run(run, { as: this.caller(session), ...defined({ gate: this.#gate }) });
   }
 
-  /** Whether a run of the visitor's may be looked at, as `may` says. */
-  mayRead(record: RunRecord): Promise<boolean> {
-    return this.may('read', subjectOf(record));
+  /** Whether a run of the visitor's may be looked at, and whether this may be done with it, as `may` says. */
+  async allows(action: Action, record: RunRecord): Promise<boolean> {
+    const subject = subjectOf(record);
+    return (await this.may('read', subject)) && (action === 'read' || (await this.may(action, subject)));
   }
 
   /** The record of the run, if it may be looked at. */

@@ -57,6 +57,43 @@ describe('a connection', async () => {
     await proxy.close();
   });
 
+  it('that breaks or swallows what is sent when the journal is opened is told of, and the next operation opens it', async () => {
+    const proxy = await TcpProxy.start(server.port);
+    const times = { query_timeout: 1_000, connectionTimeoutMillis: 1_000 };
+    // Somebody else makes tables, too, as long as it takes.
+    const other = new pg.Client({ connectionString: server.url });
+    await other.connect();
+    const hold = `SELECT pg_advisory_lock(${0x70696c6f74616765n})`;
+    const places = ['to_regclass', 'pg_advisory_xact_lock', 'CREATE TABLE', 'UPDATE'];
+    const failures = places.flatMap((text) => [
+      { text, fail: () => proxy.cutAll() },
+      { text, fail: () => proxy.mute() },
+    ]);
+    for (const [number, { text, fail }] of failures.entries()) {
+      const pool = new pg.Pool({ connectionString: proxy.url, max: 2, ...times }).on('error', () => undefined);
+      const journal = postgresJournal({ pool }, { schema: `opened_${number}` });
+      if (text === 'pg_advisory_xact_lock') await other.query(hold);
+      proxy.answer((bytes) => {
+        if (!bytes.includes(text)) return undefined;
+        proxy.answer(undefined);
+        fail();
+        return undefined;
+      });
+      await Promise.all([
+        expectCode(journal.create(newRun('run')), 'journal_unavailable'),
+        expectCode(journal.list({}), 'journal_unavailable'),
+      ]);
+      await other.query('SELECT pg_advisory_unlock_all()');
+      proxy.unmute();
+      await journal.create(newRun('run'));
+      expect(await sequence(journal, 'run')).toEqual([1]);
+      await journal.close();
+      await pool.end();
+    }
+    await other.end();
+    await proxy.close();
+  });
+
   it('that is swallowed when the journal is closed does not hold it up', async () => {
     const proxy = await TcpProxy.start(server.port);
     const journal = postgresJournal({ url: proxy.url }, { schema: 'swallowed' });

@@ -1,9 +1,12 @@
 /** Many processes come to an empty database at the same moment. */
+import pg from 'pg';
 import { expect, it, onTestFinished } from 'vitest';
 import { postgresJournal } from '#journal/postgres';
 import { ana, expectCode, newRun } from '#testing';
 import { postgresUrl } from '../kit/postgres.ts';
 import { asAdmin } from '../kit/roles.ts';
+import { until } from '../kit/waiting.ts';
+import { separated } from './separated.ts';
 
 it('makes the tables once, whoever comes first', async () => {
   const url = await postgresUrl();
@@ -26,4 +29,23 @@ it('names of schemas that Postgres keeps for itself are refused, and tables that
   await asAdmin(url, `ALTER TABLE ${schema}.runs RENAME COLUMN fence TO barrier`);
   const error = await expectCode(journal.claim({ ...ana, run: 'r' }), 'journal_corrupt');
   expect(error.message).toContain('column');
+});
+
+it('what is brought to the present format while workers are in its way is tried again', async () => {
+  const url = await postgresUrl();
+  const { open, close, schema } = await separated(url);
+  onTestFinished(close);
+  await open().create(newRun('r'));
+  await asAdmin(url, `DROP TABLE ${schema}.readers, ${schema}.passing; UPDATE ${schema}.format SET version = 1`);
+  // A worker of the older version writes entries, and comes to a run that the newer one has taken hold of.
+  const worker = new pg.Client({ connectionString: url });
+  await worker.connect();
+  onTestFinished(() => worker.end());
+  await worker.query(`BEGIN; SET LOCAL deadlock_timeout = '60s'; LOCK TABLE ${schema}.entries IN ROW EXCLUSIVE MODE`);
+  const found = open().list({});
+  const waiting = `SELECT FROM pg_locks WHERE relation = '${schema}.entries'::regclass AND NOT granted`;
+  await until(async () => (await worker.query(waiting)).rowCount === 1);
+  expect((await worker.query(`SELECT id FROM ${schema}.runs`)).rows).toEqual([{ id: 'r' }]);
+  await worker.query('COMMIT');
+  expect((await found).length).toBe(1);
 });

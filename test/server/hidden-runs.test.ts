@@ -101,6 +101,41 @@ it('ends the events of a conversation before a run that goes on with it and may 
   }
 });
 
+it('asks once about each run that a conversation goes on with, and about each of their tasks', async () => {
+  const pay = make('pay', () => 'receipt');
+  const helper = agent({ name: 'helper', planner: script(call('pay', {}), finish('secret')), tools: [pay] });
+  const help = agentTool(helper, { name: 'ask_helper', description: 'Helps.' });
+  const last = agent({ name: 'last', planner: script(finish('of the last')) });
+  const clerk = agent({
+    name: 'clerk',
+    planner: script(call('ask_helper', { input: 'x' }), call('transfer_to_last', {})),
+    tools: [help, handoff(last, { description: 'Ends it.' })],
+  });
+  const desk = agent({
+    name: 'desk',
+    planner: script(call('transfer_to_clerk', {})),
+    tools: [handoff(clerk, { description: 'Takes over.' })],
+  });
+  const { runtime } = world({ agents: [desk, clerk, last, helper] });
+  const run = await runtime.start('q', { agent: 'desk', identity: { ...ANA, session: 's', run: 'run_desk' } });
+  await run.result();
+  const agents = new Map((await runtime.list()).map(({ identity, agent: of }) => [identity.run, of]));
+  for (const hidden of ['nobody', 'helper', 'last']) {
+    const asked: (string | undefined)[] = [];
+    const gate = {
+      mayRead: async (id: string) => {
+        asked.push(agents.get(id));
+        return agents.get(id) !== hidden;
+      },
+      assertMaySend: async () => {},
+    };
+    const events = await taken(runtime.run('run_desk', { gate }).events({ tasks: true }));
+    const told = new Set(events.map(({ identity }) => agents.get(identity.run)));
+    expect(asked).toEqual(['desk', 'clerk', 'helper', 'last']);
+    expect([...told]).toEqual(['desk', 'clerk', 'helper', 'last'].filter((each) => each !== hidden));
+  }
+});
+
 it('names no run that may not be read as the place where a page of a list ends', async () => {
   const asking = agent({ name: 'asking', planner: script(pause, finish('done')) });
   const { runtime, ask } = await served(

@@ -20,7 +20,7 @@ async function served(may: Access['may'] & object, agents: readonly Agent[]) {
     const answer = await ask(`/sessions/s/${what}`);
     return { status: answer.status, text: await answer.text() };
   };
-  return { ...made, say, read, client: as('acme/ana').session('s') };
+  return { ...made, ask, as, say, read, client: as('acme/ana').session('s') };
 }
 
 it('hides a turn in messages, turns, branches, events and the result', async () => {
@@ -71,4 +71,61 @@ it('lists no turn of which one run may not be read, and of its messages shows wh
   // What was said before the handover is of a run that may be read.
   hidden = 'clerk';
   expect(await agents()).toEqual([0, 2]);
+});
+
+async function threeSessions(may: Access['may'] & object) {
+  const made = await served(may, [scenarioAgent(new Effects())]);
+  for (const [session, text] of [
+    ['a', 'say one'],
+    ['b', 'say two'],
+    ['c', 'say secret'],
+    ['a', 'say three'],
+    ['b', 'say secret'],
+  ] as const) {
+    await made.clock.advance(1_000);
+    await (await made.runtime.session(session, { identity: ANA }).send(text)).result();
+  }
+  return { ...made, client: made.as('acme/ana') };
+}
+
+it('lists sessions with the counts, the times and the order of the turns that may be read', async () => {
+  let hidden = 'nothing';
+  const { client, ask, runtime } = await threeSessions(
+    (action, { run }) => action !== 'read' || !run?.query.includes(hidden),
+  );
+  const { sessions } = client;
+  const whole = (await sessions.list()).items;
+  expect(whole.map(({ session, turns }) => `${session}${turns}`)).toEqual(['b2', 'a2', 'c1']);
+  expect(whole).toEqual(await runtime.sessions.list({ tenant: 'acme' }));
+  const [, secret] = await client.session('b').turns();
+  await runtime.session('b', { identity: ANA }).switchTo(secret?.turn ?? '');
+  hidden = 'secret';
+  const [first] = await client.session('b').turns();
+  const b = { ...ANA, session: 'b', turns: 1, waiting: 0, createdAt: first?.createdAt, updatedAt: first?.createdAt };
+  expect((await sessions.list()).items).toEqual([whole[1], b]);
+  expect(await sessions.get('b')).toEqual(b);
+  expect((await sessions.list({ since: whole[1]?.updatedAt ?? 0 })).items).toEqual([whole[1]]);
+  expect((await ask('/sessions/c')).status).toBe(404);
+  const page = await sessions.list({ limit: 1 });
+  const rest = await sessions.list({ limit: 1, after: page.next ?? '' });
+  expect([page.items, rest]).toEqual([[whole[1]], { items: [b] }]);
+});
+
+it('deletes a session whose runs may all be stopped by the visitor, and no other', async () => {
+  let denied = 'control';
+  const { client, ask, runtime } = await threeSessions(
+    (action, { run }) => action !== denied || !run?.query.includes('secret'),
+  );
+  for (denied of ['control', 'read']) {
+    for (const session of ['b', 'c']) {
+      const refused = await ask(`/sessions/${session}`, { method: 'DELETE' });
+      const text = await refused.text();
+      expect([refused.status, JSON.parse(text)]).toMatchObject([403, { code: 'forbidden' }]);
+      expect(text).not.toMatch(/run_|secret/);
+    }
+  }
+  expect(await client.sessions.delete('a')).toBe(2);
+  expect((await runtime.list()).length).toBe(3);
+  denied = 'nothing';
+  expect(await client.sessions.delete('b')).toBe(2);
 });

@@ -111,7 +111,7 @@ describe('may', () => {
     expect((await ask('POST /schedules/c/trigger')).status).toBe(403);
   });
 
-  it('hides a run in every list, and a session in the list of sessions', async () => {
+  it('hides a run in every list, and a session of which nothing may be read in the list of sessions', async () => {
     const may: Access['may'] = (action, { run, session }) =>
       action !== 'read' || !(run?.query.includes('secret') || session === 'hidden');
     const { ask, runtime } = served(() => ({ identity: ANA, may }));
@@ -126,7 +126,7 @@ describe('may', () => {
     const { tasks } = (await ask('POST /a2a', rpc('ListTasks', {}))).json.result;
     expect(tasks.map(({ id }: { id: string }) => id)).toEqual(['run-two']);
     const { items } = (await ask('GET /sessions')).json;
-    expect(items.map(({ session }: { session: string }) => session)).toEqual(['two', 'one']);
+    expect(items.map(({ session }: { session: string }) => session)).toEqual(['two']);
   });
 });
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { local } from '#core';
 import { schemaErrors } from '#schema';
+import { webhooks } from '#server';
 import { call, finish, script } from '../kit/decisions.ts';
 import { projectDir } from '../kit/project.ts';
 import { make } from '../kit/tools.ts';
@@ -150,6 +151,13 @@ describe('the description', () => {
     await fits('post', '/events/{key}', { key: 'order-17' }, { paid: true });
     await fits('get', '/runs/{run}/diagnosis', { run }, undefined, '', 'acme/boss/admin');
     await fits('post', '/runs/{run}/repair', { run }, {}, '', 'acme/boss/admin');
+    await webhooks({ runtime: made.runtime, allowHosts: ['127.0.0.1'] }).put({
+      id: 'all',
+      tenant: 'acme',
+      url: 'http://127.0.0.1/',
+    });
+    for (const path of ['/webhooks', '/webhooks/{webhook}'])
+      await fits('get', path, { webhook: 'all' }, undefined, '', 'acme/boss/admin');
     await made.runtime.store.of({ tenant: 'acme', user: 'ana' }).put(['memory', 'facts'], 'color', { text: 'blue' });
     await fits('get', '/memory', {}, undefined, '?limit=1');
     for (const method of ['get', 'delete'])

@@ -129,13 +129,7 @@ export class Database {
   write<T>(locks: readonly Lock[], run: (sql: Sql, times: Times) => Promise<T>): Promise<T> {
     return this.#during(async () => {
       const pool = await this.#open();
-      for (let tries = 1; ; tries += 1) {
-        try {
-          return await this.#transact(pool, locks, run);
-        } catch (error) {
-          if (!isConflict(error) || tries >= MOST_TRIES) throw error;
-        }
-      }
+      return untilNoConflict(() => this.#transact(pool, locks, run));
     });
   }
 
@@ -293,6 +287,17 @@ export class Database {
     const pool = await this.#pool?.catch(() => undefined);
     pool?.off('acquire', hearErrors);
     if (this.#options.isOwn) await pool?.end();
+  }
+}
+
+/** Does a whole transaction, and again when the server has rolled it back because another one was in its way. */
+export async function untilNoConflict<T>(transact: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await transact();
+    } catch (error) {
+      if (!isConflict(error) || tries >= MOST_TRIES) throw error;
+    }
   }
 }
 

@@ -24,6 +24,12 @@ export function isConflict(thrown: unknown): boolean {
   return state === DEADLOCK || state === SERIALIZATION;
 }
 
+/** The server has given a statement up because it took, or waited, too long. */
+export function isTimeout(thrown: unknown): boolean {
+  const state = stateOf(thrown);
+  return state === STATEMENT_TIMEOUT || state === LOCK_TIMEOUT;
+}
+
 /** The five characters with which the server classes an error; `undefined` when it was not the server that spoke. */
 export function stateOf(thrown: unknown): string | undefined {
   if (!(thrown instanceof Error) || !('code' in thrown) || !('severity' in thrown)) return undefined;

@@ -3,9 +3,9 @@
  */
 import type { PoolClient } from 'pg';
 import { PilotageError } from '#core';
-import { type Database, rollBack } from './database.ts';
-import { isConflict, stateOf } from './failures.ts';
-import { BEGIN_STEP, untilDone } from './migrations.ts';
+import type { Database } from './database.ts';
+import { stateOf } from './failures.ts';
+import { makeOnce, untilDone } from './migrations.ts';
 import { ISOLATE, OPEN_TABLES, OPEN_UP, POLICIES } from './policies.ts';
 import type { Isolation } from './tenant-settings.ts';
 
@@ -13,7 +13,6 @@ const ROLE = `
   SELECT current_user::text AS role, rolsuper OR rolbypassrls AS passes FROM pg_roles WHERE rolname = current_user`;
 const OF_ROLE = 'SELECT tenant FROM {tenant_roles} WHERE role = session_user';
 const NO_PRIVILEGE = '42501';
-const MOST_TRIES = 5;
 
 /** Before anything is made. @throws PilotageError `invalid_config` for a role that no policy holds for. */
 export async function assertHeld(database: Database): Promise<void> {
@@ -53,21 +52,16 @@ export async function setIsolation(database: Database, isOn: boolean): Promise<v
   await database.onClient((client) => changeIsolation(client, database, isOn));
 }
 
-/** Statements that are under way hold tables in another order. */
 async function changeIsolation(client: PoolClient, database: Database, isOn: boolean): Promise<void> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      await untilDone(client, BEGIN_STEP);
+  try {
+    await makeOnce(client, async () => {
       // Somebody else may have done it meanwhile.
       const isDone = isOn && (await isWhole(client, database));
       if (!isDone) await untilDone(client, database.qualify(isOn ? ISOLATE : OPEN_UP));
-      await client.query('COMMIT');
-      return;
-    } catch (error) {
-      await rollBack(client, error);
-      if (stateOf(error) === NO_PRIVILEGE) throw withoutPolicies(database, error);
-      if (!isConflict(error) || tries >= MOST_TRIES) throw error;
-    }
+    });
+  } catch (error) {
+    if (stateOf(error) === NO_PRIVILEGE) throw withoutPolicies(database, error);
+    throw error;
   }
 }
 

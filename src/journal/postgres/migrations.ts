@@ -1,8 +1,8 @@
 /** Brings the tables of a journal to the present version, once, whoever comes first. */
 import type { PoolClient, QueryConfig } from 'pg';
 import { PilotageError } from '#core';
-import { type Database, IDLE_IN_TRANSACTION_MS } from './database.ts';
-import { stateOf } from './failures.ts';
+import { type Database, IDLE_IN_TRANSACTION_MS, rollBack, STATEMENT_MS, untilNoConflict } from './database.ts';
+import { isTimeout, stateOf } from './failures.ts';
 import { ISOLATE } from './policies.ts';
 import { OLDEST_COMPATIBLE, POSTGRES_FORMAT, SCHEMA_STEPS } from './schema.ts';
 
@@ -19,10 +19,13 @@ const TABLE_IS_THERE = '42P07';
 /** "pilotage", for those who come at the same time: their lock must not depend on the name of a schema that does not exist yet. */
 const LOCK = 0x70696c6f74616765n;
 
-/** Whoever is frozen meanwhile does not hold up the others. */
-export const BEGIN_STEP: string = `
-  BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS};
-  SELECT pg_advisory_xact_lock(${LOCK})`;
+/**
+ * Whoever is frozen meanwhile does not hold up the others. The wait for the lock is given up in time and begun anew: a connection that does not answer any
+ * more would be waited for without end.
+ */
+const BEGIN_STEP = `
+  BEGIN; SET LOCAL statement_timeout = ${STATEMENT_MS}; SET LOCAL idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS};
+  SELECT pg_advisory_xact_lock(${LOCK}); SET LOCAL statement_timeout = 0`;
 const LONGEST_MS = 2 ** 31 - 1;
 
 interface Format {
@@ -55,33 +58,61 @@ export async function migrate(
   });
 }
 
-async function bring(
-  client: PoolClient,
-  database: Database,
-): Promise<{ from: number; to: number; isIsolated: boolean }> {
-  try {
-    await untilDone(client, BEGIN_STEP);
+function bring(client: PoolClient, database: Database): Promise<{ from: number; to: number; isIsolated: boolean }> {
+  return makeOnce(client, async () => {
     const there = await formatOf(client, database);
     if (there === undefined) await client.query(database.qualify(FORMAT.replace('SCHEMA_NAME', database.quoted)));
     // Somebody may have made it since the server looked: whether a table is there it remembers until it uses it.
     const { rows } = await client.query<Format>(database.qualify(READ));
     const { version: from, oldest } = rows[0] ?? { version: 0, oldest: 0 };
     assertKnown(database, { version: from, oldest });
-    for (const { sql } of SCHEMA_STEPS.slice(from)) await untilDone(client, database.qualify(sql));
+    // What is empty is made in no time.
+    const step = (text: string) => (from === 0 ? client.query(text) : untilDone(client, text));
+    for (const { sql } of SCHEMA_STEPS.slice(from)) await step(database.qualify(sql));
     const { isIsolated = false } = there ?? {};
     if (isIsolated) await untilDone(client, database.qualify(ISOLATE));
     const to = Math.max(from, POSTGRES_FORMAT);
     const set = `UPDATE {format} SET version = ${to}, oldest = greatest(oldest, ${OLDEST_COMPATIBLE}) WHERE version < ${to}`;
-    await client.query(`${database.qualify(set)}; COMMIT`);
+    await client.query(database.qualify(set));
     return { from, to, isIsolated };
-  } catch (error) {
+  }).catch((error: unknown) => {
     if (stateOf(error) !== TABLE_IS_THERE) throw error;
     const message = `The schema ${database.schema} has tables that are not a journal of Pilotage, and was left as it is. Give the journal a schema of its own.`;
     throw new PilotageError('invalid_config', message, { cause: error });
+  });
+}
+
+/**
+ * One transaction in which tables are made or changed, one process after another. @param make may be tried several times: statements that are under way
+ * hold tables in another order.
+ */
+export function makeOnce<T>(client: PoolClient, make: () => Promise<T>): Promise<T> {
+  return untilNoConflict(async () => {
+    await begin(client);
+    try {
+      const made = await make();
+      await client.query('COMMIT');
+      return made;
+    } catch (error) {
+      await rollBack(client, error);
+      throw error;
+    }
+  });
+}
+
+/** Whoever makes something just now takes as long as it takes. */
+async function begin(client: PoolClient): Promise<void> {
+  for (;;) {
+    try {
+      await client.query(BEGIN_STEP);
+      return;
+    } catch (error) {
+      if (!(await rollBack(client, error)) || !isTimeout(error)) throw error;
+    }
   }
 }
 
-/** An index of a large table takes as long as it takes, and so does whoever makes it just now. */
+/** An index of a large table takes as long as it takes. */
 export async function untilDone(client: PoolClient, text: string): Promise<void> {
   await client.query({ text, query_timeout: LONGEST_MS } as QueryConfig);
 }

@@ -4,7 +4,7 @@
  */
 import { PilotageError } from '#core';
 import type { Database } from './database.ts';
-import { BEGIN_STEP, untilDone } from './migrations.ts';
+import { makeOnce, untilDone } from './migrations.ts';
 
 /** Longer vectors have no form there. */
 export const MOST_DIMENSIONS = 16_000;
@@ -60,9 +60,7 @@ export async function prepareVectors(database: Database, mayMigrate: boolean): P
     if (home === null) throw noExtension();
     if (isMade) return;
     if (!mayMigrate) throw notMade(database);
-    await untilDone(client, BEGIN_STEP);
-    await untilDone(client, database.qualify(MAKE.replaceAll('HOME', () => home)));
-    await client.query('COMMIT');
+    await makeOnce(client, () => untilDone(client, database.qualify(MAKE.replaceAll('HOME', () => home))));
   });
 }
 

@@ -15,6 +15,7 @@ import { SESSION_ROUTES } from './session-routes.ts';
 import { assertSignedEvents, isSignedPath, type SignedEvents, signalRoutes } from './signal-routes.ts';
 import { USER_ROUTES } from './user-routes.ts';
 import { API_VERSION } from './version.ts';
+import { WEBHOOK_ROUTES } from './webhook-routes.ts';
 
 export interface ApiOptions {
   /** What stands before all of its paths, such as `/api`. Default: nothing. */
@@ -59,7 +60,7 @@ export function apiRoutes(path: string, signedEvents: readonly SignedEvents[]): 
   });
   const routes = [
     ...[...SESSION_ROUTES, ...RUN_ROUTES, ...READING_ROUTES, ...CONTROL_ROUTES, ...signalRoutes(signedEvents)],
-    ...[...USER_ROUTES, ...SCHEDULE_ROUTES, ...HEALTH_ROUTES, description, page],
+    ...[...USER_ROUTES, ...SCHEDULE_ROUTES, ...WEBHOOK_ROUTES, ...HEALTH_ROUTES, description, page],
   ];
   let made: object | undefined;
   const document = (): object => {

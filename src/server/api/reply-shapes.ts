@@ -15,10 +15,14 @@ import type {
   Waiting,
 } from '#runtime';
 import type { PlanView, RunComparison, RunSnapshot, RunTrajectory } from '#state';
+import type { Webhook } from '../webhooks/subscription.ts';
+import type { WebhookState } from '../webhooks/webhooks.ts';
 import { type Typed, typed } from './route.ts';
 
 const text: JsonObject = { type: 'string' };
 const whole: JsonObject = { type: 'integer' };
+/** With the fraction, which the clock of a database has. */
+const moment: JsonObject = { type: 'number' };
 const flag: JsonObject = { type: 'boolean' };
 const anObject: JsonObject = { type: 'object' };
 const orNull = (schema: JsonObject): JsonObject => ({ anyOf: [schema, { type: 'null' }] });
@@ -222,6 +226,27 @@ export const schedule: Typed<ScheduleRecord> = typed(
   'Schedule',
 );
 export const schedules: ReturnType<typeof listOf<ScheduleRecord>> = listOf(schedule);
+
+export interface WebhookView extends Omit<Webhook, 'url' | 'secret' | 'headers'> {
+  /** Of the address that it posts to, such as `https://hooks.example.com`. */
+  readonly origin: string;
+}
+const webhookShape = shape(
+  { tenant: text, id: text, origin: text, format: text, since: moment },
+  { user: text, session: text, agent: text, run: text, events: list(text) },
+);
+export const webhookList: ReturnType<typeof listOf<WebhookView>> = listOf(typed<WebhookView>(webhookShape, 'Webhook'));
+const delivery = shape(
+  { run: text, position: whole },
+  { attempts: whole, failingSince: moment, failedAt: moment, nextAt: moment, gaveUpAt: moment, error: text },
+);
+const webhookState = shape(
+  { open: whole, posting: whole, failing: whole, gaveUp: whole },
+  { nextAt: moment, last: delivery },
+);
+export const webhook: Typed<WebhookView & { readonly state: WebhookState }> = typed({
+  allOf: [webhookShape, shape({ state: webhookState })],
+});
 export const signalled: Typed<{
   readonly id: string;
   readonly isNew: boolean;

@@ -324,7 +324,7 @@ export const putSchedule: Typed<ScheduleBody> = typed(
   ),
   'PutSchedule',
 );
-export const listSchedules: Typed<{ readonly tenant?: string; readonly limit?: number; readonly after?: string }> =
+export const listOfTenant: Typed<{ readonly tenant?: string; readonly limit?: number; readonly after?: string }> =
   typed(shape({ tenant: text, limit: page, after: text }));
 export const ofTenant: Typed<{ readonly tenant?: string }> = typed(shape({ tenant: text }));
 export const payload: Typed<Json> = typed(anything);

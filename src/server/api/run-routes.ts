@@ -106,7 +106,7 @@ const list = route('get /runs', {
       after,
       (place) => visit.runtime.list({ ...owner, ...defined({ ...wanted, after: place }), limit }),
       ({ identity }) => identity.run,
-      (record) => visit.mayRead(record),
+      (record) => visit.allows('read', record),
     );
     return { ...page, items: page.items.map(publicRecord) };
   },

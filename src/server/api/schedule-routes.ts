@@ -54,7 +54,7 @@ const list = route('get /schedules', {
   tag,
   action: 'read',
   summary: 'The schedules of the visitor by their ids; of an admin those of the tenant.',
-  query: asks.listSchedules,
+  query: asks.listOfTenant,
   reply: jsonReply(gives.schedules),
   handle: async ({ visit, query }) => {
     const { limit = 50 } = query;

@@ -10,6 +10,7 @@ import * as gives from './reply-shapes.ts';
 import type { SendBody } from './request-shapes.ts';
 import * as asks from './request-shapes.ts';
 import { type ApiRoute, jsonReply, none, route } from './route.ts';
+import { assertControlsAll, seenSession, seenSessions } from './seen-sessions.ts';
 import {
   assertOwner,
   beginningIn,
@@ -18,7 +19,6 @@ import {
   listedFor,
   seenTurns,
   sessionOf,
-  shownPage,
   tenantOf,
   userMessageIn,
 } from './visiting.ts';
@@ -207,8 +207,9 @@ const get = route('get /sessions/{session}', {
   handle: async ({ visit, params, query: of }) => {
     const { scope } = await sessionOf(visit, params.session, 'read', of);
     const found = await visit.runtime.sessions.get(scope);
-    if (found === undefined) throw notThere(params.session);
-    return found;
+    const seen = found && (await seenSession(visit, found));
+    if (seen === undefined) throw notThere(params.session);
+    return seen;
   },
 });
 
@@ -232,6 +233,7 @@ const remove = route('delete /sessions/{session}', {
   reply: jsonReply(gives.deleted),
   handle: async ({ visit, params, query: of }) => {
     const { scope } = await sessionOf(visit, params.session, 'manage', of);
+    await assertControlsAll(visit, scope);
     return { runs: await visit.runtime.sessions.delete(scope) };
   },
 });
@@ -248,17 +250,12 @@ const list = route('get /sessions', {
     if (owner === undefined) return { items: [] };
     const { user, session } = owner;
     const tenant = tenantOf(visit, query);
-    return shownPage(
-      limit,
-      after,
-      (place) => {
-        const from = cursorIn(place, asks.placeOfSession);
-        return visit.runtime.sessions.list({ tenant, ...defined({ user, text, since, after: from }), limit });
-      },
-      (each) => cursorOf(placeOf(each)),
-      async (each) =>
-        (session === undefined || each.session === session) && visit.may('read', { session: each.session }),
-    );
+    const from = cursorIn(after, asks.placeOfSession);
+    const asked = { tenant, limit, ...defined({ user, text, since, after: from }) };
+    const found = await seenSessions(visit, asked, session);
+    const items = found.slice(0, limit);
+    const last = found.length > limit ? items.at(-1) : undefined;
+    return { items, ...defined({ next: last && cursorOf(placeOf(last)) }) };
   },
 });
 
