@@ -1,27 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { eventsIn, type Folder, makeFolder, runIn } from './command.ts';
-
-function project(): Folder {
-  const folder = makeFolder();
-  folder.write('README.md', '# A project\n');
-  folder.write('package.json', '{ "name": "sample", "scripts": { "test": "vitest" }, "dependencies": { "a": "1" } }');
-  folder.write('src/main.ts', '// TODO: write it\n');
-  folder.write('src/deep/er/x.ts', 'x\n');
-  folder.write('test/main.test.ts', 'x\n');
-  folder.write('.env', 'KEY=value\n');
-  folder.write('node_modules/a/index.js', '// TODO: not ours\n');
-  const git = (...args: string[]): void => {
-    const who = ['-c', 'user.name=Ana', '-c', 'user.email=ana@example.org'];
-    execFileSync('git', [...who, ...args], { cwd: folder.path, stdio: 'pipe' });
-  };
-  git('init', '-q');
-  git('add', 'README.md');
-  git('commit', '-q', '-m', 'Begin *here*');
-  return folder;
-}
+import { eventsIn, makeFolder, runIn } from './command.ts';
+import { project } from './surveyed.ts';
 
 describe('pilotage run without a model', () => {
   it('surveys the folder', async () => {
@@ -91,20 +73,6 @@ describe('pilotage run without a model', () => {
     expect(stdout).not.toContain('outside.txt');
   });
 
-  it('ends on a huge tree, and says that there is more', async () => {
-    const folder = makeFolder();
-    for (let top = 0; top < 60; top += 1) {
-      const inside = join(folder.path, `folder-${top}`);
-      mkdirSync(inside);
-      const files = top === 0 ? 4000 : 20;
-      for (let file = 0; file < files; file += 1) writeFileSync(join(inside, `${'n'.repeat(60)}${file}.txt`), '');
-    }
-    const { code, stdout } = await folder.run(['run', 'x']);
-    expect(code).toBe(0);
-    expect(stdout).toMatch(/At least [\d,]+ files in 60 folders/);
-    expect(stdout).toContain('The rest of `folder-0`: there is too much of it.');
-  });
-
   it('prints nothing but events with --json', async () => {
     const { code, stdout, stderr } = await project().run(['run', 'x \u009b1m', '--json']);
     expect(code).toBe(0);
@@ -115,28 +83,6 @@ describe('pilotage run without a model', () => {
     expect(events.every(({ identity }) => identity.run === events[0]?.identity.run)).toBe(true);
     expect(stderr.trim().split('\n')).toHaveLength(1);
   });
-
-  it('comes to the same report when it is killed at any point and resumed', async () => {
-    const folder = project();
-    const journal = ['--journal', join(makeFolder().path, 'runs.db')];
-    const whole = await folder.run(['run', 'x', '--json', ...journal]);
-    const events = eventsIn(whole.stdout);
-    const reportOf = (text: string): unknown => eventsIn(text).find(({ type }) => type === 'planner.finish');
-    const { payload } = reportOf(whole.stdout) as { payload: string };
-    for (let point = 1; point < events.length; point += 1) {
-      const { child, done } = folder.start(['run', 'x', '--json', ...journal]);
-      let seen = 0;
-      child.stdout?.on('data', (text: string) => {
-        seen += text.split('\n').length - 1;
-        if (seen >= point) child.kill('SIGKILL');
-      });
-      const { stdout } = await done;
-      const resumed = await folder.run(['resume', runIn(stdout), ...journal]);
-      expect(resumed.code).toBe(0);
-      expect(resumed.stdout).toBe(payload);
-    }
-    // Two processes for each point.
-  }, 400_000);
 
   it('pauses at a limit, and goes on when it is raised', async () => {
     const folder = project();

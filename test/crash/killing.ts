@@ -41,7 +41,9 @@ export async function killAtRandom({ folder, place, seed, kills: wanted }: Killi
   let runs = 0;
   while (kills < wanted) {
     for (;;) {
-      const life = await liveFor(runs, RUNS_AT_ONCE, 1 + Math.floor(random() * 40), Math.floor(random() * 6));
+      // After enough of them the last one lives.
+      const lineCount = kills < wanted ? 1 + Math.floor(random() * 40) : Number.POSITIVE_INFINITY;
+      const life = await liveFor(runs, RUNS_AT_ONCE, lineCount, Math.floor(random() * 6));
       said.push(...life.lines);
       if (!life.killed) break;
       kills += 1;

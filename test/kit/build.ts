@@ -38,9 +38,15 @@ export default async function buildOnce(project: TestProject): Promise<() => voi
     external: /^[\w@]/,
     platform: 'node',
     logLevel: 'warn',
-    output: { dir: folder, entryFileNames: '[name].js', chunkFileNames: 'chunks/[name]-[hash].js' },
+    output: {
+      dir: folder,
+      minify: { compress: false, mangle: false, codegen: true },
+      entryFileNames: '[name].js',
+      chunkFileNames: 'chunks/[name]-[hash].js',
+    },
   });
   process.env['NODE_COMPILE_CACHE'] = join(folder, 'compiled');
+  process.env['PILOTAGE_TEST_POSTGRES_TEMPLATES'] = join(folder, 'postgres');
   project.provide('build', folder);
   return () => rmSync(folder, { recursive: true });
 }

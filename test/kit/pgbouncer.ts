@@ -15,6 +15,10 @@ const PATH = [process.env['PATH'], '/usr/sbin'].join(delimiter);
 /** Its version, as a number (1.18 is 118); `undefined` where it is not installed, which is said once. */
 export const pgbouncerVersion: number | undefined = findVersion();
 
+/** Values of `max_prepared_statements`. Before 1.21 it did not know the setting, and kept nothing prepared. */
+export const KEPT: readonly (number | undefined)[] =
+  pgbouncerVersion !== undefined && pgbouncerVersion >= 121 ? [0, 200] : [undefined];
+
 function findVersion(): number | undefined {
   try {
     const said = execFileSync('pgbouncer', ['--version'], { env: { PATH }, encoding: 'utf8' });

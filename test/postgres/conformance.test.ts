@@ -1,16 +1,17 @@
-import { createHash } from 'node:crypto';
 import { describe, it } from 'vitest';
 import { postgresJournal } from '#journal/postgres';
 import { journalConformance } from '#testing';
 import { postgresUrl } from '../kit/postgres.ts';
+import { emptied, sharedPool } from './emptied.ts';
 
 describe('Postgres journal', async () => {
-  const url = await postgresUrl();
-  const schemaOf = (store: string): string => `t_${createHash('sha256').update(store).digest('hex').slice(0, 24)}`;
+  // Connections of their own have the journals of `rls-conformance.soak.test.ts`.
+  const pool = sharedPool(await postgresUrl(), 8);
+  const schemaFor = emptied(pool);
 
   for (const check of journalConformance({
-    open: (clock, store) =>
-      postgresJournal({ url }, { clock, schema: schemaOf(store), watchIntervalMs: 2_000, maxConnections: 8 }),
+    open: async (clock, store) =>
+      postgresJournal({ pool }, { clock, schema: await schemaFor(store), watchIntervalMs: 2_000 }),
     durable: true,
   })) {
     it(check.name, check.run);

@@ -14,6 +14,7 @@ import { taskScenarios } from '../crash/task-scenarios.ts';
 import { problemsOf, summaryOf } from '../crash/verdict.ts';
 import { waitScenarios } from '../crash/wait-scenarios.ts';
 import { postgresUrl } from '../kit/postgres.ts';
+import { emptied, sharedPool } from './emptied.ts';
 
 const all = [
   ...scenarios,
@@ -32,6 +33,8 @@ const PLAYED = [
   'a once call that does something, asks, and does something else',
   'two people approve, and both remember it',
 ];
+/** Each of its processes makes connections of its own. With the others they come out of one pool: making them takes most of the time. */
+const CONNECTS = 'heavy results';
 const KILLS = 50;
 
 const folder = mkdtempSync(join(tmpdir(), 'pilotage-crash-'));
@@ -39,6 +42,8 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('a journal on Postgres', async () => {
   const url = await postgresUrl();
+  const pool = sharedPool(url, 4);
+  const schemaFor = emptied(pool);
 
   it.each(PLAYED)('loses and repeats nothing in a crash at every moment: %s', async (name) => {
     const scenario = all.find((candidate) => candidate.name === name);
@@ -46,7 +51,12 @@ describe('a journal on Postgres', async () => {
     const report = await crashEverywhere({
       ...scenario,
       name: `${name}, on Postgres`,
-      journal: (clock, schema) => postgresJournal({ url }, { clock, schema, maxConnections: 4 }),
+      journal: async (clock, store) => {
+        const schema = await schemaFor(store);
+        return name === CONNECTS
+          ? postgresJournal({ url }, { clock, schema, maxConnections: 4 })
+          : postgresJournal({ pool }, { clock, schema });
+      },
     });
     console.log(`${name}: ${report.points.length} points`);
     assertCrashProof(report);
@@ -55,7 +65,7 @@ describe('a journal on Postgres', async () => {
   it('survives SIGKILL at random moments: no entry lost, nothing done twice, every run ends as it would have', async () => {
     const seed = Number(process.env['PILOTAGE_SEED'] ?? Math.floor(Math.random() * 1e6));
     console.log(`PILOTAGE_SEED=${seed}`);
-    const { kills, witnesses } = await killAtRandom({ folder, place: url, seed, kills: KILLS });
+    const { kills, witnesses } = await killAtRandom({ folder, place: `${url}?maxConnections=4`, seed, kills: KILLS });
     const problems = witnesses.flatMap(problemsOf);
     console.log(`${kills} kills, ${summaryOf(witnesses)}, ${problems.length} violations`);
     expect(problems, `PILOTAGE_SEED=${seed}`).toEqual([]);

@@ -4,6 +4,7 @@ import { postgresJournal } from '#journal/postgres';
 import { assertCrashProof, type CrashScenario, crashEverywhere } from '#testing';
 import { call, oneOfEach, ordered, outcomes } from '../crash/scenarios.ts';
 import { postgresUrl } from '../kit/postgres.ts';
+import { emptied, sharedPool } from './emptied.ts';
 
 const SMALL: CrashScenario = {
   name: 'a read and a payment, on Postgres',
@@ -13,11 +14,15 @@ const SMALL: CrashScenario = {
 };
 
 describe('a crash at every moment', async () => {
-  const url = await postgresUrl();
+  const pool = sharedPool(await postgresUrl(), 2);
+  const schemaFor = emptied(pool);
 
   it('loses and repeats nothing', async () => {
     const report = await crashEverywhere(
-      { ...SMALL, journal: (clock, schema) => postgresJournal({ url }, { clock, schema, maxConnections: 2 }) },
+      {
+        ...SMALL,
+        journal: async (clock, store) => postgresJournal({ pool }, { clock, schema: await schemaFor(store) }),
+      },
       { doubles: 2 },
     );
     assertCrashProof(report);

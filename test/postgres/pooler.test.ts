@@ -1,5 +1,4 @@
-/** Behind a pooler that gives each transaction another connection. */
-import { createHash } from 'node:crypto';
+/** Behind a pooler that gives each transaction another connection. What every journal must do there: `pooler-conformance.soak.test.ts`. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,10 +8,10 @@ import type { Journal } from '#journal';
 import { postgresJournal } from '#journal/postgres';
 import { createRuntime, local, PilotageError } from '#pilotage';
 import { loadConfig, readyConfig } from '#pilotage/config';
-import { journalConformance, newRun } from '#testing';
+import { newRun } from '#testing';
 import { makeFolder } from '../cli/command.ts';
 import { startWorker } from '../cli/working.ts';
-import { PgBouncer, pgbouncerVersion } from '../kit/pgbouncer.ts';
+import { KEPT, PgBouncer, pgbouncerVersion } from '../kit/pgbouncer.ts';
 import { PostgresServer } from '../kit/postgres.ts';
 
 /** Each run says rows, waits for a signal, and makes a payment that somebody has to approve. */
@@ -47,9 +46,6 @@ export default {
 `;
 const RUNS = 8;
 
-/** Before 1.21 it did not know the setting, and kept nothing prepared. */
-const KEPT = pgbouncerVersion !== undefined && pgbouncerVersion >= 121 ? [0, 200] : [undefined];
-
 describe.skipIf(pgbouncerVersion === undefined)('PgBouncer in transaction mode', async () => {
   if (pgbouncerVersion === undefined) return;
   const server = await PostgresServer.start(['fsync=off', 'full_page_writes=off']);
@@ -58,19 +54,6 @@ describe.skipIf(pgbouncerVersion === undefined)('PgBouncer in transaction mode',
   describe.each(KEPT)('with max_prepared_statements %s', async (kept) => {
     const bouncer = await PgBouncer.start(server.port, kept === undefined ? [] : [`max_prepared_statements = ${kept}`]);
     afterAll(() => bouncer.remove());
-    const schemaOf = (store: string): string =>
-      `t${kept ?? ''}_${createHash('sha256').update(store).digest('hex').slice(0, 24)}`;
-
-    for (const check of journalConformance({
-      open: (clock, store) =>
-        postgresJournal(
-          { url: `${bouncer.url}?transactionPooler=true` },
-          { clock, schema: schemaOf(store), maxConnections: 8 },
-        ),
-      durable: true,
-    })) {
-      it(check.name, check.run);
-    }
 
     it('has two workers share runs with streams, signals and approvals, also while it is killed and comes back', async () => {
       const folder = makeFolder();

@@ -8,6 +8,7 @@ import { sqliteJournal } from '#journal/sqlite';
 import { ana, identity, newRun, startedEntry, step, VirtualClock } from '#testing';
 import { temporaryFile } from '../kit/files.ts';
 import { postgresUrl } from '../kit/postgres.ts';
+import { emptied, sharedPool } from './emptied.ts';
 
 const STATUSES = ['finished', 'failed', 'cancelled'] as const;
 const HOUR = 3_600_000;
@@ -145,18 +146,17 @@ function assertSpared(
 }
 
 describe('retention in all stores', async () => {
-  const url = await postgresUrl();
-  let schemas = 0;
+  const pool = sharedPool(await postgresUrl(), 2);
+  const schemaFor = emptied(pool);
 
   it('lets go of the same runs, and of no tree, conversation or chain in part', async () => {
     await fc.assert(
       fc.asyncProperty(story, request, async (told, asked) => {
-        schemas += 1;
-        const schema = `prune_${schemas}_${crypto.randomUUID().slice(0, 8)}`;
+        const schema = await schemaFor(crypto.randomUUID());
         const opens = [
           (clock: VirtualClock) => memoryJournal({ clock }),
           (clock: VirtualClock) => sqliteJournal({ path: temporaryFile(), clock, synchronous: 'normal' }),
-          (clock: VirtualClock) => postgresJournal({ url }, { clock, schema, maxConnections: 2 }),
+          (clock: VirtualClock) => postgresJournal({ pool }, { clock, schema }),
         ];
         const seen: (readonly string[])[] = [];
         for (const open of opens) {

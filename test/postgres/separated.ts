@@ -1,8 +1,9 @@
 /** A journal of two tenants on a real server, with all that a run of one of them may have, and what another one might try. */
+import pg from 'pg';
 import type { Journal } from '#journal';
 import { postgresJournal } from '#journal/postgres';
 import { ana, control, identity, newRun, startedEntry, step } from '#testing';
-import { asAdmin, makeRole, roleName } from '../kit/roles.ts';
+import { makeRole, roleName } from '../kit/roles.ts';
 
 export const ours = 'acme';
 export const theirs = 'globex';
@@ -10,6 +11,8 @@ const HOUR = 3_600_000;
 
 export interface Separated {
   readonly admin: string;
+  /** One connection of whoever has the server: its tables are looked at again and again. */
+  readonly adminPool: pg.Pool;
   /** For the role that has the tables. */
   readonly url: string;
   readonly schema: string;
@@ -21,6 +24,9 @@ export async function separated(admin: string): Promise<Separated> {
   const url = await makeRole(admin, roleName(), true);
   const schema = `rls_${crypto.randomUUID().slice(0, 8)}`;
   const opened: Journal[] = [];
+  const adminPool = new pg.Pool({ connectionString: admin, max: 1 });
+  // The server ends before the connection is gone.
+  adminPool.on('error', () => undefined);
   const open = (tenant?: string): Journal => {
     const of = tenant === undefined ? {} : { tenant };
     const journal = postgresJournal({ url }, { schema, rls: true, maxConnections: 4, ...of });
@@ -28,8 +34,11 @@ export async function separated(admin: string): Promise<Separated> {
     return journal;
   };
   return {
-    ...{ admin, url, schema, open },
-    close: async () => void (await Promise.all(opened.map((journal) => journal.close()))),
+    ...{ admin, adminPool, url, schema, open },
+    close: async () => {
+      await Promise.all(opened.map((journal) => journal.close()));
+      await adminPool.end();
+    },
   };
 }
 
@@ -79,12 +88,12 @@ export async function furnish(journal: Journal, tenant: string): Promise<void> {
 }
 
 /** What the tables have of a tenant, and of whom the rows are, as the server itself sees them. */
-export async function contentOf({ admin, schema }: Separated, table: string): Promise<readonly string[]> {
+export async function contentOf({ adminPool, schema }: Separated, table: string): Promise<readonly string[]> {
   const text = `SELECT to_jsonb(each)::text AS row FROM ${schema}.${table} AS each ORDER BY 1`;
-  return (await asAdmin<{ row: string }>(admin, text)).map(({ row }) => row);
+  return (await adminPool.query<{ row: string }>(text)).rows.map(({ row }) => row);
 }
 
-export async function tablesOf({ admin, schema }: Separated): Promise<readonly string[]> {
+export async function tablesOf({ adminPool, schema }: Separated): Promise<readonly string[]> {
   const text = `SELECT tablename FROM pg_tables WHERE schemaname = '${schema}' AND tablename NOT IN ('format', 'tenant_roles') ORDER BY 1`;
-  return (await asAdmin<{ tablename: string }>(admin, text)).map(({ tablename }) => tablename);
+  return (await adminPool.query<{ tablename: string }>(text)).rows.map(({ tablename }) => tablename);
 }

@@ -147,7 +147,7 @@ interface Play {
   readonly clock: VirtualClock;
   readonly record: CrashRecord;
   readonly identity: Identity;
-  open(): Journal;
+  open(): Journal | Promise<Journal>;
   /** Lets go of a journal whose process is over. */
   close(journal: Journal): Promise<void>;
 }
@@ -191,7 +191,7 @@ function stage(scenario: CrashScenario): Play {
 /** From the start of a process to the end of the run, or to its death. */
 async function live(setting: Play, process: CrashProcess): Promise<void> {
   const { scenario, clock, record } = setting;
-  const journal = setting.open();
+  const journal = await setting.open();
   await inspect(setting, journal);
   const seen = new FaultyJournal(journal, process, record);
   const runtime = createRuntime({
@@ -365,7 +365,7 @@ async function examine(
   reference: Outcome | undefined,
 ): Promise<{ outcome: Outcome | undefined; problems: readonly string[] }> {
   const { record, identity } = setting;
-  const journal = setting.open();
+  const journal = await setting.open();
   try {
     const stored = await treeOf(journal, identity.run);
     const runs = [...new Set([...stored, ...record.runs])];

@@ -22,7 +22,7 @@ export interface CrashScenario {
    * Opens the journal as a process does when it starts; the same `store` again is the same data. It is closed when the
    * process is over. Default: one journal in memory that outlives the processes.
    */
-  readonly journal?: (clock: Clock, store: string) => Journal;
+  readonly journal?: (clock: Clock, store: string) => Journal | Promise<Journal>;
   /** What the runtime of each process does about changed code, about runs that go round in circles, and about those that fail. */
   readonly options?: Pick<RuntimeOptions, 'migrate' | 'progress' | 'onFail' | 'undo'>;
   /**
