@@ -1,4 +1,4 @@
-/** The process of an example of each page is killed once; `examples-sigkill.soak.test.ts` kills all of them, at every kind of moment. */
+/** The process of an example of each page is killed once; `examples-sigkill.soak.test.ts` kills all of them, at every moment. */
 import { describe, expect, it } from 'vitest';
 import { doneTwice, examples, play } from './examples.ts';
 
@@ -8,7 +8,7 @@ const PLAYED = /^(46|50|52|54|56|65)-/;
 describe.each(examples.filter((name) => PLAYED.test(name)))('%s', (example) => {
   it('comes to the same when it is killed in the middle and started again', async () => {
     const { moments, runs } = await play(example);
-    const killed = await play(example, Math.ceil(moments.length / 2));
+    const killed = await play(example, Math.ceil(moments / 2));
     expect(killed).toMatchObject({ runs, problems: [] });
   });
 });

@@ -17,8 +17,8 @@ export const examples: readonly string[] = globSync('{4[6-9],5?,6?}-*.ts', {
 }).sort();
 
 export interface Played {
-  /** The moments at which the process might have been killed, if it was not: what was written, such as `before append call_ended`. */
-  readonly moments: readonly string[];
+  /** At how many moments the process might have been killed, if it was not. */
+  readonly moments: number;
   /** Each run and what became of it. */
   readonly runs: readonly string[];
   readonly problems: readonly string[];
@@ -45,8 +45,7 @@ export async function play(example: string, ...killAt: readonly number[]): Promi
       if (!killed) break;
       lines.push(KILLED);
     }
-    const last = lines.findLast((line) => line.startsWith(MOMENTS)) ?? '';
-    const moments: readonly string[] = JSON.parse(last.slice(MOMENTS.length));
+    const moments = Number(lines.findLast((line) => line.startsWith('§ moments '))?.split(' ')[2]);
     return { moments, ...(await verdict(path, doneTwice(lines))) };
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -68,7 +67,6 @@ function life(example: string, path: string, killAt?: number): Promise<Life> {
 /** What a tool tells of the world, and is recorded behind that, it does not do again: `book hotel`, then `§ call_ended`. */
 const DEED = /^(book|cancel|measure|cut|glue|paint|to \w+:)|is (held|booked|cancelled)\b/;
 const KILLED = '§ killed';
-const MOMENTS = '§ moments ';
 const RECORDED: readonly string[] = ['§ call_ended', '§ call_kept'];
 
 export function doneTwice(lines: readonly string[]): string[] {
