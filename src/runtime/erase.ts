@@ -57,7 +57,7 @@ export async function eraseUser(
   const left: { run: string; error: PilotageError }[] = [];
   const own = new Set<string>();
   let runs = 0;
-  for await (const record of runsOf(journal, { tenant, user })) {
+  for await (const record of allRunsOf(journal, { tenant, user })) {
     const { run } = record.identity;
     own.add(run);
     if (record.erased !== undefined) continue;
@@ -99,7 +99,7 @@ async function eraseTitles(journal: Journal, owner: StoreOwner): Promise<void> {
 }
 
 /** Tasks are runs too. */
-export async function* runsOf(journal: Pick<Journal, 'list'>, owner: RunQuery): AsyncGenerator<RunRecord> {
+export async function* allRunsOf(journal: Pick<Journal, 'list'>, owner: RunQuery): AsyncGenerator<RunRecord> {
   for (let after: string | undefined; ; ) {
     const page = await journal.list({ ...owner, limit: PAGE, ...(after === undefined ? {} : { after }) });
     yield* page;

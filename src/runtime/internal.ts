@@ -16,7 +16,7 @@ export type { AgentRecord } from './agents.ts';
 export type { Answer, Approval, PauseAnswer, Rejection, Settlement } from './answers.ts';
 export { callMeant } from './cancel-call.ts';
 export type { Advance, Advanced, Driver } from './driver-port.ts';
-export { eraseUser, runsOf } from './erase.ts';
+export { allRunsOf, eraseUser } from './erase.ts';
 export type { ForkOptions, ForkPlan, ForkResult } from './fork.ts';
 export { forkEntries, forkRun } from './fork.ts';
 export type { Gate } from './gate.ts';

@@ -81,7 +81,7 @@ export async function recordedEvents(
 const DEFAULT_PAGE = 500;
 
 /** The run that goes on where this one has ended. */
-export function successorOf(state: RunState | undefined): string | undefined {
+export function nextRunOf(state: RunState | undefined): string | undefined {
   const ending = state?.ending;
   return ending?.kind === 'finished' ? ending.successor?.run : undefined;
 }
@@ -109,7 +109,7 @@ export async function* conversationEvents(
   } finally {
     signal?.removeEventListener('abort', stop);
   }
-  const next = successorOf(follower.state);
+  const next = nextRunOf(follower.state);
   if (isLeft() || next === undefined || (await gate?.mayRead(next)) === false) return;
   yield* conversationEvents(host, next, { ...rest, ...defined({ signal }) }, user, true);
 }

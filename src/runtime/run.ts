@@ -55,7 +55,7 @@ import { type Diagnosis, diagnose, type RepairOptions, repairRun } from './repai
 import type { ReplayReport } from './replay.ts';
 import { type RunResult, wholeResultOf } from './result.ts';
 import { acceptsOnly, pauseOfPlan, unlessOldNews } from './resumed-pauses.ts';
-import { conversationEvents, type EventPage, isSettled, recordedEvents, successorOf } from './run-events.ts';
+import { conversationEvents, type EventPage, isSettled, nextRunOf, recordedEvents } from './run-events.ts';
 import type { RunHost, RunSources } from './run-host.ts';
 import {
   assertBreakpoint,
@@ -154,7 +154,7 @@ export class Run {
   }
 
   #successor(state: RunState | undefined): Run | undefined {
-    const run = successorOf(state);
+    const run = nextRunOf(state);
     return run === undefined ? undefined : new Run(run, this.#host, this.#user);
   }
 

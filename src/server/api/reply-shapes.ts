@@ -228,7 +228,7 @@ export const schedule: Typed<ScheduleRecord> = typed(
 export const schedules: ReturnType<typeof listOf<ScheduleRecord>> = listOf(schedule);
 
 export interface WebhookView extends Omit<Webhook, 'url' | 'secret' | 'headers'> {
-  /** Of the address that it posts to, such as `https://hooks.example.com`. */
+  /** The beginning of the address that it posts to, such as `https://hooks.example.com`. */
   readonly origin: string;
 }
 const webhookShape = shape(

@@ -1,7 +1,7 @@
 /** Sessions as far as their visitor may read them: their counts, times and order, and where pages end, are those of the turns that `may` leaves. */
 import { defined, type Scope } from '#core';
 import type { RunRecord, SessionQuery, SessionRecord } from '#journal';
-import { runsOf, turnsBefore } from '#runtime';
+import { allRunsOf, turnsBefore } from '#runtime';
 import { RequestRefused } from '../problem.ts';
 import type { Visit } from '../visit.ts';
 import type { SessionPlace } from './request-shapes.ts';
@@ -75,7 +75,7 @@ function compare(one: string, other: string): number {
 /** @throws RequestRefused `forbidden` when the visitor may not stop each of its runs; it says nothing of them. */
 export async function assertControlsAll(visit: Visit, scope: Scope): Promise<void> {
   if (visit.access.may === undefined) return;
-  for await (const record of runsOf(visit.runtime, scope)) {
+  for await (const record of allRunsOf(visit.runtime, scope)) {
     if (await visit.allows('control', record)) continue;
     const message = 'The session has something that you may not stop, and is not deleted.';
     throw new RequestRefused('forbidden', message, { action: 'control' });
