@@ -23,7 +23,7 @@ export type { Gate } from './gate.ts';
 export type { GivenTurn } from './given-history.ts';
 export { isDeadOwner, ownerName, ownerText, type ProcessSurroundings, SURROUNDINGS } from './leases.ts';
 export type { HistoryHooks } from './own-history.ts';
-export { PartStore } from './part-store.ts';
+export { PartStore, REOPENED } from './part-store.ts';
 export { Incoming, OutgoingPassing } from './passing-batch.ts';
 export { Refusals } from './pick-up.ts';
 export type { Migrate, Migration, RunChange } from './pins.ts';

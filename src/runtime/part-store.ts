@@ -2,17 +2,35 @@
  * A place in the long-term store for what a part of Pilotage keeps beside runs, such as the subscriptions of webhooks: neither tools nor the program's own
  * store reach it, and nothing of it is found by searching everything.
  */
-import { type Namespace, RESERVED_PART, type StoreFilter, type StoreItem, type StoreWrite } from '#core';
+import { type Identity, type Namespace, RESERVED_PART, type StoreFilter, type StoreItem, type StoreWrite } from '#core';
 import { type Journal, patiently, type SeenItem } from '#journal';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 
 type PartDeps = () => Pick<DriverDeps, 'clock'> & { readonly journal: Pick<Journal, 'store' | 'watchRuns'> };
 type Place = Pick<StoreItem, 'namespace' | 'key'>;
 
+/** The kind of item in which `webhooks` finds runs that have gone on after their end. */
+export const REOPENED = 'reopened';
 /** Places of parts whose items have the fields `tenant` and `user`, and are erased with that user. */
-export const OF_USERS: readonly string[] = ['webhooks.hooks', 'webhooks.ended'].map(
-  (name) => `${RESERVED_PART}${name}`,
-);
+export const OF_USERS: readonly string[] = ['hooks', 'ended', REOPENED].map((kind) => placeOf('webhooks', kind));
+
+function placeOf(part: string, kind: string): string {
+  return `${RESERVED_PART}${part}.${kind}`;
+}
+
+const NOTED_MS = 24 * 3_600_000;
+
+/**
+ * Before a run goes on after its end. Whoever looks now and then at what is new and what is unfinished would not see it when it has ended again until then,
+ * and news are not always heard.
+ */
+export async function noteReopened(
+  { store }: Pick<Journal, 'store'>,
+  { tenant, user, run }: Pick<Identity, 'tenant' | 'user' | 'run'>,
+): Promise<void> {
+  const namespace = [placeOf('webhooks', REOPENED), tenant];
+  await store.write([{ namespace, key: run, value: { tenant, user }, ttlMs: NOTED_MS }]);
+}
 
 /** Paths are a kind of item, a tenant, and what the part likes: databases that keep tenants apart go by the second part of a namespace. */
 export class PartStore {
@@ -73,8 +91,8 @@ export class PartStore {
     return this.#deps().journal.watchRuns(wake);
   }
 
-  #at([kind, ...path]: Namespace): Namespace {
-    return [`${RESERVED_PART}${this.#name}.${kind}`, ...path];
+  #at([kind = '', ...path]: Namespace): Namespace {
+    return [placeOf(this.#name, kind), ...path];
   }
 }
 

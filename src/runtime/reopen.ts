@@ -4,6 +4,7 @@ import type { Journal, Told } from '#journal';
 import { answerable, failedPlan, foldEntries, isPaused, type RunState, waitChanges } from '#state';
 import { endMessage, taskEndOf } from '../tasks/ending.ts';
 import { retriesOf } from '../tasks/retries.ts';
+import { noteReopened } from './part-store.ts';
 
 export interface Reopening {
   readonly journal: Journal;
@@ -104,6 +105,7 @@ async function tryToReopen(
       });
       const tells = await missedNews(journal, state);
       const waits = waitChanges(state, [entry]);
+      await noteReopened(journal, state.identity);
       const changes = { status: 'running', tells, ...defined({ waits }) } as const;
       await journal.append({ run, fence, expected: state.head, entries: [entry], ...changes });
     }

@@ -1,6 +1,7 @@
 /** A task that has reached its goal undoes what it did, since the run above it ends without having reached its own. */
 import { deepFreeze, type Entry, type ErrorData, PilotageError, timeAfter } from '#core';
 import { foldEntries, type RunState } from '#state';
+import { noteReopened } from './part-store.ts';
 import { type Reopening, untilNews } from './reopen.ts';
 
 const MAX_TRIES = 10;
@@ -56,6 +57,7 @@ async function tryTo(
     at,
   });
   try {
+    await noteReopened(journal, state.identity);
     await journal.append({ run, fence, expected: state.head, entries: [entry], status: 'running' });
     await journal.release({ run, fence }, { seenSignals: claim.signals });
     return true;

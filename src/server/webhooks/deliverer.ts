@@ -4,6 +4,7 @@
  */
 import { asJson, defined, jsonEquals, PilotageError, type Scope } from '#core';
 import { hasEnded, type RunRecord, type RunStatus } from '#journal';
+import { REOPENED } from '#runtime';
 import { type Hooked, type HookRun, KnownHooks, type Tenant } from './known-hooks.ts';
 import { Places } from './places.ts';
 import { type DeliveryDeps, type DeliveryOptions, type NextTurn, RunDelivery } from './run-delivery.ts';
@@ -362,7 +363,7 @@ export class Deliverer {
     if (known.readTo < head || hasEnded(status)) this.#start(hooked, known);
   }
 
-  /** The runs of a tenant that may have new events: those that are new, or have not ended. */
+  /** The runs of a tenant that may have new events: those that are new, have not ended, or have gone on after their end. */
   async *#records(tenant: string, looked: Tenant): AsyncGenerator<RunRecord> {
     const { runtime } = this.#deps;
     // The clock may have been set back.
@@ -383,5 +384,9 @@ export class Deliverer {
       }
     }
     looked.seenUpTo = Math.max(looked.seenUpTo, newest);
+    for await (const { key: run } of this.#deps.store.list([REOPENED, tenant])) {
+      const record = seen.has(run) ? undefined : await this.#recordOf(run);
+      if (record !== undefined) yield record;
+    }
   }
 }
