@@ -8,15 +8,30 @@ import { temporaryFile } from '../kit/files.ts';
 import { openJournal, withDatabase } from '../kit/sqlite.ts';
 import { quiet, until } from '../kit/waiting.ts';
 
-/** A disk that takes in what was written when the test lets it. */
-function slowDisk(): { readonly waiting: () => number; readonly done: (error?: Error) => void } {
+/** A disk that is slow, and from `hold` on takes in what was written when the test lets it, unless the event loop stands still for it. */
+function slowDisk(): { hold(): void; waiting(): number; done(error?: Error): void } {
   const waiting: ((error: Error | null) => void)[] = [];
-  const sync = vi.spyOn(fs, 'fdatasync').mockImplementation((_, callback) => void waiting.push(callback));
+  let holds = false;
+  // The monotonic clock stands still, but for the disk.
+  let nowMs = performance.now();
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+  const alone = vi.spyOn(fs, 'fdatasyncSync').mockImplementation(() => {
+    nowMs += 5;
+  });
+  const beside = vi.spyOn(fs, 'fdatasync').mockImplementation((_, callback) => {
+    if (holds) waiting.push(callback);
+    else callback(null);
+  });
   onTestFinished(() => {
-    sync.mockRestore();
+    clock.mockRestore();
+    alone.mockRestore();
+    beside.mockRestore();
     for (const each of waiting) each(null);
   });
   return {
+    hold: () => {
+      holds = true;
+    },
     waiting: () => waiting.length,
     done: (error) => {
       for (const each of waiting.splice(0)) each(error ?? null);
@@ -60,8 +75,9 @@ const broken = (): Error => Object.assign(new Error('EIO: i/o error, fdatasync')
 describe('a SQLite journal', () => {
   it('tells of the writes of many runs when the disk has them, and gathers the next ones meanwhile', async () => {
     const journal = openJournal(temporaryFile());
-    const claims = await withRuns(journal, 'r1', 'r2', 'r3', 'r4');
     const disk = slowDisk();
+    const claims = await withRuns(journal, 'r1', 'r2', 'r3', 'r4');
+    disk.hold();
     const first = claims.slice(0, 2).map((claim) => seen(journal.append(step(claim, 1))));
     await until(() => disk.waiting() === 1);
     const next = claims.slice(2).map((claim) => seen(journal.append(step(claim, 1))));
@@ -77,9 +93,10 @@ describe('a SQLite journal', () => {
   it('tells a reader, in this process or another, what is on the disk', async () => {
     const path = temporaryFile();
     const [journal, other] = [openJournal(path), openJournal(path)];
+    const disk = slowDisk();
     const claims = await withRuns(journal, 'r1', 'r2');
     await Promise.all([journal.read('r1'), other.read('r1')]);
-    const disk = slowDisk();
+    disk.hold();
     const appends = claims.map((claim) => journal.append(step(claim, 1)));
     await until(() => disk.waiting() === 1);
     const reads = [journal, other].flatMap((each) => [each.read('r1'), each.list({})]);
@@ -120,6 +137,7 @@ describe('a SQLite journal', () => {
     const claim = await createClaimed(journal, 'r1');
     await other.read('r1');
     const disk = slowDisk();
+    disk.hold();
     await journal.append(step(claim, 1));
     const first = seen(other.read('r1'));
     await until(() => disk.waiting() === 1);
@@ -131,6 +149,16 @@ describe('a SQLite journal', () => {
     expect(second()).toBe(false);
     disk.done();
     await until(second);
+  });
+
+  it('does not go beside the event loop for a disk that is fast', async () => {
+    const journal = openJournal(temporaryFile());
+    const syncs = countSyncs();
+    const disk = vi.mocked(fs.fdatasyncSync).mockImplementation(() => undefined);
+    const claims = await withRuns(journal, 'r1', 'r2');
+    await Promise.all(claims.map((claim) => journal.append(step(claim, 1))));
+    expect(syncs().beside).toBe(0);
+    disk.mockRestore();
   });
 
   it.each([
@@ -149,8 +177,9 @@ describe('a SQLite journal', () => {
   it('uses neither its file nor what it has read of it after the disk has failed, and says so', async () => {
     const path = temporaryFile();
     const journal = openJournal(path);
-    const claims = await withRuns(journal, 'r1', 'r2');
     const disk = slowDisk();
+    const claims = await withRuns(journal, 'r1', 'r2');
+    disk.hold();
     const appends = claims.map((claim) => journal.append(step(claim, 1)));
     await until(() => disk.waiting() === 1);
     const read = journal.read('r1');

@@ -14,6 +14,8 @@ import { endSharedReads } from './shared-read.ts';
 /** So that a burst does not hold the event loop for long. */
 const MAX_WRITES_PER_COMMIT = 1_024;
 const BUSY_RETRY_MS = 20;
+/** Writes that keep coming are waited for as long as so many commits take. */
+const COMMITS_OF_WAIT = 4;
 
 interface Write {
   /** Runs inside the transaction. Throws a `PilotageError` only before it has changed anything. */
@@ -38,6 +40,11 @@ export class GroupWriter {
   /** How many writes the last commit held, and of which run it was when it held one. */
   #lastWrites = 0;
   #lastOf: string | undefined;
+  /** How long the last commit took, until it was on the disk. */
+  #lastCommitMs = 0;
+  /** How many writes were ready at the last look, and when the first of them was. */
+  #gathered = 0;
+  #gatheredSinceMs = 0;
   /** The next commit is for one run that has no others beside it. */
   #isAlone = true;
   /** The write that runs. */
@@ -80,26 +87,44 @@ export class GroupWriter {
     const isSame = of === undefined || this.#lastOf === undefined || of === this.#lastOf;
     this.#isAlone = isSame && this.#lastWrites <= 1;
     if (this.#isAlone) queueMicrotask(this.#flush);
-    else setImmediate(this.#flush);
+    else {
+      this.#gathered = this.#queue.length;
+      this.#gatheredSinceMs = performance.now();
+      setImmediate(this.#gather);
+    }
   }
+
+  /** Commits when a turn of the event loop has brought no more writes, or they were waited for long enough. */
+  readonly #gather = (): void => {
+    const { length } = this.#queue;
+    const waitedMs = performance.now() - this.#gatheredSinceMs;
+    if (length === this.#gathered || waitedMs >= COMMITS_OF_WAIT * this.#lastCommitMs) this.#flush();
+    else {
+      this.#gathered = length;
+      setImmediate(this.#gather);
+    }
+  };
 
   readonly #flush = (): void => {
     const batch = this.#queue.splice(0, MAX_WRITES_PER_COMMIT);
     this.#lastWrites = batch.length;
     this.#lastOf = batch[0]?.of;
+    const beganAt = performance.now();
     try {
       const settle = this.#transact(batch);
-      if (this.#isAlone && batch.length === 1) this.#sync?.now();
-      const synced = this.#sync?.soon();
-      if (synced === undefined) this.#settle(settle);
-      else synced.then(() => this.#settle(settle)).catch((error) => this.#fail(batch, error));
+      const sync = this.#sync;
+      if (sync?.isQuick || (this.#isAlone && batch.length === 1)) sync?.now();
+      const synced = sync?.soon();
+      if (synced === undefined) this.#settle(settle, beganAt);
+      else synced.then(() => this.#settle(settle, beganAt)).catch((error) => this.#fail(batch, error));
     } catch (error) {
       if (isBusy(error)) this.#waitForLock(batch, error);
       else this.#fail(batch, error);
     }
   };
 
-  #settle(settle: readonly (() => void)[]): void {
+  #settle(settle: readonly (() => void)[], beganAt: number): void {
+    this.#lastCommitMs = performance.now() - beganAt;
     this.#guard.afterCommit();
     for (const each of settle) each();
     this.#next();
