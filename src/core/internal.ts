@@ -409,6 +409,7 @@ export {
   assertStoreWrite,
   bestHits,
   comparePlaces,
+  compareTexts,
   cosine,
   type FoundItem,
   fitsFilter,

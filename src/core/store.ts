@@ -277,7 +277,8 @@ export function comparePlaces(one: Place, other: Place): number {
   return compareTexts(own, others) || compareTexts(one.key, other.key);
 }
 
-function compareTexts(one: string, other: string): number {
+/** In the order of their bytes. */
+export function compareTexts(one: string, other: string): number {
   return one === other ? 0 : Buffer.compare(Buffer.from(one), Buffer.from(other));
 }
 

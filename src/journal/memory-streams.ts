@@ -1,5 +1,5 @@
 /** Streams of runs in the memory of this process. */
-import type { StreamRow } from '#core';
+import { compareTexts, type StreamRow } from '#core';
 import type { StreamAppend, StreamRecord, StreamStore } from './port-streams.ts';
 import { assertFence, assertStreamRow } from './rules.ts';
 
@@ -58,7 +58,7 @@ export class MemoryStreams implements StreamStore {
     const streams = [...(this.#streams.get(run) ?? [])];
     return streams
       .map(([name, { rows, closed }]) => ({ name, rows: rows.length, closed }))
-      .sort((one, other) => Buffer.compare(Buffer.from(one.name), Buffer.from(other.name)));
+      .sort((one, other) => compareTexts(one.name, other.name));
   }
 
   drop(run: string): void {

@@ -196,6 +196,15 @@ describe('a SQLite journal', () => {
     expect(await sequence(openJournal(path), 'r1')).toEqual([1, 2]);
   });
 
+  it('that cannot open its log to bring it onto the disk says the same', async () => {
+    const journal = openJournal(temporaryFile());
+    vi.spyOn(fs, 'openSync').mockImplementation(() => {
+      throw Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' });
+    });
+    const error = await expectCode(journal.create(newRun('r1')), 'journal_unsynced');
+    expect(error.message).toContain('EMFILE: too many open files');
+  });
+
   it('on whose disk the write of one run alone has failed ends the run with the error', async () => {
     const journal = openJournal(temporaryFile());
     const faults: unknown[] = [];

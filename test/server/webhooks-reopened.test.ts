@@ -1,5 +1,6 @@
 /** Runs that go on after they had ended and were delivered whole. */
 import { expect, it } from 'vitest';
+import { RESERVED_PART } from '#core';
 import { memoryJournal } from '#journal';
 import { webhooks } from '#server';
 import { VirtualClock } from '#testing';
@@ -48,4 +49,39 @@ it.each([
   await until(() => told().length >= events.length);
   expect(told().map(({ body }) => body.data.seq)).toEqual(events.map(({ seq }) => seq));
   await second();
+  // What is kept beside the run names its user.
+  const notes = { namespace: [`${RESERVED_PART}webhooks.reopened`, 'acme'], limit: 10 };
+  expect((await journal.store.list(notes)).map(({ key }) => key)).toEqual(['old']);
+  await runtime.erase({ tenant: 'acme', user: 'ana' });
+  expect(await journal.store.list(notes)).toEqual([]);
+});
+
+it('a webhook of one run ends with it, and goes on where it was when it is put again', async () => {
+  const to = await receiver();
+  let fails = true;
+  const { runtime } = world({
+    planner: () => {
+      if (fails) throw new Error('away');
+      return finish();
+    },
+  });
+  const hooks = webhooks({ runtime, allowHosts: [to.host] });
+  const stop = hooks.work();
+  const run = await runtime.start('q', { identity: { tenant: 'acme', user: 'ana', session: 's', run: 'one' } });
+  const put = () => hooks.put({ id: 'one', tenant: 'acme', run: run.id, url: to.url });
+  await put();
+  expect((await run.result()).status).toBe('failed');
+  await until(async () => (await hooks.deliveries('acme', 'one'))[0]?.done === true);
+  const before = to.received.length;
+  const told = () => to.received.slice(before).map(({ body }) => body.data.seq);
+  fails = false;
+  await run.resume();
+  expect((await run.result()).status).toBe('finished');
+  await put();
+  const { events } = await run.recorded({
+    from: (await run.recorded()).events.findLast(({ type }) => type === 'run.reopened')?.seq ?? 1,
+  });
+  await until(() => told().length >= events.length);
+  expect(told()).toEqual(events.map(({ seq }) => seq));
+  await stop();
 });

@@ -1,13 +1,13 @@
 /**
  * Brings the write-ahead log onto the disk. SQLite would do it in each commit (`synchronous = FULL`), and the event loop would stand still for as long as
- * the disk takes. Here a commit is made without it, and whoever wrote, or has read what may not be on the disk yet, is told after it: a loss of power
- * takes nothing of which somebody was told.
+ * a slow disk takes. Here a commit is made without it. Whoever wrote is told after it, and so is whoever has read what may not be on the disk yet: a loss of
+ * power takes nothing of which somebody was told.
  */
 // Called by its name on the module, so that a test can put a slow or a broken disk in its place.
 import fs from 'node:fs';
 import type { PreparedStatement } from './statements.ts';
 
-/** The event loop may stand still for so long. Many runs are a third slower with a disk that is waited for beside it, and takes less. */
+/** A disk that takes no longer is waited for at once: to wait beside the event loop for such a disk makes many runs a third slower. */
 const QUICK_MS = 2;
 /** A disk that was slow may be fast again: it is tried so often. */
 const TRY_AGAIN_MS = 1_000;
@@ -54,9 +54,9 @@ export class LogSync {
 
   /** Brings all onto the disk at once. The event loop stands still meanwhile, which is the fastest way for one who is alone. */
   now(): void {
-    const log = this.#open();
     const before = performance.now();
     try {
+      const log = this.#open();
       if (log !== undefined) fs.fdatasyncSync(log);
     } catch (error) {
       this.#onFailure(error);

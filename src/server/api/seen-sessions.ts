@@ -1,5 +1,5 @@
 /** Sessions as far as their visitor may read them: their counts, times and order, and where pages end, are those of the turns that `may` leaves. */
-import { defined, type Scope } from '#core';
+import { compareTexts, defined, type Scope } from '#core';
 import type { RunRecord, SessionQuery, SessionRecord } from '#journal';
 import { allRunsOf, turnsBefore } from '#runtime';
 import { RequestRefused } from '../problem.ts';
@@ -63,13 +63,11 @@ export async function seenSessions(
   }
 }
 
-function newestFirst(one: SessionPlace, other: SessionPlace): number {
-  return other.updatedAt - one.updatedAt || compare(one.user, other.user) || compare(one.session, other.session);
-}
-
 /** As stores have it, so that a page ends where theirs do. */
-function compare(one: string, other: string): number {
-  return Buffer.compare(Buffer.from(one), Buffer.from(other));
+function newestFirst(one: SessionPlace, other: SessionPlace): number {
+  return (
+    other.updatedAt - one.updatedAt || compareTexts(one.user, other.user) || compareTexts(one.session, other.session)
+  );
 }
 
 /** @throws RequestRefused `forbidden` when the visitor may not stop each of its runs; it says nothing of them. */
