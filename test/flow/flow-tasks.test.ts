@@ -231,8 +231,9 @@ describe('chunks of inner nodes', () => {
       ['work', 1, 'one'],
       ['work', 2, { two: 2 }],
     ]);
+    const told = await others;
     expect(seen.toSorted()).toEqual([7, 8]);
-    expect(only(await others, 'tool.chunk').every((event) => event.run.startsWith(other.id))).toBe(true);
+    expect(only(told, 'tool.chunk').every((event) => event.run.startsWith(other.id))).toBe(true);
   });
 });
 
