@@ -77,19 +77,34 @@ export async function diagnose(journal: Journal, run: string): Promise<Diagnosis
   return isWhole(diagnosis) ? undefined : diagnosis;
 }
 
+/** Whoever takes over due runs picks this one up, finds that it cannot be read, and gives it back: asked again after this time. */
+const PICKED_UP_MS = 50;
+const REPAIR_ATTEMPTS = 20;
+
 /**
  * @returns what was done; `undefined` when nothing is wrong, and nothing was changed.
- * @throws PilotageError `run_not_found`, `invalid_config` without a name, `journal_conflict` while a process has the run, or
- * `journal_corrupt` for a run whose first entry cannot be read.
+ * @throws PilotageError `run_not_found`, `invalid_config` without a name, `journal_conflict` while a process has the run for longer
+ * than a second, or `journal_corrupt` for a run whose first entry cannot be read.
  */
-export async function repairRun(
+export async function repairRun(deps: RepairDeps, run: string, options: RepairOptions): Promise<Diagnosis | undefined> {
+  if (typeof options.by !== 'string' || options.by.trim() === '') {
+    throw new PilotageError('invalid_config', 'Say who repairs the run: by. It is recorded.');
+  }
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await repairOnce(deps, run, options);
+    } catch (error) {
+      if (!PilotageError.is(error, 'journal_conflict') || attempt === REPAIR_ATTEMPTS) throw error;
+    }
+    await new Promise<void>((resolve) => void deps.clock.after(PICKED_UP_MS, resolve));
+  }
+}
+
+async function repairOnce(
   { journal, clock, redaction, newToken }: RepairDeps,
   run: string,
   { by, reason }: RepairOptions,
 ): Promise<Diagnosis | undefined> {
-  if (typeof by !== 'string' || by.trim() === '') {
-    throw new PilotageError('invalid_config', 'Say who repairs the run: by. It is recorded.');
-  }
   const { examined, state, kept, diagnosis } = await lookAt(journal, run);
   if (isWhole(diagnosis)) return undefined;
   if (state === undefined) {

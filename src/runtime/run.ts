@@ -552,8 +552,8 @@ export class Run {
    * Repairs a run that cannot be read or folded: entries that cannot stand are set aside, whole, in an artifact, and a `repaired` entry
    * takes their place. The run is paused then, unless it has ended.
    * @returns what was done; `undefined` when nothing is wrong.
-   * @throws PilotageError `run_not_found`, `scope_mismatch`, `journal_conflict` while a process has the run, `journal_corrupt` when
-   * not even its first entry can be read.
+   * @throws PilotageError `run_not_found`, `scope_mismatch`, `journal_conflict` while a process has the run for longer than a second,
+   * `journal_corrupt` when not even its first entry can be read.
    */
   async repair(options: RepairOptions): Promise<Diagnosis | undefined> {
     assertOptions('repair', options, REPAIR);

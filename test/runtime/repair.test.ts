@@ -1,5 +1,5 @@
 /** A run with an entry that cannot stand is read up to there, forked from there, and set right. */
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Entry, type EntryBody, local, PilotageError } from '#core';
 import { type Journal, memoryJournal } from '#journal';
 import { createRuntime, type Run, type Runtime } from '#runtime';
@@ -122,6 +122,17 @@ describe.each([
     await journal.claim({ run: 'r', owner: 'somebody', leaseMs: 60_000 });
     await expect(run.repair({ by: 'olga' })).rejects.toMatchObject({ code: 'journal_conflict' });
     expect(await journal.examine('r')).toEqual(before);
+  });
+
+  it('is set right when whoever has picked it up gives it back', async () => {
+    const { run, journal } = await paused(open(), TWICE);
+    const claim = await journal.claim({ run: 'r', owner: 'somebody', leaseMs: 60_000 });
+    const refused = vi.spyOn(journal, 'repair');
+    const repaired = run.repair({ by: 'olga' });
+    await vi.waitUntil(() => refused.mock.settledResults[0]?.type === 'rejected');
+    await journal.release({ run: 'r', fence: claim?.fence ?? 0 }, { seenSignals: 0 });
+    expect((await repaired)?.refused).toHaveLength(1);
+    expect(await run.diagnose()).toBeUndefined();
   });
 
   it('counts the messages that were taken by what was set aside: it parks, and takes no part in a hot loop', async () => {
