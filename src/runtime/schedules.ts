@@ -23,6 +23,7 @@ import {
 } from './schedule-definition.ts';
 import { entryOf, fire, fireId } from './schedule-fire.ts';
 import type { ScheduleTicker } from './schedule-ticker.ts';
+import { lastBefore } from './schedule-times.ts';
 import { SCHEDULED_RUN } from './start-options.ts';
 
 export interface OfTenant {
@@ -80,7 +81,7 @@ export class Schedules {
     const { schedules } = host.deps.journal;
     const stored = await untilUnchanged(async () => {
       const before = await schedules.get(tenant, id);
-      const nextAt = await this.#nextAt({ ...before, id, times });
+      const nextAt = await this.#nextAt(times, before);
       if (nextAt === null) {
         const message = `The schedule ${id} would never fire: there is no such time from now on.`;
         throw new PilotageError('invalid_config', message);
@@ -139,13 +140,22 @@ export class Schedules {
     });
   }
 
-  /** The first fire time behind now, and behind the last one that was fired: by another clock it may be later. */
-  async #nextAt({ id, times, lastRun }: Pick<StoredSchedule, 'id' | 'times' | 'lastRun'>): Promise<number | null> {
+  /** The first of these times behind now, and behind the last one that was fired: by another clock it may be later. */
+  async #nextAt(times: string, before: StoredSchedule | undefined): Promise<number | null> {
     const { host, ticker } = this.#parts();
-    const { journal, clock } = host.deps;
-    const fired = lastRun === undefined ? undefined : (await journal.get(lastRun))?.schedule;
-    const firedAt = fired?.id === id && fired.triggered !== true ? fired.at : 0;
-    return (await ticker.timesOf({ times })).after(Math.max(clock.now(), firedAt));
+    const now = host.deps.clock.now();
+    const firedAt = before === undefined ? now : await this.#firedAt(before);
+    return (await ticker.timesOf({ times })).after(Math.max(now, firedAt));
+  }
+
+  /** The last fire time that was fired, or a later one that was dealt with; 0: there is none. */
+  async #firedAt({ id, times, nextAt, lastRun }: StoredSchedule): Promise<number> {
+    const { host, ticker } = this.#parts();
+    const fired = lastRun === undefined ? undefined : (await host.deps.journal.get(lastRun))?.schedule;
+    if (fired?.id !== id) return 0;
+    if (fired.triggered !== true) return fired.at;
+    // A trigger hides the run of the fire time before it.
+    return nextAt === null ? 0 : (lastBefore(await ticker.timesOf({ times }), nextAt) ?? 0);
   }
 
   /** Its runs stay. @returns false when there was none. */

@@ -27,6 +27,7 @@ export function checkSchedules(runs: Runs, script: SimulationScript, ledger: Led
   const then = runsThen(runs, ledger);
   // In the order in which the store was asked: whoever hears of it first is not the first.
   const changes = [...ledger.schedules.changes].sort((one, other) => one.order - other.order);
+  const fired = new Map<string, number>();
   for (const change of changes) {
     const { tenant, id, before, after, how } = change;
     const wrong: Wrong = (what) =>
@@ -34,8 +35,15 @@ export function checkSchedules(runs: Runs, script: SimulationScript, ledger: Led
     const name = `${tenant} ${id}`;
     if (known.get(name) !== before?.mark) wrong('it has changed, and nobody has changed it');
     known.set(name, after?.mark);
-    if (how === 'put') checkPut(change, timesIn(calendar.schedules, change), then, isSet, wrong);
+    if (how === 'put') {
+      const behind =
+        before && hiddenBehind(before, timesIn(calendar.schedules, { ...change, how: 'move' }), fired.get(name));
+      checkPut(change, timesIn(calendar.schedules, change), sinceOf(change, then, behind), isSet, wrong);
+    }
     if (how === 'move') checkMove(change, timesIn(calendar.schedules, change), then, isSet, wrong);
+    const origin = change.run === undefined ? undefined : originOf(then(change.run, change.order)?.entries[0]);
+    if (origin !== undefined && origin.triggered !== true) fired.set(name, origin.at);
+    if (after === undefined) fired.delete(name);
   }
 }
 
@@ -79,7 +87,7 @@ function textOf(times: TimesByHand): string {
   return JSON.stringify('everyMs' in times ? times : { cron: times.cron, timezone: times.timezone });
 }
 
-function checkPut(change: ScheduleChange, times: TimesByHand, runs: RunsThen, isSet: boolean, wrong: Wrong): void {
+function checkPut(change: ScheduleChange, times: TimesByHand, since: Since, isSet: boolean, wrong: Wrong): void {
   const { before, after } = change;
   if (after === undefined) {
     wrong('it was put, and is not there');
@@ -88,7 +96,7 @@ function checkPut(change: ScheduleChange, times: TimesByHand, runs: RunsThen, is
   if (before !== undefined && before.mark === after.mark) return;
   if (before === undefined) {
     if (after.isPaused || after.revision !== 1) wrong('it begins paused, or not with its first revision');
-    checkNext(after, times, sinceOf(change, runs), isSet, wrong);
+    checkNext(after, times, since, isSet, wrong);
     return;
   }
   const isSame = JSON.stringify(before.definition) === JSON.stringify(after.definition);
@@ -96,7 +104,7 @@ function checkPut(change: ScheduleChange, times: TimesByHand, runs: RunsThen, is
   if (after.isPaused !== before.isPaused) wrong(`another definition has made it ${after.isPaused ? 'pause' : 'go on'}`);
   if (after.revision !== before.revision + 1) wrong(`revision ${after.revision} comes after ${before.revision}`);
   if (after.times !== before.times) {
-    checkNext(after, times, sinceOf(change, runs), isSet, wrong);
+    checkNext(after, times, since, isSet, wrong);
     return;
   }
   if (after.nextAt !== before.nextAt) wrong('another definition with the same times has moved it');
@@ -105,21 +113,36 @@ function checkPut(change: ScheduleChange, times: TimesByHand, runs: RunsThen, is
 interface Since {
   /** By the clock of whoever changes it. */
   readonly wallMs: number;
-  /** The last time that was fired. */
+  /** It goes on behind this time, which was fired. */
   readonly firedAt: number;
+  /** A time that may count as fired: that is not known where a trigger has hidden it. */
+  readonly mayBeAt: number;
 }
 
-function sinceOf({ before, wallMs, order }: ScheduleChange, runs: RunsThen): Since {
+type Hidden = Pick<Since, 'firedAt' | 'mayBeAt'>;
+
+/** What was fired before a trigger lies before the time at which the schedule goes on. */
+function hiddenBehind({ nextAt }: StoredSchedule, times: TimesByHand, firedAt = 0): Hidden {
+  const next = nextAt ?? 0;
+  let windowMs = 60_000;
+  while (windowMs < next && firesBetween(times, next - windowMs, next).length === 0) windowMs *= 2;
+  const mayBeAt = firesBetween(times, Math.max(0, next - windowMs), next).at(-1) ?? 0;
+  return { firedAt: Math.min(firedAt, mayBeAt), mayBeAt };
+}
+
+function sinceOf({ before, wallMs, order }: ScheduleChange, runs: RunsThen, hidden: Hidden | undefined): Since {
   const last = before?.lastRun;
   const origin = last === undefined ? undefined : originOf(runs(last, order)?.entries[0]);
-  return { wallMs, firedAt: origin === undefined || origin.triggered === true ? 0 : origin.at };
+  if (origin?.triggered === true && hidden !== undefined) return { wallMs, ...hidden };
+  const firedAt = origin?.at ?? 0;
+  return { wallMs, firedAt, mayBeAt: firedAt };
 }
 
 /** It goes on with the next fire time from now on, by the clock of whoever says so, and behind what another clock has had it fire. */
 function checkNext(
   { nextAt }: StoredSchedule,
   times: TimesByHand,
-  { wallMs, firedAt }: Since,
+  { wallMs, firedAt, mayBeAt }: Since,
   isSet: boolean,
   wrong: Wrong,
 ): void {
@@ -129,7 +152,7 @@ function checkNext(
   }
   // It was reckoned before it was stored, so that its time may have come meanwhile.
   if (nextAt <= firedAt) wrong(`it goes on at ${new Date(nextAt).toISOString()}, and was fired for later times`);
-  if (!isSet && nextAt > nextFire(times, Math.max(wallMs, firedAt)))
+  if (!isSet && nextAt > nextFire(times, Math.max(wallMs, mayBeAt)))
     wrong(`it begins at ${new Date(nextAt).toISOString()} only`);
 }
 
@@ -141,7 +164,7 @@ function checkMove(change: ScheduleChange, times: TimesByHand, runs: RunsThen, i
   }
   if (isPaused === true && after.nextAt !== before.nextAt) wrong('a pause has moved it');
   // From now, whatever another clock has had it fire: that is known by its names.
-  if (isPaused === false) checkNext(after, times, { wallMs: change.wallMs, firedAt: 0 }, isSet, wrong);
+  if (isPaused === false) checkNext(after, times, { wallMs: change.wallMs, firedAt: 0, mayBeAt: 0 }, isSet, wrong);
   if (isPaused === false && !isSet && after.nextAt !== null && after.nextAt <= (change.readMs ?? 0))
     wrong('it goes on with what the pause has left out');
   if (isPaused !== undefined) return;
