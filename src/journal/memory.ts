@@ -225,6 +225,7 @@ class MemoryJournal implements Journal {
   #create(run: NewRun, first: Started, now: number): Claim | undefined {
     const { identity, claim, waits, openWaits } = run;
     if (this.#runs.has(identity.run)) return undefined;
+    if (first.fork !== undefined) this.#run(first.fork.run);
     const stored = storedRun(run, first, this.#born, now);
     this.#born += 1;
     if (isTurn(first)) this.#turns.add(stored, waits);

@@ -26,6 +26,8 @@ export async function everyWait(journal: Journal): Promise<readonly OpenWait[]> 
 
 /** Few, so that there are pages. */
 const PAGE = 3;
+/** From a free slot to a claim, where each answer of the store takes its time. */
+const CLAIMED_WITHIN_MS = 10_000;
 
 interface Quiet {
   readonly now: number;
@@ -45,13 +47,23 @@ export async function checkQuiet(journal: Journal, quiet: Quiet): Promise<void> 
   for (const [id, { endedAt, entries, isLeftForNow }] of ledger.runs) {
     if (endedAt !== undefined) continue;
     const record = await journal.get(id);
-    if (record === undefined || record.lease !== undefined || record.wakeAt === undefined) return;
-    if (record.wakeAt !== null && record.wakeAt <= now) return;
-    if (record.wakeAt !== null && isLeftForNow) return;
+    const isOpen =
+      record === undefined ||
+      record.lease !== undefined ||
+      record.wakeAt === undefined ||
+      (record.wakeAt !== null && (record.wakeAt <= now || isLeftForNow));
+    if (isOpen) {
+      for (const cancel of ledger.sessions.cancels) delete cancel.quietSince;
+      return;
+    }
     // Its turn has not come.
     if (record.waits === true && record.status === 'pending') {
-      const isCancelled = ledger.sessions.cancels.some(({ run, by }) => run === id && by.alive);
-      if (isCancelled && isUndisturbed) ledger.violated('session', 'it waits for its turn, and was cancelled', id);
+      const cancel = ledger.sessions.cancels.find(({ run, by }) => run === id && by.alive);
+      if (cancel === undefined || !isUndisturbed) continue;
+      // Whoever has cancelled it may just have got a slot for it, which nobody sees from outside.
+      cancel.quietSince ??= now;
+      if (now - cancel.quietSince > CLAIMED_WITHIN_MS)
+        ledger.violated('session', 'it waits for its turn, and was cancelled', id);
       continue;
     }
     // It begins later, and nobody has told it anything.

@@ -31,13 +31,20 @@ export interface SessionGone {
   readonly runs: ReadonlyMap<string, LedgerRun>;
 }
 
+export interface Cancelled {
+  readonly run: string;
+  readonly by: SimulatedProcess;
+  /** Since when nobody has driven anything, and it has not ended. */
+  quietSince?: number;
+}
+
 export class SessionLedger {
   readonly sends: SendTaken[] = [];
   readonly stored: RunStored[] = [];
   readonly branches: BranchChosen[] = [];
   readonly gone: SessionGone[] = [];
   /** Those that somebody knows to be stored. */
-  readonly cancels: { readonly run: string; readonly by: SimulatedProcess }[] = [];
+  readonly cancels: Cancelled[] = [];
 
   /** A run that is gone with its session, the last one of that name. */
   goneRun(id: string): { readonly run: LedgerRun; readonly at: number } | undefined {

@@ -73,6 +73,8 @@ const READ = `
   LEFT JOIN {entries} AS entries ON entries.run = runs.key AND entries.seq >= $2::bigint AND entries.seq < $3::bigint AND entries.seq <= runs.head
   WHERE runs.id = $1 ORDER BY entries.seq`;
 const SET_STATUS = 'UPDATE {runs} SET status = $2 WHERE key = $1';
+/** The run is not deleted before the transaction is over. */
+const KEEP = 'SELECT key FROM {runs} WHERE id = $1 FOR KEY SHARE';
 const OWNED = 'SELECT id, tenant, "user", session, parent FROM {runs} WHERE id = ANY($1::text[])';
 const LIVE_UNDER = `SELECT root, count(*) AS live FROM {runs} WHERE root = ANY($1::text[]) AND NOT (${HAS_ENDED}) GROUP BY root`;
 const MOST_SEQ = 2 ** 53 - 1;
@@ -108,7 +110,11 @@ export class PostgresRuns {
   async create(text: RunText): Promise<Claim | undefined> {
     const { run, first } = text;
     const isAlone =
-      !isTurn(first) && run.openWaits === undefined && run.fires === undefined && first.startsAt === undefined;
+      !isTurn(first) &&
+      first.fork === undefined &&
+      run.openWaits === undefined &&
+      run.fires === undefined &&
+      first.startsAt === undefined;
     if (isAlone && first.labels === undefined && first.schedule === undefined) return this.#createAlone(text);
     return this.#database.write(locksOf(text), (sql, times) => this.createIn(sql, text, times));
   }
@@ -140,6 +146,8 @@ export class PostgresRuns {
       await this.#assertSeen(sql, run.identity.run);
       return undefined;
     }
+    if (first.fork !== undefined && (await sql.row(KEEP, first.fork.run)) === undefined)
+      throw runNotFound(first.fork.run);
     this.note({ id: run.identity.run, turn: isTurn(first) ? 1 : null, ...run.identity });
     const waits = isTurn(first) && (await this.#beside.turns.add(sql, run.identity, run.waits));
     if (run.openWaits !== undefined) await this.#beside.waits.replace(sql, made.key, run.openWaits, now);

@@ -393,6 +393,20 @@ export const sessionCases: readonly JournalCase[] = [
     },
   },
   {
+    name: 'the fork of a run whose session was deleted meanwhile is not stored, and one that is there is not stored twice',
+    async run({ journal }) {
+      const fork = (id: string, run: string): NewRun =>
+        newRun(id, { entries: [startedEntry(identity(id), { fork: { run, step: 0, entries: 1, effects: 'held' } })] });
+      await journal.create(newRun('r1'));
+      await journal.create(fork('f1', 'r1'));
+      assert.equal(await journal.create(fork('f1', 'gone')), undefined);
+      await journal.sessions.delete(SCOPE);
+      await expectCode(journal.create(fork('f2', 'r1')), 'run_not_found');
+      assert.equal(await journal.get('f2'), undefined);
+      assert.deepEqual(await journal.list({}), []);
+    },
+  },
+  {
     name: 'whoever watches a session hears of new turns, and of turns that have come to their turn',
     async run({ journal }) {
       let wakes = 0;
