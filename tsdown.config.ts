@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { defineConfig, type UserConfig } from 'tsdown';
 
 const config: UserConfig = defineConfig({
@@ -43,5 +44,7 @@ const config: UserConfig = defineConfig({
   fixedExtension: false,
   dts: true,
   report: false,
+  // Node reads the nearest manifest for each file that it loads, and that of the package is long: a seventh of the start of the command.
+  onSuccess: () => writeFileSync('dist/package.json', '{ "type": "module" }\n'),
 });
 export default config;

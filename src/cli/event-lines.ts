@@ -31,6 +31,7 @@ import {
   dollars,
   duration,
   fileText,
+  grouped,
   harmless,
   shortArgs,
   shortLine,
@@ -237,9 +238,7 @@ export class EventLines {
           ),
         ];
       case 'trajectory.compressed':
-        return [
-          line('quiet', `  the history was summarised (about ${event.tokenEstimate.toLocaleString('en')} tokens)`),
-        ];
+        return [line('quiet', `  the history was summarised (about ${grouped(event.tokenEstimate)} tokens)`)];
       case 'trajectory.shortened':
         return [
           line(

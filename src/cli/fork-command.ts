@@ -14,7 +14,7 @@ import { followRun, limitsOf, withRuntime } from './follow-run.ts';
 import type { Options } from './options.ts';
 import { findProject, setUpProject, storedJournal, whenFree, withJournal } from './project.ts';
 import { EXIT, type Line, line, type Terminal, UsageError } from './terminal.ts';
-import { count, decisionText, dollars, outcomeText, shortLine, terminalJson } from './text.ts';
+import { count, decisionText, dollars, grouped, outcomeText, shortLine, terminalJson } from './text.ts';
 
 /** @returns the exit code: how the fork ended. */
 export async function forkCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
@@ -127,7 +127,7 @@ function costText({ totals }: RunSummary): string {
   const { steps, calls, inputTokens, outputTokens, costMicroUsd } = totals;
   const tokens = inputTokens + outputTokens;
   const words = [count(steps, 'step'), count(calls, 'call')];
-  if (tokens > 0) words.push(`${tokens.toLocaleString('en')} tokens`);
+  if (tokens > 0) words.push(`${grouped(tokens)} tokens`);
   if (costMicroUsd > 0) words.push(dollars(costMicroUsd));
   return words.join(', ');
 }

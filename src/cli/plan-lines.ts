@@ -13,7 +13,7 @@ import {
 } from '#core';
 import { type PlanView, planOfDecision } from '#state';
 import { type Line, line } from './terminal.ts';
-import { count, duration, shortLine } from './text.ts';
+import { count, duration, grouped, shortLine } from './text.ts';
 
 type PlanEvent = RunEvent<'plan.retrieved' | 'plan.try' | 'plan.verified' | 'plan.fallback' | 'plan.grown'>;
 
@@ -51,8 +51,8 @@ export function faultLines({ data }: ErrorData): Line[] {
 
 function retrievedLine({ documents, tokens, cut, error }: RunEvent<'plan.retrieved'>): Line {
   if (error !== undefined) return line('bad', `! nothing could be looked up: ${errorText(error)}`);
-  const shortened = cut === 0 ? '' : `; ${cut.toLocaleString('en')} shortened or left out`;
-  const size = `about ${tokens.toLocaleString('en')} tokens`;
+  const shortened = cut === 0 ? '' : `; ${grouped(cut)} shortened or left out`;
+  const size = `about ${grouped(tokens)} tokens`;
   return line('quiet', `  looked up: ${count(documents, 'document')}, ${size}${shortened}`);
 }
 

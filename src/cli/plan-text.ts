@@ -1,7 +1,7 @@
 /** A plan for people, in 80 columns: as a tree, and as a graph of levels. Plans of a thousand levels are drawn without recursion. */
 import { dependentsOf, FINISH_TOOL, MESSAGE_TOOL, needsOf, topologicalOrder } from '#core';
 import type { PlanNodeStatus, PlanNodeView, PlanView } from '#state';
-import { count, shortArgs, shortLine, terminalJson } from './text.ts';
+import { count, grouped, shortArgs, shortLine, terminalJson } from './text.ts';
 
 const WIDTH = 80;
 /** More nodes than this are counted, not drawn. */
@@ -130,7 +130,7 @@ function nested(nodes: readonly number[], prefix: string, depth: number): Drawn[
 function headingOf({ plan, growing, nodes }: PlanView): string {
   const counts = new Map<PlanNodeStatus, number>();
   for (const { status } of nodes) counts.set(status, (counts.get(status) ?? 0) + 1);
-  const states = [...counts].map(([status, number]) => `${number.toLocaleString('en')} ${status}`);
+  const states = [...counts].map(([status, number]) => `${grouped(number)} ${status}`);
   const growth = growing ? ', and more to come' : '';
   return `plan ${shortLine(plan, ID_CHARS)}: ${count(nodes.length, 'node')}${growth} (${states.join(', ')})`;
 }
@@ -216,7 +216,7 @@ function shortId(id: string): string {
 /** At most `most`, with their commas, so that the list can be wrapped. */
 function ids({ nodes }: Ordered, list: readonly number[], most: number): string[] {
   const shown = list.slice(0, most).flatMap((index) => (nodes[index] === undefined ? [] : shortId(nodes[index].id)));
-  const words = list.length > most ? [...shown, `… ${(list.length - most).toLocaleString('en')} more`] : shown;
+  const words = list.length > most ? [...shown, `… ${grouped(list.length - most)} more`] : shown;
   return words.map((word, index) => (index === words.length - 1 ? word : `${word},`));
 }
 

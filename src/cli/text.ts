@@ -19,7 +19,7 @@ export function shortLine(text: string, chars: number): string {
 
 export function fileText({ artifactRef, mime, sizeBytes, fileName }: InputArtifact): string {
   const named = fileName === undefined ? '' : ` ${shortLine(fileName, 100)}`;
-  return `file ${artifactRef}${named} (${shortLine(mime, 60)}, ${sizeBytes.toLocaleString('en')} bytes)`;
+  return `file ${artifactRef}${named} (${shortLine(mime, 60)}, ${grouped(sizeBytes)} bytes)`;
 }
 
 /** JSON on one line. Still JSON, but what terminals obey is escaped. */
@@ -53,8 +53,13 @@ export function size(bytes: number): string {
   return `${(bytes / 1024 ** 3).toFixed(1)} GiB`;
 }
 
+/** A whole number with its thousands apart. What knows the languages of the world takes 30 ms to load, and most numbers are small. */
+export function grouped(amount: number): string {
+  return amount < 1000 ? String(amount) : amount.toLocaleString('en');
+}
+
 export function count(number: number, noun: string, plural: string = `${noun}s`): string {
-  return `${number.toLocaleString('en')} ${number === 1 ? noun : plural}`;
+  return `${grouped(number)} ${number === 1 ? noun : plural}`;
 }
 
 export function dollars(microUsd: number): string {
@@ -74,15 +79,14 @@ export function tokenWords({
   cacheWriteInputTokens = 0,
   reasoningTokens = 0,
 }: Partial<Readonly<UsageTotals>>): string {
-  const number = (amount: number): string => amount.toLocaleString('en');
   const share = Math.floor((cachedInputTokens / inputTokens) * 100);
   const cache = [
-    ...(cachedInputTokens > 0 ? [`${number(cachedInputTokens)} cached, ${share} %`] : []),
-    ...(cacheWriteInputTokens > 0 ? [`${number(cacheWriteInputTokens)} written to the cache`] : []),
+    ...(cachedInputTokens > 0 ? [`${grouped(cachedInputTokens)} cached, ${share} %`] : []),
+    ...(cacheWriteInputTokens > 0 ? [`${grouped(cacheWriteInputTokens)} written to the cache`] : []),
   ];
   const cached = cache.length > 0 ? ` (${cache.join('; ')})` : '';
-  const thought = reasoningTokens > 0 ? ` (${number(reasoningTokens)} reasoning)` : '';
-  return `${number(inputTokens)} tokens in${cached}, ${number(outputTokens)} out${thought}`;
+  const thought = reasoningTokens > 0 ? ` (${grouped(reasoningTokens)} reasoning)` : '';
+  return `${grouped(inputTokens)} tokens in${cached}, ${grouped(outputTokens)} out${thought}`;
 }
 
 // A decision, and what came of it, in a few words.

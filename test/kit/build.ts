@@ -3,7 +3,7 @@
  * and not hundreds of TypeScript: they start in about half of the time. Each run of the tests has a build of its own, with
  * what its processes have compiled: the second one that loads a file takes it from there.
  */
-import { cpSync, globSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { cpSync, globSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'rolldown';
 import type { TestProject } from 'vitest/node';
@@ -45,6 +45,9 @@ export default async function buildOnce(project: TestProject): Promise<() => voi
       chunkFileNames: 'chunks/[name]-[hash].js',
     },
   });
+  // As in `dist`: see `tsdown.config.ts`.
+  for (const path of ['src', 'test', 'chunks'])
+    writeFileSync(join(folder, path, 'package.json'), '{ "type": "module" }\n');
   process.env['NODE_COMPILE_CACHE'] = join(folder, 'compiled');
   process.env['PILOTAGE_TEST_POSTGRES_TEMPLATES'] = join(folder, 'postgres');
   project.provide('build', folder);
