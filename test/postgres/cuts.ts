@@ -158,7 +158,7 @@ export const exchanges: readonly Exchange[] = [
 const MOST_PLACES = 16;
 const LAST_PLACES = 8;
 
-/** Places where the message before has just come whole, or has just not: at most so many, and all of the last ones. */
+/** Places where the message before has just come whole, or has just not: every few of them, and all of the last ones. */
 function edges(bytes: Buffer): number[] {
   const places = [0];
   for (let end = 0; end + 5 <= bytes.length; ) {
@@ -172,8 +172,8 @@ function edges(bytes: Buffer): number[] {
 export interface Cutting {
   readonly server: PostgresServer;
   readonly schema: string;
-  /** At each so many bytes. Absent: where messages end, and at some bytes between. */
-  readonly everyBytes?: number;
+  /** At each so many bytes, and where messages end. */
+  readonly everyBytes: number;
 }
 
 export interface CutReport {
@@ -212,7 +212,7 @@ export async function cutEach(exchange: Exchange, { server, schema, everyBytes }
     for (const direction of ['up', 'down'] as const satisfies readonly Direction[]) {
       const bytes = said[direction];
       const all = Array.from({ length: bytes.length + 1 }, (_, place) => place);
-      const places = everyBytes === undefined ? edges(bytes) : all.filter((place) => place % everyBytes === 0);
+      const places = [...new Set([...edges(bytes), ...all.filter((place) => place % everyBytes === 0)])];
       for (const place of places) {
         try {
           await play(`${direction}-${place}`, () => proxy.cutAfter(direction, place));
