@@ -243,7 +243,8 @@ class MemoryJournal implements Journal {
     const first = starts && assertNewRun(starts);
     const before = this.#acceptedIn({ scope, known, seen });
     if (before !== undefined) return { run: before };
-    assertSessionSeen({ scope, known, seen }, this.#turns.record(scope));
+    const record = this.#turns.record(scope);
+    assertSessionSeen({ scope, known, seen }, record, () => record !== undefined);
     for (const { run, message } of tells) if (isCapped(message)) assertRoom(run, countCapped(this.#run(run).inbox));
     if (fires !== undefined) this.schedules.assertAsRead(fires);
     const now = this.#clock.now();

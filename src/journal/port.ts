@@ -266,6 +266,8 @@ export interface Sending {
     readonly live: { readonly run: string; readonly signals?: number } | null;
     /** As `SessionRecord.branch`. */
     readonly branch: string | null;
+    /** The session has no turn: the message begins the first one, which has nothing before it. */
+    readonly isNew?: true;
   };
   readonly starts?: NewRun;
   readonly tells?: readonly Told[];

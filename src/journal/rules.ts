@@ -93,11 +93,13 @@ export function isTurn({ conversation, task }: Started): boolean {
 export function assertSessionSeen(
   { scope: { session }, seen }: Sending,
   now: Pick<SessionRecord, 'live' | 'branch'> | undefined,
+  hasTurns: () => boolean,
 ): void {
   const { live, branch } = now ?? {};
   const isSameTurn = (seen.live?.run ?? null) === (live?.run ?? null);
   const heardAll = seen.live?.signals === undefined || seen.live.signals === live?.signals;
-  if (isSameTurn && heardAll && seen.branch === (branch ?? null)) return;
+  const isSameBranch = seen.branch === (branch ?? null);
+  if (isSameTurn && heardAll && isSameBranch && !(seen.isNew === true && hasTurns())) return;
   throw new PilotageError(
     'session_changed',
     `Nothing was stored: the session ${session} is not as it was read. Read it again, and decide anew.`,

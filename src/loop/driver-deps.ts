@@ -99,6 +99,8 @@ export interface DriverDeps extends Pick<ReadyAgent, 'agent' | 'planner' | 'tool
   newToken(): string;
   /** What a turn of a session, whose turn has come, is told of the turns before it. */
   turnStarted(state: RunState, signal: AbortSignal): Promise<TurnStarted>;
+  /** The same of the first turn of a session, if nothing has to be read for it: it is stored with the message that begins the turn. */
+  firstTurn(): TurnStarted | undefined;
   /** Called for a run that was told something, or that was just stored: some process must drive it. */
   woke(run: string): void;
   /** The tasks that carry out nodes of the run which are retried go on. */

@@ -2,7 +2,6 @@
  * The runtime: starts runs, finds them again, and drives the runs whose lease this process holds. Everything about a run is in
  * the journal; the runtime itself only knows which runs it drives.
  */
-
 import {
   assertIdentity,
   assertLabels,
@@ -71,7 +70,7 @@ import { ScheduleTicker } from './schedule-ticker.ts';
 import { Schedules } from './schedules.ts';
 import { Session, type SessionOptions } from './session.ts';
 import { assertMemoryOptions, type Remembering, rememberedFor } from './session-memory.ts';
-import { turnStarted } from './session-path.ts';
+import { firstTurnStarted, turnStarted } from './session-path.ts';
 import { Sessions } from './sessions.ts';
 import { type SignalDetails, type SignalResult, sendSignal } from './signal.ts';
 import {
@@ -566,6 +565,7 @@ export class Runtime {
         await this.#saves.settled(state.identity);
         return withOwnHistory(started, state, (about) => load({ ...about, signal }), deps);
       },
+      firstTurn: () => firstTurnStarted(this.#memory, this.#options.history?.load),
       newToken: () => `pause_${crypto.randomUUID().replaceAll('-', '')}`,
       woke: (run) => this.#readyFleet().wake(run),
       reopenTasks: (run, by) => this.#readyFleet().ended.reopenTasks(run, by),

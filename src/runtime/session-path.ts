@@ -153,6 +153,14 @@ export async function turnStarted(
   };
 }
 
+/** The same of the first turn of a session, which goes on from nothing: `undefined` where turns of one's own, which `load` gives, may stand before it. */
+export function firstTurnStarted(
+  { turns = DEFAULT_TURNS }: { readonly turns?: number } = {},
+  load?: unknown,
+): TurnStarted | undefined {
+  return load === undefined ? { kind: 'turn_started', continues: { runs: [], turns } } : undefined;
+}
+
 /** A turn that was interrupted before it had done anything leaves nothing but its messages, and takes no other turn's place among so many. */
 async function comingFrom(
   { identity, turn: origin }: Pick<RunState, 'identity' | 'turn'>,

@@ -4,6 +4,7 @@ import {
   type AcceptedMessage,
   type Control,
   defined,
+  type Entry,
   type Identity,
   INTERRUPT,
   type JsonObject,
@@ -117,11 +118,17 @@ export class Sender {
     const request: Sending = {
       scope,
       known,
-      seen: { live: way.seen, branch: branch ?? null },
+      seen: { live: way.seen, branch: branch ?? null, ...(record === undefined ? { isNew: true } : {}) },
       ...(outgoing.scheduled === undefined ? {} : { fires: { ...outgoing.scheduled.move, run: known.run } }),
       ...(way.as === 'steered'
         ? { tells: [{ run: way.run, message: this.#steering(known, outgoing) }] }
-        : await this.#turn({ ...scope, run: known.run }, outgoing, way, place, last?.agent)),
+        : await this.#turn(
+            { ...scope, run: known.run },
+            outgoing,
+            way,
+            place,
+            defined({ record, agent: last?.agent }),
+          )),
     };
     return { request, way };
   }
@@ -207,19 +214,21 @@ export class Sender {
     { id, payload, options, messages, scheduled }: Outgoing,
     way: Exclude<Way, { as: 'steered' }>,
     place: Pick<TurnOrigin, 'after' | 'replaces'>,
-    lastAgent: string | undefined,
+    before: { readonly record?: SessionRecord; readonly agent?: string },
   ): Promise<Pick<Sending, 'starts' | 'tells'>> {
     const interrupts = way.as === 'interrupts' ? way.run : undefined;
     const { inputs, author } = messageParts(payload);
     const turn: TurnOrigin = { messages: messages ?? [acceptedAs(id, payload)], ...place, ...defined({ interrupts }) };
-    const given = { ...this.#withAgent(options, lastAgent), inputs, ...defined({ author }) };
+    const given = { ...this.#withAgent(options, before.agent), inputs, ...defined({ author }) };
     const entry = await firstEntry(this.#starting, wordsIn(payload), identity, given, {
       turn,
       ...defined({ schedule: scheduled?.origin }),
     });
     const { priority = 0 } = options;
     const waits = interrupts === undefined ? 'last' : 'next';
-    const starts: NewRun = { identity, priority, entries: [entry], waits };
+    const first = before.record === undefined ? this.#host.deps.firstTurn() : undefined;
+    const started = first && ({ ...first, seq: 2, at: entry.at } as Entry);
+    const starts: NewRun = { identity, priority, entries: started ? [entry, started] : [entry], waits };
     if (interrupts === undefined || way.seen === null) return { starts };
     const cancelled = new Set([way.seen.run, interrupts]);
     return { starts, tells: [...cancelled].map((run) => interrupting(run, identity.run)) };

@@ -1,5 +1,5 @@
 /** A session: a conversation that one can talk to, whose turns are runs one after another. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { PlannerFunction, Turn } from '#core';
 import { memoryJournal } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
@@ -52,6 +52,23 @@ describe.each(Object.entries(STORES))('a session in %s', (_name, open) => {
       [3, [{ user: 'three', assistant: 're three' }]],
     ]);
     expect(await session.result()).toMatchObject({ answer: 're three' });
+  });
+
+  it('stores the first message and the beginning of its turn at once; of two that come at once, one is the first', async () => {
+    const { session, journal, told } = talk();
+    const send = vi.spyOn(journal, 'send');
+    const turns = await Promise.all([session.send('one'), session.send('two')]);
+    await Promise.all(turns.map((turn) => turn.result()));
+    const stored = await Promise.all(turns.map(({ turn }) => journal.read(turn, 1, 2)));
+    const began = stored.map(([, second]) => second?.kind === 'turn_started' && second.continues.runs.length);
+    expect(began.toSorted()).toEqual([0, 1]);
+    expect(told()).toEqual([
+      expect.stringMatching(/^user: (one|two)$/),
+      expect.stringMatching(/^assistant: re (one|two)$/),
+    ]);
+    const kinds = send.mock.calls.map(([{ starts }]) => starts?.entries.map(({ kind }) => kind));
+    expect(kinds[0]).toEqual(['started', 'turn_started']);
+    expect(kinds.at(-1)).toEqual(['started']);
   });
 
   it('queues what comes while a turn is under way, in the order of acceptance, and one turn is live', async () => {

@@ -278,7 +278,8 @@ export class PostgresRuns {
         sql,
         tells.map(({ run }) => run),
       );
-      assertSessionSeen(sending, await turns.standing(sql, scope));
+      const standing = await turns.standing(sql, scope);
+      assertSessionSeen(sending, standing, () => standing.hasTurns);
       for (const { run, message } of tells) {
         const row = held.get(run);
         if (row === undefined) throw runNotFound(run);

@@ -169,8 +169,12 @@ export class PostgresTurns {
   }
 
   /** What a sender has to have seen. */
-  async standing(sql: Sql, of: Scope): Promise<Pick<SessionRecord, 'live' | 'branch'>> {
-    return standingIn((await sql.row<StandingRow>(STANDING, ...partsOf(of))) as StandingRow);
+  async standing(
+    sql: Sql,
+    of: Scope,
+  ): Promise<Pick<SessionRecord, 'live' | 'branch'> & { readonly hasTurns: boolean }> {
+    const row = (await sql.row<StandingRow>(STANDING, ...partsOf(of))) as StandingRow & { readonly has_turns: boolean };
+    return { ...standingIn(row), hasTurns: row.has_turns };
   }
 
   async list(sql: Sql, query: SessionQuery): Promise<SessionRecord[]> {

@@ -317,7 +317,7 @@ export class SqliteRows {
     const before = this.#turns.acceptedIn(sending);
     if (before !== undefined) return { run: before };
     const standing = this.#turns.standing(sending.scope);
-    assertSessionSeen(sending, standing);
+    assertSessionSeen(sending, standing, () => this.#turns.hasTurns(sending.scope));
     for (const { run, message } of tells) {
       if (message.isCapped) assertRoom(run, this.#inbox.waitingControls(this.#find(run).key));
     }

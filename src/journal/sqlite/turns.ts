@@ -193,6 +193,10 @@ export class SqliteTurns {
     return { ...(branch === null ? {} : { branch }), ...(live === undefined ? {} : { live: { ...live } }) };
   }
 
+  hasTurns(of: Scope): boolean {
+    return this.#sql.last().get(scopeOf(of)) !== undefined;
+  }
+
   list(query: SessionQuery): SessionRecord[] {
     const { tenant, user = null, since = 0, text, after } = query;
     const found = this.#sql.sessions().all<Pick<Scope, 'user' | 'session'>>({

@@ -301,6 +301,16 @@ export const sessionCases: readonly JournalCase[] = [
       await expectCode(journal.send({ ...telling('r1', 'm2'), seen }), 'session_changed');
       await endTurn(journal, 'r1');
       await expectCode(journal.send(telling('r1', 'm2')), 'session_changed');
+      const asNew = { seen: { live: null, branch: null, isNew: true } } as const;
+      await expectCode(journal.send(sending('r2', null, asNew)), 'session_changed');
+      await journal.send(
+        sending(
+          's2',
+          null,
+          { scope: { ...SCOPE, session: 's2' }, ...asNew },
+          { identity: identity('s2', { session: 's2' }) },
+        ),
+      );
       await journal.sessions.set(SCOPE, { branch: 'r1' });
       await expectCode(journal.send(sending('r2', null)), 'session_changed');
       await journal.send(sending('r2', null, { seen: { live: null, branch: 'r1' } }));
