@@ -243,8 +243,7 @@ class MemoryJournal implements Journal {
     const first = starts && assertNewRun(starts);
     const before = this.#acceptedIn({ scope, known, seen });
     if (before !== undefined) return { run: before };
-    const record = this.#turns.record(scope);
-    assertSessionSeen({ scope, known, seen }, record, () => record !== undefined);
+    assertSessionSeen({ scope, known, seen }, this.#turns.record(scope), () => this.#turns.record(scope) !== undefined);
     for (const { run, message } of tells) if (isCapped(message)) assertRoom(run, countCapped(this.#run(run).inbox));
     if (fires !== undefined) this.schedules.assertAsRead(fires);
     const now = this.#clock.now();
