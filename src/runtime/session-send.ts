@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import {
   type AcceptedMessage,
   type Control,
+  deepFreeze,
   defined,
   type Entry,
   type Identity,
@@ -227,7 +228,7 @@ export class Sender {
     const { priority = 0 } = options;
     const waits = interrupts === undefined ? 'last' : 'next';
     const first = before.record === undefined ? this.#host.deps.firstTurn() : undefined;
-    const started = first && ({ ...first, seq: 2, at: entry.at } as Entry);
+    const started = first && deepFreeze<Entry>({ ...first, seq: 2, at: entry.at });
     const starts: NewRun = { identity, priority, entries: started ? [entry, started] : [entry], waits };
     if (interrupts === undefined || way.seen === null) return { starts };
     const cancelled = new Set([way.seen.run, interrupts]);
