@@ -101,7 +101,7 @@ function rateLimited(
 ): PilotageError {
   return new PilotageError(
     'rate_limited',
-    `Nothing was started: ${limit} runs have begun under the key ${JSON.stringify(key)} within ${perMs} ms. The next one may at ${new Date(allowedAt).toISOString()}.`,
+    `Nothing was started: ${limit} runs have begun under the key ${JSON.stringify(key)} within ${perMs} ms. The next one may begin at ${new Date(allowedAt).toISOString()}.`,
     { data: { key, limit, perMs, allowedAt } },
   );
 }

@@ -103,7 +103,9 @@ const EXPECTS: Readonly<Record<StartKey['kind'], Expects>> = {
       if (key.kind !== 'rate') return { run };
       const { limit, perMs } = key;
       const within = begun.filter((time) => time > at - perMs);
-      if (within.length >= limit) return { code: 'rate_limited', allowedAt: (within.at(-limit) ?? at) + perMs };
+      // Stores say whole milliseconds; a clock that drifts shows parts of one.
+      const allowedAt = Math.ceil((within.at(-limit) ?? at) + perMs);
+      if (within.length >= limit) return { code: 'rate_limited', allowedAt };
       begun.push(at);
       return { run };
     };
