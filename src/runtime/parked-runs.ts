@@ -139,10 +139,15 @@ export class ParkedRuns {
     }
   }
 
-  /** The process need not stay alive for it. */
+  /**
+   * The process need not stay alive for it. Nor does the timer keep a runtime in memory which nobody has any more and which was not closed: as long
+   * as somebody could tell its runs something, its journal, a handle or the time of a run that waits holds it.
+   */
   #arm(delayMs: number): void {
     if (this.#stopped) return;
     this.#cancel();
-    this.#cancel = this.#deps.clock.after(Math.max(delayMs, LEAST_DELAY_MS), () => this.look(), { holds: false });
+    const self = new WeakRef(this);
+    const look = (): void => self.deref()?.look();
+    this.#cancel = this.#deps.clock.after(Math.max(delayMs, LEAST_DELAY_MS), look, { holds: false });
   }
 }
