@@ -214,7 +214,7 @@ function parsed(text: string): Json {
   } catch {
     throw new A2aRefused('PARSE_ERROR', 'The body of the request must be JSON.');
   }
-  assertNotDeep(body);
+  assertNotDeep(body, text);
   return body;
 }
 
