@@ -18,7 +18,7 @@ import type { LongTermStore, RevisedItem, SeenItem, StoreLookup, StoreQuery } fr
 import { assertCounts, isAsSeen } from '../rules.ts';
 import { bytesOf, type ItemRow, itemOf, type VectorRow, vectorOf } from '../stored-rows.ts';
 import { itemsKey } from '../watchers.ts';
-import { type PreparedStatement, prepared } from './statements.ts';
+import { atMost, type PreparedStatement, prepared } from './statements.ts';
 import type { FileWatch, StoreAccess } from './stores.ts';
 
 type Place = Pick<StoreItem, 'namespace' | 'key'>;
@@ -95,13 +95,13 @@ export class SqliteItems implements LongTermStore {
     this.#list = sql(`
       SELECT ${COLUMNS} FROM store_items
       WHERE ${IS_WITHIN} AND ${IS_LIVE} AND (namespace, key) > (:afterNamespace, :afterKey)
-      ORDER BY namespace, key LIMIT :limit`);
+      ORDER BY namespace, key ${atMost(':limit')}`);
     this.#vectors = sql(`
       SELECT ${COLUMNS}, vector FROM store_items
       WHERE ${IS_WITHIN} AND ${IS_LIVE} AND vector_index = :index ORDER BY namespace, key`);
     this.#unindexed = sql(`
       SELECT ${COLUMNS} FROM store_items
-      WHERE ${IS_WITHIN} AND ${IS_LIVE} AND vector_index IS NOT :index ORDER BY namespace, key LIMIT :limit`);
+      WHERE ${IS_WITHIN} AND ${IS_LIVE} AND vector_index IS NOT :index ORDER BY namespace, key ${atMost(':limit')}`);
     this.#setVector = sql('UPDATE store_items SET vector_index = ?, vector = ? WHERE revision = ?');
   }
 

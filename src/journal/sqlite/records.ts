@@ -8,7 +8,7 @@ import { eventsIn } from '../waiting.ts';
 import { DROP_PASSING } from './passing.ts';
 import { HEAD, LAST_ENTRY } from './schema.ts';
 import type { SqliteStarts } from './starts.ts';
-import { hasText, type PreparedStatement, prepared } from './statements.ts';
+import { atMost, hasText, type PreparedStatement, prepared, preparedTexts } from './statements.ts';
 import { DROP_STREAM_ROWS, DROP_STREAMS } from './streams.ts';
 import type { SqliteWaits } from './waits.ts';
 
@@ -39,7 +39,7 @@ export function partBefore({ from }: KeyRange): KeyRange | undefined {
 }
 
 export class SqliteRecords {
-  readonly #db: DatabaseSync;
+  readonly #list: ReturnType<typeof preparedTexts>;
   readonly #find: PreparedStatement;
   readonly #keyOf: PreparedStatement;
   readonly #lastKey: PreparedStatement;
@@ -47,7 +47,7 @@ export class SqliteRecords {
   constructor(db: DatabaseSync) {
     const sql = prepared(db);
     hasText(db);
-    this.#db = db;
+    this.#list = preparedTexts(db);
     this.#lastKey = sql('SELECT max(key) AS key FROM runs');
     this.#find = sql(`${FIND_RECORD} runs.id = ?`);
     this.#keyOf = sql('SELECT key FROM runs WHERE id = ?');
@@ -93,8 +93,8 @@ export class SqliteRecords {
     // Last, for it is what takes long.
     if (query.text !== undefined) filter(HAS_TEXT, query.text.toLowerCase());
     const order = query.beforeTurn === undefined ? 'key' : 'turn';
-    const sql = `${leading === undefined ? FIND_RECORD : OF_LABEL} ${['TRUE', ...where].join(' AND ')} ORDER BY ${order} DESC LIMIT ?`;
-    const rows = this.#db.prepare(sql).all(...values, limit) as unknown as RecordRow[];
+    const sql = `${leading === undefined ? FIND_RECORD : OF_LABEL} ${['TRUE', ...where].join(' AND ')} ORDER BY ${order} DESC ${atMost('?')}`;
+    const rows = this.#list(sql).all<RecordRow>(...values, limit);
     return rows.map((row) => storedRecord(row, now));
   }
 

@@ -59,7 +59,7 @@ import { SqlitePassedOver } from './passed-over.ts';
 import type { SqliteSchedules } from './schedules.ts';
 import { HEAD, LAST_ENTRY } from './schema.ts';
 import type { SqliteStarts } from './starts.ts';
-import { type PreparedStatement, prepared } from './statements.ts';
+import { atMost, type PreparedStatement, prepared } from './statements.ts';
 import type { SqliteTurns } from './turns.ts';
 import { SqliteWaits } from './waits.ts';
 
@@ -126,7 +126,7 @@ const findParked = (further: string): string => `
   ${RUN_ROW} runs INDEXED BY runs_parked
   WHERE agent = :agent AND ${IS_PARKED} AND wake_at <= :now AND coalesce(waits, 0) = 0
     AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants)) ${further}
-  ORDER BY wake_at LIMIT :limit`;
+  ORDER BY wake_at ${atMost(':limit')}`;
 const NEXT_DUE = `
   SELECT min((
     SELECT wake_at FROM runs INDEXED BY runs_parked WHERE agent = agents.value AND ${IS_PARKED} ORDER BY wake_at LIMIT 1

@@ -11,7 +11,7 @@ import type {
 } from '../schedules-port.ts';
 import { redefined, scheduleChanged } from '../start-rules.ts';
 import { type ScheduleRow, storedScheduleOf } from '../stored-rows.ts';
-import { type PreparedStatement, prepared } from './statements.ts';
+import { atMost, type PreparedStatement, prepared } from './statements.ts';
 import type { StoreAccess } from './stores.ts';
 
 const IS_ACTIVE = 'paused = 0 AND agent IN (SELECT value FROM json_each(:agents))';
@@ -20,10 +20,10 @@ function statementsOn(db: DatabaseSync) {
   const sql = prepared(db);
   return {
     find: sql('SELECT * FROM schedules WHERE tenant = :tenant AND id = :id'),
-    list: sql('SELECT * FROM schedules WHERE tenant = :tenant AND id > :after ORDER BY id LIMIT :limit'),
+    list: sql(`SELECT * FROM schedules WHERE tenant = :tenant AND id > :after ORDER BY id ${atMost(':limit')}`),
     due: sql(`
       SELECT * FROM schedules WHERE ${IS_ACTIVE} AND next_at <= :now AND (tenant, id) > (:tenant, :id)
-      ORDER BY tenant, id LIMIT :limit`),
+      ORDER BY tenant, id ${atMost(':limit')}`),
     next: sql(`SELECT min(next_at) AS at FROM schedules WHERE ${IS_ACTIVE} AND next_at > :now`),
     insert: sql(`
       INSERT INTO schedules (tenant, id, agent, definition, times, next_at, created_at, updated_at)

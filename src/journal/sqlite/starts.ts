@@ -2,7 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Started, StartKey } from '#core';
 import { indexedLabels, type KeyDecision, type KeyRow, rowsThatCount } from '../start-rules.ts';
-import { type PreparedStatement, prepared } from './statements.ts';
+import { atMost, type PreparedStatement, prepared } from './statements.ts';
 
 /** How many rows of keys that are of no use any more are deleted with a start under any key. */
 const SWEPT_AT_ONCE = 20;
@@ -15,7 +15,7 @@ function statementsOn(db: DatabaseSync) {
     begins: sql('UPDATE runs SET starts_at = :startsAt, wake_at = :wakeAt WHERE key = :key'),
     rows: sql(`
       SELECT at, run FROM start_keys WHERE tenant = :tenant AND kind = :kind AND name = :name
-      ORDER BY at DESC, number DESC LIMIT :limit`),
+      ORDER BY at DESC, number DESC ${atMost(':limit')}`),
     addRow: sql(`
       INSERT INTO start_keys (tenant, kind, name, at, number, run, until)
       VALUES (:tenant, :kind, :name, :at, :number, :run, :until)`),

@@ -26,6 +26,27 @@ export function prepared(db: DatabaseSync): (text: string) => PreparedStatement 
   };
 }
 
+/** So many texts that are put together are kept: more than a program asks in different ways. */
+const MOST_TEXTS = 100;
+
+/** The same for texts that are put together as a query wants them. */
+export function preparedTexts(db: DatabaseSync): (text: string) => Statement {
+  const known = new Map<string, PreparedStatement>();
+  const sql = prepared(db);
+  return (text) => {
+    const statement = known.get(text) ?? sql(text);
+    if (known.size >= MOST_TEXTS) known.clear();
+    known.set(text, statement);
+    return statement();
+  };
+}
+
+/**
+ * In SQL: `LIMIT`, with a parameter such as `:limit`. SQLite prepares a statement anew whenever the parameter of a bare `LIMIT` is bound, which costs
+ * many times what most statements do.
+ */
+export const atMost = (parameter: string): string => `LIMIT CAST(${parameter} AS INTEGER)`;
+
 /** In SQL: `has_text(given, text)`, whatever the case; `text` is in small letters. SQLite itself knows the cases of ASCII alone. */
 export function hasText(db: DatabaseSync): void {
   db.function('has_text', { deterministic: true }, (given, text) =>

@@ -4,7 +4,7 @@ import { type ArtifactRef, type ArtifactRow, PilotageError, type Scope } from '#
 import type { ArtifactAbout, ArtifactStore } from '../port.ts';
 import { artifactDigest, assertCounts, assertSameContent, ownedBy, ownerKey } from '../rules.ts';
 import type { Watchers } from '../watchers.ts';
-import { type PreparedStatement, prepared } from './statements.ts';
+import { atMost, type PreparedStatement, prepared } from './statements.ts';
 
 const LARGE_BYTES = 1 << 20;
 
@@ -57,7 +57,7 @@ export class SqliteArtifacts implements ArtifactStore {
       INSERT INTO artifact_rows (scope, created_at, ref, mime, size, file_name, source) VALUES (?, ?, ?, ?, ?, ?, ?)`);
     this.#rows = sql(`
       SELECT ref, mime, size, file_name, source, created_at FROM artifact_rows
-      WHERE scope = ? ORDER BY created_at DESC, ref LIMIT ?`);
+      WHERE scope = ? ORDER BY created_at DESC, ref ${atMost('?')}`);
     this.#count = sql('SELECT count(*) AS rows FROM artifact_rows WHERE scope = ?');
     this.#erase = sql(`DELETE FROM artifacts WHERE ${OF_OWNER}`);
     this.#eraseRows = sql(`DELETE FROM artifact_rows WHERE ${OF_OWNER}`);

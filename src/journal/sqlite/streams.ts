@@ -4,7 +4,7 @@ import type { StreamRow } from '#core';
 import type { StreamAppend, StreamRecord, StreamStore } from '../port-streams.ts';
 import { assertFence, assertStreamRow, runNotFound } from '../rules.ts';
 import { type StreamRowText, streamRowOf } from '../stored-rows.ts';
-import { type PreparedStatement, prepared } from './statements.ts';
+import { atMost, type PreparedStatement, prepared } from './statements.ts';
 import type { StoreAccess } from './stores.ts';
 
 /** In SQL, for the key of a run. */
@@ -46,7 +46,7 @@ export class SqliteStreams implements StreamStore {
     this.#set = sql('UPDATE streams SET rows = :rows, closed = :closed WHERE key = :key');
     this.#rows = sql(`
       SELECT id & 4294967295 AS "index", at, step, call, attempt, value FROM stream_rows
-      WHERE id BETWEEN (:key << 32) + :from AND (:key << 32) + 4294967295 ORDER BY id LIMIT :limit`);
+      WHERE id BETWEEN (:key << 32) + :from AND (:key << 32) + 4294967295 ORDER BY id ${atMost(':limit')}`);
     this.#list = sql('SELECT name, rows, closed FROM streams WHERE run = ? ORDER BY name');
   }
 

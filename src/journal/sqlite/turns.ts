@@ -5,7 +5,7 @@ import type { NewRun, RunStatus, Sending, SessionQuery, SessionRecord } from '..
 import type { DroppedRun } from '../prune-port.ts';
 import { assertMaySwitch, assertOwnTurn, cannotDelete, ownedBy, pageSize, sessionBusy } from '../rules.ts';
 import type { SqliteDrops } from './drops.ts';
-import { hasText, type PreparedStatement, prepared } from './statements.ts';
+import { atMost, hasText, type PreparedStatement, prepared } from './statements.ts';
 import type { SqliteWaits } from './waits.ts';
 
 const IN_SCOPE = 'tenant = :tenant AND user = :user AND session = :session';
@@ -41,7 +41,7 @@ const SESSIONS = `
     AND (:text IS NULL OR has_text(names.session, :text) OR has_text(facts.title, :text))
     AND (:afterAt IS NULL OR updated_at < :afterAt
       OR (updated_at = :afterAt AND (names.user, names.session) > (:afterUser, :afterSession)))
-  ORDER BY updated_at DESC, names.user, names.session LIMIT :limit`;
+  ORDER BY updated_at DESC, names.user, names.session ${atMost(':limit')}`;
 
 interface LastRow {
   readonly turn: number;

@@ -5,7 +5,7 @@ import { encodeMessage, type MessageText } from '../encoded.ts';
 import { assertKeepable, pageSize, wholeMs } from '../rules.ts';
 import { eventMessage, jsonIn, waitIn } from '../waiting.ts';
 import type { KeptSignal, NewSignal, OpenWait, Signalled, SignalQuery, WaitQuery } from '../waits-port.ts';
-import { type PreparedStatement, prepared } from './statements.ts';
+import { atMost, type PreparedStatement, prepared, preparedTexts } from './statements.ts';
 
 interface WaitingRow {
   readonly number: number;
@@ -58,6 +58,10 @@ function statementsOn(db: DatabaseSync) {
     sweep: sql('DELETE FROM signals WHERE until <= ?'),
     insertSignal: sql(`
       INSERT INTO signals (tenant, key, id, stored_at, until, body) VALUES (:tenant, :key, :id, :storedAt, :until, :body)`),
+    signals: sql(`
+      SELECT * FROM signals INDEXED BY signals_kept
+      WHERE tenant = :tenant AND (:key IS NULL OR key = :key) AND ${KEPT} AND number > :after
+      ORDER BY number ${atMost(':limit')}`),
     nextKept: sql(`
       SELECT * FROM signals INDEXED BY signals_kept
       WHERE tenant = :tenant AND key = :key AND body IS NOT NULL AND (until > :now OR number = :fresh) AND number > :after
@@ -72,12 +76,12 @@ function statementsOn(db: DatabaseSync) {
 }
 
 export class SqliteWaits {
-  readonly #db: DatabaseSync;
+  readonly #list: ReturnType<typeof preparedTexts>;
   readonly #sql: ReturnType<typeof statementsOn>;
   readonly #tell: TellEvent;
 
   constructor(db: DatabaseSync, tell: TellEvent) {
-    this.#db = db;
+    this.#list = preparedTexts(db);
     this.#sql = statementsOn(db);
     this.#tell = tell;
   }
@@ -202,22 +206,20 @@ export class SqliteWaits {
       where.push('open_waits.until < ?');
       values.push(query.untilBefore);
     }
-    const rows = this.#db
-      .prepare(`
-        SELECT open_waits.number, open_waits.body, runs.id AS run, runs.agent, runs.tenant, runs.user, runs.session
-        FROM open_waits JOIN runs ON runs.key = open_waits.run
-        WHERE ${where.join(' AND ')} ORDER BY open_waits.number LIMIT ?`)
-      .all(...values, pageSize(query)) as unknown as ListedRow[];
+    const rows = this.#list(`
+      SELECT open_waits.number, open_waits.body, runs.id AS run, runs.agent, runs.tenant, runs.user, runs.session
+      FROM open_waits JOIN runs ON runs.key = open_waits.run
+      WHERE ${where.join(' AND ')} ORDER BY open_waits.number ${atMost('?')}`).all<ListedRow>(
+      ...values,
+      pageSize(query),
+    );
     return rows.map(({ body, ...row }) => ({ ...waitIn(body), ...row }));
   }
 
   signals(query: SignalQuery, now: number): KeptSignal[] {
     const { tenant, key, after = 0 } = query;
-    const rows = this.#db
-      .prepare(`
-        SELECT * FROM signals INDEXED BY signals_kept
-        WHERE tenant = :tenant AND (:key IS NULL OR key = :key) AND ${KEPT} AND number > :after ORDER BY number LIMIT :limit`)
-      .all({ tenant, key: key ?? null, after, now, limit: pageSize(query) }) as unknown as SignalRow[];
+    const asked = { tenant, key: key ?? null, after, now, limit: pageSize(query) };
+    const rows = this.#sql.signals().all<SignalRow>(asked);
     return rows.map(({ number, key, id, stored_at: storedAt, until, body }) => {
       return { number, key, id, payload: jsonIn(body ?? 'null'), storedAt, until };
     });
