@@ -140,8 +140,8 @@ export class ParkedRuns {
   }
 
   /**
-   * The process need not stay alive for it. Nor does the timer keep a runtime in memory which nobody has any more and which was not closed: as long
-   * as somebody could tell its runs something, its journal, a handle or the time of a run that waits holds it.
+   * The process need not stay alive for it. Nor does the timer keep a runtime in memory that was dropped without `close`: what needs it holds it, which is
+   * a handle, the time for which a run of it waits, or a journal that other processes share.
    */
   #arm(delayMs: number): void {
     if (this.#stopped) return;
