@@ -151,10 +151,10 @@ export class Schedules {
   /** The last fire time that was fired, or a later one that was dealt with; 0: there is none. */
   async #firedAt({ id, times, nextAt, lastRun }: StoredSchedule): Promise<number> {
     const { host, ticker } = this.#parts();
-    const fired = lastRun === undefined ? undefined : (await host.deps.journal.get(lastRun))?.schedule;
-    if (fired?.id !== id) return 0;
-    if (fired.triggered !== true) return fired.at;
-    // A trigger hides the run of the fire time before it.
+    if (lastRun === undefined) return 0;
+    const fired = (await host.deps.journal.get(lastRun))?.schedule;
+    if (fired?.id === id && fired.triggered !== true) return fired.at;
+    // A trigger hides the run of the fire time before it, and a run may be gone with its session.
     return nextAt === null ? 0 : (lastBefore(await ticker.timesOf({ times }), nextAt) ?? 0);
   }
 

@@ -115,13 +115,13 @@ interface Since {
   readonly wallMs: number;
   /** It goes on behind this time, which was fired. */
   readonly firedAt: number;
-  /** A time that may count as fired: that is not known where a trigger has hidden it. */
+  /** A time that may count as fired: that is not known where a trigger has hidden it, or its run is gone. */
   readonly mayBeAt: number;
 }
 
 type Hidden = Pick<Since, 'firedAt' | 'mayBeAt'>;
 
-/** What was fired before a trigger lies before the time at which the schedule goes on. */
+/** What was fired before a trigger, or by a run that is gone, lies before the time at which the schedule goes on. */
 function hiddenBehind({ nextAt }: StoredSchedule, times: TimesByHand, firedAt = 0): Hidden {
   const next = nextAt ?? 0;
   let windowMs = 60_000;
@@ -132,8 +132,10 @@ function hiddenBehind({ nextAt }: StoredSchedule, times: TimesByHand, firedAt = 
 
 function sinceOf({ before, wallMs, order }: ScheduleChange, runs: RunsThen, hidden: Hidden | undefined): Since {
   const last = before?.lastRun;
-  const origin = last === undefined ? undefined : originOf(runs(last, order)?.entries[0]);
-  if (origin?.triggered === true && hidden !== undefined) return { wallMs, ...hidden };
+  const run = last === undefined ? undefined : runs(last, order);
+  const origin = originOf(run?.entries[0]);
+  const isHidden = origin?.triggered === true || (last !== undefined && run === undefined);
+  if (isHidden && hidden !== undefined) return { wallMs, ...hidden };
   const firedAt = origin?.at ?? 0;
   return { wallMs, firedAt, mayBeAt: firedAt };
 }
