@@ -88,6 +88,7 @@ import {
   isReopening,
   isTurn,
   journalClosed,
+  madeOf,
   mayReopen,
   type Owned,
   ownedBy,
@@ -225,7 +226,8 @@ class MemoryJournal implements Journal {
   #create(run: NewRun, first: Started, now: number): Claim | undefined {
     const { identity, claim, waits, openWaits } = run;
     if (this.#runs.has(identity.run)) return undefined;
-    if (first.fork !== undefined) this.#run(first.fork.run);
+    const source = madeOf(first);
+    if (source !== undefined) this.#run(source);
     const stored = storedRun(run, first, this.#born, now);
     this.#born += 1;
     if (isTurn(first)) this.#turns.add(stored, waits);

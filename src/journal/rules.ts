@@ -89,6 +89,11 @@ export function isTurn({ conversation, task }: Started): boolean {
   return conversation !== false && task === undefined;
 }
 
+/** The run whose content a new run goes on with: without it, deleted words would be stored again. `undefined`: it stands by itself. */
+export function madeOf({ fork, turn }: Started): string | undefined {
+  return fork?.run ?? turn?.replaces;
+}
+
 /** @throws PilotageError `session_changed` when the session is not as the sender has seen it. */
 export function assertSessionSeen(
   { scope: { session }, seen }: Sending,

@@ -23,6 +23,7 @@ import {
   hasEnded,
   isReopening,
   isTurn,
+  madeOf,
   type Owned,
   runNotFound,
 } from '../rules.ts';
@@ -146,8 +147,8 @@ export class PostgresRuns {
       await this.#assertSeen(sql, run.identity.run);
       return undefined;
     }
-    if (first.fork !== undefined && (await sql.row(KEEP, first.fork.run)) === undefined)
-      throw runNotFound(first.fork.run);
+    const source = madeOf(first);
+    if (source !== undefined && (await sql.row(KEEP, source)) === undefined) throw runNotFound(source);
     this.note({ id: run.identity.run, turn: isTurn(first) ? 1 : null, ...run.identity });
     const waits = isTurn(first) && (await this.#beside.turns.add(sql, run.identity, run.waits));
     if (run.openWaits !== undefined) await this.#beside.waits.replace(sql, made.key, run.openWaits, now);

@@ -44,6 +44,7 @@ import {
   hasEnded,
   isReopening,
   isTurn,
+  madeOf,
   mayLive,
   mayReopen,
   type Owned,
@@ -238,7 +239,8 @@ export class SqliteRows {
     const { parent = null, root = null } = first.task ?? {};
     const row = { id, tenant, user, session, agent: first.agent, parent, root, priority: run.priority, now };
     // It may be refused, before anything is changed.
-    if (first.fork !== undefined && this.#sql.findRun().get(id) === undefined) this.#find(first.fork.run);
+    const source = madeOf(first);
+    if (source !== undefined && this.#sql.findRun().get(id) === undefined) this.#find(source);
     if (run.fires !== undefined) this.#schedules.moveOn(run.fires, now);
     const inserted = this.#sql.insertRun().run(row);
     if (inserted.changes === 0) return undefined;
