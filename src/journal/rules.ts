@@ -89,9 +89,10 @@ export function isTurn({ conversation, task }: Started): boolean {
   return conversation !== false && task === undefined;
 }
 
-/** The run whose content a new run goes on with: without it, deleted words would be stored again. `undefined`: it stands by itself. */
-export function madeOf({ fork, turn }: Started): string | undefined {
-  return fork?.run ?? turn?.replaces;
+/** The runs whose content a new run has, one at most: without them, deleted words would be stored again. */
+export function sourcesOf({ fork, turn }: Started): readonly string[] {
+  const source = fork?.run ?? turn?.replaces;
+  return source === undefined ? [] : [source];
 }
 
 /** @throws PilotageError `session_changed` when the session is not as the sender has seen it. */
