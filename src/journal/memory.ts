@@ -95,6 +95,7 @@ import {
   runNotFound,
   type StoredTree,
   sessionBusy,
+  sourcesOf,
   wholeMs,
 } from './rules.ts';
 import { beginningAt, decideStart, firstWake, inPlaceOf, isYetToBegin, type KeyedRuns } from './start-rules.ts';
@@ -225,7 +226,7 @@ class MemoryJournal implements Journal {
   #create(run: NewRun, first: Started, now: number): Claim | undefined {
     const { identity, claim, waits, openWaits } = run;
     if (this.#runs.has(identity.run)) return undefined;
-    if (first.fork !== undefined) this.#run(first.fork.run);
+    for (const source of sourcesOf(first)) this.#run(source);
     const stored = storedRun(run, first, this.#born, now);
     this.#born += 1;
     if (isTurn(first)) this.#turns.add(stored, waits);
@@ -264,9 +265,8 @@ class MemoryJournal implements Journal {
 
   async #deleteSession(scope: Scope): Promise<number> {
     this.#assertOpen();
-    const key = ownedBy(scope);
     const now = this.#clock.now();
-    const runs = [...this.#runs.values()].filter(({ identity }) => scopeKey(identity) === key);
+    const runs = [...this.#runs.values()].filter(({ identity }) => scopeKey(identity) === ownedBy(scope));
     for (const { identity, owner, leaseUntil, status } of runs) {
       if (hasEnded(status) || owner === undefined || leaseUntil <= now) continue;
       throw sessionBusy(cannotDelete(scope), identity.run);

@@ -282,10 +282,11 @@ export interface Journal {
   /**
    * Stores a run once. A second call with the same run id changes nothing, also when the run belongs to somebody else; but what it `fires`
    * moves on. A run with a time in `startsAt` that is to come is `pending` and not due until then, and is not claimed.
-   * The fork of a run that is not there (its session was deleted meanwhile) is refused, as it would go on with what nobody can read.
+   * The fork of a run that is not there (its session was deleted meanwhile) is refused, as it would go on with what nobody can read, and so is a
+   * turn in the place of one that is not there, which may have the words that were deleted.
    * @returns the claim that was asked for, or `undefined` when the run was there already or none was asked for.
    * @throws PilotageError `identity_required`, or `invalid_config` for entries that do not start with `started` at seq 1; `schedule_changed`;
-   * `run_not_found` of the run that is forked.
+   * `run_not_found` of the run that is forked or replaced.
    */
   create(run: NewRun): Promise<Claim | undefined>;
 

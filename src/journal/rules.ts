@@ -89,6 +89,12 @@ export function isTurn({ conversation, task }: Started): boolean {
   return conversation !== false && task === undefined;
 }
 
+/** The runs whose content a new run has, one at most: without them, deleted words would be stored again. */
+export function sourcesOf({ fork, turn }: Started): readonly string[] {
+  const source = fork?.run ?? turn?.replaces;
+  return source === undefined ? [] : [source];
+}
+
 /** @throws PilotageError `session_changed` when the session is not as the sender has seen it. */
 export function assertSessionSeen(
   { scope: { session }, seen }: Sending,

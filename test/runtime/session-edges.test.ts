@@ -369,6 +369,25 @@ describe.each(Object.entries(STORES))('a session in %s', (_name, open) => {
     }
   });
 
+  it.each(['edit', 'regenerate'] as const)('%s stores nothing of a session that is deleted meanwhile', async (way) => {
+    const kept = open();
+    let isToGo = false;
+    const journal = changed(kept, {
+      send: async (sending) => {
+        if (isToGo) await kept.sessions.delete(sending.scope);
+        return kept.send(sending);
+      },
+    });
+    const { session, runtime } = talk({ journal });
+    const first = await session.send('secret', { id: 'm1' });
+    await first.result();
+    isToGo = true;
+    const again = way === 'edit' ? session.edit(first.turn, 'other') : session.regenerate(first.turn);
+    await expect(again).rejects.toMatchObject({ code: 'run_not_found' });
+    expect(await session.turns()).toEqual([]);
+    expect(await runtime.list()).toEqual([]);
+  });
+
   it('says that the runtime is closed, and stores nothing', async () => {
     const journal = open();
     const { runtime } = talk({ journal });

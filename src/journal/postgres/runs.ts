@@ -25,6 +25,7 @@ import {
   isTurn,
   type Owned,
   runNotFound,
+  sourcesOf,
 } from '../rules.ts';
 import { beginningAt, decideStart, firstWake, inPlaceOf, isYetToBegin, type KeyedRuns } from '../start-rules.ts';
 import { decodeRow, type EntryRow } from '../stored-runs.ts';
@@ -146,8 +147,7 @@ export class PostgresRuns {
       await this.#assertSeen(sql, run.identity.run);
       return undefined;
     }
-    if (first.fork !== undefined && (await sql.row(KEEP, first.fork.run)) === undefined)
-      throw runNotFound(first.fork.run);
+    for (const source of sourcesOf(first)) if ((await sql.row(KEEP, source)) === undefined) throw runNotFound(source);
     this.note({ id: run.identity.run, turn: isTurn(first) ? 1 : null, ...run.identity });
     const waits = isTurn(first) && (await this.#beside.turns.add(sql, run.identity, run.waits));
     if (run.openWaits !== undefined) await this.#beside.waits.replace(sql, made.key, run.openWaits, now);

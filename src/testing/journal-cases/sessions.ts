@@ -417,6 +417,24 @@ export const sessionCases: readonly JournalCase[] = [
     },
   },
   {
+    name: 'a turn in the place of one whose session was deleted meanwhile is not stored, and one that is there is known',
+    async run({ journal }) {
+      const inPlaceOf = (id: string, replaces: string): Sending => {
+        const turn = { messages: [{ id }], replaces };
+        return sending(id, null, {}, { entries: [startedEntry(identity(id), { turn })] });
+      };
+      await journal.send(sending('r1', null));
+      await endTurn(journal, 'r1');
+      await journal.send(inPlaceOf('r2', 'r1'));
+      await endTurn(journal, 'r2');
+      assert.deepEqual(await journal.send(inPlaceOf('r2', 'gone')), { run: 'r2' });
+      await journal.sessions.delete(SCOPE);
+      await expectCode(journal.send(inPlaceOf('r3', 'r1')), 'run_not_found');
+      assert.equal(await journal.get('r3'), undefined);
+      assert.equal(await journal.sessions.get(SCOPE), undefined);
+    },
+  },
+  {
     name: 'whoever watches a session hears of new turns, and of turns that have come to their turn',
     async run({ journal }) {
       let wakes = 0;
