@@ -95,7 +95,7 @@ import {
   runNotFound,
   type StoredTree,
   sessionBusy,
-  sourcesOf,
+  sourceOf,
   wholeMs,
 } from './rules.ts';
 import { beginningAt, decideStart, firstWake, inPlaceOf, isYetToBegin, type KeyedRuns } from './start-rules.ts';
@@ -226,7 +226,8 @@ class MemoryJournal implements Journal {
   #create(run: NewRun, first: Started, now: number): Claim | undefined {
     const { identity, claim, waits, openWaits } = run;
     if (this.#runs.has(identity.run)) return undefined;
-    for (const source of sourcesOf(first)) this.#run(source);
+    const source = sourceOf(first);
+    if (source !== undefined) this.#run(source);
     const stored = storedRun(run, first, this.#born, now);
     this.#born += 1;
     if (isTurn(first)) this.#turns.add(stored, waits);
@@ -265,8 +266,9 @@ class MemoryJournal implements Journal {
 
   async #deleteSession(scope: Scope): Promise<number> {
     this.#assertOpen();
+    const key = ownedBy(scope);
     const now = this.#clock.now();
-    const runs = [...this.#runs.values()].filter(({ identity }) => scopeKey(identity) === ownedBy(scope));
+    const runs = [...this.#runs.values()].filter(({ identity }) => scopeKey(identity) === key);
     for (const { identity, owner, leaseUntil, status } of runs) {
       if (hasEnded(status) || owner === undefined || leaseUntil <= now) continue;
       throw sessionBusy(cannotDelete(scope), identity.run);
@@ -287,9 +289,7 @@ class MemoryJournal implements Journal {
     for (const { identity, told } of runs) {
       this.#runs.delete(identity.run);
       for (const id of told) this.#messages.delete(messageKey(identity, id));
-      this.snapshots.drop(identity.run);
-      this.streams.drop(identity.run);
-      this.passing.drop(identity.run);
+      for (const rows of [this.snapshots, this.streams, this.passing]) rows.drop(identity.run);
     }
     for (const run of runs) this.#waits.giveBack(run, eventsAmong(run.inbox.values()), now);
   }

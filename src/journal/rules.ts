@@ -89,10 +89,9 @@ export function isTurn({ conversation, task }: Started): boolean {
   return conversation !== false && task === undefined;
 }
 
-/** The runs whose content a new run has, one at most: without them, deleted words would be stored again. */
-export function sourcesOf({ fork, turn }: Started): readonly string[] {
-  const source = fork?.run ?? turn?.replaces;
-  return source === undefined ? [] : [source];
+/** The run whose content a new run has, if there is one: when that was deleted, its words would be stored again. */
+export function sourceOf({ fork, turn }: Started): string | undefined {
+  return fork?.run ?? turn?.replaces;
 }
 
 /** @throws PilotageError `session_changed` when the session is not as the sender has seen it. */

@@ -25,7 +25,7 @@ import {
   isTurn,
   type Owned,
   runNotFound,
-  sourcesOf,
+  sourceOf,
 } from '../rules.ts';
 import { beginningAt, decideStart, firstWake, inPlaceOf, isYetToBegin, type KeyedRuns } from '../start-rules.ts';
 import { decodeRow, type EntryRow } from '../stored-runs.ts';
@@ -147,7 +147,8 @@ export class PostgresRuns {
       await this.#assertSeen(sql, run.identity.run);
       return undefined;
     }
-    for (const source of sourcesOf(first)) if ((await sql.row(KEEP, source)) === undefined) throw runNotFound(source);
+    const source = sourceOf(first);
+    if (source !== undefined && (await sql.row(KEEP, source)) === undefined) throw runNotFound(source);
     this.note({ id: run.identity.run, turn: isTurn(first) ? 1 : null, ...run.identity });
     const waits = isTurn(first) && (await this.#beside.turns.add(sql, run.identity, run.waits));
     if (run.openWaits !== undefined) await this.#beside.waits.replace(sql, made.key, run.openWaits, now);

@@ -49,7 +49,7 @@ import {
   type Owned,
   runNotFound,
   type StoredTree,
-  sourcesOf,
+  sourceOf,
   wholeMs,
 } from '../rules.ts';
 import { beginningAt, decideStart, firstWake, inPlaceOf, isYetToBegin, type KeyedRuns } from '../start-rules.ts';
@@ -239,7 +239,8 @@ export class SqliteRows {
     const { parent = null, root = null } = first.task ?? {};
     const row = { id, tenant, user, session, agent: first.agent, parent, root, priority: run.priority, now };
     // It may be refused, before anything is changed.
-    for (const source of sourcesOf(first)) if (this.#sql.findRun().get(id) === undefined) this.#find(source);
+    const source = sourceOf(first);
+    if (source !== undefined && this.#sql.findRun().get(id) === undefined) this.#find(source);
     if (run.fires !== undefined) this.#schedules.moveOn(run.fires, now);
     const inserted = this.#sql.insertRun().run(row);
     if (inserted.changes === 0) return undefined;
