@@ -254,7 +254,7 @@ describe('lazy', () => {
           expect(moves.flatMap(({ decision }) => callsOf(decision))).toEqual(wanted);
         }
       }),
-      { numRuns: 60 },
+      { numRuns: 20 },
     );
   });
 });
