@@ -363,7 +363,7 @@ describe('every routing of random graphs', () => {
       }),
       { numRuns: 1_500 },
     );
-    expect(rounds).toBeGreaterThan(50);
+    expect(rounds).toBeGreaterThan(10);
   });
 });
 

@@ -211,7 +211,7 @@ describe('hddl_invalid', () => {
       }),
       { numRuns: 1_000 },
     );
-    expect(refused).toBeGreaterThan(1_000);
+    expect(refused).toBeGreaterThan(300);
   });
 });
 

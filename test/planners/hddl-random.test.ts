@@ -106,7 +106,7 @@ describe('random domains', () => {
       }),
       { numRuns: 150 },
     );
-    expect(solved).toBeGreaterThan(20);
-    expect(unsolved).toBeGreaterThan(20);
+    expect(solved).toBeGreaterThan(5);
+    expect(unsolved).toBeGreaterThan(5);
   });
 });

@@ -148,7 +148,7 @@ describe('against a plain planner', () => {
       { numRuns: 600 },
     );
     // Both kinds were there.
-    expect(Math.min(solved, failed)).toBeGreaterThan(100);
+    expect(Math.min(solved, failed)).toBeGreaterThan(30);
   });
 });
 

@@ -432,7 +432,7 @@ describe('whatever it is given', () => {
       }),
       { numRuns: 150 },
     );
-    expect(fine).toBeGreaterThan(50);
+    expect(fine).toBeGreaterThan(10);
   });
 
   it('AG-21 long chains, wide plans and long cycles need no deep stack', () => {

@@ -335,7 +335,7 @@ describe('the fold, for any valid journal', () => {
       'finished',
       'failed',
     ]) {
-      expect(kinds.get(kind) ?? 0, kind).toBeGreaterThan(10);
+      expect(kinds.get(kind) ?? 0, kind).toBeGreaterThan(3);
     }
   });
 
