@@ -495,7 +495,7 @@ describe('a run', () => {
             ),
           ),
       },
-      { doubles: 8 },
+      { doubles: 2 },
     );
     assertCrashProof(report);
     expect(report.points.length).toBeGreaterThan(20);

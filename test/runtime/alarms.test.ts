@@ -208,7 +208,7 @@ describe('hundreds of parked runs', () => {
       clock,
     });
     const runs: Run[] = [];
-    for (let index = 0; index < 500; index += 1) {
+    for (let index = 0; index < 200; index += 1) {
       const run = await start(made, { query: String(LIMIT_MS + (index % 4) * LIMIT_MS) });
       await run.result();
       runs.push(run);
