@@ -1,5 +1,6 @@
 /** What the other rooms and the tests may use of `cli`. */
 export { type ChatLine, readChatLine } from './chat-lines.ts';
+export { runCommandLine } from './command-line.ts';
 export { EventLines } from './event-lines.ts';
 export { COMMAND_HELP, type CommandName, HELP } from './help.ts';
 export { parseCommandLine, TAKEN } from './options.ts';

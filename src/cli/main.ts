@@ -1,128 +1,14 @@
 #!/usr/bin/env node
-/** The command `pilotage`. */
-import { readFileSync } from 'node:fs';
-import { describeThrown, knowKeysOf, PilotageError, Redaction } from '#core';
-import { HELP } from './help.ts';
-import { type Command, type Parsed, parseCommandLine } from './options.ts';
-import { codeOfError, EXIT, processTerminal, type Terminal, UsageError } from './terminal.ts';
-import { harmless, shortLine } from './text.ts';
-
-async function main(args: readonly string[], terminal: Terminal): Promise<number> {
-  // What is said to a run from here is written without a runtime.
-  knowKeysOf(process.env);
-  try {
-    return await carryOut(parseCommandLine(args), terminal);
-  } catch (error) {
-    terminal.note(explain(error), 'bad');
-    if (args.length === 0) terminal.note(`\n${HELP}`);
-    else if (error instanceof UsageError) terminal.note('pilotage --help says more.');
-    if (args.includes('--debug') && error instanceof Error) {
-      terminal.note(harmless(new Redaction().all(error.stack ?? '')), 'quiet');
-    }
-    return codeOfError(error);
-  }
-}
-
-async function carryOut(parsed: Parsed, terminal: Terminal): Promise<number> {
-  if (parsed.kind === 'help') {
-    terminal.write(parsed.text);
-    return EXIT.goal;
-  }
-  if (parsed.kind === 'version') {
-    terminal.write(`${version()}\n`);
-    return EXIT.goal;
-  }
-  return commandOf(parsed, terminal);
-}
-
-/** Each command loads what it needs: those that only look, or say something, start fast. */
-async function commandOf({ command, words, options }: Command, terminal: Terminal): Promise<number> {
-  const [subject = '', text = '', more = ''] = words;
-  switch (command) {
-    case 'chat':
-      return (await import('./chat-command.ts')).chatCommand(options, terminal);
-    case 'sessions':
-      return (await import('./sessions-command.ts')).sessionsCommand(
-        { action: subject, name: text, title: more },
-        options,
-        terminal,
-      );
-    case 'schedules':
-      return (await import('./schedules-command.ts')).schedulesCommand(
-        { action: subject, id: text, query: more },
-        options,
-        terminal,
-      );
-    case 'run':
-      return (await import('./run-command.ts')).runCommand(subject, options, terminal);
-    case 'work':
-      return (await import('./work-command.ts')).workCommand(options, terminal);
-    case 'serve':
-      return (await import('./serve-command.ts')).serveCommand(options, terminal);
-    case 'plan':
-      return (await import('./plan-command.ts')).planCommand(subject, options, terminal);
-    case 'resume':
-      return (await import('./resume-command.ts')).resumeCommand(subject, options, terminal);
-    case 'retry':
-      return (await import('./retry-command.ts')).retryCommand(subject, options, terminal);
-    case 'list':
-      return (await import('./list-command.ts')).listCommand(options, terminal);
-    case 'waiting':
-      return (await import('./waiting-command.ts')).waitingCommand(options, terminal);
-    case 'signal':
-      return (await import('./signal-command.ts')).signalCommand(subject, text, options, terminal);
-    case 'inspect':
-      return (await import('./inspect-command.ts')).inspectCommand(subject, options, terminal);
-    case 'stream':
-      return (await import('./stream-command.ts')).streamCommand(subject, text, options, terminal);
-    case 'approve':
-    case 'answer':
-    case 'settle':
-    case 'reject':
-    case 'cancel':
-    case 'send':
-    case 'redirect':
-    case 'pause': {
-      const { controlCommand } = await import('./control-command.ts');
-      return controlCommand({ command, run: subject, text }, options, terminal);
-    }
-    case 'fork':
-      return (await import('./fork-command.ts')).forkCommand(subject, options, terminal);
-    case 'repair':
-      return (await import('./repair-command.ts')).repairCommand(subject, options, terminal);
-    case 'memory':
-      return (await import('./memory-command.ts')).memoryCommand(subject, text, options, terminal);
-    case 'rules':
-      return (await import('./rules-command.ts')).rulesCommand(subject, text, options, terminal);
-    case 'erase':
-      return (await import('./erase-command.ts')).eraseCommand(options, terminal);
-    case 'prune':
-      return (await import('./prune-command.ts')).pruneCommand(options, terminal);
-    case 'migrate':
-      return (await import('./migrate-command.ts')).migrateCommand(options, terminal);
-    case 'replay':
-      return (await import('./fork-command.ts')).replayCommand(subject, options, terminal);
-    default:
-      return command satisfies never;
-  }
-}
-
-function explain(error: unknown): string {
-  const text = `pilotage: ${shortLine(new Redaction().all(describeThrown(error)), 1000)}`;
-  return PilotageError.is(error) ? `${text} (${error.code})` : text;
-}
-
-function version(): string {
-  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(manifest) as { version: string }).version;
-}
+/** The command `pilotage`: a process around `runCommandLine`. */
+import { runCommandLine } from './command-line.ts';
+import { EXIT, processTerminal } from './terminal.ts';
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   // The reader of the output has gone; a run that was under way can be resumed.
   if (error.code === 'EPIPE') process.exit(EXIT.brokenPipe);
   throw error;
 });
-const code = await main(process.argv.slice(2), processTerminal());
+const code = await runCommandLine(process.argv.slice(2), processTerminal());
 // What is written must be out before the process ends; idle connections to a model's server must not keep it.
 await new Promise((resolve) => process.stdout.write('', resolve));
 process.exit(code);

@@ -27,9 +27,13 @@ const GIVEN_STEP: JsonObject = {
     when: { type: 'object', required: ['step', 'equals'], properties: { step: { type: 'string' } } },
     again: { type: 'boolean' },
   },
-  // Other keys are a model's own notes. But an order that nobody reads would be broken in silence.
-  patternProperties: { '^(depends|dependenc|needs|requires|prerequisite|condition)': false },
 };
+
+/**
+ * Other keys are a model's own notes. But an order that nobody reads would be broken in silence. This is no `patternProperties` of
+ * the schema: patterns of schemas are matched under a time limit, which takes longer than all else that is looked at here.
+ */
+const ORDER_KEY = /^(depends|dependenc|needs|requires|prerequisite|condition)/;
 
 const GIVEN_PLAN_SCHEMA: JsonObject = {
   type: 'object',
@@ -70,7 +74,7 @@ export function readGivenPlan(given: unknown): GivenPlan {
   const isList = Array.isArray(json['steps']);
   const entries = isList ? listed(json['steps'] as readonly Json[]) : keyed(json['nodes']);
   const steps = entries.map(({ key, value }, index) => readStep(value, key ?? `steps[${index}]`, key));
-  const faults = [...shapeFaults(errors, steps), ...keyFaults(entries)];
+  const faults = [...shapeFaults(errors, steps), ...orderFaults(entries, steps), ...keyFaults(entries)];
   const empty = steps.length === 0 && faults.length === 0;
   const { planId } = json;
   return {
@@ -157,12 +161,27 @@ function shapeFaults(errors: readonly SchemaError[], steps: readonly GivenStep[]
     // The fault of `oneOf` itself is enough: a plan has exactly one of the two forms.
     if (error.schemaPath.startsWith('#/oneOf/')) return [];
     if (error.keyword === 'oneOf') return [fault('plan_shape', 'A plan has either `steps` or `nodes`.')];
-    const message =
-      error.keyword === 'false schema'
-        ? `The plan has an unknown key at ${error.instancePath}: what comes before a step stands in its \`after\` or \`when\`.`
-        : `The plan is malformed at ${explainSchemaError(error)}.`;
+    const message = `The plan is malformed at ${explainSchemaError(error)}.`;
     return [fault('plan_shape', message, stepAt(error.instancePath, steps)?.id)];
   });
+}
+
+function orderFaults(entries: readonly Entry[], steps: readonly GivenStep[]): PlanFault[] {
+  return entries.flatMap(({ key, value }, index) => {
+    if (!isJsonObject(value)) return [];
+    const place = key === undefined ? `/steps/${index}` : `/nodes/${pointed(key)}`;
+    return Object.keys(value)
+      .filter((name) => ORDER_KEY.test(name))
+      .map((name) => {
+        const message = `The plan has an unknown key at ${place}/${pointed(name)}: what comes before a step stands in its \`after\` or \`when\`.`;
+        return fault('plan_shape', message, key ?? steps[index]?.id);
+      });
+  });
+}
+
+/** As a part of a JSON Pointer. */
+function pointed(key: string): string {
+  return key.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
 function stepAt(pointer: string, steps: readonly GivenStep[]): GivenStep | undefined {

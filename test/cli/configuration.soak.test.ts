@@ -103,7 +103,7 @@ describe('pilotage.config.ts', () => {
     const wrong = await folder.run(['run', 'x']);
     expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('Did you mean planner?') });
     folder.write('pilotage.config.ts', "throw new Error('broken')");
-    expect(await folder.run(['run', 'x'])).toMatchObject({ code: 2, stderr: expect.stringContaining('broken') });
+    expect(await folder.start(['run', 'x']).done).toMatchObject({ code: 2, stderr: expect.stringContaining('broken') });
     expect(existsSync(join(folder.path, '.pilotage'))).toBe(false);
   });
 });
@@ -150,7 +150,7 @@ describe('a run whose code has changed', () => {
     const run = runIn((await folder.run(['run', 'pay'])).stderr);
     expect((await folder.run(['approve', run])).code).toBe(0);
     const env = { VERSION: '2', AMOUNT: 'integer' };
-    const refused = await folder.run(['resume', run], env);
+    const refused = await folder.start(['resume', run], env).done;
     expect(refused).toMatchObject({ code: 6, stdout: '' });
     expect(refused.stderr.split('\n')).toEqual([
       'pilotage: The run was started with other code than this (run_changed):',
@@ -160,7 +160,7 @@ describe('a run whose code has changed', () => {
       '',
     ]);
     expect((await folder.run(['list', '--status', 'paused'])).stdout).toContain(run);
-    const accepted = await folder.run(['resume', run, '--accept-changes'], env);
+    const accepted = await folder.start(['resume', run, '--accept-changes'], env).done;
     expect(accepted).toMatchObject({ code: 0, stdout: '[{"paid":100}]\n' });
     expect((await folder.run(['inspect', run])).stdout).toContain('▶ goes on with changed code (agent operated)');
   });

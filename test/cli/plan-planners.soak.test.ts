@@ -131,7 +131,7 @@ describe('pilotage plan without a model', () => {
         { ...read, input: {} },
       ]),
     );
-    const refused = await folder.run(['plan', 'x', '--dry-run']);
+    const refused = await folder.start(['plan', 'x', '--dry-run']).done;
     expect(refused).toMatchObject({ code: 3, stdout: '' });
     expect(refused.stderr).toContain('✗ failed: plan_invalid: ');
     expect(refused.stderr).toMatch(/\n {4}.*"list".*\n {4}.*"note"/);

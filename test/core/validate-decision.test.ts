@@ -470,7 +470,7 @@ describe('validateDecision', () => {
         }
         expect(JSON.parse(JSON.stringify(validated))).toEqual(validated);
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 });
@@ -522,7 +522,7 @@ describe('the graph of branches', () => {
           });
         } else expect(validateDecision(decision)).toEqual(decision);
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
     expect(cyclic).toBeGreaterThan(0);
   });

@@ -1,17 +1,6 @@
-/** The process of an example of each page is killed once; `examples-sigkill.soak.test.ts` kills all of them, at every moment. */
+/** How what an example does twice is told; `examples-sigkill.soak.test.ts` kills the examples at every moment. */
 import { describe, expect, it } from 'vitest';
-import { doneTwice, examples, play } from './examples.ts';
-
-/** Waits, schedules, approvals, undo, streams, and a comparison. */
-const PLAYED = /^(46|50|52|54|56|65)-/;
-
-describe.each(examples.filter((name) => PLAYED.test(name)))('%s', (example) => {
-  it('comes to the same when it is killed in the middle and started again', async () => {
-    const { moments, runs } = await play(example);
-    const killed = await play(example, Math.ceil(moments / 2));
-    expect(killed).toMatchObject({ runs, problems: [] });
-  });
-});
+import { doneTwice } from './examples.ts';
 
 describe('what is done twice', () => {
   const recorded = ['§ started', 'book hotel', '§ call_ended'];

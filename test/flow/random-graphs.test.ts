@@ -124,9 +124,9 @@ describe('flows of any shape', () => {
         expect(output).toBeDefined();
         expect(end).toEqual({ kind: 'finish', reason: 'goal', payload: output });
       }),
-      { numRuns: 8_000 },
+      { numRuns: 1_500 },
     );
-    expect(passed).toBeGreaterThan(200);
+    expect(passed).toBeGreaterThan(100);
   });
 
   it('every program passes the check', () => {

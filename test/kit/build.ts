@@ -22,7 +22,7 @@ function entries(): string[] {
   const faces = [...JSON.stringify(exports).matchAll(/"\.\/dist\/([^"]+)\.js"/g)].map(([, path]) => `src/${path}.ts`);
   const doors = Object.values(imports).map((path) => path.replace('./', ''));
   const programs = globSync('test/**/{*-,}{child,agent}.ts', { cwd: projectDir });
-  return [...new Set(['src/cli/main.ts', ...faces, ...doors, ...programs])];
+  return [...new Set(['src/cli/main.ts', 'src/cli/command-line.ts', ...faces, ...doors, ...programs])];
 }
 
 export default async function buildOnce(project: TestProject): Promise<() => void> {
@@ -42,12 +42,12 @@ export default async function buildOnce(project: TestProject): Promise<() => voi
       dir: folder,
       minify: { compress: false, mangle: false, codegen: true },
       entryFileNames: '[name].js',
-      chunkFileNames: 'chunks/[name]-[hash].js',
+      // As deep as the files of the command, which find the manifest from where they are.
+      chunkFileNames: 'src/chunks/[name]-[hash].js',
     },
   });
   // As in `dist`: see `tsdown.config.ts`.
-  for (const path of ['src', 'test', 'chunks'])
-    writeFileSync(join(folder, path, 'package.json'), '{ "type": "module" }\n');
+  for (const path of ['src', 'test']) writeFileSync(join(folder, path, 'package.json'), '{ "type": "module" }\n');
   process.env['NODE_COMPILE_CACHE'] = join(folder, 'compiled');
   process.env['PILOTAGE_TEST_POSTGRES_TEMPLATES'] = join(folder, 'postgres');
   project.provide('build', folder);

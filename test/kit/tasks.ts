@@ -13,7 +13,7 @@ import {
   type SpawnSpec,
   type SpawnTask,
 } from '#core';
-import { finish } from './decisions.ts';
+import { finish, parallel } from './decisions.ts';
 
 /** The session in which `local('ana')` runs. */
 export const ANA: Scope = { tenant: 'local', user: 'ana', session: 'default' };
@@ -67,3 +67,12 @@ export function thenTell(...decisions: readonly Decision[]): PlannerFunction {
 }
 
 export const fails: PlannerFunction = () => ({ kind: 'finish', reason: 'no_path', payload: { why: 'no way' } });
+
+/** The branches of one step that spawn these into the group `g`; the last one seals it. */
+export function into(queries: readonly string[], first: Record<string, Json> = {}): Decision {
+  return parallel(
+    queries.map((query, index) =>
+      spawning(query, { group_id: 'g' }, { ...(index === 0 ? first : {}), seal: index === queries.length - 1 }),
+    ),
+  );
+}

@@ -1,4 +1,5 @@
 /** Waiting for a condition, and gates that hold others until a test opens them. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { VirtualClock } from '#testing';
 
 export interface Gate<T = void> {
@@ -23,14 +24,19 @@ export function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Turns of the event loop until the condition holds. A condition that never does is found by the test's time limit. */
+/**
+ * Turns of the event loop until the condition holds. A condition that never does is found by the test's time limit. What takes more
+ * turns than `quiet` is awaited from another process, or from a clock, and looking for it must not take the time that it needs.
+ */
 export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await holds())) await turn();
+  for (let turns = 0; !(await holds()); turns += 1) await (turns < QUIET_TURNS ? turn() : delay(1));
 }
+
+const QUIET_TURNS = 25;
 
 /** Enough turns for everything that can go on without a gate or the clock. */
 export async function quiet(): Promise<void> {
-  for (let count = 0; count < 25; count += 1) await turn();
+  for (let count = 0; count < QUIET_TURNS; count += 1) await turn();
 }
 
 /** Moves the clock on, step by step, until the condition holds. */

@@ -97,7 +97,7 @@ describe('edited calls', () => {
         const result = parseToolArgs(text, search);
         expect(result === null || isJson(result.args)).toBe(true);
       }),
-      { numRuns: 3000 },
+      { numRuns: 1000 },
     );
   });
 

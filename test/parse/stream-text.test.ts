@@ -183,7 +183,7 @@ describe('ToolCallStream', () => {
         expect(shown).not.toMatch(/SECRET|get_weather|tool_call|function|Action|\{/);
         expect(shown.split(/\s+/)).toEqual([...writings.map(({ before }) => before), after].join(' ').split(/\s+/));
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 
@@ -224,7 +224,7 @@ describe('ToolCallStream', () => {
         expect(pieces).toEqual(stream(text));
         expect(pieces.end).toEqual(parseToolCalls(text, TOOLS));
       }),
-      { numRuns: 1000 },
+      { numRuns: 300 },
     );
   });
 });

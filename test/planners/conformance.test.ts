@@ -706,7 +706,7 @@ describe('the kit', () => {
   ])('ends each case of a planner that %s, and says so', async (_why, next) => {
     const make = (): Planner => ({ name: 'unsettled', wakeMode: 'push', next });
     const messages: string[] = [];
-    for (const { scenario, run } of casesOf({ ...PROGRAM, make, timeoutMs: 100 })) {
+    for (const { scenario, run } of casesOf({ ...PROGRAM, make, timeoutMs: 5 })) {
       // Nobody asks it when the time is up before it could be asked.
       const error = await run().catch((thrown: unknown) => thrown);
       expect(error, scenario).toBeInstanceOf(assert.AssertionError);

@@ -209,9 +209,9 @@ describe('hddl_invalid', () => {
           refused += 1;
         }
       }),
-      { numRuns: 3_000 },
+      { numRuns: 1_000 },
     );
-    expect(refused).toBeGreaterThan(1_000);
+    expect(refused).toBeGreaterThan(300);
   });
 });
 

@@ -104,9 +104,9 @@ describe('random domains', () => {
           solved += 1;
         }
       }),
-      { numRuns: 400 },
+      { numRuns: 150 },
     );
-    expect(solved).toBeGreaterThan(20);
-    expect(unsolved).toBeGreaterThan(20);
+    expect(solved).toBeGreaterThan(5);
+    expect(unsolved).toBeGreaterThan(5);
   });
 });

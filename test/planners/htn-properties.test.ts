@@ -145,10 +145,10 @@ describe('against a plain planner', () => {
           expect(state.tables()['k']).toEqual(wanted.state ?? START);
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: 600 },
     );
     // Both kinds were there.
-    expect(Math.min(solved, failed)).toBeGreaterThan(100);
+    expect(Math.min(solved, failed)).toBeGreaterThan(30);
   });
 });
 

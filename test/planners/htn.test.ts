@@ -254,7 +254,7 @@ describe('lazy', () => {
           expect(moves.flatMap(({ decision }) => callsOf(decision))).toEqual(wanted);
         }
       }),
-      { numRuns: 60 },
+      { numRuns: 20 },
     );
   });
 });
@@ -495,7 +495,7 @@ describe('a run', () => {
             ),
           ),
       },
-      { doubles: 8 },
+      { doubles: 2 },
     );
     assertCrashProof(report);
     expect(report.points.length).toBeGreaterThan(20);

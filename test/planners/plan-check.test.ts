@@ -393,7 +393,7 @@ describe('whatever it is given', () => {
         expect(check(structuredClone(given))).toEqual(checked);
         if ('faults' in checked) expect(checked.faults.length).toBeGreaterThan(0);
       }),
-      { numRuns: 500 },
+      { numRuns: 150 },
     );
   });
 
@@ -430,9 +430,9 @@ describe('whatever it is given', () => {
         const decision = planDecision(checked.plan, { internal: 'handler' });
         expect(validateDecision(decision)).toEqual(decision);
       }),
-      { numRuns: 500 },
+      { numRuns: 150 },
     );
-    expect(fine).toBeGreaterThan(50);
+    expect(fine).toBeGreaterThan(10);
   });
 
   it('AG-21 long chains, wide plans and long cycles need no deep stack', () => {
@@ -548,7 +548,7 @@ describe('a list is a chain, however it comes', () => {
         expect(draft.end(true).faults).toEqual([]);
         expect(linksOf(draft.decision.branches)).toEqual(whole);
       }),
-      { numRuns: 300 },
+      { numRuns: 100 },
     );
   });
 });

@@ -125,9 +125,11 @@ describe('react as a planner', () => {
     const tools = toolView(['search']);
     const steps: Step[] = [];
     for (let index = 0; index < 1000; index += 1) {
+      // What a run has done is read at each step: one with few steps is quick.
+      if (steps.length === 10) steps.length = 0;
       const streaming = index % 2 === 0;
       steps.push(
-        stepOfMove(index, await ask(planner, runView({ identity, tools, steps: [...steps], streaming }), signal)),
+        stepOfMove(steps.length, await ask(planner, runView({ identity, tools, steps: [...steps], streaming }), signal)),
       );
     }
     expect(getEventListeners(signal, 'abort')).toHaveLength(0);

@@ -93,7 +93,7 @@ describe('requests of one run', () => {
           if (former !== undefined) expect(bytes(request).startsWith(bytes(withoutReminder(former)))).toBe(true);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: 100 },
     );
   });
 

@@ -178,7 +178,7 @@ describe('retention in all stores', async () => {
         expect(seen[1]).toEqual(seen[0]);
         expect(seen[2]).toEqual(seen[0]);
       }),
-      { numRuns: 60 },
+      { numRuns: 20 },
     );
   });
 });

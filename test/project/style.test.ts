@@ -1,15 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { projectDir, runCheck, smallProject } from '../kit/project.ts';
+import { runCheck, smallProject } from '../kit/project.ts';
 
 describe('the style check', () => {
-  it('passes on this project and prints the numbers', () => {
-    const { status, stdout } = runCheck('check-style.ts', projectDir);
-    expect({ status, stdout }).toEqual({
-      status: 0,
-      stdout: expect.stringMatching(/^\d+ source files; lines: median \d+ .*\n$/),
-    });
-  });
-
   it.each([
     [
       'a source file over 600 lines',

@@ -284,8 +284,8 @@ describe('a frame', () => {
     );
   });
 
-  it('a text of half a megabyte is quoted, by no search that goes back again and again', () => {
-    const long = (part: string): string => part.repeat(500_000 / part.length);
+  it('a text of a hundred thousand characters is quoted, by no search that goes back again and again', () => {
+    const long = (part: string): string => part.repeat(100_000 / part.length);
     const parts = ['<', '</go', '<\u200b', '&lt;', '<tool_', '< ', '</g&#111;', '\\u003c'];
     for (const text of [...parts.map(long), `<tool${long(' ')}`, `<g${long('\u200b')}`, `<${long('\\')}`]) {
       expect(quoted(text).length, text.slice(0, 9)).toBeGreaterThan(text.length - 1);

@@ -131,7 +131,7 @@ describe('the transcript of a run', () => {
           if (parts.discovers && !parts.refused) found = ['csv_read'];
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: 200 },
     );
   });
 

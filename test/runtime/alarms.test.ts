@@ -199,7 +199,7 @@ class CountedClock extends VirtualClock {
   }
 }
 
-describe('thousands of parked runs', () => {
+describe('hundreds of parked runs', () => {
   it('wait with one timer, and each goes on at its own time', async () => {
     const clock = new CountedClock();
     const made = world({
@@ -208,7 +208,7 @@ describe('thousands of parked runs', () => {
       clock,
     });
     const runs: Run[] = [];
-    for (let index = 0; index < 2_000; index += 1) {
+    for (let index = 0; index < 200; index += 1) {
       const run = await start(made, { query: String(LIMIT_MS + (index % 4) * LIMIT_MS) });
       await run.result();
       runs.push(run);

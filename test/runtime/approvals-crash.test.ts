@@ -18,7 +18,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('a crash at every moment', () => {
   it.each(approvalScenarios.map((scenario) => [scenario.name, scenario] as const))('%s', async (_, scenario) => {
-    const report = await crashEverywhere(scenario, { doubles: 10 });
+    const report = await crashEverywhere(scenario, { doubles: 3 });
     assertCrashProof(report);
     expect(report.points.length).toBeGreaterThan(15);
   });

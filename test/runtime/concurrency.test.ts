@@ -1,12 +1,11 @@
 /** Many runs on one runtime, and what is left when they are over. */
 import { describe, expect, it } from 'vitest';
-import { type Clock, type Decision, type Join, local, systemClock } from '#core';
+import { type Clock, local, systemClock } from '#core';
 import { memoryJournal } from '#journal';
 import { createRuntime } from '#runtime';
-import { seededRandom } from '#testing';
 import { call, finish, pause, script } from '../kit/decisions.ts';
 import { collect } from '../kit/events.ts';
-import { observations, outcomes } from '../kit/run-record.ts';
+import { observations } from '../kit/run-record.ts';
 import { echo, make } from '../kit/tools.ts';
 import { aborted, gate, quiet, turn, until } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
@@ -233,129 +232,5 @@ describe('what is left', () => {
     expect(await run.result()).toMatchObject({ usage: { steps: 1_000 } });
     expect(signals.size).toBe(1);
     expect(adds).toBe(0);
-  });
-});
-
-describe('CR-06 any order', () => {
-  const SEEDS = 1_000;
-
-  /** Tools that end in an order drawn from the seed: every turn one of those that wait goes on. */
-  function scheduler(seed: number) {
-    const random = seededRandom(seed);
-    const waiting: (() => void)[] = [];
-    let ticking = false;
-    const tick = (): void => {
-      const next = waiting.splice(Math.floor(random() * waiting.length), 1)[0];
-      next?.();
-      ticking = waiting.length > 0;
-      if (ticking) setImmediate(tick);
-    };
-    return {
-      random,
-      ready: () =>
-        new Promise<void>((resolve) => {
-          waiting.push(resolve);
-          if (ticking) return;
-          ticking = true;
-          setImmediate(tick);
-        }),
-    };
-  }
-
-  const branches = Array.from({ length: 6 }, (_, index) => ({ tool: 'node', args: { index } }));
-  const joined = (join: Join): Decision => ({ kind: 'call_parallel', branches, join });
-
-  it(`gives the same results for joins, with ${SEEDS} seeds`, async () => {
-    const seen = new Set<string>();
-    const orders = new Set<string>();
-    for (let seed = 0; seed < SEEDS; seed += 1) {
-      const { ready } = scheduler(seed);
-      const order: unknown[] = [];
-      const made = world({
-        planner: script(
-          joined({ kind: 'all' }),
-          joined({ kind: 'keyed', keys: ['a', 'b', 'c', 'd', 'e', 'f'] }),
-          joined({ kind: 'n', n: 6 }),
-        ),
-        tools: [
-          make('node', async ({ index }) => {
-            await ready();
-            order.push(index);
-            if (index === 3) throw new Error('three');
-            return index;
-          }),
-        ],
-      });
-      const run = await start(made);
-      await run.result();
-      const { steps } = await run.state();
-      orders.add(order.slice(0, 6).join());
-      const [all, keyed, unmet] = observations({ steps });
-      const sorted = (unmet as { index: number }[]).toSorted((a, b) => a.index - b.index);
-      seen.add(JSON.stringify([all, keyed, sorted, steps[2]?.error?.code]));
-    }
-    expect(seen.size).toBe(1);
-    expect(orders.size).toBeGreaterThan(300);
-  });
-
-  it(`first_success gives one winner and an outcome for all, with ${SEEDS} seeds`, async () => {
-    const winners = new Set<number>();
-    for (let seed = 0; seed < SEEDS; seed += 1) {
-      const { ready } = scheduler(seed);
-      const made = world({
-        planner: script(joined({ kind: 'first_success' })),
-        tools: [
-          make('node', async ({ index }, { signal }) => {
-            await ready();
-            signal.throwIfAborted();
-            if (Number(index) % 2 === 0) throw new Error('even');
-            return index;
-          }),
-        ],
-      });
-      const run = await start(made);
-      await run.result();
-      const state = await run.state();
-      const [observed] = observations(state) as [{ index: number }[]];
-      expect(observed).toHaveLength(1);
-      winners.add(observed[0]?.index ?? -1);
-      expect(outcomes(state)).toHaveLength(6);
-      expect(outcomes(state).every((kind) => ['value', 'error', 'cancelled'].includes(kind))).toBe(true);
-    }
-    expect([...winners].sort()).toEqual([1, 3, 5]);
-  });
-
-  it(`a pause that is answered twice, cancelled and written to at once has one answer, with ${SEEDS} seeds`, async () => {
-    const endings = new Set<string>();
-    for (let seed = 0; seed < SEEDS; seed += 1) {
-      const { random, ready } = scheduler(seed);
-      const made = world({ planner: script(pause, call('echo')), tools: [echo] });
-      const run = await start(made);
-      const acts = [
-        () => run.approve(),
-        () => run.reject(),
-        () => run.steer('USER_MESSAGE', { message: 'm' }),
-        () => run.pause(),
-        ...(random() < 0.5 ? [() => run.cancel()] : []),
-      ];
-      const settled = await Promise.allSettled(acts.map(async (act) => ready().then(act)));
-      // A pause by the operator may have come last.
-      for (let result = await run.result(); result.status === 'paused'; result = await run.result()) {
-        await run.resume().catch(() => {});
-      }
-      const entries = await made.journal.read(run.id);
-      const kinds = entries.map((entry) => entry.kind);
-      endings.add(String(kinds.at(-1)));
-      const paused = entries.filter((entry) => entry.kind === 'paused').length;
-      const resumed = entries.filter((entry) => entry.kind === 'resumed').length;
-      expect(resumed).toBeLessThanOrEqual(paused);
-      expect(kinds.filter((kind) => kind === 'finished')).toHaveLength(1);
-      expect(kinds.at(-1)).toBe('finished');
-      for (const answer of settled) {
-        if (answer.status === 'rejected') expect(['pause_not_found', 'run_ended']).toContain(answer.reason.code);
-      }
-      expect(made.faults).toEqual([]);
-    }
-    expect(endings).toEqual(new Set(['finished']));
   });
 });

@@ -501,11 +501,11 @@ describe('a fork of any journal, at any step', () => {
           }
         }
       }),
-      { numRuns: 300, endOnFailure: true },
+      { numRuns: 100, endOnFailure: true },
     );
     // The generator would prove little if it seldom got so far.
-    expect(met.asked).toBeGreaterThan(300);
-    expect(met.withTasks).toBeGreaterThan(50);
+    expect(met.asked).toBeGreaterThan(80);
+    expect(met.withTasks).toBeGreaterThan(10);
     for (const kind of ['paused', 'resumed', 'control', 'task_ended', 'group_ended', 'repinned', 'no_progress']) {
       expect(met.kinds).toContain(kind);
     }

@@ -300,7 +300,7 @@ describe('random graphs', () => {
         expect(ran.sort((a, b) => a - b)).toEqual(expected.flatMap((end, index) => (end === 'skipped' ? [] : [index])));
         expect((await entriesOf(journal, run, 'call_ended')).length).toBe(all.length);
       }),
-      { numRuns: 300 },
+      { numRuns: 100 },
     );
   });
 
@@ -344,7 +344,7 @@ describe('random graphs', () => {
         expect(outcomes(state)).not.toContain(undefined);
         expect(atClose).toBe(0);
       }),
-      { numRuns: 300 },
+      { numRuns: 100 },
     );
   });
 });

@@ -1,28 +1,16 @@
 /** Groups of tasks: how they come to be, when they are over, and who hears of it. */
 import { describe, expect, it } from 'vitest';
-import type { Decision, GroupView, Json, PlannerFunction } from '#core';
-import { memoryJournal } from '#journal';
-import { VirtualClock } from '#testing';
+import type { Decision, GroupView, PlannerFunction } from '#core';
 import { call, parallel, pause, script, watched } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
-import { shuffledJournal } from '../kit/journals.ts';
-import { entriesOf, hasEnded, observations, outcomes, payloadOf } from '../kit/run-record.ts';
-import { ANA, awaits, fails, PARENT, plays, spawning, spawns, thenTell } from '../kit/tasks.ts';
+import { entriesOf, hasEnded, observations, payloadOf } from '../kit/run-record.ts';
+import { ANA, awaits, fails, into, PARENT, plays, spawning, spawns, thenTell } from '../kit/tasks.ts';
 import { holding } from '../kit/tools.ts';
 import { quiet, until } from '../kit/waiting.ts';
 import { start, type World, world } from '../kit/world.ts';
 
 /** Waits until the group is over, however the planner sits. */
 const sits: Decision = { kind: 'request_pause', reason: 'approval_required' };
-
-/** The branches of one step that spawn these into the group `g`; the last one seals it. */
-function into(queries: readonly string[], first: Record<string, Json> = {}): Decision {
-  return parallel(
-    queries.map((query, index) =>
-      spawning(query, { group_id: 'g' }, { ...(index === 0 ? first : {}), seal: index === queries.length - 1 }),
-    ),
-  );
-}
 
 async function groupOf({ runtime }: World, id = 'g'): Promise<GroupView | undefined> {
   return runtime.tasks.group(ANA, 'p', id);
@@ -345,65 +333,5 @@ describe('watchGroup', () => {
     const refused = expect(watching).rejects.toMatchObject({ code: 'run_ended' });
     await made.runtime.run('p').approve();
     await refused;
-  });
-});
-
-describe('CR-06 whatever comes first', () => {
-  const SEEDS = Array.from({ length: 10 }, (_, block) => block * 100);
-
-  it.each(SEEDS)('a group of three and a join come to the same, seeds from %i on', async (from) => {
-    const told = new Set<string>();
-    for (let seed = from; seed < from + 100; seed += 1) {
-      const clock = new VirtualClock();
-      const made = world({
-        planner: plays({
-          q: thenTell(
-            into(['well', 'badly', 'deep']),
-            parallel([
-              spawning('well', { kind: 'foreground' }),
-              { tool: '_await_task', args: { task_id: 'p.0.2', group_id: 'g' } },
-            ]),
-          ),
-          badly: fails,
-          deep: thenTell(spawns('well', { task: 'foreground' })),
-        }),
-        clock,
-        journal: shuffledJournal(memoryJournal({ clock }), seed),
-      });
-      const run = await start(made, { identity: PARENT });
-      told.add(JSON.stringify(await payloadOf(run)));
-      expect(outcomes(await run.state(), 1)).toEqual(['value', 'value']);
-      expect(await entriesOf(made.journal, run, 'group_ended')).toHaveLength(4 - 2);
-      expect(made.faults).toEqual([]);
-    }
-    expect(told.size).toBe(1);
-  });
-
-  it.each(SEEDS)('failFast and quorum end once, and every member ends, seeds from %i on', async (from) => {
-    for (let seed = from; seed < from + 30; seed += 1) {
-      const clock = new VirtualClock();
-      const isQuorum = seed % 2 === 0;
-      const made = world({
-        planner: plays({
-          q: thenTell(
-            into(['well', 'badly', 'well', 'waits'], isQuorum ? { quorum: 2 } : { fail_fast: true }),
-            awaits('p.0.0', { groupId: 'g' }),
-          ),
-          badly: fails,
-          waits: script(pause),
-        }),
-        clock,
-        journal: shuffledJournal(memoryJournal({ clock }), seed),
-      });
-      const run = await start(made, { identity: PARENT });
-      await until(() => hasEnded(made, 'p'));
-      const told = await payloadOf(run);
-      expect(told).toMatchObject(
-        isQuorum ? { status: 'completed', reason: 'quorum' } : { status: 'cancelled', reason: 'fail-fast:no_path' },
-      );
-      expect(await entriesOf(made.journal, run, 'group_ended')).toHaveLength(1);
-      for (let member = 0; member < 4; member += 1) await until(() => hasEnded(made, `p.0.${member}`));
-      expect(made.faults).toEqual([]);
-    }
   });
 });

@@ -173,7 +173,7 @@ describe('what passes on its way to other processes', () => {
         const truth = play.truth.of(play.step);
         for (const { told } of play.readers) expect(told.of(play.step)).toEqual(truth);
       }),
-      { numRuns: 2_000 },
+      { numRuns: 500 },
     );
   });
 

@@ -205,7 +205,7 @@ describe('AG-41 a process that dies in the middle of a plan', () => {
         return said === undefined || said === 4 ? [] : [`behind names the branch ${said}`];
       },
     };
-    const report = await crashEverywhere(scenario);
+    const report = await crashEverywhere(scenario, { doubles: 5 });
     assertCrashProof(report);
     expect(report.points.length).toBeGreaterThan(30);
   });

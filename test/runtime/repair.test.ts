@@ -9,6 +9,7 @@ import { temporaryFile } from '../kit/files.ts';
 import { innerState } from '../kit/run-record.ts';
 import { openJournal, withDatabase } from '../kit/sqlite.ts';
 import { make } from '../kit/tools.ts';
+import { until } from '../kit/waiting.ts';
 
 const identity = local('ana', { run: 'r' });
 
@@ -149,7 +150,7 @@ describe.each([
     await runtime.run('r').repair({ by: 'olga' });
     expect((await journal.read('r')).at(-2)).toMatchObject({ kind: 'repaired', taken: 1 });
     runtime.work();
-    await expect.poll(async () => (await journal.get('r'))?.wakeAt).toBe(null);
+    await until(async () => (await journal.get('r'))?.wakeAt === null);
     expect(await journal.get('r')).toMatchObject({ status: 'paused' });
     await runtime.close();
   });
@@ -277,7 +278,7 @@ describe('a stored run that is damaged', () => {
     await next.run('r').repair({ by: 'olga' });
     expect(await journal.inbox('r')).toEqual([]);
     next.work();
-    await expect.poll(async () => (await journal.get('r'))?.wakeAt).toBe(null);
+    await until(async () => (await journal.get('r'))?.wakeAt === null);
   });
 
   it('without a beginning cannot be set right, and says so', async () => {

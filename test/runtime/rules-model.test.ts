@@ -105,7 +105,7 @@ describe('what a call comes to', () => {
           await runtime.close();
         }
       }),
-      { numRuns: 60 },
+      { numRuns: 30 },
     );
   });
 });

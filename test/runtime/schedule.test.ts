@@ -650,8 +650,8 @@ describe('any graph', () => {
         expect(schedule.takeSettled()).toEqual([]);
         expect([schedule.open, schedule.parked.size, model.outcomes.length]).toEqual([0, 0, branches.length]);
       }),
-      { numRuns: 3_000 },
+      { numRuns: 1_000 },
     );
-    for (const [what, count] of Object.entries(seen)) expect([what, count > 50]).toEqual([what, true]);
+    for (const [what, count] of Object.entries(seen)) expect([what, count > 10]).toEqual([what, true]);
   });
 });

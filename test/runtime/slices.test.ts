@@ -1,14 +1,10 @@
-/** Runs that are advanced in slices, as in requests that end after minutes. */
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { local, type PilotageError } from '#core';
 import type { Runtime } from '#runtime';
 import { VirtualClock } from '#testing';
 import { agent, clientTool, handoff } from '#tools';
-import { builtFile } from '../kit/built.ts';
 import { call, finish, script } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
-import { bear } from '../kit/lives.ts';
 import { observations } from '../kit/run-record.ts';
 import { openJournal } from '../kit/sqlite.ts';
 import { echo, make } from '../kit/tools.ts';
@@ -50,19 +46,6 @@ describe('a run that is advanced in slices', () => {
     expect(done).toEqual(Array.from({ length: STEPS }, (_, n) => `${n}`));
     expect(new Set(observations(await run.state()))).toEqual(new Set(['a', 'b']));
     for (const runtime of runtimes) await runtime.close();
-  });
-
-  it('is carried out by requests that each end with their process, which nothing holds', async () => {
-    const path = temporaryFile();
-    const program = builtFile('test/runtime/slice-child.ts');
-    const said: string[] = [];
-    while (said.at(-1) !== 'finished' && said.length < 60) {
-      const born = bear({ program, folder: path, args: [] }, (line) => said.push(line));
-      // It ends by itself, although it closes nothing.
-      expect(await born.end).toBe(false);
-    }
-    expect(new Set(said)).toEqual(new Set(['pending', 'waiting', 'finished']));
-    expect(readFileSync(`${path}-effects`, 'utf8')).toBe(Array.from({ length: STEPS }, (_, n) => `${n}\n`).join(''));
   });
 
   it('lets a once call that is under way at the end go on to its end', async () => {

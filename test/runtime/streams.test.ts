@@ -359,7 +359,7 @@ it('has all rows of a call that has ended, without a gap, wherever the process d
         echo,
       ],
     },
-    { doubles: 5 },
+    { doubles: 2 },
   );
   expect(report.violations).toEqual([]);
   expect(stores.size).toBeGreaterThan(10);

@@ -290,6 +290,6 @@ it('BG-08 no tree of tasks ever spends more than the limit of the run at its top
       expect(spent).toBeLessThanOrEqual(limit);
       expect(made.faults).toEqual([]);
     }),
-    { numRuns: 150 },
+    { numRuns: 50 },
   );
 });

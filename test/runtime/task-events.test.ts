@@ -318,7 +318,7 @@ describe('for any tree of tasks', () => {
         const key = ({ identity, seq, type }: RunEvent): string => `${identity.run}/${String(seq).padStart(4)}/${type}`;
         expect(recorded(live).map(key).sort()).toEqual(recorded(later).map(key).sort());
       }),
-      { numRuns: 40 },
+      { numRuns: 20 },
     );
   });
 });

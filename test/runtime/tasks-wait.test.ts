@@ -5,10 +5,10 @@ import { memoryJournal } from '#journal';
 import type { Run } from '#runtime';
 import { VirtualClock } from '#testing';
 import { call, parallel, script, watched } from '../kit/decisions.ts';
-import { changed, shuffledJournal } from '../kit/journals.ts';
-import { hasEnded, innerState, isWaiting, observations, payloadOf } from '../kit/run-record.ts';
+import { changed } from '../kit/journals.ts';
+import { hasEnded, isWaiting, observations, payloadOf } from '../kit/run-record.ts';
 import { ANA, awaiting, awaits, lastOf, PARENT, plays, spawning, spawns, thenTell } from '../kit/tasks.ts';
-import { echo, holding, make } from '../kit/tools.ts';
+import { holding, make } from '../kit/tools.ts';
 import { advanceUntil, quiet, until } from '../kit/waiting.ts';
 import { start, type World, world } from '../kit/world.ts';
 
@@ -337,47 +337,5 @@ describe('TK-40 a control during a wait', () => {
     expect((await journal.get('p'))?.priority).toBe(7);
     release();
     expect(await run.result()).toMatchObject({ reason: 'goal' });
-  });
-});
-
-describe('CR-06 whatever comes first', () => {
-  const SEEDS = Array.from({ length: 5 }, (_, block) => block * 50);
-
-  it.each(SEEDS)('a ring of three awaits is broken, and nobody waits for ever, seeds from %i on', async (from) => {
-    const next: Record<string, string> = { a: 'b', b: 'c', c: 'a' };
-    for (let seed = from; seed < from + 50; seed += 1) {
-      const clock = new VirtualClock();
-      const made = world({
-        planner: (run, signal) => thenTell(awaits(next[run.query] ?? ''))(run, signal),
-        clock,
-        journal: shuffledJournal(memoryJournal({ clock }), seed),
-      });
-      const runs = await Promise.all(
-        Object.keys(next).map((id) => start(made, { identity: { ...ANA, run: id }, query: id })),
-      );
-      const told = await Promise.all(runs.map(payloadOf));
-      expect(told.length).toBe(3);
-      expect(made.faults).toEqual([]);
-    }
-  });
-
-  it.each(SEEDS)('several runs that await one task all have its end, once, seeds from %i on', async (from) => {
-    for (let seed = from; seed < from + 50; seed += 1) {
-      const clock = new VirtualClock();
-      const made = world({
-        planner: plays({ q: script(spawns('child')), child: script(call('echo')), one: thenTell(awaits('p.0.0')) }),
-        tools: [echo],
-        clock,
-        journal: shuffledJournal(memoryJournal({ clock }), seed),
-      });
-      await start(made, { identity: PARENT });
-      await until(async () => (await made.journal.get('p.0.0')) !== undefined);
-      const runs = await Promise.all(Array.from({ length: 4 }, () => start(made, { query: 'one' })));
-      for (const run of runs) {
-        expect(await payloadOf(run)).toEqual({ task_id: 'p.0.0', status: 'complete', result: 'done' });
-        expect((await innerState(made.journal, run)).otherEnds.length).toBeLessThanOrEqual(1);
-      }
-      expect(made.faults).toEqual([]);
-    }
   });
 });

@@ -92,7 +92,7 @@ describe('a run that sees no way', () => {
         await made.runtime.close();
         await journal.close();
       }),
-      { numRuns: 40 },
+      { numRuns: 20 },
     );
   });
 });

@@ -26,7 +26,7 @@ function idsOf(messages: readonly UIMessage[]): readonly string[] {
   return messages.flatMap(({ id, parts }) => (parts.some(({ type }) => type !== 'step-start') ? [id] : []));
 }
 
-const RUNS = Number(process.env['ORDER_RUNS'] ?? 40);
+const RUNS = Number(process.env['ORDER_RUNS'] ?? 20);
 /** 0.1 s each on a machine that is idle, and 0.5 s on one that is busy. */
 const LIMIT_MS = 120_000 + RUNS * 2_000;
 const NONE = { knownCalls: new Set<string>(), knownApprovals: new Set<string>() };

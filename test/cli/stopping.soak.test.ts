@@ -58,7 +58,7 @@ describe('a run whose process gets a SIGTERM', () => {
     expect(stderr).toContain('tool: ended');
     expect(stderr).toContain(`Stopped. Go on with: pilotage resume ${runIn(stderr)}`);
     expect((await folder.run(['list', '--json'])).stdout).toContain('"status":"running"');
-    const resumed = await folder.run(['resume', runIn(stderr)]);
+    const resumed = await folder.start(['resume', runIn(stderr)]).done;
     expect(resumed).toMatchObject({ code: 0, stdout: 'done\n' });
     expect(resumed.stderr).not.toContain('tool: entered');
   });
@@ -70,7 +70,7 @@ describe('a run whose process gets a SIGTERM', () => {
     expect(code).toBe(143);
     expect(stderr).toContain('tool: aborted');
     folder.write('go', '');
-    const resumed = await folder.run(['resume', runIn(stderr)]);
+    const resumed = await folder.start(['resume', runIn(stderr)]).done;
     expect(resumed).toMatchObject({ code: 0, stdout: 'done\n' });
     expect(resumed.stderr).toContain('tool: entered');
   });

@@ -23,7 +23,7 @@ async function worker(version: string, path: string, said: string[]): Promise<vo
   lines.on('line', (line) => said.push(line));
 }
 
-it('100 of 100 runs end, whichever process looks at them first', async () => {
+it('20 of 20 runs end, whichever process looks at them first', async () => {
   const path = temporaryFile();
   const journal = openJournal(path);
   const create: Journal['create'] = ({ claim: _, ...run }) => journal.create(run);
@@ -34,7 +34,7 @@ it('100 of 100 runs end, whichever process looks at them first', async () => {
       tools: [echo],
       journal: idle,
     });
-    for (let index = 0; index < 50; index += 1) {
+    for (let index = 0; index < 10; index += 1) {
       await runtime.start('q', { identity: local('ana', { run: `v${version}_${index}` }) });
     }
     await runtime.close();
@@ -43,7 +43,7 @@ it('100 of 100 runs end, whichever process looks at them first', async () => {
   await worker('2', path, said);
   await worker('1', path, said);
   const ended = async (): Promise<number> => (await journal.list({ status: ['finished'], limit: 200 })).length;
-  await expect.poll(ended, { timeout: 60_000, interval: 100 }).toBe(100);
+  await expect.poll(ended, { timeout: 60_000, interval: 20 }).toBe(20);
   expect((await journal.list({ limit: 200 })).filter(({ problem }) => problem !== undefined)).toEqual([]);
   expect(said.filter((line) => line !== 'run_changed')).toEqual([]);
 });

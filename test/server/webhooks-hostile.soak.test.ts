@@ -249,10 +249,10 @@ describe('clocks', () => {
 });
 
 describe('much', () => {
-  it('1,000 events of one run come once and in order, and another run of the webhook does not wait for them', async () => {
+  it('300 events of one run come once and in order, and another run of the webhook does not wait for them', async () => {
     const to = await receiver();
     const { hooks, journal, start } = hooked();
-    const entries = longJournal(334).map((entry) =>
+    const entries = longJournal(100).map((entry) =>
       entry.kind === 'started'
         ? { ...entry, identity: { tenant: 'acme', user: 'ann', session: 's', run: 'long' } }
         : entry,
@@ -270,12 +270,12 @@ describe('much', () => {
     await until(() => endsIn(to) === 1);
     const before = of('long').length;
     // Also those of the other run, which has no fewer than four.
-    await until(() => to.received.length >= 1_006);
+    await until(() => to.received.length >= 304);
     await until(async () => (await hooks.state('acme', 'all'))?.posting === 0);
     const seqs = of('long').map(({ body }) => body.data.seq as number);
     expect(seqs).toEqual(seqs.toSorted((left, right) => left - right));
     expect(new Set(of('long').map(({ headers }) => headers['webhook-id'])).size).toBe(of('long').length);
-    expect(before).toBeLessThan(1_000);
+    expect(before).toBeLessThan(298);
   });
 
   it('runs that ended before a webhook was made cost it nothing, in the next process either', async () => {
