@@ -206,13 +206,11 @@ export class SqliteWaits {
       where.push('open_waits.until < ?');
       values.push(query.untilBefore);
     }
-    const rows = this.#list(`
+    const text = `
       SELECT open_waits.number, open_waits.body, runs.id AS run, runs.agent, runs.tenant, runs.user, runs.session
       FROM open_waits JOIN runs ON runs.key = open_waits.run
-      WHERE ${where.join(' AND ')} ORDER BY open_waits.number ${atMost('?')}`).all<ListedRow>(
-      ...values,
-      pageSize(query),
-    );
+      WHERE ${where.join(' AND ')} ORDER BY open_waits.number ${atMost('?')}`;
+    const rows = this.#list(text).all<ListedRow>(...values, pageSize(query));
     return rows.map(({ body, ...row }) => ({ ...waitIn(body), ...row }));
   }
 
