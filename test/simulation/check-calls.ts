@@ -204,13 +204,16 @@ export function placesWhere(entries: readonly Entry[], isIt: (branch: Branch) =>
 }
 
 /**
- * How often a call with this id came to an error, or somebody said that it had not happened: whoever makes a plan anew may
- * then make it again.
+ * How often a call with this id came to an error, was called off before it had happened, or somebody said that it had not: whoever makes a
+ * plan anew may then make it again.
  */
 export function timesFailed(entries: readonly Entry[], { id, tool }: Pick<Attempt, 'id' | 'tool'>): number {
   const outcomes = outcomesOf(entries);
-  const isError = ({ step, call, branch }: Place): boolean =>
-    outcomes.get(`${step} ${branch.id ?? call}`)?.kind === 'error';
+  const isError = ({ step, call, branch }: Place): boolean => {
+    const { kind } = outcomes.get(`${step} ${branch.id ?? call}`) ?? {};
+    // That none is called off which has happened is a check of its own.
+    return kind === 'error' || kind === 'cancelled';
+  };
   // The nodes of a flow have no ids in their arguments.
   const places = id.includes('/') ? placesWhere(entries, (branch) => branch.tool === tool) : placesOf(entries, id);
   const denied = deniedIn(entries);
