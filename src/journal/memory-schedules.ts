@@ -37,7 +37,13 @@ export class MemorySchedules implements ScheduleStore {
     }
     const next = redefined(before, put);
     if (next === undefined) return before;
-    return this.#set({ ...before, ...given, ...next, revision: before.revision + 1, updatedAt: now });
+    return this.#set({
+      ...before,
+      ...given,
+      ...next,
+      revision: before.revision + 1,
+      updatedAt: Math.max(before.updatedAt, now),
+    });
   }
 
   #set(schedule: StoredSchedule): StoredSchedule {
@@ -107,7 +113,7 @@ export class MemorySchedules implements ScheduleStore {
       nextAt,
       ...(run === undefined ? {} : { lastRun: run }),
       isPaused: isPaused ?? before.isPaused,
-      updatedAt: this.#deps.now(),
+      updatedAt: Math.max(before.updatedAt, this.#deps.now()),
     });
   }
 }

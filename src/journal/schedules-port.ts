@@ -21,6 +21,7 @@ export interface StoredSchedule {
   /** Another one after each change, also when the schedule was deleted and made anew. */
   readonly mark: string;
   readonly createdAt: number;
+  /** When it was changed last, by the clock that was furthest ahead of those that have changed it. */
   readonly updatedAt: number;
 }
 

@@ -149,13 +149,15 @@ export class Schedules {
   }
 
   /** The last fire time that was fired, or a later one that was dealt with; 0: there is none. */
-  async #firedAt({ id, times, nextAt, lastRun }: StoredSchedule): Promise<number> {
+  async #firedAt({ id, times, nextAt, lastRun, updatedAt }: StoredSchedule): Promise<number> {
     const { host, ticker } = this.#parts();
     if (lastRun === undefined) return 0;
     const fired = (await host.deps.journal.get(lastRun))?.schedule;
     if (fired?.id === id && fired.triggered !== true) return fired.at;
-    // A trigger hides the run of the fire time before it, and a run may be gone with its session.
-    return nextAt === null ? 0 : (lastBefore(await ticker.timesOf({ times }), nextAt) ?? 0);
+    // A trigger hides the run of the fire time before it, and a run may be gone with its session. Its times may have been others when that was
+    // fired, but whoever fired it has changed it at that time or later.
+    if (nextAt === null) return updatedAt;
+    return Math.max(lastBefore(await ticker.timesOf({ times }), nextAt) ?? 0, Math.min(updatedAt, nextAt - 1));
   }
 
   /** Its runs stay. @returns false when there was none. */

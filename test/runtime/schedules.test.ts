@@ -124,6 +124,23 @@ describe.each(Object.entries(STORES))('schedules in %s', (name, open) => {
     for (const { runtime } of [made, behind]) await runtime.close();
   });
 
+  it('of which other times are put twice by a clock that is behind do not fire again what was fired by a run that is gone', async () => {
+    const made = scene();
+    const { clock, journal } = made;
+    const schedule = { id: 's', query: 'look', overlap: 'parallel' } as const;
+    await made.runtime.schedules.put({ ...schedule, everyMs: 2_000 });
+    clock.advance(10_000);
+    await until(async () => (await timesOf(made)).at(-1) === '2026-01-01T00:00:10.000Z');
+    await until(async () => (await made.runtime.list({ schedule: 's', status: ['finished'] })).length === 5);
+    const behind = world({ planner: done, tools: [echo], journal, clock: new VirtualClock(Date.UTC(2025, 11, 31)) });
+    // The time before its next one is 00:00:00, by these times.
+    await behind.runtime.schedules.put({ ...schedule, everyMs: 60_000 });
+    await made.runtime.sessions.delete({ tenant: 'local', user: 'local', session: 'schedule:s' });
+    const put = await behind.runtime.schedules.put({ ...schedule, everyMs: 2_000 });
+    expect(put.nextAt).toBe(Date.UTC(2026, 0, 1, 0, 0, 12));
+    for (const { runtime } of [made, behind]) await runtime.close();
+  });
+
   it('are put again without an effect, stay paused, and go on without what the pause left out', async () => {
     const made = scene();
     const { schedules } = made.runtime;

@@ -209,6 +209,20 @@ describe('MCP, two eras: a session of 2025-11-25', () => {
     expect((await runtime.list()).map(({ status }) => status)).toEqual(['cancelled']);
   });
 
+  it('cancellation: notifications/cancelled cancels a call that was sent again by its key, in another session', async () => {
+    const { url, runtime } = await mcpServed();
+    const _meta = { 'pilotage/idempotencyKey': 'report-7' };
+    const call = { method: 'tools/call', params: { name: 'scenario', arguments: { input: 'refund A-17' }, _meta } };
+    const begun = { 'mcp-session-id': await olderSession(url, ASKABLE) };
+    await (await older(url, { id: 1, ...call }, begun)).body?.cancel();
+    await until(async () => (await runtime.list())[0]?.status === 'paused');
+    const headers = { 'mcp-session-id': await olderSession(url, ASKABLE) };
+    const again = await older(url, { id: 5, ...call }, headers);
+    await older(url, { method: 'notifications/cancelled', params: { requestId: 5 } }, headers);
+    expect((await messagesIn(again)).at(-1)).toMatchObject({ id: 5, result: { isError: true } });
+    expect((await runtime.list()).map(({ status }) => status)).toEqual(['cancelled']);
+  });
+
   it('takes a list of messages, as its first version had them, and no version that there is not', async () => {
     const { url } = await mcpServed();
     const params = { name: 'scenario', arguments: { input: 'say hello' } };

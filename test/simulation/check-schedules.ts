@@ -121,12 +121,13 @@ interface Since {
 
 type Hidden = Pick<Since, 'firedAt' | 'mayBeAt'>;
 
-/** What was fired before a trigger, or by a run that is gone, lies before the time at which the schedule goes on. */
-function hiddenBehind({ nextAt }: StoredSchedule, times: TimesByHand, firedAt = 0): Hidden {
+/** What was fired before a trigger, or by a run that is gone, lies before the time at which the schedule goes on, also when other times were put since. */
+function hiddenBehind({ nextAt, updatedAt }: StoredSchedule, times: TimesByHand, firedAt = 0): Hidden {
   const next = nextAt ?? 0;
   let windowMs = 60_000;
   while (windowMs < next && firesBetween(times, next - windowMs, next).length === 0) windowMs *= 2;
-  const mayBeAt = firesBetween(times, Math.max(0, next - windowMs), next).at(-1) ?? 0;
+  const timeBefore = firesBetween(times, Math.max(0, next - windowMs), next).at(-1) ?? 0;
+  const mayBeAt = Math.max(timeBefore, nextAt === null ? updatedAt : Math.min(updatedAt, nextAt - 1));
   return { firedAt: Math.min(firedAt, mayBeAt), mayBeAt };
 }
 

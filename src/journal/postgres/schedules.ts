@@ -45,11 +45,11 @@ const INSERT = `
   VALUES ($1, $2, $3, $4, $5, $6, $7, $7) ON CONFLICT (tenant, id) DO NOTHING RETURNING ${COLUMNS}`;
 const DEFINE = `
   UPDATE {schedules} SET agent = $2, definition = $3, times = $4, next_at = $5, revision = revision + 1, changes = changes + 1,
-    updated_at = $6
+    updated_at = greatest(updated_at, $6)
   WHERE key = $1 RETURNING ${COLUMNS}`;
 const moveAt = (now: string): string => `
   UPDATE {schedules} SET next_at = $4, last_run = coalesce($5, last_run), paused = coalesce($6::boolean, paused),
-    changes = changes + 1, updated_at = ${now}
+    changes = changes + 1, updated_at = greatest(updated_at, ${now})
   WHERE tenant = $2 AND id = $3 AND key || ':' || changes = $7`;
 /** The first parameter is the time of the transaction, or what the journal's own clock says where it has one. */
 const MOVE_ON = moveAt('$1');

@@ -30,11 +30,11 @@ function statementsOn(db: DatabaseSync) {
       VALUES (:tenant, :id, :agent, :definition, :times, :nextAt, :now, :now)`),
     define: sql(`
       UPDATE schedules SET agent = :agent, definition = :definition, times = :times, next_at = :nextAt,
-        revision = revision + 1, changes = changes + 1, updated_at = :now
+        revision = revision + 1, changes = changes + 1, updated_at = max(updated_at, :now)
       WHERE key = :key`),
     move: sql(`
       UPDATE schedules SET next_at = :nextAt, last_run = coalesce(:run, last_run), paused = coalesce(:paused, paused),
-        changes = changes + 1, updated_at = :now
+        changes = changes + 1, updated_at = max(updated_at, :now)
       WHERE tenant = :tenant AND id = :id AND key || ':' || changes = :mark`),
     delete: sql('DELETE FROM schedules WHERE tenant = :tenant AND id = :id'),
   } satisfies Record<string, PreparedStatement>;

@@ -4,7 +4,7 @@
  * broke off.
  */
 import { randomUUID } from 'node:crypto';
-import { isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
+import { defined, isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
 import type { Run } from '#runtime';
 import { cancelUnlessEnded } from '../cancel.ts';
 import type { ServerEvent } from '../event-stream.ts';
@@ -42,7 +42,7 @@ export const SESSION_HEADER = 'mcp-session-id';
 const VERSION_HEADER = 'mcp-protocol-version';
 /** Since this version a stream begins with an event without data, from whose id a client goes on after its connection broke. */
 const PRIMED_SINCE = '2025-11-25';
-/** How many early cancellations are kept, so that cancelling calls that never come fills no memory. */
+/** How many early cancellations are kept, the newest, so that cancelling calls that never come fills no memory. */
 const MAX_EARLY = 1_000;
 const SESSION_HOLDS_MS = 30 * 86_400_000;
 
@@ -58,6 +58,8 @@ interface Position {
   readonly progress: RequestId | null;
   readonly asks: Askable;
   readonly next: number;
+  /** The place of the call in its session, by which it is cancelled. Absent: cancelling it leaves the run alone. */
+  readonly place?: string;
 }
 
 export class Legacy {
@@ -65,6 +67,8 @@ export class Legacy {
   readonly #answerNews: AnswerNews;
   /** Calls that were cancelled before their runs were stored. */
   readonly #early: Set<string> = new Set();
+  /** The runs of the calls whose streams are open here, by place: a call that found its run by a key is not in the labels of the run. */
+  readonly #open: Map<string, Run> = new Map();
 
   constructor(ground: Ground, answerNews: AnswerNews) {
     this.#ground = ground;
@@ -112,10 +116,11 @@ export class Legacy {
       return await visit.entering(async () => {
         const begun = await begin(this.#ground, visit, call, known);
         if ('result' in begun) return jsonResponse(resultMessage(id, begun.result));
-        const { run, from: next } = begun;
+        const { run, from: next, isOwn } = begun;
         if (known !== undefined && this.#early.delete(known.place)) await cancelled(run);
         const { progressToken: progress = null } = call;
-        const position = { run: run.id, id, progress, asks: session.asks ?? NOT_ASKABLE, next };
+        const place = isOwn ? known?.place : undefined;
+        const position = { run: run.id, id, progress, asks: session.asks ?? NOT_ASKABLE, next, ...defined({ place }) };
         const isPrimed = (request.headers.get(VERSION_HEADER) ?? '') >= PRIMED_SINCE;
         return this.#stream(visit, run, position, isPrimed);
       });
@@ -170,10 +175,14 @@ export class Legacy {
 
   async *#messages(visit: Visit, run: Run, position: Position, signal: AbortSignal): AsyncGenerator<Said> {
     const hearing = this.#answerNews.of(run.id);
+    const { place } = position;
+    if (place !== undefined) this.#open.set(place, run);
     try {
       yield* this.#heardMessages(visit, run, position, { signal, hearing });
     } finally {
       hearing.leave();
+      // A client that has come again reads another stream of the call.
+      if (place !== undefined && this.#open.get(place) === run) this.#open.delete(place);
     }
   }
 
@@ -237,11 +246,22 @@ export class Legacy {
   async #cancelled(visit: Visit, session: Partial<McpSession>, requestId: Json | undefined): Promise<Response> {
     if (session.id !== undefined && (typeof requestId === 'string' || typeof requestId === 'number')) {
       const place = placeOf(session.id, requestId);
-      const [found] = await visit.runtime.list({ ...visit.owner, labels: { [PLACE_LABEL]: place }, limit: 1 });
-      if (found !== undefined) await cancelled((await visit.run(found.identity.run, 'control')).run);
-      else if (this.#early.size < MAX_EARLY) this.#early.add(place);
+      const run = this.#open.get(place)?.id ?? (await this.#begunAt(visit, place));
+      if (run !== undefined) await cancelled((await visit.run(run, 'control')).run);
+      else this.#cancelsEarly(place);
     }
     return new Response(null, { status: 202 });
+  }
+
+  async #begunAt(visit: Visit, place: string): Promise<string | undefined> {
+    const [found] = await visit.runtime.list({ ...visit.owner, labels: { [PLACE_LABEL]: place }, limit: 1 });
+    return found?.identity.run;
+  }
+
+  #cancelsEarly(place: string): void {
+    this.#early.add(place);
+    const [oldest] = this.#early;
+    if (oldest !== undefined && this.#early.size > MAX_EARLY) this.#early.delete(oldest);
   }
 }
 
