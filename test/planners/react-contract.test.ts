@@ -129,7 +129,10 @@ describe('react as a planner', () => {
       if (steps.length === 10) steps.length = 0;
       const streaming = index % 2 === 0;
       steps.push(
-        stepOfMove(steps.length, await ask(planner, runView({ identity, tools, steps: [...steps], streaming }), signal)),
+        stepOfMove(
+          steps.length,
+          await ask(planner, runView({ identity, tools, steps: [...steps], streaming }), signal),
+        ),
       );
     }
     expect(getEventListeners(signal, 'abort')).toHaveLength(0);
