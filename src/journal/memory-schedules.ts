@@ -37,13 +37,8 @@ export class MemorySchedules implements ScheduleStore {
     }
     const next = redefined(before, put);
     if (next === undefined) return before;
-    return this.#set({
-      ...before,
-      ...given,
-      ...next,
-      revision: before.revision + 1,
-      updatedAt: Math.max(before.updatedAt, now),
-    });
+    const [revision, updatedAt] = [before.revision + 1, Math.max(before.updatedAt, now)];
+    return this.#set({ ...before, ...given, ...next, revision, updatedAt });
   }
 
   #set(schedule: StoredSchedule): StoredSchedule {

@@ -281,7 +281,7 @@ describe('pilotage settle', () => {
       stderr: expect.stringContaining('Nothing is in doubt'),
     });
     await folder.run(['approve', run]);
-    await folder.run(['resume', run], { DIES: 'pay' });
+    await folder.start(['resume', run], { DIES: 'pay' }).done;
     const { code, stderr } = await folder.run(['resume', run]);
     expect(code).toBe(5);
     expect(stderr).toContain('nobody knows whether this call has happened: pay {"amount":100}');
