@@ -192,6 +192,7 @@ export {
   LARGE_CHARS,
   LARGE_VALUE_BYTES,
   mapTexts,
+  pointerTo,
   setField,
   thaw,
 } from './json.ts';
@@ -249,7 +250,6 @@ export {
   type ModelOutput,
   type ModelOutputPart,
   mediaNote,
-  pointerTo,
   type ResultFile,
   replacedAt,
   type TakenMedia,

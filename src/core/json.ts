@@ -74,6 +74,11 @@ export function jsonEquals(left: Json | undefined, right: Json | undefined): boo
   return keys === Object.keys(right).length;
 }
 
+/** The JSON Pointer (RFC 6901) to what is under `key` of what `parent` points to. */
+export function pointerTo(parent: string, key: string | number): string {
+  return `${parent}/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`;
+}
+
 /** Resolves a JSON Pointer (RFC 6901). `undefined` when nothing is there. */
 export function atPointer(value: Json, pointer: string): Json | undefined {
   if (pointer === '') return value;

@@ -1,7 +1,7 @@
 /** What a model reads of a call in place of its value, and the files that stand outside of the journal. */
 import type { ArtifactRef, InputArtifact } from './artifact.ts';
 import type { ErrorData } from './errors.ts';
-import { isJsonObject, type Json, type JsonObject, setField } from './json.ts';
+import { isJsonObject, type Json, type JsonObject, pointerTo, setField } from './json.ts';
 
 /**
  * What `toModelOutput` of a tool has made of the call's value, in the words of the AI SDK, with files as artifacts of the session. It is
@@ -73,8 +73,4 @@ export function replacedAt(value: Json, at: ReadonlyMap<string, Json>, pointer =
   for (const key of Object.keys(value))
     setField(copy, key, replacedAt(value[key] as Json, at, pointerTo(pointer, key)));
   return copy;
-}
-
-export function pointerTo(parent: string, key: string): string {
-  return `${parent}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }

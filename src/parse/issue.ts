@@ -1,4 +1,5 @@
 /** What a parse had to change, to leave out, or could not make right. */
+import { pointerTo } from '#core';
 
 /**
  * - `repaired`: the text was not well-formed and was read all the same.
@@ -45,5 +46,5 @@ export interface ParseIssue {
 
 /** One step of a JSON Pointer (RFC 6901). */
 export function pointerStep(key: string | number): string {
-  return typeof key === 'number' ? `/${key}` : `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+  return pointerTo('', key);
 }

@@ -11,6 +11,7 @@ import {
   type JsonObject,
   PilotageError,
   type PlanFault,
+  pointerTo,
   referenceFault,
   type ToolView,
   unescaped,
@@ -244,7 +245,7 @@ function findReferences(value: Json, found: string[]): void {
       continue;
     }
     for (const [key, part] of Object.entries(inner)) {
-      open.push({ at: `${at}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`, value: part });
+      open.push({ at: pointerTo(at, key), value: part });
     }
   }
 }

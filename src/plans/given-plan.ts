@@ -7,6 +7,7 @@ import {
   type Json,
   type JsonObject,
   type PlanFault,
+  pointerTo,
   referencesIn,
 } from '#core';
 import { explainSchemaError, type SchemaError, schemaErrors } from '#schema';
@@ -169,19 +170,14 @@ function shapeFaults(errors: readonly SchemaError[], steps: readonly GivenStep[]
 function orderFaults(entries: readonly Entry[], steps: readonly GivenStep[]): PlanFault[] {
   return entries.flatMap(({ key, value }, index) => {
     if (!isJsonObject(value)) return [];
-    const place = key === undefined ? `/steps/${index}` : `/nodes/${pointed(key)}`;
+    const place = key === undefined ? pointerTo('/steps', index) : pointerTo('/nodes', key);
     return Object.keys(value)
       .filter((name) => ORDER_KEY.test(name))
       .map((name) => {
-        const message = `The plan has an unknown key at ${place}/${pointed(name)}: what comes before a step stands in its \`after\` or \`when\`.`;
+        const message = `The plan has an unknown key at ${pointerTo(place, name)}: what comes before a step stands in its \`after\` or \`when\`.`;
         return fault('plan_shape', message, key ?? steps[index]?.id);
       });
   });
-}
-
-/** As a part of a JSON Pointer. */
-function pointed(key: string): string {
-  return key.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
 function stepAt(pointer: string, steps: readonly GivenStep[]): GivenStep | undefined {

@@ -107,11 +107,6 @@ export function timesToFire(times: FireTimes, from: number, now: number, catchUp
   }
 }
 
-/** The last fire time before this moment; `undefined`: there is none since the epoch. */
-export function lastBefore(times: FireTimes, ms: number): number | undefined {
-  return newest(times, 0, ms - 1, 1)[0];
-}
-
 /** The last ones of those from `from` up to `to`, in windows that grow: a clock may have jumped over years. */
 function newest(times: FireTimes, from: number, to: number, most: number): readonly number[] {
   for (let windowMs = FIRST_WINDOW_MS; ; windowMs *= 2) {

@@ -23,7 +23,6 @@ import {
 } from './schedule-definition.ts';
 import { entryOf, fire, fireId } from './schedule-fire.ts';
 import type { ScheduleTicker } from './schedule-ticker.ts';
-import { lastBefore } from './schedule-times.ts';
 import { SCHEDULED_RUN } from './start-options.ts';
 
 export interface OfTenant {
@@ -148,16 +147,14 @@ export class Schedules {
     return (await ticker.timesOf({ times })).after(Math.max(now, firedAt));
   }
 
-  /** The last fire time that was fired, or a later one that was dealt with; 0: there is none. */
-  async #firedAt({ id, times, nextAt, lastRun, updatedAt }: StoredSchedule): Promise<number> {
-    const { host, ticker } = this.#parts();
+  /** The last fire time that was fired, or a moment between it and the next one; 0: none was fired. */
+  async #firedAt({ id, nextAt, lastRun, updatedAt }: StoredSchedule): Promise<number> {
     if (lastRun === undefined) return 0;
-    const fired = (await host.deps.journal.get(lastRun))?.schedule;
+    const fired = (await this.#parts().host.deps.journal.get(lastRun))?.schedule;
     if (fired?.id === id && fired.triggered !== true) return fired.at;
-    // A trigger hides the run of the fire time before it, and a run may be gone with its session. Its times may have been others when that was
-    // fired, but whoever fired it has changed it at that time or later.
-    if (nextAt === null) return updatedAt;
-    return Math.max(lastBefore(await ticker.timesOf({ times }), nextAt) ?? 0, Math.min(updatedAt, nextAt - 1));
+    // A trigger hides the run of the fire time before it, and a run may be gone with its session. Whoever fired it has changed the schedule at that
+    // time or later.
+    return nextAt === null ? updatedAt : Math.min(updatedAt, nextAt - 1);
   }
 
   /** Its runs stay. @returns false when there was none. */

@@ -36,8 +36,7 @@ export function checkSchedules(runs: Runs, script: SimulationScript, ledger: Led
     if (known.get(name) !== before?.mark) wrong('it has changed, and nobody has changed it');
     known.set(name, after?.mark);
     if (how === 'put') {
-      const behind =
-        before && hiddenBehind(before, timesIn(calendar.schedules, { ...change, how: 'move' }), fired.get(name));
+      const behind = before && hiddenBehind(before, fired.get(name));
       checkPut(change, timesIn(calendar.schedules, change), sinceOf(change, then, behind), isSet, wrong);
     }
     if (how === 'move') checkMove(change, timesIn(calendar.schedules, change), then, isSet, wrong);
@@ -122,12 +121,8 @@ interface Since {
 type Hidden = Pick<Since, 'firedAt' | 'mayBeAt'>;
 
 /** What was fired before a trigger, or by a run that is gone, lies before the time at which the schedule goes on, also when other times were put since. */
-function hiddenBehind({ nextAt, updatedAt }: StoredSchedule, times: TimesByHand, firedAt = 0): Hidden {
-  const next = nextAt ?? 0;
-  let windowMs = 60_000;
-  while (windowMs < next && firesBetween(times, next - windowMs, next).length === 0) windowMs *= 2;
-  const timeBefore = firesBetween(times, Math.max(0, next - windowMs), next).at(-1) ?? 0;
-  const mayBeAt = Math.max(timeBefore, nextAt === null ? updatedAt : Math.min(updatedAt, nextAt - 1));
+function hiddenBehind({ nextAt, updatedAt }: StoredSchedule, firedAt = 0): Hidden {
+  const mayBeAt = nextAt === null ? updatedAt : Math.min(updatedAt, nextAt - 1);
   return { firedAt: Math.min(firedAt, mayBeAt), mayBeAt };
 }
 

@@ -13,6 +13,7 @@ import {
   nearest,
   oneLine,
   PilotageError,
+  pointerTo,
 } from '#core';
 
 interface DocumentPosition {
@@ -118,7 +119,7 @@ function partOfJson(json: Json, spot: Spot, depth: number, size: Size): Document
 }
 
 function below({ path }: Spot, key: string | number, place?: DocumentPosition): Spot {
-  const inner = `${path}/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`;
+  const inner = pointerTo(path, key);
   return place === undefined ? { path: inner } : { path: inner, place };
 }
 

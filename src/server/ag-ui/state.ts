@@ -6,6 +6,7 @@ import {
   type Json,
   type JsonObject,
   MESSAGE_TOOL,
+  pointerTo,
   type RunEvent,
   type Usage,
 } from '#core';
@@ -165,9 +166,9 @@ export function patchOf(before: Json, after: Json, path = ''): readonly PatchOpe
   if (isJsonObject(before) && isJsonObject(after)) {
     const removed = Object.keys(before).filter((key) => !Object.hasOwn(after, key));
     return [
-      ...removed.map((key) => ({ op: 'remove' as const, path: `${path}/${pointer(key)}` })),
+      ...removed.map((key) => ({ op: 'remove' as const, path: pointerTo(path, key) })),
       ...Object.entries(after).flatMap(([key, value]) => {
-        const at = `${path}/${pointer(key)}`;
+        const at = pointerTo(path, key);
         const was = Object.hasOwn(before, key) ? before[key] : undefined;
         return was === undefined ? [{ op: 'add' as const, path: at, value }] : patchOf(was, value, at);
       }),
@@ -181,8 +182,4 @@ export function patchOf(before: Json, after: Json, path = ''): readonly PatchOpe
     );
   }
   return JSON.stringify(before) === JSON.stringify(after) ? [] : [{ op: 'replace', path, value: after }];
-}
-
-function pointer(key: string): string {
-  return key.replaceAll('~', '~0').replaceAll('/', '~1');
 }
