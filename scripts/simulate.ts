@@ -15,8 +15,8 @@ const FAILED = 1;
 /** From here on, the seed that each thread plays. */
 const PLAYING = 2;
 const PRINTED = 3;
-/** A history takes some milliseconds of CPU time; one that takes so much goes round and round in one moment of virtual time. */
-const STUCK_MS = 60_000;
+/** A history takes some milliseconds of CPU time, and a minute when others poll for a day; one that takes so much goes round and round in one moment of virtual time. */
+const STUCK_MS = 180_000;
 /** What stands for a seed while a thread looks for a shorter history, which takes hundreds of them. */
 const SHRINKING = -1;
 const SHRINK_MS = 600_000;

@@ -167,8 +167,11 @@ export interface TimelineLine {
   readonly what: string;
 }
 
-/** Operations on the store at one moment of virtual time. */
-const MOST_AT_ONCE = 3_000;
+/**
+ * Operations on the store at one moment of virtual time. A schedule that makes up for a night fires a hundred times and more at once, each with
+ * about thirty of them.
+ */
+const MOST_AT_ONCE = 20_000;
 
 export class Ledger {
   readonly violations: Violation[] = [];
