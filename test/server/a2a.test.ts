@@ -73,6 +73,25 @@ describe.each(BINDINGS)('A2A over %s', (binding) => {
     expect([answerOf(done), effects.count('refund')]).toEqual(['A-17 is refunded. B-18 is not refunded.', 1]);
   });
 
+  it('answering the second of two questions while the call of the first is carried out: the yes is no words, which would withdraw the question', async () => {
+    const { url, effects } = await servedAgent();
+    const client = await clientAt(url, binding);
+    const task = await sendFor(client, said('refund A-17 and B-18'));
+    const { pauses } = JSON.parse(JSON.stringify(task.status?.message?.parts[1]?.content)).value;
+    const [one, two] = pauses.map(({ token }: { token: string }) => token);
+    const on = { taskId: task.id };
+    await sendFor(client, data({ approved: true, token: one }, on), { returnImmediately: true });
+    await until(() => effects.count('refund') === 1);
+    const hurry = await sendFor(client, said('hurry', on));
+    expect(wordsOf(hurry.status?.message?.parts)).toBe('That was no answer, and nothing has happened.');
+    // The same answer of somebody else is one, too.
+    await sendFor(client, data({ approved: true, token: one }, on), { returnImmediately: true });
+    expect(answerOf(await sendFor(client, data({ approved: true, token: two }, on)))).toBe(
+      'A-17 is refunded. B-18 is refunded.',
+    );
+    expect(effects.count('refund')).toBe(2);
+  });
+
   it('begins one task for one message, however often and at once it is sent; ListTasks and a context that goes on', async () => {
     const { url, runtime } = await servedAgent();
     const client = await clientAt(url, binding);

@@ -51,7 +51,8 @@ async function tellTask(source: A2aSender, taskId: string, message: A2aMessage):
   const began = view.record.turnOrigin?.messages.some((each) => each.id === id) === true;
   if (began) return { taskId };
   if (isTerminal(view.task.status.state)) return repeated(view, message);
-  if (view.pauses.length > 0) return answerTask(source, view, message);
+  // Also while other calls of the task are under way: words would withdraw a question that is open.
+  if (view.pauses.length > 0 || tokenIn(message) !== undefined) return answerTask(source, view, message);
   const { run } = await source.visit.run(view.run.id, 'control');
   await run.send(userMessageOf(message), { id });
   return { taskId };

@@ -1,7 +1,9 @@
 /** Answers of a client to what its chat waits for. What is asked, and of which call, the journal says; a client names the question alone. */
 import { isDeepStrictEqual } from 'node:util';
 import { defined, PilotageError } from '#core';
+import type { TurnUIMessage } from '#messages';
 import type { Run, Session, TurnView } from '#runtime';
+import { openPauses } from '../open-pauses.ts';
 import type { Visit } from '../visit.ts';
 import type { ClientToolOutput, GivenAnswer } from './request.ts';
 
@@ -19,14 +21,27 @@ interface ChatQuestion {
 export interface Answered {
   /** The questions that were to be answered, whoever has answered them. The client waits for what comes of them. */
   readonly tokens: ReadonlySet<string>;
-  /** Set when a question had another answer already. */
-  readonly conflict?: string;
+  /** Set when a question had another answer already: what is to be said, and the number of the turn that has asked. */
+  readonly conflict?: { readonly turn: number; readonly text: string };
 }
 
-/** The questions of the session, by their tokens. */
-async function questionsOf(session: Session): Promise<ReadonlyMap<string, ChatQuestion>> {
+const ENDED: ReadonlySet<string> = new Set(['finished', 'failed', 'cancelled']);
+
+/** The turn that has not ended and waits behind no other. */
+export function turnUnderWay(turns: readonly TurnView[]): TurnView | undefined {
+  return turns.find(({ status, waits }) => waits !== true && !ENDED.has(status));
+}
+
+/** The questions of the session, by their tokens: those of the last turns, or of all where one of these tokens is older. */
+async function questionsOf(session: Session, tokens: ReadonlySet<string>): Promise<ReadonlyMap<string, ChatQuestion>> {
+  const last = questionsIn(await session.uiMessages());
+  if ([...tokens].every((token) => last.has(token))) return last;
+  return questionsIn(await session.uiMessages({ limit: Number.MAX_SAFE_INTEGER }));
+}
+
+function questionsIn(messages: readonly TurnUIMessage[]): ReadonlyMap<string, ChatQuestion> {
   const found = new Map<string, ChatQuestion>();
-  for (const { metadata, parts } of await session.uiMessages()) {
+  for (const { metadata, parts } of messages) {
     const { turn = 0 } = metadata ?? {};
     for (const part of parts) {
       if (part.type === 'data-pause' && 'data' in part) {
@@ -58,19 +73,20 @@ export async function giveAnswers(
 ): Promise<Answered> {
   const tokens = new Set(given.map(({ approvalId }) => approvalId));
   if (given.length === 0) return { tokens };
-  const questions = await questionsOf(session);
+  const questions = await questionsOf(session, tokens);
   for (const token of tokens) {
     if (!questions.has(token)) throw new PilotageError('pause_not_found', 'This chat has not asked that.');
   }
-  let conflict: string | undefined;
+  let conflict: Answered['conflict'];
   for (const answer of given) {
     const { turn, isOpen, approved, args } = questions.get(answer.approvalId) as ChatQuestion;
     const run = turns.find(({ number }) => number === turn)?.turn;
     const isTaken = isOpen && run !== undefined && (await giveAnswer((await visit.run(run, 'answer')).run, answer));
     if (isTaken || approved === undefined) continue;
-    if (approved !== (answer.approved ?? true)) conflict = `It was answered before, with ${approved ? 'yes' : 'no'}.`;
+    if (approved !== (answer.approved ?? true))
+      conflict = { turn, text: `It was answered before, with ${approved ? 'yes' : 'no'}.` };
     else if (approved && answer.args !== undefined && !isDeepStrictEqual(answer.args, args))
-      conflict = 'It was answered before, with other arguments.';
+      conflict = { turn, text: 'It was answered before, with other arguments.' };
   }
   return { tokens, ...defined({ conflict }) };
 }
@@ -98,12 +114,10 @@ export async function giveOutputs(
   given: readonly ClientToolOutput[],
 ): Promise<ReadonlySet<string>> {
   const tokens = new Set<string>();
-  const live =
-    given.length === 0 ? undefined : turns.findLast(({ status }) => status === 'paused' || status === 'running');
+  const live = given.length === 0 ? undefined : turnUnderWay(turns);
   if (live === undefined || !(await visit.sees(live.turn))) return tokens;
   const { run } = await visit.run(live.turn);
-  const state = await run.state();
-  for (const { token, reason, payload } of [...state.pauses, ...state.tasks.flatMap(({ pauses }) => pauses)]) {
+  for (const { token, reason, payload } of openPauses(await run.state())) {
     const output = given.find(({ toolCallId }) => toolCallId === payload?.['tool_call_id']);
     if (reason !== 'client_tool' || output === undefined) continue;
     await visit.run(live.turn, 'answer');
