@@ -288,6 +288,9 @@ describe('the wire of A2A 1.0', () => {
       const { error: unlisted } = await rpc(call('ListTasks', { pageToken: word }));
       expect(unlisted.code).toBe(-32_602);
     }
+    expect(await rpc(call('ListTasks', { status: 'constructor' }))).toMatchObject({
+      error: { code: -32_602, message: 'There is no state "constructor".' },
+    });
     const rest = await fetch(`${url}/a2a/v1/tasks/x`, { headers: { 'a2a-version': '1.0' } });
     expect([rest.status, rest.headers.get('content-type')]).toEqual([404, 'application/a2a+json']);
     expect(await rest.json()).toMatchObject({ error: { code: 404, status: 'NOT_FOUND' } });

@@ -147,6 +147,16 @@ describe('MCP, long runs: the extension io.modelcontextprotocol/tasks', () => {
     expect(await ask('tasks/cancel', { taskId })).toMatchObject({ result: { resultType: 'complete' } });
   });
 
+  it('has no methods but its own, whatever a method is called', async () => {
+    const { ask, faults } = await begun();
+    for (const method of ['tasks/result', 'constructor', 'valueOf', 'toString', '__proto__'])
+      expect(await ask(method, {})).toEqual({
+        ...{ status: 404, jsonrpc: '2.0', id: 1 },
+        error: { code: -32_601, message: 'Method not found' },
+      });
+    expect(faults).toEqual([]);
+  });
+
   it('finds no task that is not there, or is of somebody else, and takes no headers that say otherwise', async () => {
     const { ask, url, taskId } = await begun();
     for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel'])

@@ -73,7 +73,7 @@ export async function taskResponse(
   { id, method = '' }: RpcMessage,
   body: Json,
 ): Promise<Response | undefined> {
-  const answer = METHODS[method];
+  const answer = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
   if (answer === undefined || id === undefined || !isModern(request, body)) return undefined;
   const { params } = asking;
   const isTask = method !== 'tools/call';
