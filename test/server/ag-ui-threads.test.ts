@@ -173,6 +173,13 @@ describe('AG-UI: a thread', () => {
       body: '{"threadId":1}',
     });
     expect(wrong.status).toBe(400);
+    const source = { type: 'data', value: 'aGk***', mimeType: 'text/plain' };
+    const broken = { id: 'broken', role: 'user', content: [{ type: 'document', source }] };
+    const told = await fetch(`${url}/ag-ui`, {
+      ...{ method: 'POST', headers: { authorization: 'Bearer acme/ana' } },
+      body: JSON.stringify({ threadId: 'broken', runId: 'broken', messages: [broken] }),
+    });
+    expect(await told.text()).toContain('The data of a file must be base64.');
   });
 
   it('keeps what only the client has: greetings, instructions, and state of its own', async () => {

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { defined, type InputFile, PilotageError } from '#core';
 import type { FileAtUrl, UserMessage } from '#messages';
+import { fileBytes } from '../request-body.ts';
 import type { Visit } from '../visit.ts';
 import { A2aRefused } from './errors.ts';
 import { answerIn, givenAnswer, pauseMeant, takesWords, textIn, tokenIn } from './questions.ts';
@@ -114,7 +115,5 @@ function fileIn({ raw, url, mediaType, filename }: A2aPart): (InputFile | FileAt
   const name = filename ? { fileName: filename } : {};
   if (url !== undefined) return [{ url, ...(mediaType ? { mime: mediaType } : {}), ...name }];
   if (raw === undefined) return [];
-  return [
-    { bytes: new Uint8Array(Buffer.from(raw, 'base64')), mime: mediaType || 'application/octet-stream', ...name },
-  ];
+  return [{ bytes: fileBytes(raw), mime: mediaType || 'application/octet-stream', ...name }];
 }

@@ -2,6 +2,7 @@
 import { defined, isJsonObject, type Json, type JsonObject } from '#core';
 import type { MessageFile, UserMessage } from '#messages';
 import { RequestRefused } from '../problem.ts';
+import { fileBytes } from '../request-body.ts';
 import type { HeldCalls } from './missed-calls.ts';
 
 export interface ChatBody {
@@ -145,8 +146,8 @@ function fileOf({ url, mediaType, filename }: ClientPart, filesAt: string): Mess
   const mime = typeof mediaType === 'string' ? mediaType : 'application/octet-stream';
   const [, given, base64, data] = /^data:([^;,]*)(;base64)?,(.*)$/s.exec(url) ?? [];
   if (data !== undefined) {
-    const bytes = Buffer.from(base64 === undefined ? decoded(data) : data, base64 === undefined ? 'utf8' : 'base64');
-    return { bytes: new Uint8Array(bytes), mime: given === undefined || given === '' ? mime : given, ...named };
+    const bytes = base64 === undefined ? new TextEncoder().encode(decoded(data)) : fileBytes(data);
+    return { bytes, mime: given === undefined || given === '' ? mime : given, ...named };
   }
   const own = URL.parse(url, 'http://localhost');
   if (own?.pathname.startsWith(filesAt) === true) {
