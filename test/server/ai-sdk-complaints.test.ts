@@ -339,3 +339,19 @@ it('tells a message to the agent at once that waits for an answer, also while an
   await chat.sendMessage({ text: 'say never mind' });
   expect(chat.said.at(-1)).toBe('assistant: A-17 is refunded. B-18 is not refunded.');
 });
+
+it('goes on in a page that still has an answer to a question of a branch which another page has left', async () => {
+  const { url, effects } = await scenario();
+  const chat = new Chat(url);
+  await chat.sendMessage({ text: 'refund A-17' });
+  const other = new Chat(url, { messages: structuredClone(chat.messages) });
+  await chat.addToolApprovalResponse({ id: chat.approvals[0] ?? '', approved: true });
+  await other.sendMessage({ text: 'say edited', messageId: other.messages[0]?.id ?? '' });
+  await chat.sendMessage({ text: 'say more' });
+  expect([chat.status, chat.said.at(-1), effects.count('refund')]).toEqual(['ready', 'assistant: more', 0]);
+  // What nobody has asked is refused.
+  const forged = JSON.parse(JSON.stringify(chat.messages).replaceAll(/pause_[0-9a-f]+/g, 'pause_of_mine'));
+  const refused = new Chat(url, { messages: forged });
+  await refused.sendMessage({ text: 'say no' });
+  expect(refused.error?.message).toContain('pause_not_found');
+});

@@ -1,7 +1,6 @@
 /** Answers of a client to what its chat waits for. What is asked, and of which call, the journal says; a client names the question alone. */
 import { isDeepStrictEqual } from 'node:util';
 import { defined, PilotageError } from '#core';
-import type { TurnUIMessage } from '#messages';
 import type { Run, Session, TurnView } from '#runtime';
 import { openPauses } from '../open-pauses.ts';
 import type { Visit } from '../visit.ts';
@@ -32,16 +31,10 @@ export function turnUnderWay(turns: readonly TurnView[]): TurnView | undefined {
   return turns.find(({ status, waits }) => waits !== true && !ENDED.has(status));
 }
 
-/** The questions of the session, by their tokens: those of the last turns, or of all where one of these tokens is older. */
-async function questionsOf(session: Session, tokens: ReadonlySet<string>): Promise<ReadonlyMap<string, ChatQuestion>> {
-  const last = questionsIn(await session.uiMessages());
-  if ([...tokens].every((token) => last.has(token))) return last;
-  return questionsIn(await session.uiMessages({ limit: Number.MAX_SAFE_INTEGER }));
-}
-
-function questionsIn(messages: readonly TurnUIMessage[]): ReadonlyMap<string, ChatQuestion> {
+/** The questions that the chat shows, by their tokens. */
+async function questionsOf(session: Session): Promise<ReadonlyMap<string, ChatQuestion>> {
   const found = new Map<string, ChatQuestion>();
-  for (const { metadata, parts } of messages) {
+  for (const { metadata, parts } of await session.uiMessages()) {
     const { turn = 0 } = metadata ?? {};
     for (const part of parts) {
       if (part.type === 'data-pause' && 'data' in part) {
@@ -71,15 +64,20 @@ export async function giveAnswers(
   turns: readonly TurnView[],
   given: readonly GivenAnswer[],
 ): Promise<Answered> {
-  const tokens = new Set(given.map(({ approvalId }) => approvalId));
+  const tokens = new Set<string>();
   if (given.length === 0) return { tokens };
-  const questions = await questionsOf(session, tokens);
-  for (const token of tokens) {
-    if (!questions.has(token)) throw new PilotageError('pause_not_found', 'This chat has not asked that.');
+  const questions = await questionsOf(session);
+  for (const answer of given) {
+    if (questions.has(answer.approvalId)) tokens.add(answer.approvalId);
+    else if (!(await wasAsked(visit, session, answer)))
+      throw new PilotageError('pause_not_found', 'This chat has not asked that.');
   }
   let conflict: Answered['conflict'];
   for (const answer of given) {
-    const { turn, isOpen, approved, args } = questions.get(answer.approvalId) as ChatQuestion;
+    const question = questions.get(answer.approvalId);
+    // Nobody waits for it any more.
+    if (question === undefined) continue;
+    const { turn, isOpen, approved, args } = question;
     const run = turns.find(({ number }) => number === turn)?.turn;
     const isTaken = isOpen && run !== undefined && (await giveAnswer((await visit.run(run, 'answer')).run, answer));
     if (isTaken || approved === undefined) continue;
@@ -89,6 +87,15 @@ export async function giveAnswers(
       conflict = { turn, text: 'It was answered before, with other arguments.' };
   }
   return { tokens, ...defined({ conflict }) };
+}
+
+/** Whether a message that the chat no longer shows has asked it: one of long ago, or one that was left for an edit or another answer. */
+async function wasAsked(visit: Visit, session: Session, { approvalId, message = '' }: GivenAnswer): Promise<boolean> {
+  const run = message.slice(0, Math.max(0, message.lastIndexOf(':')));
+  if ((await visit.seen(run))?.identity.session !== session.id) return false;
+  for await (const event of visit.handle(run, session.id).events({ tasks: true, follow: false }))
+    if (event.type === 'pause.requested' && event.token === approvalId) return true;
+  return false;
 }
 
 /** @returns false when somebody else was faster. */
