@@ -108,6 +108,10 @@ describe.each(BINDINGS)('push notifications of A2A over %s', (binding) => {
     const [ann, ben] = [await clientAt(url, binding, as('ann')), await clientAt(url, binding, as('ben'))];
     const inside = { taskPushNotificationConfig: configTo('https://169.254.169.254/') };
     await expect(ann.sendMessage(asked(said('say hi'), inside))).rejects.toThrow(/not a public/);
+    // Nobody has the names of an inner network resolved.
+    const named = { taskPushNotificationConfig: configTo('https://localhost/') };
+    const refused = await ann.sendMessage(asked(said('say hi'), named)).catch(String);
+    expect(refused).toMatch(/localhost does not lead to a public address\.$/);
     const task = await sendFor(ann, said('refund A-17'), { taskPushNotificationConfig: configTo(to.url) });
     const { tasks } = await ann.listTasks({ tenant: '', contextId: '', status: 0, pageToken: '' } as never);
     expect(tasks).toHaveLength(1);
