@@ -90,7 +90,7 @@ async function reachable(
       const how = 'A program that means it lists it: files.fetch.allowHosts.';
       return refused(given, `${hidden} is not a public address. ${how}`);
     }
-    return refused(given, `${hostname} leads to ${hidden}, which is not a public address.`);
+    return refused(given, `${hostname} does not lead to a public address.`);
   });
   if (addresses.length === 0) throw failed(given, `${hostname} has no address`);
   return addresses;

@@ -26,7 +26,8 @@ export const SYSTEM: FetchPorts = {
 
 /**
  * The addresses of a host, each of which may be asked.
- * @param refusal why one that is not public may not be asked; `undefined`: it may. `isNamed`: the host is a name that leads there.
+ * @param refusal why one that is not public may not be asked; `undefined`: it may. `isNamed`: the host is a name that leads there. Then the address is left
+ * out of what is said: whoever names hosts could otherwise have the names of an inner network resolved.
  */
 export async function addressesOf(
   hostname: string,

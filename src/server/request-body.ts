@@ -54,3 +54,10 @@ export function assertFits(value: Json, schema: JsonObject, what: string): void 
   if (errors.length > 0)
     throw new RequestRefused('request_invalid', `${what} does not fit: ${firstIssues(errors.map(explainSchemaError))}`);
 }
+
+/** The bytes of a file that comes in a message, as base64 in either of its alphabets. @throws RequestRefused `request_invalid` for what is not base64. */
+export function fileBytes(base64: string): Uint8Array {
+  if (!/^[A-Za-z0-9+/_\s-]*(?:=\s*){0,2}$/.test(base64))
+    throw new RequestRefused('request_invalid', 'The data of a file must be base64.');
+  return new Uint8Array(Buffer.from(base64, 'base64'));
+}

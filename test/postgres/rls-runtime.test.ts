@@ -98,6 +98,14 @@ describe('runtimes with separated tenants', async () => {
       'scope_mismatch',
     );
     expect(started.message).toContain('serves one tenant');
+    // Clients of a server are told it.
+    expect(started.message).not.toContain('row-level');
+    expect(String(started.cause)).toContain('row-level');
+    const odd = await expectCode(runtime.session('a\0b', { identity: who(ours) }).send('hello'), 'invalid_config');
+    expect([odd.message, String(odd.cause)]).toEqual([
+      expect.not.stringContaining('encoding'),
+      expect.stringContaining('encoding'),
+    ]);
     await expectCode(
       runtime.session('s', { identity: { tenant: theirs, user: 'ana' } }).send('hello'),
       'scope_mismatch',

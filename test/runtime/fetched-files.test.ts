@@ -144,7 +144,7 @@ describe('a file by its URL', () => {
   it('of a name that leads to a private address is refused, also when the name is listed and a redirect leads there', async () => {
     const files = { fetch: { allowHosts: ['localhost', '127.0.0.1'] } };
     await expect(fetchFile({ url: `http://localhost:${port}/page` }, files)).rejects.toMatchObject({
-      message: expect.stringMatching(/^.*localhost leads to (127\.0\.0\.1|::1), which is not a public address\.$/),
+      message: expect.stringMatching(/^.*localhost does not lead to a public address\.$/),
     });
     await expect(fetchFile({ url: `${base}/name` }, files)).rejects.toMatchObject({ code: 'url_refused' });
   });
@@ -171,7 +171,7 @@ describe('a file by its URL', () => {
     };
     await expect(
       fetchFile({ url: 'http://files.invalid/' }, { fetch: true }, { ...mixed, isPublic: isPublicAddress }),
-    ).rejects.toMatchObject({ message: expect.stringContaining('10.0.0.1') });
+    ).rejects.toMatchObject({ message: expect.stringMatching(/invalid does not lead to a public address\.$/) });
   });
 
   it.each([

@@ -86,6 +86,18 @@ describe.each(BINDINGS)('push notifications of A2A over %s', (binding) => {
     await until(() => ofLater().some(({ body }) => body.task?.status.state === 'TASK_STATE_COMPLETED'));
   });
 
+  it('push: a config too many is refused before the message that it comes with does anything', async () => {
+    const to = await receiver();
+    const { client } = await posting(binding, to);
+    const task = await sendFor(client, said('refund A-17'));
+    for (let index = 0; index < 20; index += 1)
+      await client.createTaskPushNotificationConfig(configTo(to.url, { id: `config ${index}`, taskId: task.id }));
+    const more = { taskPushNotificationConfig: configTo(to.url, { id: 'one more' }) };
+    const sent = client.sendMessage(asked(said('approve', { taskId: task.id }), more));
+    await expect(sent).rejects.toThrow(/at most 20/);
+    expect(await client.getTask({ tenant: '', id: task.id, historyLength: undefined })).toEqual(task);
+  });
+
   it("push: an address that is not public begins nothing; a config of another's task is not found; without webhooks there are none", async () => {
     const to = await receiver();
     const { url } = await posting(binding, to, { authenticate: bearer });
@@ -96,6 +108,10 @@ describe.each(BINDINGS)('push notifications of A2A over %s', (binding) => {
     const [ann, ben] = [await clientAt(url, binding, as('ann')), await clientAt(url, binding, as('ben'))];
     const inside = { taskPushNotificationConfig: configTo('https://169.254.169.254/') };
     await expect(ann.sendMessage(asked(said('say hi'), inside))).rejects.toThrow(/not a public/);
+    // Nobody has the names of an inner network resolved.
+    const named = { taskPushNotificationConfig: configTo('https://localhost/') };
+    const refused = await ann.sendMessage(asked(said('say hi'), named)).catch(String);
+    expect(refused).toMatch(/localhost does not lead to a public address\.$/);
     const task = await sendFor(ann, said('refund A-17'), { taskPushNotificationConfig: configTo(to.url) });
     const { tasks } = await ann.listTasks({ tenant: '', contextId: '', status: 0, pageToken: '' } as never);
     expect(tasks).toHaveLength(1);

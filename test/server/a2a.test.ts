@@ -73,6 +73,25 @@ describe.each(BINDINGS)('A2A over %s', (binding) => {
     expect([answerOf(done), effects.count('refund')]).toEqual(['A-17 is refunded. B-18 is not refunded.', 1]);
   });
 
+  it('answering the second of two questions while the call of the first is carried out: the yes is no words, which would withdraw the question', async () => {
+    const { url, effects } = await servedAgent();
+    const client = await clientAt(url, binding);
+    const task = await sendFor(client, said('refund A-17 and B-18'));
+    const { pauses } = JSON.parse(JSON.stringify(task.status?.message?.parts[1]?.content)).value;
+    const [one, two] = pauses.map(({ token }: { token: string }) => token);
+    const on = { taskId: task.id };
+    await sendFor(client, data({ approved: true, token: one }, on), { returnImmediately: true });
+    await until(() => effects.count('refund') === 1);
+    const hurry = await sendFor(client, said('hurry', on));
+    expect(wordsOf(hurry.status?.message?.parts)).toMatch(/^That was no answer, and nothing has happened\./);
+    // The same answer of somebody else is one, too.
+    await sendFor(client, data({ approved: true, token: one }, on), { returnImmediately: true });
+    expect(answerOf(await sendFor(client, data({ approved: true, token: two }, on)))).toBe(
+      'A-17 is refunded. B-18 is refunded.',
+    );
+    expect(effects.count('refund')).toBe(2);
+  });
+
   it('begins one task for one message, however often and at once it is sent; ListTasks and a context that goes on', async () => {
     const { url, runtime } = await servedAgent();
     const client = await clientAt(url, binding);
@@ -269,6 +288,13 @@ describe('the wire of A2A 1.0', () => {
       const { error: unlisted } = await rpc(call('ListTasks', { pageToken: word }));
       expect(unlisted.code).toBe(-32_602);
     }
+    const broken = { ...saidOnWire(), parts: [{ raw: 'aGk***', mediaType: 'text/plain' }] };
+    expect(await rpc(call('SendMessage', { message: broken }))).toMatchObject({
+      error: { code: -32_602, message: 'The data of a file must be base64.' },
+    });
+    expect(await rpc(call('ListTasks', { status: 'constructor' }))).toMatchObject({
+      error: { code: -32_602, message: 'There is no state "constructor".' },
+    });
     const rest = await fetch(`${url}/a2a/v1/tasks/x`, { headers: { 'a2a-version': '1.0' } });
     expect([rest.status, rest.headers.get('content-type')]).toEqual([404, 'application/a2a+json']);
     expect(await rest.json()).toMatchObject({ error: { code: 404, status: 'NOT_FOUND' } });

@@ -60,6 +60,18 @@ describe('AG-UI approvals: interrupts of a thread', () => {
     expect(effects.count('refund')).toBe(2);
   });
 
+  it('are not answered by two entries of one resume, of which nobody knows which one holds', async () => {
+    const { url, effects } = await agUiServer();
+    const agent = client(url);
+    await say(agent, 'refund A-17');
+    const [id = ''] = idsOf(agent);
+    const resume = [yes(id, { approved: false }), yes(id)];
+    const told = await eventsOf(url, { threadId: agent.threadId, messages: agent.messages, resume });
+    expect(told.at(-1)).toMatchObject({ type: 'RUN_ERROR', code: 'payload_invalid' });
+    await agent.runAgent({ resume: [no(id)] });
+    expect([textOf(agent), effects.count('refund')]).toEqual(['A-17 is not refunded.', 0]);
+  });
+
   it('make input without resume RUN_ERROR: a message in place of an answer breaks nothing (n8n#36737, ai#12709)', async () => {
     const { url, effects } = await agUiServer();
     const agent = client(url);

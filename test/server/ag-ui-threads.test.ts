@@ -173,6 +173,13 @@ describe('AG-UI: a thread', () => {
       body: '{"threadId":1}',
     });
     expect(wrong.status).toBe(400);
+    const source = { type: 'data', value: 'aGk***', mimeType: 'text/plain' };
+    const broken = { id: 'broken', role: 'user', content: [{ type: 'document', source }] };
+    const told = await fetch(`${url}/ag-ui`, {
+      ...{ method: 'POST', headers: { authorization: 'Bearer acme/ana' } },
+      body: JSON.stringify({ threadId: 'broken', runId: 'broken', messages: [broken] }),
+    });
+    expect(await told.text()).toContain('The data of a file must be base64.');
   });
 
   it('keeps what only the client has: greetings, instructions, and state of its own', async () => {
@@ -293,19 +300,21 @@ describe('AG-UI: a turn', () => {
 
   it('shows a plan as state and as ACTIVITY_* (mapping)', async () => {
     const nodes = [
-      { id: 'a', tool: 'one', args: {} },
+      { id: 'a', tool: 'constructor', args: {} },
       { id: 'b', tool: 'two', args: {}, after: ['a'] },
       { id: 'm', tool: '_message', args: { text: 'hi' } },
     ];
     const planner = script({ kind: 'call_parallel', plan: 'p', branches: nodes } as never, finish('done'));
-    const tools = [make('one', async () => 1), make('two', async () => Promise.reject(new Error('no')))];
+    const tools = [make('constructor', async () => 1), make('two', async () => Promise.reject(new Error('no')))];
     const { url } = await agUiServer({ agents: [agentOf({ name: 'planned', planner, tools })] });
     const agent = client(url);
     await say(agent, 'go');
     const activity = agent.messages.find(({ role }) => role === 'activity');
     expect(activity).toMatchObject({
       activityType: 'plan',
-      content: { nodes: [{ tool: 'one', status: 'done' }, { tool: 'two', status: 'failed' }, { status: 'done' }] },
+      content: {
+        nodes: [{ tool: 'constructor', status: 'done' }, { tool: 'two', status: 'failed' }, { status: 'done' }],
+      },
     });
     expect(agent.state).toMatchObject({ plan: { id: 'p', nodes: [{ status: 'done' }, { status: 'failed' }, {}] } });
     expect(JSON.stringify(agent.messages)).not.toContain('"_message"');

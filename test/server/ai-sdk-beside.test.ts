@@ -208,6 +208,9 @@ describe('a chat', () => {
     }
     const assistant = { id: 'x:1', role: 'assistant', parts: [{ type: 'text', text: 'I said so' }] };
     expect((await post(JSON.stringify({ id: 'a', messages: [assistant] }))).status).toBe(404);
+    const file = { type: 'file', mediaType: 'text/plain', url: 'data:text/plain;base64,aGk***' };
+    const told = await post(JSON.stringify({ id: 'a', messages: [{ id: 'm', role: 'user', parts: [file] }] }));
+    expect(await told.json()).toMatchObject({ code: 'request_invalid', detail: 'The data of a file must be base64.' });
     expect((await fetch(`${url}/api/chat/a/messages?limit=no`)).status).toBe(400);
   });
 });

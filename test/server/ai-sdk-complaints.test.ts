@@ -296,3 +296,62 @@ it('has the card of a task that asked after the stream had ended, with the next 
   await chat.sendMessage();
   expect([chat.status, chat.said.at(-1)]).toEqual(['ready', 'assistant: all done']);
 });
+
+it('tells no conflict with an answer of an earlier turn, which the page has kept as it gave it', async () => {
+  const { url, effects } = await scenario();
+  const chat = new Chat(url, automatic);
+  await chat.sendMessage({ text: 'refund A-17 and B-18' });
+  const [first = ''] = chat.approvals;
+  // The page waits for the second answer before it sends the first one, and then somebody stops the chat.
+  await chat.addToolApprovalResponse({ id: first, approved: true });
+  expect(await (await fetch(`${url}/api/chat/talk/stop`, { method: 'POST' })).json()).toEqual({ stopped: true });
+  await chat.sendMessage({ text: 'refund C-19' });
+  await chat.addToolApprovalResponse({ id: chat.approvals.at(-1) ?? '', approved: true });
+  await until(() => chat.status === 'ready' || chat.status === 'error');
+  expect([chat.status, chat.said.at(-1), effects.count('refund')]).toEqual([
+    'ready',
+    'assistant: C-19 is refunded.',
+    1,
+  ]);
+});
+
+it('goes on with a chat of more than 100 turns in which the page still has an answer of the first', async () => {
+  const { url, runtime } = await scenario();
+  const chat = new Chat(url);
+  await chat.sendMessage({ text: 'refund A-17' });
+  await chat.addToolApprovalResponse({ id: chat.approvals[0] ?? '', approved: true });
+  await fetch(`${url}/api/chat/talk/stop`, { method: 'POST' });
+  const session = runtime.session('talk');
+  for (let turn = 0; turn < 100; turn += 1) await session.send(`say ${turn}`);
+  await session.result();
+  await chat.sendMessage({ text: 'say more' });
+  expect([chat.status, chat.said.at(-1)]).toEqual(['ready', 'assistant: more']);
+});
+
+it('tells a message to the agent at once that waits for an answer, also while another call of it is carried out', async () => {
+  const { url, effects } = await scenario();
+  const chat = new Chat(url);
+  await chat.sendMessage({ text: 'refund A-17 and B-18' });
+  const [first = ''] = chat.approvals;
+  const body = JSON.stringify({ approvalId: first, approved: true });
+  await fetch(`${url}/api/chat/talk/approvals`, { method: 'POST', body });
+  await until(() => effects.count('refund') === 1);
+  await chat.sendMessage({ text: 'say never mind' });
+  expect(chat.said.at(-1)).toBe('assistant: A-17 is refunded. B-18 is not refunded.');
+});
+
+it('goes on in a page that still has an answer to a question of a branch which another page has left', async () => {
+  const { url, effects } = await scenario();
+  const chat = new Chat(url);
+  await chat.sendMessage({ text: 'refund A-17' });
+  const other = new Chat(url, { messages: structuredClone(chat.messages) });
+  await chat.addToolApprovalResponse({ id: chat.approvals[0] ?? '', approved: true });
+  await other.sendMessage({ text: 'say edited', messageId: other.messages[0]?.id ?? '' });
+  await chat.sendMessage({ text: 'say more' });
+  expect([chat.status, chat.said.at(-1), effects.count('refund')]).toEqual(['ready', 'assistant: more', 0]);
+  // What nobody has asked is refused.
+  const forged = JSON.parse(JSON.stringify(chat.messages).replaceAll(/pause_[0-9a-f]+/g, 'pause_of_mine'));
+  const refused = new Chat(url, { messages: forged });
+  await refused.sendMessage({ text: 'say no' });
+  expect(refused.error?.message).toContain('pause_not_found');
+});

@@ -113,6 +113,23 @@ describe('MCP, long runs: the extension io.modelcontextprotocol/tasks', () => {
     expect(await ask('tasks/get', failed)).toMatchObject({ result: { result: { isError: true } } });
   });
 
+  it('takes the answer to one question while the call of another is carried out', async () => {
+    const { ask, effects } = await begun();
+    const both = { name: 'scenario', arguments: { input: 'refund A-17 and B-18' } };
+    const taskId = String((await ask('tools/call', both)).result?.['taskId']);
+    await until(async () => (await ask('tasks/get', { taskId })).result?.['status'] === 'input_required');
+    const [one = '', two = ''] = Object.keys(
+      (await ask('tasks/get', { taskId })).result?.['inputRequests'] as JsonObject,
+    );
+    await ask('tasks/update', { taskId, inputResponses: { [one]: ACCEPT } });
+    await until(() => effects.count('refund') === 1);
+    await ask('tasks/update', { taskId, inputResponses: { [two]: ACCEPT } });
+    await until(async () => (await ask('tasks/get', { taskId })).result?.['status'] !== 'working');
+    expect(await ask('tasks/get', { taskId })).toMatchObject({
+      result: { status: 'completed', result: { structuredContent: { answer: 'A-17 is refunded. B-18 is refunded.' } } },
+    });
+  });
+
   it('cancels a run, and only when it is told so: closing a connection is no word', async () => {
     const { ask, url, runtime } = await begun();
     const left = new AbortController();
@@ -128,6 +145,16 @@ describe('MCP, long runs: the extension io.modelcontextprotocol/tasks', () => {
     expect(await ask('tasks/cancel', { taskId })).toMatchObject({ result: { resultType: 'complete' } });
     await until(async () => (await ask('tasks/get', { taskId })).result?.['status'] === 'cancelled');
     expect(await ask('tasks/cancel', { taskId })).toMatchObject({ result: { resultType: 'complete' } });
+  });
+
+  it('has no methods but its own, whatever a method is called', async () => {
+    const { ask, faults } = await begun();
+    for (const method of ['tasks/result', 'constructor', 'valueOf', 'toString', '__proto__'])
+      expect(await ask(method, {})).toEqual({
+        ...{ status: 404, jsonrpc: '2.0', id: 1 },
+        error: { code: -32_601, message: 'Method not found' },
+      });
+    expect(faults).toEqual([]);
   });
 
   it('finds no task that is not there, or is of somebody else, and takes no headers that say otherwise', async () => {

@@ -36,11 +36,14 @@ export function stateOf(thrown: unknown): string | undefined {
   return typeof thrown.code === 'string' ? thrown.code : undefined;
 }
 
-/** Typed errors pass through. */
+/**
+ * Typed errors pass through. What is about the caller is told to clients of a server too, so that it has no words of the database, which name its tables:
+ * those are in the `cause`.
+ */
 export function postgresError(thrown: unknown): PilotageError {
   if (PilotageError.is(thrown)) return thrown;
   const why = thrown instanceof Error && thrown.message !== '' ? thrown.message : String(thrown);
-  const [code, message] = isOfOthers(thrown) ? ofOthers(why) : describe(stateOf(thrown), why);
+  const [code, message] = isOfOthers(thrown) ? OF_OTHERS : describe(stateOf(thrown), why);
   return new PilotageError(code, message, { cause: thrown });
 }
 
@@ -49,12 +52,10 @@ function isOfOthers(thrown: unknown): boolean {
   return stateOf(thrown) === NO_PRIVILEGE && Reflect.get(thrown as Error, 'routine') === 'ExecWithCheckOptions';
 }
 
-function ofOthers(why: string): readonly [ErrorCode, string] {
-  return [
-    'scope_mismatch',
-    `This journal serves one tenant, and what it was to store is of another (${why}). Nothing was written. Use a journal that serves that tenant.`,
-  ];
-}
+const OF_OTHERS: readonly [ErrorCode, string] = [
+  'scope_mismatch',
+  'This journal serves one tenant, and what it was to store is of another. Nothing was written. Use a journal that serves that tenant.',
+];
 
 function describe(state: string | undefined, why: string): readonly [ErrorCode, string] {
   switch (state) {
@@ -93,18 +94,12 @@ function describe(state: string | undefined, why: string): readonly [ErrorCode, 
     case NO_TENANT:
       return [
         'invalid_config',
-        `The tenants of this journal are separated by policies since it was opened (${why}). Open it with { rls: true }.`,
+        `The tenants of this journal are separated by policies since it was opened. Open it with { rls: true }.`,
       ];
     case BAD_CHARACTER:
-      return [
-        'invalid_config',
-        `Postgres stores no text with the character U+0000 (${why}). Leave it out of names and keys.`,
-      ];
+      return ['invalid_config', `Postgres stores no text with the character U+0000. Leave it out of names and keys.`];
     case TOO_LARGE:
-      return [
-        'invalid_config',
-        `It is too large for Postgres (${why}). Store it as an artifact, or make names shorter.`,
-      ];
+      return ['invalid_config', `It is too large for Postgres. Store it as an artifact, or make names shorter.`];
     // The connection is another one than that on which it was prepared.
     case NOT_PREPARED:
     case PREPARED_TWICE:

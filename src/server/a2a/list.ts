@@ -65,8 +65,9 @@ function queryOf({ visit, deps: { agent } }: A2aAsked, { contextId, status, stat
   const since = statusTimestampAfter === undefined ? undefined : Date.parse(statusTimestampAfter);
   if (since !== undefined && Number.isNaN(since))
     throw new A2aRefused('INVALID_PARAMS', 'statusTimestampAfter is a time such as 2027-01-31T09:00:00Z.');
-  const statuses = status === undefined || status === 'TASK_STATE_UNSPECIFIED' ? undefined : STATUS_OF[status];
-  if (status !== undefined && status !== 'TASK_STATE_UNSPECIFIED' && statuses === undefined)
+  const isAny = status === undefined || status === 'TASK_STATE_UNSPECIFIED';
+  const statuses = !isAny && Object.hasOwn(STATUS_OF, status) ? STATUS_OF[status] : undefined;
+  if (!isAny && statuses === undefined)
     throw new A2aRefused('INVALID_PARAMS', `There is no state ${JSON.stringify(status)}.`);
   const session = contextId || visit.access.identity.session;
   return { ...visit.owner, parent: null, limit: MOST, ...defined({ session, agent, status: statuses }) };

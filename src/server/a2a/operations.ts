@@ -44,8 +44,9 @@ async function accepted(asked: A2aAsked): Promise<Awaited<ReturnType<typeof acce
   const { acceptedOutputModes: modes = [], taskPushNotificationConfig: config } = configuration ?? {};
   if (modes.length > 0 && !modes.some((mode) => /^(\*\/\*|text\/(\*|plain)|application\/(\*|json))/.test(mode)))
     throw new A2aRefused('CONTENT_TYPE_NOT_SUPPORTED', 'Answers are text/plain and application/json.');
-  // An address that cannot be posted to is refused before anything begins.
-  if (config !== undefined) await pushOf(asked).check(config);
+  // A config that cannot be is refused before anything begins.
+  const of = message.taskId ? { taskId: message.taskId, version: asked.version } : undefined;
+  if (config !== undefined) await pushOf(asked).check(asked.visit, config, of);
   const sent = await acceptMessage(asked, message, asked.deps.agent);
   if (config !== undefined)
     await pushOf(asked).put(asked.visit, sent.taskId, config, { version: asked.version, isOfStart: !message.taskId });
@@ -130,7 +131,7 @@ const createConfig: Operation = async (asked) => {
   const taskId = config.taskId ?? '';
   const push = pushOf(asked);
   await viewTask(asked, taskId);
-  await push.check(config);
+  await push.check(asked.visit, config);
   return push.put(asked.visit, taskId, config, { version: asked.version });
 };
 

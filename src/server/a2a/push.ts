@@ -18,8 +18,17 @@ export class PushConfigs {
     this.#webhooks = webhooks;
   }
 
-  /** @throws A2aRefused for an address that is never posted to. */
-  async check({ url }: PushConfig): Promise<void> {
+  /**
+   * @param of the task that is to have it, and the version of its notifications. Absent: the task does not exist yet.
+   * @throws A2aRefused for an address that is never posted to, and for a task that has all the configs that it may have; PilotageError `run_not_found`.
+   */
+  async check(
+    visit: Visit,
+    config: PushConfig,
+    of?: { readonly taskId: string; readonly version: A2aVersion },
+  ): Promise<void> {
+    if (of !== undefined) await this.#assertRoom(visit, of.taskId, idOf(of.taskId, config, of.version));
+    const { url } = config;
     await this.#webhooks.assertUrl(url).catch((error: unknown) => {
       if (PilotageError.is(error, 'url_refused')) throw new A2aRefused('INVALID_PARAMS', error.message);
       throw new A2aRefused('INVALID_PARAMS', 'Nothing is posted to this address: its host is not known.');
@@ -40,11 +49,8 @@ export class PushConfigs {
     const { record } = await visit.run(taskId, 'answer');
     const { tenant, user } = record.identity;
     const isLegacy = version === LEGACY_VERSION;
-    // In 0.3 a config without an id is found by the id of its task.
-    const id = config.id || (isLegacy ? taskId : ownId(config));
-    const known = await this.#of(visit, taskId);
-    if (known.length >= MOST && known.every((hook) => hook.id !== hookId(taskId, id)))
-      throw new A2aRefused('INVALID_PARAMS', `A task has at most ${MOST} push notification configs. Delete one first.`);
+    const id = idOf(taskId, config, version);
+    await this.#assertRoom(visit, taskId, id);
     const { token, authentication } = config;
     const headers = {
       ...(token ? { [TOKEN]: token } : {}),
@@ -75,11 +81,22 @@ export class PushConfigs {
     await this.#webhooks.delete(record.identity.tenant, hookId(taskId, id));
   }
 
+  async #assertRoom(visit: Visit, taskId: string, id: string): Promise<void> {
+    const known = await this.#of(visit, taskId);
+    if (known.length >= MOST && known.every((hook) => hook.id !== hookId(taskId, id)))
+      throw new A2aRefused('INVALID_PARAMS', `A task has at most ${MOST} push notification configs. Delete one first.`);
+  }
+
   async #of(visit: Visit, taskId: string): Promise<readonly Webhook[]> {
     const { record } = await visit.run(taskId);
     const all = await this.#webhooks.list(record.identity.tenant, { run: taskId });
     return all.filter(({ format }) => format !== 'events');
   }
+}
+
+/** The id of a config. In 0.3 one that says none is found by the id of its task. */
+function idOf(taskId: string, config: PushConfig, version: A2aVersion): string {
+  return config.id || (version === LEGACY_VERSION ? taskId : ownId(config));
 }
 
 /** A message that is sent again brings the same config once more. */

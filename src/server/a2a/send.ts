@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { defined, type InputFile, PilotageError } from '#core';
 import type { FileAtUrl, UserMessage } from '#messages';
+import { fileBytes } from '../request-body.ts';
 import type { Visit } from '../visit.ts';
 import { A2aRefused } from './errors.ts';
 import { answerIn, givenAnswer, pauseMeant, takesWords, textIn, tokenIn } from './questions.ts';
@@ -51,7 +52,8 @@ async function tellTask(source: A2aSender, taskId: string, message: A2aMessage):
   const began = view.record.turnOrigin?.messages.some((each) => each.id === id) === true;
   if (began) return { taskId };
   if (isTerminal(view.task.status.state)) return repeated(view, message);
-  if (view.pauses.length > 0) return answerTask(source, view, message);
+  // Also while other calls of the task are under way: words would withdraw a question that is open.
+  if (view.pauses.length > 0 || tokenIn(message) !== undefined) return answerTask(source, view, message);
   const { run } = await source.visit.run(view.run.id, 'control');
   await run.send(userMessageOf(message), { id });
   return { taskId };
@@ -113,7 +115,5 @@ function fileIn({ raw, url, mediaType, filename }: A2aPart): (InputFile | FileAt
   const name = filename ? { fileName: filename } : {};
   if (url !== undefined) return [{ url, ...(mediaType ? { mime: mediaType } : {}), ...name }];
   if (raw === undefined) return [];
-  return [
-    { bytes: new Uint8Array(Buffer.from(raw, 'base64')), mime: mediaType || 'application/octet-stream', ...name },
-  ];
+  return [{ bytes: fileBytes(raw), mime: mediaType || 'application/octet-stream', ...name }];
 }

@@ -3,6 +3,7 @@ import { defined, type Json, type TaskPause } from '#core';
 import type { RunRecord } from '#journal';
 import type { Run, RunResult } from '#runtime';
 import type { RunSnapshot } from '#state';
+import { openPauses } from '../open-pauses.ts';
 import type { ErrorText } from '../problem.ts';
 import type { Visit } from '../visit.ts';
 import { askedWords, pauseData } from './questions.ts';
@@ -23,7 +24,7 @@ export interface TaskSeen {
   readonly run: Run;
   readonly record: RunRecord;
   readonly state: RunSnapshot;
-  /** The open questions of a task that waits for answers. */
+  /** The open questions. The task waits for answers to them when nothing else of it is under way. */
   readonly pauses: readonly TaskPause[];
   /** The last words of the run, with the step that said them. */
   readonly said: { readonly step: number; readonly text: string } | undefined;
@@ -59,7 +60,7 @@ export async function viewTask(
   const state = await first.state();
   const { run: now } = state.identity;
   const { run, record } = now === id ? { run: first, record: await first.record() } : await runs.run(now);
-  const pauses = record.status === 'paused' && state.ending === null ? openPauses(state) : [];
+  const pauses = openPauses(state);
   const result = state.ending === null ? undefined : await run.result();
   const of = { taskId: id, contextId: begun.identity.session };
   const said = lastSaid(state);
@@ -74,11 +75,6 @@ export async function viewTask(
     ...(history.length > 0 && { history }),
   };
   return { task, run, record, state, pauses, said };
-}
-
-/** The open pauses of the run and of its tasks. */
-function openPauses({ identity: { run }, pauses, tasks }: RunSnapshot): readonly TaskPause[] {
-  return [...pauses.map((pause) => ({ ...pause, run })), ...tasks.flatMap((task) => task.pauses)];
 }
 
 /** The last words of the run that are recorded. */
@@ -115,9 +111,13 @@ function statusOf(state: RunSnapshot, facts: Facts): A2aTaskStatus {
     if (name === 'TASK_STATE_COMPLETED') return telling(name);
     return saying(name, [{ text: result.answer ?? `The task ended without its goal (${result.reason}).` }]);
   }
-  if (pauses.length > 0) return asksWhat({ of, pauses, timestamp, note, referenceTaskIds });
+  if (pauses.length > 0 && record.status === 'paused')
+    return asksWhat({ of, pauses, timestamp, note, referenceTaskIds });
   const isBegun = record.status !== 'pending' && record.waits !== true;
-  return telling(isBegun ? 'TASK_STATE_WORKING' : 'TASK_STATE_SUBMITTED');
+  const name = isBegun ? 'TASK_STATE_WORKING' : 'TASK_STATE_SUBMITTED';
+  if (note === undefined) return telling(name);
+  const about = `${name}+${note.to}`;
+  return { state: name, message: messageOf({ of, about, referenceTaskIds }, [{ text: note.text }]), timestamp };
 }
 
 const SHARED = 'Other tasks do a part of this one.';

@@ -55,7 +55,7 @@ async function sent(
   const message = newestMessage(input);
   if (message === undefined)
     throw new RequestRefused('request_invalid', 'The input has no message of the user, and answers nothing.');
-  const pauses = current === undefined || current.status !== 'paused' ? [] : await thread.pauses(current.turn);
+  const pauses = current === undefined ? [] : await thread.pauses(current.turn);
   assertUninterrupted(pauses);
   // When the user writes, the turn no longer waits for calls that the client has not carried out.
   const isForgotten = pauses.some(isOfClient);
@@ -139,6 +139,7 @@ async function resumed(
 ): Promise<AcceptedInput> {
   const { resume = [] } = input;
   if (current === undefined) throw unknownInterrupt(resume[0]?.interruptId);
+  assertOnce(resume);
   const run = await thread.firstOf(current.turn);
   for (;;) {
     const waiting = await thread.pauses(current.turn);
@@ -208,6 +209,14 @@ function assertAnsweredSo(
     first ??= before;
   }
   return first;
+}
+
+/** Of two answers to one question nobody knows which one holds. */
+function assertOnce(resume: readonly ResumeEntry[]): void {
+  const ids = resume.map(({ interruptId }) => interruptId);
+  const twice = ids.find((id, index) => ids.indexOf(id) !== index);
+  if (twice === undefined) return;
+  throw new PilotageError('payload_invalid', `resume answers the interrupt ${twice} twice. Give one entry for each.`);
 }
 
 function assertWhole(given: readonly ResumeEntry[], open: readonly TaskPause[]): void {

@@ -1,6 +1,7 @@
 /** Reads what a client posts: it is checked, and what is new in it is taken. The rest is in the journal already. */
 import { type ClientToolSpec, isJsonObject, type Json, type JsonObject } from '#core';
 import type { MessageFile, UserMessage } from '#messages';
+import { fileBytes } from '../request-body.ts';
 import type { AgUiMessage, RunAgentInput } from './protocol.ts';
 
 const ID: JsonObject = { type: 'string', minLength: 1, maxLength: 500 };
@@ -93,7 +94,7 @@ export function toolValue({ content }: AgUiMessage): Json {
   }
 }
 
-/** A message of a client in the form that a session takes. */
+/** A message of a client in the form that a session takes. @throws RequestRefused `request_invalid` for a file that is not base64. */
 export function userMessage({ content }: AgUiMessage): UserMessage {
   const inputs = Array.isArray(content) ? content.flatMap(fileOf) : [];
   return { text: textOf(content), ...(inputs.length > 0 && { inputs }) };
@@ -128,5 +129,5 @@ function file(
   const type = typeof mime === 'string' ? mime : undefined;
   if (kind === 'url') return [{ url: value, ...(type !== undefined && { mime: type }), ...name }];
   if (kind !== 'data') return [];
-  return [{ bytes: Buffer.from(value, 'base64'), mime: type ?? 'application/octet-stream', ...name }];
+  return [{ bytes: fileBytes(value), mime: type ?? 'application/octet-stream', ...name }];
 }

@@ -15,7 +15,10 @@ import type { PatchOperation, TokenUsage } from './protocol.ts';
 /** The keys that the turn sets itself. In a state that a client sends back they are those of an earlier turn. */
 const OWN = ['plan', 'tasks', 'budget'];
 /** Names of the nodes that are not calls of tools. */
-const NAMES: Readonly<Record<string, string>> = { [MESSAGE_TOOL]: 'message', [FINISH_TOOL]: 'finish' };
+const NAMES: ReadonlyMap<string, string> = new Map([
+  [MESSAGE_TOOL, 'message'],
+  [FINISH_TOOL, 'finish'],
+]);
 /** The type of a row that a tool reports: `{ type: 'data-progress', data: { percent } }`. */
 const DATA_ROW = /^data-(.+)$/;
 
@@ -74,7 +77,7 @@ export class StateFold {
         this.#plan(event.step, event.plan);
         break;
       case 'tool.invoked':
-        this.#node(event.step, event.call, { tool: NAMES[event.tool] ?? event.tool, status: 'open' });
+        this.#node(event.step, event.call, { tool: NAMES.get(event.tool) ?? event.tool, status: 'open' });
         break;
       case 'tool.completed':
         this.#node(event.step, event.call, { status: 'done' });

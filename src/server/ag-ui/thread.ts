@@ -1,6 +1,7 @@
 /** A thread of AG-UI: the visitor's session of the same id. */
 import { type EventPayloads, PilotageError, type TaskPause } from '#core';
 import type { Run, Session, TurnView } from '#runtime';
+import { openPauses } from '../open-pauses.ts';
 import type { PartContext } from '../part.ts';
 import type { Visit } from '../visit.ts';
 import { Mapper } from './mapper.ts';
@@ -114,8 +115,7 @@ export class Thread {
 
   /** What the turn waits for now. @param run the last run of the turn. */
   async pauses(run: string): Promise<readonly TaskPause[]> {
-    const { identity, pauses, tasks } = await this.runOf(run).state();
-    return [...pauses.map((pause) => ({ ...pause, run: identity.run })), ...tasks.flatMap((task) => task.pauses)];
+    return openPauses(await this.runOf(run).state());
   }
 
   /** The run that a client has started under this `runId`. */

@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { defined, PilotageError } from '#core';
 import type { Run, Session, TurnView } from '#runtime';
+import { openPauses } from '../open-pauses.ts';
 import type { Visit } from '../visit.ts';
 import type { ClientToolOutput, GivenAnswer } from './request.ts';
 
@@ -19,11 +20,18 @@ interface ChatQuestion {
 export interface Answered {
   /** The questions that were to be answered, whoever has answered them. The client waits for what comes of them. */
   readonly tokens: ReadonlySet<string>;
-  /** Set when a question had another answer already. */
-  readonly conflict?: string;
+  /** Set when a question had another answer already: what is to be said, and the number of the turn that has asked. */
+  readonly conflict?: { readonly turn: number; readonly text: string };
 }
 
-/** The questions of the session, by their tokens. */
+const ENDED: ReadonlySet<string> = new Set(['finished', 'failed', 'cancelled']);
+
+/** The turn that has not ended and waits behind no other. */
+export function turnUnderWay(turns: readonly TurnView[]): TurnView | undefined {
+  return turns.find(({ status, waits }) => waits !== true && !ENDED.has(status));
+}
+
+/** The questions that the chat shows, by their tokens. */
 async function questionsOf(session: Session): Promise<ReadonlyMap<string, ChatQuestion>> {
   const found = new Map<string, ChatQuestion>();
   for (const { metadata, parts } of await session.uiMessages()) {
@@ -56,23 +64,38 @@ export async function giveAnswers(
   turns: readonly TurnView[],
   given: readonly GivenAnswer[],
 ): Promise<Answered> {
-  const tokens = new Set(given.map(({ approvalId }) => approvalId));
+  const tokens = new Set<string>();
   if (given.length === 0) return { tokens };
   const questions = await questionsOf(session);
-  for (const token of tokens) {
-    if (!questions.has(token)) throw new PilotageError('pause_not_found', 'This chat has not asked that.');
-  }
-  let conflict: string | undefined;
   for (const answer of given) {
-    const { turn, isOpen, approved, args } = questions.get(answer.approvalId) as ChatQuestion;
+    if (questions.has(answer.approvalId)) tokens.add(answer.approvalId);
+    else if (!(await wasAsked(visit, session, answer)))
+      throw new PilotageError('pause_not_found', 'This chat has not asked that.');
+  }
+  let conflict: Answered['conflict'];
+  for (const answer of given) {
+    const question = questions.get(answer.approvalId);
+    // Nobody waits for it any more.
+    if (question === undefined) continue;
+    const { turn, isOpen, approved, args } = question;
     const run = turns.find(({ number }) => number === turn)?.turn;
     const isTaken = isOpen && run !== undefined && (await giveAnswer((await visit.run(run, 'answer')).run, answer));
     if (isTaken || approved === undefined) continue;
-    if (approved !== (answer.approved ?? true)) conflict = `It was answered before, with ${approved ? 'yes' : 'no'}.`;
+    if (approved !== (answer.approved ?? true))
+      conflict = { turn, text: `It was answered before, with ${approved ? 'yes' : 'no'}.` };
     else if (approved && answer.args !== undefined && !isDeepStrictEqual(answer.args, args))
-      conflict = 'It was answered before, with other arguments.';
+      conflict = { turn, text: 'It was answered before, with other arguments.' };
   }
   return { tokens, ...defined({ conflict }) };
+}
+
+/** Whether a message that the chat no longer shows has asked it: one of long ago, or one that was left for an edit or another answer. */
+async function wasAsked(visit: Visit, session: Session, { approvalId, message = '' }: GivenAnswer): Promise<boolean> {
+  const run = message.slice(0, Math.max(0, message.lastIndexOf(':')));
+  if ((await visit.seen(run))?.identity.session !== session.id) return false;
+  for await (const event of visit.handle(run, session.id).events({ tasks: true, follow: false }))
+    if (event.type === 'pause.requested' && event.token === approvalId) return true;
+  return false;
 }
 
 /** @returns false when somebody else was faster. */
@@ -98,12 +121,10 @@ export async function giveOutputs(
   given: readonly ClientToolOutput[],
 ): Promise<ReadonlySet<string>> {
   const tokens = new Set<string>();
-  const live =
-    given.length === 0 ? undefined : turns.findLast(({ status }) => status === 'paused' || status === 'running');
+  const live = given.length === 0 ? undefined : turnUnderWay(turns);
   if (live === undefined || !(await visit.sees(live.turn))) return tokens;
   const { run } = await visit.run(live.turn);
-  const state = await run.state();
-  for (const { token, reason, payload } of [...state.pauses, ...state.tasks.flatMap(({ pauses }) => pauses)]) {
+  for (const { token, reason, payload } of openPauses(await run.state())) {
     const output = given.find(({ toolCallId }) => toolCallId === payload?.['tool_call_id']);
     if (reason !== 'client_tool' || output === undefined) continue;
     await visit.run(live.turn, 'answer');

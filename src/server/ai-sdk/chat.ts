@@ -10,12 +10,13 @@ import { BUSY_MODES, type BusyMode, type Run, type Session, type SessionOptions,
 import { artifactResponse } from '../artifact.ts';
 import { cancelUnlessEnded } from '../cancel.ts';
 import type { ServerEvent } from '../event-stream.ts';
+import { openPauses } from '../open-pauses.ts';
 import type { Part, PartContext, ServerEnv } from '../part.ts';
 import { RequestRefused } from '../problem.ts';
 import { bodyOf } from '../request-body.ts';
 import type { Visit } from '../visit.ts';
 import { withinTime } from '../within-time.ts';
-import { type Answered, giveAnswers, giveOutputs } from './answers.ts';
+import { type Answered, giveAnswers, giveOutputs, turnUnderWay } from './answers.ts';
 import { Feed, NOTHING_TOLD, type Target, untilHeard } from './feed.ts';
 import {
   ANSWER_BODY,
@@ -126,8 +127,7 @@ class Chats {
       const sent = await session.edit(edited.turn, message, { id: last.id, busy: 'interrupt' });
       return this.#stream(visit, session, sent.turn, undefined);
     }
-    const isAsked = turns.some(({ status }) => status === 'paused');
-    const busy = isAsked ? 'steer' : (this.#options.busy ?? 'queue');
+    const busy = (await isAsked(visit, turns)) ? 'steer' : (this.#options.busy ?? 'queue');
     const sent = await session.send(message, { id: last.id, busy });
     return this.#stream(visit, session, sent.turn, last.id);
   }
@@ -157,7 +157,9 @@ class Chats {
     const { tokens, conflict } = await giveAnswers(visit, session, turns, answersIn(messages, body.edits));
     const outputs = await giveOutputs(visit, turns, outputsIn(messages));
     const goesOnAt = { tokens: new Set([...tokens, ...outputs]), from: head + 1, held: heldIn(messages) };
-    return this.#feed(visit, body.id, turn.turn, { message, goesOnAt }, conflict);
+    // What was answered otherwise in an earlier turn is over: a client keeps its answers as it has given them, and sends them each time.
+    const told = conflict?.turn === turn.number ? conflict?.text : undefined;
+    return this.#feed(visit, body.id, turn.turn, { message, goesOnAt }, told);
   }
 
   async resume(request: Request): Promise<Response> {
@@ -176,9 +178,7 @@ class Chats {
   async stop(request: Request): Promise<Response> {
     const visit = request.get('visit');
     const session = await this.#session(visit, request.req.param('id') ?? '', 'control');
-    const live = (await session.turns()).find(
-      ({ status, waits }) => waits !== true && (ACTIVE.has(status) || status === 'paused'),
-    );
+    const live = turnUnderWay(await session.turns());
     if (live !== undefined) {
       const { run } = await visit.run(live.turn, 'control');
       await cancelUnlessEnded(run);
@@ -203,7 +203,7 @@ class Chats {
     const given = await bodyOf<GivenAnswer>(request, ANSWER_BODY);
     const session = await this.#session(visit, request.req.param('id') ?? '', 'answer');
     const { conflict }: Answered = await giveAnswers(visit, session, await session.turns(), [given]);
-    if (conflict !== undefined) throw new PilotageError('call_ended', conflict);
+    if (conflict !== undefined) throw new PilotageError('call_ended', conflict.text);
     return request.json({ approvalId: given.approvalId });
   }
 
@@ -338,6 +338,13 @@ class Chats {
       },
     };
   }
+}
+
+/** Whether the turn under way has asked somebody something. Other calls of it may still be carried out. */
+async function isAsked({ runtime }: Visit, turns: readonly TurnView[]): Promise<boolean> {
+  const live = turnUnderWay(turns);
+  if (live === undefined || live.status === 'paused') return live !== undefined;
+  return openPauses(await runtime.run(live.turn).state()).length > 0;
 }
 
 /** Whether the message of this id is the assistant's. */

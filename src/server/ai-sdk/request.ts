@@ -2,6 +2,7 @@
 import { defined, isJsonObject, type Json, type JsonObject } from '#core';
 import type { MessageFile, UserMessage } from '#messages';
 import { RequestRefused } from '../problem.ts';
+import { fileBytes } from '../request-body.ts';
 import type { HeldCalls } from './missed-calls.ts';
 
 export interface ChatBody {
@@ -44,6 +45,8 @@ export const CHAT_BODY: JsonObject = {
 /** An answer to a question of the run, by the token of the question. */
 export interface GivenAnswer {
   readonly approvalId: string;
+  /** The id of the client's message that holds the question. Absent for an answer that comes by itself. */
+  readonly message?: string;
   readonly approved?: boolean;
   readonly reason?: string;
   /** Arguments in place of the call's own. */
@@ -92,15 +95,16 @@ export function clientMessagesOf({ messages = [], message }: ChatBody): readonly
 
 /** The client's answers to approvals, in any of the messages. */
 export function answersIn(messages: readonly ClientMessage[], edits: JsonObject = {}): readonly GivenAnswer[] {
-  return callParts(messages).flatMap(({ state, approval }): GivenAnswer[] => {
-    if (state !== 'approval-responded' || !isJsonObject(approval)) return [];
-    const { id, approved, reason } = approval;
-    if (typeof id !== 'string' || typeof approved !== 'boolean') return [];
-    const args = approved && Object.hasOwn(edits, id) ? edits[id] : undefined;
-    return [
-      { approvalId: id, approved, ...defined({ args, reason: typeof reason === 'string' ? reason : undefined }) },
-    ];
-  });
+  return messages.flatMap((message) =>
+    callParts([message]).flatMap(({ state, approval }): GivenAnswer[] => {
+      if (state !== 'approval-responded' || !isJsonObject(approval)) return [];
+      const { id, approved, reason } = approval;
+      if (typeof id !== 'string' || typeof approved !== 'boolean') return [];
+      const args = approved && Object.hasOwn(edits, id) ? edits[id] : undefined;
+      const more = defined({ args, reason: typeof reason === 'string' ? reason : undefined });
+      return [{ approvalId: id, message: message.id, approved, ...more }];
+    }),
+  );
 }
 
 /** The results that calls have in the client's messages. */
@@ -145,8 +149,8 @@ function fileOf({ url, mediaType, filename }: ClientPart, filesAt: string): Mess
   const mime = typeof mediaType === 'string' ? mediaType : 'application/octet-stream';
   const [, given, base64, data] = /^data:([^;,]*)(;base64)?,(.*)$/s.exec(url) ?? [];
   if (data !== undefined) {
-    const bytes = Buffer.from(base64 === undefined ? decoded(data) : data, base64 === undefined ? 'utf8' : 'base64');
-    return { bytes: new Uint8Array(bytes), mime: given === undefined || given === '' ? mime : given, ...named };
+    const bytes = base64 === undefined ? new TextEncoder().encode(decoded(data)) : fileBytes(data);
+    return { bytes, mime: given === undefined || given === '' ? mime : given, ...named };
   }
   const own = URL.parse(url, 'http://localhost');
   if (own?.pathname.startsWith(filesAt) === true) {

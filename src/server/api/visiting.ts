@@ -6,6 +6,7 @@ import type { Session, SessionOptions, StartOptions } from '#runtime';
 import { schemaErrors } from '#schema';
 import type { Action } from '../access.ts';
 import { RequestRefused } from '../problem.ts';
+import { fileBytes } from '../request-body.ts';
 import type { Visit } from '../visit.ts';
 import type { PublicRecord } from './reply-shapes.ts';
 import type { MessageBody, SendBody, SentFile } from './request-shapes.ts';
@@ -113,9 +114,7 @@ export function labelsIn(given: readonly string[] | undefined): Labels | undefin
 export function filesIn(files: readonly SentFile[] | undefined): readonly MessageFile[] | undefined {
   return files?.map(({ data, ...file }) => {
     if (data === undefined) return file as MessageFile;
-    if (!/^[A-Za-z0-9+/_-]*={0,2}$/.test(data))
-      throw new RequestRefused('request_invalid', 'The data of a file must be base64.');
-    return { ...file, bytes: new Uint8Array(Buffer.from(data, 'base64')) } as MessageFile;
+    return { ...file, bytes: fileBytes(data) } as MessageFile;
   });
 }
 

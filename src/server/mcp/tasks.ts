@@ -6,6 +6,7 @@ import { isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
 import { hasEnded, type RunRecord } from '#journal';
 import type { Run, RunResult } from '#runtime';
 import { cancelUnlessEnded } from '../cancel.ts';
+import { openPauses } from '../open-pauses.ts';
 import { RequestRefused } from '../problem.ts';
 import { withinTime } from '../within-time.ts';
 import { toolResult } from './answers.ts';
@@ -22,7 +23,7 @@ import {
   thrownMessage,
 } from './json-rpc.ts';
 import { type Asking, begunOrAnswered, boundToCall, capabilitiesIn, inputRequests } from './modern.ts';
-import { askableOf } from './questions.ts';
+import { askableOf, pausesNamed } from './questions.ts';
 import { sdk } from './sdk.ts';
 
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
@@ -39,13 +40,13 @@ const METHODS: Readonly<Record<string, Method>> = {
     return { resultType: 'complete', ...(await taskDetails(ground, asking, run, record)) };
   },
   'tasks/update': async (_, asking) => {
-    const { run, record } = await taskOf(asking, 'answer');
+    const { run } = await taskOf(asking, 'answer');
     const responses = asking.params['inputResponses'];
     if (responses === undefined || !isJsonObject(responses))
       throw new RequestRefused('request_invalid', 'inputResponses are answers by the keys of the input requests.');
-    const result = await settledResult(asking, run, record);
     // Answers to questions that are not open are ignored.
-    const { refused } = await answered(run, result?.status === 'paused' ? result.pauses : [], responses);
+    const open = openPauses(await run.state()).flatMap(({ token }) => (Object.hasOwn(responses, token) ? [token] : []));
+    const { refused } = await answered(run, await pausesNamed(run, open), responses);
     if (refused.length > 0) throw new RequestRefused('request_invalid', refused.join('\n'));
     return { resultType: 'complete' };
   },
@@ -72,7 +73,7 @@ export async function taskResponse(
   { id, method = '' }: RpcMessage,
   body: Json,
 ): Promise<Response | undefined> {
-  const answer = METHODS[method];
+  const answer = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
   if (answer === undefined || id === undefined || !isModern(request, body)) return undefined;
   const { params } = asking;
   const isTask = method !== 'tools/call';

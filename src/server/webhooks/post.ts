@@ -46,9 +46,10 @@ export async function assertPostable(
     throw refused('It has to begin with https://; only hosts that the program allows are reached over http:');
   if (username !== '' || password !== '')
     throw refused('It has a user name or a password in it. Check the signature instead.');
-  const addresses = await addressesOf(hostname, ports, (hidden) =>
-    isAllowed ? undefined : refused(`${host} is at ${hidden}, which is not a public address.`),
-  );
+  const addresses = await addressesOf(hostname, ports, (hidden, isNamed) => {
+    if (isAllowed) return undefined;
+    return refused(isNamed ? `${host} does not lead to a public address.` : `${hidden} is not a public address.`);
+  });
   if (addresses.length === 0) throw refused(`${hostname} has no address.`);
   return { url, addresses };
 }
