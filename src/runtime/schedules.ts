@@ -21,7 +21,7 @@ import {
   startOptionsOf,
   storedDefinition,
 } from './schedule-definition.ts';
-import { entryOf, fire, fireId } from './schedule-fire.ts';
+import { entryOf, fire, fireId, runsUnderWay } from './schedule-fire.ts';
 import type { ScheduleTicker } from './schedule-ticker.ts';
 import { SCHEDULED_RUN } from './start-options.ts';
 
@@ -134,7 +134,11 @@ export class Schedules {
     const name = `${SCHEDULED_RUN}${id}_${crypto.randomUUID()}`;
     return untilUnchanged(async () => {
       const schedule = await this.#there(id, options);
-      const origin = { id, at: host.deps.clock.now(), triggered: true } as const;
+      const beside = await runsUnderWay(host, schedule);
+      const origin = {
+        ...({ id, at: host.deps.clock.now(), triggered: true } as const),
+        ...(beside.length === 0 ? {} : { beside }),
+      };
       return new Run(await fire(host, starting, schedule, { name, origin, nextAt: schedule.nextAt }), host);
     });
   }
