@@ -39,8 +39,8 @@ export interface ScheduleListOptions extends OfTenant {
 
 const OF_TENANT: OptionShape<OfTenant> = { tenant: 'text?' };
 const LIST: OptionShape<ScheduleListOptions> = { tenant: 'text?', limit: 'any?', after: 'text?' };
-/** Somebody else moves the schedule on meanwhile, at most once at each of its fire times. */
-const MOST_TRIES = 20;
+/** Of all who change a schedule at the same moment, one is first each time, and the others try again: as many may trigger it at once. */
+const MOST_TRIES = 1_000;
 
 interface Parts {
   readonly host: RunHost;

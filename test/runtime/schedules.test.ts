@@ -177,6 +177,15 @@ describe.each(Object.entries(STORES))('schedules in %s', (name, open) => {
     await made.runtime.close();
   });
 
+  it('start a run for each of many who trigger them at once', async () => {
+    const made = scene();
+    await made.runtime.schedules.put({ id: 's', cron: '@daily', query: 'look' });
+    const runs = await Promise.all(Array.from({ length: 40 }, () => made.runtime.schedules.trigger('s')));
+    await Promise.all(runs.map((run) => run.result()));
+    expect(await timesOf(made)).toHaveLength(40);
+    await made.runtime.close();
+  });
+
   describe('while the last run is under way', () => {
     async function overlapping(overlap: 'skip' | 'queue' | 'parallel') {
       const hold = holding();
