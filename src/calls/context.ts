@@ -208,7 +208,13 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
     };
     const { attempt } = this.#call;
     const hold: WaitPorts['hold'] = (asked) => attempt.untimed(this.#ports.hold(this.#call, asked));
-    this.#waits ??= new AttemptWaits({ known: this.#call.waiting?.waits ?? [], now: () => clock.now(), stop, hold });
+    this.#waits ??= new AttemptWaits({
+      known: this.#call.waiting?.waits ?? [],
+      now: () => clock.now(),
+      recorded: this.#ports.store.redaction.known,
+      stop,
+      hold,
+    });
     return this.#waits;
   }
 

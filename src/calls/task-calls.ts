@@ -86,7 +86,9 @@ export class TaskCalls {
     const { deps, state, budget } = this.#ports;
     const at = { step: open.move.step, call };
     budget.begins(open, call);
-    const { schema, concurrency: atOnce, background } = tool;
+    const { schema, concurrency: atOnce } = tool;
+    // What undoes a call is waited for: the run ends when it is done.
+    const background = tool.background && open.move.undoes === undefined;
     const { name } = tool.agent;
     const agent = deps.agentNamed(name);
     if (agent !== undefined) {

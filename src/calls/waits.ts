@@ -53,6 +53,8 @@ export interface WaitPorts {
   readonly known: readonly WaitState[];
   /** Milliseconds since the epoch. */
   now(): number;
+  /** The words as they are recorded: without secrets. */
+  recorded(words: string): string;
   /** The attempt waits, and nothing of it is under way: it is to be stopped, if it has not ended yet. */
   stop(): void;
   /** Asks while the call stays open, unless the answer is known. Resolves when the wait has ended. */
@@ -124,7 +126,7 @@ export class AttemptWaits {
       throw withoutAnswer(end, message);
     };
     // Half of a letter, as a model may leave it, is shown as one that is missing.
-    const question = defined({ message: message.toWellFormed(), payload });
+    const question = defined({ message: this.#ports.recorded(message.toWellFormed()), payload });
     return this.#wait({ ...wanted, question }, { check, over }, hold);
   }
 
@@ -224,12 +226,26 @@ const OF_EVENT = 'context.event';
 
 /** A tool that asks, or waits for, something else than before would get the answer to another question. */
 export function assertSame(known: WaitState, wanted: Omit<NewWait, 'wait'>): void {
-  const isSame =
-    known.for === wanted.for && known.key === wanted.key && jsonEquals(known.schema ?? null, wanted.schema ?? null);
-  if (isSame) return;
-  const message = `Wait ${known.wait} of the call was ${named(known)}, and is ${named(wanted)} now. A tool that waits has to wait for the same things in the same order whenever it runs again: what decides about it belongs into context.once.`;
+  const changed = whatChanged(known, wanted);
+  if (changed === undefined) return;
+  const message = `Wait ${known.wait} of the call ${changed}. A tool that waits has to wait for the same things in the same order whenever it runs again: what decides about it, and about the words of a question, belongs into context.once.`;
   throw new PilotageError('wait_changed', message, { data: { wait: known.wait } });
 }
+
+function whatChanged(known: WaitState, wanted: Omit<NewWait, 'wait'>): string | undefined {
+  if (known.for !== wanted.for || known.key !== wanted.key) return `was ${named(known)}, and is ${named(wanted)} now`;
+  if (!jsonEquals(known.schema ?? null, wanted.schema ?? null)) return `is ${named(wanted)} with another schema now`;
+  const { question } = wanted;
+  const asks = question !== undefined && 'message' in question ? question.message : undefined;
+  if (known.question === undefined || asks === undefined || known.question === asks) return undefined;
+  return `asked ${shown(known.question)}, and asks ${shown(asks)} now`;
+}
+
+function shown(words: string): string {
+  return JSON.stringify(words.length > MOST_SHOWN ? `${words.slice(0, MOST_SHOWN)}…` : words);
+}
+
+const MOST_SHOWN = 200;
 
 const FUNCTIONS: Readonly<Record<WaitFor, string>> = {
   answer: 'context.ask',

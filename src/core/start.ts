@@ -13,6 +13,8 @@ export interface ScheduleOrigin {
   readonly at: number;
   /** True: somebody triggered it, beside the fire times. */
   readonly triggered?: true;
+  /** Of a run that was triggered: the runs of the schedule that were under way then, and are hidden by it. Absent: none was. */
+  readonly beside?: readonly string[];
 }
 
 /** What the tools of a fire are told of it in `context.meta`. */

@@ -86,8 +86,16 @@ async function say(
   return run;
 }
 
-/** The run that is under way of this one and those that go on with what it did, if there is one. A run that waits for somebody is. */
-export async function runUnderWay(host: RunHost, run: string | undefined): Promise<string | undefined> {
+/** The runs of the schedule that are under way: the last one, and those beside which somebody triggered it. A run that waits for somebody is. */
+export async function runsUnderWay(host: RunHost, { lastRun }: Pick<StoredSchedule, 'lastRun'>): Promise<string[]> {
+  const record = lastRun === undefined ? undefined : await host.deps.journal.get(lastRun);
+  const runs = [lastRun, ...(record?.schedule?.beside ?? [])];
+  const underWay = await Promise.all(runs.map((run) => runUnderWay(host, run)));
+  return [...new Set(underWay.filter((run) => run !== undefined))];
+}
+
+/** The run that is under way of this one and those that go on with what it did, if there is one. */
+async function runUnderWay(host: RunHost, run: string | undefined): Promise<string | undefined> {
   const { journal } = host.deps;
   for (let next = run; next !== undefined; ) {
     const record = await journal.get(next);

@@ -9,7 +9,7 @@ import type { Agents } from './agents.ts';
 import type { Starting } from './new-run.ts';
 import type { RunHost } from './run-host.ts';
 import { definitionOf } from './schedule-definition.ts';
-import { fire, fireId, runUnderWay } from './schedule-fire.ts';
+import { fire, fireId, runsUnderWay } from './schedule-fire.ts';
 import { type FireTimes, fireTimes, timesToFire } from './schedule-times.ts';
 
 const LOOK_EVERY_MS = 5_000;
@@ -80,14 +80,11 @@ export class ScheduleTicker {
     return known;
   }
 
-  /**
-   * Whether the schedule's last run is under way. If its process has died it goes on here: a schedule must not stand still over it where nobody calls
-   * `work()`.
-   */
-  async goesOn({ lastRun }: Pick<StoredSchedule, 'lastRun'>): Promise<boolean> {
-    const run = await runUnderWay(this.#host, lastRun);
-    if (run !== undefined) this.#host.fleet.wake(run);
-    return run !== undefined;
+  /** The runs of the schedule that are under way. Those whose process has died go on here: it must not stand still over them where nobody calls `work()`. */
+  async goesOn(schedule: Pick<StoredSchedule, 'lastRun'>): Promise<readonly string[]> {
+    const runs = await runsUnderWay(this.#host, schedule);
+    for (const run of runs) this.#host.fleet.wake(run);
+    return runs;
   }
 
   #arm(delayMs: number): void {
@@ -156,13 +153,16 @@ export class ScheduleTicker {
     const begunAt = steadyMs(clock);
     const { overlap, catchUp } = definitionOf(given);
     const times = await this.timesOf(given);
-    const isFree = async (before: StoredSchedule): Promise<boolean> =>
-      overlap === 'parallel' || !(await this.goesOn(before));
-    const wait = ({ lastRun = '' }: StoredSchedule): true => {
-      this.#awaited.add(lastRun);
+    const inTheWay = async (before: StoredSchedule): Promise<readonly string[]> =>
+      overlap === 'parallel' ? [] : this.goesOn(before);
+    const wait = (runs: readonly string[]): true => {
+      for (const run of runs) this.#awaited.add(run);
       return true;
     };
-    if (overlap === 'queue' && !(await isFree(given))) return wait(given);
+    if (overlap === 'queue') {
+      const busy = await inTheWay(given);
+      if (busy.length > 0) return wait(busy);
+    }
     let schedule = given;
     const skipTo = async (nextAt: number | null): Promise<false> => {
       const { tenant, id, mark } = schedule;
@@ -171,7 +171,8 @@ export class ScheduleTicker {
     };
     const wanted = timesToFire(times, schedule.nextAt ?? Number.POSITIVE_INFINITY, now, catchUp);
     for (const [index, at] of wanted.entries()) {
-      if (!(await isFree(schedule))) return overlap === 'queue' ? wait(schedule) : skipTo(times.after(now));
+      const busy = await inTheWay(schedule);
+      if (busy.length > 0) return overlap === 'queue' ? wait(busy) : skipTo(times.after(now));
       const nextAt = wanted[index + 1] ?? times.after(Math.max(now, at));
       const { tenant, id } = schedule;
       await fire(this.#host, this.#starting, schedule, { name: fireId(schedule, at), origin: { id, at }, nextAt });

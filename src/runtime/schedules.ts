@@ -21,7 +21,7 @@ import {
   startOptionsOf,
   storedDefinition,
 } from './schedule-definition.ts';
-import { entryOf, fire, fireId } from './schedule-fire.ts';
+import { entryOf, fire, fireId, runsUnderWay } from './schedule-fire.ts';
 import type { ScheduleTicker } from './schedule-ticker.ts';
 import { SCHEDULED_RUN } from './start-options.ts';
 
@@ -39,8 +39,8 @@ export interface ScheduleListOptions extends OfTenant {
 
 const OF_TENANT: OptionShape<OfTenant> = { tenant: 'text?' };
 const LIST: OptionShape<ScheduleListOptions> = { tenant: 'text?', limit: 'any?', after: 'text?' };
-/** Somebody else moves the schedule on meanwhile, at most once at each of its fire times. */
-const MOST_TRIES = 20;
+/** Of all who change a schedule at the same moment, one is first each time, and the others try again: as many may trigger it at once. */
+const MOST_TRIES = 1_000;
 
 interface Parts {
   readonly host: RunHost;
@@ -134,7 +134,11 @@ export class Schedules {
     const name = `${SCHEDULED_RUN}${id}_${crypto.randomUUID()}`;
     return untilUnchanged(async () => {
       const schedule = await this.#there(id, options);
-      const origin = { id, at: host.deps.clock.now(), triggered: true } as const;
+      const beside = await runsUnderWay(host, schedule);
+      const origin = {
+        ...({ id, at: host.deps.clock.now(), triggered: true } as const),
+        ...(beside.length === 0 ? {} : { beside }),
+      };
       return new Run(await fire(host, starting, schedule, { name, origin, nextAt: schedule.nextAt }), host);
     });
   }

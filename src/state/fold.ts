@@ -235,7 +235,7 @@ function apply(state: RunState, entry: Entry): void {
     case 'wait_ended': {
       const { kind: _, seq: __, at: ___, step, call, wait, ...end } = entry;
       if (end.ended === 'event') countMessage(state, entry);
-      endWait(openOf(state, entry, step), { call, wait }, end);
+      endWait(openOf(state, entry, step), { call, wait }, { end });
       return;
     }
     case 'event_passed':

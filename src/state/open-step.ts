@@ -11,6 +11,7 @@ import {
   type CallSpent,
   callEnded,
   deepFreeze,
+  defined,
   type Entry,
   type HandleNote,
   type HandleState,
@@ -273,7 +274,9 @@ export function applyResumed(state: RunState, resumed: Resumed, entry: Entry): v
     return;
   }
   if (pause.wait !== undefined && pause.call !== undefined) {
-    endWait(open, { call: pause.call, wait: pause.wait }, endOfQuestion(resumed));
+    const asked = pause.payload?.['message'];
+    const question = typeof asked === 'string' ? asked : undefined;
+    endWait(open, { call: pause.call, wait: pause.wait }, { end: endOfQuestion(resumed), ...defined({ question }) });
     return;
   }
   const { verdict, payload } = resumed;

@@ -151,6 +151,8 @@ export interface WaitState extends CallWait {
   readonly held?: true;
   /** Absent: the call waits still. */
   readonly end?: WaitEnd;
+  /** The words of the question that was ended, as they are recorded. */
+  readonly question?: string;
 }
 
 /** Work of a call that `context.once` has recorded. */

@@ -2,11 +2,15 @@
 import { branchesOf, type Outcome, type WaitEnd, type WaitPlace } from '#core';
 import { type OpenStep, type RunState, type WaitingCall, type WaitState, waitingCall } from './state.ts';
 
-/** The call goes on, with what the wait has ended with. */
-export function endWait(open: OpenStep, { call, wait }: Pick<WaitPlace, 'call' | 'wait'>, end: WaitEnd): void {
+/** The call goes on, with what the wait has ended with: `question`, where it asked somebody. */
+export function endWait(
+  open: OpenStep,
+  { call, wait }: Pick<WaitPlace, 'call' | 'wait'>,
+  ended: Pick<WaitState, 'question'> & { readonly end: WaitEnd },
+): void {
   const before = waitingCall(open, call);
   if (before === undefined) return;
-  const waits = before.waits.map((one): WaitState => (one.wait === wait ? Object.freeze({ ...one, end }) : one));
+  const waits = before.waits.map((one): WaitState => (one.wait === wait ? Object.freeze({ ...one, ...ended }) : one));
   open.waiting = withCall(open, Object.freeze({ ...before, isParked: false, waits }));
 }
 

@@ -127,16 +127,16 @@ const plan: CrashScenario = {
 };
 
 /** The task of a call has reached its goal; the run above it has not. */
-const task: CrashScenario = {
-  name: 'undo of a task',
+const taskOf = (name: string, more: Partial<Tool>): CrashScenario => ({
+  name,
   query: 'go',
   tools: (world) => [
-    ...shop(world),
+    ...shop(world, more),
     agentTool(
       agent({
         name: 'trip',
         planner: ordered([call('book', { n: 1 }), call('pay', { n: 2 })], outcomes),
-        tools: shop(world),
+        tools: shop(world, more),
       }),
       {
         description: 'Books a trip.',
@@ -149,6 +149,21 @@ const task: CrashScenario = {
     ...undone(state, 'no_path'),
     ...tree.flatMap((run) => (run === state ? [] : undone(run, 'cancelled'))),
   ],
+});
+
+const task = taskOf('undo of a task', {});
+const approvedTask: CrashScenario = {
+  ...taskOf('undo of a task that needs approvals', { needsApproval: true }),
+  answer: (run, { token }) => run.approve(token),
 };
 
-export const undoScenarios: readonly CrashScenario[] = [failure, broken, cancel, deadline, approved, plan, task];
+export const undoScenarios: readonly CrashScenario[] = [
+  failure,
+  broken,
+  cancel,
+  deadline,
+  approved,
+  plan,
+  task,
+  approvedTask,
+];

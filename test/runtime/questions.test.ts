@@ -150,6 +150,61 @@ describe('a call that asks', () => {
     await run.result();
     expect(outcomesOf(await run.state())).toMatchObject([{ error: { code: 'wait_changed' } }]);
   });
+
+  describe('after a deploy', () => {
+    type Asks = (context: ToolContext) => Promise<unknown>;
+    const yes = { type: 'boolean' } as const;
+
+    /** The first question is answered to the old code, and the second one to the new code. */
+    async function deployed(before: Asks, after: Asks): Promise<Outcome | undefined> {
+      const journal = memoryJournal();
+      const process = (asks: Asks) =>
+        world({
+          planner: script(call('odd')),
+          tools: [make('odd', (_, context) => asks(context))],
+          redact: { rules: ['hunter22'] },
+          journal,
+        });
+      const old = process(before);
+      const { id } = await start(old);
+      for (const made of [old, process(after)]) {
+        const run = made.runtime.run(id);
+        expect(await run.result()).toMatchObject({ status: 'paused' });
+        await run.answer(undefined, { kind: 'answer', value: true });
+        await run.result();
+        await made.runtime.close();
+      }
+      return outcomesOf(await process(after).runtime.run(id).state())[0];
+    }
+
+    const asks =
+      (...questions: string[]): Asks =>
+      async ({ ask }) => {
+        const answers: unknown[] = [];
+        for (const question of questions) answers.push(await ask({ question, schema: yes }));
+        return answers;
+      };
+
+    it('that asks in another order the answer to one question is not given to another', async () => {
+      const outcome = await deployed(asks('Refund?', 'Delete all?'), asks('Delete all?', 'Refund?'));
+      expect(outcome).toMatchObject({ error: { code: 'wait_changed' } });
+      expect(JSON.stringify(outcome)).toContain('asked \\"Refund?\\", and asks \\"Delete all?\\" now');
+    });
+
+    it('that wants other answers it says so', async () => {
+      const outcome = await deployed(asks('Refund?', 'Delete all?'), async ({ ask }) => [
+        await ask({ question: 'Refund?', schema: { type: 'string' } }),
+      ]);
+      expect(outcome).toMatchObject({
+        error: { code: 'wait_changed', message: expect.stringContaining('with another schema') },
+      });
+    });
+
+    it('that changes nothing the answers come to their questions, also where their words have a secret', async () => {
+      const same = asks('Is it hunter22?', 'Delete \ud800?');
+      expect(await deployed(same, same)).toMatchObject({ value: [true, true] });
+    });
+  });
 });
 
 describe('what cannot wait', () => {

@@ -8,8 +8,8 @@ import { VirtualClock } from '#testing';
 import { asks, call, finish } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
 import { changed } from '../kit/journals.ts';
-import { echo, holding } from '../kit/tools.ts';
-import { advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
+import { echo, holding, make, type Runs } from '../kit/tools.ts';
+import { aborted, advanceUntil, type Gate, gate, quiet, until } from '../kit/waiting.ts';
 import { type World, type WorldOptions, world } from '../kit/world.ts';
 
 const STORES = {
@@ -177,6 +177,15 @@ describe.each(Object.entries(STORES))('schedules in %s', (name, open) => {
     await made.runtime.close();
   });
 
+  it('start a run for each of many who trigger them at once', async () => {
+    const made = scene();
+    await made.runtime.schedules.put({ id: 's', cron: '@daily', query: 'look' });
+    const runs = await Promise.all(Array.from({ length: 40 }, () => made.runtime.schedules.trigger('s')));
+    await Promise.all(runs.map((run) => run.result()));
+    expect(await timesOf(made)).toHaveLength(40);
+    await made.runtime.close();
+  });
+
   describe('while the last run is under way', () => {
     async function overlapping(overlap: 'skip' | 'queue' | 'parallel') {
       const hold = holding();
@@ -211,6 +220,46 @@ describe.each(Object.entries(STORES))('schedules in %s', (name, open) => {
       await until(async () => (await timesOf(made)).length === 2);
       expect(await timesOf(made)).toEqual(['2026-01-01T00:01:00.000Z', '2026-01-01T00:02:00.000Z']);
       await made.runtime.close();
+    });
+
+    it.each([
+      ['skip', '00:04'],
+      ['queue', '00:02'],
+    ] as const)('%s: also while runs that somebody triggered since hide it', async (overlap, next) => {
+      const gates = new Map<string, Gate>();
+      const holds: Runs = async (_, { identity: { run }, signal }) => {
+        const free = gates.get(run) ?? gate();
+        gates.set(run, free);
+        await Promise.race([free.opened, aborted(signal)]);
+      };
+      const hold = make('hold', holds, { timeoutMs: HOUR });
+      const made = scene({ planner: held, tools: [hold] });
+      const { runtime, clock } = made;
+      const fired = async (): Promise<string[]> => {
+        const all = await runtime.list({ schedule: 's' });
+        const own = all.flatMap(({ schedule }) => (schedule?.triggered === true ? [] : (schedule?.at ?? 0)));
+        return own.reverse().map((at) => new Date(at).toISOString().slice(11, 16));
+      };
+      await runtime.schedules.put({ id: 's', cron: '* * * * *', query: 'look', overlap, catchUp: 'all' });
+      clock.advance(60_000);
+      await until(() => gates.size === 1);
+      await runtime.schedules.trigger('s');
+      await runtime.schedules.trigger('s');
+      await until(() => gates.size === 3);
+      const [first, second, third] = [...gates.keys()];
+      // The last one ends first; while any of the others is under way, nothing is fired.
+      for (const run of [third, first, second]) {
+        gates.get(run ?? '')?.open();
+        await runtime.run(run ?? '').result();
+        if (run === second) break;
+        clock.advance(60_000);
+        await quiet();
+        expect(await fired()).toEqual(['00:01']);
+      }
+      clock.advance(60_000);
+      await until(() => gates.size > 3);
+      expect((await fired()).slice(0, 2)).toEqual(['00:01', next]);
+      await runtime.close();
     });
 
     it('parallel: the next one starts all the same', async () => {

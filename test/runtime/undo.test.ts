@@ -408,6 +408,18 @@ describe('a limit', () => {
   });
 });
 
+it('an undo by a tool in the background is waited for', async () => {
+  const { booked, tools } = bookings({ cancel: { background: true } });
+  const made = world({ planner: failing(book('hotel'), book('flight')), tools, onFail: 'undo' });
+  expect(await undoneIn(await start(made))).toEqual({
+    undone: [
+      { tool: 'book', step: 1, call: 0, by: { tool: 'cancel', step: 2, call: 0 } },
+      { tool: 'book', step: 0, call: 0, by: { tool: 'cancel', step: 3, call: 0 } },
+    ],
+  });
+  expect(booked).toEqual([]);
+});
+
 describe('an undo that needs an approval', () => {
   it('asks as any call does, and the time in which nobody answers does not count', async () => {
     const { booked, tools } = bookings({ cancel: { needsApproval: true } });

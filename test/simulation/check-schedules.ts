@@ -28,6 +28,8 @@ export function checkSchedules(runs: Runs, script: SimulationScript, ledger: Led
   // In the order in which the store was asked: whoever hears of it first is not the first.
   const changes = [...ledger.schedules.changes].sort((one, other) => one.order - other.order);
   const fired = new Map<string, number>();
+  /** The run of the last fire time of each, and those that were triggered since. */
+  const begun = new Map<string, readonly string[]>();
   for (const change of changes) {
     const { tenant, id, before, after, how } = change;
     const wrong: Wrong = (what) =>
@@ -39,10 +41,16 @@ export function checkSchedules(runs: Runs, script: SimulationScript, ledger: Led
       const behind = before && hiddenBehind(before, fired.get(name));
       checkPut(change, timesIn(calendar.schedules, change), sinceOf(change, then, behind), isSet, wrong);
     }
-    if (how === 'move') checkMove(change, timesIn(calendar.schedules, change), then, isSet, wrong);
+    if (how === 'move')
+      checkMove(change, timesIn(calendar.schedules, change), begun.get(name) ?? [], then, isSet, wrong);
     const origin = change.run === undefined ? undefined : originOf(then(change.run, change.order)?.entries[0]);
     if (origin !== undefined && origin.triggered !== true) fired.set(name, origin.at);
-    if (after === undefined) fired.delete(name);
+    if (change.run !== undefined && origin !== undefined)
+      begun.set(name, [...(origin.triggered === true ? (begun.get(name) ?? []) : []), change.run]);
+    if (after === undefined) {
+      fired.delete(name);
+      begun.delete(name);
+    }
   }
 }
 
@@ -154,7 +162,14 @@ function checkNext(
     wrong(`it begins at ${new Date(nextAt).toISOString()} only`);
 }
 
-function checkMove(change: ScheduleChange, times: TimesByHand, runs: RunsThen, isSet: boolean, wrong: Wrong): void {
+function checkMove(
+  change: ScheduleChange,
+  times: TimesByHand,
+  begun: readonly string[],
+  runs: RunsThen,
+  isSet: boolean,
+  wrong: Wrong,
+): void {
   const { before, after, run, isPaused } = change;
   if (before === undefined || after === undefined) {
     wrong('it was moved, and is not there');
@@ -178,7 +193,7 @@ function checkMove(change: ScheduleChange, times: TimesByHand, runs: RunsThen, i
     return;
   }
   if (before.isPaused) wrong('it fires, and is paused');
-  checkPassed(change, before, after, origin?.at, times, runs, wrong);
+  checkPassed(change, before, after, origin?.at, begun, times, runs, wrong);
 }
 
 function originOf(first: Entry | undefined): { readonly at: number; readonly triggered?: true } | undefined {
@@ -191,6 +206,7 @@ function checkPassed(
   before: StoredSchedule,
   after: StoredSchedule,
   fired: number | undefined,
+  begun: readonly string[],
   times: TimesByHand,
   runs: RunsThen,
   wrong: Wrong,
@@ -205,9 +221,11 @@ function checkPassed(
     return;
   }
   const isMissed = now - from > MISSED_MS;
-  const lastEnd = endOf(before.lastRun, order, runs);
+  // A run that is gone names none that it hides.
+  const isThere = before.lastRun !== undefined && runs(before.lastRun, order) !== undefined;
+  const lastEnd = Math.max(...[before.lastRun, ...(isThere ? begun : [])].map((run) => endOf(run, order, runs)));
   if (fired !== undefined && overlap !== 'parallel' && lastEnd > order)
-    wrong('it fires while its last run is under way');
+    wrong('it fires while its last run, or one that was triggered since, is under way');
   const index = fired === undefined ? passed.length : passed.indexOf(fired);
   if (index < 0 || (fired !== undefined && index !== passed.length - 1)) {
     wrong(`${shown(fired)} is none of ${passed.map(shown).join(', ')}, or not the last of them`);

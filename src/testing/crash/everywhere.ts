@@ -232,12 +232,16 @@ async function toTheEnd(runtime: Runtime, setting: Life): Promise<void> {
   // Only a worker finds tasks of a run that has ended or waits for somebody, and runs that somebody outside spoke to.
   const isStill = state !== undefined && (state.ending !== null || waitsForAnswer(state));
   if (isStill || scenario.controls !== undefined) runtime.work();
-  await follow(run, runtime, setting);
+  await follow(run, runtime, setting, new Set());
   await runtime.close();
 }
 
-/** Until the run and its tasks have ended. */
-async function follow(run: Run, runtime: Runtime, setting: Life): Promise<void> {
+/**
+ * Until the run and its tasks have ended.
+ * @param followed the runs that somebody follows.
+ */
+async function follow(run: Run, runtime: Runtime, setting: Life, followed: Set<string>): Promise<void> {
+  followed.add(run.id);
   const answered = new Set<string>();
   const tasks: Promise<void>[] = [];
   let from = 1;
@@ -246,27 +250,40 @@ async function follow(run: Run, runtime: Runtime, setting: Life): Promise<void> 
       from = Math.max(from, event.seq + 1);
       over = event.type === 'planner.finish' || event.type === 'planner.error';
       if (event.type !== 'task.spawned') continue;
-      const task = follow(runtime.run(event.taskId), runtime, setting);
+      const task = follow(runtime.run(event.taskId), runtime, setting, followed);
       // A reader that follows the whole tree is told.
       task.catch(() => {});
       tasks.push(task);
     }
-    if (!over) await answerAll(run, answered, setting);
+    if (!over) await answerAll(run, runtime, answered, setting, followed);
   }
+  followed.delete(run.id);
   await Promise.all(tasks);
 }
 
-/** Answers the run's own pauses. What its tasks wait for is answered where they are followed. */
-async function answerAll(run: Run, answered: Set<string>, { scenario, clock, record, seen }: Life): Promise<void> {
+/**
+ * Answers the run's own pauses. What its tasks wait for is answered where they are followed; one that had ended, and goes on to undo its calls, is
+ * followed no more.
+ */
+async function answerAll(
+  run: Run,
+  runtime: Runtime,
+  answered: Set<string>,
+  { scenario, clock, record, seen }: Life,
+  followed: ReadonlySet<string>,
+): Promise<void> {
   const result = runResultOf(foldEntries(await seen.read(run.id)));
   if (result?.status !== 'paused') return;
   const answerOf = scenario.answer ?? ((_: Run, { token }: PauseNotice) => run.resume({ token }));
   let isNews = false;
   for (const pause of result.pauses) {
-    if (pause.run !== run.id) continue;
+    const isOwn = pause.run === run.id;
+    // The run hears later that a task of it has its answer.
+    if (!isOwn && (followed.has(pause.run) || answered.has(pause.token))) continue;
+    const asks = isOwn ? run : runtime.run(pause.run);
     if (answered.has(pause.token)) throw new Error(`the pause ${pause.token} is open after it was answered`);
     const isDoubt = pause.reason === 'in_doubt';
-    const answering = isDoubt ? settle(run, pause, record) : answerOf(run, pause);
+    const answering = isDoubt ? settle(asks, pause, record) : answerOf(asks, pause);
     if (answering === undefined) continue;
     if (!(await isTaken(answering))) continue;
     answered.add(pause.token);
