@@ -144,9 +144,8 @@ export const SCHEDULED_MESSAGES: readonly Mutant[] = [
   {
     name: 'skip a fire time while any turn of the session is under way',
     file: 'runtime/schedule-ticker.ts',
-    find: "      overlap === 'parallel' || !(await this.goesOn(before));",
-    replace:
-      "      (overlap === 'parallel' && definitionOf(before).session === undefined) || !(await this.goesOn(before));",
+    find: "overlap === 'parallel' ? [] : this.goesOn(before);",
+    replace: "overlap === 'parallel' && definitionOf(before).session === undefined ? [] : this.goesOn(before);",
   },
   {
     name: 'leave a turn that waits and was cancelled until its turn has come',

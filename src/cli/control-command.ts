@@ -16,7 +16,7 @@ import { addressee, callMeant, isDeadOwner, type PauseNotice, sendControl, whole
 import { asksNothing, foldEntries, type RunState } from '#state';
 import type { ControlName } from './help.ts';
 import { hint, type Options } from './options.ts';
-import { commandsFor, openPauses, pauseLines } from './pause-lines.ts';
+import { commandsFor, pauseLines, pauseNotices } from './pause-lines.ts';
 import { lookUntil, openJournal, withJournal } from './project.ts';
 import { EXIT, isRefusal, type Terminal, UsageError } from './terminal.ts';
 import { shortLine, terminalJson } from './text.ts';
@@ -54,7 +54,7 @@ export interface ControlCommand {
 export async function controlCommand(said: ControlCommand, options: Options, terminal: Terminal): Promise<number> {
   return withJournal(await openJournal(options, 'write'), async (journal) => {
     const state = foldEntries(await journal.read(said.run));
-    const pauses = state.ending === null ? openPauses(state) : [];
+    const pauses = state.ending === null ? pauseNotices(state) : [];
     const answers = options.allApprovals ? sameForAll(said, pauses, options) : options.all;
     if (answers !== undefined) return answerAll(said, answers, { journal, state, options, terminal });
     if (isAnswer(said) && options.token === undefined && pauses.length > 1) {
@@ -228,7 +228,7 @@ async function sent(journal: Journal, to: string, control: Control, asked?: RunS
 
 function assertIsAsked(state: RunState, { type, payload }: Control): void {
   const token = payload?.['token'];
-  const pauses = openPauses(state);
+  const pauses = pauseNotices(state);
   if (pauses.length === 0) {
     throw new PilotageError('pause_not_found', `Nothing was answered: ${asksNothing(state)}.`);
   }

@@ -6,7 +6,7 @@ import { applyEntry, eventsOf, groupView, isPaused, openState, planOf, type RunS
 import { ruleText } from './approval-lines.ts';
 import { byWhom, EventLines } from './event-lines.ts';
 import { hint, type Options } from './options.ts';
-import { commandsFor, openPauses, pauseLines } from './pause-lines.ts';
+import { commandsFor, pauseLines, pauseNotices } from './pause-lines.ts';
 import { PlanSeen } from './plan-lines.ts';
 import { treeLines } from './plan-text.ts';
 import { openJournal, withJournal } from './project.ts';
@@ -19,7 +19,7 @@ export async function inspectCommand(id: string, options: Options, terminal: Ter
     const { entries, problem } = await foldable(journal, id);
     const { told, state } = replay(entries);
     const answer = await wholeAnswerOf(state, journal.artifacts);
-    const pauses = await wholePauses(openPauses(state), state.identity, journal.artifacts);
+    const pauses = await wholePauses(pauseNotices(state), state.identity, journal.artifacts);
     const streams = await journal.streams.list(id);
     return {
       told,

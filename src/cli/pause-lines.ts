@@ -7,7 +7,7 @@ import type { Line } from './terminal.ts';
 import { duration, harmless, shortArgs, shortLine, terminalJson } from './text.ts';
 
 /** Every pause that can be answered through this run: its own, and those of its tasks, waited for or not. */
-export function openPauses(state: RunState): readonly PauseNotice[] {
+export function pauseNotices(state: RunState): readonly PauseNotice[] {
   const { run } = state.identity;
   const own = state.pauses.map((pause) => ({ ...pause, run, ...defined({ missing: missingIn(state, pause) }) }));
   return [...own, ...state.tasks.flatMap((task) => task.pauses)];

@@ -21,7 +21,7 @@ import { foldEntries, planOf, planOfDecision } from '#state';
 import { EventLines } from './event-lines.ts';
 import { limitsOf, showPauses, withRuntime } from './follow-run.ts';
 import type { Options } from './options.ts';
-import { openPauses } from './pause-lines.ts';
+import { pauseNotices } from './pause-lines.ts';
 import { PlanSeen } from './plan-lines.ts';
 import { planLines } from './plan-text.ts';
 import { findProject, openJournal, setUpProject, userName, withJournal } from './project.ts';
@@ -45,7 +45,7 @@ export async function planCommand(goal: string, options: Options, terminal: Term
 async function storedPlan(id: string, options: Options, terminal: Terminal): Promise<number> {
   const { state, pauses } = await withJournal(await openJournal(options, 'look'), async (journal) => {
     const read = foldEntries(await journal.read(id));
-    return { state: read, pauses: await wholePauses(openPauses(read), read.identity, journal.artifacts) };
+    return { state: read, pauses: await wholePauses(pauseNotices(read), read.identity, journal.artifacts) };
   });
   const plan = planOf(state);
   if (plan === undefined) throw new UsageError('The run has carried out no plan; inspect shows what it did.');

@@ -15,7 +15,7 @@ import {
 import { foldEntries, planOf, type RunState } from '#state';
 import { followRun, limitsOf, showPauses, withRuntime } from './follow-run.ts';
 import { hint, type Options } from './options.ts';
-import { needsVerdict, openPauses } from './pause-lines.ts';
+import { needsVerdict, pauseNotices } from './pause-lines.ts';
 import { findProject, lookUntil, setUpProject, storedJournal, whenFree, withJournal } from './project.ts';
 import { survey } from './survey.ts';
 import { EXIT, type Terminal, UsageError } from './terminal.ts';
@@ -157,7 +157,7 @@ function chosen(state: RunState, pauses: readonly PauseNotice[], { token, nodes 
   const { run } = state.identity;
   if (token === undefined && nodes !== undefined) return pauses.find((pause) => holdsRun(pause, run));
   if (token === undefined) return pauses.length === 1 ? pauses[0] : undefined;
-  const named = openPauses(state).find((pause) => pause.token === token);
+  const named = pauseNotices(state).find((pause) => pause.token === token);
   if (named !== undefined) return named;
   throw new PilotageError('pause_not_found', 'No pause with this token is open: it was answered, or never existed.');
 }
@@ -224,7 +224,7 @@ interface Unread {
 
 /** Messages that were not taken yet, of the run and of its tasks that wait for somebody. */
 async function unreadOf(journal: Journal, state: RunState): Promise<readonly Unread[]> {
-  const runs = new Set([state.identity.run, ...openPauses(state).map(({ run }) => run)]);
+  const runs = new Set([state.identity.run, ...pauseNotices(state).map(({ run }) => run)]);
   const unread = await Promise.all([...runs].map(async (run) => ({ run, messages: await messagesOf(journal, run) })));
   return unread.filter(({ messages }) => messages.length > 0);
 }
@@ -278,5 +278,5 @@ async function untilHeard(journal: Journal, id: string, said: readonly Unread[])
 async function isUpToDate(journal: Journal, state: RunState, task: string): Promise<boolean> {
   const { pauses } = foldEntries(await journal.read(task));
   const open = new Set(pauses.map(({ token }) => token));
-  return openPauses(state).every(({ run, token }) => run !== task || open.has(token));
+  return pauseNotices(state).every(({ run, token }) => run !== task || open.has(token));
 }

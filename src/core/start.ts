@@ -13,7 +13,7 @@ export interface ScheduleOrigin {
   readonly at: number;
   /** True: somebody triggered it, beside the fire times. */
   readonly triggered?: true;
-  /** Of a run that was triggered: the runs of the schedule that were under way then, and are hidden by it. Absent: none was. */
+  /** Where somebody triggered the run: the runs of the schedule that were under way then, and are hidden by it. Absent: there were none. */
   readonly beside?: readonly string[];
 }
 

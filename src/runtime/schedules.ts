@@ -39,7 +39,7 @@ export interface ScheduleListOptions extends OfTenant {
 
 const OF_TENANT: OptionShape<OfTenant> = { tenant: 'text?' };
 const LIST: OptionShape<ScheduleListOptions> = { tenant: 'text?', limit: 'any?', after: 'text?' };
-/** Of all who change a schedule at the same moment, one is first each time, and the others try again: as many may trigger it at once. */
+/** When many change a schedule at the same moment, one is first each time, and the others try again: so many may trigger it at once. */
 const MOST_TRIES = 1_000;
 
 interface Parts {

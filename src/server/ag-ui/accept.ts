@@ -211,7 +211,7 @@ function assertAnsweredSo(
   return first;
 }
 
-/** Of two answers to one question nobody knows which one holds. */
+/** When a question has two answers, nobody knows which one holds. */
 function assertOnce(resume: readonly ResumeEntry[]): void {
   const ids = resume.map(({ interruptId }) => interruptId);
   const twice = ids.find((id, index) => ids.indexOf(id) !== index);
