@@ -8,23 +8,29 @@ import { temporaryFile } from '../kit/files.ts';
 import { openJournal, withDatabase } from '../kit/sqlite.ts';
 import { quiet, until } from '../kit/waiting.ts';
 
+/** Each sync for which the event loop stands still takes so long: the monotonic clock stands still, but for the disk. */
+function diskOf(syncMs: number): void {
+  let nowMs = performance.now();
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+  const alone = vi.spyOn(fs, 'fdatasyncSync').mockImplementation(() => {
+    nowMs += syncMs;
+  });
+  onTestFinished(() => {
+    clock.mockRestore();
+    alone.mockRestore();
+  });
+}
+
 /** A disk that is slow, and from `hold` on takes in what was written when the test lets it, unless the event loop stands still for it. */
 function slowDisk(): { hold(): void; waiting(): number; done(error?: Error): void } {
   const waiting: ((error: Error | null) => void)[] = [];
   let holds = false;
-  // The monotonic clock stands still, but for the disk.
-  let nowMs = performance.now();
-  const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
-  const alone = vi.spyOn(fs, 'fdatasyncSync').mockImplementation(() => {
-    nowMs += 5;
-  });
+  diskOf(5);
   const beside = vi.spyOn(fs, 'fdatasync').mockImplementation((_, callback) => {
     if (holds) waiting.push(callback);
     else callback(null);
   });
   onTestFinished(() => {
-    clock.mockRestore();
-    alone.mockRestore();
     beside.mockRestore();
     for (const each of waiting) each(null);
   });
@@ -152,13 +158,12 @@ describe('a SQLite journal', () => {
   });
 
   it('does not go beside the event loop for a disk that is fast', async () => {
+    diskOf(0);
     const journal = openJournal(temporaryFile());
     const syncs = countSyncs();
-    const disk = vi.mocked(fs.fdatasyncSync).mockImplementation(() => undefined);
     const claims = await withRuns(journal, 'r1', 'r2');
     await Promise.all(claims.map((claim) => journal.append(step(claim, 1))));
     expect(syncs().beside).toBe(0);
-    disk.mockRestore();
   });
 
   it.each([
