@@ -111,7 +111,7 @@ function isFile(input: InputArtifact | InputFile): input is InputFile {
 }
 
 function isReference({ artifactRef, sizeBytes }: InputArtifact): boolean {
-  return typeof artifactRef === 'string' && artifactRef !== '' && Number.isSafeInteger(sizeBytes);
+  return typeof artifactRef === 'string' && artifactRef !== '' && Number.isSafeInteger(sizeBytes) && sizeBytes >= 0;
 }
 
 /** @param source who has made it. */
