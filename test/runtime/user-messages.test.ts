@@ -137,7 +137,10 @@ describe('a message to a run', () => {
     [{ text: 'a', author: { name: 'x'.repeat(201) } }, 'author'],
     [{ text: 'a', author: { mail: 'x' } }, 'author'],
     [{ text: 'a', inputs: [{ mime: 'image/png' }] }, 'inputs[0] is not an attachment'],
-    [{ text: 'a', inputs: [{ artifactRef: 'art_1', mime: 'image/png', sizeBytes: -1 }] }, 'inputs[0] is not an attachment'],
+    [
+      { text: 'a', inputs: [{ artifactRef: 'art_1', mime: 'image/png', sizeBytes: -1 }] },
+      'inputs[0] is not an attachment',
+    ],
     [{ text: 'a', words: 'b' }, 'no option "words"'],
   ])('is refused when it is none: %o', async (message, says) => {
     const made = world({ planner: script(asks) });
