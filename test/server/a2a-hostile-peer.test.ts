@@ -134,6 +134,21 @@ describe('an agent that is asked after its task', () => {
   });
 });
 
+describe('an agent that has moved', () => {
+  it('is not followed, and the status says it', async () => {
+    const followed: string[] = [];
+    const server = createServer((request, response) => {
+      followed.push(request.url ?? '');
+      response.writeHead(302, { location: '/elsewhere' }).end();
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const result = await asks({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+    expect(JSON.stringify(result)).toMatch(/There is no card of an agent at .* \(status 302\)/);
+    expect(new Set(followed)).toEqual(new Set(['/.well-known/agent-card.json']));
+  });
+});
+
 describe('a card that cannot be used', () => {
   it.each<[what: string, interfaces: unknown]>([
     ['has no list of interfaces', {}],

@@ -140,7 +140,8 @@ export class A2aClient {
         method,
         headers,
         signal: within,
-        redirect: 'error',
+        // Where it leads, the headers are not for; the status says what is wrong.
+        redirect: 'manual',
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
       return { status: response.status, json: parsed(await textIn(response)) };
