@@ -186,7 +186,7 @@ async function textIn(response: Response): Promise<string> {
 function fitting<T>(schema: JsonObject, value: Json): T {
   const issues = schemaErrors(schema, value).map(explainSchemaError);
   if (issues.length === 0) return value as T;
-  throw new OutcomeUnknown(`The agent gave an answer that is none of A2A ${PROTOCOL_VERSION}: ${firstIssues(issues)}`);
+  throw new OutcomeUnknown(`The answer of the agent does not fit A2A ${PROTOCOL_VERSION}: ${firstIssues(issues)}`);
 }
 
 function resultIn({ status, json }: Answer, id: number): Json {

@@ -342,7 +342,7 @@ function asksIn(name: string, parts: readonly A2aPart[]): AskedOf {
   const { token, reason, schema } = first;
   const state = token;
   if (reason === 'approval_required') return { question, schema: YES_OR_NO, token, isApproval: true, state };
-  // One that no validator takes is left out: whoever answers is not kept from it.
+  // A schema that no validator takes is left out: it keeps nobody from answering.
   if (isJsonObject(schema) && 'validate' in compileSchema(schema))
     return { question, schema, token, isApproval: false, state };
   return { question, isApproval: false, state };
