@@ -107,6 +107,17 @@ describe('pilotage run without a model', () => {
     expect([0, 141]).toContain(code);
     expect(await folder.run(['resume', runIn(stdout)])).toMatchObject({ code: 0 });
   });
+
+  it('stops when nobody reads what it says about the way, and did not fail', async () => {
+    const folder = project();
+    const { child, done } = folder.start(['run', 'x']);
+    child.stderr?.on('data', (piece) => {
+      if (/run_/.test(String(piece))) child.stderr?.destroy();
+    });
+    const { code, stderr } = await done;
+    expect([0, 141]).toContain(code);
+    expect(await folder.run(['resume', runIn(stderr)])).toMatchObject({ code: 0 });
+  });
 });
 
 describe('pilotage list and inspect', () => {

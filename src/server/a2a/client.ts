@@ -1,6 +1,8 @@
 /** A client of another agent over A2A 1.0, with what `a2aTool` needs. */
 import { isJsonObject, type Json, type JsonObject } from '#core';
+import { explainSchemaError, firstIssues, schemaErrors } from '#schema';
 import { NotSent, OutcomeUnknown, ToolFailure } from '#tools';
+import { BEGUN, PEER_CARD, PEER_TASK, PEER_TASKS } from './peer-shapes.ts';
 import { type A2aMessage, type AgentCard, MEDIA_TYPE, PROTOCOL_VERSION, type Task } from './wire.ts';
 
 export interface ClientOptions {
@@ -15,6 +17,8 @@ export type Begins = { readonly task: Task } | { readonly message: A2aMessage };
 const RPC = 'JSONRPC';
 const REST = 'HTTP+JSON';
 const REQUEST_MS = 30_000;
+/** What is longer could not be recorded. */
+const MOST_BYTES = 4_000_000;
 /** Codes of errors before a connection was made: then nothing was sent. */
 const UNSENT: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
@@ -28,19 +32,22 @@ const UNSENT: ReadonlySet<string> = new Set([
 export class A2aClient {
   readonly #options: ClientOptions;
   #place: Promise<{ readonly url: string; readonly binding: string }> | undefined;
+  #requests = 0;
 
   constructor(options: ClientOptions) {
     this.#options = options;
   }
 
-  send(message: A2aMessage, signal: AbortSignal): Promise<Begins> {
+  async send(message: A2aMessage, signal: AbortSignal): Promise<Begins> {
     const params = { message: { ...message }, configuration: { returnImmediately: true } } as unknown as JsonObject;
-    return this.#ask('SendMessage', params, ['POST', '/message:send'], signal) as Promise<unknown> as Promise<Begins>;
+    return fitting(BEGUN, await this.#ask('SendMessage', params, ['POST', '/message:send'], signal));
   }
 
-  get(id: string, signal: AbortSignal): Promise<Task> {
+  async get(id: string, signal: AbortSignal): Promise<Task> {
     const path = `/tasks/${encodeURIComponent(id)}?historyLength=0`;
-    return this.#ask('GetTask', { id, historyLength: 0 }, ['GET', path], signal) as Promise<unknown> as Promise<Task>;
+    const task = fitting<Task>(PEER_TASK, await this.#ask('GetTask', { id, historyLength: 0 }, ['GET', path], signal));
+    if (task.id !== id) throw new OutcomeUnknown('The agent told of another task than the one that it was asked for.');
+    return task;
   }
 
   cancel(id: string, signal: AbortSignal): Promise<unknown> {
@@ -63,7 +70,10 @@ export class A2aClient {
       Object.entries(params).map(([name, value]): [string, string] => [name, String(value)]),
     );
     const page = await this.#ask('ListTasks', params, ['GET', `/tasks?${query}`], signal);
-    const { tasks = [], nextPageToken = '' } = page as { tasks?: readonly Task[]; nextPageToken?: string };
+    const { tasks = [], nextPageToken = '' } = fitting<{ tasks?: readonly Task[]; nextPageToken?: string }>(
+      PEER_TASKS,
+      page,
+    );
     return { tasks, next: nextPageToken };
   }
 
@@ -79,18 +89,25 @@ export class A2aClient {
       throw error;
     });
     const isRpc = binding === RPC;
-    const body = isRpc ? { jsonrpc: '2.0', id: 1, method, params } : verb === 'POST' ? params : undefined;
+    this.#requests += 1;
+    const id = this.#requests;
+    const body = isRpc ? { jsonrpc: '2.0', id, method, params } : verb === 'POST' ? params : undefined;
     const answer = await this.#fetch(isRpc ? url : `${url}${path}`, isRpc ? 'POST' : verb, body, signal);
-    return isRpc ? resultIn(answer) : bodyIn(answer);
+    return isRpc ? resultIn(answer, id) : bodyIn(answer);
   }
 
   /** Chooses one of the interfaces that the card offers. */
   async #find(signal: AbortSignal): Promise<{ readonly url: string; readonly binding: string }> {
     const { card: given } = this.#options;
     const card = typeof given === 'string' ? await this.#card(given, signal) : given;
-    const usable = card.supportedInterfaces?.find(
-      ({ protocolBinding, protocolVersion }) =>
-        [RPC, REST].includes(protocolBinding) && protocolVersion.startsWith(PROTOCOL_VERSION),
+    const [issue] = schemaErrors(PEER_CARD, card as unknown as Json);
+    if (issue !== undefined)
+      throw new ToolFailure(`The card of the agent cannot be used: ${explainSchemaError(issue)}`);
+    const usable = card.supportedInterfaces.find(
+      ({ url, protocolBinding, protocolVersion }) =>
+        /^https?:$/.test(URL.parse(url)?.protocol ?? '') &&
+        [RPC, REST].includes(protocolBinding) &&
+        protocolVersion.startsWith(PROTOCOL_VERSION),
     );
     if (usable === undefined)
       throw new ToolFailure(
@@ -123,13 +140,14 @@ export class A2aClient {
         method,
         headers,
         signal: within,
-        redirect: 'error',
+        // Where it leads, the headers are not for; the status says what is wrong.
+        redirect: 'manual',
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
-      const text = await response.text();
-      return { status: response.status, json: parsed(text) };
+      return { status: response.status, json: parsed(await textIn(response)) };
     } catch (error) {
       signal.throwIfAborted();
+      if (error instanceof OutcomeUnknown) throw error;
       const { code = '' } = ((error as { cause?: unknown }).cause ?? {}) as { readonly code?: string };
       if (UNSENT.has(code)) throw new NotSent('The agent cannot be reached.', { cause: error });
       throw new OutcomeUnknown('The answer of the agent was lost.', { cause: error });
@@ -151,7 +169,29 @@ function parsed(text: string): Json | undefined {
   }
 }
 
-function resultIn({ status, json }: Answer): Json {
+/** @throws OutcomeUnknown for a body that is too long. */
+async function textIn(response: Response): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let size = 0;
+  // Leaving the loop ends the connection.
+  for await (const piece of response.body ?? []) {
+    size += piece.byteLength;
+    if (size > MOST_BYTES) throw new OutcomeUnknown(`The answer of the agent has more than ${MOST_BYTES} bytes.`);
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString('utf8');
+}
+
+/** @throws OutcomeUnknown: the agent has been asked, and what it says cannot be read. */
+function fitting<T>(schema: JsonObject, value: Json): T {
+  const issues = schemaErrors(schema, value).map(explainSchemaError);
+  if (issues.length === 0) return value as T;
+  throw new OutcomeUnknown(`The answer of the agent does not fit A2A ${PROTOCOL_VERSION}: ${firstIssues(issues)}`);
+}
+
+function resultIn({ status, json }: Answer, id: number): Json {
+  if (isJsonObject(json) && (json['id'] ?? id) !== id)
+    throw new OutcomeUnknown('The agent gave the answer to another request.');
   if (isJsonObject(json) && isJsonObject(json['error'])) throw refusedWith(json['error'], status);
   if (status === 200 && isJsonObject(json) && json['result'] !== undefined) return json['result'];
   throw unclear(status);

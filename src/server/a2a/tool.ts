@@ -4,6 +4,7 @@
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { assertOptions, isJsonObject, type Json, type JsonObject, type OptionShape, PilotageError } from '#core';
+import { compileSchema } from '#schema';
 import { OutcomeUnknown, type Reconciled, type Tool, type ToolContext, ToolFailure, tool } from '#tools';
 import { A2aClient } from './client.ts';
 import { type A2aMessage, type A2aPart, type AgentCard, isInterrupted, isTerminal, type Task } from './wire.ts';
@@ -55,7 +56,7 @@ export function a2aTool(options: A2aToolOptions): Tool {
   const name = options.name ?? nameOf(card);
   const description = options.description ?? describes(card);
   const client = new A2aClient({ card: at, headers: typeof headers === 'function' ? headers : () => headers });
-  // The calls that this process has begun: `reconcile` in another process means that the one before has crashed.
+  // The calls that this process has begun and of which nobody knows the end: `reconcile` in another process means that the one before has crashed.
   const begun = new Set<string>();
   return tool({
     name,
@@ -75,13 +76,17 @@ export function a2aTool(options: A2aToolOptions): Tool {
       required: ['message'],
       additionalProperties: false,
     },
-    execute: (args, context) => {
+    execute: async (args, context) => {
       begun.add(context.idempotencyKey);
-      return new Asking(client, args, context).answer();
+      const value = await new Asking(client, args, context).answer();
+      begun.delete(context.idempotencyKey);
+      return value;
     },
-    reconcile: (args, context) => {
-      const isHere = begun.delete(context.idempotencyKey);
-      return new Asking(client, args, context).lookUp(isHere);
+    // A look-up that fails is made again, so that the call stays known.
+    reconcile: async (args, context) => {
+      const found = await new Asking(client, args, context).lookUp(begun.has(context.idempotencyKey));
+      if (found.status !== 'unknown') begun.delete(context.idempotencyKey);
+      return found;
     },
   });
 }
@@ -289,8 +294,7 @@ function bound(context: ToolContext): {
 
 function begunBy(sent: Awaited<ReturnType<A2aClient['send']>>): Begun {
   if ('task' in sent) return { taskId: sent.task.id, contextId: sent.task.contextId };
-  if ('message' in sent) return { answer: { answer: wordsOf(sent.message.parts) } };
-  throw new OutcomeUnknown('The agent gave neither a task nor a message.');
+  return { answer: { answer: wordsOf(sent.message.parts) } };
 }
 
 type Seen = { readonly value: JsonObject } | { readonly failure: string } | { readonly asks: AskedOf };
@@ -338,7 +342,9 @@ function asksIn(name: string, parts: readonly A2aPart[]): AskedOf {
   const { token, reason, schema } = first;
   const state = token;
   if (reason === 'approval_required') return { question, schema: YES_OR_NO, token, isApproval: true, state };
-  if (isJsonObject(schema)) return { question, schema, token, isApproval: false, state };
+  // A schema that no validator takes is left out: it keeps nobody from answering.
+  if (isJsonObject(schema) && 'validate' in compileSchema(schema))
+    return { question, schema, token, isApproval: false, state };
   return { question, isApproval: false, state };
 }
 
