@@ -161,6 +161,14 @@ export function microUsdOf(usd: number): number {
   return Math.round(usd * MICRO_USD);
 }
 
+/** Money that was used, rounded up, as tokens are: many amounts of less than a millionth are not nothing. */
+export function usedMicroUsd(usd: number): number {
+  return Math.max(0, Math.ceil(usd * MICRO_USD - FLOAT_NOISE));
+}
+
+/** What a product may have too much, in millionths of a dollar, because 1.1 cannot be written in binary. */
+const FLOAT_NOISE = 1e-6;
+
 export function usdOf(microUsd: number): number {
   return microUsd / MICRO_USD;
 }

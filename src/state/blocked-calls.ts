@@ -34,6 +34,7 @@ import {
   type TaskWait,
   type WaitState,
 } from './state.ts';
+import { verdictOn } from './task-state.ts';
 import { openWaits } from './waiting-calls.ts';
 
 /** A time at which nothing that has a limit is over. */
@@ -320,14 +321,20 @@ export function isPaused(state: RunState): boolean {
   return isBlocked(state, BEFORE_ALL, true) && (pauses.length > 0 || pausesOfTasks(state).length > 0);
 }
 
-/** The pauses of the tasks that the open step waits for. Those of a group count once none of its members is running any more. */
-export function pausesOfTasks({ open, tasks, otherPauses }: RunState): readonly TaskPause[] {
+/**
+ * The pauses of the tasks that the open step waits for. Those of a group count once none of its members is running any more, and not when the
+ * group needs none of them: its end is the next that is recorded.
+ */
+export function pausesOfTasks({ open, tasks, groups, otherPauses }: RunState): readonly TaskPause[] {
   if (open === null || open.waits.length === 0) return [];
   return open.waits
     .flatMap(({ task, group }) => {
       if (group === undefined)
         return [...tasks.filter(({ id }) => id === task), ...otherPauses.filter((other) => other.task === task)];
-      const live = tasks.filter((member) => member.group === group && member.end === undefined);
+      const members = tasks.filter((member) => member.group === group);
+      const known = groups.find(({ id }) => id === group);
+      if (known !== undefined && verdictOn(known, members) !== undefined) return [];
+      const live = members.filter(({ end }) => end === undefined);
       return live.every(({ pauses }) => pauses.length > 0) ? live : [];
     })
     .flatMap(({ pauses }) => pauses);

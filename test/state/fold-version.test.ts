@@ -17,7 +17,7 @@ const OF_CORE = ['entry', 'compaction', 'step', 'decision', 'control', 'outcome'
 
 /** Set both when a state that is folded today may differ from one that was stored before. When it cannot, set the digest alone. */
 const VERSION = 6;
-const DIGEST = '6d6e80292804427c';
+const DIGEST = 'c47116ccc55cc4c0';
 
 it('the version of the fold is raised when what it depends on has changed', () => {
   const digest = digestOf(sources());

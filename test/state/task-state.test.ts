@@ -269,6 +269,21 @@ describe('a task', () => {
     expect(fold(...both, paused, taskEnded('a')).tasks[0]?.pauses).toEqual([]);
   });
 
+  it('of a group that needs it no more pauses nobody: the end of the group is recorded next, and the run goes on', () => {
+    const paused: EntryBody = { kind: 'task_paused', task: 'b', pauses: [{ ...taskPause, run: 'b' }], asOf: 3 };
+    const failed: EntryBody = { ...taskEnded('a'), status: 'failed' };
+    for (const [first, end] of [
+      [{ quorum: 1 }, taskEnded('a')],
+      [{ failFast: true }, failed],
+    ] as const) {
+      const group = [spawnBoth, spawned('a', first), ended(0, 0), spawned('b', { call: 1, seal: true }), ended(0, 1)];
+      const waiting = [...group, awaitMove(1), awaits(1, { group: 'g' })];
+      const over = fold(...waiting, end, paused);
+      expect([isPaused(over), answerable(over)]).toEqual([false, []]);
+      expect(isPaused(fold(...both, awaitMove(1), awaits(1, { group: 'g' }), end, paused))).toBe(true);
+    }
+  });
+
   it('whoever waits for the run is told once', () => {
     const watched: EntryBody = { kind: 'watched', by: 'w' };
     expect(fold(watched, watched)).toMatchObject({ watchers: ['w'], messagesTaken: 2 });
