@@ -309,8 +309,13 @@ export function assertRunLimits(limits: Limits): void {
 /** Converts limits to the form that a run records. @throws as `assertLimits`. */
 export function runLimitsOf(limits: Limits): RunLimits {
   assertLimits(limits);
-  const { costUsd, ...same } = givenLimits(limits);
-  return costUsd === undefined ? same : { ...same, costMicroUsd: microUsdOf(costUsd) };
+  const { costUsd, steps, ...same } = givenLimits(limits);
+  return {
+    ...same,
+    // A step is not begun for half of one.
+    ...(steps === undefined ? {} : { steps: Math.floor(steps) }),
+    ...(costUsd === undefined ? {} : { costMicroUsd: microUsdOf(costUsd) }),
+  };
 }
 
 function refusal(message: string): PilotageError {
