@@ -34,7 +34,7 @@ import {
   type TaskWait,
   type WaitState,
 } from './state.ts';
-import { verdictOn } from './task-state.ts';
+import { replaceTask, verdictOn } from './task-state.ts';
 import { openWaits } from './waiting-calls.ts';
 
 /** A time at which nothing that has a limit is over. */
@@ -250,6 +250,25 @@ function isMet(decision: CallParallel, calls: readonly (CallRecord | null)[]): b
     if (outcome !== undefined) ends.note(branch, outcome);
   }
   return ends.over !== undefined;
+}
+
+/**
+ * With the call that has just ended nothing more is wanted of the others: what tasks that carry them out have asked needs no answer, but for calls
+ * in doubt. What they ask from now on, while they undo what they did, does.
+ */
+export function withdrawUnneeded(state: RunState, open: OpenStep, call: number): void {
+  const { decision } = open.move;
+  if (decision.kind !== 'call_parallel') return;
+  const asking = new Set(state.tasks.flatMap(({ id, pauses }) => (pauses.length > 0 ? [id] : [])));
+  if (!open.waits.some(({ task, agentCall }) => agentCall !== undefined && asking.has(task))) return;
+  const before = open.calls.map((record, index) => (index === call ? null : record));
+  if (!isMet(decision, open.calls) || isMet(decision, before)) return;
+  for (const id of tasksOfAgentCalls(state)) {
+    const task = state.tasks.findLast((candidate) => candidate.id === id);
+    if (task !== undefined && asking.has(id)) {
+      replaceTask(state, { ...task, pauses: task.pauses.filter(({ reason }) => reason === 'in_doubt') });
+    }
+  }
 }
 
 /** Whether a call of this decision may be given up before it has ended, for a new goal or because nothing more is needed. */

@@ -284,6 +284,34 @@ describe('a task', () => {
     }
   });
 
+  it('of a call that a met join needs no more pauses nobody with what it has asked by then, but with a doubt and with what it asks after', () => {
+    const race = move(0, {
+      kind: 'call_parallel',
+      join: { kind: 'first_success' },
+      branches: [
+        { tool: 't', args: {} },
+        { tool: 't', args: {} },
+      ],
+    });
+    const both = [race, spawned('a', { agentCall: true }), spawned('b', { call: 1, agentCall: true })];
+    const asksOf = (reason: TaskPause['reason'], asOf = 3): EntryBody => ({
+      kind: 'task_paused',
+      task: 'a',
+      pauses: [{ ...taskPause, reason }],
+      asOf,
+    });
+    const won = [taskEnded('b'), ended(0, 1)];
+    for (const [entries, is] of [
+      [[asksOf('await_input'), ...won], false],
+      [[asksOf('in_doubt'), ...won], true],
+      [[asksOf('await_input'), ...won, asksOf('approval_required', 9)], true],
+      [[asksOf('await_input')], true],
+    ] as const) {
+      const state = fold(...both, ...entries);
+      expect([isPaused(state), answerable(state).length]).toEqual([is, is ? 1 : 0]);
+    }
+  });
+
   it('whoever waits for the run is told once', () => {
     const watched: EntryBody = { kind: 'watched', by: 'w' };
     expect(fold(watched, watched)).toMatchObject({ watchers: ['w'], messagesTaken: 2 });
