@@ -4,7 +4,16 @@
  * reply is no longer than what is left.
  */
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
-import { assertOptions, type CallSpent, defined, microUsdOf, type OptionShape, PilotageError, type Usage } from '#core';
+import {
+  assertOptions,
+  type CallSpent,
+  defined,
+  type OptionShape,
+  PilotageError,
+  readUsage,
+  type Usage,
+  usedMicroUsd,
+} from '#core';
 import { estimateTokens, type ReadyModel, readyModel } from '#model';
 import type { RunState } from '#state';
 import type { GivenModel, Spent } from '#tools';
@@ -33,13 +42,15 @@ export class ToolSpending {
     this.#ports = ports;
   }
 
-  /** @throws PilotageError `invalid_config` for what is not a number from 0 up. */
+  /** @throws PilotageError `invalid_config` for what is not a number from 0 up, or more than anything can have used. */
   async spent(spender: Spender, given: Spent): Promise<void> {
     assertOptions('spent', given, SPENT);
     const { tokens, usd } = given;
-    const costMicroUsd = usd === undefined ? undefined : microUsdOf(usd);
-    const inputTokens = tokens === undefined ? undefined : Math.ceil(tokens);
-    await this.#record(spender, defined({ inputTokens, costMicroUsd }));
+    const costMicroUsd = usd === undefined ? undefined : usedMicroUsd(usd);
+    // A total does not count what it cannot add, so that an absurd amount would lift the limit that it is counted against.
+    const { usage, wrong } = readUsage(defined({ inputTokens: tokens, costMicroUsd }));
+    if (wrong !== undefined) throw tooMuchSpent(spender.tool, wrong);
+    await this.#record(spender, usage);
   }
 
   /** The model as a tool asks it. @throws PilotageError `invalid_config` for a value that is not a model, or a name that none has. */
@@ -162,6 +173,11 @@ export class ToolSpending {
       budget.giveUp(amounts);
     }
   }
+}
+
+function tooMuchSpent(tool: string, wrong: string): PilotageError {
+  const message = `What ${tool} tells with context.spent is not counted: ${wrong}. Give at most 10^12 tokens and 10^6 US dollars in one call of it.`;
+  return new PilotageError('invalid_config', message);
 }
 
 /** Whoever keeps a context for longer than its call is told that the call is over. */

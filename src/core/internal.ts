@@ -221,6 +221,7 @@ export {
   type UsageTotals,
   usageIn,
   usdOf,
+  usedMicroUsd,
   whyNoUsd,
 } from './limits.ts';
 export { mediaTypeOf, pictureTypeOf } from './media-type.ts';

@@ -161,6 +161,14 @@ export function microUsdOf(usd: number): number {
   return Math.round(usd * MICRO_USD);
 }
 
+/** Money that was used, rounded up, as tokens are: many amounts of less than a millionth are not nothing. */
+export function usedMicroUsd(usd: number): number {
+  return Math.max(0, Math.ceil(usd * MICRO_USD - FLOAT_NOISE));
+}
+
+/** What a product may have too much, in millionths of a dollar, because 1.1 cannot be written in binary. */
+const FLOAT_NOISE = 1e-6;
+
 export function usdOf(microUsd: number): number {
   return microUsd / MICRO_USD;
 }
@@ -301,8 +309,13 @@ export function assertRunLimits(limits: Limits): void {
 /** Converts limits to the form that a run records. @throws as `assertLimits`. */
 export function runLimitsOf(limits: Limits): RunLimits {
   assertLimits(limits);
-  const { costUsd, ...same } = givenLimits(limits);
-  return costUsd === undefined ? same : { ...same, costMicroUsd: microUsdOf(costUsd) };
+  const { costUsd, steps, ...same } = givenLimits(limits);
+  return {
+    ...same,
+    // A step is not begun for half of one.
+    ...(steps === undefined ? {} : { steps: Math.floor(steps) }),
+    ...(costUsd === undefined ? {} : { costMicroUsd: microUsdOf(costUsd) }),
+  };
 }
 
 function refusal(message: string): PilotageError {

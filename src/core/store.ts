@@ -89,7 +89,7 @@ export function assertNamespace(given: unknown, least: number = 1): asserts give
   const isFit = Array.isArray(given) && Array.from(parts).every((part) => isName(part, PART_CHARS));
   if (isFit && parts.length >= least && parts.length <= MAX_PARTS) return;
   throw refused(
-    `A namespace is a list of ${least} to ${MAX_PARTS} texts, each of 1 to ${PART_CHARS} characters, such as ['acme', 'ann', 'notes'].`,
+    `A namespace is a list of ${least} to ${MAX_PARTS} texts, each of 1 to ${PART_CHARS} characters, without the character 0 and halves of characters, such as ['acme', 'ann', 'notes'].`,
   );
 }
 
@@ -110,7 +110,9 @@ export function assertOwnPlace([first]: Namespace): void {
 /** @throws PilotageError `store_refused`. */
 export function assertKey(given: unknown): asserts given is string {
   if (isName(given, KEY_CHARS)) return;
-  throw refused(`A key of the store is a text of 1 to ${KEY_CHARS} characters, such as 'favourite_colour'.`);
+  throw refused(
+    `A key of the store is a text of 1 to ${KEY_CHARS} characters, without the character 0 and halves of characters, such as 'favourite_colour'.`,
+  );
 }
 
 /** Two texts that are not well formed may be the same bytes in a store, and a character 0 may end them there. */

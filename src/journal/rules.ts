@@ -316,7 +316,7 @@ export function pageSize(query: Pick<RunQuery | SessionQuery | WaitQuery | Signa
 
 /** The key of what belongs to a session. @throws PilotageError `identity_required` for a scope that is not complete. */
 export function ownedBy(scope: Scope): string {
-  assertIdentity({ tenant: scope.tenant, user: scope.user, session: scope.session, run: '-' });
+  assertIdentity({ ...scope, run: '-' });
   return scopeKey(scope);
 }
 

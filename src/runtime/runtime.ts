@@ -374,7 +374,7 @@ export class Runtime {
    * told to end and named in `left`: erase again then. Nothing brings it back.
    * @throws PilotageError `identity_required`, or a store error.
    */
-  erase({ tenant, user }: StoreOwner): Promise<Erased> {
+  erase(owner: StoreOwner): Promise<Erased> {
     this.#assertOpen();
     const host = this.#readyHost();
     const { journal, clock, memory, told, states } = this.#driverDeps();
@@ -382,7 +382,7 @@ export class Runtime {
       told.forget(run);
       states.forget(run);
     };
-    return eraseUser({ journal, clock, memory, forget }, { tenant, user }, async (run) => {
+    return eraseUser({ journal, clock, memory, forget }, { ...owner }, async (run) => {
       await cancelRun(host.fleet, run, 'The content of its user is erased.');
       if (host.fleet.drives(run)) await new Run(run, host).result();
     });

@@ -35,12 +35,16 @@ export class Sessions {
   }
 
   /** `undefined` for a session without turns. @throws PilotageError `identity_required`. */
-  async get({ tenant, user, session }: Scope): Promise<SessionRecord | undefined> {
+  async get(scope: Scope): Promise<SessionRecord | undefined> {
+    assertIdentity({ ...scope, run: '-' });
+    const { tenant, user, session } = scope;
     return this.#deps().journal.sessions.get({ tenant, user, session });
   }
 
   /** Gives the session a title; `null` takes it away. A session without turns has none. @throws PilotageError `invalid_config`, `identity_required`. */
-  async setTitle({ tenant, user, session }: Scope, title: string | null): Promise<void> {
+  async setTitle(scope: Scope, title: string | null): Promise<void> {
+    assertIdentity({ ...scope, run: '-' });
+    const { tenant, user, session } = scope;
     if (title !== null && (typeof title !== 'string' || title === '' || title.length > MAX_TITLE)) {
       throw new PilotageError('invalid_config', `A title is a text of 1 to ${MAX_TITLE} characters, or null for none.`);
     }
@@ -51,8 +55,9 @@ export class Sessions {
    * Deletes the session with all its runs, files and rules of approvals, for good. @returns how many runs there were.
    * @throws PilotageError `session_busy` while a process has one of them, `identity_required`.
    */
-  async delete({ tenant, user, session }: Scope): Promise<number> {
-    assertIdentity({ tenant, user, session, run: '-' });
+  async delete(scope: Scope): Promise<number> {
+    assertIdentity({ ...scope, run: '-' });
+    const { tenant, user, session } = scope;
     // First: rules that are left would answer for another session of this name.
     await forgetRules(this.#deps(), { tenant, user, session });
     const runs = await this.#deps().journal.sessions.delete({ tenant, user, session });

@@ -92,8 +92,9 @@ export class ProgramStore implements Store {
    * The memory of a user, as tools of their runs have it: its namespaces are inside that of the tenant and the user.
    * @throws PilotageError `identity_required`.
    */
-  of({ tenant, user }: StoreOwner): Store {
-    assertIdentity({ tenant, user, session: '-', run: '-' });
+  of(owner: StoreOwner): Store {
+    assertIdentity({ ...owner, session: '-', run: '-' });
+    const { tenant, user } = owner;
     return new ProgramStore(this.#deps, () => this.#deps().memory.rootOf({ tenant, user }));
   }
 

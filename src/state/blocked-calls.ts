@@ -34,6 +34,7 @@ import {
   type TaskWait,
   type WaitState,
 } from './state.ts';
+import { replaceTask, verdictOn } from './task-state.ts';
 import { openWaits } from './waiting-calls.ts';
 
 /** A time at which nothing that has a limit is over. */
@@ -251,6 +252,25 @@ function isMet(decision: CallParallel, calls: readonly (CallRecord | null)[]): b
   return ends.over !== undefined;
 }
 
+/**
+ * With the call that has just ended nothing more is wanted of the others: what tasks that carry them out have asked needs no answer, but for calls
+ * in doubt. What they ask from now on, while they undo what they did, does.
+ */
+export function withdrawUnneeded(state: RunState, open: OpenStep, call: number): void {
+  const { decision } = open.move;
+  if (decision.kind !== 'call_parallel') return;
+  const asking = new Set(state.tasks.flatMap(({ id, pauses }) => (pauses.length > 0 ? [id] : [])));
+  if (!open.waits.some(({ task, agentCall }) => agentCall !== undefined && asking.has(task))) return;
+  const before = open.calls.map((record, index) => (index === call ? null : record));
+  if (!isMet(decision, open.calls) || isMet(decision, before)) return;
+  for (const id of tasksOfAgentCalls(state)) {
+    const task = state.tasks.findLast((candidate) => candidate.id === id);
+    if (task !== undefined && asking.has(id)) {
+      replaceTask(state, { ...task, pauses: task.pauses.filter(({ reason }) => reason === 'in_doubt') });
+    }
+  }
+}
+
 /** Whether a call of this decision may be given up before it has ended, for a new goal or because nothing more is needed. */
 export function mayGiveUp(decision: Decision): boolean {
   if (decision.kind !== 'call_parallel') return false;
@@ -320,14 +340,20 @@ export function isPaused(state: RunState): boolean {
   return isBlocked(state, BEFORE_ALL, true) && (pauses.length > 0 || pausesOfTasks(state).length > 0);
 }
 
-/** The pauses of the tasks that the open step waits for. Those of a group count once none of its members is running any more. */
-export function pausesOfTasks({ open, tasks, otherPauses }: RunState): readonly TaskPause[] {
+/**
+ * The pauses of the tasks that the open step waits for. Those of a group count once none of its members is running any more, and not when the
+ * group needs none of them: its end is the next that is recorded.
+ */
+export function pausesOfTasks({ open, tasks, groups, otherPauses }: RunState): readonly TaskPause[] {
   if (open === null || open.waits.length === 0) return [];
   return open.waits
     .flatMap(({ task, group }) => {
       if (group === undefined)
         return [...tasks.filter(({ id }) => id === task), ...otherPauses.filter((other) => other.task === task)];
-      const live = tasks.filter((member) => member.group === group && member.end === undefined);
+      const members = tasks.filter((member) => member.group === group);
+      const known = groups.find(({ id }) => id === group);
+      if (known !== undefined && verdictOn(known, members) !== undefined) return [];
+      const live = members.filter(({ end }) => end === undefined);
       return live.every(({ pauses }) => pauses.length > 0) ? live : [];
     })
     .flatMap(({ pauses }) => pauses);

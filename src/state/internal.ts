@@ -90,7 +90,6 @@ export {
   type Breakpoint,
   type CallCancel,
   type Ending,
-  type GroupState,
   hasBegun,
   nextStep,
   type OpenPause,
@@ -107,7 +106,7 @@ export {
   withheldTools,
 } from './state.ts';
 export { copyState, FOLD_VERSION, packState, unpackState } from './stored-state.ts';
-export { freshUsage, groupView, restOf } from './task-state.ts';
+export { freshUsage, groupView, restOf, verdictOn } from './task-state.ts';
 export { toldRun } from './told-run.ts';
 export { summaryText, turnsOf } from './told-turns.ts';
 export { type RunTrajectory, readTrajectory, trajectoryOf } from './trajectory.ts';

@@ -35,6 +35,7 @@ import {
   type WaitEnd,
 } from '#core';
 import { addRule, noteApproved, remembering } from './approvals.ts';
+import { withdrawUnneeded } from './blocked-calls.ts';
 import { applyBreak, applyPassed } from './breakpoints.ts';
 import { countsAsCall } from './budget.ts';
 import {
@@ -96,6 +97,7 @@ export function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry):
   noteParkedCallEnded(state, open, ended.call);
   if (open.away.length > 0) open.away = open.away.filter(({ call }) => call !== ended.call);
   forgetWaits(open, ended.call);
+  if (open.waits.length > 0) withdrawUnneeded(state, open, ended.call);
   const promised = takePromise(open, ended.call);
   state.totals.costMicroUsd += ended.costMicroUsd ?? promised;
   open.pending -= 1;

@@ -208,3 +208,21 @@ export function viewOfGroup({ id, sealed, end }: GroupState, tasks: readonly Tas
   const { status, reason, at } = end;
   return defined({ id, status, members, reason, endedAt: at });
 }
+
+/** How a group is over whose end is not recorded yet; `undefined`: it is not. */
+export function verdictOn(
+  { sealed, failFast, quorum }: GroupState,
+  members: readonly TaskState[],
+): { readonly status: 'completed' | 'cancelled'; readonly reason?: string } | undefined {
+  const failed = members.find(({ end }) => end?.status === 'failed');
+  if (failFast && failed !== undefined) {
+    const code = failed.end?.error?.code;
+    return { status: 'cancelled', reason: code === undefined ? 'fail-fast' : `fail-fast:${code}` };
+  }
+  const complete = members.filter(({ end }) => end?.status === 'complete').length;
+  const isOver = sealed && members.every(({ end }) => end !== undefined);
+  if (quorum !== undefined && complete >= quorum) {
+    return isOver ? { status: 'completed' } : { status: 'completed', reason: 'quorum' };
+  }
+  return isOver ? { status: 'completed' } : undefined;
+}

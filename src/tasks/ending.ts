@@ -15,15 +15,7 @@ import {
   type Usage,
 } from '#core';
 import type { Told } from '#journal';
-import {
-  countsAsCall,
-  type Ending,
-  freshUsage,
-  type GroupState,
-  type RunState,
-  setAsideFor,
-  type TaskState,
-} from '#state';
+import { countsAsCall, type Ending, freshUsage, type RunState, setAsideFor, verdictOn } from '#state';
 
 /** The runs that are told how this run ends. */
 export function listenersOf({ task, watchers }: RunState): readonly string[] {
@@ -180,21 +172,4 @@ export function endGroup(
     return { entries: [{ kind: 'group_ended', group: group.id, ...verdict }], cancels };
   }
   return undefined;
-}
-
-function verdictOn(
-  { sealed, failFast, quorum }: GroupState,
-  members: readonly TaskState[],
-): { readonly status: 'completed' | 'cancelled'; readonly reason?: string } | undefined {
-  const failed = members.find(({ end }) => end?.status === 'failed');
-  if (failFast && failed !== undefined) {
-    const code = failed.end?.error?.code;
-    return { status: 'cancelled', reason: code === undefined ? 'fail-fast' : `fail-fast:${code}` };
-  }
-  const complete = members.filter(({ end }) => end?.status === 'complete').length;
-  const isOver = sealed && members.every(({ end }) => end !== undefined);
-  if (quorum !== undefined && complete >= quorum) {
-    return isOver ? { status: 'completed' } : { status: 'completed', reason: 'quorum' };
-  }
-  return isOver ? { status: 'completed' } : undefined;
 }

@@ -128,7 +128,7 @@ export interface ToolContext<H extends HandleSet = NoHandles> {
   model(model: GivenModel): LanguageModelV4;
   /**
    * Counts what the tool has used in another way, at once and however the call ends; also after it, while the run goes on. Wait for it: then it is recorded.
-   * @throws PilotageError `invalid_config` for what is not a number from 0 up; `cancelled` after the run has ended.
+   * @throws PilotageError `invalid_config` for what is not a number from 0 up, or above 10^12 tokens or 10^6 US dollars; `cancelled` after the run has ended.
    */
   spent(used: Spent): Promise<void>;
 }
@@ -171,7 +171,7 @@ export type GivenModel = string | LanguageModel | ModelEntry;
 export interface Spent {
   /** Counted as input tokens. */
   readonly tokens?: number;
-  /** US dollars. */
+  /** US dollars. Counted in millionths of one, rounded up. */
   readonly usd?: number;
 }
 

@@ -69,6 +69,11 @@ describe('steps', () => {
     expect(budgets(planner).map((budget) => budget.stepsLeft)).toEqual([3, 2, 1]);
   });
 
+  it('begins none for half a step', async () => {
+    const run = await start(world({ planner: forever, tools: [echo] }), { limits: { steps: 1.5 } });
+    expect(await run.result()).toMatchObject({ reason: 'max_steps', usage: { steps: 1 } });
+  });
+
   it('BG-04 has none left when the limit is 0', async () => {
     const planner = watched(forever);
     const run = await start(world({ planner, tools: [echo] }), { limits: { steps: 0 } });

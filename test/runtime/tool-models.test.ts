@@ -435,10 +435,23 @@ describe('what a tool says that it has used', () => {
     { usd: Number.POSITIVE_INFINITY },
     { usd: '1' },
     { token: 1 },
+    { tokens: 1e17 },
+    { usd: 1e10 },
   ])('is a number from 0 up: %j is refused, and nothing is counted', async (given) => {
     const { result, outcome } = await play((_, context) => context.spent(given as never));
     expect(outcome).toMatchObject({ outcome: { error: { code: 'invalid_config' } } });
     expect(result.usage).toMatchObject({ inputTokens: 0, costMicroUsd: 0 });
+  });
+
+  it('is counted in parts of a millionth of a dollar, too, each rounded up, and exact amounts as they are', async () => {
+    const { result } = await play(
+      async (_, context) => {
+        for (let asked = 0; asked < 200; asked += 1) await context.spent({ usd: 0.0000004 });
+        await context.spent({ usd: 1.1 });
+      },
+      { costUsd: 2 },
+    );
+    expect(result.usage.costMicroUsd).toBe(1_100_200);
   });
 
   it('leaves less for priced calls and for tasks beside it', async () => {

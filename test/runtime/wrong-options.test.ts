@@ -99,3 +99,28 @@ it('objects with a class, without a prototype, frozen or with what is undefined 
   const only = node('only', { inputSchema: text as never, effect: 'pure', execute: (value: string) => value });
   expect(flow({ name: 'f', inputSchema: text as never, entry: only, exit: only }).name).toBe('f');
 });
+
+it.each<[string, string, (runtime: Runtime, nobody: never) => unknown]>([
+  ['runtime.store', 'identity_required', ({ store }, nobody) => store.of(nobody)],
+  ['runtime.sessions.get', 'identity_required', ({ sessions }, nobody) => sessions.get(nobody)],
+  ['runtime.sessions.setTitle', 'identity_required', ({ sessions }, nobody) => sessions.setTitle(nobody, 'a')],
+  ['runtime.sessions.delete', 'identity_required', ({ sessions }, nobody) => sessions.delete(nobody)],
+  ['runtime.tasks', 'identity_required', ({ tasks }, nobody) => tasks.list(nobody)],
+  ['runtime.erase', 'invalid_config', (runtime, nobody) => runtime.erase(nobody)],
+])('%s refuses null and undefined as whose it is: %s', async (_, code, use) => {
+  const runtime = create({});
+  for (const nobody of [null, undefined]) {
+    await expect((async () => use(runtime, nobody as never))()).rejects.toMatchObject({ code });
+  }
+  await runtime.close();
+});
+
+it('a key or a namespace that the store does not take is refused with the reason', async () => {
+  const runtime = create({});
+  for (const text of ['a\0b', '\ud800']) {
+    const message = expect.stringContaining('without the character 0 and halves of characters');
+    await expect(runtime.store.put(['a'], text, 1)).rejects.toMatchObject({ code: 'store_refused', message });
+    await expect(runtime.store.put([text], 'a', 1)).rejects.toMatchObject({ code: 'store_refused', message });
+  }
+  await runtime.close();
+});

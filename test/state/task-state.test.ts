@@ -269,6 +269,49 @@ describe('a task', () => {
     expect(fold(...both, paused, taskEnded('a')).tasks[0]?.pauses).toEqual([]);
   });
 
+  it('of a group that needs it no more pauses nobody: the end of the group is recorded next, and the run goes on', () => {
+    const paused: EntryBody = { kind: 'task_paused', task: 'b', pauses: [{ ...taskPause, run: 'b' }], asOf: 3 };
+    const failed: EntryBody = { ...taskEnded('a'), status: 'failed' };
+    for (const [first, end] of [
+      [{ quorum: 1 }, taskEnded('a')],
+      [{ failFast: true }, failed],
+    ] as const) {
+      const group = [spawnBoth, spawned('a', first), ended(0, 0), spawned('b', { call: 1, seal: true }), ended(0, 1)];
+      const waiting = [...group, awaitMove(1), awaits(1, { group: 'g' })];
+      const over = fold(...waiting, end, paused);
+      expect([isPaused(over), answerable(over)]).toEqual([false, []]);
+      expect(isPaused(fold(...both, awaitMove(1), awaits(1, { group: 'g' }), end, paused))).toBe(true);
+    }
+  });
+
+  it('of a call that a met join needs no more pauses nobody with what it has asked by then, but with a doubt and with what it asks after', () => {
+    const race = move(0, {
+      kind: 'call_parallel',
+      join: { kind: 'first_success' },
+      branches: [
+        { tool: 't', args: {} },
+        { tool: 't', args: {} },
+      ],
+    });
+    const both = [race, spawned('a', { agentCall: true }), spawned('b', { call: 1, agentCall: true })];
+    const asksOf = (reason: TaskPause['reason'], asOf = 3): EntryBody => ({
+      kind: 'task_paused',
+      task: 'a',
+      pauses: [{ ...taskPause, reason }],
+      asOf,
+    });
+    const won = [taskEnded('b'), ended(0, 1)];
+    for (const [entries, is] of [
+      [[asksOf('await_input'), ...won], false],
+      [[asksOf('in_doubt'), ...won], true],
+      [[asksOf('await_input'), ...won, asksOf('approval_required', 9)], true],
+      [[asksOf('await_input')], true],
+    ] as const) {
+      const state = fold(...both, ...entries);
+      expect([isPaused(state), answerable(state).length]).toEqual([is, is ? 1 : 0]);
+    }
+  });
+
   it('whoever waits for the run is told once', () => {
     const watched: EntryBody = { kind: 'watched', by: 'w' };
     expect(fold(watched, watched)).toMatchObject({ watchers: ['w'], messagesTaken: 2 });
