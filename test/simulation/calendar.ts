@@ -66,6 +66,12 @@ export class Scheduling {
     if (!isIt) this.#world.ledger.violated('schedules', 'a trigger was acknowledged, and its run is not there', run);
   }
 
+  /** The runs that were under way when somebody triggered this one. */
+  #beside(run: string): readonly string[] {
+    const [first] = this.#world.ledger.runs.get(run)?.entries ?? [];
+    return (first?.kind === 'started' ? first.schedule?.beside : undefined) ?? [];
+  }
+
   #endedBefore(run: string, at: number): boolean {
     const { runs, appends } = this.#world.ledger;
     const last = appends.findLast((append) => append.run === run);
@@ -79,7 +85,8 @@ export class Scheduling {
     const all = (await Promise.all(found)).filter((stored) => stored !== undefined);
     for (const stored of all) {
       const { id, tenant, nextAt, isPaused, lastRun = '', definition, updatedAt } = stored;
-      const waits = definition['overlap'] === 'queue' && !this.#endedBefore(lastRun, now - LATE_MS);
+      const inTheWay = [lastRun, ...this.#beside(lastRun)];
+      const waits = definition['overlap'] === 'queue' && inTheWay.some((run) => !this.#endedBefore(run, now - LATE_MS));
       // What has been missed is made up for one by one, with a store that may be far away, and of one schedule after another.
       const others = all.filter((other) => other.updatedAt > updatedAt).length;
       const isMoving = updatedAt >= now - LATE_MS * (1 + others);
