@@ -173,13 +173,13 @@ export const RUNTIME: readonly Mutant[] = [
   },
   {
     name: 'go on with a group when a member has failed',
-    file: 'tasks/ending.ts',
+    file: 'state/task-state.ts',
     find: 'if (failFast && failed !== undefined) {',
     replace: 'if (failFast && failed === null) {',
   },
   {
     name: 'end no group',
-    file: 'tasks/ending.ts',
+    file: 'state/task-state.ts',
     find: 'const isOver = sealed && members.every(({ end }) => end !== undefined);',
     replace: 'const isOver = sealed && members.length === 0;',
   },
