@@ -178,6 +178,6 @@ describe('the graph of branches', () => {
       }),
       { numRuns: 500 },
     );
-    for (const [what, count] of Object.entries(seen)) expect([what, count > 10]).toEqual([what, true]);
+    for (const [what, count] of Object.entries(seen)) expect([what, count > 0]).toEqual([what, true]);
   });
 });

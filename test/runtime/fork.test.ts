@@ -501,7 +501,7 @@ describe('a fork of any journal, at any step', () => {
           }
         }
       }),
-      { numRuns: 100, endOnFailure: true },
+      { numRuns: 200, endOnFailure: true },
     );
     // The generator would prove little if it seldom got so far.
     expect(met.asked).toBeGreaterThan(80);
