@@ -3,7 +3,7 @@
 import type { ArtifactRef } from './artifact.ts';
 import { captureObject } from './capture.ts';
 import { assertErrorData, PilotageError } from './errors.ts';
-import { assertIdentity, type Scope } from './identity.ts';
+import { assertScope, type Scope } from './identity.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import { assertMessageParts } from './message.ts';
 import { readRemember } from './remember.ts';
@@ -128,7 +128,7 @@ export function validateControl(control: Control): Control {
 
 /** @throws PilotageError `identity_required` or `scope_invalid`. */
 export function assertCaller({ tenant, user, session, scope }: Caller): Caller {
-  assertIdentity({ tenant, user, session, run: '-' });
+  assertScope({ tenant, user, session });
   if (!CONTROL_SCOPES.includes(scope)) {
     throw new PilotageError(
       'scope_invalid',

@@ -32,17 +32,29 @@ export function newRunId(): string {
 
 /** @throws PilotageError `identity_required` naming the parts that are missing, blank or no well-formed text. */
 export function assertIdentity(identity: Partial<Identity> | undefined): asserts identity is Identity {
-  const missing = PARTS.filter((part) => {
-    const value = identity?.[part];
+  assertParts(identity, PARTS, "tenant, user, session and run; local('name') makes one");
+}
+
+/** @throws PilotageError `identity_required`, as `assertIdentity`. */
+export function assertScope(scope: Partial<Scope> | undefined): asserts scope is Scope {
+  assertParts(scope, ['tenant', 'user', 'session'], 'tenant, user and session');
+}
+
+/** @throws PilotageError `identity_required`, as `assertIdentity`. */
+export function assertTenantAndUser(given: Partial<Pick<Identity, 'tenant' | 'user'>> | undefined): void {
+  assertParts(given, ['tenant', 'user'], 'tenant and user');
+}
+
+/** The parts are read by their names: what is given may be an object of a class. */
+function assertParts(given: Partial<Identity> | undefined, parts: readonly (keyof Identity)[], wanted: string): void {
+  const missing = parts.filter((part) => {
+    const value = given?.[part];
     // A lone surrogate has no UTF-8 form, so that no key could be made of it.
     return typeof value !== 'string' || value.trim() === '' || !value.isWellFormed();
   });
   if (missing.length === 0) return;
-  throw new PilotageError(
-    'identity_required',
-    `The identity lacks ${missing.join(', ')}. Give all of tenant, user, session and run; local('name') makes one.`,
-    { data: { missing } },
-  );
+  const message = `The identity lacks ${missing.join(', ')}. Give all of ${wanted}.`;
+  throw new PilotageError('identity_required', message, { data: { missing } });
 }
 
 /** One string for tenant, user and session. Parts are escaped, so that "a"+"bc" and "ab"+"c" never meet. */

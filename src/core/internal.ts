@@ -175,7 +175,16 @@ export {
 } from './errors.ts';
 export type { EventPayloads, EventType, RunEvent, TaskStep } from './event.ts';
 export { isRecorded } from './event.ts';
-export { assertIdentity, type Identity, local, newRunId, type Scope, scopeKey } from './identity.ts';
+export {
+  assertIdentity,
+  assertScope,
+  assertTenantAndUser,
+  type Identity,
+  local,
+  newRunId,
+  type Scope,
+  scopeKey,
+} from './identity.ts';
 export {
   asJson,
   atPointer,

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import {
   assertIdentity,
+  assertScope,
   assertSignal,
   assertStreamName,
   INBOX_CAP,
@@ -316,7 +317,7 @@ export function pageSize(query: Pick<RunQuery | SessionQuery | WaitQuery | Signa
 
 /** The key of what belongs to a session. @throws PilotageError `identity_required` for a scope that is not complete. */
 export function ownedBy(scope: Scope): string {
-  assertIdentity({ ...scope, run: '-' });
+  assertScope(scope);
   return scopeKey(scope);
 }
 

@@ -3,15 +3,13 @@
  * that nothing is half done; what is left can be erased by doing it again.
  */
 import {
-  assertIdentity,
-  assertOptions,
+  assertTenantAndUser,
   decodeEntry,
   deepFreeze,
   type Entry,
   type EntryBody,
   isJsonObject,
   type Namespace,
-  type OptionShape,
   PilotageError,
   type StoreItem,
   type StoreWrite,
@@ -41,18 +39,17 @@ interface Deps extends Pick<DriverDeps, 'memory' | 'clock'> {
   readonly forget?: (run: string) => void;
 }
 
-const OWNER: OptionShape<StoreOwner> = { tenant: 'text', user: 'text' };
 const PAGE = 200;
 const ITEMS = 1_000;
 
 /** @param settle is asked to end a run that a process has. @throws PilotageError `identity_required`, or a store error. */
 export async function eraseUser(
   deps: Deps,
-  { tenant, user }: StoreOwner,
+  owner: StoreOwner,
   settle: (run: string) => Promise<void> = async () => {},
 ): Promise<Erased> {
-  assertOptions('erase', { tenant, user }, OWNER);
-  assertIdentity({ tenant, user, session: '-', run: '-' });
+  assertTenantAndUser(owner);
+  const { tenant, user } = owner;
   const { journal, clock, memory, forget } = deps;
   const left: { run: string; error: PilotageError }[] = [];
   const own = new Set<string>();

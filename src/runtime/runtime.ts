@@ -382,7 +382,7 @@ export class Runtime {
       told.forget(run);
       states.forget(run);
     };
-    return eraseUser({ journal, clock, memory, forget }, { ...owner }, async (run) => {
+    return eraseUser({ journal, clock, memory, forget }, owner, async (run) => {
       await cancelRun(host.fleet, run, 'The content of its user is erased.');
       if (host.fleet.drives(run)) await new Run(run, host).result();
     });

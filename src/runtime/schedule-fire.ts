@@ -1,7 +1,7 @@
 /** Starts the run of a fire time, or sends its message: that, and that the schedule has dealt with the time, are one commit. */
 import { createHash } from 'node:crypto';
-import { defined, type Entry, type Identity, PilotageError, type ScheduleOrigin } from '#core';
-import type { ScheduleMove, StoredSchedule } from '#journal';
+import { type Entry, type Identity, PilotageError, type ScheduleOrigin } from '#core';
+import { hasEnded, type Journal, type RunRecord, type ScheduleMove, type StoredSchedule } from '#journal';
 import { firstEntry, type Starting } from './new-run.ts';
 import type { RunHost } from './run-host.ts';
 import { definitionOf, startOptionsOf } from './schedule-definition.ts';
@@ -87,22 +87,24 @@ async function say(
 }
 
 /** The runs of the schedule that are under way: the last one, and those beside which somebody triggered it. A run that waits for somebody is. */
-export async function runsUnderWay(host: RunHost, { lastRun }: Pick<StoredSchedule, 'lastRun'>): Promise<string[]> {
-  const record = lastRun === undefined ? undefined : await host.deps.journal.get(lastRun);
-  const runs = [lastRun, ...(record?.schedule?.beside ?? [])];
-  const underWay = await Promise.all(runs.map((run) => runUnderWay(host, run)));
+export async function runsUnderWay(
+  { deps: { journal } }: RunHost,
+  { lastRun }: Pick<StoredSchedule, 'lastRun'>,
+): Promise<string[]> {
+  const last = lastRun === undefined ? undefined : await journal.get(lastRun);
+  const hidden = await Promise.all((last?.schedule?.beside ?? []).map((run) => journal.get(run)));
+  const underWay = await Promise.all([last, ...hidden].map((record) => runUnderWay(journal, record)));
   return [...new Set(underWay.filter((run) => run !== undefined))];
 }
 
 /** The run that is under way of this one and those that go on with what it did, if there is one. */
-async function runUnderWay(host: RunHost, run: string | undefined): Promise<string | undefined> {
-  const { journal } = host.deps;
-  for (let next = run; next !== undefined; ) {
-    const record = await journal.get(next);
-    if (record === undefined) return undefined;
-    if (!['finished', 'failed', 'cancelled'].includes(record.status)) return next;
-    const [last] = record.problem === undefined ? await journal.read(next, record.head, 1).catch(unlessGone) : [];
-    next = last?.kind === 'finished' ? defined({ run: last.successor?.run }).run : undefined;
+async function runUnderWay(journal: Journal, run: RunRecord | undefined): Promise<string | undefined> {
+  for (let record = run; record !== undefined; ) {
+    const { run: id } = record.identity;
+    if (!hasEnded(record.status)) return id;
+    const [last] = record.problem === undefined ? await journal.read(id, record.head, 1).catch(unlessGone) : [];
+    const next = last?.kind === 'finished' ? last.successor?.run : undefined;
+    record = next === undefined ? undefined : await journal.get(next);
   }
   return undefined;
 }

@@ -1,7 +1,7 @@
 /** A handle of one session: a conversation that one can talk to, from any process. The handle holds no state. */
 import {
-  assertIdentity,
   assertOptions,
+  assertScope,
   assertWords,
   capture,
   captureObject,
@@ -90,7 +90,7 @@ export class Session {
   /** @throws PilotageError `identity_required`. */
   constructor(id: string, { identity, gate, ...options }: SessionOptions, host: RunHost, starting: Starting) {
     const { tenant, user } = identity ?? { tenant: 'local', user: 'local' };
-    assertIdentity({ tenant, user, session: id, run: '-' });
+    assertScope({ tenant, user, session: id });
     this.id = id;
     this.#scope = capture<Scope & Record<string, string>>({ tenant, user, session: id }, 'identity').json;
     this.#host = host;

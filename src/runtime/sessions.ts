@@ -1,5 +1,5 @@
 /** The sessions of a journal, for whoever lists them. */
-import { assertIdentity, assertOptions, type Clock, type OptionShape, PilotageError, type Scope } from '#core';
+import { assertOptions, assertScope, type Clock, type OptionShape, PilotageError, type Scope } from '#core';
 import type { Journal, SessionQuery, SessionRecord } from '#journal';
 import { forgetRules } from './rules.ts';
 
@@ -36,14 +36,14 @@ export class Sessions {
 
   /** `undefined` for a session without turns. @throws PilotageError `identity_required`. */
   async get(scope: Scope): Promise<SessionRecord | undefined> {
-    assertIdentity({ ...scope, run: '-' });
+    assertScope(scope);
     const { tenant, user, session } = scope;
     return this.#deps().journal.sessions.get({ tenant, user, session });
   }
 
   /** Gives the session a title; `null` takes it away. A session without turns has none. @throws PilotageError `invalid_config`, `identity_required`. */
   async setTitle(scope: Scope, title: string | null): Promise<void> {
-    assertIdentity({ ...scope, run: '-' });
+    assertScope(scope);
     const { tenant, user, session } = scope;
     if (title !== null && (typeof title !== 'string' || title === '' || title.length > MAX_TITLE)) {
       throw new PilotageError('invalid_config', `A title is a text of 1 to ${MAX_TITLE} characters, or null for none.`);
@@ -56,7 +56,7 @@ export class Sessions {
    * @throws PilotageError `session_busy` while a process has one of them, `identity_required`.
    */
   async delete(scope: Scope): Promise<number> {
-    assertIdentity({ ...scope, run: '-' });
+    assertScope(scope);
     const { tenant, user, session } = scope;
     // First: rules that are left would answer for another session of this name.
     await forgetRules(this.#deps(), { tenant, user, session });

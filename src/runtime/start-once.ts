@@ -1,6 +1,6 @@
 /** Starts a run once under a key of the caller's own: the same request again finds the run, and another one is refused. */
 import { createHash } from 'node:crypto';
-import { assertIdentity, captureObject, type JsonObject, local, PilotageError, type StartRequest } from '#core';
+import { assertScope, captureObject, type JsonObject, local, PilotageError, type StartRequest } from '#core';
 import type { Journal } from '#journal';
 import { jsonDigest } from '../calls/earlier-calls.ts';
 import type { Run } from './run.ts';
@@ -38,7 +38,7 @@ export async function startByIdempotencyKey(
   { idempotencyKey = '', identity = local('local'), ...rest }: StartOptions,
   start: (own: StartOptions, asked: StartRequest) => Promise<Run>,
 ): Promise<Run> {
-  assertIdentity({ ...identity, run: '-' });
+  assertScope(identity);
   const { tenant, user, session } = identity;
   const run = `run_${jsonDigest([tenant, user, idempotencyKey]).slice(0, 22)}`;
   const own = { ...rest, identity: { tenant, user, session, run } };

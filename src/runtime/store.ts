@@ -1,11 +1,11 @@
 /** The long-term store as the program has it: every namespace, and those of one user. What it writes is there when the promise resolves. */
 import {
-  assertIdentity,
   assertKey,
   assertNamespace,
   assertOptions,
   assertOwnPlace,
   assertStoreWrite,
+  assertTenantAndUser,
   type Clock,
   capture,
   defined,
@@ -93,7 +93,7 @@ export class ProgramStore implements Store {
    * @throws PilotageError `identity_required`.
    */
   of(owner: StoreOwner): Store {
-    assertIdentity({ ...owner, session: '-', run: '-' });
+    assertTenantAndUser(owner);
     const { tenant, user } = owner;
     return new ProgramStore(this.#deps, () => this.#deps().memory.rootOf({ tenant, user }));
   }

@@ -1,8 +1,8 @@
 /** Runs as the tasks of a session: started once under a key, found again, listed, stopped, watched. Everything is in the journal. */
 
 import {
-  assertIdentity,
   assertOptions,
+  assertScope,
   assertWords,
   type ControlType,
   defined,
@@ -73,7 +73,7 @@ export class Tasks {
    */
   async spawn(query: string, options: SpawnOptions): Promise<{ readonly run: Run; readonly reused: boolean }> {
     const { identity: scope, idempotencyKey = '', ...rest } = readOptions('tasks.spawn', options, SPAWN);
-    assertIdentity({ ...scope, run: '-' });
+    assertScope(scope);
     const { tenant, user, session } = scope;
     const owner = ownedBy(scope);
     const start = (id: string, asked?: StartRequest): Promise<Run> =>

@@ -100,18 +100,39 @@ it('objects with a class, without a prototype, frozen or with what is undefined 
   expect(flow({ name: 'f', inputSchema: text as never, entry: only, exit: only }).name).toBe('f');
 });
 
-it.each<[string, string, (runtime: Runtime, nobody: never) => unknown]>([
-  ['runtime.store', 'identity_required', ({ store }, nobody) => store.of(nobody)],
-  ['runtime.sessions.get', 'identity_required', ({ sessions }, nobody) => sessions.get(nobody)],
-  ['runtime.sessions.setTitle', 'identity_required', ({ sessions }, nobody) => sessions.setTitle(nobody, 'a')],
-  ['runtime.sessions.delete', 'identity_required', ({ sessions }, nobody) => sessions.delete(nobody)],
-  ['runtime.tasks', 'identity_required', ({ tasks }, nobody) => tasks.list(nobody)],
-  ['runtime.erase', 'invalid_config', (runtime, nobody) => runtime.erase(nobody)],
-])('%s refuses null and undefined as whose it is: %s', async (_, code, use) => {
+const OF_SOMEBODY: readonly [string, (runtime: Runtime, whose: never) => unknown][] = [
+  ['runtime.store.of', ({ store }, whose) => store.of(whose)],
+  ['runtime.sessions.get', ({ sessions }, whose) => sessions.get(whose)],
+  ['runtime.sessions.setTitle', ({ sessions }, whose) => sessions.setTitle(whose, null)],
+  ['runtime.sessions.delete', ({ sessions }, whose) => sessions.delete(whose)],
+  ['runtime.tasks.list', ({ tasks }, whose) => tasks.list(whose)],
+  ['runtime.erase', (runtime, whose) => runtime.erase(whose)],
+];
+
+it.each(OF_SOMEBODY)('%s refuses null, undefined and half of somebody as whose it is', async (_, use) => {
   const runtime = create({});
-  for (const nobody of [null, undefined]) {
-    await expect((async () => use(runtime, nobody as never))()).rejects.toMatchObject({ code });
+  for (const nobody of [null, undefined, { tenant: 'local' }]) {
+    await expect((async () => use(runtime, nobody as never))()).rejects.toMatchObject({ code: 'identity_required' });
   }
+  await runtime.close();
+});
+
+it.each(OF_SOMEBODY)('%s takes an object of a class as whose it is', async (_, use) => {
+  class Somebody {
+    get tenant(): string {
+      return 'local';
+    }
+    get user(): string {
+      return 'ana';
+    }
+    get session(): string {
+      return 'default';
+    }
+  }
+  const runtime = create({});
+  // There is no session that could have a title.
+  const taken = (async () => use(runtime, new Somebody() as never))().catch(({ code }) => code);
+  expect(await taken).not.toBe('identity_required');
   await runtime.close();
 });
 

@@ -5,7 +5,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { assertOptions, isJsonObject, type Json, type JsonObject, type OptionShape, PilotageError } from '#core';
 import { compileSchema } from '#schema';
-import { OutcomeUnknown, type Reconciled, type Tool, type ToolContext, ToolFailure, tool } from '#tools';
+import { NotSent, OutcomeUnknown, type Reconciled, type Tool, type ToolContext, ToolFailure, tool } from '#tools';
 import { A2aClient } from './client.ts';
 import { type A2aMessage, type A2aPart, type AgentCard, isInterrupted, isTerminal, type Task } from './wire.ts';
 
@@ -77,10 +77,16 @@ export function a2aTool(options: A2aToolOptions): Tool {
       additionalProperties: false,
     },
     execute: async (args, context) => {
-      begun.add(context.idempotencyKey);
-      const value = await new Asking(client, args, context).answer();
-      begun.delete(context.idempotencyKey);
-      return value;
+      const { idempotencyKey } = context;
+      begun.add(idempotencyKey);
+      try {
+        const value = await new Asking(client, args, context).answer();
+        begun.delete(idempotencyKey);
+        return value;
+      } catch (error) {
+        if (error instanceof ToolFailure || error instanceof NotSent) begun.delete(idempotencyKey);
+        throw error;
+      }
     },
     // A look-up that fails is made again, so that the call stays known.
     reconcile: async (args, context) => {

@@ -1,10 +1,11 @@
 /** Answers of a client to what its chat waits for. What is asked, and of which call, the journal says; a client names the question alone. */
 import { isDeepStrictEqual } from 'node:util';
 import { defined, PilotageError } from '#core';
+import { hasEnded } from '#journal';
 import type { Run, Session, TurnView } from '#runtime';
 import { openPauses } from '../open-pauses.ts';
 import type { Visit } from '../visit.ts';
-import type { ClientToolOutput, GivenAnswer } from './request.ts';
+import { type ClientToolOutput, type GivenAnswer, runOfMessage } from './request.ts';
 
 /** A question, as the messages of the chat show it. */
 interface ChatQuestion {
@@ -24,11 +25,9 @@ export interface Answered {
   readonly conflict?: { readonly turn: number; readonly text: string };
 }
 
-const ENDED: ReadonlySet<string> = new Set(['finished', 'failed', 'cancelled']);
-
 /** The turn that has not ended and waits behind no other. */
 export function turnUnderWay(turns: readonly TurnView[]): TurnView | undefined {
-  return turns.find(({ status, waits }) => waits !== true && !ENDED.has(status));
+  return turns.find(({ status, waits }) => waits !== true && !hasEnded(status));
 }
 
 /** The questions that the chat shows, by their tokens. */
@@ -91,8 +90,8 @@ export async function giveAnswers(
 
 /** Whether a message that the chat no longer shows has asked it: one of long ago, or one that was left for an edit or another answer. */
 async function wasAsked(visit: Visit, session: Session, { approvalId, message = '' }: GivenAnswer): Promise<boolean> {
-  const run = message.slice(0, Math.max(0, message.lastIndexOf(':')));
-  if ((await visit.seen(run))?.identity.session !== session.id) return false;
+  const run = runOfMessage(message);
+  if (run === undefined || (await visit.seen(run))?.identity.session !== session.id) return false;
   for await (const event of visit.handle(run, session.id).events({ tasks: true, follow: false }))
     if (event.type === 'pause.requested' && event.token === approvalId) return true;
   return false;

@@ -28,6 +28,7 @@ import {
   type GivenAnswer,
   heldIn,
   outputsIn,
+  runOfMessage,
   userMessageOf,
 } from './request.ts';
 
@@ -379,9 +380,8 @@ async function turnAmong(
   message: string,
 ): Promise<TurnView | undefined> {
   const said = turns.find(({ messages }) => messages.some(({ id }) => id === message));
-  const end = message.lastIndexOf(':');
-  if (said !== undefined || end < 1) return said;
-  const run = message.slice(0, end);
+  const run = runOfMessage(message);
+  if (said !== undefined || run === undefined) return said;
   const cut = turns.find(({ turn, interrupts = [] }) => turn === run || interrupts.includes(run));
   if (cut !== undefined) return cut;
   const found = await visit.run(run).catch((error: unknown) => {

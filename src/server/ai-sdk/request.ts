@@ -107,6 +107,12 @@ export function answersIn(messages: readonly ClientMessage[], edits: JsonObject 
   );
 }
 
+/** The run that the id of a message of the assistant names. */
+export function runOfMessage(message: string): string | undefined {
+  const end = message.lastIndexOf(':');
+  return end < 1 ? undefined : message.slice(0, end);
+}
+
 /** The results that calls have in the client's messages. */
 export function outputsIn(messages: readonly ClientMessage[]): readonly ClientToolOutput[] {
   return callParts(messages).flatMap(({ toolCallId, state, output, errorText, preliminary }): ClientToolOutput[] => {
