@@ -18,7 +18,7 @@ export interface PassedLimit {
 }
 
 /** How long work may show no sign of life: that it sends a piece of its result, or writes to a stream. */
-export interface SilenceLimits {
+interface SilenceLimits {
   /** Until the first one. */
   readonly firstByteMs?: number;
   /** From one to the next, and until the first one where `firstByteMs` does not say. */

@@ -52,7 +52,7 @@ interface OfRun {
 }
 
 /** How long closing one value may take. */
-export const CLOSE_MS = 5_000;
+const CLOSE_MS = 5_000;
 /** A run that something was said to while it was being parked goes on at once. */
 const KEEP_FOR_NEWS_MS = 5_000;
 

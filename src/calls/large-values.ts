@@ -133,7 +133,7 @@ function textPreview(value: Json, mostBytes: number): { preview: Json; leftOut: 
 }
 
 /** A slice of whole code points, at least one if any is left. `next` is where the following slice begins. */
-export function cutUtf8(bytes: Uint8Array, offset: number, length: number): { text: string; next: number } {
+function cutUtf8(bytes: Uint8Array, offset: number, length: number): { text: string; next: number } {
   let from = Math.min(offset, bytes.length);
   while (from < bytes.length && isContinuation(bytes[from])) from += 1;
   let next = Math.min(from + length, bytes.length);

@@ -91,7 +91,7 @@ const EVENT: OptionShape<AwaitedEvent> = { key: 'text', schema: 'any?', timeoutM
 
 /** The most characters of a question, and of the key of an event. */
 const MAX_QUESTION_CHARS = 4_096;
-export const MAX_KEY_CHARS = 512;
+const MAX_KEY_CHARS = 512;
 /** The most waits of one call. Each time that it goes on, all of them are gone through again. */
 const MAX_WAITS = 1_000;
 

@@ -300,7 +300,7 @@ function endWords({ reason, metadata }: RunEvent<'planner.finish'>): string {
 }
 
 /** The address of a page, or the name of a document. */
-export function sourceText(source: Source): string {
+function sourceText(source: Source): string {
   if (source.type === 'document') return shortLine(source.filename ?? source.title, 200);
   return source.title === undefined
     ? shortLine(source.url, 300)
@@ -513,7 +513,7 @@ function groupLines({ groupId, finalStatus, members, reason }: RunEvent<'task.gr
 }
 
 /** What a call waits for, behind the word "waits". */
-export function waitText({ for: what, until, key = '' }: CallWait): string {
+function waitText({ for: what, until, key = '' }: CallWait): string {
   const time = until === undefined ? '' : ` until ${new Date(until).toISOString()}`;
   return what === 'event' ? `for ${shortLine(key, 60)}${time}` : time.trim();
 }

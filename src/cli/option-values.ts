@@ -25,7 +25,7 @@ export function notNegative(text: string | undefined, name: string): number | un
 }
 
 /** NaN for a text that is not a number. */
-export function plainNumber(text: string | undefined): number | undefined {
+function plainNumber(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   return /^[\d.]+$/.test(text) && Number.isFinite(Number(text)) ? Number(text) : Number.NaN;
 }
@@ -123,7 +123,7 @@ export function idsOption(text: string | undefined): readonly string[] | undefin
   return text?.split(',').map((id) => id.trim());
 }
 
-export function isEdit(edit: Json): boolean {
+function isEdit(edit: Json): boolean {
   if (!isJsonObject(edit) || Object.keys(edit).length !== 1) return false;
   return edit['skip'] === true || edit['args'] !== undefined;
 }
@@ -139,7 +139,7 @@ export function onFailOf(given: string | undefined): OnFail | undefined {
   throw new UsageError(`--on-fail is ${JSON.stringify(given)}; give one of ${ON_FAIL.join(', ')}.`);
 }
 
-export function isBusyMode(text: string): text is BusyMode {
+function isBusyMode(text: string): text is BusyMode {
   return BUSY_MODES.some((mode) => mode === text);
 }
 

@@ -272,7 +272,7 @@ export function parseCommandLine(args: readonly string[]): Parsed {
 }
 
 /** Whether a command has the option, so that it can be repeated for it. */
-export function takes(command: CommandName, option: string): boolean {
+function takes(command: CommandName, option: string): boolean {
   return Object.hasOwn(TAKEN[command], option);
 }
 

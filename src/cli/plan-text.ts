@@ -15,7 +15,7 @@ const ID_CHARS = 32;
 /** Arguments that would get less room than this are left out. */
 const LEAST_ARGS = 16;
 
-export const MARKS: Readonly<Record<PlanNodeStatus, string>> = {
+const MARKS: Readonly<Record<PlanNodeStatus, string>> = {
   waiting: '·',
   ready: '○',
   running: '▶',

@@ -35,7 +35,7 @@ function strictNeedsOf({ after, when, args }: Route): Set<string> {
 type OutcomeOf = (id: string) => Outcome | undefined;
 
 /** The branch because of which a way is closed; `undefined`: it is open, as far as values go. */
-export function blockOf(route: Route, outcomeOf: OutcomeOf): string | undefined {
+function blockOf(route: Route, outcomeOf: OutcomeOf): string | undefined {
   for (const id of strictNeedsOf(route)) if (outcomeOf(id)?.kind !== 'value') return id;
   const { when } = route;
   if (when === undefined) return undefined;

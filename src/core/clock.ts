@@ -12,7 +12,7 @@ export interface Clock {
   steady?(): number;
 }
 
-export interface TimerOptions {
+interface TimerOptions {
   /** True: the timer keeps the process alive. Default true. */
   readonly holds?: boolean;
 }

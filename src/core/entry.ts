@@ -363,7 +363,7 @@ export interface GroupEnded {
   readonly reason?: string;
 }
 /** The last `times` times `period` steps were the same calls with the same outcomes. */
-export interface NoProgress {
+interface NoProgress {
   readonly kind: 'no_progress';
   /** The step that was next. */
   readonly step: number;
@@ -478,7 +478,7 @@ export interface Failed {
 }
 
 /** A limit is reached, and the planner has one more move, without calls: the next one is the last. */
-export interface Answering {
+interface Answering {
   readonly kind: 'answering';
   readonly step: number;
   readonly budget: CeilingAxis;

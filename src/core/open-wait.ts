@@ -75,7 +75,7 @@ const MAX_KEY_CHARS = 512;
 const MAX_SIGNAL_BYTES = 262_144;
 
 /** @throws PilotageError `payload_invalid` for a key that no event can have. */
-export function assertEventKey(key: unknown, what: string = 'The key of an event'): asserts key is string {
+function assertEventKey(key: unknown, what: string = 'The key of an event'): asserts key is string {
   if (isEventKey(key)) return;
   throw new PilotageError(
     'payload_invalid',

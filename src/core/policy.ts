@@ -120,7 +120,7 @@ function noAnswer(what: string): PolicyVerdict {
 }
 
 /** A step whose calls have not all ended. */
-export interface PolicyOpenStep {
+interface PolicyOpenStep {
   readonly step: number;
   readonly decision: Decision;
   readonly calls: readonly (Pick<CallRecord, 'outcome'> | null)[];

@@ -135,7 +135,7 @@ export type Remark<T extends RemarkType = RemarkType> = { [K in T]: { readonly t
 // Whether a value is a remark. Any other value must not become an event, because readers of events go by the type.
 
 /** What one remark of a planner's own may have as its data, in bytes of JSON. */
-export const MAX_OWN_REMARK_BYTES = 32_768;
+const MAX_OWN_REMARK_BYTES = 32_768;
 /** Remarks of a planner's own that one move may have. */
 export const MAX_OWN_REMARKS = 100;
 

@@ -22,7 +22,7 @@ interface PartNotes {
   readonly providerOptions?: JsonObject;
 }
 
-export interface TurnText extends PartNotes {
+interface TurnText extends PartNotes {
   readonly type: 'text' | 'reasoning';
   readonly text: string;
 }

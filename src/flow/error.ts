@@ -133,7 +133,7 @@ export function nodeFailed(
 }
 
 /** What a call that was tried again says of its last error. */
-export function causeOf(error: ErrorData): ErrorData {
+function causeOf(error: ErrorData): ErrorData {
   const last = error.code === RETRIED ? asErrorData(error.data?.['cause']) : undefined;
   return last ?? error;
 }

@@ -166,7 +166,7 @@ function flowShapeOf(graph: FlowGraph): FlowShape {
   };
 }
 
-export type NextPart =
+type NextPart =
   /** The next round, or the rest of the last one. */
   | { readonly do: 'run'; readonly branches: readonly Branch[]; readonly round: Round }
   | { readonly do: 'fail'; readonly failure: Failure }

@@ -27,7 +27,7 @@ export interface Done {
 /** The status of a node in a round. `open`: the node is still to be run or skipped. */
 export type Status = Done | Passed | { readonly kind: 'open' };
 
-export interface Passed {
+interface Passed {
   readonly kind: 'passed';
   readonly removed?: ErrorData;
   /** Set when the instance failed. */

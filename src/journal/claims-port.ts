@@ -77,7 +77,7 @@ export interface ClaimedRun {
 }
 
 /** The state of a run when it was claimed. */
-export interface Standing {
+interface Standing {
   readonly status: RunStatus;
   /** When the run was to become due by itself, by the store's clock: 0 at once, `null` never. */
   readonly wakeAt: number | null;

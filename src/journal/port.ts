@@ -58,7 +58,6 @@ export {
   type Renewal,
   RUN_STATUSES,
   type RunStatus,
-  type Standing,
 } from './claims-port.ts';
 
 export type { LongTermStore, RevisedItem, SeenItem, StoreLookup, StoreQuery } from './port-items.ts';

@@ -54,7 +54,7 @@ const NO_LAYER: StoreLayer = new Map();
 const EMBEDDED_AT_ONCE = 64;
 const EMBED_MS = 30_000;
 
-export function placeOf({ namespace, key }: Pick<StoreItem, 'namespace' | 'key'>): string {
+function placeOf({ namespace, key }: Pick<StoreItem, 'namespace' | 'key'>): string {
   return JSON.stringify([namespace, key]);
 }
 

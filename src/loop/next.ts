@@ -100,7 +100,7 @@ export interface NextDeps {
 }
 
 /** How often in a row a model may give an invalid decision before the run fails. */
-export const MAX_REJECTIONS = 3;
+const MAX_REJECTIONS = 3;
 
 const ASK: Next = { do: 'ask' };
 const RECALL: Next = { do: 'recall' };

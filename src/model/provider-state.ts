@@ -38,7 +38,7 @@ export type StoredPart =
   | ProviderResultPart;
 
 /** A call that the provider carried out itself. */
-export type ProviderCallPart = {
+type ProviderCallPart = {
   readonly type: 'tool-call';
   readonly toolCallId: string;
   readonly toolName: string;
@@ -51,7 +51,7 @@ export type ProviderCallPart = {
 type OwnName = { readonly tool?: string };
 
 /** What it gave; it may come in a later reply than the call. */
-export type ProviderResultPart = {
+type ProviderResultPart = {
   readonly type: 'tool-result';
   readonly toolCallId: string;
   readonly toolName: string;

@@ -3,7 +3,7 @@ import type { LanguageModelV4Content, LanguageModelV4Source } from '@ai-sdk/prov
 import { defined, distinctSources, type Source } from '#core';
 
 /** The most sources that are kept of one reply, and characters of what they are called. */
-export const MAX_SOURCES = 100;
+const MAX_SOURCES = 100;
 const MAX_NAME_CHARS = 500;
 /** Longer addresses are left out, since half of one leads somewhere else. */
 const MAX_URL_CHARS = 4_000;

@@ -45,13 +45,7 @@ function isTooDeep(value: Json, left: number): boolean {
 }
 
 /** Fits a value that was read from a model's text, at the JSON Pointer `path`. */
-export function coerce(
-  value: Loose,
-  schema: Json | undefined,
-  path: string,
-  coercion: Coercion,
-  depth: number = 0,
-): Json {
+function coerce(value: Loose, schema: Json | undefined, path: string, coercion: Coercion, depth: number = 0): Json {
   const followed = isJsonObject(schema) ? followReference(schema, coercion.root) : undefined;
   if (depth > MAX_DEPTH) {
     report(coercion, 'mismatch', path, `nested deeper than ${MAX_DEPTH} levels`);

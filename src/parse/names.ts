@@ -10,7 +10,7 @@ export interface ParseTool {
   readonly parameters?: JsonObject;
 }
 
-export interface Resolved {
+interface Resolved {
   readonly tool: ParseTool;
   /** Only the end of the name fits: `search` for `web.search`. */
   readonly isPartial: boolean;

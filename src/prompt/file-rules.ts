@@ -3,7 +3,7 @@ import { mediaTypeOf } from '#core';
 import type { Recipient } from './provider-parts.ts';
 
 /** Whether the model can be sent files of this MIME type. */
-export type TakesMime = (mime: string) => boolean;
+type TakesMime = (mime: string) => boolean;
 
 export interface AttachmentRules {
   /** As a file at all. */

@@ -6,7 +6,7 @@ import { AWAIT_TOOL, FINISH_TOOL, type JsonObject, SPAWN_TOOL, shownName, type T
 import { jsonLine, quoted, quotedJson } from './frame.ts';
 
 /** How many examples of arguments are shown for a tool unless the caller says otherwise. */
-export const MAX_EXAMPLES = 3;
+const MAX_EXAMPLES = 3;
 
 /** What a model is told of a tool that it calls natively: the description, and arguments that show its use. */
 export function toolDescription(

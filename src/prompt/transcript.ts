@@ -129,7 +129,7 @@ export class Transcript {
 }
 
 /** The summary has its place between the request and the steps of its run. Where it covers no steps, it stands before the earlier runs that are left. */
-export function standsInside({ before, earlier }: Compaction): boolean {
+function standsInside({ before, earlier }: Compaction): boolean {
   return before > 0 || earlier === undefined;
 }
 

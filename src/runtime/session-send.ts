@@ -61,11 +61,7 @@ export interface Accepted {
 }
 
 /** Ids that follow from the message's, so that it is accepted once. An edited message may keep its id: it is another one for each turn in whose place it was sent. */
-export function idsOf(
-  scope: Scope,
-  message: string,
-  inPlaceOf?: string,
-): { readonly run: string; readonly control: string } {
+function idsOf(scope: Scope, message: string, inPlaceOf?: string): { readonly run: string; readonly control: string } {
   const parts = [scopeKey(scope), message, ...(inPlaceOf === undefined ? [] : [inPlaceOf])];
   const digest = createHash('sha256').update(parts.join('\n')).digest('hex').slice(0, 32);
   return { run: `${TURN_RUN}${digest}`, control: `${SESSION_MESSAGE}${digest}` };

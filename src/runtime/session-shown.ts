@@ -116,10 +116,7 @@ async function shownTurn(host: RunHost, runs: readonly RunRecord[], options: Sho
   return messages.filter(({ parts }) => parts.some(({ type }) => type !== 'step-start'));
 }
 
-export function turnOptions(
-  { fileUrl, errorText }: ShownOptions,
-  metadata: TurnUIMessage['metadata'] = {},
-): TurnChunkOptions {
+function turnOptions({ fileUrl, errorText }: ShownOptions, metadata: TurnUIMessage['metadata'] = {}): TurnChunkOptions {
   return {
     metadata,
     fileUrl: fileUrl ?? artifactUrl,

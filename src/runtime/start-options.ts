@@ -130,7 +130,7 @@ export const TURN_OPTIONS: OptionShape<Omit<StartOptions, keyof BeginOptions>> =
   undo: 'object?',
 };
 
-export const START_OPTIONS: OptionShape<StartOptions> = { ...TURN_OPTIONS, ...BEGIN };
+const START_OPTIONS: OptionShape<StartOptions> = { ...TURN_OPTIONS, ...BEGIN };
 const CONTEXT: OptionShape<GivenContext> = {
   args: 'any?',
   meta: 'any?',

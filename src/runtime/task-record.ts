@@ -102,7 +102,7 @@ async function readRecord(journal: Journal, record: RunRecord): Promise<TaskReco
 }
 
 /** Only the last entry tells how a finished run finished. */
-export async function taskStatus(journal: Journal, record: RunRecord): Promise<TaskStatus> {
+async function taskStatus(journal: Journal, record: RunRecord): Promise<TaskStatus> {
   return (await standingOf(journal, record)).status;
 }
 

@@ -302,7 +302,7 @@ export function isHeld({ pauses }: RunState): boolean {
  * The pause that asks for more budget for calls of the open step: it holds the run as a whole, and is the only one of this reason
  * while a step is open.
  */
-export function raiseOf({ open, pauses }: Pick<RunState, 'open' | 'pauses'>): OpenPause | undefined {
+function raiseOf({ open, pauses }: Pick<RunState, 'open' | 'pauses'>): OpenPause | undefined {
   if (open === null) return undefined;
   return pauses.find(({ step, reason }) => step === undefined && reason === 'constraints_conflict');
 }
@@ -380,7 +380,7 @@ export function saidWith(
 }
 
 /** What was said in the step of this index, with the beginning of it where that has come in steps before it. */
-export function wholeText(
+function wholeText(
   { steps, steering, background }: Pick<RunState, 'steps' | 'steering' | 'background'>,
   index: number,
   text: string | undefined,

@@ -103,7 +103,7 @@ export interface CallCancel {
   readonly reason?: string;
 }
 
-export interface BegunCall {
+interface BegunCall {
   readonly call: number;
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -156,7 +156,7 @@ export interface WaitState extends CallWait {
 }
 
 /** Work of a call that `context.once` has recorded. */
-export interface KeptWork extends Pick<CallKept, 'call' | 'name' | 'value' | 'stored'> {
+interface KeptWork extends Pick<CallKept, 'call' | 'name' | 'value' | 'stored'> {
   /** True: the call must not be made twice. */
   readonly once?: true;
 }
@@ -185,7 +185,7 @@ export interface TaskState extends TaskView {
   readonly pausesAsOf: number;
 }
 
-export interface OtherPauses {
+interface OtherPauses {
   readonly task: string;
   readonly pauses: readonly TaskPause[];
   readonly asOf: number;
@@ -228,7 +228,7 @@ export interface OpenPause {
   readonly escalatedAt?: number;
 }
 
-export interface GivenApproval {
+interface GivenApproval {
   /** `null`: the program itself. */
   readonly by: Approving;
   /** Milliseconds since the epoch. */
@@ -260,7 +260,7 @@ export type Ending =
   | { readonly kind: 'failed'; readonly error: ErrorData };
 
 /** A run that undoes its calls. */
-export interface UnwindingState {
+interface UnwindingState {
   /** How it ends. */
   readonly ending: Finished | Failed;
   /** Its own limits. While it unwinds, `limits` are what it may use for that. */

@@ -21,7 +21,7 @@ export type ValueCheck = (value: Json) => Checked | Promise<Checked>;
 
 type Standard = StandardSchemaV1 | (StandardSchemaV1 & StandardJSONSchemaV1);
 
-export function isStandard(schema: InputSchema): schema is Standard {
+function isStandard(schema: InputSchema): schema is Standard {
   return '~standard' in schema && (typeof schema === 'object' || typeof schema === 'function');
 }
 

@@ -31,7 +31,7 @@ const HEAVY = new Set([
 
 const MAX_FOLDER_ENTRIES = 50_000;
 
-export type FoundType = 'file' | 'folder' | 'link' | 'other';
+type FoundType = 'file' | 'folder' | 'link' | 'other';
 
 export interface Found {
   /** Relative to the workspace, with `/` between the parts. */

@@ -148,7 +148,7 @@ export async function appendAll(
 }
 
 /** Why an append was not written. `undefined`: the run has changed since, and it may be tried again. */
-export async function whyNotAppended(sql: Sql, append: Append): Promise<PilotageError | undefined> {
+async function whyNotAppended(sql: Sql, append: Append): Promise<PilotageError | undefined> {
   const row = await findRun(sql, append.run);
   if (row === undefined) return runNotFound(append.run);
   try {

@@ -42,7 +42,7 @@ export const GOAL = 'goal';
 /** As a search calls it: what it gives is looked at before it is used. */
 export type DomainFunction = (state: HtnState, ...args: readonly Json[]) => unknown;
 
-export interface NamedMethod {
+interface NamedMethod {
   readonly name: string;
   readonly run: DomainFunction;
 }

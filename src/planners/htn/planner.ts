@@ -49,7 +49,7 @@ import {
 } from './work.ts';
 
 /** What such a planner goes by in one run. */
-export interface Knowledge extends Helpers {
+interface Knowledge extends Helpers {
   readonly resolve: Resolve;
   readonly fingerprint?: Means['fingerprint'];
   tables(): HtnTables | Promise<HtnTables>;

@@ -4,7 +4,7 @@ import { coerceToSchema, DEFAULT_PARSE_LIMITS, isObjectSchema, type ParseIssue, 
 import { explainSchemaError, firstIssues, schemaErrors } from '#schema';
 
 /** The answer as the user's schema wants it, or what does not fit, in words for the model. */
-export type ReadAnswer =
+type ReadAnswer =
   /** `exact`: well-formed JSON was written, and nothing was changed to make it fit. */
   { readonly answer: Json; readonly exact: boolean } | { readonly misfit: string };
 

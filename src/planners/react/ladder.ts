@@ -111,7 +111,7 @@ function madeProgress({ calls }: Step): boolean {
   return calls.some(({ outcome }) => outcome.kind !== 'error' || counterOf(outcome.error.code) === undefined);
 }
 
-export type Counters = Readonly<Record<RepairCounter, number>>;
+type Counters = Readonly<Record<RepairCounter, number>>;
 
 export interface Rung {
   /** Names of the models that have had their tries: each has `reasks + 1`. */

@@ -88,11 +88,11 @@ export interface ReadOptions extends Callable {
 /** The reply ended before the model was done: its text is not an answer, and its last call may be half a call. */
 export const CUT_OFF: ReadonlySet<StopReason> = new Set(['length', 'interrupted', 'error']);
 
-export function isCut({ code }: ParseIssue): boolean {
+function isCut({ code }: ParseIssue): boolean {
   return code === 'truncated';
 }
 
-export function cutRefusal(tool: string): ErrorData {
+function cutRefusal(tool: string): ErrorData {
   return faultData(
     'tool_invalid_args',
     `The arguments of ${shownName(tool)} end in the middle. Send the whole call again.`,
@@ -104,7 +104,7 @@ const MAX_ISSUES = 10;
 const MAX_MESSAGE_CHARS = 256;
 
 /** What was repaired, as one remark; each field that was left out as its own. */
-export function remarksOf(issues: readonly ParseIssue[]): readonly Remark[] {
+function remarksOf(issues: readonly ParseIssue[]): readonly Remark[] {
   if (issues.length === 0) return NO_REMARKS;
   const dropped = new Set(
     issues.flatMap((issue) => (issue.code === 'extra_field_dropped' ? [issue.field ?? issue.message] : [])),

@@ -91,13 +91,13 @@ export interface Task {
   readonly history?: readonly A2aMessage[];
 }
 
-export interface StatusUpdate {
+interface StatusUpdate {
   readonly taskId: string;
   readonly contextId: string;
   readonly status: A2aTaskStatus;
 }
 
-export interface ArtifactUpdate {
+interface ArtifactUpdate {
   readonly taskId: string;
   readonly contextId: string;
   readonly artifact: Artifact;

@@ -2,7 +2,7 @@
 import type { Json, JsonObject } from '#core';
 
 /** The role of a message that is streamed. */
-export type SpokenRole = 'assistant' | 'user';
+type SpokenRole = 'assistant' | 'user';
 
 export interface AgUiToolCall {
   readonly id: string;
@@ -62,7 +62,7 @@ export interface Interrupt {
   readonly subagentRunId?: string;
 }
 
-export type RunOutcome =
+type RunOutcome =
   | { readonly type: 'success'; readonly pendingToolCallIds?: readonly string[] }
   | { readonly type: 'interrupt'; readonly interrupts: readonly Interrupt[] }
   | { readonly type: 'cancelled' };
@@ -149,7 +149,7 @@ interface Payloads {
   SUBAGENT_ERROR: { readonly subagentRunId: string; readonly message: string; readonly code?: string };
 }
 
-export type AgUiEventType = keyof Payloads;
+type AgUiEventType = keyof Payloads;
 
 /** An event of the protocol, as it goes to a client. */
 export type AgUiEvent<T extends AgUiEventType = AgUiEventType> = {

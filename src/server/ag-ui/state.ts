@@ -164,7 +164,7 @@ export class StateFold {
 }
 
 /** The operations of RFC 6902 that turn `before` into `after`. The same object is not compared again. */
-export function patchOf(before: Json, after: Json, path = ''): readonly PatchOperation[] {
+function patchOf(before: Json, after: Json, path = ''): readonly PatchOperation[] {
   if (before === after) return [];
   if (isJsonObject(before) && isJsonObject(after)) {
     const removed = Object.keys(before).filter((key) => !Object.hasOwn(after, key));

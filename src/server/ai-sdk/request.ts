@@ -78,7 +78,7 @@ export type ClientToolOutput = { readonly toolCallId: string } & (
   | { readonly errorText: string }
 );
 
-export interface ClientPart extends JsonObject {
+interface ClientPart extends JsonObject {
   readonly type: string;
 }
 

@@ -45,7 +45,7 @@ export function api(options: ApiOptions = {}): Part {
 }
 
 /** The whole table. */
-export function apiRoutes(path: string, signedEvents: readonly SignedEvents[]): readonly ApiRoute[] {
+function apiRoutes(path: string, signedEvents: readonly SignedEvents[]): readonly ApiRoute[] {
   const description = route('get /openapi.json', {
     tag: 'description',
     summary: 'This API as OpenAPI 3.1.',

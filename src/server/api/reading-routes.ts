@@ -88,7 +88,7 @@ export function idIn(context: Context, after: string | undefined): string | unde
   return header === undefined || header === '' ? after : header;
 }
 
-export function wantsStream(context: Context): boolean {
+function wantsStream(context: Context): boolean {
   return /\btext\/event-stream\b/.test(context.req.header('accept') ?? '');
 }
 

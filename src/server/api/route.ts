@@ -46,7 +46,7 @@ export interface ApiRequest<P extends string = string, Q = object, B = unknown> 
 }
 
 /** The run that the path names: the visitor may do with it what the route does. */
-export interface FoundRun {
+interface FoundRun {
   readonly run: Run;
   readonly record: RunRecord;
 }

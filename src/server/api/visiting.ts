@@ -80,7 +80,7 @@ export async function shownPage<T>(
 }
 
 /** Whether the visitor may look at all runs of a turn: at its last run, and at those that it has gone on with. */
-export async function seesTurn(visit: Visit, turn: string): Promise<boolean> {
+async function seesTurn(visit: Visit, turn: string): Promise<boolean> {
   if (visit.access.may === undefined) return true;
   for (let run: string | undefined = turn; run !== undefined; ) {
     const record: RunRecord | undefined = await visit.seen(run);

@@ -27,7 +27,7 @@ export interface Ground extends PartContext, ResultWords {
 }
 
 /** The key of a call in its `_meta`: a call that is sent again with the same key finds its run. */
-export const KEY_META = 'pilotage/idempotencyKey';
+const KEY_META = 'pilotage/idempotencyKey';
 const MAX_KEY_CHARS = 256;
 
 /** The checked parameters of a `tools/call`. */

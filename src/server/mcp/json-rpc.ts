@@ -15,7 +15,7 @@ export interface RpcMessage {
 
 export const PARSE_ERROR = -32_700;
 export const INVALID_PARAMS = -32_602;
-export const INTERNAL_ERROR = -32_603;
+const INTERNAL_ERROR = -32_603;
 export const SESSION_NOT_FOUND = -32_001;
 export const METHOD_NOT_ALLOWED = -32_000;
 export const HEADER_MISMATCH = -32_020;

@@ -26,7 +26,7 @@ import type {
 } from '#journal';
 import type { VirtualClock } from '../time-and-chance.ts';
 
-export interface JournalBench {
+interface JournalBench {
   readonly journal: Journal;
   readonly clock: VirtualClock;
   /** Another journal on the same storage. */

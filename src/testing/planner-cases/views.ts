@@ -8,7 +8,7 @@ export const value = (json: Json): Outcome => ({ kind: 'value', value: json });
 const failed = (code: string): Outcome => ({ kind: 'error', error: error(code) });
 
 /** A step that was carried out, with an outcome for each call. */
-export function closed(index: number, decision: Decision, outcomes: readonly Outcome[]): Step {
+function closed(index: number, decision: Decision, outcomes: readonly Outcome[]): Step {
   const calls = outcomes.map((outcome, call) =>
     Object.freeze({ outcome, startedAt: index, endedAt: index + 1, attempts: 1, seq: index * 10 + call + 2 }),
   );

@@ -124,7 +124,7 @@ function openSlots(slots: Iterable<number>, known: ReadonlySet<number>): number 
 }
 
 /** Fills in `binding` and yields, once for each way to do it. */
-export function* matches({ test, levels }: Matcher, state: HtnState, binding: Binding): Generator<void, void, void> {
+function* matches({ test, levels }: Matcher, state: HtnState, binding: Binding): Generator<void, void, void> {
   const top = levels[0];
   if (top === undefined || !test(state, binding)) return;
   const stack = [{ level: top, rows: top.rows(state, binding), next: 0 }];
