@@ -145,7 +145,7 @@ function asGiven(
 ): Json | Promise<Json> {
   const decided =
     branch.routes === undefined ? branch.args : (openRoute(branch, (id) => recordOf(id)?.outcome)?.args ?? null);
-  const args = edited ?? decided;
+  const args = edited === undefined ? decided : edited;
   if (isAlone) return args;
   const references = allReferencesIn(args);
   return references.length === 0 ? unescaped(args) : resolved(step, args, references, recordOf, ports);

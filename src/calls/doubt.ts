@@ -46,14 +46,14 @@ interface CutOff {
   readonly token: string;
 }
 
-/** The pause for a call of a run that is to end: it is not looked up. Its arguments are those that were decided. */
+/** The pause for a call of a run that is to end: it is not looked up. Its arguments are those that were decided, or what a person gave in their place. */
 export function doubtPause({ identity, open, call, why, token }: CutOff): Paused {
   const { step, decision } = open.move;
   const branch = branchesOf(decision)[call];
-  const approved = open.approvals.find((approval) => approval.call === call)?.args;
+  const given = [...open.approvals, ...open.edits].find((one) => one.call === call && one.args !== undefined);
   const doubt: Doubt = {
     tool: branch?.tool ?? '',
-    args: approved ?? branch?.args ?? null,
+    args: given?.args !== undefined ? given.args : (branch?.args ?? null),
     key: `${keyPrefixOf(identity)}/${step}.${call}`,
     since: open.began.find((begun) => begun.call === call)?.at ?? open.move.startedAt,
     why,

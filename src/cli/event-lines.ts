@@ -368,7 +368,7 @@ function answerText({ verdict, reason, args, nodes, payload, by }: RunEvent<'pau
   const said = reason === 'client_tool' ? 'the client says that it has failed' : settled;
   const what = verdict === 'settle' ? said : verdict;
   const words = [`▶ ${what} (${reason})${byWhom(by)}`];
-  const edit = args ?? nodes;
+  const edit = args === undefined ? nodes : args;
   if (edit !== undefined) words.push(`with ${terminalJson(edit)}`);
   if (typeof because === 'string') words.push(`“${shortLine(because, 160)}”`);
   return words.join('  ');

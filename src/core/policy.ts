@@ -159,7 +159,15 @@ function callsOfStep({ index, decision, calls, given = [] }: Step): PolicyEarlie
     const record = calls[call];
     if (record === undefined) return [];
     const other = given.find((one) => one.call === call);
-    return [Object.freeze({ step: index, call, tool, args: other?.args ?? args, outcome: record.outcome.kind })];
+    return [
+      Object.freeze({
+        step: index,
+        call,
+        tool,
+        args: other === undefined ? args : other.args,
+        outcome: record.outcome.kind,
+      }),
+    ];
   });
 }
 
@@ -168,6 +176,14 @@ function callsBefore({ step, decision, calls, given, call: asked }: PolicyOpenSt
     const record = calls[call] ?? null;
     if (call === asked || (call > asked && record === null)) return [];
     const other = given.find((one) => one.call === call && one.args !== undefined);
-    return [Object.freeze({ step, call, tool, args: other?.args ?? args, outcome: record?.outcome.kind ?? 'open' })];
+    return [
+      Object.freeze({
+        step,
+        call,
+        tool,
+        args: other?.args === undefined ? args : other.args,
+        outcome: record?.outcome.kind ?? 'open',
+      }),
+    ];
   });
 }

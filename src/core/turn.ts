@@ -63,6 +63,8 @@ export interface TurnOrigin {
   readonly succeeds?: string;
   /** The turn that this one has interrupted, and whose messages are its own, too. */
   readonly interrupts?: string;
+  /** How long its agent lets it take from when its turn has come: it may have waited for long before. */
+  readonly deadlineMs?: number;
 }
 
 /** Ids of controls begin like this that carry a message of a session into a run. */

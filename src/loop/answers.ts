@@ -458,7 +458,8 @@ async function editRefusal(
   nodes: Json | undefined,
   { misfit, isTakenOut }: Pick<AnswerPorts, 'misfit' | 'isTakenOut'>,
 ): Promise<PilotageError | undefined> {
-  if (!isJsonObject(nodes) || open === null || !isPlan(open.move.decision)) return undefined;
+  if (!isJsonObject(nodes)) return undefined;
+  if (open === null || !isPlan(open.move.decision)) return cannotEdit('it has no plan that is under way');
   const branches = branchesOf(open.move.decision);
   const indexById = new Map(branches.map((branch, index) => [branchId(branch, index), index]));
   for (const [id, edit] of Object.entries(nodes)) {
@@ -506,5 +507,5 @@ function isUnderWay(open: OpenStep, index: number): boolean {
 }
 
 function cannotEdit(why: string): PilotageError {
-  return new PilotageError('payload_invalid', `The plan was not changed, and stays paused: ${why}.`);
+  return new PilotageError('payload_invalid', `The plan was not changed, and the run stays paused: ${why}.`);
 }

@@ -65,10 +65,13 @@ function turnOf(
   at: number,
 ): NewRun {
   const { deadlineAt, ...limits } = state.unwinding?.limits ?? state.limits;
+  const { deadlineMs } = state.turn ?? {};
   // A deadline is as far away as it was for the run itself.
   const left =
-    deadlineAt === undefined ? limits : { ...limits, deadlineAt: timeAfter(at, deadlineAt - state.startedAt) };
-  return began(state, run, at, { ...own, limits: left, turn: { messages: [message] } });
+    deadlineAt === undefined || deadlineMs !== undefined
+      ? limits
+      : { ...limits, deadlineAt: timeAfter(at, deadlineAt - state.startedAt) };
+  return began(state, run, at, { ...own, limits: left, turn: { messages: [message], ...defined({ deadlineMs }) } });
 }
 
 /** The run that goes on with the conversation, or with the work. It has what is left of the money, the tokens and the time. */

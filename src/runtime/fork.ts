@@ -35,6 +35,7 @@ import {
   type Started,
   type Step,
   type TaskEnded,
+  type TurnOrigin,
   validateControl,
 } from '#core';
 import type { ArtifactStore } from '#journal';
@@ -237,9 +238,14 @@ function cutBefore(entries: readonly Entry[], step: number): number {
 }
 
 function startOf(first: Started & Entry, { identity, agent, pin }: ForkPlan): Started & Entry {
-  // It begins at once, and nobody's schedule has started it.
-  const { task: _, startsAt: __, schedule: ___, ...started } = first;
+  // It begins at once, nobody's schedule has started it, and its time is not that of the run.
+  const { task: _, startsAt: __, schedule: ___, turn, ...others } = first;
+  const started = turn === undefined ? others : { ...others, turn: withoutDeadline(turn) };
   return { ...started, identity, agent, pin, conversation: false };
+}
+
+function withoutDeadline({ deadlineMs: _, ...turn }: TurnOrigin): TurnOrigin {
+  return turn;
 }
 
 /** The run's limits at that step, raised or not, without its deadline, which was for the run. */

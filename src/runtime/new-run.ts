@@ -81,7 +81,10 @@ export async function firstEntry(
 ): Promise<Entry> {
   const { agents, deps } = starting;
   const agent = options.agent === undefined ? agents.default : agents.named(options.agent);
-  const started = beginning(starting, agent, query, identity, options, startsAt);
+  const { deadlineMs, ...others } = agent.limits ?? {};
+  // The time of a turn is counted from when its turn has come.
+  const begun = turn === undefined ? agent : { ...agent, limits: others };
+  const started = beginning(starting, begun, query, identity, options, startsAt);
   const turns = options.history && readHistory(options.history);
   const { context: about, inputs: files = NO_FILES } = options;
   const inputs = files.length === 0 ? NO_FILES : await fetchedFiles(files, starting.files ?? {});
@@ -91,7 +94,7 @@ export async function firstEntry(
   const more = {
     ...defined({
       asked: asked && capture<StartRequest>(asked, 'run.asked').json,
-      turn,
+      turn: turn && { ...turn, ...defined({ deadlineMs }) },
       schedule,
       startsAt,
       history,

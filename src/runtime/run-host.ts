@@ -15,6 +15,7 @@ import { type ForkOptions, forkRun } from './fork.ts';
 import type { ReopenAs } from './reopen.ts';
 import { type ReplayReport, replayRun } from './replay.ts';
 import { type TaskProgress, watchProgressOfTasks } from './task-record.ts';
+import { MAX_UNDER_WAY, UNDER_WAY } from './waking.ts';
 
 /** Where a run is read, and how it is waited for. */
 export type RunSources = Pick<FollowOptions<never>, 'journal' | 'run' | 'hub' | 'clock' | 'isDriven' | 'waiting'>;
@@ -73,6 +74,26 @@ export class RunHost {
   async drive(run: string, acceptChanges: boolean): Promise<void> {
     this.assertOpen();
     await this.fleet.claimAndDrive(run, acceptChanges);
+  }
+
+  /**
+   * Drives the run here, and the tasks below it that may go on, unless other processes do.
+   * @param acceptChanges also where the code has changed since they started.
+   * @throws PilotageError `run_changed`, of the run or of a task, when all that can has gone on.
+   */
+  async driveWithTasks(run: string, acceptChanges: boolean): Promise<void> {
+    await this.drive(run, acceptChanges);
+    const refused: unknown[] = [];
+    const below = [run];
+    for (let parent = below.pop(); parent !== undefined; parent = below.pop()) {
+      const tasks = await this.deps.journal.list({ parent, status: UNDER_WAY, limit: MAX_UNDER_WAY });
+      for (const { identity, wakeAt = 0, readAt } of tasks) {
+        below.push(identity.run);
+        const mayGoOn = acceptChanges || (wakeAt !== null && wakeAt <= readAt);
+        if (mayGoOn) await this.drive(identity.run, acceptChanges).catch((error: unknown) => refused.push(error));
+      }
+    }
+    if (refused.length > 0) throw refused[0];
   }
 
   /**

@@ -226,7 +226,7 @@ export class Run {
    * off by a crash just goes on. A run that has failed goes on too, whatever the cause was; who resumed it is recorded. A task that
    * has failed cannot be resumed, since the run that it worked for was told of the failure.
    * @throws PilotageError `run_not_found`, `run_ended` for a run that finished or was cancelled, `pause_not_found` for an answer to a pause that is not open, or
-   * `run_changed`.
+   * `run_changed`, also of a task below it; `acceptChanges` is for these too.
    */
   async resume(options: Resumption = {}): Promise<void> {
     assertOptions('resume', options, RESUMPTION);
@@ -248,19 +248,19 @@ export class Run {
     if (given && !acceptChanges) return this.steer('RESUME', answer);
     // The run waits only for an answer that is stored already, and that no process has taken yet.
     const isAnswered = (await this.#host.deps.journal.inbox(this.id)).length > 0;
-    if (isAnswered && (!given || acceptChanges)) return this.#host.drive(this.id, acceptChanges);
+    if (isAnswered && (!given || acceptChanges)) return this.#host.driveWithTasks(this.id, acceptChanges);
     const state = await this.#folded();
     if (state.ending !== null) {
       return this.#reopen(undefined, acceptChanges);
     }
-    if (acceptChanges) await this.#host.drive(this.id, true);
+    if (acceptChanges) await this.#host.driveWithTasks(this.id, true);
     // Only a pause of the run itself is answered; a run that was cut off, or waits for a task, just goes on.
     const asks = state.pauses.length > 0 && isPaused(state) && !acceptsOnly(state, acceptChanges);
     if (given || asks) return this.steer('RESUME', answer);
     // A model that is away asks nobody anything: to resume is the whole answer, also for tasks that wait for a model.
     const away = pausesBelow(state).filter(({ reason }) => reason === 'model_unavailable');
     for (const { token } of away) await this.steer('RESUME', { token }).catch(unlessOldNews);
-    return this.#host.drive(this.id, acceptChanges);
+    return this.#host.driveWithTasks(this.id, acceptChanges);
   }
 
   /**

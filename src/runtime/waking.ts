@@ -13,9 +13,9 @@ import type { Postponed } from './postponed.ts';
 import type { Cover } from './slices.ts';
 import type { QueuedRun } from './slots.ts';
 
-const UNDER_WAY: readonly RunStatus[] = ['pending', 'running', 'waiting', 'paused'];
+export const UNDER_WAY: readonly RunStatus[] = ['pending', 'running', 'waiting', 'paused'];
 /** More tasks of one run are hardly under way at once: those that it spawned, and those that carry out its calls. */
-const MAX_UNDER_WAY = 200;
+export const MAX_UNDER_WAY = 200;
 
 export interface WakePorts {
   readonly later: Postponed;

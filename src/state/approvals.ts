@@ -74,7 +74,8 @@ export function noteApproved(open: OpenStep, pause: OpenPause, { by, args }: Res
     if (before === undefined) open.approvals.push(args === undefined ? { call } : { call, args });
     return;
   }
-  const now = args ?? given ?? before?.args;
+  // Null is an argument like any other.
+  const now = [args, given, before?.args].find((one) => one !== undefined);
   const isOther = args !== undefined || given !== undefined;
   const people = [
     ...(isOther ? [] : (before?.by ?? [])),

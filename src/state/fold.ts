@@ -29,6 +29,7 @@ import {
   type SteeringTurn,
   type Step,
   type Turn,
+  timeAfter,
   type Usage,
 } from '#core';
 import { applyApproved, applyEscalated, applyReminded, applyRuled, revokeRule } from './approvals.ts';
@@ -304,6 +305,14 @@ function apply(state: RunState, entry: Entry): void {
     case 'turn_started': {
       const { continues, query, inputs, history, author = null } = entry;
       state.continues = continues;
+      const { deadlineMs } = state.turn ?? {};
+      if (deadlineMs !== undefined) {
+        const { deadlineAt = Number.POSITIVE_INFINITY } = state.limits;
+        state.limits = deepFreeze({
+          ...state.limits,
+          deadlineAt: Math.min(deadlineAt, timeAfter(entry.at, deadlineMs)),
+        });
+      }
       if (history !== undefined) state.history = history;
       if (inputs !== undefined) state.context = Object.freeze({ ...state.context, inputs });
       if (query === undefined) return;

@@ -129,11 +129,12 @@ function view(decision: Decision, progress: Progress): PlanView | undefined {
     const outcome = calls[call]?.outcome;
     const error = outcome && errorOf(outcome);
     const way = wayOf(branch, after, ended);
+    const given = progress.args?.get(call);
     return {
       id: branchId(branch, call),
       call,
       tool: branch.tool,
-      args: progress.args?.get(call) ?? (branch.routes === undefined ? branch.args : (way?.args ?? null)),
+      args: given !== undefined ? given : branch.routes === undefined ? branch.args : (way?.args ?? null),
       after,
       ...defined({ when: branch.when, routes: branch.routes }),
       status: outcome === undefined ? openStatus(call, way !== undefined, progress) : ENDED[outcome.kind],

@@ -25,9 +25,10 @@ export function reserveOn(
 }
 
 /** When the time of the run is over; of a run that has a last move to make, when it has to be asked for it. */
-export function deadlineOf(state: Pick<RunState, 'limits' | 'answering' | 'startedAt'>): number | undefined {
-  const { limits, answering, startedAt } = state;
+export function deadlineOf(state: Pick<RunState, 'limits' | 'answering' | 'startedAt' | 'turn'>): number | undefined {
+  const { limits, answering, startedAt, turn } = state;
   const { deadlineAt } = limits;
   if (deadlineAt === undefined || limits.onCeiling !== 'answer' || answering !== null) return deadlineAt;
-  return deadlineAt - Math.min(Math.max(0, deadlineAt - startedAt) / PART, MOST_MS);
+  const whole = turn?.deadlineMs ?? Math.max(0, deadlineAt - startedAt);
+  return deadlineAt - Math.min(whole / PART, MOST_MS);
 }

@@ -25,7 +25,7 @@ import type { UnnamedTool } from './unnamed-tool.ts';
 
 /** The most that a run of an agent may use. If the run is started with limits too, the smaller value counts on each axis. */
 export interface AgentLimits extends Pick<Limits, 'steps' | 'calls' | 'costUsd' | 'tokens'> {
-  /** Milliseconds from the start of the run. */
+  /** Milliseconds from the start of the run; of a turn of a session, from when its turn has come. */
   readonly deadlineMs?: number;
 }
 

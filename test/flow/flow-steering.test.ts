@@ -1,7 +1,16 @@
 /** People and crashes in the middle of a flow. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type Effect, type Identity, type Json, local, type PlannerFunction } from '#core';
+import {
+  type Effect,
+  type Identity,
+  type Json,
+  local,
+  type PlannerFunction,
+  type PolicyAnswer,
+  type PolicyCall,
+  type PolicyView,
+} from '#core';
 import { edge, type Flow, flow, join, map, node, predicateRouter } from '#flow';
 import { memoryJournal } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
@@ -101,6 +110,49 @@ describe('a person at a flow', () => {
     await run.resume({ nodes: { end: { args: 'edited' } } });
     expect(await run.result()).toMatchObject({ status: 'finished', payload: 'edited-end' });
     expect(w.calls).toEqual(['a', 'b', 'c', 'end']);
+  });
+
+  it('null is an argument like any other: approved, and given to a node that has not begun', async () => {
+    const got: unknown[] = [];
+    const policy = ({ tool }: PolicyCall, view: PolicyView): PolicyAnswer => {
+      if (tool === 'end') got.push(view.calls.find((call) => call.tool === 'pay')?.args);
+      return 'allow';
+    };
+    const held = gate();
+    const a = node('a', {
+      effect: 'read',
+      execute: async (text: string) => {
+        got.push('a');
+        await held.opened;
+        return text;
+      },
+    });
+    const pay = node('pay', {
+      effect: 'once',
+      inputSchema: z.string().nullable(),
+      needsApproval: (text) => text !== null,
+      execute: (text) => {
+        got.push(text);
+        return 'paid';
+      },
+    });
+    const end = node('end', { effect: 'read', execute: (text: string) => text });
+    const edges = [edge(a, pay), edge(pay, end)];
+    const made = flow({ name: 'paying', inputSchema: z.string(), entry: a, exit: end, edges });
+    const runtime = placed([made], { policy });
+    const run = await made.start(runtime, 'x', { identity: identity() });
+    await until(() => got.length === 1);
+    await run.steer('PAUSE');
+    held.open();
+    await run.result();
+    await run.resume({ nodes: { pay: { args: null } } });
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    expect(got).toEqual(['a', null, null]);
+    const other = await made.start(runtime, 'x', { identity: identity() });
+    expect(await other.result()).toMatchObject({ status: 'paused' });
+    await other.approve(undefined, { args: null });
+    expect(await other.result()).toMatchObject({ status: 'finished' });
+    expect(got.slice(3)).toEqual(['a', null, null]);
   });
 
   it('a node that is taken out leaves the flow without its exit, and the error names it', async () => {
@@ -215,6 +267,27 @@ describe('a person at a flow', () => {
     await second.run(id).approve();
     expect(await second.run(id).result()).toMatchObject({ status: 'finished', payload: 'x-a-b-end' });
   });
+});
+
+it('a deploy with another graph of a flow in a flow is run_changed of the run above, and goes on when somebody accepts it there', async () => {
+  const path = temporaryFile();
+  const outer = (more: { inputSchema?: z.ZodString } = {}): Flow<string, string> => {
+    const ask = node('ask', { effect: 'once', needsApproval: true, execute: (text: string) => `${text}-ask` });
+    const end = node('end', { effect: 'read', ...more, execute: (text: string) => `${text}-end` });
+    const inner = flow({ name: 'inner', inputSchema: z.string(), entry: ask, exit: end, edges: [edge(ask, end)] });
+    const sub = inner.asNode('sub');
+    return flow({ name: 'outer', inputSchema: z.string(), entry: sub, exit: sub, edges: [] });
+  };
+  const old = outer();
+  const first = placed([old], { journal: path });
+  const { id } = await old.start(first, 'x', { identity: identity() });
+  await first.run(id).result();
+  await first.close();
+  const run = placed([outer({ inputSchema: z.string() })], { journal: path, onFault: () => {} }).run(id);
+  await run.approve();
+  await expect(run.resume()).rejects.toMatchObject({ code: 'run_changed' });
+  await run.resume({ acceptChanges: true });
+  expect(await run.result()).toMatchObject({ status: 'finished', payload: 'x-ask-end' });
 });
 
 /** A process that dies, and one that takes over. */

@@ -1,8 +1,13 @@
 /** A person at a plan that is under way: it is held between two nodes, changed, taken up again, or given up. */
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Branch, Decision, RunView } from '#core';
+import { memoryJournal } from '#journal';
 import type { Run } from '#runtime';
+import { VirtualClock } from '#testing';
 import type { Tool } from '#tools';
+import { cutJournal } from '../kit/journals.ts';
+import { ANY } from '../kit/tools.ts';
+import { gate, until } from '../kit/waiting.ts';
 import { start, type World, world } from '../kit/world.ts';
 
 const ran: { id: string; args: unknown }[] = [];
@@ -140,6 +145,57 @@ describe('a plan that is paused', () => {
     expect(await here.journal.get(run.id)).toMatchObject({ status: 'paused' });
     expect(ran.map(({ id }) => id)).toEqual(['a']);
   });
+});
+
+it('what a node was given in place of its plan is what is asked about when nobody knows whether it has happened', async () => {
+  const clock = new VirtualClock();
+  const journal = memoryJournal({ clock });
+  const dying = cutJournal(journal);
+  const [held, entered] = [gate(), gate()];
+  const tools: Tool[] = [
+    { name: 'work', description: 'd', effect: 'read', inputSchema: ANY, execute: () => held.opened.then(() => null) },
+    {
+      name: 'pay',
+      description: 'd',
+      effect: 'once',
+      inputSchema: ANY,
+      execute: () => {
+        entered.open();
+        return new Promise(() => {});
+      },
+    },
+  ];
+  const branches = [node('a'), node('b', { tool: 'pay', args: { amount: 100 }, after: ['a'] })];
+  const planner = (): Decision => ({ kind: 'call_parallel', plan: 'p', branches, onInvalid: 'per_branch' });
+  const first = world({ planner, tools, journal: dying.journal, clock });
+  const run = await start(first, { limits: { deadlineAt: clock.now() + 30_000 } });
+  await until(async () => (await journal.read(run.id)).some(({ kind }) => kind === 'moved'));
+  await run.steer('PAUSE');
+  await until(async () => (await journal.read(run.id)).some(({ kind }) => kind === 'control'));
+  held.open();
+  await run.result();
+  await run.resume({ nodes: { b: { args: { amount: 40 } } } });
+  await entered.opened;
+  dying.cut();
+  clock.advance(60_000);
+  const { runtime } = world({ planner, tools, journal, clock });
+  open.push(runtime);
+  await runtime.run(run.id).resume();
+  await until(async () => (await runtime.run(run.id).state()).pauses.length > 0);
+  expect((await runtime.run(run.id).state()).pauses).toMatchObject([
+    { reason: 'in_doubt', payload: { tool: 'pay', args: { amount: 40 } } },
+  ]);
+});
+
+it('whoever resumes a run whose plan has come to its end meanwhile is told that nothing can be changed of it', async () => {
+  const { run } = await paused([node('a')]);
+  await expect(run.resume({ nodes: { a: { skip: true } } })).rejects.toMatchObject({
+    code: 'payload_invalid',
+    message: expect.stringMatching(/no plan that is under way/),
+  });
+  expect(await run.result()).toMatchObject({ status: 'paused' });
+  await run.resume();
+  expect(await run.result()).toMatchObject({ status: 'finished' });
 });
 
 describe('REDIRECT in the middle of a plan', () => {

@@ -4,6 +4,7 @@ import { PilotageError, type PlannerFunction } from '#core';
 import { type Append, type Journal, memoryJournal } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
 import type { Session } from '#runtime';
+import { agent } from '#tools';
 import { asks, call, finish, watched } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
 import { changed } from '../kit/journals.ts';
@@ -438,4 +439,30 @@ it('a message that was accepted just before its session was deleted is no error'
   expect(await second.runtime.session('s').send('two')).toMatchObject({ as: 'steered', turn: asked.turn });
   expect(second.faults).toEqual([]);
   await second.runtime.close();
+});
+
+it('the time that an agent gives its runs is counted from when the turn has come, however long it waited', async () => {
+  const stops: PlannerFunction = ({ query, trajectory: { count } }) =>
+    query === 'stop' && count === 0 ? { kind: 'request_pause', reason: 'external_event' } : finish(`re ${query}`);
+  const quick = agent({
+    name: 'quick',
+    planner: { name: 'stops', next: stops },
+    tools: [],
+    limits: { deadlineMs: 60_000 },
+  });
+  const made = world({ agents: [quick] });
+  const { runtime, clock } = made;
+  onTestFinished(() => runtime.close());
+  const session = runtime.session('s');
+  const first = await session.send('stop');
+  await first.result();
+  const second = await session.send('two');
+  clock.advance(100_000);
+  await runtime.run(first.turn).resume();
+  expect(await first.result()).not.toMatchObject({ answer: 're stop' });
+  expect(await second.result()).toMatchObject({ status: 'finished', answer: 're two' });
+  const { limits } = await runtime.run(second.turn).state();
+  expect(limits.deadlineAt).toBe(clock.now() + 60_000);
+  clock.advance(100_000);
+  expect(await (await runtime.run(second.turn).fork({ step: 0 })).result()).toMatchObject({ answer: 're two' });
 });

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '#core';
-import { memoryJournal } from '#journal';
+import { type Journal, memoryJournal } from '#journal';
 import { createRuntime } from '#runtime';
 import { post, type WebhooksOptions, webhooks } from '#server';
 import { Effects, scenarioAgent } from '../../examples/scenario-agent.ts';
@@ -154,6 +154,53 @@ describe('webhooks', () => {
     const { events } = await waits.recorded();
     await until(() => positionsOnce(to, waits.id).length === events.length);
     expect(positionsOnce(to, waits.id)).toEqual(events.map(({ seq }) => seq));
+  });
+
+  it('that several processes put at once have one secret, which each of them is given', async () => {
+    const to = await receiver();
+    const { journal, hooks } = hooked(to);
+    const runtime = createRuntime({ agents: [scenarioAgent(new Effects())], journal });
+    onTestFinished(() => runtime.close());
+    const other = webhooks({ runtime, allowHosts: [to.host] });
+    const put = (by: typeof hooks) => by.put({ id: 'crm', tenant: 'acme', url: to.url });
+    const secrets = (await Promise.all([put(hooks), put(other), put(hooks)])).map(({ secret }) => secret);
+    expect(new Set(secrets)).toEqual(new Set([(await hooks.get('acme', 'crm'))?.secret]));
+  });
+
+  it('that are retried while another process delivers are not put back to where they were', async () => {
+    const to = await receiver();
+    to.answers = [410];
+    const made = hooked(to);
+    await made.hooks.put({ id: 'crm', tenant: 'acme', url: to.url });
+    working(made);
+    const run = await made.start('say a');
+    await run.result();
+    await until(async () => (await made.hooks.state('acme', 'crm'))?.gaveUp === 1);
+    const end = (await made.runtime.run(run.id).record()).head;
+    // Another one has looked at what has failed, and meanwhile it is delivered.
+    const { store } = made.journal;
+    const slow: typeof store = new Proxy(store, {
+      get: (target, key) => {
+        if (key !== 'list') return Reflect.get(target, key).bind(target);
+        return async (...args: Parameters<typeof store.list>) => {
+          const page = await target.list(...args);
+          await made.hooks.retry('acme', 'crm');
+          await until(async () => (await made.hooks.deliveries('acme', 'crm'))[0]?.done === true);
+          return page;
+        };
+      },
+    });
+    const journal: Journal = new Proxy(made.journal, {
+      get: (target, key) => {
+        const own: unknown = Reflect.get(target, key);
+        if (key === 'store') return slow;
+        return typeof own === 'function' ? own.bind(target) : own;
+      },
+    });
+    const runtime = createRuntime({ agents: [scenarioAgent(new Effects())], journal });
+    onTestFinished(() => runtime.close());
+    expect(await webhooks({ runtime, allowHosts: [to.host] }).retry('acme', 'crm')).toBe(0);
+    expect(await made.hooks.deliveries('acme', 'crm')).toEqual([{ run: run.id, position: end, done: true }]);
   });
 
   it('are looked at no more when their one run has ended, and are erased with their user', async () => {

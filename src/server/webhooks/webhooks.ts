@@ -1,5 +1,5 @@
 /** `webhooks()`: posts recorded events of runs to the addresses of webhooks, at least once and in order. */
-import { asJson, assertOptions, defined, type OptionShape, PilotageError } from '#core';
+import { asJson, assertOptions, defined, type Namespace, type OptionShape, PilotageError } from '#core';
 import type { PartStore, Runtime } from '#runtime';
 import { type ErrorText, plainErrorText } from '../problem.ts';
 import { Deliverer, type DelivererOptions } from './deliverer.ts';
@@ -97,16 +97,23 @@ export class Webhooks {
   ): Promise<Webhook> {
     await this.assertUrl(options.url);
     const { tenant, id } = options;
-    const before = await this.get(tenant, id);
-    const secret = options.secret ?? before?.secret ?? freshSecret();
-    const since = before?.since ?? more.since ?? this.#store.now();
-    const hook: Webhook = { ...options, ...more, secret, since };
-    await this.#store.write([
-      { namespace: endedOf(tenant), key: id },
-      { namespace: hooksOf(tenant), key: id, value: asJson(hook) },
-    ]);
-    this.#deliverer?.add(hook);
-    return hook;
+    const place = { namespace: hooksOf(tenant), key: id };
+    for (;;) {
+      const item = await this.#store.get(place.namespace, id);
+      const before = item === undefined ? await this.get(tenant, id) : storedWebhook(item);
+      const secret = options.secret ?? before?.secret ?? freshSecret();
+      const since = before?.since ?? more.since ?? this.#store.now();
+      const hook: Webhook = { ...options, ...more, secret, since };
+      const writes = [
+        { namespace: endedOf(tenant), key: id },
+        { ...place, value: asJson(hook) },
+      ];
+      // When several processes put it at once, one makes the secret, and all give it back.
+      const isPut = await this.#store.write(writes, { ...place, ...(item === undefined ? {} : { value: item.value }) });
+      if (!isPut) continue;
+      this.#deliverer?.add(hook);
+      return hook;
+    }
   }
 
   /** @throws PilotageError `url_refused` for an address that is never posted to. */
@@ -176,18 +183,23 @@ export class Webhooks {
     const meant = all.filter((each) => each.error !== undefined && (run === undefined || each.run === run));
     if (run !== undefined && meant.length === 0)
       throw new PilotageError('run_not_found', `Nothing of the run ${run} waits for the webhook ${id}.`);
-    await this.#store.write(
-      meant.map((each) => ({
-        namespace: deliveriesOf({ tenant, id }),
-        key: each.run,
-        value: deliveryValue({ run: each.run, position: each.position }),
-      })),
-    );
-    this.#deliverer?.retry(
-      { tenant, id },
-      meant.map((each) => each.run),
-    );
-    return meant.length;
+    const runs: string[] = [];
+    for (const each of meant) if (await this.#forgive(deliveriesOf({ tenant, id }), each.run)) runs.push(each.run);
+    this.#deliverer?.retry({ tenant, id }, runs);
+    return runs.length;
+  }
+
+  /** Takes the failures of a run back. @returns false when it has none any more: it was delivered meanwhile, or its webhook deleted. */
+  async #forgive(namespace: Namespace, run: string): Promise<boolean> {
+    for (;;) {
+      const item = await this.#store.get(namespace, run);
+      if (item === undefined) return false;
+      const { position, claim, error } = storedDelivery(item);
+      if (error === undefined) return false;
+      const value = deliveryValue({ run, position, claim });
+      if (await this.#store.write([{ namespace, key: run, value }], { namespace, key: run, value: item.value }))
+        return true;
+    }
   }
 
   /**
