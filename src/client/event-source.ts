@@ -95,7 +95,7 @@ function messageIn(block: string): Message | undefined {
   let id: string | undefined;
   const data: string[] = [];
   for (const line of block.split('\n')) {
-    const [, field, value = ''] = /^([^:]+):? ?(.*)$/.exec(line) ?? [];
+    const [, field, value = ''] = /^([^:]+):? ?(.*)$/s.exec(line) ?? [];
     if (field === 'data') data.push(value);
     else if (field === 'event') event = value;
     else if (field === 'id') id = value;

@@ -65,6 +65,20 @@ describe('a handle of the client', () => {
     expect((await ask(path, { who: 'acme/ben' })).status).toBe(404);
   });
 
+  it('reads whatever a text holds, also what ends a line elsewhere', async () => {
+    const text = 'a\u2028b\u2029c\r\u0085\u000b\u000c: d\n\ndata: e';
+    const tool = make('say', async (_, { stream }) => {
+      await stream('log').write({ text });
+      return text;
+    });
+    const { runtime } = world({ planner: script(call('say', { text }), finish(text)), tools: [tool] });
+    const { as } = await serveApi({ runtime });
+    const run = await as('acme/ana').runs.start(text);
+    await run.result();
+    expect(await taken(run.events())).toMatchObject(await taken(runtime.run(run.id).events()));
+    expect((await taken(run.stream('log'))).map(({ value }) => value)).toEqual([{ text }]);
+  });
+
   it('tells schedules, signals and agents apart by whom they are of', async () => {
     const { as, ask } = await serveApi(world({ planner: script(finish('done')) }));
     const [ana, ben, boss] = [as('acme/ana'), as('acme/ben'), as('acme/boss/admin')];
