@@ -21,6 +21,9 @@ export interface SourceOptions {
   readonly onAgain?: () => void;
 }
 
+/** A server that keeps a connection for so long is there. One that cuts all of them at once is not. */
+const LONG_MS = 2_000;
+
 /** Ends when the server says so, or the signal is aborted. @throws ClientError. */
 export async function* receive(http: Http, path: string, options: SourceOptions): AsyncGenerator<ReceivedEvent, void> {
   const { query, signal, onAgain } = options;
@@ -34,6 +37,7 @@ export async function* receive(http: Http, path: string, options: SourceOptions)
   try {
     for (let connections = 0; !left.signal.aborted; connections += 1) {
       if (connections > 0) onAgain?.();
+      let begunAt = Number.POSITIVE_INFINITY;
       try {
         const headers = { accept: 'text/event-stream', ...(after === undefined ? {} : { 'last-event-id': after }) };
         const response = await http.response(path, {
@@ -43,6 +47,7 @@ export async function* receive(http: Http, path: string, options: SourceOptions)
           ...(query && { query }),
         });
         if (response.status === 204) return;
+        begunAt = Date.now();
         for await (const { event, data, id } of messagesOf(response)) {
           patience.found();
           if (event === 'end') return;
@@ -53,6 +58,8 @@ export async function* receive(http: Http, path: string, options: SourceOptions)
         throw new ClientError('connection_failed', 'The connection was cut.');
       } catch (error) {
         if (left.signal.aborted) return;
+        // Whoever cuts connections that are long is not away, also while nothing happens.
+        if (Date.now() - begunAt >= LONG_MS) patience.found();
         await patience.over(error, left.signal);
       }
     }
