@@ -21,7 +21,7 @@ export interface SourceOptions {
   readonly onAgain?: () => void;
 }
 
-/** A server that keeps a connection for so long is there. One that cuts all of them at once is not. */
+/** Milliseconds. A server that keeps a connection for so long is there; a server that cuts all of them at once is not. */
 const LONG_MS = 2_000;
 
 /** Ends when the server says so, or the signal is aborted. @throws ClientError. */
@@ -58,7 +58,7 @@ export async function* receive(http: Http, path: string, options: SourceOptions)
         throw new ClientError('connection_failed', 'The connection was cut.');
       } catch (error) {
         if (left.signal.aborted) return;
-        // Whoever cuts connections that are long is not away, also while nothing happens.
+        // A server whose connections hold is there, also while nothing happens.
         if (Date.now() - begunAt >= LONG_MS) patience.found();
         await patience.over(error, left.signal);
       }
