@@ -255,7 +255,10 @@ class Chat {
       return;
     }
     this.#isInterrupted = true;
-    this.#cancel().catch(this.#left.reject);
+    this.#cancel().catch((error: unknown) => {
+      // Asked again meanwhile, the chat is left.
+      if (!PilotageError.is(error, 'runtime_closed')) this.#left.reject(error);
+    });
   }
 
   async #cancel(): Promise<void> {

@@ -1,6 +1,7 @@
 /** The lines of a chat, and a terminal on which they are typed while it is written to. */
-import { clearLine, createInterface, cursorTo } from 'node:readline';
-import type { Terminal } from './terminal.ts';
+import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from 'node:readline';
+import { Writable } from 'node:stream';
+import type { Terminal, Tone } from './terminal.ts';
 
 export interface ChatInput {
   /** Somebody types, and sees what is answered meanwhile. */
@@ -16,11 +17,11 @@ export interface ChatInput {
 export function chatInput(terminal: Terminal): ChatInput {
   const { stdin, stderr } = process;
   const isTyped = stdin.isTTY === true && stderr.isTTY === true;
-  const reader = createInterface({ input: stdin, terminal: isTyped, ...(isTyped ? { output: stderr } : {}) });
+  const prompt = isTyped ? new Prompt(terminal) : undefined;
+  const reader = createInterface({ input: stdin, terminal: isTyped, ...(prompt && { output: prompt.output }) });
   // Lines that come before somebody asks for them are kept from here on.
   const lines = reader[Symbol.asyncIterator]();
-  const above = isTyped ? abovePrompt(terminal, () => reader.prompt(true)) : terminal;
-  if (isTyped) reader.prompt();
+  prompt?.begin(reader);
   let interrupt = (): void => {};
   const onInterrupt = (): void => interrupt();
   process.on('SIGINT', onInterrupt);
@@ -28,7 +29,7 @@ export function chatInput(terminal: Terminal): ChatInput {
   return {
     isTyped,
     lines,
-    terminal: above,
+    terminal: prompt ?? terminal,
     onInterrupt: (given) => {
       interrupt = given;
     },
@@ -39,30 +40,67 @@ export function chatInput(terminal: Terminal): ChatInput {
   };
 }
 
-/** Writes in the place of the prompt, which comes again below as soon as a line is whole. */
-function abovePrompt(terminal: Terminal, prompt: () => void): Terminal {
-  let isShown = true;
-  const clear = (): void => {
-    if (!isShown) return;
+/**
+ * The line that is typed, and the terminal above it: what is written takes the place of the line, which comes again below as soon as
+ * what was written ends with a whole line. Until then what is typed is not shown: the reader would clear what was written to draw it.
+ */
+class Prompt implements Terminal {
+  readonly isLive: boolean;
+  /** Where the reader shows what is typed. */
+  readonly output: Writable;
+  readonly #above: Terminal;
+  #reader: Interface | undefined;
+  #isShown = true;
+
+  constructor(above: Terminal) {
+    const { stderr } = process;
+    this.#above = above;
+    this.isLive = above.isLive;
+    this.output = new Writable({
+      decodeStrings: false,
+      write: (text: string, _, done) => {
+        if (this.#isShown) stderr.write(text);
+        done();
+      },
+    });
+    Object.defineProperty(this.output, 'columns', { get: () => stderr.columns });
+    stderr.on('resize', () => this.output.emit('resize'));
+  }
+
+  begin(reader: Interface): void {
+    this.#reader = reader;
+    // Nothing is typed any more when the input has ended, while there may be something left to say.
+    reader.on('close', () => {
+      this.#reader = undefined;
+    });
+    reader.prompt();
+  }
+
+  write(text: string): void {
+    this.#clear();
+    this.#above.write(text);
+    if (text.endsWith('\n')) this.#show();
+  }
+
+  note(text: string, tone?: Tone): void {
+    this.#clear();
+    this.#above.note(text, tone);
+    this.#show();
+  }
+
+  #clear(): void {
+    if (!this.#isShown || this.#reader === undefined) return;
+    moveCursor(process.stderr, 0, -this.#reader.getCursorPos().rows);
     cursorTo(process.stderr, 0);
-    clearLine(process.stderr, 1);
-    isShown = false;
-  };
-  const show = (): void => {
-    prompt();
-    isShown = true;
-  };
-  return {
-    isLive: terminal.isLive,
-    write: (text) => {
-      clear();
-      terminal.write(text);
-      if (text.endsWith('\n')) show();
-    },
-    note: (text, tone) => {
-      clear();
-      terminal.note(text, tone);
-      show();
-    },
-  };
+    clearScreenDown(process.stderr);
+    this.#isShown = false;
+  }
+
+  #show(): void {
+    this.#isShown = true;
+    if (this.#reader === undefined) return;
+    // The reader begins as many rows further up as the cursor stands below the beginning of what is typed.
+    process.stderr.write('\n'.repeat(this.#reader.getCursorPos().rows));
+    this.#reader.prompt(true);
+  }
 }

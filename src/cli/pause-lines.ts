@@ -71,7 +71,7 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, ways:
     if (typeof refused === 'string') add(`again    The last answer did not fit: ${shortLine(refused, 200)}`);
     for (const [index, line] of linesOf(payload).entries()) add(`${(index === 0 ? 'about' : '').padEnd(7)}  ${line}`);
     add(
-      `answer   ${ways.answer(which, pause.schema === undefined ? undefined : JSON.stringify(sampleOf(pause.schema)))}`,
+      `answer   ${ways.answer(which, pause.schema === undefined ? undefined : terminalJson(sampleOf(pause.schema)))}`,
     );
     add(`no       ${ways.reject(which)}`);
     if (pause.reason === 'client_tool') {

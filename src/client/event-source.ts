@@ -21,6 +21,9 @@ export interface SourceOptions {
   readonly onAgain?: () => void;
 }
 
+/** Milliseconds. A server that keeps a connection for so long is there; a server that cuts all of them at once is not. */
+const LONG_MS = 2_000;
+
 /** Ends when the server says so, or the signal is aborted. @throws ClientError. */
 export async function* receive(http: Http, path: string, options: SourceOptions): AsyncGenerator<ReceivedEvent, void> {
   const { query, signal, onAgain } = options;
@@ -34,6 +37,7 @@ export async function* receive(http: Http, path: string, options: SourceOptions)
   try {
     for (let connections = 0; !left.signal.aborted; connections += 1) {
       if (connections > 0) onAgain?.();
+      let begunAt = Number.POSITIVE_INFINITY;
       try {
         const headers = { accept: 'text/event-stream', ...(after === undefined ? {} : { 'last-event-id': after }) };
         const response = await http.response(path, {
@@ -43,6 +47,7 @@ export async function* receive(http: Http, path: string, options: SourceOptions)
           ...(query && { query }),
         });
         if (response.status === 204) return;
+        begunAt = performance.now();
         for await (const { event, data, id } of messagesOf(response)) {
           patience.found();
           if (event === 'end') return;
@@ -53,6 +58,8 @@ export async function* receive(http: Http, path: string, options: SourceOptions)
         throw new ClientError('connection_failed', 'The connection was cut.');
       } catch (error) {
         if (left.signal.aborted) return;
+        // A server whose connections hold is there, also while nothing happens.
+        if (performance.now() - begunAt >= LONG_MS) patience.found();
         await patience.over(error, left.signal);
       }
     }
@@ -95,7 +102,7 @@ function messageIn(block: string): Message | undefined {
   let id: string | undefined;
   const data: string[] = [];
   for (const line of block.split('\n')) {
-    const [, field, value = ''] = /^([^:]+):? ?(.*)$/.exec(line) ?? [];
+    const [, field, value = ''] = /^([^:]+):? ?(.*)$/s.exec(line) ?? [];
     if (field === 'data') data.push(value);
     else if (field === 'event') event = value;
     else if (field === 'id') id = value;

@@ -130,8 +130,8 @@ export class Patience {
   /** A while, after which it may be asked again. @throws the error, when that is for good, or has lasted too long. */
   async over(error: unknown, signal?: AbortSignal): Promise<void> {
     if (!(error instanceof ClientError) || !error.isPassing) throw error;
-    this.#failingSince ??= Date.now();
-    if (Date.now() - this.#failingSince >= this.#ms) throw error;
+    this.#failingSince ??= performance.now();
+    if (performance.now() - this.#failingSince >= this.#ms) throw error;
     await pause(this.#pauseMs, signal);
     this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS);
   }

@@ -31,6 +31,8 @@ export interface Folder {
   readonly path: string;
   write(path: string, content: string | Uint8Array): void;
   start(args: readonly string[], env?: Readonly<Record<string, string>>): Started;
+  /** In a process on a terminal that is so many columns wide: what is written to `child.stdin` is typed, and `stdout` is the terminal. */
+  startOnTerminal(args: readonly string[], columns: number): Started;
   /** One after the other: this process has one working folder. A configuration file is loaded once. */
   run(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Finished>;
 }
@@ -44,7 +46,13 @@ export function makeFolder(): Folder {
       mkdirSync(dirname(join(path, name)), { recursive: true });
       writeFileSync(join(path, name), content);
     },
-    start: (args, env = {}) => startCommand(path, args, env),
+    start: (args, env = {}) => startCommand(path, [process.execPath, MAIN, ...args], env),
+    startOnTerminal: (args, columns) => {
+      // `script` of util-linux and `stty` of coreutils make the terminal. All words here are plain ones.
+      const command = ['exec', process.execPath, MAIN, ...args].join(' ');
+      const onTerminal = ['script', '-qefc', `stty cols ${columns} rows 24; ${command}`, '/dev/null'];
+      return startCommand(path, onTerminal, { TERM: 'xterm', SHELL: '/bin/sh' });
+    },
     run: (args, env = {}) => {
       const done = before.then(() => runHere(path, args, env));
       before = done.catch(() => {});
@@ -85,8 +93,9 @@ function ofUser(cwd: string): Record<string, string> {
   return { PATH, HOME: cwd, NODE_COMPILE_CACHE };
 }
 
-function startCommand(cwd: string, args: readonly string[], env: Readonly<Record<string, string>>): Started {
-  const child = spawn(process.execPath, [MAIN, ...args], { cwd, env: { ...ofUser(cwd), ...env }, stdio: 'pipe' });
+function startCommand(cwd: string, command: readonly string[], env: Readonly<Record<string, string>>): Started {
+  const [program = '', ...args] = command;
+  const child = spawn(program, args, { cwd, env: { ...ofUser(cwd), ...env }, stdio: 'pipe' });
   let stdout = '';
   let stderr = '';
   let look = (): void => {};

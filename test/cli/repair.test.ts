@@ -9,8 +9,8 @@ import { withDatabase } from '../kit/sqlite.ts';
 import { echo } from '../kit/tools.ts';
 import { type Finished, makeFolder } from './command.ts';
 
-/** A run that has ended, of which one entry is damaged. */
-async function damaged(): Promise<string> {
+/** A run that has ended, of which one entry is damaged. @param sql what is there in the place of the entry. */
+async function damaged(sql: string): Promise<string> {
   const path = temporaryFile();
   const journal = sqliteJournal({ path });
   const runtime = createRuntime({ planner: script(call('echo')), tools: [echo], journal });
@@ -18,13 +18,24 @@ async function damaged(): Promise<string> {
   await (await runtime.start('Another', { identity: local('ana', { run: 'r2' }) })).result();
   await runtime.close();
   await journal.close();
-  withDatabase(path, (db) => db.exec("UPDATE entries SET body = '{' WHERE seq = 3 AND run = 1"));
+  // A damaged page gives what the table does not allow.
+  withDatabase(path, (db) => {
+    const made = db.prepare("SELECT sql FROM sqlite_schema WHERE name = 'entries'").get()?.['sql'];
+    const allowing = String(made).replace('body TEXT NOT NULL', 'body ANY');
+    db.exec(`ALTER TABLE entries RENAME TO whole; ${allowing}`);
+    db.exec('INSERT INTO entries (id, at, body) SELECT id, at, body FROM whole; DROP TABLE whole');
+  });
+  withDatabase(path, (db) => db.exec(`UPDATE entries SET body = ${sql} WHERE seq = 3 AND run = 1`));
   return path;
 }
 
-describe('a run with an entry that cannot be read', () => {
-  it('is listed and inspected up to there, repaired by somebody, and inspected to its end', async () => {
-    const journal = await damaged();
+describe('a run with an entry', () => {
+  it.each([
+    "'{'",
+    'NULL',
+    "x'00ff'",
+  ])('of which %s is left is listed and inspected up to there, repaired by somebody, and inspected to its end', async (sql) => {
+    const journal = await damaged(sql);
     const folder = makeFolder();
     const run = (...args: string[]): Promise<Finished> => folder.run([...args, '--journal', journal]);
     const list = await run('list');

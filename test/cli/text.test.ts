@@ -1,6 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chooseModel, duration, harmless, shellWord, shortLine, size, terminalJson } from '#cli';
+import {
+  chooseModel,
+  commandsFor,
+  duration,
+  harmless,
+  parseCommandLine,
+  pauseLines,
+  shellWord,
+  shortLine,
+  size,
+  terminalJson,
+} from '#cli';
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must never come out
 const COMMANDING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/;
@@ -24,6 +35,20 @@ describe('text for people', () => {
         expect(JSON.parse(terminalJson({ value }))).toEqual({ value });
       }),
       { numRuns: 1000 },
+    );
+  });
+
+  it('never commands the terminal by the form of a question', () => {
+    const parsed = parseCommandLine(['inspect', 'run_1']);
+    if (parsed.kind !== 'command') throw new Error('no command');
+    fc.assert(
+      fc.property(text, (evil) => {
+        const schema = { type: 'object', properties: { [`n${evil}`]: { enum: [evil] }, usual: { default: evil } } };
+        const payload = { tool: 'ask', message: evil, payload: { about: evil } };
+        const pause = { token: 'pause_1', run: 'run_1', reason: 'await_input', wait: 0, payload, schema } as const;
+        const lines = pauseLines('run_1', [pause], commandsFor('run_1', parsed.options));
+        expect(lines.map((line) => line.text).join(' ')).not.toMatch(COMMANDING);
+      }),
     );
   });
 

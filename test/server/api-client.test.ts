@@ -1,5 +1,8 @@
 /** The client of our own API beside the runtime that it stands for. */
-import { describe, expect, expectTypeOf, it } from 'vitest';
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, expectTypeOf, it, onTestFinished, vi } from 'vitest';
 import { Seen } from '#client';
 import type { RunEvent } from '#core';
 import type { ClientRun, ClientSession } from '#pilotage/client';
@@ -65,6 +68,20 @@ describe('a handle of the client', () => {
     expect((await ask(path, { who: 'acme/ben' })).status).toBe(404);
   });
 
+  it('reads whatever a text holds, also what ends a line elsewhere', async () => {
+    const text = 'a\u2028b\u2029c\r\u0085\u000b\u000c: d\n\ndata: e';
+    const tool = make('say', async (_, { stream }) => {
+      await stream('log').write({ text });
+      return text;
+    });
+    const { runtime } = world({ planner: script(call('say', { text }), finish(text)), tools: [tool] });
+    const { as } = await serveApi({ runtime });
+    const run = await as('acme/ana').runs.start(text);
+    await run.result();
+    expect(await taken(run.events())).toMatchObject(await taken(runtime.run(run.id).events()));
+    expect((await taken(run.stream('log'))).map(({ value }) => value)).toEqual([{ text }]);
+  });
+
   it('tells schedules, signals and agents apart by whom they are of', async () => {
     const { as, ask } = await serveApi(world({ planner: script(finish('done')) }));
     const [ana, ben, boss] = [as('acme/ana'), as('acme/ben'), as('acme/boss/admin')];
@@ -85,6 +102,46 @@ describe('a handle of the client', () => {
     expect(await ana.signal('order-17', { paid: true }, { id: 's1' })).toMatchObject({ isNew: false });
     const asSessionUser = await ask('/events/order-17', { method: 'POST', body: 'null', who: 'acme/ana/session_user' });
     expect(asSessionUser.status).toBe(403);
+  });
+
+  it('reads on while nothing happens and a proxy cuts every connection after some minutes', async () => {
+    const sockets: ServerResponse[] = [];
+    const server = createServer((_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+      sockets.push(response);
+    }).listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+    vi.useFakeTimers({ toFake: ['performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { port } = server.address() as AddressInfo;
+    // Called when the client has seen the headers.
+    let begun = (): void => {};
+    const client = createClient({
+      url: `http://127.0.0.1:${port}`,
+      fetch: async (...request) => {
+        const response = await fetch(...request);
+        setImmediate(() => begun());
+        return response;
+      },
+    });
+    const events = taken(client.session('s1').events());
+    const connection = () =>
+      Promise.race([
+        events,
+        new Promise<void>((resolve) => {
+          begun = resolve;
+        }),
+      ]);
+    for (let minutes = 0; minutes < 10; minutes += 5) {
+      await connection();
+      vi.advanceTimersByTime(300_000);
+      sockets.at(-1)?.destroy();
+    }
+    await connection();
+    sockets.at(-1)?.end('event: end\ndata: {}\n\n');
+    expect(await events).toEqual([]);
+    expect(sockets).toHaveLength(3);
   });
 
   it('says so when the server cannot be reached', async () => {

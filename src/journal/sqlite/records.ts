@@ -137,10 +137,12 @@ export class SqliteRepairs {
     this.#starts = starts;
     this.#find = sql(`
       SELECT key, ${HEAD} AS head, signals, status, owner, lease_until FROM runs WHERE id = ?`);
-    // Also those beyond the count of them, which may be what is broken.
+    // Also those beyond the count of them, which may be what is broken, and those that a damaged page gives no text.
     this.#rows = sql(`
-      SELECT seq, body AS text FROM entries WHERE id BETWEEN (:key << 32) + 1 AND (:key << 32) + 4294967295 ORDER BY id`);
-    this.#inbox = sql('SELECT id, body AS text FROM controls WHERE run = ? AND body IS NOT NULL ORDER BY number');
+      SELECT seq, coalesce(CAST(body AS TEXT), '') AS text FROM entries WHERE id BETWEEN (:key << 32) + 1 AND (:key << 32) + 4294967295 ORDER BY id`);
+    this.#inbox = sql(
+      'SELECT id, CAST(body AS TEXT) AS text FROM controls WHERE run = ? AND body IS NOT NULL ORDER BY number',
+    );
     this.#takeOut = sql(`
       DELETE FROM entries WHERE id BETWEEN (:key << 32) + :keep + 1 AND (:key << 32) + 4294967295`);
     this.#insert = sql('INSERT INTO entries (id, at, body) VALUES ((:key << 32) + :seq, :now, :body)');

@@ -130,7 +130,7 @@ function restAt(app: Hono<ServerEnv>, binding: A2aBinding, path: string): void {
 async function ofTask(binding: A2aBinding, request: Request): Promise<Response> {
   const { method } = request.req;
   const given = request.req.param('id') ?? '';
-  const [, id = given, verb = ''] = /^(.*):(cancel|subscribe)$/.exec(given) ?? [];
+  const [, id = given, verb = ''] = /^(.*):(cancel|subscribe)$/s.exec(given) ?? [];
   if (verb === 'subscribe') return restStream(binding, request, 'SubscribeToTask', { id });
   const name =
     verb === 'cancel' && method === 'POST' ? 'CancelTask' : verb === '' && method === 'GET' ? 'GetTask' : undefined;

@@ -21,7 +21,7 @@ export interface NumberedEvent {
 /** @throws RequestRefused `request_invalid`. */
 export function placeIn(id: string | undefined): EventPlace {
   if (id === undefined) return { seq: 0 };
-  const [, run, seq, part] = /^(?:(.+):)?(\d{1,15})(?:\.(\d{1,9}))?$/.exec(id) ?? [];
+  const [, run, seq, part] = /^(?:(.+):)?(\d{1,15})(?:\.(\d{1,9}))?$/s.exec(id) ?? [];
   if (seq === undefined)
     throw new RequestRefused('request_invalid', `${JSON.stringify(id.slice(0, 64))} is not the id of an event.`);
   return {

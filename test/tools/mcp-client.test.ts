@@ -1,0 +1,91 @@
+/** Tools that a client of MCP gives, whose server goes away in the middle of a call. */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createMCPClient, type MCPClient } from '@ai-sdk/mcp';
+import { Experimental_StdioMCPTransport as StdioTransport } from '@ai-sdk/mcp/mcp-stdio';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { memoryJournal } from '#journal';
+import { createRuntime } from '#runtime';
+import { call, finish, script } from '../kit/decisions.ts';
+
+/** What a server answers to a request, but for calls. */
+const RESULTS = `({
+  initialize: { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'bank', version: '1' } },
+  'tools/list': { tools: ['pay', 'refuse'].map((name) => ({ name, inputSchema: { type: 'object' } })) },
+})`;
+const UNKNOWN = { code: -32601, message: 'No such method.' };
+const REFUSAL = { code: -32602, message: 'No such account.' };
+
+/** Ends in the middle of `pay`. */
+const ON_STDIO = `
+  const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n');
+  require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+    const { id, method, params } = JSON.parse(line);
+    const result = ${RESULTS}[method];
+    if (result !== undefined) say({ id, result });
+    else if (params?.name === 'refuse') say({ id, error: ${JSON.stringify(REFUSAL)} });
+    else if (params?.name === 'pay') process.exit(1);
+  });
+`;
+
+async function onHttp(pay: (request: IncomingMessage, response: ServerResponse) => unknown): Promise<string> {
+  const results: Record<string, unknown> = new Function(`return ${RESULTS}`)();
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = (await request.toArray()).join('');
+    if (request.method !== 'POST') return void response.writeHead(405).end();
+    const { id, method, params } = JSON.parse(body);
+    if (id === undefined) return void response.writeHead(202).end();
+    if (params?.name === 'pay') return void pay(request, response);
+    const result = results[method];
+    const said = result === undefined ? { error: params?.name === 'refuse' ? REFUSAL : UNKNOWN } : { result };
+    response
+      .writeHead(200, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ jsonrpc: '2.0', id, ...said }));
+  };
+  const server = createServer((request, response) => void answer(request, response)).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function overHttp(pay: Parameters<typeof onHttp>[0]): Promise<MCPClient> {
+  return createMCPClient({ transport: { type: 'http', url: await onHttp(pay) } });
+}
+
+const CLIENTS: readonly (readonly [string, () => Promise<MCPClient>])[] = [
+  [
+    'over stdio',
+    () => createMCPClient({ transport: new StdioTransport({ command: process.execPath, args: ['-e', ON_STDIO] }) }),
+  ],
+  ['over HTTP', () => overHttp((request) => request.socket.destroy())],
+  ['over HTTP through a gateway', () => overHttp((_, response) => response.writeHead(502).end())],
+];
+
+describe.each(CLIENTS)('a tool of a client of MCP %s', (_, connect) => {
+  const carriedOut = async (...calls: string[]) => {
+    const client = await connect();
+    const planner = script(...calls.map((name) => call(name)), finish('done'));
+    const runtime = createRuntime({ planner, tools: await client.tools(), journal: memoryJournal() });
+    onTestFinished(async () => {
+      await runtime.close();
+      await client.close();
+    });
+    const run = await runtime.start('Pay.');
+    return { result: await run.result(), steps: (await run.state()).steps };
+  };
+
+  it('is in doubt when the server has gone before it answered', async () => {
+    const { result } = await carriedOut('pay');
+    expect(result).toMatchObject({ status: 'paused', pauses: [{ reason: 'in_doubt', payload: { tool: 'pay' } }] });
+  });
+
+  it('has failed when the server says so', async () => {
+    const { result, steps } = await carriedOut('refuse');
+    expect(result).toMatchObject({ status: 'finished' });
+    expect(steps[0]?.calls[0]?.outcome).toMatchObject({
+      kind: 'error',
+      error: { code: 'tool_failed', message: REFUSAL.message },
+    });
+  });
+});
