@@ -2,6 +2,7 @@
 import { createRequire } from 'node:module';
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import type { Json, JsonObject } from '#core';
+import { inWordsOfToday } from './older-dialects.ts';
 import { TimeLimit } from './time-limit.ts';
 
 export type SchemaError = ErrorObject;
@@ -31,10 +32,23 @@ function ajv(path: 'ajv' | 'ajv/dist/2020.js', name: 'Ajv' | 'Ajv2020'): AjvInst
     // Without this, a field named `constructor` is always there.
     ownProperties: true,
     logger: false,
+    code: { regExp },
   });
   instances.set(path, made);
   return made;
 }
+
+/** Patterns are written for validators that know no `u`, under which `[\w-.]` is a fault. */
+const regExp = Object.assign(
+  (pattern: string, flags: string): RegExp => {
+    try {
+      return new RegExp(pattern, flags);
+    } catch {
+      return new RegExp(pattern);
+    }
+  },
+  { code: 'new RegExp' },
+);
 
 /** By the schema object: a catalogue is made more than once from the same tools. */
 const compiled = new WeakMap<JsonObject, Compiled>();
@@ -67,7 +81,7 @@ function keepText(text: string, made: Compiled): void {
 
 function compile(schema: JsonObject, text: string): Compiled {
   // `$async` would make ajv answer with a promise.
-  const { $schema, $async: _, ...rest } = schema;
+  const { $schema, $async: _, ...rest } = inWordsOfToday(schema, text);
   const modern = typeof $schema === 'string' ? /20(19-09|20-12)/.test($schema) : text.includes('"prefixItems"');
   const instance = modern ? ajv('ajv/dist/2020.js', 'Ajv2020') : ajv('ajv', 'Ajv');
   try {

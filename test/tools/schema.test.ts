@@ -117,6 +117,71 @@ describe('JSON Schema', () => {
     expect(fits(schema, { a: 'x' })).toBe(true);
   });
 
+  describe('of OpenAPI 3.0 or draft 04', () => {
+    const object = (properties: JsonObject): JsonObject => ({ type: 'object', properties });
+    const about = (schema: JsonObject, ...values: Json[]): boolean[] =>
+      values.map((a) => fits(object({ a: schema }), { a }));
+
+    it('nullable without a type allows null, and nothing else', () => {
+      expect(about({ enum: ['x'], nullable: true }, 'x', null, 'y')).toEqual([true, true, false]);
+      expect(about({ allOf: [{ type: 'string' }], nullable: true }, 'x', null, 1)).toEqual([true, true, false]);
+      expect(about({ enum: ['x'], nullable: false }, 'x', null)).toEqual([true, false]);
+      expect(about({ items: { enum: ['x'], nullable: true } }, ['x', null], ['y'])).toEqual([true, false]);
+    });
+
+    it('nullable beside a type says what it says', () => {
+      expect(about({ type: 'string', nullable: true }, 'x', null, 1)).toEqual([true, true, false]);
+      expect(about({ type: 'string', nullable: false }, 'x', null)).toEqual([true, false]);
+      expect(about({ type: ['string', 'null'], nullable: false }, 'x', null, 1)).toEqual([true, true, false]);
+    });
+
+    it('a field, a value or a definition that is called nullable is left alone', () => {
+      const schema = {
+        ...object({ nullable: { enum: ['x'], nullable: true }, b: true }),
+        nullable: true,
+      };
+      expect([fits(schema, { nullable: null }), fits(schema, { nullable: 1 }), fits(schema, 1)]).toEqual([
+        true,
+        false,
+        false,
+      ]);
+      expect(fits({ properties: { nullable: false, a: { enum: [1], nullable: true } } }, { nullable: 1 })).toBe(false);
+      expect(about({ const: { nullable: true }, nullable: true }, { nullable: true }, {}, null)).toEqual([
+        true,
+        false,
+        true,
+      ]);
+    });
+
+    it('references still lead to where they led', () => {
+      const schema = {
+        nullable: true,
+        definitions: { x: { enum: ['x'] } },
+        properties: { a: { $ref: '#/definitions/x', nullable: true } },
+      };
+      expect(['x', null, 'y'].map((a) => fits(schema, { a }))).toEqual([true, true, false]);
+    });
+
+    it('a bound may be said to be exclusive by a boolean', () => {
+      expect(about({ type: 'number', minimum: 0, exclusiveMinimum: true }, 0, 1)).toEqual([false, true]);
+      expect(about({ minimum: 0, exclusiveMinimum: false, maximum: 2, exclusiveMaximum: true }, -1, 0, 2)).toEqual([
+        false,
+        true,
+        false,
+      ]);
+      expect(about({ exclusiveMinimum: true }, 0)).toEqual([true]);
+      expect(about({ exclusiveMinimum: 0 }, 0, 1)).toEqual([false, true]);
+    });
+  });
+
+  it('a pattern may be one that is none under the flag u; one that is none at all is refused', () => {
+    const mail = { pattern: '^[\\w-.]+@[\\w-.]+$' };
+    expect([fits(mail, 'a.b@c-d'), fits(mail, 'a b@c')]).toEqual([true, false]);
+    expect([fits({ pattern: '^\\p{L}+$' }, 'é'), fits({ pattern: '^\\p{L}+$' }, 'p{L}')]).toEqual([true, false]);
+    expect(compileSchema({ pattern: '(?i)a' })).toHaveProperty('cause');
+    expect(fits({ patternProperties: { '^[\\w-.]$': { type: 'number' } } }, { '-': 'x' })).toBe(false);
+  });
+
   it('$async does not make every value fit', () => {
     const checked = check({ $async: true, type: 'object', required: ['a'] }, {});
     expect(checked).toEqual({ ok: false, why: "/: must have required property 'a'" });
