@@ -227,7 +227,9 @@ export class EventLines {
       case 'call.waiting':
         return event.waits
           .filter((wait) => wait.for !== 'answer')
-          .map((wait) => line('quiet', `  ${shortLine(event.tool, 60)} waits ${waitText(wait)}`));
+          .map((wait) =>
+            line(wait.again === undefined ? 'quiet' : 'bad', `  ${shortLine(event.tool, 60)} waits ${waitText(wait)}`),
+          );
       case 'call.waited':
         return [line('quiet', `  ${shortLine(event.tool, 60)} goes on: ${ENDS_OF_WAITS[event.ended]}`)];
       case 'event.passed':
@@ -513,9 +515,10 @@ function groupLines({ groupId, finalStatus, members, reason }: RunEvent<'task.gr
 }
 
 /** What a call waits for, behind the word "waits". */
-function waitText({ for: what, until, key = '' }: CallWait): string {
+function waitText({ for: what, until, key = '', again }: CallWait): string {
   const time = until === undefined ? '' : ` until ${new Date(until).toISOString()}`;
-  return what === 'event' ? `for ${shortLine(key, 60)}${time}` : time.trim();
+  const because = again === undefined ? '' : `, since what came was not taken: ${shortLine(again, 200)}`;
+  return what === 'event' ? `for ${shortLine(key, 60)}${time}${because}` : time.trim();
 }
 
 const ENDS_OF_WAITS: Readonly<Record<WaitEnd['ended'], string>> = {

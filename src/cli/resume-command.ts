@@ -233,14 +233,9 @@ async function messagesOf(journal: Journal, run: string): Promise<readonly Messa
   return (await journal.inbox(run)).map(({ message }) => message);
 }
 
-/** Nothing is answered by this: what somebody has said is taken, by the run, which wakes its tasks, or by a task, which wakes it. */
-async function drive({ runtime, journal, run, options }: GoingOn, unread: readonly Unread[]): Promise<void> {
-  const { acceptChanges } = options;
-  const isForTasks = unread.length > 0 && unread.every((each) => each.run !== run.id);
-  for (const id of isForTasks ? unread.map((each) => each.run) : [run.id]) {
-    if (isForTasks && (await journal.inbox(id)).length === 0) continue;
-    await unlessOver(runtime.run(id).resume({ acceptChanges }));
-  }
+/** Nothing is answered by this: what somebody has said to the run, or to a task below it, is taken. */
+async function drive({ journal, run, options }: GoingOn, unread: readonly Unread[]): Promise<void> {
+  await unlessOver(run.resume({ acceptChanges: options.acceptChanges }));
   await untilHeard(journal, run.id, unread);
 }
 

@@ -246,10 +246,13 @@ export class Run {
       ...defined({ nodes }),
     };
     if (given && !acceptChanges) return this.steer('RESUME', answer);
-    // The run waits only for an answer that is stored already, and that no process has taken yet.
-    const isAnswered = (await this.#host.deps.journal.inbox(this.id)).length > 0;
-    if (isAnswered && (!given || acceptChanges)) return this.#host.driveWithTasks(this.id, acceptChanges);
+    // The run waits only for an answer that is stored already, with it or with a task below, and that no process has taken yet.
+    const { journal } = this.#host.deps;
+    const own = await journal.inbox(this.id);
     const state = await this.#folded();
+    const below = new Set(pausesBelow(state).map(({ run }) => run));
+    const told = [own, ...(await Promise.all([...below].map((run) => journal.inbox(run))))];
+    if (!given && told.some(({ length }) => length > 0)) return this.#host.driveWithTasks(this.id, acceptChanges);
     if (state.ending !== null) {
       return this.#reopen(undefined, acceptChanges);
     }

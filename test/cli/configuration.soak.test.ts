@@ -165,6 +165,18 @@ describe('a run whose code has changed', () => {
     expect((await folder.run(['inspect', run])).stdout).toContain('▶ goes on with changed code (agent operated)');
   });
 
+  it('is accepted for the run and its task, when the task was answered', async () => {
+    const folder = operatedFolder();
+    const run = runIn((await folder.run(['run', 'task pay'])).stderr);
+    expect((await folder.run(['approve', run])).code).toBe(0);
+    const env = { VERSION: '2' };
+    const refused = await folder.start(['resume', run], env).done;
+    expect(refused).toMatchObject({ code: 6, stdout: '', stderr: expect.stringContaining('planner version: 1 → 2') });
+    const accepted = await folder.start(['resume', run, '--accept-changes'], env).done;
+    expect(accepted).toMatchObject({ code: 0, stdout: expect.stringContaining('{"paid":100}') });
+    expect((await folder.run(['inspect', run])).stdout).toContain('▶ goes on with changed code (agent operated)');
+  });
+
   it('of another planner needs its configuration, or the same word', async () => {
     const folder = operatedFolder();
     const run = runIn((await folder.run(['run', 'pay'])).stderr);

@@ -1,5 +1,6 @@
 /** `pilotage waiting` and `pilotage signal`: an operator sees what waits, and says what has happened. */
 import { expect, it } from 'vitest';
+import { z } from 'zod';
 import { type Json, local } from '#core';
 import { sqliteJournal } from '#journal/sqlite';
 import { createRuntime } from '#runtime';
@@ -97,4 +98,20 @@ it('a signal that fits none of those who wait is refused with the code for that,
   const refused = await folder.run(['signal', 'order-17', '{"late":true}', '--journal', path]);
   expect(refused).toMatchObject({ code: 6, stdout: '', stderr: expect.stringContaining('does not fit what waits') });
   expect((await folder.run(['signal', ' ', '1', '--journal', path])).code).toBe(2);
+});
+
+it('says why what was signalled was not taken, and what is waited for still', async () => {
+  const path = temporaryFile();
+  const journal = sqliteJournal({ path });
+  const even = z.object({ rows: z.int() }).refine(({ rows }) => rows % 2 === 0, 'The rows come in pairs.');
+  const batch = make('batch', async (_, context) => await context.event({ key: 'batch-1', schema: even }));
+  const runtime = createRuntime({ planner: script(call('batch')), tools: [batch], journal });
+  const run = await runtime.start('q', { identity: local('ana') });
+  await until(async () => (await runtime.waiting()).length === 1);
+  await runtime.signal('batch-1', { rows: 3 });
+  await until(async () => JSON.stringify(await journal.read(run.id)).includes('come in pairs'));
+  await runtime.close();
+  await journal.close();
+  const { stdout } = await makeFolder().run(['inspect', run.id, '--journal', path]);
+  expect(stdout).toMatch(/batch waits for batch-1, since what came was not taken: .*The rows come in pairs\./);
 });

@@ -220,6 +220,16 @@ describe('a paused run under changed code', () => {
     expect(planner.views).toHaveLength(1);
   });
 
+  it('what is given with the acceptance counts, also when the run was told something before', async () => {
+    const { id, journal, clock } = await parked({ version: '1', next: script(pause) });
+    const second = deployed(journal, clock, { version: '2', next: script(pause) });
+    const run = second.runtime.run(id);
+    await run.steer('INJECT_CONTEXT', { message: 'The shop is closed.' });
+    await run.resume({ acceptChanges: true, payload: { note: 'go on' } });
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(observations(await run.state())).toContainEqual({ decision: 'resume', payload: { note: 'go on' } });
+  });
+
   it.each<[string, Code]>([
     ['added tools', { version: '1', tools: [other('new'), pay, echo, other('newer', { effect: 'once' })] }],
     [
