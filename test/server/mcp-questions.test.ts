@@ -116,6 +116,36 @@ describe.each(ERAS)('MCP, %s', (name) => {
     expect(made).toBe(1);
   });
 
+  it('a form that is accepted without what it asks for is no answer: a call in doubt is not made again for it', async () => {
+    let made = 0;
+    const pay = make(
+      'pay',
+      () => {
+        made += 1;
+        throw new OutcomeUnknown();
+      },
+      { effect: 'once' },
+    );
+    const said = [accept(), accept({ happened: true }), accept(), accept({ answer: 'blue' })];
+    const calls = [call('pay'), call('ask_user', { question: 'Which color?' })];
+    const { shown, answer } = await asked([pay, askUser], saying(...calls), () => said.shift() ?? {});
+    expect(shown.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/^Nobody knows/),
+      expect.stringMatching(/without its field happened[\s\S]*Nobody knows/),
+      'Which color?',
+      expect.stringMatching(/without its field answer[\s\S]*Which color\?$/),
+    ]);
+    expect(answer).toMatchObject({ structuredContent: { answer: 'blue' } });
+    expect(made).toBe(1);
+  });
+
+  it('approvals: says when arguments are too long to be shown whole', async () => {
+    const pay = make('pay', () => 'paid', { effect: 'once', needsApproval: true });
+    const long = call('pay', { to: ['x'.repeat(3_000)] });
+    const { shown } = await asked([pay], saying(long), () => ({ action: 'decline' }));
+    expect(shown[0]?.['message']).toMatch(/xxx… \(1011 characters more, which are not shown here\)/);
+  });
+
   it('a pause that is not a tool call (the planner’s own): is answered by a form', async () => {
     const planner: PlannerFunction = (run) => (run.trajectory.count === 0 ? asks : finish('thanks'));
     const { answer } = await asked([], planner, () => accept({ answer: 'blue' }));
