@@ -169,6 +169,16 @@ describe.each(ERAS)('MCP, %s', (name) => {
 });
 
 describe('MCP, the server', () => {
+  it('names to whom it cannot ask a command that answers the question', async () => {
+    const tools = [askUser, make('pay', () => 'paid', { effect: 'once', needsApproval: true })];
+    const planner: PlannerFunction = ({ query }) => call(query, { question: 'Which color?' });
+    const { url } = await served(tools, planner);
+    const client = await mcpClient('client 2.4, auto', url);
+    const told = async (query: string) => JSON.stringify((await client.call(query, { tool: 'clerk' })).content);
+    expect(await told('pay')).toContain('pilotage approve run_');
+    expect(await told('ask_user')).toContain('pilotage inspect run_');
+  });
+
   it('runs as tools, annotations: hints at what an agent may do by what its tools do', async () => {
     const { runtime, url } = await served([make('look', () => 1, { effect: 'read' })], saying(call('look')), {
       agents: [
