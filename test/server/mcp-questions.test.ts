@@ -169,6 +169,19 @@ describe.each(ERAS)('MCP, %s', (name) => {
 });
 
 describe('MCP, the server', () => {
+  it('asks no client for a limit that whoever runs the agent raises', async () => {
+    const runtime = { limits: { steps: 1, onCeiling: 'pause' } } as const;
+    const { url } = await served([make('look', () => 1)], () => call('look'), { runtime });
+    const shown: JsonObject[] = [];
+    const client = await mcpClient('client 2.4, 2025-11-25', url, { onAsked: noting(shown, () => accept()) });
+    const { structuredContent } = await client.call('go', { tool: 'clerk' });
+    expect(structuredContent).toMatchObject({
+      status: 'waiting',
+      waitsFor: [{ question: 'The run has reached its limit of steps, which is 1.' }],
+    });
+    expect(shown).toEqual([]);
+  });
+
   it('names to whom it cannot ask a command that answers the question', async () => {
     const tools = [askUser, make('pay', () => 'paid', { effect: 'once', needsApproval: true })];
     const planner: PlannerFunction = ({ query }) => call(query, { question: 'Which color?' });

@@ -1,5 +1,14 @@
 /** The questions of a run as elicitations of MCP, and the meaning of a client's answers. */
-import { defined, isJsonObject, type Json, type JsonObject, jsonEquals, PilotageError, type RunEvent } from '#core';
+import {
+  asksForBudget,
+  defined,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  jsonEquals,
+  PilotageError,
+  type RunEvent,
+} from '#core';
 import type { PauseAnswer, PauseNotice, Run } from '#runtime';
 
 /** The fields of a pause on which the meaning of an answer depends. */
@@ -23,6 +32,8 @@ export function askableOf(capabilities: unknown): Askable {
 
 /** The parameters of `elicitation/create`, or `undefined` for a question that the client cannot be asked. */
 export function elicitationOf(pause: PauseNotice, askable: Askable): JsonObject | undefined {
+  // Whoever runs the agent raises it.
+  if (asksForBudget(pause)) return undefined;
   const url = loginOf(pause);
   const message = questionOf(pause);
   if (url !== undefined) return askable.url ? { mode: 'url', message, url, elicitationId: pause.token } : undefined;
@@ -39,6 +50,8 @@ const MAX_SHOWN_ARGS = 2_000;
 /** The question in words, for a person. */
 export function questionOf(pause: PauseNotice): string {
   const { reason, payload = {}, text } = pause;
+  if (asksForBudget(pause))
+    return `The run has reached its limit of ${payload['budget']}, which is ${payload['limit']}.`;
   const words = payload['question'] ?? payload['message'] ?? payload['reason'];
   const said = typeof words === 'string' ? words : (text ?? '');
   const { tool, args } = payload;
