@@ -13,6 +13,7 @@ import {
   OutcomeUnknown,
   type Tool,
   type ToolContext,
+  ToolFailure,
 } from './tool.ts';
 
 type NamedApart =
@@ -108,7 +109,7 @@ export function withName(name: string, tool: UnnamedTool): Tool | ClientTool {
     execute: (input, call) =>
       chained(contextOf(call), (context) => {
         const made: unknown = execute.call(tool, input, withCall(call, context));
-        return resultOf(isOfMcp(tool) ? unlessUnanswered(made, call.signal) : made, call);
+        return resultOf(isOfMcp(tool) ? ofServer(made, call.signal, outputSchema !== undefined) : made, call);
       }),
   };
 }
@@ -166,6 +167,15 @@ function withCall(own: ToolContext, context: unknown): object {
 function isOfMcp(tool: object): boolean {
   const metadata = fieldOf(tool, 'metadata');
   return typeof fieldOf(metadata, 'clientName') === 'string' && typeof fieldOf(metadata, 'toolName') === 'string';
+}
+
+/** What a server of MCP says of its failure (`isError`) is the value of its tools, but fits no schema of their values. */
+async function ofServer(made: unknown, signal: AbortSignal, hasSchema: boolean): Promise<unknown> {
+  const value = await unlessUnanswered(made, signal);
+  const content = fieldOf(value, 'content');
+  if (!hasSchema || fieldOf(value, 'isError') !== true || !Array.isArray(content)) return value;
+  const words = content.flatMap((item) => (fieldOf(item, 'type') === 'text' ? [String(fieldOf(item, 'text'))] : []));
+  throw new ToolFailure(words.join('\n') || 'The server says that the call has failed.');
 }
 
 /** A client of MCP fails in the same way when the server refuses and when its answer is lost: then the call may have happened. */

@@ -103,4 +103,23 @@ describe('pilotage chat on a terminal', () => {
     expect(stdout).not.toContain('runtime_closed');
     expect(code).toBe(130);
   });
+
+  it('takes what is pasted as one message, and as no command', async () => {
+    const { done, untilOutput, type } = chat(80);
+    await untilOutput(/\[\?2004h/);
+    type('please: \u001b[200~one\r\u0003two\r\n\u001b[31mthree\u001b[201~ and mine\r');
+    await untilOutput(/done with please: one\r?\ntwo\r?\n\[31mthree and mine/);
+    type('\u001b[200~/quit\n/approve\n\u001b[201~');
+    await untilOutput(/\/\/quit\u2424\/approve\u2424/);
+    type('\r');
+    await untilOutput(/done with \/quit\r?\n\/approve/);
+    // What is typed before it says what it is.
+    type('/title \u001b[200~Of bread\u001b[201~\r/turns\r');
+    await untilOutput(/2 {2}> /);
+    type('\u0004');
+    const { code, stdout } = await done;
+    expect(code).toBe(0);
+    expect(stdout.match(/finished: goal/g)).toHaveLength(2);
+    expect(stdout.lastIndexOf('\u001b[?2004l')).toBeGreaterThan(stdout.lastIndexOf('\u001b[?2004h'));
+  });
 });

@@ -116,6 +116,36 @@ describe.each(ERAS)('MCP, %s', (name) => {
     expect(made).toBe(1);
   });
 
+  it('a form that is accepted without what it asks for is no answer: a call in doubt is not made again for it', async () => {
+    let made = 0;
+    const pay = make(
+      'pay',
+      () => {
+        made += 1;
+        throw new OutcomeUnknown();
+      },
+      { effect: 'once' },
+    );
+    const said = [accept(), accept({ happened: true }), accept(), accept({ answer: 'blue' })];
+    const calls = [call('pay'), call('ask_user', { question: 'Which color?' })];
+    const { shown, answer } = await asked([pay, askUser], saying(...calls), () => said.shift() ?? {});
+    expect(shown.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/^Nobody knows/),
+      expect.stringMatching(/without its field happened[\s\S]*Nobody knows/),
+      'Which color?',
+      expect.stringMatching(/without its field answer[\s\S]*Which color\?$/),
+    ]);
+    expect(answer).toMatchObject({ structuredContent: { answer: 'blue' } });
+    expect(made).toBe(1);
+  });
+
+  it('approvals: says when arguments are too long to be shown whole', async () => {
+    const pay = make('pay', () => 'paid', { effect: 'once', needsApproval: true });
+    const long = call('pay', { to: ['x'.repeat(3_000)] });
+    const { shown } = await asked([pay], saying(long), () => ({ action: 'decline' }));
+    expect(shown[0]?.['message']).toMatch(/xxx… \(1011 characters more, which are not shown here\)/);
+  });
+
   it('a pause that is not a tool call (the planner’s own): is answered by a form', async () => {
     const planner: PlannerFunction = (run) => (run.trajectory.count === 0 ? asks : finish('thanks'));
     const { answer } = await asked([], planner, () => accept({ answer: 'blue' }));
@@ -139,6 +169,29 @@ describe.each(ERAS)('MCP, %s', (name) => {
 });
 
 describe('MCP, the server', () => {
+  it('asks no client for a limit that whoever runs the agent raises', async () => {
+    const runtime = { limits: { steps: 1, onCeiling: 'pause' } } as const;
+    const { url } = await served([make('look', () => 1)], () => call('look'), { runtime });
+    const shown: JsonObject[] = [];
+    const client = await mcpClient('client 2.4, 2025-11-25', url, { onAsked: noting(shown, () => accept()) });
+    const { structuredContent } = await client.call('go', { tool: 'clerk' });
+    expect(structuredContent).toMatchObject({
+      status: 'waiting',
+      waitsFor: [{ question: 'The run has reached its limit of steps, which is 1.' }],
+    });
+    expect(shown).toEqual([]);
+  });
+
+  it('names to whom it cannot ask a command that answers the question', async () => {
+    const tools = [askUser, make('pay', () => 'paid', { effect: 'once', needsApproval: true })];
+    const planner: PlannerFunction = ({ query }) => call(query, { question: 'Which color?' });
+    const { url } = await served(tools, planner);
+    const client = await mcpClient('client 2.4, auto', url);
+    const told = async (query: string) => JSON.stringify((await client.call(query, { tool: 'clerk' })).content);
+    expect(await told('pay')).toContain('pilotage approve run_');
+    expect(await told('ask_user')).toContain('pilotage inspect run_');
+  });
+
   it('runs as tools, annotations: hints at what an agent may do by what its tools do', async () => {
     const { runtime, url } = await served([make('look', () => 1, { effect: 'read' })], saying(call('look')), {
       agents: [

@@ -4,17 +4,20 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { createMCPClient, type MCPClient } from '@ai-sdk/mcp';
 import { Experimental_StdioMCPTransport as StdioTransport } from '@ai-sdk/mcp/mcp-stdio';
+import { jsonSchema } from 'ai';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { memoryJournal } from '#journal';
+import { withTools } from '#pilotage/tools';
 import { createRuntime } from '#runtime';
 import { call, finish, script } from '../kit/decisions.ts';
 
 /** What a server answers to a request, but for calls. */
 const RESULTS = `({
   initialize: { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'bank', version: '1' } },
-  'tools/list': { tools: ['pay', 'refuse'].map((name) => ({ name, inputSchema: { type: 'object' } })) },
+  'tools/list': { tools: ['pay', 'refuse', 'fail'].map((name) => ({ name, inputSchema: { type: 'object' } })) },
 })`;
 const UNKNOWN = { code: -32601, message: 'No such method.' };
+const FAILURE = { content: [{ type: 'text', text: 'There is no order B-18.' }], isError: true };
 const REFUSAL = { code: -32602, message: 'No such account.' };
 
 /** Ends in the middle of `pay`. */
@@ -37,7 +40,7 @@ async function onHttp(pay: (request: IncomingMessage, response: ServerResponse) 
     const { id, method, params } = JSON.parse(body);
     if (id === undefined) return void response.writeHead(202).end();
     if (params?.name === 'pay') return void pay(request, response);
-    const result = results[method];
+    const result = params?.name === 'fail' ? FAILURE : results[method];
     const said = result === undefined ? { error: params?.name === 'refuse' ? REFUSAL : UNKNOWN } : { result };
     response
       .writeHead(200, { 'content-type': 'application/json' })
@@ -86,6 +89,31 @@ describe.each(CLIENTS)('a tool of a client of MCP %s', (_, connect) => {
     expect(steps[0]?.calls[0]?.outcome).toMatchObject({
       kind: 'error',
       error: { code: 'tool_failed', message: REFUSAL.message },
+    });
+  });
+});
+
+describe('a tool of a client of MCP that has an output schema', () => {
+  it('fails in the words of its server', async () => {
+    const client = await overHttp(() => {});
+    const outputSchema = jsonSchema({ type: 'object', properties: { paid: { type: 'number' } }, required: ['paid'] });
+    const tools = await client.tools({
+      schemas: { fail: { inputSchema: jsonSchema({ type: 'object' }), outputSchema } },
+    });
+    const runtime = createRuntime({
+      planner: script(call('fail'), finish('done')),
+      tools: withTools(tools, { fail: { effect: 'keyed' } }),
+      journal: memoryJournal(),
+    });
+    onTestFinished(async () => {
+      await runtime.close();
+      await client.close();
+    });
+    const run = await runtime.start('Pay.');
+    await run.result();
+    expect((await run.state()).steps[0]?.calls[0]).toMatchObject({
+      attempts: 1,
+      outcome: { kind: 'error', error: { code: 'tool_failed', message: 'There is no order B-18.' } },
     });
   });
 });

@@ -54,6 +54,8 @@ export function errorResult(text: string): JsonObject {
   return { content: [{ type: 'text', text }], isError: true };
 }
 
-export function plainWay({ run, token }: { readonly run: string; readonly token: string }): string {
-  return `An operator answers it with: pilotage approve ${run} --token ${token} (or reject).`;
-}
+/** Each kind of question has commands of its own. */
+export const plainWay: ResultWords['howToAnswer'] = ({ run, token, reason }) =>
+  reason === 'approval_required'
+    ? `An operator answers it with: pilotage approve ${run} --token ${token} (or reject).`
+    : `How an operator answers it (${token}) is said by: pilotage inspect ${run}`;

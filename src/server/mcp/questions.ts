@@ -1,5 +1,14 @@
 /** The questions of a run as elicitations of MCP, and the meaning of a client's answers. */
-import { defined, isJsonObject, type Json, type JsonObject, jsonEquals, PilotageError, type RunEvent } from '#core';
+import {
+  asksForBudget,
+  defined,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  jsonEquals,
+  PilotageError,
+  type RunEvent,
+} from '#core';
 import type { PauseAnswer, PauseNotice, Run } from '#runtime';
 
 /** The fields of a pause on which the meaning of an answer depends. */
@@ -23,6 +32,8 @@ export function askableOf(capabilities: unknown): Askable {
 
 /** The parameters of `elicitation/create`, or `undefined` for a question that the client cannot be asked. */
 export function elicitationOf(pause: PauseNotice, askable: Askable): JsonObject | undefined {
+  // Whoever runs the agent raises it.
+  if (asksForBudget(pause)) return undefined;
   const url = loginOf(pause);
   const message = questionOf(pause);
   if (url !== undefined) return askable.url ? { mode: 'url', message, url, elicitationId: pause.token } : undefined;
@@ -39,16 +50,25 @@ const MAX_SHOWN_ARGS = 2_000;
 /** The question in words, for a person. */
 export function questionOf(pause: PauseNotice): string {
   const { reason, payload = {}, text } = pause;
+  if (asksForBudget(pause))
+    return `The run has reached its limit of ${payload['budget']}, which is ${payload['limit']}.`;
   const words = payload['question'] ?? payload['message'] ?? payload['reason'];
   const said = typeof words === 'string' ? words : (text ?? '');
   const { tool, args } = payload;
-  const shown = args === undefined ? '' : ` with ${JSON.stringify(args).slice(0, MAX_SHOWN_ARGS)}`;
+  const shown = args === undefined ? '' : ` with ${shownArgs(args)}`;
   if (reason === 'client_tool') return `What does ${tool}${shown} come to? It is carried out by you.`;
   const isOpen = pause.wait !== undefined || reason === 'await_input';
   if (typeof tool !== 'string' || isOpen) return said === '' ? `The run waits (${reason.replaceAll('_', ' ')}).` : said;
   if (reason === 'in_doubt') return `Nobody knows whether the call of ${tool}${shown} has happened. ${said}`.trim();
   if (loginOf(pause) !== undefined) return `${tool} needs somebody to log in. ${said}`.trim();
   return `May ${tool} be called${shown}? ${said}`.trim();
+}
+
+/** Whoever approves knows when they do not see all of it. */
+function shownArgs(args: Json): string {
+  const json = JSON.stringify(args);
+  const more = json.length - MAX_SHOWN_ARGS;
+  return more > 0 ? `${json.slice(0, MAX_SHOWN_ARGS)}… (${more} characters more, which are not shown here)` : json;
 }
 
 type Flat = string | number | boolean;
@@ -111,7 +131,8 @@ function accepted(pause: AskedPause, content: JsonObject): ClientAnswer {
   const { reason, wait, schema, payload } = pause;
   if (reason === 'in_doubt') {
     const { happened, value } = content;
-    return happened === true ? { kind: 'settle', happened, value: jsonIn(value) } : { kind: 'settle', happened: false };
+    if (typeof happened !== 'boolean') throw incomplete('happened');
+    return happened ? { kind: 'settle', happened, value: jsonIn(value) } : { kind: 'settle', happened };
   }
   if (wait !== undefined) return { kind: 'answer', value: valueIn(content, schema) };
   if (reason === 'await_input') return { kind: 'payload', payload: payloadOf(content, schema) };
@@ -124,9 +145,15 @@ function accepted(pause: AskedPause, content: JsonObject): ClientAnswer {
   return { kind: 'approve', ...args, ...(typeof digest === 'string' ? { digest } : {}) };
 }
 
+/** Forms are not checked by every client. */
+function incomplete(field: string): PilotageError {
+  return new PilotageError('payload_invalid', `The form is accepted without its field ${field}. Fill it in.`);
+}
+
 function valueIn(content: JsonObject, schema: JsonObject | undefined): Json {
   if (schema !== undefined && isFlatForm(schema)) return content;
-  const { answer = null } = content;
+  const { answer } = content;
+  if (answer === undefined) throw incomplete('answer');
   return schema === undefined || FLAT_TYPES.includes(String(schema['type'])) ? answer : jsonIn(answer);
 }
 
