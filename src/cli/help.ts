@@ -280,6 +280,8 @@ The runs of the journal, newest first.
 
 Options:
   --status <status>      only these: ${RUN_STATUSES.join(', ')}; may be repeated
+  --tenant <name>        only runs of this tenant, and so on
+  --user <name>
   --session <name>       only the runs of this conversation
   --parent <run>         only the tasks of this run
   --label <name=value>   only runs with this label; may be repeated

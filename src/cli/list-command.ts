@@ -4,14 +4,14 @@ import type { RunRecord } from '#journal';
 import type { Options } from './options.ts';
 import { openJournal, withJournal } from './project.ts';
 import { EXIT, type Terminal } from './terminal.ts';
-import { duration, shortLine, terminalJson } from './text.ts';
+import { duration, shortLine, terminalJson, whoseText } from './text.ts';
 
 /** @returns the exit code. */
 export async function listCommand(options: Options, terminal: Terminal): Promise<number> {
   return withJournal(await openJournal(options, 'look'), async (journal) => {
-    const { status, limit, session, parent, labels, agent, text, since, schedule } = options;
+    const { status, limit, tenant, user, session, parent, labels, agent, text, since, schedule } = options;
     const records = await journal.list(
-      defined({ status, limit, session, parent, labels, agent, text, since, schedule }),
+      defined({ status, limit, tenant, user, session, parent, labels, agent, text, since, schedule }),
     );
     for (const record of records) terminal.write(`${options.json ? terminalJson(record) : row(record)}\n`);
     if (records.length === 0 && !options.json) terminal.note('No runs.');
@@ -25,5 +25,5 @@ function row({ identity, status, createdAt, readAt, wakeAt, query, problem, eras
   const later = status === 'pending' && typeof wakeAt === 'number' && wakeAt > readAt;
   const begins = later ? `  begins ${new Date(wakeAt).toISOString()}` : '';
   const named = Object.entries(labels).map(([name, value]) => `  ${shortLine(`${name}=${value}`, 60)}`);
-  return `${shortLine(identity.run, 80).padEnd(24)}  ${status.padEnd(9)}  ${age.padEnd(16)}  ${erased === undefined ? shortLine(query, 80) : '(erased)'}${begins}${named.join('')}${about}`;
+  return `${shortLine(identity.run, 80).padEnd(24)}  ${status.padEnd(9)}  ${age.padEnd(16)}  ${erased === undefined ? shortLine(query, 80) : '(erased)'}${begins}${named.join('')}${whoseText(identity)}${about}`;
 }

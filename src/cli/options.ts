@@ -231,7 +231,7 @@ export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   },
   list: {
     ...COMMON,
-    ...{ status: SEVERAL, limit: TEXT, session: TEXT, parent: TEXT },
+    ...{ status: SEVERAL, limit: TEXT, tenant: TEXT, user: TEXT, session: TEXT, parent: TEXT },
     ...{ label: SEVERAL, agent: TEXT, text: TEXT, since: TEXT, schedule: TEXT },
   },
   waiting: { ...COMMON, tenant: TEXT, user: TEXT, session: TEXT, for: TEXT, key: TEXT, limit: TEXT },

@@ -1,5 +1,13 @@
 /** Text for people: nothing that a model, a tool or a file says may command the terminal it is shown on. */
-import { branchesOf, type Decision, type InputArtifact, type Json, type Outcome, type UsageTotals } from '#core';
+import {
+  branchesOf,
+  type Decision,
+  type InputArtifact,
+  type Json,
+  type Outcome,
+  type Scope,
+  type UsageTotals,
+} from '#core';
 
 // Control characters but tab and newline, and the marks that turn the direction of text around.
 const COMMANDING = /(?![\t\n])[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
@@ -143,4 +151,9 @@ export function outcomeText(outcome: Outcome): string {
     default:
       return outcome satisfies never;
   }
+}
+
+/** Whose a run is, for those who operate several tenants; nothing in the tenant of the command itself. */
+export function whoseText({ tenant, user }: Pick<Scope, 'tenant' | 'user'>): string {
+  return tenant === 'local' ? '' : `  ${shortLine(`${tenant}/${user}`, 80)}`;
 }

@@ -4,7 +4,7 @@ import { listWaiting, type Waiting } from '#runtime';
 import type { Options } from './options.ts';
 import { openJournal, withJournal } from './project.ts';
 import { EXIT, type Terminal, UsageError } from './terminal.ts';
-import { duration, shortLine, terminalJson } from './text.ts';
+import { duration, shortLine, terminalJson, whoseText } from './text.ts';
 
 /** @returns the exit code. */
 export async function waitingCommand(options: Options, terminal: Terminal): Promise<number> {
@@ -28,7 +28,7 @@ function lineOf(row: Waiting): string {
   const { run, tool, requestedAt } = row;
   const of = tool === undefined ? '' : `${shortLine(tool, 40)}: `;
   const since = `${duration(Date.now() - requestedAt)} ago`;
-  return `${shortLine(run, 80).padEnd(24)}  ${row.for.padEnd(6)}  ${since.padEnd(16)}  ${of}${whatFor(row)}`;
+  return `${shortLine(run, 80).padEnd(24)}  ${row.for.padEnd(6)}  ${since.padEnd(16)}  ${of}${whatFor(row)}${whoseText(row)}`;
 }
 
 function whatFor(row: Waiting): string {
