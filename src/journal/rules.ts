@@ -281,9 +281,13 @@ export function assertAsExamined(
   const isWhole = (erases === true ? keep === 0 : keep >= 1) && keep + entries.length >= now.last;
   if (isWhole && now.head === head && now.signals === signals && !now.isLeased) return;
   const why = now.isLeased ? 'a process has the run: stop it, or wait until its lease is over' : 'the run has changed';
-  throw new PilotageError('journal_conflict', `Run ${run} was not changed: ${why}. Examine the run again.`, {
-    data: { run },
-  });
+  throw new PilotageError(
+    'journal_conflict',
+    `Run ${run} was not changed: ${why}. Try again, so that the run is examined anew.`,
+    {
+      data: { run },
+    },
+  );
 }
 
 function conflict(append: Pick<Append, 'run' | 'expected'>, what: string): PilotageError {
