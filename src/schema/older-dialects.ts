@@ -29,7 +29,7 @@ function translated(schema: Json): Json {
   const { nullable, type } = read;
   if (typeof nullable !== 'boolean' || (type !== undefined && !saysNull(type))) return read;
   const rest = withoutNullable(read);
-  return nullable && type === undefined ? { anyOf: [rest, { type: 'null' }] } : rest;
+  return nullable ? { anyOf: [rest, { type: 'null' }] } : rest;
 }
 
 function saysNull(type: Json): boolean {

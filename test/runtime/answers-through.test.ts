@@ -108,3 +108,32 @@ it('goes on with a task whose process went before the run above it heard of the 
   goOn();
   expect(await second.runtime.run(run.id).result()).toMatchObject({ status: 'finished' });
 });
+
+it('resume takes the answer that is stored with a task, and leaves the question of the run itself open', async () => {
+  const below = agent({ name: 'below', planner: script(call('asks')), tools: [asks(false)] });
+  const tools = [{ ...agentTool(below, { description: 'd' }), name: 'down' }, gated];
+  const planner = script(
+    parallel([
+      { tool: 'down', args: { input: 'go' } },
+      { tool: 'gated', args: {} },
+    ]),
+  );
+  const shared = { planner, tools, journal: memoryJournal() };
+  const first = world(shared);
+  const run = await start(first);
+  await until(async () => (await pausesOf(run)).length === 2);
+  const asked = (await pausesOf(run)).find(({ payload }) => payload?.['message'] === 'Well?');
+  await first.runtime.close();
+  // It has no agent that could go on with them.
+  const desk = world({ agents: [agent({ name: 'desk', planner, tools: [] })], journal: shared.journal });
+  await desk.runtime.run(asked?.run ?? '').answer(asked?.token, one);
+  await desk.runtime.close();
+  const second = world(shared);
+  onTestFinished(() => second.runtime.close());
+  const again = second.runtime.run(run.id);
+  await again.resume();
+  await until(async () => (await pausesOf(again)).length === 1);
+  expect(await again.result()).toMatchObject({ status: 'paused', pauses: [{ payload: { tool: 'gated' } }] });
+  await again.approve();
+  expect(await again.result()).toMatchObject({ status: 'finished' });
+});
