@@ -15,7 +15,6 @@ import {
   SESSION_MESSAGE,
   type Started,
   TURN_RUN,
-  timeAfter,
   withoutFireMeta,
   wordsIn,
 } from '#core';
@@ -64,14 +63,14 @@ function turnOf(
   own: Pick<Beginning, 'agent' | 'pin' | 'query' | 'author' | 'inputs'>,
   at: number,
 ): NewRun {
-  const { deadlineAt, ...limits } = state.unwinding?.limits ?? state.limits;
-  const { deadlineMs } = state.turn ?? {};
-  // A deadline is as far away as it was for the run itself.
-  const left =
-    deadlineAt === undefined || deadlineMs !== undefined
-      ? limits
-      : { ...limits, deadlineAt: timeAfter(at, deadlineAt - state.startedAt) };
-  return began(state, run, at, { ...own, limits: left, turn: { messages: [message], ...defined({ deadlineMs }) } });
+  const { deadlineAt = Number.POSITIVE_INFINITY, ...limits } = state.unwinding?.limits ?? state.limits;
+  // Its time is as long as that of the run itself, or of a turn of the agent, and counts from when the turn has come.
+  const timeMs = Math.min(
+    state.turn?.deadlineMs ?? Number.POSITIVE_INFINITY,
+    Math.max(0, deadlineAt - state.startedAt),
+  );
+  const deadlineMs = Number.isFinite(timeMs) ? timeMs : undefined;
+  return began(state, run, at, { ...own, limits, turn: { messages: [message], ...defined({ deadlineMs }) } });
 }
 
 /** The run that goes on with the conversation, or with the work. It has what is left of the money, the tokens and the time. */

@@ -466,3 +466,35 @@ it('the time that an agent gives its runs is counted from when the turn has come
   clock.advance(100_000);
   expect(await (await runtime.run(second.turn).fork({ step: 0 })).result()).toMatchObject({ answer: 're two' });
 });
+
+it.each([
+  ['of its agent', undefined, 60_000],
+  ['of the run that ends, when that is shorter', 30_000, 30_000],
+])('a message that comes too late begins a turn with the time %s', async (_, ownMs, lastsMs) => {
+  const [before, thinking, go] = [gate(), gate(), gate()];
+  const next: PlannerFunction = async ({ query }) => {
+    if (query === 'before') await before.opened;
+    if (query === 'slow') {
+      thinking.open();
+      await go.opened;
+    }
+    return finish(`re ${query}`);
+  };
+  const slow = agent({ name: 'slow', planner: { name: 'p', next }, tools: [], limits: { deadlineMs: 60_000 } });
+  const { runtime, clock } = world({ agents: [slow] });
+  onTestFinished(() => runtime.close());
+  const limits = ownMs === undefined ? {} : { deadlineAt: clock.now() + ownMs };
+  const session = runtime.session('s', { limits });
+  await session.send('before');
+  await session.send('slow');
+  clock.advance(20_000);
+  before.open();
+  await thinking.opened;
+  const late = await session.send('late', { busy: 'steer' });
+  clock.advance(5_000);
+  go.open();
+  expect(await late.result()).toMatchObject({ answer: 're late' });
+  const begun = (await session.turns()).find(({ number }) => number === 3);
+  const { limits: given } = await runtime.run(begun?.turn ?? '').state();
+  expect(given.deadlineAt).toBe(clock.now() + lastsMs);
+});
