@@ -3,7 +3,7 @@
  * way. The tool's `reconcile` is asked; what it cannot say holds the run until somebody does.
  */
 import { branchesOf, type Identity, type Json, type JsonObject, type Outcome, type Paused, scopeKey } from '#core';
-import type { OpenStep } from '#state';
+import { givenArgs, type OpenStep } from '#state';
 import type { ReadyTool } from '#tools';
 import { isThenable, type Settled, whatPassed } from './attempt.ts';
 import type { PauseAsk } from './gates.ts';
@@ -50,10 +50,10 @@ interface CutOff {
 export function doubtPause({ identity, open, call, why, token }: CutOff): Paused {
   const { step, decision } = open.move;
   const branch = branchesOf(decision)[call];
-  const given = [...open.approvals, ...open.edits].find((one) => one.call === call && one.args !== undefined);
+  const given = givenArgs(open).get(call);
   const doubt: Doubt = {
     tool: branch?.tool ?? '',
-    args: given?.args !== undefined ? given.args : (branch?.args ?? null),
+    args: given !== undefined ? given : (branch?.args ?? null),
     key: `${keyPrefixOf(identity)}/${step}.${call}`,
     since: open.began.find((begun) => begun.call === call)?.at ?? open.move.startedAt,
     why,

@@ -3,7 +3,6 @@ import {
   type ApprovalRule,
   assertNamespace,
   type EntryBody,
-  type Json,
   type JsonObject,
   type Namespace,
   type PolicyView,
@@ -13,7 +12,7 @@ import {
   type StoreItem,
 } from '#core';
 import { type Journal, patiently } from '#journal';
-import { presentName, type RunState } from '#state';
+import { givenArgs, presentName, type RunState } from '#state';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { storedRule } from './approval-rules.ts';
 
@@ -43,9 +42,8 @@ export class Permits {
     const meta = context.meta ?? NO_META;
     const shown = { identity, agent, meta, query, goal, steps: () => steps.slice(0, length) };
     if (open === null) return policyView(shown);
-    const { move, calls, approvals, edits } = open;
-    const given: readonly { call: number; args?: Json }[] = [...approvals, ...edits];
-    const ofStep = { step: move.step, decision: move.decision, calls: [...calls], given, call };
+    const { move, calls } = open;
+    const ofStep = { step: move.step, decision: move.decision, calls: [...calls], given: givenArgs(open), call };
     return policyView({ ...shown, open: ofStep });
   }
 

@@ -124,7 +124,8 @@ interface PolicyOpenStep {
   readonly step: number;
   readonly decision: Decision;
   readonly calls: readonly (Pick<CallRecord, 'outcome'> | null)[];
-  readonly given: readonly { readonly call: number; readonly args?: Json }[];
+  /** What people gave in place of arguments, by call. */
+  readonly given: ReadonlyMap<number, Json>;
   /** The call that is asked about. */
   readonly call: number;
 }
@@ -158,16 +159,8 @@ function callsOfStep({ index, decision, calls, given = [] }: Step): PolicyEarlie
   return branchesOf(decision).flatMap(({ tool, args }, call): PolicyEarlierCall[] => {
     const record = calls[call];
     if (record === undefined) return [];
-    const other = given.find((one) => one.call === call);
-    return [
-      Object.freeze({
-        step: index,
-        call,
-        tool,
-        args: other === undefined ? args : other.args,
-        outcome: record.outcome.kind,
-      }),
-    ];
+    const other = given.find((one) => one.call === call) ?? { args };
+    return [Object.freeze({ step: index, call, tool, args: other.args, outcome: record.outcome.kind })];
   });
 }
 
@@ -175,15 +168,8 @@ function callsBefore({ step, decision, calls, given, call: asked }: PolicyOpenSt
   return branchesOf(decision).flatMap(({ tool, args }, call): PolicyEarlierCall[] => {
     const record = calls[call] ?? null;
     if (call === asked || (call > asked && record === null)) return [];
-    const other = given.find((one) => one.call === call && one.args !== undefined);
-    return [
-      Object.freeze({
-        step,
-        call,
-        tool,
-        args: other?.args === undefined ? args : other.args,
-        outcome: record?.outcome.kind ?? 'open',
-      }),
-    ];
+    const other = given.get(call);
+    const outcome = record?.outcome.kind ?? 'open';
+    return [Object.freeze({ step, call, tool, args: other === undefined ? args : other, outcome })];
   });
 }

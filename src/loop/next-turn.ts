@@ -19,7 +19,7 @@ import {
   wordsIn,
 } from '#core';
 import type { NewRun, Received } from '#journal';
-import type { RunState } from '#state';
+import { type RunState, wholeTimeMs } from '#state';
 import { limitsWithin } from '../tasks/budget-share.ts';
 import { pinOf } from '../tasks/spawn.ts';
 import type { DriverDeps } from './driver-deps.ts';
@@ -55,7 +55,7 @@ export function runsAfter(
   return [...(successor === undefined ? [] : [successor]), ...turns];
 }
 
-/** A message of a session that came too late begins a turn with the agent, the limits and the rights of the run that ends. */
+/** A message of a session that came too late begins a turn with the agent, the limits and the rights of the run that ends, and as much time, from when its turn has come. */
 function turnOf(
   state: RunState,
   run: string,
@@ -63,14 +63,10 @@ function turnOf(
   own: Pick<Beginning, 'agent' | 'pin' | 'query' | 'author' | 'inputs'>,
   at: number,
 ): NewRun {
-  const { deadlineAt = Number.POSITIVE_INFINITY, ...limits } = state.unwinding?.limits ?? state.limits;
-  // Its time is as long as that of the run itself, or of a turn of the agent, and counts from when the turn has come.
-  const timeMs = Math.min(
-    state.turn?.deadlineMs ?? Number.POSITIVE_INFINITY,
-    Math.max(0, deadlineAt - state.startedAt),
-  );
-  const deadlineMs = Number.isFinite(timeMs) ? timeMs : undefined;
-  return began(state, run, at, { ...own, limits, turn: { messages: [message], ...defined({ deadlineMs }) } });
+  const limits = state.unwinding?.limits ?? state.limits;
+  const deadlineMs = wholeTimeMs({ ...state, limits });
+  const { deadlineAt: _, ...others } = limits;
+  return began(state, run, at, { ...own, limits: others, turn: { messages: [message], ...defined({ deadlineMs }) } });
 }
 
 /** The run that goes on with the conversation, or with the work. It has what is left of the money, the tokens and the time. */

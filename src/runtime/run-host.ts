@@ -15,7 +15,7 @@ import { type ForkOptions, forkRun } from './fork.ts';
 import type { ReopenAs } from './reopen.ts';
 import { type ReplayReport, replayRun } from './replay.ts';
 import { type TaskProgress, watchProgressOfTasks } from './task-record.ts';
-import { MAX_UNDER_WAY, UNDER_WAY } from './waking.ts';
+import { tasksUnderWay } from './waking.ts';
 
 /** Where a run is read, and how it is waited for. */
 export type RunSources = Pick<FollowOptions<never>, 'journal' | 'run' | 'hub' | 'clock' | 'isDriven' | 'waiting'>;
@@ -86,8 +86,7 @@ export class RunHost {
     const refused: unknown[] = [];
     const below = [run];
     for (let parent = below.pop(); parent !== undefined; parent = below.pop()) {
-      const tasks = await this.deps.journal.list({ parent, status: UNDER_WAY, limit: MAX_UNDER_WAY });
-      for (const { identity, wakeAt = 0, readAt } of tasks) {
+      for await (const { identity, wakeAt = 0, readAt } of tasksUnderWay(this.deps.journal, parent)) {
         below.push(identity.run);
         const mayGoOn = acceptChanges || (wakeAt !== null && wakeAt <= readAt);
         if (mayGoOn) await this.drive(identity.run, acceptChanges).catch((error: unknown) => refused.push(error));

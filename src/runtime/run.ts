@@ -246,13 +246,8 @@ export class Run {
       ...defined({ nodes }),
     };
     if (given && !acceptChanges) return this.steer('RESUME', answer);
-    // The run waits only for an answer that is stored already, with it or with a task below, and that no process has taken yet.
-    const { journal } = this.#host.deps;
-    const own = await journal.inbox(this.id);
     const state = await this.#folded();
-    const below = new Set(pausesBelow(state).map(({ run }) => run));
-    const told = [own, ...(await Promise.all([...below].map((run) => journal.inbox(run))))];
-    if (!given && told.some(({ length }) => length > 0)) return this.#host.driveWithTasks(this.id, acceptChanges);
+    if (!given && (await this.#isTold(state))) return this.#host.driveWithTasks(this.id, acceptChanges);
     if (state.ending !== null) {
       return this.#reopen(undefined, acceptChanges);
     }
@@ -264,6 +259,13 @@ export class Run {
     const away = pausesBelow(state).filter(({ reason }) => reason === 'model_unavailable');
     for (const { token } of away) await this.steer('RESUME', { token }).catch(unlessOldNews);
     return this.#host.driveWithTasks(this.id, acceptChanges);
+  }
+
+  /** The run waits only for what is stored already, with it or with a task below, and that no process has taken yet. */
+  async #isTold(state: RunState): Promise<boolean> {
+    const runs = new Set([this.id, ...pausesBelow(state).map(({ run }) => run)]);
+    const told = await Promise.all([...runs].map((run) => this.#host.deps.journal.inbox(run)));
+    return told.some(({ length }) => length > 0);
   }
 
   /**

@@ -1,6 +1,6 @@
 /** Looks at runs that were told something, or whose time has come: whether they are to be driven here now, at some time, or not at all. */
-import { PilotageError } from '#core';
-import { hasEnded, mayComeBack, type RunRecord, type RunStatus } from '#journal';
+import { defined, PilotageError } from '#core';
+import { hasEnded, type Journal, mayComeBack, type RunRecord, type RunStatus } from '#journal';
 import { isPaused, type RunState, waitsForEvent } from '#state';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { TRY_AGAIN_MS } from '../loop/let-go.ts';
@@ -13,9 +13,18 @@ import type { Postponed } from './postponed.ts';
 import type { Cover } from './slices.ts';
 import type { QueuedRun } from './slots.ts';
 
-export const UNDER_WAY: readonly RunStatus[] = ['pending', 'running', 'waiting', 'paused'];
-/** More tasks of one run are hardly under way at once: those that it spawned, and those that carry out its calls. */
-export const MAX_UNDER_WAY = 200;
+const UNDER_WAY: readonly RunStatus[] = ['pending', 'running', 'waiting', 'paused'];
+const PAGE = 200;
+
+/** The tasks of the run that have not ended: those that it spawned, and those that carry out its calls. */
+export async function* tasksUnderWay(journal: Pick<Journal, 'list'>, parent: string): AsyncGenerator<RunRecord, void> {
+  for (let after: string | undefined; ; ) {
+    const page = await journal.list({ parent, status: UNDER_WAY, limit: PAGE, ...defined({ after }) });
+    yield* page;
+    after = page.at(-1)?.identity.run;
+    if (page.length < PAGE) return;
+  }
+}
 
 export interface WakePorts {
   readonly later: Postponed;
@@ -138,7 +147,6 @@ export class Waking {
   }
 
   async wakeTasks(parent: string): Promise<void> {
-    const tasks = await this.#deps.journal.list({ parent, status: UNDER_WAY, limit: MAX_UNDER_WAY });
-    for (const { identity } of tasks) this.wake(identity.run);
+    for await (const { identity } of tasksUnderWay(this.#deps.journal, parent)) this.wake(identity.run);
   }
 }

@@ -71,7 +71,7 @@ export {
   planOfStep,
 } from './plan-view.ts';
 export { MAX_PERIOD, MAX_TIMES, repetitionIn, sameDecision } from './repetition.ts';
-export { deadlineOf } from './reserve.ts';
+export { deadlineOf, wholeTimeMs } from './reserve.ts';
 export {
   assertRetrying,
   begunBefore,
@@ -90,6 +90,7 @@ export {
   type Breakpoint,
   type CallCancel,
   type Ending,
+  givenArgs,
   hasBegun,
   nextStep,
   type OpenPause,

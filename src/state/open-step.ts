@@ -38,15 +38,7 @@ import { addRule, noteApproved, remembering } from './approvals.ts';
 import { withdrawUnneeded } from './blocked-calls.ts';
 import { applyBreak, applyPassed } from './breakpoints.ts';
 import { countsAsCall } from './budget.ts';
-import {
-  type ApprovedCall,
-  type Edit,
-  nextStep,
-  type OpenPause,
-  type OpenStep,
-  type RunState,
-  waitingCall,
-} from './state.ts';
+import { givenArgs, nextStep, type OpenPause, type OpenStep, type RunState, waitingCall } from './state.ts';
 import { noteParkedCallEnded } from './task-state.ts';
 import { endWait, forgetWaits } from './waiting-calls.ts';
 
@@ -172,8 +164,10 @@ export function closeStep(state: RunState, { move, calls, approvals, edits }: Op
   if (error !== undefined) step.error = error;
   if (partial !== undefined) step.partial = partial;
   if (approvals.length > 0 || edits.length > 0) {
-    const given = givenArgs(approvals, edits);
-    if (given.length > 0) step.given = given;
+    // What was approved is a value, also where it looks like a reference.
+    const plain = approvals.map(({ call, args }) => (args === undefined ? { call } : { call, args: literal(args) }));
+    const given = givenArgs({ approvals: plain, edits });
+    if (given.size > 0) step.given = deepFreeze(Array.from(given, ([call, args]) => ({ call, args })));
   }
   if (state.filesFrom === null && hasFiles(step)) state.filesFrom = index;
   state.steps.push(Object.freeze(step));
@@ -183,13 +177,6 @@ export function closeStep(state: RunState, { move, calls, approvals, edits }: Op
 /** Nearly no step has any. */
 function hasFiles(step: Step): boolean {
   return step.files !== undefined || resultFilesOf(step).length > 0 || answerFiles(step).length > 0;
-}
-
-/** What was approved goes before what was changed in the plan. */
-function givenArgs(approvals: readonly ApprovedCall[], edits: readonly Edit[]): NonNullable<Step['given']> {
-  const given = new Map(edits.map(({ call, args }) => [call, args]));
-  for (const { call, args } of approvals) if (args !== undefined) given.set(call, literal(args));
-  return deepFreeze(Array.from(given, ([call, args]) => ({ call, args })));
 }
 
 export function openOf(state: RunState, entry: Entry, step: number): OpenStep {

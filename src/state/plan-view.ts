@@ -22,7 +22,7 @@ import {
   type Route,
   type Step,
 } from '#core';
-import type { OpenPause, OpenStep, RunState } from './state.ts';
+import { givenArgs, type OpenPause, type OpenStep, type RunState } from './state.ts';
 
 /**
  * `waiting`: the node waits for the nodes that it comes after. `ready`: the node may start, or has started; the start of a tool that may be
@@ -92,11 +92,8 @@ export function planOfDecision(decision: Decision, step: number = 0, growing: bo
 }
 
 function planOfOpenStep(open: OpenStep, pauses: readonly OpenPause[]): PlanView | undefined {
-  const { move, calls, began, waits, away, edits, approvals } = open;
+  const { move, calls, began, waits, away } = open;
   const asked = pauses.flatMap(({ step, call }) => (step === move.step && call !== undefined ? [call] : []));
-  const given = [...edits, ...approvals].flatMap(({ call, args }): [number, Json][] =>
-    args === undefined ? [] : [[call, args]],
-  );
   return view(move.decision, {
     step: move.step,
     calls,
@@ -104,7 +101,7 @@ function planOfOpenStep(open: OpenStep, pauses: readonly OpenPause[]): PlanView 
     atOnce: move.atOnce,
     running: new Set([...began, ...waits, ...away].map(({ call }) => call)),
     paused: new Set(asked),
-    args: new Map(given),
+    args: givenArgs(open),
   });
 }
 

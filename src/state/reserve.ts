@@ -24,11 +24,24 @@ export function reserveOn(
   return Math.ceil(Math.min(Math.max(limit / PART, last * GROWTH), limit / MOST_PART));
 }
 
+/**
+ * How long the run may take in all, in milliseconds: to its deadline, or as long as its agent gives a turn, whichever is less. `undefined`: as long as
+ * it takes. A turn may have waited for long before its time began.
+ */
+export function wholeTimeMs({
+  limits,
+  startedAt,
+  turn,
+}: Pick<RunState, 'limits' | 'startedAt' | 'turn'>): number | undefined {
+  const { deadlineAt = Number.POSITIVE_INFINITY } = limits;
+  const wholeMs = Math.min(turn?.deadlineMs ?? Number.POSITIVE_INFINITY, Math.max(0, deadlineAt - startedAt));
+  return Number.isFinite(wholeMs) ? wholeMs : undefined;
+}
+
 /** When the time of the run is over; of a run that has a last move to make, when it has to be asked for it. */
 export function deadlineOf(state: Pick<RunState, 'limits' | 'answering' | 'startedAt' | 'turn'>): number | undefined {
-  const { limits, answering, startedAt, turn } = state;
+  const { limits, answering } = state;
   const { deadlineAt } = limits;
   if (deadlineAt === undefined || limits.onCeiling !== 'answer' || answering !== null) return deadlineAt;
-  const whole = turn?.deadlineMs ?? Math.max(0, deadlineAt - startedAt);
-  return deadlineAt - Math.min(whole / PART, MOST_MS);
+  return deadlineAt - Math.min((wholeTimeMs(state) ?? 0) / PART, MOST_MS);
 }

@@ -414,6 +414,13 @@ export function awayCall({ away }: Pick<OpenStep, 'away'>, call: number): AwayCa
   return away.length === 0 ? undefined : away.find((one) => one.call === call);
 }
 
+/** What people gave in place of arguments, by call: what was approved goes before what was changed in the plan. */
+export function givenArgs({ approvals, edits }: Pick<OpenStep, 'approvals' | 'edits'>): Map<number, Json> {
+  const given = new Map(edits.map(({ call, args }) => [call, args]));
+  for (const { call, args } of approvals) if (args !== undefined) given.set(call, args);
+  return given;
+}
+
 /** What the call has waited for so far in the middle of its work. */
 export function waitingCall({ waiting }: Pick<OpenStep, 'waiting'>, call: number): WaitingCall | undefined {
   return waiting.length === 0 ? undefined : waiting.find((one) => one.call === call);

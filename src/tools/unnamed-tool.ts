@@ -4,17 +4,10 @@
  */
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec';
 import { defined, describeThrown, fieldOf, type JsonObject, type OptionShape, PilotageError, shownAmount } from '#core';
+import { isOfMcp, ofServer } from './mcp-outcome.ts';
 import { resultOf } from './pieces.ts';
 import { fitOf } from './schema.ts';
-import {
-  type ClientTool,
-  type GateContext,
-  type InputSchema,
-  OutcomeUnknown,
-  type Tool,
-  type ToolContext,
-  ToolFailure,
-} from './tool.ts';
+import type { ClientTool, GateContext, InputSchema, Tool, ToolContext } from './tool.ts';
 
 type NamedApart =
   | 'type'
@@ -161,45 +154,6 @@ function withCall(own: ToolContext, context: unknown): object {
     ...{ emit, discover, saveArtifact, artifact, store, stream, model, spent, ask, sleep, event, once },
   };
   return { ...ours, ...callOf(own, context), abortSignal: signal };
-}
-
-/** Tools that `createMCPClient` of `@ai-sdk/mcp` gives say of which client they are. */
-function isOfMcp(tool: object): boolean {
-  const metadata = fieldOf(tool, 'metadata');
-  return typeof fieldOf(metadata, 'clientName') === 'string' && typeof fieldOf(metadata, 'toolName') === 'string';
-}
-
-/** What a server of MCP says of its failure (`isError`) is the value of its tools, but fits no schema of their values. */
-async function ofServer(made: unknown, signal: AbortSignal, hasSchema: boolean): Promise<unknown> {
-  const value = await unlessUnanswered(made, signal);
-  const content = fieldOf(value, 'content');
-  if (!hasSchema || fieldOf(value, 'isError') !== true || !Array.isArray(content)) return value;
-  const words = content.flatMap((item) => (fieldOf(item, 'type') === 'text' ? [String(fieldOf(item, 'text'))] : []));
-  throw new ToolFailure(words.join('\n') || 'The server says that the call has failed.');
-}
-
-/** A client of MCP fails in the same way when the server refuses and when its answer is lost: then the call may have happened. */
-async function unlessUnanswered(made: unknown, signal: AbortSignal): Promise<unknown> {
-  try {
-    return await made;
-  } catch (error) {
-    if (signal.aborted || !isUnanswered(error)) throw error;
-    throw new OutcomeUnknown(describeThrown(error), { cause: error });
-  }
-}
-
-const MCP_ERROR = Symbol.for('vercel.ai.error.AI_MCPClientError');
-/** How the client says that it has sent nothing, for which it has no code. */
-const NOTHING_SENT = /closed client|not connected|does not support/i;
-const NO_CONNECTION: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN']);
-
-/** Neither the server has answered (its errors have a code, or a status that no gateway gives), nor is it sure that it was not asked. */
-function isUnanswered(error: unknown): boolean {
-  if (fieldOf(error, MCP_ERROR) !== true) {
-    return error instanceof TypeError && !NO_CONNECTION.has(fieldOf(error.cause, 'code'));
-  }
-  const isAnswered = fieldOf(error, 'code') !== undefined || Number(fieldOf(error, 'statusCode')) < 500;
-  return !isAnswered && !NOTHING_SENT.test(describeThrown(error));
 }
 
 function chained<V, T>(value: V | PromiseLike<V>, use: (value: V) => T): T | Promise<T> {

@@ -498,3 +498,15 @@ it.each([
   const { limits: given } = await runtime.run(begun?.turn ?? '').state();
   expect(given.deadlineAt).toBe(clock.now() + lastsMs);
 });
+
+it('a turn whose caller gives it less time than its agent keeps back no more than a part of that for its last move', async () => {
+  const next: PlannerFunction = ({ trajectory: { count }, lastMove }) =>
+    lastMove === undefined && count === 0 ? call('echo') : finish(lastMove === undefined ? 'in time' : 'too late');
+  const limits = { deadlineMs: 3_600_000 };
+  const patient = agent({ name: 'patient', planner: { name: 'p', next }, tools: [echo], limits });
+  const { runtime, clock } = world({ agents: [patient] });
+  onTestFinished(() => runtime.close());
+  const own = { deadlineAt: clock.now() + 10_000, onCeiling: 'answer' } as const;
+  const sent = await runtime.session('s', { limits: own }).send('q');
+  expect(await sent.result()).toMatchObject({ reason: 'goal', answer: 'in time' });
+});

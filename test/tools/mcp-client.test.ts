@@ -32,7 +32,9 @@ const ON_STDIO = `
   });
 `;
 
-async function onHttp(pay: (request: IncomingMessage, response: ServerResponse) => unknown): Promise<string> {
+async function onHttp(
+  pay: (request: IncomingMessage, response: ServerResponse) => unknown,
+): Promise<{ url: string; stop: () => void }> {
   const results: Record<string, unknown> = new Function(`return ${RESULTS}`)();
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = (await request.toArray()).join('');
@@ -47,13 +49,18 @@ async function onHttp(pay: (request: IncomingMessage, response: ServerResponse) 
       .end(JSON.stringify({ jsonrpc: '2.0', id, ...said }));
   };
   const server = createServer((request, response) => void answer(request, response)).listen(0, '127.0.0.1');
-  onTestFinished(() => void server.close());
+  const stop = (): void => {
+    server.close();
+    server.closeAllConnections();
+  };
+  onTestFinished(stop);
   await once(server, 'listening');
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, stop };
 }
 
 async function overHttp(pay: Parameters<typeof onHttp>[0]): Promise<MCPClient> {
-  return createMCPClient({ transport: { type: 'http', url: await onHttp(pay) } });
+  const { url } = await onHttp(pay);
+  return createMCPClient({ transport: { type: 'http', url } });
 }
 
 const CLIENTS: readonly (readonly [string, () => Promise<MCPClient>])[] = [
@@ -65,32 +72,44 @@ const CLIENTS: readonly (readonly [string, () => Promise<MCPClient>])[] = [
   ['over HTTP through a gateway', () => overHttp((_, response) => response.writeHead(502).end())],
 ];
 
-describe.each(CLIENTS)('a tool of a client of MCP %s', (_, connect) => {
-  const carriedOut = async (...calls: string[]) => {
-    const client = await connect();
-    const planner = script(...calls.map((name) => call(name)), finish('done'));
-    const runtime = createRuntime({ planner, tools: await client.tools(), journal: memoryJournal() });
-    onTestFinished(async () => {
-      await runtime.close();
-      await client.close();
-    });
-    const run = await runtime.start('Pay.');
-    return { result: await run.result(), steps: (await run.state()).steps };
-  };
+/** @param before what happens between the list of the tools and the calls. */
+async function carriedOut(client: MCPClient, calls: readonly string[], before?: () => unknown) {
+  const planner = script(...calls.map((name) => call(name)), finish('done'));
+  const runtime = createRuntime({ planner, tools: await client.tools(), journal: memoryJournal() });
+  onTestFinished(async () => {
+    await runtime.close();
+    await client.close();
+  });
+  await before?.();
+  const run = await runtime.start('Pay.');
+  return { result: await run.result(), outcome: (await run.state()).steps[0]?.calls[0]?.outcome };
+}
 
+describe.each(CLIENTS)('a tool of a client of MCP %s', (_, connect) => {
   it('is in doubt when the server has gone before it answered', async () => {
-    const { result } = await carriedOut('pay');
+    const { result } = await carriedOut(await connect(), ['pay']);
     expect(result).toMatchObject({ status: 'paused', pauses: [{ reason: 'in_doubt', payload: { tool: 'pay' } }] });
   });
 
   it('has failed when the server says so', async () => {
-    const { result, steps } = await carriedOut('refuse');
+    const { result, outcome } = await carriedOut(await connect(), ['refuse']);
     expect(result).toMatchObject({ status: 'finished' });
-    expect(steps[0]?.calls[0]?.outcome).toMatchObject({
-      kind: 'error',
-      error: { code: 'tool_failed', message: REFUSAL.message },
-    });
+    expect(outcome).toMatchObject({ kind: 'error', error: { code: 'tool_failed', message: REFUSAL.message } });
   });
+
+  it('has failed when the client was closed before', async () => {
+    const client = await connect();
+    const { result, outcome } = await carriedOut(client, ['pay'], () => client.close());
+    expect(result).toMatchObject({ status: 'finished' });
+    expect(outcome).toMatchObject({ kind: 'error', error: { code: 'tool_failed' } });
+  });
+});
+
+it('a tool of a client of MCP whose server cannot be reached has failed', async () => {
+  const { url, stop } = await onHttp(() => {});
+  const client = await createMCPClient({ transport: { type: 'http', url } });
+  const { outcome } = await carriedOut(client, ['pay'], stop);
+  expect(outcome).toMatchObject({ kind: 'error', error: { code: 'tool_failed' } });
 });
 
 describe('a tool of a client of MCP that has an output schema', () => {

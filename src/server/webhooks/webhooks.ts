@@ -1,5 +1,5 @@
 /** `webhooks()`: posts recorded events of runs to the addresses of webhooks, at least once and in order. */
-import { asJson, assertOptions, defined, type Namespace, type OptionShape, PilotageError } from '#core';
+import { asJson, assertOptions, defined, type Namespace, type OptionShape, PilotageError, type StoreItem } from '#core';
 import type { PartStore, Runtime } from '#runtime';
 import { type ErrorText, plainErrorText } from '../problem.ts';
 import { Deliverer, type DelivererOptions } from './deliverer.ts';
@@ -63,6 +63,8 @@ export function webhooks(options: WebhooksOptions): Webhooks {
   return new Webhooks(options);
 }
 
+type StoredDelivery = Pick<StoreItem, 'key' | 'value'>;
+
 /** The webhooks of a journal. They are stored, and any process that calls `work()` may deliver. */
 export class Webhooks {
   readonly #options: WebhooksOptions;
@@ -100,7 +102,8 @@ export class Webhooks {
     const place = { namespace: hooksOf(tenant), key: id };
     for (;;) {
       const item = await this.#store.get(place.namespace, id);
-      const before = item === undefined ? await this.get(tenant, id) : storedWebhook(item);
+      const known = item ?? (await this.#store.get(endedOf(tenant), id));
+      const before = known && storedWebhook(known);
       const secret = options.secret ?? before?.secret ?? freshSecret();
       const since = before?.since ?? more.since ?? this.#store.now();
       const hook: Webhook = { ...options, ...more, secret, since };
@@ -179,27 +182,34 @@ export class Webhooks {
    * @throws PilotageError `run_not_found` for a run whose posts have not failed.
    */
   async retry(tenant: string, id: string, run?: string): Promise<number> {
-    const all = await this.deliveries(tenant, id);
-    const meant = all.filter((each) => each.error !== undefined && (run === undefined || each.run === run));
-    if (run !== undefined && meant.length === 0)
+    const namespace = deliveriesOf({ tenant, id });
+    const failed: StoredDelivery[] = [];
+    for await (const item of this.#store.list(namespace)) {
+      const isMeant = run === undefined || item.key === run;
+      if (isMeant && storedDelivery(item).error !== undefined) failed.push(item);
+    }
+    if (run !== undefined && failed.length === 0)
       throw new PilotageError('run_not_found', `Nothing of the run ${run} waits for the webhook ${id}.`);
     const runs: string[] = [];
-    for (const each of meant) if (await this.#forgive(deliveriesOf({ tenant, id }), each.run)) runs.push(each.run);
+    for (const item of failed) if (await this.#forgive(namespace, item)) runs.push(item.key);
     this.#deliverer?.retry({ tenant, id }, runs);
     return runs.length;
   }
 
   /** Takes the failures of a run back. @returns false when it has none any more: it was delivered meanwhile, or its webhook deleted. */
-  async #forgive(namespace: Namespace, run: string): Promise<boolean> {
-    for (;;) {
-      const item = await this.#store.get(namespace, run);
-      if (item === undefined) return false;
-      const { position, claim, error } = storedDelivery(item);
+  async #forgive(namespace: Namespace, seen: StoredDelivery): Promise<boolean> {
+    const { key } = seen;
+    for (
+      let item: StoredDelivery | undefined = seen;
+      item !== undefined;
+      item = await this.#store.get(namespace, key)
+    ) {
+      const { run, position, claim, error } = storedDelivery(item);
       if (error === undefined) return false;
       const value = deliveryValue({ run, position, claim });
-      if (await this.#store.write([{ namespace, key: run, value }], { namespace, key: run, value: item.value }))
-        return true;
+      if (await this.#store.write([{ namespace, key, value }], { namespace, key, value: item.value })) return true;
     }
+    return false;
   }
 
   /**
