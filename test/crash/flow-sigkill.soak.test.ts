@@ -5,6 +5,7 @@ import { afterAll, expect, it } from 'vitest';
 import { sqliteJournal } from '#journal/sqlite';
 import { foldEntries } from '#state';
 import { endingProblems, foldProblems, taskProblems, treeOf } from '#testing';
+import { builtFile } from '../kit/built.ts';
 import { type Life, live } from '../kit/lives.ts';
 import { ITEMS, type NodeEffect, readNodeEffects, resultFor } from './flow-agent.ts';
 
@@ -20,7 +21,7 @@ const DEATHS: readonly Death[] = [
   ['^effect stamp.item', 4],
   ['^effect (even|odd)', 1],
 ];
-const CHILD = join(import.meta.dirname, 'flow-child.ts');
+const CHILD = builtFile('test/crash/flow-child.ts');
 
 const folder = mkdtempSync(join(tmpdir(), 'pilotage-flow-sigkill-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -6,12 +6,13 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { RunEvent } from '#core';
 import { sqliteJournal } from '#journal/sqlite';
 import { createRuntime } from '#pilotage';
+import { builtFile } from '../kit/built.ts';
 import { type Life, live } from '../kit/lives.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pilotage-handles-sigkill-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const CHILD = join(import.meta.dirname, 'handles-child.ts');
+const CHILD = builtFile('test/crash/handles-child.ts');
 const DEATHS = [
   'open 1',
   'visit a',

@@ -3,12 +3,13 @@ import { join } from 'node:path';
 import { journalAt } from '#journal/place';
 import { foldEntries } from '#state';
 import { seededRandom, treeOf } from '#testing';
+import { builtFile } from '../kit/built.ts';
 import { type Life, live } from '../kit/lives.ts';
 import { readEffects, runId } from './agent.ts';
 import { payloadOf, type Witness } from './verdict.ts';
 
 const RUNS_AT_ONCE = 6;
-const CHILD = join(import.meta.dirname, 'child.ts');
+const CHILD = builtFile('test/crash/child.ts');
 
 export interface Killing {
   readonly folder: string;

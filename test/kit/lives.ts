@@ -11,9 +11,9 @@ export interface Life {
 }
 
 export interface Birth {
-  /** The file of the program. */
+  /** The file of the program. From the build (`builtFile`) it starts in half of the time. */
   readonly program: string;
-  /** Its first argument; compiled modules are kept there, so that the next one starts faster. */
+  /** Its first argument. */
   readonly folder: string;
   readonly args: readonly string[];
 }

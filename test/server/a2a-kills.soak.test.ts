@@ -21,7 +21,7 @@ interface Life {
 }
 
 function born(port = 0, host = 'nobody'): Promise<Life> {
-  return programAt('./a2a-child.ts', folder, String(port), host);
+  return programAt('a2a-child.ts', folder, String(port), host);
 }
 
 const effects = () => new Effects(join(folder, 'effects'));

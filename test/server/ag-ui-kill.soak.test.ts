@@ -2,14 +2,14 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Effects } from '../../examples/scenario-agent.ts';
 import { type Client, client, rolesOf, say, textOf } from '../kit/ag-ui.ts';
+import { builtFile } from '../kit/built.ts';
 import { type Born, bear } from '../kit/lives.ts';
 import { until } from '../kit/waiting.ts';
 
-const program = fileURLToPath(new URL('./ag-ui-child.ts', import.meta.url));
+const program = builtFile('test/server/ag-ui-child.ts');
 
 async function started(folder: string): Promise<{ readonly url: string; readonly kill: () => Promise<boolean> }> {
   const { promise, resolve } = Promise.withResolvers<string>();

@@ -2,15 +2,15 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { lastAssistantMessageIsCompleteWithApprovalResponses } from 'ai';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Effects } from '../../examples/scenario-agent.ts';
+import { builtFile } from '../kit/built.ts';
 import { bear } from '../kit/lives.ts';
 import { Chat, historyOf, plain } from '../kit/ui-chat.ts';
 import { until } from '../kit/waiting.ts';
 
-const program = fileURLToPath(new URL('./ai-sdk-child.ts', import.meta.url));
+const program = builtFile('test/server/ai-sdk-child.ts');
 
 interface Server {
   readonly url: string;

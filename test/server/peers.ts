@@ -2,6 +2,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { builtFile } from '../kit/built.ts';
 import { bear } from '../kit/lives.ts';
 
 export interface Peer {
@@ -9,12 +10,12 @@ export interface Peer {
   log(): Promise<readonly string[]>;
 }
 
-/** Starts a program that says at which port it listens. */
+/** Starts a program of this folder that says at which port it listens. */
 export async function programAt(
   file: string,
   ...args: readonly string[]
 ): Promise<{ readonly url: string; readonly port: number; kill(): Promise<unknown> }> {
-  const program = new URL(file, import.meta.url).pathname;
+  const program = builtFile(`test/server/${file}`);
   const [folder = '-', ...rest] = args;
   const { promise, resolve } = Promise.withResolvers<number>();
   const { child, end } = bear({ program, folder, args: rest }, (line) => {
@@ -31,7 +32,7 @@ export async function programAt(
 }
 
 export async function sdkPeer(binding: string): Promise<Peer> {
-  const { url } = await programAt('./sdk-agent-child.ts', '-', binding);
+  const { url } = await programAt('sdk-agent-child.ts', '-', binding);
   return { url, log: async () => (await (await fetch(`${url}/log`)).json()) as string[] };
 }
 

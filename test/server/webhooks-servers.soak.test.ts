@@ -68,7 +68,7 @@ async function world(store: keyof typeof STORES, before: () => Promise<void> = a
     runtime.start(query, {
       identity: { tenant: 'acme', user: 'ann', session: crypto.randomUUID(), run: crypto.randomUUID() },
     });
-  const born = () => programAt('./hooks-child.ts', folder, host, ...args);
+  const born = () => programAt('hooks-child.ts', folder, host, ...args);
   const isDone = async (count: number) => {
     const all = await hooks.deliveries('acme', 'all');
     return all.length === count && all.every(({ done }) => done === true);
