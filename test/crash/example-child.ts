@@ -1,28 +1,35 @@
 /**
- * The process that is killed: `node example-child.ts <example> <journal> <kill at>` runs an example as it stands, but what that takes for a journal in
- * memory is this file, and the process dies by SIGKILL before or after its n-th write. It says each entry when it is durable, and at its end how many
- * such moments there were.
+ * The process that is killed: `node example-child.ts <example> <orders>` runs an example as it stands, but what that takes for a journal in memory is a
+ * file. It says each entry when it is durable, and at the end of the example how many moments there were at which it could have died: before and after
+ * each write.
  */
-import { existsSync, writeSync } from 'node:fs';
+import { cpSync, existsSync, writeSync } from 'node:fs';
 import { registerHooks } from 'node:module';
+import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { sqliteJournal } from '#journal/sqlite';
 import type { Clock } from '#pilotage';
 import type { Journal } from '#pilotage/journal';
 import type { Entry } from '#pilotage/state';
+import type { Orders } from './examples.ts';
 
-const [example = '', path = '', killAt = ''] = process.argv.slice(2);
+const [example = '', orders = ''] = process.argv.slice(2);
+const { journals, killAt, copies } = JSON.parse(orders) as Orders;
 
 /** What changes a run, a schedule or a mailbox. */
 const WRITES: ReadonlySet<string> = new Set(['create', 'append', 'send', 'startByKey', 'signal', 'put', 'move']);
 const PARTS: ReadonlySet<string> = new Set(['schedules', 'events']);
 
 const say = (line: string): void => void writeSync(1, `§ ${line}\n`);
+let path = '';
 let moments = 0;
 
 function reach(): void {
   moments += 1;
-  if (moments === Number(killAt)) process.kill(process.pid, 'SIGKILL');
+  if (moments === killAt) process.kill(process.pid, 'SIGKILL');
+  if (copies === undefined) return;
+  cpSync(dirname(path), join(copies, String(moments)), { recursive: true });
+  say(`moment ${moments}`);
 }
 
 function mortal<T extends object>(part: T): T {
@@ -60,6 +67,24 @@ registerHooks({
     return next(url.href, context);
   },
 });
-process.on('exit', () => say(`moments ${moments}`));
-// The example imports this file, which must not wait for it.
-void import(pathToFileURL(example).href);
+
+const waiting = [...journals];
+let isUnderWay = false;
+/** An example is over when there is nothing left that its process would do. */
+function next(): void {
+  if (isUnderWay) throw new Error(`${example} waits for something that never comes.`);
+  if (path !== '') say(`moments ${moments}`);
+  const following = waiting.shift();
+  if (following === undefined) return;
+  path = following;
+  moments = 0;
+  isUnderWay = true;
+  // Node asks once more what is left only when there was something to wait for.
+  setImmediate(() => {});
+  // The example imports this file, which must not wait for it. A module of another address is run anew.
+  void import(`${pathToFileURL(example).href}?${waiting.length}`).then(() => {
+    isUnderWay = false;
+  });
+}
+process.on('beforeExit', next);
+next();

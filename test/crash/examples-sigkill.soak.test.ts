@@ -1,26 +1,29 @@
-/** The processes of the examples are killed before and after each write, and the examples started again. */
-import { describe, expect, it } from 'vitest';
-import { examples, play } from './examples.ts';
+/**
+ * The processes of the examples die before and after each write, and the examples are started again. What a process leaves that dies there is a copy of its
+ * files at that moment; at each eighth moment it is killed, and the one that goes on too. Each time these are other ones.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { examples, goOnFrom, playKilled, playWhole } from './examples.ts';
 
-const AT_ONCE = 2;
+const EVERY = 8;
 
 describe.each(examples)('%s', (example) => {
   it('comes to the same when it is killed at any moment and started again, and does nothing twice', async () => {
-    const clean = await play(example);
-    expect(clean.problems).toEqual([]);
-    expect(clean.moments).toBeGreaterThan(10);
-    const moments = Array.from({ length: clean.moments }, (_, index) => index + 1);
-    const kill = async (): Promise<void> => {
-      for (let at = moments.shift(); at !== undefined; at = moments.shift()) {
-        // Of some the process that goes on is killed too.
-        const kills = at % 4 === 0 ? [at, at / 2] : [at];
-        const { runs, problems } = await play(example, ...kills);
-        expect({ runs, problems }, `killed at ${kills.join(' and ')} of ${clean.moments}`).toEqual({
-          runs: clean.runs,
-          problems: [],
-        });
-      }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, kill));
+    const folder = mkdtempSync(join(tmpdir(), 'pilotage-example-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const { moments, runs, problems } = await playWhole(example, folder);
+    expect(problems).toEqual([]);
+    expect(moments.length).toBeGreaterThan(10);
+    for (const [index, played] of (await goOnFrom(example, moments)).entries()) {
+      expect(played, `after moment ${index + 1} of ${moments.length}`).toEqual({ runs, problems: [] });
+    }
+    const seed = Number(process.env['PILOTAGE_SEED'] ?? Math.floor(Math.random() * EVERY));
+    for (let at = 1 + (seed % EVERY); at <= moments.length; at += EVERY) {
+      const played = await playKilled(example, at);
+      expect(played, `killed at ${at} of ${moments.length}: PILOTAGE_SEED=${seed}`).toEqual({ runs, problems: [] });
+    }
   }, 600_000);
 });

@@ -1,8 +1,8 @@
 /** The examples of waits as processes that are killed and started again, and what must have come of them then. */
 import { execFile } from 'node:child_process';
-import { globSync, mkdtempSync, rmSync } from 'node:fs';
+import { globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { branchesOf, type Outcome } from '#core';
 import { sqliteJournal } from '#journal/sqlite';
 import type { RunRecord } from '#pilotage/journal';
@@ -16,12 +16,90 @@ export const examples: readonly string[] = globSync('{4[6-9],5?,6?}-*.ts', {
   cwd: join(projectDir, 'examples'),
 }).sort();
 
+/** What a process of `example-child.ts` is to do, as JSON. */
+export interface Orders {
+  /** Paths: the example is run on each of them, one after another. */
+  readonly journals: readonly string[];
+  /** The moment at which the process is killed, counted from 1. */
+  readonly killAt?: number;
+  /** A folder that gets a copy of the journal's folder at each moment. */
+  readonly copies?: string;
+}
+
+/** What came of an example. */
 export interface Played {
-  /** At how many moments the process might have been killed, if it was not. */
-  readonly moments: number;
   /** Each run and what became of it. */
   readonly runs: readonly string[];
   readonly problems: readonly string[];
+}
+
+/** What a process leaves that dies: the files, and what was said until then. */
+interface Left {
+  readonly journal: string;
+  readonly lines: readonly string[];
+}
+
+/** An example that came to its end, and what its process would have left at each moment before. */
+export interface Whole extends Played {
+  /** Each as SIGKILL would leave it: nothing is written while it is copied. */
+  readonly moments: readonly Left[];
+}
+
+const JOURNAL = 'pilotage.db';
+const KILLED = '§ killed';
+const MAX_SAID_BYTES = 16 * 2 ** 20;
+
+/** The example in a process that lives to its end. @param folder is empty, and gets the copies. */
+export async function playWhole(example: string, folder: string): Promise<Whole> {
+  const journal = join(folder, 'whole', JOURNAL);
+  mkdirSync(dirname(journal));
+  const { lines } = await life(example, { journals: [journal], copies: folder });
+  const marks = lines.flatMap((line, index) => (line.startsWith('§ moment ') ? [index] : []));
+  const moments = marks.map((mark, index) => ({
+    journal: join(folder, String(index + 1), JOURNAL),
+    lines: lines.slice(0, mark),
+  }));
+  return { moments, ...(await verdict(journal, lines)) };
+}
+
+/** The example goes on from each of them, in one process that has nothing to do with the one that made them. */
+export async function goOnFrom(example: string, moments: readonly Left[]): Promise<Played[]> {
+  const { lines } = await life(example, { journals: moments.map(({ journal }) => journal) });
+  const said = endingWith(lines, (line) => line.startsWith('§ moments '));
+  if (said.length !== moments.length) throw new Error(`${example} ended ${said.length} times: ${lines.join('\n')}`);
+  return Promise.all(
+    moments.map(({ journal, lines: before }, index) => verdict(journal, [...before, KILLED, ...(said[index] ?? [])])),
+  );
+}
+
+/** The example in a process that is killed at the moment, in another one that is killed at half of it, and in a third. */
+export async function playKilled(example: string, at: number): Promise<Played> {
+  const folder = mkdtempSync(join(tmpdir(), 'pilotage-example-'));
+  const journals = [join(folder, JOURNAL)];
+  try {
+    const lines: string[] = [];
+    for (const killAt of [at, Math.ceil(at / 2), undefined]) {
+      const { killed, lines: said } = await life(example, { journals, ...(killAt === undefined ? {} : { killAt }) });
+      lines.push(...said);
+      if (!killed) break;
+      lines.push(KILLED);
+    }
+    return await verdict(join(folder, JOURNAL), lines);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function endingWith(lines: readonly string[], isLast: (line: string) => boolean): string[][] {
+  const parts: string[][] = [];
+  let part: string[] = [];
+  for (const line of lines) {
+    part.push(line);
+    if (!isLast(line)) continue;
+    parts.push(part);
+    part = [];
+  }
+  return parts;
 }
 
 interface Life {
@@ -29,34 +107,12 @@ interface Life {
   readonly lines: readonly string[];
 }
 
-/**
- * The example, and started again as often as it was killed.
- * @param killAt for each process but the last, the moment at which it is killed.
- * @throws when one ends by itself with another code than 0.
- */
-export async function play(example: string, ...killAt: readonly number[]): Promise<Played> {
-  const folder = mkdtempSync(join(tmpdir(), 'pilotage-example-'));
-  const path = join(folder, 'pilotage.db');
-  try {
-    const lines: string[] = [];
-    for (const at of [...killAt, undefined]) {
-      const { killed, lines: said } = await life(example, path, at);
-      lines.push(...said);
-      if (!killed) break;
-      lines.push(KILLED);
-    }
-    const moments = Number(lines.findLast((line) => line.startsWith('§ moments '))?.split(' ')[2]);
-    return { moments, ...(await verdict(path, doneTwice(lines))) };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-/** The example in a process of its own, until its end or its death. */
-function life(example: string, path: string, killAt?: number): Promise<Life> {
-  const args = [builtFile('test/crash/example-child.ts'), join(projectDir, 'examples', example), path, `${killAt}`];
+/** A process of the example, until its end or its death. @throws when it ends by itself with another code than 0. */
+function life(example: string, orders: Orders): Promise<Life> {
+  const path = join(projectDir, 'examples', example);
+  const args = [builtFile('test/crash/example-child.ts'), path, JSON.stringify(orders)];
   return new Promise((resolve, reject) => {
-    const child = execFile(process.execPath, args, (error, stdout, stderr) => {
+    const child = execFile(process.execPath, args, { maxBuffer: MAX_SAID_BYTES }, (error, stdout, stderr) => {
       const killed = child.signalCode === 'SIGKILL';
       if (error !== null && !killed) reject(new Error(`${example} failed: ${stdout}${stderr}`, { cause: error }));
       else resolve({ killed, lines: stdout.split('\n') });
@@ -66,7 +122,6 @@ function life(example: string, path: string, killAt?: number): Promise<Life> {
 
 /** What a tool tells of the world, and is recorded behind that, it does not do again: `book hotel`, then `§ call_ended`. */
 const DEED = /^(book|cancel|measure|cut|glue|paint|to \w+:)|is (held|booked|cancelled)\b/;
-const KILLED = '§ killed';
 const RECORDED: readonly string[] = ['§ call_ended', '§ call_kept'];
 
 export function doneTwice(lines: readonly string[]): string[] {
@@ -84,10 +139,10 @@ export function doneTwice(lines: readonly string[]): string[] {
   return problems;
 }
 
-async function verdict(path: string, twice: readonly string[]): Promise<Omit<Played, 'moments'>> {
+async function verdict(path: string, lines: readonly string[]): Promise<Played> {
   const journal = sqliteJournal({ path });
   const records = await journal.list({ limit: 200 });
-  const problems = [...twice];
+  const problems = doneTwice(lines);
   const runs: string[] = [];
   for (const record of records) {
     if (isAnotherEachTime(record)) continue;

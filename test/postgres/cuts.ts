@@ -172,8 +172,9 @@ function edges(bytes: Buffer): number[] {
 export interface Cutting {
   readonly server: PostgresServer;
   readonly schema: string;
-  /** At each so many bytes, and where messages end. */
+  /** At each so many bytes, counted from `fromByte`, and where messages end. */
   readonly everyBytes: number;
+  readonly fromByte: number;
 }
 
 export interface CutReport {
@@ -184,7 +185,10 @@ export interface CutReport {
 }
 
 /** Cuts the connection at the bytes of the exchange, one after another, and looks each time what it has come to. */
-export async function cutEach(exchange: Exchange, { server, schema, everyBytes }: Cutting): Promise<CutReport> {
+export async function cutEach(
+  exchange: Exchange,
+  { server, schema, everyBytes, fromByte }: Cutting,
+): Promise<CutReport> {
   const proxy = await TcpProxy.start(server.port);
   const direct = postgresJournal({ url: server.url }, { schema });
   // On one connection, on which nothing is said but what is asked.
@@ -212,7 +216,9 @@ export async function cutEach(exchange: Exchange, { server, schema, everyBytes }
     for (const direction of ['up', 'down'] as const satisfies readonly Direction[]) {
       const bytes = said[direction];
       const all = Array.from({ length: bytes.length + 1 }, (_, place) => place);
-      const places = [...new Set([...edges(bytes), ...all.filter((place) => place % everyBytes === 0)])];
+      const places = [
+        ...new Set([...edges(bytes), ...all.filter((place) => place % everyBytes === fromByte % everyBytes)]),
+      ];
       for (const place of places) {
         try {
           await play(`${direction}-${place}`, () => proxy.cutAfter(direction, place));
