@@ -52,7 +52,7 @@ function coerce(value: Loose, schema: Json | undefined, path: string, coercion: 
     return plain(value, path, coercion);
   }
   if (followed === undefined) return plain(value, path, coercion);
-  if (isPlain(value) && fits(value, followed, coercion.root)) return value;
+  if (isPlain(value) && fits(value, schema, coercion.root)) return value;
   const all = followed['allOf'];
   let json: Json | undefined;
   const alternatives = alternativesOf(followed);

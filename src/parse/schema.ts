@@ -61,8 +61,17 @@ const SINGLE: ReadonlyMap<string, readonly SchemaType[]> = new Map(
   [...TYPES].map(([name, type]) => [name, [type]] as const),
 );
 
-/** The types that a schema allows; none listed means any. */
+/** The types that a schema allows; none listed means any. `nullable` is a word of OpenAPI 3.0. */
 export function typesOf(schema: JsonObject): readonly SchemaType[] {
+  const types = namedTypes(schema);
+  return isNullable(schema) && types.length > 0 ? [...types, 'null'] : types;
+}
+
+function isNullable(schema: JsonObject): boolean {
+  return schema['nullable'] === true;
+}
+
+function namedTypes(schema: JsonObject): readonly SchemaType[] {
   const type = schema['type'];
   if (typeof type === 'string') return SINGLE.get(type) ?? NO_TYPES;
   if (Array.isArray(type)) {
@@ -112,6 +121,8 @@ interface Check {
   choices?: readonly Json[];
   some?: readonly Check[];
   all?: readonly Check[];
+  /** `nullable` beside anything but a type: null fits whatever else is said. */
+  takesNull?: true;
 }
 
 type Checks = WeakMap<JsonObject, Check>;
@@ -138,6 +149,7 @@ function checkOf(schema: Json | undefined, root: JsonObject, checks: Checks): Ch
   if (known !== undefined) return known;
   const check: Check = { types: ANY, isPlain: true, required: [] };
   checks.set(schema, check); // before its parts, which may refer back to it
+  if (isNullable(schema) && schema['type'] === undefined) check.takesNull = true;
   const followed = followReference(schema, root);
   if (followed !== undefined) fillCheck(check, followed, root, checks);
   return check;
@@ -166,6 +178,7 @@ function fillCheck(check: Check, schema: JsonObject, root: JsonObject, checks: C
 }
 
 function passes(value: Json, check: Check, depth: number): boolean {
+  if (value === null && check.takesNull === true) return true;
   if ((check.types & bitsOf(value)) === 0) return false;
   if (check.isPlain) return true;
   if (depth > MAX_DEPTH) return true;

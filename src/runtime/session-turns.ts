@@ -91,9 +91,18 @@ async function beginningOfTurn(journal: Journal, record: RunRecord): Promise<Run
 /** The same, or the turn that it has interrupted, and whose messages it has. */
 export async function whollyReplaced(journal: Journal, record: RunRecord): Promise<string> {
   const first = await beginningOfTurn(journal, record);
-  const cut = first.turnOrigin?.interrupts;
-  const found = cut === undefined ? undefined : await journal.get(cut);
-  return found?.status === 'cancelled' ? whollyReplaced(journal, found) : first.identity.run;
+  const cut = await takenOverBy(journal, first);
+  return cut === undefined ? first.identity.run : whollyReplaced(journal, cut);
+}
+
+/** The turn that it has interrupted, and whose messages it has. A turn of another branch, such as one behind the turn that it replaces, is only stopped. */
+async function takenOverBy(
+  journal: Journal,
+  { identity, turn = 0, turnOrigin: origin }: RunRecord,
+): Promise<RunRecord | undefined> {
+  if (origin?.interrupts === undefined) return undefined;
+  const [before] = (await wayBack(journal, identity, { turn, origin, limit: 1 })).turns;
+  return before?.identity.run === origin.interrupts && before.status === 'cancelled' ? before : undefined;
 }
 
 /** All that its user has said in a turn, also on its way and before an interruption, as one message; and the ids that it has. */
@@ -136,9 +145,9 @@ async function heardIn(journal: Journal, { identity, turnOrigin }: RunRecord): P
   return before === undefined ? own : [...(await heardIn(journal, before)), ...own];
 }
 
-async function cutMessages(journal: Journal, { turnOrigin }: RunRecord): Promise<TurnOrigin['messages']> {
-  const cut = turnOrigin?.interrupts === undefined ? undefined : await journal.get(turnOrigin.interrupts);
-  if (cut?.status !== 'cancelled') return [];
+async function cutMessages(journal: Journal, record: RunRecord): Promise<TurnOrigin['messages']> {
+  const cut = await takenOverBy(journal, record);
+  if (cut === undefined) return [];
   return [...(await cutMessages(journal, cut)), ...(cut.turnOrigin?.messages ?? [])];
 }
 
@@ -146,12 +155,13 @@ export async function sessionTurns(sources: MemorySources, scope: Scope, limit: 
   const records = await activeRecords(sources.journal, scope, limit);
   const views = await Promise.all(records.map((record) => turnView(sources, record)));
   const turns: TurnView[] = [];
-  for (const view of views) {
-    const { interrupts: [cut] = [], succeeds } = view;
+  for (const [index, view] of views.entries()) {
+    const { succeeds } = view;
+    const cut = records[index]?.turnOrigin?.interrupts;
     const before = turns.at(-1);
     // The messages of an interrupted turn are those of the turn that has interrupted it; those of a turn that was handed over, too.
     if (before !== undefined && before.turn === succeeds) turns.splice(-1, 1, goingOn(view, before));
-    else if (before?.turn === cut && before?.status === 'cancelled') turns.splice(-1, 1, takingOver(view, before));
+    else if (before?.status === 'cancelled' && before.turn === cut) turns.splice(-1, 1, takingOver(view, before));
     else turns.push(view);
   }
   return turns;
@@ -187,7 +197,6 @@ function takingOver(view: TurnView, cut: TurnView): TurnView {
 async function turnView(sources: MemorySources, record: RunRecord): Promise<TurnView> {
   const { identity, turn = 0, status, waits, agent, turnOrigin, createdAt, head } = record;
   const { told, heard } = await sources.told.of(identity.run, head, identity, sources);
-  const { interrupts, succeeds } = turnOrigin ?? {};
   return {
     turn: identity.run,
     number: turn,
@@ -197,11 +206,7 @@ async function turnView(sources: MemorySources, record: RunRecord): Promise<Turn
     agent,
     messages: [...(turnOrigin?.messages ?? []), ...heard],
     exchanges: exchangesOf(told),
-    ...defined({
-      succeeds,
-      replaces: turnOrigin?.replaces,
-      interrupts: interrupts === undefined ? undefined : [interrupts],
-    }),
+    ...defined({ succeeds: turnOrigin?.succeeds, replaces: turnOrigin?.replaces }),
     createdAt,
   };
 }

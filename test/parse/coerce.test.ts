@@ -61,6 +61,8 @@ describe('coerceToSchema changes what is safe', () => {
 describe('coerceToSchema leaves what is right, and says what is not', () => {
   it.each<[string, Json, JsonObject]>([
     ['a fitting object', { a: 'x', n: 1 }, object({ a: text, n: integer }, { required: ['a'] })],
+    ['null for something optional that is nullable', { a: null }, object({ a: { ...text, nullable: true } })],
+    ['null for a nullable reference', { a: null }, object({ a: { $ref: '#/properties/b', nullable: true }, b: text })],
     ['an integer written with a point', 3, { type: 'number' }],
     ['text that looks like a number', '007', text],
     ['text with a comma', ['Boston, MA'], list(text)],

@@ -50,8 +50,20 @@ describe('an answer with a schema', () => {
     ['in a fence', `\`\`\`json\n${JSON.stringify(OSLO)}\n\`\`\``],
     ['with a number as text', '{"city":"Oslo","days":"3"}'],
     ['in single quotes', "{'city': 'Oslo', 'days': 3}"],
+    ['behind a thought', `<think>Perhaps {"city":"Rome","days":1}?</think>\n${JSON.stringify(OSLO)}`],
+    ['behind a thought whose beginning the server kept', `Rome? No.\n</think>\n\n${JSON.stringify(OSLO)}`],
   ])('is read %s', async (_, words) => {
     expect((await played([text(words)])).result).toMatchObject({ reason: 'goal', payload: OSLO });
+  });
+
+  it.each<[string, JsonObject]>([
+    ['a type', { type: 'string', nullable: true }],
+    ['a reference', { allOf: [{ $ref: '#/$defs/day' }], nullable: true }],
+    ['alternatives', { anyOf: [{ type: 'string' }, { type: 'number' }], nullable: true }],
+  ])('is null where the schema says nullable beside %s', async (_, day) => {
+    const nullable = { type: 'object', properties: { day }, required: ['day'], $defs: { day: { type: 'string' } } };
+    const { result } = await played([text('{"day":null}')], { react: { answerSchema: nullable } });
+    expect(result).toMatchObject({ reason: 'goal', payload: { day: null } });
   });
 
   it('that does not fit is given back with what is wrong, and asked for again', async () => {

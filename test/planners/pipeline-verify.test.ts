@@ -212,6 +212,12 @@ describe('AG-23 several candidates', () => {
 });
 
 describe('AG-23 a model as the verifier', () => {
+  it('is read behind its thoughts, which may draft other scores', async () => {
+    const judge = scriptedModel([words('<think>{"scores": [9, 1, 1]}? No {harm}.</think>{"scores": [2, 1, 7]}')]);
+    const played = await play({ pipeline: { model: scriptedModel(three), candidates: 3, verifier: { model: judge } } });
+    expect(await remarksOf(played, 'plan.verified')).toMatchObject([{ chosen: 3, scores: [2, 1, 7] }]);
+  });
+
   it('gets goal and plans as data, and its scores choose', async () => {
     const judge = scriptedModel([words('Sure: {"scores": [2, 1, 7]}')], { modelId: 'judge' });
     const played = await play({

@@ -102,6 +102,31 @@ describe('a branch', () => {
     expect((await session.turns()).map(({ messages }) => messages)).toEqual([[{ id: 'm1' }, { id: 'm2' }]]);
   });
 
+  it('that has stopped a turn behind the one that it replaces has none of its words, also when it is replaced in turn', async () => {
+    const asked = Promise.withResolvers<void>();
+    const slow: PlannerFunction = async ({ query }, signal) => {
+      if (query !== 'slow') return finish(`re ${query}`);
+      asked.resolve();
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      return finish('late');
+    };
+    const { session } = talk({ planner: slow });
+    const first = await session.send('one', { id: 'm1' });
+    await first.result();
+    await session.send('slow', { id: 'm2' });
+    await asked.promise;
+    const stopping = await session.regenerate(first.turn, { busy: 'interrupt' });
+    await stopping.result();
+    expect((await session.turns()).map(({ interrupts }) => interrupts)).toEqual([undefined]);
+    const again = await session.regenerate(stopping.turn);
+    expect(await again.result()).toMatchObject({ answer: 're one' });
+    const edited = await session.edit(stopping.turn, 'ONE', { id: 'm1' });
+    await edited.result();
+    expect((await session.turns()).map(({ turn, messages }) => [turn, messages])).toEqual([
+      [edited.turn, [{ id: 'm1' }]],
+    ]);
+  });
+
   it('is no answer to a turn that asks its user, which is cancelled, and cannot be steered', async () => {
     const { session, runtime } = talk();
     const asking = await session.send('ask');

@@ -355,3 +355,32 @@ it('goes on in a page that still has an answer to a question of a branch which a
   await refused.sendMessage({ text: 'say no' });
   expect(refused.error?.message).toContain('pause_not_found');
 });
+
+it.each([
+  ['edited', 'say edited'],
+  ['asked for once more', undefined],
+])('answers a message once that is %s while it waits for its turn', async (_, edited) => {
+  const { url, runtime } = await scenario();
+  const page = new Chat(url);
+  const first = page.sendMessage({ text: 'slow 30' });
+  await until(() => page.said.at(-1)?.includes('w2') === true);
+  const other = new Chat(url, { messages: await historyOf(url) });
+  const second = other.sendMessage({ text: 'say two' });
+  const identity = { tenant: 'local', user: 'local' };
+  await until(async () => (await runtime.sessions.get({ ...identity, session: 'talk' }))?.waiting === 1);
+  const loaded = new Chat(url, { messages: await historyOf(url) });
+  const { id = '' } = loaded.messages.at(-1) ?? {};
+  await (edited === undefined
+    ? loaded.regenerate({ messageId: id })
+    : loaded.sendMessage({ text: edited, messageId: id }));
+  await Promise.all([first, second]);
+  await until(async () => (await runtime.sessions.get({ ...identity, session: 'talk' }))?.live === undefined);
+  // What was under way goes on to its end.
+  expect(page.said.at(-1)).toMatch(/w29$/);
+  const told = await historyOf(url);
+  expect(told.filter(({ role }) => role === 'user').map((message) => message.id)).toEqual([page.messages[0]?.id, id]);
+  expect(new Chat(url, { messages: told }).said.filter((line) => line.startsWith('user: '))).toEqual([
+    'user: slow 30',
+    `user: ${edited ?? 'say two'}`,
+  ]);
+});

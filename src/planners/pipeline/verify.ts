@@ -1,7 +1,7 @@
 /** Chooses the best of several valid plans, by a verdict on each: a score, or a rejection. */
 import { defined, describeThrown, type ErrorData, isJsonObject, type Json, type JsonObject, type Remark } from '#core';
 import { BrokenReply, type Reply, structuredFormat, Watch } from '#model';
-import { JsonStream } from '#parse';
+import { JsonStream, withoutThoughts } from '#parse';
 import type { ReadyPlan } from '#plans';
 import { aboutFrames, enclose, encloseJson, userTurn } from '#prompt';
 import type { PlanVerdict } from './options.ts';
@@ -173,11 +173,12 @@ function judgeScores({ text }: Reply, count: number): Scored {
   }
 }
 
-/** The first object of the text; models like to say something before it. */
+/** The first object of the text behind its thoughts; models like to say something before it. */
 function objectIn(text: string): Json | undefined {
-  const from = text.indexOf('{');
+  const words = withoutThoughts(text) ?? '';
+  const from = words.indexOf('{');
   if (from < 0) return undefined;
   const json = new JsonStream();
-  json.push(text.slice(from));
+  json.push(words.slice(from));
   return json.state === 'complete' ? json.value() : undefined;
 }

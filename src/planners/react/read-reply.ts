@@ -204,8 +204,8 @@ function readNativeCall(
  */
 function readLeaked({ text, finish }: Reply, options: ReadOptions): ReadReply {
   const words: ReadReply = { text, calls: [], remarks: [] };
-  // Any JSON may be that answer, and nothing else is asked for.
-  if (options.readAnswer !== undefined) return words;
+  // Any JSON may be that answer, and nothing else is asked for. Servers that do not know a model's thoughts give them before it.
+  if (options.readAnswer !== undefined) return { ...words, text: wordsOf(text) };
   const reading = readTemplate(text, (tool, argument) => typeOf(options.tools.get(tool), argument));
   if (reading.kind === 'prose') return words;
   if (reading.kind === 'broken' || CUT_OFF.has(finish)) return { ...words, unreadable: BROKEN_TEMPLATE };

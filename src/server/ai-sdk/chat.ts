@@ -56,7 +56,7 @@ const OPTIONS: OptionShape<AiSdkOptions> = {
   fileUrl: 'function?',
 };
 const HEADERS = { 'x-vercel-ai-ui-message-stream': 'v1' };
-/** How long a request to stop waits for the end of the turn. */
+/** How long a request that stops a turn waits for its end. */
 const STOP_MS = 5_000;
 const ACTIVE: ReadonlySet<string> = new Set(['pending', 'running', 'waiting']);
 
@@ -125,7 +125,7 @@ class Chats {
     if (edited !== undefined) {
       await assertSeen(visit, edited);
       await visit.mustStart(edited.agent, body.id);
-      const sent = await session.edit(edited.turn, message, { id: last.id, busy: 'interrupt' });
+      const sent = await session.edit(edited.turn, message, { id: last.id, busy: await makeWay(visit, edited) });
       return this.#stream(visit, session, sent.turn, undefined);
     }
     const busy = (await isAsked(visit, turns)) ? 'steer' : (this.#options.busy ?? 'queue');
@@ -139,7 +139,7 @@ class Chats {
     const named = messageId === undefined ? turns.at(-1) : await turnOfMessage(visit, session, turns, messageId);
     const turn = await assertSeen(visit, named);
     await visit.mustStart(turn.agent, id);
-    const sent = await session.regenerate(turn.turn, { busy: 'interrupt' });
+    const sent = await session.regenerate(turn.turn, { busy: await makeWay(visit, turn) });
     return this.#stream(visit, session, sent.turn, undefined);
   }
 
@@ -346,6 +346,19 @@ async function isAsked({ runtime }: Visit, turns: readonly TurnView[]): Promise<
   const live = turnUnderWay(turns);
   if (live === undefined || live.status === 'paused') return live !== undefined;
   return openPauses(await runtime.run(live.turn).state()).length > 0;
+}
+
+/**
+ * Withdraws a turn that still waits: answered beside the one that takes its place, it would be in the page a second time.
+ * @returns how the other one comes in. In the place of one that waited it stops nothing.
+ */
+async function makeWay(visit: Visit, { turn, waits }: TurnView): Promise<'interrupt' | 'queue'> {
+  if (waits !== true) return 'interrupt';
+  await visit.run(turn, 'control');
+  const run = visit.runtime.run(turn);
+  await cancelUnlessEnded(run);
+  await withinTime(STOP_MS, visit.signal, (signal) => run.result({ signal }));
+  return 'queue';
 }
 
 /** Whether the message of this id is the assistant's. */
