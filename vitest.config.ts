@@ -1,10 +1,11 @@
+import { tmpdir } from 'node:os';
 import { defineConfig, type ViteUserConfig } from 'vitest/config';
 import { CountLine } from './scripts/count-line.ts';
 
 /** Tests that play for a long time, start many processes or kill them: `npm run soak`. */
 const SOAK = 'test/**/*.soak.test.ts';
-/** They are fast in memory, and are played once more on a disk. */
-const ON_DISK = 'test/journal/*.test.ts';
+/** Those of journals in files are played on a disk too: what is in memory for the others is not. */
+const ON_DISK = ['test/journal/*.test.ts', 'test/crash/{sigkill,flow-sigkill,leaving}.soak.test.ts'];
 const shared = {
   environment: 'node',
   // Tests kill processes and change folders, which threads cannot.
@@ -30,7 +31,6 @@ const config: ViteUserConfig = defineConfig({
           name: 'fast',
           // One more than the cores: there is always one that waits for a process or a clock.
           maxWorkers: 3,
-          // The soak tests keep to the disk.
           globalSetup: 'test/kit/memory-disk.ts',
           // A worker loads the sources once, not once for each of its files.
           isolate: false,
@@ -45,7 +45,28 @@ const config: ViteUserConfig = defineConfig({
           },
         },
       },
-      { test: { ...shared, name: 'soak', maxWorkers: 2, sequence: { groupOrder: 1 }, include: [SOAK, ON_DISK] } },
+      {
+        test: {
+          ...shared,
+          name: 'soak',
+          maxWorkers: 3,
+          sequence: { groupOrder: 1 },
+          globalSetup: 'test/kit/memory-disk.ts',
+          include: [SOAK],
+          exclude: ON_DISK,
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: 'disk',
+          maxWorkers: 3,
+          sequence: { groupOrder: 2 },
+          // The folder that is there before others have one in memory.
+          env: { TMPDIR: tmpdir() },
+          include: ON_DISK,
+        },
+      },
     ],
   },
 });

@@ -63,15 +63,21 @@ interface Counted {
   readonly failed: number;
 }
 
-/** @param project one of those in vitest.config.ts. */
-function runTests(name: string, project: string): Counted {
+/** @param projects of those in vitest.config.ts. */
+function runTests(name: string, ...projects: readonly string[]): Counted {
   const dir = mkdtempSync(join(tmpdir(), 'pilotage-verify-'));
   const reportPath = join(dir, 'tests.json');
   try {
     const ok = runStage({
       name,
       command: 'vitest',
-      args: ['run', '--project', project, '--reporter=default', '--reporter=json', `--outputFile.json=${reportPath}`],
+      args: [
+        'run',
+        ...projects.map((project) => `--project=${project}`),
+        '--reporter=default',
+        '--reporter=json',
+        `--outputFile.json=${reportPath}`,
+      ],
     });
     const { passed, failed } = countTests(JSON.parse(readFileSync(reportPath, 'utf8')));
     return { ok: ok && failed === 0 && passed > 0, passed, failed };
@@ -93,7 +99,7 @@ if (process.argv[2] === 'check') {
   process.exitCode = reportFailed(SOURCE_STAGES) ? 0 : 1;
 } else {
   const stagesOk = reportFailed([...SOURCE_STAGES, ...PACKAGE_STAGES]);
-  const suites = [runTests('tests', 'fast'), runTests('soak tests', 'soak')];
+  const suites = [runTests('tests', 'fast'), runTests('soak tests', 'soak', 'disk')];
   process.exitCode = stagesOk && suites.every(({ ok }) => ok) ? 0 : 1;
   const sum = (count: 'passed' | 'failed'): number => suites.reduce((total, suite) => total + suite[count], 0);
   console.log(`\n${sum('passed')} passed, ${sum('failed')} failed`);

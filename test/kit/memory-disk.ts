@@ -1,6 +1,6 @@
 /**
- * Gives the fast tests a temporary folder in memory, where the system has one with room: most of their time would be waiting for
- * a disk. A process that is killed leaves the same there. What a real disk does with it is seen by the soak tests.
+ * Gives the tests a temporary folder in memory, where the system has one with room: most of their time would be waiting for
+ * a disk. A process that is killed leaves the same there. What a real disk does with it is seen by the tests of journals in files, which have one (`vitest.config.ts`).
  */
 import { chmodSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
