@@ -220,6 +220,20 @@ it('a snapshot that says something else than the entries is found, and thrown aw
   expect(await journal.read('r')).toEqual(before);
 });
 
+it('a snapshot that a process keeps of a run while it is looked at is not taken for a wrong one', async () => {
+  const journal = memoryJournal();
+  const driven = await startChat(chatRuntime(journal), MANY_TURNS);
+  const before = await journal.snapshots.newest('r', FOLD_VERSION);
+  const read: Journal['read'] = async (...of) => {
+    const entries = await journal.read(...of);
+    while ((await journal.snapshots.newest('r', FOLD_VERSION))?.head === before?.head) await say(driven, 'and on');
+    return entries;
+  };
+  const other = chatRuntime(changed(journal, { read })).run('r');
+  expect(await other.diagnose()).toBeUndefined();
+  expect((await journal.snapshots.newest('r', FOLD_VERSION))?.head).toBeGreaterThan(before?.head ?? 0);
+});
+
 it('a run that goes on and on has a snapshot long before it ends, and one that ends soon has none', async () => {
   const journal = memoryJournal();
   const echo = make('echo', ({ n }) => n as number, { effect: 'read' });
