@@ -100,10 +100,10 @@ export function damaged(path: string, why: string): string {
   const log = `${realPath(path)}-wal`;
   const hasLog = (statSync(log, { throwIfNoEntry: false })?.size ?? 0) > 0;
   // SQLite reads any log that lies beside a file as its own.
-  const mayBeOfAnother = hasLog
-    ? ` If it is a backup that was put there, the log ${log} was of the file before: remove it and ${basename(log, '-wal')}-shm, if they are still there, and put the backup there once more.`
-    : '';
-  return `The journal ${path} is damaged (${why}).${mayBeOfAnother} Restore it from a backup, or move it away to begin a new one.`;
+  const whatToDo = hasLog
+    ? ` If it is a backup that was put there, the log ${log} was of the file before: remove it and ${basename(log, '-wal')}-shm, if they are still there, and put the backup there once more. Otherwise restore`
+    : ' Restore';
+  return `The journal ${path} is damaged (${why}).${whatToDo} it from a backup, or move it away to begin a new one.`;
 }
 
 // Which files this process has open through SQLite. To close any other descriptor of such a file takes away the locks
