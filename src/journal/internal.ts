@@ -48,6 +48,7 @@ export {
   type SnapshotStore,
   type StartedByKey,
   type StoredMessage,
+  type StoredSnapshot,
   type Told,
 } from './port.ts';
 export type { NewPassing, PassingStore } from './port-passing.ts';

@@ -151,7 +151,7 @@ export class KnownStates {
   ): Promise<Read | undefined> {
     const { head, updatedAt } = base;
     const [last, ...since] = entries?.slice(head - 1) ?? (await this.#journal.read(run, head, upTo - head + 1));
-    if (last?.seq !== head || last.at !== updatedAt || since.some(isOfRepair)) {
+    if (last?.seq !== head || last.at !== updatedAt || since.some(mayFollowRepair)) {
       this.forget(run);
       return undefined;
     }
@@ -182,7 +182,8 @@ export class KnownStates {
   }
 }
 
-/** A repair takes entries out of a run, and ends with a pause unless the run has ended. Then nothing goes on from it. */
-function isOfRepair(entry: Entry): boolean {
-  return entry.kind === 'repaired' || (entry.kind === 'paused' && entry.payload?.['by'] === 'repair');
+/** A repair takes entries out of a run, and ends with a pause unless the run has ended. Then nothing tells of it behind the end, from which a failed run goes on. */
+function mayFollowRepair(entry: Entry): boolean {
+  if (entry.kind === 'paused') return entry.payload?.['by'] === 'repair';
+  return entry.kind === 'repaired' || entry.kind === 'reopened';
 }

@@ -14,7 +14,7 @@ import {
   PilotageError,
   type Repaired,
 } from '#core';
-import type { Examined, Journal, StoredMessage } from '#journal';
+import type { Examined, Journal, StoredMessage, StoredSnapshot } from '#journal';
 import {
   applyEntry,
   endedStatus,
@@ -174,9 +174,11 @@ async function lookAt(journal: Journal, run: string): Promise<Looked> {
   const looked = look(run, await journal.examine(run));
   const { state, kept, diagnosis, examined } = looked;
   if (!isWhole(diagnosis) || state === undefined) return looked;
+  // Before the entries: a process that has the run may keep another one meanwhile, of entries behind those that were read.
+  const stored = await journal.snapshots.newest(run, FOLD_VERSION);
   const read = await journal.read(run).then((entries) => ({ entries }), asProblem);
   if ('entries' in read) {
-    const snapshot = await wrongSnapshot(journal, run, read.entries);
+    const snapshot = stored && wrongSnapshot(stored, read.entries);
     return { ...looked, diagnosis: { ...diagnosis, ...defined({ snapshot }) } };
   }
   // Behind the last, because none of them is to blame; what was there may be lost.
@@ -185,10 +187,7 @@ async function lookAt(journal: Journal, run: string): Promise<Looked> {
 }
 
 /** The entries are the truth. @returns its head. */
-async function wrongSnapshot(journal: Journal, run: string, entries: readonly Entry[]): Promise<number | undefined> {
-  const stored = await journal.snapshots.newest(run, FOLD_VERSION);
-  if (stored === undefined) return undefined;
-  const { head, body, blocks } = stored;
+function wrongSnapshot({ head, body, blocks }: StoredSnapshot, entries: readonly Entry[]): number | undefined {
   const folded = foldEntries(entries.slice(0, head));
   const isRight = JSON.stringify(unpackState(body, blocks)) === JSON.stringify(folded);
   return isRight ? undefined : head;

@@ -208,3 +208,18 @@ describe('two journals of one process on one file', () => {
 });
 
 const never = new Promise<never>(() => {});
+
+it('a backup beside the log of the file that was there before is damaged, and what is said names the log', async () => {
+  const path = temporaryFile();
+  const journal = openJournal(path);
+  const claim = await createClaimed(journal, 'r1');
+  const backup = `${path}.backup`;
+  withDatabase(path, (db) => db.exec(`VACUUM INTO '${backup}'`));
+  for (let seq = 1; seq <= 400; seq += 1) await journal.append(step(claim, seq));
+  withDatabase(path, (db) => db.exec('PRAGMA wal_checkpoint(RESTART)'));
+  for (let seq = 401; seq <= 420; seq += 1) await journal.append(step(claim, seq));
+  copyFileSync(`${path}-wal`, `${backup}-wal`);
+  const opened = async (): Promise<unknown> => openJournal(backup).read('r1');
+  const error = await expectCode(opened(), 'journal_corrupt');
+  expect(error.message).toContain(`the log ${backup}-wal was of the file before: remove it`);
+});

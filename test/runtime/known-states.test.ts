@@ -1,11 +1,12 @@
 /** What a runtime keeps of runs that it has driven or read, and what others find in the store: no turn folds a whole journal again. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Decision, type Entry, local, type RunEvent, type RunView } from '#core';
+import { type Decision, type Entry, local, type Planner, type RunEvent, type RunView } from '#core';
 import { type Journal, memoryJournal } from '#journal';
 import { react } from '#planners/react';
 import { createRuntime, type Run, type Runtime } from '#runtime';
 import { FOLD_VERSION, foldEntries, packState, snapshotOf } from '#state';
 import { scriptedModel } from '#testing';
+import { call } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
 import { changed } from '../kit/journals.ts';
 import { openJournal, withDatabase } from '../kit/sqlite.ts';
@@ -218,6 +219,58 @@ it('a snapshot that says something else than the entries is found, and thrown aw
   expect(await journal.snapshots.newest('r', FOLD_VERSION)).toBeUndefined();
   expect(await other.diagnose()).toBeUndefined();
   expect(await journal.read('r')).toEqual(before);
+});
+
+it('a snapshot that a process keeps of a run while it is looked at is not taken for a wrong one', async () => {
+  const journal = memoryJournal();
+  const driven = await startChat(chatRuntime(journal), MANY_TURNS);
+  const before = await journal.snapshots.newest('r', FOLD_VERSION);
+  const read: Journal['read'] = async (...of) => {
+    const entries = await journal.read(...of);
+    while ((await journal.snapshots.newest('r', FOLD_VERSION))?.head === before?.head) await say(driven, 'and on');
+    return entries;
+  };
+  const other = chatRuntime(changed(journal, { read })).run('r');
+  expect(await other.diagnose()).toBeUndefined();
+  expect((await journal.snapshots.newest('r', FOLD_VERSION))?.head).toBeGreaterThan(before?.head ?? 0);
+});
+
+it('a failed run that somebody repaired meanwhile goes on from its entries, also where it was read before', async () => {
+  const path = temporaryFile();
+  let isMended = false;
+  const planner: Planner = {
+    name: 'twice',
+    next: async (view) => {
+      if (view.trajectory.steps.length === 0) return call('note');
+      if (isMended) return { kind: 'finish', reason: 'goal', payload: JSON.stringify(view).includes('hear me') };
+      throw new Error('Out of order.');
+    },
+  };
+  const note = make('note', async () => {
+    await driven.steer('USER_MESSAGE', { message: 'hear me' });
+    return 'noted';
+  });
+  const open = (): Runtime => {
+    const runtime = createRuntime({ planner, tools: [note], journal: openJournal(path), onFault: () => {} });
+    onTestFinished(() => runtime.close());
+    return runtime;
+  };
+  const one = open();
+  const driven = one.run('r');
+  await one.start('go', { identity: local('ana', { run: 'r' }) });
+  expect(await driven.result()).toMatchObject({
+    status: 'failed',
+    error: { message: expect.stringContaining('Out of order') },
+  });
+  expect((await driven.state()).head).toBeGreaterThan(4);
+
+  withDatabase(path, (db) => db.exec(`UPDATE entries SET body = '{' WHERE body LIKE '%hear me%'`));
+  const found = await open().run('r').repair({ by: 'olga' });
+  expect(found?.refused).toHaveLength(1);
+  isMended = true;
+  await driven.resume();
+  expect(await driven.result()).toMatchObject({ status: 'finished', payload: false });
+  await expectAsFolded(driven, openJournal(path));
 });
 
 it('a run that goes on and on has a snapshot long before it ends, and one that ends soon has none', async () => {

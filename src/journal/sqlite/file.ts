@@ -1,5 +1,6 @@
 /** The file of a journal: the result codes of SQLite as errors of ours, and which files this process has open. */
 import { readFileSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { basename } from 'node:path';
 import { type ErrorCode, PilotageError } from '#core';
 
 // https://sqlite.org/rescode.html; the low byte of an extended code is the primary one.
@@ -96,7 +97,13 @@ function linesOf(path: string): readonly string[] {
 }
 
 export function damaged(path: string, why: string): string {
-  return `The journal ${path} is damaged (${why}). Restore it from a backup, or move it away to begin a new one.`;
+  const log = `${realPath(path)}-wal`;
+  const hasLog = (statSync(log, { throwIfNoEntry: false })?.size ?? 0) > 0;
+  // SQLite reads any log that lies beside a file as its own.
+  const whatToDo = hasLog
+    ? ` If it is a backup that was put there, the log ${log} was of the file before: remove it and ${basename(log, '-wal')}-shm, if they are still there, and put the backup there once more. Otherwise restore`
+    : ' Restore';
+  return `The journal ${path} is damaged (${why}).${whatToDo} it from a backup, or move it away to begin a new one.`;
 }
 
 // Which files this process has open through SQLite. To close any other descriptor of such a file takes away the locks

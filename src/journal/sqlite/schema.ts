@@ -457,8 +457,10 @@ function openAnyFormat(options: OpenOptions): { readonly db: DatabaseSync; reado
       db.close();
       assertOurs(path, 'a+');
     } catch (error) {
+      // Before the file is closed, which takes away a log that lies beside it.
+      const failure = storeError(error, path);
       db?.close();
-      if (!isBusy(error) || performance.now() > deadline) throw storeError(error, path);
+      if (!isBusy(error) || performance.now() > deadline) throw failure;
     }
     // The switch to WAL does not wait for locks by itself.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, OPEN_RETRY_MS);
