@@ -109,6 +109,16 @@ describe('an answer with a schema', () => {
 });
 
 describe('an answer that need not be an object', () => {
+  const shapes = {
+    anyOf: [
+      {
+        type: 'object',
+        properties: { kind: { const: 'round' }, radius: { type: 'number' } },
+        required: ['kind', 'radius'],
+      },
+      { type: 'object', properties: { kind: { const: 'flat' } }, required: ['kind'] },
+    ],
+  };
   const cities = { type: 'array', items: { type: 'string' } } as const;
   const wrapper = {
     type: 'object',
@@ -141,6 +151,7 @@ describe('an answer that need not be an object', () => {
     ['the only number', { const: 4 }, ' 4 ', 4],
     ['a text in quotes', { type: 'string' }, '"4 o\'clock"', "4 o'clock"],
     ['digits where a text is wanted', { type: 'string' }, '42', '42'],
+    ['a variant of a union', shapes, '{"kind":"round","radius":2}', { kind: 'round', radius: 2 }],
     [
       'digits that no number keeps',
       { anyOf: [{ type: 'number' }, { type: 'string' }] },
@@ -178,6 +189,9 @@ describe('an answer that need not be an object', () => {
       '[1,2]',
       'NOT have more than 1 items',
     ],
+    ['a variant with half of its object', shapes, '{"kind":"round","radius":2,"answer":1}', '/answer: '],
+    ['no variant', shapes, '{"kind":"square"}', '/answer: required'],
+    ['an object of another name', { type: ['object', 'null'] }, '{"result":{"a":1}}', '/answer: required'],
     ['the default', { type: 'array', items: { type: 'number' }, default: [] }, '{"result":[1]}', '/answer: required'],
     [
       'what an outer word refuses',

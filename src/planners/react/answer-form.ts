@@ -55,11 +55,17 @@ function readWrapped(answer: Json, schema: JsonObject, wrapper: JsonObject): Rea
     return checked((value as { readonly answer: Json }).answer, schema, isExact(answer, issues));
   }
   // Without its wrapper it counts as it was written: of something else no list is made.
-  if (isJsonObject(answer)) return misfit(misfits);
+  if (isJsonObject(answer)) return isBareObject(answer, schema) ? { answer, exact: true } : misfit(misfits);
   const scalar = scalarIn(answer);
   if (scalar !== undefined && schemaErrors(schema, scalar).length === 0) return { answer: scalar, exact: true };
   const bare = readAs(answer, schema);
   return 'answer' in bare && Array.isArray(bare.answer) && !isList(answer) ? misfit(misfits) : bare;
+}
+
+/** One of the schema's own objects, as models like to write a variant of a union; not one in a wrapper of another name, nor what is left of the wrapper. */
+function isBareObject(answer: JsonObject, schema: JsonObject): boolean {
+  if ('answer' in answer || schemaErrors(schema, answer).length > 0) return false;
+  return schemaErrors(schema, { wrapper: answer }).length > 0;
 }
 
 /** A list, or the text of one. */
