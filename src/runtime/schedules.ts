@@ -39,7 +39,7 @@ export interface ScheduleListOptions extends OfTenant {
 
 const OF_TENANT: OptionShape<OfTenant> = { tenant: 'text?' };
 const LIST: OptionShape<ScheduleListOptions> = { tenant: 'text?', limit: 'any?', after: 'text?' };
-/** When many change a schedule at the same moment, one is first each time, and the others try again: so many may trigger it at once. */
+/** When many processes change a schedule at the same moment, one is first each time, and the others try again: so many may change it at once. */
 const MOST_TRIES = 1_000;
 
 interface Parts {
@@ -50,6 +50,8 @@ interface Parts {
 
 export class Schedules {
   readonly #parts: () => Parts;
+  /** The last change of each schedule that is under way here. */
+  readonly #changes = new Map<string, Promise<unknown>>();
 
   /** @param parts throws `runtime_closed` once the runtime is closed. */
   constructor(parts: () => Parts) {
@@ -78,7 +80,7 @@ export class Schedules {
     );
     const times = JSON.stringify(given.times);
     const { schedules } = host.deps.journal;
-    const stored = await untilUnchanged(async () => {
+    const stored = await this.#inTurn(tenant, id, async () => {
       const before = await schedules.get(tenant, id);
       const nextAt = await this.#nextAt(times, before);
       if (nextAt === null) {
@@ -132,7 +134,7 @@ export class Schedules {
   async trigger(id: string, options: OfTenant = {}): Promise<Run> {
     const { host, starting } = this.#parts();
     const name = `${SCHEDULED_RUN}${id}_${crypto.randomUUID()}`;
-    return untilUnchanged(async () => {
+    return this.#inTurn(named(id, options), id, async () => {
       const schedule = await this.#there(id, options);
       const beside = await runsUnderWay(host, schedule);
       const origin = {
@@ -181,13 +183,27 @@ export class Schedules {
     throw new PilotageError('schedule_not_found', message, { data: { schedule: id } });
   }
 
+  /** Changes of a schedule by one process come one after another: side by side each would make all others begin again. */
+  #inTurn<T>(tenant: string, id: string, change: () => Promise<T>): Promise<T> {
+    const key = JSON.stringify([tenant, id]);
+    const before = this.#changes.get(key) ?? Promise.resolve();
+    const changed = before.then(() => untilUnchanged(change));
+    const over = changed
+      .catch(() => {})
+      .then(() => {
+        if (this.#changes.get(key) === over) this.#changes.delete(key);
+      });
+    this.#changes.set(key, over);
+    return changed;
+  }
+
   async #change(
     id: string,
     options: OfTenant,
     to: (schedule: StoredSchedule) => Promise<Pick<StoredSchedule, 'isPaused' | 'nextAt'>>,
   ): Promise<ScheduleRecord> {
     const { schedules } = this.#parts().host.deps.journal;
-    return untilUnchanged(async () => {
+    return this.#inTurn(named(id, options), id, async () => {
       const schedule = await this.#there(id, options);
       const change = await to(schedule);
       const { tenant, mark } = schedule;
@@ -198,7 +214,7 @@ export class Schedules {
   }
 }
 
-/** What is worked out from a schedule, again and again until it has not changed meanwhile. @throws PilotageError `schedule_changed`. */
+/** What is worked out from a schedule, again and again until no other process has changed it meanwhile. @throws PilotageError `schedule_changed`. */
 async function untilUnchanged<T>(work: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {

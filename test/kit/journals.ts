@@ -3,9 +3,9 @@ import type { Journal } from '#journal';
 import { seededRandom } from '#testing';
 import { turn } from './waiting.ts';
 
-/** A journal of which some methods are replaced. */
-export function changed(journal: Journal, changes: Partial<Journal>): Journal {
-  return new Proxy(journal, {
+/** A journal, or a part of one, of which some methods are replaced. */
+export function changed<T extends object>(part: T, changes: Partial<T>): T {
+  return new Proxy(part, {
     get(target, key) {
       const own: unknown = Reflect.get(changes, key) ?? Reflect.get(target, key);
       return typeof own === 'function' ? own.bind(target) : own;

@@ -78,12 +78,7 @@ describe.each(Object.entries(STORES))('schedules in %s', (name, open) => {
       await thawed.opened;
       return journal.schedules.put(definition);
     };
-    const schedules = new Proxy(journal.schedules, {
-      get: (target, member) => {
-        const value: unknown = member === 'put' ? put : Reflect.get(target, member);
-        return typeof value === 'function' ? value.bind(target) : value;
-      },
-    });
+    const schedules = changed(journal.schedules, { put });
     const frozen = world({ planner: done, tools: [echo], journal: changed(journal, { schedules }), clock });
     const others = frozen.runtime.schedules.put({ ...schedule, everyMs: 3_000 });
     await asked.opened;
@@ -177,13 +172,39 @@ describe.each(Object.entries(STORES))('schedules in %s', (name, open) => {
     await made.runtime.close();
   });
 
-  it('start a run for each of many who trigger them at once', async () => {
-    const made = scene();
+  it('start a run for each of many who trigger them at once, none of whom has to try again because of another', async () => {
+    const clock = new VirtualClock(Date.UTC(2026, 0, 1));
+    const journal = open(clock);
+    let looks = 0;
+    const get: Journal['schedules']['get'] = (...args) => {
+      looks += 1;
+      return journal.schedules.get(...args);
+    };
+    const made = scene({ clock, journal: changed(journal, { schedules: changed(journal.schedules, { get }) }) });
     await made.runtime.schedules.put({ id: 's', cron: '@daily', query: 'look' });
+    looks = 0;
     const runs = await Promise.all(Array.from({ length: 40 }, () => made.runtime.schedules.trigger('s')));
+    expect(looks).toBe(40);
     await Promise.all(runs.map((run) => run.result()));
     expect(await timesOf(made)).toHaveLength(40);
     await made.runtime.close();
+  });
+
+  it('start a run for each of many processes that trigger them at once, and a failed change holds up none', async () => {
+    const clock = new VirtualClock(Date.UTC(2026, 0, 1));
+    const journal = open(clock);
+    const processes = Array.from({ length: 4 }, () => scene({ clock, journal }));
+    const [made] = processes as [World];
+    await made.runtime.schedules.put({ id: 's', cron: '@daily', query: 'look' });
+    const none = made.runtime.schedules.put({ id: 's', cron: '0 0 30 2 *', query: 'look' });
+    const [refused, ...runs] = await Promise.all([
+      none.catch((error: unknown) => error),
+      ...processes.flatMap(({ runtime: { schedules } }) => [schedules.trigger('s'), schedules.trigger('s')]),
+    ]);
+    expect(refused).toMatchObject({ code: 'invalid_config' });
+    await Promise.all(runs.map((run) => run.result()));
+    expect(await timesOf(made)).toHaveLength(8);
+    for (const { runtime } of processes) await runtime.close();
   });
 
   describe('while the last run is under way', () => {
