@@ -185,6 +185,7 @@ export {
   type Scope,
   scopeKey,
 } from './identity.ts';
+export { InOrder } from './in-order.ts';
 export {
   asJson,
   atPointer,

@@ -1,5 +1,5 @@
 /** What all handles of a runtime share: its journal, the fleet that drives runs here, and the agents that would go on with a run. */
-import { assertMaySend, type Caller, type Control, defined } from '#core';
+import { assertMaySend, type Caller, type Control, defined, InOrder } from '#core';
 import { type RunRecord, runNotFound } from '#journal';
 import type { FileOptions } from '#messages';
 import { foldEntries, type RunState, withheldTools } from '#state';
@@ -25,6 +25,8 @@ export class RunHost {
   readonly fleet: Fleet;
   /** How files are taken that are given by their URLs. */
   readonly files: FileOptions;
+  /** Messages that interrupt, by the scopes of their sessions. */
+  readonly interruptions: InOrder = new InOrder();
   readonly #agents: Agents;
   /** @throws PilotageError `runtime_closed`: a handle may live longer. */
   readonly assertOpen: () => void;

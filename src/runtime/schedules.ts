@@ -3,6 +3,7 @@ import {
   assertIdentity,
   assertOptions,
   defined,
+  InOrder,
   type JsonObject,
   mapTexts,
   type OptionShape,
@@ -50,8 +51,7 @@ interface Parts {
 
 export class Schedules {
   readonly #parts: () => Parts;
-  /** The last change of each schedule that is under way here. */
-  readonly #changes = new Map<string, Promise<unknown>>();
+  readonly #order = new InOrder();
 
   /** @param parts throws `runtime_closed` once the runtime is closed. */
   constructor(parts: () => Parts) {
@@ -185,16 +185,7 @@ export class Schedules {
 
   /** Changes of a schedule by one process come one after another: side by side each would make all others begin again. */
   #inTurn<T>(tenant: string, id: string, change: () => Promise<T>): Promise<T> {
-    const key = JSON.stringify([tenant, id]);
-    const before = this.#changes.get(key) ?? Promise.resolve();
-    const changed = before.then(() => untilUnchanged(change));
-    const over = changed
-      .catch(() => {})
-      .then(() => {
-        if (this.#changes.get(key) === over) this.#changes.delete(key);
-      });
-    this.#changes.set(key, over);
-    return changed;
+    return this.#order.after([JSON.stringify([tenant, id])], () => untilUnchanged(change));
   }
 
   async #change(

@@ -79,7 +79,13 @@ export class Sender {
   }
 
   /** @throws PilotageError `session_busy`, `runtime_closed`, or as `Runtime.start`. */
-  async send(scope: Scope, outgoing: Outgoing): Promise<Accepted> {
+  send(scope: Scope, outgoing: Outgoing): Promise<Accepted> {
+    if (outgoing.busy !== 'interrupt') return this.#accepted(scope, outgoing);
+    // Each interrupts the one before it: side by side each would make all others begin again.
+    return this.#host.interruptions.after([scopeKey(scope)], () => this.#accepted(scope, outgoing));
+  }
+
+  async #accepted(scope: Scope, outgoing: Outgoing): Promise<Accepted> {
     const known = idsOf(scope, outgoing.id, outgoing.inPlaceOf);
     for (;;) {
       this.#host.assertOpen();

@@ -61,6 +61,27 @@ describe.each(Object.entries(STORES))('a session in %s', (_name, open) => {
     expect(new Set(order).size).toBe(3);
   });
 
+  it('many who interrupt at once interrupt each other in turn, none of whom has to try again because of another', async () => {
+    const journal = open();
+    let sent = 0;
+    const send: Journal['send'] = (sending) => {
+      sent += 1;
+      return journal.send(sending);
+    };
+    const { session, held } = talk({ journal: changed(journal, { send }) });
+    await session.send('hold one');
+    await held.entered;
+    sent = 0;
+    const words = Array.from({ length: 40 }, (_, number) => `say ${number}`);
+    const each = await Promise.all(words.map((text) => session.send(text, { busy: 'interrupt' })));
+    // A turn that has come meanwhile, and is interrupted, makes one of them begin again.
+    expect(sent).toBeLessThanOrEqual(2 * words.length);
+    held.release();
+    await each.at(-1)?.result();
+    const [first] = await session.turns();
+    expect(first?.exchanges.at(-1)?.user).toBe(['hold one', ...words].join('\n\n'));
+  });
+
   it('an edit of a turn that asks its user is no answer: the question is withdrawn', async () => {
     const { session } = talk();
     const first = await session.send('wait', { id: 'm1' });

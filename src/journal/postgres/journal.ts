@@ -1,5 +1,5 @@
 /** A journal on Postgres, through `pg`. Any number of processes on any number of machines may share it. */
-import { type Entry, encodeEntry, type Message, type Scope, type StartKey, systemClock } from '#core';
+import { type Entry, encodeEntry, InOrder, type Message, type Scope, type StartKey, systemClock } from '#core';
 import { encodeAppend, encodeMessage, encodeRun, encodeSending, type RunText } from '../encoded.ts';
 import type {
   Append,
@@ -38,7 +38,6 @@ import { PostgresArtifacts } from './artifacts.ts';
 import { PostgresClaims } from './claims.ts';
 import { type OpenedPostgres, openPostgres, type PostgresConnection, type PostgresOptions } from './connection.ts';
 import { type Database, type Lock, lockName, sessionLock } from './database.ts';
-import { InOrder } from './in-order.ts';
 import { readInbox } from './inbox.ts';
 import { PostgresItems } from './items.ts';
 import { PostgresNews } from './news.ts';

@@ -1,4 +1,4 @@
-/** Keeps what a process asks of one run, or of one session, in the order in which it was asked, though there are many connections. */
+/** Keeps what a process does with one thing, such as a run or a schedule, in the order in which it was asked. */
 
 export class InOrder {
   readonly #last = new Map<string, Promise<unknown>>();
