@@ -25,8 +25,8 @@ export class RunHost {
   readonly fleet: Fleet;
   /** How files are taken that are given by their URLs. */
   readonly files: FileOptions;
-  /** Messages that interrupt, by the scopes of their sessions. */
-  readonly interruptions: InOrder = new InOrder();
+  /** Messages to sessions, by their scopes. */
+  readonly sends: InOrder = new InOrder();
   readonly #agents: Agents;
   /** @throws PilotageError `runtime_closed`: a handle may live longer. */
   readonly assertOpen: () => void;

@@ -80,9 +80,8 @@ export class Sender {
 
   /** @throws PilotageError `session_busy`, `runtime_closed`, or as `Runtime.start`. */
   send(scope: Scope, outgoing: Outgoing): Promise<Accepted> {
-    if (outgoing.busy !== 'interrupt') return this.#accepted(scope, outgoing);
-    // Each interrupts the one before it: side by side each would make all others begin again.
-    return this.#host.interruptions.after([scopeKey(scope)], () => this.#accepted(scope, outgoing));
+    // Side by side, each that begins a turn or interrupts one, and each turn that ends, would make all others begin again.
+    return this.#host.sends.after([scopeKey(scope)], () => this.#accepted(scope, outgoing));
   }
 
   async #accepted(scope: Scope, outgoing: Outgoing): Promise<Accepted> {

@@ -61,6 +61,22 @@ describe.each(Object.entries(STORES))('a session in %s', (_name, open) => {
     expect(new Set(order).size).toBe(3);
   });
 
+  it('many who send at once come one after another, none of whom has to try again because of another', async () => {
+    const journal = open();
+    let sent = 0;
+    const send: Journal['send'] = (sending) => {
+      sent += 1;
+      return journal.send(sending);
+    };
+    const { session, held } = talk({ journal: changed(journal, { send }) });
+    const ids = Array.from({ length: 40 }, (_, number) => `m${number}`);
+    const each = await Promise.all(ids.map((id, number) => session.send(number === 0 ? 'hold' : 'say', { id })));
+    expect(sent).toBe(ids.length);
+    held.release();
+    await each.at(-1)?.result();
+    expect(await messagesOf(session)).toEqual(ids.map((id) => [id]));
+  });
+
   it('many who interrupt at once interrupt each other in turn, none of whom has to try again because of another', async () => {
     const journal = open();
     let sent = 0;
