@@ -6,6 +6,7 @@ import {
   defined,
   messageFiles,
   messageWords,
+  PilotageError,
   type Scope,
   type TurnOrigin,
 } from '#core';
@@ -72,8 +73,13 @@ export async function activeRecords(journal: Journal, scope: Scope, limit: numbe
   return [last, ...turns].reverse();
 }
 
-/** @throws PilotageError `run_not_found` for a turn that the session has not. */
+/** @throws PilotageError `run_not_found` for a turn that the session has not; `invalid_config` for an id that must be a string. */
 export async function turnOf(journal: Journal, { tenant, user, session }: Scope, turn: string): Promise<RunRecord> {
+  if (typeof turn !== 'string')
+    throw new PilotageError(
+      'invalid_config',
+      'A turn is named by its id, a string such as `turn` of what `send` gives.',
+    );
   const record = await journal.get(turn);
   const is = record?.identity;
   if (record?.turn === undefined || is?.tenant !== tenant || is.user !== user || is.session !== session)

@@ -73,6 +73,18 @@ describe('a branch', () => {
     expect(slow.views.at(-1)?.history.map(({ text }) => text)).toEqual(['zero', 're zero']);
   });
 
+  it('has the turn in whose place it is named by a text', async () => {
+    const { session } = talk();
+    const named = { code: 'invalid_config', message: expect.stringContaining('A turn is named by its id') };
+    for (const refused of [
+      session.edit(undefined as never, 'two'),
+      session.regenerate({} as never),
+      session.switchTo(undefined as never),
+    ]) {
+      await expect(refused).rejects.toMatchObject(named);
+    }
+  });
+
   it('that answers once more has all that was said in the turn, with the ids', async () => {
     const { session } = talk();
     const asking = await session.send('ask', { id: 'm1' });
