@@ -1,9 +1,9 @@
 /** Results of a page's own tools, and files, that do not come as they should: too late, twice, from a page that is behind. */
 import { lastAssistantMessageIsCompleteWithToolCalls } from 'ai';
 import { expect, it, onTestFinished } from 'vitest';
+import type { Planner, PlannerFunction } from '#core';
 import { memoryJournal } from '#journal';
 import { clientTool, createRuntime } from '#pilotage';
-import type { Planner, PlannerFunction } from '#core';
 import { call, finish, script } from '../kit/decisions.ts';
 import { ANY, make } from '../kit/tools.ts';
 import { Chat, historyOf, serveChats } from '../kit/ui-chat.ts';

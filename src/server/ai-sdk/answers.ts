@@ -28,7 +28,7 @@ export interface Answered {
 }
 
 /** What becomes of an answer that does not fit. A page keeps it and sends it each time: beside new words, which take its place, it is passed over. */
-export type Refused = 'thrown' | 'passed over';
+export type Unfit = 'thrown' | 'passed over';
 
 /** The turn that has not ended and waits behind no other. */
 export function turnUnderWay(turns: readonly TurnView[]): TurnView | undefined {
@@ -67,7 +67,7 @@ export async function giveAnswers(
   session: Session,
   turns: readonly TurnView[],
   given: readonly GivenAnswer[],
-  refused: Refused = 'thrown',
+  unfit: Unfit = 'thrown',
 ): Promise<Answered> {
   const tokens = new Set<string>();
   if (given.length === 0) return { tokens };
@@ -86,7 +86,7 @@ export async function giveAnswers(
     const asking = turns.find(({ number }) => number === turn)?.turn;
     if (isOpen && asking !== undefined) {
       const give = async (): Promise<boolean> => giveAnswer((await visit.run(asking, 'answer')).run, answer);
-      if (await unlessRefused(give, refused)) continue;
+      if (await unlessUnfit(give, unfit)) continue;
       // Somebody else was faster. What they have said is known once the run has taken it.
       await untilAnswered(visit.runtime.run(asking), [answer.approvalId], visit.signal);
       questions = await questionsOf(session);
@@ -134,11 +134,11 @@ async function unlessTooLate(give: () => Promise<void>): Promise<boolean> {
 }
 
 /** @returns what `give` gives; true for an answer that was refused and is passed over. */
-async function unlessRefused(give: () => Promise<boolean>, refused: Refused): Promise<boolean> {
+async function unlessUnfit(give: () => Promise<boolean>, unfit: Unfit): Promise<boolean> {
   try {
     return await give();
   } catch (error) {
-    if (refused === 'passed over' && PilotageError.is(error, 'payload_invalid')) return true;
+    if (unfit === 'passed over' && PilotageError.is(error, 'payload_invalid')) return true;
     throw error;
   }
 }
@@ -152,7 +152,7 @@ export async function giveOutputs(
   session: Session,
   turns: readonly TurnView[],
   given: readonly ClientToolOutput[],
-  refused: Refused = 'thrown',
+  unfit: Unfit = 'thrown',
 ): Promise<ReadonlySet<string>> {
   const tokens = new Set<string>();
   const live = given.length === 0 ? undefined : turnUnderWay(turns);
@@ -167,7 +167,7 @@ export async function giveOutputs(
     tokens.add(token);
     const give = (): Promise<boolean> => unlessTooLate(() => giveOutput(run, token, output));
     // Somebody else was faster. What comes of it is told once the run has taken it.
-    if (!(await unlessRefused(give, refused))) await untilAnswered(run, [token], visit.signal);
+    if (!(await unlessUnfit(give, unfit))) await untilAnswered(run, [token], visit.signal);
   }
   return tokens;
 }
