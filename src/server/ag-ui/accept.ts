@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { PilotageError, type TaskPause } from '#core';
 import type { BusyMode, PauseAnswer, SentMessage, TurnView } from '#runtime';
 import { RequestRefused } from '../problem.ts';
+import { untilAnswered } from '../until-answered.ts';
 import { clientTools, newestMessage, toolAnswers, toolValue, userMessage } from './input.ts';
 import { isSameAnswer, pauseAnswerOf } from './interrupts.ts';
 import type { AgUiMessage, ResumeEntry, RunAgentInput } from './protocol.ts';
@@ -121,7 +122,8 @@ async function answeredTools(
   const run = await thread.firstOf(current.turn);
   const { known } = await thread.read(run);
   await thread.runOf(current.turn).answerAll(answers);
-  const taken = (signal: AbortSignal): Promise<unknown> => thread.untilAnswered(run, Object.keys(answers), signal);
+  const taken = (signal: AbortSignal): Promise<unknown> =>
+    untilAnswered(thread.runOf(run), Object.keys(answers), signal);
   return { run, known, taken, ...(await alsoSaid(thread, input)) };
 }
 
@@ -154,7 +156,7 @@ async function resumed(
     if (given.length === 0) return { run, known: before ?? known, ...(await alsoSaid(thread, input)) };
     assertWhole(given, open);
     const tokens = given.map(({ interruptId }) => interruptId);
-    const taken = (signal: AbortSignal): Promise<boolean> => thread.untilAnswered(run, tokens, signal);
+    const taken = (signal: AbortSignal): Promise<boolean> => untilAnswered(thread.runOf(run), tokens, signal);
     try {
       await answerOpen(thread, current.turn, given, open);
       return { run, known, taken, ...(await alsoSaid(thread, input)) };

@@ -102,17 +102,6 @@ export class Thread {
     }
   }
 
-  /** Resolves when the turn has taken or refused an answer to each of these pauses, whoever gave it. @returns false when it ends without, or the client is gone. */
-  async untilAnswered(run: string, tokens: readonly string[], signal: AbortSignal): Promise<boolean> {
-    const open = new Set<unknown>(tokens);
-    for await (const event of this.runOf(run).events({ tasks: true, overPauses: true, signal })) {
-      if (event.type === 'pause.resumed') open.delete(event.token);
-      if (event.type === 'control.rejected') open.delete(event.control.payload?.['token']);
-      if (open.size === 0) return true;
-    }
-    return false;
-  }
-
   /** What the turn waits for now. @param run the last run of the turn. */
   async pauses(run: string): Promise<readonly TaskPause[]> {
     return openPauses(await this.runOf(run).state());

@@ -4,8 +4,10 @@ import { defined, PilotageError } from '#core';
 import { hasEnded } from '#journal';
 import type { Run, Session, TurnView } from '#runtime';
 import { openPauses } from '../open-pauses.ts';
+import { untilAnswered } from '../until-answered.ts';
 import type { Visit } from '../visit.ts';
 import { type ClientToolOutput, type GivenAnswer, runOfMessage } from './request.ts';
+import { turnOfMessage } from './turn-of-message.ts';
 
 /** A question, as the messages of the chat show it. */
 interface ChatQuestion {
@@ -24,6 +26,9 @@ export interface Answered {
   /** Set when a question had another answer already: what is to be said, and the number of the turn that has asked. */
   readonly conflict?: { readonly turn: number; readonly text: string };
 }
+
+/** What becomes of an answer that does not fit. A page keeps it and sends it each time: beside new words, which take its place, it is passed over. */
+export type Unfit = 'thrown' | 'passed over';
 
 /** The turn that has not ended and waits behind no other. */
 export function turnUnderWay(turns: readonly TurnView[]): TurnView | undefined {
@@ -62,10 +67,11 @@ export async function giveAnswers(
   session: Session,
   turns: readonly TurnView[],
   given: readonly GivenAnswer[],
+  unfit: Unfit = 'thrown',
 ): Promise<Answered> {
   const tokens = new Set<string>();
   if (given.length === 0) return { tokens };
-  const questions = await questionsOf(session);
+  let questions = await questionsOf(session);
   for (const answer of given) {
     if (questions.has(answer.approvalId)) tokens.add(answer.approvalId);
     else if (!(await wasAsked(visit, session, answer)))
@@ -76,10 +82,17 @@ export async function giveAnswers(
     const question = questions.get(answer.approvalId);
     // Nobody waits for it any more.
     if (question === undefined) continue;
-    const { turn, isOpen, approved, args } = question;
-    const run = turns.find(({ number }) => number === turn)?.turn;
-    const isTaken = isOpen && run !== undefined && (await giveAnswer((await visit.run(run, 'answer')).run, answer));
-    if (isTaken || approved === undefined) continue;
+    const { turn, isOpen } = question;
+    const asking = turns.find(({ number }) => number === turn)?.turn;
+    if (isOpen && asking !== undefined) {
+      const give = async (): Promise<boolean> => giveAnswer((await visit.run(asking, 'answer')).run, answer);
+      if (await unlessUnfit(give, unfit)) continue;
+      // Somebody else was faster. What they have said is known once the run has taken it.
+      await untilAnswered(visit.runtime.run(asking), [answer.approvalId], visit.signal);
+      questions = await questionsOf(session);
+    }
+    const { approved, args } = questions.get(answer.approvalId) ?? question;
+    if (approved === undefined) continue;
     if (approved !== (answer.approved ?? true))
       conflict = { turn, text: `It was answered before, with ${approved ? 'yes' : 'no'}.` };
     else if (approved && answer.args !== undefined && !isDeepStrictEqual(answer.args, args))
@@ -101,11 +114,18 @@ async function wasAsked(visit: Visit, session: Session, { approvalId, message = 
 async function giveAnswer(run: Run, answer: GivenAnswer): Promise<boolean> {
   const { approvalId: token, approved, reason, args, value, payload } = answer;
   const why = defined({ reason });
-  try {
+  return unlessTooLate(async () => {
     if (value !== undefined) await run.answer(token, { kind: 'answer', value, ...why });
     else if (payload !== undefined) await run.answer(token, { kind: 'payload', payload });
     else if (approved === true) await run.approve(token, { ...why, ...defined({ args }) });
     else await run.reject(token, why);
+  });
+}
+
+/** @returns false when somebody else was faster. */
+async function unlessTooLate(give: () => Promise<void>): Promise<boolean> {
+  try {
+    await give();
     return true;
   } catch (error) {
     if (PilotageError.is(error, 'pause_not_found') || PilotageError.is(error, 'run_ended')) return false;
@@ -113,24 +133,95 @@ async function giveAnswer(run: Run, answer: GivenAnswer): Promise<boolean> {
   }
 }
 
-/** Gives the results of the client's own tools. Results of other calls are ignored. @returns the tokens of the questions that were answered. */
+/** @returns what `give` gives; true for an answer that was refused and is passed over. */
+async function unlessUnfit(give: () => Promise<boolean>, unfit: Unfit): Promise<boolean> {
+  try {
+    return await give();
+  } catch (error) {
+    if (unfit === 'passed over' && PilotageError.is(error, 'payload_invalid')) return true;
+    throw error;
+  }
+}
+
+/**
+ * Gives the results of the client's own tools. Results of other calls are ignored, and so are those of other turns, whose calls may have the same ids.
+ * @returns the tokens of the questions that were answered, by whomever.
+ */
 export async function giveOutputs(
   visit: Visit,
+  session: Session,
   turns: readonly TurnView[],
   given: readonly ClientToolOutput[],
+  unfit: Unfit = 'thrown',
 ): Promise<ReadonlySet<string>> {
   const tokens = new Set<string>();
   const live = given.length === 0 ? undefined : turnUnderWay(turns);
   if (live === undefined || !(await visit.sees(live.turn))) return tokens;
   const { run } = await visit.run(live.turn);
   for (const { token, reason, payload } of openPauses(await run.state())) {
-    const output = given.find(({ toolCallId }) => toolCallId === payload?.['tool_call_id']);
+    const output = given.findLast(({ toolCallId }) => toolCallId === payload?.['tool_call_id']);
     if (reason !== 'client_tool' || output === undefined) continue;
+    const turn = await turnOfMessage(visit, session, turns, output.message);
+    if (turn?.number !== live.number) continue;
     await visit.run(live.turn, 'answer');
     tokens.add(token);
-    await giveOutput(run, token, output);
+    const give = (): Promise<boolean> => unlessTooLate(() => giveOutput(run, token, output));
+    // Somebody else was faster. What comes of it is told once the run has taken it.
+    if (!(await unlessUnfit(give, unfit))) await untilAnswered(run, [token], visit.signal);
   }
   return tokens;
+}
+
+/** The questions about these calls of the client's own tools that were answered before, by whomever: by this page, or by one that was faster. */
+export async function answersOfCalls(run: Run, calls: ReadonlySet<unknown>): Promise<readonly string[]> {
+  const asked = new Set<string>();
+  const answered: string[] = [];
+  if (calls.size === 0) return answered;
+  for await (const event of run.events({ follow: false })) {
+    if (
+      event.type === 'pause.requested' &&
+      event.reason === 'client_tool' &&
+      calls.has(event.payload?.['tool_call_id'])
+    )
+      asked.add(event.token);
+    if (event.type === 'pause.resumed' && asked.has(event.token)) answered.push(event.token);
+  }
+  return answered;
+}
+
+/** What a request with results of the client's own tools finds. */
+interface Found {
+  /** The calls of which the client knows no more than what it has said itself. */
+  readonly calls: ReadonlySet<string>;
+  /** The turn had ended, or waited for somebody, when the request came, and the request has answered nothing. */
+  readonly isStill: boolean;
+}
+
+/**
+ * Finds a result of the client that nothing comes of: its call had another one, was withdrawn, or the turn has ended there. A client that is told nothing of it
+ * sends it again for ever (`lastAssistantMessageIsCompleteWithToolCalls`).
+ * @returns what is to be said.
+ */
+export async function lateOutput(
+  session: Session,
+  message: string,
+  given: readonly ClientToolOutput[],
+  { calls, isStill }: Found,
+): Promise<string | undefined> {
+  const shown = (await session.uiMessages()).find(({ id }) => id === message)?.parts ?? [];
+  const late = given.filter(({ toolCallId }) => calls.has(toolCallId));
+  for (const output of late) {
+    const part = shown.find((each) => 'toolCallId' in each && each.toolCallId === output.toolCallId);
+    if (part === undefined || !('state' in part)) continue;
+    if (part.state === 'output-error' && 'output' in output) return 'It came too late: the call was over.';
+    const value = 'output' in part ? part.output : undefined;
+    if (part.state === 'output-available' && !('output' in output && isDeepStrictEqual(output.output, value)))
+      return 'It was answered before, with another result.';
+  }
+  const isLast = shown
+    .slice(shown.findLastIndex(({ type }) => type === 'step-start'))
+    .some((each) => 'toolCallId' in each);
+  return isStill && isLast && late.length === calls.size ? 'Nothing more comes of this answer.' : undefined;
 }
 
 async function giveOutput(run: Run, token: string, output: ClientToolOutput): Promise<void> {

@@ -4,7 +4,7 @@
  */
 import type { Context } from 'hono';
 import { assertOptions, assertWords, defined, type OptionShape, PilotageError, type TurnFile } from '#core';
-import type { RunRecord } from '#journal';
+import { hasEnded, type RunRecord } from '#journal';
 import type { TurnUIMessage } from '#messages';
 import { BUSY_MODES, type BusyMode, type Run, type Session, type SessionOptions, type TurnView } from '#runtime';
 import { artifactResponse } from '../artifact.ts';
@@ -16,7 +16,7 @@ import { RequestRefused } from '../problem.ts';
 import { bodyOf } from '../request-body.ts';
 import type { Visit } from '../visit.ts';
 import { withinTime } from '../within-time.ts';
-import { type Answered, giveAnswers, giveOutputs, turnUnderWay } from './answers.ts';
+import { type Answered, answersOfCalls, giveAnswers, giveOutputs, lateOutput, turnUnderWay } from './answers.ts';
 import { Feed, NOTHING_TOLD, type Target, untilHeard } from './feed.ts';
 import {
   ANSWER_BODY,
@@ -27,10 +27,11 @@ import {
   clientMessagesOf,
   type GivenAnswer,
   heldIn,
+  lastCallsIn,
   outputsIn,
-  runOfMessage,
   userMessageOf,
 } from './request.ts';
+import { turnOfMessage } from './turn-of-message.ts';
 
 export interface AiSdkOptions {
   /** Where `useChat` posts to, as the `api` of its transport. Default `/api/chat`. */
@@ -117,8 +118,8 @@ class Chats {
     const message = userMessageOf(last, this.#filesAt(body.id));
     // Answers that the client has not got through yet go ahead.
     const before = await session.turns();
-    const { tokens } = await giveAnswers(visit, session, before, answersIn(messages, body.edits));
-    const outputs = await giveOutputs(visit, before, outputsIn(messages));
+    const { tokens } = await giveAnswers(visit, session, before, answersIn(messages, body.edits), 'passed over');
+    const outputs = await giveOutputs(visit, session, before, outputsIn(messages), 'passed over');
     const turns = tokens.size + outputs.size === 0 ? before : await session.turns();
     const edited =
       body.messageId === undefined ? undefined : await turnOfMessage(visit, session, turns, body.messageId);
@@ -156,11 +157,17 @@ class Chats {
     const turn = await assertSeen(visit, await turnOfMessage(visit, session, turns, message));
     const { head } = await visit.runtime.run(turn.turn).record();
     const { tokens, conflict } = await giveAnswers(visit, session, turns, answersIn(messages, body.edits));
-    const outputs = await giveOutputs(visit, turns, outputsIn(messages));
-    const goesOnAt = { tokens: new Set([...tokens, ...outputs]), from: head + 1, held: heldIn(messages) };
+    const outputs = await giveOutputs(visit, session, turns, outputsIn(messages));
+    // Another turn may have calls of the same ids.
+    const own = messages.filter(({ id }) => id === message);
+    const calls = new Set(own.flatMap((each) => [...lastCallsIn(each)]));
+    const before = await answersOfCalls(visit.handle(turn.turn, session.id), calls);
+    const goesOnAt = { tokens: new Set([...tokens, ...outputs, ...before]), from: head + 1, held: heldIn(own) };
     // What was answered otherwise in an earlier turn is over: a client keeps its answers as it has given them, and sends them each time.
     const told = conflict?.turn === turn.number ? conflict?.text : undefined;
-    return this.#feed(visit, body.id, turn.turn, { message, goesOnAt }, told);
+    const isStill = outputs.size === 0 && (hasEnded(turn.status) || turn.status === 'paused');
+    const late = calls.size === 0 ? undefined : await lateOutput(session, message, outputsIn(own), { calls, isStill });
+    return this.#feed(visit, body.id, turn.turn, { message, goesOnAt }, told ?? late);
   }
 
   async resume(request: Request): Promise<Response> {
@@ -370,37 +377,4 @@ function isOfAssistant(messages: readonly ClientMessage[], id: string | undefine
 async function assertSeen(visit: Visit, turn: TurnView | undefined): Promise<TurnView> {
   if (turn !== undefined && (await visit.sees(turn.turn))) return turn;
   throw new PilotageError('run_not_found', 'The chat has no such message.');
-}
-
-/** The turn of which the message is, however long ago it was said. */
-async function turnOfMessage(
-  visit: Visit,
-  session: Session,
-  turns: readonly TurnView[],
-  message: string,
-): Promise<TurnView | undefined> {
-  const late = await turnAmong(visit, session, turns, message);
-  // Those before were not looked at.
-  if (late !== undefined || (turns[0]?.number ?? 1) === 1) return late;
-  return turnAmong(visit, session, await session.turns({ limit: Number.MAX_SAFE_INTEGER }), message);
-}
-
-/** The turn of which the message is: its user's, or the assistant's. */
-async function turnAmong(
-  visit: Visit,
-  session: Session,
-  turns: readonly TurnView[],
-  message: string,
-): Promise<TurnView | undefined> {
-  const said = turns.find(({ messages }) => messages.some(({ id }) => id === message));
-  const run = runOfMessage(message);
-  if (said !== undefined || run === undefined) return said;
-  const cut = turns.find(({ turn, interrupts = [] }) => turn === run || interrupts.includes(run));
-  if (cut !== undefined) return cut;
-  const found = await visit.run(run).catch((error: unknown) => {
-    if (!PilotageError.is(error, 'run_not_found')) throw error;
-  });
-  // Other chats have turns of the same number.
-  const number = found?.record.identity.session === session.id ? found.record.turn : undefined;
-  return number === undefined ? undefined : turns.find((turn) => turn.number === number);
 }

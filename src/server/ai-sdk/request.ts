@@ -73,10 +73,11 @@ export const ANSWER_BODY: JsonObject = {
 };
 
 /** The result of one of the client's own tools, as the client tells it. */
-export type ClientToolOutput = { readonly toolCallId: string } & (
-  | { readonly output: Json }
-  | { readonly errorText: string }
-);
+export type ClientToolOutput = {
+  readonly toolCallId: string;
+  /** The id of the client's message that holds the call. Calls of other turns may have the same id. */
+  readonly message: string;
+} & ({ readonly output: Json } | { readonly errorText: string });
 
 interface ClientPart extends JsonObject {
   readonly type: string;
@@ -115,11 +116,20 @@ export function runOfMessage(message: string): string | undefined {
 
 /** The results that calls have in the client's messages. */
 export function outputsIn(messages: readonly ClientMessage[]): readonly ClientToolOutput[] {
-  return callParts(messages).flatMap(({ toolCallId, state, output, errorText, preliminary }): ClientToolOutput[] => {
-    if (typeof toolCallId !== 'string' || preliminary === true) return [];
-    if (state === 'output-available') return [{ toolCallId, output: output ?? null }];
-    return state === 'output-error' && typeof errorText === 'string' ? [{ toolCallId, errorText }] : [];
-  });
+  return messages.flatMap((message) =>
+    callParts([message]).flatMap(({ toolCallId, state, output, errorText, preliminary }): ClientToolOutput[] => {
+      if (typeof toolCallId !== 'string' || preliminary === true) return [];
+      const call = { toolCallId, message: message.id };
+      if (state === 'output-available') return [{ ...call, output: output ?? null }];
+      return state === 'output-error' && typeof errorText === 'string' ? [{ ...call, errorText }] : [];
+    }),
+  );
+}
+
+/** The calls of the message behind which the client has heard nothing: those of its last step. */
+export function lastCallsIn({ parts }: ClientMessage): ReadonlySet<string> {
+  const last = parts.slice(parts.findLastIndex(({ type }) => type === 'step-start') + 1);
+  return new Set(last.flatMap(({ toolCallId }) => (typeof toolCallId === 'string' ? [toolCallId] : [])));
 }
 
 /** The calls that the client has in its messages. */
@@ -153,10 +163,11 @@ function fileOf({ url, mediaType, filename }: ClientPart, filesAt: string): Mess
   if (typeof url !== 'string') throw new RequestRefused('request_invalid', 'A file of the message has no url.');
   const named = typeof filename === 'string' ? { fileName: filename } : {};
   const mime = typeof mediaType === 'string' ? mediaType : 'application/octet-stream';
-  const [, given, base64, data] = /^data:([^;,]*)(;base64)?,(.*)$/s.exec(url) ?? [];
+  // RFC 2397: a type may have parameters, such as those of a recording (`audio/webm;codecs=opus`).
+  const [, given = '', base64, data] = /^data:([^;,]*)(?:;[^;,]*?)*?(;base64)?,(.*)$/is.exec(url) ?? [];
   if (data !== undefined) {
     const bytes = base64 === undefined ? new TextEncoder().encode(decoded(data)) : fileBytes(data);
-    return { bytes, mime: given === undefined || given === '' ? mime : given, ...named };
+    return { bytes, mime: given === '' ? mime : given, ...named };
   }
   const own = URL.parse(url, 'http://localhost');
   if (own?.pathname.startsWith(filesAt) === true) {
