@@ -117,6 +117,22 @@ it('takes new words beside a result, and beside an approval, that do not fit', a
   expect([chat.status, chat.error, chat.said.at(-1)]).toEqual(['ready', undefined, 'assistant: over']);
 });
 
+it('takes new words beside an answer that somebody else has to give', async () => {
+  const runtime = createRuntime({
+    planner: script(call('pay', { amount: 1 }), finish('over')),
+    tools: [make('pay', () => 'paid', { effect: 'once', needsApproval: { approver: 'another' } })],
+    journal: memoryJournal(),
+  });
+  onTestFinished(() => runtime.close());
+  const chat = new Chat(await serveChats(runtime));
+  await chat.sendMessage({ text: 'go' });
+  await chat.addToolApprovalResponse({ id: chat.approvals[0] ?? '', approved: true });
+  await chat.sendMessage();
+  expect([chat.status, chat.error?.message]).toEqual(['error', expect.stringContaining('approver_refused')]);
+  await chat.sendMessage({ text: 'leave it' });
+  expect([chat.status, chat.error, chat.said.at(-1)]).toEqual(['ready', undefined, 'assistant: over']);
+});
+
 it('tells a page that says no when another page has said yes at the same time', async () => {
   const { url, page } = await served(script(call('pay', { amount: 1 }), finish('over')));
   await new Chat(url).sendMessage({ text: 'go' });

@@ -27,7 +27,7 @@ export interface Answered {
   readonly conflict?: { readonly turn: number; readonly text: string };
 }
 
-/** What becomes of an answer that does not fit. A page keeps it and sends it each time: beside new words, which take its place, it is passed over. */
+/** What becomes of an answer that does not fit, or that somebody else has to give. A page keeps it and sends it each time: beside new words, which take its place, it is passed over. */
 export type Unfit = 'thrown' | 'passed over';
 
 /** The turn that has not ended and waits behind no other. */
@@ -138,7 +138,8 @@ async function unlessUnfit(give: () => Promise<boolean>, unfit: Unfit): Promise<
   try {
     return await give();
   } catch (error) {
-    if (unfit === 'passed over' && PilotageError.is(error, 'payload_invalid')) return true;
+    const isUnfit = PilotageError.is(error, 'payload_invalid') || PilotageError.is(error, 'approver_refused');
+    if (isUnfit && unfit === 'passed over') return true;
     throw error;
   }
 }
