@@ -6,6 +6,7 @@ import type { Run, Session, TurnView } from '#runtime';
 import { openPauses } from '../open-pauses.ts';
 import { untilAnswered } from '../until-answered.ts';
 import type { Visit } from '../visit.ts';
+import { withinTime } from '../within-time.ts';
 import { type ClientToolOutput, type GivenAnswer, runOfMessage } from './request.ts';
 import { turnOfMessage } from './turn-of-message.ts';
 
@@ -29,6 +30,8 @@ export interface Answered {
 
 /** What becomes of an answer that does not fit, or that somebody else has to give. A page keeps it and sends it each time: beside new words, which take its place, it is passed over. */
 export type Unfit = 'thrown' | 'passed over';
+
+const TAKEN_MS = 5_000;
 
 /** The turn that has not ended and waits behind no other. */
 export function turnUnderWay(turns: readonly TurnView[]): TurnView | undefined {
@@ -88,7 +91,7 @@ export async function giveAnswers(
       const give = async (): Promise<boolean> => giveAnswer((await visit.run(asking, 'answer')).run, answer);
       if (await unlessUnfit(give, unfit)) continue;
       // Somebody else was faster. What they have said is known once the run has taken it.
-      await untilAnswered(visit.runtime.run(asking), [answer.approvalId], visit.signal);
+      await taken(visit, visit.runtime.run(asking), answer.approvalId);
       questions = await questionsOf(session);
     }
     const { approved, args } = questions.get(answer.approvalId) ?? question;
@@ -168,9 +171,14 @@ export async function giveOutputs(
     tokens.add(token);
     const give = (): Promise<boolean> => unlessTooLate(() => giveOutput(run, token, output));
     // Somebody else was faster. What comes of it is told once the run has taken it.
-    if (!(await unlessUnfit(give, unfit))) await untilAnswered(run, [token], visit.signal);
+    if (!(await unlessUnfit(give, unfit))) await taken(visit, run, token);
   }
   return tokens;
+}
+
+/** Waits until the run has taken what somebody else has answered; no longer than so, since the question may have been withdrawn in place of that. */
+async function taken({ signal }: Visit, run: Run, token: string): Promise<void> {
+  await withinTime(TAKEN_MS, signal, (over) => untilAnswered(run, [token], over));
 }
 
 /** The questions about these calls of the client's own tools that were answered before, by whomever: by this page, or by one that was faster. */
