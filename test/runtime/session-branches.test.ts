@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PlannerFunction, Turn } from '#core';
 import { asks, finish, watched } from '../kit/decisions.ts';
+import { until } from '../kit/waiting.ts';
 import { type WorldOptions, world } from '../kit/world.ts';
 
 const answering: PlannerFunction = ({ query, trajectory: { count } }) =>
@@ -115,26 +116,32 @@ describe('a branch', () => {
   });
 
   it('that has stopped a turn behind the one that it replaces has none of its words, also when it is replaced in turn', async () => {
-    const asked = Promise.withResolvers<void>();
+    let asked = 0;
     const slow: PlannerFunction = async ({ query }, signal) => {
       if (query !== 'slow') return finish(`re ${query}`);
-      asked.resolve();
+      asked += 1;
       await new Promise((resolve) => signal.addEventListener('abort', resolve));
       return finish('late');
     };
     const { session } = talk({ planner: slow });
+    // A turn before it that was cancelled is not one that it has interrupted.
+    const cancelled = await session.send('slow', { id: 'm0' });
+    await until(() => asked === 1);
+    await session.cancel();
+    await cancelled.result();
     const first = await session.send('one', { id: 'm1' });
     await first.result();
     await session.send('slow', { id: 'm2' });
-    await asked.promise;
+    await until(() => asked === 2);
     const stopping = await session.regenerate(first.turn, { busy: 'interrupt' });
     await stopping.result();
-    expect((await session.turns()).map(({ interrupts }) => interrupts)).toEqual([undefined]);
+    expect((await session.turns()).map(({ interrupts }) => interrupts)).toEqual([undefined, undefined]);
     const again = await session.regenerate(stopping.turn);
     expect(await again.result()).toMatchObject({ answer: 're one' });
     const edited = await session.edit(stopping.turn, 'ONE', { id: 'm1' });
     await edited.result();
     expect((await session.turns()).map(({ turn, messages }) => [turn, messages])).toEqual([
+      [cancelled.turn, [{ id: 'm0' }]],
       [edited.turn, [{ id: 'm1' }]],
     ]);
   });

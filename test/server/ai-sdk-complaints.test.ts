@@ -383,4 +383,7 @@ it.each([
     'user: slow 30',
     `user: ${edited ?? 'say two'}`,
   ]);
+  // What it said before was withdrawn, and nobody has worked at it.
+  const statuses = (await runtime.list({ limit: 200 })).map(({ status }) => status);
+  expect(statuses.sort()).toEqual(['cancelled', 'finished', 'finished']);
 });
