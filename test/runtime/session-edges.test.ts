@@ -37,6 +37,17 @@ describe.each(Object.entries(STORES))('a session in %s', (_name, open) => {
     return { ...made, held, session, seen };
   }
 
+  /** A talk that counts how often something was sent, also in vain. */
+  function counted() {
+    const journal = open();
+    let sent = 0;
+    const send: Journal['send'] = (sending) => {
+      sent += 1;
+      return journal.send(sending);
+    };
+    return { ...talk({ journal: changed(journal, { send }) }), sent: () => sent };
+  }
+
   const messagesOf = async (session: Session): Promise<string[][]> =>
     (await session.turns()).map(({ messages }) => messages.map(({ id }) => id));
 
@@ -62,36 +73,24 @@ describe.each(Object.entries(STORES))('a session in %s', (_name, open) => {
   });
 
   it('many who send at once come one after another, none of whom has to try again because of another', async () => {
-    const journal = open();
-    let sent = 0;
-    const send: Journal['send'] = (sending) => {
-      sent += 1;
-      return journal.send(sending);
-    };
-    const { session, held } = talk({ journal: changed(journal, { send }) });
+    const { session, held, sent } = counted();
     const ids = Array.from({ length: 40 }, (_, number) => `m${number}`);
     const each = await Promise.all(ids.map((id, number) => session.send(number === 0 ? 'hold' : 'say', { id })));
-    expect(sent).toBe(ids.length);
+    expect(sent()).toBe(ids.length);
     held.release();
     await each.at(-1)?.result();
     expect(await messagesOf(session)).toEqual(ids.map((id) => [id]));
   });
 
   it('many who interrupt at once interrupt each other in turn, none of whom has to try again because of another', async () => {
-    const journal = open();
-    let sent = 0;
-    const send: Journal['send'] = (sending) => {
-      sent += 1;
-      return journal.send(sending);
-    };
-    const { session, held } = talk({ journal: changed(journal, { send }) });
+    const { session, held, sent } = counted();
     await session.send('hold one');
     await held.entered;
-    sent = 0;
+    const before = sent();
     const words = Array.from({ length: 40 }, (_, number) => `say ${number}`);
     const each = await Promise.all(words.map((text) => session.send(text, { busy: 'interrupt' })));
     // A turn that has come meanwhile, and is interrupted, makes one of them begin again.
-    expect(sent).toBeLessThanOrEqual(2 * words.length);
+    expect(sent() - before).toBeLessThanOrEqual(2 * words.length);
     held.release();
     await each.at(-1)?.result();
     const [first] = await session.turns();

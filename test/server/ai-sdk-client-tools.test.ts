@@ -49,6 +49,16 @@ it('tells a page whose result comes when another page has given one what was tak
   expect(late.said[1]).toBe('assistant: picked');
 });
 
+it('tells a page that gives the result once more what came of it, and no error', async () => {
+  const { url, page } = await served(picking);
+  const chat = new Chat(url, automatic);
+  await chat.sendMessage({ text: 'go' });
+  const late = await page();
+  await answer(chat, { color: 'red' });
+  await answer(late, { color: 'red' });
+  expect([late.error, late.said[1]]).toEqual([undefined, 'assistant: picked']);
+});
+
 it('tells two pages that answer at once both how it goes on', async () => {
   const { url, page } = await served(picking);
   const chat = new Chat(url, automatic);

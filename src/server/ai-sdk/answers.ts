@@ -217,8 +217,9 @@ export async function lateOutput(
   given: readonly ClientToolOutput[],
   { calls, isStill }: Found,
 ): Promise<string | undefined> {
-  const shown = (await session.uiMessages()).find(({ id }) => id === message)?.parts ?? [];
   const late = given.filter(({ toolCallId }) => calls.has(toolCallId));
+  if (late.length === 0) return undefined;
+  const shown = (await session.uiMessages()).find(({ id }) => id === message)?.parts ?? [];
   for (const output of late) {
     const part = shown.find((each) => 'toolCallId' in each && each.toolCallId === output.toolCallId);
     if (part === undefined || !('state' in part)) continue;

@@ -166,7 +166,7 @@ class Chats {
     // What was answered otherwise in an earlier turn is over: a client keeps its answers as it has given them, and sends them each time.
     const told = conflict?.turn === turn.number ? conflict?.text : undefined;
     const isStill = outputs.size === 0 && (hasEnded(turn.status) || turn.status === 'paused');
-    const late = calls.size === 0 ? undefined : await lateOutput(session, message, outputsIn(own), { calls, isStill });
+    const late = await lateOutput(session, message, outputsIn(own), { calls, isStill });
     return this.#feed(visit, body.id, turn.turn, { message, goesOnAt }, told ?? late);
   }
 
