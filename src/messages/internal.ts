@@ -1,4 +1,5 @@
 /** What the other rooms and the tests may use of `messages`. */
+export { chatCallId, clientCallId } from './call-id.ts';
 export { artifactUrl, dataUrl, referenceIn } from './file-url.ts';
 export type { FetchOptions, FileAtUrl, FileOptions, MessageFile, UserMessage } from './given.ts';
 export type { TurnMessage } from './model-messages.ts';

@@ -2,9 +2,11 @@
 import { branchesOf, defined, type Json, type JsonObject } from '#core';
 import type { RunSnapshot } from '#state';
 import { isListOfObjects, refusal } from './assert-turns.ts';
+import { clientCallId } from './call-id.ts';
 import type { OpenCall } from './ui-messages.ts';
 
 /**
+ * Their ids are those that the run's turns have, for `toUIMessages`.
  * @param run as `run.state()` gives it. The calls of its tasks are theirs.
  * @throws PilotageError `invalid_config`.
  */
@@ -35,7 +37,7 @@ export function openCalls(run: Pick<RunSnapshot, 'identity' | 'open' | 'pauses'>
 export interface ClientCall {
   /** The pause, which an answer names: `run.answer(token, { kind: 'answer', value })`. */
   readonly token: string;
-  /** The id of the call, as messages have it. */
+  /** The id of the call in the messages of its chat: its run and the id that it has there, as in `run_1.call_1`. */
   readonly toolCallId: string;
   readonly toolName: string;
   /** The arguments, as whoever approved the call has changed them; `null` when they are stored. */
@@ -59,10 +61,11 @@ export function clientCalls(run: Pick<RunSnapshot, 'identity' | 'pauses' | 'task
   if (!isListOfObjects(run?.pauses)) throw refusal('clientCalls needs a run as it is: clientCalls(await run.state()).');
   const own = run.pauses.map((pause) => ({ ...pause, run: run.identity.run }));
   return [...own, ...run.tasks.flatMap(({ pauses }) => pauses)].flatMap((pause): ClientCall[] => {
-    const { reason, token, payload = {}, schema, expiresAt, run: of } = pause;
-    const { tool, tool_call_id: id, args = null, args_stored: stored } = payload;
-    if (reason !== 'client_tool' || typeof tool !== 'string' || typeof id !== 'string') return [];
+    const { token, payload = {}, schema, expiresAt, run: of } = pause;
+    const { tool, args = null, args_stored: stored } = payload;
+    const toolCallId = clientCallId(pause);
+    if (toolCallId === undefined || typeof tool !== 'string') return [];
     const more = defined({ stored: stored as JsonObject | undefined, schema, expiresAt });
-    return [{ token, toolCallId: id, toolName: tool, input: args, ...more, run: of }];
+    return [{ token, toolCallId, toolName: tool, input: args, ...more, run: of }];
   });
 }

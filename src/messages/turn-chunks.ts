@@ -19,6 +19,7 @@ import {
   UNDO_TASK,
   wordsIn,
 } from '#core';
+import { chatCallId } from './call-id.ts';
 import { OpenWords } from './open-words.ts';
 import { type ErrorWords, type ToldCall, ToldCalls } from './told-calls.ts';
 import { ToldNotes } from './told-notes.ts';
@@ -44,6 +45,8 @@ export interface TurnChunkOptions {
   readonly metadata?: UIMetadata;
   /** Makes the text about an error that the client is shown. */
   readonly errorText: ErrorWords;
+  /** Set where what is told becomes the history of a request: calls keep the ids that their model gave them. */
+  readonly keepsCallIds?: true;
   readonly fileUrl: (file: TurnFile) => string;
 }
 
@@ -151,7 +154,7 @@ export class TurnChunks {
     if (step > this.#decided + 1) this.#early.push(event);
     else if (step <= this.#decided) return;
     else if (event.type === 'token') this.#open(step).say(event.channel, text, offset);
-    else this.#open(step).write(event.callId, event.tool, text, offset);
+    else this.#open(step).write(this.#callId(event.callId), event.tool, text, offset);
   }
 
   /** A row of the run's stream `data`. */
@@ -494,10 +497,14 @@ export class TurnChunks {
     return `${this.#run} ${step} ${call}`;
   }
 
+  #callId(id: string): string {
+    return this.#options.keepsCallIds === true ? id : chatCallId(this.#run, id);
+  }
+
   #invoke({ step, call, tool, callId, args }: EventPayloads['tool.invoked']): void {
     this.#notes.callBegan(this.#run, step);
     if (isPlanTool(tool) || UNTOLD.has(tool)) return;
-    const toolCallId = callId ?? `${this.#run}.${step}.${call}`;
+    const toolCallId = this.#callId(callId ?? `${this.#run}.${step}.${call}`);
     const words = this.#open(step);
     words.call(toolCallId, tool, {
       type: 'tool-input-available',
@@ -511,9 +518,10 @@ export class TurnChunks {
 
   #invokeProvider({ step, callId, tool, input }: EventPayloads['provider.invoked']): void {
     const words = this.#open(step);
-    const of = { toolCallId: callId, toolName: tool };
-    words.call(callId, tool, { type: 'tool-input-available', ...of, input, dynamic: true, providerExecuted: true });
-    this.#calls.add(`provider ${callId}`, { toolCallId: callId, tool, message: this.#messageNow(), step: words });
+    const toolCallId = this.#callId(callId);
+    const of = { toolCallId, toolName: tool };
+    words.call(toolCallId, tool, { type: 'tool-input-available', ...of, input, dynamic: true, providerExecuted: true });
+    this.#calls.add(`provider ${callId}`, { toolCallId, tool, message: this.#messageNow(), step: words });
   }
 
   #askForTask({ step, call, tool, token, payload }: EventPayloads['tool.approval_requested'], run: string): void {

@@ -222,6 +222,16 @@ describe.each(['native', 'text'] as const)('when it is too long, with %s calls',
 });
 
 describe('what a compaction leaves as it is', () => {
+  it('the ids of the calls that are summed up: a model that uses them again does not make two calls of one id', async () => {
+    const calls = (index: number): ScriptedReply => ({
+      calls: [{ id: 'call_1', tool: 'page', args: { q: `${index}` } }],
+    });
+    const { events, compacted } = await played({ script: (_, index) => (index < 12 ? calls(index) : DONE) });
+    expect(compacted.length).toBeGreaterThan(0);
+    const ids = only(events, 'tool.invoked').map(({ callId }) => callId);
+    expect([ids.length, new Set(ids).size]).toEqual([12, 12]);
+  });
+
   it('CP-19 the raw steps: the journal has them all', async () => {
     const { steps, compacted } = await played({ script: reader(8) });
     expect(compacted.length).toBeGreaterThan(0);

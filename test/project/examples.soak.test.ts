@@ -191,7 +191,9 @@ const SHOWN: Readonly<Record<string, readonly RegExp[]>> = {
     /^new kept\nknown kept\nevent order-18 true\npayload_invalid\ntold 1\n/,
     /^\{ kind: 'value', value: 'Order 17 is paid \(90\), and on its way\.' \}$/m,
   ],
-  '49-client-tool.ts': [/^call_1 pick_color .*\npayload_invalid\ncall_2 scroll_to .*\n.*"color":"red".*\n.*no_wall/],
+  '49-client-tool.ts': [
+    /^wall\.call_1 pick_color .*\npayload_invalid\nwall\.call_2 scroll_to .*\n.*"color":"red".*\n.*no_wall/,
+  ],
   // The second message waited; the branch of the edit has one turn.
   '28-go-on.ts': [
     /^Order A-17 is paid back\.\nTo your card\.\n/,

@@ -43,7 +43,7 @@ describe('a call of a client tool', () => {
     });
     const state = await run.state();
     const token = pause?.token ?? '';
-    expect(clientCalls(state)).toMatchObject([{ token, toolCallId: 'call-1', toolName: 'pick', input, run: run.id }]);
+    expect(clientCalls(state)).toMatchObject([{ token, toolCallId: `${run.id}.call-1`, toolName: 'pick', input }]);
     expect(openCalls(state)).toEqual([{ toolCallId: 'call-1', toolName: 'pick', input, token }]);
     const waits = await made.runtime.waiting({ reason: 'client_tool' });
     expect(waits).toMatchObject([{ for: 'answer', tool: 'pick', kinds: ['answer', 'settle', 'reject'], token }]);
@@ -183,7 +183,7 @@ describe('a call of a client tool', () => {
     const run = await start(made);
     await pausesOf(run);
     const [one, ...others] = clientCalls(await run.state());
-    expect(one).toMatchObject({ toolCallId: 'below-1', toolName: 'pick', run: expect.stringContaining(run.id) });
+    expect(one).toMatchObject({ toolCallId: `${one?.run}.below-1`, run: expect.stringContaining(run.id) });
     expect([others, one?.run === run.id]).toEqual([[], false]);
     await run.answer(one?.token, { kind: 'answer', value: { color: 'red' } });
     expect(await run.result()).toMatchObject({ status: 'finished' });

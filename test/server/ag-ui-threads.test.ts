@@ -206,14 +206,18 @@ describe('AG-UI: a turn', () => {
     const planner = script(call('scroll', { to: 'top' }, 'c1'), finish('done'));
     const { url } = await agUiServer({ agents: [agentOf({ name: 'pages', planner })] });
     const agent = client(url);
-    agent.addMessage({ id: 'm1', role: 'user', content: 'up' });
-    await agent.runAgent({ tools: [SCROLL] });
-    expect(agent.messages.at(-1)).toMatchObject({
-      toolCalls: [{ id: 'c1', function: { name: 'scroll', arguments: '{"to":"top"}' } }],
-    });
-    agent.addMessage({ id: 't1', role: 'tool', toolCallId: 'c1', content: 'ok' });
-    await agent.runAgent({ tools: [SCROLL] });
-    expect(textOf(agent)).toBe('done');
+    // The servers of some models number the calls of each reply anew.
+    for (const turn of [1, 2]) {
+      agent.addMessage({ id: `m${turn}`, role: 'user', content: 'up' });
+      await agent.runAgent({ tools: [SCROLL] });
+      const asking = agent.messages.at(-1);
+      const [made, ...others] = (asking?.role === 'assistant' && asking.toolCalls) || [];
+      expect([made?.function, others]).toEqual([{ name: 'scroll', arguments: '{"to":"top"}' }, []]);
+      agent.addMessage({ id: `t${turn}`, role: 'tool', toolCallId: made?.id ?? '', content: 'ok' });
+      await agent.runAgent({ tools: [SCROLL] });
+      expect(agent.messages.at(-1)).toMatchObject({ role: 'assistant', content: 'done' });
+    }
+    expect(agent.messages.filter(({ role }) => role === 'tool')).toHaveLength(2);
   });
 
   it('shows interrupts of tasks under subagentRunId, and goes on with them when they are answered (subagents suspended)', async () => {

@@ -1,6 +1,7 @@
 /** Does what a client's input asks of its thread: sends a message, or answers questions. An input that was accepted before changes nothing. */
 import { createHash } from 'node:crypto';
 import { PilotageError, type TaskPause } from '#core';
+import { clientCallId } from '#messages';
 import type { BusyMode, PauseAnswer, SentMessage, TurnView } from '#runtime';
 import { RequestRefused } from '../problem.ts';
 import { untilAnswered } from '../until-answered.ts';
@@ -114,7 +115,7 @@ async function answeredTools(
   const pauses = (await thread.pauses(current.turn)).filter(isOfClient);
   const answers = Object.fromEntries(
     messages.flatMap((message): [string, PauseAnswer][] => {
-      const pause = pauses.find(({ payload }) => payload?.['tool_call_id'] === message.toolCallId);
+      const pause = pauses.find((each) => clientCallId(each) === message.toolCallId);
       return pause === undefined ? [] : [[pause.token, answerWith(message)]];
     }),
   );

@@ -9,6 +9,7 @@ import {
   PilotageError,
   type TaskPause,
 } from '#core';
+import { clientCallId } from '#messages';
 import type { PauseAnswer } from '#runtime';
 import type { Mapper } from './mapper.ts';
 import type { Interrupt, ResumeEntry } from './protocol.ts';
@@ -38,9 +39,8 @@ const WHAT_BECAME: JsonObject = {
 
 /** The question as a client shows it. */
 export function interruptOf(pause: TaskPause, mapper: Mapper): Interrupt {
-  const { token, payload = {}, run, expiresAt, text } = pause;
-  const own = payload['tool_call_id'];
-  const toolCallId = mapper.callOf(token) ?? (typeof own === 'string' ? own : undefined);
+  const { token, run, expiresAt, text } = pause;
+  const toolCallId = mapper.callOf(token) ?? clientCallId(pause);
   const message = messageOf(shownOf(pause), text);
   return {
     id: token,

@@ -190,7 +190,7 @@ export class Mapper {
       case 'provider.invoked':
         return track.provided(event);
       case 'provider.completed':
-        return this.#ended(event.callId, textOf(event.output), track);
+        return this.#ended(track.chatCallId(event.callId), textOf(event.output), track);
       case 'tool.chunk':
         return this.#passing(event.chunk, track);
       case 'message':

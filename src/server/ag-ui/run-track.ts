@@ -1,5 +1,6 @@
 /** Keeps track of what a client was told of one run: of a run of the turn, or of a task, which the client knows as a subagent. */
 import { FINISH_TOOL, type Json, MESSAGE_TOOL, type RunEvent, type TaskStep } from '#core';
+import { chatCallId } from '#messages';
 import type { AgUiEvent } from './protocol.ts';
 import { type Channel, Spoken } from './spoken.ts';
 
@@ -55,8 +56,14 @@ export class RunTrack {
     return this.isTask ? { subagentRunId: this.#run } : {};
   }
 
+  /** The id of a call as the client knows it. */
   callId(step: number, call: number): string {
     return this.callIdIfMade(step, call) ?? `${this.#run}.${step}.${call}`;
+  }
+
+  /** The same for the id that the call has in its run. */
+  chatCallId(own: string): string {
+    return chatCallId(this.#run, own);
   }
 
   callIdIfMade(step: number, call: number): string | undefined {
@@ -138,7 +145,8 @@ export class RunTrack {
   }
 
   /** A part of a call's arguments. */
-  input({ step, callId, tool, text, offset }: RunEvent<'tool.input'>): readonly AgUiEvent[] {
+  input({ step, callId: own, tool, text, offset }: RunEvent<'tool.input'>): readonly AgUiEvent[] {
+    const callId = this.chatCallId(own);
     const opening = this.#at(step);
     const { reasoning, text: said, inputs } = this.#now as Step;
     const shown = inputs.get(callId);
@@ -188,14 +196,14 @@ export class RunTrack {
   called({ step, call, tool, args, callId }: RunEvent<'tool.invoked'>): readonly AgUiEvent[] {
     const opening = this.#at(step);
     if (PLAN_TOOLS.includes(tool)) return opening;
-    const id = callId ?? `${this.#run}.${step}.${call}`;
+    const id = this.chatCallId(callId ?? `${this.#run}.${step}.${call}`);
     this.#calls.set(`${step}.${call}`, id);
     return [...opening, ...this.#call(id, tool, step, args)];
   }
 
   /** A call that the provider of the model has carried out. */
   provided({ step, callId, tool, input }: RunEvent<'provider.invoked'>): readonly AgUiEvent[] {
-    return [...this.#at(step), ...this.#call(callId, tool, step, input)];
+    return [...this.#at(step), ...this.#call(this.chatCallId(callId), tool, step, input)];
   }
 
   /** Tells a message that is not of the model. */

@@ -1,5 +1,6 @@
 /** Tells a client of a turn: first what has happened that the client does not know, then what happens. */
 import { type ErrorData, isRecorded, PilotageError, type RunEvent } from '#core';
+import { clientCallId } from '#messages';
 import type { Run } from '#runtime';
 import { DataRows } from './data-rows.ts';
 import { interruptOf } from './interrupts.ts';
@@ -104,10 +105,7 @@ export class Telling {
       const interrupts = asked.map((pause) => interruptOf(pause, this.mapper));
       return yield { type: 'RUN_FINISHED', ...of, outcome: { type: 'interrupt', interrupts } };
     }
-    const ids = pauses.flatMap(({ payload }) => {
-      const id = payload?.['tool_call_id'];
-      return typeof id === 'string' ? [id] : [];
-    });
+    const ids = pauses.flatMap((pause) => clientCallId(pause) ?? []);
     const pending = isFirstVersion(this.#options.input) && ids.length > 0 ? { pendingToolCallIds: ids } : {};
     yield { type: 'RUN_FINISHED', ...of, outcome: { type: 'success', ...pending } };
   }

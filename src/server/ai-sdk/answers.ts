@@ -2,13 +2,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import { defined, PilotageError } from '#core';
 import { hasEnded } from '#journal';
+import { clientCallId } from '#messages';
 import type { Run, Session, TurnView } from '#runtime';
 import { openPauses } from '../open-pauses.ts';
 import { untilAnswered } from '../until-answered.ts';
 import type { Visit } from '../visit.ts';
 import { withinTime } from '../within-time.ts';
 import { type ClientToolOutput, type GivenAnswer, runOfMessage } from './request.ts';
-import { turnOfMessage } from './turn-of-message.ts';
 
 /** A question, as the messages of the chat show it. */
 interface ChatQuestion {
@@ -148,12 +148,11 @@ async function unlessUnfit(give: () => Promise<boolean>, unfit: Unfit): Promise<
 }
 
 /**
- * Gives the results of the client's own tools. Results of other calls are ignored, and so are those of other turns, whose calls may have the same ids.
+ * Gives the results of the client's own tools. Results of other calls are ignored.
  * @returns the tokens of the questions that were answered, by whomever.
  */
 export async function giveOutputs(
   visit: Visit,
-  session: Session,
   turns: readonly TurnView[],
   given: readonly ClientToolOutput[],
   unfit: Unfit = 'thrown',
@@ -162,11 +161,11 @@ export async function giveOutputs(
   const live = given.length === 0 ? undefined : turnUnderWay(turns);
   if (live === undefined || !(await visit.sees(live.turn))) return tokens;
   const { run } = await visit.run(live.turn);
-  for (const { token, reason, payload } of openPauses(await run.state())) {
-    const output = given.findLast(({ toolCallId }) => toolCallId === payload?.['tool_call_id']);
-    if (reason !== 'client_tool' || output === undefined) continue;
-    const turn = await turnOfMessage(visit, session, turns, output.message);
-    if (turn?.number !== live.number) continue;
+  for (const pause of openPauses(await run.state())) {
+    const { token } = pause;
+    const call = clientCallId(pause);
+    const output = given.find(({ toolCallId }) => toolCallId === call);
+    if (call === undefined || output === undefined) continue;
     await visit.run(live.turn, 'answer');
     tokens.add(token);
     const give = (): Promise<boolean> => unlessTooLate(() => giveOutput(run, token, output));
@@ -187,11 +186,7 @@ export async function answersOfCalls(run: Run, calls: ReadonlySet<unknown>): Pro
   const answered: string[] = [];
   if (calls.size === 0) return answered;
   for await (const event of run.events({ follow: false })) {
-    if (
-      event.type === 'pause.requested' &&
-      event.reason === 'client_tool' &&
-      calls.has(event.payload?.['tool_call_id'])
-    )
+    if (event.type === 'pause.requested' && calls.has(clientCallId({ ...event, run: event.identity.run })))
       asked.add(event.token);
     if (event.type === 'pause.resumed' && asked.has(event.token)) answered.push(event.token);
   }

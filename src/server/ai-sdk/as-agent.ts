@@ -246,7 +246,7 @@ function read(
       if (isTold) parts.chunk(each);
       else silent.chunk(each);
     };
-    const chunks = new TurnChunks({ chunk }, { errorText, fileUrl: artifactUrl });
+    const chunks = new TurnChunks({ chunk }, { errorText, fileUrl: artifactUrl, keepsCallIds: true });
     const step = (): void => {
       ({ steps } = parts);
       for (; told < steps.length; told += 1) onStepEnd?.(steps[told] as never);

@@ -119,7 +119,7 @@ class Chats {
     // Answers that the client has not got through yet go ahead.
     const before = await session.turns();
     const { tokens } = await giveAnswers(visit, session, before, answersIn(messages, body.edits), 'passed over');
-    const outputs = await giveOutputs(visit, session, before, outputsIn(messages), 'passed over');
+    const outputs = await giveOutputs(visit, before, outputsIn(messages), 'passed over');
     const turns = tokens.size + outputs.size === 0 ? before : await session.turns();
     const edited =
       body.messageId === undefined ? undefined : await turnOfMessage(visit, session, turns, body.messageId);
@@ -157,12 +157,11 @@ class Chats {
     const turn = await assertSeen(visit, await turnOfMessage(visit, session, turns, message));
     const { head } = await visit.runtime.run(turn.turn).record();
     const { tokens, conflict } = await giveAnswers(visit, session, turns, answersIn(messages, body.edits));
-    const outputs = await giveOutputs(visit, session, turns, outputsIn(messages));
-    // Another turn may have calls of the same ids.
+    const outputs = await giveOutputs(visit, turns, outputsIn(messages));
     const own = messages.filter(({ id }) => id === message);
     const calls = new Set(own.flatMap((each) => [...lastCallsIn(each)]));
     const before = await answersOfCalls(visit.handle(turn.turn, session.id), calls);
-    const goesOnAt = { tokens: new Set([...tokens, ...outputs, ...before]), from: head + 1, held: heldIn(own) };
+    const goesOnAt = { tokens: new Set([...tokens, ...outputs, ...before]), from: head + 1, held: heldIn(messages) };
     // What was answered otherwise in an earlier turn is over: a client keeps its answers as it has given them, and sends them each time.
     const told = conflict?.turn === turn.number ? conflict?.text : undefined;
     const isStill = outputs.size === 0 && (hasEnded(turn.status) || turn.status === 'paused');

@@ -75,8 +75,6 @@ export const ANSWER_BODY: JsonObject = {
 /** The result of one of the client's own tools, as the client tells it. */
 export type ClientToolOutput = {
   readonly toolCallId: string;
-  /** The id of the client's message that holds the call. Calls of other turns may have the same id. */
-  readonly message: string;
 } & ({ readonly output: Json } | { readonly errorText: string });
 
 interface ClientPart extends JsonObject {
@@ -116,14 +114,11 @@ export function runOfMessage(message: string): string | undefined {
 
 /** The results that calls have in the client's messages. */
 export function outputsIn(messages: readonly ClientMessage[]): readonly ClientToolOutput[] {
-  return messages.flatMap((message) =>
-    callParts([message]).flatMap(({ toolCallId, state, output, errorText, preliminary }): ClientToolOutput[] => {
-      if (typeof toolCallId !== 'string' || preliminary === true) return [];
-      const call = { toolCallId, message: message.id };
-      if (state === 'output-available') return [{ ...call, output: output ?? null }];
-      return state === 'output-error' && typeof errorText === 'string' ? [{ ...call, errorText }] : [];
-    }),
-  );
+  return callParts(messages).flatMap(({ toolCallId, state, output, errorText, preliminary }): ClientToolOutput[] => {
+    if (typeof toolCallId !== 'string' || preliminary === true) return [];
+    if (state === 'output-available') return [{ toolCallId, output: output ?? null }];
+    return state === 'output-error' && typeof errorText === 'string' ? [{ toolCallId, errorText }] : [];
+  });
 }
 
 /** The calls of the message behind which the client has heard nothing: those of its last step. */
