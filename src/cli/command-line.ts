@@ -77,6 +77,8 @@ async function commandOf({ command, words, options }: Command, terminal: Termina
       return (await import('./signal-command.ts')).signalCommand(subject, text, options, terminal);
     case 'inspect':
       return (await import('./inspect-command.ts')).inspectCommand(subject, options, terminal);
+    case 'events':
+      return (await import('./events-command.ts')).eventsCommand(subject, options, terminal);
     case 'stream':
       return (await import('./stream-command.ts')).streamCommand(subject, text, options, terminal);
     case 'approve':

@@ -95,7 +95,7 @@ export async function followRun(run: Run, from: number, following: Following): P
 }
 
 /** The run may be in the middle of a plan that was made before. */
-function noteOpenStep(seen: PlanSeen, entries: readonly Entry[]): void {
+export function noteOpenStep(seen: PlanSeen, entries: readonly Entry[]): void {
   const { open } = foldEntries(entries);
   if (open !== null) seen.note(open.move);
 }

@@ -15,6 +15,7 @@ export type CommandName =
   | 'retry'
   | 'list'
   | 'inspect'
+  | 'events'
   | 'stream'
   | 'waiting'
   | 'signal'

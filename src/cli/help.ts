@@ -28,6 +28,7 @@ Commands:
   schedules <what>          list the schedules of the journal; put, pause, resume, trigger, show or delete one
   list                      the runs of this folder's journal
   inspect <run>             what a run did, step by step
+  events <run>              what happens in a run, while another process carries it out
   stream <run> <name>       the rows of a stream that its tools write
   waiting                   all that the runs of the journal wait for
 
@@ -343,6 +344,18 @@ What the run decided and did, with times, outcomes and costs; its tasks, and wha
 
 Options:
   --json                 its events, one JSON object a line
+${JOURNAL_HELP}
+
+${EXIT_CODES}
+`,
+  events: `Usage: pilotage events <run> [options]
+
+What has happened in the run, and with --follow what happens, whichever process of whichever machine carries it out. This command drives nothing.
+
+Options:
+  --from <n>             begin with the events of this entry (default 1)
+  --follow               go on with what comes, over pauses too, until the run has ended; the exit code says how
+  --json                 one JSON object an event; with --follow also what is not recorded, such as the words of a reply
 ${JOURNAL_HELP}
 
 ${EXIT_CODES}

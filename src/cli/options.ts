@@ -102,7 +102,7 @@ export interface Options {
   readonly catchUp?: string;
   /** Whether a database separates tenants from now on: `on`, `off`. */
   readonly rls?: string;
-  /** The number of the first row of a stream. */
+  /** The number of the first row of a stream, or of the first entry whose events are shown. */
   readonly from?: number;
   /** The rows that come are shown too. */
   readonly follow: boolean;
@@ -237,6 +237,7 @@ export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   waiting: { ...COMMON, tenant: TEXT, user: TEXT, session: TEXT, for: TEXT, key: TEXT, limit: TEXT },
   signal: { ...COMMON, id: TEXT, tenant: TEXT, keep: TEXT },
   inspect: COMMON,
+  events: { ...COMMON, from: TEXT, follow: FLAG },
   approve: { ...ANSWERING, ...REMEMBERING, args: TEXT, digest: TEXT },
   reject: { ...ANSWERING, ...REMEMBERING },
   stream: { ...COMMON, from: TEXT, follow: FLAG },
