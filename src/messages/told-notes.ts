@@ -1,4 +1,4 @@
-/** Data parts about a run that are not words or calls: its tasks, its plans, and its questions that are not about a call. */
+/** Data parts about a run that are not words or calls: its tasks, its plans, its questions that are not about a call, and models and tools that are waited for. */
 import { defined, type EventPayloads, type Json, type RunEvent } from '#core';
 import type { DataChunk } from './ui-chunks.ts';
 
@@ -22,6 +22,8 @@ export class ToldNotes {
   readonly #tell: (chunk: DataChunk) => void;
   readonly #tasks = new Map<string, Fields>();
   readonly #pauses = new Map<string, Fields>();
+  /** Models and tools that are tried again later, by the ids of their parts. */
+  readonly #away = new Map<string, Fields>();
   /** The plan that is being carried out, or the last one. */
   #plan: Plan | undefined;
 
@@ -69,6 +71,25 @@ export class ToldNotes {
     if (asked === undefined) return;
     this.#pauses.delete(token);
     this.#tell({ type: 'data-pause', id: token, data: { ...asked, status: 'answered', verdict } });
+  }
+
+  /**
+   * It is tried again at that time. The error is for operators.
+   * @param what `model`, or the name of the tool.
+   */
+  away(id: string, what: string, retryAt: number): void {
+    const data: Fields = { what, status: 'away', retryAt };
+    this.#away.set(id, data);
+    this.#tell({ type: 'data-away', id, data });
+  }
+
+  /** It has answered, or is waited for no more. @param id absent: all of them. */
+  back(id?: string): void {
+    for (const [each, data] of this.#away) {
+      if (id !== undefined && each !== id) continue;
+      this.#away.delete(each);
+      this.#tell({ type: 'data-away', id: each, data: { ...data, status: 'over' } });
+    }
   }
 
   /** The calls of the step are the nodes of a plan. */

@@ -150,10 +150,16 @@ export class TurnChunks {
 
   /** Streamed words may come before the recorded events that led to them. Then they wait in `#early`. */
   #speak(event: Spoken): void {
-    const { step, text, offset } = event;
+    const { step } = event;
     if (step > this.#decided + 1) this.#early.push(event);
     else if (step <= this.#decided) return;
-    else if (event.type === 'token') this.#open(step).say(event.channel, text, offset);
+    else this.#hearWords(event);
+  }
+
+  #hearWords(event: Spoken): void {
+    const { step, text, offset } = event;
+    this.#notes.back(this.#awayId(step));
+    if (event.type === 'token') this.#open(step).say(event.channel, text, offset);
     else this.#open(step).write(this.#callId(event.callId), event.tool, text, offset);
   }
 
@@ -194,6 +200,10 @@ export class TurnChunks {
       case 'planner.decision':
         this.#decide(event, event.seq);
         return;
+      case 'model.away':
+        if (event.retryAt === undefined) this.#notes.back(this.#awayId(event.step));
+        else this.#notes.away(this.#awayId(event.step), 'model', event.retryAt);
+        return;
       case 'planner.files':
         for (const file of event.files) this.#tellFile(file);
         return;
@@ -217,6 +227,7 @@ export class TurnChunks {
         return;
       case 'planner.error':
         this.#calls.endAll();
+        this.#notes.back();
         this.#standing = { kind: 'ended', chunk: { type: 'error', errorText: this.#options.errorText(event.error) } };
         return;
       default:
@@ -239,9 +250,13 @@ export class TurnChunks {
         if (event.run === this.#run) this.#calls.preview(this.#key(event.step, event.call), event.chunk);
         return;
       }
+      case 'tool.away':
+        this.#notes.away(this.#awayId(event.step, event.call), event.tool, event.retryAt);
+        return;
       case 'tool.completed':
       case 'tool.failed':
       case 'tool.skipped':
+        this.#notes.back(this.#awayId(event.step, event.call));
         this.#calls.end(this.#key(event.step, event.call), event.outcome);
         this.#notes.callEnded(this.#run, event.step, event.type === 'tool.failed');
         return;
@@ -415,6 +430,7 @@ export class TurnChunks {
 
   #decide(move: EventPayloads['planner.decision'], seq: number): void {
     this.#decided = move.step;
+    this.#notes.back(this.#awayId(move.step));
     const { step, text = '', reasoningTrace: reasoning = '', rejected, partial, decisionKind, plan } = move;
     if (rejected !== undefined && !BROKEN_OFF.has(rejected.code) && partial === undefined) {
       this.#lastStep = step;
@@ -470,6 +486,7 @@ export class TurnChunks {
   }
 
   #finish({ reason, payload, metadata }: EventPayloads['planner.finish']): void {
+    this.#notes.back();
     if (reason === 'handed_over' || reason === 'continued') return;
     const refusal = metadata?.['refusal'];
     const last = reason === 'refused' && typeof refusal === 'string' ? refusal : this.#answer(payload);
@@ -495,6 +512,10 @@ export class TurnChunks {
 
   #key(step: number, call: number): string {
     return `${this.#run} ${step} ${call}`;
+  }
+
+  #awayId(step: number, call?: number): string {
+    return `away:${this.#run}:${step}${call === undefined ? '' : `.${call}`}`;
   }
 
   #callId(id: string): string {

@@ -193,6 +193,10 @@ export class Mapper {
         return this.#ended(track.chatCallId(event.callId), textOf(event.output), track);
       case 'tool.chunk':
         return this.#passing(event.chunk, track);
+      case 'model.away':
+        return event.retryAt === undefined ? [] : awayEvents('model', event.retryAt, track);
+      case 'tool.away':
+        return awayEvents(event.tool, event.retryAt, track);
       case 'message':
         return track.said(`${event.step}.${event.call}.message`, textOf(event.message));
       case 'planner.finish':
@@ -338,4 +342,9 @@ function userWords(messageId: string, text: string): readonly AgUiEvent[] {
 
 function textOf(value: Json): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** It is tried again at that time. The error is for operators. */
+function awayEvents(what: string, retryAt: number, track: RunTrack): readonly AgUiEvent[] {
+  return [{ type: 'CUSTOM', name: 'data-away', value: { what, retryAt }, ...track.tag }];
 }
