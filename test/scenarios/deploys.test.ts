@@ -2,12 +2,15 @@
 import { describe, expect, it } from 'vitest';
 import { type Decision, local, type RunView } from '#core';
 import { memoryJournal } from '#journal';
+import { createRuntime } from '#runtime';
 import { foldEntries } from '#state';
 import { VirtualClock } from '#testing';
+import { agent, agentTool } from '#tools';
 import { call, finish, named, parallel, pause, script, watched } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
 import { entriesOf, observations, pausesOf } from '../kit/run-record.ts';
-import { echo, make } from '../kit/tools.ts';
+import { echo, holding, make } from '../kit/tools.ts';
+import { bookings } from '../kit/undo.ts';
 import { gate, until } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
 
@@ -59,6 +62,86 @@ describe('old state, new code', () => {
     // It went on where it was: nothing of the first version was asked for or made again.
     expect(observations(await migrated.runtime.run(id).state())).toEqual([{ n: 1 }, 'post']);
     expect(planner.views.map(({ trajectory }) => trajectory.count)).toEqual([2]);
+  });
+});
+
+describe('a cancel under other code', () => {
+  const planner = (version: string, decision: Decision) => ({ name: 'clerk', version, next: script(decision) });
+
+  it('ends a run that waits, whatever of its agent is another one or gone, and accepts nothing', async () => {
+    const done: string[] = [];
+    const pay = make('pay', () => done.push('pay'), { effect: 'once', needsApproval: true });
+    const other: readonly Partial<Parameters<typeof world>[0]>[] = [
+      { planner: planner('2', call('pay')), tools: [pay] },
+      { planner: planner('1', call('pay')), tools: [] },
+      { planner: { ...planner('1', call('pay')), name: 'another' }, tools: [pay] },
+    ];
+    for (const code of other) {
+      for (const answersFirst of [false, true]) {
+        const { journal, clock, runtime } = world({ planner: planner('1', call('pay')), tools: [pay] });
+        const { id } = await start({ runtime });
+        await runtime.run(id).result();
+        await runtime.close();
+        const later = world({ ...code, journal, clock });
+        const run = later.runtime.run(id);
+        if (answersFirst) await run.approve();
+        await run.cancel();
+        expect(await run.result()).toMatchObject({ status: 'finished', reason: 'cancelled' });
+        expect((await journal.read(id)).filter(({ kind }) => kind === 'repinned')).toEqual([]);
+        await later.runtime.close();
+      }
+    }
+    expect(done).toEqual([]);
+  });
+
+  it('ends one that died in a call, and leaves what became of it unknown', async () => {
+    const journal = memoryJournal();
+    const { tool, entered } = holding();
+    const old = createRuntime({ planner: planner('1', call('hold')), tools: [{ ...tool, effect: 'once' }], journal });
+    const { id } = await old.start('q', { identity: local('ana') });
+    await entered;
+    await old.close({ graceMs: 0 });
+    const runtime = createRuntime({ planner: planner('2', call('hold')), tools: [], journal });
+    await runtime.run(id).cancel();
+    expect(await runtime.run(id).result()).toMatchObject({ status: 'finished', reason: 'cancelled' });
+    expect((await runtime.run(id).state()).steps[0]?.calls[0]?.outcome.kind).toBe('unknown');
+    await runtime.close();
+  });
+
+  it('ends a task below it too', async () => {
+    const [below, above] = ['1', '2'].map((version) => {
+      const pay = make('pay', () => 'paid', { needsApproval: true });
+      const clerk = agent({ name: 'clerk', planner: planner(version, call('pay')), tools: [pay] });
+      const ask = agentTool(clerk, { description: 'Asks the clerk.' });
+      return [agent({ name: 'desk', planner: planner('1', call('clerk', { input: 'q' })), tools: [ask] }), clerk];
+    });
+    const { runtime: old, journal, clock } = world({ agents: below ?? [] });
+    const { id } = await old.start('q', { identity: local('ana'), agent: 'desk' });
+    const result = await old.run(id).result();
+    const [pause] = result.status === 'paused' ? result.pauses : [];
+    await old.close();
+    const { runtime } = world({ agents: above ?? [], journal, clock });
+    await runtime.run(id).approve(pause?.token);
+    await runtime.run(id).cancel();
+    expect(await runtime.run(id).result()).toMatchObject({ status: 'finished', reason: 'cancelled' });
+    await until(async () => (await runtime.list({ status: ['cancelled'] })).length === 2);
+    await runtime.close();
+  });
+
+  it('leaves one that has something to undo to those who can, or to whoever accepts', async () => {
+    const { tools, booked } = bookings();
+    const steps = script(call('book', { what: 'hotel' }), pause);
+    const first = world({ planner: { name: 'clerk', version: '1', next: steps }, tools, onFail: 'undo' });
+    const { id } = await start(first);
+    await first.runtime.run(id).result();
+    await first.runtime.close();
+    const { journal, clock } = first;
+    const { runtime } = world({ planner: { name: 'clerk', version: '2', next: steps }, tools, journal, clock });
+    await runtime.run(id).cancel();
+    expect([(await journal.get(id))?.status, booked]).toEqual(['paused', ['hotel']]);
+    await runtime.run(id).resume({ acceptChanges: true });
+    expect(await runtime.run(id).result()).toMatchObject({ status: 'finished', reason: 'cancelled' });
+    expect(booked).toEqual([]);
   });
 });
 
