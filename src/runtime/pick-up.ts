@@ -2,7 +2,7 @@
 
 import { type Clock, deepFreeze, type Entry, PilotageError, type Repinned, steadyMs } from '#core';
 import { type Claim, isTransientStoreError, type Park } from '#journal';
-import { applyEntry, callsToUndo, type RunState } from '#state';
+import { applyEntry, callsToUndo, nextStep, type RunState } from '#state';
 import { RunDriver } from '../loop/driver.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { HeldLease, type Moment } from '../loop/held-lease.ts';
@@ -109,6 +109,8 @@ export class PickUp {
     const tools = agent.toolsOf(state.scopes, state.found);
     const changes = changesOf(state, agent, tools);
     if (changes.length === 0) return undefined;
+    // Nothing was decided by other code: a message that waited for its turn, or a start of later, is for the code of its time.
+    if (nextStep(state) === 0 && state.agent === agent.agent) return repinned(agent, tools, {});
     const migration = (await this.#options.migrate?.({ state, changes })) ?? (acceptChanges ? {} : undefined);
     if (migration !== undefined) return repinned(agent, tools, migration);
     if (await this.#onlyEnds(state)) return undefined;

@@ -1,6 +1,6 @@
 /** What a deploy, a replay and a look at the list must not get wrong. */
 import { describe, expect, it } from 'vitest';
-import { type Decision, local, type RunView } from '#core';
+import { type Decision, local, type Planner, type PlannerFunction, type RunView } from '#core';
 import { memoryJournal } from '#journal';
 import { createRuntime } from '#runtime';
 import { foldEntries } from '#state';
@@ -11,7 +11,7 @@ import { collect, only } from '../kit/events.ts';
 import { entriesOf, observations, pausesOf } from '../kit/run-record.ts';
 import { echo, holding, make } from '../kit/tools.ts';
 import { bookings } from '../kit/undo.ts';
-import { gate, until } from '../kit/waiting.ts';
+import { advanceUntil, gate, until } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
 
 const [day, night] = [Date.UTC(2026, 0, 1, 12), Date.UTC(2026, 0, 1, 23)];
@@ -62,6 +62,61 @@ describe('old state, new code', () => {
     // It went on where it was: nothing of the first version was asked for or made again.
     expect(observations(await migrated.runtime.run(id).state())).toEqual([{ n: 1 }, 'post']);
     expect(planner.views.map(({ trajectory }) => trajectory.count)).toEqual([2]);
+  });
+});
+
+describe('a deploy before a run has begun', () => {
+  const planner = (version: string, next: PlannerFunction): Planner => ({ name: 'clerk', version, next });
+  const asked = make('ask', () => 'yes', { needsApproval: true });
+
+  it('a start of later, and a turn that waits behind another one, begin with the code of their time', async () => {
+    const {
+      runtime: old,
+      journal,
+      clock,
+    } = world({ planner: planner('1', script(call('ask'))), tools: [asked, echo] });
+    const later = await old.start('later', { identity: local('ana'), at: clock.now() + 60_000 });
+    const talk = { identity: { tenant: 'shop', user: 'ana' } };
+    const first = await old.session('talk', talk).send('first');
+    await first.result();
+    const second = await old.session('talk', talk).send('second');
+    await old.close();
+
+    const { runtime, faults } = world({ planner: planner('2', script()), tools: [], journal, clock });
+    runtime.work();
+    await runtime.run(first.turn).cancel();
+    const hasEnded = async (run: string) => (await journal.get(run))?.status === 'finished';
+    await advanceUntil(clock, async () => (await hasEnded(second.turn)) && (await hasEnded(later.id)));
+    for (const run of [second.turn, later.id])
+      expect((await journal.read(run)).filter(({ kind }) => kind === 'repinned')).toHaveLength(1);
+    expect(faults).toEqual([]);
+    await runtime.close();
+  });
+
+  it('one whose first move was cut off is asked for it again, by the planner of today', async () => {
+    const thinking = gate();
+    const thinks: PlannerFunction = (_, signal) => {
+      thinking.open();
+      return new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    };
+    const { runtime: old, journal, clock } = world({ planner: planner('1', thinks), tools: [echo] });
+    const { id } = await old.start('q', { identity: local('ana') });
+    await thinking.opened;
+    await old.close({ graceMs: 0 });
+    const { runtime } = world({ planner: planner('2', script()), tools: [], journal, clock });
+    await runtime.run(id).resume();
+    expect(await runtime.run(id).result()).toMatchObject({ status: 'finished', payload: 'done' });
+    await runtime.close();
+  });
+
+  it('is not begun by another agent', async () => {
+    const { runtime: old, journal, clock } = world({ planner: planner('1', script()) });
+    const { id } = await old.start('q', { identity: local('ana'), at: clock.now() + 60_000 });
+    await old.close();
+    const { runtime } = world({ planner: { ...planner('1', script()), name: 'another' }, journal, clock });
+    clock.advance(60_000);
+    await expect(runtime.run(id).resume()).rejects.toMatchObject({ code: 'run_changed' });
+    await runtime.close();
   });
 });
 
