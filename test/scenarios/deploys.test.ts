@@ -163,7 +163,7 @@ describe('a cancel under other code', () => {
     await runtime.close();
   });
 
-  it('ends a task below it too', async () => {
+  it('ends a task below it too, also one that this process leaves to others', async () => {
     const [below, above] = ['1', '2'].map((version) => {
       const pay = make('pay', () => 'paid', { needsApproval: true });
       const clerk = agent({ name: 'clerk', planner: planner(version, call('pay')), tools: [pay] });
@@ -175,8 +175,10 @@ describe('a cancel under other code', () => {
     const result = await old.run(id).result();
     const [pause] = result.status === 'paused' ? result.pauses : [];
     await old.close();
-    const { runtime } = world({ agents: above ?? [], journal, clock });
+    const { runtime, faults } = world({ agents: above ?? [], journal, clock });
+    runtime.work();
     await runtime.run(id).approve(pause?.token);
+    await advanceUntil(clock, () => faults.length > 0);
     await runtime.run(id).cancel();
     expect(await runtime.run(id).result()).toMatchObject({ status: 'finished', reason: 'cancelled' });
     await until(async () => (await runtime.list({ status: ['cancelled'] })).length === 2);
