@@ -18,7 +18,14 @@ const ID = new URLSearchParams(location.search).get('chat') ?? 'talk';
 const CHAT = `${API}/${encodeURIComponent(ID)}`;
 /** Arguments that were changed, by the id of the approval. They go with every request, since it is not known which one brings the answer. */
 const edits: Record<string, unknown> = {};
-const transport = new DefaultChatTransport({ api: API, body: () => ({ edits }) });
+const transport = new DefaultChatTransport({
+  api: API,
+  body: () => ({ edits }),
+  // The server keeps the conversation. All of it, with its pictures, would soon be too large for a request.
+  prepareSendMessagesRequest: ({ body, id, trigger, messageId, messages }) => ({
+    body: { ...body, id, trigger, messageId, messages: messages.slice(-2) },
+  }),
+});
 
 /** All messages, as soon as the server is there. */
 async function load(): Promise<UIMessage[]> {

@@ -248,6 +248,7 @@ export {
 export {
   type Author,
   commonAuthor,
+  MAX_INPUTS,
   messageFiles,
   messageParts,
   messageWords,

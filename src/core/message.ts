@@ -22,7 +22,8 @@ export interface MessageParts {
 
 const NO_INPUTS: readonly InputArtifact[] = Object.freeze([]);
 const MAX_AUTHOR_CHARS = 200;
-const MAX_INPUTS = 64;
+/** The most files of one message. */
+export const MAX_INPUTS = 64;
 
 /** What does not have the form of a part is the sender's own, and stays with the words. */
 export function messageParts(payload: JsonObject): MessageParts {

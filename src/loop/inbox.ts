@@ -249,6 +249,7 @@ export class RunInbox implements Hearing {
   }
 }
 
-function isHardCancel(message: Message): boolean {
+/** A cancel that does not wait for what is under way. */
+export function isHardCancel(message: Message): boolean {
   return message.type === 'CANCEL' && message.payload?.['hard'] !== false;
 }

@@ -134,12 +134,17 @@ export class OpenWords {
     this.#isTold = this.#whole.length > 0;
   }
 
-  /** Ends the open parts of a step that nothing will decide any more. */
+  /** Ends the open parts of a step that nothing will decide any more. Arguments of calls that were never made are taken back. */
   close(): void {
     if (this.#isDecided) return;
     this.#isDecided = true;
-    for (const channel of CHANNELS)
-      if (this.#said[channel] !== undefined) this.#tell({ type: `${channel}-end`, id: this.#id(channel) });
+    for (const channel of CHANNELS) {
+      const said = this.#said[channel];
+      if (said === undefined) continue;
+      this.#tell({ type: `${channel}-end`, id: this.#id(channel) });
+      this.#whole.push(...spoken(channel, this.#id(channel), said));
+    }
+    this.settleInputs();
   }
 
   #id(channel: Channel): string {

@@ -2,10 +2,11 @@
 
 import { type Clock, deepFreeze, type Entry, PilotageError, type Repinned, steadyMs } from '#core';
 import { type Claim, isTransientStoreError, type Park } from '#journal';
-import { applyEntry, type RunState } from '#state';
+import { applyEntry, callsToUndo, nextStep, type RunState } from '#state';
 import { RunDriver } from '../loop/driver.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { HeldLease, type Moment } from '../loop/held-lease.ts';
+import { isHardCancel } from '../loop/inbox.ts';
 import type { Kept } from '../loop/kept.ts';
 import { problemOf, TRY_AGAIN_MS } from '../loop/let-go.ts';
 import { changesOf, type Migrate, repinned, runChanged } from './pins.ts';
@@ -102,15 +103,25 @@ export class PickUp {
     applyEntry(state, entry);
   }
 
-  /** The entry with which a run goes on that was started with other code; `undefined` when nothing has changed. */
+  /** The entry with which a run goes on that was started with other code; `undefined` when nothing has changed, or the run only ends. */
   async #repinFor(state: RunState, acceptChanges: boolean): Promise<Repinned | undefined> {
     const agent = this.#depsOf(state);
     const tools = agent.toolsOf(state.scopes, state.found);
     const changes = changesOf(state, agent, tools);
     if (changes.length === 0) return undefined;
+    // Nothing was decided by other code: a message that waited for its turn, or a start of later, is for the code of its time.
+    if (nextStep(state) === 0 && state.agent === agent.agent) return repinned(agent, tools, {});
     const migration = (await this.#options.migrate?.({ state, changes })) ?? (acceptChanges ? {} : undefined);
-    if (migration === undefined) throw runChanged(state.identity.run, changes);
-    return repinned(agent, tools, migration);
+    if (migration !== undefined) return repinned(agent, tools, migration);
+    if (await this.#onlyEnds(state)) return undefined;
+    throw runChanged(state.identity.run, changes);
+  }
+
+  /** A cancelled run ends under whatever code, and none is accepted for it: only to undo what it has done needs its own. */
+  async #onlyEnds(state: RunState): Promise<boolean> {
+    if (state.undo !== null && callsToUndo(state).length > 0) return false;
+    if (state.cancel !== null && isHardCancel(state.cancel)) return true;
+    return (await this.#deps.journal.inbox(state.identity.run)).some(({ message }) => isHardCancel(message));
   }
 }
 

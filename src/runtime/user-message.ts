@@ -5,6 +5,7 @@ import {
   type InputArtifact,
   type InputFile,
   type JsonObject,
+  MAX_INPUTS,
   type OptionShape,
   PilotageError,
   readAuthor,
@@ -41,7 +42,7 @@ export interface MessageStores {
 
 /**
  * The payload of a `USER_MESSAGE`.
- * @throws PilotageError `invalid_config`, `url_refused`, `url_failed`, or a store error. Nothing was sent then.
+ * @throws PilotageError `invalid_config`, `payload_invalid` for too many files, `url_refused`, `url_failed`, or a store error. Nothing was sent then.
  */
 export async function messagePayload(
   message: string | UserMessage,
@@ -54,6 +55,10 @@ export async function messagePayload(
   if (typeof text !== 'string') throw new PilotageError('invalid_config', 'The text of a message must be a string.');
   if (text === '' && inputs.length === 0) {
     throw new PilotageError('invalid_config', 'The message says nothing: give it a text, or inputs.');
+  }
+  if (inputs.length > MAX_INPUTS) {
+    const words = `A message has at most ${MAX_INPUTS} files, and this one has ${inputs.length}. Send the others in a message of their own.`;
+    throw new PilotageError('payload_invalid', words);
   }
   const by = author === undefined ? undefined : { ...readAuthor(author, 'a message', 'invalid_config') };
   const given = await fetchedFiles(inputs, files);

@@ -38,7 +38,7 @@ export interface WakePorts {
   /** Drives a stored run as soon as there is a slot, or has it driven. */
   enqueue(waiting: QueuedRun): void;
   advances(): Advances | undefined;
-  /** Whether a turn that waits for the turns before it is to be ended. */
+  /** Whether a run is to be ended: a turn that waits for the turns before it, or one that could not be carried out here. */
   isCancelled(turn: Pick<RunRecord, 'head'> & { readonly run: string }): Promise<boolean>;
   /** Its turn has come, or it is gone. */
   forgetTurn(run: string): void;
@@ -133,7 +133,7 @@ export class Waking {
       return this.wakeTasks(run);
     }
     if (this.#ports.drives(run)) this.#ports.poke(run);
-    else if (acceptChanges || !refusals.has(run)) {
+    else if (acceptChanges || !refusals.has(run) || (await this.#ports.isCancelled({ run, head }))) {
       this.#ports.enqueue({ run, tenant: identity.tenant, priority, acceptChanges });
     }
   }

@@ -178,6 +178,24 @@ describe('a message to a run', () => {
   });
 });
 
+it('that has too many files is refused where it is sent, and nothing of it is kept', async () => {
+  const { journal, runtime } = world({ planner: ({ inputs }) => finish(inputs.length) });
+  const session = runtime.session('s', { identity: { tenant: 'shop', user: 'ana' } });
+  const inputs = (most: number) => Array.from({ length: most }, () => PICTURE);
+  const run = await start({ runtime });
+  for (const send of [
+    () => session.send({ text: 'See these.', inputs: inputs(65) }),
+    () => run.send({ text: 'See these.', inputs: inputs(65) }),
+  ])
+    await expect(send()).rejects.toMatchObject({
+      code: 'payload_invalid',
+      message: 'A message has at most 64 files, and this one has 65. Send the others in a message of their own.',
+    });
+  expect(await journal.list({ session: 's' })).toEqual([]);
+  const sent = await session.send({ text: 'See these.', inputs: inputs(64) });
+  expect(await sent.result()).toMatchObject({ payload: 64 });
+});
+
 describe('a start', () => {
   it('has the author of its query, which planners and models are told', async () => {
     const model = scriptedModel([{ text: 'done' }]);

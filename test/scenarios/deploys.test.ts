@@ -1,14 +1,17 @@
 /** What a deploy, a replay and a look at the list must not get wrong. */
 import { describe, expect, it } from 'vitest';
-import { type Decision, local, type RunView } from '#core';
+import { type Decision, local, type Planner, type PlannerFunction, type RunView } from '#core';
 import { memoryJournal } from '#journal';
+import { createRuntime } from '#runtime';
 import { foldEntries } from '#state';
 import { VirtualClock } from '#testing';
+import { agent, agentTool } from '#tools';
 import { call, finish, named, parallel, pause, script, watched } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
 import { entriesOf, observations, pausesOf } from '../kit/run-record.ts';
-import { echo, make } from '../kit/tools.ts';
-import { gate, until } from '../kit/waiting.ts';
+import { echo, holding, make } from '../kit/tools.ts';
+import { bookings } from '../kit/undo.ts';
+import { advanceUntil, gate, until } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
 
 const [day, night] = [Date.UTC(2026, 0, 1, 12), Date.UTC(2026, 0, 1, 23)];
@@ -59,6 +62,143 @@ describe('old state, new code', () => {
     // It went on where it was: nothing of the first version was asked for or made again.
     expect(observations(await migrated.runtime.run(id).state())).toEqual([{ n: 1 }, 'post']);
     expect(planner.views.map(({ trajectory }) => trajectory.count)).toEqual([2]);
+  });
+});
+
+describe('a deploy before a run has begun', () => {
+  const planner = (version: string, next: PlannerFunction): Planner => ({ name: 'clerk', version, next });
+  const asked = make('ask', () => 'yes', { needsApproval: true });
+
+  it('a start of later, and a turn that waits behind another one, begin with the code of their time', async () => {
+    const {
+      runtime: old,
+      journal,
+      clock,
+    } = world({ planner: planner('1', script(call('ask'))), tools: [asked, echo] });
+    const later = await old.start('later', { identity: local('ana'), at: clock.now() + 60_000 });
+    const talk = { identity: { tenant: 'shop', user: 'ana' } };
+    const first = await old.session('talk', talk).send('first');
+    await first.result();
+    const second = await old.session('talk', talk).send('second');
+    await old.close();
+
+    const { runtime, faults } = world({ planner: planner('2', script()), tools: [], journal, clock });
+    runtime.work();
+    await runtime.run(first.turn).cancel();
+    const hasEnded = async (run: string) => (await journal.get(run))?.status === 'finished';
+    await advanceUntil(clock, async () => (await hasEnded(second.turn)) && (await hasEnded(later.id)));
+    for (const run of [second.turn, later.id])
+      expect((await journal.read(run)).filter(({ kind }) => kind === 'repinned')).toHaveLength(1);
+    expect(faults).toEqual([]);
+    await runtime.close();
+  });
+
+  it('one whose first move was cut off is asked for it again, by the planner of today', async () => {
+    const thinking = gate();
+    const thinks: PlannerFunction = (_, signal) => {
+      thinking.open();
+      return new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    };
+    const { runtime: old, journal, clock } = world({ planner: planner('1', thinks), tools: [echo] });
+    const { id } = await old.start('q', { identity: local('ana') });
+    await thinking.opened;
+    await old.close({ graceMs: 0 });
+    const { runtime } = world({ planner: planner('2', script()), tools: [], journal, clock });
+    await runtime.run(id).resume();
+    expect(await runtime.run(id).result()).toMatchObject({ status: 'finished', payload: 'done' });
+    await runtime.close();
+  });
+
+  it('is not begun by another agent', async () => {
+    const { runtime: old, journal, clock } = world({ planner: planner('1', script()) });
+    const { id } = await old.start('q', { identity: local('ana'), at: clock.now() + 60_000 });
+    await old.close();
+    const { runtime } = world({ planner: { ...planner('1', script()), name: 'another' }, journal, clock });
+    clock.advance(60_000);
+    await expect(runtime.run(id).resume()).rejects.toMatchObject({ code: 'run_changed' });
+    await runtime.close();
+  });
+});
+
+describe('a cancel under other code', () => {
+  const planner = (version: string, decision: Decision) => ({ name: 'clerk', version, next: script(decision) });
+
+  it('ends a run that waits, whatever of its agent is another one or gone, and accepts nothing', async () => {
+    const done: string[] = [];
+    const pay = make('pay', () => done.push('pay'), { effect: 'once', needsApproval: true });
+    const other: readonly Partial<Parameters<typeof world>[0]>[] = [
+      { planner: planner('2', call('pay')), tools: [pay] },
+      { planner: planner('1', call('pay')), tools: [] },
+      { planner: { ...planner('1', call('pay')), name: 'another' }, tools: [pay] },
+    ];
+    for (const code of other) {
+      for (const answersFirst of [false, true]) {
+        const { journal, clock, runtime } = world({ planner: planner('1', call('pay')), tools: [pay] });
+        const { id } = await start({ runtime });
+        await runtime.run(id).result();
+        await runtime.close();
+        const later = world({ ...code, journal, clock });
+        const run = later.runtime.run(id);
+        if (answersFirst) await run.approve();
+        await run.cancel();
+        expect(await run.result()).toMatchObject({ status: 'finished', reason: 'cancelled' });
+        expect((await journal.read(id)).filter(({ kind }) => kind === 'repinned')).toEqual([]);
+        await later.runtime.close();
+      }
+    }
+    expect(done).toEqual([]);
+  });
+
+  it('ends one that died in a call, and leaves what became of it unknown', async () => {
+    const journal = memoryJournal();
+    const { tool, entered } = holding();
+    const old = createRuntime({ planner: planner('1', call('hold')), tools: [{ ...tool, effect: 'once' }], journal });
+    const { id } = await old.start('q', { identity: local('ana') });
+    await entered;
+    await old.close({ graceMs: 0 });
+    const runtime = createRuntime({ planner: planner('2', call('hold')), tools: [], journal });
+    await runtime.run(id).cancel();
+    expect(await runtime.run(id).result()).toMatchObject({ status: 'finished', reason: 'cancelled' });
+    expect((await runtime.run(id).state()).steps[0]?.calls[0]?.outcome.kind).toBe('unknown');
+    await runtime.close();
+  });
+
+  it('ends a task below it too, also one that this process leaves to others', async () => {
+    const [below, above] = ['1', '2'].map((version) => {
+      const pay = make('pay', () => 'paid', { needsApproval: true });
+      const clerk = agent({ name: 'clerk', planner: planner(version, call('pay')), tools: [pay] });
+      const ask = agentTool(clerk, { description: 'Asks the clerk.' });
+      return [agent({ name: 'desk', planner: planner('1', call('clerk', { input: 'q' })), tools: [ask] }), clerk];
+    });
+    const { runtime: old, journal, clock } = world({ agents: below ?? [] });
+    const { id } = await old.start('q', { identity: local('ana'), agent: 'desk' });
+    const result = await old.run(id).result();
+    const [pause] = result.status === 'paused' ? result.pauses : [];
+    await old.close();
+    const { runtime, faults } = world({ agents: above ?? [], journal, clock });
+    runtime.work();
+    await runtime.run(id).approve(pause?.token);
+    await advanceUntil(clock, () => faults.length > 0);
+    await runtime.run(id).cancel();
+    expect(await runtime.run(id).result()).toMatchObject({ status: 'finished', reason: 'cancelled' });
+    await until(async () => (await runtime.list({ status: ['cancelled'] })).length === 2);
+    await runtime.close();
+  });
+
+  it('leaves one that has something to undo to those who can, or to whoever accepts', async () => {
+    const { tools, booked } = bookings();
+    const steps = script(call('book', { what: 'hotel' }), pause);
+    const first = world({ planner: { name: 'clerk', version: '1', next: steps }, tools, onFail: 'undo' });
+    const { id } = await start(first);
+    await first.runtime.run(id).result();
+    await first.runtime.close();
+    const { journal, clock } = first;
+    const { runtime } = world({ planner: { name: 'clerk', version: '2', next: steps }, tools, journal, clock });
+    await runtime.run(id).cancel();
+    expect([(await journal.get(id))?.status, booked]).toEqual(['paused', ['hotel']]);
+    await runtime.run(id).resume({ acceptChanges: true });
+    expect(await runtime.run(id).result()).toMatchObject({ status: 'finished', reason: 'cancelled' });
+    expect(booked).toEqual([]);
   });
 });
 

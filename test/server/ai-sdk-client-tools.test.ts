@@ -1,5 +1,5 @@
 /** Results of a page's own tools, and files, that do not come as they should: too late, twice, from a page that is behind. */
-import { lastAssistantMessageIsCompleteWithToolCalls } from 'ai';
+import { DefaultChatTransport, lastAssistantMessageIsCompleteWithToolCalls, type UIMessage } from 'ai';
 import { expect, it, onTestFinished } from 'vitest';
 import type { Planner, PlannerFunction } from '#core';
 import { memoryJournal } from '#journal';
@@ -183,4 +183,43 @@ it.each([
   expect(file).toMatchObject({ mediaType });
   const address = file !== undefined && 'url' in file ? file.url : '';
   expect(await (await fetch(new URL(address, url))).text()).toBe('hello');
+});
+
+it('takes more pictures than a request may have, and edited approvals, from a page that sends its last two messages', async () => {
+  const seen: number[] = [];
+  const paid: unknown[] = [];
+  const runtime = createRuntime({
+    planner: ({ inputs, query, trajectory: { count } }) => {
+      seen.push(inputs.length);
+      return query === 'pay' && count === 0 ? call('pay', { amount: 1 }) : finish('over');
+    },
+    tools: [{ ...pay, execute: async (args: unknown) => paid.push(args) }],
+    journal: memoryJournal(),
+  });
+  onTestFinished(() => runtime.close());
+  const url = await serveChats(runtime, {}, { maxBodyBytes: 12_000 });
+  const edits: Record<string, unknown> = {};
+  const transport = new DefaultChatTransport<UIMessage>({
+    api: `${url}/api/chat`,
+    body: () => ({ edits }),
+    prepareSendMessagesRequest: ({ body, id, trigger, messageId, messages }) => ({
+      body: { ...body, id, trigger, messageId, messages: messages.slice(-2) },
+    }),
+  });
+  const chat = new Chat(url, { transport });
+  const picture = `data:image/png;base64,${Buffer.alloc(6_000, 1).toString('base64')}`;
+  const files = [{ type: 'file', mediaType: 'image/png', url: picture }] as const;
+  for (const text of ['one', 'two', 'three']) await chat.sendMessage({ text, files: [...files] });
+  await chat.sendMessage({ text: 'pay', files: [...files] });
+  const [id = ''] = chat.approvals;
+  edits[id] = { amount: 2 };
+  await chat.addToolApprovalResponse({ id, approved: true });
+  await chat.sendMessage();
+  await chat.regenerate();
+  expect([chat.error, chat.said.at(-2), seen, paid]).toEqual([
+    undefined,
+    'user: pay',
+    [1, 1, 1, 1, 1, 1],
+    [{ amount: 2 }],
+  ]);
 });

@@ -1,11 +1,14 @@
 /** Chats of the AI SDK that something else is done to meanwhile: they are stopped, answered by two, or have no place for one more stream. */
 import { safeValidateUIMessages } from 'ai';
 import { expect, it, onTestFinished } from 'vitest';
+import type { Planner } from '#core';
 import { memoryJournal } from '#journal';
 import { createRuntime } from '#runtime';
 import { Effects, scenarioAgent } from '../../examples/scenario-agent.ts';
+import { finish } from '../kit/decisions.ts';
+import { make } from '../kit/tools.ts';
 import { Chat, historyOf, plain, serveChats } from '../kit/ui-chat.ts';
-import { until } from '../kit/waiting.ts';
+import { aborted, until } from '../kit/waiting.ts';
 
 async function scenario(more: Parameters<typeof serveChats>[2] = {}) {
   const effects = new Effects();
@@ -119,3 +122,28 @@ it('edits a message that was said more than a hundred turns ago', async () => {
   expect(chat.said).toEqual(['user: say edited', 'assistant: edited']);
   expect(await saidBy(url)).toEqual(chat.said);
 }, 30_000);
+
+it('stop: arguments of a call that was never made are taken back, and what was said beside them is kept', async () => {
+  for (const said of ['', 'I write it down.']) {
+    const planner: Planner = {
+      name: 'writes',
+      async *next(_, signal) {
+        if (said !== '') yield { type: 'text', text: said };
+        yield { type: 'input', callId: 'c1', tool: 'note', text: '{"text":"half' };
+        await aborted(signal);
+        return finish();
+      },
+    };
+    const runtime = createRuntime({ planner, tools: [make('note', () => 'noted')], journal: memoryJournal() });
+    onTestFinished(() => runtime.close());
+    const url = await serveChats(runtime);
+    const chat = new Chat(url);
+    const sent = chat.sendMessage({ text: 'go' });
+    await until(() => chat.calls[0]?.state === 'input-streaming');
+    await post(`${url}/api/chat/talk/stop`, {});
+    await sent;
+    expect([chat.calls, chat.said.at(-1)]).toEqual([[], `assistant: ${said}`]);
+    const loaded = (await historyOf(url)).slice(1);
+    expect(plain(chat.messages.slice(1).filter(({ parts }) => parts.length > 1))).toEqual(plain(loaded));
+  }
+});

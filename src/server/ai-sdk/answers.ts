@@ -91,7 +91,7 @@ export async function giveAnswers(
       const give = async (): Promise<boolean> => giveAnswer((await visit.run(asking, 'answer')).run, answer);
       if (await unlessUnfit(give, unfit)) continue;
       // Somebody else was faster. What they have said is known once the run has taken it.
-      await taken(visit, visit.runtime.run(asking), answer.approvalId);
+      await taken(visit.runtime.run(asking), [answer.approvalId], visit.signal);
       questions = await questionsOf(session);
     }
     const { approved, args } = questions.get(answer.approvalId) ?? question;
@@ -170,14 +170,33 @@ export async function giveOutputs(
     tokens.add(token);
     const give = (): Promise<boolean> => unlessTooLate(() => giveOutput(run, token, output));
     // Somebody else was faster. What comes of it is told once the run has taken it.
-    if (!(await unlessUnfit(give, unfit))) await taken(visit, run, token);
+    if (!(await unlessUnfit(give, unfit))) await taken(run, [token], visit.signal);
   }
   return tokens;
 }
 
-/** Waits until the run has taken what somebody else has answered; no longer than so, since the question may have been withdrawn in place of that. */
-async function taken({ signal }: Visit, run: Run, token: string): Promise<void> {
-  await withinTime(TAKEN_MS, signal, (over) => untilAnswered(run, [token], over));
+/**
+ * Waits until the run has taken the answers to these questions; no longer than so, since a question may have been withdrawn in place of that, or nobody can go on with the run.
+ * @returns whether it has.
+ */
+export async function taken(run: Run, tokens: readonly string[], signal: AbortSignal): Promise<boolean> {
+  try {
+    return (await withinTime(TAKEN_MS, signal, (over) => untilAnswered(run, tokens, over))) === true;
+  } catch (error) {
+    if (!PilotageError.is(error, 'run_changed')) throw error;
+    return false;
+  }
+}
+
+/** The answers that are stored, and that nobody has taken: this process cannot, whose code is not that of the run. */
+export async function untaken(
+  { runtime, owner }: Visit,
+  session: Session,
+  tokens: ReadonlySet<string>,
+): Promise<readonly string[]> {
+  if (tokens.size === 0) return [];
+  const waiting = await runtime.waiting({ ...owner, session: session.id });
+  return waiting.flatMap(({ token = '', answered }) => (answered === true && tokens.has(token) ? [token] : []));
 }
 
 /** The questions about these calls of the client's own tools that were answered before, by whomever: by this page, or by one that was faster. */

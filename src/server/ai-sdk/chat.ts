@@ -16,7 +16,16 @@ import { RequestRefused } from '../problem.ts';
 import { bodyOf } from '../request-body.ts';
 import type { Visit } from '../visit.ts';
 import { withinTime } from '../within-time.ts';
-import { type Answered, answersOfCalls, giveAnswers, giveOutputs, lateOutput, turnUnderWay } from './answers.ts';
+import {
+  type Answered,
+  answersOfCalls,
+  giveAnswers,
+  giveOutputs,
+  lateOutput,
+  taken,
+  turnUnderWay,
+  untaken,
+} from './answers.ts';
 import { Feed, NOTHING_TOLD, type Target, untilHeard } from './feed.ts';
 import {
   ANSWER_BODY,
@@ -59,6 +68,7 @@ const OPTIONS: OptionShape<AiSdkOptions> = {
 const HEADERS = { 'x-vercel-ai-ui-message-stream': 'v1' };
 /** How long a request that stops a turn waits for its end. */
 const STOP_MS = 5_000;
+const NOT_TAKEN = 'The answer is kept, but nobody can go on with it now. It is taken as soon as somebody can.';
 const ACTIVE: ReadonlySet<string> = new Set(['pending', 'running', 'waiting']);
 
 /**
@@ -87,6 +97,15 @@ export function aiSdk(options: AiSdkOptions = {}): Part {
 }
 
 type Request = Context<ServerEnv>;
+
+/** What is streamed of a turn. */
+interface Fed {
+  readonly target: Target | undefined;
+  /** Told at the end of the stream, as an error. */
+  readonly conflict?: string | undefined;
+  /** The questions whose answers are stored, and that nobody has taken. */
+  readonly left?: readonly string[];
+}
 
 class Chats {
   readonly #path: string;
@@ -166,7 +185,8 @@ class Chats {
     const told = conflict?.turn === turn.number ? conflict?.text : undefined;
     const isStill = outputs.size === 0 && (hasEnded(turn.status) || turn.status === 'paused');
     const late = await lateOutput(session, message, outputsIn(own), { calls, isStill });
-    return this.#feed(visit, body.id, turn.turn, { message, goesOnAt }, told ?? late);
+    const left = await untaken(visit, session, goesOnAt.tokens);
+    return this.#feed(visit, body.id, turn.turn, { target: { message, goesOnAt }, conflict: told ?? late, left });
   }
 
   async resume(request: Request): Promise<Response> {
@@ -179,7 +199,7 @@ class Chats {
     const last = shown.findLast(({ metadata }) => metadata?.turn === turn.number);
     const target: Target | undefined =
       last === undefined ? undefined : last.role === 'user' ? { after: last.id } : { message: last.id };
-    return this.#feed(visit, id, turn.turn, target);
+    return this.#feed(visit, id, turn.turn, { target });
   }
 
   async stop(request: Request): Promise<Response> {
@@ -298,10 +318,16 @@ class Chats {
     }
   }
 
-  async #feed(visit: Visit, id: string, turn: string, target?: Target, conflict?: string): Promise<Response> {
+  async #feed(visit: Visit, id: string, turn: string, { target, conflict, left = [] }: Fed): Promise<Response> {
     const record = await visit.runtime.run(turn).record();
-    const feed = this.#feedOf(visit, id, { record, first: await this.#beginning(visit, record) }, target, conflict);
-    return visit.stream((signal) => feed.events(signal), this.#streamOptions());
+    const place = { record, first: await this.#beginning(visit, record) };
+    const feed = (said?: string): Feed => this.#feedOf(visit, id, place, target, said);
+    const events =
+      left.length === 0
+        ? (signal: AbortSignal) => feed(conflict).events(signal)
+        : (signal: AbortSignal) =>
+            onceTaken(visit.runtime.run(turn), left, (isTaken) => feed(isTaken ? conflict : NOT_TAKEN), signal);
+    return visit.stream(events, this.#streamOptions());
   }
 
   /** @param target absent: the answer to the words with which the turn began. */
@@ -345,6 +371,16 @@ class Chats {
       },
     };
   }
+}
+
+/** A client that is told nothing of an answer that nobody can go on with, as after a deploy, takes it for done, or sends it again. */
+async function* onceTaken(
+  run: Run,
+  left: readonly string[],
+  feed: (isTaken: boolean) => Feed,
+  signal: AbortSignal,
+): AsyncGenerator<ServerEvent, void> {
+  yield* feed(await taken(run, left, signal)).events(signal);
 }
 
 /** Whether the turn under way has asked somebody something. Other calls of it may still be carried out. */
