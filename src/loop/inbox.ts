@@ -191,9 +191,10 @@ export class RunInbox implements Hearing {
     return asks || (token !== undefined && pauses.every((pause) => pause.token !== token));
   }
 
-  async #take(received: readonly Received[]): Promise<void> {
-    if (received.length === 0) return;
+  async #take(stored: readonly Received[]): Promise<void> {
     const { deps, state, commit } = this.#ports;
+    const received = withoutLateWords(stored, state);
+    if (received.length === 0) return;
     const ports: TakePorts = {
       now: deps.clock.now(),
       newToken: deps.newToken,
@@ -247,6 +248,17 @@ export class RunInbox implements Hearing {
     const tool = tools().ready(presentName(state, name));
     return tool !== undefined && 'source' in tool && tool.source.reconcile !== undefined;
   }
+}
+
+/** Words of a session behind a cancel that ends the run stay in the inbox: they begin a turn of their own when it ends. */
+function withoutLateWords(stored: readonly Received[], { cancel, undo, undoStopped }: RunState): readonly Received[] {
+  // Until it is known what has to be undone the run goes on to hear.
+  if (undo !== null && !undoStopped) return stored;
+  const ends = (message: Message): boolean =>
+    message.type === 'CANCEL' && message.stored === undefined && !isDismissal(message);
+  const from = cancel !== null && ends(cancel) ? -1 : stored.findIndex(({ message }) => ends(message));
+  if (from === -1 && cancel === null) return stored;
+  return stored.filter(({ message }, at) => at <= from || !isControl(message) || message.turnMessage === undefined);
 }
 
 /** A cancel that does not wait for what is under way. */

@@ -73,6 +73,14 @@ export class ToldNotes {
     this.#tell({ type: 'data-pause', id: token, data: { ...asked, status: 'answered', verdict } });
   }
 
+  /** The run has ended: nothing is waited for any more, and nobody can answer what it has asked. */
+  end(): void {
+    this.back();
+    for (const [token, data] of this.#pauses)
+      this.#tell({ type: 'data-pause', id: token, data: { ...data, status: 'withdrawn' } });
+    this.#pauses.clear();
+  }
+
   /**
    * It is tried again at that time. The error is for operators.
    * @param what `model`, or the name of the tool.

@@ -227,7 +227,7 @@ export class TurnChunks {
         return;
       case 'planner.error':
         this.#calls.endAll();
-        this.#notes.back();
+        this.#notes.end();
         this.#standing = { kind: 'ended', chunk: { type: 'error', errorText: this.#options.errorText(event.error) } };
         return;
       default:
@@ -486,12 +486,15 @@ export class TurnChunks {
   }
 
   #finish({ reason, payload, metadata }: EventPayloads['planner.finish']): void {
-    this.#notes.back();
-    if (reason === 'handed_over' || reason === 'continued') return;
+    if (reason === 'handed_over' || reason === 'continued') {
+      this.#notes.back();
+      return;
+    }
     const refusal = metadata?.['refusal'];
     const last = reason === 'refused' && typeof refusal === 'string' ? refusal : this.#answer(payload);
     if (last !== '') this.#open(this.#words?.step ?? this.#lastStep + 1).addText('answer', last);
     this.#calls.endAll();
+    this.#notes.end();
     const finishReason =
       reason === 'goal' ? 'stop' : reason === 'length' ? 'length' : reason === 'refused' ? 'content-filter' : 'other';
     this.#standing = {

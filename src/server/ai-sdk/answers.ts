@@ -115,10 +115,12 @@ async function wasAsked(visit: Visit, session: Session, { approvalId, message = 
 
 /** @returns false when somebody else was faster. */
 async function giveAnswer(run: Run, answer: GivenAnswer): Promise<boolean> {
-  const { approvalId: token, approved, reason, args, value, payload } = answer;
+  const { approvalId: token, approved, reason, args, value, happened, payload } = answer;
   const why = defined({ reason });
   return unlessTooLate(async () => {
-    if (value !== undefined) await run.answer(token, { kind: 'answer', value, ...why });
+    if (happened === true) await run.settle(token, { happened, value: value ?? null, ...why });
+    else if (happened === false) await run.settle(token, { happened, ...why });
+    else if (value !== undefined) await run.answer(token, { kind: 'answer', value, ...why });
     else if (payload !== undefined) await run.answer(token, { kind: 'payload', payload });
     else if (approved === true) await run.approve(token, { ...why, ...defined({ args }) });
     else await run.reject(token, why);

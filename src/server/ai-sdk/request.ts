@@ -51,8 +51,10 @@ export interface GivenAnswer {
   readonly reason?: string;
   /** Arguments in place of the call's own. */
   readonly args?: Json;
-  /** The answer to a question of a call. */
+  /** The answer to a question of a call, or what a call in doubt has come to. */
   readonly value?: Json;
+  /** Whether a call in doubt has happened. */
+  readonly happened?: boolean;
   /** The answer to a planner. */
   readonly payload?: JsonObject;
 }
@@ -65,10 +67,11 @@ export const ANSWER_BODY: JsonObject = {
     reason: { type: 'string' },
     args: {},
     value: {},
+    happened: { type: 'boolean' },
     payload: { type: 'object' },
   },
   required: ['approvalId'],
-  anyOf: [{ required: ['approved'] }, { required: ['value'] }, { required: ['payload'] }],
+  anyOf: [{ required: ['approved'] }, { required: ['value'] }, { required: ['happened'] }, { required: ['payload'] }],
   additionalProperties: false,
 };
 
