@@ -22,6 +22,10 @@ export interface GuardOptions {
 
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
 const MAX_BODY_BYTES = 4_194_304;
+/** Set by proxies, and by platforms that name no connection. What they say of where a request comes from, a client may have written. */
+const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-real-ip'];
+const LOCAL_ONLY =
+  'Without authenticate the server answers this machine only, and no proxy. Give createHandler authenticate, such as bearerKeys.';
 const BODILESS = ['GET', 'HEAD', 'TRACE'];
 const EXPOSED = ['x-vercel-ai-ui-message-stream', 'mcp-session-id', 'www-authenticate', 'retry-after', 'location'];
 
@@ -55,8 +59,8 @@ function hostGuard(hosts: readonly string[] | undefined, isOpen: boolean): Guard
       !hosts.some((each) => each.toLowerCase() === host.toLowerCase() || each.toLowerCase() === name)
     )
       return problem(new RequestRefused('forbidden', 'The server is not reached by this name (header Host).'));
-    if (isOpen && !isFromHere(context.env))
-      return problem(new RequestRefused('forbidden', 'Without authenticate the server answers this machine only.'));
+    if (isOpen && (!isFromHere(context.env) || FORWARDED.some((name) => context.req.header(name) !== undefined)))
+      return problem(new RequestRefused('forbidden', LOCAL_ONLY));
     return next();
   };
 }

@@ -67,6 +67,23 @@ describe('a message to a session', () => {
     expect((await session.turns()).at(-1)?.messages).toMatchObject([{ id: late.id, author: { name: 'Bo' } }]);
   });
 
+  it('begins a turn of its own when it comes behind a cancel that the turn has not taken yet', async () => {
+    const pays = make('pay', () => 'paid', { effect: 'once', needsApproval: true });
+    const planner = watched(({ query, trajectory: { count } }) =>
+      query === 'pay' && count === 0 ? call('pay') : finish(`re ${query}`),
+    );
+    const { session, runtime } = talk({ planner, tools: [pays] });
+    const first = await session.send('pay');
+    expect(await first.result()).toMatchObject({ status: 'paused' });
+    const run = runtime.run(first.turn);
+    const [, later] = await Promise.all([run.cancel(), session.send('and now?', { busy: 'steer' })]);
+    expect(await later.result()).toMatchObject({ answer: 're and now?' });
+    expect((await session.turns()).map(({ status, messages }) => [status, messages.length])).toEqual([
+      ['cancelled', 1],
+      ['finished', 1],
+    ]);
+  });
+
   it('is answered once more with its files and its author', async () => {
     const { session, planner } = talk();
     const sent = await session.send({ text: 'See this.', inputs: [PICTURE], author: 'Ana' });

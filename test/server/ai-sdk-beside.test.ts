@@ -6,6 +6,7 @@ import { agent, agentTool, handoff } from '#pilotage';
 import { react } from '#planners/react';
 import { createRuntime, type RuntimeOptions } from '#runtime';
 import { scriptedModel } from '#testing';
+import { OutcomeUnknown } from '#tools';
 import { call, finish, named, parallel, script } from '../kit/decisions.ts';
 import { ANY, echo, holding, make } from '../kit/tools.ts';
 import { Chat, historyOf, serveChats } from '../kit/ui-chat.ts';
@@ -79,6 +80,52 @@ describe('a chat', () => {
     const told = await history();
     expect(partsOf(told, 'data-pause')).toMatchObject([{ data: { status: 'answered' } }]);
     expect(partsOf(told, 'dynamic-tool')).toMatchObject([{ output: { said: 'red' } }]);
+  });
+
+  it('takes what a call in doubt has come to, or that it did not happen', async () => {
+    for (const [said, outcome] of [
+      [{ happened: true, value: { paid: 9 } }, { output: { paid: 9 } }],
+      [{ happened: false, reason: 'no such order' }, { output: 'paid' }],
+    ] as const) {
+      let tries = 0;
+      const pays = make(
+        'pays',
+        () => {
+          tries += 1;
+          if (tries === 1) throw new OutcomeUnknown('Nobody knows.');
+          return 'paid';
+        },
+        { effect: 'once' },
+      );
+      const { chat, history, answer } = await served({
+        planner: script(call('pays'), finish('thanks')),
+        tools: [pays],
+      });
+      await chat.sendMessage({ text: 'go' });
+      const [pause] = partsOf(chat.messages, 'data-pause') as { id: string; data: object }[];
+      expect(pause?.data).toMatchObject({ status: 'open', reason: 'in_doubt', payload: { tool: 'pays' } });
+      expect((await answer({ approvalId: pause?.id, ...said })).status).toBe(200);
+      await until(async () => (await history())[1]?.parts.at(-1)?.type === 'text');
+      const told = await history();
+      expect(partsOf(told, 'data-pause')).toMatchObject([{ data: { status: 'answered' } }]);
+      expect(partsOf(told, 'dynamic-tool')).toMatchObject([outcome]);
+      expect(tries).toBe('value' in said ? 1 : 2);
+    }
+  });
+
+  it('shows that a question is withdrawn when the turn is stopped, and answers the next message in a turn of its own', async () => {
+    const { chat, history, url } = await served({
+      planner: ({ query, trajectory: { count } }) =>
+        query === 'go' && count === 0
+          ? { kind: 'request_pause', reason: 'external_event', payload: { url: 'https://login.example' } }
+          : finish(`heard ${query}`),
+    });
+    await chat.sendMessage({ text: 'go' });
+    expect(partsOf(await history(), 'data-pause')).toMatchObject([{ data: { status: 'open' } }]);
+    await fetch(`${url}/api/chat/talk/stop`, { method: 'POST' });
+    await chat.sendMessage({ text: 'and now?' });
+    expect(chat.said.at(-1)).toBe('assistant: heard and now?');
+    expect(partsOf(await history(), 'data-pause')).toMatchObject([{ data: { status: 'withdrawn' } }]);
   });
 
   it('answers a question of the agent with the next message, in a message of its own', async () => {

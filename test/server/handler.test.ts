@@ -66,6 +66,12 @@ describe('a handler', () => {
       incoming: { socket: { remoteAddress: '10.0.0.7' } },
     });
     expect(beyond.status).toBe(403);
+    // A proxy on this machine, or a platform that names no connection: what they say of the address a client may have written.
+    const forwarded = await ask('/me', { headers: { 'x-forwarded-for': '127.0.0.1' } });
+    expect([forwarded.status, await forwarded.json()]).toMatchObject([
+      403,
+      { detail: expect.stringContaining('Give createHandler authenticate') },
+    ]);
   });
 
   it('asks authenticate before everything but open paths, and gives its response as it is', async () => {
