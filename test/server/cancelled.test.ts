@@ -45,6 +45,7 @@ function rpc({ ask }: Served, path: '/a2a' | '/mcp', method: string, params: Jso
 const CANCELS: Readonly<Record<string, (server: Served, run: string) => Promise<string>>> = {
   'AG-UI': (server) => server.ask('/ag-ui/cancel', { threadId: 'talk' }),
   A2A: (server, id) => rpc(server, '/a2a', 'CancelTask', { id }),
+  MCP: (server, taskId) => rpc(server, '/mcp', 'tasks/cancel', { taskId }),
 };
 
 it.each(
