@@ -1,6 +1,6 @@
 /** The operations of A2A, for both bindings. */
 import { defined, type JsonObject } from '#core';
-import { cancelUnlessEnded } from '../cancel.ts';
+import { cancelledWithin } from '../cancel.ts';
 import { assertFits } from '../request-body.ts';
 import { withinTime } from '../within-time.ts';
 import type { A2aAsked } from './asked.ts';
@@ -96,15 +96,11 @@ const getTask: Operation = async (asked) => {
 
 const cancelTask: Operation = async (asked): Promise<Task> => {
   const id = idIn(asked);
-  const { task, state } = await viewTask(asked, id);
+  const { task } = await viewTask(asked, id);
   if (task.status.state === 'TASK_STATE_CANCELED') return task;
   if (isTerminal(task.status.state)) throw notCancelable(id);
   const { run } = await asked.visit.run(id, 'control');
-  await cancelUnlessEnded(run, { id: `cancel ${id}` });
-  await withinTime(CANCEL_WAIT_MS, asked.visit.signal, async (signal) => {
-    // `overPauses`: a run that waits for a person is read until it has ended, too.
-    for await (const _ of run.events({ overPauses: true, from: state.head + 1, signal }));
-  });
+  await cancelledWithin(run, CANCEL_WAIT_MS, asked.visit.signal, { id: `cancel ${id}` });
   const { task: now } = await viewTask(asked, id);
   if (isTerminal(now.status.state) && now.status.state !== 'TASK_STATE_CANCELED') throw notCancelable(id);
   return now;

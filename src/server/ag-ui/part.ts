@@ -3,7 +3,7 @@ import type { Hono } from 'hono';
 import { assertOptions, defined, type OptionShape, PilotageError } from '#core';
 import { hasEnded } from '#journal';
 import { BUSY_MODES, type BusyMode, type SessionOptions } from '#runtime';
-import { cancelUnlessEnded } from '../cancel.ts';
+import { cancelledWithin } from '../cancel.ts';
 import type { StreamPiece } from '../event-stream.ts';
 import type { Part, PartContext, ServerEnv } from '../part.ts';
 import { toldError } from '../problem.ts';
@@ -27,6 +27,9 @@ export interface AgUiOptions {
   /** Makes options for the turn of an input, such as the context that the client gives. Default: only the client's tools are passed on. */
   readonly turn?: (input: RunAgentInput) => Omit<SessionOptions, 'identity' | 'agent'>;
 }
+
+/** How long `/cancel` waits for the end of the turn before it answers. */
+const CANCEL_WAIT_MS = 5_000;
 
 const OPTIONS: OptionShape<AgUiOptions> = { path: 'text?', agent: 'text?', busy: 'text?', turn: 'function?' };
 
@@ -77,7 +80,7 @@ function addRoutes(app: Hono<ServerEnv>, context: PartContext, options: Given): 
     const thread = new Thread(await visit.session(threadId, 'control'), visit, context);
     const current = await thread.current();
     const isOver = current === undefined || hasEnded(current.status);
-    if (!isOver) await cancelUnlessEnded(thread.runOf(current.turn));
+    if (!isOver) await cancelledWithin(thread.runOf(current.turn), CANCEL_WAIT_MS, visit.signal);
     return request.json({ cancelled: !isOver });
   });
 }

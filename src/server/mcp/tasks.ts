@@ -5,7 +5,7 @@
 import { isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
 import { hasEnded, type RunRecord } from '#journal';
 import type { Run, RunResult } from '#runtime';
-import { cancelUnlessEnded } from '../cancel.ts';
+import { cancelledWithin } from '../cancel.ts';
 import { openPauses } from '../open-pauses.ts';
 import { RequestRefused } from '../problem.ts';
 import { withinTime } from '../within-time.ts';
@@ -31,6 +31,8 @@ const PROTOCOL = '2026-07-28';
 const POLL_MS = 500;
 /** How long a paused or ended run may take to give its result. After that it counts as working: its answer is stored and not yet taken. */
 const SETTLES_IN_MS = 1_000;
+/** How long `tasks/cancel` waits for the end of the run before it answers. */
+const CANCEL_WAIT_MS = 5_000;
 
 type Method = (ground: Ground, asking: Asking) => Promise<JsonObject>;
 
@@ -52,7 +54,7 @@ const METHODS: Readonly<Record<string, Method>> = {
   },
   'tasks/cancel': async (_, asking) => {
     const { run } = await taskOf(asking, 'control');
-    await cancelUnlessEnded(run, { reason: 'The client has cancelled the task.' });
+    await cancelledWithin(run, CANCEL_WAIT_MS, asking.visit.signal, { reason: 'The client has cancelled the task.' });
     return { resultType: 'complete' };
   },
   'tools/call': async (ground, asking) => {
