@@ -8,7 +8,7 @@ import { hasEnded, type RunRecord } from '#journal';
 import type { TurnUIMessage } from '#messages';
 import { BUSY_MODES, type BusyMode, type Run, type Session, type SessionOptions, type TurnView } from '#runtime';
 import { artifactResponse } from '../artifact.ts';
-import { cancelUnlessEnded } from '../cancel.ts';
+import { cancelledWithin, cancelUnlessEnded } from '../cancel.ts';
 import type { ServerEvent } from '../event-stream.ts';
 import { openPauses } from '../open-pauses.ts';
 import type { Part, PartContext, ServerEnv } from '../part.ts';
@@ -208,8 +208,7 @@ class Chats {
     const live = turnUnderWay(await session.turns());
     if (live !== undefined) {
       const { run } = await visit.run(live.turn, 'control');
-      await cancelUnlessEnded(run);
-      await withinTime(STOP_MS, visit.signal, (signal) => run.result({ signal }));
+      await cancelledWithin(run, STOP_MS, visit.signal);
     }
     return request.json({ stopped: live !== undefined });
   }
