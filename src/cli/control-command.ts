@@ -4,20 +4,21 @@ import {
   type Control,
   type ControlType,
   defined,
-  type Entry,
   type ErrorData,
   type Identity,
   isJsonObject,
+  type Json,
   type JsonObject,
   PilotageError,
 } from '#core';
 import type { Journal } from '#journal';
-import { addressee, callMeant, isDeadOwner, type PauseNotice, sendControl, wholePauses } from '#runtime';
+import { addressee, callMeant, type PauseNotice, type Speaker, sendControl, speakerOn, wholePauses } from '#runtime';
 import { asksNothing, foldEntries, type RunState } from '#state';
 import type { ControlName } from './help.ts';
 import { hint, type Options } from './options.ts';
 import { commandsFor, pauseLines, pauseNotices } from './pause-lines.ts';
-import { lookUntil, openJournal, withJournal } from './project.ts';
+import { openJournal, withJournal } from './project.ts';
+import { NOT_TAKEN, type Receipt, receiptsOf, type StoredControl } from './receipts.ts';
 import { EXIT, isRefusal, type Terminal, UsageError } from './terminal.ts';
 import { shortLine, terminalJson } from './text.ts';
 
@@ -64,8 +65,8 @@ export async function controlCommand(said: ControlCommand, options: Options, ter
     if (options.cancels !== undefined)
       return cancelCall(said, control, options.cancels, { journal, state, options, terminal });
     const { run: to } = await addressee(journal, said.run, control);
-    const delivery = await sent(journal, to, control, isAnswer(said) ? state : undefined);
-    return tell(said, to, control, delivery, options, terminal);
+    const receipt = await sent(journal, to, control, isAnswer(said) ? state : undefined);
+    return tell(said, to, control, receipt, options, terminal);
   });
 }
 
@@ -92,31 +93,46 @@ interface Answering {
   readonly terminal: Terminal;
 }
 
-/** @returns the exit code: refused when one was. Each answer counts by itself. */
+/** @returns the exit code: refused when one was. Each answer counts by itself; all are stored before anybody waits for what becomes of them. */
 async function answerAll(
   said: ControlCommand,
   answers: JsonObject,
   { journal, state, options, terminal }: Answering,
 ): Promise<number> {
-  let code: number = EXIT.goal;
-  for (const [token, answer] of Object.entries(answers)) {
-    const { kind, ...parts } = isJsonObject(answer) ? answer : {};
-    const command = typeof kind === 'string' ? OF_KIND[kind] : undefined;
-    if (command === undefined) {
-      const kinds = Object.keys(OF_KIND).join(', ');
-      throw new UsageError(
-        `--all takes { "<token>": { "kind": … } }, with one of the kinds ${kinds}; ${shortLine(token, 80)} has another.`,
-      );
-    }
-    const from = senderOf(state.identity, options);
-    const id = `control_${crypto.randomUUID().replaceAll('-', '')}`;
-    const type = kind === 'payload' ? 'RESUME' : TYPES[command];
-    const control: Control = { id, type, payload: { ...parts, token }, ...defined({ from }) };
-    const { run: to } = await addressee(journal, said.run, control);
-    const delivery = await sent(journal, to, control, state);
-    if (tell({ ...said, command }, to, control, delivery, options, terminal) !== EXIT.goal) code = EXIT.refused;
+  const given = Object.entries(answers).map(([token, answer]) => answerFor(token, answer, state.identity, options));
+  const speaker = speakerOn(journal);
+  const stored: StoredControl[] = [];
+  for (const { control } of given) {
+    const { run: to } = await addressee(journal, said.run, control, speaker.states);
+    stored.push(await storedAt(journal, to, control, state, speaker));
   }
-  return code;
+  const receipts = await receiptsOf(journal, stored);
+  const codes = given.map(({ command, control }, index) => {
+    const { to = said.run, receipt = NOT_TAKEN } = receipts[index] ?? {};
+    return tell({ ...said, command }, to, control, receipt, options, terminal);
+  });
+  return codes.find((code) => code !== EXIT.goal) === undefined ? EXIT.goal : EXIT.refused;
+}
+
+/** @throws UsageError, before any of the answers is given. */
+function answerFor(
+  token: string,
+  answer: Json,
+  identity: Identity,
+  options: Options,
+): { readonly command: ControlName; readonly control: Control } {
+  const { kind, ...parts } = isJsonObject(answer) ? answer : {};
+  const command = typeof kind === 'string' ? OF_KIND[kind] : undefined;
+  if (command === undefined) {
+    const kinds = Object.keys(OF_KIND).join(', ');
+    throw new UsageError(
+      `--all takes { "<token>": { "kind": … } }, with one of the kinds ${kinds}; ${shortLine(token, 80)} has another.`,
+    );
+  }
+  const from = senderOf(identity, options);
+  const id = `control_${crypto.randomUUID().replaceAll('-', '')}`;
+  const type = kind === 'payload' ? 'RESUME' : TYPES[command];
+  return { command, control: { id, type, payload: { ...parts, token }, ...defined({ from }) } };
 }
 
 const OF_KIND: Readonly<Record<string, ControlName>> = {
@@ -134,17 +150,17 @@ async function cancelCall(
   cancels: string,
   { journal, state, options, terminal }: Answering,
 ): Promise<number> {
-  let delivery: Delivery;
+  let receipt: Receipt;
   const { run } = said;
   const named: Control = { ...control, type: 'CANCEL_CALL' };
   try {
     const place = placeNamed(state, cancels);
-    delivery = await sent(journal, run, { ...named, payload: { ...named.payload, ...place } });
+    receipt = await sent(journal, run, { ...named, payload: { ...named.payload, ...place } });
   } catch (error) {
     if (!isRefusal(error)) throw error;
-    delivery = { state: 'refused', error: error.toJSON() };
+    receipt = { state: 'refused', error: error.toJSON() };
   }
-  return tell(said, run, named, delivery, options, terminal);
+  return tell(said, run, named, receipt, options, terminal);
 }
 
 function isAnswer({ command }: Pick<ControlCommand, 'command'>): boolean {
@@ -215,13 +231,24 @@ function payloadOf(command: ControlName, text: string, options: Options): JsonOb
 }
 
 /** @param asked the run as it is, when the control answers one of its pauses: an answer to none is not stored. */
-async function sent(journal: Journal, to: string, control: Control, asked?: RunState): Promise<Delivery> {
+async function sent(journal: Journal, to: string, control: Control, asked?: RunState): Promise<Receipt> {
+  const [one] = await receiptsOf(journal, [await storedAt(journal, to, control, asked)]);
+  return one?.receipt ?? NOT_TAKEN;
+}
+
+async function storedAt(
+  journal: Journal,
+  to: string,
+  control: Control,
+  asked?: RunState,
+  speaker?: Speaker,
+): Promise<StoredControl> {
   try {
     if (asked !== undefined && asked.ending === null) assertIsAsked(asked, control);
-    const { head } = await sendControl(journal, to, control);
-    return await deliveryOf(journal, { run: to, control: control.id, from: head + 1 });
+    const { head } = await sendControl(journal, to, control, speaker);
+    return { to, control: control.id, from: head + 1 };
   } catch (error) {
-    if (isRefusal(error)) return { state: 'refused', error: error.toJSON() };
+    if (isRefusal(error)) return { to, refused: error.toJSON() };
     throw error;
   }
 }
@@ -251,19 +278,19 @@ function tell(
   said: ControlCommand,
   to: string,
   control: Control,
-  delivery: Delivery,
+  receipt: Receipt,
   options: Options,
   terminal: Terminal,
 ): number {
   const { run } = said;
-  const next = delivery.state === 'stored' && !delivery.isDriven ? hint('resume', run, options) : undefined;
-  const error = 'error' in delivery ? delivery.error : undefined;
+  const next = receipt.state === 'stored' && !receipt.isDriven ? hint('resume', run, options) : undefined;
+  const error = 'error' in receipt ? receipt.error : undefined;
   if (options.json) {
     const task = to === run ? {} : { task: to };
     const more = defined({ error, next });
-    terminal.write(`${terminalJson({ run, ...task, control: control.type, state: delivery.state, ...more })}\n`);
+    terminal.write(`${terminalJson({ run, ...task, control: control.type, state: receipt.state, ...more })}\n`);
   } else if (error !== undefined) terminal.note(refusalText(error), 'bad');
-  else terminal.write(`${doneText(said, to, delivery, next)}\n`);
+  else terminal.write(`${doneText(said, to, receipt, next)}\n`);
   return error === undefined ? EXIT.goal : EXIT.refused;
 }
 
@@ -271,56 +298,8 @@ function refusalText({ code, message }: ErrorData): string {
   return `Refused: ${shortLine(message, 500)} (${shortLine(code, 60)})`;
 }
 
-function doneText({ command }: ControlCommand, to: string, delivery: Delivery, next: string | undefined): string {
-  if (delivery.state === 'applied') return `${DONE[command]}: ${shortLine(to, 80)}.`;
+function doneText({ command }: ControlCommand, to: string, receipt: Receipt, next: string | undefined): string {
+  if (receipt.state === 'applied') return `${DONE[command]}: ${shortLine(to, 80)}.`;
   if (next !== undefined) return `Stored; nobody drives the run now. Go on with: ${next}`;
   return 'Stored; the process that drives the run takes it at its next step.';
-}
-
-// What became of a control that was stored: looked at for some seconds, while a process drives the run.
-
-type Delivery =
-  | { readonly state: 'applied' }
-  | { readonly state: 'refused' | 'undelivered'; readonly error: ErrorData }
-  /** Nobody has taken it yet. */
-  | { readonly state: 'stored'; readonly isDriven: boolean };
-
-/** The driver looks into the inbox every third of its lease, and then at its next step. */
-const PATIENCE_MS = 8_000;
-/** Between two drivers of one process the run is nobody's for a moment. */
-const GAP_MS = 300;
-
-interface SentControl {
-  readonly run: string;
-  /** Its id. */
-  readonly control: string;
-  /** The first journal position at which it can have been taken. */
-  readonly from: number;
-}
-
-async function deliveryOf(journal: Journal, sent: SentControl): Promise<Delivery> {
-  let drivenAt = performance.now();
-  const seen = await lookUntil(journal, sent.run, PATIENCE_MS, async (): Promise<Delivery | undefined> => {
-    const taken = (await journal.read(sent.run, sent.from)).find((entry) => isAbout(entry, sent));
-    if (taken?.kind === 'control') return deliveryIn(taken);
-    const now = performance.now();
-    if (await hasDriver(journal, sent.run)) drivenAt = now;
-    return now - drivenAt > GAP_MS ? { state: 'stored', isDriven: false } : undefined;
-  });
-  return seen ?? { state: 'stored', isDriven: true };
-}
-
-function isAbout(entry: Entry, { control }: SentControl): boolean {
-  return entry.kind === 'control' && entry.control.id === control;
-}
-
-function deliveryIn({ error, undelivered }: Extract<Entry, { kind: 'control' }>): Delivery {
-  if (error === undefined) return { state: 'applied' };
-  return { state: undelivered === true ? 'undelivered' : 'refused', error };
-}
-
-/** A process that holds the run's lease and, as far as this machine knows, lives. */
-async function hasDriver(journal: Journal, run: string): Promise<boolean> {
-  const lease = (await journal.get(run))?.lease;
-  return lease !== undefined && !isDeadOwner(lease.owner);
 }

@@ -114,6 +114,7 @@ export interface WebhookStanding {
     readonly nextAt?: number;
     readonly gaveUpAt?: number;
     readonly error?: string;
+    readonly begun?: number;
   };
 }
 

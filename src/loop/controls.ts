@@ -26,6 +26,7 @@ import {
   misfitAmong,
   namedNodes,
   type OpenPause,
+  Prospect,
   type RunState,
   unfitToCancel,
   waitingCall,
@@ -52,6 +53,7 @@ export async function takeMessages(
   const fresh = [...state.fresh];
   const isOpenStill = (pause: OpenPause): boolean => withdrawnBy({ ...state, fresh }, pause) === undefined;
   const entries: EntryBody[] = [];
+  const fitting = new Fitting(state, entries);
   const isTakenOut = (call: number): boolean =>
     entries.some((entry) => entry.kind === 'resumed' && takesOut(entry, state, call));
   for (const { message, storedAt } of received) {
@@ -80,7 +82,7 @@ export async function takeMessages(
       continue;
     }
     const found = await effectOf(message, open, state, { ...ports, storedAt, isTakenOut, fresh });
-    const effect = PilotageError.is(found) ? found : fitting(found, state, entries);
+    const effect = PilotageError.is(found) ? found : fitting.of(found);
     if (PilotageError.is(effect)) {
       entries.push({ kind: 'control', control: message, applied: false, error: effect.toJSON() });
       continue;
@@ -235,14 +237,34 @@ function newsEntry(message: TaskMessage, withdrawn: readonly string[]): EntryBod
 }
 
 /** A control is refused for what cannot stand in the journal: otherwise it would stay in the inbox, and hold the run for ever. */
-function fitting(
-  effect: readonly EntryBody[],
-  state: RunState,
-  before: readonly EntryBody[],
-): readonly EntryBody[] | PilotageError {
-  const misfit = effect.length === 0 ? undefined : misfitAmong(state, [...before, ...effect]);
-  if (misfit === undefined || !effect.includes(misfit.body)) return effect;
-  return answerRefused('entry_refused', `The entry ${misfit.body.kind} cannot follow from it, because ${misfit.why}.`);
+class Fitting {
+  readonly #state: RunState;
+  readonly #before: readonly EntryBody[];
+  /** What the entries before come to: each is noted once, however many controls come together. */
+  readonly #prospect: Prospect;
+  #noted = 0;
+
+  /** @param before the entries that follow from the messages before, and grow. */
+  constructor(state: RunState, before: readonly EntryBody[]) {
+    this.#state = state;
+    this.#before = before;
+    this.#prospect = new Prospect(state);
+  }
+
+  of(effect: readonly EntryBody[]): readonly EntryBody[] | PilotageError {
+    const [body, ...others] = effect;
+    if (body === undefined) return effect;
+    for (const entry of this.#before.slice(this.#noted)) this.#prospect.note(entry);
+    this.#noted = this.#before.length;
+    const why = this.#prospect.misfit(body);
+    if (why !== undefined) return misfitting({ body, why });
+    const misfit = others.length === 0 ? undefined : misfitAmong(this.#state, [...this.#before, ...effect]);
+    return misfit === undefined || !others.includes(misfit.body) ? effect : misfitting(misfit);
+  }
+}
+
+function misfitting({ body, why }: { readonly body: EntryBody; readonly why: string }): PilotageError {
+  return answerRefused('entry_refused', `The entry ${body.kind} cannot follow from it, because ${why}.`);
 }
 
 /** The entries that follow from a control, or why it is refused. */

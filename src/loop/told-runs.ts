@@ -1,5 +1,15 @@
 /** What runs of sessions are told of earlier ones, as far as this process has read it: a turn here reads nothing that the turn before had read. */
-import { deepFreeze, type EarlierRun, isJsonObject, type LoadedInput, PilotageError, type Scope } from '#core';
+import {
+  asJson,
+  deepFreeze,
+  type EarlierRun,
+  type Entry,
+  isJsonObject,
+  jsonEquals,
+  type LoadedInput,
+  PilotageError,
+  type Scope,
+} from '#core';
 import type { ArtifactStore, Journal } from '#journal';
 import { foldEntries, type RunState, toldRun } from '#state';
 import { answerOf } from '../calls/large-values.ts';
@@ -22,10 +32,12 @@ const KEPT_BYTES = 32 * 1024 * 1024;
 
 interface Kept {
   readonly known: KnownRun;
+  /** The first entry. Another process may have erased the run, or deleted it, and then another one may have its id. */
+  readonly first: Entry | undefined;
   readonly bytes: number;
 }
 
-/** Entries of a run never change, so that what was read up to one of them holds for good. */
+/** Entries of a run do not change, so that what was read up to one of them holds as long as the run is there as it was. */
 export class ToldRuns {
   /** Those that were used last come last. */
   readonly #kept = new Map<string, Kept>();
@@ -38,13 +50,13 @@ export class ToldRuns {
    */
   async of(run: string, head: number, scope: Scope, sources: ToldSources): Promise<KnownRun> {
     const key = `${head}/${run}`;
-    const kept = this.#kept.get(key);
-    if (kept !== undefined) {
-      this.#kept.delete(key);
-      this.#kept.set(key, kept);
-      return kept.known;
-    }
     try {
+      const kept = this.#kept.get(key);
+      if (kept !== undefined && (await isStill(kept, run, sources))) {
+        this.#keep(key, kept);
+        return kept.known;
+      }
+      this.#drop(key);
       const read = await readRun(run, head, scope, sources);
       if (read.isWhole && read.bytes <= KEPT_BYTES / 2) this.#keep(key, read);
       return read.known;
@@ -82,13 +94,19 @@ export class ToldRuns {
   }
 }
 
+async function isStill({ first }: Kept, run: string, { journal }: ToldSources): Promise<boolean> {
+  const [now] = await journal.read(run, 1, 1);
+  return first !== undefined && now !== undefined && jsonEquals(asJson(first), asJson(now));
+}
+
 async function readRun(
   run: string,
   head: number,
   scope: Scope,
   { journal, artifacts }: ToldSources,
 ): Promise<Kept & { readonly isWhole: boolean }> {
-  const state = foldEntries(await journal.read(run, 1, head));
+  const entries = await journal.read(run, 1, head);
+  const state = foldEntries(entries);
   const { inputs, end, answer, exchanges, shown, ...plain } = toldRun(state);
   const [given, made, inSteps, said] = await Promise.all([
     loadInputs(inputs, scope, artifacts),
@@ -114,6 +132,7 @@ async function readRun(
   const { compaction, continues, heard } = state;
   return {
     known: { told, exchanges, compaction, continues: deepFreeze(continues), heard },
+    first: entries[0],
     bytes: sizeOf(told) + all.reduce((sum, { bytes: read }) => sum + (read?.byteLength ?? 0), 0),
     isWhole: all.every(isLoaded),
   };

@@ -14,6 +14,7 @@ import type { FollowOptions } from './follow.ts';
 import { type ForkOptions, forkRun } from './fork.ts';
 import type { ReopenAs } from './reopen.ts';
 import { type ReplayReport, replayRun } from './replay.ts';
+import { TakenControls } from './taken-controls.ts';
 import { type TaskProgress, watchProgressOfTasks } from './task-record.ts';
 import { tasksUnderWay } from './waking.ts';
 
@@ -27,6 +28,7 @@ export class RunHost {
   readonly files: FileOptions;
   /** Messages to sessions, by their scopes. */
   readonly sends: InOrder = new InOrder();
+  readonly taken: TakenControls;
   readonly #agents: Agents;
   /** @throws PilotageError `runtime_closed`: a handle may live longer. */
   readonly assertOpen: () => void;
@@ -38,6 +40,7 @@ export class RunHost {
     this.files = files;
     this.#agents = agents;
     this.assertOpen = assertOpen;
+    this.taken = new TakenControls(deps);
     this.#signals = new CancelSignals({
       journal: deps.journal,
       isDriven: (run) => fleet.drives(run),

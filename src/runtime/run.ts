@@ -81,7 +81,7 @@ import {
   STEER,
   type SteerOptions,
 } from './run-options.ts';
-import { controlId, isForOthers, untilTaken, wasSaid } from './send-control.ts';
+import { controlId, isForOthers, wasSaid } from './send-control.ts';
 import { messagePayload } from './user-message.ts';
 
 export class Run {
@@ -500,13 +500,12 @@ export class Run {
 
   /** @returns true when it was waited for, and the run has taken it. A process that cannot go on with the run does not wait for those who can. */
   async #send(control: Control, until: NonNullable<SteerOptions['until']>): Promise<boolean> {
-    const { journal, hub } = this.#host.deps;
     if (until === 'stored') {
       await this.#host.signal(this.id, control);
       return false;
     }
-    const head = (await journal.get(this.id))?.head ?? 0;
-    const taken = untilTaken({ journal, hub }, this.id, control, head);
+    const head = (await this.#host.deps.journal.get(this.id))?.head ?? 0;
+    const taken = this.#host.taken.until(this.id, control, head);
     try {
       if (!(await this.#host.signal(this.id, control))) return false;
       await this.#host.fleet.waiting(this.id, keptAlive(taken.done, this.#host.deps.clock));

@@ -35,11 +35,15 @@ import { answerRefused, closedIn, isVerdict, isWithdrawn, tooLate } from '../loo
 import { isQuestion } from '../loop/controls.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { KnownStates } from '../loop/known-states.ts';
-import type { Notice } from '../loop/notices.ts';
 import { withdrawBelow } from '../tasks/withdraw.ts';
 
 /** What a process has of its own for what it says. */
-type Speaker = Pick<DriverDeps, 'redaction' | 'states'>;
+export type Speaker = Pick<DriverDeps, 'redaction' | 'states'>;
+
+/** For a process that drives nothing. */
+export function speakerOn(journal: Journal): Speaker {
+  return { redaction: new Redaction(), states: new KnownStates(journal) };
+}
 
 /**
  * Stores a control in the inbox of the run that it is for.
@@ -51,7 +55,7 @@ export async function sendControl(
   journal: Journal,
   run: string,
   control: Control,
-  { redaction, states }: Speaker = { redaction: new Redaction(), states: new KnownStates(journal) },
+  { redaction, states }: Speaker = speakerOn(journal),
 ): Promise<RunRecord> {
   const checked = redaction.control(validateControl(control));
   const record = await journal.get(run);
@@ -246,7 +250,7 @@ function isAnswerTo({ type, payload }: Control, pause: OpenPause): boolean {
 }
 
 /** What a run was asked and nobody answered is told also when the run has ended since. @throws PilotageError `superseded`. */
-async function assertNotSuperseded(journal: Journal, run: string, { type, payload }: Control): Promise<void> {
+export async function assertNotSuperseded(journal: Journal, run: string, { type, payload }: Control): Promise<void> {
   const closed = closedIn(await journal.read(run), payload?.['token']);
   if (closed?.answer.verdict === 'superseded') throw tooLate(type, closed);
 }
@@ -260,66 +264,4 @@ function latestOf(pauses: readonly OpenPause[]): Limit | undefined {
   const limits = pauses.flatMap(({ expiresAt, token }) => (expiresAt === undefined ? [] : [{ expiresAt, token }]));
   if (limits.length < pauses.length) return undefined;
   return limits.reduce((latest, limit) => (limit.expiresAt > latest.expiresAt ? limit : latest));
-}
-
-/** Waits until a run has taken a control, without a look at what it did before. */
-
-interface Wait {
-  /** @throws why the control was refused, `run_ended`, or why this process let go of the run. */
-  readonly done: Promise<void>;
-  stop(): void;
-}
-
-/** Listens from now on for the entry that takes the control. @param head entries up to here cannot have taken it. */
-export function untilTaken(
-  { journal, hub }: Pick<DriverDeps, 'journal' | 'hub'>,
-  run: string,
-  control: Control,
-  head: number,
-): Wait {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  let seen = head;
-  /** The driver here tells every entry, and nothing that others wrote before is missing. */
-  let isTold = false;
-  const see = (entry: Entry): void => {
-    seen = Math.max(seen, entry.seq);
-    if (entry.kind === 'control' && entry.control.id === control.id) {
-      if (entry.error === undefined) resolve();
-      else reject(PilotageError.fromData(entry.error));
-    } else if (entry.kind === 'finished' || entry.kind === 'failed') {
-      reject(new PilotageError('run_ended', `The run ${run} ended before it took the control.`));
-    }
-  };
-  const look = (): void => {
-    journal.read(run, seen + 1).then((entries) => {
-      for (const entry of entries) see(entry);
-    }, reject);
-  };
-  const hear = (notice: Notice): void => {
-    if (notice.type === 'entry') {
-      // Another process wrote what is missing before this one took over.
-      isTold = notice.entry.seq <= seen + 1;
-      if (isTold) see(notice.entry);
-      else look();
-    } else if (notice.type === 'exit') {
-      isTold = false;
-      if (notice.error === undefined) look();
-      else reject(notice.error);
-    }
-  };
-  const unlisten = hub.listen(run, hear, false);
-  const unwatch = journal.watch(run, () => {
-    if (!isTold) look();
-  });
-  const stop = (): void => {
-    unlisten();
-    unwatch();
-  };
-  const done = promise.catch(async (error: unknown) => {
-    if (isVerdict(control) && PilotageError.is(error, 'run_ended')) await assertNotSuperseded(journal, run, control);
-    throw error;
-  });
-  // The sender awaits the control only when it is stored.
-  done.catch(() => {});
-  return { done, stop };
 }

@@ -77,7 +77,8 @@ interface Ground {
 const NOT_WHOLE =
   'what was said in it is an artifact that was not read; wholeJournal of pilotage/journal reads it, if the store still has it';
 
-class Prospect {
+/** A state, and what is to be written to it, entry by entry. */
+export class Prospect {
   /** The index of the step that is asked for next. */
   #next: number;
   #open: Ground | null;
@@ -97,6 +98,7 @@ class Prospect {
     this.#steps = steps;
   }
 
+  /** Why the entry cannot follow now. */
   misfit(body: EntryBody): string | undefined {
     if (body.kind === 'reopened') return this.#reopenMisfit(body);
     if (body.kind === 'repaired') return this.#repairMisfit(body.begun ?? []);

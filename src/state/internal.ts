@@ -57,7 +57,7 @@ export { cancelledBySomebody, cancelledCalls, cancelOf, halfDoneWhen, unfitToCan
 export { compareRuns, type RunComparison, type RunSummary, type StepPair, type StepSummary } from './compare-runs.ts';
 export { event, eventsOf, type Redact, redacted } from './events.ts';
 export { applyEntry, applyFitting, foldEntries, openState } from './fold.ts';
-export { misfitAmong } from './follows.ts';
+export { misfitAmong, Prospect } from './follows.ts';
 export { ShownFiles } from './media.ts';
 export { nodeEdits, wholeMove } from './open-step.ts';
 export { openWaitsOf, waitChanges } from './open-waits.ts';

@@ -1,12 +1,14 @@
 /** Answers have kinds, and each question takes those that fit it. */
 import { describe, expect, it } from 'vitest';
-import { memoryJournal } from '#journal';
+import { type Journal, memoryJournal } from '#journal';
 import type { PauseAnswer, Run } from '#runtime';
 import { LoginRequired } from '#tools';
 import { asks, call, named, parallel, script, watched } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
+import { temporaryFile } from '../kit/files.ts';
 import { changed } from '../kit/journals.ts';
 import { entriesOf, observations, pausesOf } from '../kit/run-record.ts';
+import { openJournal } from '../kit/sqlite.ts';
 import { PARENT, plays, spawns, thenTell } from '../kit/tasks.ts';
 import { make } from '../kit/tools.ts';
 import { start, world } from '../kit/world.ts';
@@ -139,6 +141,28 @@ describe('several answers at once', () => {
     expect(made).toEqual([{ sum: 1 }]);
     const [step] = (await run.state()).steps;
     expect(step?.calls.map(({ outcome }) => outcome.kind)).toEqual(['error', 'error', 'value']);
+  });
+
+  it('are waited for together: what comes of them is read once, and not once for each', async () => {
+    let read = 0;
+    const stored = openJournal(temporaryFile());
+    const journal = changed<Journal>(stored, {
+      read: async (...given) => {
+        const entries = await stored.read(...given);
+        read += entries.length;
+        return entries;
+      },
+    });
+    const base = world({ planner: script(parallel(named(...Array<string>(50).fill('pay')))), tools: [pay], journal });
+    const run = await start(base);
+    const tokens = await tokensOf(run);
+    expect(tokens).toHaveLength(50);
+    read = 0;
+    await run.answerAll(Object.fromEntries(tokens.map((token) => [token, { kind: 'reject' } as const])));
+    const { status } = await run.result();
+    // Each answer looks at the last entries of the run before it is stored.
+    expect(status).toBe('finished');
+    expect(read).toBeLessThan(1_500);
   });
 });
 

@@ -238,7 +238,15 @@ const webhookShape = shape(
 export const webhookList: ReturnType<typeof listOf<WebhookView>> = listOf(typed<WebhookView>(webhookShape, 'Webhook'));
 const delivery = shape(
   { run: text, position: whole },
-  { attempts: whole, failingSince: moment, failedAt: moment, nextAt: moment, gaveUpAt: moment, error: text },
+  {
+    attempts: whole,
+    failingSince: moment,
+    failedAt: moment,
+    nextAt: moment,
+    gaveUpAt: moment,
+    error: text,
+    begun: moment,
+  },
 );
 const webhookState = shape(
   { open: whole, posting: whole, failing: whole, gaveUp: whole },

@@ -236,7 +236,7 @@ export class Deliverer {
       // News that came meanwhile may be of a run that was opened again.
       if (watched.hasNews) return;
       hooked.runs.delete(watched.run);
-      hooked.done.set(watched.run, watched.readTo);
+      hooked.done.set(watched.run, { position: watched.readTo, ...defined({ begun: watched.begun }) });
     } else if (this.#hooks.get(hooked.hook) === hooked) {
       this.#drop(hooked);
       if (next.hook !== undefined) this.#keep(next.hook);
@@ -347,7 +347,11 @@ export class Deliverer {
   }
 
   /** @param kept how far its runs are delivered, of a webhook that was not known here before. */
-  #see(hooked: Hooked, { identity, status, head, updatedAt }: RunRecord, kept?: ReadonlyMap<string, Delivery>): void {
+  #see(
+    hooked: Hooked,
+    { identity, status, head, createdAt, updatedAt }: RunRecord,
+    kept?: ReadonlyMap<string, Delivery>,
+  ): void {
     const { run } = identity;
     const now = this.#deps.store.now();
     const watched = hooked.runs.get(run);
@@ -355,7 +359,8 @@ export class Deliverer {
     if (watched === undefined && hasEnded(status)) {
       const wantedFrom = Math.max(Math.min(hooked.hook.since, now) - OVERLAP_MS, now - LOOKED_AT_MS);
       const isOld = delivery === undefined && updatedAt < wantedFrom;
-      const isDone = (delivery?.done === true ? delivery.position : (hooked.done.get(run) ?? 0)) >= head;
+      const { position = 0, begun = createdAt } = (delivery?.done === true ? delivery : hooked.done.get(run)) ?? {};
+      const isDone = position >= head && begun === createdAt;
       if (isOld || isDone) return;
     }
     const known = watched ?? this.#watched(hooked, run);

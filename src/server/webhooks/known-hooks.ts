@@ -1,7 +1,7 @@
 /** The webhooks that this process knows, by the runs that they are for, and how far each of their runs is. */
 import type { Scope } from '#core';
 import type { RunProgress } from './run-delivery.ts';
-import { keyOf, type Webhook } from './subscription.ts';
+import { type Delivery, keyOf, type Webhook } from './subscription.ts';
 
 /** A run of a webhook that is not delivered, or may have more events. */
 export interface HookRun extends RunProgress {
@@ -20,7 +20,7 @@ export interface Hooked {
   isNew: boolean;
   readonly runs: Map<string, HookRun>;
   /** Runs that were delivered lately, up to these positions. They are listed again for a while. */
-  readonly done: Map<string, number>;
+  readonly done: Map<string, Pick<Delivery, 'position' | 'begun'>>;
 }
 
 /** The webhooks of a tenant, by their keys. */

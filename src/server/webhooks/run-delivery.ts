@@ -3,7 +3,16 @@
  * its claim: another process posts nothing meanwhile, and goes on from there when the claim is over.
  */
 import { createHash } from 'node:crypto';
-import { asJson, describeThrown, type Json, jsonEquals, PilotageError, type RunEvent, type StoreWrite } from '#core';
+import {
+  asJson,
+  defined,
+  describeThrown,
+  type Json,
+  jsonEquals,
+  PilotageError,
+  type RunEvent,
+  type StoreWrite,
+} from '#core';
 import { hasEnded } from '#journal';
 import { isDeadOwner, ownerName, type PartStore, type Run } from '#runtime';
 import { type BodySource, postedBody } from './bodies.ts';
@@ -42,6 +51,8 @@ export interface RunProgress {
   readonly run: string;
   /** Everything up to this position is delivered, or not wanted. */
   readTo: number;
+  /** When the run was stored of which that is so. */
+  begun?: number | undefined;
   /** When the retry that is planned for `nextAt` is due, by the monotonic clock: nobody sets it. */
   retry?: { readonly nextAt: number; readonly at: number } | undefined;
   /** The claim of another process, and since when it was seen without a change, by the monotonic clock. */
@@ -90,20 +101,34 @@ export class RunDelivery {
   async turn(hook: Webhook, known: RunProgress): Promise<NextTurn> {
     const { store, runtime } = this.#deps;
     if (hook.since > store.now() + APART_MS) return this.#beginEarlier(hook);
+    const run = runtime.run(known.run);
     const item = await store.get(deliveriesOf(hook), known.run);
-    const kept = new Kept(store, hook, known.run, item?.value);
+    const record = await run.record().catch(unlessMissing);
+    const kept = new Kept(store, hook, known.run, item?.value, record?.createdAt);
     const { delivery } = kept;
+    if (record === undefined) return this.#deleted(hook, kept);
+    if (known.begun !== record.createdAt)
+      Object.assign(known, { begun: record.createdAt, readTo: 0, retry: undefined });
     if (delivery.gaveUpAt !== undefined) return { kind: 'idle', gaveUp: true };
     const waitMs = this.#claimedMs(known, delivery) ?? this.#untilRetryMs(known, delivery);
     if (waitMs > 0) return { kind: 'later', ms: waitMs };
-    const run = runtime.run(known.run);
     const from = Math.max(delivery.position, known.readTo) + 1;
     const page = await run.recorded({ from, limit: EVENTS_AT_ONCE }).catch(unlessMissing);
-    if (page === undefined) return OVER;
+    if (page === undefined) return this.#deleted(hook, kept);
     if (page.next === from) return this.#isOver(hook, known, kept, run);
     const next = await this.#post(hook, known, kept, run, page.events);
     if (next === undefined) known.readTo = Math.max(known.readTo, page.next - 1);
     return next ?? MORE;
+  }
+
+  /** Nobody can post any more of the run: it was pruned, or its session was deleted. What had failed until then is told. */
+  async #deleted(hook: Webhook, kept: Kept): Promise<NextTurn> {
+    const { run, position, attempts, error, gaveUpAt, done } = kept.delivery;
+    if (kept.isStored && (await kept.remove()) && attempts !== undefined && gaveUpAt === undefined && done !== true) {
+      const words = `Run ${run} was deleted before the webhook ${hook.id} of ${hook.tenant} had taken what stands behind position ${position}, after ${attempts} posts: ${error}`;
+      this.#deps.onFault(new PilotageError('run_not_found', words));
+    }
+    return OVER;
   }
 
   /** The clock was ahead when the webhook was made. What happened shortly before it was made may be posted, so that nothing is lost. */
@@ -169,7 +194,12 @@ export class RunDelivery {
         }
         if (!(await this.#claim(kept))) return MORE;
         const nth = events.filter(({ seq }) => seq === event.seq).indexOf(event);
-        const failure = await this.#send(hook, made, [hook.tenant, hook.id, run.id, event.seq, nth], kept);
+        const failure = await this.#send(
+          hook,
+          made,
+          [hook.tenant, hook.id, run.id, known.begun ?? 0, event.seq, nth],
+          kept,
+        );
         if (failure !== undefined) return this.#fail(hook, known, kept, failure);
       }
       if (!isLast) continue;
@@ -240,7 +270,7 @@ export class RunDelivery {
   /** The run has no more events. */
   async #isOver(hook: Webhook, known: RunProgress, kept: Kept, run: Run): Promise<NextTurn> {
     const record = await run.record().catch(unlessMissing);
-    if (record === undefined) return OVER;
+    if (record === undefined) return this.#deleted(hook, kept);
     const position = Math.max(kept.delivery.position, known.readTo);
     if (record.head > position) return MORE;
     if (!hasEnded(record.status)) return { kind: 'idle' };
@@ -264,22 +294,37 @@ export class RunDelivery {
 class Kept {
   readonly #store: PartStore;
   readonly #place: Pick<StoreWrite, 'namespace' | 'key'>;
+  readonly #begun: number | undefined;
   #value: Json | undefined;
 
-  constructor(store: PartStore, hook: Webhook, run: string, value: Json | undefined) {
+  /** @param begun when the run was stored; absent: it is not there. */
+  constructor(store: PartStore, hook: Webhook, run: string, value: Json | undefined, begun: number | undefined) {
     this.#store = store;
     this.#place = { namespace: deliveriesOf(hook), key: run };
     this.#value = value;
+    this.#begun = begun;
   }
 
+  get isStored(): boolean {
+    return this.#value !== undefined;
+  }
+
+  /** Nothing of this run, where the item is about one that had its id before. */
   get delivery(): Delivery {
     const { key } = this.#place;
-    return this.#value === undefined ? { run: key, position: 0 } : storedDelivery({ key, value: this.#value });
+    const stored = this.#value === undefined ? undefined : storedDelivery({ key, value: this.#value });
+    const isOfAnother = this.#begun !== undefined && (stored?.begun ?? this.#begun) !== this.#begun;
+    return stored === undefined || isOfAnother ? { run: key, position: 0 } : stored;
+  }
+
+  /** @returns false when somebody else has written. */
+  remove(): Promise<boolean> {
+    return this.#store.write([this.#place], { ...this.#place, ...defined({ value: this.#value }) });
   }
 
   /** @returns false when somebody else has. */
   async put(delivery: Delivery, ttlMs: number): Promise<boolean> {
-    const value = deliveryValue(delivery);
+    const value = deliveryValue({ ...delivery, ...defined({ begun: this.#begun }) });
     const seen = { ...this.#place, ...(this.#value === undefined ? {} : { value: this.#value }) };
     const isPut = await this.#store.write([{ ...this.#place, value, ttlMs }], seen);
     if (isPut) this.#value = value;

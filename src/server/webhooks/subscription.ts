@@ -60,6 +60,8 @@ export interface Delivery {
   readonly gaveUpAt?: number;
   /** The run has ended, and all its events are delivered. */
   readonly done?: true;
+  /** When the run was stored. Milliseconds since the epoch. When it was deleted, another one may have its id. */
+  readonly begun?: number;
 }
 
 const OPTIONS: OptionShape<WebhookOptions> = {
