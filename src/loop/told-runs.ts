@@ -9,6 +9,7 @@ import {
   type LoadedInput,
   PilotageError,
   type Scope,
+  scopeKey,
 } from '#core';
 import type { ArtifactStore, Journal } from '#journal';
 import { foldEntries, type RunState, toldRun } from '#state';
@@ -34,6 +35,7 @@ interface Kept {
   readonly known: KnownRun;
   /** The first entry. Another process may have erased the run, or deleted it, and then another one may have its id. */
   readonly first: Entry | undefined;
+  readonly session: string;
   readonly bytes: number;
 }
 
@@ -41,6 +43,8 @@ interface Kept {
 export class ToldRuns {
   /** Those that were used last come last. */
   readonly #kept = new Map<string, Kept>();
+  /** Looks, under way, whether what is kept of a session still stands in the journal. */
+  readonly #looks = new Map<string, Promise<void>>();
   #bytes = 0;
 
   /**
@@ -51,12 +55,12 @@ export class ToldRuns {
   async of(run: string, head: number, scope: Scope, sources: ToldSources): Promise<KnownRun> {
     const key = `${head}/${run}`;
     try {
+      if (this.#kept.has(key)) await this.#look(run, scope, key, sources);
       const kept = this.#kept.get(key);
-      if (kept !== undefined && (await isStill(kept, run, sources))) {
+      if (kept !== undefined) {
         this.#keep(key, kept);
         return kept.known;
       }
-      this.#drop(key);
       const read = await readRun(run, head, scope, sources);
       if (read.isWhole && read.bytes <= KEPT_BYTES / 2) this.#keep(key, read);
       return read.known;
@@ -65,6 +69,23 @@ export class ToldRuns {
       if (!isOfRun(error)) throw error;
       return { told: { ...DAMAGED, run }, exchanges: [0], compaction: null, continues: null, heard: NONE };
     }
+  }
+
+  /** Sessions are deleted, and erased, as a whole: whoever reads several of its runs looks at one of them. */
+  #look(run: string, scope: Scope, key: string, sources: ToldSources): Promise<void> {
+    const session = scopeKey(scope);
+    const under = this.#looks.get(session);
+    if (under !== undefined) return under;
+    const look = this.#looked(run, session, key, sources).finally(() => this.#looks.delete(session));
+    this.#looks.set(session, look);
+    return look;
+  }
+
+  async #looked(run: string, session: string, key: string, { journal }: ToldSources): Promise<void> {
+    const [now] = await journal.read(run, 1, 1).catch(unlessOfRun);
+    const first = this.#kept.get(key)?.first;
+    if (first !== undefined && now !== undefined && jsonEquals(asJson(first), asJson(now))) return;
+    for (const [each, kept] of this.#kept) if (kept.session === session) this.#drop(each);
   }
 
   /** Forgets the run, as whoever erases it asks for. */
@@ -94,9 +115,10 @@ export class ToldRuns {
   }
 }
 
-async function isStill({ first }: Kept, run: string, { journal }: ToldSources): Promise<boolean> {
-  const [now] = await journal.read(run, 1, 1);
-  return first !== undefined && now !== undefined && jsonEquals(asJson(first), asJson(now));
+/** Then reading it whole says what is wrong with it. */
+function unlessOfRun(error: unknown): readonly Entry[] {
+  if (isOfRun(error)) return [];
+  throw error;
 }
 
 async function readRun(
@@ -133,6 +155,7 @@ async function readRun(
   return {
     known: { told, exchanges, compaction, continues: deepFreeze(continues), heard },
     first: entries[0],
+    session: scopeKey(scope),
     bytes: sizeOf(told) + all.reduce((sum, { bytes: read }) => sum + (read?.byteLength ?? 0), 0),
     isWhole: all.every(isLoaded),
   };

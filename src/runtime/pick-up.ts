@@ -20,10 +20,13 @@ export interface PickUpOptions {
 export class PickUp {
   readonly #deps: DriverDeps;
   readonly #options: PickUpOptions;
+  /** When this process first had to do with runs. */
+  readonly #openedAt: number;
 
   constructor(deps: DriverDeps, options: PickUpOptions) {
     this.#deps = deps;
     this.#options = options;
+    this.#openedAt = deps.clock.now();
   }
 
   /**
@@ -109,12 +112,19 @@ export class PickUp {
     const tools = agent.toolsOf(state.scopes, state.found);
     const changes = changesOf(state, agent, tools);
     if (changes.length === 0) return undefined;
-    // Nothing was decided by other code: a message that waited for its turn, or a start of later, is for the code of its time.
-    if (nextStep(state) === 0 && state.agent === agent.agent) return repinned(agent, tools, {});
+    if (this.#isHandedDown(state) && state.agent === agent.agent) return repinned(agent, tools, {});
     const migration = (await this.#options.migrate?.({ state, changes })) ?? (acceptChanges ? {} : undefined);
     if (migration !== undefined) return repinned(agent, tools, migration);
     if (await this.#onlyEnds(state)) return undefined;
     throw runChanged(state.identity.run, changes);
+  }
+
+  /**
+   * Nothing was decided by the code that it was started with, as of a message that waited for its turn, or a start of later. Where this process is older than the
+   * run, it was started by newer code, whose processes are there.
+   */
+  #isHandedDown(state: RunState): boolean {
+    return nextStep(state) === 0 && state.startedAt < this.#openedAt;
   }
 
   /** A cancelled run ends under whatever code, and none is accepted for it: only to undo what it has done needs its own. */

@@ -82,6 +82,7 @@ describe('a deploy before a run has begun', () => {
     const second = await old.session('talk', talk).send('second');
     await old.close();
 
+    clock.advance(1);
     const { runtime, faults } = world({ planner: planner('2', script()), tools: [], journal, clock });
     runtime.work();
     await runtime.run(first.turn).cancel();
@@ -103,10 +104,23 @@ describe('a deploy before a run has begun', () => {
     const { id } = await old.start('q', { identity: local('ana') });
     await thinking.opened;
     await old.close({ graceMs: 0 });
+    clock.advance(1);
     const { runtime } = world({ planner: planner('2', script()), tools: [], journal, clock });
     await runtime.run(id).resume();
     expect(await runtime.run(id).result()).toMatchObject({ status: 'finished', payload: 'done' });
     await runtime.close();
+  });
+
+  it('is not begun by an older process: those with the code that it was started with are there', async () => {
+    const { runtime: old, journal, clock } = world({ planner: planner('1', script()) });
+    await (await old.start('first', { identity: local('ana') })).result();
+    clock.advance(1);
+    const { runtime: newer } = world({ planner: planner('2', script()), journal, clock });
+    const { id } = await newer.start('q', { identity: local('ana'), at: clock.now() + 60_000 });
+    await newer.close();
+    clock.advance(60_000);
+    await expect(old.run(id).resume()).rejects.toMatchObject({ code: 'run_changed' });
+    await old.close();
   });
 
   it('is not begun by another agent', async () => {
