@@ -364,22 +364,6 @@ export interface EventPayloads extends RemarkPayloads {
 
 export type EventType = keyof EventPayloads;
 
-/** Told to those who read at the moment; everything else is in the journal, and can be read again. */
-const PASSING: ReadonlySet<string> = new Set<EventType>([
-  'token',
-  'token.reset',
-  'tool.input',
-  'tool.chunk',
-  'tool.late',
-  'task.progress',
-  'run.paused',
-]);
-
-/** Whether the event is read back from the journal. Others have the position of the last one that is. */
-export function isRecorded({ type }: { readonly type: string }): boolean {
-  return !PASSING.has(type);
-}
-
 /** A task on the way from a run that is read to the run of an event, with the call that started it in the run above. */
 export interface TaskStep {
   /** The id of the task. */

@@ -174,7 +174,7 @@ export {
   PilotageError,
 } from './errors.ts';
 export type { EventPayloads, EventType, RunEvent, TaskStep } from './event.ts';
-export { isRecorded } from './event.ts';
+export { isEventType, isRecorded } from './event-types.ts';
 export {
   assertIdentity,
   assertScope,

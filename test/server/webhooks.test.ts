@@ -253,8 +253,12 @@ describe('webhooks', () => {
     ]) {
       await expect(put(url), url).rejects.toThrow(expect.objectContaining({ code: 'url_refused' }));
     }
-    await expect(made.hooks.put({ id: 'x', tenant: 'acme', url: to.url, events: ['token'] })).rejects.toMatchObject({
-      code: 'invalid_config',
-    });
+    for (const [type, words] of [
+      ['token', 'are not recorded'],
+      ['planner.finnish', 'no events of the kind planner.finnish'],
+    ] as const) {
+      const refused = made.hooks.put({ id: 'x', tenant: 'acme', url: to.url, events: [type as 'token'] });
+      await expect(refused).rejects.toMatchObject({ code: 'invalid_config', message: expect.stringContaining(words) });
+    }
   });
 });

@@ -4,6 +4,7 @@ import {
   assertOptions,
   defined,
   type EventType,
+  isEventType,
   isJsonObject,
   isRecorded,
   type Json,
@@ -82,6 +83,11 @@ export function assertWebhook(options: WebhookOptions): void {
   assertOptions('webhooks.put', options, OPTIONS);
   const { id, events = [], secret } = options;
   if (!ID.test(id)) throw wrong('The id of a webhook has 1 to 200 of the characters A-Z a-z 0-9 _ : . @ -');
+  const unknown = events.find((type) => !isEventType(type));
+  if (unknown !== undefined)
+    throw wrong(
+      `There are no events of the kind ${unknown}, so that the webhook would never post one. See the table of events in docs/operating.md.`,
+    );
   const unrecorded = events.find((type) => !isRecorded({ type }));
   if (unrecorded !== undefined)
     throw wrong(
