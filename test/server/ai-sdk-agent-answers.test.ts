@@ -134,8 +134,37 @@ describe('answers to an agent of the AI SDK', () => {
     expect([(await made.generate(red)).text, (await made.generate(red)).text]).toEqual(
       Array(2).fill('You picked "red".'),
     );
+    const big = await made.generate({ prompt: 'pick a' });
+    const value = 'x'.repeat(1_000_000);
+    const long = [
+      { role: 'user' as const, content: 'pick a' },
+      ...big.responseMessages,
+      picked(big, { type: 'text', value }),
+    ];
+    for (let time = 0; time < 2; time += 1) expect((await made.generate({ messages: long })).finishReason).toBe('stop');
     const blue = { messages: [...pick, picked(color, { type: 'text', value: 'blue' })] };
     await expect(made.generate(blue)).rejects.toThrow('was answered before, with another result');
+  });
+
+  it('of two answers at one moment, or one behind the end of the run, the second is refused', async () => {
+    const { agent: made, runtime } = scenario();
+    const asked = await made.generate({ prompt: 'pick a' });
+    const messages = (value: string): ModelMessage[] => [
+      { role: 'user', content: 'pick a' },
+      ...asked.responseMessages,
+      picked(asked, { type: 'text', value }),
+    ];
+    const both = await Promise.allSettled(['red', 'blue'].map((value) => made.generate({ messages: messages(value) })));
+    expect(both.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+    for (const words of ['refund A-17', 'pick a']) {
+      const left = await made.generate({ prompt: words });
+      const [waiting] = await runtime.waiting();
+      const run = runtime.run(waiting?.run ?? '');
+      await run.cancel();
+      await run.result();
+      const late = [...left.responseMessages, words === 'pick a' ? picked(left) : yes(left)];
+      await expect(made.generate({ messages: late })).rejects.toMatchObject({ code: 'pause_not_found' });
+    }
   });
 
   it('tells what came of other calls since: one that somebody else has answered', async () => {

@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { ModelMessage, ToolResultPart } from 'ai';
-import { defined, type Identity, type Json, PilotageError } from '#core';
+import { defined, type EventPayloads, type Identity, type Json, PilotageError } from '#core';
 import { artifactUrl, clientCallId, TurnChunks } from '#messages';
 import type { Run, Runtime } from '#runtime';
 import { taken } from './answers.ts';
@@ -42,13 +42,17 @@ interface Told {
   readonly approvals: Map<string, boolean | undefined>;
   /** The questions about calls of the client's own tools, by the ids of the calls. */
   readonly clientCalls: Map<string, string>;
-  readonly outcomes: Map<string, { readonly value: Json } | { readonly error: string }>;
-  readonly answered: Set<string>;
+  /** The calls that have an outcome. */
+  readonly over: Set<string>;
+  /** The answers that were taken, by the questions. */
+  readonly answered: Map<string, Pick<EventPayloads['pause.resumed'], 'verdict' | 'value'>>;
 }
 
 /** The ids of calls that begin with the run that made them, where the model has named the call itself. */
 const NAMED_BY_MODEL = /^run_[0-9a-f-]{36}\.(?!\d+\.\d+$)(?=.)/;
 const OF_RUN = /^run_[0-9a-f-]{36}(?=\.)/;
+/** The verdicts on calls of client tools that come of what a client says. */
+const BY_CLIENTS: ReadonlySet<string> = new Set(['answer', 'settle', 'reject']);
 const OF_TASK = /^(.+)\.\d+\.\d+$/;
 
 /** The id by which the model knows the call: its server may expect it back. */
@@ -89,7 +93,7 @@ export async function giveAtEnd(
   if (answers.length === 0) return undefined;
   if (answers.some(({ token }) => !told.approvals.has(token) && ![...told.clientCalls.values()].includes(token)))
     throw notFound('No run waits for one of these approvals.');
-  const given = answers.filter(({ token }) => !told.answered.has(token));
+  const given = answers.filter(({ token }) => !told.answered.has(token) && told.approvals.get(token) === undefined);
   for (const answer of given) if (!(await isInTime(answer, run))) await taken(run, [answer.token], signal);
   if (given.length > 0) told = await toldOf(run);
   const conflict = answers.map(({ conflictIn }) => conflictIn(told)).find((words) => words !== undefined);
@@ -149,24 +153,21 @@ async function recordOf(run: Run): Promise<Awaited<ReturnType<Run['record']>> | 
 }
 
 async function toldOf(run: Run): Promise<Told> {
-  const told: Told = { approvals: new Map(), clientCalls: new Map(), outcomes: new Map(), answered: new Set() };
-  const { approvals, clientCalls, outcomes, answered } = told;
+  const told: Told = { approvals: new Map(), clientCalls: new Map(), over: new Set(), answered: new Map() };
+  const { approvals, clientCalls, over, answered } = told;
   const chunks = new TurnChunks(
     {
       chunk: (chunk) => {
         if (chunk.type === 'tool-approval-request') approvals.set(chunk.approvalId, undefined);
-        else if (chunk.type === 'tool-approval-response') {
-          approvals.set(chunk.approvalId, chunk.approved);
-          answered.add(chunk.approvalId);
-        } else if (chunk.type === 'tool-output-available' && chunk.preliminary !== true)
-          outcomes.set(chunk.toolCallId, { value: chunk.output });
-        else if (chunk.type === 'tool-output-error') outcomes.set(chunk.toolCallId, { error: chunk.errorText });
+        else if (chunk.type === 'tool-approval-response') approvals.set(chunk.approvalId, chunk.approved);
+        else if (chunk.type === 'tool-output-error' || (chunk.type === 'tool-output-available' && !chunk.preliminary))
+          over.add(chunk.toolCallId);
       },
     },
     { errorText: ({ message }) => message, fileUrl: artifactUrl },
   );
   for await (const event of run.events({ tasks: true, follow: false })) {
-    if (event.type === 'pause.resumed') answered.add(event.token);
+    if (event.type === 'pause.resumed') answered.set(event.token, event);
     if (event.type === 'pause.requested') {
       const call = clientCallId({ ...event, run: event.identity.run });
       if (call !== undefined) clientCalls.set(call, event.token);
@@ -184,9 +185,10 @@ function approvalOf(
     token,
     isKnown,
     give: (run) => (approved ? run.approve(token, defined({ reason })) : run.reject(token, defined({ reason }))),
-    conflictIn: ({ approvals }) => {
+    conflictIn: ({ approvals, answered }) => {
       const before = approvals.get(token);
       if (before === undefined || before === approved) return undefined;
+      if (!answered.has(token)) return `The approval ${token} came too late: its call was over.`;
       return `The approval ${token} was answered before, with ${before ? 'yes' : 'no'}.`;
     },
   };
@@ -202,15 +204,21 @@ function outputOf({ toolCallId, output }: ToolResultPart, { clientCalls }: Told)
       token,
       isKnown: true,
       give: (run) => giveOutcome(run, token, outcome),
-      conflictIn: ({ outcomes }) => {
-        const before = outcomes.get(toolCallId);
-        if (before === undefined || 'denied' in outcome || isDeepStrictEqual(before, outcome)) return undefined;
-        return 'value' in before
-          ? `The call ${toolCallId} was answered before, with another result.`
-          : `The result of the call ${toolCallId} came too late: it was over.`;
+      conflictIn: ({ over, answered }) => {
+        const before = answered.get(token);
+        if (before === undefined ? !over.has(toolCallId) : isSame(before, outcome)) return undefined;
+        return before === undefined || !BY_CLIENTS.has(before.verdict)
+          ? `The result of the call ${toolCallId} came too late: it was over.`
+          : `The call ${toolCallId} was answered before, with another result.`;
       },
     },
   ];
+}
+
+function isSame({ verdict, value = null }: Pick<EventPayloads['pause.resumed'], 'verdict' | 'value'>, given: Outcome) {
+  if ('denied' in given) return verdict === 'reject';
+  if ('error' in given) return verdict === 'settle';
+  return verdict === 'answer' && isDeepStrictEqual(value, given.value);
 }
 
 function outcomeOf(output: Output): Outcome {
@@ -222,7 +230,7 @@ function outcomeOf(output: Output): Outcome {
     case 'execution-denied':
       return { denied: true, ...defined({ reason: output.reason }) };
     default:
-      return { value: output.value as Json };
+      return { value: (output.value ?? null) as Json };
   }
 }
 
