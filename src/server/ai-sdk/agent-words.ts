@@ -42,9 +42,11 @@ export class StepWords {
   say(id: string, delta: string): void {
     const said = this.#spoken.get(id);
     if (said === undefined) return;
+    const at = said.part.text.length;
     said.part.text += delta;
     if (said.id !== undefined) this.#tell({ type: `${said.part.type}-delta`, id: said.id, text: delta });
-    else if (this.#ended.get(id)?.startsWith(said.part.text) !== true) this.#tellAnew(id);
+    // The words before are the same: the rest alone is looked at.
+    else if (this.#ended.get(id)?.startsWith(delta, at) !== true) this.#tellAnew(id);
   }
 
   end(id: string): void {
