@@ -45,8 +45,6 @@ export interface TurnChunkOptions {
   readonly metadata?: UIMetadata;
   /** Makes the text about an error that the client is shown. */
   readonly errorText: ErrorWords;
-  /** Set where what is told becomes the history of a request: calls keep the ids that their model gave them. */
-  readonly keepsCallIds?: true;
   readonly fileUrl: (file: TurnFile) => string;
 }
 
@@ -522,7 +520,7 @@ export class TurnChunks {
   }
 
   #callId(id: string): string {
-    return this.#options.keepsCallIds === true ? id : chatCallId(this.#run, id);
+    return chatCallId(this.#run, id);
   }
 
   #invoke({ step, call, tool, callId, args }: EventPayloads['tool.invoked']): void {

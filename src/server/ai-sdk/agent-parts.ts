@@ -1,7 +1,10 @@
 /** Turns the chunks of a message into the parts of the AI SDK's `streamText`, and into its steps. */
-import type { LanguageModelUsage, StepResult, TextStreamPart, ToolSet } from 'ai';
+import { isDeepStrictEqual } from 'node:util';
+import type { GeneratedFile, LanguageModelUsage, StepResult, TextStreamPart, ToolSet } from 'ai';
 import { defined, type RunEvent, type Usage } from '#core';
 import type { UIChunk } from '#messages';
+import { type ResponseMessage, stepMessages } from './agent-messages.ts';
+import { StepWords } from './agent-words.ts';
 
 export type StreamPart = TextStreamPart<ToolSet>;
 export type SdkStep = StepResult<ToolSet>;
@@ -18,9 +21,17 @@ interface Call {
 
 export interface PartsOptions {
   readonly agent: string;
+  /** The ids of the calls that the caller has, and of those whose results it has. */
+  readonly calls?: ReadonlySet<string>;
+  readonly results?: ReadonlySet<string>;
+  /** What the reader is to be told in place of a file of the message, by its address. */
+  readonly fileAt?: (url: string) => GeneratedFile | undefined;
+  /** Told when words of the step that were told count no more. */
+  readonly onTakenBack?: () => void;
 }
 
 const NO_USAGE = usageOf(undefined);
+const NONE: ReadonlySet<string> = new Set();
 
 export class SdkParts {
   readonly steps: SdkStep[] = [];
@@ -28,8 +39,13 @@ export class SdkParts {
   readonly #options: PartsOptions;
   readonly #calls = new Map<string, Call>();
   readonly #byApproval = new Map<string, Call>();
+  /** Calls whose arguments are being written, by their ids. */
+  readonly #writing = new Map<string, string>();
+  /** What was told of the step apart from words and calls. */
+  readonly #told = new Set<string>();
+  readonly #words: StepWords;
+  readonly #messages: ResponseMessage[] = [];
   #content: Record<string, unknown>[] = [];
-  #spoken = new Map<string, { text: string }>();
   #used: Usage | undefined;
   #startedAt = Date.now();
   #run = '';
@@ -38,12 +54,14 @@ export class SdkParts {
   constructor(tell: (part: StreamPart) => void, options: PartsOptions) {
     this.#tell = tell;
     this.#options = options;
+    this.#words = new StepWords(tell);
   }
 
-  /** Takes over the calls that other parts have told before. */
+  /** Takes over the calls that other parts have told before, as far as the caller has them. */
   adopt(before: SdkParts): void {
-    for (const [id, call] of before.#calls) this.#calls.set(id, call);
-    for (const [id, call] of before.#byApproval) this.#byApproval.set(id, call);
+    const { calls = NONE } = this.#options;
+    for (const [id, call] of before.#calls) if (calls.has(id)) this.#calls.set(id, call);
+    for (const [id, call] of before.#byApproval) if (calls.has(call.toolCallId)) this.#byApproval.set(id, call);
   }
 
   hear(event: RunEvent): void {
@@ -62,42 +80,32 @@ export class SdkParts {
         return;
       case 'start-step':
         this.#startedAt = Date.now();
-        this.#content = [];
         this.#give({ type: 'start-step', request: {}, warnings: [] });
         return;
       case 'finish-step':
         this.#endStep();
         return;
       case 'text-start':
-      case 'reasoning-start': {
-        const part = { type: chunk.type === 'text-start' ? 'text' : 'reasoning', text: '' };
-        this.#spoken.set(chunk.id, part);
-        this.#content.push(part);
-        this.#give(chunk);
+      case 'reasoning-start':
+        this.#add(this.#words.start(chunk.type === 'text-start' ? 'text' : 'reasoning', chunk.id));
         return;
-      }
       case 'text-delta':
-      case 'reasoning-delta': {
-        const { type, id, delta: text } = chunk;
-        const part = this.#spoken.get(id);
-        if (part !== undefined) part.text += text;
-        this.#give({ type, id, text });
+      case 'reasoning-delta':
+        this.#words.say(chunk.id, chunk.delta);
         return;
-      }
       case 'text-end':
       case 'reasoning-end':
-        this.#give(chunk);
+        this.#words.end(chunk.id);
         return;
-      case 'source-url': {
-        const { sourceId: id, url, title } = chunk;
-        const source = { type: 'source', sourceType: 'url', id, url, ...defined({ title }) } as const;
-        this.#content.push(source);
-        this.#give(source);
+      case 'source-url':
+      case 'source-document':
+      case 'file':
+        this.#beside(chunk);
         return;
-      }
       case 'reset-step':
-        // `streamText` has no such part. What was taken back is left out of the step's result.
         this.#content = [];
+        this.#words.takeBack();
+        this.#options.onTakenBack?.();
         return;
       default:
         this.#ofCall(chunk);
@@ -105,25 +113,53 @@ export class SdkParts {
     }
   }
 
+  /** Ends a step of which nothing more comes. */
+  close(): void {
+    if (this.#content.length > 0) this.#endStep();
+  }
+
+  /** Sources and files are told again behind what was taken back; the reader has them. */
+  #beside(chunk: Extract<UIChunk, { type: 'source-url' | 'source-document' | 'file' }>): void {
+    const part = this.#partOf(chunk);
+    const key = chunk.type === 'file' ? chunk.url : chunk.sourceId;
+    if (part === undefined) return;
+    this.#add(part);
+    if (!this.#told.has(key)) this.#give(part);
+    this.#told.add(key);
+  }
+
+  #partOf(
+    chunk: Extract<UIChunk, { type: 'source-url' | 'source-document' | 'file' }>,
+  ): Extract<StreamPart, { type: 'source' | 'file' }> | undefined {
+    if (chunk.type === 'file') {
+      const file = this.#options.fileAt?.(chunk.url);
+      return file && { type: 'file', file };
+    }
+    const { sourceId: id, title } = chunk;
+    if (chunk.type === 'source-url')
+      return { type: 'source', sourceType: 'url', id, url: chunk.url, ...defined({ title }) };
+    const { mediaType, filename } = chunk;
+    return { type: 'source', sourceType: 'document', id, mediaType, title: chunk.title, ...defined({ filename }) };
+  }
+
   #ofCall(chunk: UIChunk): void {
     switch (chunk.type) {
-      case 'tool-input-start':
-        this.#give({ type: 'tool-input-start', id: chunk.toolCallId, toolName: chunk.toolName, dynamic: true });
+      case 'tool-input-start': {
+        const { toolCallId: id, toolName } = chunk;
+        if (this.#calls.has(id) || this.#writing.has(id)) return;
+        this.#writing.set(id, toolName);
+        this.#give({ type: 'tool-input-start', id, toolName, dynamic: true });
         return;
+      }
       case 'tool-input-delta':
         this.#give({ type: 'tool-input-delta', id: chunk.toolCallId, delta: chunk.inputTextDelta });
         return;
       case 'tool-input-available': {
         const { toolCallId, toolName, input, providerExecuted } = chunk;
-        const call: Call = {
+        this.#call({
           ...{ type: 'tool-call', toolCallId, toolName, input, dynamic: true },
           ...defined({ providerExecuted }),
-        };
-        const isKnown = this.#calls.has(toolCallId);
-        this.#calls.set(toolCallId, call);
-        this.#add(call);
-        if (!isKnown) this.#give({ type: 'tool-input-end', id: toolCallId });
-        this.#give(call as StreamPart);
+        });
         return;
       }
       case 'tool-approval-request': {
@@ -150,16 +186,32 @@ export class SdkParts {
         this.#result(chunk.toolCallId, { type: 'tool-error', error: new Error(chunk.errorText) }, true);
         return;
       case 'tool-output-denied':
-        this.#result(chunk.toolCallId, { type: 'tool-output-denied' }, true);
+        this.#result(chunk.toolCallId, { type: 'tool-output-denied' }, false);
         return;
       default:
         return;
     }
   }
 
+  /** A call may come again: behind what was taken back, or with the arguments that its approver has given. */
+  #call(call: Call): void {
+    const { toolCallId: id } = call;
+    const before = this.#calls.get(id);
+    this.#calls.set(id, call);
+    if (this.#options.calls?.has(id) !== true) {
+      const at = this.#content.findIndex((part) => part['type'] === 'tool-call' && part['toolCallId'] === id);
+      if (at === -1) this.#add(call);
+      else this.#content[at] = { ...call };
+    }
+    if (this.#writing.delete(id)) this.#give({ type: 'tool-input-end', id });
+    if (before === undefined || !isDeepStrictEqual(before.input, call.input)) this.#give(call as StreamPart);
+  }
+
   #result(toolCallId: string, part: Record<string, unknown>, stays: boolean): void {
     const call = this.#calls.get(toolCallId);
-    if (call === undefined) return;
+    // A denial is told: clients show it, and put its result beside it before anybody has heard of it.
+    const isHeard = this.#options.results?.has(toolCallId) === true && part['type'] !== 'tool-output-denied';
+    if (call === undefined || isHeard) return;
     const { type: _, ...of } = call;
     const told = { ...of, ...part };
     if (stays) this.#add(told);
@@ -180,6 +232,8 @@ export class SdkParts {
   }
 
   #endStep(): void {
+    this.#words.close();
+    this.#dropWriting();
     const finishReason = this.#content.some(({ type }) => type === 'tool-call') ? 'tool-calls' : 'stop';
     const response = {
       id: `${this.#run}:${this.steps.length}`,
@@ -198,13 +252,25 @@ export class SdkParts {
       rawFinishReason: undefined,
       providerMetadata: undefined,
     } as const;
+    this.#messages.push(...stepMessages(this.#content as unknown as SdkStep['content'], this.#options.results ?? NONE));
     this.steps.push({
       ...stepOf(this.#content, this.steps.length, this.#options.agent),
       ...more,
-      response: { ...response, messages: [] },
+      response: { ...response, messages: [...this.#messages] },
     } as unknown as SdkStep);
     this.#content = [];
+    this.#told.clear();
     this.#give({ type: 'finish-step', ...more });
+  }
+
+  /** Arguments of which no call has come: a reader of the stream would wait for it. */
+  #dropWriting(): void {
+    for (const [toolCallId, toolName] of this.#writing) {
+      const error = new Error('The call was not made.');
+      this.#give({ type: 'tool-input-end', id: toolCallId });
+      this.#give({ type: 'tool-call', toolCallId, toolName, input: {}, dynamic: true, invalid: true, error });
+    }
+    this.#writing.clear();
   }
 }
 
@@ -222,7 +288,7 @@ function stepOf(content: readonly Record<string, unknown>[], stepNumber: number,
     text: textOf(of('text')),
     reasoning,
     reasoningText: reasoning.length === 0 ? undefined : textOf(reasoning),
-    files: [],
+    files: of('file').map(({ file }) => file),
     sources: of('source'),
     toolCalls: of('tool-call'),
     staticToolCalls: [],

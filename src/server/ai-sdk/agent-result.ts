@@ -1,5 +1,8 @@
 /** The result of an agent's call, in the form of `streamText` and `generateText` of the AI SDK. Its stream can be read any number of times. */
-import type { FinishReason, LanguageModelUsage } from 'ai';
+import type { ServerResponse } from 'node:http';
+import type { FinishReason, GenerateTextResult, LanguageModelUsage, StreamTextResult, ToolSet } from 'ai';
+import { PilotageError } from '#core';
+import type { ResponseMessage } from './agent-messages.ts';
 import type { SdkStep, StreamPart } from './agent-parts.ts';
 
 /** What is known when the agent has ended. */
@@ -10,21 +13,45 @@ export interface AgentEnd {
   readonly error?: Error;
 }
 
-type Stream<T> = ReadableStream<T> & AsyncIterable<T>;
+export type Generated = GenerateTextResult<ToolSet, Record<string, unknown>, never>;
+export type Streamed = StreamTextResult<ToolSet, Record<string, unknown>, never>;
 
-export class AgentResult {
-  readonly #parts: StreamPart[] = [];
+/** What the forms of a stream are made with. */
+export interface Presenting {
+  /** Absent: the package is not there. */
+  readonly sdk?: typeof import('ai');
+  /** The tools whose calls clients know by their names. */
+  readonly tools: ToolSet;
+}
+
+/** Tells what happens. */
+export interface PartSink {
+  tell(part: StreamPart): void;
+  /** The words of the step under way count no more. */
+  takeBack(): void;
+}
+
+type Stream<T> = ReadableStream<T> & AsyncIterable<T>;
+type UIOptions = NonNullable<Parameters<Streamed['toUIMessageStreamResponse']>[0]>;
+
+const TAKEN_BACK = { type: 'taken-back' } as const;
+
+export class AgentResult implements Record<keyof Streamed, unknown> {
+  readonly #parts: (StreamPart | typeof TAKEN_BACK)[] = [];
+  readonly #presenting: Presenting;
   readonly #finished: Promise<AgentEnd>;
   #isOver = false;
   #fault: { readonly error: unknown } | undefined;
   #wake: (() => void)[] = [];
 
   /** @param read reads the run to its end, even when nobody reads the result. */
-  constructor(read: (tell: (part: StreamPart) => void) => Promise<AgentEnd>) {
-    this.#finished = read((part) => {
+  constructor(read: (telling: PartSink) => Promise<AgentEnd>, presenting: Presenting) {
+    this.#presenting = presenting;
+    const push = (part: StreamPart | typeof TAKEN_BACK): void => {
       this.#parts.push(part);
       this.#news();
-    });
+    };
+    this.#finished = read({ tell: push, takeBack: () => push(TAKEN_BACK) });
     this.#finished
       .catch((error: unknown) => {
         this.#fault = { error };
@@ -36,7 +63,7 @@ export class AgentResult {
   }
 
   get stream(): Stream<StreamPart> {
-    return this.#streamOf((part) => [part]);
+    return this.#streamOf((part) => (part.type === 'taken-back' ? [] : [part]));
   }
 
   get fullStream(): Stream<StreamPart> {
@@ -45,6 +72,28 @@ export class AgentResult {
 
   get textStream(): Stream<string> {
     return this.#streamOf((part) => (part.type === 'text-delta' && part.text !== '' ? [part.text] : []));
+  }
+
+  /** The text of the step under way, as far as it goes. */
+  get partialOutputStream(): Stream<string> {
+    let text = '';
+    return this.#streamOf((part) => {
+      if (part.type === 'start-step' || part.type === 'taken-back') text = '';
+      if (part.type !== 'text-delta' || part.text === '') return [];
+      text += part.text;
+      return [text];
+    });
+  }
+
+  get experimental_partialOutputStream(): Stream<string> {
+    return this.partialOutputStream;
+  }
+
+  /** @throws PilotageError `invalid_config`. */
+  get elementStream(): never {
+    const message =
+      'An agent of a runtime has no list as its output, and so no elementStream. Read textStream or stream.';
+    throw new PilotageError('invalid_config', message);
   }
 
   get steps(): Promise<readonly SdkStep[]> {
@@ -76,7 +125,7 @@ export class AgentResult {
   }
 
   get content(): Promise<SdkStep['content']> {
-    return this.finalStep.then((step) => step?.content ?? []);
+    return this.#ofAll(({ content }) => content);
   }
 
   get reasoning(): Promise<SdkStep['reasoning']> {
@@ -88,27 +137,27 @@ export class AgentResult {
   }
 
   get files(): Promise<SdkStep['files']> {
-    return this.finalStep.then((step) => step?.files ?? []);
+    return this.#ofAll(({ files }) => files);
   }
 
   get sources(): Promise<SdkStep['sources']> {
-    return this.steps.then((steps) => steps.flatMap(({ sources }) => sources));
+    return this.#ofAll(({ sources }) => sources);
   }
 
   get toolCalls(): Promise<SdkStep['toolCalls']> {
-    return this.finalStep.then((step) => step?.toolCalls ?? []);
+    return this.#ofAll(({ toolCalls }) => toolCalls);
   }
 
   get dynamicToolCalls(): Promise<SdkStep['dynamicToolCalls']> {
-    return this.finalStep.then((step) => step?.dynamicToolCalls ?? []);
+    return this.#ofAll(({ dynamicToolCalls }) => dynamicToolCalls);
   }
 
   get toolResults(): Promise<SdkStep['toolResults']> {
-    return this.finalStep.then((step) => step?.toolResults ?? []);
+    return this.#ofAll(({ toolResults }) => toolResults);
   }
 
   get dynamicToolResults(): Promise<SdkStep['dynamicToolResults']> {
-    return this.finalStep.then((step) => step?.dynamicToolResults ?? []);
+    return this.#ofAll(({ dynamicToolResults }) => dynamicToolResults);
   }
 
   get staticToolCalls(): Promise<SdkStep['staticToolCalls']> {
@@ -131,37 +180,77 @@ export class AgentResult {
     return this.#done().then(() => undefined);
   }
 
-  get responseMessages(): Promise<unknown[]> {
-    return this.steps.then((steps) => steps.flatMap(messagesOf));
+  get responseMessages(): Promise<readonly ResponseMessage[]> {
+    return this.finalStep.then((step) => step?.response.messages ?? []);
   }
 
   get response(): Promise<unknown> {
-    return Promise.all([this.finalStep, this.responseMessages]).then(([step, messages]) => ({
-      ...step?.response,
-      messages,
-    }));
+    return this.finalStep.then((step) => step?.response ?? { messages: [] });
   }
 
   get output(): Promise<string> {
     return this.text;
   }
 
-  async consumeStream(): Promise<void> {
-    await this.#finished.catch(() => {});
+  async consumeStream(options: { readonly onError?: (error: unknown) => void } = {}): Promise<void> {
+    await this.#finished.catch((error: unknown) => options.onError?.(error));
+  }
+
+  toUIMessageStream(options: UIOptions = {}): Stream<unknown> {
+    const { sdk, tools } = this.#sdk('toUIMessageStream');
+    return sdk.toUIMessageStream({ ...options, stream: this.stream, tools }) as unknown as Stream<unknown>;
+  }
+
+  toUIMessageStreamResponse(options: UIOptions = {}): Response {
+    const { sdk, tools } = this.#sdk('toUIMessageStreamResponse');
+    const stream = sdk.toUIMessageStream({ ...options, stream: this.stream, tools });
+    return sdk.createUIMessageStreamResponse({ ...options, stream });
+  }
+
+  async pipeUIMessageStreamToResponse(response: ServerResponse, options: UIOptions = {}): Promise<void> {
+    const { sdk, tools } = this.#sdk('pipeUIMessageStreamToResponse');
+    const stream = sdk.toUIMessageStream({ ...options, stream: this.stream, tools });
+    await sdk.pipeUIMessageStreamToResponse({ ...options, response, stream });
+  }
+
+  toTextStreamResponse(init: ResponseInit = {}): Response {
+    const { sdk } = this.#sdk('toTextStreamResponse');
+    return sdk.createTextStreamResponse({ ...init, stream: this.textStream });
+  }
+
+  async pipeTextStreamToResponse(response: ServerResponse, init: ResponseInit = {}): Promise<void> {
+    const { sdk } = this.#sdk('pipeTextStreamToResponse');
+    await sdk.pipeTextStreamToResponse({ ...init, response, stream: this.textStream });
   }
 
   /** The whole result, as `generateText` gives it. @throws the error of the run. */
-  async whole(): Promise<Record<string, unknown>> {
+  async whole(): Promise<Record<keyof Generated, unknown>> {
     const { steps, totalUsage, finishReason } = await this.#done();
     const final = steps.at(-1);
+    const [content, files, sources] = await Promise.all([this.content, this.files, this.sources]);
+    const [toolCalls, toolResults] = await Promise.all([this.toolCalls, this.toolResults]);
     const responseMessages = await this.responseMessages;
     return {
-      ...{ content: [], text: '', reasoning: [], files: [], toolCalls: [], toolResults: [], ...final },
-      sources: await this.sources,
-      ...{ steps, finalStep: final, usage: totalUsage, totalUsage, finishReason, responseMessages },
-      response: { ...final?.response, messages: responseMessages },
+      ...{ text: final?.text ?? '', reasoning: final?.reasoning ?? [], reasoningText: final?.reasoningText },
+      ...{ content, files, sources, toolCalls, toolResults, warnings: [], request: final?.request ?? {} },
+      ...{ staticToolCalls: [], dynamicToolCalls: toolCalls, staticToolResults: [], dynamicToolResults: toolResults },
+      ...{ steps, finalStep: final, usage: totalUsage, totalUsage, finishReason, rawFinishReason: undefined },
+      ...{ responseMessages, response: final?.response ?? { messages: [] }, providerMetadata: undefined },
       output: final?.text ?? '',
     };
+  }
+
+  #ofAll<T>(pick: (step: SdkStep) => readonly T[]): Promise<T[]> {
+    return this.steps.then((steps) => steps.flatMap(pick));
+  }
+
+  /** @throws PilotageError `package_missing`. */
+  #sdk(of: string): Required<Presenting> {
+    const { sdk, tools } = this.#presenting;
+    if (sdk !== undefined) return { sdk, tools };
+    throw new PilotageError('package_missing', `${of} needs the package ai: npm install ai`, {
+      data: { package: 'ai' },
+    });
   }
 
   /** @throws the error with which the run has ended. */
@@ -175,7 +264,7 @@ export class AgentResult {
     for (const wake of this.#wake.splice(0)) wake();
   }
 
-  #streamOf<T>(pick: (part: StreamPart) => readonly T[]): Stream<T> {
+  #streamOf<T>(pick: (part: StreamPart | typeof TAKEN_BACK) => readonly T[]): Stream<T> {
     let next = 0;
     return new ReadableStream<T>(
       {
@@ -198,36 +287,4 @@ export class AgentResult {
       { highWaterMark: 0 },
     ) as unknown as Stream<T>;
   }
-}
-
-/** The messages of a step: what the model said, and the results of its calls. */
-function messagesOf({ content }: SdkStep): unknown[] {
-  const said = content.filter(({ type }) => ['text', 'reasoning', 'tool-call', 'tool-approval-request'].includes(type));
-  const results = content.flatMap((part) => {
-    if (part.type === 'tool-result') return [resultOf(part, outputOf(part.output))];
-    return part.type === 'tool-error'
-      ? [resultOf(part, { type: 'error-text', value: String((part.error as Error).message) })]
-      : [];
-  });
-  const assistant = said.map((part) => {
-    if (part.type === 'tool-approval-request') {
-      const { type, approvalId, toolCall } = part;
-      return { type, approvalId, toolCallId: toolCall.toolCallId };
-    }
-    if (part.type !== 'tool-call') return part;
-    const { type, toolCallId, toolName, input } = part;
-    return { type, toolCallId, toolName, input };
-  });
-  return [
-    ...(assistant.length === 0 ? [] : [{ role: 'assistant', content: assistant }]),
-    ...(results.length === 0 ? [] : [{ role: 'tool', content: results }]),
-  ];
-}
-
-function resultOf({ toolCallId, toolName }: { toolCallId: string; toolName: string }, output: unknown) {
-  return { type: 'tool-result', toolCallId, toolName, output };
-}
-
-function outputOf(value: unknown) {
-  return typeof value === 'string' ? { type: 'text', value } : { type: 'json', value };
 }

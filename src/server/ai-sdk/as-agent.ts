@@ -1,8 +1,8 @@
 /**
- * An agent of a runtime as the AI SDK's `Agent`, for whatever takes one. Each call starts a run; a call whose messages end with answers to approvals goes on
- * with the run that has asked.
+ * An agent of a runtime as the AI SDK's `Agent`, for whatever takes one. Each call starts a run; a call whose messages end with answers to approvals, or with
+ * results of the client's own tools, goes on with the run that has asked.
  */
-import type { FinishReason, GenerateTextResult, ModelMessage, Agent as SdkAgent, StreamTextResult, ToolSet } from 'ai';
+import type { ModelMessage, Agent as SdkAgent, ToolSet } from 'ai';
 import {
   assertOptions,
   defined,
@@ -12,13 +12,13 @@ import {
   type OptionShape,
   PilotageError,
 } from '#core';
-import { artifactUrl, TurnChunks, type UIChunk } from '#messages';
 import type { GivenTurn, Run, Runtime, StartOptions } from '#runtime';
 import { explainSchemaError, firstIssues, schemaErrors } from '#schema';
 import type { Agent, Tool } from '#tools';
 import { type ErrorText, plainErrorText } from '../problem.ts';
-import { SdkParts, type SdkStep, type StreamPart } from './agent-parts.ts';
-import { type AgentEnd, AgentResult } from './agent-result.ts';
+import { giveAtEnd, modelCallId } from './agent-answers.ts';
+import { AgentReader } from './agent-reader.ts';
+import { AgentResult, type Generated, type Presenting, type Streamed } from './agent-result.ts';
 
 export interface AsAgentOptions {
   /** The agent, or its name. Default: that of the runtime. Given as an object, its tools are those of the `Agent`. */
@@ -37,13 +37,8 @@ const OPTIONS: OptionShape<AsAgentOptions> = {
   start: 'object?',
   errorText: 'function?',
 };
-/** The size of a page of waits. */
-const WAITS = 200;
 const APPROVALS: ReadonlySet<string> = new Set(['tool-approval-request', 'tool-approval-response']);
 const SCHEMA = Symbol.for('vercel.ai.schema');
-
-type Generated = GenerateTextResult<ToolSet, Record<string, unknown>, never>;
-type Streamed = StreamTextResult<ToolSet, Record<string, unknown>, never>;
 
 /** What an `Agent` of the AI SDK is called with. */
 interface Asked {
@@ -62,14 +57,32 @@ export function asAgent(runtime: Runtime, options: AsAgentOptions = {}): SdkAgen
   const { agent } = options;
   const name = typeof agent === 'string' ? agent : agent?.name;
   const tools = typeof agent === 'object' ? toolsOf(agent) : {};
-  const begin = (asked: Asked): Promise<AgentResult> => call(runtime, { ...options, ...defined({ name }) }, asked);
+  const begin = (asked: unknown, sdk?: Presenting['sdk']): Promise<AgentResult> =>
+    call(runtime, { ...options, ...defined({ name }), presenting: { tools, ...defined({ sdk }) } }, asked as Asked);
   return {
     version: 'agent-v1',
     id: name,
     tools,
-    stream: async (asked) => (await begin(asked as unknown as Asked)) as unknown as Streamed,
-    generate: async (asked) => (await (await begin(asked as unknown as Asked)).whole()) as unknown as Generated,
+    stream: async (asked) => {
+      const sdk = await loadSdk();
+      const result: Record<keyof Streamed, unknown> = await begin(asked, sdk);
+      return result as unknown as Streamed;
+    },
+    generate: async (asked) => {
+      const result: Record<keyof Generated, unknown> = await (await begin(asked)).whole();
+      return result as unknown as Generated;
+    },
   };
+}
+
+/** Whoever only reads the stream does without the package. */
+async function loadSdk(): Promise<typeof import('ai') | undefined> {
+  try {
+    return await import('ai');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND') return undefined;
+    throw error;
+  }
 }
 
 /** The tools of the agent, with their schemas in the form of the AI SDK. Nothing of its package is loaded. */
@@ -96,7 +109,10 @@ function checkOf(schema: JsonObject) {
   };
 }
 
-type Ready = AsAgentOptions & { readonly name?: string };
+interface Ready extends AsAgentOptions {
+  readonly name?: string;
+  readonly presenting: Presenting;
+}
 
 async function call(runtime: Runtime, options: Ready, asked: Asked): Promise<AgentResult> {
   if (asked.experimental_transform !== undefined)
@@ -105,111 +121,48 @@ async function call(runtime: Runtime, options: Ready, asked: Asked): Promise<Age
     typeof asked.prompt === 'string'
       ? [{ role: 'user', content: asked.prompt }]
       : (asked.prompt ?? asked.messages ?? []);
-  const answers = answersAtEnd(messages);
-  const { run, from } =
-    answers.length > 0 ? await goOn(runtime, options, answers) : await begin(runtime, options, messages);
+  const { tenant, user } = options.identity ?? { tenant: 'local', user: 'local' };
+  const going = await giveAtEnd(runtime, { tenant, user }, messages, asked.abortSignal);
+  const run = going?.run ?? (await begin(runtime, options, { tenant, user }, messages));
   cancelOn(run, asked);
-  return read(run, options, { from, messages, ...defined({ onStepEnd: asked.onStepEnd ?? asked.onStepFinish }) });
+  const { name = 'agent', errorText = plainErrorText, presenting } = options;
+  const onStepEnd = asked.onStepEnd ?? asked.onStepFinish;
+  const reader = new AgentReader({ run, agent: name, errorText, ...defined({ going, onStepEnd }) });
+  return new AgentResult((sink) => reader.read(sink), presenting);
 }
 
 async function begin(
   runtime: Runtime,
   options: Ready,
+  owner: Pick<Identity, 'tenant' | 'user'>,
   messages: readonly ModelMessage[],
-): Promise<{ run: Run; from: number }> {
+): Promise<Run> {
   const last = messages.at(-1);
   if (last?.role !== 'user')
     throw new PilotageError(
       'invalid_config',
-      'The messages must end with one of the user, or with answers to approvals.',
+      "The messages must end with one of the user, or with answers to approvals, or results of the client's tools, for calls that asAgent has told.",
     );
-  const { tenant, user } = options.identity ?? { tenant: 'local', user: 'local' };
   const id = crypto.randomUUID();
-  const history = messages.slice(0, -1).flatMap(withoutApprovals);
+  const history = messages.slice(0, -1).flatMap(asHistory);
   const parts = typeof last.content === 'string' ? [{ type: 'text', text: last.content }] : last.content;
   const texts = parts.flatMap((part) => (part.type === 'text' && 'text' in part ? [part.text] : []));
   if (texts.length !== parts.length)
     throw new PilotageError('invalid_config', 'The last message has files. Give those as inputs of the run (start).');
-  const run = await runtime.start(texts.join('\n'), {
+  return runtime.start(texts.join('\n'), {
     ...options.start,
-    identity: { tenant, user, session: `agent-${id}`, run: `run_${id}` },
+    identity: { ...owner, session: `agent-${id}`, run: `run_${id}` },
     ...defined({ agent: options.name, history: history.length === 0 ? undefined : history }),
   });
-  return { run, from: 1 };
 }
 
-/** What came of approvals stands in the results of their calls. */
-function withoutApprovals(message: ModelMessage): readonly GivenTurn[] {
+/** What came of approvals stands in the results of their calls, and calls have the ids that their model has given them. */
+function asHistory(message: ModelMessage): readonly GivenTurn[] {
   if (typeof message.content === 'string') return [message as GivenTurn];
-  const content = message.content.filter(({ type }) => !APPROVALS.has(type));
+  const content = message.content
+    .filter(({ type }) => !APPROVALS.has(type))
+    .map((part) => ('toolCallId' in part ? { ...part, toolCallId: modelCallId(part.toolCallId) } : part));
   return content.length === 0 ? [] : [{ ...message, content } as unknown as GivenTurn];
-}
-
-interface Answer {
-  readonly approvalId: string;
-  readonly approved: boolean;
-  readonly reason?: string;
-  /** Its call has a result: clients send what they answered before once more. */
-  readonly isKnown: boolean;
-}
-
-function answersAtEnd(messages: readonly ModelMessage[]): readonly Answer[] {
-  const last = messages.at(-1);
-  if (last?.role !== 'tool') return [];
-  const parts = messages.flatMap(({ content }) => (typeof content === 'string' ? [] : [...content]));
-  const ended = new Set(parts.flatMap((part) => (part.type === 'tool-result' ? [part.toolCallId] : [])));
-  const known = new Set(
-    parts.flatMap((part) =>
-      part.type === 'tool-approval-request' && ended.has(part.toolCallId) ? [part.approvalId] : [],
-    ),
-  );
-  return last.content
-    .filter((part) => part.type === 'tool-approval-response')
-    .map((part) => ({ ...part, isKnown: known.has(part.approvalId) }));
-}
-
-async function goOn(
-  runtime: Runtime,
-  { identity }: Ready,
-  answers: readonly Answer[],
-): Promise<{ run: Run; from: number }> {
-  const { tenant, user } = identity ?? { tenant: 'local', user: 'local' };
-  const asked = await runsAsking(
-    runtime,
-    { tenant, user },
-    answers.map(({ approvalId }) => approvalId),
-  );
-  const open = answers.filter(({ approvalId }) => asked.has(approvalId));
-  const [first] = open;
-  const id = first && asked.get(first.approvalId)?.root;
-  if (id === undefined || answers.some(({ approvalId, isKnown }) => !isKnown && !asked.has(approvalId)))
-    throw new PilotageError('pause_not_found', 'No run waits for one of these approvals.');
-  const run = runtime.run(id);
-  const { head } = await run.record();
-  for (const { approvalId, approved, reason } of open) {
-    const handle = runtime.run(asked.get(approvalId)?.run ?? run.id);
-    await (approved ? handle.approve(approvalId, defined({ reason })) : handle.reject(approvalId, defined({ reason })));
-  }
-  return { run, from: head + 1 };
-}
-
-/** The runs that ask these questions, each with its root: a question of a task belongs to the run that has started the task. */
-async function runsAsking(
-  runtime: Runtime,
-  owner: Pick<Identity, 'tenant' | 'user'>,
-  tokens: readonly string[],
-): Promise<ReadonlyMap<string, { readonly run: string; readonly root: string }>> {
-  const found = new Map<string, { run: string; root: string }>();
-  let after: number | undefined;
-  do {
-    const page = await runtime.waiting({ ...owner, limit: WAITS, ...defined({ after }) });
-    for (const { token, run } of page) {
-      if (token === undefined || !tokens.includes(token)) continue;
-      found.set(token, { run, root: (await runtime.run(run).record()).root ?? run });
-    }
-    after = page.length < WAITS ? undefined : page.at(-1)?.number;
-  } while (after !== undefined && found.size < tokens.length);
-  return found;
 }
 
 /** Cancels the run when the call is aborted or takes too long, as callers of the AI SDK expect. */
@@ -223,62 +176,4 @@ function cancelOn(run: Run, { abortSignal, timeout }: Asked): void {
     if (signal.aborted) cancel();
     else signal.addEventListener('abort', cancel, { once: true });
   }
-}
-
-interface Reading {
-  readonly from: number;
-  readonly messages: readonly ModelMessage[];
-  readonly onStepEnd?: (step: never) => unknown;
-}
-
-function read(
-  run: Run,
-  { name = 'agent', errorText = plainErrorText }: Ready,
-  { from, onStepEnd }: Reading,
-): AgentResult {
-  return new AgentResult(async (tell) => {
-    let isTold = from === 1;
-    let told = 0;
-    const parts = new SdkParts((part) => tell(part), { agent: name });
-    const silent = new SdkParts(() => {}, { agent: name });
-    let steps: readonly SdkStep[] = [];
-    const chunk = (each: UIChunk): void => {
-      if (isTold) parts.chunk(each);
-      else silent.chunk(each);
-    };
-    const chunks = new TurnChunks({ chunk }, { errorText, fileUrl: artifactUrl, keepsCallIds: true });
-    const step = (): void => {
-      ({ steps } = parts);
-      for (; told < steps.length; told += 1) onStepEnd?.(steps[told] as never);
-    };
-    for await (const event of run.events({ tasks: true })) {
-      if (!isTold && event.seq >= from && event.path === undefined) {
-        isTold = true;
-        parts.adopt(silent);
-        tell({ type: 'start' });
-      }
-      (isTold ? parts : silent).hear(event);
-      chunks.hear(event);
-      step();
-    }
-    const last = chunks.end();
-    step();
-    return ended(last, parts, tell);
-  });
-}
-
-function ended(last: UIChunk | undefined, parts: SdkParts, tell: (part: StreamPart) => void): AgentEnd {
-  const { steps, totalUsage } = parts;
-  if (last?.type === 'error') {
-    const error = new Error(last.errorText);
-    tell({ type: 'error', error });
-    return { steps, totalUsage, finishReason: 'error', error };
-  }
-  if (last?.type === 'abort') {
-    tell({ type: 'abort' });
-    return { steps, totalUsage, finishReason: 'other' };
-  }
-  const finishReason: FinishReason = last?.type === 'finish' ? last.finishReason : 'other';
-  tell({ type: 'finish', finishReason, rawFinishReason: undefined, totalUsage });
-  return { steps, totalUsage, finishReason };
 }
