@@ -123,7 +123,10 @@ describe.each(BINDINGS)('the mapping of A2A over %s', (binding) => {
     const reader = await new Reader().read(client.sendMessageStream(asked(said('book it'))));
     expect(reader.states.at(-1)).toBe(TaskState.TASK_STATE_INPUT_REQUIRED);
     const task = await get(client, reader.task?.id ?? '');
-    expect(asksOf(task)).toEqual(['INPUT_REQUIRED', expect.stringMatching(/book with {"seat":3}.*approve/)]);
+    expect(asksOf(task)).toEqual([
+      'INPUT_REQUIRED',
+      expect.stringMatching(/May book be called with {"seat":3}.*approve/),
+    ]);
   });
 
   it('pause that is a login: AUTH_REQUIRED with the address; "approve" makes the call again', async () => {

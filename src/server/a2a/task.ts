@@ -4,6 +4,7 @@ import type { RunRecord } from '#journal';
 import type { Run, RunResult } from '#runtime';
 import type { RunSnapshot } from '#state';
 import { openPauses } from '../open-pauses.ts';
+import { loginOf } from '../pause-words.ts';
 import type { ErrorText } from '../problem.ts';
 import type { Visit } from '../visit.ts';
 import { askedWords, pauseData } from './questions.ts';
@@ -138,7 +139,9 @@ interface Asking extends Omit<Saying, 'about'> {
 export function asksWhat({ pauses, timestamp, note, ...saying }: Asking): A2aTaskStatus {
   const words = [...(note === undefined ? [] : [note.text]), askedWords(pauses)].join('\n');
   const parts: readonly A2aPart[] = [{ text: words }, { data: { pauses: pauses.map(pauseData) } }];
-  const state = pauses.some(isLoginOf) ? 'TASK_STATE_AUTH_REQUIRED' : 'TASK_STATE_INPUT_REQUIRED';
+  const state = pauses.some((pause) => loginOf(pause) !== undefined)
+    ? 'TASK_STATE_AUTH_REQUIRED'
+    : 'TASK_STATE_INPUT_REQUIRED';
   const about = [...pauses.map(({ token }) => token), ...(note === undefined ? [] : [note.to])].join('+');
   return { state, message: messageOf({ ...saying, about }, parts), timestamp };
 }
@@ -167,11 +170,6 @@ const STATE_OF: Readonly<Record<string, TaskStateName>> = {
   refused: 'TASK_STATE_REJECTED',
   constraints_conflict: 'TASK_STATE_REJECTED',
 };
-
-/** Whether the pause is that of a call which needs somebody to log in. */
-function isLoginOf({ payload, reason, wait }: TaskPause): boolean {
-  return wait === undefined && reason !== 'approval_required' && typeof payload?.['url'] === 'string';
-}
 
 /** The artifact with the words of a run. */
 export function answerArtifact(parts: readonly A2aPart[]): Artifact {
