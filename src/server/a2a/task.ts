@@ -66,7 +66,9 @@ export async function viewTask(
   const of = { taskId: id, contextId: begun.identity.session };
   const said = lastSaid(state);
   const status = statusOf(state, { record, pauses, result, errorText, of, note: options.note });
-  const artifacts = isTerminal(status.state) ? await artifactsOf(run, result) : asArtifacts(said?.text);
+  // What it has said stays, also when it came to no answer.
+  const words = status.state === 'TASK_STATE_COMPLETED' ? undefined : said?.text;
+  const artifacts = isTerminal(status.state) ? await artifactsOf(run, result, words) : asArtifacts(words);
   const history = historyOf(begun, of, options.historyLength);
   const task: Task = {
     id,
@@ -180,15 +182,20 @@ function asArtifacts(text: string | undefined): readonly Artifact[] {
   return text === undefined ? [] : [answerArtifact([{ text }])];
 }
 
-async function artifactsOf(run: Run, result: RunResult | undefined): Promise<readonly Artifact[]> {
-  if (result?.status !== 'finished') return [];
+/** @param words what stands for an answer when there is none. */
+async function artifactsOf(
+  run: Run,
+  result: RunResult | undefined,
+  words: string | undefined,
+): Promise<readonly Artifact[]> {
+  if (result?.status !== 'finished') return asArtifacts(words);
   const { answer, payload, stored, files = [] } = result;
   const parts: A2aPart[] = [];
   const isWords = payload === undefined || payload === null || typeof payload === 'string';
   if (answer !== undefined && (isWords || hasWords(payload))) parts.push({ text: answer });
   if (!isWords && stored === undefined) parts.push({ data: payload });
   if (stored !== undefined && answer !== undefined && parts.length === 0) parts.push({ text: answer });
-  const made: Artifact[] = parts.length === 0 ? [] : [answerArtifact(parts)];
+  const made: Artifact[] = parts.length === 0 ? [...asArtifacts(words)] : [answerArtifact(parts)];
   let room = MAX_FILE_BYTES;
   for (const [index, file] of files.entries()) {
     room -= file.sizeBytes;
