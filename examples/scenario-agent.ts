@@ -37,6 +37,12 @@ export class Effects {
   }
 }
 
+/** The file with the effects: beside a journal that is a file, or else in this folder, named as the database. */
+export function effectsFileOf(journal: string): string {
+  const isUrl = /^postgres(ql)?:/.test(journal);
+  return `${isUrl ? new URL(journal).pathname.slice(1).replaceAll('/', '-') || 'scenario' : journal}.effects`;
+}
+
 const ORDER = {
   type: 'object',
   properties: { order: { type: 'string' }, amount: { type: 'number' } },

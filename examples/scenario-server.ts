@@ -10,14 +10,16 @@ import { agUi } from '../src/server/ag-ui/index.ts';
 import { aiSdk } from '../src/server/ai-sdk/index.ts';
 import { api, createHandler, type Part, problem, RequestRefused, serve, webhooks } from '../src/server/index.ts';
 import { mcp } from '../src/server/mcp/index.ts';
-import { Effects, scenarioAgent } from './scenario-agent.ts';
+import { Effects, effectsFileOf, scenarioAgent } from './scenario-agent.ts';
 
 const { values } = parseArgs({
   options: { port: { type: 'string', default: '4111' }, journal: { type: 'string' } },
 });
 /** In a server of your own: from the surroundings, and the same in all its processes. */
 const SECRET = 'a secret of this example that everybody knows';
-const effects = new Effects(values.journal === undefined ? undefined : `${values.journal}.effects`);
+/** How many runs a list has at most. */
+const PAGE = 200;
+const effects = new Effects(values.journal === undefined ? undefined : effectsFileOf(values.journal));
 const runtime = createRuntime({
   agents: [scenarioAgent(effects)],
   journal: values.journal ?? memoryJournal(),
@@ -28,6 +30,20 @@ const runtime = createRuntime({
 // Receivers of push notifications are on this machine.
 const hooks = webhooks({ runtime, allowHosts: ['localhost', '127.0.0.1'] });
 
+/** How many runs are alive: they wait for their turn, are carried out, or wait for a time or a result. One that is paused waits for a person. */
+async function underWay(): Promise<number> {
+  for (let count = 0, after: string | undefined; ; ) {
+    const found = await runtime.list({
+      status: ['pending', 'running', 'waiting'],
+      limit: PAGE,
+      ...(after && { after }),
+    });
+    count += found.length;
+    after = found.at(-1)?.identity.run;
+    if (found.length < PAGE) return count;
+  }
+}
+
 /** What really happened, and what is under way: for whoever tries a client, without being let in. */
 const counters: Part = {
   name: 'counters',
@@ -35,8 +51,7 @@ const counters: Part = {
   routes: (app) => {
     app.get('/effects', ({ json }) => json({ weather: effects.count('weather'), refund: effects.count('refund') }));
     app.get('/active', async ({ json }) => {
-      const under = await runtime.list({ status: ['pending', 'running'], limit: 200 });
-      return json({ active: under.length });
+      return json({ active: await underWay() });
     });
   },
 };

@@ -123,7 +123,10 @@ describe.each(BINDINGS)('the mapping of A2A over %s', (binding) => {
     const reader = await new Reader().read(client.sendMessageStream(asked(said('book it'))));
     expect(reader.states.at(-1)).toBe(TaskState.TASK_STATE_INPUT_REQUIRED);
     const task = await get(client, reader.task?.id ?? '');
-    expect(asksOf(task)).toEqual(['INPUT_REQUIRED', expect.stringMatching(/book with {"seat":3}.*approve/)]);
+    expect(asksOf(task)).toEqual([
+      'INPUT_REQUIRED',
+      expect.stringMatching(/May book be called with {"seat":3}.*approve/),
+    ]);
   });
 
   it('pause that is a login: AUTH_REQUIRED with the address; "approve" makes the call again', async () => {
@@ -186,6 +189,38 @@ describe.each(BINDINGS)('the mapping of A2A over %s', (binding) => {
     expect(await ends(script(call('hold'), noPath), { policy })).toBe('REJECTED');
     // Who finds another way has not refused.
     expect(await ends(script(call('hold'), finish('done')), { policy })).toBe('COMPLETED');
+  });
+
+  it('keeps what a task has said that fails or is cancelled: in the stream, and in GetTask', async () => {
+    for (const end of ['fails', 'is cancelled']) {
+      const { client } = await served(binding, {
+        planner: {
+          name: 'speaks',
+          async *next(_run: RunView, signal: AbortSignal): AsyncGenerator<Delta, Move> {
+            yield { type: 'text', text: 'So far' };
+            yield { type: 'text', text: ' so good.' };
+            if (end === 'fails') throw new Error('broken');
+            return new Promise((_resolve, reject) => {
+              signal.addEventListener('abort', () => reject(new Error('aborted')));
+            });
+          },
+        },
+      });
+      const reader = reading(client.sendMessageStream(asked(said('speak'))));
+      await until(() => pieces(reader.events).join('').replaceAll('+', '') === 'So far so good.');
+      const [first] = reader.events;
+      const id = first?.$case === 'task' ? first.value.id : '';
+      if (end !== 'fails') {
+        const cancelled = await client.cancelTask({ tenant: '', id, metadata: undefined });
+        expect([stateOf(cancelled), answerOf(cancelled)]).toEqual(['CANCELED', 'So far so good.']);
+      }
+      expect(
+        pieces(await reader.end)
+          .join('')
+          .replaceAll('+', ''),
+      ).toBe('So far so good.');
+      expect(answerOf(await get(client, id))).toBe('So far so good.');
+    }
   });
 
   it("a run's tasks: referenceTaskIds of the status, also at the end; what they ask is asked by their task", async () => {

@@ -36,7 +36,7 @@ describe.each(BINDINGS)('A2A over %s', (binding) => {
     const client = await clientAt(url, binding);
     const task = await sendFor(client, said('refund A-17'));
     expect(task.status?.state).toBe(TaskState.TASK_STATE_INPUT_REQUIRED);
-    expect(wordsOf(task.status?.message?.parts)).toMatch(/refund with .*A-17.*approve/s);
+    expect(wordsOf(task.status?.message?.parts)).toMatch(/May refund be called with .*A-17.*approve/s);
     const on = { taskId: task.id, contextId: task.contextId };
     const asksAgain = await sendFor(client, said('hm, is that much?', on));
     expect([asksAgain.status?.state, effects.count('refund')]).toEqual([TaskState.TASK_STATE_INPUT_REQUIRED, 0]);

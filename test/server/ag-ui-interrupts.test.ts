@@ -1,8 +1,9 @@
 /** Interrupts of AG-UI: they are answered once, in whole, by whoever may, and never by anything else. */
 import { describe, expect, it, vi } from 'vitest';
-import { agent as agentOf } from '#tools';
+import type { Json, PlannerFunction, RunView } from '#core';
+import { agent as agentOf, clientTool } from '#tools';
 import { agUiServer, type Client, client, posted, rolesOf, say, textOf } from '../kit/ag-ui.ts';
-import { asks, call, script } from '../kit/decisions.ts';
+import { asks, call, finish, named, parallel, script } from '../kit/decisions.ts';
 import { make } from '../kit/tools.ts';
 import { until } from '../kit/waiting.ts';
 
@@ -194,6 +195,21 @@ describe('AG-UI approvals: interrupts of a thread', () => {
     expect(textOf(agent)).toBe('done');
   });
 
+  it('that are questions of calls without a schema give the call the words, as of every client', async () => {
+    const tool = make('asks', async (_, { ask }) => ({ said: await ask({ question: 'How many nights?' }) }));
+    const { url } = await agUiServer({
+      agents: [agentOf({ name: 'hotel', planner: script(call('asks'), finish('done')), tools: [tool] })],
+    });
+    const agent = client(url);
+    await say(agent, 'go');
+    expect(agent.pendingInterrupts[0]).toMatchObject({
+      message: 'How many nights?',
+      responseSchema: { required: ['text'] },
+    });
+    await agent.runAgent({ resume: [yes(idsOf(agent)[0] ?? '', { text: 'three' })] });
+    expect(agent.messages.find(({ role }) => role === 'tool')).toMatchObject({ content: '{"said":"three"}' });
+  });
+
   it('that are questions (a pause that is not a tool call, input_required) take words, by resume or by a message', async () => {
     const planner = script(asks);
     const { url } = await agUiServer({ agents: [agentOf({ name: 'asker', planner })] });
@@ -207,5 +223,62 @@ describe('AG-UI approvals: interrupts of a thread', () => {
     const messages = [{ id: 'answer', role: 'user', content: 'blue' }];
     const told = await eventsOf(url, { threadId: two.threadId, messages });
     expect(told.at(-1)).toMatchObject({ type: 'RUN_FINISHED', result: 'done' });
+  });
+});
+
+describe('AG-UI: an input that answers an interrupt and has the result of a tool of the client', () => {
+  const results = ({ trajectory }: RunView): Json =>
+    (trajectory.step(0)?.calls ?? []).map(({ outcome }) => (outcome?.kind === 'value' ? outcome.value : null));
+  const planner: PlannerFunction = (run) => {
+    if (run.trajectory.count > 0) return finish(JSON.stringify(results(run)));
+    return parallel(named('pay', 'pick'));
+  };
+
+  async function both() {
+    let paid = 0;
+    const pay = make('pay', () => `paid ${++paid}`, { effect: 'once', needsApproval: true });
+    const pick = clientTool({ name: 'pick', description: 'Picks.', effect: 'read', inputSchema: { type: 'object' } });
+    const { url } = await agUiServer({ agents: [agentOf({ name: 'desk', planner, tools: [pay, pick] })] });
+    const agent = client(url);
+    await say(agent, 'go');
+    const { toolCalls = [] } = agent.messages.at(-1) as { toolCalls?: { id: string }[] };
+    agent.addMessage({ id: 't1', role: 'tool', toolCallId: toolCalls[1]?.id ?? '', content: 'blue' });
+    const { threadId, messages } = agent;
+    const resume = [yes(idsOf(agent)[0] ?? '')];
+    return { url, agent, resume, input: { threadId, messages: [...messages] }, paid: () => paid };
+  }
+  const END = { type: 'RUN_FINISHED', result: '["paid 1","blue"]' };
+
+  it('has both taken, once, also when it is sent again', async () => {
+    const { url, agent, resume, input, paid } = await both();
+    await agent.runAgent({ resume });
+    expect(agent.seen.at(-1)).toMatchObject(END);
+    expect((await eventsOf(url, { ...input, resume })).at(-1)).toMatchObject(END);
+    expect(paid()).toBe(1);
+  });
+
+  it('has both taken when one of them, or both, is given by somebody else at the same moment', async () => {
+    for (const other of ['resume', 'result', 'both']) {
+      const { url, resume, input, paid } = await both();
+      const given = other === 'resume' ? { ...input, messages: [], resume } : input;
+      const told = await Promise.all([
+        eventsOf(url, other === 'both' ? { ...input, resume } : given),
+        eventsOf(url, { ...input, resume }),
+      ]);
+      expect(told[1].at(-1), other).toMatchObject(END);
+      expect(
+        told[0].some(({ type }) => type === 'RUN_ERROR'),
+        other,
+      ).toBe(false);
+      expect(paid()).toBe(1);
+    }
+  });
+
+  it('is told once more what came of it when its result was taken before, and its answer was not', async () => {
+    const { url, resume, input, paid } = await both();
+    const first = await eventsOf(url, input);
+    expect(first.at(-1)).toMatchObject({ outcome: { interrupts: [{ id: resume[0]?.interruptId }] } });
+    expect((await eventsOf(url, { ...input, resume })).at(-1)).toMatchObject(END);
+    expect(paid()).toBe(1);
   });
 });

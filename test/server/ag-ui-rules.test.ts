@@ -204,7 +204,11 @@ describe('AG-UI: a pause that is not a tool call', () => {
     const agent = client(url);
     await say(agent, 'go');
     expect(agent.pendingInterrupts).toMatchObject([
-      { reason: 'pilotage:budget', message: expect.stringContaining('1 of 1'), metadata: { budget: 'steps', used: 1 } },
+      {
+        reason: 'pilotage:budget',
+        message: 'The run has reached its limit of steps, which is 1.',
+        metadata: { budget: 'steps', used: 1 },
+      },
     ]);
     // A yes gives it no more.
     await agent.runAgent({ resume: yes(agent) });

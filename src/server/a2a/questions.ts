@@ -1,37 +1,23 @@
 /** The questions of a task, in words and as data, and how a message answers them. */
 import { asksForBudget, defined, isJsonObject, type Json, type JsonObject, type TaskPause } from '#core';
 import type { PauseAnswer } from '#runtime';
+import { loginOf, questionOf, shownOf } from '../pause-words.ts';
 import type { A2aMessage } from './wire.ts';
 
 /** The questions in words, for a person or a model. */
 export function askedWords(pauses: readonly TaskPause[]): string {
   const [first] = pauses;
   if (first === undefined) return '';
-  if (pauses.length === 1) return `${titleOf(first)} ${howOf(first)}`;
-  const lines = pauses.map((pause) => `- ${pause.token}: ${titleOf(pause)} ${howOf(pause)}`);
+  if (pauses.length === 1) return `${questionOf(first)} ${howOf(first)}`;
+  const lines = pauses.map((pause) => `- ${pause.token}: ${questionOf(pause)} ${howOf(pause)}`);
   return `${pauses.length} questions are open. Name the token of the one that you answer in a data part, such as {"token": "${first.token}", "approved": true}.\n${lines.join('\n')}`;
 }
 
 /** The question as data, for a form or a program. */
-export function pauseData({ token, reason, payload, schema, expiresAt, text, missing }: TaskPause): JsonObject {
-  return { token, reason, ...defined({ payload, schema, expiresAt, text, missing }) };
-}
-
-function titleOf(pause: TaskPause): string {
-  const { reason, payload = {}, text, wait } = pause;
-  const { tool, args, message, reason: why } = payload;
-  if (reason === 'approval_required' && typeof tool === 'string') {
-    const shown = args === undefined ? '' : ` with ${JSON.stringify(args)}`;
-    return `The agent wants to call ${tool}${shown}, and asks for approval.${typeof why === 'string' ? ` Why: ${why}` : ''}`;
-  }
-  if (reason === 'client_tool')
-    return `The agent calls ${String(tool)}, which is yours to carry out, with ${JSON.stringify(args ?? {})}.`;
-  if (asksForBudget(pause))
-    return `The agent has reached its limit of ${String(payload['budget'])}, which is ${String(payload['limit'])}.`;
-  if (reason === 'in_doubt') return `Nobody knows whether the call of ${String(tool)} has happened.`;
-  if (typeof payload['url'] === 'string' && wait === undefined) return `Somebody has to log in at ${payload['url']}.`;
-  if (typeof message === 'string') return message;
-  return text ?? `The task waits (${reason}).`;
+export function pauseData(pause: TaskPause): JsonObject {
+  const { token, reason, payload, schema, expiresAt, text, missing } = pause;
+  const shown = payload && shownOf(pause);
+  return { token, reason, ...defined({ payload: shown, schema, expiresAt, text, missing }) };
 }
 
 function howOf(pause: TaskPause): string {
@@ -41,7 +27,7 @@ function howOf(pause: TaskPause): string {
   if (wait !== undefined)
     return schema === undefined ? 'Answer with words.' : `Answer with a data part that fits ${JSON.stringify(schema)}.`;
   if (reason === 'in_doubt') return 'Answer with a data part {"happened": true, "value": …} or {"happened": false}.';
-  if (typeof payload['url'] === 'string') return 'Answer "approve" when that is done.';
+  if (loginOf(pause) !== undefined) return 'Answer "approve" when that is done.';
   if (reason === 'await_input') return 'Answer with words.';
   const more = payload['tool'] === undefined ? '' : ', which may have other "args"';
   return `Answer "approve" or "reject", or with a data part {"approved": true}${more}.`;

@@ -79,7 +79,7 @@ class Teller {
       if (JSON.stringify(artifact) !== shown)
         yield { artifactUpdate: { ...this.#of, artifact, ...(isOver && { lastChunk: true }) } };
     }
-    // A task that ends without an answer takes back the words that were shown before a call.
+    // What was shown before a call is not the answer of a task that comes to its goal without one. Nor is what was not recorded.
     const isLeft = isOver && this.#shown !== undefined && artifacts.every(({ name }) => name !== 'answer');
     if (isLeft && this.#shown?.text !== '') yield this.#words('', '', false);
     yield { statusUpdate: { ...this.#of, status } };

@@ -4,6 +4,7 @@ import type { RunRecord } from '#journal';
 import type { Run, RunResult } from '#runtime';
 import type { RunSnapshot } from '#state';
 import { openPauses } from '../open-pauses.ts';
+import { loginOf } from '../pause-words.ts';
 import type { ErrorText } from '../problem.ts';
 import type { Visit } from '../visit.ts';
 import { askedWords, pauseData } from './questions.ts';
@@ -65,7 +66,9 @@ export async function viewTask(
   const of = { taskId: id, contextId: begun.identity.session };
   const said = lastSaid(state);
   const status = statusOf(state, { record, pauses, result, errorText, of, note: options.note });
-  const artifacts = isTerminal(status.state) ? await artifactsOf(run, result) : asArtifacts(said?.text);
+  // What it has said stays, also when it came to no answer.
+  const words = status.state === 'TASK_STATE_COMPLETED' ? undefined : said?.text;
+  const artifacts = isTerminal(status.state) ? await artifactsOf(run, result, words) : asArtifacts(words);
   const history = historyOf(begun, of, options.historyLength);
   const task: Task = {
     id,
@@ -138,7 +141,9 @@ interface Asking extends Omit<Saying, 'about'> {
 export function asksWhat({ pauses, timestamp, note, ...saying }: Asking): A2aTaskStatus {
   const words = [...(note === undefined ? [] : [note.text]), askedWords(pauses)].join('\n');
   const parts: readonly A2aPart[] = [{ text: words }, { data: { pauses: pauses.map(pauseData) } }];
-  const state = pauses.some(isLoginOf) ? 'TASK_STATE_AUTH_REQUIRED' : 'TASK_STATE_INPUT_REQUIRED';
+  const state = pauses.some((pause) => loginOf(pause) !== undefined)
+    ? 'TASK_STATE_AUTH_REQUIRED'
+    : 'TASK_STATE_INPUT_REQUIRED';
   const about = [...pauses.map(({ token }) => token), ...(note === undefined ? [] : [note.to])].join('+');
   return { state, message: messageOf({ ...saying, about }, parts), timestamp };
 }
@@ -168,11 +173,6 @@ const STATE_OF: Readonly<Record<string, TaskStateName>> = {
   constraints_conflict: 'TASK_STATE_REJECTED',
 };
 
-/** Whether the pause is that of a call which needs somebody to log in. */
-function isLoginOf({ payload, reason, wait }: TaskPause): boolean {
-  return wait === undefined && reason !== 'approval_required' && typeof payload?.['url'] === 'string';
-}
-
 /** The artifact with the words of a run. */
 export function answerArtifact(parts: readonly A2aPart[]): Artifact {
   return { artifactId: ANSWER, name: ANSWER, parts };
@@ -182,15 +182,20 @@ function asArtifacts(text: string | undefined): readonly Artifact[] {
   return text === undefined ? [] : [answerArtifact([{ text }])];
 }
 
-async function artifactsOf(run: Run, result: RunResult | undefined): Promise<readonly Artifact[]> {
-  if (result?.status !== 'finished') return [];
+/** @param words what stands for an answer when there is none. */
+async function artifactsOf(
+  run: Run,
+  result: RunResult | undefined,
+  words: string | undefined,
+): Promise<readonly Artifact[]> {
+  if (result?.status !== 'finished') return asArtifacts(words);
   const { answer, payload, stored, files = [] } = result;
   const parts: A2aPart[] = [];
   const isWords = payload === undefined || payload === null || typeof payload === 'string';
   if (answer !== undefined && (isWords || hasWords(payload))) parts.push({ text: answer });
   if (!isWords && stored === undefined) parts.push({ data: payload });
   if (stored !== undefined && answer !== undefined && parts.length === 0) parts.push({ text: answer });
-  const made: Artifact[] = parts.length === 0 ? [] : [answerArtifact(parts)];
+  const made: Artifact[] = parts.length === 0 ? [...asArtifacts(words)] : [answerArtifact(parts)];
   let room = MAX_FILE_BYTES;
   for (const [index, file] of files.entries()) {
     room -= file.sizeBytes;

@@ -1,6 +1,6 @@
 /** Does what a client's input asks of its thread: sends a message, or answers questions. An input that was accepted before changes nothing. */
 import { createHash } from 'node:crypto';
-import { PilotageError, type TaskPause } from '#core';
+import { isJsonObject, PilotageError, type TaskPause } from '#core';
 import { clientCallId } from '#messages';
 import type { BusyMode, PauseAnswer, SentMessage, TurnView } from '#runtime';
 import { RequestRefused } from '../problem.ts';
@@ -9,7 +9,7 @@ import { clientTools, newestMessage, toolAnswers, toolValue, userMessage } from 
 import { isSameAnswer, pauseAnswerOf } from './interrupts.ts';
 import type { AgUiMessage, ResumeEntry, RunAgentInput } from './protocol.ts';
 import type { Known } from './telling.ts';
-import type { Thread } from './thread.ts';
+import type { RecordedTurn, Thread } from './thread.ts';
 
 /** What came of the input: the turn that the client is told of. */
 export interface AcceptedInput {
@@ -21,6 +21,8 @@ export interface AcceptedInput {
   /** Set when the input answers what the turn waits for. Resolves once the turn has taken it: before that it would still seem to wait. */
   readonly taken?: (signal: AbortSignal) => Promise<unknown>;
 }
+
+type Answered = RecordedTurn['answered'];
 
 const NOTHING: Known = new Map();
 /** The longest label that a run may have. */
@@ -39,10 +41,9 @@ export async function accept(
   signal: AbortSignal,
 ): Promise<AcceptedInput> {
   const current = await thread.current();
-  const { resume = [], runId } = input;
-  if (resume.length > 0) return resumed(thread, current, input, signal);
-  const answered = current && (await answeredTools(thread, current, input));
-  if (answered !== undefined) return answered;
+  const { runId } = input;
+  const answering = await answered(thread, current, input, signal);
+  if (answering !== undefined) return answering;
   const before = await thread.startedAs(labelOf(runId));
   if (before !== undefined) return { run: await thread.firstOf(before), known: NOTHING };
   return sent(thread, current, input, busy);
@@ -104,28 +105,12 @@ function isOfClient({ reason }: { readonly reason: string }): boolean {
   return reason === 'client_tool';
 }
 
-/** The client has carried out calls of its own tools. */
-async function answeredTools(
-  thread: Thread,
-  current: TurnView,
-  input: RunAgentInput,
-): Promise<AcceptedInput | undefined> {
-  const messages = toolAnswers(input);
-  if (messages.length === 0) return undefined;
-  const pauses = (await thread.pauses(current.turn)).filter(isOfClient);
-  const answers = Object.fromEntries(
-    messages.flatMap((message): [string, PauseAnswer][] => {
-      const pause = pauses.find((each) => clientCallId(each) === message.toolCallId);
-      return pause === undefined ? [] : [[pause.token, answerWith(message)]];
-    }),
-  );
-  if (Object.keys(answers).length === 0) return undefined;
-  const run = await thread.firstOf(current.turn);
-  const { known } = await thread.read(run);
-  await thread.runOf(current.turn).answerAll(answers);
-  const taken = (signal: AbortSignal): Promise<unknown> =>
-    untilAnswered(thread.runOf(run), Object.keys(answers), signal);
-  return { run, known, taken, ...(await alsoSaid(thread, input)) };
+/** The answers to calls of the client's own tools, which it has carried out. */
+function toolResults(input: RunAgentInput, open: readonly TaskPause[]): readonly GivenAnswer[] {
+  return toolAnswers(input).flatMap((message): GivenAnswer[] => {
+    const pause = open.find((each) => clientCallId(each) === message.toolCallId);
+    return pause === undefined ? [] : [[pause.token, answerWith(message)]];
+  });
 }
 
 function answerWith(message: AgUiMessage): PauseAnswer {
@@ -134,66 +119,87 @@ function answerWith(message: AgUiMessage): PauseAnswer {
   return { kind: 'settle', happened: true, error: { code: 'tool_failed', message: error } };
 }
 
-async function resumed(
+/** An answer by the token of its pause. It is `undefined` when the user refuses to answer what takes no refusal. */
+type GivenAnswer = readonly [token: string, answer: PauseAnswer | undefined];
+
+/** Takes the answers in `resume`, and results of the client's own tools. `undefined`: the input has none that are open. */
+async function answered(
   thread: Thread,
   current: TurnView | undefined,
   input: RunAgentInput,
   signal: AbortSignal,
-): Promise<AcceptedInput> {
+): Promise<AcceptedInput | undefined> {
   const { resume = [] } = input;
-  if (current === undefined) throw unknownInterrupt(resume[0]?.interruptId);
+  if (current === undefined && resume.length > 0) throw unknownInterrupt(resume[0]?.interruptId);
+  if (current === undefined || (resume.length === 0 && toolAnswers(input).length === 0)) return undefined;
   assertOnce(resume);
   const run = await thread.firstOf(current.turn);
   for (;;) {
     const waiting = await thread.pauses(current.turn);
     const { known, answered } = await thread.read(run);
-    const open = waiting.filter((pause) => !isOfClient(pause) && !answered.has(pause.token));
-    const given = resume.filter(({ interruptId }) => open.some(({ token }) => token === interruptId));
-    const before = assertAnsweredSo(
-      resume.filter((entry) => !given.includes(entry)),
-      answered,
-    );
-    // The same `resume` was sent before: what has come of it is told once more.
-    if (given.length === 0) return { run, known: before ?? known, ...(await alsoSaid(thread, input)) };
-    assertWhole(given, open);
-    const tokens = given.map(({ interruptId }) => interruptId);
-    const taken = (signal: AbortSignal): Promise<boolean> => untilAnswered(thread.runOf(run), tokens, signal);
+    const open = waiting.filter(({ token }) => !answered.has(token));
+    const { given, before } = answersIn(resume, open, answered);
+    const answers = [...given, ...toolResults(input, open.filter(isOfClient))];
+    // The same input was sent before: what has come of it is told once more.
+    if (answers.length === 0 && resume.length === 0) return undefined;
+    if (answers.length === 0) return { run, known: before ?? known, ...(await alsoSaid(thread, input)) };
     try {
-      await answerOpen(thread, current.turn, given, open);
-      return { run, known, taken, ...(await alsoSaid(thread, input)) };
+      await answerOpen(thread, current.turn, answers);
+      const tokens = answers.map(([token]) => token);
+      const taken = (client: AbortSignal): Promise<boolean> => untilAnswered(thread.runOf(run), tokens, client);
+      return { run, known: before ?? known, taken, ...(await alsoSaid(thread, input)) };
     } catch (error) {
       // Somebody else was faster, perhaps with the same answer, which the run may not have taken yet.
-      if (!(PilotageError.is(error, 'pause_not_found') || PilotageError.is(error, 'run_ended'))) throw error;
-      if (!(await taken(signal))) throw error;
+      const late = tooLate(error, answers);
+      if (late.length === 0 || !(await untilAnswered(thread.runOf(run), late, signal))) throw error;
     }
   }
 }
 
-async function answerOpen(
-  thread: Thread,
-  turn: string,
-  given: readonly ResumeEntry[],
+/** The answers in `resume` to questions that are open; the others are checked. @returns with `before` as far as the client knows the turn when it has not heard what came of those. */
+function answersIn(
+  resume: readonly ResumeEntry[],
   open: readonly TaskPause[],
-): Promise<void> {
-  const answers = given.map((entry) => {
-    const pause = open.find(({ token }) => token === entry.interruptId) as TaskPause;
-    return [entry.interruptId, pauseAnswerOf(entry, pause)] as const;
+  answered: Answered,
+): { readonly given: readonly GivenAnswer[]; readonly before: Known | undefined } {
+  const asked = open.filter((pause) => !isOfClient(pause));
+  const pauseOf = ({ interruptId }: ResumeEntry) => asked.find(({ token }) => token === interruptId);
+  const before = assertAnsweredSo(
+    resume.filter((entry) => pauseOf(entry) === undefined),
+    answered,
+  );
+  const given = resume.flatMap((entry): GivenAnswer[] => {
+    const pause = pauseOf(entry);
+    return pause === undefined ? [] : [[pause.token, pauseAnswerOf(entry, pause)]];
   });
-  const handle = thread.runOf(turn);
-  // Such a question cannot be left unanswered, so that the run that asks it is ended.
-  if (answers.some(([, answer]) => answer === undefined)) return handle.cancel({ reason: 'The user did not answer.' });
-  return handle.answerAll(Object.fromEntries(answers) as Record<string, PauseAnswer>);
+  if (given.length > 0) assertWhole(given, asked);
+  return { given, before };
 }
+
+async function answerOpen(thread: Thread, turn: string, answers: readonly GivenAnswer[]): Promise<void> {
+  const handle = thread.runOf(turn);
+  const known = answers.flatMap(([token, answer]) => (answer === undefined ? [] : [[token, answer] as const]));
+  // Such a question cannot be left unanswered, so that the run that asks it is ended.
+  if (known.length < answers.length) return handle.cancel({ reason: 'The user did not answer.' });
+  return handle.answerAll(Object.fromEntries(known));
+}
+
+/** The tokens of the answers that were not taken since their questions, or the run, were over. */
+function tooLate(error: unknown, answers: readonly GivenAnswer[]): readonly string[] {
+  if (!PilotageError.is(error)) return [];
+  const refused = error.data?.['refused'] ?? null;
+  const codeOf = (token: string) => (isJsonObject(refused) ? refused[token] : error.code);
+  return answers.flatMap(([token]) => (TOO_LATE.has(codeOf(token)) ? [token] : []));
+}
+
+const TOO_LATE: ReadonlySet<unknown> = new Set(['pause_not_found', 'run_ended']);
 
 /**
  * Checks answers to questions that are closed: they have to be the ones that were given.
  * @returns how far the client knows the turn when it has not heard what came of the first of them.
  * @throws PilotageError `pause_not_found`.
  */
-function assertAnsweredSo(
-  entries: readonly ResumeEntry[],
-  answered: Awaited<ReturnType<Thread['read']>>['answered'],
-): Known | undefined {
+function assertAnsweredSo(entries: readonly ResumeEntry[], answered: Answered): Known | undefined {
   let first: Known | undefined;
   for (const entry of entries) {
     const was = answered.get(entry.interruptId);
@@ -222,8 +228,8 @@ function assertOnce(resume: readonly ResumeEntry[]): void {
   throw new PilotageError('payload_invalid', `resume answers the interrupt ${twice} twice. Give one entry for each.`);
 }
 
-function assertWhole(given: readonly ResumeEntry[], open: readonly TaskPause[]): void {
-  const missing = open.filter(({ token }) => given.every(({ interruptId }) => interruptId !== token));
+function assertWhole(given: readonly GivenAnswer[], open: readonly TaskPause[]): void {
+  const missing = open.filter(({ token }) => given.every(([each]) => each !== token));
   if (missing.length === 0) return;
   const names = missing.map(({ token }) => token);
   const message = `resume has to answer all open interrupts; ${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} missing.`;

@@ -1,7 +1,6 @@
 /** Pauses as interrupts of AG-UI, and a client's answers to them. */
 import {
   asksForBudget,
-  defined,
   type EventPayloads,
   isJsonObject,
   type Json,
@@ -11,6 +10,7 @@ import {
 } from '#core';
 import { clientCallId } from '#messages';
 import type { PauseAnswer } from '#runtime';
+import { questionOf, shownOf } from '../pause-words.ts';
 import type { Mapper } from './mapper.ts';
 import type { Interrupt, ResumeEntry } from './protocol.ts';
 
@@ -39,13 +39,12 @@ const WHAT_BECAME: JsonObject = {
 
 /** The question as a client shows it. */
 export function interruptOf(pause: TaskPause, mapper: Mapper): Interrupt {
-  const { token, run, expiresAt, text } = pause;
+  const { token, run, expiresAt } = pause;
   const toolCallId = mapper.callOf(token) ?? clientCallId(pause);
-  const message = messageOf(shownOf(pause), text);
   return {
     id: token,
     reason: reasonOf(pause, toolCallId),
-    ...(message !== undefined && { message }),
+    message: questionOf(pause),
     ...(toolCallId !== undefined && { toolCallId }),
     responseSchema: schemaFor(pause),
     ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt).toISOString() }),
@@ -54,27 +53,12 @@ export function interruptOf(pause: TaskPause, mapper: Mapper): Interrupt {
   };
 }
 
-/** What a client is shown of a pause. A question of an agent is shown in full. Where the runtime itself asks, only the call is shown: errors may hold secrets. */
-function shownOf({ reason, wait, payload = {} }: TaskPause): JsonObject {
-  if (reason === 'approval_required' || reason === 'await_input' || wait !== undefined) return payload;
-  const { tool, args, budget, limit, used } = payload;
-  return defined({ tool, args, ...(asksForBudget({ reason, payload }) && { budget, limit, used }) });
-}
-
 function reasonOf(pause: TaskPause, toolCallId: string | undefined): string {
   const { reason, wait } = pause;
   if (asksForBudget(pause)) return 'pilotage:budget';
   if (reason === 'approval_required') return toolCallId === undefined ? 'confirmation' : 'tool_call';
   if (wait !== undefined) return 'input_required';
   return REASONS[reason] ?? `pilotage:${reason}`;
-}
-
-function messageOf(payload: JsonObject, text: string | undefined): string | undefined {
-  const { question, reason, tool, budget, limit, used } = payload;
-  const said = [text, question, reason].find((each) => typeof each === 'string' && each !== '');
-  if (typeof said === 'string') return said;
-  if (typeof budget === 'string') return `The budget is used up: ${used} of ${limit} (${budget}).`;
-  return typeof tool === 'string' ? `May ${tool} be called?` : undefined;
 }
 
 function schemaFor(pause: TaskPause): JsonObject {
@@ -108,7 +92,7 @@ export function pauseAnswerOf(
   if (status === 'cancelled') return kind === 'settle' || kind === 'payload' ? undefined : rejection(payload);
   switch (kind) {
     case 'answer':
-      return { kind, value: payload ?? null };
+      return { kind, value: pause.schema === undefined ? asWords(payload) : (payload ?? null) };
     case 'payload':
       return { kind, payload: isJsonObject(payload) ? payload : { text: wordsOf(payload) } };
     case 'settle':
@@ -138,6 +122,12 @@ function settlement(id: string, payload: Json | undefined): PauseAnswer {
   if (happened !== true || !isJsonObject(payload))
     throw unclear(id, '{ happened: true, value } or { happened: false }');
   return { kind: 'settle', happened, value: payload['value'] ?? null };
+}
+
+/** A call that asks without a schema gets words, as from every client: the form of such a question is `{ text }`. */
+function asWords(payload: Json | undefined): Json {
+  const text = isJsonObject(payload) && Object.keys(payload).length === 1 ? payload['text'] : undefined;
+  return text ?? payload ?? null;
 }
 
 function wordsOf(payload: Json | undefined): string {

@@ -1,8 +1,8 @@
 /** The result of a run as the result of an MCP tool's call. */
 import type { Json, JsonObject } from '#core';
 import type { PauseNotice, Run, RunResult } from '#runtime';
+import { questionOf } from '../pause-words.ts';
 import type { ErrorText } from '../problem.ts';
-import { questionOf } from './questions.ts';
 
 /** The texts that results are made of. */
 export interface ResultWords {

@@ -10,6 +10,7 @@ import {
   type RunEvent,
 } from '#core';
 import type { PauseAnswer, PauseNotice, Run } from '#runtime';
+import { loginOf, questionOf, shownArgsOf } from '../pause-words.ts';
 
 /** The fields of a pause on which the meaning of an answer depends. */
 export type AskedPause = Pick<PauseNotice, 'run' | 'token' | 'reason' | 'payload' | 'schema' | 'wait'>;
@@ -34,41 +35,14 @@ export function askableOf(capabilities: unknown): Askable {
 export function elicitationOf(pause: PauseNotice, askable: Askable): JsonObject | undefined {
   // Whoever runs the agent raises it.
   if (asksForBudget(pause)) return undefined;
-  const url = loginOf(pause);
-  const message = questionOf(pause);
+  const url = urlOf(pause);
+  const message = questionOf(pause, url !== undefined && askable.url);
   if (url !== undefined) return askable.url ? { mode: 'url', message, url, elicitationId: pause.token } : undefined;
   return askable.form ? { mode: 'form', message, requestedSchema: formOf(pause) } : undefined;
 }
 
-function loginOf({ reason, payload }: AskedPause): string | undefined {
-  const url = payload?.['url'];
-  return reason === 'external_event' && typeof url === 'string' ? url : undefined;
-}
-
-const MAX_SHOWN_ARGS = 2_000;
-
-/** The question in words, for a person. */
-export function questionOf(pause: PauseNotice): string {
-  const { reason, payload = {}, text } = pause;
-  if (asksForBudget(pause))
-    return `The run has reached its limit of ${payload['budget']}, which is ${payload['limit']}.`;
-  const words = payload['question'] ?? payload['message'] ?? payload['reason'];
-  const said = typeof words === 'string' ? words : (text ?? '');
-  const { tool, args } = payload;
-  const shown = args === undefined ? '' : ` with ${shownArgs(args)}`;
-  if (reason === 'client_tool') return `What does ${tool}${shown} come to? It is carried out by you.`;
-  const isOpen = pause.wait !== undefined || reason === 'await_input';
-  if (typeof tool !== 'string' || isOpen) return said === '' ? `The run waits (${reason.replaceAll('_', ' ')}).` : said;
-  if (reason === 'in_doubt') return `Nobody knows whether the call of ${tool}${shown} has happened. ${said}`.trim();
-  if (loginOf(pause) !== undefined) return `${tool} needs somebody to log in. ${said}`.trim();
-  return `May ${tool} be called${shown}? ${said}`.trim();
-}
-
-/** Whoever approves knows when they do not see all of it. */
-function shownArgs(args: Json): string {
-  const json = JSON.stringify(args);
-  const more = json.length - MAX_SHOWN_ARGS;
-  return more > 0 ? `${json.slice(0, MAX_SHOWN_ARGS)}… (${more} characters more, which are not shown here)` : json;
+function urlOf(pause: AskedPause): string | undefined {
+  return pause.reason === 'external_event' ? loginOf(pause) : undefined;
 }
 
 type Flat = string | number | boolean;
@@ -84,7 +58,7 @@ function formOf(pause: PauseNotice): JsonObject {
     return { type: 'object', properties: { happened, value }, required: ['happened'] };
   }
   if (reason === 'approval_required' && wait === undefined) {
-    const fields = Object.entries(argsOf(pause)).filter(([, value]) => isFlat(value));
+    const fields = Object.entries(shownArgsOf(pause)).filter(([, value]) => isFlat(value));
     const properties = fields.map(([name, value]) => [name, { type: typeof value, title: name, default: value }]);
     return { type: 'object', properties: Object.fromEntries(properties) };
   }
@@ -94,12 +68,6 @@ function formOf(pause: PauseNotice): JsonObject {
   const asJson =
     schema === undefined || schema['type'] === type['type'] ? {} : { description: `JSON: ${JSON.stringify(schema)}` };
   return { type: 'object', properties: { answer: { ...type, title: 'Answer', ...asJson } }, required: ['answer'] };
-}
-
-/** The arguments that the form lets people change. There are none when they are too long to be shown whole. */
-function argsOf({ payload }: AskedPause): JsonObject {
-  const args = payload?.['args'];
-  return args !== undefined && isJsonObject(args) && JSON.stringify(args).length <= MAX_SHOWN_ARGS ? args : {};
 }
 
 function isFlatForm({ type, properties }: JsonObject): boolean {
@@ -136,12 +104,12 @@ function accepted(pause: AskedPause, content: JsonObject): ClientAnswer {
   }
   if (wait !== undefined) return { kind: 'answer', value: valueIn(content, schema) };
   if (reason === 'await_input') return { kind: 'payload', payload: payloadOf(content, schema) };
-  if (reason !== 'approval_required') return loginOf(pause) === undefined ? { kind: 'resume' } : { kind: 'approve' };
+  if (reason !== 'approval_required') return urlOf(pause) === undefined ? { kind: 'resume' } : { kind: 'approve' };
   const { digest } = payload ?? {};
   const edited = Object.entries(content).filter(
-    ([name, value]) => isFlat(argsOf(pause)[name]) && argsOf(pause)[name] !== value,
+    ([name, value]) => isFlat(shownArgsOf(pause)[name]) && shownArgsOf(pause)[name] !== value,
   );
-  const args = edited.length === 0 ? {} : { args: { ...argsOf(pause), ...Object.fromEntries(edited) } };
+  const args = edited.length === 0 ? {} : { args: { ...shownArgsOf(pause), ...Object.fromEntries(edited) } };
   return { kind: 'approve', ...args, ...(typeof digest === 'string' ? { digest } : {}) };
 }
 
