@@ -16,6 +16,7 @@ import {
   type Backoff,
   type HandleSet,
   type InputSchema,
+  type Later,
   type NoHandles,
   type Reconciled,
   resultOf,
@@ -39,6 +40,8 @@ export interface NodePolicy {
   readonly backoff?: Backoff;
 }
 
+type MaybeLater<Raw> = Raw | Later | undefined;
+
 /** The options of a node with a function. */
 export interface CallOptions<Args, Raw, H extends HandleSet = NoHandles> {
   readonly description?: string;
@@ -49,8 +52,10 @@ export interface CallOptions<Args, Raw, H extends HandleSet = NoHandles> {
   readonly outputSchema?: Schema<Raw, unknown>;
   /** What the function does to the world. Default `once`, the safest. */
   readonly effect?: Effect;
-  /** The function. Its value must be JSON; no value means null. */
-  execute(args: Args, context: ToolContext<H>): Raw | Promise<Raw>;
+  /** The function. Its value must be JSON; no value means null. `later({ key })` in its place says that it comes later. */
+  execute(args: Args, context: ToolContext<H>): Raw | Later | Promise<Raw | Later>;
+  /** Asked whether the value is there when `execute` gave `later({ key, pollEveryMs })`, as that of a tool: it gives the value, or `undefined`. */
+  poll?(key: string, args: Args, context: ToolContext): MaybeLater<Raw> | Promise<MaybeLater<Raw>>;
   /** Live handles that the node needs. The nodes of a flow's run share them; a map has its own. */
   readonly handles?: H;
   readonly policy?: NodePolicy;
@@ -100,6 +105,7 @@ export const CALL: OptionShape<CallOptions<never, never>> = {
   outputSchema: 'schema?',
   effect: 'any?',
   execute: 'any',
+  poll: 'function?',
   handles: 'any?',
   policy: 'object?',
   needsApproval: 'any?',
@@ -143,7 +149,7 @@ export function callTool<Args, Raw, H extends HandleSet>(
   options: CallOptions<Args, Raw, H>,
 ): Tool {
   const { description = `The node ${String(name)} of a flow.`, outputSchema, effect = 'once', policy = {} } = options;
-  const { needsApproval, costUsd, reconcile, inDoubt, handles } = options;
+  const { needsApproval, costUsd, reconcile, poll, inDoubt, handles } = options;
   assertOptions(`The policy of the node ${String(name)}`, policy, POLICY);
   const { timeoutMs, retries = 0, backoff } = policy;
   const tool = {
@@ -154,7 +160,7 @@ export function callTool<Args, Raw, H extends HandleSet>(
     retries,
     // A value that is not a function stays unchanged: the check of the flow reports it.
     execute: retries > 0 && typeof options.execute === 'function' ? tryingAgain(options) : options.execute,
-    ...defined({ outputSchema, needsApproval, costUsd, reconcile, handles, inDoubt, timeoutMs, backoff }),
+    ...defined({ outputSchema, needsApproval, costUsd, reconcile, poll, handles, inDoubt, timeoutMs, backoff }),
     ...(options.undo === undefined
       ? {}
       : { undo: (args: Args, value: Raw) => ({ tool: undoOf(name), args: { args, value } }) }),
@@ -187,7 +193,7 @@ function tryingAgain<Args, Raw, H extends HandleSet>(
 ): CallOptions<Args, Raw, H>['execute'] {
   return (args, context) => {
     try {
-      const made = resultOf(options.execute(args, context), context) as Raw | Promise<Raw>;
+      const made = resultOf(options.execute(args, context), context) as ReturnType<typeof options.execute>;
       return isThenable(made)
         ? Promise.resolve(made).catch((thrown: unknown) => Promise.reject(mayPass(thrown)))
         : made;

@@ -42,7 +42,7 @@ const EFFECTS: readonly Effect[] = ['pure', 'read', 'keyed', 'once'];
 const IN_DOUBT: readonly ('hold' | 'tell')[] = ['hold', 'tell'];
 const CALL_KEYS = [
   ...['description', 'outputSchema', 'effect', 'timeoutMs', 'retries', 'backoff', 'needsApproval', 'costUsd'],
-  ...['reconcile', 'inDoubt', 'allowCycle', 'onError', 'onRejected'],
+  ...['poll', 'reconcile', 'inDoubt', 'allowCycle', 'onError', 'onRejected'],
 ];
 const KINDS = ['execute', 'router', 'join', 'map', 'flow'] as const;
 const ALL_KEYS = [...KINDS, 'inputSchema', 'itemSchema', 'concurrency', ...CALL_KEYS];
@@ -159,6 +159,7 @@ function callOptions(fields: Fields, reading: DocumentReading) {
     ...givenField('effect', fields, (part) => readOneOf(part, EFFECTS, reading) ?? 'pure'),
     ...givenField('needsApproval', fields, (part) => readNeedsApproval(part, reading)),
     ...givenField('costUsd', fields, (part) => numberOf(part, 0, reading)),
+    ...givenField('poll', fields, (part) => functionOf(part, reading) as () => unknown),
     ...givenField('reconcile', fields, (part) => functionOf(part, reading) as () => never),
     ...givenField('inDoubt', fields, (part) => readOneOf(part, IN_DOUBT, reading)),
     ...givenField('allowCycle', fields, (part) => flagOf(part, reading)),
