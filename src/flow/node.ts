@@ -31,6 +31,10 @@ import type { AsJson, Node, OutOf, Schema, Takes } from './types.ts';
 export interface NodePolicy {
   /** The time limit of one attempt, in milliseconds. Default 30,000. */
   readonly timeoutMs?: number;
+  /** Milliseconds until an attempt shows the first sign of life: a piece of its result, or a row of a stream. Default: as long as `idleMs` and `timeoutMs` let it. */
+  readonly firstByteMs?: number;
+  /** Milliseconds from one sign of life to the next, and to the first one where `firstByteMs` does not say. Default: as long as `timeoutMs` lets it. */
+  readonly idleMs?: number;
   /**
    * How many further attempts are made after a failed one. Default 0; a node with the effect `once` has none. With retries given, an error is
    * tried again unless the error says that this is useless: by `retryable: false`, or an HTTP status below 500 other than 429.
@@ -118,7 +122,13 @@ export const CALL: OptionShape<CallOptions<never, never>> = {
   onRejected: 'any?',
 };
 const NODE: OptionShape<NodeOptions<never, never, never>> = { ...CALL, inputSchema: 'schema?' };
-const POLICY: OptionShape<NodePolicy> = { timeoutMs: 'any?', retries: 'any?', backoff: 'any?' };
+const POLICY: OptionShape<NodePolicy> = {
+  timeoutMs: 'any?',
+  firstByteMs: 'any?',
+  idleMs: 'any?',
+  retries: 'any?',
+  backoff: 'any?',
+};
 
 /** A node of a flow. It runs once a round, when a node that leads to it has ended, or a router has picked it. */
 export function node<const Name extends string, const Raw, Args = Json, In = Args, H extends HandleSet = NoHandles>(
@@ -151,7 +161,7 @@ export function callTool<Args, Raw, H extends HandleSet>(
   const { description = `The node ${String(name)} of a flow.`, outputSchema, effect = 'once', policy = {} } = options;
   const { needsApproval, costUsd, reconcile, poll, inDoubt, handles } = options;
   assertOptions(`The policy of the node ${String(name)}`, policy, POLICY);
-  const { timeoutMs, retries = 0, backoff } = policy;
+  const { retries = 0, ...timing } = policy;
   const tool = {
     name,
     description,
@@ -160,7 +170,8 @@ export function callTool<Args, Raw, H extends HandleSet>(
     retries,
     // A value that is not a function stays unchanged: the check of the flow reports it.
     execute: retries > 0 && typeof options.execute === 'function' ? tryingAgain(options) : options.execute,
-    ...defined({ outputSchema, needsApproval, costUsd, reconcile, poll, handles, inDoubt, timeoutMs, backoff }),
+    ...defined({ outputSchema, needsApproval, costUsd, reconcile, poll, handles, inDoubt }),
+    ...timing,
     ...(options.undo === undefined
       ? {}
       : { undo: (args: Args, value: Raw) => ({ tool: undoOf(name), args: { args, value } }) }),
@@ -176,12 +187,12 @@ export function undoTool<Args, Raw, H extends HandleSet>(
 ): Tool | undefined {
   const { undo, effect = 'once', policy = {} } = options;
   if (undo === undefined) return undefined;
-  const { timeoutMs, retries = 0, backoff } = policy;
+  const { retries = 0, ...timing } = policy;
   const execute = ({ args, value }: { readonly args: Args; readonly value: Raw }, context: ToolContext): unknown =>
     undo.call(options, args, value, context);
   const description = `Undoes the node ${String(name)} of a flow.`;
   const tool = { name: undoOf(name), description, inputSchema: ANYTHING, effect, retries };
-  return { ...tool, execute, ...defined({ timeoutMs, backoff }) } as unknown as Tool;
+  return { ...tool, execute, ...timing } as unknown as Tool;
 }
 
 function undoOf(name: string): string {

@@ -46,3 +46,40 @@ describe('a value that comes later', () => {
     expect(polls).toHaveLength(12);
   });
 });
+
+describe('a node that is silent', () => {
+  it('ends at the limit of its policy, in a map and a document too', async () => {
+    const silent = (): Promise<never> => new Promise(() => {});
+    const options = { effect: 'keyed', execute: silent } as const;
+    const one = node('one', { ...options, policy: { firstByteMs: 2_000, idleMs: 9_000 } });
+    const each = map('each', { ...options, policy: { idleMs: 3_000 } });
+    const document = {
+      ...{ name: 'written', inputSchema: anything, entry: 'read', exit: 'read' },
+      nodes: { read: { execute: 'silent', effect: 'keyed', idleMs: 4_000 } },
+    };
+    const flows = [
+      flow({ name: 'one', inputSchema: anything, entry: one, exit: one }),
+      flow({ name: 'many', inputSchema: anything, entry: each, exit: each }),
+      flowFrom(document, { functions: { silent } }),
+    ];
+    const there = world({ agents: flows, journal: memoryJournal() });
+    const errors = flows.map(async (made) => {
+      const run: Run = await made.start(there.runtime, [1] as never, { identity: local('ana') });
+      await advanceUntil(there.clock, async () => (await there.journal.get(run.id))?.status === 'failed');
+      return (await run.result()) as { readonly error: { readonly code: string; readonly message: string } };
+    });
+    expect(await Promise.all(errors)).toMatchObject([
+      { error: { code: 'node_timeout', message: expect.stringContaining('said nothing in its first 2000 ms') } },
+      { error: { code: 'node_timeout', message: expect.stringContaining('said nothing for 3000 ms') } },
+      { error: { code: 'node_timeout', message: expect.stringContaining('said nothing for 4000 ms') } },
+    ]);
+  });
+
+  it('refuses a limit that is not a time', () => {
+    for (const policy of [{ idleMs: 0 }, { firstByteMs: 1.5 }]) {
+      const wrong = node('wrong', { execute: () => 1, policy });
+      const made = flow({ name: 'wrong', inputSchema: anything, entry: wrong, exit: wrong });
+      expect(() => world({ agents: [made] })).toThrow(expect.objectContaining({ code: 'invalid_config' }));
+    }
+  });
+});
