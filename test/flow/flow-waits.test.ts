@@ -1,4 +1,4 @@
-/** Nodes of flows wait as tools do: for a value that comes later, and no longer than they are told. */
+/** Nodes of flows wait as tools do: for a value that comes later, and no longer than they are told; what a document says of them is the same. */
 import { describe, expect, it } from 'vitest';
 import { type Flow, flow, map, node } from '#flow';
 import { flowFrom } from '#flow/document';
@@ -81,5 +81,30 @@ describe('a node that is silent', () => {
       const made = flow({ name: 'wrong', inputSchema: anything, entry: wrong, exit: wrong });
       expect(() => world({ agents: [made] })).toThrow(expect.objectContaining({ code: 'invalid_config' }));
     }
+  });
+});
+
+describe('a node of a document with undo', () => {
+  it('is undone when the run fails', async () => {
+    const undone: unknown[] = [];
+    const functions = {
+      book: (city: string) => `room in ${city}`,
+      cancel: (city: string, room: string) => undone.push([city, room]),
+      fail: () => {
+        throw new Error('no');
+      },
+    };
+    const document = {
+      ...{ name: 'trip', inputSchema: anything, entry: 'book', exit: 'fly', edges: [['book', 'fly']] },
+      nodes: { book: { execute: 'book', effect: 'keyed', undo: 'cancel' }, fly: { execute: 'fail', effect: 'pure' } },
+    };
+    const trip = flowFrom(document, { functions });
+    const { runtime } = world({ agents: [trip], journal: memoryJournal(), onFail: 'undo' });
+    const run: Run = await trip.start(runtime, 'Oslo', { identity: local('ana') });
+    expect(await run.result()).toMatchObject({
+      status: 'failed',
+      error: { data: { undo: { undone: [{ tool: 'book' }] } } },
+    });
+    expect(undone).toEqual([['Oslo', 'room in Oslo']]);
   });
 });

@@ -42,7 +42,7 @@ const EFFECTS: readonly Effect[] = ['pure', 'read', 'keyed', 'once'];
 const IN_DOUBT: readonly ('hold' | 'tell')[] = ['hold', 'tell'];
 const CALL_KEYS = [
   ...['description', 'outputSchema', 'effect', 'timeoutMs', 'firstByteMs', 'idleMs', 'retries', 'backoff'],
-  ...['needsApproval', 'costUsd', 'poll', 'reconcile', 'inDoubt', 'allowCycle', 'onError', 'onRejected'],
+  ...['needsApproval', 'costUsd', 'poll', 'reconcile', 'inDoubt', 'undo', 'allowCycle', 'onError', 'onRejected'],
 ];
 const KINDS = ['execute', 'router', 'join', 'map', 'flow'] as const;
 const ALL_KEYS = [...KINDS, 'inputSchema', 'itemSchema', 'concurrency', ...CALL_KEYS];
@@ -164,6 +164,7 @@ function callOptions(fields: Fields, reading: DocumentReading) {
     ...givenField('poll', fields, (part) => functionOf(part, reading) as () => unknown),
     ...givenField('reconcile', fields, (part) => functionOf(part, reading) as () => never),
     ...givenField('inDoubt', fields, (part) => readOneOf(part, IN_DOUBT, reading)),
+    ...givenField('undo', fields, (part) => functionOf(part, reading)),
     ...givenField('allowCycle', fields, (part) => flagOf(part, reading)),
     ...(Object.keys(timing).length === 0 ? {} : { policy: timing }),
   };
