@@ -58,6 +58,22 @@ describe('a model that waits', () => {
     expect(steps).toMatchObject([{ value: { woke: true } }, { kind: 'error', error: { code: 'superseded' } }]);
   });
 
+  it('waits for an event, and what does not fit its schema is refused where it is signalled', async () => {
+    const schema = { type: 'object', properties: { paid: { type: 'integer' } }, required: ['paid'] };
+    const model = scriptedModel([
+      { calls: [{ tool: 'wait_for_event', args: { key: 'order-17', schema } }] },
+      { text: 'It is paid.' },
+    ]);
+    const journal = memoryJournal();
+    const { runtime } = world({ planner: react({ model }), tools: [waitForEvent], journal });
+    const run = await start({ runtime });
+    await until(async () => (await journal.get(run.id))?.status === 'waiting');
+    await expect(runtime.signal('order-17', { paid: 'yes' })).rejects.toMatchObject({ code: 'payload_invalid' });
+    await runtime.signal('order-17', { paid: 90 });
+    expect(await run.result()).toMatchObject({ status: 'finished', answer: 'It is paid.' });
+    expect((await run.state()).steps[0]?.calls).toMatchObject([{ outcome: { kind: 'value', value: { paid: 90 } } }]);
+  });
+
   it('is answered through the run above, when a sub-agent asks', async () => {
     const below = scriptedModel([
       { calls: [{ tool: 'ask_user', args: { question: 'Which city?' } }] },
