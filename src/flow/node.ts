@@ -1,5 +1,5 @@
 /** Nodes that run a function: plain ones and joins, and what all nodes with a function have in common. */
-
+import type { StandardSchemaV1 } from '@standard-schema/spec';
 import {
   assertOptions,
   defined,
@@ -12,6 +12,7 @@ import {
   Thrown,
 } from '#core';
 import {
+  type AgentTool,
   type ApprovalGate,
   type Backoff,
   type HandleSet,
@@ -23,6 +24,7 @@ import {
   type Tool,
   type ToolContext,
   ToolFailure,
+  type ToolOptions,
 } from '#tools';
 import type { FlowFailure } from './error.ts';
 import type { GraphNode } from './graph.ts';
@@ -130,16 +132,33 @@ const POLICY: OptionShape<NodePolicy> = {
   backoff: 'any?',
 };
 
-/** A node of a flow. It runs once a round, when a node that leads to it has ended, or a router has picked it. */
+/** A tool as a node: what `tool` and `agentTool` give, with what a node has beside it. */
+export type NodeTool<S extends InputSchema, V> = (ToolOptions<S, HandleSet, V> | AgentTool<S>) &
+  Pick<CallOptions<never, never>, 'allowCycle' | 'onError' | 'onRejected'>;
+
+/** What a tool takes, before its schema's defaults and transforms. A JSON Schema says nothing to the types. */
+type TakenBy<S extends InputSchema> = S extends StandardSchemaV1<infer In> ? In : unknown;
+
+/**
+ * A node of a flow. It runs once a round, when a node that leads to it has ended, or a router has picked it. A tool in place of the options, such as `askUser`,
+ * is a node that calls it, with everything that the tool says of itself.
+ */
 export function node<const Name extends string, const Raw, Args = Json, In = Args, H extends HandleSet = NoHandles>(
   name: Name,
-  options: NodeOptions<Args, In, Raw, H>,
-): Node<Name, In, AsJson<Raw>> {
+  options: NodeOptions<Args, In, Raw, H> & { readonly name?: never },
+): Node<Name, In, AsJson<Raw>>;
+export function node<const Name extends string, S extends InputSchema, V>(
+  name: Name,
+  tool: NodeTool<S, V>,
+): Node<Name, TakenBy<S>, unknown extends V ? Json : AsJson<Exclude<V, Later>>>;
+export function node(name: string, given: object): GraphNode {
   if (isOptionsRecord(name)) {
     const message = "node takes its name first, and its options behind it: node('classify', { inputSchema, execute }).";
     throw new PilotageError('invalid_config', message);
   }
-  assertOptions(`The node ${String(name)}`, options, NODE);
+  if (isOptionsRecord(given) && 'name' in given) return toolNode(name, given as NodeTool<InputSchema, unknown>);
+  assertOptions(`The node ${String(name)}`, given, NODE);
+  const options = given as NodeOptions<never, never, unknown>;
   const { effect = 'once', allowCycle = false, inputSchema = ANYTHING } = options;
   return Object.freeze({
     name,
@@ -151,6 +170,29 @@ export function node<const Name extends string, const Raw, Args = Json, In = Arg
     ...failureEdges(options),
   });
 }
+
+/** The tool gets the name of the node. Whether the rest can be is asked as of every tool. */
+function toolNode(name: string, options: NodeTool<InputSchema, unknown>): GraphNode {
+  const { allowCycle = false, onError, onRejected, ...own } = options;
+  const given = ELSEWHERE.filter((option) => Reflect.get(own, option) !== undefined);
+  if (given.length > 0) {
+    const message = `The node ${name} is made from a tool with ${given.join(', ')}, which a node cannot have. Leave that out: node(${JSON.stringify(name)}, { effect, execute, undo }) names what the tool does, and undo(input, value, context) undoes it.`;
+    throw new PilotageError('invalid_config', message);
+  }
+  const { effect = 'once' } = own;
+  const tool = { ...own, name };
+  return Object.freeze({
+    name,
+    kind: 'node',
+    tool,
+    effect,
+    allowCycle,
+    ...failureEdges({ ...defined({ onError, onRejected }) }),
+  });
+}
+
+/** `undo` of a tool names another tool of its agent, which a flow does not have; the others tell a planner that listens. */
+const ELSEWHERE: readonly (keyof ToolOptions)[] = ['undo', 'background', 'handsOver'];
 
 /** The tool of a function in a flow. */
 export function callTool<Args, Raw, H extends HandleSet>(

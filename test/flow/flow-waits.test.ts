@@ -1,11 +1,13 @@
 /** Nodes of flows wait as tools do: for a value that comes later, and no longer than they are told; what a document says of them is the same. */
 import { describe, expect, it } from 'vitest';
-import { type Flow, flow, map, node } from '#flow';
+import type { RunView } from '#core';
+import { edge, type Flow, flow, join, map, node } from '#flow';
 import { flowFrom } from '#flow/document';
 import { memoryJournal } from '#journal';
-import { type Json, local, type Run } from '#pilotage';
-import { later } from '#pilotage/tools';
-import { advanceUntil } from '../kit/waiting.ts';
+import { agent, agentTool, type Json, local, type Run } from '#pilotage';
+import { askUser, later, sleep, waitForEvent } from '#pilotage/tools';
+import { make } from '../kit/tools.ts';
+import { advanceUntil, until } from '../kit/waiting.ts';
 import { type World, world } from '../kit/world.ts';
 
 const anything = {};
@@ -106,5 +108,66 @@ describe('a node of a document with undo', () => {
       error: { data: { undo: { undone: [{ tool: 'book' }] } } },
     });
     expect(undone).toEqual([['Oslo', 'room in Oslo']]);
+  });
+});
+
+describe('a tool as a node', () => {
+  it('asks, sleeps, waits for an event and polls, under the name of the node', async () => {
+    const question = node('question', { effect: 'pure', execute: () => ({ question: 'Which city?' }) });
+    const city = node('city', askUser);
+    const rest = node('rest', { effect: 'pure', execute: () => ({ seconds: 60 }) });
+    const nap = node('nap', sleep);
+    const key = node('key', { effect: 'pure', execute: () => ({ key: 'order-17' }) });
+    const paid = node('paid', waitForEvent);
+    let polls = 0;
+    const render = node('render', {
+      ...make('film', () => later({ key: 'film', pollEveryMs: 1_000 }), {
+        effect: 'once',
+        poll: () => (++polls < 3 ? undefined : 'film.mp4'),
+      }),
+      allowCycle: false,
+    });
+    const all = join('all', { of: [city, nap, paid, render], effect: 'pure', execute: (values) => values });
+    const start = node('start', { effect: 'pure', execute: () => ({}) });
+    const trip = flow({
+      ...{ name: 'trip', inputSchema: anything, entry: start, exit: all },
+      edges: [
+        ...[question, rest, key, render].map((to) => edge(start, to as typeof render)),
+        ...[edge(question, city), edge(rest, nap), edge(key, paid)],
+      ],
+    });
+    const there = world({ agents: [trip], journal: memoryJournal() });
+    const run: Run = await trip.start(there.runtime, {} as never, { identity: local('ana') });
+    await until(async () => (await run.state()).pauses.length > 0);
+    await run.answer(undefined, { kind: 'answer', value: 'Oslo' });
+    await there.runtime.signal('order-17', 90);
+    await advanceUntil(there.clock, async () => (await there.journal.get(run.id))?.status === 'finished');
+    expect(await run.payload()).toEqual({ city: 'Oslo', nap: { woke: true }, paid: 90, render: 'film.mp4' });
+  });
+
+  it('is carried out by an agent, when it is the tool of one', async () => {
+    const writer = agent({
+      name: 'writer',
+      planner: (view: RunView) => ({ kind: 'finish', reason: 'goal', payload: `About ${view.query}.` }),
+    });
+    const write = node('write', agentTool(writer, { description: 'Writes.', effect: 'pure' }));
+    const made = flow({ name: 'made', inputSchema: anything, entry: write, exit: write });
+    const { runtime } = world({ agents: [made], journal: memoryJournal() });
+    expect(await made.run(runtime, { input: 'fjords' } as never, { identity: local('ana') })).toBe('About fjords.');
+  });
+
+  it('is refused when it has what a node cannot have', () => {
+    const undo = () => ({ tool: 'cancel', args: {} });
+    expect(() =>
+      node(
+        'book',
+        make('book', () => 1, { undo }),
+      ),
+    ).toThrow(
+      expect.objectContaining({
+        code: 'invalid_config',
+        message: expect.stringContaining('made from a tool with undo'),
+      }),
+    );
   });
 });
