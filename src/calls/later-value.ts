@@ -1,7 +1,7 @@
 /** A call that has been made, and whose value comes later: by a signal, or because its tool is asked for it again and again. */
 import { defined, type Json, type LaterValue, LazySignal, type Outcome, timeAfter } from '#core';
 import type { WaitState } from '#state';
-import { jsonSchemaOf, type Later, type ReadyFunction } from '#tools';
+import { isLater, jsonSchemaOf, type Later, type ReadyFunction } from '#tools';
 import type { Call, DispatchPorts, WaitsAsk } from './call-ports.ts';
 import { CallContext } from './context.ts';
 import { outcomeOfValue } from './model-output.ts';
@@ -14,10 +14,10 @@ interface Waiting {
   readonly startedAt: number;
 }
 
-/** The call has been made: what it waits for. */
-export function waitsForValue({ key, pollEveryMs, expiresInMs }: Later, of: Waiting, now: number): WaitsAsk {
+/** The call has been made: what it waits for. @param wait the number of the wait: above 1 when `poll` says what is waited for from now on. */
+export function waitsForValue({ key, pollEveryMs, expiresInMs }: Later, of: Waiting, now: number, wait = 1): WaitsAsk {
   const expiresAt = expiresInMs === undefined ? undefined : timeAfter(now, expiresInMs);
-  return asked({ key, ...defined({ pollEveryMs: of.tool.source.poll && pollEveryMs, expiresAt }) }, 1, of, now);
+  return asked({ key, ...defined({ pollEveryMs: of.tool.source.poll && pollEveryMs, expiresAt }) }, wait, of, now);
 }
 
 function asked(later: LaterValue, wait: number, { tool, startedAt }: Waiting, now: number, again?: string): WaitsAsk {
@@ -77,18 +77,21 @@ async function poll(of: Waiting, later: LaterValue, wait: number, ports: Dispatc
   const { source, timeoutMs } = tool;
   const signal = new LazySignal();
   const context = new CallContext(call, ports, signal, 1);
-  const isOpen = { kind: 'open' as const };
-  const found = await call.attempt.run(
+  const stillOpen = (): WaitsAsk => asked(later, wait + 1, of, ports.clock.now());
+  return call.attempt.run(
     () => source.poll?.(later.key, args as never, context),
-    (settled): Outcome | typeof isOpen | Promise<Outcome> => {
+    (settled): Outcome | WaitsAsk | Promise<Outcome> => {
       context.end();
       if (settled.kind === 'value') {
-        return settled.value === undefined ? isOpen : outcomeOfValue(settled.value, of, ports);
+        const { value } = settled;
+        if (value === undefined) return stillOpen();
+        return isLater(value)
+          ? waitsForValue(value, of, ports.clock.now(), wait + 1)
+          : outcomeOfValue(value, of, ports);
       }
-      if (call.attempt.aborted || mayRetry(settled, undefined)) return isOpen;
+      if (call.attempt.aborted || mayRetry(settled, undefined)) return stillOpen();
       return failedOutcome(settledError(settled, tool, undefined), tool.schema.name, 1);
     },
     { timeoutMs, signal },
   );
-  return found.kind === 'open' ? asked(later, wait + 1, of, ports.clock.now()) : found;
 }

@@ -12,6 +12,7 @@ export {
   join,
   type NodeOptions,
   type NodePolicy,
+  type NodeTool,
   node,
 } from './node.ts';
 export type { PredicateBranch, RoutePolicy, Router, RouterNode, RouterOptions } from './router.ts';

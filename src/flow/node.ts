@@ -1,5 +1,5 @@
 /** Nodes that run a function: plain ones and joins, and what all nodes with a function have in common. */
-
+import type { StandardSchemaV1 } from '@standard-schema/spec';
 import {
   assertOptions,
   defined,
@@ -12,16 +12,19 @@ import {
   Thrown,
 } from '#core';
 import {
+  type AgentTool,
   type ApprovalGate,
   type Backoff,
   type HandleSet,
   type InputSchema,
+  type Later,
   type NoHandles,
   type Reconciled,
   resultOf,
   type Tool,
   type ToolContext,
   ToolFailure,
+  type ToolOptions,
 } from '#tools';
 import type { FlowFailure } from './error.ts';
 import type { GraphNode } from './graph.ts';
@@ -30,6 +33,10 @@ import type { AsJson, Node, OutOf, Schema, Takes } from './types.ts';
 export interface NodePolicy {
   /** The time limit of one attempt, in milliseconds. Default 30,000. */
   readonly timeoutMs?: number;
+  /** Milliseconds until an attempt shows the first sign of life: a piece of its result, or a row of a stream. Default: as long as `idleMs` and `timeoutMs` let it. */
+  readonly firstByteMs?: number;
+  /** Milliseconds from one sign of life to the next, and to the first one where `firstByteMs` does not say. Default: as long as `timeoutMs` lets it. */
+  readonly idleMs?: number;
   /**
    * How many further attempts are made after a failed one. Default 0; a node with the effect `once` has none. With retries given, an error is
    * tried again unless the error says that this is useless: by `retryable: false`, or an HTTP status below 500 other than 429.
@@ -38,6 +45,8 @@ export interface NodePolicy {
   /** The wait before each further attempt. */
   readonly backoff?: Backoff;
 }
+
+type MaybeLater<Raw> = Raw | Later | undefined;
 
 /** The options of a node with a function. */
 export interface CallOptions<Args, Raw, H extends HandleSet = NoHandles> {
@@ -49,8 +58,10 @@ export interface CallOptions<Args, Raw, H extends HandleSet = NoHandles> {
   readonly outputSchema?: Schema<Raw, unknown>;
   /** What the function does to the world. Default `once`, the safest. */
   readonly effect?: Effect;
-  /** The function. Its value must be JSON; no value means null. */
-  execute(args: Args, context: ToolContext<H>): Raw | Promise<Raw>;
+  /** The function. Its value must be JSON; no value means null. `later({ key })` in its place says that it comes later. */
+  execute(args: Args, context: ToolContext<H>): Raw | Later | Promise<Raw | Later>;
+  /** Asked whether the value is there when `execute` gave `later({ key, pollEveryMs })`, as that of a tool: it gives the value, or `undefined`. */
+  poll?(key: string, args: Args, context: ToolContext): MaybeLater<Raw> | Promise<MaybeLater<Raw>>;
   /** Live handles that the node needs. The nodes of a flow's run share them; a map has its own. */
   readonly handles?: H;
   readonly policy?: NodePolicy;
@@ -100,6 +111,7 @@ export const CALL: OptionShape<CallOptions<never, never>> = {
   outputSchema: 'schema?',
   effect: 'any?',
   execute: 'any',
+  poll: 'function?',
   handles: 'any?',
   policy: 'object?',
   needsApproval: 'any?',
@@ -112,18 +124,41 @@ export const CALL: OptionShape<CallOptions<never, never>> = {
   onRejected: 'any?',
 };
 const NODE: OptionShape<NodeOptions<never, never, never>> = { ...CALL, inputSchema: 'schema?' };
-const POLICY: OptionShape<NodePolicy> = { timeoutMs: 'any?', retries: 'any?', backoff: 'any?' };
+const POLICY: OptionShape<NodePolicy> = {
+  timeoutMs: 'any?',
+  firstByteMs: 'any?',
+  idleMs: 'any?',
+  retries: 'any?',
+  backoff: 'any?',
+};
 
-/** A node of a flow. It runs once a round, when a node that leads to it has ended, or a router has picked it. */
+/** A tool as a node: what `tool` and `agentTool` give, with what a node has beside it. */
+export type NodeTool<S extends InputSchema, V> = (ToolOptions<S, HandleSet, V> | AgentTool<S>) &
+  Pick<CallOptions<never, never>, 'allowCycle' | 'onError' | 'onRejected'>;
+
+/** What a tool takes, before its schema's defaults and transforms. A JSON Schema says nothing to the types. */
+type TakenBy<S extends InputSchema> = S extends StandardSchemaV1<infer In> ? In : unknown;
+
+/**
+ * A node of a flow. It runs once a round, when a node that leads to it has ended, or a router has picked it. A tool in place of the options, such as `askUser`,
+ * is a node that calls it, with everything that the tool says of itself.
+ */
 export function node<const Name extends string, const Raw, Args = Json, In = Args, H extends HandleSet = NoHandles>(
   name: Name,
-  options: NodeOptions<Args, In, Raw, H>,
-): Node<Name, In, AsJson<Raw>> {
+  options: NodeOptions<Args, In, Raw, H> & { readonly name?: never },
+): Node<Name, In, AsJson<Raw>>;
+export function node<const Name extends string, S extends InputSchema, V>(
+  name: Name,
+  tool: NodeTool<S, V>,
+): Node<Name, TakenBy<S>, unknown extends V ? Json : AsJson<Exclude<V, Later>>>;
+export function node(name: string, given: object): GraphNode {
   if (isOptionsRecord(name)) {
     const message = "node takes its name first, and its options behind it: node('classify', { inputSchema, execute }).";
     throw new PilotageError('invalid_config', message);
   }
-  assertOptions(`The node ${String(name)}`, options, NODE);
+  if (isOptionsRecord(given) && 'name' in given) return toolNode(name, given as NodeTool<InputSchema, unknown>);
+  assertOptions(`The node ${String(name)}`, given, NODE);
+  const options = given as NodeOptions<never, never, unknown>;
   const { effect = 'once', allowCycle = false, inputSchema = ANYTHING } = options;
   return Object.freeze({
     name,
@@ -136,6 +171,29 @@ export function node<const Name extends string, const Raw, Args = Json, In = Arg
   });
 }
 
+/** The tool gets the name of the node. Whether the rest can be is asked as of every tool. */
+function toolNode(name: string, options: NodeTool<InputSchema, unknown>): GraphNode {
+  const { allowCycle = false, onError, onRejected, ...own } = options;
+  const given = ELSEWHERE.filter((option) => Reflect.get(own, option) !== undefined);
+  if (given.length > 0) {
+    const message = `The node ${name} is made from a tool with ${given.join(', ')}, which a node cannot have. Leave that out: node(${JSON.stringify(name)}, { effect, execute, undo }) names what the tool does, and undo(input, value, context) undoes it.`;
+    throw new PilotageError('invalid_config', message);
+  }
+  const { effect = 'once' } = own;
+  const tool = { ...own, name };
+  return Object.freeze({
+    name,
+    kind: 'node',
+    tool,
+    effect,
+    allowCycle,
+    ...failureEdges({ ...defined({ onError, onRejected }) }),
+  });
+}
+
+/** `undo` of a tool names another tool of its agent, which a flow does not have; the others tell a planner that listens. */
+const ELSEWHERE: readonly (keyof ToolOptions)[] = ['undo', 'background', 'handsOver'];
+
 /** The tool of a function in a flow. */
 export function callTool<Args, Raw, H extends HandleSet>(
   name: string,
@@ -143,9 +201,9 @@ export function callTool<Args, Raw, H extends HandleSet>(
   options: CallOptions<Args, Raw, H>,
 ): Tool {
   const { description = `The node ${String(name)} of a flow.`, outputSchema, effect = 'once', policy = {} } = options;
-  const { needsApproval, costUsd, reconcile, inDoubt, handles } = options;
+  const { needsApproval, costUsd, reconcile, poll, inDoubt, handles } = options;
   assertOptions(`The policy of the node ${String(name)}`, policy, POLICY);
-  const { timeoutMs, retries = 0, backoff } = policy;
+  const { retries = 0, ...timing } = policy;
   const tool = {
     name,
     description,
@@ -154,7 +212,8 @@ export function callTool<Args, Raw, H extends HandleSet>(
     retries,
     // A value that is not a function stays unchanged: the check of the flow reports it.
     execute: retries > 0 && typeof options.execute === 'function' ? tryingAgain(options) : options.execute,
-    ...defined({ outputSchema, needsApproval, costUsd, reconcile, handles, inDoubt, timeoutMs, backoff }),
+    ...defined({ outputSchema, needsApproval, costUsd, reconcile, poll, handles, inDoubt }),
+    ...timing,
     ...(options.undo === undefined
       ? {}
       : { undo: (args: Args, value: Raw) => ({ tool: undoOf(name), args: { args, value } }) }),
@@ -170,12 +229,12 @@ export function undoTool<Args, Raw, H extends HandleSet>(
 ): Tool | undefined {
   const { undo, effect = 'once', policy = {} } = options;
   if (undo === undefined) return undefined;
-  const { timeoutMs, retries = 0, backoff } = policy;
+  const { retries = 0, ...timing } = policy;
   const execute = ({ args, value }: { readonly args: Args; readonly value: Raw }, context: ToolContext): unknown =>
     undo.call(options, args, value, context);
   const description = `Undoes the node ${String(name)} of a flow.`;
   const tool = { name: undoOf(name), description, inputSchema: ANYTHING, effect, retries };
-  return { ...tool, execute, ...defined({ timeoutMs, backoff }) } as unknown as Tool;
+  return { ...tool, execute, ...timing } as unknown as Tool;
 }
 
 function undoOf(name: string): string {
@@ -187,7 +246,7 @@ function tryingAgain<Args, Raw, H extends HandleSet>(
 ): CallOptions<Args, Raw, H>['execute'] {
   return (args, context) => {
     try {
-      const made = resultOf(options.execute(args, context), context) as Raw | Promise<Raw>;
+      const made = resultOf(options.execute(args, context), context) as ReturnType<typeof options.execute>;
       return isThenable(made)
         ? Promise.resolve(made).catch((thrown: unknown) => Promise.reject(mayPass(thrown)))
         : made;

@@ -1,5 +1,6 @@
 /** Tools that give their result piece by piece. */
-import { fieldOf } from '#core';
+import { fieldOf, PilotageError } from '#core';
+import { isLater } from './later.ts';
 import type { ToolContext } from './tool.ts';
 
 /** Who hears the pieces. */
@@ -9,8 +10,8 @@ interface Hearer extends Pick<ToolContext, 'emit'> {
 }
 
 /**
- * What `execute` has made. Each value that a generator yields is sent as a piece, and the last one is the value of the call; `null` when
- * there is none. A generator is asked for more as long as somebody waits for its value, also for the grace after an abort; then it is closed.
+ * What `execute` has made. Each value that a generator yields is sent as a piece. The value of the call is what it returns, or else the last one that it has
+ * yielded; `null` when there is none. A generator is asked for more as long as somebody waits for its value, also for the grace after an abort; then it is closed.
  */
 export function resultOf(made: unknown, context: Hearer): unknown {
   return isAsyncIterable(made) ? lastOf(made, context) : made;
@@ -22,9 +23,9 @@ function isAsyncIterable(made: unknown): made is AsyncIterable<unknown> {
 
 function lastOf(values: AsyncIterable<unknown>, context: Hearer): Promise<unknown> {
   const { over } = context;
-  if (over === undefined) return drain(values, context);
+  const source = closedOnce(values);
+  if (over === undefined) return drain(source, context);
   return new Promise((resolve, reject) => {
-    const source = closedOnce(values);
     // What its `finally` throws is the error of an attempt that was given up.
     const leave = (): void => void source.return().then(() => reject(over.reason), reject);
     if (over.aborted) return leave();
@@ -33,38 +34,54 @@ function lastOf(values: AsyncIterable<unknown>, context: Hearer): Promise<unknow
       over.removeEventListener('abort', leave);
       if (!over.aborted) settle();
     };
-    drain({ [Symbol.asyncIterator]: () => source }, context).then(
+    drain(source, context).then(
       (value) => unlessLeft(() => resolve(value)),
       (error: unknown) => unlessLeft(() => reject(error)),
     );
   });
 }
 
-async function drain(values: AsyncIterable<unknown>, { emit, over }: Hearer): Promise<unknown> {
+async function drain(source: Source, { emit, over }: Hearer): Promise<unknown> {
   let last: unknown = null;
   let pieces = 0;
-  for await (last of values) {
+  for await (last of { [Symbol.asyncIterator]: () => source }) {
+    if (isLater(last)) throw new PilotageError('invalid_config', YIELDED_LATER);
     emit(last);
     pieces += 1;
     // A generator that never waits would let no timer of the process run, not even the one of its own time limit.
     if (pieces % PIECES_A_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
     if (over?.aborted === true) break;
   }
-  return last;
+  return source.returned === undefined ? last : source.returned;
 }
 
+const YIELDED_LATER =
+  'A generator has yielded later({ … }), which cannot be a piece of the result. Return it: return later({ key }) ends the attempt, and the call waits for its value.';
 const PIECES_A_TURN = 64;
 
+interface Source extends Required<Pick<AsyncIterator<unknown>, 'next' | 'return'>> {
+  /** What the generator returned at its end. */
+  readonly returned: unknown;
+}
+
 /** The iterator of the values, which is closed once, however often it is asked to. */
-function closedOnce(values: AsyncIterable<unknown>): Required<Pick<AsyncIterator<unknown>, 'next' | 'return'>> {
+function closedOnce(values: AsyncIterable<unknown>): Source {
   const source = values[Symbol.asyncIterator]();
   let closed: Promise<IteratorResult<unknown>> | undefined;
+  let returned: unknown;
   const close = async (): Promise<IteratorResult<unknown>> => {
     await source.return?.();
     return { done: true, value: undefined };
   };
   return {
-    next: () => source.next(),
+    get returned() {
+      return returned;
+    },
+    next: async () => {
+      const result = await source.next();
+      if (result.done === true) returned = result.value;
+      return result;
+    },
     return: () => {
       closed ??= close();
       return closed;

@@ -114,11 +114,10 @@ export function readyTool(tool: AnyTool, provider: NamedTool['provider'] | undef
     return readyFunction(tool, owner, readyOf(tool, owner, offered), provider?.hosted === true ? 0 : costMicroUsd);
   }
   const ready = readyOf(tool, owner);
-  if ('execute' in tool || 'costUsd' in tool || 'handles' in tool) {
-    throw new PilotageError(
-      'invalid_config',
-      `${owner} is carried out by an agent: leave out execute, handles and costUsd. It costs what the agent's runs use.`,
-    );
+  const beside = NOT_OF_AGENTS.filter((option) => Reflect.get(tool, option) !== undefined);
+  if (beside.length > 0) {
+    const message = `${owner} is carried out by an agent: leave out ${beside.join(', ')}. It costs what the agent's runs use, and limits.deadlineMs of the agent is its time.`;
+    throw new PilotageError('invalid_config', message);
   }
   if (tool.prompt !== undefined && typeof tool.prompt !== 'function') {
     const message = `${owner} has the prompt ${shownAmount(tool.prompt)}; give a function that makes a text of the arguments.`;
@@ -130,6 +129,12 @@ export function readyTool(tool: AnyTool, provider: NamedTool['provider'] | undef
 const NOT_OF_CLIENTS: readonly (keyof Tool)[] = [
   ...(['execute', 'poll', 'reconcile', 'inDoubt', 'handles', 'firstByteMs', 'idleMs'] as const),
   ...(['retries', 'backoff', 'concurrency', 'background', 'costUsd', 'handsOver'] as const),
+];
+
+/** What an attempt of a function has. */
+const NOT_OF_AGENTS: readonly (keyof Tool)[] = [
+  ...(['execute', 'poll', 'reconcile', 'inDoubt', 'handles', 'timeoutMs', 'firstByteMs', 'idleMs'] as const),
+  ...(['retries', 'backoff', 'costUsd', 'toModelOutput', 'handsOver'] as const),
 ];
 
 /** A call of it is made once, by somebody else: how an attempt goes is not ours to say. */

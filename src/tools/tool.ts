@@ -236,7 +236,8 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
   readonly effect?: Effect;
   /**
    * Makes the call. The value must be JSON. Throw a `ToolFailure` to say whether trying again may help. An async generator sends each value
-   * that it yields as a piece, as `context.emit` does; the last one is the value. `later({ key })` in place of the value says that it comes later.
+   * that it yields as a piece, as `context.emit` does; the value is what it returns, or else the last one. `later({ key })` in place of the value says that it comes
+   * later; a generator returns it.
    */
   execute(args: InputOf<S>, context: ToolContext<H>): V | Promise<V> | AsyncIterable<V>;
   /**
@@ -250,8 +251,8 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
     readonly output: V;
   }): ToolResultOutput | PromiseLike<ToolResultOutput>;
   /**
-   * Asked whether the value of a call is there whose `execute` gave `later({ key, pollEveryMs })`: it gives the value, or `undefined` when it is not there yet. It must
-   * do nothing to the world. A failure that may pass is asked again at the next time; any other is the outcome of the call.
+   * Asked whether the value of a call is there whose `execute` gave `later({ key, pollEveryMs })`: it gives the value, `undefined` when it is not there yet, or
+   * `later({ … })` again: the key, the times and the expiry from now on. It must do nothing to the world. A failure that may pass is asked again at the next time; any other is the outcome of the call.
    */
   poll?(key: string, args: InputOf<S>, context: ToolContext): unknown;
   /**

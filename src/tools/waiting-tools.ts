@@ -52,7 +52,7 @@ export const sleep: Tool = tool({
   },
 });
 
-/** Waits for an event of the outside, which `runtime.signal(key, payload)` tells. Value: the payload. */
+/** Waits for an event of the outside, which `runtime.signal(key, payload)` tells; a payload that does not fit `schema` is refused there. Value: the payload. */
 export const waitForEvent: Tool = tool({
   name: 'wait_for_event',
   description:
@@ -67,10 +67,19 @@ export const waitForEvent: Tool = tool({
         minimum: 0,
         description: 'When to give up. Leave it out to wait as long as it takes.',
       },
+      schema: {
+        type: 'object',
+        description:
+          'JSON Schema of what comes with it: anything else is refused. Leave it out to take whatever comes.',
+      },
     },
     required: ['key'],
     additionalProperties: false,
   },
-  execute: ({ key, timeout_seconds: seconds }, context) =>
-    context.event({ key: key as string, ...(seconds === undefined ? {} : { timeoutMs: Number(seconds) * 1_000 }) }),
+  execute: ({ key, timeout_seconds: seconds, schema }, context) =>
+    context.event({
+      key: key as string,
+      ...(seconds === undefined ? {} : { timeoutMs: Number(seconds) * 1_000 }),
+      ...(schema === undefined ? {} : { schema: schema as JsonObject }),
+    }),
 });

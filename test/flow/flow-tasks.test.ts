@@ -5,7 +5,7 @@ import { type Effect, type Identity, type Json, local } from '#core';
 import { edge, type Flow, flow, join, MAX_ITEMS, map, node, predicateRouter } from '#flow';
 import { react } from '#planners/react';
 import { scriptedModel } from '#testing';
-import { ToolFailure } from '#tools';
+import { type ToolContext, ToolFailure } from '#tools';
 import { call, script } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
 import { failureOf, placed } from '../kit/flows.ts';
@@ -24,7 +24,7 @@ function noting<T, V>(list: T[], what: T, value: V): V {
 /** One node around a function. */
 function around<In, Out>(
   name: string,
-  execute: (value: In, context: Parameters<Parameters<typeof node>[1]['execute']>[1]) => Out,
+  execute: (value: In, context: ToolContext) => Out,
   budget: { readonly deadlineMs?: number; readonly hops?: number } = {},
 ) {
   const only = node('work', { effect: 'read', execute });

@@ -14,7 +14,8 @@ import {
   predicateRouter,
   unionRouter,
 } from '#flow';
-import { createRuntime, handle, type Identity, type Json, type Run, type ToolContext } from '#pilotage';
+import { createRuntime, handle, type Identity, type Json, type Run, type ToolContext, tool } from '#pilotage';
+import { askUser, later } from '#pilotage/tools';
 
 const text = z.object({ text: z.string() });
 const count = node('count', { inputSchema: text, effect: 'pure', execute: (args) => args.text.length });
@@ -42,6 +43,22 @@ describe('nodes', () => {
     expectTypeOf<InOf<typeof plan>>().toEqualTypeOf<{ days?: number | undefined; at: string }>();
     // A date is text for the next node.
     expectTypeOf<OutOf<typeof plan>>().toEqualTypeOf<string>();
+  });
+
+  it('made from tools take and give what these do', () => {
+    const length = tool({
+      name: 'length',
+      description: 'Counts.',
+      inputSchema: text,
+      execute: (args) => args.text.length,
+    });
+    expectTypeOf(node('length', length)).toEqualTypeOf<Node<'length', { text: string }, number>>();
+    expectTypeOf(node('ask', askUser)).toEqualTypeOf<Node<'ask', unknown, Json>>();
+  });
+
+  it('that give a value later are of the type of the value', () => {
+    const render = node('render', { execute: () => later({ key: 'film' }), poll: (film) => ({ film }) });
+    expectTypeOf<OutOf<typeof render>>().toEqualTypeOf<{ film: string }>();
   });
 
   it('give their values as JSON, with the words of a union kept', () => {

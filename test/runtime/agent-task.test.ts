@@ -625,3 +625,13 @@ describe('beside tasks that a planner spawns', () => {
     expect(only(await collect(run), 'task.group_resolved')).toEqual([]);
   });
 });
+
+describe('a tool whose calls are tasks', () => {
+  it('is refused with what only an attempt of a function has, and is not without its time limit in silence', () => {
+    const timed: object = { timeoutMs: 5, retries: 1 };
+    const message = "leave out timeoutMs, retries. It costs what the agent's runs use";
+    expect(() => world({ planner: script(), tools: [carried('asks', giveArgs, [], timed)] })).toThrow(
+      expect.objectContaining({ code: 'invalid_config', message: expect.stringContaining(message) }),
+    );
+  });
+});

@@ -5,6 +5,7 @@ import { edge, flow, node } from '#flow';
 import { memoryJournal } from '#journal';
 import { agent, agentTool, local, type Run } from '#pilotage';
 import { askUser, sleep, waitForEvent } from '#pilotage/tools';
+import { deterministic } from '#planners/deterministic';
 import { graph } from '#planners/graph';
 import { react } from '#planners/react';
 import { scriptedModel, VirtualClock } from '#testing';
@@ -58,6 +59,22 @@ describe('a model that waits', () => {
     expect(steps).toMatchObject([{ value: { woke: true } }, { kind: 'error', error: { code: 'superseded' } }]);
   });
 
+  it('waits for an event, and what does not fit its schema is refused where it is signalled', async () => {
+    const schema = { type: 'object', properties: { paid: { type: 'integer' } }, required: ['paid'] };
+    const model = scriptedModel([
+      { calls: [{ tool: 'wait_for_event', args: { key: 'order-17', schema } }] },
+      { text: 'It is paid.' },
+    ]);
+    const journal = memoryJournal();
+    const { runtime } = world({ planner: react({ model }), tools: [waitForEvent], journal });
+    const run = await start({ runtime });
+    await until(async () => (await journal.get(run.id))?.status === 'waiting');
+    await expect(runtime.signal('order-17', { paid: 'yes' })).rejects.toMatchObject({ code: 'payload_invalid' });
+    await runtime.signal('order-17', { paid: 90 });
+    expect(await run.result()).toMatchObject({ status: 'finished', answer: 'It is paid.' });
+    expect((await run.state()).steps[0]?.calls).toMatchObject([{ outcome: { kind: 'value', value: { paid: 90 } } }]);
+  });
+
   it('is answered through the run above, when a sub-agent asks', async () => {
     const below = scriptedModel([
       { calls: [{ tool: 'ask_user', args: { question: 'Which city?' } }] },
@@ -72,6 +89,25 @@ describe('a model that waits', () => {
     expect(result).toMatchObject({ status: 'paused', pauses: [{ wait: 1, payload: { message: 'Which city?' } }] });
     await run.answer(undefined, { kind: 'answer', value: 'Oslo' });
     expect(await run.result()).toMatchObject({ status: 'finished', answer: 'Done.' });
+  });
+});
+
+describe('a list of steps that asks', () => {
+  const schema = { type: 'object', properties: { nights: { type: 'integer' } }, required: ['nights'] };
+
+  it('gives the schema of the answer: what does not fit is refused', async () => {
+    const planner = deterministic({
+      steps: [
+        { do: 'pause', reason: 'await_input', payload: { message: 'How many nights?' }, schema },
+        { do: 'finish', reason: 'goal' },
+      ],
+    });
+    const { runtime } = world({ planner });
+    const run = await start({ runtime });
+    expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ schema }] });
+    await expect(run.resume({ payload: { nights: 'two' } })).rejects.toMatchObject({ code: 'payload_invalid' });
+    await run.resume({ payload: { nights: 2 } });
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
   });
 });
 

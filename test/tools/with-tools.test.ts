@@ -182,7 +182,7 @@ describe('a generator that nobody waits for any more', () => {
     const source = counted();
     const ending = { ...source, [Symbol.asyncIterator]: () => ending, next: async () => ({ done: true, value: 1 }) };
     const { outcome } = await played([make('x', () => ending)]);
-    expect(outcome).toEqual({ kind: 'value', value: null });
+    expect(outcome).toEqual({ kind: 'value', value: 1 });
     expect(source.asked.return).toBe(0);
   });
 

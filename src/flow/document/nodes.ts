@@ -41,8 +41,8 @@ const NEVER = (): undefined => undefined;
 const EFFECTS: readonly Effect[] = ['pure', 'read', 'keyed', 'once'];
 const IN_DOUBT: readonly ('hold' | 'tell')[] = ['hold', 'tell'];
 const CALL_KEYS = [
-  ...['description', 'outputSchema', 'effect', 'timeoutMs', 'retries', 'backoff', 'needsApproval', 'costUsd'],
-  ...['reconcile', 'inDoubt', 'allowCycle', 'onError', 'onRejected'],
+  ...['description', 'outputSchema', 'effect', 'timeoutMs', 'firstByteMs', 'idleMs', 'retries', 'backoff'],
+  ...['needsApproval', 'costUsd', 'poll', 'reconcile', 'inDoubt', 'undo', 'allowCycle', 'onError', 'onRejected'],
 ];
 const KINDS = ['execute', 'router', 'join', 'map', 'flow'] as const;
 const ALL_KEYS = [...KINDS, 'inputSchema', 'itemSchema', 'concurrency', ...CALL_KEYS];
@@ -149,6 +149,8 @@ function readSubflow(name: string, part: DocumentPart, reading: DocumentReading)
 function callOptions(fields: Fields, reading: DocumentReading) {
   const timing = {
     ...givenField('timeoutMs', fields, (part) => wholeOf(part, 1, reading)),
+    ...givenField('firstByteMs', fields, (part) => wholeOf(part, 1, reading)),
+    ...givenField('idleMs', fields, (part) => wholeOf(part, 1, reading)),
     ...givenField('retries', fields, (part) => wholeOf(part, 0, reading)),
     ...givenField('backoff', fields, (part) => readBackoff(part, reading)),
   };
@@ -159,8 +161,10 @@ function callOptions(fields: Fields, reading: DocumentReading) {
     ...givenField('effect', fields, (part) => readOneOf(part, EFFECTS, reading) ?? 'pure'),
     ...givenField('needsApproval', fields, (part) => readNeedsApproval(part, reading)),
     ...givenField('costUsd', fields, (part) => numberOf(part, 0, reading)),
+    ...givenField('poll', fields, (part) => functionOf(part, reading) as () => unknown),
     ...givenField('reconcile', fields, (part) => functionOf(part, reading) as () => never),
     ...givenField('inDoubt', fields, (part) => readOneOf(part, IN_DOUBT, reading)),
+    ...givenField('undo', fields, (part) => functionOf(part, reading)),
     ...givenField('allowCycle', fields, (part) => flagOf(part, reading)),
     ...(Object.keys(timing).length === 0 ? {} : { policy: timing }),
   };

@@ -93,6 +93,8 @@ export interface PauseStep extends Repeatable {
   readonly do: 'pause';
   readonly reason: AskReason;
   readonly payload?: Given<JsonObject>;
+  /** JSON Schema of the payload of whoever resumes it: one that does not fit is refused. */
+  readonly schema?: JsonObject;
   readonly expiresInMs?: number;
 }
 
@@ -167,9 +169,9 @@ function claimOf(step: ObjectStep): ClaimMove {
       return repeatable(idOf(step), once, maker(branches, decision));
     }
     case 'pause': {
-      const { reason, payload, once = true, expiresInMs } = step;
-      const expires = expiresInMs === undefined ? {} : { expiresInMs };
-      const decision = (given: JsonObject): Decision => ({ kind: 'request_pause', reason, payload: given, ...expires });
+      const { reason, payload, once = true, schema, expiresInMs } = step;
+      const more = defined({ schema, expiresInMs });
+      const decision = (given: JsonObject): Decision => ({ kind: 'request_pause', reason, payload: given, ...more });
       return repeatable(idOf(step), once, maker(payload ?? {}, decision, {}));
     }
     case 'spawn_and_await':
@@ -262,7 +264,7 @@ const KEYS: { readonly [Do in ObjectStep['do']]: OptionShape<Extract<ObjectStep,
   parallel: { ...COMMON, once: 'any?', branches: 'any', join: 'any?', onInvalid: 'any?', concurrency: 'any?' },
   spawn_and_await: { ...COMMON, spec: 'any', task: 'any?', groupId: 'any?', onResolved: 'any' },
   watch_group: { ...COMMON, groupId: 'any', onResolved: 'any' },
-  pause: { ...COMMON, once: 'any?', reason: 'any', payload: 'any?', expiresInMs: 'any?' },
+  pause: { ...COMMON, once: 'any?', reason: 'any', payload: 'any?', schema: 'any?', expiresInMs: 'any?' },
   finish: { ...COMMON, reason: 'any', payload: 'any?', metadata: 'any?' },
 };
 
