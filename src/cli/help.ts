@@ -34,7 +34,7 @@ Commands:
 
   approve <run>             say yes to what a run asks, with other arguments if need be
   reject <run>              say no
-  answer <run>              give the value of a call that is asked about, or what the planner asks for
+  answer <run>              answer what a run asks, or give the value of a call that is asked about
   settle <run>              say whether a call in doubt has happened
   send <run> "<message>"    tell a run something on its way
   signal <key> [<json>]     say that something has happened that runs wait for
@@ -69,7 +69,7 @@ export const CHAT_HELP: string = `Lines that begin with a slash:
   /stop                  cancels the turn under way
   /approve [<pause>] [<args>]        says yes to what a turn asks, with other arguments (JSON) if need be
   /reject [<pause>] [<reason>]       says no
-  /answer [<pause>] <json>           gives the value of the call that is asked about
+  /answer [<pause>] <json>           answers a question, or gives the value of the call that is asked about
   /settle [<pause>] happened [<json>]  says that a call in doubt has happened, and what it came to
   /settle [<pause>] did-not-happen
   /resume [<pause>]      goes on with a turn that was paused
@@ -394,14 +394,15 @@ ${EXIT_CODES}
        pilotage answer <run> --payload <json> [options]
        pilotage answer <run> --all <json> [options]
 
-Answers with a value in place of a call that waits for an approval or a login, such as one that was carried out by hand: the call is
-not made. With --payload it answers what the planner asks itself, with --all several pauses at once, each by its token:
+Answers a question of a call, or of the planner itself, which takes an object. With a value in place of a call that waits for an approval
+or a login, such as one that was carried out by hand, the call is not made. --payload is for whatever the planner waits for itself. --all
+answers several pauses at once, each by its token:
 '{"pause_1": {"kind": "approve"}, "pause_2": {"kind": "answer", "value": 7}}'. Kinds are approve, reject, answer, payload and settle.
 
 ${STORED_HELP}
 
 Options:
-  --value <json>         what the call comes to; it has to fit the output schema of the tool, if that has one
+  --value <json>         the answer, or what the call comes to; it has to fit the schema of the question, or of the tool's output, if there is one
   --all <json>           answers by the tokens of the pauses
 ${ANSWER_HELP}
 

@@ -57,11 +57,17 @@ export function questionOf(pause: PauseNotice): string {
   const { tool, args } = payload;
   const shown = args === undefined ? '' : ` with ${shownArgs(args)}`;
   if (reason === 'client_tool') return `What does ${tool}${shown} come to? It is carried out by you.`;
-  const isOpen = pause.wait !== undefined || reason === 'await_input';
+  const isOpen = pause.wait !== undefined || asksOpenly(pause);
   if (typeof tool !== 'string' || isOpen) return said === '' ? `The run waits (${reason.replaceAll('_', ' ')}).` : said;
   if (reason === 'in_doubt') return `Nobody knows whether the call of ${tool}${shown} has happened. ${said}`.trim();
   if (loginOf(pause) !== undefined) return `${tool} needs somebody to log in. ${said}`.trim();
   return `May ${tool} be called${shown}? ${said}`.trim();
+}
+
+/** The planner itself asks for something that is to be filled in. */
+function asksOpenly({ reason, schema, wait }: AskedPause): boolean {
+  if (wait !== undefined || reason === 'approval_required') return false;
+  return schema !== undefined || reason === 'await_input';
 }
 
 /** Whoever approves knows when they do not see all of it. */
@@ -88,7 +94,7 @@ function formOf(pause: PauseNotice): JsonObject {
     const properties = fields.map(([name, value]) => [name, { type: typeof value, title: name, default: value }]);
     return { type: 'object', properties: Object.fromEntries(properties) };
   }
-  if (wait === undefined && reason !== 'await_input') return { type: 'object', properties: {} };
+  if (wait === undefined && !asksOpenly(pause)) return { type: 'object', properties: {} };
   if (schema !== undefined && isFlatForm(schema)) return schema;
   const type = FLAT_TYPES.includes(String(schema?.['type'])) ? { ...schema } : { type: 'string' };
   const asJson =
@@ -135,7 +141,7 @@ function accepted(pause: AskedPause, content: JsonObject): ClientAnswer {
     return happened ? { kind: 'settle', happened, value: jsonIn(value) } : { kind: 'settle', happened };
   }
   if (wait !== undefined) return { kind: 'answer', value: valueIn(content, schema) };
-  if (reason === 'await_input') return { kind: 'payload', payload: payloadOf(content, schema) };
+  if (asksOpenly(pause)) return { kind: 'payload', payload: payloadOf(content, schema) };
   if (reason !== 'approval_required') return loginOf(pause) === undefined ? { kind: 'resume' } : { kind: 'approve' };
   const { digest } = payload ?? {};
   const edited = Object.entries(content).filter(
