@@ -103,3 +103,18 @@ ${MODEL_HELP}
 
 ${EXIT_CODES}
 `;
+
+export const EVENTS_HELP: string = `Usage: pilotage events <run> [options]
+
+What has happened in the run, and with --follow what happens, whichever process of whichever machine carries it out. This command drives nothing.
+What an open question needs to be answered stands below it, or with --follow as soon as it is asked.
+
+Options:
+  --from <n>             begin with the events of this entry (default 1)
+  --follow               go on with what comes, over pauses too, until the run has ended; the exit code says how
+  --tasks                the events of the tasks below the run, too, at any depth, each marked with its task
+  --json                 one JSON object an event; with --follow also what is not recorded, such as the words of a reply
+${JOURNAL_HELP}
+
+${EXIT_CODES}
+`;

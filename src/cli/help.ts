@@ -3,6 +3,7 @@ import { RUN_STATUSES } from '#journal';
 import {
   type CommandName,
   DRIVING_HELP,
+  EVENTS_HELP,
   EXIT_CODES,
   JOURNAL_HELP,
   MODEL_HELP,
@@ -348,18 +349,7 @@ ${JOURNAL_HELP}
 
 ${EXIT_CODES}
 `,
-  events: `Usage: pilotage events <run> [options]
-
-What has happened in the run, and with --follow what happens, whichever process of whichever machine carries it out. This command drives nothing.
-
-Options:
-  --from <n>             begin with the events of this entry (default 1)
-  --follow               go on with what comes, over pauses too, until the run has ended; the exit code says how
-  --json                 one JSON object an event; with --follow also what is not recorded, such as the words of a reply
-${JOURNAL_HELP}
-
-${EXIT_CODES}
-`,
+  events: EVENTS_HELP,
   approve: `Usage: pilotage approve <run> [options]
 
 Says yes to what a run, or a task of it, waits for. A call that waits for an approval is made.

@@ -106,6 +106,8 @@ export interface Options {
   readonly from?: number;
   /** The rows that come are shown too. */
   readonly follow: boolean;
+  /** The events of tasks, too. */
+  readonly tasks: boolean;
   /** Which of several open pauses. */
   readonly token?: string;
   readonly args?: Json;
@@ -237,7 +239,7 @@ export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   waiting: { ...COMMON, tenant: TEXT, user: TEXT, session: TEXT, for: TEXT, key: TEXT, limit: TEXT },
   signal: { ...COMMON, id: TEXT, tenant: TEXT, keep: TEXT },
   inspect: COMMON,
-  events: { ...COMMON, from: TEXT, follow: FLAG },
+  events: { ...COMMON, from: TEXT, follow: FLAG, tasks: FLAG },
   approve: { ...ANSWERING, ...REMEMBERING, args: TEXT, digest: TEXT },
   reject: { ...ANSWERING, ...REMEMBERING },
   stream: { ...COMMON, from: TEXT, follow: FLAG },
@@ -443,6 +445,7 @@ function optionsOf(command: CommandName, values: Values): Options {
     allApprovals: flag('all'),
     yes: flag('yes'),
     follow: flag('follow'),
+    tasks: flag('tasks'),
     clear: flag('clear'),
     ...defined({
       by: text('by'),
