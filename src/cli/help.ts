@@ -31,7 +31,7 @@ Commands:
   inspect <run>             what a run did, step by step
   events <run>              what happens in a run, while another process carries it out
   stream <run> <name>       the rows of a stream that its tools write
-  waiting                   all that the runs of the journal wait for
+  waiting                   what the runs of the journal wait for, in the world and of people
 
   approve <run>             say yes to what a run asks, with other arguments if need be
   reject <run>              say no
@@ -292,6 +292,7 @@ Options:
   --text <words>         only runs with these words in their query
   --since <time>         only runs of the last 30m, 12h or 7d, or since 2027-01-31T09:00:00+01:00
   --limit <n>            at most so many (default 50, at most 200)
+  --after <run>          the page behind this run
   --json                 one JSON object a line
 ${JOURNAL_HELP}
 
@@ -299,15 +300,20 @@ ${EXIT_CODES}
 `,
   waiting: `Usage: pilotage waiting [options]
 
-All that the runs of the journal wait for, oldest first: open questions and approvals with their pauses, times, and events with their keys.
+What the runs of the journal wait for, oldest first: open questions and approvals with their pauses, times, and events with their keys. A run
+that waits for the next try of a model or a tool that is away is not among them, nor one that waits for its tasks: list --status waiting.
 
 Options:
   --for <what>           only these: answer, time, event
+  --reason <reason>      only what is asked for this reason, such as approval_required or in_doubt
   --key <key>            only those that wait for the event of this key
   --tenant <name>        only those of this tenant, and so on
   --user <name>
   --session <name>
+  --agent <name>
+  --run <run>
   --limit <n>            at most so many (default 50, at most 200)
+  --after <number>       the page behind the one that ended with this number
   --json                 one JSON object a line
 ${JOURNAL_HELP}
 

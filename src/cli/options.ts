@@ -85,6 +85,8 @@ export interface Options {
   readonly olderThanMs?: number;
   readonly parent?: string;
   readonly limit?: number;
+  /** What the page before ends with: a run, or the number of a wait. */
+  readonly after?: string;
   /** What a run is given to be found by, or found by. */
   readonly labels?: Labels;
   /** Words in the query of a run. */
@@ -234,9 +236,13 @@ export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   list: {
     ...COMMON,
     ...{ status: SEVERAL, limit: TEXT, tenant: TEXT, user: TEXT, session: TEXT, parent: TEXT },
-    ...{ label: SEVERAL, agent: TEXT, text: TEXT, since: TEXT, schedule: TEXT },
+    ...{ label: SEVERAL, agent: TEXT, text: TEXT, since: TEXT, schedule: TEXT, after: TEXT },
   },
-  waiting: { ...COMMON, tenant: TEXT, user: TEXT, session: TEXT, for: TEXT, key: TEXT, limit: TEXT },
+  waiting: {
+    ...COMMON,
+    ...{ tenant: TEXT, user: TEXT, session: TEXT, run: TEXT, agent: TEXT },
+    ...{ for: TEXT, reason: TEXT, key: TEXT, limit: TEXT, after: TEXT },
+  },
   signal: { ...COMMON, id: TEXT, tenant: TEXT, keep: TEXT },
   inspect: COMMON,
   events: { ...COMMON, from: TEXT, follow: FLAG, tasks: FLAG },
@@ -488,6 +494,7 @@ function optionsOf(command: CommandName, values: Values): Options {
       status: statusesOf(values['status']),
       olderThanMs: lengthOption(text('older-than'), 'older-than'),
       limit: wholeNumber(text('limit'), 'limit'),
+      after: text('after'),
       from: wholeNumber(text('from'), 'from'),
       token: text('token'),
       args: jsonValue(text('args'), 'args'),
