@@ -95,7 +95,9 @@ const ANSWER_HELP = `  --token <token>        which pause; needed only when seve
 ${SENDER_HELP}`;
 
 const REMEMBER_HELP = `  --remember <scope>     the answer holds for questions to come, too: of this run, of its session, of its user (run, session, user)
-  --match <which>        with --remember: for calls of the tool with the same arguments (exact, the default), or for all of them (tool)`;
+  --match <which>        with --remember: for calls of the tool with the same arguments (exact, the default), for all of them (tool), or for
+                         those whose arguments fit a JSON Schema: '{"properties": {"amount": {"maximum": 100}}}'
+  --remember-for <s>     with --remember: for so many seconds (default: as long as there is what it holds for)`;
 
 const STORED_HELP = `The command needs no planner and no model, and drives nothing: what you say is stored with the run. The process that drives the
 run takes it, and the command waits some seconds to tell you whether it was applied or refused. When nobody drives the run,

@@ -1,6 +1,6 @@
 /** The words of the command line: what each command takes. What their help says stands in `help.ts`. */
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
-import { defined, type Json, type JsonObject, type Labels, meantBy, type OnFail, RULE_SCOPES } from '#core';
+import { defined, type Json, type JsonObject, type Labels, meantBy, type OnFail } from '#core';
 import type { RunStatus } from '#journal';
 import type { Prices } from '#model';
 import { type BusyMode, CATCH_UP_MODES, OVERLAP_MODES } from '#runtime';
@@ -21,6 +21,7 @@ import {
   portOption,
   positive,
   readPrices,
+  rememberOption,
   sinceOption,
   statusesOf,
   wholeNumber,
@@ -213,7 +214,7 @@ const SENDING_MESSAGES: ParseArgsOptionsConfig = { session: TEXT, busy: TEXT, id
 const { json: _json, chat: _chat, ...TALKING } = DRIVING;
 const SENDING: ParseArgsOptionsConfig = { ...COMMON, as: TEXT, admin: FLAG };
 const ANSWERING: ParseArgsOptionsConfig = { ...SENDING, token: TEXT, reason: TEXT, payload: TEXT };
-const REMEMBERING: ParseArgsOptionsConfig = { remember: TEXT, match: TEXT, all: FLAG };
+const REMEMBERING: ParseArgsOptionsConfig = { remember: TEXT, match: TEXT, 'remember-for': TEXT, all: FLAG };
 /** The options of each command. */
 export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   run: { ...DRIVING, ...SENDING_MESSAGES, agent: TEXT, input: TEXT, label: SEVERAL, at: TEXT, 'on-fail': TEXT },
@@ -370,18 +371,6 @@ function ruleWords(positionals: readonly string[]): readonly string[] {
   throw new UsageError('rules takes list, or revoke with the id of a rule.');
 }
 
-function rememberOption(scope: string | undefined, match: string | undefined): JsonObject | undefined {
-  if (scope === undefined) {
-    if (match !== undefined) throw new UsageError('--match goes with --remember.');
-    return undefined;
-  }
-  if (!RULE_SCOPES.some((known) => known === scope))
-    throw new UsageError(`--remember takes ${RULE_SCOPES.join(', ')}.`);
-  if (match !== undefined && match !== 'exact' && match !== 'tool')
-    throw new UsageError('--match takes exact or tool.');
-  return { scope, ...defined({ match }) };
-}
-
 function signalWords(positionals: readonly string[]): readonly string[] {
   if (positionals[0]?.trim() && positionals.length <= 2) return positionals;
   throw new UsageError(`signal takes a key, and a payload in JSON if there is one: signal order-17 '{"paid": true}'.`);
@@ -500,7 +489,7 @@ function optionsOf(command: CommandName, values: Values): Options {
       args: jsonValue(text('args'), 'args'),
       payload: jsonObjectOption(text('payload'), 'payload'),
       all: jsonObjectOption(text('all'), 'all'),
-      remember: rememberOption(text('remember'), text('match')),
+      remember: rememberOption(text('remember'), text('match'), positive(text('remember-for'), 'remember-for')),
       digest: text('digest'),
       happened: happenedOf(flag('happened'), flag('did-not-happen')),
       value: jsonValue(text('value'), 'value'),
