@@ -32,7 +32,7 @@ export type CommandName =
 export const EXIT_CODES: string = `Exit codes:
   0    the goal is reached (for commands that drive no run: done)
   1    the run ended otherwise: no way on, the time is over, cancelled
-  2    wrong usage
+  2    wrong usage, or an optional package is not installed
   3    the run failed
   4    the journal cannot be used
   5    the run is paused and waits for somebody
